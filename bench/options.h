@@ -1,0 +1,48 @@
+// The options of the bench programs: one table drives parsing, --help, the nearest-name hint, completions and the
+// "config" of result.json.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/gradient_reduction.h"
+#include "kernels/device.h"
+#include "models/resnet50.h"
+
+namespace plumb {
+
+// Options of bench_resnet50, resolved: what is empty here is decided by the device (see resolve()).
+struct BenchOptions {
+  std::optional<std::int64_t> batch_per_device;  // default 128 on cuda, 8 on cpu
+  Precision precision = Precision::fp32;
+  std::int64_t iterations = 120;
+  std::int64_t warmup = 20;
+  double seconds = 0;  // run at least this long
+  DeviceChoice device = DeviceChoice::automatic;
+  int threads = 0;  // cpu threads of this rank; 0: its share of the affinity mask
+  std::string comm = "auto";
+  double bucket_mb = 25;
+  ReduceDType reduce_dtype = ReduceDType::same;
+  bool overlap = true;
+  std::string data = "synthetic";
+  int data_workers = 0;  // 0: chosen from the CPUs
+  std::int64_t image_size = 224;
+  Optimizer optimizer = Optimizer::sgd;
+  double learning_rate = 0.1, momentum = 0.875, weight_decay = 3.0517578125e-5;
+  DecayRule decay = DecayRule::all;
+  double label_smoothing = 0.1;
+  std::string weights, batch, save_weights;  // safetensors files; empty: not asked for
+  std::string log_dir = "logs", out = "runs";
+  std::optional<int> run;
+  bool dry_run = false, list_targets = false, json = false;
+  std::string target;
+  int nodes = 0, devices_per_node = 0;  // 0: read from the hosts
+  bool check = true;
+  std::uint64_t seed = 0;
+  bool deterministic = false, quiet = false, verbose = false;
+};
+
+}  // namespace plumb

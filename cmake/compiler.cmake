@@ -1,0 +1,22 @@
+# Flags of every target, and how a folder becomes a library.
+find_program(PLUMB_CCACHE ccache)
+if(PLUMB_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PLUMB_CCACHE})
+endif()
+
+add_library(plumb_flags INTERFACE)
+target_include_directories(plumb_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(plumb_flags INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers
+                       $<$<BOOL:${PLUMB_WARNINGS_AS_ERRORS}>:-Werror>)
+if(PLUMB_SANITIZERS)
+  target_compile_options(plumb_flags INTERFACE -fsanitize=${PLUMB_SANITIZERS} -fno-omit-frame-pointer
+                         -fno-sanitize-recover=undefined)
+  target_link_options(plumb_flags INTERFACE -fsanitize=${PLUMB_SANITIZERS})
+endif()
+
+# plumb_library(models SOURCES … LINKS …): one target per folder, plumb_<folder>, sources in that folder.
+function(plumb_library folder)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  add_library(plumb_${folder} STATIC ${ARG_SOURCES})
+  target_link_libraries(plumb_${folder} PUBLIC plumb_flags ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
+endfunction()

@@ -1,0 +1,28 @@
+// Collectives of training over one small interface: an options struct (Collective, from the Program), a buffer,
+// and a ticket to wait on. Implementations: mpi (host buffers), nccl (device buffers).
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "kernels/program.h"
+
+namespace plumb {
+
+class Communicator {
+ public:
+  using Ticket = std::size_t;
+  virtual ~Communicator() = default;
+
+  virtual std::string name() const = 0;  // "mpi", "nccl"
+  virtual int size() const = 0;
+
+  // Starts the collective on `data` (in place) and returns at once. All ranks start the same ones in the same order.
+  virtual Ticket start(const Collective& collective, std::byte* data) = 0;
+  // Lets started collectives move on; called between compute steps.
+  virtual void progress() = 0;
+  // Returns when the collective has ended.
+  virtual void wait(Ticket ticket) = 0;
+};
+
+}  // namespace plumb

@@ -1,0 +1,28 @@
+// describe(Graph, …) -> Program: which steps train this Graph on a device with these limits. Pure: needs no device
+// and no vendor's header; the same code serves a dry run and the real run.
+#pragma once
+
+#include "kernels/program.h"
+#include "kernels/targets.h"
+#include "models/graph.h"
+
+namespace plumb {
+
+enum class Optimizer { sgd, nag };
+
+struct DescribeOptions {
+  Precision precision = Precision::fp32;
+  bool load_batch_every_step = false;  // real images: a load_batch step on the input lane
+};
+
+// Throws Error(usage) if the device lacks the precision, naming those it has.
+Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
+
+namespace cpu {
+Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
+}
+namespace cuda {
+Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
+}
+
+}  // namespace plumb

@@ -1,0 +1,34 @@
+// Where every buffer of a Program lies in one arena, decided before anything is allocated.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "kernels/program.h"
+
+namespace plumb {
+
+struct MemoryPlan {
+  std::vector<std::size_t> offsets;  // bytes into the arena, per buffer (views included)
+  std::array<std::size_t, kLanes> workspace_offsets{};
+  std::array<std::size_t, kLanes> workspace_bytes{};  // the largest that a step of the lane wants
+  std::size_t arena_bytes = 0;
+};
+
+// Two buffers share memory only if every use of one happens before every use of the other. Each lane has one
+// workspace. Offsets are multiples of `alignment` bytes.
+MemoryPlan plan_memory(const Program& program, std::size_t alignment = 4096);
+
+// The largest sum of bytes that are in use at the same step, workspaces included: no plan can be smaller.
+std::size_t largest_live_bytes(const Program& program);
+
+// Bytes by role, as result.json reports them. Roles that never share are sums; "activations" is what is left of
+// the arena for activations and their gradients after sharing.
+struct MemoryBytes {
+  std::size_t parameters = 0, gradients = 0, optimizer = 0, activations = 0, workspace = 0, planned = 0;
+};
+MemoryBytes memory_bytes(const Program& program, const MemoryPlan& plan);
+
+}  // namespace plumb

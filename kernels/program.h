@@ -1,0 +1,128 @@
+// A training step as data: buffers, and steps with declared reads and writes. The runner, the timer, the memory
+// plan, the simulator and the dry run all read this one list.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace plumb {
+
+using BufferId = std::size_t;  // index into Program::buffers
+using StepId = std::size_t;    // index into Program::steps
+
+enum class DType { f32, f16, bf16, i32, i64, u8 };
+std::size_t bytes_of(DType dtype);
+std::string_view name_of(DType dtype);
+
+// What a buffer is for; memory is reported by these.
+enum class Role { input, parameter, gradient, optimizer, statistic, activation, activation_gradient, state };
+std::string_view name_of(Role role);
+
+// A buffer's place inside another one: a gradient inside its bucket.
+struct View {
+  BufferId root = 0;
+  std::size_t offset = 0;  // bytes from the root's first byte
+};
+
+struct Buffer {
+  std::string name;
+  Role role = Role::activation;
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> dims;  // logical: [n, c, h, w], [out, in, kh, kw], …; the layout is the device's business
+  std::size_t bytes = 0;           // as held by the device, padding included
+  bool persistent = false;         // keeps its value between iterations: shares memory with nothing
+  std::optional<View> view;
+};
+
+enum class Access { read, write, read_write };
+struct BufferUse {
+  BufferId buffer = 0;
+  Access access = Access::read;
+  bool reads() const { return access != Access::write; }
+  bool writes() const { return access != Access::read; }
+};
+
+enum class Lane { input, compute, communication };
+inline constexpr std::size_t kLanes = 3;
+std::string_view name_of(Lane lane);
+
+enum class Phase { input, forward, backward, reduce, update };
+std::string_view name_of(Phase phase);
+
+// What a step does. The comment gives the order of Step::uses, which describing and binding agree on;
+// [x] is there only sometimes.
+enum class StepKind {
+  load_batch,              // images w, labels w
+  conv_forward,            // in r, weight (forward's copy) r, out w
+  conv_backward_data,      // d_out r, weight (backward-data's copy) r, d_in w
+  conv_backward_weights,   // in r, d_out r, d_weight w
+  norm_forward,            // in r, scale r, bias r, running_mean rw, running_variance rw, out w, mean w, variance w, [mask w]
+  norm_backward,           // in r, d_out r, scale r, bias r, mean r, variance r, d_in w, d_scale w, d_bias w, [mask r]
+  add_relu_forward,        // out rw, residual r: out = max(out + residual, 0)
+  add_relu_backward,       // out r, d_out r, [second d_out r], d_in w: d_in = out > 0 ? sum of d_out : 0
+  pool_forward,            // in r, out w, [argmax w]
+  pool_backward,           // d_out r, d_in w, [argmax r]
+  dense_forward,           // in r, weight r, bias r, out w
+  dense_backward_data,     // d_out r, weight r, d_in w
+  dense_backward_weights,  // in r, d_out r, d_weight w, d_bias w
+  softmax_loss,            // logits r, labels r, d_logits w, state rw
+  accumulate,              // into rw, from r: into += from
+  cast,                    // from r, into w: another dtype, same elements
+  reduce,                  // every buffer of the bucket rw
+  update,                  // master rw, momentum rw, gradient r, state r, [further copies of the weight w …]
+  advance_state,           // state rw: iteration += 1
+};
+std::string_view name_of(StepKind kind);
+
+// Multiply-accumulates and the bytes of memory traffic that can't be avoided, for the roofline.
+struct Work {
+  double macs = 0;
+  double bytes = 0;
+};
+
+// What the runner hands to the communicator in place of calling a function.
+struct Collective {
+  enum class Kind { allreduce_sum };
+  Kind kind = Kind::allreduce_sum;
+  BufferId buffer = 0;       // the root (bucket) it works on, in place
+  std::size_t elements = 0;
+  DType dtype = DType::f32;
+};
+
+// A callable captures no value that changes per iteration: those live in the device's StepState.
+using ComputeFn = std::function<void()>;
+
+inline constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+struct Step {
+  std::string name;  // "layer1.0.conv1.forward"
+  StepKind kind = StepKind::advance_state;
+  Phase phase = Phase::forward;
+  Lane lane = Lane::compute;
+  std::size_t op = kNone;         // index into Graph::ops that it computes a part of
+  std::size_t parameter = kNone;  // update: index into Graph::parameters
+  std::vector<BufferUse> uses;
+  std::size_t workspace_bytes = 0;
+  Work work;
+  std::variant<std::monostate, ComputeFn, Collective> action;  // monostate until bound
+};
+
+struct Program {
+  std::vector<Buffer> buffers;
+  std::vector<Step> steps;
+};
+
+// The buffer that holds the memory of `id`: itself, or what it is a view of.
+BufferId root_of(const Program& program, BufferId id);
+
+// A hash over what all ranks must agree on: every collective's dtype and elements, and name and bytes of every
+// buffer in it, in order (FNV-1a, 64 bit).
+std::uint64_t reduction_hash(const Program& program);
+
+}  // namespace plumb

@@ -1,0 +1,32 @@
+// What devices can do at their best: named ones, so that a plan can be made with none present.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumb {
+
+enum class DeviceKind { cpu, cuda };
+std::string_view name_of(DeviceKind kind);
+
+// fp16 and bf16 are mixed precision: storage and multiplication in half, masters, statistics and losses in fp32.
+enum class Precision { fp32, tf32, fp16, bf16 };
+std::string_view name_of(Precision precision);
+
+struct DeviceLimits {
+  std::string name;  // "h200", or what the device calls itself
+  DeviceKind kind = DeviceKind::cpu;
+  std::map<Precision, double> flops_per_second;  // dense peak; a precision that isn't here can't be run
+  double bytes_per_second = 0;                   // main memory
+  double memory_bytes = 0;                       // usable by one process
+  int compute_capability = 0;                    // 90 for sm_90; 0 for a CPU
+  std::string source;                            // where the figures come from
+};
+
+const std::vector<DeviceLimits>& targets();
+std::optional<DeviceLimits> find_target(std::string_view name);
+
+}  // namespace plumb

@@ -1,0 +1,35 @@
+// The one error type of the libraries, and the exit codes that a user's scripts rely on.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace plumb {
+
+// Exit codes of every program (sysexits.h where it has one; documented in README.md, "Exit codes").
+enum class ExitCode : int {
+  ok = 0,
+  regression = 1,           // plumbline gate: significantly slower than the baseline
+  usage = 64,               // unknown option or value; ranks that disagree
+  bad_data = 65,            // missing, empty or broken input data
+  unavailable = 69,         // no such device or library
+  internal = 70,            // a defect of ours, or a device error
+  out_of_memory = 71,       // with what was wanted, what was free and what would fit
+  cannot_create = 73,       // an output exists already or can't be created
+  io_error = 74,            // reading or writing failed while running
+  peer_lost = 75,           // another rank died or hangs
+  verification_failed = 76  // wrong sum, replicas differ, loss not finite
+};
+
+// A failure that a user can act on: one sentence that names the option or file, the value and the remedy.
+// Libraries throw it; only `main` catches it and turns `code` into the process's exit code.
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
+  ExitCode code() const noexcept { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+}  // namespace plumb

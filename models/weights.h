@@ -1,0 +1,42 @@
+// Tensors by name: safetensors files in and out, and the values that a fresh Graph starts from.
+// Format: https://github.com/huggingface/safetensors (8-byte little-endian header length, JSON header, data).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/graph.h"
+
+namespace plumb {
+
+// A tensor as a weights file holds it: fp32 values in row-major (C) order of dims.
+struct Tensor {
+  std::vector<std::int64_t> dims;
+  std::vector<float> values;
+};
+using TensorMap = std::map<std::string, Tensor>;
+
+// int64 tensors (labels, num_batches_tracked) are kept apart from the fp32 ones.
+struct TensorFile {
+  TensorMap floats;
+  std::map<std::string, std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> integers;  // dims, values
+};
+
+// Throws Error(bad_data) that names the file and what is wrong: missing, truncated, junk header, a dtype other
+// than F32 or I64, offsets outside the file, dims that don't match the byte count.
+TensorFile read_safetensors(const std::filesystem::path& path);
+// Throws Error(cannot_create) if the file exists or can't be created, Error(io_error) if writing fails.
+void write_safetensors(const std::filesystem::path& path, const TensorFile& file);
+
+// Parameters and running statistics of `graph` by name, as a fresh run starts: every tensor from its own
+// counter-based stream keyed by (seed, name), so that the values depend on nothing else.
+TensorMap initial_tensors(const Graph& graph, std::uint64_t seed);
+
+// The tensors of `file` that `graph` wants. Throws Error(bad_data) naming the first tensor that is missing, of
+// another shape (wanted, found) or unknown to the graph; "*.num_batches_tracked" is accepted and ignored.
+TensorMap tensors_for(const Graph& graph, const TensorFile& file, const std::filesystem::path& path);
+
+}  // namespace plumb
