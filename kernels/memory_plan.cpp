@@ -1,0 +1,216 @@
+#include "kernels/memory_plan.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/dependencies.h"
+
+namespace plumb {
+namespace {
+
+std::size_t round_up(std::size_t bytes, std::size_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// First and last step per lane that use a root, through itself or its views.
+struct Lifetime {
+  std::array<std::optional<StepId>, kLanes> first, last;
+  bool used() const {
+    return std::any_of(first.begin(), first.end(), [](const auto& step) { return step.has_value(); });
+  }
+};
+
+std::vector<Lifetime> lifetimes_of_roots(const Program& program) {
+  std::vector<Lifetime> lifetimes(program.buffers.size());
+  for (StepId id = 0; id < program.steps.size(); ++id) {
+    const std::size_t lane = static_cast<std::size_t>(program.steps[id].lane);
+    for (const BufferUse& use : program.steps[id].uses) {
+      Lifetime& lifetime = lifetimes[root_of(program, use.buffer)];
+      if (!lifetime.first[lane]) lifetime.first[lane] = id;
+      lifetime.last[lane] = id;
+    }
+  }
+  return lifetimes;
+}
+
+bool ends_before(const Lifetime& a, const Lifetime& b, const HappensBefore& happens_before) {
+  for (const std::optional<StepId>& last : a.last) {
+    for (const std::optional<StepId>& first : b.first) {
+      if (last && first && !happens_before(*last, *first)) return false;
+    }
+  }
+  return true;
+}
+
+// A use before `step`, or at it, and one after it, or at it: two such buffers can never share memory.
+bool is_live_at(const Lifetime& lifetime, StepId step, const HappensBefore& happens_before) {
+  bool begun = false, needed = false;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    if (!lifetime.first[lane]) continue;
+    begun = begun || *lifetime.first[lane] == step || happens_before(*lifetime.first[lane], step);
+    needed = needed || *lifetime.last[lane] == step || happens_before(step, *lifetime.last[lane]);
+  }
+  return begun && needed;
+}
+
+void check_views(const Program& program) {
+  for (const Buffer& buffer : program.buffers) {
+    if (!buffer.view) continue;
+    const Buffer& root = program.buffers.at(buffer.view->root);
+    if (root.view) throw std::logic_error(buffer.name + " is a view of a view, " + root.name);
+    if (buffer.view->offset + buffer.bytes > root.bytes) {
+      throw std::logic_error(buffer.name + " reaches past the end of " + root.name);
+    }
+  }
+}
+
+void check_written_before_read(const Program& program) {
+  std::vector<bool> written(program.buffers.size(), false);
+  for (const Step& step : program.steps) {
+    for (const BufferUse& use : step.uses) {
+      const BufferId root = root_of(program, use.buffer);
+      if (use.reads() && !written[root] && !program.buffers[root].persistent) {
+        throw std::logic_error(step.name + " reads " + program.buffers[use.buffer].name +
+                               " before any step has written it");
+      }
+    }
+    for (const BufferUse& use : step.uses) {
+      if (use.writes()) written[root_of(program, use.buffer)] = true;
+    }
+  }
+}
+
+std::vector<BufferId> persistent_roots(const Program& program) {
+  std::vector<BufferId> ids;
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    if (!program.buffers[id].view && program.buffers[id].persistent) ids.push_back(id);
+  }
+  return ids;
+}
+
+std::vector<BufferId> shareable_roots(const Program& program, const std::vector<Lifetime>& lifetimes) {
+  std::vector<BufferId> ids;
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    const Buffer& buffer = program.buffers[id];
+    if (!buffer.view && !buffer.persistent && buffer.bytes > 0 && lifetimes[id].used()) ids.push_back(id);
+  }
+  return ids;
+}
+
+struct Placement {
+  BufferId id = 0;
+  std::size_t begin = 0, end = 0;
+};
+
+// Puts each buffer, in the order given, at the lowest offset from `base` that no conflicting buffer covers.
+// Returns the end of the region.
+std::size_t place_in_order(const std::vector<BufferId>& order, const Program& program,
+                           const std::vector<Lifetime>& lifetimes, const HappensBefore& happens_before,
+                           std::size_t base, std::size_t alignment, std::vector<std::size_t>& offsets) {
+  std::vector<Placement> placed;  // by begin
+  std::size_t region_end = base;
+  for (BufferId id : order) {
+    const std::size_t bytes = round_up(program.buffers[id].bytes, alignment);
+    std::size_t offset = base;
+    for (const Placement& other : placed) {
+      if (other.begin >= offset + bytes) break;
+      if (other.end <= offset) continue;
+      const bool ordered = ends_before(lifetimes[id], lifetimes[other.id], happens_before) ||
+                           ends_before(lifetimes[other.id], lifetimes[id], happens_before);
+      if (!ordered) offset = other.end;
+    }
+    const Placement placement{id, offset, offset + bytes};
+    const auto at =
+        std::upper_bound(placed.begin(), placed.end(), placement,
+                         [](const Placement& a, const Placement& b) { return a.begin < b.begin; });
+    placed.insert(at, placement);
+    offsets[id] = offset;
+    region_end = std::max(region_end, placement.end);
+  }
+  return region_end;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const Program& program, std::size_t alignment) {
+  check_views(program);
+  check_written_before_read(program);
+  const std::vector<Lifetime> lifetimes = lifetimes_of_roots(program);
+  const HappensBefore happens_before(program);
+
+  MemoryPlan plan;
+  plan.offsets.assign(program.buffers.size(), 0);
+  for (BufferId id : persistent_roots(program)) {
+    plan.offsets[id] = plan.arena_bytes;
+    plan.arena_bytes += round_up(program.buffers[id].bytes, alignment);
+  }
+  std::vector<BufferId> order = shareable_roots(program, lifetimes);
+  std::stable_sort(order.begin(), order.end(), [&](BufferId a, BufferId b) {
+    return program.buffers[a].bytes > program.buffers[b].bytes;
+  });
+  plan.arena_bytes =
+      place_in_order(order, program, lifetimes, happens_before, plan.arena_bytes, alignment, plan.offsets);
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    const std::optional<View>& view = program.buffers[id].view;
+    if (view) plan.offsets[id] = plan.offsets[view->root] + view->offset;
+  }
+  for (const Step& step : program.steps) {
+    std::size_t& bytes = plan.workspace_bytes[static_cast<std::size_t>(step.lane)];
+    bytes = std::max(bytes, step.workspace_bytes);
+  }
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    plan.workspace_offsets[lane] = plan.arena_bytes;
+    plan.arena_bytes += round_up(plan.workspace_bytes[lane], alignment);
+  }
+  return plan;
+}
+
+std::size_t largest_live_bytes(const Program& program) {
+  const std::vector<Lifetime> lifetimes = lifetimes_of_roots(program);
+  const HappensBefore happens_before(program);
+  std::size_t persistent_bytes = 0;
+  for (BufferId id : persistent_roots(program)) persistent_bytes += program.buffers[id].bytes;
+  const std::vector<BufferId> shareable = shareable_roots(program, lifetimes);
+  std::size_t largest = 0;
+  for (StepId step = 0; step < program.steps.size(); ++step) {
+    std::size_t live = program.steps[step].workspace_bytes;
+    for (BufferId id : shareable) {
+      if (is_live_at(lifetimes[id], step, happens_before)) live += program.buffers[id].bytes;
+    }
+    largest = std::max(largest, live);
+  }
+  return persistent_bytes + largest;
+}
+
+MemoryBytes memory_bytes(const Program& program, const MemoryPlan& plan) {
+  MemoryBytes bytes;
+  for (BufferId id : persistent_roots(program)) {
+    const Buffer& buffer = program.buffers[id];
+    switch (buffer.role) {
+      case Role::parameter:
+      case Role::statistic:
+      case Role::state:
+        bytes.parameters += buffer.bytes;
+        break;
+      case Role::gradient:
+        bytes.gradients += buffer.bytes;
+        break;
+      case Role::optimizer:
+        bytes.optimizer += buffer.bytes;
+        break;
+      case Role::input:
+      case Role::activation:
+      case Role::activation_gradient:
+        break;
+    }
+  }
+  bytes.workspace = std::accumulate(plan.workspace_bytes.begin(), plan.workspace_bytes.end(), std::size_t{0});
+  bytes.planned = plan.arena_bytes;
+  bytes.activations = bytes.planned - bytes.parameters - bytes.gradients - bytes.optimizer - bytes.workspace;
+  return bytes;
+}
+
+}  // namespace plumb

@@ -1,0 +1,184 @@
+#include "kernels/program.h"
+
+#include <stdexcept>
+#include <string_view>
+
+namespace plumb {
+namespace {
+
+constexpr std::uint64_t kFnvOffset = 14695981039346656037ull;
+constexpr std::uint64_t kFnvPrime = 1099511628211ull;
+
+std::uint64_t hash_bytes(std::uint64_t hash, std::string_view bytes) {
+  for (char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * kFnvPrime;
+  return hash;
+}
+
+// Least significant byte first, so that machines of either byte order agree.
+std::uint64_t hash_number(std::uint64_t hash, std::uint64_t number) {
+  for (int i = 0; i < 8; ++i, number >>= 8) hash = (hash ^ (number & 0xff)) * kFnvPrime;
+  return hash;
+}
+
+[[noreturn]] void unknown(const char* type) {
+  throw std::logic_error(std::string("no such ") + type);
+}
+
+}  // namespace
+
+std::size_t bytes_of(DType dtype) {
+  switch (dtype) {
+    case DType::u8:
+      return 1;
+    case DType::f16:
+    case DType::bf16:
+      return 2;
+    case DType::f32:
+    case DType::i32:
+      return 4;
+    case DType::i64:
+      return 8;
+  }
+  unknown("DType");
+}
+
+std::string_view name_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return "f32";
+    case DType::f16:
+      return "f16";
+    case DType::bf16:
+      return "bf16";
+    case DType::i32:
+      return "i32";
+    case DType::i64:
+      return "i64";
+    case DType::u8:
+      return "u8";
+  }
+  unknown("DType");
+}
+
+std::string_view name_of(Role role) {
+  switch (role) {
+    case Role::input:
+      return "input";
+    case Role::parameter:
+      return "parameter";
+    case Role::gradient:
+      return "gradient";
+    case Role::optimizer:
+      return "optimizer";
+    case Role::statistic:
+      return "statistic";
+    case Role::activation:
+      return "activation";
+    case Role::activation_gradient:
+      return "activation_gradient";
+    case Role::state:
+      return "state";
+  }
+  unknown("Role");
+}
+
+std::string_view name_of(Lane lane) {
+  switch (lane) {
+    case Lane::input:
+      return "input";
+    case Lane::compute:
+      return "compute";
+    case Lane::communication:
+      return "communication";
+  }
+  unknown("Lane");
+}
+
+std::string_view name_of(Phase phase) {
+  switch (phase) {
+    case Phase::input:
+      return "input";
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::reduce:
+      return "reduce";
+    case Phase::update:
+      return "update";
+  }
+  unknown("Phase");
+}
+
+std::string_view name_of(StepKind kind) {
+  switch (kind) {
+    case StepKind::load_batch:
+      return "load_batch";
+    case StepKind::conv_forward:
+      return "conv_forward";
+    case StepKind::conv_backward_data:
+      return "conv_backward_data";
+    case StepKind::conv_backward_weights:
+      return "conv_backward_weights";
+    case StepKind::norm_forward:
+      return "norm_forward";
+    case StepKind::norm_backward:
+      return "norm_backward";
+    case StepKind::add_relu_forward:
+      return "add_relu_forward";
+    case StepKind::add_relu_backward:
+      return "add_relu_backward";
+    case StepKind::pool_forward:
+      return "pool_forward";
+    case StepKind::pool_backward:
+      return "pool_backward";
+    case StepKind::dense_forward:
+      return "dense_forward";
+    case StepKind::dense_backward_data:
+      return "dense_backward_data";
+    case StepKind::dense_backward_weights:
+      return "dense_backward_weights";
+    case StepKind::softmax_loss:
+      return "softmax_loss";
+    case StepKind::accumulate:
+      return "accumulate";
+    case StepKind::cast:
+      return "cast";
+    case StepKind::reduce:
+      return "reduce";
+    case StepKind::update:
+      return "update";
+    case StepKind::advance_state:
+      return "advance_state";
+  }
+  unknown("StepKind");
+}
+
+BufferId root_of(const Program& program, BufferId id) {
+  const Buffer& buffer = program.buffers.at(id);
+  return buffer.view ? buffer.view->root : id;
+}
+
+std::uint64_t reduction_hash(const Program& program) {
+  std::vector<std::vector<BufferId>> views(program.buffers.size());
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    if (program.buffers[id].view) views[root_of(program, id)].push_back(id);
+  }
+  std::uint64_t hash = kFnvOffset;
+  for (const Step& step : program.steps) {
+    const Collective* collective = std::get_if<Collective>(&step.action);
+    if (!collective) continue;
+    hash = hash_bytes(hash, name_of(collective->dtype));
+    hash = hash_number(hash, collective->elements);
+    const Buffer& root = program.buffers.at(collective->buffer);
+    hash = hash_number(hash_bytes(hash, root.name), root.bytes);
+    for (BufferId id : views[collective->buffer]) {
+      const Buffer& part = program.buffers[id];
+      hash = hash_number(hash_bytes(hash, part.name), part.view->offset);
+      hash = hash_number(hash, part.bytes);
+    }
+  }
+  return hash;
+}
+
+}  // namespace plumb

@@ -1,0 +1,40 @@
+#include "kernels/roofline.h"
+
+#include <algorithm>
+#include <string>
+
+#include "models/error.h"
+
+namespace plumb {
+
+double peak_flops_per_second(const DeviceLimits& limits, Precision precision) {
+  const auto found = limits.flops_per_second.find(precision);
+  if (found != limits.flops_per_second.end()) return found->second;
+  std::string known;
+  for (const auto& [candidate, flops] : limits.flops_per_second) {
+    known += (known.empty() ? "--" : ", --") + std::string(name_of(candidate));
+  }
+  throw Error(ExitCode::usage, "--" + std::string(name_of(precision)) + ": the device " + limits.name +
+                                   " can't do " + std::string(name_of(precision)) + "; choose one of " +
+                                   known + ".");
+}
+
+double roofline_seconds(const Work& work, const DeviceLimits& limits, Precision precision) {
+  return std::max(2 * work.macs / peak_flops_per_second(limits, precision),
+                  work.bytes / limits.bytes_per_second);
+}
+
+Roofline roofline(const Program& program, const DeviceLimits& limits, Precision precision) {
+  Roofline total;
+  for (const Step& step : program.steps) {
+    if (step.lane != Lane::compute) continue;
+    const double seconds = roofline_seconds(step.work, limits, precision);
+    total.seconds += seconds;
+    total.flops += 2 * step.work.macs;
+    total.bytes += step.work.bytes;
+    if (seconds == step.work.bytes / limits.bytes_per_second) total.bytes_seconds += seconds;
+  }
+  return total;
+}
+
+}  // namespace plumb

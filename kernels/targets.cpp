@@ -1,0 +1,94 @@
+#include "kernels/targets.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace plumb {
+namespace {
+
+constexpr double kTera = 1e12;
+constexpr double kGiga = 1e9;
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+
+// What the driver's context, cuDNN, NCCL and the memory that a GPU keeps for itself take of the nominal size:
+// an allowance, above what nvidia-smi shows for a bare process on each of these (0.3 to 0.6 GiB).
+constexpr double kContextReserve = 1.0 * kGiB;
+
+DeviceLimits gpu(std::string name, std::map<Precision, double> tera_flops, double bytes_per_second,
+                 double nominal_bytes, int compute_capability, std::string source) {
+  for (auto& [precision, flops] : tera_flops) flops *= kTera;
+  return {.name = std::move(name),
+          .kind = DeviceKind::cuda,
+          .flops_per_second = std::move(tera_flops),
+          .bytes_per_second = bytes_per_second,
+          .memory_bytes = nominal_bytes - kContextReserve,
+          .compute_capability = compute_capability,
+          .source = std::move(source)};
+}
+
+// Dense peaks at boost clock, as the vendor's datasheets state them (half of the figures "with sparsity").
+// fp32 is strict: no tensor cores. tf32 needs tensor cores of sm_80, bf16 sm_80; V100 and T4 have neither.
+std::vector<DeviceLimits> make_targets() {
+  using enum Precision;
+  const std::map<Precision, double> volta{{fp32, 15.7}, {fp16, 125}};
+  const std::map<Precision, double> ampere{{fp32, 19.5}, {tf32, 156}, {fp16, 312}, {bf16, 312}};
+  const std::map<Precision, double> hopper{{fp32, 67}, {tf32, 494.7}, {fp16, 989.4}, {bf16, 989.4}};
+  const std::map<Precision, double> turing{{fp32, 8.1}, {fp16, 65}};
+  const std::string v100 = "NVIDIA V100 datasheet (SXM2), 1 GiB of memory left to the context";
+  const std::string a100 = "NVIDIA A100 datasheet (SXM4), 1 GiB of memory left to the context";
+  return {
+      gpu("v100-16gb", volta, 900 * kGiga, 16 * kGiB, 70, v100),
+      gpu("v100-32gb", volta, 900 * kGiga, 32 * kGiB, 70, v100),
+      gpu("a100-40gb", ampere, 1555 * kGiga, 40 * kGiB, 80, a100),
+      gpu("a100-80gb", ampere, 2039 * kGiga, 80 * kGiB, 80, a100),
+      gpu("h100", hopper, 3350 * kGiga, 80 * kGiB, 90,
+          "NVIDIA H100 datasheet (SXM5 80GB), 1 GiB of memory left to the context"),
+      // nvidia-smi shows 143,771 MiB, 140.4 GiB.
+      gpu("h200", hopper, 4800 * kGiga, 140 * kGiB, 90,
+          "NVIDIA H200 datasheet (SXM 141GB), 1 GiB of memory left to the context"),
+      // ECC takes one sixteenth of GDDR6.
+      gpu("t4", turing, 320 * kGiga, 15 * kGiB, 75,
+          "NVIDIA T4 datasheet, 1/16 of memory left to ECC and 1 GiB to the context"),
+      {.name = "cpu",
+       .kind = DeviceKind::cpu,
+       .flops_per_second = {{fp32, 16 * 2.5e9 * 32}},
+       .bytes_per_second = 100 * kGiga,
+       .memory_bytes = 64 * kGiB,
+       .source =
+           "an assumed server: 16 cores at 2.5 GHz, two 8-wide FMAs per cycle, four channels of memory"},
+  };
+}
+
+}  // namespace
+
+std::string_view name_of(DeviceKind kind) {
+  return kind == DeviceKind::cuda ? "cuda" : "cpu";
+}
+
+std::string_view name_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::tf32:
+      return "tf32";
+    case Precision::fp16:
+      return "fp16";
+    case Precision::bf16:
+      return "bf16";
+  }
+  throw std::logic_error("no such Precision");
+}
+
+const std::vector<DeviceLimits>& targets() {
+  static const std::vector<DeviceLimits> all = make_targets();
+  return all;
+}
+
+std::optional<DeviceLimits> find_target(std::string_view name) {
+  const auto found = std::find_if(targets().begin(), targets().end(),
+                                  [&](const DeviceLimits& limits) { return limits.name == name; });
+  if (found == targets().end()) return std::nullopt;
+  return *found;
+}
+
+}  // namespace plumb
