@@ -1,0 +1,136 @@
+#include "kernels/lowering.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace plumb {
+
+std::vector<std::int64_t> nchw(const Shape& shape) {
+  return {shape.n, shape.c, shape.h, shape.w};
+}
+
+BufferUse reads(BufferId buffer) {
+  return {buffer, Access::read};
+}
+BufferUse writes(BufferId buffer) {
+  return {buffer, Access::write};
+}
+BufferUse updates(BufferId buffer) {
+  return {buffer, Access::read_write};
+}
+
+BufferId add_buffer(Program& program, Buffer buffer) {
+  if (buffer.bytes == 0) {
+    buffer.bytes = bytes_of(buffer.dtype);
+    for (std::int64_t dim : buffer.dims) buffer.bytes *= static_cast<std::size_t>(dim);
+  }
+  program.buffers.push_back(std::move(buffer));
+  return program.buffers.size() - 1;
+}
+
+BufferId add_buffer_like(Program& program, BufferId like, std::string name, Role role) {
+  Buffer buffer = program.buffers[like];
+  buffer.name = std::move(name);
+  buffer.role = role;
+  buffer.persistent = false;
+  return add_buffer(program, std::move(buffer));
+}
+
+Step& add_step(Program& program, Step step) {
+  program.steps.push_back(std::move(step));
+  return program.steps.back();
+}
+
+double traffic_bytes(const Program& program, const std::vector<BufferUse>& uses) {
+  double bytes = 0;
+  for (const BufferUse& use : uses)
+    bytes +=
+        static_cast<double>(program.buffers[use.buffer].bytes) * (use.access == Access::read_write ? 2 : 1);
+  return bytes;
+}
+
+namespace {
+
+void add_parameters(Lowering& lowering, const StorageTypes& types) {
+  for (const Parameter& parameter : lowering.graph.parameters) {
+    const bool is_weight = parameter.dims.size() > 1;
+    const DType gradient_type = is_weight ? types.weight_gradients : DType::f32;
+    ParameterBuffers buffers;
+    buffers.master = add_buffer(
+        lowering.program,
+        {.name = parameter.name, .role = Role::parameter, .dims = parameter.dims, .persistent = true});
+    buffers.momentum = add_buffer(lowering.program, {.name = parameter.name + ".momentum",
+                                                     .role = Role::optimizer,
+                                                     .dims = parameter.dims,
+                                                     .persistent = true});
+    buffers.gradient = add_buffer(lowering.program, {.name = parameter.name + ".gradient",
+                                                     .role = Role::gradient,
+                                                     .dtype = gradient_type,
+                                                     .dims = parameter.dims,
+                                                     .persistent = true});
+    lowering.parameters.push_back(std::move(buffers));
+  }
+  for (const Statistic& statistic : lowering.graph.statistics)
+    lowering.statistics.push_back(add_buffer(
+        lowering.program,
+        {.name = statistic.name, .role = Role::statistic, .dims = {statistic.channels}, .persistent = true}));
+}
+
+}  // namespace
+
+Lowering start_lowering(const Graph& graph, const StorageTypes& types, std::size_t state_bytes) {
+  Lowering lowering{.graph = graph};
+  add_parameters(lowering, types);
+  for (const Value& value : graph.values) {
+    const bool is_input = lowering.values.empty();
+    Buffer buffer{.name = value.name,
+                  .role = is_input ? Role::input : Role::activation,
+                  .dtype = types.activations,
+                  .dims = nchw(value.shape),
+                  .persistent = is_input};
+    if (is_input)  // padded channels are held, not declared
+      buffer.bytes =
+          bytes_of(types.activations) *
+          static_cast<std::size_t>(value.shape.n * value.shape.h * value.shape.w * types.image_channels);
+    lowering.values.push_back(add_buffer(lowering.program, std::move(buffer)));
+  }
+  lowering.labels = add_buffer(lowering.program, {.name = "labels",
+                                                  .role = Role::input,
+                                                  .dtype = DType::i32,
+                                                  .dims = {graph.batch()},
+                                                  .persistent = true});
+  lowering.state = add_buffer(lowering.program, {.name = "state",
+                                                 .role = Role::state,
+                                                 .dtype = DType::u8,
+                                                 .dims = {static_cast<std::int64_t>(state_bytes)},
+                                                 .persistent = true});
+  lowering.gradients.resize(graph.values.size());
+  return lowering;
+}
+
+std::vector<BufferId> gradient_of(Lowering& lowering, ValueId value, std::size_t most) {
+  std::vector<Lowering::Contribution> parts = lowering.gradients[value];
+  if (parts.empty()) throw std::logic_error("no gradient reaches " + lowering.graph.values[value].name);
+  // What nobody else reads comes first: it may be accumulated into.
+  std::stable_partition(parts.begin(), parts.end(), [](const auto& part) { return !part.shared; });
+  while (parts.size() > most) {
+    const Lowering::Contribution from = parts.back();
+    parts.pop_back();
+    if (parts.front().shared)
+      throw std::logic_error("every gradient of " + lowering.graph.values[value].name + " is shared");
+    std::vector<BufferUse> uses{updates(parts.front().buffer), reads(from.buffer)};
+    const double bytes = traffic_bytes(lowering.program, uses);
+    add_step(lowering.program,
+             {.name = lowering.graph.values[value].name + ".accumulate" + std::to_string(parts.size()),
+              .kind = StepKind::accumulate,
+              .phase = Phase::backward,
+              .uses = std::move(uses),
+              .work = {.macs = 0, .bytes = bytes}});
+  }
+  std::vector<BufferId> buffers;
+  for (const auto& part : parts) buffers.push_back(part.buffer);
+  return buffers;
+}
+
+}  // namespace plumb
