@@ -1,0 +1,101 @@
+#include "kernels/dependencies.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/kernels/random_program.h"
+
+namespace plumb {
+namespace {
+
+constexpr Access kRead = Access::read, kWrite = Access::write;
+
+Program with_steps(std::vector<std::pair<Lane, BufferUse>> uses) {
+  Program program;
+  program.buffers = {{.name = "root", .bytes = 100},
+                     {.name = "left", .bytes = 50, .view = View{0, 0}},
+                     {.name = "right", .bytes = 50, .view = View{0, 50}},
+                     {.name = "middle", .bytes = 20, .view = View{0, 40}}};
+  for (const auto& [lane, use] : uses) program.steps.push_back({.lane = lane, .uses = {use}});
+  return program;
+}
+
+using Waits = std::vector<std::vector<StepId>>;
+
+TEST(Dependencies, AReadWaitsForTheWriteOfAnotherLane) {
+  EXPECT_EQ(cross_lane_dependencies(with_steps({{Lane::input, {0, kWrite}}, {Lane::compute, {0, kRead}}})),
+            (Waits{{}, {0}}));
+}
+
+TEST(Dependencies, AWriteWaitsForReadsAndWritesOfAnotherLane) {
+  EXPECT_EQ(cross_lane_dependencies(with_steps({{Lane::input, {0, kRead}}, {Lane::compute, {0, kWrite}}})),
+            (Waits{{}, {0}}));
+  EXPECT_EQ(cross_lane_dependencies(with_steps({{Lane::input, {0, kWrite}}, {Lane::compute, {0, kWrite}}})),
+            (Waits{{}, {0}}));
+}
+
+TEST(Dependencies, ReadersDontWaitForEachOther) {
+  EXPECT_EQ(cross_lane_dependencies(with_steps({{Lane::input, {0, kRead}}, {Lane::compute, {0, kRead}}})),
+            (Waits{{}, {}}));
+}
+
+TEST(Dependencies, StepsOfOneLaneNeedNoWait) {
+  const Program program = with_steps({{Lane::compute, {0, kWrite}}, {Lane::compute, {0, kRead}}});
+  EXPECT_EQ(cross_lane_dependencies(program), (Waits{{}, {}}));
+  EXPECT_TRUE(HappensBefore(program)(0, 1));
+  EXPECT_FALSE(HappensBefore(program)(1, 0));
+}
+
+TEST(Dependencies, ViewsConflictOnlyWhereTheirBytesOverlap) {
+  EXPECT_EQ(cross_lane_dependencies(with_steps({{Lane::compute, {1, kWrite}}, {Lane::input, {2, kWrite}}})),
+            (Waits{{}, {}}));
+  EXPECT_EQ(cross_lane_dependencies(with_steps({{Lane::compute, {1, kWrite}}, {Lane::input, {3, kRead}}})),
+            (Waits{{}, {0}}));
+  EXPECT_EQ(cross_lane_dependencies(with_steps({{Lane::compute, {2, kWrite}}, {Lane::input, {0, kRead}}})),
+            (Waits{{}, {0}}));
+}
+
+TEST(Dependencies, OnlyTheLatestStepOfALaneIsWaitedFor) {
+  const Program program = with_steps(
+      {{Lane::compute, {1, kWrite}}, {Lane::compute, {2, kWrite}}, {Lane::communication, {0, kRead}}});
+  EXPECT_EQ(cross_lane_dependencies(program), (Waits{{}, {}, {1}}));
+}
+
+TEST(Dependencies, AWaitThatFollowsFromAnotherIsLeftOut) {
+  const Program program = with_steps(
+      {{Lane::input, {0, kWrite}}, {Lane::compute, {0, kWrite}}, {Lane::communication, {0, kRead}}});
+  EXPECT_EQ(cross_lane_dependencies(program), (Waits{{}, {0}, {1}}));
+  EXPECT_TRUE(HappensBefore(program)(0, 2));
+}
+
+TEST(Dependencies, HappensBeforeIsWhatBruteForceFindsInRandomPrograms) {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    const Program program = random_program(seed);
+    const HappensBefore happens_before(program);
+    const auto expected = brute_force_order(program);
+    for (StepId a = 0; a < program.steps.size(); ++a) {
+      for (StepId b = 0; b < program.steps.size(); ++b) {
+        ASSERT_EQ(happens_before(a, b), expected[a][b]) << "seed " << seed << ", steps " << a << ", " << b;
+      }
+    }
+  }
+}
+
+TEST(Dependencies, WaitsAreAtMostOnePerOtherLaneAndNoneIsSuperfluous) {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    const Program program = random_program(seed);
+    const auto order = brute_force_order(program);
+    const Waits waits = cross_lane_dependencies(program);
+    for (StepId step = 0; step < program.steps.size(); ++step) {
+      std::array<int, kLanes> of_lane{};
+      for (StepId wait : waits[step]) {
+        EXPECT_LT(wait, step);
+        EXPECT_NE(program.steps[wait].lane, program.steps[step].lane);
+        EXPECT_EQ(++of_lane[static_cast<std::size_t>(program.steps[wait].lane)], 1);
+        for (StepId other : waits[step]) EXPECT_FALSE(order[wait][other]) << "seed " << seed;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumb

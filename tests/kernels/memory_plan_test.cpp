@@ -1,0 +1,159 @@
+#include "kernels/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "tests/kernels/random_program.h"
+
+namespace plumb {
+namespace {
+
+constexpr Access kRead = Access::read, kWrite = Access::write;
+
+std::vector<std::vector<StepId>> steps_of_roots(const Program& program) {
+  std::vector<std::vector<StepId>> steps(program.buffers.size());
+  for (StepId id = 0; id < program.steps.size(); ++id) {
+    for (const BufferUse& use : program.steps[id].uses) steps[root_of(program, use.buffer)].push_back(id);
+  }
+  return steps;
+}
+
+bool has_memory(const Program& program, BufferId id, const std::vector<std::vector<StepId>>& steps) {
+  const Buffer& buffer = program.buffers[id];
+  return !buffer.view && (buffer.persistent || !steps[id].empty());
+}
+
+bool overlaps(std::size_t begin_a, std::size_t bytes_a, std::size_t begin_b, std::size_t bytes_b) {
+  return begin_a < begin_b + bytes_b && begin_b < begin_a + bytes_a;
+}
+
+TEST(MemoryPlan, BuffersOfRandomProgramsShareMemoryOnlyIfAllTheirUsesAreOrdered) {
+  std::size_t shared = 0;
+  for (unsigned seed = 0; seed < 500; ++seed) {
+    const Program program = random_program(seed);
+    const MemoryPlan plan = plan_memory(program, 64);
+    const auto order = brute_force_order(program);
+    const auto steps = steps_of_roots(program);
+    const auto all_before = [&](BufferId a, BufferId b) {
+      for (StepId step_a : steps[a]) {
+        for (StepId step_b : steps[b]) {
+          if (!order[step_a][step_b]) return false;
+        }
+      }
+      return true;
+    };
+    for (BufferId a = 0; a < program.buffers.size(); ++a) {
+      for (BufferId b = a + 1; b < program.buffers.size(); ++b) {
+        if (!has_memory(program, a, steps) || !has_memory(program, b, steps)) continue;
+        if (!overlaps(plan.offsets[a], program.buffers[a].bytes, plan.offsets[b], program.buffers[b].bytes)) {
+          continue;
+        }
+        ++shared;
+        EXPECT_FALSE(program.buffers[a].persistent || program.buffers[b].persistent) << "seed " << seed;
+        EXPECT_TRUE(all_before(a, b) || all_before(b, a)) << "seed " << seed << ", " << a << ", " << b;
+      }
+    }
+  }
+  EXPECT_GT(shared, 100u);
+}
+
+TEST(MemoryPlan, EverythingOfRandomProgramsLiesInsideTheArenaAlignedAndApartFromWorkspaces) {
+  for (unsigned seed = 0; seed < 500; ++seed) {
+    const Program program = random_program(seed);
+    const MemoryPlan plan = plan_memory(program, 256);
+    const auto steps = steps_of_roots(program);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      EXPECT_EQ(plan.workspace_offsets[lane] % 256, 0u);
+      EXPECT_LE(plan.workspace_offsets[lane] + plan.workspace_bytes[lane], plan.arena_bytes);
+    }
+    for (const Step& step : program.steps) {
+      EXPECT_GE(plan.workspace_bytes[static_cast<std::size_t>(step.lane)], step.workspace_bytes);
+    }
+    for (BufferId id = 0; id < program.buffers.size(); ++id) {
+      const Buffer& buffer = program.buffers[id];
+      if (buffer.view) EXPECT_EQ(plan.offsets[id], plan.offsets[buffer.view->root] + buffer.view->offset);
+      if (!has_memory(program, id, steps)) continue;
+      EXPECT_EQ(plan.offsets[id] % 256, 0u);
+      EXPECT_LE(plan.offsets[id] + buffer.bytes, plan.workspace_offsets[0]);
+    }
+  }
+}
+
+TEST(MemoryPlan, IsNeverBelowWhatIsLiveAtOnce) {
+  for (unsigned seed = 0; seed < 500; ++seed) {
+    const Program program = random_program(seed);
+    EXPECT_GE(plan_memory(program, 64).arena_bytes, largest_live_bytes(program)) << "seed " << seed;
+  }
+}
+
+TEST(MemoryPlan, AChainOfEqualBuffersNeedsTwo) {
+  Program program;
+  for (int i = 0; i < 10; ++i) program.buffers.push_back({.name = std::to_string(i), .bytes = 4096});
+  for (BufferId i = 0; i + 1 < 10; ++i) {
+    program.steps.push_back({.uses = i == 0 ? std::vector<BufferUse>{{1, kWrite}}
+                                            : std::vector<BufferUse>{{i, kRead}, {i + 1, kWrite}}});
+  }
+  EXPECT_EQ(plan_memory(program).arena_bytes, 2 * 4096u);
+  EXPECT_EQ(largest_live_bytes(program), 2 * 4096u);
+}
+
+TEST(MemoryPlan, StepsOfDifferentLanesWithoutACommonBufferNeverShare) {
+  Program program;
+  program.buffers = {{.name = "a", .bytes = 4096}, {.name = "b", .bytes = 4096}};
+  program.steps = {{.lane = Lane::compute, .uses = {{0, kWrite}}},
+                   {.lane = Lane::communication, .uses = {{1, kWrite}}}};
+  EXPECT_EQ(plan_memory(program).arena_bytes, 2 * 4096u);
+}
+
+TEST(MemoryPlan, AnUnusedBufferTakesMemoryOnlyIfItIsPersistent) {
+  Program program;
+  program.buffers = {{.name = "kept", .bytes = 5000, .persistent = true}, {.name = "unused", .bytes = 5000}};
+  EXPECT_EQ(plan_memory(program).arena_bytes, 8192u);
+  EXPECT_EQ(largest_live_bytes(program), 5000u);
+}
+
+TEST(MemoryPlan, RefusesAReadOfWhatNobodyWrote) {
+  Program program;
+  program.buffers = {{.name = "a", .bytes = 4096}};
+  program.steps = {{.name = "reader", .uses = {{0, kRead}}}};
+  EXPECT_THROW(plan_memory(program), std::logic_error);
+  program.steps = {{.name = "reader", .uses = {{0, Access::read_write}}}};
+  EXPECT_THROW(plan_memory(program), std::logic_error);
+  program.buffers[0].persistent = true;
+  EXPECT_NO_THROW(plan_memory(program));
+}
+
+TEST(MemoryPlan, RefusesViewsThatDontFit) {
+  Program program;
+  program.buffers = {{.name = "root", .bytes = 10}, {.name = "view", .bytes = 8, .view = View{0, 4}}};
+  EXPECT_THROW(plan_memory(program), std::logic_error);
+  program.buffers[1] = {.name = "view", .bytes = 6, .view = View{0, 4}};
+  EXPECT_NO_THROW(plan_memory(program));
+  program.buffers.push_back({.name = "view of a view", .bytes = 1, .view = View{1, 0}});
+  EXPECT_THROW(plan_memory(program), std::logic_error);
+}
+
+TEST(MemoryBytes, RolesAddUpToTheArena) {
+  Program program;
+  program.buffers = {{.name = "weight", .role = Role::parameter, .bytes = 8192, .persistent = true},
+                     {.name = "running_mean", .role = Role::statistic, .bytes = 4096, .persistent = true},
+                     {.name = "state", .role = Role::state, .bytes = 4096, .persistent = true},
+                     {.name = "bucket", .role = Role::gradient, .bytes = 12288, .persistent = true},
+                     {.name = "gradient", .role = Role::gradient, .bytes = 12288, .view = View{3, 0}},
+                     {.name = "momentum", .role = Role::optimizer, .bytes = 20480, .persistent = true},
+                     {.name = "images", .role = Role::input, .bytes = 28672, .persistent = true},
+                     {.name = "activation", .role = Role::activation, .bytes = 36864}};
+  program.steps = {{.uses = {{7, kWrite}}, .workspace_bytes = 45056},
+                   {.lane = Lane::communication, .uses = {{3, Access::read_write}}, .workspace_bytes = 4096}};
+  const MemoryBytes bytes = memory_bytes(program, plan_memory(program));
+  EXPECT_EQ(bytes.parameters, 16384u);
+  EXPECT_EQ(bytes.gradients, 12288u);
+  EXPECT_EQ(bytes.optimizer, 20480u);
+  EXPECT_EQ(bytes.activations, 28672u + 36864u);
+  EXPECT_EQ(bytes.workspace, 45056u + 4096u);
+  EXPECT_EQ(bytes.planned, 8192u + 4096 + 4096 + 12288 + 20480 + 28672 + 36864 + 45056 + 4096);
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,69 @@
+#include "kernels/program.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace plumb {
+namespace {
+
+Program bucket_of_two_gradients() {
+  Program program;
+  program.buffers = {{.name = "bucket0", .bytes = 24},
+                     {.name = "a.gradient", .bytes = 16, .view = View{0, 0}},
+                     {.name = "b.gradient", .bytes = 8, .view = View{0, 16}}};
+  program.steps = {{.name = "bucket0.reduce",
+                    .kind = StepKind::reduce,
+                    .lane = Lane::communication,
+                    .uses = {{0, Access::read_write}},
+                    .action = Collective{.buffer = 0, .elements = 6, .dtype = DType::f32}}};
+  return program;
+}
+
+TEST(Program, EveryStepKindHasItsOwnName) {
+  std::set<std::string_view> names;
+  const int kinds = static_cast<int>(StepKind::advance_state) + 1;
+  for (int kind = 0; kind < kinds; ++kind) names.insert(name_of(static_cast<StepKind>(kind)));
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(kinds));
+}
+
+TEST(Program, BytesOfDTypes) {
+  EXPECT_EQ(bytes_of(DType::f32), 4u);
+  EXPECT_EQ(bytes_of(DType::f16), 2u);
+  EXPECT_EQ(bytes_of(DType::bf16), 2u);
+  EXPECT_EQ(bytes_of(DType::i32), 4u);
+  EXPECT_EQ(bytes_of(DType::i64), 8u);
+  EXPECT_EQ(bytes_of(DType::u8), 1u);
+}
+
+TEST(Program, RootOfAViewIsWhatItLiesIn) {
+  const Program program = bucket_of_two_gradients();
+  EXPECT_EQ(root_of(program, 0), 0u);
+  EXPECT_EQ(root_of(program, 2), 0u);
+}
+
+TEST(ReductionHash, SeesEverythingThatRanksMustAgreeOn) {
+  const std::uint64_t hash = reduction_hash(bucket_of_two_gradients());
+  const auto changed = [](auto change) {
+    Program program = bucket_of_two_gradients();
+    change(program);
+    return reduction_hash(program);
+  };
+  EXPECT_EQ(hash, reduction_hash(bucket_of_two_gradients()));
+  EXPECT_NE(hash, changed([](Program& p) { std::get<Collective>(p.steps[0].action).elements = 7; }));
+  EXPECT_NE(hash, changed([](Program& p) { std::get<Collective>(p.steps[0].action).dtype = DType::f16; }));
+  EXPECT_NE(hash, changed([](Program& p) { p.buffers[1].name = "c.gradient"; }));
+  EXPECT_NE(hash, changed([](Program& p) { p.buffers[2].bytes = 4; }));
+  EXPECT_NE(hash, changed([](Program& p) { std::swap(p.buffers[1], p.buffers[2]); }));
+  EXPECT_NE(hash, changed([](Program& p) { p.steps.push_back(p.steps[0]); }));
+}
+
+TEST(ReductionHash, IgnoresWhatStaysOnARank) {
+  Program program = bucket_of_two_gradients();
+  program.buffers.push_back({.name = "activation", .bytes = 4096});
+  program.steps.push_back({.name = "forward", .uses = {{3, Access::write}}});
+  EXPECT_EQ(reduction_hash(program), reduction_hash(bucket_of_two_gradients()));
+}
+
+}  // namespace
+}  // namespace plumb

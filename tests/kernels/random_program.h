@@ -1,0 +1,81 @@
+// Programs with random buffers, views and steps in three lanes, for property tests.
+#pragma once
+
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include "kernels/program.h"
+
+namespace plumb {
+
+inline Program random_program(unsigned seed, std::size_t most_steps = 40) {
+  std::mt19937 random(seed);
+  const auto below = [&](std::size_t end) { return static_cast<std::size_t>(random() % end); };
+  Program program;
+  const std::size_t roots = 3 + below(14);
+  for (std::size_t i = 0; i < roots; ++i) {
+    const std::size_t bytes = 1 + below(below(3) == 0 ? 100000 : 9000);
+    program.buffers.push_back(
+        {.name = "root" + std::to_string(i), .bytes = bytes, .persistent = below(6) == 0});
+  }
+  for (std::size_t i = 0, views = below(8); i < views; ++i) {
+    const BufferId root = below(roots);
+    const std::size_t offset = below(program.buffers[root].bytes);
+    program.buffers.push_back({.name = "view" + std::to_string(i),
+                               .bytes = 1 + below(program.buffers[root].bytes - offset),
+                               .view = View{root, offset}});
+  }
+  std::vector<bool> written(program.buffers.size(), false);
+  for (std::size_t i = 0, steps = 1 + below(most_steps); i < steps; ++i) {
+    Step step{.name = "step" + std::to_string(i), .lane = static_cast<Lane>(below(kLanes))};
+    step.workspace_bytes = below(4) == 0 ? below(20000) : 0;
+    for (std::size_t u = 0, uses = below(4); u < uses; ++u) {
+      const BufferId buffer = below(program.buffers.size());
+      const BufferId root = root_of(program, buffer);
+      const bool readable = written[root] || program.buffers[root].persistent;
+      step.uses.push_back({buffer, readable ? static_cast<Access>(below(3)) : Access::write});
+    }
+    for (const BufferUse& use : step.uses) {
+      if (use.writes()) written[root_of(program, use.buffer)] = true;
+    }
+    program.steps.push_back(std::move(step));
+  }
+  return program;
+}
+
+// reaches[a][b]: a must end before b starts, found by brute force from lanes and byte ranges alone.
+inline std::vector<std::vector<bool>> brute_force_order(const Program& program) {
+  const auto conflict = [&](const BufferUse& a, const BufferUse& b) {
+    if (!a.writes() && !b.writes()) return false;
+    if (root_of(program, a.buffer) != root_of(program, b.buffer)) return false;
+    const auto begin = [&](const BufferUse& use) {
+      const Buffer& buffer = program.buffers[use.buffer];
+      return buffer.view ? buffer.view->offset : std::size_t{0};
+    };
+    const auto end = [&](const BufferUse& use) { return begin(use) + program.buffers[use.buffer].bytes; };
+    return begin(a) < end(b) && begin(b) < end(a);
+  };
+  const std::size_t steps = program.steps.size();
+  std::vector<std::vector<bool>> reaches(steps, std::vector<bool>(steps, false));
+  for (StepId a = 0; a < steps; ++a) {
+    for (StepId b = a + 1; b < steps; ++b) {
+      reaches[a][b] = program.steps[a].lane == program.steps[b].lane;
+      for (const BufferUse& use_a : program.steps[a].uses) {
+        for (const BufferUse& use_b : program.steps[b].uses) {
+          if (conflict(use_a, use_b)) reaches[a][b] = true;
+        }
+      }
+    }
+  }
+  for (StepId k = 0; k < steps; ++k) {
+    for (StepId a = 0; a < steps; ++a) {
+      for (StepId b = 0; b < steps; ++b) {
+        if (reaches[a][k] && reaches[k][b]) reaches[a][b] = true;
+      }
+    }
+  }
+  return reaches;
+}
+
+}  // namespace plumb

@@ -1,0 +1,84 @@
+#include "kernels/targets.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "kernels/describe.h"
+#include "kernels/roofline.h"
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+TEST(Targets, AreTheDocumentedOnesEachWithASource) {
+  std::set<std::string> names;
+  for (const DeviceLimits& limits : targets()) {
+    names.insert(limits.name);
+    EXPECT_FALSE(limits.source.empty()) << limits.name;
+    EXPECT_TRUE(limits.flops_per_second.contains(Precision::fp32)) << limits.name;
+    EXPECT_GT(limits.bytes_per_second, 1e10) << limits.name;
+    EXPECT_GT(limits.memory_bytes, 1e9) << limits.name;
+    EXPECT_EQ(limits.compute_capability > 0, limits.kind == DeviceKind::cuda) << limits.name;
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"v100-16gb", "v100-32gb", "a100-40gb", "a100-80gb", "h100", "h200",
+                                          "t4", "cpu"}));
+}
+
+TEST(Targets, NamesAreFoundAsWritten) {
+  EXPECT_EQ(find_target("h200")->compute_capability, 90);
+  EXPECT_FALSE(find_target("H200").has_value());
+  EXPECT_FALSE(find_target("").has_value());
+}
+
+TEST(Targets, Bf16AndTf32NeedSm80) {
+  for (const DeviceLimits& limits : targets()) {
+    if (limits.kind != DeviceKind::cuda) continue;
+    EXPECT_EQ(limits.flops_per_second.contains(Precision::bf16), limits.compute_capability >= 80)
+        << limits.name;
+    EXPECT_EQ(limits.flops_per_second.contains(Precision::tf32), limits.compute_capability >= 80)
+        << limits.name;
+  }
+}
+
+TEST(Targets, LeaveMemoryToTheContext) {
+  EXPECT_LT(find_target("v100-16gb")->memory_bytes, 15.6 * 1024 * 1024 * 1024);
+  EXPECT_LT(find_target("a100-40gb")->memory_bytes, 39.5 * 1024 * 1024 * 1024);
+}
+
+TEST(Describe, RefusesAPrecisionThatTheDeviceLacksAndNamesThoseItHas) {
+  try {
+    describe(Graph{}, {.precision = Precision::bf16}, *find_target("v100-16gb"));
+    FAIL() << "bf16 on a V100";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    const std::string sentence = error.what();
+    EXPECT_NE(sentence.find("--bf16"), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find("v100-16gb"), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find("--fp32, --fp16"), std::string::npos) << sentence;
+  }
+}
+
+TEST(Roofline, AStepTakesTheLongerOfArithmeticAndMemory) {
+  const DeviceLimits limits{
+      .name = "x", .flops_per_second = {{Precision::fp32, 100}}, .bytes_per_second = 10};
+  EXPECT_DOUBLE_EQ(roofline_seconds({.macs = 100, .bytes = 10}, limits, Precision::fp32), 2);
+  EXPECT_DOUBLE_EQ(roofline_seconds({.macs = 100, .bytes = 50}, limits, Precision::fp32), 5);
+}
+
+TEST(Roofline, SumsOverTheComputeLane) {
+  const DeviceLimits limits{
+      .name = "x", .flops_per_second = {{Precision::fp32, 100}}, .bytes_per_second = 10};
+  Program program;
+  program.steps = {{.work = {.macs = 100, .bytes = 10}},
+                   {.work = {.macs = 100, .bytes = 50}},
+                   {.lane = Lane::communication, .work = {.bytes = 1000}}};
+  const Roofline total = roofline(program, limits, Precision::fp32);
+  EXPECT_DOUBLE_EQ(total.seconds, 7);
+  EXPECT_DOUBLE_EQ(total.bytes_seconds, 5);
+  EXPECT_DOUBLE_EQ(total.flops, 400);
+  EXPECT_DOUBLE_EQ(total.bytes, 60);
+}
+
+}  // namespace
+}  // namespace plumb
