@@ -1,5 +1,5 @@
-// The options of the bench programs: one table drives parsing, --help, the nearest-name hint, completions and the
-// "config" of result.json.
+// The options of the bench programs: one table drives parsing, --help, the nearest-name hint, completions and
+// the "config" of result.json.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/option_table.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/device.h"
 #include "models/resnet50.h"
@@ -43,6 +44,29 @@ struct BenchOptions {
   bool check = true;
   std::uint64_t seed = 0;
   bool deterministic = false, quiet = false, verbose = false;
+  bool help = false, version = false;  // answered by main, as list_targets and completions are
+  std::string completions;             // "bash"; empty: not asked for
 };
+
+// The table, bound to `options`, which must outlive it.
+OptionTable bench_option_table(BenchOptions& options);
+
+// Reads and cross-checks a command line. Asked for help, version, targets or completions, nothing else is
+// checked. Throws Error(usage); Error(unavailable) for a communicator that this build lacks.
+BenchOptions parse_options(int argc, const char* const* argv);
+
+// Fills in what the device decides (batch, communicator) and checks what it must be able to do.
+// Throws Error(usage) that names the precisions the device has.
+BenchOptions resolve(BenchOptions options, const DeviceLimits& limits);
+
+// What all ranks of a job must share, one "key=value" line per option, as given (before a rank fills in what
+// is its own, such as threads).
+std::string options_fingerprint(const BenchOptions& options);
+
+// Every option and its value: "config" of result.json.
+nlohmann::ordered_json options_json(const BenchOptions& options);
+
+// --help of bench_resnet50.
+std::string options_help();
 
 }  // namespace plumb

@@ -1,0 +1,139 @@
+// A table of options: one list of names, helps, defaults and checks drives parsing, --help, the nearest-name
+// hint, shell completions and the resolved configuration as JSON.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace plumb {
+
+// One option, bound to a member of some struct through `set` and `get`. Made by the functions below.
+struct OptionSpec {
+  std::vector<std::string> names;  // {"--bs", "--batch-per-device"}; a positional argument: {"LOG_DIR"}
+  std::string value_name;          // "N", "auto|cpu|cuda"; empty for a flag
+  std::string help;
+  std::string default_text;   // shown by --help; empty: nothing is shown
+  std::string config_key;     // key in the configuration; empty: leaves no trace there
+  std::string exclusive_set;  // at most one option of a named set may be given
+  bool required = false;
+  bool repeats = false;       // positional: takes any number of values
+  bool ends_parsing = false;  // --help: given, the rest of the command line isn't looked at
+  // Takes one value ("" for a flag). Throws Error(usage): option, value, what is allowed.
+  std::function<void(const std::string& value)> set;
+  std::function<nlohmann::ordered_json()> get;
+
+  bool is_flag() const { return value_name.empty() && !is_positional(); }
+  bool is_positional() const { return !names.front().starts_with('-'); }
+
+  // For chaining onto the functions below.
+  OptionSpec with_default(std::string text) &&;
+  OptionSpec with_key(std::string key) &&;
+  OptionSpec in_set(std::string set_name) &&;
+  OptionSpec as_required() &&;
+};
+
+struct OptionGroup {
+  std::string title;
+  std::vector<OptionSpec> options;
+};
+
+struct OptionTable {
+  std::string program;      // "bench_resnet50", "plumbline analyze"
+  std::string description;  // one or two sentences
+  std::vector<OptionGroup> groups;
+};
+
+template <typename Number>
+struct Range {
+  Number lowest = std::numeric_limits<Number>::lowest();
+  Number highest = std::numeric_limits<Number>::max();
+  bool above_lowest = false;  // the lowest itself isn't allowed
+  bool below_highest = false;
+};
+
+// Strict: the whole text is one finite number inside the range, else Error(usage) that names `option`.
+std::int64_t parse_integer(const std::string& option, const std::string& text, Range<std::int64_t> range);
+std::uint64_t parse_unsigned(const std::string& option, const std::string& text, Range<std::uint64_t> range);
+double parse_real(const std::string& option, const std::string& text, Range<double> range);
+// Index into `allowed`.
+std::size_t parse_choice(const std::string& option, const std::string& text,
+                         const std::vector<std::string>& allowed);
+
+// `names` are comma-separated, the first is the one that messages use and, without dashes and with '_' for
+// '-', the key in the configuration. The default shown is the target's value when the table is made (unless
+// with_default says otherwise). Targets must outlive the table.
+OptionSpec integer_option(const std::string& names, const std::string& value_name, std::int64_t& target,
+                          Range<std::int64_t> range, const std::string& help);
+OptionSpec integer_option(const std::string& names, const std::string& value_name, int& target,
+                          Range<int> range, const std::string& help);
+OptionSpec integer_option(const std::string& names, const std::string& value_name, std::uint64_t& target,
+                          Range<std::uint64_t> range, const std::string& help);
+OptionSpec integer_option(const std::string& names, const std::string& value_name,
+                          std::optional<std::int64_t>& target, Range<std::int64_t> range,
+                          const std::string& help);
+OptionSpec integer_option(const std::string& names, const std::string& value_name, std::optional<int>& target,
+                          Range<int> range, const std::string& help);
+OptionSpec real_option(const std::string& names, const std::string& value_name, double& target,
+                       Range<double> range, const std::string& help);
+OptionSpec text_option(const std::string& names, const std::string& value_name, std::string& target,
+                       const std::string& help);
+// A text that must be one of `allowed`.
+OptionSpec choice_option(const std::string& names, std::string& target,
+                         const std::vector<std::string>& allowed, const std::string& help);
+// Given, it sets `target` to `value`.
+OptionSpec flag_option(const std::string& names, bool& target, bool value, const std::string& help);
+// Given, nothing after it is checked: --help, --version.
+OptionSpec stop_option(const std::string& names, bool& target, const std::string& help);
+OptionSpec positional(const std::string& name, std::string& target, const std::string& help);
+OptionSpec positional_list(const std::string& name, std::vector<std::string>& target,
+                           const std::string& help);
+
+// Without set and get, for kinds of its own.
+OptionSpec make_option(const std::string& names, const std::string& value_name, const std::string& help);
+
+// One of the values of an enum.
+template <typename Enum>
+OptionSpec enum_option(const std::string& names, Enum& target,
+                       const std::vector<std::pair<std::string, Enum>>& values, const std::string& help) {
+  std::vector<std::string> allowed;
+  std::string joined;
+  for (const auto& [name, value] : values) {
+    allowed.push_back(name);
+    joined += (joined.empty() ? "" : "|") + name;
+  }
+  OptionSpec spec = make_option(names, joined, help);
+  spec.set = [option = spec.names.front(), allowed, values, &target](const std::string& text) {
+    target = values[parse_choice(option, text, allowed)].second;
+  };
+  spec.get = [values, &target] {
+    for (const auto& [name, value] : values)
+      if (value == target) return nlohmann::ordered_json(name);
+    return nlohmann::ordered_json();
+  };
+  for (const auto& [name, value] : values)
+    if (value == target) spec.default_text = name;
+  return spec;
+}
+
+// Reads the command line into the bound targets. argv[0] is left out. Throws Error(usage).
+void parse_command_line(const OptionTable& table, int argc, const char* const* argv);
+
+// --help: grouped, with defaults, no line longer than `columns`.
+std::string help_text(const OptionTable& table, int columns = 100);
+
+// What bash's `source` wants: every option name, and file names after them.
+std::string bash_completions(const OptionTable& table);
+
+// Every option that has a key, in the table's order, with its present value.
+nlohmann::ordered_json config_json(const OptionTable& table);
+
+// The known name nearest to a mistyped one; empty if none is near.
+std::string nearest_name(const std::string& name, const std::vector<std::string>& known);
+
+}  // namespace plumb

@@ -1,0 +1,156 @@
+#include "bench/option_table.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tests/bench/expect_error.h"
+
+namespace plumb {
+namespace {
+
+enum class Shape { round, square };
+
+struct Sample {
+  std::int64_t count = 3;
+  std::uint64_t seed = 0;
+  std::optional<int> run;
+  double rate = 0.5;
+  std::string path = "here";
+  Shape shape = Shape::round;
+  bool check = true, loud = false, quiet = false, help = false;
+  std::string folder;
+  std::vector<std::string> others;
+};
+
+OptionTable make_table(Sample& sample) {
+  OptionTable table;
+  table.program = "sample";
+  table.description = "A program that samples.";
+  table.groups = {
+      {"Numbers",
+       {integer_option("--count,--number-of-things", "N", sample.count, {.lowest = 1, .highest = 1000},
+                       "how many"),
+        integer_option("--seed", "N", sample.seed, {}, "where randomness starts"),
+        integer_option("--run", "K", sample.run, {.lowest = 1}, "which run").with_default("next free"),
+        real_option(
+            "--rate", "X", sample.rate, {.lowest = 0, .highest = 2, .above_lowest = true},
+            "a help that is long enough to be wrapped into several lines of the right column, because it "
+            "goes on and on")}},
+      {"Others",
+       {text_option("--path", "P", sample.path, "a path"),
+        enum_option<Shape>("--shape", sample.shape, {{"round", Shape::round}, {"square", Shape::square}},
+                           "form"),
+        flag_option("--no-check", sample.check, false, "leave checks out").with_key("check"),
+        flag_option("--loud", sample.loud, true, "say more").in_set("loudness"),
+        flag_option("--quiet", sample.quiet, true, "say less").in_set("loudness"),
+        stop_option("--help", sample.help, "this text"), positional("FOLDER", sample.folder, "where"),
+        positional_list("OTHER", sample.others, "more")}}};
+  return table;
+}
+
+Sample parse(const std::vector<std::string>& arguments) {
+  Sample sample;
+  std::vector<const char*> argv = {"sample"};
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  parse_command_line(make_table(sample), static_cast<int>(argv.size()), argv.data());
+  return sample;
+}
+
+void expect_refused(const std::vector<std::string>& arguments, const std::vector<std::string>& words) {
+  SCOPED_TRACE(arguments.front());
+  expect_error(ExitCode::usage, words, [&] { parse(arguments); });
+}
+
+TEST(OptionTable, KeepsDefaultsOfWhatIsNotGiven) {
+  const Sample sample = parse({});
+  EXPECT_EQ(sample.count, 3);
+  EXPECT_EQ(sample.path, "here");
+  EXPECT_FALSE(sample.run.has_value());
+}
+
+TEST(OptionTable, ReadsEveryKind) {
+  const Sample sample =
+      parse({"in", "--number-of-things", "7", "--seed=18446744073709551615", "--run", "2", "--rate", "1e-3",
+             "--path", "a b", "--shape", "square", "--no-check", "--loud", "x", "y"});
+  EXPECT_EQ(sample.count, 7);
+  EXPECT_EQ(sample.seed, 18446744073709551615U);
+  EXPECT_EQ(sample.run, 2);
+  EXPECT_DOUBLE_EQ(sample.rate, 1e-3);
+  EXPECT_EQ(sample.path, "a b");
+  EXPECT_EQ(sample.shape, Shape::square);
+  EXPECT_FALSE(sample.check);
+  EXPECT_TRUE(sample.loud);
+  EXPECT_EQ(sample.folder, "in");
+  EXPECT_EQ(sample.others, (std::vector<std::string>{"x", "y"}));
+}
+
+TEST(OptionTable, RefusesWhatIsNotWhollyANumberInRange) {
+  for (const char* bad :
+       {"abc", "0", "12x", "1001", "-1", "1.5", "1e2", " 5", "99999999999999999999", "0x10", "nan"})
+    expect_refused({"--count", bad},
+                   {"--count", "'" + std::string(bad) + "'", "whole number from 1 to 1000"});
+  for (const char* bad : {"nan", "inf", "0", "2.01", "1e999", "1,5", "1.5e", "-1"})
+    expect_refused({"--rate", bad}, {"--rate", bad, "a number above 0 and of at most 2"});
+  expect_refused({"--seed", "18446744073709551616"}, {"--seed", "18446744073709551616"});
+  expect_refused({"--seed", "-1"}, {"--seed", "-1"});
+}
+
+TEST(OptionTable, NamesTheNearestOption) {
+  expect_refused({"--conut", "3"}, {"--conut is not an option; did you mean --count?"});
+  expect_refused({"--numb=3"}, {"--numb is not an option; did you mean --number-of-things?"});
+  expect_refused({"--entirely-different"}, {"--entirely-different is not an option; sample --help"});
+}
+
+TEST(OptionTable, RefusesMissingDoubleAndExclusiveValues) {
+  expect_refused({"--count"}, {"--count needs a value: --count N"});
+  expect_refused({"--count", "--loud"}, {"--count needs a value"});
+  expect_refused({"--path", ""}, {"--path needs a value"});
+  expect_refused({"--count", "3", "--count", "4"}, {"--count is given 2 times", "'3'", "'4'"});
+  expect_refused({"--loud", "--quiet"}, {"--loud", "--quiet", "exclude each other", "loudness"});
+  expect_refused({"--shape", "oval"}, {"--shape", "'oval'", "round, square"});
+}
+
+TEST(OptionTable, HelpIsReachableBesideBadOptions) {
+  EXPECT_TRUE(parse({"--count", "abc", "--help", "--bogus"}).help);
+}
+
+TEST(OptionTable, RefusesAMissingRequiredArgument) {
+  Sample sample;
+  OptionTable table{.program = "p",
+                    .description = "",
+                    .groups = {{"A", {positional("DIR", sample.folder, "where").as_required()}}}};
+  const char* argv[] = {"p"};
+  expect_error(ExitCode::usage, {"DIR is missing", "where"}, [&] { parse_command_line(table, 1, argv); });
+  const char* two[] = {"p", "a", "b"};
+  expect_error(ExitCode::usage, {"'b'", "one too many"}, [&] { parse_command_line(table, 3, two); });
+}
+
+TEST(OptionTable, HelpShowsGroupsAndDefaultsWithinTheWidth) {
+  Sample sample;
+  const std::string help = help_text(make_table(sample), 80);
+  for (const char* wanted :
+       {"Numbers:", "--count, --number-of-things N", "how many (default: 3)", "(default: next free)",
+        "--shape round|square", "form (default: round)", "Usage: sample [FOLDER] [OTHER...] [options]"})
+    EXPECT_NE(help.find(wanted), std::string::npos) << wanted << " is missing in\n" << help;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+}
+
+TEST(OptionTable, ConfigurationIsInTheTablesOrder) {
+  Sample sample = parse({"--no-check", "--rate", "2"});
+  const nlohmann::ordered_json config = config_json(make_table(sample));
+  EXPECT_EQ(config.dump(),
+            R"({"count":3,"seed":0,"run":null,"rate":2.0,"path":"here","shape":"round","check":false,)"
+            R"("loud":false,"quiet":false,"folder":"","other":[]})");
+}
+
+TEST(OptionTable, CompletionsListEveryName) {
+  Sample sample;
+  const std::string script = bash_completions(make_table(sample));
+  for (const char* wanted : {"--number-of-things", "--loud", " sample\n"})
+    EXPECT_NE(script.find(wanted), std::string::npos) << wanted;
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,110 @@
+#include "bench/options.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tests/bench/expect_error.h"
+
+namespace plumb {
+namespace {
+
+BenchOptions parse(const std::vector<std::string>& arguments) {
+  std::vector<const char*> argv = {"bench_resnet50"};
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  return parse_options(static_cast<int>(argv.size()), argv.data());
+}
+
+void expect_refused(const std::vector<std::string>& arguments, const std::vector<std::string>& words,
+                    ExitCode code = ExitCode::usage) {
+  SCOPED_TRACE(arguments.front());
+  expect_error(code, words, [&] { parse(arguments); });
+}
+
+DeviceLimits a_cpu() {
+  return {.name = "some cpu", .kind = DeviceKind::cpu, .flops_per_second = {{Precision::fp32, 1e11}}};
+}
+
+DeviceLimits a_gpu() {
+  return {.name = "some gpu",
+          .kind = DeviceKind::cuda,
+          .flops_per_second = {{Precision::fp32, 1e13}, {Precision::fp16, 1e14}}};
+}
+
+TEST(BenchOptions, DefaultsAreThoseOfTheDocumentation) {
+  const BenchOptions options = parse({});
+  EXPECT_EQ(options.iterations, 120);
+  EXPECT_EQ(options.warmup, 20);
+  EXPECT_EQ(options.weight_decay, 1.0 / 32768);
+  EXPECT_EQ(resolve(options, a_cpu()).batch_per_device, 8);
+  EXPECT_EQ(resolve(options, a_gpu()).batch_per_device, 128);
+  EXPECT_EQ(resolve(options, a_cpu()).comm, "mpi");
+}
+
+TEST(BenchOptions, RefusesTheBadInputsOneByOne) {
+  expect_refused({"--bs", "0"}, {"--bs", "'0'", "from 1 to"});
+  expect_refused({"--bs", "abc"}, {"--bs", "'abc'", "whole number"});
+  expect_refused({"--warmup", "120", "--iters", "120"}, {"--warmup 120", "--iters 120"});
+  expect_refused({"--warmup", "5", "--iters", "5", "--seconds", "10"}, {"--warmup 5"});
+  expect_refused({"--fp16", "--fp32"}, {"--fp16", "--fp32", "one precision"});
+  expect_refused({"--iter", "5"}, {"--iter is not an option", "--iters"});
+  expect_refused({"--batch", "b.safetensors", "--data", "/images"}, {"--batch", "--data"});
+  expect_refused({"--target", "h100"}, {"--target h100", "--dry-run"});
+  expect_refused({"--dry-run", "--target", "abacus"}, {"--target", "'abacus'", "h100", "v100-16gb"});
+  expect_refused({"--comm", "pigeon"}, {"--comm", "'pigeon'", "auto, mpi"});
+  expect_refused({"--comm", "nccl"}, {"--comm", "nccl", "without NCCL"}, ExitCode::unavailable);
+  expect_refused({"--lr", "nan"}, {"--lr", "'nan'"});
+  expect_refused({"stray"}, {"'stray'"});
+}
+
+TEST(BenchOptions, RefusesOptionsOfLaterVersions) {
+  for (const char* later :
+       {"--cuda-graph", "--autotune", "--profile", "--find-max-bs", "--trace", "--timeout-s"})
+    expect_refused({later}, {std::string(later) + " is not an option"});
+}
+
+TEST(BenchOptions, AcceptsABatchThatOnlyThePlanCanRefuse) {
+  EXPECT_EQ(parse({"--bs", "1000000"}).batch_per_device, 1000000);
+}
+
+TEST(BenchOptions, APrecisionThatTheDeviceLacksIsRefusedWithThoseItHas) {
+  expect_error(ExitCode::usage, {"--fp16", "some cpu", "--fp32"},
+               [] { resolve(parse({"--fp16"}), a_cpu()); });
+  EXPECT_EQ(resolve(parse({"--fp16"}), a_gpu()).precision, Precision::fp16);
+}
+
+TEST(BenchOptions, QuestionsAreAnsweredWithoutOtherChecks) {
+  EXPECT_TRUE(parse({"--help", "--bs", "abc"}).help);
+  EXPECT_TRUE(parse({"--version"}).version);
+  EXPECT_TRUE(parse({"--list-targets"}).list_targets);
+  EXPECT_EQ(parse({"--completions", "bash"}).completions, "bash");
+}
+
+TEST(BenchOptions, FingerprintTellsDifferentOptionsApart) {
+  EXPECT_EQ(options_fingerprint(parse({"--bs", "4"})),
+            options_fingerprint(parse({"--batch-per-device", "4"})));
+  EXPECT_NE(options_fingerprint(parse({"--bs", "4"})), options_fingerprint(parse({"--bs", "5"})));
+  EXPECT_NE(options_fingerprint(parse({"--log-dir", "a"})), options_fingerprint(parse({"--log-dir", "b"})));
+  EXPECT_NE(options_fingerprint(parse({})).find("\nlearning_rate=0.1\n"), std::string::npos);
+}
+
+TEST(BenchOptions, ConfigurationHasEveryOption) {
+  const nlohmann::ordered_json config = options_json(parse({"--bf16", "--no-overlap", "--bs", "2"}));
+  EXPECT_EQ(config.at("precision"), "bf16");
+  EXPECT_EQ(config.at("overlap"), false);
+  EXPECT_EQ(config.at("batch_per_device"), 2);
+  EXPECT_EQ(config.at("run"), nullptr);
+  EXPECT_EQ(config.at("decay"), "all");
+  EXPECT_EQ(config.begin().key(), "batch_per_device");
+  EXPECT_EQ(config.size(), 36U);
+  EXPECT_FALSE(config.contains("help"));
+}
+
+TEST(BenchOptions, HelpFitsAHundredColumns) {
+  std::istringstream lines(options_help());
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+  EXPECT_NE(options_help().find("(default: 128 on cuda, 8 on cpu)"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace plumb
