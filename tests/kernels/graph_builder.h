@@ -1,0 +1,55 @@
+// Small Graphs for tests, written top to bottom: every call appends one operation and returns its output.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/graph.h"
+
+namespace plumb {
+
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(Shape images);
+
+  static constexpr ValueId kImages = 0;
+
+  struct ConvOptions {
+    int kernel = 1, stride = 1, padding = 0, groups = 1;
+  };
+  ValueId conv(ValueId in, std::int64_t out_channels, ConvOptions options);
+  ValueId norm(ValueId in, Activation activation = Activation::none, std::optional<ValueId> residual = {});
+  ValueId max_pool(ValueId in, int kernel, int stride, int padding);
+  ValueId global_average(ValueId in);  // in must be square
+  ValueId dense(ValueId in, std::int64_t outputs);
+
+  // The Graph with a softmax loss on `logits`; the builder is empty afterwards.
+  Graph loss(ValueId logits, double label_smoothing = 0.1);
+  // … with a dense layer of `classes` outputs in front, and a global average where `in` has more than one
+  // pixel.
+  Graph classify(ValueId in, std::int64_t classes = 7);
+
+  const Shape& shape(ValueId value) const { return graph_.values[value].shape; }
+
+ private:
+  std::string next_name(const std::string& kind);
+  ValueId add_value(const std::string& name, Shape shape);
+  ParameterId add_parameter(std::string name, std::vector<std::int64_t> dims);
+
+  Graph graph_;
+  int names_ = 0;
+};
+
+// Values that depend on `seed` alone and are the same on every machine: parameters drawn evenly so that
+// activations keep a size near 1, statistics as the Graph starts them, images and labels.
+struct TestTensors {
+  std::vector<std::vector<float>> parameters, statistics;
+  std::vector<float> images;  // [n, c, h, w]
+  std::vector<std::int64_t> labels;
+};
+TestTensors random_tensors(const Graph& graph, std::uint32_t seed);
+
+}  // namespace plumb

@@ -1,0 +1,68 @@
+#include "tests/kernels/run_graph.h"
+
+#include <memory>
+
+#include "kernels/describe.h"
+#include "kernels/memory_plan.h"
+#include "kernels/program.h"
+
+namespace plumb {
+namespace {
+
+std::vector<std::vector<float>> gradients_of(const Device& device, const Graph& graph) {
+  std::vector<std::vector<float>> gradients;
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
+    gradients.emplace_back(graph.parameters[p].elements());
+    device.read_gradient(p, gradients.back());
+  }
+  return gradients;
+}
+
+void write_tensors(Device& device, const TestTensors& tensors) {
+  for (ParameterId p = 0; p < tensors.parameters.size(); ++p)
+    device.write_parameter(p, tensors.parameters[p]);
+  for (StatisticId s = 0; s < tensors.statistics.size(); ++s)
+    device.write_statistic(s, tensors.statistics[s]);
+  device.write_batch(tensors.images, tensors.labels);
+}
+
+void read_tensors(const Device& device, const Graph& graph, GraphRun& run) {
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
+    run.parameters.emplace_back(graph.parameters[p].elements());
+    device.read_parameter(p, run.parameters.back());
+  }
+  for (StatisticId s = 0; s < graph.statistics.size(); ++s) {
+    run.statistics.emplace_back(graph.statistics[s].channels);
+    device.read_statistic(s, run.statistics.back());
+  }
+}
+
+void run_steps(const Program& program) {
+  for (const Step& step : program.steps)
+    if (!std::holds_alternative<Collective>(step.action)) std::get<ComputeFn>(step.action)();
+}
+
+}  // namespace
+
+GraphRun run_on_cpu(const Graph& graph, const TestTensors& tensors, const GraphRunOptions& options) {
+  const std::unique_ptr<Device> device =
+      cpu::make_device({.choice = DeviceChoice::cpu, .threads = options.threads});
+  Program program = describe(graph, {}, device->limits());
+  device->prepare(graph, options.rule, program);
+  device->bind(program, plan_memory(program));
+  write_tensors(*device, tensors);
+  device->write_state({.learning_rate = options.learning_rate});
+
+  GraphRun run;
+  for (int i = 0; i < options.iterations; ++i) {
+    run_steps(program);
+    run.metrics.push_back(device->metrics(i));
+    run.losses.push_back(run.metrics.back().loss);
+    if (i == 0) run.first_gradients = gradients_of(*device, graph);
+  }
+  run.gradients = gradients_of(*device, graph);
+  read_tensors(*device, graph, run);
+  return run;
+}
+
+}  // namespace plumb

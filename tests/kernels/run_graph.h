@@ -1,0 +1,32 @@
+// Trains a Graph on the CPU device for a few iterations and brings everything that a test may ask for back.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/device.h"
+#include "models/graph.h"
+#include "tests/kernels/graph_builder.h"
+
+namespace plumb {
+
+struct GraphRunOptions {
+  UpdateRule rule;
+  float learning_rate = 0.1f;
+  int iterations = 1;  // all on the same batch
+  int threads = 0;     // 0: as the device chooses
+};
+
+// Vectors over Graph::parameters and Graph::statistics, in the public dims.
+struct GraphRun {
+  std::vector<IterationMetrics> metrics;                       // one per iteration
+  std::vector<double> losses;                                  // those of `metrics`
+  std::vector<std::vector<float>> first_gradients, gradients;  // of the first and of the last iteration
+  std::vector<std::vector<float>> parameters, statistics;      // after the last update
+};
+
+// describe -> prepare -> plan -> bind, then every step's callable in order. One rank: there are no
+// collectives.
+GraphRun run_on_cpu(const Graph& graph, const TestTensors& tensors, const GraphRunOptions& options);
+
+}  // namespace plumb
