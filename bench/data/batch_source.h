@@ -1,0 +1,56 @@
+// Where a rank's images and labels come from: one ready batch per step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace plumb {
+
+// images: [batch_per_device, 3, image_size, image_size] fp32, normalised, row-major. labels: [batch_per_device],
+// each in [0, classes).
+struct Batch {
+  std::span<const float> images;
+  std::span<const std::int64_t> labels;
+};
+
+// Files of an image folder that couldn't be decoded, as far as this rank has met them.
+struct CorruptFiles {
+  std::int64_t count = 0;
+  std::vector<std::string> first;  // "path (reason)" of the first ones, kCorruptFilesNamed at most
+};
+inline constexpr std::size_t kCorruptFilesNamed = 5;
+
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+
+  // The following batch, endlessly. It is valid until the next call: buffers are reused. Throws Error(bad_data)
+  // when too many files are corrupt.
+  virtual Batch next() = 0;
+  // Every call of next() gives the same values: copying the first one to the device is enough.
+  virtual bool always_the_same() const = 0;
+  // Seconds that calls of next() have spent waiting for data so far, all together.
+  virtual double waited_seconds() const = 0;
+  virtual CorruptFiles corrupt_files() const { return {}; }
+  // One line for people, e.g. "1280 images in 10 classes from photos, 2 workers".
+  virtual std::string description() const = 0;
+};
+
+struct BatchSourceOptions {
+  std::string data = "synthetic";  // "synthetic" or an image folder
+  std::string batch_file;          // a safetensors file that replaces `data` if it isn't empty
+  std::int64_t batch_per_device = 1;
+  std::int64_t image_size = 224;
+  std::int64_t classes = 1000;
+  std::uint64_t seed = 0;
+  int rank = 0, world_size = 1;
+  int workers = 1;  // threads that decode images ahead, at least 1
+};
+
+// Reads and checks what can be checked before the first step. Throws Error(bad_data) with the file or folder.
+std::unique_ptr<BatchSource> make_batch_source(const BatchSourceOptions& options);
+
+}  // namespace plumb
