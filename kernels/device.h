@@ -81,7 +81,9 @@ class Device {
 std::unique_ptr<Device> make_device(const DeviceOptions& options);
 namespace cpu {
 std::unique_ptr<Device> make_device(const DeviceOptions& options);
-DeviceLimits this_cpu(int threads);
 }  // namespace cpu
+namespace cuda {
+std::unique_ptr<Device> make_device(const DeviceOptions& options);
+}  // namespace cuda
 
 }  // namespace plumb

@@ -62,8 +62,10 @@ enum class StepKind {
   conv_forward,            // in r, weight (forward's copy) r, out w
   conv_backward_data,      // d_out r, weight (backward-data's copy) r, d_in w
   conv_backward_weights,   // in r, d_out r, d_weight w
-  norm_forward,            // in r, scale r, bias r, running_mean rw, running_variance rw, out w, mean w, variance w, [mask w]
-  norm_backward,           // in r, d_out r, scale r, bias r, mean r, variance r, d_in w, d_scale w, d_bias w, [mask r]
+  norm_forward,            // in r, scale r, bias r, running_mean rw, running_variance rw, out w, mean w, variance w, [mask w],
+                           // [residual r]
+  norm_backward,           // in r, d_out r, scale r, bias r, mean r, variance r, d_in w, d_scale w, d_bias w, [mask r],
+                           // [second d_out r], [d_residual w]
   add_relu_forward,        // out rw, residual r: out = max(out + residual, 0)
   add_relu_backward,       // out r, d_out r, [second d_out r], d_in w: d_in = out > 0 ? sum of d_out : 0
   pool_forward,            // in r, out w, [argmax w]
@@ -75,7 +77,8 @@ enum class StepKind {
   accumulate,              // into rw, from r: into += from
   cast,                    // from r, into w: another dtype, same elements
   reduce,                  // every buffer of the bucket rw
-  update,                  // master rw, momentum rw, gradient r, state r, [further copies of the weight w …]
+  update,                  // master rw, momentum rw, gradient r, state r, [further copies of the weight w …]; all parameters
+                           // in one step: state r, then of each master rw, momentum rw, gradient r, [copies w …]
   advance_state,           // state rw: iteration += 1
 };
 std::string_view name_of(StepKind kind);
@@ -106,7 +109,7 @@ struct Step {
   Phase phase = Phase::forward;
   Lane lane = Lane::compute;
   std::size_t op = kNone;         // index into Graph::ops that it computes a part of
-  std::size_t parameter = kNone;  // update: index into Graph::parameters
+  std::size_t parameter = kNone;  // update: index into Graph::parameters; kNone if it updates all
   std::vector<BufferUse> uses;
   std::size_t workspace_bytes = 0;
   Work work;

@@ -1,0 +1,84 @@
+// The dense layer by oneDNN's inner product. The input keeps its [n, c, 1, 1] form, so that it can stay in
+// the layout that pooling wrote; the weight is [out, c, 1, 1] to match.
+#include "kernels/cpu/binding.h"
+#include "kernels/cpu/onednn.h"
+
+namespace plumb::cpu {
+namespace {
+
+using dnnl::inner_product_backward_data;
+using dnnl::inner_product_backward_weights;
+using dnnl::inner_product_forward;
+using dnnl::memory;
+
+struct Problem {
+  memory::desc in, weight, bias, out;
+};
+
+// `in` and `weight` as they are held: the GEMM underneath takes any of them, and nothing is copied.
+Problem problem_of(const Context& context, const Dense& op) {
+  const Graph& graph = context.graph;
+  const std::vector<std::int64_t>& dims = graph.parameters[op.weight].dims;
+  const auto held_or = [&](BufferId buffer, memory::desc otherwise) {
+    return context.layouts[buffer] ? *context.layouts[buffer] : otherwise;
+  };
+  return {.in = held_or(context.values[op.in], plain_layout(nchw(graph.values[op.in].shape))),
+          .weight = held_or(context.parameters[op.weight].master, any_layout({dims[0], dims[1], 1, 1})),
+          .bias = plain_layout({dims[0]}),
+          .out = plain_layout({graph.values[op.out].shape.n, dims[0]})};
+}
+
+inner_product_forward::primitive_desc forward_descriptor(const Context& context, const Problem& p) {
+  return describe_primitive<inner_product_forward>(
+      context.engine, user_scratchpad(), dnnl::prop_kind::forward_training, p.in, p.weight, p.bias, p.out);
+}
+
+Finish forward(Context& context, Step& step, const Problem& p) {
+  const auto descriptor = forward_descriptor(context, p);
+  Call call(context, step);
+  call.input(DNNL_ARG_SRC, step.uses[0].buffer, descriptor.src_desc());
+  call.input(DNNL_ARG_WEIGHTS, step.uses[1].buffer, descriptor.weights_desc());
+  call.input(DNNL_ARG_BIAS, step.uses[2].buffer, p.bias);
+  call.output(DNNL_ARG_DST, step.uses[3].buffer, p.out);
+  call.scratchpad(descriptor.scratchpad_desc());
+  return call.finish(inner_product_forward(descriptor));
+}
+
+Finish backward_weights(Context& context, Step& step, const Problem& p) {
+  const auto descriptor = describe_backward<inner_product_backward_weights>(
+      context.engine, user_scratchpad(), forward_descriptor(context, p), p.in, p.weight, p.bias, p.out);
+  Call call(context, step);
+  call.input(DNNL_ARG_SRC, step.uses[0].buffer, p.in);
+  call.input(DNNL_ARG_DIFF_DST, step.uses[1].buffer, p.out);
+  call.output(DNNL_ARG_DIFF_WEIGHTS, step.uses[2].buffer, p.weight);
+  call.output(DNNL_ARG_DIFF_BIAS, step.uses[3].buffer, p.bias);
+  call.scratchpad(descriptor.scratchpad_desc());
+  return call.finish(inner_product_backward_weights(descriptor));
+}
+
+Finish backward_data(Context& context, Step& step, const Problem& p) {
+  const auto descriptor = describe_backward<inner_product_backward_data>(
+      context.engine, user_scratchpad(), forward_descriptor(context, p), p.in, p.weight, p.out);
+  Call call(context, step);
+  call.input(DNNL_ARG_DIFF_DST, step.uses[0].buffer, p.out);
+  call.input(DNNL_ARG_WEIGHTS, step.uses[1].buffer, p.weight);
+  call.output(DNNL_ARG_DIFF_SRC, step.uses[2].buffer, p.in);
+  call.scratchpad(descriptor.scratchpad_desc());
+  return call.finish(inner_product_backward_data(descriptor));
+}
+
+}  // namespace
+
+Finish prepare_dense(Context& context, Step& step) {
+  const Problem problem = problem_of(context, std::get<Dense>(context.graph.ops[step.op]));
+  switch (step.kind) {
+    case StepKind::dense_forward:
+      return forward(context, step, problem);
+    case StepKind::dense_backward_data:
+      return backward_data(context, step, problem);
+    default:
+      return backward_weights(context, step, problem);
+  }
+}
+
+}  // namespace plumb::cpu

@@ -1,0 +1,235 @@
+#include "kernels/device.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "kernels/cpu/binding.h"
+#include "kernels/cpu/limits.h"
+#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/threads.h"
+#include "models/error.h"
+
+namespace plumb::cpu {
+namespace {
+
+// Anonymous memory, zeroed by the kernel: padding of blocked layouts starts as zeros.
+class ArenaMemory {
+ public:
+  ArenaMemory() = default;
+  explicit ArenaMemory(std::size_t bytes) : bytes_(bytes) {
+    void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (address == MAP_FAILED)
+      throw Error(ExitCode::out_of_memory,
+                  "this host refuses " + std::to_string(bytes) + " bytes for the arena; use a smaller --bs");
+    madvise(address, bytes, MADV_HUGEPAGE);
+    base_ = static_cast<std::byte*>(address);
+  }
+  ~ArenaMemory() {
+    if (base_) munmap(base_, bytes_);
+  }
+  ArenaMemory(ArenaMemory&& other) noexcept
+      : base_(std::exchange(other.base_, nullptr)), bytes_(other.bytes_) {}
+  ArenaMemory& operator=(ArenaMemory&& other) noexcept {
+    std::swap(base_, other.base_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  std::byte* base() const { return base_; }
+
+ private:
+  std::byte* base_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+Finish prepare_step(Context& context, Step& step) {
+  switch (step.kind) {
+    case StepKind::conv_forward:
+    case StepKind::conv_backward_data:
+    case StepKind::conv_backward_weights:
+      return prepare_conv(context, step);
+    case StepKind::norm_forward:
+    case StepKind::norm_backward:
+      return prepare_norm(context, step);
+    case StepKind::pool_forward:
+    case StepKind::pool_backward:
+      return prepare_pool(context, step);
+    case StepKind::dense_forward:
+    case StepKind::dense_backward_data:
+    case StepKind::dense_backward_weights:
+      return prepare_dense(context, step);
+    case StepKind::softmax_loss:
+      return prepare_softmax_loss(context, step);
+    case StepKind::add_relu_forward:
+    case StepKind::add_relu_backward:
+    case StepKind::accumulate:
+    case StepKind::cast:
+      return prepare_elementwise(context, step);
+    case StepKind::update:
+    case StepKind::advance_state:
+      return prepare_update(context, step);
+    case StepKind::load_batch:
+    case StepKind::reduce:
+      return {};  // the runner's and the communicator's
+  }
+  throw std::logic_error("the cpu device has no answer for step " + step.name);
+}
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(const DeviceOptions& options)
+      : threads_(options.threads > 0 ? options.threads : available_cpus()),
+        limits_(this_cpu(threads_)),
+        engine_(dnnl::engine::kind::cpu, 0),
+        stream_(engine_) {
+    use_threads(threads_);
+  }
+
+  const DeviceLimits& limits() const override { return limits_; }
+  std::string description() const override {
+    const dnnl_version_t* version = dnnl_version();
+    return limits_.name + ", " + std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads") +
+           ", oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+           std::to_string(version->patch);
+  }
+
+  void prepare(const Graph& graph, const UpdateRule& rule, Program& program) override {
+    graph_ = graph;
+    rule_ = rule;
+    find_buffers(program);
+    layouts_.assign(program.buffers.size(), std::nullopt);
+    Context context = context_of(program);
+    // Layouts that later steps build on come first: what the images are, then step by step.
+    context.settle(values_[0], plain_layout(nchw(graph_.values[0].shape)));
+    for (Step& step : program.steps) prepared_[step.name] = prepare_step(context, step);
+  }
+
+  void bind(Program& program, const MemoryPlan& plan) override {
+    layouts_.resize(program.buffers.size());
+    Context context = context_of(program);
+    for (Step& step : program.steps)
+      if (!prepared_.contains(step.name)) prepared_[step.name] = prepare_step(context, step);
+    plan_ = plan;
+    memory_ = ArenaMemory(plan.arena_bytes);
+    arena_ = Arena(memory_.base(), plan_);
+    *state() = State{};
+    for (Step& step : program.steps)
+      if (const Finish& finish = prepared_.at(step.name)) step.action = finish(arena_);
+  }
+
+  void write_parameter(ParameterId parameter, std::span<const float> values) override {
+    const ParameterBuffers& buffers = parameters_.at(parameter);
+    write(buffers.master, values);
+    for (BufferId copy : buffers.copies) write(copy, values);
+  }
+  void read_parameter(ParameterId parameter, std::span<float> values) const override {
+    read(parameters_.at(parameter).master, values);
+  }
+  void read_gradient(ParameterId parameter, std::span<float> values) const override {
+    read(parameters_.at(parameter).gradient, values);
+  }
+  void write_statistic(StatisticId statistic, std::span<const float> values) override {
+    write(statistics_.at(statistic), values);
+  }
+  void read_statistic(StatisticId statistic, std::span<float> values) const override {
+    read(statistics_.at(statistic), values);
+  }
+
+  void write_batch(std::span<const float> images, std::span<const std::int64_t> labels) override {
+    write(values_[0], images);
+    auto* held = reinterpret_cast<std::int32_t*>(arena_.data(labels_));
+    std::transform(labels.begin(), labels.end(), held,
+                   [](std::int64_t label) { return static_cast<std::int32_t>(label); });
+  }
+
+  void write_state(const StepState& step) override { state()->step = step; }
+  IterationMetrics metrics(std::uint64_t iteration) const override {
+    return state()->metrics[iteration % kMetricsKept];
+  }
+
+  std::byte* data(BufferId buffer) override { return arena_.data(buffer); }
+  std::size_t peak_bytes() const override {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+  }
+
+ private:
+  Context context_of(Program& program) {
+    return {.graph = graph_,
+            .rule = rule_,
+            .program = program,
+            .engine = engine_,
+            .stream = stream_,
+            .parameters = parameters_,
+            .values = values_,
+            .layouts = layouts_};
+  }
+
+  // Which buffers are whose, from the steps that use them.
+  void find_buffers(const Program& program) {
+    parameters_.assign(graph_.parameters.size(), {});
+    statistics_.assign(graph_.statistics.size(), 0);
+    values_.assign(graph_.values.size(), 0);
+    std::map<std::string, BufferId> by_name;
+    for (BufferId id = 0; id < program.buffers.size(); ++id) by_name.emplace(program.buffers[id].name, id);
+    for (ValueId id = 0; id < values_.size(); ++id) values_[id] = by_name.at(graph_.values[id].name);
+    for (StatisticId id = 0; id < statistics_.size(); ++id)
+      statistics_[id] = by_name.at(graph_.statistics[id].name);
+    labels_ = by_name.at("labels");
+    state_ = by_name.at("state");
+    for (const Step& step : program.steps) {
+      if (step.kind != StepKind::update) continue;
+      ParameterBuffers& buffers = parameters_.at(step.parameter);
+      buffers = {
+          .master = step.uses[0].buffer, .momentum = step.uses[1].buffer, .gradient = step.uses[2].buffer};
+      for (std::size_t use = 4; use < step.uses.size(); ++use)
+        buffers.copies.push_back(step.uses[use].buffer);
+    }
+  }
+
+  State* state() const { return reinterpret_cast<State*>(arena_.data(state_)); }
+
+  void reorder(const dnnl::memory& from, const dnnl::memory& to) const {
+    dnnl::stream stream = stream_;
+    dnnl::reorder(from, to).execute(stream, const_cast<dnnl::memory&>(from), const_cast<dnnl::memory&>(to));
+    stream.wait();
+  }
+  dnnl::memory held(BufferId buffer) const { return {*layouts_[buffer], engine_, arena_.data(buffer)}; }
+  dnnl::memory plain(BufferId buffer, std::span<const float> values) const {
+    const dnnl::memory::desc layout = plain_layout(dims_of(*layouts_[buffer]));
+    if (layout.get_size() != values.size_bytes())
+      throw std::logic_error("tensor of another size than its buffer");
+    return {layout, engine_, const_cast<float*>(values.data())};
+  }
+  void write(BufferId buffer, std::span<const float> values) { reorder(plain(buffer, values), held(buffer)); }
+  void read(BufferId buffer, std::span<float> values) const { reorder(held(buffer), plain(buffer, values)); }
+
+  int threads_;
+  DeviceLimits limits_;
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  Graph graph_;
+  UpdateRule rule_;
+  std::vector<ParameterBuffers> parameters_;
+  std::vector<BufferId> statistics_, values_;
+  BufferId labels_ = 0, state_ = 0;
+  std::vector<std::optional<dnnl::memory::desc>> layouts_;
+  std::map<std::string, Finish> prepared_;  // by the step's name: passes may insert steps in between
+  MemoryPlan plan_;
+  ArenaMemory memory_;
+  Arena arena_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_device(const DeviceOptions& options) {
+  return std::make_unique<CpuDevice>(options);
+}
+
+}  // namespace plumb::cpu

@@ -1,0 +1,84 @@
+// Softmax cross-entropy with label smoothing, its gradient, and how many labels were among the largest
+// logits. Loss of a row: log(sum exp z) - (1 - s) z_y - s / K sum z; gradient (p - q) / n with q = (1 - s)
+// onehot + s / K (Szegedy et al. 2016, arXiv:1512.00567, section 7).
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/binding.h"
+
+namespace plumb::cpu {
+namespace {
+
+struct Row {
+  double loss = 0;
+  int rank_of_label = 0;  // how many logits are larger than the label's
+};
+
+// One image: logits and their gradient are `classes` floats. Reads 4, writes 4 bytes per class; `sum` in
+// double.
+Row softmax_row(const float* logits, float* gradient, std::size_t classes, std::int32_t label,
+                float smoothing, float inverse_batch) {
+  const float largest = *std::max_element(logits, logits + classes);
+  double sum = 0, logit_sum = 0;
+  Row row;
+  for (std::size_t k = 0; k < classes; ++k) {
+    gradient[k] = std::exp(logits[k] - largest);
+    sum += gradient[k];
+    logit_sum += logits[k];
+    row.rank_of_label += logits[k] > logits[label] ? 1 : 0;
+  }
+  const double log_sum = static_cast<double>(largest) + std::log(sum);
+  row.loss =
+      log_sum - (1.0 - smoothing) * logits[label] - smoothing * logit_sum / static_cast<double>(classes);
+  const auto scale = static_cast<float>(inverse_batch / sum);
+  const float everywhere = smoothing / static_cast<float>(classes) * inverse_batch;
+  for (std::size_t k = 0; k < classes; ++k) gradient[k] = gradient[k] * scale - everywhere;
+  gradient[label] -= (1 - smoothing) * inverse_batch;
+  return row;
+}
+
+struct Operands {
+  const float* logits = nullptr;
+  const std::int32_t* labels = nullptr;
+  float* gradient = nullptr;
+  State* state = nullptr;
+};
+
+IterationMetrics softmax_loss(const Operands& at, std::size_t batch, std::size_t classes, float smoothing) {
+  double loss = 0;
+  int top1 = 0, top5 = 0;
+  const float inverse_batch = 1 / static_cast<float>(batch);
+  // Rows are few and short: the order of the sum stays the same for any number of threads.
+  for (std::size_t n = 0; n < batch; ++n) {
+    const Row row = softmax_row(at.logits + n * classes, at.gradient + n * classes, classes, at.labels[n],
+                                smoothing, inverse_batch);
+    loss += row.loss;
+    top1 += row.rank_of_label < 1 ? 1 : 0;
+    top5 += row.rank_of_label < 5 ? 1 : 0;
+  }
+  return {.loss = loss / static_cast<double>(batch), .top1 = top1, .top5 = top5};
+}
+
+}  // namespace
+
+Finish prepare_softmax_loss(Context& context, Step& step) {
+  const SoftmaxLoss& op = std::get<SoftmaxLoss>(context.graph.ops[step.op]);
+  const Shape& shape = context.graph.values[op.in].shape;
+  const auto rows = plain_layout({shape.n, shape.c});
+  context.settle(step.uses[0].buffer, rows);
+  context.settle(step.uses[2].buffer, rows);
+  return [uses = step.uses, batch = static_cast<std::size_t>(shape.n),
+          classes = static_cast<std::size_t>(shape.c),
+          smoothing = static_cast<float>(op.label_smoothing)](const Arena& arena) -> ComputeFn {
+    const Operands at{.logits = arena.floats(uses[0].buffer),
+                      .labels = reinterpret_cast<const std::int32_t*>(arena.data(uses[1].buffer)),
+                      .gradient = arena.floats(uses[2].buffer),
+                      .state = reinterpret_cast<State*>(arena.data(uses[3].buffer))};
+    return [=] {
+      at.state->metrics[at.state->step.iteration % Device::kMetricsKept] =
+          softmax_loss(at, batch, classes, smoothing);
+    };
+  };
+}
+
+}  // namespace plumb::cpu

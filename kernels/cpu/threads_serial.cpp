@@ -1,0 +1,8 @@
+// For ThreadSanitizer, which can't see OpenMP's barriers: our loops are serial, OMP_NUM_THREADS rules oneDNN.
+#include "kernels/cpu/threads.h"
+
+namespace plumb::cpu {
+
+void use_threads(int) {}
+
+}  // namespace plumb::cpu

@@ -1,0 +1,18 @@
+#include "kernels/device.h"
+
+#include "models/error.h"
+
+namespace plumb {
+
+std::unique_ptr<Device> make_device(const DeviceOptions& options) {
+  if (options.choice == DeviceChoice::cuda) return cuda::make_device(options);
+  if (options.choice == DeviceChoice::cpu) return cpu::make_device(options);
+  try {
+    return cuda::make_device(options);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::unavailable) throw;
+    return cpu::make_device(options);
+  }
+}
+
+}  // namespace plumb
