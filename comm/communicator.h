@@ -1,5 +1,5 @@
-// Collectives of training over one small interface: an options struct (Collective, from the Program), a buffer,
-// and a ticket to wait on. Implementations: mpi (host buffers), nccl (device buffers).
+// Collectives of training over one small interface: an options struct (Collective, from the Program), a
+// buffer, and a ticket to wait on. Implementations: mpi (host buffers), nccl (device buffers).
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,13 @@ class Communicator {
   virtual std::string name() const = 0;  // "mpi", "nccl"
   virtual int size() const = 0;
 
-  // Starts the collective on `data` (in place) and returns at once. All ranks start the same ones in the same order.
+  // Starts the collective on `data` (in place) and returns at once; `data` must stay as it is until the end.
+  // All ranks start the same ones in the same order. Throws Error(internal) for a dtype that can't be summed.
   virtual Ticket start(const Collective& collective, std::byte* data) = 0;
   // Lets started collectives move on; called between compute steps.
   virtual void progress() = 0;
+  // Whether the collective had ended when progress() was last called.
+  virtual bool done(Ticket ticket) const = 0;
   // Returns when the collective has ended.
   virtual void wait(Ticket ticket) = 0;
 };

@@ -1,6 +1,7 @@
 // Communicator over MPI's non-blocking collectives, for buffers in host memory.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "comm/communicator.h"
@@ -8,7 +9,15 @@
 
 namespace plumb {
 
-// f32 uses MPI_FLOAT; f16 is summed by an MPI operation of our own, element by element in fp32, rounded to nearest.
-std::unique_ptr<Communicator> make_mpi_communicator(const Job& job);
+struct MpiCommunicatorOptions {
+  std::size_t elements_per_call = std::size_t{1}
+                                  << 30;  // MPI counts are ints: longer buffers take several calls
+};
+
+// f32 uses MPI_FLOAT; f16 is summed by an MPI operation of our own, element by element in fp32, rounded to
+// nearest even. Moves on only inside progress() and wait(): there is no thread. Must go before `job` does;
+// collectives that are under way then are given up.
+std::unique_ptr<Communicator> make_mpi_communicator(const Job& job,
+                                                    const MpiCommunicatorOptions& options = {});
 
 }  // namespace plumb

@@ -20,6 +20,16 @@ std::uint64_t hash_number(std::uint64_t hash, std::uint64_t number) {
   return hash;
 }
 
+// The collective's own buffer, and the buckets that are cast into it.
+std::vector<BufferId> reduced_roots(const Program& program, BufferId reduced) {
+  std::vector<BufferId> roots{reduced};
+  for (const Step& step : program.steps) {
+    if (step.kind == StepKind::cast && step.uses.at(1).buffer == reduced)
+      roots.push_back(step.uses[0].buffer);
+  }
+  return roots;
+}
+
 [[noreturn]] void unknown(const char* type) {
   throw std::logic_error(std::string("no such ") + type);
 }
@@ -172,10 +182,12 @@ std::uint64_t reduction_hash(const Program& program) {
     hash = hash_number(hash, collective->elements);
     const Buffer& root = program.buffers.at(collective->buffer);
     hash = hash_number(hash_bytes(hash, root.name), root.bytes);
-    for (BufferId id : views[collective->buffer]) {
-      const Buffer& part = program.buffers[id];
-      hash = hash_number(hash_bytes(hash, part.name), part.view->offset);
-      hash = hash_number(hash, part.bytes);
+    for (BufferId source : reduced_roots(program, collective->buffer)) {
+      for (BufferId id : views[source]) {
+        const Buffer& part = program.buffers[id];
+        hash = hash_number(hash_bytes(hash, part.name), part.view->offset);
+        hash = hash_number(hash, part.bytes);
+      }
     }
   }
   return hash;

@@ -1,0 +1,215 @@
+#include "comm/gradient_reduction.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::size_t kViewAlignment = 64;  // bytes: a cache line, and the widest vector load of a CPU
+
+struct Gradient {
+  BufferId buffer = 0;
+  StepId last_writer = 0;
+};
+
+struct Bucket {
+  std::vector<BufferId> gradients;
+  DType dtype = DType::f32;
+  StepId complete_after = 0;  // the step that writes its last gradient
+};
+
+// The steps that a bucket adds: `start` once its gradients are complete, `finish` before the first update.
+struct Exchange {
+  std::vector<Step> start, finish;
+};
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kViewAlignment - 1) / kViewAlignment * kViewAlignment;
+}
+
+void check_readers(const Program& program, const std::vector<std::optional<StepId>>& last_writers) {
+  for (StepId id = 0; id < program.steps.size(); ++id) {
+    const Step& step = program.steps[id];
+    for (const BufferUse& use : step.uses) {
+      const Buffer& buffer = program.buffers[use.buffer];
+      const bool reads_sum =
+          buffer.role == Role::gradient && use.reads() && id > last_writers[use.buffer].value_or(id);
+      if (reads_sum && step.kind != StepKind::update) {
+        throw Error(ExitCode::internal,
+                    step.name + " reads " + buffer.name +
+                        " before it is reduced; only updates may read complete gradients");
+      }
+    }
+  }
+}
+
+// In the order in which they are complete.
+std::vector<Gradient> find_gradients(const Program& program) {
+  std::vector<std::optional<StepId>> last_writers(program.buffers.size());
+  for (StepId id = 0; id < program.steps.size(); ++id) {
+    for (const BufferUse& use : program.steps[id].uses) {
+      if (use.writes()) last_writers[use.buffer] = id;
+    }
+  }
+  check_readers(program, last_writers);
+  std::vector<Gradient> gradients;
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    const Buffer& buffer = program.buffers[id];
+    if (buffer.role != Role::gradient) continue;
+    if (buffer.view) {
+      throw Error(ExitCode::internal, "gradient " + buffer.name + " lies in another buffer already");
+    }
+    if (!last_writers[id]) {
+      throw Error(ExitCode::internal, "no step writes " + buffer.name + ", so it can't be reduced");
+    }
+    gradients.push_back({id, *last_writers[id]});
+  }
+  std::stable_sort(gradients.begin(), gradients.end(),
+                   [](const Gradient& a, const Gradient& b) { return a.last_writer < b.last_writer; });
+  return gradients;
+}
+
+// In the order in which they are complete.
+std::vector<Bucket> make_buckets(const Program& program, const BucketOptions& options) {
+  std::map<DType, std::vector<Gradient>> by_dtype;
+  for (const Gradient& gradient : find_gradients(program)) {
+    by_dtype[program.buffers[gradient.buffer].dtype].push_back(gradient);
+  }
+  std::vector<Bucket> buckets;
+  for (const auto& [dtype, gradients] : by_dtype) {
+    std::vector<std::size_t> bytes;
+    for (const Gradient& gradient : gradients) bytes.push_back(program.buffers[gradient.buffer].bytes);
+    for (const std::vector<std::size_t>& members : assign_buckets(bytes, options)) {
+      Bucket bucket{.gradients = {}, .dtype = dtype, .complete_after = gradients[members.back()].last_writer};
+      for (std::size_t member : members) bucket.gradients.push_back(gradients[member].buffer);
+      buckets.push_back(std::move(bucket));
+    }
+  }
+  std::stable_sort(buckets.begin(), buckets.end(),
+                   [](const Bucket& a, const Bucket& b) { return a.complete_after < b.complete_after; });
+  return buckets;
+}
+
+BufferId add_flat_buffer(Program& program, const std::string& name, DType dtype, std::size_t elements,
+                         bool persistent) {
+  program.buffers.push_back({.name = name,
+                             .role = Role::gradient,
+                             .dtype = dtype,
+                             .dims = {static_cast<std::int64_t>(elements)},
+                             .bytes = elements * bytes_of(dtype),
+                             .persistent = persistent});
+  return program.buffers.size() - 1;
+}
+
+// Adds the bucket's buffer and makes its gradients views of it.
+BufferId lay_out(Program& program, const Bucket& bucket, const std::string& name) {
+  const BufferId root = program.buffers.size();
+  std::size_t bytes = 0;
+  for (BufferId gradient : bucket.gradients) {
+    program.buffers[gradient].view = View{.root = root, .offset = bytes};
+    bytes += aligned(program.buffers[gradient].bytes);
+  }
+  return add_flat_buffer(program, name, bucket.dtype, bytes / bytes_of(bucket.dtype), true);
+}
+
+Step allreduce_step(const Program& program, const std::string& name, const std::vector<BufferId>& parts,
+                    BufferId root) {
+  const Buffer& buffer = program.buffers[root];
+  Step step{.name = name + ".allreduce",
+            .kind = StepKind::reduce,
+            .phase = Phase::reduce,
+            .lane = Lane::communication};
+  for (BufferId part : parts) step.uses.push_back({part, Access::read_write});
+  step.action = Collective{.kind = Collective::Kind::allreduce_sum,
+                           .buffer = root,
+                           .elements = buffer.bytes / bytes_of(buffer.dtype),
+                           .dtype = buffer.dtype};
+  return step;
+}
+
+Step cast_step(const Program& program, const std::string& name, BufferId from, BufferId into) {
+  Step step{.name = name, .kind = StepKind::cast, .phase = Phase::reduce, .lane = Lane::compute};
+  step.uses = {{from, Access::read}, {into, Access::write}};
+  step.work.bytes = static_cast<double>(program.buffers[from].bytes + program.buffers[into].bytes);
+  return step;
+}
+
+DType reduced_dtype(ReduceDType choice, DType own) {
+  switch (choice) {
+    case ReduceDType::fp32:
+      return DType::f32;
+    case ReduceDType::fp16:
+      return DType::f16;
+    case ReduceDType::same:
+      break;
+  }
+  return own;
+}
+
+Exchange add_bucket(Program& program, const Bucket& bucket, const std::string& name, ReduceDType choice) {
+  const BufferId root = lay_out(program, bucket, name);
+  const DType dtype = reduced_dtype(choice, bucket.dtype);
+  if (dtype == bucket.dtype) {
+    return {.start = {allreduce_step(program, name, bucket.gradients, root)}, .finish = {}};
+  }
+  const std::size_t elements = program.buffers[root].bytes / bytes_of(bucket.dtype);
+  const BufferId staging = add_flat_buffer(program, name + ".staging", dtype, elements, false);
+  return {.start = {cast_step(program, name + ".cast", root, staging),
+                    allreduce_step(program, name, {staging}, staging)},
+          .finish = {cast_step(program, name + ".cast_back", staging, root)}};
+}
+
+StepId last_backward_step(const Program& program) {
+  StepId last = 0;
+  for (StepId id = 0; id < program.steps.size(); ++id) {
+    if (program.steps[id].phase == Phase::backward) last = id;
+  }
+  return last;
+}
+
+void append(std::vector<Step>& to, std::vector<Step>&& steps) {
+  std::move(steps.begin(), steps.end(), std::back_inserter(to));
+}
+
+}  // namespace
+
+Program add_gradient_reduction(Program program, const GradientReductionOptions& options) {
+  const std::vector<Bucket> buckets = make_buckets(program, options.buckets);
+  if (buckets.empty()) return program;
+  const StepId latest = std::max(last_backward_step(program), buckets.back().complete_after);
+  std::vector<std::vector<Step>> starts_after(program.steps.size());
+  std::vector<Step> before_updates;
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    Exchange exchange = add_bucket(program, buckets[i], "bucket" + std::to_string(i), options.dtype);
+    append(starts_after[options.overlap ? buckets[i].complete_after : latest], std::move(exchange.start));
+    append(before_updates, std::move(exchange.finish));
+  }
+  std::vector<Step> steps;
+  for (StepId id = 0; id < starts_after.size(); ++id) {
+    if (program.steps[id].phase == Phase::update) append(steps, std::exchange(before_updates, {}));
+    steps.push_back(std::move(program.steps[id]));
+    append(steps, std::move(starts_after[id]));
+  }
+  append(steps, std::move(before_updates));
+  program.steps = std::move(steps);
+  return program;
+}
+
+double traffic_bytes(const Program& program, int world_size) {
+  double bytes = 0;
+  for (const Step& step : program.steps) {
+    const Collective* collective = std::get_if<Collective>(&step.action);
+    if (!collective) continue;
+    bytes += static_cast<double>(collective->elements) * static_cast<double>(bytes_of(collective->dtype));
+  }
+  return bytes * 2 * (world_size - 1) / world_size;
+}
+
+}  // namespace plumb

@@ -1,0 +1,197 @@
+#include "comm/job.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <new>
+#include <numeric>
+#include <optional>
+
+#include "comm/agreement.h"
+#include "comm/mpi_check.h"
+
+namespace plumb {
+namespace {
+
+void start_mpi(int* argc, char*** argv) {
+  // Without a launcher Open MPI otherwise starts a daemon of its own, and needs ssh on PATH for that.
+  setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+  int provided = MPI_THREAD_SINGLE;
+  check(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+  if (provided < MPI_THREAD_FUNNELED) {
+    MPI_Finalize();
+    throw Error(ExitCode::unavailable,
+                "this MPI was built without threads; use one with MPI_THREAD_FUNNELED");
+  }
+  check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+}
+
+std::string rank_outside_its_job(const LaunchedAs& launched, int size) {
+  return "a rank outside its job: the launcher started " + std::to_string(launched.size) +
+         " processes, this one as rank " + std::to_string(launched.rank) + ", but MPI sees a job of " +
+         std::to_string(size) + "; start with the mpirun of the MPI that Plumbline was built with" +
+         " (or srun --mpi=pmix where that MPI supports it)";
+}
+
+// MPI counts are ints.
+int mpi_count(std::size_t count, const char* what) {
+  if (count > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    throw Error(ExitCode::internal, std::string(what) + " holds " + std::to_string(count) +
+                                        " elements, more than an MPI call takes");
+  }
+  return static_cast<int>(count);
+}
+
+std::optional<Error> error_of(const std::function<void()>& set_up) {
+  try {
+    set_up();
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return Error(ExitCode::out_of_memory, "the host has no memory left; use a smaller --bs or fewer ranks");
+  } catch (const std::exception& error) {
+    return Error(ExitCode::internal, error.what());
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Job::Job(int* argc, char*** argv) {
+  const LaunchedAs launched = launched_as();
+  start_mpi(argc, argv);
+  try {
+    check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
+    if (launched.size > size_) throw Error(ExitCode::usage, rank_outside_its_job(launched, size_));
+    find_places();
+  } catch (...) {
+    MPI_Finalize();
+    throw;
+  }
+}
+
+Job::~Job() {
+  MPI_Finalize();
+}
+
+// Ranks that can share memory are on one host; the lowest of them stands for it.
+void Job::find_places() {
+  char host[MPI_MAX_PROCESSOR_NAME] = {};
+  int length = 0;
+  check(MPI_Get_processor_name(host, &length), "MPI_Get_processor_name");
+  host_.assign(host, static_cast<std::size_t>(length));
+
+  MPI_Comm local = MPI_COMM_NULL;
+  check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &local),
+        "MPI_Comm_split_type");
+  check(MPI_Comm_rank(local, &local_rank_), "MPI_Comm_rank");
+  check(MPI_Comm_size(local, &local_size_), "MPI_Comm_size");
+  check(MPI_Comm_free(&local), "MPI_Comm_free");
+
+  const int stands_for_host = local_rank_ == 0 ? 1 : 0;
+  check(MPI_Allreduce(&stands_for_host, &nodes_, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), "MPI_Allreduce");
+  check(MPI_Allreduce(&local_size_, &devices_per_node_, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD),
+        "MPI_Allreduce");
+}
+
+std::vector<std::string> Job::all_gather(const std::string& mine) const {
+  const int length = mpi_count(mine.size(), "a text to gather");
+  std::vector<int> lengths(static_cast<std::size_t>(size_));
+  check(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD), "MPI_Allgather");
+  const std::size_t total = std::accumulate(lengths.begin(), lengths.end(), std::size_t{0});
+  mpi_count(total, "all ranks' text together");
+  std::vector<int> offsets(lengths.size(), 0);
+  std::partial_sum(lengths.begin(), lengths.end() - 1, offsets.begin() + 1);
+  std::string all(total, '\0');
+  check(MPI_Allgatherv(mine.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(), MPI_CHAR,
+                       MPI_COMM_WORLD),
+        "MPI_Allgatherv");
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
+    texts.push_back(
+        all.substr(static_cast<std::size_t>(offsets[rank]), static_cast<std::size_t>(lengths[rank])));
+  }
+  return texts;
+}
+
+std::vector<double> Job::gather(const std::vector<double>& mine) const {
+  const int count = mpi_count(mine.size(), "a list of numbers to gather");
+  std::vector<double> all(rank_ == 0 ? mine.size() * static_cast<std::size_t>(size_) : 0);
+  check(MPI_Gather(mine.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, 0, MPI_COMM_WORLD),
+        "MPI_Gather");
+  return all;
+}
+
+std::vector<double> Job::sum(const std::vector<double>& mine) const {
+  std::vector<double> total(mine.size());
+  check(MPI_Allreduce(mine.data(), total.data(), mpi_count(mine.size(), "a list of numbers to sum"),
+                      MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD),
+        "MPI_Allreduce");
+  return total;
+}
+
+void Job::broadcast_bytes(void* data, std::size_t bytes, int from) const {
+  constexpr std::size_t kMostBytesPerCall = std::size_t{1} << 30;
+  for (std::size_t sent = 0; sent < bytes;) {
+    const std::size_t now = std::min(bytes - sent, kMostBytesPerCall);
+    check(MPI_Bcast(static_cast<std::byte*>(data) + sent, static_cast<int>(now), MPI_BYTE, from,
+                    MPI_COMM_WORLD),
+          "MPI_Bcast");
+    sent += now;
+  }
+}
+
+std::string Job::broadcast_text(const std::string& text, int from) const {
+  std::uint64_t length = text.size();
+  broadcast_bytes(&length, sizeof(length), from);
+  std::string received = text;
+  received.resize(length);
+  broadcast_bytes(received.data(), length, from);
+  return received;
+}
+
+void Job::broadcast(float* values, std::size_t count) const {
+  broadcast_bytes(values, count * sizeof(float), 0);
+}
+
+void Job::broadcast(std::uint64_t& value) const {
+  broadcast_bytes(&value, sizeof(value), 0);
+}
+
+void Job::barrier() const {
+  check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+}
+
+void Job::together(const std::function<void()>& set_up) const {
+  const std::optional<Error> mine = error_of(set_up);
+  const int failed_rank = mine ? rank_ : size_;
+  int first = size_;
+  check(MPI_Allreduce(&failed_rank, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), "MPI_Allreduce");
+  if (first == size_) return;
+  int code = mine ? static_cast<int>(mine->code()) : 0;
+  broadcast_bytes(&code, sizeof(code), first);
+  const std::string sentence = broadcast_text(mine ? mine->what() : "", first);
+  if (first == rank_) throw *mine;
+  throw ErrorToldElsewhere(static_cast<ExitCode>(code), sentence);
+}
+
+void Job::require_same(const std::string& what, const std::string& text) const {
+  const std::optional<OddRank> odd = find_odd_rank(all_gather(text));
+  if (!odd) return;
+  const std::string odd_host = broadcast_text(host_, static_cast<int>(odd->rank));
+  const std::string sentence = "rank " + std::to_string(odd->rank) + " on " + odd_host +
+                               " does not run the same " + what + " as the rest: " + odd->difference +
+                               "; start every rank with the same " + what;
+  if (rank_ == 0) throw Error(ExitCode::usage, sentence);
+  throw ErrorToldElsewhere(ExitCode::usage, sentence);
+}
+
+void Job::abort(int exit_code) const {
+  std::fflush(nullptr);
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::_Exit(exit_code);
+}
+
+}  // namespace plumb

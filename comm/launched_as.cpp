@@ -1,0 +1,54 @@
+#include "comm/launched_as.h"
+
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+namespace plumb {
+namespace {
+
+// Larger step ids are Slurm's own (batch script, interactive shell, external): slurm/slurm.h,
+// SLURM_MAX_NORMAL_STEP_ID.
+constexpr std::int64_t kLastSrunStep = 0xfffffff0;
+
+std::optional<std::int64_t> number(const Environment& environment, const char* name) {
+  const char* text = environment(name);
+  if (!text) return std::nullopt;
+  const std::string_view view(text);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
+  if (error != std::errc() || end != view.data() + view.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+std::optional<LaunchedAs> from(std::optional<std::int64_t> rank, std::optional<std::int64_t> size) {
+  if (!rank || !size || *rank >= *size) return std::nullopt;
+  return LaunchedAs{static_cast<int>(*rank), static_cast<int>(*size)};
+}
+
+std::optional<std::int64_t> slurm_step_size(const Environment& environment) {
+  const std::optional<std::int64_t> step = number(environment, "SLURM_STEP_ID");
+  if (!step || *step > kLastSrunStep) return std::nullopt;
+  const std::optional<std::int64_t> tasks = number(environment, "SLURM_STEP_NUM_TASKS");
+  return tasks ? tasks : number(environment, "SLURM_NTASKS");
+}
+
+}  // namespace
+
+LaunchedAs launched_as(const Environment& environment) {
+  const auto get = [&](const char* name) { return number(environment, name); };
+  if (const auto as = from(get("OMPI_COMM_WORLD_RANK"), get("OMPI_COMM_WORLD_SIZE"))) return *as;
+  if (const auto as = from(get("PMI_RANK"), get("PMI_SIZE"))) return *as;
+  const std::optional<std::int64_t> step_size = slurm_step_size(environment);
+  if (const auto as = from(get("PMIX_RANK"), step_size)) return *as;
+  if (const auto as = from(get("SLURM_PROCID"), step_size)) return *as;
+  return {};
+}
+
+LaunchedAs launched_as() {
+  return launched_as([](const char* name) -> const char* { return std::getenv(name); });
+}
+
+}  // namespace plumb

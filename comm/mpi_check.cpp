@@ -1,0 +1,58 @@
+#include "comm/mpi_check.h"
+
+#include <string>
+
+namespace plumb {
+namespace {
+
+ExitCode exit_code_of(int code) {
+  int error_class = MPI_ERR_UNKNOWN;
+  MPI_Error_class(code, &error_class);
+  switch (error_class) {
+    case MPI_ERR_NO_MEM:
+      return ExitCode::out_of_memory;
+    case MPI_ERR_ARG:
+    case MPI_ERR_BUFFER:
+    case MPI_ERR_COMM:
+    case MPI_ERR_COUNT:
+    case MPI_ERR_OP:
+    case MPI_ERR_RANK:
+    case MPI_ERR_REQUEST:
+    case MPI_ERR_ROOT:
+    case MPI_ERR_TRUNCATE:
+    case MPI_ERR_TYPE:
+      return ExitCode::internal;
+    default:
+      return ExitCode::peer_lost;
+  }
+}
+
+std::string words_of(int code) {
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return std::string(text, static_cast<std::size_t>(length));
+}
+
+std::string advice_for(ExitCode code) {
+  switch (code) {
+    case ExitCode::peer_lost:
+      return "; see whether every other rank still runs and its host can be reached";
+    case ExitCode::out_of_memory:
+      return "; free memory on this host or use fewer ranks";
+    default:
+      return "; this is a defect of Plumbline";
+  }
+}
+
+}  // namespace
+
+Error mpi_error(int code, const char* call, const std::source_location& where) {
+  const std::string file = where.file_name();
+  const std::string place = file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(where.line());
+  const ExitCode exit_code = exit_code_of(code);
+  return Error(exit_code,
+               std::string(call) + " failed: " + words_of(code) + " (" + place + ")" + advice_for(exit_code));
+}
+
+}  // namespace plumb

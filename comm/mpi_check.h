@@ -1,0 +1,21 @@
+// What MPI's return codes mean to a user.
+#pragma once
+
+#include <mpi.h>
+
+#include <source_location>
+
+#include "models/error.h"
+
+namespace plumb {
+
+// The error for a code other than MPI_SUCCESS: internal where MPI blames our arguments, out_of_memory where
+// it lacks memory, else peer_lost. The sentence gives `call`'s name, MPI's own words and the place.
+Error mpi_error(int code, const char* call, const std::source_location& where);
+
+inline void check(int code, const char* call,
+                  const std::source_location& where = std::source_location::current()) {
+  if (code != MPI_SUCCESS) throw mpi_error(code, call, where);
+}
+
+}  // namespace plumb
