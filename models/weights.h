@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/graph.h"
@@ -22,21 +23,27 @@ using TensorMap = std::map<std::string, Tensor>;
 // int64 tensors (labels, num_batches_tracked) are kept apart from the fp32 ones.
 struct TensorFile {
   TensorMap floats;
-  std::map<std::string, std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> integers;  // dims, values
+  std::map<std::string, std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>>
+      integers;  // dims, values
 };
 
-// Throws Error(bad_data) that names the file and what is wrong: missing, truncated, junk header, a dtype other
-// than F32 or I64, offsets outside the file, dims that don't match the byte count.
+// Throws Error(bad_data) that names the file and what is wrong: missing, truncated, junk header, a dtype
+// other than F32 or I64, dims that don't match the byte count, offsets outside the file or that overlap or
+// leave gaps. Refused too, so that no junk can exhaust memory: a header over 4 MiB, a file over 8 GiB.
 TensorFile read_safetensors(const std::filesystem::path& path);
-// Throws Error(cannot_create) if the file exists or can't be created, Error(io_error) if writing fails.
+// Throws Error(cannot_create) if the file exists or can't be created, Error(io_error) if writing fails. The
+// file appears under its name only when it is complete, and never replaces another.
 void write_safetensors(const std::filesystem::path& path, const TensorFile& file);
 
 // Parameters and running statistics of `graph` by name, as a fresh run starts: every tensor from its own
 // counter-based stream keyed by (seed, name), so that the values depend on nothing else.
 TensorMap initial_tensors(const Graph& graph, std::uint64_t seed);
 
-// The tensors of `file` that `graph` wants. Throws Error(bad_data) naming the first tensor that is missing, of
-// another shape (wanted, found) or unknown to the graph; "*.num_batches_tracked" is accepted and ignored.
+// The tensors of `file` that `graph` wants. Throws Error(bad_data) naming the first tensor that is missing,
+// of another shape (wanted, found) or unknown to the graph; "*.num_batches_tracked" is accepted and ignored.
 TensorMap tensors_for(const Graph& graph, const TensorFile& file, const std::filesystem::path& path);
+
+// A tensor's name as messages show it: in quotes, shortened, '?' for what a terminal might obey.
+std::string shown_name(const std::string& name);
 
 }  // namespace plumb

@@ -1,0 +1,218 @@
+#include <algorithm>
+#include <bit>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "models/error.h"
+#include "models/weights.h"
+
+namespace plumb {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian");
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kLengthBytes = 8;
+constexpr std::uint64_t kMaxHeaderBytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{8} << 30;
+constexpr std::size_t kMaxDims = 8;
+constexpr int kHeaderDepth = 3;  // {name: {key: [offsets]}}
+constexpr const char* kMetadata = "__metadata__";
+
+// A tensor as the header declares it; offsets in bytes from the end of the header.
+struct Entry {
+  std::string name;
+  bool is_float = true;
+  std::vector<std::int64_t> dims;
+  std::uint64_t begin = 0, end = 0;
+};
+
+std::size_t element_bytes(bool is_float) {
+  return is_float ? sizeof(float) : sizeof(std::int64_t);
+}
+
+[[noreturn]] void refuse(const fs::path& path, const std::string& what) {
+  throw Error(ExitCode::bad_data,
+              path.string() + ": " + what + "; give a complete safetensors file of F32 and I64 tensors.");
+}
+
+std::vector<std::uint64_t> whole_numbers(const fs::path& path, const std::string& name, const Json& entry,
+                                         const char* key, std::size_t most) {
+  const auto found = entry.find(key);
+  if (found == entry.end() || !found->is_array() || found->size() > most) {
+    refuse(path, "tensor " + shown_name(name) + " has no valid \"" + key + "\" in the header");
+  }
+  std::vector<std::uint64_t> numbers;
+  for (const Json& number : *found) {
+    if (!number.is_number_unsigned()) {
+      refuse(path,
+             "tensor " + shown_name(name) + " has a \"" + key + "\" that isn't a list of whole numbers");
+    }
+    numbers.push_back(number.get<std::uint64_t>());
+  }
+  return numbers;
+}
+
+// Bytes of a tensor, or nothing if that overflows 64 bits.
+std::optional<std::uint64_t> bytes_of_dims(const std::vector<std::uint64_t>& dims, std::size_t bytes_each) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  std::uint64_t bytes = bytes_each;
+  for (std::uint64_t dim : dims) {
+    if (dim > kMost || (dim != 0 && bytes > kMost / dim)) return std::nullopt;
+    bytes *= dim;
+  }
+  return bytes;
+}
+
+Entry parse_entry(const fs::path& path, const std::string& name, const Json& json) {
+  if (!json.is_object()) refuse(path, "tensor " + shown_name(name) + " isn't described by an object");
+  const auto dtype = json.find("dtype");
+  if (dtype == json.end() || !dtype->is_string())
+    refuse(path, "tensor " + shown_name(name) + " has no dtype");
+  const auto& dtype_name = dtype->get_ref<const std::string&>();
+  if (dtype_name != "F32" && dtype_name != "I64") {
+    refuse(path, "tensor " + shown_name(name) + " has dtype " + shown_name(dtype_name) +
+                     " where \"F32\" (or \"I64\" for labels) is wanted");
+  }
+  Entry entry{name, dtype_name == "F32", {}, 0, 0};
+  const std::vector<std::uint64_t> dims = whole_numbers(path, name, json, "shape", kMaxDims);
+  const std::vector<std::uint64_t> offsets = whole_numbers(path, name, json, "data_offsets", 2);
+  if (offsets.size() != 2 || offsets[0] > offsets[1]) {
+    refuse(path, "tensor " + shown_name(name) + " has data_offsets that aren't [begin, end]");
+  }
+  entry.begin = offsets[0];
+  entry.end = offsets[1];
+  const auto bytes = bytes_of_dims(dims, element_bytes(entry.is_float));
+  if (!bytes || *bytes != entry.end - entry.begin) {
+    refuse(path, "tensor " + shown_name(name) + " has a shape that doesn't match its " +
+                     std::to_string(entry.end - entry.begin) + " bytes");
+  }
+  entry.dims.assign(dims.begin(), dims.end());
+  return entry;
+}
+
+// The header as JSON. Deeper nesting than the format has and names that occur twice are refused while
+// parsing.
+Json parse_header(const fs::path& path, const std::string& text) {
+  std::set<std::string> names;
+  const Json::parser_callback_t watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth >= kHeaderDepth &&
+        (event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start)) {
+      refuse(path, "the header is nested deeper than the format allows");
+    }
+    if (depth == 1 && event == Json::parse_event_t::key) {
+      const auto& name = parsed.get_ref<const std::string&>();
+      if (!names.insert(name).second) refuse(path, "tensor " + shown_name(name) + " is described twice");
+    }
+    return true;
+  };
+  Json header;
+  try {
+    header = Json::parse(text, watch);
+  } catch (const Json::exception&) {
+    refuse(path, "the header isn't valid JSON");
+  }
+  if (!header.is_object()) refuse(path, "the header isn't a JSON object");
+  return header;
+}
+
+// Entries in the order of their data, which must fill the `data_bytes` after the header without gap or
+// overlap.
+std::vector<Entry> parse_entries(const fs::path& path, const std::string& header_text,
+                                 std::uint64_t data_bytes) {
+  std::vector<Entry> entries;
+  const Json header = parse_header(path, header_text);
+  for (const auto& [name, json] : header.items()) {
+    if (name != kMetadata) entries.push_back(parse_entry(path, name, json));
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  std::uint64_t filled = 0;
+  for (const Entry& entry : entries) {
+    if (entry.end > data_bytes) {
+      refuse(path, "tensor " + shown_name(entry.name) + " ends at byte " + std::to_string(entry.end) +
+                       " of " + std::to_string(data_bytes) +
+                       " bytes of data: the file is truncated or its header wrong");
+    }
+    if (entry.begin != filled) {
+      refuse(path, "tensor " + shown_name(entry.name) +
+                       (entry.begin < filled ? " overlaps the one before it" : " leaves a gap before it"));
+    }
+    filled = entry.end;
+  }
+  if (filled != data_bytes) {
+    refuse(path, std::to_string(data_bytes - filled) + " bytes after the last tensor belong to none");
+  }
+  return entries;
+}
+
+template <typename Element>
+std::vector<Element> read_values(const fs::path& path, std::ifstream& in, const Entry& entry) {
+  std::vector<Element> values((entry.end - entry.begin) / sizeof(Element));
+  in.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(entry.end - entry.begin));
+  if (!in) refuse(path, "reading stopped inside tensor " + shown_name(entry.name));
+  return values;
+}
+
+std::uint64_t checked_file_bytes(const fs::path& path) {
+  std::error_code code;
+  if (!fs::is_regular_file(path, code)) {
+    throw Error(ExitCode::bad_data,
+                path.string() + " is missing or no file; give the path of a safetensors file.");
+  }
+  const std::uint64_t bytes = fs::file_size(path, code);
+  if (code) refuse(path, "its size can't be read (" + code.message() + ")");
+  if (bytes < kLengthBytes)
+    refuse(path, "the file has " + std::to_string(bytes) + " bytes, too few for a header");
+  if (bytes > kMaxFileBytes) {
+    refuse(path, "the file has " + std::to_string(bytes >> 20) + " MiB, more than the " +
+                     std::to_string(kMaxFileBytes >> 20) + " that are read");
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string shown_name(const std::string& name) {
+  constexpr std::size_t kMostShown = 80;
+  std::string shown = name.size() <= kMostShown ? name : name.substr(0, kMostShown) + "...";
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return "\"" + shown + "\"";
+}
+
+TensorFile read_safetensors(const fs::path& path) {
+  const std::uint64_t file_bytes = checked_file_bytes(path);
+  std::ifstream in(path, std::ios::binary);
+  std::uint64_t header_bytes = 0;
+  in.read(reinterpret_cast<char*>(&header_bytes), kLengthBytes);
+  if (!in) refuse(path, "it can't be read");
+  if (header_bytes > kMaxHeaderBytes || header_bytes > file_bytes - kLengthBytes) {
+    refuse(path, "the header claims " + std::to_string(header_bytes) + " bytes of a file of " +
+                     std::to_string(file_bytes) + " (at most " + std::to_string(kMaxHeaderBytes) +
+                     " are accepted)");
+  }
+  std::string header(header_bytes, '\0');
+  in.read(header.data(), static_cast<std::streamsize>(header_bytes));
+  if (!in) refuse(path, "reading stopped inside the header");
+
+  TensorFile file;
+  for (const Entry& entry : parse_entries(path, header, file_bytes - kLengthBytes - header_bytes)) {
+    if (entry.is_float) {
+      file.floats[entry.name] = {entry.dims, read_values<float>(path, in, entry)};
+    } else {
+      file.integers[entry.name] = {entry.dims, read_values<std::int64_t>(path, in, entry)};
+    }
+  }
+  return file;
+}
+
+}  // namespace plumb

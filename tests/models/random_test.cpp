@@ -1,0 +1,85 @@
+#include "models/random.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <vector>
+
+namespace plumb {
+namespace {
+
+// Known answers published with the generator's reference implementation (Random123, kat_vectors).
+TEST(Philox, MatchesPublishedKnownAnswers) {
+  constexpr std::uint32_t kOnes = 0xffffffff;
+  EXPECT_EQ(philox4x32({0, 0}, {0, 0, 0, 0}), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox4x32({kOnes, kOnes}, {kOnes, kOnes, kOnes, kOnes}),
+            (PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox4x32({0xa4093822, 0x299f31d0}, {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}),
+            (PhiloxBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(Random, StreamsDifferByNameAndBySeed) {
+  std::set<PhiloxKey> keys;
+  for (std::uint64_t seed : {0ULL, 1ULL, 2ULL, 1ULL << 63}) {
+    for (const char* name : {"", "a", "b", "ab", "ba"}) keys.insert(stream_key(seed, name));
+  }
+  EXPECT_EQ(keys.size(), 20U);
+  EXPECT_EQ(stream_key(7, "conv1.weight"), stream_key(7, "conv1.weight"));
+}
+
+TEST(Random, UniformStaysBelowOneAndNormalStaysFiniteAtTheEdges) {
+  EXPECT_EQ(uniform_from(0), 0);
+  EXPECT_LT(uniform_from(0xffffffff), 1);
+  for (std::uint32_t bits : {0U, 1U, 0x80000000U, 0xfffffffeU, 0xffffffffU}) {
+    for (std::uint32_t angle : {0U, 0x40000000U, 0xffffffffU}) {
+      for (float value : normal_from(bits, angle)) EXPECT_LE(std::abs(value), 6.67F) << bits << " " << angle;
+    }
+  }
+}
+
+TEST(Random, UniformFillHasTheRangeAndMomentsOfItsDistribution) {
+  std::vector<float> values(1 << 18);
+  fill_uniform(stream_key(1, "u"), -2, 6, values);
+  EXPECT_GE(*std::min_element(values.begin(), values.end()), -2);
+  EXPECT_LT(*std::max_element(values.begin(), values.end()), 6);
+  double sum = 0, squares = 0;
+  for (float value : values) sum += value, squares += value * value;
+  const double mean = sum / values.size();
+  EXPECT_NEAR(mean, 2, 0.02);  // standard error 0.0045
+  EXPECT_NEAR(squares / values.size() - mean * mean, 64.0 / 12, 0.05);
+}
+
+TEST(Random, NormalFillHasTheMomentsOfItsDistribution) {
+  std::vector<float> values(1 << 18);
+  fill_normal(stream_key(1, "n"), 3, 0.5F, values);
+  double sum = 0, squares = 0, fourths = 0, neighbours = 0;
+  int outside = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double z = (values[i] - 3) / 0.5;
+    sum += z;
+    squares += z * z;
+    fourths += z * z * z * z;
+    outside += std::abs(z) > 2 ? 1 : 0;
+    if (i > 0) neighbours += z * (values[i - 1] - 3) / 0.5;
+  }
+  const auto count = static_cast<double>(values.size());
+  EXPECT_NEAR(sum / count, 0, 0.01);  // standard error 0.002
+  EXPECT_NEAR(squares / count, 1, 0.015);
+  EXPECT_NEAR(fourths / count, 3, 0.1);
+  EXPECT_NEAR(outside / count, 0.0455, 0.002);
+  EXPECT_NEAR(neighbours / count, 0, 0.01);
+}
+
+TEST(Random, AFillIsTheSameWholeAndInPieces) {
+  const PhiloxKey key = stream_key(3, "pieces");
+  std::vector<float> whole(103), pieces(103);
+  fill_normal(key, 0, 1, whole);
+  fill_normal(key, 0, 1, std::span(pieces).first(40), 0);
+  fill_normal(key, 0, 1, std::span(pieces).subspan(40), 40);
+  EXPECT_EQ(whole, pieces);
+}
+
+}  // namespace
+}  // namespace plumb
