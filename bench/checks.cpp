@@ -1,0 +1,49 @@
+#include "bench/checks.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace plumb {
+namespace {
+
+constexpr std::uint64_t kFnvOffset = 14695981039346656037ull, kFnvPrime = 1099511628211ull;
+
+std::uint64_t fnv1a(std::uint64_t hash, const void* data, std::size_t bytes) {
+  const auto* at = static_cast<const unsigned char*>(data);
+  for (std::size_t i = 0; i < bytes; ++i) hash = (hash ^ at[i]) * kFnvPrime;
+  return hash;
+}
+
+}  // namespace
+
+std::uint64_t parameter_checksum(const Graph& graph, const Device& device) {
+  std::uint64_t hash = kFnvOffset;
+  std::vector<float> values;
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
+    values.resize(static_cast<std::size_t>(graph.parameters[p].elements()));
+    device.read_parameter(p, values);
+    hash = fnv1a(hash, values.data(), values.size() * sizeof(float));
+  }
+  return hash;
+}
+
+Checks check_run(const std::vector<std::uint64_t>& checksums, std::uint64_t initial, const std::vector<double>& loss,
+                 double learning_rate) {
+  Checks checks;
+  const auto odd = std::find_if(checksums.begin(), checksums.end(), [&](auto sum) { return sum != checksums.front(); });
+  checks.replicas_identical = odd == checksums.end();
+  checks.parameters_moved = learning_rate == 0 || checksums.front() != initial;
+  const auto bad = std::find_if(loss.begin(), loss.end(), [](double value) { return !std::isfinite(value); });
+  checks.loss_finite = bad == loss.end();
+  if (!checks.loss_finite)
+    checks.failure = "the loss is not finite at iteration " + std::to_string(bad - loss.begin()) +
+                     "; lower --lr or look at the data: this run is no measurement";
+  else if (!checks.replicas_identical)
+    checks.failure = "the parameters of rank " + std::to_string(odd - checksums.begin()) +
+                     " differ from rank 0's after the run: an allreduce lost or changed data, this run is no measurement";
+  else if (!checks.parameters_moved)
+    checks.failure = "no parameter has moved during the run: the update did nothing, this run is no measurement";
+  return checks;
+}
+
+}  // namespace plumb
