@@ -20,8 +20,10 @@ double peak_flops_per_second(const DeviceLimits& limits, Precision precision) {
 }
 
 double roofline_seconds(const Work& work, const DeviceLimits& limits, Precision precision) {
-  return std::max(2 * work.macs / peak_flops_per_second(limits, precision),
-                  work.bytes / limits.bytes_per_second);
+  const double tensor_cores = precision == Precision::fp32 ? 1 : limits.attainable_tensor_flops;
+  const double flops_per_second = peak_flops_per_second(limits, precision) * tensor_cores;
+  const double bytes_per_second = limits.bytes_per_second * limits.attainable_bytes;
+  return std::max(2 * work.macs / flops_per_second, work.bytes / bytes_per_second);
 }
 
 Roofline roofline(const Program& program, const DeviceLimits& limits, Precision precision) {
@@ -32,7 +34,8 @@ Roofline roofline(const Program& program, const DeviceLimits& limits, Precision 
     total.seconds += seconds;
     total.flops += 2 * step.work.macs;
     total.bytes += step.work.bytes;
-    if (seconds == step.work.bytes / limits.bytes_per_second) total.bytes_seconds += seconds;
+    if (seconds == roofline_seconds({.bytes = step.work.bytes}, limits, precision))
+      total.bytes_seconds += seconds;
   }
   return total;
 }

@@ -1,5 +1,6 @@
 // The least time that a step of training can take on a device: for each operation the larger of FLOPs ÷ peak
-// and bytes ÷ bandwidth of main memory (Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009).
+// and bytes ÷ bandwidth of main memory (Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009), both
+// peaks times the part of them that is attainable (DeviceLimits).
 #pragma once
 
 #include "kernels/program.h"

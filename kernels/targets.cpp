@@ -14,6 +14,11 @@ constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 // an allowance, above what nvidia-smi shows for a bare process on each of these (0.3 to 0.6 GiB).
 constexpr double kContextReserve = 1.0 * kGiB;
 
+// Large GEMMs sustain about four fifths of the tensor cores' peak, streaming kernels nine tenths of the
+// memory's: assumptions for every GPU, to be replaced by what is measured on one.
+constexpr double kAttainableTensorFlops = 0.8;
+constexpr double kAttainableBytes = 0.9;
+
 DeviceLimits gpu(std::string name, std::map<Precision, double> tera_flops, double bytes_per_second,
                  double nominal_bytes, int compute_capability, std::string source) {
   for (auto& [precision, flops] : tera_flops) flops *= kTera;
@@ -21,6 +26,8 @@ DeviceLimits gpu(std::string name, std::map<Precision, double> tera_flops, doubl
           .kind = DeviceKind::cuda,
           .flops_per_second = std::move(tera_flops),
           .bytes_per_second = bytes_per_second,
+          .attainable_tensor_flops = kAttainableTensorFlops,
+          .attainable_bytes = kAttainableBytes,
           .memory_bytes = nominal_bytes - kContextReserve,
           .compute_capability = compute_capability,
           .source = std::move(source)};

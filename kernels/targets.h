@@ -12,7 +12,7 @@ namespace plumb {
 enum class DeviceKind { cpu, cuda };
 std::string_view name_of(DeviceKind kind);
 
-// fp16 and bf16 are mixed precision: storage and multiplication in half, masters, statistics and losses in fp32.
+// fp16 and bf16 are mixed precision: storage and multiplication in half; masters, statistics, losses in fp32.
 enum class Precision { fp32, tf32, fp16, bf16 };
 std::string_view name_of(Precision precision);
 
@@ -20,10 +20,14 @@ struct DeviceLimits {
   std::string name;  // "h200", or what the device calls itself
   DeviceKind kind = DeviceKind::cpu;
   std::map<Precision, double> flops_per_second;  // dense peak; a precision that isn't here can't be run
-  double bytes_per_second = 0;                   // main memory
-  double memory_bytes = 0;                       // usable by one process
-  int compute_capability = 0;                    // 90 for sm_90; 0 for a CPU
-  std::string source;                            // where the figures come from
+  double bytes_per_second = 0;                   // main memory, peak
+  // Parts of these peaks that long-running kernels sustain: large products on tensor cores (all but fp32) and
+  // streams through main memory. The roofline divides by peak times these.
+  double attainable_tensor_flops = 1;
+  double attainable_bytes = 1;
+  double memory_bytes = 0;     // usable by one process
+  int compute_capability = 0;  // 90 for sm_90; 0 for a CPU
+  std::string source;          // where the figures come from
 };
 
 const std::vector<DeviceLimits>& targets();

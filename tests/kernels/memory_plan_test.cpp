@@ -72,7 +72,9 @@ TEST(MemoryPlan, EverythingOfRandomProgramsLiesInsideTheArenaAlignedAndApartFrom
     }
     for (BufferId id = 0; id < program.buffers.size(); ++id) {
       const Buffer& buffer = program.buffers[id];
-      if (buffer.view) EXPECT_EQ(plan.offsets[id], plan.offsets[buffer.view->root] + buffer.view->offset);
+      if (buffer.view) {
+        EXPECT_EQ(plan.offsets[id], plan.offsets[buffer.view->root] + buffer.view->offset);
+      }
       if (!has_memory(program, id, steps)) continue;
       EXPECT_EQ(plan.offsets[id] % 256, 0u);
       EXPECT_LE(plan.offsets[id] + buffer.bytes, plan.workspace_offsets[0]);
