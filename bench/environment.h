@@ -1,0 +1,48 @@
+// The machine and surroundings of a run (env.json), and how this process shares the machine's CPUs with
+// others.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumb {
+
+// Whether env.json keeps this variable. Names stand on one list; nothing is kept by prefix, as a prefix could
+// let a secret through.
+bool is_recorded_variable(std::string_view name);
+// `environment`: "NAME=value" texts up to a null pointer, as in ::environ.
+std::map<std::string, std::string> recorded_variables(const char* const* environment);
+
+// {"host", "kernel", "cpu", "cpus", "affinity", "memory_bytes", "build", "variables"}.
+nlohmann::ordered_json environment_json();
+
+// CPUs that this process may run on, ascending, and as the kernel writes them: "0-3,8".
+std::vector<int> affinity_cpus();
+std::string cpu_list_text(const std::vector<int>& cpus);
+int online_cpus();
+// CPUs (hardware threads) of one core of this host; 1 if the kernel doesn't tell.
+int cpus_per_core();
+
+// Where a rank runs, as every rank gives it to Job::all_gather: "host cpu-list".
+std::string placement_text(const std::string& host, const std::vector<int>& cpus);
+
+struct ThreadShare {
+  int threads = 1;
+  std::string remark;  // one sentence if the rank is bound to less than it could have; else empty
+};
+
+// The CPUs of the rank's mask, divided by the ranks on the same host with the same mask (the first ones take
+// what is left over), at least 1. `placements`: every rank's placement_text, in rank order.
+ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, int rank, int host_cpus,
+                                  int host_cpus_per_core);
+
+// OpenMP threads that spin while they wait slow batch norm down badly where others use the same CPUs, and the
+// runtime reads OMP_WAIT_POLICY when the process starts. If the user has not set it, sets it to passive and
+// starts this program anew with the same arguments; to be called first in main, before MPI_Init. Returns if
+// nothing was to do, or if it can't be done.
+void ensure_passive_openmp(char** argv);
+
+}  // namespace plumb

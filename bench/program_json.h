@@ -1,0 +1,21 @@
+// program.json: the Program of a run, for the simulator, the report and for people.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "kernels/memory_plan.h"
+#include "kernels/program.h"
+
+namespace plumb {
+
+inline constexpr const char* kProgramFormat = "plumbline.program/1";
+
+// {"format", "arena_bytes",
+//  "buffers": [{"name", "role", "dtype", "dims", "bytes", "offset", ["persistent": true],
+//               ["view": {"of": index, "offset": bytes}]}],
+//  "steps": [{"name", "kind", "phase", "lane", "uses": [{"buffer": index, "access": "r"|"w"|"rw"}],
+//             "workspace_bytes", "macs", "bytes", ["collective": {"kind", "buffer", "elements", "dtype"}]}]}
+// `plan` gives arena_bytes and offsets; they are left out if it is null.
+nlohmann::ordered_json program_json(const Program& program, const MemoryPlan* plan);
+
+}  // namespace plumb

@@ -1,0 +1,58 @@
+// What a run says on stderr while it goes on: a progress bar on a terminal, and few lines anywhere.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+namespace plumb {
+
+struct Terminal {
+  bool is_terminal = false;
+  bool colour = false;  // a terminal, and NO_COLOR is unset or empty
+  int columns = 80;
+};
+Terminal terminal_of(std::FILE* stream);
+
+// "[=====>    ]  60/120  25.3 images/s  0:31 left", at most `columns` wide.
+std::string progress_line(std::int64_t done, std::int64_t total, double images_per_second,
+                          double seconds_left, int columns);
+
+// One line that is drawn over and over. Draws nothing off a terminal.
+class ProgressBar {
+ public:
+  ProgressBar(std::FILE* stream, const Terminal& terminal, std::int64_t iterations,
+              std::int64_t images_per_step);
+  ~ProgressBar() { clear(); }
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  // `elapsed_seconds`: since the first iteration began. Draws at most five times a second.
+  void update(std::int64_t iterations_done, double elapsed_seconds);
+  void clear();
+
+ private:
+  std::FILE* stream_;
+  Terminal terminal_;
+  std::int64_t iterations_, images_per_step_;
+  double drawn_at_seconds_ = -1;
+  bool visible_ = false;
+};
+
+// Sentences on stderr. Off a terminal at most four lines in all, one of which is kept for last().
+class Messages {
+ public:
+  Messages(std::FILE* stream, const Terminal& terminal, bool quiet);
+
+  // For the user to know; left out if quiet, or if the lines are used up.
+  void say(const std::string& sentence);
+  // The last line: where the results are, or why there are none.
+  void last(const std::string& sentence);
+
+ private:
+  std::FILE* stream_;
+  int lines_left_;
+  bool quiet_;
+};
+
+}  // namespace plumb

@@ -1,0 +1,86 @@
+#include "bench/result_writer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+
+#include "bench/unique_fd.h"
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+constexpr int kMostFolders = 100'000;
+
+std::string make_new_folder(const std::string& out_dir, const std::string& name) {
+  std::error_code error;
+  std::filesystem::create_directories(out_dir, error);
+  for (int n = 1; n <= kMostFolders; ++n) {
+    std::string folder = out_dir + "/" + name + "_" + std::to_string(n);
+    if (::mkdir(folder.c_str(), 0755) == 0) return folder;
+    if (errno != EEXIST)
+      throw Error(ExitCode::cannot_create, "run folder " + folder + " can't be created: " +
+                                               std::strerror(errno) + "; give another --out");
+  }
+  throw Error(ExitCode::cannot_create, "run folder " + out_dir + "/" + name + "_* can't be created: " +
+                                           std::to_string(kMostFolders) + " exist; give another --out");
+}
+
+// Empty, or why it can't be written. All of `text` is on disk when it returns.
+std::string write_whole(const std::string& path, const std::string& text) {
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file) return std::strerror(errno);
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t count = ::write(file.get(), text.data() + done, text.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return count < 0 ? std::strerror(errno) : "no space";
+    done += static_cast<std::size_t>(count);
+  }
+  return ::fsync(file.get()) == 0 ? "" : std::strerror(errno);
+}
+
+}  // namespace
+
+std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::time_point start) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(start);
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  char stamp[32];
+  std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
+  return record.model + "_" + std::to_string(record.nodes) + "n" + std::to_string(record.devices_per_node) +
+         "g_b" + std::to_string(record.batch_per_device) + "_" + record.precision + "_" + stamp;
+}
+
+ResultWriter::ResultWriter(const std::string& out_dir, const std::string& name, RunRecord record)
+    : folder_(make_new_folder(out_dir, name)) {
+  record.status = "failed";
+  record.failure = "interrupted before it ended";
+  try {
+    write_result(record);
+  } catch (const Error& error) {
+    throw Error(ExitCode::cannot_create, error.what());
+  }
+}
+
+void ResultWriter::write_result(const RunRecord& record) const {
+  write_json("result.json", to_json(record));
+}
+
+void ResultWriter::write_json(const std::string& file, const nlohmann::ordered_json& json) const {
+  const std::string path = folder_ + "/" + file, unfinished = folder_ + "/." + file + ".part";
+  // Texts from outside (file names, hosts) may not be UTF-8; they must not cost us the result.
+  const std::string text = json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  std::string why = write_whole(unfinished, text);
+  if (why.empty() && std::rename(unfinished.c_str(), path.c_str()) != 0) why = std::strerror(errno);
+  if (why.empty()) return;
+  ::unlink(unfinished.c_str());
+  throw Error(ExitCode::io_error,
+              "file " + path + " can't be written: " + why + "; free space or give another --out");
+}
+
+}  // namespace plumb

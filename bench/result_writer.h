@@ -1,0 +1,34 @@
+// The folder of one run under --out: result.json, env.json, program.json. Never an old one, never overwritten
+// by another run.
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "results/schema.h"
+
+namespace plumb {
+
+// "resnet50_1n2g_b8_fp32_20250102-235953", local time.
+std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::time_point start);
+
+class ResultWriter {
+ public:
+  // Makes `out_dir`/`name`_<n>, n the first that is free, and writes result.json with `record` marked as
+  // failed
+  // ("interrupted before it ended"), so that one is there whatever happens. Throws Error(cannot_create).
+  ResultWriter(const std::string& out_dir, const std::string& name, RunRecord record);
+
+  const std::string& folder() const { return folder_; }
+
+  // Replaces result.json at once and whole. Throws Error(io_error).
+  void write_result(const RunRecord& record) const;
+  // Writes or replaces another file of the folder, likewise: "env.json", "program.json".
+  void write_json(const std::string& file, const nlohmann::ordered_json& json) const;
+
+ private:
+  std::string folder_;
+};
+
+}  // namespace plumb

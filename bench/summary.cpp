@@ -1,0 +1,106 @@
+#include "bench/summary.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
+
+std::string format(const char* pattern, ...) {
+  char text[256];
+  std::va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(text, sizeof text, pattern, arguments);
+  va_end(arguments);
+  return text;
+}
+
+std::string row(const std::string& name, const std::string& value) {
+  return "  " + name + std::string(name.size() < 24 ? 24 - name.size() : 1, ' ') + value + "\n";
+}
+
+// Linear interpolation between the two nearest samples; `sorted` isn't empty.
+double quantile(const std::vector<double>& sorted, double share) {
+  const double place = share * static_cast<double>(sorted.size() - 1);
+  const std::size_t below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+std::string headline(const RunRecord& record) {
+  const std::string layout =
+      std::to_string(record.nodes) + "n" + std::to_string(record.devices_per_node) + "g";
+  return record.model + " " + record.precision + ", batch " + std::to_string(record.batch_per_device) +
+         " per device, " + layout + ", " + record.device + (record.device_name.empty() ? "" : ": ") +
+         record.device_name + "\n";
+}
+
+std::string timing_rows(const RunRecord& record) {
+  const std::size_t warmup = std::min(static_cast<std::size_t>(std::max<std::int64_t>(0, record.warmup)),
+                                      record.step_seconds.size());
+  std::vector<double> window(record.step_seconds.begin() + static_cast<std::ptrdiff_t>(warmup),
+                             record.step_seconds.end());
+  if (window.empty()) return "";
+  std::sort(window.begin(), window.end());
+  const double median = quantile(window, 0.5);
+  const auto share_of_step = [median](double seconds) { return median > 0 ? 100 * seconds / median : 0; };
+  std::string rows;
+  rows += row("images/s", format("%.2f", record.images_per_second.mean));
+  rows += row("images/s per device",
+              format("%.2f", record.images_per_second.mean / std::max(1, record.world_size)));
+  rows += row("step time, median", format("%.3f ms", 1e3 * median));
+  rows += row("step time, spread",
+              format("%.3f to %.3f ms (10 %% to 90 %%), %.3f to %.3f ms in all", 1e3 * quantile(window, 0.1),
+                     1e3 * quantile(window, 0.9), 1e3 * window.front(), 1e3 * window.back()));
+  rows += row("exposed communication",
+              format("%.3f ms per step (%.1f %%)", 1e3 * record.exposed_communication_seconds,
+                     share_of_step(record.exposed_communication_seconds)));
+  rows += row("waiting for data", format("%.3f ms per step (%.1f %%)", 1e3 * record.data_wait_seconds,
+                                         share_of_step(record.data_wait_seconds)));
+  return rows;
+}
+
+std::string checks_text(const RunRecord& record) {
+  std::string text;
+  for (const auto& [name, outcome] : record.checks.items()) {
+    const std::string word = !outcome.is_boolean() ? "skipped" : outcome.get<bool>() ? "yes" : "NO";
+    text += (text.empty() ? "" : ", ") + name + ": " + word;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string summary_table(const RunRecord& record) {
+  std::string table = headline(record);
+  if (record.status != "ok") table += row("FAILED", record.failure);
+  table += row("iterations", std::to_string(record.iterations) + ", of which " +
+                                 std::to_string(record.warmup) + " warm-up");
+  table += timing_rows(record);
+  if (const auto peak = record.memory_bytes.find("peak"); peak != record.memory_bytes.end())
+    table += row("peak memory", format("%.1f MiB", static_cast<double>(peak->second) / (1 << 20)));
+  if (!record.loss.empty())
+    table += row("loss, first and last", format("%.5f, %.5f", record.loss.front(), record.loss.back()));
+  if (record.energy_joules_per_image)
+    table += row("energy per image", format("%.3f J", *record.energy_joules_per_image));
+  if (!record.checks.empty()) table += row("checks", checks_text(record));
+  for (const std::string& file : record.log_files) table += row("log", file);
+  return table;
+}
+
+void print_result(const RunRecord& record, bool as_json) {
+  const std::string text =
+      as_json ? to_json(record).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
+              : summary_table(record);
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+    throw Error(ExitCode::io_error, std::string("stdout can't be written: ") + std::strerror(errno));
+}
+
+}  // namespace plumb

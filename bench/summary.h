@@ -1,0 +1,18 @@
+// What a run prints at its end.
+#pragma once
+
+#include <string>
+
+#include "results/schema.h"
+
+namespace plumb {
+
+// The table: images/s in total and per device, median and spread of step times inside the window, exposed
+// communication, data wait, peak memory, loss first and last, energy where it was measured, and every check.
+std::string summary_table(const RunRecord& record);
+
+// The table, or with `as_json` the object of result.json, to stdout. Throws Error(io_error) if that is closed
+// or full.
+void print_result(const RunRecord& record, bool as_json);
+
+}  // namespace plumb

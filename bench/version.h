@@ -1,0 +1,16 @@
+// What was built, from which commit, with what: --version, env.json, and what all ranks must share.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace plumb {
+
+// {"version", "commit", "build_type", "compiler", "libraries": {"oneDNN", "MPI", "libjpeg-turbo", …}}.
+// Libraries are those found at run time, where they tell.
+nlohmann::ordered_json build_json();
+
+// --version, and the text that ranks compare: program, version, commit, compiler, libraries.
+std::string version_text(const std::string& program);
+
+}  // namespace plumb
