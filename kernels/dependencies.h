@@ -1,5 +1,6 @@
-// The order that a Program's buffers demand, and nothing else: steps of one lane run one after the other; a step
-// waits for steps of other lanes that touch the same buffers (read after write, write after read or write).
+// The order that a Program's buffers demand, and nothing else: steps of one lane run one after the other; a
+// step waits for steps of other lanes that touch the same buffers (read after write, write after read or
+// write).
 #pragma once
 
 #include <array>
@@ -10,7 +11,8 @@
 
 namespace plumb {
 
-// For each step, the latest earlier steps of *other* lanes that must end before it starts (at most one per lane).
+// For each step, the latest earlier steps of *other* lanes that must end before it starts (at most one per
+// lane).
 std::vector<std::vector<StepId>> cross_lane_dependencies(const Program& program);
 
 // The partial order "a ends before b starts" that lanes and dependencies give.

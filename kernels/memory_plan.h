@@ -24,8 +24,8 @@ MemoryPlan plan_memory(const Program& program, std::size_t alignment = 4096);
 // The largest sum of bytes that are in use at the same step, workspaces included: no plan can be smaller.
 std::size_t largest_live_bytes(const Program& program);
 
-// Bytes by role, as result.json reports them. Roles that never share are sums; "activations" is what is left of
-// the arena for activations and their gradients after sharing.
+// Bytes by role, as result.json reports them. Roles that never share are sums; "activations" is what is left
+// of the arena for activations and their gradients after sharing.
 struct MemoryBytes {
   std::size_t parameters = 0, gradients = 0, optimizer = 0, activations = 0, workspace = 0, planned = 0;
 };

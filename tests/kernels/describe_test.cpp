@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ostream>
 #include <set>
 
 #include "kernels/dependencies.h"
@@ -20,6 +21,9 @@ struct Case {
   std::string target;
   Precision precision;
 };
+std::ostream& operator<<(std::ostream& out, const Case& one) {
+  return out << one.target << " " << name_of(one.precision);
+}
 std::string name_of_case(const testing::TestParamInfo<Case>& info) {
   std::string name = info.param.target + "_" + std::string(name_of(info.param.precision));
   std::replace(name.begin(), name.end(), '-', '_');
