@@ -1,0 +1,205 @@
+#include "bench/dry_run.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "bench/target_list.h"
+#include "comm/gradient_reduction.h"
+#include "kernels/describe.h"
+#include "kernels/targets.h"
+#include "models/error.h"
+#include "models/resnet50.h"
+#include "tests/bench/expect_error.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+struct Planned {
+  Graph graph;
+  Program program;
+  MemoryPlan plan;
+};
+
+Planned planned(const DeviceLimits& limits, Precision precision, std::int64_t batch) {
+  ResNet50Options options;
+  options.batch = batch;
+  Planned result;
+  result.graph = make_resnet50(options);
+  result.program = add_gradient_reduction(describe(result.graph, {precision}, limits), {});
+  result.plan = plan_memory(result.program);
+  return result;
+}
+
+DryRun dry_run_on(const std::string& target, Precision precision, std::int64_t batch, int world_size) {
+  const DeviceLimits limits = find_target(target).value();
+  const Planned run = planned(limits, precision, batch);
+  return dry_run(run.graph, run.program, run.plan, limits, {precision, world_size, 321});
+}
+
+// A device of 1 TFLOP/s and 100 GB/s, and steps whose least times are known.
+DeviceLimits round_device() {
+  return {.name = "round",
+          .flops_per_second = {{Precision::fp32, 1e12}},
+          .bytes_per_second = 1e11,
+          .memory_bytes = 1000};
+}
+
+Program two_steps_and_an_allreduce() {
+  Program program;
+  program.buffers = {{.name = "a", .role = Role::activation, .dims = {150}, .bytes = 600},
+                     {.name = "g", .role = Role::gradient, .dims = {100}, .bytes = 400}};
+  Step compute_bound{.name = "compute bound", .uses = {{0, Access::write}}, .work = {5e9, 1e8}};
+  Step bandwidth_bound{
+      .name = "bandwidth bound", .uses = {{0, Access::read}, {1, Access::write}}, .work = {0, 3e9}};
+  bandwidth_bound.phase = Phase::backward;
+  Step reduce{
+      .name = "reduce", .kind = StepKind::reduce, .phase = Phase::reduce, .lane = Lane::communication};
+  reduce.uses = {{1, Access::read_write}};
+  reduce.work.bytes = 1e12;
+  reduce.action = Collective{Collective::Kind::allreduce_sum, 1, 100, DType::f32};
+  program.steps = {compute_bound, bandwidth_bound, reduce};
+  return program;
+}
+
+DryRun round_run(double memory_bytes, int world_size = 4) {
+  Graph graph;
+  graph.model = "tiny";
+  graph.values = {{"images", {2, 1, 1, 3}}};
+  const Program program = two_steps_and_an_allreduce();
+  DeviceLimits limits = round_device();
+  limits.memory_bytes = memory_bytes;
+  return dry_run(graph, program, plan_memory(program, 1), limits, {Precision::fp32, world_size, 9});
+}
+
+std::size_t widest_line(const std::string& text) {
+  std::istringstream lines(text);
+  std::size_t widest = 0;
+  for (std::string line; std::getline(lines, line);) widest = std::max(widest, line.size());
+  return widest;
+}
+
+TEST(DryRun, TimesEachStepByTheLargerOfItsLimits) {
+  const DryRun run = round_run(1e6);
+  ASSERT_EQ(run.steps.size(), 3U);
+  EXPECT_DOUBLE_EQ(run.steps[0].roofline_seconds, 0.010);
+  EXPECT_DOUBLE_EQ(run.steps[1].roofline_seconds, 0.030);
+  EXPECT_EQ(run.steps[2].roofline_seconds, 0) << "collectives run beside the compute lane";
+  EXPECT_DOUBLE_EQ(run.roofline_seconds, 0.040);
+  EXPECT_DOUBLE_EQ(run.bandwidth_share, 0.75);
+}
+
+TEST(DryRun, CountsWhatARingSendsPerRank) {
+  EXPECT_DOUBLE_EQ(round_run(1e6, 4).traffic_bytes, 400 * 2 * 3.0 / 4);
+  EXPECT_EQ(round_run(1e6, 1).traffic_bytes, 0);
+}
+
+TEST(DryRun, FitsWhenThePlanIsAtMostTheMemory) {
+  const auto planned_bytes = static_cast<double>(round_run(1e6).memory.planned);
+  EXPECT_GE(planned_bytes, 1000);
+  EXPECT_TRUE(round_run(planned_bytes).fits);
+  EXPECT_FALSE(round_run(planned_bytes - 1).fits);
+}
+
+TEST(DryRun, JsonHasTheDocumentedKeysAndStepsThatAddUp) {
+  const nlohmann::ordered_json json = to_json(dry_run_on("v100-16gb", Precision::fp32, 128, 32));
+  EXPECT_EQ(json["parameters"], 25557032);
+  EXPECT_EQ(json["macs_per_image"], 4089184256);
+  EXPECT_EQ(json["target"], "v100-16gb");
+  EXPECT_EQ(json["largest_batch"], 321);
+  for (const char* key : {"parameters", "gradients", "optimizer", "activations", "workspace", "planned"}) {
+    EXPECT_TRUE(json["memory_bytes"][key].is_number_unsigned()) << key;
+  }
+  EXPECT_TRUE(json["memory_bytes"]["peak"].is_null());
+  double seconds = 0;
+  for (const auto& step : json["steps"]) {
+    seconds += step["roofline_seconds"].get<double>();
+    for (const char* key : {"name", "phase", "lane", "macs", "bytes"}) EXPECT_TRUE(step.contains(key)) << key;
+  }
+  EXPECT_NEAR(seconds, json["roofline_seconds"].get<double>(), 1e-9);
+  // Gradients of 4 bytes, each sent nearly twice; buckets may be padded.
+  const double ring = 4.0 * 25557032 * 2 * 31 / 32;
+  EXPECT_NEAR(json["traffic_bytes"].get<double>(), ring, 1e-3 * ring);
+}
+
+TEST(DryRun, ResNet50InFp32AtBatch128FitsASmallV100) {
+  const DryRun run = dry_run_on("v100-16gb", Precision::fp32, 128, 1);
+  EXPECT_TRUE(run.fits) << run.memory.planned / kGiB << " GiB planned";
+  // Forward, backward-data and backward-weights of every convolution but the first's backward-data.
+  const double least_macs = 128 * (3.0 * 4089184256 - 118013952);
+  const double macs = std::accumulate(run.steps.begin(), run.steps.end(), 0.0,
+                                      [](double sum, const DryRunStep& step) { return sum + step.macs; });
+  EXPECT_NEAR(macs, least_macs, 0.001 * least_macs);
+  EXPECT_GE(run.roofline_seconds, 2 * least_macs / 15.7e12);
+}
+
+TEST(DryRun, AnEnormousBatchIsAnAnswerAndNoError) {
+  EXPECT_FALSE(dry_run_on("h200", Precision::fp16, 1000000, 1).fits);
+}
+
+TEST(DryRun, APrecisionThatTheTargetLacksIsRefused) {
+  expect_error(ExitCode::usage, {"bf16", "v100-16gb"}, [] {
+    const Planned run = planned(find_target("h200").value(), Precision::bf16, 1);
+    dry_run(run.graph, run.program, run.plan, find_target("v100-16gb").value(), {Precision::bf16, 1, 1});
+  });
+}
+
+TEST(DryRun, TextFitsAHundredColumnsAndNamesTheAnswers) {
+  DryRun run = dry_run_on("v100-16gb", Precision::fp32, 128, 32);
+  run.target = std::string(200, 'x');
+  run.steps.front().name = std::string(200, 'y');
+  run.steps.front().roofline_seconds = 1;
+  const std::string text = to_text(run);
+  EXPECT_LE(widest_line(text), 100U) << text;
+  for (const char* part : {"25,557,032", "4,089,184,256", "321", "forward", "backward", "update", "yes:"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in:\n" << text;
+  }
+}
+
+TEST(LargestBatch, IsTheLastOneThatFits) {
+  for (const std::int64_t last : {1, 2, 3, 7, 8, 9, 100, 12345, 1 << 19}) {
+    const auto bytes = [](std::int64_t batch) { return 10.0 + 3.0 * static_cast<double>(batch); };
+    EXPECT_EQ(largest_batch(bytes, bytes(last)), last);
+    EXPECT_EQ(largest_batch(bytes, bytes(last) + 2.9), last);
+  }
+}
+
+TEST(LargestBatch, IsZeroWhenOneImageIsTooMuchAndBoundedAbove) {
+  EXPECT_EQ(largest_batch([](std::int64_t) { return 2.0; }, 1), 0);
+  EXPECT_EQ(largest_batch([](std::int64_t) { return 0.0; }, 1), kLargestBatch);
+}
+
+TEST(LargestBatch, PlansAboutTwiceTheLogarithmOfItsAnswer) {
+  int plans = 0;
+  const auto bytes = [&](std::int64_t batch) { return ++plans, static_cast<double>(batch); };
+  EXPECT_EQ(largest_batch(bytes, 200), 200);
+  EXPECT_LE(plans, 16);
+}
+
+TEST(TargetList, ShowsEveryTargetWithItsSource) {
+  const std::string text = targets_text(targets());
+  EXPECT_LE(widest_line(text), 100U) << text;
+  const nlohmann::ordered_json json = targets_json(targets());
+  ASSERT_EQ(json.size(), targets().size());
+  for (std::size_t i = 0; i < targets().size(); ++i) {
+    EXPECT_NE(text.find('\n' + targets()[i].name + ' '), std::string::npos) << targets()[i].name;
+    EXPECT_FALSE(json[i]["source"].get<std::string>().empty());
+    EXPECT_GT(json[i]["flops_per_second"]["fp32"].get<double>(), 0);
+  }
+  EXPECT_TRUE(json[0]["flops_per_second"]["bf16"].is_null()) << "a V100 has no bf16";
+}
+
+TEST(TargetList, WrapsALongSource) {
+  DeviceLimits target = round_device();
+  for (int i = 0; i < 60; ++i) target.source += "word ";
+  EXPECT_LE(widest_line(targets_text({target})), 100U);
+}
+
+}  // namespace
+}  // namespace plumb
