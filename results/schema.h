@@ -1,4 +1,4 @@
-// result.json: what one run was, measured and proved. Every number that is printed anywhere has its definition here.
+// result.json: what one run was, measured and proved. Every number that is printed has its definition here.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace plumb {
 
 inline constexpr const char* kResultSchema = "plumbline.result/1";
 
-// Images per second over all ranks. mean = images of the window / longest window of any rank; median, min and max
-// come from rank 0's step times inside the window.
+// Images per second over all ranks. mean = images of the window / longest window of any rank; median, min and
+// max come from rank 0's step times inside the window.
 struct ImagesPerSecond {
   double mean = 0, median = 0, min = 0, max = 0;
 };
@@ -28,23 +28,28 @@ struct RunRecord {
   std::vector<double> step_seconds;  // one per iteration, rank 0, warm-up included
   std::vector<double> loss;          // one per iteration, mean over ranks
   ImagesPerSecond images_per_second;
-  std::vector<double> rank_window_seconds;   // iterations warmup … end, one per rank
-  double exposed_communication_seconds = 0;  // mean per step of the window, rank 0: compute waited for a collective
-  double data_wait_seconds = 0;              // mean per step of the window, rank 0: compute waited for a batch
+  std::vector<double> rank_window_seconds;  // iterations warmup … end, one per rank
+  // Mean per step of the window, rank 0: how long compute waited for a collective, for a batch.
+  double exposed_communication_seconds = 0, data_wait_seconds = 0;
   std::int64_t parameters = 0, macs_per_image = 0;
-  std::map<std::string, std::int64_t> memory_bytes;  // parameters, gradients, optimizer, activations, workspace, planned, peak
+  // parameters, gradients, optimizer, activations, workspace, planned, peak
+  std::map<std::string, std::int64_t> memory_bytes;
   nlohmann::ordered_json checks = nlohmann::ordered_json::object();  // name -> true | false | "skipped"
   nlohmann::ordered_json config = nlohmann::ordered_json::object();  // every option, resolved
   std::vector<std::string> log_files;
   std::optional<double> energy_joules_per_image;
 };
 
+// NaN and infinities become null when the JSON is written.
 nlohmann::ordered_json to_json(const RunRecord& record);
+// null reads as NaN where a real number is expected. An ok run must have one entry per iteration and rank.
 // Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
 RunRecord run_record_from_json(const nlohmann::ordered_json& json, const std::string& origin);
 
-// From step times, fills images_per_second. `window_seconds`: of every rank. Steps before `warmup` are left out.
-ImagesPerSecond images_per_second(const std::vector<double>& step_seconds, const std::vector<double>& window_seconds,
-                                  std::int64_t warmup, std::int64_t images_per_step);
+// `window_seconds`: of every rank. Steps before `warmup` are left out; zeros if none remain. Throws
+// Error(internal) for a step time that is not positive.
+ImagesPerSecond images_per_second(const std::vector<double>& step_seconds,
+                                  const std::vector<double>& window_seconds, std::int64_t warmup,
+                                  std::int64_t images_per_step);
 
 }  // namespace plumb

@@ -1,0 +1,66 @@
+// plumbline: analysis of logs and results; needs no GPU and no mpirun.
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "bench/analyze_command.h"
+#include "bench/option_table.h"
+#include "bench/version.h"
+#include "models/error.h"
+
+namespace {
+
+struct Command {
+  std::string name, help;
+  void (*run)(int argc, const char* const* argv);
+};
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> list{
+      {"analyze", "averages, medians and speedups of a folder of logs", plumb::analyze_command}};
+  return list;
+}
+
+void print_help() {
+  std::string text = "Usage: plumbline COMMAND [options]\n\nCommands:\n";
+  for (const Command& command : commands())
+    text += "  " + command.name + std::string(12 - command.name.size(), ' ') + command.help + "\n";
+  text += "\nplumbline COMMAND --help lists a command's options; plumbline --version says what was built.\n";
+  std::fputs(text.c_str(), stdout);
+}
+
+void run(int argc, const char* const* argv) {
+  const std::string name = argc > 1 ? argv[1] : "";
+  if (name == "--help" || name == "-h") return print_help();
+  if (name == "--version") {
+    std::fputs(plumb::version_text("plumbline").c_str(), stdout);
+    return;
+  }
+  std::vector<std::string> names;
+  for (const Command& command : commands()) {
+    if (command.name == name) return command.run(argc - 1, argv + 1);
+    names.push_back(command.name);
+  }
+  const std::string near = plumb::nearest_name(name, names);
+  throw plumb::Error(plumb::ExitCode::usage,
+                     name.empty()
+                         ? "a command is missing; plumbline --help lists them"
+                         : "'" + name + "' is not a command; " +
+                               (near.empty() ? "plumbline --help lists them" : "did you mean " + near + "?"));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    run(argc, argv);
+    return 0;
+  } catch (const plumb::Error& error) {
+    std::fprintf(stderr, "plumbline: %s\n", error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "plumbline: unexpected failure (%s); report this\n", error.what());
+    return static_cast<int>(plumb::ExitCode::internal);
+  }
+}

@@ -1,0 +1,110 @@
+#include "results/analysis_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+
+namespace plumb {
+namespace {
+
+constexpr std::array<const char*, 5> kColumns{"case", "runs", "average", "median", "speedup"};
+using Row = std::array<std::string, 5>;
+
+std::string two_decimals(const nlohmann::ordered_json& value) {
+  if (!value.is_number()) return "-";
+  std::array<char, 400> text;
+  std::snprintf(text.data(), text.size(), "%.2f", value.get<double>());
+  return text.data();
+}
+
+Row row_of(const CaseSummary& summary) {
+  return {summary.case_name, std::to_string(summary.runs), two_decimals(summary.average),
+          two_decimals(summary.median), two_decimals(summary.speedup)};
+}
+
+std::string heading(const CaseSummary& summary, const Analysis& analysis) {
+  return summary.model + ", batch " + std::to_string(summary.batch_per_device) + " per device, " +
+         summary.precision + ": images/s of iterations " + std::to_string(analysis.window.warmup + 1) +
+         " to " + std::to_string(analysis.window.iterations) + ", read as " + analysis.dialect;
+}
+
+// Calls `begin` before the first case of each heading and `row` for each case.
+template <typename Begin, typename Emit>
+void for_each_case(const Analysis& analysis, Begin begin, Emit emit) {
+  std::string last;
+  for (const CaseSummary& summary : analysis.cases) {
+    const std::string title = heading(summary, analysis);
+    if (title != last) begin(title);
+    last = title;
+    emit(row_of(summary));
+  }
+}
+
+}  // namespace
+
+std::string table_text(const Analysis& analysis) {
+  Row header;
+  std::array<std::size_t, 5> width{};
+  for (std::size_t i = 0; i < width.size(); ++i) header[i] = kColumns[i];
+  const auto widen = [&](const Row& row) {
+    for (std::size_t i = 0; i < width.size(); ++i) width[i] = std::max(width[i], row[i].size());
+  };
+  widen(header);
+  for (const CaseSummary& summary : analysis.cases) widen(row_of(summary));
+  std::string text;
+  const auto add_row = [&](const Row& row) {
+    text += row[0] + std::string(width[0] - row[0].size(), ' ');
+    for (std::size_t i = 1; i < width.size(); ++i)
+      text += std::string(width[i] - row[i].size() + 2, ' ') + row[i];
+    text += "\n";
+  };
+  const auto begin = [&](const std::string& title) {
+    text += (text.empty() ? "" : "\n") + title + "\n";
+    add_row(header);
+  };
+  for_each_case(analysis, begin, add_row);
+  return text;
+}
+
+std::string markdown_text(const Analysis& analysis) {
+  std::string text;
+  const auto add_row = [&](const Row& row) {
+    for (const std::string& cell : row) text += "| " + cell + " ";
+    text += "|\n";
+  };
+  const auto begin = [&](const std::string& title) {
+    text += (text.empty() ? "" : "\n") + title + "\n\n";
+    text += "| case | runs | average | median | speedup |\n| --- | ---: | ---: | ---: | ---: |\n";
+  };
+  for_each_case(analysis, begin, add_row);
+  return text;
+}
+
+std::string count_flaws(const std::vector<BadFile>& bad) {
+  std::map<Flaw, std::int64_t> counts;
+  for (const BadFile& file : bad) ++counts[file.defect.flaw];
+  std::string text;
+  for (const auto& [flaw, count] : counts)
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + std::string(flaw_name(flaw));
+  return text;
+}
+
+std::vector<std::string> message_lines(const Analysis& analysis, std::size_t most_lines) {
+  std::vector<std::string> lines = analysis.notes;
+  for (const BadFile& file : analysis.bad)
+    lines.push_back("left out: " + file.path + " (" + std::string(flaw_name(file.defect.flaw)) +
+                    "): " + file.defect.reason);
+  if (most_lines == 0 || lines.size() <= most_lines) return lines;
+  const std::size_t shown = most_lines - 1;
+  const std::size_t hidden = lines.size() - shown;
+  lines.resize(shown);
+  std::string summary = std::to_string(hidden) + " more messages";
+  if (!analysis.bad.empty())
+    summary += "; in all " + std::to_string(analysis.bad.size()) + " files left out (" +
+               count_flaws(analysis.bad) + ")";
+  lines.push_back(summary + "; --verbose shows every one");
+  return lines;
+}
+
+}  // namespace plumb

@@ -1,0 +1,63 @@
+// From a folder of logs to average, median and speedup of each case: the dictionary of DLPerf's analyzers,
+// equal to theirs to the last printed digit, with logs that can't be trusted left out and named.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/dialects/dialect.h"
+#include "results/log_tree.h"
+
+namespace plumb {
+
+struct AnalyzeOptions {
+  std::string dialect = "auto";  // or a name of dialects()
+  Window window;
+  // True: what the published script does, its own mistakes included: nothing is checked, short logs and
+  // repeated lines are averaged in, without 1n1g there is no average. A log on which the script dies ends the
+  // analysis.
+  bool as_published = false;
+};
+
+// The runs of one case that have one configuration.
+struct CaseSummary {
+  std::string model, case_name, precision;
+  std::int64_t batch_per_device = 0;
+  std::int64_t runs = 0;
+  nlohmann::ordered_json average, median, speedup;  // images/s, images/s, ratio; null: not known
+};
+
+struct Analysis {
+  std::string dialect;
+  Window window;
+  std::vector<CaseSummary> cases;  // by model, batch, precision; then by devices
+  nlohmann::ordered_json
+      dictionary;            // {model: {case: {average_speed, batch_size_per_device, median_speed, speedup}}}
+  std::vector<BadFile> bad;  // left out
+  std::vector<std::string> notes;  // sentences on what the figures are not
+};
+
+// Every run's figure is rounded to 2 decimals, then a case's runs are averaged and their median taken;
+// speedup is median / median of 1n1g, null without a 1n1g of the same model, batch and precision. Of several
+// configurations in one case the one with the most runs counts (over the whole folder if equal). Throws
+// Error: bad_data if the folder isn't there or nothing usable is in it, usage for an impossible window or an
+// unknown dialect.
+Analysis analyze_logs(const std::filesystem::path& dir, const AnalyzeOptions& options);
+
+// The published scripts' way, from analyze_logs with as_published.
+Analysis analyze_as_published(const std::filesystem::path& dir, const Dialect& dialect, const Window& window);
+
+// Python's json.dumps(dictionary, sort_keys=True), so "1.0", "NaN" and a blank after each comma and colon.
+std::string dictionary_text(const nlohmann::ordered_json& dictionary);
+
+// Creates `path` with dictionary_text and a newline. Throws Error(cannot_create) if it exists or can't be
+// created, Error(io_error) if writing fails.
+void write_dictionary(const std::filesystem::path& path, const nlohmann::ordered_json& dictionary);
+// Throws Error(cannot_create) if write_dictionary would: before anything is read.
+void check_can_create(const std::filesystem::path& path);
+
+}  // namespace plumb

@@ -1,0 +1,178 @@
+// What DLPerf's scripts (commit c89430b) make of a folder, step by step, with the mistakes that they have.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <tuple>
+
+#include "models/error.h"
+#include "results/analyze.h"
+#include "results/dialects/tokens.h"
+#include "results/statistics.h"
+
+namespace plumb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+[[noreturn]] void dies(const std::string& reason) {
+  throw Error(ExitCode::bad_data, reason);
+}
+
+// Python's int(): blanks around it and a sign are fine.
+std::int64_t python_int(std::string_view text, const std::string& what) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  std::int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || std::abs(value) > 1'000'000'000)
+    dies(what + " is no number");
+  return value;
+}
+
+// Python's str.strip(): a set of characters, at both ends.
+std::string_view strip(std::string_view text, std::string_view characters) {
+  const std::size_t begin = text.find_first_not_of(characters);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(characters) - begin + 1);
+}
+
+struct PublishedName {
+  std::string model, precision;
+  std::int64_t batch_per_device = 0, run = 0;
+  double images_per_step = 0;
+};
+
+PublishedName parse_name(std::string_view case_name, std::string_view file_name, bool reads_any_case) {
+  std::vector<std::string_view> fields;
+  for (std::size_t begin = 0; begin <= file_name.size();) {
+    const std::size_t end = std::min(file_name.find('_', begin), file_name.size());
+    fields.push_back(file_name.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (fields.size() < 4) dies("its name has fewer than four fields between '_'");
+  PublishedName name{std::string(fields[0]), std::string(fields[2])};
+  name.batch_per_device = python_int(strip(fields[1], "b"), "the batch in its name");
+  name.run = python_int(strip(fields[3], ".log"), "the run in its name");
+  const std::int64_t nodes = python_int(case_name.substr(0, 1), "the number of nodes in its folder's name");
+  std::int64_t devices = 0;
+  if (case_name.size() == 4)
+    devices = python_int(case_name.substr(2, 1), "the number of devices in its folder's name");
+  else if (case_name.size() == 5)
+    devices = python_int(case_name.substr(2, 2), "the number of devices in its folder's name");
+  else if (!reads_any_case)
+    dies("its folder's name has neither four nor five characters");
+  name.images_per_step = static_cast<double>(nodes * devices * name.batch_per_device);
+  return name;
+}
+
+// The runs of one case. Figures are kept in the order in which their run numbers came first.
+struct PublishedCase {
+  std::vector<std::pair<std::int64_t, double>> runs;
+  PublishedFigure last;
+  PublishedName name;  // of the file read last
+
+  void take(const PublishedName& file, PublishedFigure figure) {
+    const auto same =
+        std::find_if(runs.begin(), runs.end(), [&](const auto& run) { return run.first == file.run; });
+    if (same == runs.end())
+      runs.emplace_back(file.run, figure.images_per_second);
+    else
+      same->second = figure.images_per_second;
+    last = figure;
+    name = file;
+  }
+  std::vector<double> figures() const {
+    std::vector<double> values;
+    for (const auto& run : runs) values.push_back(run.second);
+    return values;
+  }
+};
+
+using Cases = std::map<std::string, PublishedCase>;
+
+// */*.log by name, run numbers in the order of their values (glob itself gives no order).
+std::vector<fs::path> published_files(const fs::path& dir) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const fs::path& entry : visible_entries(dir, error)) {
+    std::error_code ignored;
+    if (!fs::is_directory(entry, ignored)) continue;
+    for (const fs::path& file : visible_entries(entry, ignored))
+      if (file.filename().string().ends_with(".log")) files.push_back(file);
+  }
+  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
+    const auto key = [](const fs::path& path) {
+      return std::make_tuple(path.parent_path(), path.string().size(), path.string());
+    };
+    return key(a) < key(b);
+  });
+  return files;
+}
+
+CaseSummary summarise(const std::string& case_name, const PublishedCase& runs, const Cases& cases,
+                      const Dialect& dialect) {
+  CaseSummary summary{.model = runs.name.model,
+                      .case_name = case_name,
+                      .precision = runs.name.precision,
+                      .batch_per_device = runs.name.batch_per_device,
+                      .runs = static_cast<std::int64_t>(runs.runs.size()),
+                      .average = runs.last.no_end ? Json(0) : Json(runs.last.images_per_second),
+                      .speedup = 1.0};
+  const auto base = cases.find("1n1g");
+  if (base == cases.end() || base->second.last.images_per_second == 0) return summary;
+  const std::vector<double> figures = runs.figures();
+  double total = 0;
+  for (const double figure : figures) total += figure;
+  const double middle = round_numpy(median(figures), 2);
+  summary.average = dialect.round_average(total / static_cast<double>(figures.size()));
+  summary.median = middle;
+  summary.speedup = round_numpy(middle / round_numpy(median(base->second.figures()), 2), 2);
+  return summary;
+}
+
+Json entry_of(const CaseSummary& summary) {
+  Json entry{{"average_speed", summary.average}, {"batch_size_per_device", summary.batch_per_device}};
+  if (!summary.median.is_null()) entry["median_speed"] = summary.median;
+  entry["speedup"] = summary.speedup;
+  return entry;
+}
+
+}  // namespace
+
+Analysis analyze_as_published(const fs::path& dir, const Dialect& dialect, const Window& window) {
+  std::map<std::string, Cases> models;
+  for (const fs::path& path : published_files(dir)) {
+    try {
+      const std::string case_name = path.parent_path().filename().string();
+      const PublishedName name =
+          parse_name(case_name, path.filename().string(), dialect.published_reads_any_case);
+      LineReader lines(path);
+      models[name.model][case_name].take(name, dialect.published(lines, window, name.images_per_step));
+    } catch (const Error& error) {
+      throw Error(error.code(), "the published script fails on " + display_path(path, dir) + ": " +
+                                    error.what() + "; leave out --as-published or move the file away");
+    }
+  }
+  if (models.empty())
+    throw Error(ExitCode::bad_data,
+                "log folder '" + dir.string() +
+                    "' has no usable log; logs lie at <N>n<G>g/<model>_b<BS>_<prec>_<run>.log");
+  Analysis analysis{.dialect = std::string(dialect.name), .window = window};
+  std::map<std::string, std::map<std::string, Json>> sorted;
+  for (const auto& [model, cases] : models) {
+    if (!cases.contains("1n1g")) sorted[model]["1n1g"] = Json{{"average_speed", Json::object()}};
+    for (const auto& [case_name, runs] : cases) {
+      analysis.cases.push_back(summarise(case_name, runs, cases, dialect));
+      sorted[model][case_name] = entry_of(analysis.cases.back());
+    }
+  }
+  analysis.dictionary = Json(sorted);
+  analysis.notes.push_back("as published: nothing was checked; short, repeated and mixed logs count");
+  return analysis;
+}
+
+}  // namespace plumb

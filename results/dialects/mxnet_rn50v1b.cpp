@@ -1,0 +1,65 @@
+// gluon-cv's ResNet-50 v1b as DLPerf ran it: "Epoch[0] Batch[8]<TAB>Speed: 384.19 samples/sec".
+// Published script: DLPerf c89430b, MxNet/Classification/RN50v1b/extract_mxnet_logs.py.
+#include <cmath>
+
+#include "models/error.h"
+#include "results/dialects/dialect.h"
+#include "results/dialects/tokens.h"
+#include "results/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::string_view kMark = "Epoch[0] Batch[";
+
+std::optional<LineReading> read_line(std::string_view line, double /*images_per_step*/) {
+  if (line.find(kMark) == std::string_view::npos) return std::nullopt;
+  LineReading reading;
+  const std::optional<std::int64_t> index = number_between(line, kMark, "]");
+  const std::optional<double> images_per_second = samples_per_second(line);
+  if (!index) {
+    reading.problem = "has no 'Batch[N]'";
+  } else if (!images_per_second) {
+    reading.problem = "has no speed of the form 'Speed: 384.19 samples/sec'";
+  } else if (!(*images_per_second > 0) || !std::isfinite(*images_per_second)) {
+    reading.problem = "has a speed that is not a positive number";
+  } else {
+    reading.index = *index;
+    reading.value = round_decimal(*images_per_second, 2);
+  }
+  return reading;
+}
+
+double speed(std::span<const double> values, const Window& window, double /*images_per_step*/) {
+  return mean(values.subspan(static_cast<std::size_t>(window.warmup)));
+}
+
+PublishedFigure published(LineReader& lines, const Window& window, double /*images_per_step*/) {
+  // The script's own window: at least 20 iterations are left out, and only warmup-20 if warmup is above 20.
+  const std::int64_t from = window.warmup <= 20 ? 20 : window.warmup - 20;
+  std::vector<double> in_window;
+  std::int64_t count = 0;
+  while (const std::optional<std::string_view> line = lines.next()) {
+    if (line->find(kMark) == std::string_view::npos) continue;
+    const std::optional<double> images_per_second = samples_per_second(*line);
+    if (!images_per_second) throw Error(ExitCode::bad_data, "no number in 'Speed: … samples/sec'");
+    if (count >= from && count < window.iterations) in_window.push_back(round_decimal(*images_per_second, 2));
+    ++count;
+  }
+  if (count != window.iterations)
+    throw Error(ExitCode::bad_data, "it has " + std::to_string(count) + " lines with a speed, not " +
+                                        std::to_string(window.iterations));
+  return {round_numpy(mean(in_window), 2)};
+}
+
+}  // namespace
+
+const Dialect kMxnetRn50v1b{.name = "mxnet_rn50v1b",
+                            .source = "MXNet's gluon-cv and Plumbline, from each line's Speed",
+                            .highest_first_index = 1,
+                            .published_reads_any_case = true,
+                            .read_line = read_line,
+                            .speed = speed,
+                            .published = published};
+
+}  // namespace plumb

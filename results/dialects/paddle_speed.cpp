@@ -1,0 +1,57 @@
+// Paddle's per-iteration time: "… train batch 7] … elapse 0.3628 sec".
+// Published script: DLPerf c89430b, PaddlePaddle/resnet50v1.5/extract_paddle_logs.py.
+#include "models/error.h"
+#include "results/dialects/dialect.h"
+#include "results/dialects/tokens.h"
+#include "results/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr int kSpeedDecimals = 4;  // the script rounds each iteration's speed to these
+
+std::optional<LineReading> read_line(std::string_view line, double images_per_step) {
+  if (line.find("elapse") == std::string_view::npos) return std::nullopt;
+  LineReading reading;
+  const std::optional<std::int64_t> index = number_between(line, "train batch ", "]");
+  const std::optional<double> seconds = elapse_seconds(line);
+  if (!index) {
+    reading.problem = "has 'elapse' but no 'train batch N]'";
+  } else if (!seconds) {
+    reading.problem = "has no time of the form 'elapse 0.3208 sec'";
+  } else if (!(*seconds > 0) || images_per_step / *seconds <= 0) {  // 0, negative, NaN, infinite
+    reading.problem = "has a time that is not a positive number of seconds";
+  } else {
+    reading.index = *index;
+    reading.value = round_decimal(images_per_step / *seconds, kSpeedDecimals);
+  }
+  return reading;
+}
+
+double speed(std::span<const double> values, const Window& window, double /*images_per_step*/) {
+  return mean(values.subspan(static_cast<std::size_t>(window.warmup)));
+}
+
+PublishedFigure published(LineReader& lines, const Window& window, double images_per_step) {
+  std::vector<double> in_window;
+  for (std::int64_t count = 0; const std::optional<std::string_view> line = lines.next();) {
+    if (line->find("elapse") == std::string_view::npos) continue;
+    const std::optional<double> seconds = elapse_seconds(*line);
+    if (!seconds) throw Error(ExitCode::bad_data, "no number in 'elapse … sec'");
+    if (*seconds == 0) throw Error(ExitCode::bad_data, "elapse is 0");
+    const double value = round_decimal(images_per_step / *seconds, kSpeedDecimals);
+    if (count >= window.warmup && count < window.iterations) in_window.push_back(value);
+    ++count;
+  }
+  return {round_numpy(mean(in_window), 2)};
+}
+
+}  // namespace
+
+const Dialect kPaddleSpeed{.name = "paddle_speed",
+                           .source = "Paddle and Plumbline, from each iteration's elapse",
+                           .read_line = read_line,
+                           .speed = speed,
+                           .published = published};
+
+}  // namespace plumb

@@ -1,0 +1,78 @@
+// Paddle's wall stamps: "2025-01-02 23:59:53,657-INFO: [Pass 0, train batch 7] … elapse 0.3628 sec"; the
+// speed comes from the stamps of the last warm-up iteration and of the last iteration. Published script:
+// DLPerf c89430b, PaddlePaddle/resnet50v1.5/extract_paddle_logs_time.py.
+#include <string>
+
+#include "models/error.h"
+#include "results/dialects/dialect.h"
+#include "results/dialects/tokens.h"
+#include "results/statistics.h"
+
+namespace plumb {
+namespace {
+
+std::optional<LineReading> read_line(std::string_view line, double /*images_per_step*/) {
+  if (line.find("elapse") == std::string_view::npos) return std::nullopt;
+  LineReading reading;
+  const std::optional<std::int64_t> index = number_between(line, "train batch ", "]");
+  const Stamp stamp = find_stamp(line);
+  if (!index) {
+    reading.problem = "has 'elapse' but no 'train batch N]'";
+  } else if (stamp.error == StampError::no_stamp) {
+    reading.problem = "has no stamp of the form '2025-01-02 23:59:53,657'";
+  } else if (stamp.error == StampError::no_date) {
+    reading.problem = "has a stamp that is no date";
+  } else {
+    reading.index = *index;
+    reading.value = static_cast<double>(stamp.microseconds);
+  }
+  return reading;
+}
+
+double speed_between(double begin_microseconds, double end_microseconds, const Window& window,
+                     double images_per_step) {
+  const double seconds = (end_microseconds - begin_microseconds) / 1e6;
+  return images_per_step / (seconds / static_cast<double>(window.iterations - window.warmup));
+}
+
+double speed(std::span<const double> values, const Window& window, double images_per_step) {
+  return speed_between(values[static_cast<std::size_t>(window.warmup - 1)], values.back(), window,
+                       images_per_step);
+}
+
+double stamp_of(std::string_view line) {
+  const Stamp stamp = find_stamp(line);
+  if (stamp.error != StampError::none) throw Error(ExitCode::bad_data, "no stamp that is a date");
+  return static_cast<double>(stamp.microseconds);
+}
+
+PublishedFigure published(LineReader& lines, const Window& window, double images_per_step) {
+  const std::string begin_mark = "train batch " + std::to_string(window.warmup - 1) + "]";
+  const std::string end_mark = "train batch " + std::to_string(window.iterations - 1) + "]";
+  std::string begin_line;
+  while (const std::optional<std::string_view> line = lines.next()) {
+    if (line->find("elapse") == std::string_view::npos) continue;
+    if (line->find(begin_mark) != std::string_view::npos) {
+      begin_line = *line;
+      if (find_stamp(begin_line).error == StampError::no_stamp)
+        throw Error(ExitCode::bad_data, "no stamp in the line of " + begin_mark);
+    } else if (line->find(end_mark) != std::string_view::npos) {
+      const double end = stamp_of(*line), begin = stamp_of(begin_line);
+      if (end == begin) throw Error(ExitCode::bad_data, "no time passes in the window");
+      return {round_decimal(speed_between(begin, end, window, images_per_step), 2)};
+    }
+  }
+  return {0, true};
+}
+
+}  // namespace
+
+const Dialect kPaddleTime{.name = "paddle_time",
+                          .source = "Paddle and Plumbline, from the lines' wall stamps",
+                          .values_are_stamps = true,
+                          .averages_in_python = true,
+                          .read_line = read_line,
+                          .speed = speed,
+                          .published = published};
+
+}  // namespace plumb

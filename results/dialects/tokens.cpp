@@ -1,0 +1,157 @@
+#include "results/dialects/tokens.h"
+
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+namespace plumb {
+namespace {
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// Python's str.isspace() for ASCII.
+bool is_blank(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r') || (c >= '\x1c' && c <= '\x1f');
+}
+
+std::size_t digits_at(std::string_view text, std::size_t begin) {
+  std::size_t end = begin;
+  while (end < text.size() && is_digit(text[end])) ++end;
+  return end - begin;
+}
+
+// 1 to 2 digits at `position`, then a character that `ends` accepts; moves behind it.
+template <typename Ends>
+bool take_field(std::string_view text, std::size_t& position, int& value, Ends ends) {
+  const std::size_t count = digits_at(text, position);
+  if (count < 1 || count > 2 || position + count >= text.size() || !ends(text[position + count]))
+    return false;
+  std::from_chars(text.data() + position, text.data() + position + count, value);
+  position += count + 1;
+  return true;
+}
+
+struct Fields {
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, millisecond = 0;
+};
+
+bool stamp_at(std::string_view text, std::size_t position, Fields& fields) {
+  const auto is = [](char wanted) { return [wanted](char c) { return c == wanted; }; };
+  if (position + 5 > text.size() || digits_at(text.substr(0, position + 4), position) != 4) return false;
+  if (text[position + 4] != '-') return false;
+  std::from_chars(text.data() + position, text.data() + position + 4, fields.year);
+  position += 5;
+  if (!take_field(text, position, fields.month, is('-'))) return false;
+  if (!take_field(text, position, fields.day, is_blank)) return false;
+  if (!take_field(text, position, fields.hour, is(':'))) return false;
+  if (!take_field(text, position, fields.minute, is(':'))) return false;
+  if (!take_field(text, position, fields.second, is(','))) return false;
+  if (digits_at(text, position) < 3) return false;
+  std::from_chars(text.data() + position, text.data() + position + 3, fields.millisecond);
+  return true;
+}
+
+// Underscores are allowed between digits only.
+bool drop_underscores(std::string_view text, std::string& plain) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '_') {
+      plain += text[i];
+    } else if (i == 0 || i + 1 == text.size() || !is_digit(text[i - 1]) || !is_digit(text[i + 1])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<std::string_view> elapse_text(std::string_view line) {
+  constexpr std::string_view kBefore = "elapse ", kAfter = " sec";
+  const std::size_t last_after = line.rfind(kAfter);
+  if (last_after == std::string_view::npos) return std::nullopt;
+  // The blank of "elapse " can't be that of " sec" as well.
+  if (last_after < kBefore.size()) return std::nullopt;
+  const std::size_t before = line.rfind(kBefore, last_after - kBefore.size());
+  if (before == std::string_view::npos) return std::nullopt;
+  const std::size_t begin = before + kBefore.size();
+  return line.substr(begin, line.find(kAfter, begin) - begin);
+}
+
+std::optional<std::string_view> speed_text(std::string_view line) {
+  constexpr std::string_view kBefore = "Speed: ", kAfter = " samples/sec";
+  for (std::size_t at = line.find(kBefore); at != std::string_view::npos; at = line.find(kBefore, at + 1)) {
+    const std::size_t begin = at + kBefore.size();
+    const std::size_t whole = digits_at(line, begin);
+    if (whole == 0 || begin + whole >= line.size()) continue;
+    const std::size_t fraction = digits_at(line, begin + whole + 1);
+    const std::size_t long_end = begin + whole + 1 + fraction, short_end = begin + whole;
+    if (fraction > 0 && line.substr(long_end).starts_with(kAfter))
+      return line.substr(begin, long_end - begin);
+    if (whole >= 3 && line.substr(short_end).starts_with(kAfter)) return line.substr(begin, whole);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<double> python_float(std::string_view text) {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  std::string plain;
+  if (!drop_underscores(text, plain)) return std::nullopt;
+  std::size_t begin = 0;
+  const bool negative = plain.starts_with('-');
+  if (negative || plain.starts_with('+')) ++begin;
+  if (begin == plain.size() || plain[begin] == '-' || plain.find('(') != std::string::npos)
+    return std::nullopt;
+  double value = 0;
+  const char* const end = plain.data() + plain.size();
+  const auto [stop, error] = std::from_chars(plain.data() + begin, end, value);
+  if (error == std::errc::invalid_argument || stop != end) return std::nullopt;
+  if (error == std::errc::result_out_of_range) value = std::strtod(plain.c_str() + begin, nullptr);
+  return negative ? -value : value;
+}
+
+std::optional<double> elapse_seconds(std::string_view line) {
+  const std::optional<std::string_view> text = elapse_text(line);
+  return text ? python_float(*text) : std::nullopt;
+}
+
+std::optional<double> samples_per_second(std::string_view line) {
+  const std::optional<std::string_view> text = speed_text(line);
+  return text ? python_float(*text) : std::nullopt;
+}
+
+Stamp find_stamp(std::string_view line) {
+  Fields fields;
+  std::size_t position = 0;
+  while (position < line.size() && !stamp_at(line, position, fields)) ++position;
+  if (position >= line.size()) return {StampError::no_stamp, 0};
+  namespace chrono = std::chrono;
+  const chrono::year_month_day date{chrono::year{fields.year},
+                                    chrono::month{static_cast<unsigned>(fields.month)},
+                                    chrono::day{static_cast<unsigned>(fields.day)}};
+  if (fields.year == 0 || !date.ok() || fields.hour > 23 || fields.minute > 59 || fields.second > 59)
+    return {StampError::no_date, 0};
+  const chrono::milliseconds since_epoch = chrono::sys_days{date}.time_since_epoch() +
+                                           chrono::hours{fields.hour} + chrono::minutes{fields.minute} +
+                                           chrono::seconds{fields.second} +
+                                           chrono::milliseconds{fields.millisecond};
+  return {StampError::none, chrono::microseconds{since_epoch}.count()};
+}
+
+std::optional<std::int64_t> number_between(std::string_view line, std::string_view before,
+                                           std::string_view after) {
+  const std::size_t at = line.find(before);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = line.substr(at + before.size());
+  std::int64_t value = 0;
+  const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+  if (error != std::errc() || value < 0) return std::nullopt;
+  if (!rest.substr(static_cast<std::size_t>(stop - rest.data())).starts_with(after)) return std::nullopt;
+  return value;
+}
+
+}  // namespace plumb

@@ -1,0 +1,33 @@
+// Pieces of log lines, found as the regular expressions of the published scripts find them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace plumb {
+
+// What Python's float() reads from the text, blanks around it and underscores included: "1e999" is inf.
+std::optional<double> python_float(std::string_view text);
+
+// `.*elapse (.*?) sec`, read by float(): the text between the last "elapse " that a " sec" follows and that "
+// sec". Nothing if there is no such text or it isn't a number; the number may be anything that float() reads.
+std::optional<double> elapse_seconds(std::string_view line);
+
+// `Speed: (\d+.\d+) samples/sec`, the first, read by float(); the dot stands for any character.
+std::optional<double> samples_per_second(std::string_view line);
+
+// `\d{4}-\d{1,2}-\d{1,2}\s\d{1,2}:\d{1,2}:\d{1,2},\d{3}`, the first. no_stamp: there is none; no_date: not a
+// date or time that exists.
+enum class StampError { none, no_stamp, no_date };
+struct Stamp {
+  StampError error = StampError::none;
+  std::int64_t microseconds = 0;  // since 1970, no time zone
+};
+Stamp find_stamp(std::string_view line);
+
+// The number between `before` and `after`, e.g. "train batch " and "]"; nothing if there is no such number.
+std::optional<std::int64_t> number_between(std::string_view line, std::string_view before,
+                                           std::string_view after);
+
+}  // namespace plumb

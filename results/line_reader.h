@@ -1,0 +1,46 @@
+// The lines of a text file, streamed: memory stays at one line and one chunk whatever the file's size.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace plumb {
+
+// Lines end with \n, \r\n or \r, as Python reads text. NUL and other bytes are kept.
+class LineReader {
+ public:
+  static constexpr std::size_t kLongestLine = 1 << 20;  // bytes
+
+  // Throws Error(bad_data) if `path` isn't a regular file or can't be opened.
+  explicit LineReader(const std::filesystem::path& path);
+
+  // The next line without its end, valid until the next call; nothing at the end of the file. Throws
+  // Error(bad_data) for a line above kLongestLine, Error(io_error) if reading fails.
+  std::optional<std::string_view> next();
+
+  std::int64_t line_number() const { return line_number_; }  // of the line given last; the first is 1
+  std::int64_t bytes_read() const { return bytes_read_; }
+  std::uint64_t hash() const { return hash_; }  // FNV-1a, 64 bits, of the bytes read
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  bool read_chunk();
+
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::filesystem::path path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  std::string buffer_;
+  std::size_t begin_ = 0;      // of what is not given out yet
+  bool skip_newline_ = false;  // the line before ended with \r: a \n here belongs to it
+  std::int64_t line_number_ = 0, bytes_read_ = 0;
+  std::uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+}  // namespace plumb

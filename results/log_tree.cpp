@@ -1,0 +1,161 @@
+#include "results/log_tree.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <tuple>
+
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kHighestCount = 1'000'000;      // nodes, devices per node
+constexpr std::int64_t kHighestBatch = 1'000'000'000;  // keeps images per step exact in a double
+constexpr std::string_view kLog = ".log", kPart = ".log.part";
+
+std::optional<std::int64_t> plain_number(std::string_view text, std::int64_t lowest, std::int64_t highest) {
+  if (text.empty() || (text.size() > 1 && text.front() == '0') || text.front() == '-') return std::nullopt;
+  std::int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || value < lowest || value > highest)
+    return std::nullopt;
+  return value;
+}
+
+bool is_word(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
+  });
+}
+
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  return text;
+}
+
+std::string quoted(std::string_view text) {
+  return "'" + printable(std::string(text)) + "'";
+}
+
+std::vector<std::string_view> fields_of(std::string_view text) {
+  std::vector<std::string_view> fields;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('_', begin), text.size());
+    fields.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return fields;
+}
+
+// `case_name`: of the folder that the file lies in; empty for the folder of logs itself.
+void take_file(const fs::path& dir, const fs::path& path, const std::string& case_name, LogTree& tree) {
+  const std::string file_name = path.filename().string();
+  if (file_name.ends_with(kPart)) {
+    tree.bad.push_back({display_path(path, dir), {Flaw::unfinished, "the run is unfinished or failed"}});
+    return;
+  }
+  if (!file_name.ends_with(kLog)) return;
+  if (case_name.empty()) {
+    tree.bad.push_back(
+        {display_path(path, dir), {Flaw::misnamed, "it lies beside the case folders, not in one"}});
+    return;
+  }
+  std::variant<LogName, std::string> name = parse_log_name(case_name, file_name);
+  if (auto* good = std::get_if<LogName>(&name))
+    tree.files.push_back({path, std::move(*good)});
+  else
+    tree.bad.push_back({display_path(path, dir), {Flaw::misnamed, std::get<std::string>(name)}});
+}
+
+}  // namespace
+
+double LogName::images_per_step() const {
+  return static_cast<double>(nodes) * devices_per_node * static_cast<double>(batch_per_device);
+}
+
+bool parse_case_name(std::string_view text, int& nodes, int& devices_per_node) {
+  const std::size_t middle = text.find('n');
+  if (middle == std::string_view::npos || !text.ends_with('g')) return false;
+  const auto n = plain_number(text.substr(0, middle), 1, kHighestCount);
+  const auto g = plain_number(text.substr(middle + 1, text.size() - middle - 2), 1, kHighestCount);
+  if (!n || !g) return false;
+  nodes = static_cast<int>(*n);
+  devices_per_node = static_cast<int>(*g);
+  return true;
+}
+
+std::variant<LogName, std::string> parse_log_name(std::string_view case_name, std::string_view file_name) {
+  LogName name;
+  name.case_name = case_name;
+  if (!parse_case_name(case_name, name.nodes, name.devices_per_node))
+    return "its folder " + quoted(case_name) + " is not named <N>n<G>g, e.g. 1n8g";
+  if (!file_name.ends_with(kLog)) return "its name does not end in .log";
+  const std::vector<std::string_view> fields = fields_of(file_name.substr(0, file_name.size() - kLog.size()));
+  if (fields.size() != 4)
+    return "its name has " + std::to_string(fields.size()) +
+           " fields between '_', not the four of <model>_b<BS>_<prec>_<run>.log";
+  const auto batch =
+      fields[1].starts_with('b') ? plain_number(fields[1].substr(1), 1, kHighestBatch) : std::nullopt;
+  const auto run = plain_number(fields[3], 0, kHighestBatch);
+  if (!is_word(fields[0]))
+    return "its model " + quoted(fields[0]) + " is not a word of letters, digits, '.' and '-'";
+  if (!batch) return "its batch " + quoted(fields[1]) + " is not b<number>, e.g. b128";
+  if (!is_word(fields[2])) return "its precision " + quoted(fields[2]) + " is not a word, e.g. fp32";
+  if (!run) return "its run " + quoted(fields[3]) + " is not a plain number";
+  name.model = fields[0];
+  name.batch_per_device = *batch;
+  name.precision = fields[2];
+  name.run = *run;
+  return name;
+}
+
+std::string display_path(const fs::path& path, const fs::path& dir) {
+  return printable(path.lexically_relative(dir).string());
+}
+
+std::vector<fs::path> visible_entries(const fs::path& dir, std::error_code& error) {
+  std::vector<fs::path> entries;
+  for (fs::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error))
+    if (!entry->path().filename().string().starts_with('.')) entries.push_back(entry->path());
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+LogTree find_logs(const fs::path& dir) {
+  std::error_code error;
+  if (!fs::is_directory(dir, error))
+    throw Error(ExitCode::bad_data,
+                "log folder '" + printable(dir.string()) +
+                    "' is not there or is no folder; give the one that holds 1n1g, 1n8g, …");
+  const std::vector<fs::path> cases = visible_entries(dir, error);
+  if (error)
+    throw Error(ExitCode::bad_data,
+                "log folder '" + printable(dir.string()) + "' can't be listed (" + error.message() + ")");
+  LogTree tree;
+  for (const fs::path& entry : cases) {
+    std::error_code ignored;
+    if (!fs::is_directory(entry, ignored)) {
+      take_file(dir, entry, "", tree);
+      continue;
+    }
+    for (const fs::path& file : visible_entries(entry, error))
+      take_file(dir, file, entry.filename().string(), tree);
+    if (error)
+      tree.bad.push_back(
+          {display_path(entry, dir), {Flaw::unreadable, "can't be listed: " + error.message()}});
+  }
+  const auto order = [](const LogFile& file) {
+    const LogName& n = file.name;
+    return std::make_tuple(n.nodes * static_cast<std::int64_t>(n.devices_per_node), n.nodes, n.model,
+                           n.precision, n.batch_per_device, n.run);
+  };
+  std::sort(tree.files.begin(), tree.files.end(),
+            [&](const LogFile& a, const LogFile& b) { return order(a) < order(b); });
+  return tree;
+}
+
+}  // namespace plumb

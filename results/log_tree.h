@@ -1,0 +1,57 @@
+// A folder of logs: <dir>/<N>n<G>g/<model>_b<BS>_<prec>_<run>.log, the layout that DLPerf's scripts and
+// Plumbline share.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "results/dialects/dialect.h"
+
+namespace plumb {
+
+// What a log's folder and file name say.
+struct LogName {
+  std::string case_name;  // "4n8g"
+  int nodes = 0, devices_per_node = 0;
+  std::string model, precision;
+  std::int64_t batch_per_device = 0, run = 0;
+
+  double images_per_step() const;  // over all ranks
+};
+
+// The name, or what is wrong with it. Numbers are plain decimals without leading zeros and at least 1 (run:
+// 0).
+std::variant<LogName, std::string> parse_log_name(std::string_view case_name, std::string_view file_name);
+// True for "<N>n<G>g"; fills nodes and devices.
+bool parse_case_name(std::string_view text, int& nodes, int& devices_per_node);
+
+struct LogFile {
+  std::filesystem::path path;
+  LogName name;
+};
+
+struct BadFile {
+  std::string path;  // relative to the folder of logs, control characters replaced
+  Defect defect;
+};
+
+struct LogTree {
+  std::vector<LogFile> files;  // by nodes, devices, model, precision, batch, run
+  std::vector<BadFile> bad;    // misnamed, unfinished (.log.part, never read), unreadable
+};
+
+// Names only; reads no file. Other files and hidden ones are no logs and are passed over. Throws
+// Error(bad_data) if `dir` is no folder or can't be listed.
+LogTree find_logs(const std::filesystem::path& dir);
+
+// `path` below `dir` as text for messages.
+std::string display_path(const std::filesystem::path& path, const std::filesystem::path& dir);
+
+// The entries of a folder by name, hidden ones left out; nothing if it can't be listed.
+std::vector<std::filesystem::path> visible_entries(const std::filesystem::path& dir, std::error_code& error);
+
+}  // namespace plumb
