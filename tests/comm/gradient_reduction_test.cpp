@@ -1,0 +1,199 @@
+#include "comm/gradient_reduction.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "kernels/dependencies.h"
+#include "kernels/memory_plan.h"
+#include "models/error.h"
+#include "tests/comm/resnet50_program.h"
+#include "tests/comm/small_program.h"
+
+namespace plumb {
+namespace {
+
+using Names = std::vector<std::string>;
+
+GradientReductionOptions limits(std::size_t first, std::size_t others) {
+  GradientReductionOptions options;
+  options.buckets = {.first_bucket_bytes = first, .bucket_bytes = others};
+  return options;
+}
+
+TEST(GradientReduction, StepStandsAfterTheLastWriterOfItsLastGradient) {
+  const Program program = add_gradient_reduction(small_program({{100}, {100}, {100}}), limits(100, 200));
+  EXPECT_EQ(step_names(program),
+            (Names{"forward", "backward2", "bucket0.allreduce", "backward1", "backward0", "bucket1.allreduce",
+                   "backward_input", "update0", "update1", "update2"}));
+}
+
+TEST(GradientReduction, WithoutOverlapAllStandAfterTheLastBackwardStep) {
+  GradientReductionOptions options = limits(100, 200);
+  options.overlap = false;
+  const Program program = add_gradient_reduction(small_program({{100}, {100}, {100}}), options);
+  EXPECT_EQ(step_names(program),
+            (Names{"forward", "backward2", "backward1", "backward0", "backward_input", "bucket0.allreduce",
+                   "bucket1.allreduce", "update0", "update1", "update2"}));
+}
+
+TEST(GradientReduction, OverlapDoesNotChangeWhatIsReduced) {
+  GradientReductionOptions options = limits(1000, 5000);
+  const std::vector<SmallGradient> gradients(20, SmallGradient{900});
+  const Program with = add_gradient_reduction(small_program(gradients), options);
+  options.overlap = false;
+  EXPECT_EQ(reduction_hash(with), reduction_hash(add_gradient_reduction(small_program(gradients), options)));
+}
+
+TEST(GradientReduction, StepDeclaresLanePhaseAndEveryGradient) {
+  const Program program = add_gradient_reduction(small_program({{100}, {4}}), limits(1000, 1000));
+  const Step& step = step_named(program, "bucket0.allreduce");
+  EXPECT_EQ(step.kind, StepKind::reduce);
+  EXPECT_EQ(step.phase, Phase::reduce);
+  EXPECT_EQ(step.lane, Lane::communication);
+  ASSERT_EQ(step.uses.size(), 2u);
+  EXPECT_EQ(step.uses[0].buffer, 1u);
+  EXPECT_EQ(step.uses[1].buffer, 0u);
+  for (const BufferUse& use : step.uses) EXPECT_EQ(use.access, Access::read_write);
+}
+
+TEST(GradientReduction, GradientsAreViewsAtMultiplesOf64Bytes) {
+  const Program program = add_gradient_reduction(small_program({{100}, {4}, {64}}), limits(1000, 1000));
+  const Buffer& bucket = program.buffers.at(3);
+  EXPECT_EQ(bucket.name, "bucket0");
+  EXPECT_EQ(bucket.role, Role::gradient);
+  EXPECT_TRUE(bucket.persistent);
+  EXPECT_EQ(bucket.bytes, 64u + 64u + 128u);
+  const std::size_t offsets[] = {128, 64, 0};
+  for (BufferId id = 0; id < 3; ++id) {
+    ASSERT_TRUE(program.buffers[id].view);
+    EXPECT_EQ(program.buffers[id].view->root, 3u);
+    EXPECT_EQ(program.buffers[id].view->offset, offsets[id]);
+  }
+  const std::vector<Collective> collectives = collectives_of(program);
+  ASSERT_EQ(collectives.size(), 1u);
+  EXPECT_EQ(collectives[0].buffer, 3u);
+  EXPECT_EQ(collectives[0].elements, 256u / 4);
+}
+
+TEST(GradientReduction, DtypesNeverShareABucket) {
+  const Program program = add_gradient_reduction(
+      small_program({{100}, {50, DType::f16}, {100}, {50, DType::f16}}), limits(10000, 10000));
+  const std::vector<Collective> collectives = collectives_of(program);
+  ASSERT_EQ(collectives.size(), 2u);
+  EXPECT_EQ(collectives[0].dtype, DType::f16);  // gradient 1 comes before gradient 0
+  EXPECT_EQ(collectives[1].dtype, DType::f32);
+  for (BufferId id = 0; id < 4; ++id) {
+    EXPECT_EQ(program.buffers[root_of(program, id)].dtype, program.buffers[id].dtype);
+  }
+}
+
+TEST(GradientReduction, LastWriterCountsIfThereAreSeveral) {
+  Program program = small_program({{100}, {100}});
+  program.steps[3].uses.push_back({1, Access::read_write});  // "backward_input" adds to gradient 1
+  EXPECT_EQ(program.steps[3].name, "backward_input");
+  EXPECT_EQ(step_names(add_gradient_reduction(program, limits(1, 1))),
+            (Names{"forward", "backward1", "backward0", "bucket0.allreduce", "backward_input",
+                   "bucket1.allreduce", "update0", "update1"}));
+}
+
+TEST(GradientReduction, RefusesAReaderThatWouldSeeAnIncompleteSum) {
+  Program program = small_program({{100}, {100}});
+  program.steps[3].uses.push_back({1, Access::read});
+  EXPECT_THROW(add_gradient_reduction(program, {}), Error);
+}
+
+TEST(GradientReduction, RefusesAGradientThatNoStepWrites) {
+  Program program = small_program({{100}, {100}});
+  program.steps[1].uses.clear();
+  EXPECT_THROW(add_gradient_reduction(program, {}), Error);
+}
+
+TEST(GradientReduction, RefusesToRunTwice) {
+  const Program once = add_gradient_reduction(small_program({{100}}), {});
+  EXPECT_THROW(add_gradient_reduction(once, {}), Error);
+}
+
+TEST(GradientReduction, AProgramWithoutGradientsStaysAsItIs) {
+  EXPECT_EQ(step_names(add_gradient_reduction(small_program({}), {})), (Names{"forward", "backward_input"}));
+}
+
+TEST(GradientReduction, HashSeesAGradientsBytesNameAndOrder) {
+  const auto hash = [](const Program& program) {
+    return reduction_hash(add_gradient_reduction(program, limits(100, 1000)));
+  };
+  const Program program = small_program({{100}, {100}, {100}});
+  Program other_bytes = program, other_name = program, other_order = program;
+  other_bytes.buffers[1].bytes = 104;  // the bucket stays as large as it was
+  other_name.buffers[1].name = "another";
+  std::swap(other_order.steps[2].uses, other_order.steps[3].uses);
+  EXPECT_EQ(hash(program), hash(program));
+  EXPECT_NE(hash(program), hash(other_bytes));
+  EXPECT_NE(hash(program), hash(other_name));
+  EXPECT_NE(hash(program), hash(other_order));
+}
+
+TEST(GradientReduction, OfResNet50HoldsEachGradientInExactlyOneBucket) {
+  const Program before = resnet50_program();
+  const Program program = add_gradient_reduction(before, {});
+  std::set<BufferId> reduced;
+  std::size_t uses = 0, bytes = 0;
+  for (const Step& step : program.steps) {
+    if (step.kind != StepKind::reduce) continue;
+    for (const BufferUse& use : step.uses) {
+      reduced.insert(use.buffer);
+      bytes += program.buffers[use.buffer].bytes;
+      ++uses;
+    }
+  }
+  EXPECT_EQ(uses, 161u);
+  EXPECT_EQ(reduced.size(), 161u);
+  EXPECT_EQ(bytes, 25557032u * 4);
+  EXPECT_EQ(collectives_of(program).size(),
+            5u);  // 1 MiB, then 25 MiB each: as PyTorch's DDP has for this model
+}
+
+TEST(GradientReduction, OfResNet50WaitsForWritersAndUpdatesWaitForIt) {
+  const Program program = add_gradient_reduction(resnet50_program(), {});
+  const HappensBefore happens_before(program);
+  std::size_t checked = 0;
+  for (StepId reduce = 0; reduce < program.steps.size(); ++reduce) {
+    if (program.steps[reduce].kind != StepKind::reduce) continue;
+    for (const BufferUse& reduced : program.steps[reduce].uses) {
+      for (StepId step = 0; step < program.steps.size(); ++step) {
+        for (const BufferUse& use : program.steps[step].uses) {
+          if (use.buffer != reduced.buffer || step == reduce) continue;
+          EXPECT_TRUE(use.writes() ? happens_before(step, reduce) : happens_before(reduce, step));
+          ++checked;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(checked, 161u * 2);
+}
+
+TEST(GradientReduction, OfResNet50CanBePlanned) {
+  const Program program = add_gradient_reduction(resnet50_program(), {});
+  const MemoryPlan plan = plan_memory(program);
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    const std::optional<View>& view = program.buffers[id].view;
+    if (view) EXPECT_EQ(plan.offsets[id], plan.offsets[view->root] + view->offset);
+  }
+}
+
+TEST(TrafficBytes, IsTwiceTheBucketsLessOneShare) {
+  const Program program = add_gradient_reduction(small_program({{640}, {640}}), limits(640, 640));
+  EXPECT_DOUBLE_EQ(traffic_bytes(program, 1), 0);
+  EXPECT_DOUBLE_EQ(traffic_bytes(program, 2), 1280);
+  EXPECT_DOUBLE_EQ(traffic_bytes(program, 4), 1280 * 1.5);
+}
+
+TEST(TrafficBytes, HalvesWithF16) {
+  GradientReductionOptions options;
+  options.dtype = ReduceDType::fp16;
+  const Program program = add_gradient_reduction(small_program({{640}, {640}}), options);
+  EXPECT_DOUBLE_EQ(traffic_bytes(program, 2), 640);
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,74 @@
+#include "comm/launched_as.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+namespace plumb {
+namespace {
+
+LaunchedAs launched(const std::map<std::string, std::string>& variables) {
+  return launched_as([&](const char* name) -> const char* {
+    const auto variable = variables.find(name);
+    return variable == variables.end() ? nullptr : variable->second.c_str();
+  });
+}
+
+void expect(const LaunchedAs& as, int rank, int size) {
+  EXPECT_EQ(as.rank, rank);
+  EXPECT_EQ(as.size, size);
+}
+
+TEST(LaunchedAs, NothingSetMeansOutsideALauncher) {
+  expect(launched({}), 0, 1);
+}
+
+TEST(LaunchedAs, ReadsOpenMpi) {
+  expect(launched({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}}), 3, 4);
+}
+
+TEST(LaunchedAs, ReadsPmi) {
+  expect(launched({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}), 1, 2);
+}
+
+TEST(LaunchedAs, ReadsAStepOfSrun) {
+  expect(launched({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "0"}}), 5, 8);
+  expect(launched({{"PMIX_RANK", "6"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "2"}}), 6, 8);
+}
+
+TEST(LaunchedAs, AStepMayBeSmallerThanItsJob) {
+  expect(launched({{"SLURM_PROCID", "1"},
+                   {"SLURM_NTASKS", "8"},
+                   {"SLURM_STEP_NUM_TASKS", "2"},
+                   {"SLURM_STEP_ID", "1"}}),
+         1, 2);
+}
+
+TEST(LaunchedAs, ABatchScriptOfSlurmIsOneProcess) {
+  expect(launched({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}), 0, 1);
+  expect(launched({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "4294967291"}}), 0, 1);
+}
+
+TEST(LaunchedAs, AnInteractiveShellOfSlurmIsOneProcess) {
+  expect(launched({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "4294967290"}}), 0, 1);
+}
+
+TEST(LaunchedAs, MpirunInsideSlurmCounts) {
+  expect(launched({{"OMPI_COMM_WORLD_RANK", "2"},
+                   {"OMPI_COMM_WORLD_SIZE", "4"},
+                   {"SLURM_PROCID", "0"},
+                   {"SLURM_NTASKS", "2"},
+                   {"SLURM_STEP_ID", "0"}}),
+         2, 4);
+}
+
+TEST(LaunchedAs, IgnoresWhatIsNoNumber) {
+  expect(launched({{"PMI_RANK", "one"}, {"PMI_SIZE", "2"}}), 0, 1);
+  expect(launched({{"PMI_RANK", "1"}, {"PMI_SIZE", ""}}), 0, 1);
+  expect(launched({{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}), 0, 1);
+  expect(launched({{"PMI_RANK", "1"}}), 0, 1);
+}
+
+}  // namespace
+}  // namespace plumb

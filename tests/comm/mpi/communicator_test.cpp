@@ -1,0 +1,133 @@
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "comm/mpi_communicator.h"
+#include "tests/comm/mpi/mpi_test.h"
+
+namespace plumb {
+namespace {
+
+class MpiCommunicator : public MpiTest {
+ protected:
+  template <typename T>
+  static Collective collective_of(const std::vector<T>& values) {
+    return {.elements = values.size(), .dtype = sizeof(T) == 2 ? DType::f16 : DType::f32};
+  }
+  template <typename T>
+  static Communicator::Ticket start(Communicator& communicator, std::vector<T>& values) {
+    return communicator.start(collective_of(values), reinterpret_cast<std::byte*>(values.data()));
+  }
+  // The bytes of everybody's values are those of rank 0.
+  template <typename T>
+  static void expect_identical_everywhere(const std::vector<T>& values) {
+    const std::string bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+    for (const std::string& other : job().all_gather(bytes)) EXPECT_TRUE(other == bytes);
+  }
+  static std::vector<float> random_values(std::size_t count) {
+    std::mt19937 random(static_cast<unsigned>(17 + job().rank()));
+    std::normal_distribution<float> normal(0, 0.01f);
+    std::vector<float> values(count);
+    for (float& value : values) value = normal(random);
+    return values;
+  }
+};
+
+TEST_F(MpiCommunicator, KnowsItsNameAndSize) {
+  const auto communicator = make_mpi_communicator(job());
+  EXPECT_EQ(communicator->name(), "mpi");
+  EXPECT_EQ(communicator->size(), job().size());
+}
+
+TEST_F(MpiCommunicator, SumsAreIdenticalOnAllRanks) {
+  const auto communicator = make_mpi_communicator(job());
+  for (std::size_t count : {1, 7, 1000, 100'003}) {
+    std::vector<float> values = random_values(count);
+    communicator->wait(start(*communicator, values));
+    expect_identical_everywhere(values);
+  }
+}
+
+TEST_F(MpiCommunicator, F16SumsAreIdenticalOnAllRanks) {
+  const auto communicator = make_mpi_communicator(job());
+  for (std::size_t count : {1, 7, 1000, 100'003}) {
+    const std::vector<float> exact = random_values(count);
+    std::vector<_Float16> values(exact.begin(), exact.end());
+    communicator->wait(start(*communicator, values));
+    expect_identical_everywhere(values);
+  }
+}
+
+TEST_F(MpiCommunicator, F16RoundsToNearestEven) {
+  if (job().size() != 2) GTEST_SKIP() << "two summands";
+  const auto communicator = make_mpi_communicator(job());
+  const bool first = job().rank() == 0;
+  // Above 2048 f16 holds even numbers only: 2049 lies between and goes to 2048, 2051 to 2052.
+  std::vector<_Float16> values{first ? _Float16(2048) : _Float16(1), first ? _Float16(2050) : _Float16(1),
+                               first ? _Float16(65504) : _Float16(65504), first ? _Float16(1) : _Float16(-1)};
+  communicator->wait(start(*communicator, values));
+  EXPECT_EQ(static_cast<float>(values[0]), 2048.0f);
+  EXPECT_EQ(static_cast<float>(values[1]), 2052.0f);
+  EXPECT_EQ(static_cast<float>(values[2]), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(static_cast<float>(values[3]), 0.0f);
+}
+
+TEST_F(MpiCommunicator, NotFiniteStaysNotFinite) {
+  const auto communicator = make_mpi_communicator(job());
+  std::vector<float> values(10, 1.0f);
+  if (job().rank() == job().size() - 1) values[3] = std::numeric_limits<float>::quiet_NaN();
+  communicator->wait(start(*communicator, values));
+  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(std::isnan(values[i]), i == 3);
+}
+
+TEST_F(MpiCommunicator, SeveralInFlightMayBeWaitedForInAnyOrder) {
+  const auto communicator = make_mpi_communicator(job());
+  std::vector<std::vector<float>> buffers;
+  std::vector<Communicator::Ticket> tickets;
+  for (int i = 0; i < 10; ++i) buffers.emplace_back(1000 * (i % 3) + 1, static_cast<float>(i));
+  for (std::vector<float>& buffer : buffers) tickets.push_back(start(*communicator, buffer));
+  for (std::size_t i : {9, 0, 5, 1, 8, 2, 7, 3, 6, 4}) {
+    communicator->wait(tickets[i]);
+    EXPECT_TRUE(communicator->done(tickets[i]));
+    const float sum = static_cast<float>(i) * static_cast<float>(job().size());
+    EXPECT_EQ(buffers[i], std::vector<float>(buffers[i].size(), sum));
+  }
+}
+
+TEST_F(MpiCommunicator, WaitingTwiceReturnsAtOnce) {
+  const auto communicator = make_mpi_communicator(job());
+  std::vector<float> values(10, 1.0f);
+  const Communicator::Ticket ticket = start(*communicator, values);
+  communicator->wait(ticket);
+  communicator->wait(ticket);
+  communicator->progress();
+  EXPECT_EQ(values.front(), static_cast<float>(job().size()));
+}
+
+TEST_F(MpiCommunicator, LongBuffersTakeSeveralCalls) {
+  const auto communicator = make_mpi_communicator(job(), {.elements_per_call = 100});
+  for (std::size_t count : {99u, 100u, 101u, 1000u, 1234u}) {
+    std::vector<float> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i);
+    communicator->wait(start(*communicator, values));
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(values[i], static_cast<float>(i) * static_cast<float>(job().size()));
+    }
+  }
+}
+
+TEST_F(MpiCommunicator, NothingToReduceIsDoneAtOnce) {
+  const auto communicator = make_mpi_communicator(job());
+  std::vector<float> values;
+  const Communicator::Ticket ticket = start(*communicator, values);
+  EXPECT_TRUE(communicator->done(ticket));
+  communicator->wait(ticket);
+}
+
+TEST_F(MpiCommunicator, RefusesADtypeThatItCannotSum) {
+  const auto communicator = make_mpi_communicator(job());
+  EXPECT_THROW(communicator->start({.elements = 1, .dtype = DType::bf16}, nullptr), Error);
+}
+
+}  // namespace
+}  // namespace plumb

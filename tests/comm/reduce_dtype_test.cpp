@@ -1,0 +1,122 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "comm/gradient_reduction.h"
+#include "kernels/dependencies.h"
+#include "kernels/memory_plan.h"
+#include "tests/comm/small_program.h"
+
+namespace plumb {
+namespace {
+
+using Names = std::vector<std::string>;
+
+GradientReductionOptions options_for(ReduceDType dtype) {
+  GradientReductionOptions options;
+  options.buckets = {.first_bucket_bytes = 100, .bucket_bytes = 200};
+  options.dtype = dtype;
+  return options;
+}
+
+TEST(ReduceDType, Fp16CastsIntoAStagingBufferAndBackBeforeTheFirstUpdate) {
+  const Program program =
+      add_gradient_reduction(small_program({{100}, {100}, {100}}), options_for(ReduceDType::fp16));
+  EXPECT_EQ(step_names(program),
+            (Names{"forward", "backward2", "bucket0.cast", "bucket0.allreduce", "backward1", "backward0",
+                   "bucket1.cast", "bucket1.allreduce", "backward_input", "bucket0.cast_back",
+                   "bucket1.cast_back", "update0", "update1", "update2"}));
+}
+
+TEST(ReduceDType, WithoutOverlapCastsComeLateToo) {
+  GradientReductionOptions options = options_for(ReduceDType::fp16);
+  options.overlap = false;
+  const Program program = add_gradient_reduction(small_program({{100}, {100}}), options);
+  EXPECT_EQ(step_names(program), (Names{"forward", "backward1", "backward0", "backward_input", "bucket0.cast",
+                                        "bucket0.allreduce", "bucket1.cast", "bucket1.allreduce",
+                                        "bucket0.cast_back", "bucket1.cast_back", "update0", "update1"}));
+}
+
+TEST(ReduceDType, Fp16ReducesTheStagingBuffer) {
+  const Program program =
+      add_gradient_reduction(small_program({{100}, {100}}), options_for(ReduceDType::fp16));
+  const Step& reduce = step_named(program, "bucket0.allreduce");
+  const Collective& collective = std::get<Collective>(reduce.action);
+  EXPECT_EQ(collective.dtype, DType::f16);
+  EXPECT_EQ(collective.elements, 128u / 4);
+  const Buffer& staging = program.buffers.at(collective.buffer);
+  EXPECT_EQ(staging.name, "bucket0.staging");
+  EXPECT_EQ(staging.dtype, DType::f16);
+  EXPECT_EQ(staging.bytes, 128u / 2);
+  ASSERT_EQ(reduce.uses.size(), 1u);
+  EXPECT_EQ(reduce.uses[0].buffer, collective.buffer);
+  EXPECT_EQ(reduce.uses[0].access, Access::read_write);
+}
+
+TEST(ReduceDType, CastsGoBetweenBucketAndStaging) {
+  const Program program = add_gradient_reduction(small_program({{100}}), options_for(ReduceDType::fp16));
+  const Step& cast = step_named(program, "bucket0.cast");
+  const Step& back = step_named(program, "bucket0.cast_back");
+  const BufferId bucket = root_of(program, 0);
+  const BufferId staging = collectives_of(program).at(0).buffer;
+  ASSERT_EQ(cast.uses.size(), 2u);
+  ASSERT_EQ(back.uses.size(), 2u);
+  EXPECT_EQ(cast.uses[0].buffer, bucket);
+  EXPECT_EQ(cast.uses[1].buffer, staging);
+  EXPECT_EQ(back.uses[0].buffer, staging);
+  EXPECT_EQ(back.uses[1].buffer, bucket);
+  for (const Step* step : {&cast, &back}) {
+    EXPECT_EQ(step->kind, StepKind::cast);
+    EXPECT_EQ(step->lane, Lane::compute);
+    EXPECT_EQ(step->uses[0].access, Access::read);
+    EXPECT_EQ(step->uses[1].access, Access::write);
+    EXPECT_DOUBLE_EQ(step->work.bytes, 128 + 64);
+  }
+}
+
+TEST(ReduceDType, UpdateReadsOnlyWhatIsCastBack) {
+  const Program program = add_gradient_reduction(small_program({{100}}), options_for(ReduceDType::fp16));
+  const HappensBefore happens_before(program);
+  const Names names = step_names(program);
+  const auto index = [&](const std::string& name) {
+    return static_cast<StepId>(std::find(names.begin(), names.end(), name) - names.begin());
+  };
+  EXPECT_TRUE(happens_before(index("backward0"), index("bucket0.cast")));
+  EXPECT_TRUE(happens_before(index("bucket0.cast"), index("bucket0.allreduce")));
+  EXPECT_TRUE(happens_before(index("bucket0.allreduce"), index("bucket0.cast_back")));
+  EXPECT_TRUE(happens_before(index("bucket0.cast_back"), index("update0")));
+  EXPECT_NO_THROW(plan_memory(program));
+}
+
+TEST(ReduceDType, TheGradientsOwnDtypeNeedsNoStaging) {
+  const Program same = add_gradient_reduction(small_program({{100}}), options_for(ReduceDType::same));
+  const Program fp32 = add_gradient_reduction(small_program({{100}}), options_for(ReduceDType::fp32));
+  EXPECT_EQ(step_names(same), step_names(fp32));
+  EXPECT_EQ(same.buffers.size(), fp32.buffers.size());
+  const Program half =
+      add_gradient_reduction(small_program({{100, DType::f16}}), options_for(ReduceDType::fp16));
+  EXPECT_EQ(step_names(half), step_names(same));
+}
+
+TEST(ReduceDType, Fp32WidensF16Gradients) {
+  const Program program =
+      add_gradient_reduction(small_program({{128, DType::f16}}), options_for(ReduceDType::fp32));
+  const Collective collective = collectives_of(program).at(0);
+  EXPECT_EQ(collective.dtype, DType::f32);
+  EXPECT_EQ(collective.elements, 64u);
+  EXPECT_EQ(program.buffers.at(collective.buffer).bytes, 256u);
+}
+
+TEST(ReduceDType, HashSeesTheDtypeAndStagedGradients) {
+  const auto hash = [](const Program& program, ReduceDType dtype) {
+    return reduction_hash(add_gradient_reduction(program, options_for(dtype)));
+  };
+  const Program program = small_program({{100}, {100}});
+  Program other = program;
+  other.buffers[1].bytes = 104;
+  EXPECT_NE(hash(program, ReduceDType::same), hash(program, ReduceDType::fp16));
+  EXPECT_NE(hash(program, ReduceDType::fp16), hash(other, ReduceDType::fp16));
+}
+
+}  // namespace
+}  // namespace plumb

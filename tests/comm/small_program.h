@@ -1,0 +1,70 @@
+// A step of training small enough to count by hand.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernels/program.h"
+
+namespace plumb {
+
+struct SmallGradient {
+  std::size_t bytes = 0;
+  DType dtype = DType::f32;
+};
+
+// Backward writes the gradients from the last to the first, one step each ("backward2", "backward1", …), then
+// one step without a gradient ("backward_input"); one update per gradient follows ("update0", …). Gradient i
+// is buffer i.
+inline Program small_program(const std::vector<SmallGradient>& gradients) {
+  Program program;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const auto [bytes, dtype] = gradients[i];
+    program.buffers.push_back({.name = "gradient" + std::to_string(i),
+                               .role = Role::gradient,
+                               .dtype = dtype,
+                               .dims = {static_cast<std::int64_t>(bytes / bytes_of(dtype))},
+                               .bytes = bytes,
+                               .persistent = true});
+  }
+  program.steps.push_back({.name = "forward", .kind = StepKind::conv_forward, .phase = Phase::forward});
+  for (std::size_t i = gradients.size(); i-- > 0;) {
+    program.steps.push_back({.name = "backward" + std::to_string(i),
+                             .kind = StepKind::conv_backward_weights,
+                             .phase = Phase::backward,
+                             .uses = {{i, Access::write}}});
+  }
+  program.steps.push_back(
+      {.name = "backward_input", .kind = StepKind::conv_backward_data, .phase = Phase::backward});
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    program.steps.push_back({.name = "update" + std::to_string(i),
+                             .kind = StepKind::update,
+                             .phase = Phase::update,
+                             .uses = {{i, Access::read}}});
+  }
+  return program;
+}
+
+inline std::vector<std::string> step_names(const Program& program) {
+  std::vector<std::string> names;
+  for (const Step& step : program.steps) names.push_back(step.name);
+  return names;
+}
+
+inline const Step& step_named(const Program& program, const std::string& name) {
+  for (const Step& step : program.steps) {
+    if (step.name == name) return step;
+  }
+  throw std::out_of_range("no step " + name);
+}
+
+inline std::vector<Collective> collectives_of(const Program& program) {
+  std::vector<Collective> collectives;
+  for (const Step& step : program.steps) {
+    if (const auto* collective = std::get_if<Collective>(&step.action)) collectives.push_back(*collective);
+  }
+  return collectives;
+}
+
+}  // namespace plumb
