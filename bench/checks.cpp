@@ -27,10 +27,11 @@ std::uint64_t parameter_checksum(const Graph& graph, const Device& device) {
   return hash;
 }
 
-Checks check_run(const std::vector<std::uint64_t>& checksums, std::uint64_t initial, const std::vector<double>& loss,
-                 double learning_rate) {
+Checks check_run(const std::vector<std::uint64_t>& checksums, std::uint64_t initial,
+                 const std::vector<double>& loss, double learning_rate) {
   Checks checks;
-  const auto odd = std::find_if(checksums.begin(), checksums.end(), [&](auto sum) { return sum != checksums.front(); });
+  const auto odd =
+      std::find_if(checksums.begin(), checksums.end(), [&](auto sum) { return sum != checksums.front(); });
   checks.replicas_identical = odd == checksums.end();
   checks.parameters_moved = learning_rate == 0 || checksums.front() != initial;
   const auto bad = std::find_if(loss.begin(), loss.end(), [](double value) { return !std::isfinite(value); });
@@ -39,10 +40,12 @@ Checks check_run(const std::vector<std::uint64_t>& checksums, std::uint64_t init
     checks.failure = "the loss is not finite at iteration " + std::to_string(bad - loss.begin()) +
                      "; lower --lr or look at the data: this run is no measurement";
   else if (!checks.replicas_identical)
-    checks.failure = "the parameters of rank " + std::to_string(odd - checksums.begin()) +
-                     " differ from rank 0's after the run: an allreduce lost or changed data, this run is no measurement";
+    checks.failure =
+        "the parameters of rank " + std::to_string(odd - checksums.begin()) +
+        " differ from rank 0's after the run: an allreduce lost or changed data, this run is no measurement";
   else if (!checks.parameters_moved)
-    checks.failure = "no parameter has moved during the run: the update did nothing, this run is no measurement";
+    checks.failure =
+        "no parameter has moved during the run: the update did nothing, this run is no measurement";
   return checks;
 }
 

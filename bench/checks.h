@@ -19,9 +19,9 @@ struct Checks {
   std::string failure;  // one sentence for the first that failed; empty if all hold
 };
 
-// `checksums`: of every rank, after the run. `initial`: before the run (the same on all ranks). `loss`: of every
-// iteration, mean over ranks. `learning_rate` 0 leaves parameters where they were.
-Checks check_run(const std::vector<std::uint64_t>& checksums, std::uint64_t initial, const std::vector<double>& loss,
-                 double learning_rate);
+// `checksums`: of every rank, after the run. `initial`: before the run (the same on all ranks). `loss`: of
+// every iteration, mean over ranks. `learning_rate` 0 leaves parameters where they were.
+Checks check_run(const std::vector<std::uint64_t>& checksums, std::uint64_t initial,
+                 const std::vector<double>& loss, double learning_rate);
 
 }  // namespace plumb

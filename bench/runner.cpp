@@ -49,7 +49,8 @@ void Runner::run(const Action& action) {
   }
 }
 
-// Collectives of one lane end in the order in which they started: those before `collective` are waited for with it.
+// Collectives of one lane end in the order in which they started: those before `collective` are waited for
+// with it.
 void Runner::wait_for(StepId collective) {
   const double start = steady_seconds();
   bool waited = false;

@@ -1,5 +1,6 @@
-// Runs a bound Program, iteration by iteration: compute steps in order, collectives handed to the communicator as
-// they come and waited for where a later step needs them, batches fetched where the Program loads them.
+// Runs a bound Program, iteration by iteration: compute steps in order, collectives handed to the
+// communicator as they come and waited for where a later step needs them, batches fetched where the Program
+// loads them.
 #pragma once
 
 #include <vector>

@@ -1,0 +1,60 @@
+#include "bench/inquiries.h"
+
+#include "bench/dry_run.h"
+#include "bench/session.h"
+#include "bench/target_list.h"
+#include "bench/version.h"
+#include "comm/launched_as.h"
+
+namespace plumb {
+namespace {
+
+DeviceLimits limits_of(const BenchOptions& options) {
+  if (!options.target.empty()) return *find_target(options.target);
+  return make_device({.choice = options.device, .threads = options.threads})->limits();
+}
+
+// The world that --nodes and --devices-per-node ask about; without them the ranks that the launcher started.
+int world_size(const BenchOptions& options) {
+  if (options.nodes == 0 && options.devices_per_node == 0) return launched_as().size;
+  return std::max(options.nodes, 1) * std::max(options.devices_per_node, 1);
+}
+
+std::string answer_dry_run(const BenchOptions& asked) {
+  const DeviceLimits limits = limits_of(asked);
+  const BenchOptions options = resolve(asked, limits);
+  const int ranks = world_size(options);
+  const bool same_batch = options.data == "synthetic" || !options.batch.empty();
+  const auto program_for = [&](const Graph& graph) {
+    return with_collectives(describe(graph, describe_options(options, same_batch), limits), options, ranks);
+  };
+  const std::int64_t fits = largest_batch(
+      [&](std::int64_t batch) {
+        BenchOptions other = options;
+        other.batch_per_device = batch;
+        return static_cast<double>(plan_memory(program_for(make_graph(other))).arena_bytes);
+      },
+      limits.memory_bytes);
+  const Graph graph = make_graph(options);
+  const Program program = program_for(graph);
+  const DryRun run = dry_run(graph, program, plan_memory(program), limits,
+                             {.precision = options.precision, .world_size = ranks, .largest_batch = fits});
+  return options.json ? to_json(run).dump(2) + "\n" : to_text(run);
+}
+
+}  // namespace
+
+std::optional<std::string> answer_without_running(const std::string& program, const BenchOptions& options) {
+  if (options.help) return options_help();
+  if (options.version) return version_text(program);
+  if (!options.completions.empty()) {
+    BenchOptions defaults;
+    return bash_completions(bench_option_table(defaults));
+  }
+  if (options.list_targets)
+    return options.json ? targets_json(targets()).dump(2) + "\n" : targets_text(targets());
+  if (options.dry_run) return answer_dry_run(options);
+  return std::nullopt;
+}
+
+}  // namespace plumb

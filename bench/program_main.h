@@ -1,0 +1,19 @@
+// What every program's main shares: failures become one sentence on stderr and an exit code.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "comm/job.h"
+
+namespace plumb {
+
+// Runs `body` and returns the exit code; for failures before there is a job: all ranks of a launcher meet the
+// same ones, rank 0 tells. What a std::exception says is a defect (70).
+int run_program(const std::string& program, const std::function<void()>& body);
+
+// Runs `body` inside a job and tells its failure, with the rank. One that only this rank knows of ends the
+// job for all ranks; others leave as ErrorToldElsewhere. Lack of memory is 71.
+void run_in_job(const std::string& program, const Job& job, const std::function<void()>& body);
+
+}  // namespace plumb

@@ -1,0 +1,185 @@
+#include "bench/session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "bench/dry_run.h"
+#include "bench/environment.h"
+#include "bench/version.h"
+#include "comm/gradient_reduction.h"
+#include "comm/mpi_communicator.h"
+
+namespace plumb {
+namespace {
+
+constexpr int kMostWorkersByDefault = 8;
+
+int default_workers(int threads) {
+  return std::clamp(threads / 2, 1, kMostWorkersByDefault);
+}
+
+BatchSourceOptions source_options(const Session& session, const Job& job) {
+  const BenchOptions& options = session.options;
+  return {.data = options.data,
+          .batch_file = options.batch,
+          .batch_per_device = *options.batch_per_device,
+          .image_size = options.image_size,
+          .seed = options.seed,
+          .rank = job.rank(),
+          .world_size = job.size(),
+          .workers = options.data_workers > 0 ? options.data_workers : default_workers(options.threads)};
+}
+
+// Throws Error(out_of_memory) if the plan wants more than this rank's share of the host.
+void require_memory(const Session& session, const Job& job) {
+  const auto wanted = static_cast<double>(plan_memory(session.program).arena_bytes);
+  const double free = session.device->limits().memory_bytes / job.local_size();
+  if (wanted <= free) return;
+  const std::int64_t fits = largest_batch(
+      [&](std::int64_t batch) {
+        BenchOptions smaller = session.options;
+        smaller.batch_per_device = batch;
+        const Program program =
+            describe(make_graph(smaller), describe_options(smaller, true), session.device->limits());
+        return plan_memory(with_collectives(program, smaller, job.size())).arena_bytes;
+      },
+      free);
+  throw Error(
+      ExitCode::out_of_memory,
+      "rank " + std::to_string(job.rank()) + " on " + job.host() + " would need " +
+          std::to_string(static_cast<std::int64_t>(wanted)) + " bytes for --bs " +
+          std::to_string(*session.options.batch_per_device) + " and has " +
+          std::to_string(static_cast<std::int64_t>(free)) + " free" +
+          (fits > 0 ? "; by the plan --bs " + std::to_string(fits) + " fits" : "; not even --bs 1 fits"));
+}
+
+// Rank 0's tensors (from --weights or fresh) to every rank's device.
+void distribute_tensors(const Job& job, Session& session, TensorMap tensors) {
+  const auto hand_out = [&](const std::string& name, std::int64_t count) -> std::vector<float>& {
+    std::vector<float>& values = tensors[name].values;
+    values.resize(static_cast<std::size_t>(count));
+    job.broadcast(values.data(), values.size());
+    return values;
+  };
+  const Graph& graph = session.graph;
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p)
+    session.device->write_parameter(p, hand_out(graph.parameters[p].name, graph.parameters[p].elements()));
+  for (StatisticId s = 0; s < graph.statistics.size(); ++s)
+    session.device->write_statistic(s, hand_out(graph.statistics[s].name, graph.statistics[s].channels));
+}
+
+TensorMap starting_tensors(const Session& session) {
+  const BenchOptions& options = session.options;
+  if (options.weights.empty()) return initial_tensors(session.graph, options.seed);
+  return tensors_for(session.graph, read_safetensors(options.weights), options.weights);
+}
+
+}  // namespace
+
+WorldLayout world_layout(const BenchOptions& options, int ranks, int nodes, int devices_per_node) {
+  WorldLayout layout{nodes, devices_per_node};
+  if (options.nodes > 0) layout.nodes = options.nodes;
+  if (options.devices_per_node > 0) layout.devices_per_node = options.devices_per_node;
+  if (options.nodes > 0 && options.devices_per_node == 0)
+    layout.devices_per_node = std::max(1, ranks / layout.nodes);
+  if (options.devices_per_node > 0 && options.nodes == 0)
+    layout.nodes = std::max(1, ranks / layout.devices_per_node);
+  if (layout.devices() != ranks)
+    throw Error(ExitCode::usage, "--nodes " + std::to_string(layout.nodes) + " with --devices-per-node " +
+                                     std::to_string(layout.devices_per_node) + " makes " +
+                                     std::to_string(layout.devices()) + " devices, but " +
+                                     std::to_string(ranks) +
+                                     " ranks run: start as many, or leave the layout to the hosts");
+  return layout;
+}
+
+Graph make_graph(const BenchOptions& options) {
+  return make_resnet50({.batch = *options.batch_per_device,
+                        .image_size = options.image_size,
+                        .label_smoothing = options.label_smoothing,
+                        .decay = options.decay});
+}
+
+DescribeOptions describe_options(const BenchOptions& options, bool same_batch_every_step) {
+  return {.precision = options.precision, .load_batch_every_step = !same_batch_every_step};
+}
+
+Program with_collectives(Program program, const BenchOptions& options, int world_size) {
+  if (world_size == 1) return program;
+  GradientReductionOptions reduction{.dtype = options.reduce_dtype, .overlap = options.overlap};
+  reduction.buckets.bucket_bytes = static_cast<std::size_t>(std::llround(options.bucket_mb * (1 << 20)));
+  reduction.buckets.first_bucket_bytes =
+      std::min(reduction.buckets.first_bucket_bytes, reduction.buckets.bucket_bytes);
+  return add_gradient_reduction(std::move(program), reduction);
+}
+
+Session open_session(const Job& job, const BenchOptions& options) {
+  Session session;
+  const ThreadShare share = threads_for_this_rank(job.all_gather(placement_text(job.host(), affinity_cpus())),
+                                                  job.rank(), online_cpus(), cpus_per_core());
+  job.together([&] {
+    const int threads = options.threads > 0 ? options.threads : share.threads;
+    session.device =
+        make_device({.choice = options.device, .threads = threads, .local_rank = job.local_rank()});
+    session.options = resolve(options, session.device->limits());
+    session.options.threads = threads;
+    session.layout = world_layout(options, job.size(), job.nodes(), job.devices_per_node());
+  });
+  if (options.threads == 0) session.remark = share.remark;
+  job.require_same("build", version_text("bench"));
+  job.require_same("options", options_fingerprint(options) + "device kind=" +
+                                  std::string(name_of(session.device->limits().kind)) + "\n");
+  return session;
+}
+
+void prepare_session(const Job& job, Session& session) {
+  const BenchOptions& options = session.options;
+  TensorMap tensors;
+  job.together([&] {
+    session.graph = make_graph(options);
+    const bool same_batch = options.data == "synthetic" || !options.batch.empty();
+    session.program =
+        describe(session.graph, describe_options(options, same_batch), session.device->limits());
+    require_memory(session, job);
+    if (job.rank() == 0) tensors = starting_tensors(session);
+    session.source = make_batch_source(source_options(session, job));
+  });
+  job.together([&] {
+    const UpdateRule rule{
+        .optimizer = options.optimizer, .momentum = options.momentum, .weight_decay = options.weight_decay};
+    session.device->prepare(session.graph, rule, session.program);
+    session.program = with_collectives(std::move(session.program), options, job.size());
+    session.plan = plan_memory(session.program);
+  });
+  job.require_same("Program", "hash=" + std::to_string(reduction_hash(session.program)) + "\n");
+  job.together([&] { session.device->bind(session.program, session.plan); });
+  if (job.size() > 1) session.communicator = make_mpi_communicator(job);
+  distribute_tensors(job, session, std::move(tensors));
+  session.device->write_state({.iteration = 0,
+                               .learning_rate = static_cast<float>(options.learning_rate),
+                               .gradient_scale = 1 / static_cast<float>(job.size())});
+  if (session.source->always_the_same()) {
+    const Batch batch = session.source->next();
+    session.device->write_batch(batch.images, batch.labels);
+  }
+}
+
+TensorFile read_tensors(const Graph& graph, const Device& device) {
+  TensorFile file;
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
+    Tensor& tensor = file.floats[graph.parameters[p].name];
+    tensor.dims = graph.parameters[p].dims;
+    tensor.values.resize(static_cast<std::size_t>(graph.parameters[p].elements()));
+    device.read_parameter(p, tensor.values);
+  }
+  for (StatisticId s = 0; s < graph.statistics.size(); ++s) {
+    Tensor& tensor = file.floats[graph.statistics[s].name];
+    tensor.dims = {graph.statistics[s].channels};
+    tensor.values.resize(static_cast<std::size_t>(graph.statistics[s].channels));
+    device.read_statistic(s, tensor.values);
+  }
+  return file;
+}
+
+}  // namespace plumb

@@ -1,0 +1,53 @@
+// Everything that a run needs, made in the order in which mistakes are cheapest to find: options and files
+// before anything is computed, the memory plan before anything is allocated.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "bench/data/batch_source.h"
+#include "bench/options.h"
+#include "comm/communicator.h"
+#include "comm/job.h"
+#include "kernels/device.h"
+#include "kernels/memory_plan.h"
+#include "kernels/program.h"
+#include "models/graph.h"
+#include "models/weights.h"
+
+namespace plumb {
+
+// How many devices there are and where: read from the job, or as --nodes and --devices-per-node say.
+struct WorldLayout {
+  int nodes = 1, devices_per_node = 1;
+  int devices() const { return nodes * devices_per_node; }
+};
+// Throws Error(usage) if --nodes x --devices-per-node is another number than `ranks`.
+WorldLayout world_layout(const BenchOptions& options, int ranks, int nodes, int devices_per_node);
+
+Graph make_graph(const BenchOptions& options);
+DescribeOptions describe_options(const BenchOptions& options, bool same_batch_every_step);
+// What a Program of this run is after the pass that adds collectives; without them in a world of one.
+Program with_collectives(Program program, const BenchOptions& options, int world_size);
+
+struct Session {
+  BenchOptions options;  // resolved
+  WorldLayout layout;
+  Graph graph;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<BatchSource> source;
+  std::unique_ptr<Communicator> communicator;  // null in a world of one
+  Program program;
+  MemoryPlan plan;
+  std::string remark;  // one sentence about threads, if there is something to say
+};
+
+// First half, on every rank together: device, options, agreement between ranks. Nothing is read or allocated.
+Session open_session(const Job& job, const BenchOptions& options);
+// Second half: data, Program, plan, memory, parameters. Throws Error(out_of_memory) with what would fit.
+void prepare_session(const Job& job, Session& session);
+
+// Parameters and running statistics as the device has them, by their public names.
+TensorFile read_tensors(const Graph& graph, const Device& device);
+
+}  // namespace plumb

@@ -1,0 +1,265 @@
+#include "bench/training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+
+#include "bench/checks.h"
+#include "bench/environment.h"
+#include "bench/log_writer.h"
+#include "bench/program_json.h"
+#include "bench/progress.h"
+#include "bench/result_writer.h"
+#include "bench/runner.h"
+#include "bench/step_timer.h"
+#include "bench/summary.h"
+#include "models/cost.h"
+#include "results/schema.h"
+
+namespace plumb {
+namespace {
+
+// With data that only one rank sees as poisoned, a non-finite gradient reaches all ranks one iteration later.
+// Rank 0 reports as soon as it sees it; others only if rank 0 has had the time and did not.
+constexpr int kPatienceOfOtherRanks = 3;
+
+void require_creatable(const std::string& option, const std::string& file) {
+  namespace fs = std::filesystem;
+  if (file.empty()) return;
+  const fs::path parent = fs::path(file).has_parent_path() ? fs::path(file).parent_path() : fs::path(".");
+  if (fs::exists(file))
+    throw Error(ExitCode::cannot_create, "option " + option + ": " + file + " exists; name a new file");
+  if (!fs::is_directory(parent))
+    throw Error(ExitCode::cannot_create, "option " + option + ": folder " + parent.string() + " of " + file +
+                                             " does not exist; make it first");
+}
+
+class TrainingRun {
+ public:
+  TrainingRun(const Job& job, const BenchOptions& options, const TrainingHooks& hooks)
+      : job_(job), hooks_(hooks), messages_(stderr, terminal_of(stderr), options.quiet || job.rank() != 0) {
+    session_ = open_session(job, options);
+    open_outputs();
+  }
+
+  void run() {
+    try {
+      prepare();
+      train();
+      gather();
+      check();
+      finish();
+    } catch (const Error& error) {
+      report_failure(error);
+      throw;
+    }
+  }
+
+ private:
+  bool first() const { return job_.rank() == 0; }
+  const BenchOptions& options() const { return session_.options; }
+  std::int64_t images_per_step() const { return *options().batch_per_device * job_.size(); }
+
+  void open_outputs() {
+    record_.model = "resnet50";
+    record_.precision = name_of(options().precision);
+    record_.device = name_of(session_.device->limits().kind);
+    record_.device_name = session_.device->description();
+    record_.batch_per_device = *options().batch_per_device;
+    record_.world_size = job_.size();
+    record_.nodes = session_.layout.nodes;
+    record_.devices_per_node = session_.layout.devices_per_node;
+    record_.iterations = options().iterations;
+    record_.warmup = options().warmup;
+    record_.config = options_json(options());
+    job_.together([&] {
+      if (!first()) return;
+      require_creatable("--save-weights", options().save_weights);
+      log_.emplace(options().log_dir,
+                   LogCase{.model = record_.model,
+                           .precision = record_.precision,
+                           .batch_per_device = record_.batch_per_device,
+                           .image_size = options().image_size,
+                           .nodes = record_.nodes,
+                           .devices_per_node = record_.devices_per_node},
+                   options().run);
+      results_.emplace(options().out, run_folder_name(record_, std::chrono::system_clock::now()), record_);
+      results_->write_json("env.json", environment_json());
+    });
+  }
+
+  void prepare() {
+    messages_.say("training " + record_.model + " " + record_.precision + " on " + record_.device_name +
+                  ", " + std::to_string(job_.size()) + (job_.size() == 1 ? " rank" : " ranks") + ", batch " +
+                  std::to_string(record_.batch_per_device) + " each");
+    if (!session_.remark.empty()) messages_.say(session_.remark);
+    if (options().image_size != 224)
+      messages_.say("images of " + std::to_string(options().image_size) +
+                    " pixels: not comparable with published numbers (224)");
+    prepare_session(job_, session_);
+    record_.parameters = parameter_count(session_.graph);
+    record_.macs_per_image = macs_per_image(session_.graph);
+    const MemoryBytes bytes = memory_bytes(session_.program, session_.plan);
+    const auto number = [](std::size_t value) { return static_cast<std::int64_t>(value); };
+    record_.memory_bytes = {
+        {"parameters", number(bytes.parameters)}, {"gradients", number(bytes.gradients)},
+        {"optimizer", number(bytes.optimizer)},   {"activations", number(bytes.activations)},
+        {"workspace", number(bytes.workspace)},   {"planned", number(bytes.planned)}};
+    initial_checksum_ = parameter_checksum(session_.graph, *session_.device);
+    job_.together([&] {
+      if (first()) results_->write_json("program.json", program_json(session_.program, &session_.plan));
+    });
+  }
+
+  void train() {
+    job_.barrier();
+    try {
+      run_iterations();
+    } catch (const Error& error) {
+      throw FailureOfThisRank(error);
+    }
+  }
+
+  void run_iterations() {
+    Runner runner(session_.program, *session_.device, session_.communicator.get(), *session_.source);
+    ProgressBar bar(stderr, first() && !options().quiet ? terminal_of(stderr) : Terminal{},
+                    options().iterations, images_per_step());
+    timer_ = StepTimer(static_cast<std::size_t>(options().iterations));
+    loss_.reserve(static_cast<std::size_t>(options().iterations));
+    double exposed_in_warmup = 0, waited_in_warmup = session_.source->waited_seconds();
+    timer_.start();
+    while (goes_on()) {
+      runner.run_iteration();
+      record_iteration(timer_.lap());
+      bar.update(timer_.iterations(), timer_.elapsed_seconds());
+      if (hooks_.after_iteration) hooks_.after_iteration(timer_.iterations() - 1, session_);
+      if (timer_.iterations() == options().warmup) {
+        exposed_in_warmup = runner.exposed_communication_seconds();
+        waited_in_warmup = session_.source->waited_seconds();
+      }
+    }
+    const auto steps = static_cast<double>(timer_.iterations() - options().warmup);
+    record_.exposed_communication_seconds =
+        (runner.exposed_communication_seconds() - exposed_in_warmup) / steps;
+    record_.data_wait_seconds = (session_.source->waited_seconds() - waited_in_warmup) / steps;
+  }
+
+  // --iters, and then until --seconds are over, which rank 0 decides for all.
+  bool goes_on() {
+    if (timer_.iterations() < options().iterations) return true;
+    if (options().seconds == 0) return false;
+    std::uint64_t more = timer_.elapsed_seconds() < options().seconds ? 1 : 0;
+    job_.broadcast(more);
+    return more != 0;
+  }
+
+  void record_iteration(double seconds) {
+    const std::int64_t iteration = timer_.iterations() - 1;
+    const IterationMetrics metrics = session_.device->metrics(static_cast<std::uint64_t>(iteration));
+    loss_.push_back(metrics.loss);
+    const auto batch = static_cast<double>(record_.batch_per_device);
+    if (log_)
+      log_->write({.iteration = iteration,
+                   .loss = metrics.loss,
+                   .top1 = metrics.top1 / batch,
+                   .top5 = metrics.top5 / batch,
+                   .learning_rate = options().learning_rate,
+                   .seconds = seconds,
+                   .end_seconds = timer_.end_seconds().back()},
+                  timer_.start_wall_time());
+    not_finite_ = std::isfinite(metrics.loss) ? 0 : not_finite_ + 1;
+    if (options().check && not_finite_ >= (first() ? 1 : kPatienceOfOtherRanks))
+      throw Error(ExitCode::verification_failed, "the loss is not finite at iteration " +
+                                                     std::to_string(iteration) + "; lower --lr " +
+                                                     std::to_string(options().learning_rate) +
+                                                     " or look at the data: this run is no measurement");
+  }
+
+  void gather() {
+    record_.iterations = timer_.iterations();
+    record_.step_seconds = timer_.step_seconds();
+    record_.loss = job_.sum(loss_);
+    for (double& loss : record_.loss) loss /= job_.size();
+    record_.rank_window_seconds = job_.gather({timer_.window_seconds(options().warmup)});
+    record_.memory_bytes["peak"] = static_cast<std::int64_t>(session_.device->peak_bytes());
+    if (first())
+      record_.images_per_second = images_per_second(record_.step_seconds, record_.rank_window_seconds,
+                                                    options().warmup, images_per_step());
+    tell_corrupt_files();
+  }
+
+  void tell_corrupt_files() {
+    const CorruptFiles corrupt = session_.source->corrupt_files();
+    const double count = job_.sum({static_cast<double>(corrupt.count)}).front();
+    const std::vector<std::string> names =
+        job_.all_gather(corrupt.first.empty() ? "" : corrupt.first.front());
+    const auto named =
+        std::find_if(names.begin(), names.end(), [](const std::string& name) { return !name.empty(); });
+    if (named != names.end())
+      messages_.say("skipped " + std::to_string(static_cast<std::int64_t>(count)) +
+                    " corrupt images, the first is " + *named);
+  }
+
+  void check() {
+    if (!options().check) {
+      record_.checks = {
+          {"replicas_identical", "skipped"}, {"parameters_moved", "skipped"}, {"loss_finite", "skipped"}};
+      return;
+    }
+    std::vector<std::uint64_t> checksums;
+    for (const std::string& text :
+         job_.all_gather(std::to_string(parameter_checksum(session_.graph, *session_.device))))
+      checksums.push_back(std::stoull(text));
+    const Checks checks = check_run(checksums, initial_checksum_, record_.loss, options().learning_rate);
+    record_.checks = {{"replicas_identical", checks.replicas_identical},
+                      {"parameters_moved", checks.parameters_moved},
+                      {"loss_finite", checks.loss_finite}};
+    job_.together([&] {
+      if (first() && !checks.failure.empty()) throw Error(ExitCode::verification_failed, checks.failure);
+    });
+  }
+
+  void finish() {
+    job_.together([&] {
+      if (!first()) return;
+      if (!options().save_weights.empty())
+        write_safetensors(options().save_weights, read_tensors(session_.graph, *session_.device));
+      log_->finish();
+      record_.log_files = {log_->path()};
+      record_.status = "ok";
+      results_->write_result(record_);
+      print_result(record_, options().json);
+      messages_.last(results_->folder());
+    });
+  }
+
+  void report_failure(const Error& error) {
+    if (!results_) return;
+    record_.status = "failed";
+    record_.failure = error.what();
+    if (record_.step_seconds.empty()) record_.step_seconds = timer_.step_seconds();
+    if (record_.loss.empty()) record_.loss = loss_;
+    results_->write_result(record_);
+  }
+
+  const Job& job_;
+  const TrainingHooks& hooks_;
+  Messages messages_;
+  Session session_;
+  std::optional<LogWriter> log_;         // rank 0
+  std::optional<ResultWriter> results_;  // rank 0
+  RunRecord record_;
+  StepTimer timer_{0};
+  std::vector<double> loss_;  // of this rank
+  std::uint64_t initial_checksum_ = 0;
+  int not_finite_ = 0;  // iterations in a row
+};
+
+}  // namespace
+
+void run_training(const Job& job, const BenchOptions& options, const TrainingHooks& hooks) {
+  TrainingRun(job, options, hooks).run();
+}
+
+}  // namespace plumb
