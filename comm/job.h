@@ -14,6 +14,8 @@
 namespace plumb {
 
 // An Error that all ranks throw together and another rank prints: `main` returns its code and stays silent.
+// The rank that prints must do so before its Job ends: mpirun kills the rest once the first process ended
+// with a failure.
 class ErrorToldElsewhere : public Error {
  public:
   using Error::Error;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/f16_sum.h"
 #include "comm/mpi_check.h"
 
 namespace plumb {
@@ -35,13 +36,8 @@ using CommunicatorOwner = Owner<MPI_Comm, MPI_Comm_free>;
 using DatatypeOwner = Owner<MPI_Datatype, MPI_Type_free>;
 using OperationOwner = Owner<MPI_Op, MPI_Op_free>;
 
-// Of two f16 numbers, fp32 holds the sum with bits to spare, so that rounding it once more changes nothing.
-void add_f16(void* in, void* in_out, int* count, MPI_Datatype*) {
-  const auto* from = static_cast<const _Float16*>(in);
-  auto* into = static_cast<_Float16*>(in_out);
-  for (int i = 0; i < *count; ++i) {
-    into[i] = static_cast<_Float16>(static_cast<float>(from[i]) + static_cast<float>(into[i]));
-  }
+void add_f16_elements(void* in, void* in_out, int* count, MPI_Datatype*) {
+  add_f16(static_cast<const _Float16*>(in), static_cast<_Float16*>(in_out), static_cast<std::size_t>(*count));
 }
 
 CommunicatorOwner duplicate(MPI_Comm communicator) {
@@ -60,7 +56,7 @@ DatatypeOwner make_f16() {
 
 OperationOwner make_f16_sum() {
   MPI_Op operation = MPI_OP_NULL;
-  check(MPI_Op_create(add_f16, 1, &operation), "MPI_Op_create");
+  check(MPI_Op_create(add_f16_elements, 1, &operation), "MPI_Op_create");
   return OperationOwner(operation);
 }
 

@@ -19,12 +19,10 @@ void run(const plumb::Job& job, const std::string& what) {
   std::printf("rank %d of %d\n", job.rank(), job.size());
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+// The sentence comes before the Job ends.
+int run_and_tell(const plumb::Job& job, const std::string& what) {
   try {
-    const plumb::Job job(&argc, &argv);
-    run(job, argc > 1 ? argv[1] : "");
+    run(job, what);
   } catch (const plumb::ErrorToldElsewhere& error) {
     return static_cast<int>(error.code());
   } catch (const plumb::Error& error) {
@@ -32,4 +30,16 @@ int main(int argc, char** argv) {
     return static_cast<int>(error.code());
   }
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const plumb::Job job(&argc, &argv);
+    return run_and_tell(job, argc > 1 ? argv[1] : "");
+  } catch (const plumb::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return static_cast<int>(error.code());
+  }
 }
