@@ -1,0 +1,58 @@
+#!/bin/sh
+# plumbline analyze as users call it: exit codes, what goes to stdout and what to stderr.
+plumbline=$1
+data=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# expect CODE WORD ARGUMENTS…: the exit code, and a word somewhere in the output.
+expect() {
+  code=$1
+  word=$2
+  shift 2
+  "$plumbline" "$@" >"$work/out" 2>"$work/err"
+  got=$?
+  if [ $got -ne "$code" ] || ! cat "$work/out" "$work/err" | grep -q -e "$word"; then
+    echo "plumbline $*: exit $got (wanted $code), '$word' wanted in:"
+    cat "$work/out" "$work/err"
+    failures=$((failures + 1))
+  fi
+}
+
+expect 0 '2n8g     2  5891.72  5891.72    15.25' analyze "$data/tree"
+[ -s "$work/err" ] && echo "stderr is not empty" && failures=$((failures + 1))
+expect 0 '| 2n8g | 2 |' analyze "$data/tree" --markdown
+expect 0 'Usage' --help
+expect 0 'as-published' analyze --help
+for dialect in paddle_speed paddle_time mxnet_rn50v1b; do
+  expect 0 rn50 analyze "$data/tree" --dialect $dialect --json "$work/$dialect.json"
+  cmp "$work/$dialect.json" "$data/expected_$dialect.json" || failures=$((failures + 1))
+done
+
+expect 73 exists analyze "$data/tree" --json "$work/paddle_time.json"
+expect 73 created analyze "$data/tree" --json "$work/none/new.json"
+expect 65 none analyze "$work/none"
+mkdir "$work/empty"
+expect 65 'no usable log' analyze "$work/empty" --json "$work/nothing.json"
+[ -e "$work/nothing.json" ] && echo "a failed analysis left a file" && failures=$((failures + 1))
+expect 64 'LOG_DIR' analyze
+expect 64 'did you mean --markdown' analyze "$data/tree" --markdwn
+expect 64 'paddle_time' analyze "$data/tree" --dialect tensorflow
+expect 64 'warmup' analyze "$data/tree" --warmup 120
+expect 64 'did you mean analyze' analyse "$data/tree"
+expect 64 'command is missing'
+
+# Ten bad files: at most four lines off a terminal, every file with --verbose.
+cp -r "$data/tree" "$work/bad"
+for run in 11 12 13 14 15; do
+  head -n $run "$data/tree/1n1g/rn50_b128_fp32_1.log" >"$work/bad/1n1g/rn50_b128_fp32_$run.log"
+  : >"$work/bad/1n1g/rn50_b128_fp32_$run.log.part"
+done
+expect 0 '10 files left out (5 unfinished, 5 truncated)' analyze "$work/bad"
+[ "$(wc -l <"$work/err")" -le 4 ] || { echo "more than four lines on stderr"; failures=$((failures + 1)); }
+cp "$work/out" "$work/with_bad"
+expect 0 'rn50_b128_fp32_15.log (truncated): it has 15 of 120' analyze "$work/bad" --verbose
+"$plumbline" analyze "$data/tree" | cmp - "$work/with_bad" || failures=$((failures + 1))
+
+exit $((failures > 0))

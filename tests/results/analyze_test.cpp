@@ -1,0 +1,175 @@
+#include "results/analyze.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/bench/expect_error.h"
+#include "tests/results/log_folder.h"
+
+namespace plumb {
+namespace {
+
+const std::filesystem::path kData = std::filesystem::path(PLUMB_TEST_DATA) / "analyze";
+
+std::string file_text(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string flaws(const Analysis& analysis) {
+  std::string text;
+  for (const BadFile& file : analysis.bad)
+    text += file.path + " " + std::string(flaw_name(file.defect.flaw)) + "\n";
+  return text;
+}
+
+// One good log of `images` per step and the given step time at <case>/<name>.
+void write_run(const LogFolder& folder, const std::string& name, std::int64_t images, double seconds) {
+  folder.write(name, log_text({.seconds = seconds, .images_per_step = images}));
+}
+
+class PublishedDictionary : public testing::TestWithParam<const Dialect*> {};
+INSTANTIATE_TEST_SUITE_P(Analyze, PublishedDictionary,
+                         testing::ValuesIn(dialects().begin(), dialects().end()),
+                         [](const auto& dialect) { return std::string(dialect.param->name); });
+
+// tests/reference/make_logs.py says how the expected files came about.
+TEST_P(PublishedDictionary, EqualsTheOriginalScriptsByteForByte) {
+  const std::string name(GetParam()->name);
+  const std::string expected = file_text(kData / ("expected_" + name + ".json"));
+  ASSERT_FALSE(expected.empty());
+  for (const bool as_published : {false, true}) {
+    const Analysis analysis = analyze_logs(kData / "tree", {.dialect = name, .as_published = as_published});
+    EXPECT_EQ(dictionary_text(analysis.dictionary) + "\n", expected);
+    EXPECT_EQ(flaws(analysis), "");
+  }
+}
+
+TEST(Analyze, ReadsOwnLogsAsPaddleSpeedUnlessTold) {
+  EXPECT_EQ(analyze_logs(kData / "tree", {}).dialect, "paddle_speed");
+}
+
+TEST(Analyze, RoundsEachRunThenAveragesAndTakesTheMedian) {
+  const LogFolder folder;
+  write_run(folder, "1n1g/m_b100_fp32_1.log", 100, 0.3);   // 333.33
+  write_run(folder, "1n1g/m_b100_fp32_2.log", 100, 0.6);   // 166.67
+  write_run(folder, "1n1g/m_b100_fp32_3.log", 100, 0.25);  // 400
+  write_run(folder, "1n2g/m_b100_fp32_1.log", 200, 0.4);   // 500
+  const Analysis analysis = analyze_logs(folder.path(), {});
+  EXPECT_EQ(
+      dictionary_text(analysis.dictionary),
+      R"({"m": {"1n1g": {"average_speed": 300.0, "batch_size_per_device": 100, "median_speed": 333.33, )"
+      R"("speedup": 1.0}, "1n2g": {"average_speed": 500.0, "batch_size_per_device": 100, "median_speed": )"
+      R"(500.0, "speedup": 1.5}}})");
+  EXPECT_EQ(analysis.cases.front().runs, 3);
+}
+
+TEST(Analyze, LeavesOutWhatIsDamagedAndSaysSo) {
+  const LogFolder folder;
+  write_run(folder, "1n1g/m_b128_fp32_1.log", 128, 0.25);
+  folder.write("1n1g/m_b128_fp32_2.log", log_text({.seconds = 0.1, .iterations = 60}));
+  folder.write("1n1g/m_b128_fp32_3.log", "");
+  write_run(folder, "1n1g/m_b128_fp32_4.log", 128, 0.25);  // a copy of run 1
+  write_run(folder, "1n1g/m_bz128_fp32_5.log", 128, 0.1);
+  folder.write("1n1g/m_b128_fp32_6.log.part", log_text({.seconds = 0.1}));
+  const Analysis analysis = analyze_logs(folder.path(), {});
+  EXPECT_EQ(analysis.cases.at(0).runs, 1);
+  EXPECT_EQ(analysis.cases.at(0).average, 512);
+  EXPECT_EQ(
+      flaws(analysis),
+      "1n1g/m_b128_fp32_6.log.part unfinished\n1n1g/m_bz128_fp32_5.log wrongly named\n"
+      "1n1g/m_b128_fp32_2.log truncated\n1n1g/m_b128_fp32_3.log empty\n1n1g/m_b128_fp32_4.log duplicated\n");
+}
+
+TEST(Analyze, KeepsTheConfigurationWithMostRuns) {
+  const LogFolder folder;
+  write_run(folder, "1n1g/m_b64_fp32_1.log", 64, 0.25);
+  write_run(folder, "1n1g/m_b128_fp32_2.log", 128, 0.25);
+  write_run(folder, "1n1g/m_b128_fp32_3.log", 128, 0.26);
+  write_run(folder, "1n1g/m_b128_fp16_4.log", 128, 0.1);
+  const Analysis analysis = analyze_logs(folder.path(), {});
+  ASSERT_EQ(analysis.cases.size(), 1u);
+  EXPECT_EQ(analysis.cases[0].runs, 2);
+  EXPECT_EQ(analysis.cases[0].precision, "fp32");
+  EXPECT_EQ(flaws(analysis), "1n1g/m_b128_fp16_4.log mixed\n1n1g/m_b64_fp32_1.log mixed\n");
+}
+
+TEST(Analyze, LetsTheWholeFolderDecideBetweenEqualConfigurations) {
+  const LogFolder folder;
+  write_run(folder, "1n1g/m_b64_fp32_1.log", 64, 0.25);
+  write_run(folder, "1n2g/m_b64_fp32_1.log", 128, 0.25);
+  write_run(folder, "1n2g/m_b128_fp32_2.log", 256, 0.25);
+  const Analysis analysis = analyze_logs(folder.path(), {});
+  EXPECT_EQ(flaws(analysis), "1n2g/m_b128_fp32_2.log mixed\n");
+  EXPECT_EQ(analysis.cases.size(), 2u);
+}
+
+TEST(Analyze, TakesNeitherOfTwoEqualConfigurations) {
+  const LogFolder folder;
+  write_run(folder, "1n1g/m_b64_fp32_1.log", 64, 0.25);
+  write_run(folder, "1n1g/m_b128_fp32_2.log", 128, 0.25);
+  expect_error(ExitCode::bad_data, {"2 mixed"}, [&] { analyze_logs(folder.path(), {}); });
+}
+
+TEST(Analyze, GivesNoSpeedupWithoutItsOneDeviceRun) {
+  const LogFolder folder;
+  write_run(folder, "1n1g/m_b64_fp32_1.log", 64, 0.25);
+  write_run(folder, "1n2g/m_b128_fp32_1.log", 256, 0.25);
+  const Analysis analysis = analyze_logs(folder.path(), {});
+  EXPECT_TRUE(analysis.dictionary["m"]["1n2g"]["speedup"].is_null());
+  EXPECT_EQ(analysis.dictionary["m"]["1n2g"]["median_speed"], 1024);
+  ASSERT_EQ(analysis.notes.size(), 1u);
+  EXPECT_NE(analysis.notes[0].find("m_b128_fp32"), std::string::npos);
+}
+
+TEST(Analyze, KeepsModelsApart) {
+  const LogFolder folder;
+  write_run(folder, "1n1g/m_b128_fp32_1.log", 128, 0.25);
+  write_run(folder, "1n1g/other_b128_fp32_1.log", 128, 0.5);
+  const Analysis analysis = analyze_logs(folder.path(), {});
+  EXPECT_EQ(analysis.dictionary["m"]["1n1g"]["average_speed"], 512);
+  EXPECT_EQ(analysis.dictionary["other"]["1n1g"]["average_speed"], 256);
+}
+
+TEST(Analyze, RefusesFoldersWithoutAUsableLog) {
+  const LogFolder folder;
+  expect_error(ExitCode::bad_data, {"no usable log", "<N>n<G>g"}, [&] { analyze_logs(folder.path(), {}); });
+  folder.write("1n1g/m_b128_fp32_1.log", "");
+  expect_error(ExitCode::bad_data, {"1 empty", "m_b128_fp32_1.log"},
+               [&] { analyze_logs(folder.path(), {}); });
+}
+
+TEST(Analyze, RefusesImpossibleWindowsAndUnknownDialects) {
+  expect_error(ExitCode::usage, {"--warmup 120"}, [] {
+    analyze_logs(kData / "tree", {.window = {120, 120}});
+  });
+  expect_error(ExitCode::usage, {"--warmup 0", "paddle_time"}, [] {
+    analyze_logs(kData / "tree", {.dialect = "paddle_time", .window = {120, 0}});
+  });
+  expect_error(ExitCode::usage, {"--dialect", "tf", "mxnet_rn50v1b"},
+               [] { analyze_logs(kData / "tree", {.dialect = "tf"}); });
+}
+
+TEST(DictionaryText, PrintsNumbersAsPython) {
+  nlohmann::ordered_json json{{"a", 1.0},          {"b", 396.76}, {"c", 0},
+                              {"d", std::nan("")}, {"e", 1e-5},   {"f", nullptr}};
+  EXPECT_EQ(dictionary_text(json), R"({"a": 1.0, "b": 396.76, "c": 0, "d": NaN, "e": 1e-05, "f": null})");
+}
+
+TEST(WriteDictionary, ReplacesNothing) {
+  const LogFolder folder;
+  const nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  write_dictionary(folder.path() / "new.json", json);
+  EXPECT_EQ(file_text(folder.path() / "new.json"), "{}\n");
+  expect_error(ExitCode::cannot_create, {"new.json", "exists"},
+               [&] { write_dictionary(folder.path() / "new.json", json); });
+  expect_error(ExitCode::cannot_create, {"none"},
+               [&] { check_can_create(folder.path() / "none" / "new.json"); });
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,104 @@
+// Logs at random: cut, repeated, swapped and overwritten. No reader may crash, and no damaged log may pass
+// with another speed than the whole one.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "models/error.h"
+#include "results/dialects/dialect.h"
+#include "tests/results/log_folder.h"
+
+namespace plumb {
+namespace {
+
+using Random = std::mt19937;
+
+std::size_t below(Random& random, std::size_t limit) {
+  return random() % limit;
+}
+
+void damage(std::string& text, Random& random) {
+  static const std::vector<std::string> kTokens{"elapse ",
+                                                " sec",
+                                                "elapse -1 sec",
+                                                "elapse 0 sec",
+                                                "elapse nan sec",
+                                                "1e999",
+                                                "Speed: ",
+                                                " samples/sec",
+                                                "\r",
+                                                "\n",
+                                                std::string(1, '\0'),
+                                                "train batch ",
+                                                "]",
+                                                "Epoch[0] Batch[",
+                                                "2025-13-45 99:99:99,999",
+                                                "\xff\xfe",
+                                                "9999999999999999999999",
+                                                "-",
+                                                "_",
+                                                std::string(70000, 'x')};
+  if (text.empty()) return;
+  const std::size_t at = below(random, text.size());
+  switch (random() % 5) {
+    case 0:
+      text.resize(at);
+      break;
+    case 1:
+      text.insert(at, text.substr(below(random, text.size()), below(random, 500)));
+      break;
+    case 2:
+      text.erase(at, below(random, 300));
+      break;
+    case 3:
+      text[at] = static_cast<char>(random());
+      break;
+    default:
+      text.insert(at, kTokens[below(random, kTokens.size())]);
+  }
+}
+
+TEST(HostileLogs, NeverCrashAReader) {
+  const LogFolder folder;
+  Random random(20250102);
+  const Window window{.iterations = 12, .warmup = 3};
+  for (int round = 0; round < 400; ++round) {
+    std::string text = log_text({.iterations = 12});
+    for (std::size_t i = below(random, 4) + 1; i > 0; --i) damage(text, random);
+    const auto file = folder.write("a.log", text);
+    recognise_dialect(file);
+    for (const Dialect* dialect : dialects()) {
+      const LogReading log = read_log(*dialect, file, window, 128);
+      EXPECT_TRUE(log.defect || (std::isfinite(log.images_per_second) && log.images_per_second >= 0));
+      try {
+        LineReader lines(file);
+        dialect->published(lines, window, 128);
+      } catch (const Error&) {  // where the script dies
+      }
+    }
+  }
+}
+
+TEST(HostileLogs, AreNeverShortAndAccepted) {
+  const LogFolder folder;
+  const std::string whole = log_text({.iterations = 12});
+  const Window window{.iterations = 12, .warmup = 3};
+  const std::size_t last_line = whole.rfind('\n', whole.size() - 2) + 1;
+  for (std::size_t size = 0; size < last_line; size += 37) {
+    const auto file = folder.write("a.log", whole.substr(0, size));
+    for (const Dialect* dialect : dialects())
+      EXPECT_TRUE(read_log(*dialect, file, window, 128).defect) << size;
+  }
+}
+
+TEST(HostileLogs, OfManyMegabytesWithoutALineEndAreRefused) {
+  const LogFolder folder;
+  const auto file = folder.write("a.log", std::string(8 << 20, '\0'));
+  const LogReading log = read_log(kPaddleSpeed, file, {}, 128);
+  ASSERT_TRUE(log.defect);
+  EXPECT_EQ(log.defect->flaw, Flaw::unreadable);
+}
+
+}  // namespace
+}  // namespace plumb

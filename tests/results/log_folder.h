@@ -1,0 +1,78 @@
+// Folders of synthetic logs for tests; removed at the end.
+#pragma once
+
+#include <stdlib.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace plumb {
+
+class LogFolder {
+ public:
+  LogFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "plumb_logs_XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  LogFolder(const LogFolder&) = delete;
+  LogFolder& operator=(const LogFolder&) = delete;
+  ~LogFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  const std::filesystem::path& path() const { return path_; }
+
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    const std::filesystem::path file = path_ / name;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file, std::ios::binary) << text;
+    return file;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// What a log is made of: constant steps of `seconds`, which is also each line's elapse.
+struct SyntheticLog {
+  double seconds = 0.25;
+  std::int64_t images_per_step = 128;
+  int iterations = 120;
+  std::string end_of_line = "\n";
+};
+
+// One line of the layout that Plumbline writes, without its end. The stamps start at 23:59:50.
+inline std::string log_line(const SyntheticLog& log, int i) {
+  const auto ms = static_cast<long long>(log.seconds * 1000 * (i + 1)) + ((23 * 60 + 59) * 60 + 50) * 1000LL;
+  char text[512];
+  std::snprintf(text, sizeof text,
+                "2025-01-%02lld %02lld:%02lld:%02lld,%03lld-INFO: [Pass 0, train batch %d] \tloss 6.99900, "
+                "acc1 0.00000, "
+                "acc5 0.00000, lr 0.10000, elapse %.6f sec Epoch[0] Batch[%d]\tSpeed: %.2f samples/sec",
+                2 + ms / 86400000, ms / 3600000 % 24, ms / 60000 % 60, ms / 1000 % 60, ms % 1000, i,
+                log.seconds, i + 1, static_cast<double>(log.images_per_step) / log.seconds);
+  return text;
+}
+
+inline std::vector<std::string> log_lines(const SyntheticLog& log) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < log.iterations; ++i) lines.push_back(log_line(log, i));
+  return lines;
+}
+
+inline std::string joined(const std::vector<std::string>& lines, const std::string& end_of_line = "\n") {
+  std::string text;
+  for (const std::string& line : lines) text += line + end_of_line;
+  return text;
+}
+
+inline std::string log_text(const SyntheticLog& log) {
+  return joined(log_lines(log), log.end_of_line);
+}
+
+}  // namespace plumb

@@ -1,0 +1,141 @@
+#include "results/schema.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/bench/expect_error.h"
+
+namespace plumb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+RunRecord example() {
+  RunRecord record;
+  record.status = "ok";
+  record.model = "resnet50";
+  record.precision = "fp32";
+  record.device = "cpu";
+  record.device_name = "some CPU";
+  record.batch_per_device = 8;
+  record.world_size = record.devices_per_node = 2;
+  record.iterations = 3;
+  record.warmup = 1;
+  record.step_seconds = {0.5, 0.25, 0.125};
+  record.loss = {7, 6.9, 6.8};
+  record.images_per_second = {40, 96, 64, 128};
+  record.rank_window_seconds = {0.375, 0.4};
+  record.exposed_communication_seconds = 0.01;
+  record.parameters = 25557032;
+  record.macs_per_image = 4089184256;
+  record.memory_bytes = {{"peak", 3}, {"parameters", 1}, {"planned", 2}};
+  record.checks = {{"replicas identical", true}, {"loss finite", "skipped"}};
+  record.config = {{"bs", 8}};
+  record.log_files = {"logs/1n2g/resnet50_b8_fp32_1.log"};
+  return record;
+}
+
+Json reread(const Json& json) {
+  return to_json(run_record_from_json(json, "result.json"));
+}
+
+TEST(RunRecord, SurvivesTheRoundTrip) {
+  RunRecord record = example();
+  const Json json = to_json(record);
+  EXPECT_EQ(reread(Json::parse(json.dump())).dump(), json.dump());
+  record.energy_joules_per_image = 0.75;
+  EXPECT_EQ(reread(Json::parse(to_json(record).dump()))["energy_joules_per_image"], 0.75);
+}
+
+TEST(RunRecord, HasItsKeysInTheirOrder) {
+  std::string keys;
+  const Json json = to_json(example());
+  for (const auto& [key, value] : json.items()) keys += key + " ";
+  EXPECT_EQ(
+      keys,
+      "schema status failure model precision device device_name batch_per_device world_size nodes "
+      "devices_per_node iterations warmup step_seconds loss images_per_second rank_window_seconds "
+      "exposed_communication_seconds data_wait_seconds parameters macs_per_image memory_bytes checks config "
+      "log_files energy_joules_per_image ");
+  EXPECT_EQ(to_json(example())["memory_bytes"].dump(), R"({"parameters":1,"planned":2,"peak":3})");
+  EXPECT_TRUE(to_json(example())["energy_joules_per_image"].is_null());
+}
+
+TEST(RunRecord, OfAFailedRunMayStopAnywhereAndHoldNaN) {
+  RunRecord record = example();
+  record.status = "failed";
+  record.failure = "loss is not finite";
+  record.loss = {7, std::nan("")};
+  record.rank_window_seconds.clear();
+  const RunRecord read = run_record_from_json(Json::parse(to_json(record).dump()), "result.json");
+  EXPECT_EQ(read.failure, record.failure);
+  EXPECT_TRUE(std::isnan(read.loss.at(1)));
+}
+
+TEST(RunRecord, NamesEachMissingKey) {
+  const Json good = to_json(example());
+  for (const auto& [key, value] : good.items()) {
+    Json broken = good;
+    broken.erase(key);
+    expect_error(ExitCode::bad_data, {"result.json", "'" + key + "'", "missing"}, [&] { reread(broken); });
+  }
+  for (const char* key : {"mean", "median", "min", "max"}) {
+    Json broken = good;
+    broken["images_per_second"].erase(key);
+    expect_error(ExitCode::bad_data, {"images_per_second." + std::string(key)}, [&] { reread(broken); });
+  }
+}
+
+TEST(RunRecord, NamesEachMistypedKey) {
+  const Json good = to_json(example());
+  for (const auto& [key, value] : good.items()) {
+    Json broken = good;
+    broken[key] = value.is_string() ? Json(1) : Json("text");
+    expect_error(ExitCode::bad_data, {"result.json", "'" + key + "'"}, [&] { reread(broken); });
+  }
+}
+
+TEST(RunRecord, NamesValuesThatCantBe) {
+  const auto expect_refused = [](const char* pointer, const Json& value, const std::string& key) {
+    Json broken = to_json(example());
+    broken[Json::json_pointer(pointer)] = value;
+    expect_error(ExitCode::bad_data, {"'" + key + "'"}, [&] { reread(broken); });
+  };
+  expect_refused("/schema", "plumbline.result/2", "schema");
+  expect_refused("/status", "fine", "status");
+  expect_refused("/world_size", 0, "world_size");
+  expect_refused("/world_size", 3, "rank_window_seconds");
+  expect_refused("/nodes", 1.5, "nodes");
+  expect_refused("/parameters", -1, "parameters");
+  expect_refused("/parameters", 18446744073709551615u, "parameters");
+  expect_refused("/nodes", 4294967297, "nodes");
+  expect_refused("/warmup", 3, "warmup");
+  expect_refused("/step_seconds/1", "fast", "step_seconds");
+  expect_refused("/step_seconds", Json::array({1.0}), "step_seconds");
+  expect_refused("/loss", Json::array(), "loss");
+  expect_refused("/memory_bytes/peak", 0.5, "memory_bytes.peak");
+  expect_refused("/checks/loss finite", "no", "checks.loss finite");
+  expect_refused("/log_files/0", 1, "log_files");
+  expect_error(ExitCode::bad_data, {"result.json", "object"}, [] { reread(Json::array()); });
+}
+
+TEST(ImagesPerSecond, DividesByTheLongestWindowOfAnyRank) {
+  const ImagesPerSecond speed = images_per_second({9, 0.5, 0.25, 1}, {1.75, 2}, 1, 16);
+  EXPECT_EQ(speed.mean, 24);
+  EXPECT_EQ(speed.median, 32);
+  EXPECT_EQ(speed.min, 16);
+  EXPECT_EQ(speed.max, 64);
+}
+
+TEST(ImagesPerSecond, IsZeroWithoutAWindow) {
+  EXPECT_EQ(images_per_second({1, 1}, {1}, 2, 16).mean, 0);
+  EXPECT_EQ(images_per_second({}, {}, 0, 16).max, 0);
+}
+
+TEST(ImagesPerSecond, RefusesStepsThatTookNoTime) {
+  expect_error(ExitCode::internal, {"step 1"}, [] { images_per_second({1, 0}, {1}, 0, 16); });
+}
+
+}  // namespace
+}  // namespace plumb
