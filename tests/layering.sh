@@ -1,0 +1,75 @@
+#!/bin/sh
+# layering.sh ROOT: fails if a source includes what its folder may not (docs/architecture.md, "Folders").
+# Includes of ours are written from the root: #include "folder/file.h".
+set -u
+root=$1
+
+# allowed FOLDER: extended regular expression of the headers that FOLDER's sources may include.
+allowed() {
+  case $1 in
+    models) echo '^models/' ;;
+    kernels) echo '^(kernels|models)/' ;;
+    comm) echo '^(comm/|kernels/program\.h$|models/error\.h$)' ;;
+    results) echo '^(results/|models/|kernels/program\.h$)' ;;
+    launch) echo '^(launch/|results/|models/error\.h$)' ;;
+    bench) echo '^(bench|models|kernels|comm|results|launch)/' ;;
+  esac
+}
+
+# violations DIRECTORY: "file: header" per forbidden include below DIRECTORY; "sources N" at the end.
+violations() {
+  count=0
+  for folder in models kernels comm results launch bench; do
+    [ -d "$1/$folder" ] || continue
+    rule=$(allowed $folder)
+    for source in $(find "$1/$folder" -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' -o -name '*.in' \) | sort); do
+      count=$((count + 1))
+      sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$source" | grep -Ev "$rule" |
+        sed "s|^|${source#"$1"/}: |"
+    done
+  done
+  echo "sources $count"
+}
+
+# The check itself: a tree with one forbidden include per folder, and one that is allowed.
+check_the_check() {
+  tree=$(mktemp -d)
+  trap 'rm -rf "$tree"' EXIT
+  mkdir "$tree/models" "$tree/kernels" "$tree/comm" "$tree/results" "$tree/launch" "$tree/bench"
+  echo '#include "kernels/program.h"' >"$tree/models/a.h"
+  echo '  #  include "comm/job.h"' >"$tree/kernels/a.cpp"
+  echo '#include "kernels/device.h"' >"$tree/comm/a.h"
+  echo '#include "kernels/device.h"' >"$tree/results/a.h"
+  echo '#include "bench/options.h"' >"$tree/launch/a.h"
+  echo '#include "tests/comm/small_program.h"' >"$tree/bench/a.h"
+  printf '#include "models/graph.h"\n#include <vector>\n' >"$tree/kernels/b.h"
+  printf '#include "kernels/program.h"\n#include "comm/job.h"\n' >"$tree/comm/b.h"
+  found=$(violations "$tree")
+  expected='models/a.h: kernels/program.h
+kernels/a.cpp: comm/job.h
+comm/a.h: kernels/device.h
+results/a.h: kernels/device.h
+launch/a.h: bench/options.h
+bench/a.h: tests/comm/small_program.h
+sources 8'
+  if [ "$found" != "$expected" ]; then
+    printf 'the check finds\n%s\nwhere it should find\n%s\n' "$found" "$expected"
+    exit 1
+  fi
+}
+
+check_the_check
+found=$(violations "$root")
+case $found in
+  "sources "*)
+    if [ "${found#sources }" -lt 20 ]; then
+      echo "only ${found#sources } sources below $root: is this the project's root?"
+      exit 1
+    fi
+    echo "$found, all within their layers"
+    ;;
+  *)
+    printf 'includes that docs/architecture.md does not allow:\n%s\n' "$found"
+    exit 1
+    ;;
+esac
