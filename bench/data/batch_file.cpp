@@ -27,7 +27,8 @@ std::string other_type_hint(const TensorFile& file, const std::string& name) {
 // The tensor's shape but for the number of rows is `row`.
 void check_shape(const std::string& path, const std::string& name, const Dims& found, const Dims& row,
                  std::int64_t rows_wanted) {
-  const bool same_row = found.size() == row.size() + 1 && std::equal(row.begin(), row.end(), found.begin() + 1);
+  const bool same_row =
+      found.size() == row.size() + 1 && std::equal(row.begin(), row.end(), found.begin() + 1);
   if (!same_row) {
     Dims wanted{rows_wanted};
     wanted.insert(wanted.end(), row.begin(), row.end());
@@ -63,8 +64,8 @@ BatchFileSource::BatchFileSource(const BatchSourceOptions& options)
   labels_.assign(values.begin(), values.begin() + options.batch_per_device);
   for (std::size_t i = 0; i < labels_.size(); ++i)
     if (labels_[i] < 0 || labels_[i] >= options.classes)
-      refuse(path, "label " + std::to_string(labels_[i]) + " in row " + std::to_string(i) + " is outside 0 to " +
-                       std::to_string(options.classes - 1));
+      refuse(path, "label " + std::to_string(labels_[i]) + " in row " + std::to_string(i) +
+                       " is outside 0 to " + std::to_string(options.classes - 1));
 }
 
 }  // namespace plumb

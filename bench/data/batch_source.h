@@ -9,8 +9,8 @@
 
 namespace plumb {
 
-// images: [batch_per_device, 3, image_size, image_size] fp32, normalised, row-major. labels: [batch_per_device],
-// each in [0, classes).
+// images: [batch_per_device, 3, image_size, image_size] fp32, normalised, row-major. labels:
+// [batch_per_device], each in [0, classes).
 struct Batch {
   std::span<const float> images;
   std::span<const std::int64_t> labels;
@@ -21,14 +21,14 @@ struct CorruptFiles {
   std::int64_t count = 0;
   std::vector<std::string> first;  // "path (reason)" of the first ones, kCorruptFilesNamed at most
 };
-inline constexpr std::size_t kCorruptFilesNamed = 5;
+inline constexpr std::size_t kCorruptFilesNamed = 3;
 
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
 
-  // The following batch, endlessly. It is valid until the next call: buffers are reused. Throws Error(bad_data)
-  // when too many files are corrupt.
+  // The following batch, endlessly. It is valid until the next call: buffers are reused. Throws
+  // Error(bad_data) when too many files are corrupt.
   virtual Batch next() = 0;
   // Every call of next() gives the same values: copying the first one to the device is enough.
   virtual bool always_the_same() const = 0;

@@ -7,7 +7,8 @@
 namespace plumb {
 
 SyntheticSource::SyntheticSource(const BatchSourceOptions& options)
-    : images_(static_cast<std::size_t>(options.batch_per_device * 3 * options.image_size * options.image_size)),
+    : images_(
+          static_cast<std::size_t>(options.batch_per_device * 3 * options.image_size * options.image_size)),
       labels_(static_cast<std::size_t>(options.batch_per_device)) {
   const std::string rank = std::to_string(options.rank);
   fill_normal(stream_key(options.seed, "synthetic images of rank " + rank), 0, 1, images_);

@@ -7,8 +7,8 @@
 
 namespace plumb {
 
-// Pixels are standard normal (what normalised photographs have as mean and deviation), labels uniform over the
-// classes; both are functions of (seed, rank, position) alone, so ranks train on different data.
+// Pixels are standard normal (what normalised photographs have as mean and deviation), labels uniform over
+// the classes; both are functions of (seed, rank, position) alone, so ranks train on different data.
 class SyntheticSource : public BatchSource {
  public:
   explicit SyntheticSource(const BatchSourceOptions& options);

@@ -1,0 +1,141 @@
+#include "bench/data/image_decoder.h"
+
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include <csetjmp>
+#include <cstdio>
+#include <string>
+
+namespace plumb {
+namespace {
+
+// Warnings after which pixels are invented rather than read. The rest (junk between markers, odd versions in
+// headers) leaves the pixels whole.
+bool loses_pixels(int warning) {
+  return warning == JWRN_JPEG_EOF || warning == JWRN_HIT_MARKER || warning == JWRN_HUFF_BAD_CODE ||
+         warning == JWRN_MUST_RESYNC || warning == JWRN_BOGUS_PROGRESSION;
+}
+
+// CMYK in place to RGB: Adobe's files store the complement of each ink, others the ink.
+void cmyk_to_rgb(std::span<std::uint8_t> pixels, bool inks_are_inverted) {
+  const unsigned flip = inks_are_inverted ? 0 : 255;
+  for (std::size_t i = 0; i < pixels.size(); i += 4) {
+    const unsigned white = pixels[i + 3] ^ flip;
+    for (std::size_t c = 0; c < 3; ++c)
+      pixels[i + c] = static_cast<std::uint8_t>(((pixels[i + c] ^ flip) * white + 127) / 255);
+  }
+}
+
+}  // namespace
+
+struct ImageDecoder::Jpeg {
+  jpeg_decompress_struct decompress{};
+  jpeg_error_mgr errors{};
+  std::jmp_buf on_error{};
+  char reason[JMSG_LENGTH_MAX] = "";
+  bool lost_pixels = false;
+};
+
+namespace {
+
+// libjpeg's functions of C get at the state through client_data.
+template <typename State>
+State& state_of(j_common_ptr common) {
+  return *static_cast<State*>(common->client_data);
+}
+
+template <typename State>
+[[noreturn]] void leave(j_common_ptr common) {
+  State& state = state_of<State>(common);
+  common->err->format_message(common, state.reason);
+  std::longjmp(state.on_error, 1);
+}
+
+template <typename State>
+void note_warning(j_common_ptr common, int level) {
+  State& state = state_of<State>(common);
+  if (level >= 0 || state.lost_pixels || !loses_pixels(common->err->msg_code)) return;
+  state.lost_pixels = true;
+  common->err->format_message(common, state.reason);
+}
+
+}  // namespace
+
+int eighths_that_cover(ImageSize part, int wanted) {
+  for (int eighths : {1, 2, 4})
+    if (part.width * std::int64_t{eighths} >= wanted * std::int64_t{8} &&
+        part.height * std::int64_t{eighths} >= wanted * std::int64_t{8})
+      return eighths;
+  return 8;
+}
+
+ImageDecoder::ImageDecoder() : jpeg_(std::make_unique<Jpeg>()) {
+  jpeg_->decompress.err = jpeg_std_error(&jpeg_->errors);
+  jpeg_->errors.error_exit = leave<Jpeg>;
+  jpeg_->errors.emit_message = note_warning<Jpeg>;
+  jpeg_create_decompress(&jpeg_->decompress);
+  jpeg_->decompress.client_data = jpeg_.get();
+}
+
+ImageDecoder::~ImageDecoder() {
+  jpeg_destroy_decompress(&jpeg_->decompress);
+}
+
+// Nothing with a destructor lives here: longjmp wouldn't run it.
+void ImageDecoder::run(Stage stage) {
+  jpeg_decompress_struct& decompress = jpeg_->decompress;
+  if (setjmp(jpeg_->on_error) != 0) {
+    jpeg_abort_decompress(&decompress);
+    throw CorruptImage(jpeg_->reason);
+  }
+  switch (stage) {
+    case Stage::header:
+      jpeg_abort_decompress(&decompress);
+      jpeg_mem_src(&decompress, bytes_.data(), bytes_.size());
+      jpeg_read_header(&decompress, TRUE);
+      break;
+    case Stage::start:
+      jpeg_start_decompress(&decompress);
+      break;
+    case Stage::rows:
+      while (decompress.output_scanline < decompress.output_height) {
+        const std::size_t row_bytes = std::size_t{decompress.output_width} * 4;
+        JSAMPROW row = pixels_.data() + decompress.output_scanline * row_bytes;
+        jpeg_read_scanlines(&decompress, &row, 1);
+      }
+      jpeg_finish_decompress(&decompress);
+      break;
+  }
+}
+
+ImageSize ImageDecoder::read_header(std::span<const std::uint8_t> jpeg) {
+  if (jpeg.empty()) throw CorruptImage("empty file");
+  bytes_ = jpeg;
+  jpeg_->lost_pixels = false;
+  run(Stage::header);
+  const jpeg_decompress_struct& decompress = jpeg_->decompress;
+  if (std::int64_t{decompress.image_width} * decompress.image_height > kMostPixels)
+    throw CorruptImage(std::to_string(decompress.image_width) + " x " +
+                       std::to_string(decompress.image_height) + " pixels, more than any photograph");
+  return {static_cast<int>(decompress.image_width), static_cast<int>(decompress.image_height)};
+}
+
+RgbxImage ImageDecoder::decode(int eighths) {
+  jpeg_decompress_struct& decompress = jpeg_->decompress;
+  const bool inks = decompress.jpeg_color_space == JCS_CMYK || decompress.jpeg_color_space == JCS_YCCK;
+  decompress.out_color_space = inks ? JCS_CMYK : JCS_EXT_RGBX;
+  decompress.scale_num = static_cast<unsigned>(eighths);
+  decompress.scale_denom = 8;
+  run(Stage::start);
+  const ImageSize size{static_cast<int>(decompress.output_width), static_cast<int>(decompress.output_height)};
+  const std::size_t bytes = std::size_t{decompress.output_width} * decompress.output_height * 4;
+  if (pixels_.size() < bytes) pixels_.resize(bytes);
+  run(Stage::rows);
+  if (jpeg_->lost_pixels) throw CorruptImage(jpeg_->reason);
+  const std::span<std::uint8_t> pixels(pixels_.data(), bytes);
+  if (inks) cmyk_to_rgb(pixels, decompress.saw_Adobe_marker);
+  return {size, pixels};
+}
+
+}  // namespace plumb

@@ -1,0 +1,85 @@
+// Batches from an image folder, decoded ahead by worker threads.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "bench/data/augment.h"
+#include "bench/data/batch_source.h"
+#include "bench/data/image_folder.h"
+
+namespace plumb {
+
+// How many of `files` files may be corrupt once `tried` of them have been read: 1 %, counted over at least
+// 1000 files (or all, where there are fewer) so that an early hit doesn't end a long run, and always one.
+std::int64_t corrupt_files_allowed(std::int64_t files, std::int64_t tried);
+
+// The job goes through the shuffled folder again and again; sample g of this endless row belongs to rank
+// g % world_size, so within an epoch no image is used twice, and batches run across the ends of epochs. A
+// corrupt file is replaced by the one that follows in the rank's row (which still gets its own turn). Crops
+// and flips are keyed by (seed, g): neither the number of workers nor their timing changes a batch.
+class ImageLoader : public BatchSource {
+ public:
+  explicit ImageLoader(const BatchSourceOptions& options);
+
+  Batch next() override;
+  bool always_the_same() const override { return false; }
+  double waited_seconds() const override { return waited_seconds_; }
+  CorruptFiles corrupt_files() const override;
+  std::string description() const override;
+
+ private:
+  struct Buffer {
+    std::vector<float> images;
+    std::vector<std::int64_t> labels;
+    std::int64_t missing = 0;  // samples that aren't there yet
+  };
+  enum class FileState : std::uint8_t { untried, good, corrupt };
+  // What a worker keeps from image to image.
+  struct Worker {
+    ImageDecoder decoder;
+    Resizer resizer;
+    std::vector<std::uint8_t> bytes;
+  };
+
+  void work(const std::stop_token& stop);
+  std::optional<std::uint64_t> take_sample(const std::stop_token& stop);
+  void load_sample(Worker& worker, std::uint64_t sample);
+  void finish_sample(std::uint64_t sample);
+  // Sample of this rank -> sample of the job.
+  std::uint64_t global(std::uint64_t sample) const;
+  std::size_t file_at(std::uint64_t sample) const;
+  // Throws what another worker has failed with.
+  bool known_corrupt(std::size_t file) const;
+  void note_good(std::size_t file);
+  // Throws Error(bad_data) if that is one too many.
+  void note_corrupt(std::size_t file, const std::string& reason);
+  Buffer& buffer_of(std::uint64_t sample) { return buffers_[sample / batch_ % buffers_.size()]; }
+
+  BatchSourceOptions options_;
+  ImageFolder folder_;
+  ShuffledOrder order_;
+  PhiloxKey augmentation_key_;
+  std::uint64_t batch_;
+  double waited_seconds_ = 0;
+  bool handed_out_ = false;  // the caller holds the batch `released_`
+
+  mutable std::mutex mutex_;           // guards what follows
+  std::condition_variable_any ready_;  // a batch is complete, or a worker failed
+  std::condition_variable_any space_;  // a buffer is free again
+  std::vector<Buffer> buffers_;        // a ring over batches; pixels are written without the lock
+  std::uint64_t released_ = 0;         // batches that the caller is done with
+  std::uint64_t next_sample_ = 0;
+  std::vector<FileState> states_;
+  std::int64_t tried_ = 0;
+  CorruptFiles corrupt_;
+  std::exception_ptr failure_;
+
+  std::vector<std::jthread> workers_;  // last: they end before anything they use
+};
+
+}  // namespace plumb

@@ -1,0 +1,153 @@
+#include "bench/data/batch_source.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "expect_error.h"
+#include "image_files.h"
+#include "models/weights.h"
+
+namespace plumb {
+namespace {
+
+BatchSourceOptions synthetic(std::uint64_t seed, int rank) {
+  BatchSourceOptions options;
+  options.batch_per_device = 16;
+  options.image_size = 32;
+  options.seed = seed;
+  options.rank = rank;
+  options.world_size = 4;
+  return options;
+}
+
+std::vector<float> images_of(const BatchSourceOptions& options) {
+  const auto source = make_batch_source(options);
+  const Batch batch = source->next();
+  return {batch.images.begin(), batch.images.end()};
+}
+
+TEST(SyntheticSource, PixelsAreStandardNormalAndLabelsUniform) {
+  BatchSourceOptions options = synthetic(1, 0);
+  options.batch_per_device = 500;
+  options.image_size = 16;
+  options.classes = 10;
+  const auto source = make_batch_source(options);
+  const Batch batch = source->next();
+  ASSERT_EQ(batch.images.size(), 500U * 3 * 16 * 16);
+  double sum = 0, squares = 0;
+  for (const float pixel : batch.images) sum += pixel, squares += pixel * pixel;
+  const auto count = static_cast<double>(batch.images.size());
+  EXPECT_NEAR(sum / count, 0, 0.01);
+  EXPECT_NEAR(squares / count, 1, 0.01);
+  std::vector<int> hits(10);
+  for (const std::int64_t label : batch.labels) ++hits.at(static_cast<std::size_t>(label));
+  for (const int hit : hits) EXPECT_NEAR(hit, 50, 30);
+}
+
+TEST(SyntheticSource, DependsOnSeedAndRankAlone) {
+  EXPECT_EQ(images_of(synthetic(1, 0)), images_of(synthetic(1, 0)));
+  EXPECT_NE(images_of(synthetic(1, 0)), images_of(synthetic(1, 1)));
+  EXPECT_NE(images_of(synthetic(1, 0)), images_of(synthetic(2, 0)));
+}
+
+TEST(SyntheticSource, GivesOneBatchForTheWholeRun) {
+  const auto source = make_batch_source(synthetic(1, 0));
+  EXPECT_TRUE(source->always_the_same());
+  EXPECT_EQ(source->next().images.data(), source->next().images.data());
+  EXPECT_EQ(source->waited_seconds(), 0);
+}
+
+// A batch file with `rows` rows of 3 x 4 x 4; what a test wants wrong, it changes.
+TensorFile batch_tensors(std::int64_t rows) {
+  TensorFile file;
+  Tensor& images = file.floats["images"];
+  images.dims = {rows, 3, 4, 4};
+  images.values.resize(static_cast<std::size_t>(rows * 48));
+  std::iota(images.values.begin(), images.values.end(), 0.0F);
+  std::vector<std::int64_t> labels(static_cast<std::size_t>(rows));
+  std::iota(labels.begin(), labels.end(), 5);
+  file.integers["labels"] = {{rows}, labels};
+  return file;
+}
+
+class BatchFile : public testing::Test {
+ protected:
+  BatchSourceOptions written(const TensorFile& file) {
+    BatchSourceOptions options;
+    options.batch_file = (folder_.path() / "batch.safetensors").string();
+    std::filesystem::remove(options.batch_file);
+    write_safetensors(options.batch_file, file);
+    options.batch_per_device = 2;
+    options.image_size = 4;
+    options.classes = 10;
+    return options;
+  }
+  void expect_refused(const TensorFile& file, std::vector<std::string> words) {
+    const BatchSourceOptions options = written(file);
+    words.push_back("--batch");
+    words.push_back("batch.safetensors");
+    expect_error(ExitCode::bad_data, words, [&] { make_batch_source(options); });
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST_F(BatchFile, GivesItsFirstRowsToEveryRank) {
+  BatchSourceOptions options = written(batch_tensors(3));
+  for (const int rank : {0, 1}) {
+    options.rank = rank;
+    const auto source = make_batch_source(options);
+    const Batch batch = source->next();
+    ASSERT_EQ(batch.images.size(), 96U);
+    EXPECT_EQ(batch.images[95], 95);
+    EXPECT_EQ(std::vector(batch.labels.begin(), batch.labels.end()), (std::vector<std::int64_t>{5, 6}));
+    EXPECT_TRUE(source->always_the_same());
+  }
+}
+
+TEST_F(BatchFile, TooFewRowsAreRefused) {
+  expect_refused(batch_tensors(1), {"\"images\"", "1 rows", "--bs wants 2"});
+  TensorFile file = batch_tensors(2);
+  file.integers["labels"] = {{1}, {3}};
+  expect_refused(file, {"\"labels\"", "1 rows", "--bs wants 2"});
+}
+
+TEST_F(BatchFile, WrongShapesAreRefusedWithWantedAndFound) {
+  TensorFile file = batch_tensors(2);
+  file.floats["images"].dims = {2, 3, 2, 8};
+  expect_refused(file, {"\"images\"", "[2, 3, 4, 4]", "[2, 3, 2, 8]"});
+  file = batch_tensors(2);
+  file.integers["labels"] = {{2, 1}, {1, 1}};
+  expect_refused(file, {"\"labels\"", "[2]", "[2, 1]"});
+}
+
+TEST_F(BatchFile, MissingTensorsAndTypesAreNamed) {
+  TensorFile file = batch_tensors(2);
+  file.floats.erase("images");
+  expect_refused(file, {"fp32", "\"images\""});
+  file = batch_tensors(2);
+  file.integers.erase("labels");
+  file.floats["labels"] = {{2}, {1, 2}};
+  expect_refused(file, {"int64", "\"labels\"", "found as fp32"});
+}
+
+TEST_F(BatchFile, LabelsOutsideTheClassesAreRefused) {
+  for (const std::int64_t label : {-1, 10}) {
+    TensorFile file = batch_tensors(3);
+    file.integers["labels"].second[1] = label;
+    expect_refused(file, {"label " + std::to_string(label), "row 1", "0 to 9"});
+  }
+}
+
+TEST_F(BatchFile, RowsThatAreNotTakenAreNotJudged) {
+  TensorFile file = batch_tensors(3);
+  file.integers["labels"].second[2] = 99;
+  EXPECT_NO_THROW(make_batch_source(written(file)));
+}
+
+}  // namespace
+}  // namespace plumb

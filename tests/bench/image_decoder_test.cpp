@@ -1,0 +1,152 @@
+#include "bench/data/image_decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "image_files.h"
+#include "models/random.h"
+
+namespace plumb {
+namespace {
+
+Pixel smooth(int x, int y) {
+  return {static_cast<std::uint8_t>(100 + x), static_cast<std::uint8_t>(200 - y),
+          static_cast<std::uint8_t>(50 + x + y), 0};
+}
+
+Pixel noise(int x, int y) {
+  const PhiloxBlock bits =
+      random_block({1, 2}, static_cast<std::uint64_t>(y) * 1000 + static_cast<unsigned>(x));
+  return {static_cast<std::uint8_t>(bits[0]), static_cast<std::uint8_t>(bits[1]),
+          static_cast<std::uint8_t>(bits[2]), 0};
+}
+
+void expect_pixel(const RgbxImage& image, int x, int y, std::array<int, 3> rgb, int tolerance) {
+  for (std::size_t c = 0; c < 3; ++c)
+    EXPECT_NEAR(image.pixels[static_cast<std::size_t>(y * image.size.width + x) * 4 + c], rgb[c], tolerance)
+        << "channel " << c << " at " << x << ", " << y;
+}
+
+RgbxImage decode(ImageDecoder& decoder, const std::vector<std::uint8_t>& jpeg, int eighths = 8) {
+  decoder.read_header(jpeg);
+  return decoder.decode(eighths);
+}
+
+TEST(ImageDecoder, ColorImagesKeepTheirPixels) {
+  ImageDecoder decoder;
+  for (const JpegKind kind : {JpegKind::color, JpegKind::progressive}) {
+    const auto jpeg = encode_jpeg(61, 43, kind, smooth);
+    EXPECT_EQ(decoder.read_header(jpeg), (ImageSize{61, 43}));
+    const RgbxImage image = decoder.decode(8);
+    ASSERT_EQ(image.size, (ImageSize{61, 43}));
+    ASSERT_EQ(image.pixels.size(), 61U * 43 * 4);
+    for (const auto& [x, y] : {std::pair{0, 0}, {60, 0}, {30, 21}, {60, 42}}) {
+      const Pixel wanted = smooth(x, y);
+      expect_pixel(image, x, y, {wanted[0], wanted[1], wanted[2]}, 6);
+    }
+  }
+}
+
+TEST(ImageDecoder, GreyBecomesThreeEqualChannels) {
+  ImageDecoder decoder;
+  const auto jpeg = encode_jpeg(20, 10, JpegKind::grey, [](int, int) { return Pixel{77, 0, 0, 0}; });
+  expect_pixel(decode(decoder, jpeg), 19, 9, {77, 77, 77}, 1);
+}
+
+TEST(ImageDecoder, InksBecomeColors) {
+  ImageDecoder decoder;
+  // Cyan 20 %, magenta 0, yellow 60 %, black 40 %: (1 - ink) (1 - black) of 255 is left of red, green, blue.
+  const std::array<int, 3> rgb = {122, 153, 61};
+  const auto plain = encode_jpeg(16, 16, JpegKind::cmyk_without_marker, [](int, int) {
+    return Pixel{51, 0, 153, 102};
+  });
+  expect_pixel(decode(decoder, plain), 5, 5, rgb, 2);
+  const auto adobe = encode_jpeg(16, 16, JpegKind::cmyk_with_adobe_marker, [](int, int) {
+    return Pixel{204, 255, 102, 153};
+  });
+  expect_pixel(decode(decoder, adobe), 5, 5, rgb, 2);
+}
+
+TEST(ImageDecoder, DecodesAtAFractionOfTheSize) {
+  ImageDecoder decoder;
+  const auto jpeg = encode_jpeg(61, 43, JpegKind::color, smooth);
+  for (const int eighths : {1, 2, 4}) {
+    const RgbxImage image = decode(decoder, jpeg, eighths);
+    EXPECT_EQ(image.size, (ImageSize{(61 * eighths + 7) / 8, (43 * eighths + 7) / 8}));
+    const Pixel wanted = smooth(4 / eighths, 4 / eighths);
+    expect_pixel(image, 0, 0, {wanted[0], wanted[1], wanted[2]}, 8);
+  }
+}
+
+TEST(ImageDecoder, ScalesDownOnlyWhileTheCropStillCoversTheOutput) {
+  EXPECT_EQ(eighths_that_cover({1792, 1792}, 224), 1);
+  EXPECT_EQ(eighths_that_cover({1791, 5000}, 224), 2);
+  EXPECT_EQ(eighths_that_cover({5000, 895}, 224), 4);
+  EXPECT_EQ(eighths_that_cover({447, 448}, 224), 8);
+  EXPECT_EQ(eighths_that_cover({10, 10}, 224), 8);
+}
+
+TEST(ImageDecoder, AFileCutAtAnyLengthIsCorrupt) {
+  ImageDecoder decoder;
+  for (const JpegKind kind : {JpegKind::color, JpegKind::progressive, JpegKind::grey}) {
+    const auto jpeg = encode_jpeg(24, 17, kind, noise);
+    for (std::size_t length = 0; length < jpeg.size(); ++length) {
+      const std::vector<std::uint8_t> cut(jpeg.begin(), jpeg.begin() + static_cast<std::ptrdiff_t>(length));
+      EXPECT_THROW(decode(decoder, cut), CorruptImage) << "length " << length << " of " << jpeg.size();
+    }
+    EXPECT_NO_THROW(decode(decoder, jpeg)) << "the decoder works after failures";
+  }
+}
+
+TEST(ImageDecoder, RandomBytesAreCorrupt) {
+  ImageDecoder decoder;
+  for (std::uint64_t round = 0; round < 300; ++round) {
+    std::vector<std::uint8_t> bytes(round * 3);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = static_cast<std::uint8_t>(random_block({9, 9}, round * 4096 + i)[0]);
+    if (round % 2 == 0 && bytes.size() > 3) bytes[0] = 0xFF, bytes[1] = 0xD8, bytes[2] = 0xFF;
+    EXPECT_THROW(decode(decoder, bytes), CorruptImage);
+  }
+}
+
+TEST(ImageDecoder, ChangedBytesNeverBreakIt) {
+  ImageDecoder decoder;
+  int corrupt = 0;
+  for (const JpegKind kind : {JpegKind::color, JpegKind::progressive, JpegKind::cmyk_with_adobe_marker}) {
+    const auto jpeg = encode_jpeg(33, 30, kind, noise);
+    for (std::uint64_t round = 0; round < 1500; ++round) {
+      std::vector<std::uint8_t> changed = jpeg;
+      const PhiloxBlock bits = random_block({3, static_cast<std::uint32_t>(kind)}, round);
+      changed[bits[0] % changed.size()] = static_cast<std::uint8_t>(bits[1]);
+      if (round % 3 == 0)
+        changed[bits[2] % std::min<std::size_t>(700, changed.size())] = static_cast<std::uint8_t>(bits[3]);
+      try {
+        const ImageSize size = decoder.read_header(changed);
+        if (static_cast<std::int64_t>(size.width) * size.height > 1'000'000)
+          continue;  // takes long, not wrong
+        decoder.decode(1 << (round % 4));
+      } catch (const CorruptImage&) {
+        ++corrupt;
+      }
+    }
+  }
+  EXPECT_GT(corrupt, 100);
+}
+
+TEST(ImageDecoder, AHeaderThatPromisesTooMuchIsRefusedBeforeAnythingIsAllocated) {
+  auto jpeg = flat_jpeg(16, 16, {1, 2, 3, 0});
+  for (std::size_t i = 0; i + 9 < jpeg.size(); ++i)
+    if (jpeg[i] == 0xFF && jpeg[i + 1] == 0xC0)  // start of frame: length, precision, height, width
+      jpeg[i + 5] = jpeg[i + 7] = 0xFD, jpeg[i + 6] = jpeg[i + 8] = 0x00;
+  ImageDecoder decoder;
+  try {
+    decoder.read_header(jpeg);
+    FAIL() << "accepted";
+  } catch (const CorruptImage& reason) {
+    EXPECT_NE(std::string(reason.what()).find("64768 x 64768"), std::string::npos) << reason.what();
+  }
+}
+
+}  // namespace
+}  // namespace plumb

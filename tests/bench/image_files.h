@@ -1,0 +1,41 @@
+// JPEG files and folders of them, made for a test.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace plumb {
+
+// A folder that is removed with its contents when the test ends.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+enum class JpegKind { color, progressive, grey, cmyk_with_adobe_marker, cmyk_without_marker };
+
+// Samples of a pixel as the file stores them: 3, 1 or 4 of them count.
+using Pixel = std::array<std::uint8_t, 4>;
+
+std::vector<std::uint8_t> encode_jpeg(int width, int height, JpegKind kind,
+                                      const std::function<Pixel(int x, int y)>& pixel_at);
+std::vector<std::uint8_t> flat_jpeg(int width, int height, Pixel pixel);
+
+void write_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
+
+// `classes` folders with `images_per_class` small images each; no two images are alike.
+void write_image_folder(const std::filesystem::path& path, int classes, int images_per_class);
+
+}  // namespace plumb

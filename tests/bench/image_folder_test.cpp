@@ -1,0 +1,91 @@
+#include "bench/data/image_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "expect_error.h"
+#include "image_files.h"
+
+namespace plumb {
+namespace {
+
+const std::vector<std::uint8_t> kBytes = {1, 2, 3};
+
+TEST(ImageFolderList, ClassesAndFilesAreSortedAndOtherFilesPassedOver) {
+  const TemporaryFolder folder;
+  for (const char* name : {"wolf/b.jpg", "wolf/a.JPEG", "cat/2.jpeg", "cat/10.JPG", "cat/notes.txt",
+                           "cat/.hidden.jpg", ".thumbnails/x.jpg", "wolf/deeper/c.jpg", "readme.jpg"})
+    write_file(folder.path() / name, kBytes);
+  const ImageFolder found = list_image_folder(folder.path(), 1000);
+  EXPECT_EQ(found.classes, (std::vector<std::string>{"cat", "wolf"}));
+  ASSERT_EQ(found.files.size(), 4U);
+  EXPECT_EQ(found.path_of(0), folder.path() / "cat" / "10.JPG");
+  EXPECT_EQ(found.path_of(1), folder.path() / "cat" / "2.jpeg");
+  EXPECT_EQ(found.path_of(2), folder.path() / "wolf" / "a.JPEG");
+  EXPECT_EQ(found.path_of(3), folder.path() / "wolf" / "b.jpg");
+  EXPECT_EQ(found.files[1].label, 0);
+  EXPECT_EQ(found.files[2].label, 1);
+}
+
+TEST(ImageFolderList, WhatCannotBeTrainedOnIsNamed) {
+  const TemporaryFolder folder;
+  const auto listing = [&](const std::string& name) {
+    return [&, name] { list_image_folder(folder.path() / name, 3); };
+  };
+  expect_error(ExitCode::bad_data, {"--data", "nowhere", "no such folder"}, listing("nowhere"));
+  write_file(folder.path() / "file", kBytes);
+  expect_error(ExitCode::bad_data, {"--data", "file", "not a folder"}, listing("file"));
+  std::filesystem::create_directories(folder.path() / "empty");
+  expect_error(ExitCode::bad_data, {"empty", "no class folders"}, listing("empty"));
+  write_file(folder.path() / "holes/full/a.jpg", kBytes);
+  write_file(folder.path() / "holes/hollow/a.png", kBytes);
+  expect_error(ExitCode::bad_data, {"\"hollow\"", "no .jpg"}, listing("holes"));
+  for (const char* name : {"many/a/a.jpg", "many/b/a.jpg", "many/c/a.jpg", "many/d/a.jpg"})
+    write_file(folder.path() / name, kBytes);
+  expect_error(ExitCode::bad_data, {"4 class folders", "3 classes"}, listing("many"));
+}
+
+TEST(ShuffledOrder, EveryEpochHoldsEveryImageOnce) {
+  for (const std::uint64_t count : {1, 2, 3, 4, 5, 16, 17, 63, 64, 65, 1000}) {
+    const ShuffledOrder order(7, count);
+    for (const std::uint64_t epoch : {0, 1, 2}) {
+      std::vector<bool> seen(count);
+      for (std::uint64_t position = 0; position < count; ++position) {
+        const std::uint64_t image = order.at(epoch, position);
+        ASSERT_LT(image, count);
+        ASSERT_FALSE(seen[image]) << image << " comes twice in epoch " << epoch << " of " << count;
+        seen[image] = true;
+      }
+    }
+  }
+}
+
+TEST(ShuffledOrder, DiffersBetweenEpochsAndSeeds) {
+  constexpr std::uint64_t kCount = 1000;
+  const ShuffledOrder order(7, kCount), same(7, kCount), other(8, kCount);
+  int like_next_epoch = 0, like_other_seed = 0, unmoved = 0;
+  for (std::uint64_t position = 0; position < kCount; ++position) {
+    EXPECT_EQ(order.at(3, position), same.at(3, position));
+    like_next_epoch += order.at(3, position) == order.at(4, position);
+    like_other_seed += order.at(3, position) == other.at(3, position);
+    unmoved += order.at(3, position) == position;
+  }
+  EXPECT_LT(like_next_epoch, 10);  // 1 is expected
+  EXPECT_LT(like_other_seed, 10);
+  EXPECT_LT(unmoved, 10);
+}
+
+TEST(ShuffledOrder, EveryPlaceIsReachedAboutEquallyOften) {
+  constexpr std::uint64_t kCount = 10, kEpochs = 20000;
+  const ShuffledOrder order(1, kCount);
+  std::array<std::array<int, kCount>, kCount> hits{};
+  for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch)
+    for (std::uint64_t position = 0; position < kCount; ++position)
+      ++hits[position][order.at(epoch, position)];
+  for (const auto& row : hits)
+    for (const int hit : row) EXPECT_NEAR(hit, 2000, 250);  // standard deviation 42
+}
+
+}  // namespace
+}  // namespace plumb

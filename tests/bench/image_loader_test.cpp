@@ -1,0 +1,200 @@
+#include "bench/data/image_loader.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "expect_error.h"
+#include "image_files.h"
+
+namespace plumb {
+namespace {
+
+BatchSourceOptions options_for(const TemporaryFolder& folder, std::int64_t batch, int workers = 2) {
+  BatchSourceOptions options;
+  options.data = folder.path().string();
+  options.batch_per_device = batch;
+  options.image_size = 16;
+  options.workers = workers;
+  options.seed = 3;
+  return options;
+}
+
+struct Batches {
+  std::vector<float> images;
+  std::vector<std::int64_t> labels;
+};
+
+Batches take(BatchSource& source, int count) {
+  Batches taken;
+  for (int i = 0; i < count; ++i) {
+    const Batch batch = source.next();
+    taken.images.insert(taken.images.end(), batch.images.begin(), batch.images.end());
+    taken.labels.insert(taken.labels.end(), batch.labels.begin(), batch.labels.end());
+  }
+  return taken;
+}
+
+void make_corrupt(const std::filesystem::path& file) {
+  std::filesystem::resize_file(file, 300);
+}
+
+TEST(ImageLoader, RanksShareAnEpochWithoutOverlap) {
+  const TemporaryFolder folder;
+  write_image_folder(folder.path(), 24, 1);  // one image per class: the label tells the image
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    std::map<std::int64_t, int> seen;
+    for (int rank = 0; rank < 3; ++rank) {
+      BatchSourceOptions options = options_for(folder, 4);
+      options.rank = rank;
+      options.world_size = 3;
+      ImageLoader loader(options);
+      take(loader, 2 * epoch);
+      for (const std::int64_t label : take(loader, 2).labels) ++seen[label];
+    }
+    EXPECT_EQ(seen.size(), 24U);
+  }
+}
+
+TEST(ImageLoader, BatchesDoNotDependOnTheNumberOfWorkers) {
+  const TemporaryFolder folder;
+  write_image_folder(folder.path(), 5, 4);
+  make_corrupt(folder.path() / "class_1002/image_1.jpg");
+  ImageLoader single(options_for(folder, 3, 1));
+  const Batches wanted = take(single, 15);
+  for (const int workers : {2, 7}) {
+    ImageLoader loader(options_for(folder, 3, workers));
+    const Batches found = take(loader, 15);
+    EXPECT_EQ(found.labels, wanted.labels) << workers << " workers";
+    EXPECT_EQ(found.images, wanted.images) << workers << " workers";
+  }
+}
+
+TEST(ImageLoader, SeedsAndEpochsGiveOtherPixels) {
+  const TemporaryFolder folder;
+  write_image_folder(folder.path(), 1, 1);
+  ImageLoader loader(options_for(folder, 1));
+  BatchSourceOptions other_seed = options_for(folder, 1);
+  other_seed.seed = 4;
+  ImageLoader other(other_seed);
+  const Batches epochs = take(loader, 2);
+  const auto half = static_cast<std::ptrdiff_t>(epochs.images.size() / 2);
+  const std::vector<float> first(epochs.images.begin(), epochs.images.begin() + half);
+  EXPECT_NE(first, std::vector<float>(epochs.images.begin() + half, epochs.images.end()));
+  EXPECT_NE(first, take(other, 1).images);
+}
+
+TEST(ImageLoader, AFolderSmallerThanABatchGoesRoundAndRound) {
+  const TemporaryFolder folder;
+  write_image_folder(folder.path(), 3, 1);
+  ImageLoader loader(options_for(folder, 32));
+  std::map<std::int64_t, int> seen;
+  for (const std::int64_t label : take(loader, 3).labels) ++seen[label];
+  ASSERT_EQ(seen.size(), 3U);
+  for (const auto& [label, count] : seen) EXPECT_EQ(count, 32) << "label " << label;
+}
+
+TEST(ImageLoader, PixelsAreTheImages) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "red/a.jpg", flat_jpeg(50, 50, {254, 0, 0, 0}));
+  ImageLoader loader(options_for(folder, 2));
+  const Batch batch = loader.next();
+  ASSERT_EQ(batch.images.size(), 2U * 3 * 16 * 16);
+  EXPECT_NEAR(batch.images[0], (1 - 0.485) / 0.229, 0.03);
+  EXPECT_NEAR(batch.images[256], -0.456 / 0.224, 0.03);
+  EXPECT_NEAR(batch.images.back(), -0.406 / 0.225, 0.03);
+}
+
+TEST(ImageLoader, BuffersAreReused) {
+  const TemporaryFolder folder;
+  write_image_folder(folder.path(), 2, 2);
+  ImageLoader loader(options_for(folder, 4));
+  std::map<const float*, int> buffers;
+  for (int i = 0; i < 30; ++i) ++buffers[loader.next().images.data()];
+  EXPECT_EQ(buffers.size(), 3U);
+}
+
+TEST(ImageLoader, ACorruptFileIsSkippedNamedAndCountedOnce) {
+  const TemporaryFolder folder;
+  write_image_folder(folder.path(), 10, 2);
+  make_corrupt(folder.path() / "class_1004/image_0.jpg");
+  ImageLoader loader(options_for(folder, 5));
+  EXPECT_EQ(take(loader, 20).labels.size(), 100U);  // five epochs
+  const CorruptFiles corrupt = loader.corrupt_files();
+  EXPECT_EQ(corrupt.count, 1);
+  ASSERT_EQ(corrupt.first.size(), 1U);
+  EXPECT_NE(corrupt.first.front().find("class_1004/image_0.jpg ("), std::string::npos)
+      << corrupt.first.front();
+}
+
+TEST(ImageLoader, TheFollowingImageTakesACorruptOnesPlace) {
+  const TemporaryFolder folder;
+  write_image_folder(folder.path(), 8, 1);
+  ImageLoader whole(options_for(folder, 8));
+  std::vector<std::int64_t> wanted = take(whole, 1).labels;
+  make_corrupt(folder.path() / ("class_" + std::to_string(1000 + wanted[3])) / "image_0.jpg");
+  wanted[3] = wanted[4];
+  ImageLoader loader(options_for(folder, 8));
+  EXPECT_EQ(take(loader, 1).labels, wanted);
+}
+
+TEST(ImageLoader, TooManyCorruptFilesEndTheRun) {
+  const TemporaryFolder folder;
+  write_image_folder(folder.path(), 10, 2);
+  make_corrupt(folder.path() / "class_1004/image_0.jpg");
+  write_file(folder.path() / "class_1007/image_1.jpg", {});
+  for (const int workers : {1, 4})
+    expect_error(ExitCode::bad_data, {"--data", "2 corrupt files", "class_1004/image_0.jpg", "(empty file)"},
+                 [&] {
+                   ImageLoader loader(options_for(folder, 5, workers));
+                   take(loader, 20);
+                 });
+}
+
+TEST(ImageLoader, AFolderOfCorruptFilesAloneEndsTheRun) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "only/a.jpg", flat_jpeg(50, 50, {1, 1, 1, 0}));
+  make_corrupt(folder.path() / "only/a.jpg");
+  expect_error(ExitCode::bad_data, {"only/a.jpg"}, [&] { ImageLoader(options_for(folder, 1)).next(); });
+}
+
+TEST(ImageLoader, AFileThatVanishesIsACorruptOne) {
+  const TemporaryFolder folder;
+  write_image_folder(folder.path(), 6, 1);
+  std::filesystem::create_symlink("nowhere", folder.path() / "class_1000/gone.jpg");
+  ImageLoader loader(options_for(folder, 7));
+  take(loader, 2);
+  ASSERT_EQ(loader.corrupt_files().count, 1);
+  EXPECT_NE(loader.corrupt_files().first.front().find("No such file"), std::string::npos);
+}
+
+TEST(ImageLoader, OnePercentIsCountedOverAThousandFilesOrAll) {
+  EXPECT_EQ(corrupt_files_allowed(1, 1), 1);
+  EXPECT_EQ(corrupt_files_allowed(150, 10), 1);
+  EXPECT_EQ(corrupt_files_allowed(400, 10), 4);
+  EXPECT_EQ(corrupt_files_allowed(1'281'167, 10), 10);
+  EXPECT_EQ(corrupt_files_allowed(1'281'167, 50'000), 500);
+}
+
+TEST(ImageLoader, EndsItsThreadsAtAnyMoment) {
+  const TemporaryFolder folder;
+  write_image_folder(folder.path(), 4, 1);
+  for (int round = 0; round < 30; ++round) {
+    ImageLoader loader(options_for(folder, 1 + round % 5, 1 + round % 4));
+    take(loader, round % 3);
+  }
+}
+
+TEST(ImageLoader, CountsTheTimeItMakesTheCallerWait) {
+  const TemporaryFolder folder;
+  write_image_folder(folder.path(), 4, 1);
+  ImageLoader loader(options_for(folder, 64, 1));
+  EXPECT_EQ(loader.waited_seconds(), 0);
+  take(loader, 20);  // nobody computes in between: decoding is all there is to wait for
+  EXPECT_GT(loader.waited_seconds(), 0);
+}
+
+}  // namespace
+}  // namespace plumb
