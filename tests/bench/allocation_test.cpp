@@ -1,0 +1,89 @@
+// Nothing is planned, made or allocated inside the timed window. The allocator and oneDNN's maker of
+// primitives are replaced in this program by ones that count, and hand on.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <oneapi/dnnl/dnnl.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "bench/data/synthetic.h"
+#include "bench/runner.h"
+#include "kernels/device.h"
+#include "kernels/memory_plan.h"
+#include "models/resnet50.h"
+#include "models/weights.h"
+
+namespace {
+
+// oneDNN makes a map of its arguments at every call: blocks of some hundred bytes. Anything larger is a
+// buffer.
+constexpr std::size_t kArgumentMapBytes = 4096;
+
+std::atomic<long> buffers{0}, primitives{0};
+
+void count(std::size_t bytes) {
+  if (bytes > kArgumentMapBytes) ++buffers;
+}
+
+template <typename Function>
+Function next(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+extern "C" void* __libc_malloc(std::size_t bytes);
+extern "C" void* malloc(std::size_t bytes) {
+  count(bytes);
+  return __libc_malloc(bytes);
+}
+extern "C" int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
+  count(bytes);
+  static const auto original = next<int (*)(void**, std::size_t, std::size_t)>("posix_memalign");
+  return original(block, alignment, bytes);
+}
+extern "C" dnnl_status_t dnnl_primitive_create(dnnl_primitive_t* primitive,
+                                               const_dnnl_primitive_desc_t descriptor) {
+  ++primitives;
+  static const auto original = next<decltype(&dnnl_primitive_create)>("dnnl_primitive_create");
+  return original(primitive, descriptor);
+}
+
+namespace plumb {
+namespace {
+
+// oneDNN's GEMM, under the dense layer, packs its operands into memory that it takes and returns itself.
+bool packs_operands(const Step& step) {
+  return step.kind == StepKind::dense_forward || step.kind == StepKind::dense_backward_data ||
+         step.kind == StepKind::dense_backward_weights;
+}
+
+TEST(TimedWindow, AllocatesNoBufferAndMakesNoPrimitive) {
+  const Graph graph = make_resnet50({.batch = 2, .image_size = 32});
+  const auto device = make_device({.choice = DeviceChoice::cpu, .threads = 1});
+  Program program = describe(graph, {}, device->limits());
+  device->prepare(graph, {}, program);
+  const MemoryPlan plan = plan_memory(program);
+  device->bind(program, plan);
+  for (const auto& [name, tensor] : initial_tensors(graph, 1))
+    for (ParameterId p = 0; p < graph.parameters.size(); ++p)
+      if (graph.parameters[p].name == name) device->write_parameter(p, tensor.values);
+  SyntheticSource source({.batch_per_device = 2, .image_size = 32});
+  device->write_batch(source.next().images, source.next().labels);
+  device->write_state({.learning_rate = 0.01f});
+  Runner runner(program, *device, nullptr, source);
+  ASSERT_GT(primitives, 100) << "the counters don't count";
+  ASSERT_GT(buffers, 10) << "the counters don't count";
+  runner.run_iteration();  // oneDNN and OpenMP set themselves up in the first one
+  const long made = primitives;
+  for (const Step& step : program.steps) {
+    const long before = buffers;
+    std::get<ComputeFn>(step.action)();
+    if (!packs_operands(step)) EXPECT_EQ(buffers, before) << step.name;
+  }
+  EXPECT_EQ(primitives, made);
+}
+
+}  // namespace
+}  // namespace plumb

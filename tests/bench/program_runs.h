@@ -1,0 +1,20 @@
+// Starts the programs as a user would and reads what they leave behind.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace plumb {
+
+struct ProgramRun {
+  int exit_code = -1;
+  std::string output, messages;   // stdout, stderr
+  nlohmann::ordered_json result;  // result.json of the newest run folder; null without one
+};
+
+// `bench_resnet50 arguments --json` on `ranks` ranks (mpirun for more than one), in `folder`, one thread per
+// rank unless the arguments say otherwise.
+ProgramRun run_bench_resnet50(const std::filesystem::path& folder, int ranks, const std::string& arguments);
+
+}  // namespace plumb

@@ -1,0 +1,145 @@
+// Whole runs of bench_resnet50: ranks agree with each other and with one rank, weights go in and out, memory
+// is as planned.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "models/weights.h"
+#include "tests/bench/program_runs.h"
+#include "tests/bench/temporary_folder.h"
+
+namespace plumb {
+namespace {
+
+const std::string kSmall = "--image-size 32 --bs 4 --lr 0.001 --warmup 1 --seed 7 ";
+
+std::vector<double> losses(const ProgramRun& run) {
+  return run.result.at("loss").get<std::vector<double>>();
+}
+
+// 4 images of 32 x 32 with smooth patterns.
+void write_batch(const std::filesystem::path& file) {
+  TensorFile tensors;
+  Tensor& images = tensors.floats["images"];
+  images.dims = {4, 3, 32, 32};
+  images.values.resize(4 * 3 * 32 * 32);
+  for (std::size_t i = 0; i < images.values.size(); ++i)
+    images.values[i] = static_cast<float>(std::sin(0.013 * static_cast<double>(i)));
+  tensors.integers["labels"] = {{4}, {3, 141, 592, 653}};
+  write_safetensors(file, tensors);
+}
+
+void expect_near(const std::vector<double>& a, const std::vector<double>& b, double relative) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], relative * std::abs(b[i])) << "at " << i;
+}
+
+double largest_difference(const TensorFile& a, const TensorFile& b) {
+  double largest = 0;
+  for (const auto& [name, tensor] : a.floats)
+    for (std::size_t i = 0; i < tensor.values.size(); ++i)
+      largest =
+          std::max(largest, std::abs(static_cast<double>(tensor.values[i]) - b.floats.at(name).values[i]));
+  return largest;
+}
+
+TEST(TrainingRuns, TwoRanksFedTheSameBatchAreOneRank) {
+  const TemporaryFolder folder;
+  write_batch(folder.path() + "/batch.safetensors");
+  const std::string arguments = kSmall + "--iters 4 --batch batch.safetensors --save-weights ";
+  const ProgramRun one = run_bench_resnet50(folder.path(), 1, arguments + "one.safetensors");
+  ASSERT_EQ(one.exit_code, 0) << one.messages;
+  const ProgramRun two = run_bench_resnet50(folder.path(), 2, arguments + "two.safetensors");
+  ASSERT_EQ(two.exit_code, 0) << two.messages;
+  EXPECT_TRUE(two.result.at("checks").at("replicas_identical").get<bool>());  // bit for bit
+  expect_near(losses(two), losses(one), 1e-6);
+  // Twice the same gradient halved is the same gradient: only rounding of the sum could differ, and x + x is
+  // exact.
+  EXPECT_EQ(largest_difference(read_safetensors(folder.path() + "/one.safetensors"),
+                               read_safetensors(folder.path() + "/two.safetensors")),
+            0);
+}
+
+TEST(TrainingRuns, RanksHaveDifferentSyntheticImages) {
+  const TemporaryFolder folder;
+  const ProgramRun one = run_bench_resnet50(folder.path(), 1, kSmall + "--iters 2");
+  const ProgramRun two = run_bench_resnet50(folder.path(), 2, kSmall + "--iters 2");
+  ASSERT_EQ(two.exit_code, 0) << two.messages;
+  EXPECT_NE(losses(one).front(), losses(two).front());  // the mean over ranks holds another rank's images
+}
+
+TEST(TrainingRuns, OverlapChangesNothingButTime) {
+  const TemporaryFolder folder;
+  const std::string arguments = kSmall + "--iters 3 --bucket-mb 5 --save-weights ";
+  ASSERT_EQ(run_bench_resnet50(folder.path(), 2, arguments + "overlap.safetensors").exit_code, 0);
+  ASSERT_EQ(run_bench_resnet50(folder.path(), 2, arguments + "after.safetensors --no-overlap").exit_code, 0);
+  EXPECT_EQ(largest_difference(read_safetensors(folder.path() + "/overlap.safetensors"),
+                               read_safetensors(folder.path() + "/after.safetensors")),
+            0);
+}
+
+// One step: gradients rounded to fp16 (11 bits) before and after the sum move weights by as much, to 2^-10.
+TEST(TrainingRuns, HalfPrecisionExchangeRoundsGradientsAndNothingElse) {
+  const TemporaryFolder folder;
+  const auto weights_after_a_step = [&](const std::string& name, const std::string& arguments) {
+    const ProgramRun run = run_bench_resnet50(
+        folder.path(), 2,
+        "--image-size 32 --bs 4 --iters 1 --warmup 0 --save-weights " + name + " " + arguments);
+    EXPECT_EQ(run.exit_code, 0) << run.messages;
+    return read_safetensors(folder.path() + "/" + name);
+  };
+  const TensorFile start = weights_after_a_step("start", "--lr 0");
+  const TensorFile full = weights_after_a_step("full", "--lr 0.001");
+  const TensorFile half = weights_after_a_step("half", "--lr 0.001 --reduce-dtype fp16");
+  const double movement = largest_difference(full, start), rounding = largest_difference(half, full);
+  EXPECT_GT(rounding, 0);
+  EXPECT_LT(rounding, movement / 1024);
+}
+
+TEST(TrainingRuns, SavedWeightsGoOnWhereTheyStopped) {
+  const TemporaryFolder folder;
+  const ProgramRun longer = run_bench_resnet50(folder.path(), 1, kSmall + "--iters 4 --momentum 0");
+  const ProgramRun start =
+      run_bench_resnet50(folder.path(), 1, kSmall + "--iters 2 --momentum 0 --save-weights w.safetensors");
+  ASSERT_EQ(start.exit_code, 0) << start.messages;
+  const ProgramRun rest =
+      run_bench_resnet50(folder.path(), 1, kSmall + "--iters 2 --momentum 0 --weights w.safetensors");
+  ASSERT_EQ(rest.exit_code, 0) << rest.messages;
+  const std::vector<double> whole = losses(longer);
+  EXPECT_EQ(losses(rest), std::vector<double>(whole.begin() + 2, whole.end()));
+}
+
+TEST(TrainingRuns, LogHasOneLinePerIterationAndRealFields) {
+  const TemporaryFolder folder;
+  const ProgramRun run =
+      run_bench_resnet50(folder.path(), 1, "--image-size 32 --bs 4 --iters 5 --warmup 1 --lr 0.05");
+  ASSERT_EQ(run.exit_code, 0) << run.messages;
+  std::ifstream log(folder.path() + "/logs/1n1g/resnet50_b4_fp32_1.log");
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(log, line);) lines.push_back(line);
+  ASSERT_EQ(lines.size(), 5u);
+  char first_loss[32];
+  std::snprintf(first_loss, sizeof(first_loss), "loss %.5f", losses(run).front());
+  EXPECT_NE(lines.front().find(first_loss), std::string::npos) << lines.front();
+  EXPECT_NE(lines.front().find("acc1 0.00000"), std::string::npos);
+  EXPECT_EQ(lines.back().find("acc5 0.00000"), std::string::npos)
+      << "four images are soon among the five best: " << lines.back();
+}
+
+// What the process holds beside the arena: libraries, oneDNN's code, MPI's buffers, the batch on the host.
+constexpr double kProcessBytes = 112.0 * (1 << 20);
+
+TEST(TrainingRuns, PeakMemoryIsWhatThePlanSays) {
+  const TemporaryFolder folder;
+  const ProgramRun run = run_bench_resnet50(folder.path(), 1, "--image-size 96 --bs 16 --iters 2 --warmup 1");
+  ASSERT_EQ(run.exit_code, 0) << run.messages;
+  const double planned = run.result.at("memory_bytes").at("planned"),
+               peak = run.result.at("memory_bytes").at("peak");
+  EXPECT_LE(peak, 1.15 * planned + kProcessBytes);
+  EXPECT_GE(peak, 0.85 * planned);
+}
+
+}  // namespace
+}  // namespace plumb
