@@ -1,0 +1,105 @@
+#include "bench/environment.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cstdio>
+
+#include "bench/version.h"
+
+namespace plumb {
+namespace {
+
+TEST(Environment, KeepsOnlyVariablesOfTheList) {
+  const char* environment[] = {"OMP_NUM_THREADS=4",
+                               "SLURM_JOB_ID=12",
+                               "GITHUB_TOKEN=ghp_secret",
+                               "AWS_SECRET_ACCESS_KEY=a",
+                               "OMP_NUM_THREADS_SECRET=b",
+                               "OMPI_MCA_orte_token=c",
+                               "NCCL_PASSWORD=d",
+                               "SLURM_JWT=e",
+                               "PATH=/bin",
+                               "nonsense",
+                               nullptr};
+  EXPECT_EQ(recorded_variables(environment),
+            (std::map<std::string, std::string>{{"OMP_NUM_THREADS", "4"}, {"SLURM_JOB_ID", "12"}}));
+}
+
+TEST(Environment, NothingSecretIsInTheFile) {
+  for (const char* name :
+       {"API_TOKEN", "OMPI_MCA_secret", "DNNL_KEY", "KMP_TOKEN", "CUDA_PASSWORD", "SLURM_JWT"})
+    setenv(name, "hush-hush-value", 1);
+  setenv("OMP_SCHEDULE", "static", 1);
+  const std::string text = environment_json().dump();
+  EXPECT_EQ(text.find("hush-hush-value"), std::string::npos);
+  EXPECT_EQ(text.find("TOKEN"), std::string::npos);
+  EXPECT_NE(text.find(R"("OMP_SCHEDULE":"static")"), std::string::npos);
+}
+
+TEST(Environment, NamesTheMachineAndTheBuild) {
+  const nlohmann::ordered_json json = environment_json();
+  EXPECT_FALSE(json.at("host").get<std::string>().empty());
+  EXPECT_GT(json.at("memory_bytes").get<long long>(), 1 << 20);
+  EXPECT_GE(json.at("cpus").get<int>(), 1);
+  EXPECT_FALSE(json.at("affinity").get<std::string>().empty());
+  EXPECT_NE(json.at("build").at("libraries").at("MPI").get<std::string>().find("MPI"), std::string::npos);
+  EXPECT_NE(version_text("bench_resnet50").find("bench_resnet50 0."), std::string::npos);
+}
+
+TEST(Environment, WritesCpuListsAsTheKernelDoes) {
+  EXPECT_EQ(cpu_list_text({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
+  EXPECT_EQ(cpu_list_text({}), "");
+  EXPECT_FALSE(affinity_cpus().empty());
+}
+
+int threads(const std::vector<std::string>& placements, int rank) {
+  return threads_for_this_rank(placements, rank, 64, 1).threads;
+}
+
+TEST(ThreadShare, ARankAloneTakesItsMask) {
+  EXPECT_EQ(threads({"a 0-63"}, 0), 64);
+  EXPECT_EQ(threads({"a 0-15,32-47", "a 16-31,48-63"}, 1), 32);
+}
+
+TEST(ThreadShare, RanksWithOneMaskShareIt) {
+  EXPECT_EQ(threads({"a 0-63", "a 0-63"}, 1), 32);
+  EXPECT_EQ(threads({"a 0-6", "a 0-6", "a 0-6"}, 0), 3);
+  EXPECT_EQ(threads({"a 0-6", "a 0-6", "a 0-6"}, 1), 2);
+  EXPECT_EQ(threads({"a 0", "a 0", "a 0"}, 2), 1);
+}
+
+TEST(ThreadShare, OtherHostsDoNotCount) {
+  EXPECT_EQ(threads({"a 0-63", "b 0-63", "ab 0-63"}, 0), 64);
+}
+
+TEST(ThreadShare, SaysThatARankIsBoundToOneCoreOfMany) {
+  const ThreadShare share = threads_for_this_rank({"a 0", "a 1"}, 1, 64, 1);
+  EXPECT_EQ(share.threads, 1);
+  for (const char* word : {"rank 1", "one core", "64 CPUs", "slot:PE=32", "--bind-to none"})
+    EXPECT_NE(share.remark.find(word), std::string::npos) << share.remark;
+  EXPECT_FALSE(threads_for_this_rank({"a 0,32", "a 1,33"}, 0, 64, 2).remark.empty());
+  EXPECT_TRUE(threads_for_this_rank({"a 0", "a 1"}, 0, 2, 1).remark.empty());
+  EXPECT_TRUE(threads_for_this_rank({"a 0-63"}, 0, 64, 2).remark.empty());
+}
+
+std::string output_of(const std::string& command) {
+  std::string text;
+  std::FILE* pipe = popen(command.c_str(), "r");
+  char part[256];
+  while (std::fgets(part, sizeof part, pipe) != nullptr) text += part;
+  pclose(pipe);
+  return text;
+}
+
+TEST(PassiveOpenMp, StartsAnewOnceWithTheSameArguments) {
+  EXPECT_EQ(output_of("env -u OMP_WAIT_POLICY " PLUMB_OPENMP_PROBE " --bs 8 'a b' ''"),
+            "OMP_WAIT_POLICY=passive [--bs] [8] [a b] []\n");
+}
+
+TEST(PassiveOpenMp, KeepsWhatTheUserHasSet) {
+  EXPECT_EQ(output_of("OMP_WAIT_POLICY=active " PLUMB_OPENMP_PROBE " x"), "OMP_WAIT_POLICY=active [x]\n");
+}
+
+}  // namespace
+}  // namespace plumb

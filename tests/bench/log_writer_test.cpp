@@ -1,0 +1,345 @@
+#include "bench/log_writer.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <csignal>
+#include <cstdio>
+#include <regex>
+
+#include "tests/bench/expect_error.h"
+#include "tests/bench/scratch_folder.h"
+
+namespace plumb {
+namespace {
+
+using std::chrono::system_clock;
+
+const LogCase kCase = {.model = "resnet50", .precision = "fp32", .batch_per_device = 128};
+
+LogLine line_of(std::int64_t iteration) {
+  return {.iteration = iteration,
+          .loss = 6.999,
+          .learning_rate = 0.1,
+          .seconds = 0.320803,
+          .end_seconds = 0.320803 * static_cast<double>(iteration + 1)};
+}
+
+void write_lines(LogWriter& log, int count) {
+  for (int i = 0; i < count; ++i) log.write(line_of(i), system_clock::now());
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+class InTimeZone {
+ public:
+  explicit InTimeZone(const char* zone) {
+    setenv("TZ", zone, 1);
+    tzset();
+  }
+  ~InTimeZone() {
+    unsetenv("TZ");
+    tzset();
+  }
+};
+
+TEST(LogWriter, LineIsTheSpecifiedOneToTheByte) {
+  const InTimeZone utc("UTC");
+  // 2025-01-02 23:59:53.000 UTC
+  const system_clock::time_point start = system_clock::from_time_t(1735862393);
+  LogLine line = line_of(1);
+  line.end_seconds = 0.6575;
+  EXPECT_EQ(
+      format_log_line(line, 128, start),
+      "2025-01-02 23:59:53,657-INFO: [Pass 0, train batch 1] \tloss 6.99900, acc1 0.00000, acc5 0.00000, "
+      "lr 0.10000, elapse 0.320803 sec Epoch[0] Batch[2]\tSpeed: 399.00 samples/sec\n");
+  line.end_seconds = 7.0;
+  EXPECT_EQ(format_log_line(line, 128, start).substr(0, 23), "2025-01-03 00:00:00,000");
+}
+
+TEST(LogWriter, StampsDoNotJumpWithDaylightSaving) {
+  // Clocks go back one hour at 2024-10-27 01:00 UTC: a run that begins a second before ends two seconds
+  // later.
+  const InTimeZone berlin("CET-1CEST,M3.5.0,M10.5.0/3");
+  const system_clock::time_point start = system_clock::from_time_t(1729990799);
+  LogLine line = line_of(0);
+  line.end_seconds = 0;
+  EXPECT_EQ(format_log_line(line, 1, start).substr(0, 23), "2024-10-27 02:59:59,000");
+  line.end_seconds = 2;
+  EXPECT_EQ(format_log_line(line, 1, start).substr(0, 23), "2024-10-27 03:00:01,000");
+}
+
+TEST(LogWriter, EveryDialectsRegularExpressionReadsIt) {
+  ScratchFolder folder;
+  const LogCase log_case = {
+      .model = "resnet50", .precision = "fp32", .batch_per_device = 128, .nodes = 2, .devices_per_node = 8};
+  LogWriter log(folder.path(), log_case, {});
+  write_lines(log, 120);
+  log.finish();
+  EXPECT_EQ(log.path(), folder.path() + "/2n8g/resnet50_b128_fp32_1.log");
+
+  const std::regex paddle(".*elapse (.*?) sec"), mxnet("Speed: (\\d+.\\d+) samples/sec"),
+      stamp("^(\\d{4}-\\d{2}-\\d{2} \\d{1,2}:\\d{1,2}:\\d{1,2},\\d{3})");
+  int paddle_lines = 0, mxnet_lines = 0, first = 0, last = 0;
+  for (const std::string& line : lines_of(read_text(log.path()))) {
+    std::smatch match;
+    paddle_lines += line.find("elapse") != std::string::npos;
+    ASSERT_TRUE(std::regex_search(line, match, paddle)) << line;
+    EXPECT_NEAR(std::stod(match[1]), 0.320803, 1e-9);
+    mxnet_lines += line.find("Epoch[0] Batch[") != std::string::npos;
+    ASSERT_TRUE(std::regex_search(line, match, mxnet)) << line;
+    EXPECT_NEAR(std::stod(match[1]), 128 * 16 / 0.320803, 0.005);
+    ASSERT_TRUE(std::regex_search(line, match, stamp)) << line;
+    first += line.find("train batch 19]") != std::string::npos;
+    last += line.find("train batch 119]") != std::string::npos;
+  }
+  EXPECT_EQ(paddle_lines, 120);
+  EXPECT_EQ(mxnet_lines, 120);
+  EXPECT_EQ(first, 1);
+  EXPECT_EQ(last, 1);
+}
+
+TEST(LogWriter, AnUnfinishedRunNeverHasTheNameThatAnalyzersRead) {
+  ScratchFolder folder;
+  {
+    LogWriter log(folder.path(), kCase, {});
+    write_lines(log, 3);
+    EXPECT_EQ(folder.list("1n1g"), std::vector<std::string>{"resnet50_b128_fp32_1.log.part"});
+  }
+  EXPECT_EQ(folder.list("1n1g"), std::vector<std::string>{"resnet50_b128_fp32_1.log.part"});
+  EXPECT_EQ(lines_of(read_text(folder.path() + "/1n1g/resnet50_b128_fp32_1.log.part")).size(), 3U);
+}
+
+TEST(LogWriter, SetUpThatFailsLeavesNoEmptyLog) {
+  ScratchFolder folder;
+  { LogWriter log(folder.path(), kCase, {}); }
+  EXPECT_TRUE(folder.list("1n1g").empty());
+}
+
+TEST(LogWriter, TakesTheNextFreeNumberAndNeverAnExistingOne) {
+  ScratchFolder folder;
+  const auto write_run = [&](std::optional<int> run) {
+    LogWriter log(folder.path(), kCase, run);
+    write_lines(log, 1);
+    log.finish();
+    return log.run();
+  };
+  EXPECT_EQ(write_run({}), 1);
+  EXPECT_EQ(write_run({}), 2);
+  EXPECT_EQ(write_run(5), 5);
+  EXPECT_EQ(write_run({}), 3);
+  expect_error(ExitCode::cannot_create, {"resnet50_b128_fp32_5.log", "run 5 exists", "--run"},
+               [&] { write_run(5); });
+  LogWriter running(folder.path(), kCase, 7);
+  expect_error(ExitCode::cannot_create, {"run 7 exists"}, [&] { write_run(7); });
+}
+
+TEST(LogWriter, RenamesWithoutReplacing) {
+  ScratchFolder folder;
+  LogWriter log(folder.path(), kCase, {});
+  write_lines(log, 1);
+  write_text(log.path(), "somebody else's");
+  expect_error(ExitCode::cannot_create, {"can't be renamed", log.path()}, [&] { log.finish(); });
+  EXPECT_EQ(read_text(log.path()), "somebody else's");
+}
+
+TEST(LogWriter, RefusesAFolderThatIsAFile) {
+  ScratchFolder folder;
+  write_text(folder.path() + "/logs", "");
+  expect_error(ExitCode::cannot_create, {folder.path() + "/logs", "Not a directory", "--log-dir"},
+               [&] { LogWriter(folder.path() + "/logs", kCase, {}); });
+  std::filesystem::create_directory(folder.path() + "/other");
+  write_text(folder.path() + "/other/1n1g", "");
+  expect_error(ExitCode::cannot_create, {"other/1n1g", "--log-dir"},
+               [&] { LogWriter(folder.path() + "/other", kCase, {}); });
+}
+
+TEST(LogWriter, RefusesAFolderOnAFileSystemThatCannotHoldIt) {
+  expect_error(ExitCode::cannot_create, {"/proc/plumbline/1n1g", "--log-dir"},
+               [] { LogWriter("/proc/plumbline", kCase, {}); });
+}
+
+TEST(LogWriter, RefusesAFolderOfAnotherConfiguration) {
+  ScratchFolder folder;
+  {
+    LogWriter log(folder.path(), kCase, {});
+    write_lines(log, 1);
+    log.finish();
+  }
+  std::vector<LogCase> others(4, kCase);
+  others[0].model = "r50";
+  others[1].batch_per_device = 64;
+  others[2].precision = "fp16";
+  others[3].image_size = 64;
+  for (const LogCase& other : others)
+    expect_error(ExitCode::cannot_create, {"another configuration", "--log-dir"},
+                 [&] { LogWriter(folder.path(), other, {}); });
+  EXPECT_EQ(folder.list("1n1g"), std::vector<std::string>{"resnet50_b128_fp32_1.log"});
+}
+
+TEST(LogWriter, AFolderWithoutLogsTakesANewConfiguration) {
+  ScratchFolder folder;
+  LogCase other = kCase;
+  other.image_size = 64;
+  { LogWriter log(folder.path(), kCase, {}); }
+  LogWriter log(folder.path(), other, {});
+  expect_error(ExitCode::cannot_create, {"another configuration"},
+               [&] { LogWriter(folder.path(), kCase, {}); });
+}
+
+TEST(LogWriter, RefusesAFolderWithLogsOfOtherPrograms) {
+  ScratchFolder folder;
+  std::filesystem::create_directory(folder.path() + "/1n1g");
+  write_text(folder.path() + "/1n1g/rn50_b128_fp32_1.log", "");
+  expect_error(ExitCode::cannot_create, {"rn50_b128_fp32_1.log"},
+               [&] { LogWriter(folder.path(), kCase, {}); });
+}
+
+TEST(LogWriter, AFullDiskIsLoudAndLeavesWholeLines) {
+  ScratchFolder folder;
+  LogWriter log(folder.path(), kCase, {});
+  // The kernel refuses to let files grow beyond two and a half lines, as a full disk would.
+  const std::size_t line_bytes = format_log_line(line_of(0), 128, system_clock::now()).size();
+  rlimit before{}, small{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  small = before;
+  small.rlim_cur = line_bytes * 5 / 2;
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  int written = 0, code = 0;
+  std::string sentence;
+  try {
+    for (; written < 10; ++written) log.write(line_of(written), system_clock::now());
+  } catch (const Error& error) {
+    code = static_cast<int>(error.code());
+    sentence = error.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_EQ(code, static_cast<int>(ExitCode::io_error));
+  EXPECT_EQ(written, 2);
+  EXPECT_NE(sentence.find(".log.part can't be written at iteration 2"), std::string::npos) << sentence;
+  const std::string text = read_text(log.path() + ".part");
+  EXPECT_EQ(text.size(), 2 * line_bytes);
+  EXPECT_TRUE(text.ends_with("samples/sec\n"));
+  expect_error(ExitCode::io_error, {"incomplete"}, [&] { log.finish(); });
+  EXPECT_FALSE(std::filesystem::exists(log.path()));
+}
+
+// Starts `count` processes at once; each ends with what `body` returns.
+std::vector<int> run_processes(int count, const std::function<int(int)>& body) {
+  int gate[2];
+  EXPECT_EQ(pipe(gate), 0);
+  std::vector<pid_t> children;
+  for (int index = 0; index < count; ++index) {
+    const pid_t child = fork();
+    if (child == 0) {
+      char byte;
+      close(gate[1]);
+      if (read(gate[0], &byte, 1) < 0) _exit(99);
+      int code = 98;
+      try {
+        code = body(index);
+      } catch (const Error& error) {
+        code = static_cast<int>(error.code());
+      }
+      _exit(code);
+    }
+    children.push_back(child);
+  }
+  close(gate[0]);
+  close(gate[1]);
+  std::vector<int> codes;
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+  }
+  return codes;
+}
+
+TEST(LogWriter, RefusesAFolderThatIsNotWritable) {
+  ScratchFolder folder;
+  ASSERT_EQ(chmod(folder.path().c_str(), 0555), 0);
+  const std::vector<int> codes = run_processes(1, [&](int) {
+    // Root may write everywhere: be nobody.
+    if (geteuid() == 0 && seteuid(65534) != 0) return 97;
+    LogWriter log(folder.path(), kCase, {});
+    return 0;
+  });
+  EXPECT_EQ(codes.front(), static_cast<int>(ExitCode::cannot_create));
+  chmod(folder.path().c_str(), 0755);
+}
+
+TEST(LogWriter, EightRunsAtOnceNeverMixOrOverwrite) {
+  ScratchFolder folder;
+  constexpr int kLines = 120;
+  const std::vector<int> codes = run_processes(8, [&](int index) {
+    LogWriter log(folder.path(), kCase, {});
+    for (int i = 0; i < kLines; ++i) {
+      LogLine line = line_of(i);
+      line.loss = index;  // whose line it is
+      log.write(line, system_clock::now());
+    }
+    log.finish();
+    return 0;
+  });
+  EXPECT_EQ(codes, std::vector<int>(8, 0));
+  std::vector<int> seen(8, 0);
+  for (int run = 1; run <= 8; ++run) {
+    const auto lines =
+        lines_of(read_text(folder.path() + "/1n1g/resnet50_b128_fp32_" + std::to_string(run) + ".log"));
+    ASSERT_EQ(lines.size(), static_cast<std::size_t>(kLines)) << run;
+    const int owner = std::stoi(lines.front().substr(lines.front().find("loss ") + 5));
+    for (const std::string& line : lines)
+      EXPECT_EQ(std::stoi(line.substr(line.find("loss ") + 5)), owner) << "run " << run;
+    ++seen.at(static_cast<std::size_t>(owner));
+  }
+  EXPECT_EQ(seen, std::vector<int>(8, 1));
+  EXPECT_EQ(folder.list("1n1g").size(), 8U);
+}
+
+TEST(LogWriter, OfTwoConfigurationsAtOnceOneIsRefused) {
+  ScratchFolder folder;
+  const std::vector<int> codes = run_processes(8, [&](int index) {
+    LogCase log_case = kCase;
+    log_case.image_size = index % 2 == 0 ? 224 : 64;
+    LogWriter log(folder.path(), log_case, {});
+    write_lines(log, 5);
+    log.finish();
+    return 0;
+  });
+  const int refused = static_cast<int>(ExitCode::cannot_create);
+  const int winner = codes[0] == 0 ? 0 : 1;
+  for (int index = 0; index < 8; ++index)
+    EXPECT_EQ(codes[static_cast<std::size_t>(index)], index % 2 == winner ? 0 : refused) << index;
+  EXPECT_EQ(folder.list("1n1g").size(), 4U);
+}
+
+TEST(LogWriter, AKilledRunLeavesWholeLinesAndNoLog) {
+  for (int round = 0; round < 20; ++round) {
+    ScratchFolder folder;
+    const pid_t child = fork();
+    if (child == 0) {
+      LogWriter log(folder.path(), kCase, {});
+      for (int i = 0;; ++i) log.write(line_of(i), system_clock::now());
+    }
+    usleep(static_cast<useconds_t>(500 + 400 * round));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    EXPECT_FALSE(std::filesystem::exists(folder.path() + "/1n1g/resnet50_b128_fp32_1.log"));
+    const std::string text = read_text(folder.path() + "/1n1g/resnet50_b128_fp32_1.log.part");
+    EXPECT_TRUE(text.empty() || text.ends_with(" samples/sec\n")) << round;
+  }
+}
+
+}  // namespace
+}  // namespace plumb

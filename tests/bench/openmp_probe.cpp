@@ -1,0 +1,13 @@
+// Prints the wait policy and the arguments that a program sees after ensure_passive_openmp.
+#include <cstdio>
+#include <cstdlib>
+
+#include "bench/environment.h"
+
+int main(int argc, char** argv) {
+  plumb::ensure_passive_openmp(argv);
+  const char* policy = std::getenv("OMP_WAIT_POLICY");
+  std::printf("OMP_WAIT_POLICY=%s", policy == nullptr ? "unset" : policy);
+  for (int i = 1; i < argc; ++i) std::printf(" [%s]", argv[i]);
+  std::printf("\n");
+}

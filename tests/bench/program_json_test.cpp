@@ -1,0 +1,58 @@
+#include "bench/program_json.h"
+
+#include <gtest/gtest.h>
+
+namespace plumb {
+namespace {
+
+Program small_program() {
+  Program program;
+  program.buffers = {{.name = "bucket", .role = Role::gradient, .dims = {4}, .bytes = 16},
+                     {.name = "weight.grad",
+                      .role = Role::gradient,
+                      .dims = {4},
+                      .bytes = 16,
+                      .persistent = true,
+                      .view = View{0, 8}}};
+  Step compute{.name = "fc.backward",
+               .kind = StepKind::dense_backward_weights,
+               .phase = Phase::backward,
+               .uses = {{1, Access::write}, {0, Access::read_write}},
+               .workspace_bytes = 5,
+               .work = {.macs = 7, .bytes = 9}};
+  Step reduce{
+      .name = "reduce.0", .kind = StepKind::reduce, .phase = Phase::reduce, .lane = Lane::communication};
+  reduce.action = Collective{.buffer = 0, .elements = 4};
+  program.steps = {compute, reduce};
+  return program;
+}
+
+TEST(ProgramJson, HoldsBuffersStepsWorkAndCollectives) {
+  MemoryPlan plan;
+  plan.offsets = {4096, 4104};
+  plan.arena_bytes = 8192;
+  const nlohmann::ordered_json json = program_json(small_program(), &plan);
+  EXPECT_EQ(json.at("format"), "plumbline.program/1");
+  EXPECT_EQ(json.at("arena_bytes"), 8192);
+  EXPECT_EQ(json.at("buffers")[1].at("view").dump(), R"({"of":0,"offset":8})");
+  EXPECT_EQ(json.at("buffers")[1].at("offset"), 4104);
+  EXPECT_EQ(json.at("buffers")[1].at("persistent"), true);
+  EXPECT_FALSE(json.at("buffers")[0].contains("persistent"));
+  const auto& step = json.at("steps")[0];
+  EXPECT_EQ(step.at("uses").dump(), R"([{"buffer":1,"access":"w"},{"buffer":0,"access":"rw"}])");
+  EXPECT_EQ(step.at("lane"), "compute");
+  EXPECT_EQ(step.at("macs"), 7);
+  EXPECT_EQ(step.at("bytes"), 9);
+  EXPECT_FALSE(step.contains("collective"));
+  EXPECT_EQ(json.at("steps")[1].at("collective").at("elements"), 4);
+  EXPECT_EQ(json.at("steps")[1].at("lane"), "communication");
+}
+
+TEST(ProgramJson, LeavesThePlanOutWhereThereIsNone) {
+  const nlohmann::ordered_json json = program_json(small_program(), nullptr);
+  EXPECT_FALSE(json.contains("arena_bytes"));
+  EXPECT_FALSE(json.at("buffers")[0].contains("offset"));
+}
+
+}  // namespace
+}  // namespace plumb

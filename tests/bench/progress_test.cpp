@@ -1,0 +1,84 @@
+#include "bench/progress.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <memory>
+
+namespace plumb {
+namespace {
+
+// What `act` prints to a stream that is no terminal.
+std::string printed(const std::function<void(std::FILE*)>& act) {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* stream = open_memstream(&text, &size);
+  act(stream);
+  std::fclose(stream);
+  const std::unique_ptr<char, decltype(&free)> owner(text, free);
+  return {text, size};
+}
+
+int count(const std::string& text, char wanted) {
+  return static_cast<int>(std::count(text.begin(), text.end(), wanted));
+}
+
+TEST(Progress, LineShowsSpeedAndRemainingTime) {
+  const std::string line = progress_line(60, 120, 25.34, 91, 80);
+  EXPECT_TRUE(line.ends_with("] 60/120  25.3 images/s  1:31 left")) << line;
+  EXPECT_EQ(count(line, '='), 20);
+  EXPECT_NE(progress_line(1, 2, 1, 3661, 80).find("1:01:01 left"), std::string::npos);
+}
+
+TEST(Progress, LineFitsTheTerminal) {
+  for (int columns = 1; columns < 120; ++columns)
+    EXPECT_LT(static_cast<int>(progress_line(60, 120, 25.34, 91, columns).size()), std::max(columns, 1))
+        << columns;
+}
+
+TEST(Progress, DrawsNothingOffATerminal) {
+  EXPECT_EQ(printed([](std::FILE* stream) {
+              ProgressBar bar(stream, terminal_of(stream), 10, 8);
+              for (int i = 1; i <= 10; ++i) bar.update(i, i);
+            }),
+            "");
+}
+
+TEST(Progress, OnATerminalDrawsSeldomAndClearsTheLine) {
+  const std::string text = printed([](std::FILE* stream) {
+    ProgressBar bar(stream, {.is_terminal = true, .colour = true, .columns = 80}, 1000, 8);
+    for (int i = 1; i <= 1000; ++i) bar.update(i, 0.001 * i);
+  });
+  EXPECT_LE(count(text, '\r'), 7);
+  EXPECT_GE(count(text, '\r'), 4);
+  EXPECT_NE(text.find("8000.0 images/s"), std::string::npos);
+  EXPECT_TRUE(text.ends_with("\r\x1b[K"));
+}
+
+TEST(Progress, NoColorIsObeyed) {
+  setenv("NO_COLOR", "1", 1);
+  EXPECT_FALSE(terminal_of(stderr).colour);
+  unsetenv("NO_COLOR");
+}
+
+TEST(Messages, OffATerminalThereAreAtMostFourLines) {
+  const std::string text = printed([](std::FILE* stream) {
+    Messages messages(stream, terminal_of(stream), false);
+    for (int i = 0; i < 10; ++i) messages.say("line");
+    messages.last("the end");
+    messages.last("not again");
+  });
+  EXPECT_EQ(text, "line\nline\nline\nthe end\n");
+}
+
+TEST(Messages, QuietLeavesOnlyTheLastLine) {
+  EXPECT_EQ(printed([](std::FILE* stream) {
+              Messages messages(stream, terminal_of(stream), true);
+              messages.say("line");
+              messages.last("the end");
+            }),
+            "the end\n");
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,53 @@
+#include "bench/step_timer.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace plumb {
+namespace {
+
+// A clock that shows the given times, one after the other.
+std::function<double()> clock_of(std::vector<double> times) {
+  return [times = std::move(times), next = std::size_t{0}]() mutable { return times.at(next++); };
+}
+
+TEST(StepTimer, IntervalsAreBackToBack) {
+  StepTimer timer(4, clock_of({1, 10, 10.5, 11.5, 13.5}));
+  timer.start();
+  EXPECT_DOUBLE_EQ(timer.lap(), 0.5);
+  EXPECT_DOUBLE_EQ(timer.lap(), 1);
+  EXPECT_DOUBLE_EQ(timer.lap(), 2);
+  EXPECT_EQ(timer.step_seconds(), (std::vector<double>{0.5, 1, 2}));
+  EXPECT_EQ(timer.end_seconds(), (std::vector<double>{0.5, 1.5, 3.5}));
+  EXPECT_EQ(timer.iterations(), 3);
+}
+
+TEST(StepTimer, WindowBeginsAtTheEndOfTheWarmUp) {
+  StepTimer timer(4, clock_of({0, 5, 6, 8, 9}));
+  for (int i = 0; i < 4; ++i) timer.lap();
+  EXPECT_DOUBLE_EQ(timer.window_seconds(0), 9);
+  EXPECT_DOUBLE_EQ(timer.window_seconds(1), 4);
+  EXPECT_DOUBLE_EQ(timer.window_seconds(3), 1);
+  EXPECT_DOUBLE_EQ(timer.window_seconds(4), 0);
+}
+
+TEST(StepTimer, WindowIsTheSumOfItsSamples) {
+  StepTimer timer(100);
+  for (int i = 0; i < 100; ++i) timer.lap();
+  const double sum = std::accumulate(timer.step_seconds().begin() + 20, timer.step_seconds().end(), 0.0);
+  EXPECT_NEAR(timer.window_seconds(20), sum, 1e-9);
+}
+
+TEST(StepTimer, KeepsSamplesInPlaceWithinItsCapacity) {
+  StepTimer timer(50);
+  timer.lap();
+  const double* first = timer.step_seconds().data();
+  for (int i = 1; i < 50; ++i) timer.lap();
+  EXPECT_EQ(timer.step_seconds().data(), first);
+  for (int i = 0; i < 50; ++i) timer.lap();
+  EXPECT_EQ(timer.iterations(), 100);
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,72 @@
+#include "bench/summary.h"
+
+#include <gtest/gtest.h>
+
+namespace plumb {
+namespace {
+
+RunRecord a_record() {
+  RunRecord record;
+  record.status = "ok";
+  record.model = "resnet50";
+  record.precision = "fp32";
+  record.device = "cpu";
+  record.device_name = "some cpu";
+  record.batch_per_device = 8;
+  record.world_size = record.devices_per_node = 2;
+  record.iterations = 5;
+  record.warmup = 2;
+  record.step_seconds = {9, 9, 0.1, 0.3, 0.2};
+  record.loss = {7, 6.5, 6, 5.5, 5.25};
+  record.images_per_second.mean = 80;
+  record.exposed_communication_seconds = 0.02;
+  record.data_wait_seconds = 0.004;
+  record.memory_bytes = {{"peak", 3 << 20}};
+  record.checks["replicas_identical"] = true;
+  record.checks["loss_finite"] = "skipped";
+  record.log_files = {"logs/1n2g/resnet50_b8_fp32_1.log"};
+  return record;
+}
+
+void expect_row(const std::string& table, const std::string& name, const std::string& value) {
+  const std::size_t at = table.find("\n  " + name + " ");
+  ASSERT_NE(at, std::string::npos) << name << " is missing in\n" << table;
+  const std::string line = table.substr(at + 1, table.find('\n', at + 1) - at - 1);
+  EXPECT_NE(line.find(value), std::string::npos) << line;
+}
+
+TEST(Summary, ShowsEveryFigureOfTheWindow) {
+  const std::string table = summary_table(a_record());
+  EXPECT_TRUE(table.starts_with("resnet50 fp32, batch 8 per device, 1n2g, cpu: some cpu\n")) << table;
+  expect_row(table, "images/s", "80.00");
+  expect_row(table, "images/s per device", "40.00");
+  expect_row(table, "step time, median", "200.000 ms");
+  expect_row(table, "step time, spread", "120.000 to 280.000 ms (10 % to 90 %), 100.000 to 300.000 ms");
+  expect_row(table, "exposed communication", "20.000 ms per step (10.0 %)");
+  expect_row(table, "waiting for data", "4.000 ms per step (2.0 %)");
+  expect_row(table, "peak memory", "3.0 MiB");
+  expect_row(table, "loss, first and last", "7.00000, 5.25000");
+  expect_row(table, "checks", "replicas_identical: yes, loss_finite: skipped");
+  expect_row(table, "log", "resnet50_b8_fp32_1.log");
+  EXPECT_EQ(table.find("energy"), std::string::npos);
+  EXPECT_EQ(table.find("FAILED"), std::string::npos);
+}
+
+TEST(Summary, AFailedRunSaysSoAndNeedsNoSamples) {
+  RunRecord record;
+  record.failure = "the disk is full";
+  const std::string table = summary_table(record);
+  expect_row(table, "FAILED", "the disk is full");
+  EXPECT_EQ(table.find("images/s"), std::string::npos);
+}
+
+TEST(Summary, JsonIsOneObject) {
+  testing::internal::CaptureStdout();
+  print_result(a_record(), true);
+  const auto json = nlohmann::ordered_json::parse(testing::internal::GetCapturedStdout());
+  EXPECT_EQ(json.at("schema"), kResultSchema);
+  EXPECT_EQ(json.at("step_seconds").size(), 5U);
+}
+
+}  // namespace
+}  // namespace plumb
