@@ -3,9 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
-#include <string_view>
 #include <utility>
 
 #include "comm/gradient_reduction.h"
@@ -33,13 +31,14 @@ std::vector<std::pair<const char*, std::size_t>> parts_of(const MemoryBytes& mem
 // "25,557,032"
 std::string grouped(std::int64_t number) {
   std::string text = std::to_string(number);
-  for (auto at = std::ssize(text) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), ",");
+  for (auto at = std::ssize(text) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), 1, ',');
   return text;
 }
 
 std::string shortened(std::string text, std::size_t columns) {
-  if (text.size() > columns) text = text.substr(0, columns - 2) + "..";
-  return text;
+  if (text.size() <= columns) return text;
+  text.resize(columns - 2);
+  return text + "..";
 }
 
 double percent(double part, double whole) {

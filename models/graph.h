@@ -66,8 +66,8 @@ struct Conv {
 };
 
 // out = activation(scale * (in - mean) / sqrt(variance + epsilon) + bias [+ residual]), mean and (biased)
-// variance over n, h, w of this batch. running = (1 - momentum) * running + momentum * statistic of the batch,
-// with the unbiased variance (PyTorch's BatchNorm2d).
+// variance over n, h, w of this batch. running = (1 - momentum) * running + momentum * statistic of the
+// batch, with the unbiased variance (PyTorch's BatchNorm2d).
 struct Norm {
   std::string name;
   ValueId in = 0, out = 0;

@@ -9,8 +9,8 @@
 namespace plumb {
 
 // Which parameters weight decay applies to. all: each of the 161 tensors. no_bn: all but those with "bn" in
-// their name (NVIDIA DeepLearningExamples, PyTorch: norms of the shortcuts are called downsample.1 and do decay).
-// weights_only: convolution and dense weights alone.
+// their name (NVIDIA DeepLearningExamples, PyTorch: norms of the shortcuts are called downsample.1 and do
+// decay). weights_only: convolution and dense weights alone.
 enum class DecayRule { all, no_bn, weights_only };
 
 struct ResNet50Options {
