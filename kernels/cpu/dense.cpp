@@ -22,8 +22,12 @@ Problem problem_of(const Context& context, const Dense& op) {
   const auto held_or = [&](BufferId buffer, memory::desc otherwise) {
     return context.layouts[buffer] ? *context.layouts[buffer] : otherwise;
   };
-  return {.in = held_or(context.values[op.in], plain_layout(nchw(graph.values[op.in].shape))),
-          .weight = held_or(context.parameters[op.weight].master, any_layout({dims[0], dims[1], 1, 1})),
+  const memory::desc in = held_or(context.values[op.in], plain_layout(nchw(graph.values[op.in].shape)));
+  const bool rows = dims_of(in).size() == 2;  // written by another dense layer
+  const std::vector<std::int64_t> weight_dims =
+      rows ? dims : std::vector{dims[0], dims[1], std::int64_t{1}, std::int64_t{1}};
+  return {.in = in,
+          .weight = held_or(context.parameters[op.weight].master, any_layout(weight_dims)),
           .bias = plain_layout({dims[0]}),
           .out = plain_layout({graph.values[op.out].shape.n, dims[0]})};
 }

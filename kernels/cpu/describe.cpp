@@ -112,13 +112,14 @@ class Describer {
     Step& step = add(op.name + ".forward", StepKind::norm_forward, Phase::forward, i, std::move(uses));
     step.work.bytes += static_cast<double>(
         lowering_.program.buffers[value(op.in)].bytes);  // statistics need a read of their own
-    if (op.residual)
-      add(op.name + ".add_relu", StepKind::add_relu_forward, Phase::forward, i,
-          {updates(value(op.out)), reads(value(*op.residual))});
+    if (!op.residual) return;
+    const bool relu = op.activation == Activation::relu;
+    add(op.name + (relu ? ".add_relu" : ".add"), relu ? StepKind::add_relu_forward : StepKind::accumulate,
+        Phase::forward, i, {updates(value(op.out)), reads(value(*op.residual))});
   }
   void backward(std::size_t i, const Norm& op) {
     BufferId d_out;
-    if (op.residual) {
+    if (op.residual && op.activation == Activation::relu) {
       std::vector<BufferUse> uses{reads(value(op.out))};
       for (BufferId part : gradient_of(lowering_, op.out, 2)) uses.push_back(reads(part));
       d_out = new_gradient(op.out, op.name + ".add_relu");
@@ -127,6 +128,7 @@ class Describer {
       contribute(*op.residual, d_out, true);
     } else {
       d_out = gradient_of(lowering_, op.out, 1).front();
+      if (op.residual) contribute(*op.residual, d_out, true);
     }
     const BufferId d_in = new_gradient(op.in, op.name);
     std::vector<BufferUse> uses{reads(value(op.in)),

@@ -89,14 +89,16 @@ TEST(CpuNorm, MatchesTheReferenceWithAndWithoutRelu) {
       }
 }
 
-TEST(CpuNorm, AddsAResidualBeforeRelu) {
-  for (std::int64_t channels : {5, 64}) {
-    SCOPED_TRACE(testing::Message() << channels << " channels");
-    GraphBuilder b({2, 5, 5, 3});
-    const ValueId residual = b.conv(kImages, channels, {});
-    const ValueId in = b.conv(kImages, channels, {.kernel = 3, .padding = 1});
-    expect_cpu_matches_reference(read_out(b, b.norm(in, Activation::relu, residual)));
-  }
+TEST(CpuNorm, AddsAResidualWithAndWithoutRelu) {
+  for (Activation activation : {Activation::none, Activation::relu})
+    for (std::int64_t channels : {5, 64}) {
+      SCOPED_TRACE(testing::Message() << channels << " channels, "
+                                      << (activation == Activation::relu ? "relu" : "no activation"));
+      GraphBuilder b({2, 5, 5, 3});
+      const ValueId residual = b.conv(kImages, channels, {});
+      const ValueId in = b.conv(kImages, channels, {.kernel = 3, .padding = 1});
+      expect_cpu_matches_reference(read_out(b, b.norm(in, activation, residual)));
+    }
 }
 
 TEST(CpuNorm, OfTheImagesThemselves) {
@@ -169,6 +171,11 @@ TEST(CpuDense, MatchesTheReferenceForManySizes) {
         GraphBuilder b({batch, 1, 1, 3});
         expect_cpu_matches_reference(b.loss(b.dense(b.conv(kImages, inputs, {}), outputs)));
       }
+}
+
+TEST(CpuDense, ReadsImagesAndChains) {
+  GraphBuilder b({3, 1, 1, 5});
+  expect_cpu_matches_reference(b.loss(b.dense(b.dense(kImages, 9), 4)));
 }
 
 TEST(CpuLoss, MatchesTheReferenceForEverySmoothing) {
