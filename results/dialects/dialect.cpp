@@ -73,8 +73,9 @@ class LogCheck {
     if (!gap_.empty()) return Defect{Flaw::truncated, gap_};
     const std::int64_t count = static_cast<std::int64_t>(values_.size());
     if (count < window_.iterations)
-      return Defect{Flaw::truncated, "it has " + std::to_string(count) + " of " +
-                                         std::to_string(window_.iterations) + " iterations"};
+      return Defect{Flaw::truncated, "it has " + std::to_string(count) + " of the " +
+                                         std::to_string(window_.iterations) +
+                                         " iterations that --iters wants"};
     return std::nullopt;
   }
 

@@ -52,7 +52,7 @@ done
 expect 0 '10 files left out (5 unfinished, 5 truncated)' analyze "$work/bad"
 [ "$(wc -l <"$work/err")" -le 4 ] || { echo "more than four lines on stderr"; failures=$((failures + 1)); }
 cp "$work/out" "$work/with_bad"
-expect 0 'rn50_b128_fp32_15.log (truncated): it has 15 of 120' analyze "$work/bad" --verbose
+expect 0 'rn50_b128_fp32_15.log (truncated): it has 15 of the 120' analyze "$work/bad" --verbose
 "$plumbline" analyze "$data/tree" | cmp - "$work/with_bad" || failures=$((failures + 1))
 
 exit $((failures > 0))

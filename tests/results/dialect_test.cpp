@@ -80,8 +80,8 @@ TEST(ReadLog, NamesEmptyAndForeignFiles) {
 }
 
 TEST(ReadLog, NamesATruncatedLog) {
-  expect_flaw(Flaw::truncated, "119 of 120", log_text({.iterations = 119}));
-  expect_flaw(Flaw::truncated, "1 of 120", log_text({.iterations = 1}));
+  expect_flaw(Flaw::truncated, "119 of the 120", log_text({.iterations = 119}));
+  expect_flaw(Flaw::truncated, "1 of the 120", log_text({.iterations = 1}));
 }
 
 TEST(ReadLog, NamesATornLastLine) {
