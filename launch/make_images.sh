@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# make_images.sh FOLDER: a small image folder to try the input pipeline on, 4 classes of 12 JPEG files of coloured
+# waves, 128 x 96 pixels. Does nothing if FOLDER is there. Needs cjpeg (Debian's libjpeg-turbo-progs).
+set -euo pipefail
+
+if [ $# -ne 1 ]; then
+  echo "usage: make_images.sh FOLDER" >&2
+  exit 64
+fi
+folder=$1
+[ ! -e "$folder" ] || exit 0
+if ! command -v cjpeg >/dev/null; then
+  echo "make_images.sh: cjpeg is not on this machine; install libjpeg-turbo-progs (launch/install_deps.sh does)" >&2
+  exit 69
+fi
+
+# wave CLASS IMAGE: a picture in the text form of the PPM format.
+wave() {
+  awk -v class="$1" -v image="$2" 'BEGIN {
+    width = 128; height = 96
+    print "P3"; print width, height; print 255
+    for (y = 0; y < height; ++y)
+      for (x = 0; x < width; ++x) {
+        a = sin((x * (class + 1) + y * image) / 19); b = cos((y * (class + 2) - x * image) / 23)
+        printf "%d %d %d\n", 128 + 100 * a, 128 + 100 * b, 40 + 50 * class + 30 * a * b
+      }
+  }'
+}
+
+unfinished=$folder.unfinished
+rm -rf "$unfinished"
+for class in 0 1 2 3; do
+  mkdir -p "$unfinished/wave_$class"
+  for image in 0 1 2 3 4 5 6 7 8 9 10 11; do
+    wave "$class" "$image" | cjpeg -quality 90 >"$unfinished/wave_$class/$image.jpg"
+  done
+done
+mv "$unfinished" "$folder"

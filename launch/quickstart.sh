@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# From a fresh clone to the table of `plumbline analyze`: installs what is missing, builds the programs, trains
+# ResNet-50 for a few iterations on 1 and on 2 ranks, on JPEG files and on synthetic data. Takes no arguments; may
+# be run again at any time, each run has its own folder under build/quickstart.
+set -euo pipefail
+
+if [ $# -ne 0 ]; then
+  echo "quickstart.sh: takes no arguments, got '$1'" >&2
+  exit 64
+fi
+cd "$(dirname "$0")/.."
+if [ ! -f CMakePresets.json ]; then
+  echo "quickstart.sh: there are no sources in $PWD; start it in a clone of the repository" >&2
+  exit 69
+fi
+
+iterations=30
+warmup=5
+batch=4
+image_size=64
+programs=build/programs/bin
+images=build/quickstart/images
+mkdir -p build/quickstart
+run_folder=$(mktemp -d "build/quickstart/$(date +%Y-%m-%d_%H%M%S)_XXXX")
+
+step() { printf '\n== %s\n' "$*"; }
+
+launcher=(mpirun)
+[ "$(id -u)" -ne 0 ] || launcher+=(--allow-run-as-root)
+
+# train RANKS LOG_FOLDER [OPTION…]
+train() {
+  local ranks=$1 logs=$2
+  shift 2
+  "${launcher[@]}" -np "$ranks" --bind-to none --oversubscribe "$programs/bench_resnet50" --bs "$batch" \
+    --image-size "$image_size" --iters "$iterations" --warmup "$warmup" --log-dir "$logs" --out "$run_folder/runs" "$@"
+}
+
+analyze() {
+  "$programs/plumbline" analyze "$1" --warmup "$warmup" --iters "$iterations"
+}
+
+step "1 of 6: packages (silent if none is missing)"
+launch/install_deps.sh
+
+step "2 of 6: building the programs into $programs"
+cmake --preset programs --log-level=WARNING >/dev/null
+cmake --build --preset programs
+
+step "3 of 6: a small folder of JPEG files, $images"
+launch/make_images.sh "$images"
+
+for ranks in 1 2; do
+  step "$((ranks + 3)) of 6: training on $ranks rank(s), first on the JPEG files, then on synthetic data"
+  train "$ranks" "$run_folder/logs_images" --data "$images"
+  train "$ranks" "$run_folder/logs_synthetic"
+done
+
+step "6 of 6: the logs read back, in images/s"
+echo "-- JPEG files ($run_folder/logs_images)"
+analyze "$run_folder/logs_images"
+echo "-- synthetic data ($run_folder/logs_synthetic)"
+analyze "$run_folder/logs_synthetic"
+cat <<END
+
+These figures show that everything works; they are NOT comparable with published ones: the images have
+$image_size x $image_size pixels instead of 224 x 224, the batch is $batch, and $iterations iterations are few. Full size, 120 iterations:
+  ${launcher[*]} -np 2 --bind-to none $programs/bench_resnet50 --bs 16
+END

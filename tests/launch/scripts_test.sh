@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# shellcheck disable=SC2016 # the texts in single quotes are scripts
+# scripts_test.sh BEHAVIOUR SOURCE_DIR: one behaviour of the scripts; 77 where its tool isn't there.
+set -euo pipefail
+behaviour=$1
+sources=$2
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+tools=$scratch/tools # what install_deps.sh finds in PATH
+mkdir "$tools"
+for tool in bash env mktemp rm tail; do ln -s "$(command -v "$tool")" "$tools/$tool"; done
+
+fail() {
+  echo "FAILED: $*"
+  exit 1
+}
+
+# fake NAME: a tool whose text comes from standard input.
+fake() {
+  { echo '#!/bin/bash'; cat; } >"$tools/$1"
+  chmod +x "$tools/$1"
+}
+
+fake_user() { echo "echo $1" | fake id; }
+fake_apt() { printf 'echo "$*" >>%q\nexit %s\n' "$scratch/apt_calls" "${1:-0}" | fake apt-get; }
+# Every package is installed but those given.
+fake_packages() {
+  printf 'for missing in %s; do [ "$3" != "$missing" ] || { echo no such package >&2; exit 1; }; done\n' "$*" |
+    fake dpkg-query
+  echo 'echo "ii "' >>"$tools/dpkg-query"
+}
+
+# Leaves the exit code in `code`, all output in `output`.
+install_deps() {
+  code=0
+  output=$(PATH=$tools bash "$sources/launch/install_deps.sh" "$@" 2>&1 </dev/null) || code=$?
+}
+expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $output"; }
+expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
+expect_apt() { grep -qF -- "$1" "$scratch/apt_calls" || fail "apt-get was not called with '$1'"; }
+
+scripts=("$sources"/launch/*.sh "$sources/tests/run.sh" "$sources/.ci/run" "$sources/tests/launch/scripts_test.sh")
+
+case $behaviour in
+  scripts_parse)
+    for script in "${scripts[@]}"; do
+      bash -n "$script" || fail "$script"
+      [ -x "$script" ] || [[ $script == */scripts_test.sh ]] || fail "$script is not executable"
+    done
+    ;;
+  shellcheck_is_content)
+    command -v shellcheck >/dev/null || exit 77
+    shellcheck --severity=warning "${scripts[@]}"
+    ;;
+  nothing_missing_says_nothing)
+    fake_packages none
+    fake_user 1000
+    fake_apt 1
+    install_deps
+    expect_code 0
+    [ -z "$output" ] || fail "it said: $output"
+    [ ! -e "$scratch/apt_calls" ] || fail "it called apt-get"
+    ;;
+  missing_packages_are_installed_by_root)
+    fake_packages libdnnl-dev cmake
+    fake_user 0
+    fake_apt
+    install_deps
+    expect_code 0
+    expect_word "installing cmake libdnnl-dev"
+    expect_apt "install -y --no-install-recommends cmake libdnnl-dev"
+    ;;
+  missing_packages_are_installed_by_sudo)
+    fake_packages cmake
+    fake_user 1000
+    fake_apt
+    printf '[ "$1" = -n ] && exit 0\necho sudo "$@" >>%q\nexec "$@"\n' "$scratch/apt_calls" | fake sudo
+    ln -s "$(command -v true)" "$tools/true"
+    install_deps
+    expect_code 0
+    expect_apt "sudo env"
+    expect_apt "install -y --no-install-recommends cmake"
+    ;;
+  without_apt_says_how_to_go_on)
+    install_deps
+    expect_code 69
+    expect_word "apt is not on this machine"
+    expect_word "libopenmpi-dev"
+    expect_word "cmake --preset release"
+    ;;
+  without_root_names_the_command)
+    fake_packages ninja-build
+    fake_user 1000
+    fake_apt
+    install_deps
+    expect_code 69
+    expect_word "apt-get install ninja-build"
+    [ ! -e "$scratch/apt_calls" ] || fail "it called apt-get"
+    ;;
+  a_failing_apt_is_reported)
+    fake_packages cmake
+    fake_user 0
+    echo 'echo "no route to host" >&2; exit 100' | fake apt-get
+    install_deps
+    expect_code 69
+    expect_word "no route to host"
+    expect_word "could not install cmake"
+    ;;
+  arguments_are_refused)
+    install_deps --help
+    expect_code 64
+    expect_word "--help"
+    code=0
+    output=$(bash "$sources/launch/quickstart.sh" fast 2>&1) || code=$?
+    expect_code 64
+    expect_word "fast"
+    ;;
+  images_are_made_once)
+    command -v cjpeg >/dev/null || exit 77
+    "$sources/launch/make_images.sh" "$scratch/images"
+    [ "$(find "$scratch/images" -name '*.jpg' -size +1k | wc -l)" -eq 48 ] || fail "not 48 images"
+    echo changed >"$scratch/images/wave_0/0.jpg"
+    "$sources/launch/make_images.sh" "$scratch/images"
+    [ "$(cat "$scratch/images/wave_0/0.jpg")" = changed ] || fail "made again"
+    ;;
+  *) fail "unknown behaviour $behaviour" ;;
+esac
