@@ -53,7 +53,9 @@ class LogWriter {
   const std::string& path() const { return path_; }  // "….log", whether it is there yet or not
   int run() const { return run_; }
 
-  // One write(2), whole or not at all. Throws Error(io_error).
+  // One write(2) at the end of the file; of a line that doesn't fit on the disk nothing is left. Throws
+  // Error(io_error). (Linux looks for SIGKILL between the pages of a write: a kill in that microsecond of a
+  // line that crosses a page boundary can cut it off there. Such a file ends without an end of line.)
   void write(const LogLine& line, std::chrono::system_clock::time_point start_wall_time);
   // Makes it last, and takes ".part" off its name without replacing a file. Throws Error(io_error),
   // Error(cannot_create) if somebody has made such a file meanwhile.

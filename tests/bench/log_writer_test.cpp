@@ -327,17 +327,27 @@ TEST(LogWriter, OfTwoConfigurationsAtOnceOneIsRefused) {
 TEST(LogWriter, AKilledRunLeavesWholeLinesAndNoLog) {
   for (int round = 0; round < 20; ++round) {
     ScratchFolder folder;
+    const std::string part = folder.path() + "/1n1g/resnet50_b128_fp32_1.log.part";
     const pid_t child = fork();
     if (child == 0) {
       LogWriter log(folder.path(), kCase, {});
-      for (int i = 0;; ++i) log.write(line_of(i), system_clock::now());
+      for (int i = 0;; ++i) {
+        log.write(line_of(i), system_clock::now());
+        usleep(2000);  // an iteration; writing takes microseconds of it
+      }
     }
-    usleep(static_cast<useconds_t>(500 + 400 * round));
+    // At an arbitrary moment, with some lines written.
+    for (int wait = 0; wait < 100'000 && read_text(part).empty(); ++wait) usleep(50);
+    usleep(static_cast<useconds_t>(1370 * round));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
-    EXPECT_FALSE(std::filesystem::exists(folder.path() + "/1n1g/resnet50_b128_fp32_1.log"));
-    const std::string text = read_text(folder.path() + "/1n1g/resnet50_b128_fp32_1.log.part");
-    EXPECT_TRUE(text.empty() || text.ends_with(" samples/sec\n")) << round;
+    EXPECT_EQ(folder.list("1n1g"), std::vector<std::string>{"resnet50_b128_fp32_1.log.part"});
+    const std::vector<std::string> lines = lines_of(read_text(part));
+    EXPECT_FALSE(lines.empty());
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      EXPECT_NE(lines[i].find("train batch " + std::to_string(i) + "]"), std::string::npos) << lines[i];
+      EXPECT_TRUE(lines[i].ends_with(" samples/sec")) << lines[i];
+    }
   }
 }
 
