@@ -20,10 +20,8 @@ double peak_flops_per_second(const DeviceLimits& limits, Precision precision) {
 }
 
 double roofline_seconds(const Work& work, const DeviceLimits& limits, Precision precision) {
-  const double tensor_cores = precision == Precision::fp32 ? 1 : limits.attainable_tensor_flops;
-  const double flops_per_second = peak_flops_per_second(limits, precision) * tensor_cores;
-  const double bytes_per_second = limits.bytes_per_second * limits.attainable_bytes;
-  return std::max(2 * work.macs / flops_per_second, work.bytes / bytes_per_second);
+  return std::max(2 * work.macs / peak_flops_per_second(limits, precision),
+                  work.bytes / limits.bytes_per_second);
 }
 
 Roofline roofline(const Program& program, const DeviceLimits& limits, Precision precision) {

@@ -1,6 +1,6 @@
 // The least time that a step of training can take on a device: for each operation the larger of FLOPs ÷ peak
-// and bytes ÷ bandwidth of main memory (Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009), both
-// peaks times the part of them that is attainable (DeviceLimits).
+// and bytes ÷ bandwidth of main memory (Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009), as
+// DeviceLimits gives them.
 #pragma once
 
 #include "kernels/program.h"

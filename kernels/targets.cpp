@@ -14,23 +14,25 @@ constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 // an allowance, above what nvidia-smi shows for a bare process on each of these (0.3 to 0.6 GiB).
 constexpr double kContextReserve = 1.0 * kGiB;
 
-// Large GEMMs sustain about four fifths of the tensor cores' peak, streaming kernels nine tenths of the
-// memory's: assumptions for every GPU, to be replaced by what is measured on one.
-constexpr double kAttainableTensorFlops = 0.8;
-constexpr double kAttainableBytes = 0.9;
+// Parts of a datasheet's peaks that long kernels sustain: large products on tensor cores (all precisions but
+// strict fp32), streams through main memory. Assumptions for every GPU, to be replaced by what is measured on
+// one.
+constexpr double kSustainedTensorFlops = 0.8;
+constexpr double kSustainedBytes = 0.9;
 
 DeviceLimits gpu(std::string name, std::map<Precision, double> tera_flops, double bytes_per_second,
                  double nominal_bytes, int compute_capability, std::string source) {
-  for (auto& [precision, flops] : tera_flops) flops *= kTera;
+  for (auto& [precision, flops] : tera_flops)
+    flops *= kTera * (precision == Precision::fp32 ? 1 : kSustainedTensorFlops);
   return {.name = std::move(name),
           .kind = DeviceKind::cuda,
           .flops_per_second = std::move(tera_flops),
-          .bytes_per_second = bytes_per_second,
-          .attainable_tensor_flops = kAttainableTensorFlops,
-          .attainable_bytes = kAttainableBytes,
+          .bytes_per_second = bytes_per_second * kSustainedBytes,
           .memory_bytes = nominal_bytes - kContextReserve,
           .compute_capability = compute_capability,
-          .source = std::move(source)};
+          .source = std::move(source) +
+                    ": 0.8 of its tensor peaks, 0.9 of its bandwidth (assumed sustained), 1 GiB of " +
+                    "memory left to the context"};
 }
 
 // Dense peaks at boost clock, as the vendor's datasheets state them (half of the figures "with sparsity").
@@ -41,21 +43,18 @@ std::vector<DeviceLimits> make_targets() {
   const std::map<Precision, double> ampere{{fp32, 19.5}, {tf32, 156}, {fp16, 312}, {bf16, 312}};
   const std::map<Precision, double> hopper{{fp32, 67}, {tf32, 494.7}, {fp16, 989.4}, {bf16, 989.4}};
   const std::map<Precision, double> turing{{fp32, 8.1}, {fp16, 65}};
-  const std::string v100 = "NVIDIA V100 datasheet (SXM2), 1 GiB of memory left to the context";
-  const std::string a100 = "NVIDIA A100 datasheet (SXM4), 1 GiB of memory left to the context";
+  const std::string v100 = "NVIDIA V100 datasheet (SXM2)";
+  const std::string a100 = "NVIDIA A100 datasheet (SXM4)";
   return {
       gpu("v100-16gb", volta, 900 * kGiga, 16 * kGiB, 70, v100),
       gpu("v100-32gb", volta, 900 * kGiga, 32 * kGiB, 70, v100),
       gpu("a100-40gb", ampere, 1555 * kGiga, 40 * kGiB, 80, a100),
       gpu("a100-80gb", ampere, 2039 * kGiga, 80 * kGiB, 80, a100),
-      gpu("h100", hopper, 3350 * kGiga, 80 * kGiB, 90,
-          "NVIDIA H100 datasheet (SXM5 80GB), 1 GiB of memory left to the context"),
+      gpu("h100", hopper, 3350 * kGiga, 80 * kGiB, 90, "NVIDIA H100 datasheet (SXM5 80GB)"),
       // nvidia-smi shows 143,771 MiB, 140.4 GiB.
-      gpu("h200", hopper, 4800 * kGiga, 140 * kGiB, 90,
-          "NVIDIA H200 datasheet (SXM 141GB), 1 GiB of memory left to the context"),
+      gpu("h200", hopper, 4800 * kGiga, 140 * kGiB, 90, "NVIDIA H200 datasheet (SXM 141GB)"),
       // ECC takes one sixteenth of GDDR6.
-      gpu("t4", turing, 320 * kGiga, 15 * kGiB, 75,
-          "NVIDIA T4 datasheet, 1/16 of memory left to ECC and 1 GiB to the context"),
+      gpu("t4", turing, 320 * kGiga, 15 * kGiB, 75, "NVIDIA T4 datasheet, 1/16 of memory left to ECC"),
       {.name = "cpu",
        .kind = DeviceKind::cpu,
        .flops_per_second = {{fp32, 16 * 2.5e9 * 32}},

@@ -19,15 +19,13 @@ std::string_view name_of(Precision precision);
 struct DeviceLimits {
   std::string name;  // "h200", or what the device calls itself
   DeviceKind kind = DeviceKind::cpu;
-  std::map<Precision, double> flops_per_second;  // dense peak; a precision that isn't here can't be run
-  double bytes_per_second = 0;                   // main memory, peak
-  // Parts of these peaks that long-running kernels sustain: large products on tensor cores (all but fp32) and
-  // streams through main memory. The roofline divides by peak times these.
-  double attainable_tensor_flops = 1;
-  double attainable_bytes = 1;
-  double memory_bytes = 0;     // usable by one process
-  int compute_capability = 0;  // 90 for sm_90; 0 for a CPU
-  std::string source;          // where the figures come from
+  // What large products and long streams sustain, which rooflines divide by. A precision that isn't here
+  // can't be run.
+  std::map<Precision, double> flops_per_second;
+  double bytes_per_second = 0;  // main memory
+  double memory_bytes = 0;      // usable by one process
+  int compute_capability = 0;   // 90 for sm_90; 0 for a CPU
+  std::string source;           // where the figures come from
 };
 
 const std::vector<DeviceLimits>& targets();

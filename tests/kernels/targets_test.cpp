@@ -66,17 +66,6 @@ TEST(Roofline, AStepTakesTheLongerOfArithmeticAndMemory) {
   EXPECT_DOUBLE_EQ(roofline_seconds({.macs = 100, .bytes = 50}, limits, Precision::fp32), 5);
 }
 
-TEST(Roofline, DividesByWhatIsAttainable) {
-  const DeviceLimits limits{.name = "x",
-                            .flops_per_second = {{Precision::fp32, 100}, {Precision::fp16, 100}},
-                            .bytes_per_second = 10,
-                            .attainable_tensor_flops = 0.5,
-                            .attainable_bytes = 0.25};
-  EXPECT_DOUBLE_EQ(roofline_seconds({.macs = 100}, limits, Precision::fp16), 4);
-  EXPECT_DOUBLE_EQ(roofline_seconds({.macs = 100}, limits, Precision::fp32), 2);
-  EXPECT_DOUBLE_EQ(roofline_seconds({.bytes = 50}, limits, Precision::fp16), 20);
-}
-
 TEST(Roofline, SumsOverTheComputeLane) {
   const DeviceLimits limits{
       .name = "x", .flops_per_second = {{Precision::fp32, 100}}, .bytes_per_second = 10};
