@@ -18,6 +18,7 @@ iterations=30
 warmup=5
 batch=4
 image_size=64
+learning_rate=0.01 # the default is made for larger batches
 programs=build/programs/bin
 images=build/quickstart/images
 mkdir -p build/quickstart
@@ -33,7 +34,8 @@ train() {
   local ranks=$1 logs=$2
   shift 2
   "${launcher[@]}" -np "$ranks" --bind-to none --oversubscribe "$programs/bench_resnet50" --bs "$batch" \
-    --image-size "$image_size" --iters "$iterations" --warmup "$warmup" --log-dir "$logs" --out "$run_folder/runs" "$@"
+    --image-size "$image_size" --iters "$iterations" --warmup "$warmup" --lr "$learning_rate" \
+    --log-dir "$logs" --out "$run_folder/runs" "$@"
 }
 
 analyze() {
