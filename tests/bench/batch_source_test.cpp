@@ -9,6 +9,7 @@
 #include "expect_error.h"
 #include "image_files.h"
 #include "models/weights.h"
+#include "scratch_folder.h"
 
 namespace plumb {
 namespace {
@@ -77,7 +78,7 @@ class BatchFile : public testing::Test {
  protected:
   BatchSourceOptions written(const TensorFile& file) {
     BatchSourceOptions options;
-    options.batch_file = (folder_.path() / "batch.safetensors").string();
+    options.batch_file = (folder_ / "batch.safetensors").string();
     std::filesystem::remove(options.batch_file);
     write_safetensors(options.batch_file, file);
     options.batch_per_device = 2;
@@ -93,7 +94,7 @@ class BatchFile : public testing::Test {
   }
 
  private:
-  TemporaryFolder folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(BatchFile, GivesItsFirstRowsToEveryRank) {

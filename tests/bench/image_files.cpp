@@ -5,20 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <stdexcept>
 
 namespace plumb {
-
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "plumbline-test-XXXXXX").string();
-  if (!mkdtemp(name.data())) throw std::runtime_error("can't make a temporary folder");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 std::vector<std::uint8_t> encode_jpeg(int width, int height, JpegKind kind,
                                       const std::function<Pixel(int x, int y)>& pixel_at) {

@@ -11,19 +11,6 @@
 
 namespace plumb {
 
-// A folder that is removed with its contents when the test ends.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 enum class JpegKind { color, progressive, grey, cmyk_with_adobe_marker, cmyk_without_marker };
 
 // Samples of a pixel as the file stores them: 3, 1 or 4 of them count.

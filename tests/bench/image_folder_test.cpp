@@ -6,6 +6,7 @@
 
 #include "expect_error.h"
 #include "image_files.h"
+#include "scratch_folder.h"
 
 namespace plumb {
 namespace {
@@ -13,36 +14,36 @@ namespace {
 const std::vector<std::uint8_t> kBytes = {1, 2, 3};
 
 TEST(ImageFolderList, ClassesAndFilesAreSortedAndOtherFilesPassedOver) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   for (const char* name : {"wolf/b.jpg", "wolf/a.JPEG", "cat/2.jpeg", "cat/10.JPG", "cat/notes.txt",
                            "cat/.hidden.jpg", ".thumbnails/x.jpg", "wolf/deeper/c.jpg", "readme.jpg"})
-    write_file(folder.path() / name, kBytes);
+    write_file(folder / name, kBytes);
   const ImageFolder found = list_image_folder(folder.path(), 1000);
   EXPECT_EQ(found.classes, (std::vector<std::string>{"cat", "wolf"}));
   ASSERT_EQ(found.files.size(), 4U);
-  EXPECT_EQ(found.path_of(0), folder.path() / "cat" / "10.JPG");
-  EXPECT_EQ(found.path_of(1), folder.path() / "cat" / "2.jpeg");
-  EXPECT_EQ(found.path_of(2), folder.path() / "wolf" / "a.JPEG");
-  EXPECT_EQ(found.path_of(3), folder.path() / "wolf" / "b.jpg");
+  EXPECT_EQ(found.path_of(0), folder / "cat" / "10.JPG");
+  EXPECT_EQ(found.path_of(1), folder / "cat" / "2.jpeg");
+  EXPECT_EQ(found.path_of(2), folder / "wolf" / "a.JPEG");
+  EXPECT_EQ(found.path_of(3), folder / "wolf" / "b.jpg");
   EXPECT_EQ(found.files[1].label, 0);
   EXPECT_EQ(found.files[2].label, 1);
 }
 
 TEST(ImageFolderList, WhatCannotBeTrainedOnIsNamed) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const auto listing = [&](const std::string& name) {
-    return [&, name] { list_image_folder(folder.path() / name, 3); };
+    return [&, name] { list_image_folder(folder / name, 3); };
   };
   expect_error(ExitCode::bad_data, {"--data", "nowhere", "no such folder"}, listing("nowhere"));
-  write_file(folder.path() / "file", kBytes);
+  write_file(folder / "file", kBytes);
   expect_error(ExitCode::bad_data, {"--data", "file", "not a folder"}, listing("file"));
-  std::filesystem::create_directories(folder.path() / "empty");
+  std::filesystem::create_directories(folder / "empty");
   expect_error(ExitCode::bad_data, {"empty", "no class folders"}, listing("empty"));
-  write_file(folder.path() / "holes/full/a.jpg", kBytes);
-  write_file(folder.path() / "holes/hollow/a.png", kBytes);
+  write_file(folder / "holes/full/a.jpg", kBytes);
+  write_file(folder / "holes/hollow/a.png", kBytes);
   expect_error(ExitCode::bad_data, {"\"hollow\"", "no .jpg"}, listing("holes"));
   for (const char* name : {"many/a/a.jpg", "many/b/a.jpg", "many/c/a.jpg", "many/d/a.jpg"})
-    write_file(folder.path() / name, kBytes);
+    write_file(folder / name, kBytes);
   expect_error(ExitCode::bad_data, {"4 class folders", "3 classes"}, listing("many"));
 }
 

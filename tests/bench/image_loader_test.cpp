@@ -8,13 +8,14 @@
 
 #include "expect_error.h"
 #include "image_files.h"
+#include "scratch_folder.h"
 
 namespace plumb {
 namespace {
 
-BatchSourceOptions options_for(const TemporaryFolder& folder, std::int64_t batch, int workers = 2) {
+BatchSourceOptions options_for(const ScratchFolder& folder, std::int64_t batch, int workers = 2) {
   BatchSourceOptions options;
-  options.data = folder.path().string();
+  options.data = folder.path();
   options.batch_per_device = batch;
   options.image_size = 16;
   options.workers = workers;
@@ -42,7 +43,7 @@ void make_corrupt(const std::filesystem::path& file) {
 }
 
 TEST(ImageLoader, RanksShareAnEpochWithoutOverlap) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   write_image_folder(folder.path(), 24, 1);  // one image per class: the label tells the image
   for (int epoch = 0; epoch < 2; ++epoch) {
     std::map<std::int64_t, int> seen;
@@ -59,9 +60,9 @@ TEST(ImageLoader, RanksShareAnEpochWithoutOverlap) {
 }
 
 TEST(ImageLoader, BatchesDoNotDependOnTheNumberOfWorkers) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   write_image_folder(folder.path(), 5, 4);
-  make_corrupt(folder.path() / "class_1002/image_1.jpg");
+  make_corrupt(folder / "class_1002/image_1.jpg");
   ImageLoader single(options_for(folder, 3, 1));
   const Batches wanted = take(single, 15);
   for (const int workers : {2, 7}) {
@@ -73,7 +74,7 @@ TEST(ImageLoader, BatchesDoNotDependOnTheNumberOfWorkers) {
 }
 
 TEST(ImageLoader, SeedsAndEpochsGiveOtherPixels) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   write_image_folder(folder.path(), 1, 1);
   ImageLoader loader(options_for(folder, 1));
   BatchSourceOptions other_seed = options_for(folder, 1);
@@ -87,7 +88,7 @@ TEST(ImageLoader, SeedsAndEpochsGiveOtherPixels) {
 }
 
 TEST(ImageLoader, AFolderSmallerThanABatchGoesRoundAndRound) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   write_image_folder(folder.path(), 3, 1);
   ImageLoader loader(options_for(folder, 32));
   std::map<std::int64_t, int> seen;
@@ -97,8 +98,8 @@ TEST(ImageLoader, AFolderSmallerThanABatchGoesRoundAndRound) {
 }
 
 TEST(ImageLoader, PixelsAreTheImages) {
-  const TemporaryFolder folder;
-  write_file(folder.path() / "red/a.jpg", flat_jpeg(50, 50, {254, 0, 0, 0}));
+  const ScratchFolder folder;
+  write_file(folder / "red/a.jpg", flat_jpeg(50, 50, {254, 0, 0, 0}));
   ImageLoader loader(options_for(folder, 2));
   const Batch batch = loader.next();
   ASSERT_EQ(batch.images.size(), 2U * 3 * 16 * 16);
@@ -108,7 +109,7 @@ TEST(ImageLoader, PixelsAreTheImages) {
 }
 
 TEST(ImageLoader, BuffersAreReused) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   write_image_folder(folder.path(), 2, 2);
   ImageLoader loader(options_for(folder, 4));
   std::map<const float*, int> buffers;
@@ -117,9 +118,9 @@ TEST(ImageLoader, BuffersAreReused) {
 }
 
 TEST(ImageLoader, ACorruptFileIsSkippedNamedAndCountedOnce) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   write_image_folder(folder.path(), 10, 2);
-  make_corrupt(folder.path() / "class_1004/image_0.jpg");
+  make_corrupt(folder / "class_1004/image_0.jpg");
   ImageLoader loader(options_for(folder, 5));
   EXPECT_EQ(take(loader, 20).labels.size(), 100U);  // five epochs
   const CorruptFiles corrupt = loader.corrupt_files();
@@ -130,21 +131,21 @@ TEST(ImageLoader, ACorruptFileIsSkippedNamedAndCountedOnce) {
 }
 
 TEST(ImageLoader, TheFollowingImageTakesACorruptOnesPlace) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   write_image_folder(folder.path(), 8, 1);
   ImageLoader whole(options_for(folder, 8));
   std::vector<std::int64_t> wanted = take(whole, 1).labels;
-  make_corrupt(folder.path() / ("class_" + std::to_string(1000 + wanted[3])) / "image_0.jpg");
+  make_corrupt(folder / ("class_" + std::to_string(1000 + wanted[3])) / "image_0.jpg");
   wanted[3] = wanted[4];
   ImageLoader loader(options_for(folder, 8));
   EXPECT_EQ(take(loader, 1).labels, wanted);
 }
 
 TEST(ImageLoader, TooManyCorruptFilesEndTheRun) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   write_image_folder(folder.path(), 10, 2);
-  make_corrupt(folder.path() / "class_1004/image_0.jpg");
-  write_file(folder.path() / "class_1007/image_1.jpg", {});
+  make_corrupt(folder / "class_1004/image_0.jpg");
+  write_file(folder / "class_1007/image_1.jpg", {});
   for (const int workers : {1, 4})
     expect_error(ExitCode::bad_data, {"--data", "2 corrupt files", "class_1004/image_0.jpg", "(empty file)"},
                  [&] {
@@ -154,16 +155,16 @@ TEST(ImageLoader, TooManyCorruptFilesEndTheRun) {
 }
 
 TEST(ImageLoader, AFolderOfCorruptFilesAloneEndsTheRun) {
-  const TemporaryFolder folder;
-  write_file(folder.path() / "only/a.jpg", flat_jpeg(50, 50, {1, 1, 1, 0}));
-  make_corrupt(folder.path() / "only/a.jpg");
+  const ScratchFolder folder;
+  write_file(folder / "only/a.jpg", flat_jpeg(50, 50, {1, 1, 1, 0}));
+  make_corrupt(folder / "only/a.jpg");
   expect_error(ExitCode::bad_data, {"only/a.jpg"}, [&] { ImageLoader(options_for(folder, 1)).next(); });
 }
 
 TEST(ImageLoader, AFileThatVanishesIsACorruptOne) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   write_image_folder(folder.path(), 6, 1);
-  std::filesystem::create_symlink("nowhere", folder.path() / "class_1000/gone.jpg");
+  std::filesystem::create_symlink("nowhere", folder / "class_1000/gone.jpg");
   ImageLoader loader(options_for(folder, 7));
   take(loader, 2);
   ASSERT_EQ(loader.corrupt_files().count, 1);
@@ -179,7 +180,7 @@ TEST(ImageLoader, OnePercentIsCountedOverAThousandFilesOrAll) {
 }
 
 TEST(ImageLoader, EndsItsThreadsAtAnyMoment) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   write_image_folder(folder.path(), 4, 1);
   for (int round = 0; round < 30; ++round) {
     ImageLoader loader(options_for(folder, 1 + round % 5, 1 + round % 4));
@@ -188,7 +189,7 @@ TEST(ImageLoader, EndsItsThreadsAtAnyMoment) {
 }
 
 TEST(ImageLoader, CountsTheTimeItMakesTheCallerWait) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   write_image_folder(folder.path(), 4, 1);
   ImageLoader loader(options_for(folder, 64, 1));
   EXPECT_EQ(loader.waited_seconds(), 0);

@@ -26,6 +26,9 @@ class ScratchFolder {
   ScratchFolder& operator=(const ScratchFolder&) = delete;
 
   const std::string& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const {
+    return std::filesystem::path(path_) / name;
+  }
   // Names of everything in a folder below, sorted; hidden files are left out.
   std::vector<std::string> list(const std::string& below = "") const {
     std::vector<std::string> names;
