@@ -182,10 +182,12 @@ std::uint64_t reduction_hash(const Program& program) {
     hash = hash_number(hash, collective->elements);
     const Buffer& root = program.buffers.at(collective->buffer);
     hash = hash_number(hash_bytes(hash, root.name), root.bytes);
+    hash = hash_bytes(hash, root.layout);
     for (BufferId source : reduced_roots(program, collective->buffer)) {
       for (BufferId id : views[source]) {
         const Buffer& part = program.buffers[id];
         hash = hash_number(hash_bytes(hash, part.name), part.view->offset);
+        hash = hash_bytes(hash, part.layout);
         hash = hash_number(hash, part.bytes);
       }
     }

@@ -38,6 +38,8 @@ struct Buffer {
   std::size_t bytes = 0;           // as held by the device, padding included
   bool persistent = false;         // keeps its value between iterations: shares memory with nothing
   std::optional<View> view;
+  // How the device orders the elements, as text that ranks can compare; empty: row-major, or not settled yet.
+  std::string layout;
 };
 
 enum class Access { read, write, read_write };
@@ -124,8 +126,8 @@ struct Program {
 // The buffer that holds the memory of `id`: itself, or what it is a view of.
 BufferId root_of(const Program& program, BufferId id);
 
-// A hash over what all ranks must agree on: every collective's dtype and elements, and name and bytes of every
-// buffer in it, in order (FNV-1a, 64 bit).
+// A hash over what all ranks must agree on: every collective's dtype and elements, and name, layout and bytes
+// of every buffer in it, in order (FNV-1a, 64 bit).
 std::uint64_t reduction_hash(const Program& program);
 
 }  // namespace plumb

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kernels/cpu/onednn.h"
+
 namespace plumb::cpu {
 namespace {
 
@@ -33,6 +35,7 @@ const dnnl::memory::desc& Context::settle(BufferId buffer, const dnnl::memory::d
   if (!layout) {
     layout = wanted;
     program.buffers[buffer].bytes = wanted.get_size();
+    program.buffers[buffer].layout = layout_text(wanted);
   }
   return *layout;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
+#include <string>
 
 namespace plumb::cpu {
 
@@ -45,6 +46,27 @@ dnnl::memory::dims dims_of(const Layout& layout) {
     return layout.get_dims();
   else
     return layout.dims();
+}
+
+// The order of elements as text: strides of the outer dimensions, then blocks as dimension x length,
+// outermost first: "4608,1152,384,128/1x8,0x16".
+template <typename Layout>
+std::string layout_text(const Layout& layout) {
+  std::string text;
+  const auto add = [&](const auto& strides, auto dims, const auto& lengths, const auto& block_dims,
+                       auto blocks) {
+    for (int i = 0; i < dims; ++i) text += (i ? "," : "") + std::to_string(strides[i]);
+    for (int i = 0; i < blocks; ++i)
+      text += (i ? "," : "/") + std::to_string(block_dims[i]) + "x" + std::to_string(lengths[i]);
+  };
+  if constexpr (requires { layout.get_strides(); }) {
+    add(layout.get_strides(), layout.get_ndims(), layout.get_inner_blks(), layout.get_inner_idxs(),
+        layout.get_inner_nblks());
+  } else {
+    const auto& blocking = layout.data.format_desc.blocking;
+    add(blocking.strides, layout.data.ndims, blocking.inner_blks, blocking.inner_idxs, blocking.inner_nblks);
+  }
+  return text;
 }
 
 }  // namespace plumb::cpu

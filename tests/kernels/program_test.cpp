@@ -54,6 +54,7 @@ TEST(ReductionHash, SeesEverythingThatRanksMustAgreeOn) {
   EXPECT_NE(hash, changed([](Program& p) { std::get<Collective>(p.steps[0].action).dtype = DType::f16; }));
   EXPECT_NE(hash, changed([](Program& p) { p.buffers[1].name = "c.gradient"; }));
   EXPECT_NE(hash, changed([](Program& p) { p.buffers[2].bytes = 4; }));
+  EXPECT_NE(hash, changed([](Program& p) { p.buffers[2].layout = "1/16x1"; }));
   EXPECT_NE(hash, changed([](Program& p) { std::swap(p.buffers[1], p.buffers[2]); }));
   EXPECT_NE(hash, changed([](Program& p) { p.steps.push_back(p.steps[0]); }));
 }
