@@ -14,14 +14,22 @@ namespace plumb {
 // FNV-1a (64 bit) over the bytes of every parameter, in public order and layout.
 std::uint64_t parameter_checksum(const Graph& graph, const Device& device);
 
+// The first parameter or running statistic that holds NaN or infinity; empty if none does. The loss alone
+// doesn't show it: NaN that meets a ReLU becomes 0 there.
+std::string first_not_finite(const Graph& graph, const Device& device);
+
 struct Checks {
-  bool replicas_identical = true, parameters_moved = true, loss_finite = true;
+  bool replicas_identical = true, parameters_moved = true, loss_finite = true, tensors_finite = true;
   std::string failure;  // one sentence for the first that failed; empty if all hold
 };
 
-// `checksums`: of every rank, after the run. `initial`: before the run (the same on all ranks). `loss`: of
-// every iteration, mean over ranks. `learning_rate` 0 leaves parameters where they were.
-Checks check_run(const std::vector<std::uint64_t>& checksums, std::uint64_t initial,
-                 const std::vector<double>& loss, double learning_rate);
+struct RunEvidence {
+  std::vector<std::uint64_t> checksums;  // of every rank, after the run
+  std::uint64_t initial_checksum = 0;    // before the run, the same on all ranks
+  std::vector<std::string> not_finite;   // of every rank: first_not_finite after the run
+  std::vector<double> loss;              // of every iteration, mean over ranks
+  double learning_rate = 0;              // 0 leaves parameters where they were
+};
+Checks check_run(const RunEvidence& evidence);
 
 }  // namespace plumb

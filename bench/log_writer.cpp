@@ -72,7 +72,8 @@ void settle_case(int fd, const std::string& folder, const LogCase& log_case) {
     refuse_another_case(folder, log_case, found.substr(0, found.find('\n')));
   if (::ftruncate(fd, 0) != 0 ||
       ::pwrite(fd, wanted.data(), wanted.size(), 0) != static_cast<ssize_t>(wanted.size()))
-    throw cannot_create(folder + "/" + kCaseFile, std::strerror(errno));
+    throw cannot_create(folder + "/" + kCaseFile,
+                        std::string(std::strerror(errno)) + "; free space or give another --log-dir");
 }
 
 // 0, or what went wrong. Never replaces a file.

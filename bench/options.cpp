@@ -190,9 +190,9 @@ BenchOptions resolve(BenchOptions options, const DeviceLimits& limits) {
   if (!limits.flops_per_second.contains(options.precision)) {
     std::string able;
     for (const auto& [precision, flops] : limits.flops_per_second)
-      able += (able.empty() ? "--" : ", --") + std::string(name_of(precision));
+      able += (able.empty() ? "--" : " or --") + std::string(name_of(precision));
     throw Error(ExitCode::usage, "option --" + std::string(name_of(options.precision)) + ": device " +
-                                     limits.name + " can't do it; it has " + able);
+                                     limits.name + " can't do it; give " + able);
   }
   const bool on_cuda = limits.kind == DeviceKind::cuda;
   if (!options.batch_per_device) options.batch_per_device = on_cuda ? 128 : 8;

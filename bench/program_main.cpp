@@ -1,7 +1,9 @@
 #include "bench/program_main.h"
 
+#include <chrono>
 #include <cstdio>
 #include <new>
+#include <thread>
 
 #include "bench/training.h"
 #include "comm/launched_as.h"
@@ -16,15 +18,24 @@ void tell(const std::string& program, const std::string& sentence) {
 
 }  // namespace
 
+// Most failures before there is a job are met by all ranks alike: rank 0 tells, and its end makes mpirun end
+// the others, within 2 s if they don't obey SIGTERM. Who is still there after this time has a failure of its
+// own.
+constexpr std::chrono::seconds kRankZeroTells{3};
+
 int run_program(const std::string& program, const std::function<void()>& body) {
-  const bool tells = launched_as().rank == 0;  // all ranks fail alike
+  const auto tell_once = [&](const std::string& sentence) {
+    const int rank = launched_as().rank;
+    if (rank != 0) std::this_thread::sleep_for(kRankZeroTells);
+    tell(program, rank == 0 ? sentence : "rank " + std::to_string(rank) + ": " + sentence);
+  };
   try {
     body();
     return static_cast<int>(ExitCode::ok);
   } catch (const ErrorToldElsewhere& error) {
     return static_cast<int>(error.code());
   } catch (const Error& error) {
-    if (tells) tell(program, error.what());
+    tell_once(error.what());
     return static_cast<int>(error.code());
   } catch (const std::exception& defect) {
     tell(program, std::string("internal error: ") + defect.what());

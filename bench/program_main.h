@@ -8,8 +8,8 @@
 
 namespace plumb {
 
-// Runs `body` and returns the exit code; for failures before there is a job: all ranks of a launcher meet the
-// same ones, rank 0 tells. What a std::exception says is a defect (70).
+// Runs `body` and returns the exit code; for failures before there is a job: if all ranks of a launcher meet
+// the same one, rank 0 tells, else the rank that met it. What a std::exception says is a defect (70).
 int run_program(const std::string& program, const std::function<void()>& body);
 
 // Runs `body` inside a job and tells its failure, with the rank. One that only this rank knows of ends the

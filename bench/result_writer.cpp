@@ -17,6 +17,16 @@ namespace {
 
 constexpr int kMostFolders = 100'000;
 
+namespace fs = std::filesystem;
+
+// The highest folder of `path` that does not exist; empty if all do.
+std::string topmost_missing(fs::path path) {
+  fs::path missing;
+  std::error_code ignored;
+  for (; !path.empty() && !fs::exists(path, ignored); path = path.parent_path()) missing = path;
+  return missing;
+}
+
 std::string make_new_folder(const std::string& out_dir, const std::string& name) {
   std::error_code error;
   std::filesystem::create_directories(out_dir, error);
@@ -57,14 +67,24 @@ std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::
 }
 
 ResultWriter::ResultWriter(const std::string& out_dir, const std::string& name, RunRecord record)
-    : folder_(make_new_folder(out_dir, name)) {
+    : topmost_new_(topmost_missing(out_dir)), folder_(make_new_folder(out_dir, name)) {
   record.status = "failed";
   record.failure = "interrupted before it ended";
   try {
     write_result(record);
   } catch (const Error& error) {
+    discard();
     throw Error(ExitCode::cannot_create, error.what());
   }
+}
+
+void ResultWriter::discard() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+  // fs::remove leaves a folder that another run uses meanwhile.
+  for (fs::path path = fs::path(folder_).parent_path();
+       !topmost_new_.empty() && path.string().size() >= topmost_new_.size(); path = path.parent_path())
+    if (!fs::remove(path, ignored)) break;
 }
 
 void ResultWriter::write_result(const RunRecord& record) const {

@@ -22,12 +22,16 @@ class ResultWriter {
 
   const std::string& folder() const { return folder_; }
 
+  // Takes back what the constructor made, folders above included: for a run that never began.
+  void discard();
+
   // Replaces result.json at once and whole. Throws Error(io_error).
   void write_result(const RunRecord& record) const;
   // Writes or replaces another file of the folder, likewise: "env.json", "program.json".
   void write_json(const std::string& file, const nlohmann::ordered_json& json) const;
 
  private:
+  std::string topmost_new_;  // the highest folder that was not there before
   std::string folder_;
 };
 

@@ -69,12 +69,6 @@ void distribute_tensors(const Job& job, Session& session, TensorMap tensors) {
     session.device->write_statistic(s, hand_out(graph.statistics[s].name, graph.statistics[s].channels));
 }
 
-TensorMap starting_tensors(const Session& session) {
-  const BenchOptions& options = session.options;
-  if (options.weights.empty()) return initial_tensors(session.graph, options.seed);
-  return tensors_for(session.graph, read_safetensors(options.weights), options.weights);
-}
-
 }  // namespace
 
 WorldLayout world_layout(const BenchOptions& options, int ranks, int nodes, int devices_per_node) {
@@ -133,19 +127,25 @@ Session open_session(const Job& job, const BenchOptions& options) {
   return session;
 }
 
-void prepare_session(const Job& job, Session& session) {
+void read_inputs(const Job& job, Session& session) {
   const BenchOptions& options = session.options;
-  TensorMap tensors;
   job.together([&] {
     session.graph = make_graph(options);
     const bool same_batch = options.data == "synthetic" || !options.batch.empty();
     session.program =
         describe(session.graph, describe_options(options, same_batch), session.device->limits());
     require_memory(session, job);
-    if (job.rank() == 0) tensors = starting_tensors(session);
+    if (job.rank() == 0 && !options.weights.empty())
+      session.given = tensors_for(session.graph, read_safetensors(options.weights), options.weights);
     session.source = make_batch_source(source_options(session, job));
   });
+}
+
+void prepare_session(const Job& job, Session& session) {
+  const BenchOptions& options = session.options;
+  TensorMap tensors = std::move(session.given);
   job.together([&] {
+    if (job.rank() == 0 && options.weights.empty()) tensors = initial_tensors(session.graph, options.seed);
     const UpdateRule rule{
         .optimizer = options.optimizer, .momentum = options.momentum, .weight_decay = options.weight_decay};
     session.device->prepare(session.graph, rule, session.program);

@@ -39,12 +39,16 @@ struct Session {
   std::unique_ptr<Communicator> communicator;  // null in a world of one
   Program program;
   MemoryPlan plan;
+  TensorMap given;     // rank 0, until prepare_session: the tensors of --weights
   std::string remark;  // one sentence about threads, if there is something to say
 };
 
-// First half, on every rank together: device, options, agreement between ranks. Nothing is read or allocated.
+// First, on every rank together: device, options, agreement between ranks. Nothing is read or allocated.
 Session open_session(const Job& job, const BenchOptions& options);
-// Second half: data, Program, plan, memory, parameters. Throws Error(out_of_memory) with what would fit.
+// Then all that can be wrong with what is read: Graph, Program, data, --weights. Throws Error(bad_data), and
+// Error(out_of_memory) with what would fit if the plan shows it.
+void read_inputs(const Job& job, Session& session);
+// At last what costs time: primitives, memory, parameters on the device.
 void prepare_session(const Job& job, Session& session);
 
 // Parameters and running statistics as the device has them, by their public names.

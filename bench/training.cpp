@@ -1,7 +1,12 @@
 #include "bench/training.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 
@@ -14,6 +19,7 @@
 #include "bench/runner.h"
 #include "bench/step_timer.h"
 #include "bench/summary.h"
+#include "bench/unique_fd.h"
 #include "models/cost.h"
 #include "results/schema.h"
 
@@ -33,6 +39,14 @@ void require_creatable(const std::string& option, const std::string& file) {
   if (!fs::is_directory(parent))
     throw Error(ExitCode::cannot_create, "option " + option + ": folder " + parent.string() + " of " + file +
                                              " does not exist; make it first");
+  // Only making a file shows that one can be made; it has no name afterwards.
+  std::string probe = (parent / ".plumbline-XXXXXX").string();
+  const UniqueFd made(::mkstemp(probe.data()));
+  if (!made)
+    throw Error(ExitCode::cannot_create, "option " + option + ": folder " + parent.string() + " of " + file +
+                                             " can't be written: " + std::strerror(errno) +
+                                             "; name a file elsewhere");
+  ::unlink(probe.c_str());
 }
 
 class TrainingRun {
@@ -40,6 +54,7 @@ class TrainingRun {
   TrainingRun(const Job& job, const BenchOptions& options, const TrainingHooks& hooks)
       : job_(job), hooks_(hooks), messages_(stderr, terminal_of(stderr), options.quiet || job.rank() != 0) {
     session_ = open_session(job, options);
+    read_inputs(job, session_);
     open_outputs();
   }
 
@@ -54,6 +69,7 @@ class TrainingRun {
       report_failure(error);
       throw;
     }
+    print();
   }
 
  private:
@@ -76,17 +92,24 @@ class TrainingRun {
     job_.together([&] {
       if (!first()) return;
       require_creatable("--save-weights", options().save_weights);
-      log_.emplace(options().log_dir,
-                   LogCase{.model = record_.model,
-                           .precision = record_.precision,
-                           .batch_per_device = record_.batch_per_device,
-                           .image_size = options().image_size,
-                           .nodes = record_.nodes,
-                           .devices_per_node = record_.devices_per_node},
-                   options().run);
       results_.emplace(options().out, run_folder_name(record_, std::chrono::system_clock::now()), record_);
+      try {
+        log_.emplace(options().log_dir, log_case(), options().run);
+      } catch (const Error&) {
+        results_->discard();
+        throw;
+      }
       results_->write_json("env.json", environment_json());
     });
+  }
+
+  LogCase log_case() const {
+    return {.model = record_.model,
+            .precision = record_.precision,
+            .batch_per_device = record_.batch_per_device,
+            .image_size = options().image_size,
+            .nodes = record_.nodes,
+            .devices_per_node = record_.devices_per_node};
   }
 
   void prepare() {
@@ -172,7 +195,7 @@ class TrainingRun {
     if (options().check && not_finite_ >= (first() ? 1 : kPatienceOfOtherRanks))
       throw Error(ExitCode::verification_failed, "the loss is not finite at iteration " +
                                                      std::to_string(iteration) + "; lower --lr " +
-                                                     std::to_string(options().learning_rate) +
+                                                     options_json(options()).at("learning_rate").dump() +
                                                      " or look at the data: this run is no measurement");
   }
 
@@ -197,24 +220,31 @@ class TrainingRun {
     const auto named =
         std::find_if(names.begin(), names.end(), [](const std::string& name) { return !name.empty(); });
     if (named != names.end())
-      messages_.say("skipped " + std::to_string(static_cast<std::int64_t>(count)) +
-                    " corrupt images, the first is " + *named);
+      messages_.say("corrupt images were skipped " + std::to_string(static_cast<std::int64_t>(count)) +
+                    " times over all ranks, the first is " + *named);
   }
 
   void check() {
     if (!options().check) {
-      record_.checks = {
-          {"replicas_identical", "skipped"}, {"parameters_moved", "skipped"}, {"loss_finite", "skipped"}};
+      record_.checks = {{"replicas_identical", "skipped"},
+                        {"parameters_moved", "skipped"},
+                        {"loss_finite", "skipped"},
+                        {"tensors_finite", "skipped"}};
       return;
     }
-    std::vector<std::uint64_t> checksums;
+    RunEvidence evidence{.checksums = {},
+                         .initial_checksum = initial_checksum_,
+                         .not_finite = job_.all_gather(first_not_finite(session_.graph, *session_.device)),
+                         .loss = record_.loss,
+                         .learning_rate = options().learning_rate};
     for (const std::string& text :
          job_.all_gather(std::to_string(parameter_checksum(session_.graph, *session_.device))))
-      checksums.push_back(std::stoull(text));
-    const Checks checks = check_run(checksums, initial_checksum_, record_.loss, options().learning_rate);
+      evidence.checksums.push_back(std::stoull(text));
+    const Checks checks = check_run(evidence);
     record_.checks = {{"replicas_identical", checks.replicas_identical},
                       {"parameters_moved", checks.parameters_moved},
-                      {"loss_finite", checks.loss_finite}};
+                      {"loss_finite", checks.loss_finite},
+                      {"tensors_finite", checks.tensors_finite}};
     job_.together([&] {
       if (first() && !checks.failure.empty()) throw Error(ExitCode::verification_failed, checks.failure);
     });
@@ -225,10 +255,17 @@ class TrainingRun {
       if (!first()) return;
       if (!options().save_weights.empty())
         write_safetensors(options().save_weights, read_tensors(session_.graph, *session_.device));
-      log_->finish();
       record_.log_files = {log_->path()};
       record_.status = "ok";
-      results_->write_result(record_);
+      results_->write_result(record_);  // before the log gets its name: no .log without a result that says ok
+      log_->finish();
+    });
+  }
+
+  // The run stands as it is, even where nobody can read its table.
+  void print() {
+    job_.together([&] {
+      if (!first()) return;
       print_result(record_, options().json);
       messages_.last(results_->folder());
     });
@@ -240,7 +277,12 @@ class TrainingRun {
     record_.failure = error.what();
     if (record_.step_seconds.empty()) record_.step_seconds = timer_.step_seconds();
     if (record_.loss.empty()) record_.loss = loss_;
-    results_->write_result(record_);
+    record_.log_files.clear();
+    try {
+      results_->write_result(record_);
+    } catch (const Error&) {
+      // The same disk may be what failed. The result.json from the start says failed, too.
+    }
   }
 
   const Job& job_;
