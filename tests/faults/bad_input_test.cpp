@@ -1,0 +1,172 @@
+// Whatever is wrong with what a user gives is found before anything is computed, told in one sentence, and
+// leaves nothing behind. R12: a batch that can't fit is such an input.
+#include <gtest/gtest.h>
+
+#include "models/weights.h"
+#include "tests/faults/started_program.h"
+
+namespace plumb {
+namespace {
+
+constexpr int kUsage = 64, kBadData = 65, kUnavailable = 69, kOutOfMemory = 71, kCannotCreate = 73;
+
+// With this oneDNN writes a line to stdout for everything that it computes.
+const std::string kShowComputing = "DNNL_VERBOSE=1 ONEDNN_VERBOSE=1";
+bool computed(const Ended& ended) {
+  return ended.output.find("_verbose,exec") != std::string::npos ||
+         ended.output.find(",primitive,exec") != std::string::npos;
+}
+
+Tensor filled(std::vector<std::int64_t> dims) {
+  std::size_t count = 1;
+  for (const std::int64_t extent : dims) count *= static_cast<std::size_t>(extent);
+  return {std::move(dims), std::vector<float>(count, 0.5f)};
+}
+
+// Everything that the table below refers to.
+void write_inputs(const Place& place) {
+  namespace fs = std::filesystem;
+  write_text(place.file("a_file"), "");
+  write_text(place.file("junk"), std::string(1000, '\xa5'));
+  write_text(place.file("empty"), "");
+  fs::create_directories(place.file("no_classes"));
+  fs::create_directories(place.file("empty_class/cats"));
+  TensorFile weights;
+  weights.floats["conv1.weight"] = filled({64, 3, 5, 5});
+  write_safetensors(place.file("wrong_shape.safetensors"), weights);
+  weights.floats["conv1.weight"] = filled({64, 3, 7, 7});
+  write_safetensors(place.file("one_tensor.safetensors"), weights);
+  TensorFile batch;
+  batch.floats["images"] = filled({3, 3, 32, 32});
+  batch.integers["labels"] = {{3}, {1, 2, 3}};
+  write_safetensors(place.file("three_rows.safetensors"), batch);
+  batch.integers["labels"] = {{3}, {1, 2, 1000}};
+  write_safetensors(place.file("bad_label.safetensors"), batch);
+}
+
+struct BadInput {
+  std::string name, arguments;
+  int code;
+  std::vector<std::string> words;
+  int ranks = 1;
+};
+void PrintTo(const BadInput& input, std::ostream* stream) {
+  *stream << input.arguments;
+}
+
+const std::string kShort = "--image-size 32 --iters 4 --warmup 1 --threads 1 ";
+
+const std::vector<BadInput> kInputs = {
+    {"UnknownOption", "--iterz 5", kUsage, {"--iterz", "--iters"}},
+    {"UnknownOptionUnlikeAnyOther", "--qqqqqqqq", kUsage, {"--qqqqqqqq", "--help"}},
+    {"ExtraArgument", "16", kUsage, {"'16'", "--help"}},
+    {"BatchOfNone", "--bs 0", kUsage, {"--bs", "'0'", "from 1 to"}},
+    {"BatchThatIsNoNumber", "--bs abc", kUsage, {"--bs", "'abc'", "whole number"}},
+    {"BatchWithATail", "--bs 8x", kUsage, {"--bs", "'8x'"}},
+    {"BatchBeyondAnyNumber", "--bs 99999999999999999999", kUsage, {"--bs", "99999999999999999999"}},
+    {"BatchWithoutValue", "--bs", kUsage, {"--bs", "needs a value"}},
+    {"OptionGivenTwice", "--bs 8 --bs 16", kUsage, {"--bs", "'8'", "'16'", "once"}},
+    {"WarmupOfAllIterations", "--warmup 120 --iters 120", kUsage, {"--warmup 120", "--iters 120", "fewer"}},
+    {"LearningRateThatIsNoNumber", "--lr nan", kUsage, {"--lr", "'nan'"}},
+    {"PrecisionThatTheCpuLacks", "--device cpu --fp16", kUsage, {"--fp16", "--fp32"}},
+    {"TwoPrecisions", "--fp16 --bf16", kUsage, {"--fp16", "--bf16", "give one"}},
+    {"UnknownTarget", "--dry-run --target v101", kUsage, {"--target", "'v101'", "v100-16gb"}},
+    {"TargetOfARealRun", "--target v100-16gb", kUsage, {"--target", "--dry-run"}},
+    {"ImageTooSmall", "--image-size 8", kUsage, {"--image-size", "'8'", "32"}},
+    {"LayoutThatNobodyStarted", kShort + "--nodes 3", kUsage, {"--nodes 3", "1 ranks run"}},
+    {"CudaWithoutCuda", "--device cuda", kUnavailable, {"--device cuda", "--device cpu"}},
+    {"NcclWithoutNccl", "--comm nccl", kUnavailable, {"--comm", "nccl", "--comm mpi"}},
+    {"LogFolderThatIsAFile", kShort + "--log-dir a_file", kCannotCreate, {"a_file", "--log-dir"}},
+    {"MissingData", kShort + "--data nowhere", kBadData, {"--data nowhere", "give a folder"}},
+    {"DataThatIsAFile", kShort + "--data a_file", kBadData, {"--data a_file", "not a folder"}},
+    {"DataWithoutClasses", kShort + "--data no_classes", kBadData, {"--data no_classes", "one subfolder"}},
+    {"ClassWithoutImages", kShort + "--data empty_class", kBadData, {"--data empty_class", "cats", "fill"}},
+    {"MissingWeights", kShort + "--weights nowhere", kBadData, {"nowhere", "give"}},
+    {"WeightsThatAreJunk", kShort + "--weights junk", kBadData, {"junk", "give"}},
+    {"WeightsThatAreEmpty", kShort + "--weights empty", kBadData, {"empty", "give"}},
+    {"WeightsOfAnotherShape",
+     kShort + "--weights wrong_shape.safetensors",
+     kBadData,
+     {"wrong_shape.safetensors", "conv1.weight", "[64, 3, 7, 7]", "[64, 3, 5, 5]"}},
+    {"WeightsWithTensorsMissing",
+     kShort + "--weights one_tensor.safetensors",
+     kBadData,
+     {"one_tensor.safetensors", "bn1.weight"}},
+    {"BatchFileThatIsJunk", kShort + "--batch junk", kBadData, {"junk", "give"}},
+    {"BatchFileWithTooFewRows",
+     kShort + "--bs 4 --batch three_rows.safetensors",
+     kBadData,
+     {"three_rows.safetensors", "3 rows", "smaller --bs"}},
+    {"BatchFileWithLabelOutside",
+     kShort + "--bs 3 --batch bad_label.safetensors",
+     kBadData,
+     {"bad_label.safetensors", "1000", "row 2", "0 to 999"}},
+    {"BatchThatFitsNowhere", "--bs 1000000 --threads 1", kOutOfMemory, {"--bs 1000000", "bytes", "fits"}},
+    {"UnknownOptionOnTwoRanks", "--iterz 5", kUsage, {"--iterz"}, 2},
+    {"CudaWithoutCudaOnTwoRanks", "--device cuda", kUnavailable, {"--device cuda"}, 2},
+    {"MissingDataOnTwoRanks", kShort + "--data nowhere", kBadData, {"rank 0", "--data nowhere"}, 2},
+    {"JunkThatOnlyRank0ReadsOnTwoRanks", kShort + "--weights junk", kBadData, {"junk"}, 2},
+    {"BatchThatFitsNowhereOnTwoRanks", "--bs 1000000 --threads 1", kOutOfMemory, {"rank 0", "fits"}, 2},
+};
+
+class BadInputs : public testing::TestWithParam<BadInput> {};
+
+TEST_P(BadInputs, IsToldInOneSentenceAndLeavesNothing) {
+  const Place place;
+  write_inputs(place);
+  const std::vector<std::string> before = place.contents();
+  const BadInput& input = GetParam();
+  const std::string command = place.bench(input.arguments);
+  const Ended ended =
+      place.run(input.ranks == 1 ? command : Place::mpirun(input.ranks, command), kShowComputing);
+  expect_one_sentence(ended, input.code, input.words);
+  EXPECT_FALSE(computed(ended)) << ended.output;
+  EXPECT_EQ(place.contents(), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, BadInputs, testing::ValuesIn(kInputs),
+                         [](const auto& tested) { return tested.param.name; });
+
+// What the table takes as proof that nothing was computed is there when something is.
+TEST(BadInputs, ComputingWouldBeSeen) {
+  const Place place;
+  EXPECT_TRUE(computed(place.run(place.bench(kSmall + "--iters 2"), kShowComputing)));
+}
+
+// The number at the end of `before` … in a sentence.
+double number_after(const std::string& sentence, const std::string& before) {
+  const std::size_t at = sentence.find(before);
+  return at == std::string::npos ? -1 : std::stod(sentence.substr(at + before.size()));
+}
+
+TEST(OutOfMemory, BytesAndWhatFitsAreThePlansAndNothingIsAllocated) {
+  const Place place, dry_place;
+  const std::string arguments = "--device cpu --threads 1 --bs 1000000 ";
+  const Ended ended = place.run(place.bench(arguments));
+  expect_one_sentence(ended, kOutOfMemory, {"bytes", "free", "--bs"});
+  const Ended dry = dry_place.run(dry_place.bench(arguments + "--dry-run --json"));
+  ASSERT_EQ(dry.exit_code, 0);
+  const auto plan = nlohmann::json::parse(dry.output);
+  EXPECT_EQ(plan.at("fits"), false);
+  const std::string& sentence = ended.lines.front();
+  EXPECT_EQ(number_after(sentence, "need "), plan.at("memory_bytes").at("planned").get<double>()) << sentence;
+  // Other programs take and give memory between the two.
+  const double fits = plan.at("largest_batch");
+  EXPECT_NEAR(number_after(sentence, "by the plan --bs "), fits, 0.3 * fits) << sentence;
+  EXPECT_LT(ended.peak_bytes, std::size_t{1} << 30);
+}
+
+TEST(OutOfMemory, RanksOfOneHostShareItsMemory) {
+  const Place one, two;
+  const std::string arguments = "--device cpu --threads 1 --bs 1000000";
+  const Ended alone = one.run(one.bench(arguments)), both = two.run(Place::mpirun(2, two.bench(arguments)));
+  ASSERT_EQ(alone.lines.size(), 1u);
+  ASSERT_EQ(both.lines.size(), 1u);
+  const double fits_alone = number_after(alone.lines.front(), "by the plan --bs "),
+               fits_both = number_after(both.lines.front(), "by the plan --bs ");
+  EXPECT_GT(fits_both, 0);
+  EXPECT_LT(fits_both, 0.7 * fits_alone);
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,47 @@
+// bench_resnet50 with a saboteur: PLUMB_DAMAGE says what happens to rank 1.
+#include <cstdlib>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bench/program_main.h"
+#include "bench/training.h"
+
+namespace {
+
+using namespace plumb;
+
+void change_parameter(Session& session, float value) {
+  const ParameterId parameter = 0;
+  std::vector<float> values(static_cast<std::size_t>(session.graph.parameters[parameter].elements()));
+  session.device->read_parameter(parameter, values);
+  values.front() = value;
+  session.device->write_parameter(parameter, values);
+}
+
+void damage(const std::string& kind, std::int64_t iteration, Session& session) {
+  const bool last = iteration == session.options.iterations - 1;
+  if (kind == "corrupt_at_the_end" && last) change_parameter(session, 0.123f);
+  if (kind == "poison" && iteration == 0) change_parameter(session, std::numeric_limits<float>::quiet_NaN());
+  if (kind == "error" && iteration == 1)
+    throw Error(ExitCode::io_error, "file images/1.jpg can't be read; look after the disk");
+  if (kind == "defect" && iteration == 1) throw std::logic_error("a step that nobody thought of");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string program = "bench_resnet50";
+  return run_program(program, [&] {
+    const BenchOptions options = parse_options(argc, argv);
+    const Job job(&argc, &argv);
+    const char* kind = std::getenv("PLUMB_DAMAGE");
+    TrainingHooks hooks;
+    if (kind != nullptr && job.rank() == 1)
+      hooks.after_iteration = [kind = std::string(kind)](std::int64_t iteration, Session& session) {
+        damage(kind, iteration, session);
+      };
+    run_in_job(program, job, [&] { run_training(job, options, hooks); });
+  });
+}

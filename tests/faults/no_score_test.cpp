@@ -1,0 +1,78 @@
+// R11 and R15: what is no measurement never becomes one.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "models/weights.h"
+#include "tests/faults/started_program.h"
+
+namespace plumb {
+namespace {
+
+constexpr int kVerificationFailed = 76;
+
+// What was said before the failure, and then the failure: at most four lines, the last of them the sentence.
+void expect_failure_told(const Ended& ended, const std::vector<std::string>& words) {
+  EXPECT_EQ(ended.exit_code, kVerificationFailed) << ended.launcher_messages;
+  ASSERT_FALSE(ended.lines.empty());
+  EXPECT_LE(ended.lines.size(), 4u);
+  EXPECT_TRUE(ended.lines.back().starts_with("bench_resnet50: "));
+  for (const std::string& word : words)
+    EXPECT_NE(ended.lines.back().find(word), std::string::npos) << ended.lines.back();
+}
+
+TEST(NoScore, LearningRateThatDiverges) {
+  const Place place;
+  expect_failure_told(place.run(place.bench(kSmall + "--iters 4 --lr 1e30")), {"not finite", "--lr 1e+30"});
+  expect_no_score(place, "not finite");
+  EXPECT_EQ(place.contents_ending_in(".log.part").size(), 1u);
+}
+
+TEST(NoScore, LearningRateThatDivergesOnTwoRanks) {
+  const Place place;
+  expect_failure_told(place.run(Place::mpirun(2, place.bench(kSmall + "--iters 4 --lr 1e30"))),
+                      {"not finite", "rank 0"});
+  expect_no_score(place, "not finite");
+}
+
+// A ReLU makes 0 of NaN, so that the loss may stay finite while statistics and weights are lost.
+TEST(NoScore, PoisonedBatch) {
+  const Place place;
+  TensorFile file;
+  file.floats["images"] = {{2, 3, 32, 32}, std::vector<float>(2 * 3 * 32 * 32, 0.5f)};
+  file.floats["images"].values[100] = std::numeric_limits<float>::quiet_NaN();
+  file.integers["labels"] = {{2}, {1, 2}};
+  write_safetensors(place.file("batch.safetensors"), file);
+  expect_failure_told(place.run(place.bench(kSmall + "--iters 2 --batch batch.safetensors")),
+                      {"not finite", "look at the data"});
+  expect_no_score(place, "not finite");
+}
+
+TEST(NoScore, PoisonThatOnlyAnotherRankHas) {
+  const Place place;
+  expect_failure_told(place.run(Place::mpirun(2, place.damaged(kSmall + "--iters 2")), "PLUMB_DAMAGE=poison"),
+                      {"not finite"});
+  expect_no_score(place, "not finite");
+  EXPECT_EQ(place.result().at("checks").at("tensors_finite"), false);
+}
+
+TEST(NoScore, ReplicaThatDiffersInOneValueAtTheEnd) {
+  const Place place;
+  expect_failure_told(
+      place.run(Place::mpirun(2, place.damaged(kSmall + "--iters 2")), "PLUMB_DAMAGE=corrupt_at_the_end"),
+      {"rank 1", "differ"});
+  expect_no_score(place, "differ");
+  EXPECT_EQ(place.result().at("checks").at("replicas_identical"), false);
+}
+
+// The same program without a saboteur passes: it is the damage that the tests above see.
+TEST(NoScore, UndamagedRunIsOne) {
+  const Place place;
+  const Ended ended = place.run(Place::mpirun(2, place.damaged(kSmall + "--iters 2")));
+  EXPECT_EQ(ended.exit_code, 0) << ended.launcher_messages;
+  EXPECT_EQ(place.result().at("status"), "ok");
+  EXPECT_EQ(place.contents_ending_in(".log").size(), 1u);
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,73 @@
+// R9: all ranks run the same, or nothing runs.
+#include <gtest/gtest.h>
+
+#include "tests/faults/started_program.h"
+
+namespace plumb {
+namespace {
+
+constexpr int kUsage = 64;
+const std::string kRun = "--image-size 32 --iters 2 --warmup 1 --threads 1 ";
+
+TEST(RanksDisagree, OtherOptionsOnOneRank) {
+  const Place place;
+  const Ended ended =
+      place.run(Place::mpirun(1, place.bench(kRun + "--bs 2")) + " : -np 1 " + place.bench(kRun + "--bs 4"));
+  expect_one_sentence(ended, kUsage, {"rank 1", "options", "batch_per_device=4", "batch_per_device=2"});
+  EXPECT_TRUE(place.contents().empty());
+}
+
+TEST(RanksDisagree, OddOneOutIsNamedWhereverItIs) {
+  const Place place;
+  const Ended ended = place.run(Place::mpirun(1, place.bench(kRun + "--seed 7")) + " : -np 2 " +
+                                place.bench(kRun + "--seed 8"));
+  expect_one_sentence(ended, kUsage, {"rank 0 on", "does not run the same options", "seed=7 here"});
+  EXPECT_TRUE(place.contents().empty());
+}
+
+TEST(RanksDisagree, OptionThatOnlyOneRankRefuses) {
+  const Place place;
+  const Ended ended =
+      place.run(Place::mpirun(1, place.bench(kRun + "--bs 2")) + " : -np 1 " + place.bench(kRun + "--bs 0"));
+  expect_one_sentence(ended, kUsage, {"rank 1", "--bs", "'0'"});
+  EXPECT_TRUE(place.contents().empty());
+}
+
+// A CPU that can do less chooses other layouts for convolution weights and their gradients.
+TEST(RanksDisagree, OtherKindOfCpuOnOneRank) {
+  const Place place;
+  const Ended ended = place.run(Place::mpirun(1, place.bench(kRun + "--bs 2")) +
+                                " : -np 1 env DNNL_MAX_CPU_ISA=SSE41 ONEDNN_MAX_CPU_ISA=SSE41 " +
+                                place.bench(kRun + "--bs 2"));
+  EXPECT_EQ(ended.exit_code, kUsage) << ended.launcher_messages;
+  ASSERT_FALSE(ended.lines.empty());
+  EXPECT_NE(ended.lines.back().find("rank 1"), std::string::npos) << ended.lines.back();
+  EXPECT_NE(ended.lines.back().find("does not run the same Program"), std::string::npos);
+  expect_no_score(place, "Program");
+}
+
+// Takes from a process what MPI would join its job by; the launcher's count of processes stays.
+std::string outside_the_job(const Place& place, const std::string& command) {
+  write_text(place.file("../alone.sh"),
+             "for name in $(env | sed -n 's/^\\(PMIX_[A-Za-z0-9_]*\\|PMI_[A-Za-z0-9_]*\\|"
+             "OMPI_MCA_[A-Za-z0-9_]*\\)=.*/\\1/p'); do unset $name; done\nexec \"$@\"\n");
+  return "sh ../alone.sh " + command;
+}
+
+TEST(RanksDisagree, WorldsOfOneUnderOneLauncher) {
+  const Place place;
+  const Ended ended = place.run(Place::mpirun(2, outside_the_job(place, place.bench(kRun + "--bs 2"))));
+  expect_one_sentence(ended, kUsage, {"a rank outside its job", "started 2 processes", "a job of 1"});
+  EXPECT_TRUE(place.contents().empty());
+}
+
+TEST(RanksDisagree, OneRankOutsideItsJob) {
+  const Place place;
+  const std::string command = place.bench(kRun + "--bs 2");
+  const Ended ended = place.run(Place::mpirun(1, command) + " : -np 1 " + outside_the_job(place, command));
+  expect_one_sentence(ended, kUsage, {"rank 1", "a rank outside its job"});
+  EXPECT_TRUE(place.contents().empty());
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,216 @@
+#include "tests/faults/started_program.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <regex>
+#include <sstream>
+#include <thread>
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kLongest{90};
+// Every process that a Place starts carries its folder under this name.
+constexpr const char* kMark = "PLUMB_FAULTS_PLACE";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The value of a variable of another process; empty if it has none, or is gone.
+std::string variable_of(const fs::path& process, const std::string& name) {
+  const std::string environment = '\0' + read_text(process / "environ");
+  const std::size_t begin = environment.find('\0' + name + '=');
+  if (begin == std::string::npos) return "";
+  return environment.c_str() + begin + name.size() + 2;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+}  // namespace
+
+Place::Place() {
+  fs::create_directory(folder());
+}
+
+std::vector<std::string> Place::contents() const {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder()))
+    names.push_back(fs::relative(entry.path(), folder()));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> Place::contents_ending_in(const std::string& end) const {
+  std::vector<std::string> names = contents();
+  std::erase_if(names, [&](const std::string& name) { return !name.ends_with(end); });
+  return names;
+}
+
+nlohmann::ordered_json Place::result() const {
+  const std::vector<std::string> files = contents_ending_in("/result.json");
+  if (files.size() != 1) return {};
+  return nlohmann::ordered_json::parse(read_text(file(files.front())), nullptr, false);
+}
+
+// Keeps what the program writes to stderr apart from what mpirun has to say.
+std::string Place::wrapper(const std::string& program) const {
+  const std::string script = outside(fs::path(program).filename().string() + ".sh");
+  write_text(script, "exec '" + program + "' \"$@\" 2>>'" + outside("messages") + "'\n");
+  return "sh '" + script + "' ";
+}
+
+std::string Place::bench(const std::string& arguments) const {
+  return wrapper(PLUMB_BENCH_RESNET50) + arguments;
+}
+
+std::string Place::damaged(const std::string& arguments) const {
+  return wrapper(PLUMB_DAMAGED_TRAINING) + arguments;
+}
+
+std::string Place::mpirun(int ranks, const std::string& command) {
+  return PLUMB_MPIRUN " --oversubscribe --bind-to none -np " + std::to_string(ranks) + " " + command;
+}
+
+StartedProgram Place::start(const std::string& command, const std::string& environment) const {
+  return {*this, command, environment};
+}
+
+Ended Place::run(const std::string& command, const std::string& environment) const {
+  return start(command, environment).wait();
+}
+
+StartedProgram::StartedProgram(const Place& place, const std::string& command, const std::string& environment)
+    : place_(place) {
+  const std::string script =
+      "cd '" + place.folder() + "' && export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " +
+      "OMP_WAIT_POLICY=passive " + kMark + "='" + place.folder() + "' " + environment + " && { " + command +
+      "; } >'" + place.outside("output") + "' 2>'" + place.outside("launcher") + "' </dev/null";
+  shell_ = ::fork();
+  if (shell_ != 0) return;
+  ::setsid();
+  ::execl("/bin/sh", "sh", "-c", script.c_str(), nullptr);
+  ::_exit(127);
+}
+
+StartedProgram::~StartedProgram() {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const std::vector<Process> left = processes();
+    if (left.empty()) break;
+    for (const Process& process : left) ::kill(process.pid, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    reap(false);
+  }
+  if (!reaped_) reap(true);
+}
+
+void StartedProgram::reap(bool block) {
+  if (reaped_) return;
+  rusage usage{};
+  if (::wait4(shell_, &status_, block ? 0 : WNOHANG, &usage) != shell_) return;
+  peak_bytes_ = static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+  reaped_ = true;
+}
+
+bool StartedProgram::running() {
+  reap(false);
+  return !reaped_;
+}
+
+std::vector<Process> StartedProgram::processes() const {
+  std::vector<Process> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid <= 0 || variable_of(entry.path(), kMark) != place_.folder()) continue;
+    found.push_back({pid, std::atoi(variable_of(entry.path(), "OMPI_COMM_WORLD_RANK").c_str())});
+  }
+  return found;
+}
+
+std::vector<Process> StartedProgram::ranks() const {
+  std::vector<Process> found = processes();
+  std::erase_if(found, [](const Process& process) {
+    std::error_code gone;
+    const std::string program = fs::read_symlink("/proc/" + std::to_string(process.pid) + "/exe", gone);
+    return program != PLUMB_BENCH_RESNET50 && program != PLUMB_DAMAGED_TRAINING;
+  });
+  return found;
+}
+
+Ended StartedProgram::wait() {
+  const auto start = std::chrono::steady_clock::now();
+  while (running()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (std::chrono::steady_clock::now() - start < kLongest) continue;
+    ADD_FAILURE() << "still running: " << joined(lines_of(read_text(place_.outside("messages"))))
+                  << read_text(place_.outside("launcher"));
+    for (const Process& process : processes()) ::kill(process.pid, SIGKILL);
+    reap(true);
+  }
+  return {.exit_code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_),
+          .output = read_text(place_.outside("output")),
+          .lines = lines_of(read_text(place_.outside("messages"))),
+          .launcher_messages = read_text(place_.outside("launcher")),
+          .peak_bytes = peak_bytes_};
+}
+
+void expect_one_sentence(const Ended& ended, int code, const std::vector<std::string>& words) {
+  EXPECT_EQ(ended.exit_code, code) << joined(ended.lines) << ended.launcher_messages;
+  ASSERT_EQ(ended.lines.size(), 1u) << joined(ended.lines);
+  const std::string& sentence = ended.lines.front();
+  EXPECT_TRUE(sentence.starts_with("bench_resnet50: ")) << sentence;
+  for (const std::string& word : words)
+    EXPECT_NE(sentence.find(word), std::string::npos) << "'" << word << "' is missing in: " << sentence;
+}
+
+void expect_no_score(const Place& place, const std::string& reason) {
+  EXPECT_EQ(place.contents_ending_in(".log"), std::vector<std::string>{});
+  const nlohmann::ordered_json result = place.result();
+  ASSERT_TRUE(result.is_object()) << "no result.json";
+  EXPECT_EQ(result.at("status"), "failed");
+  const std::string failure = result.at("failure");
+  EXPECT_NE(failure.find(reason), std::string::npos) << failure;
+}
+
+int expect_whole_lines(const std::string& log) {
+  static const std::regex line(
+      R"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}-INFO: \[Pass 0, train batch (\d+)\] \tloss \S+, acc1 \d\.\d{5}, )"
+      R"(acc5 \d\.\d{5}, lr \S+, elapse \d+\.\d{6} sec Epoch\[0\] Batch\[(\d+)\]\tSpeed: \d+\.\d\d samples/sec)");
+  const std::string text = read_text(log);
+  EXPECT_TRUE(text.empty() || text.back() == '\n') << log << " ends in a torn line: " << text;
+  int count = 0;
+  for (const std::string& found : lines_of(text)) {
+    std::smatch parts;
+    EXPECT_TRUE(std::regex_match(found, parts, line)) << log << ": " << found;
+    if (parts.empty()) continue;
+    EXPECT_EQ(parts[1], std::to_string(count));
+    EXPECT_EQ(parts[2], std::to_string(++count));
+  }
+  return count;
+}
+
+bool can_mount() {
+  const Place place;
+  const bool can = place.run("unshare -m mount -t tmpfs none .").exit_code == 0;
+  if (!can) std::puts("this process may not mount a small file system, so that none can be filled up");
+  return can;
+}
+
+}  // namespace plumb
