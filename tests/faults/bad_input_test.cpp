@@ -103,7 +103,6 @@ const std::vector<BadInput> kInputs = {
      {"bad_label.safetensors", "1000", "row 2", "0 to 999"}},
     {"BatchThatFitsNowhere", "--bs 1000000 --threads 1", kOutOfMemory, {"--bs 1000000", "bytes", "fits"}},
     {"UnknownOptionOnTwoRanks", "--iterz 5", kUsage, {"--iterz"}, 2},
-    {"CudaWithoutCudaOnTwoRanks", "--device cuda", kUnavailable, {"--device cuda"}, 2},
     {"MissingDataOnTwoRanks", kShort + "--data nowhere", kBadData, {"rank 0", "--data nowhere"}, 2},
     {"JunkThatOnlyRank0ReadsOnTwoRanks", kShort + "--weights junk", kBadData, {"junk"}, 2},
     {"BatchThatFitsNowhereOnTwoRanks", "--bs 1000000 --threads 1", kOutOfMemory, {"rank 0", "fits"}, 2},
