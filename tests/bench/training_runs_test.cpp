@@ -8,7 +8,7 @@
 
 #include "models/weights.h"
 #include "tests/bench/program_runs.h"
-#include "tests/bench/temporary_folder.h"
+#include "tests/bench/scratch_folder.h"
 
 namespace plumb {
 namespace {
@@ -46,7 +46,7 @@ double largest_difference(const TensorFile& a, const TensorFile& b) {
 }
 
 TEST(TrainingRuns, TwoRanksFedTheSameBatchAreOneRank) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   write_batch(folder.path() + "/batch.safetensors");
   const std::string arguments = kSmall + "--iters 4 --batch batch.safetensors --save-weights ";
   const ProgramRun one = run_bench_resnet50(folder.path(), 1, arguments + "one.safetensors");
@@ -63,7 +63,7 @@ TEST(TrainingRuns, TwoRanksFedTheSameBatchAreOneRank) {
 }
 
 TEST(TrainingRuns, RanksHaveDifferentSyntheticImages) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const ProgramRun one = run_bench_resnet50(folder.path(), 1, kSmall + "--iters 2");
   const ProgramRun two = run_bench_resnet50(folder.path(), 2, kSmall + "--iters 2");
   ASSERT_EQ(two.exit_code, 0) << two.messages;
@@ -71,7 +71,7 @@ TEST(TrainingRuns, RanksHaveDifferentSyntheticImages) {
 }
 
 TEST(TrainingRuns, OverlapChangesNothingButTime) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::string arguments = kSmall + "--iters 3 --bucket-mb 5 --save-weights ";
   ASSERT_EQ(run_bench_resnet50(folder.path(), 2, arguments + "overlap.safetensors").exit_code, 0);
   ASSERT_EQ(run_bench_resnet50(folder.path(), 2, arguments + "after.safetensors --no-overlap").exit_code, 0);
@@ -82,7 +82,7 @@ TEST(TrainingRuns, OverlapChangesNothingButTime) {
 
 // One step: gradients rounded to fp16 (11 bits) before and after the sum move weights by as much, to 2^-10.
 TEST(TrainingRuns, HalfPrecisionExchangeRoundsGradientsAndNothingElse) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const auto weights_after_a_step = [&](const std::string& name, const std::string& arguments) {
     const ProgramRun run = run_bench_resnet50(
         folder.path(), 2,
@@ -99,7 +99,7 @@ TEST(TrainingRuns, HalfPrecisionExchangeRoundsGradientsAndNothingElse) {
 }
 
 TEST(TrainingRuns, SavedWeightsGoOnWhereTheyStopped) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const ProgramRun longer = run_bench_resnet50(folder.path(), 1, kSmall + "--iters 4 --momentum 0");
   const ProgramRun start =
       run_bench_resnet50(folder.path(), 1, kSmall + "--iters 2 --momentum 0 --save-weights w.safetensors");
@@ -112,7 +112,7 @@ TEST(TrainingRuns, SavedWeightsGoOnWhereTheyStopped) {
 }
 
 TEST(TrainingRuns, LogHasOneLinePerIterationAndRealFields) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const ProgramRun run =
       run_bench_resnet50(folder.path(), 1, "--image-size 32 --bs 4 --iters 5 --warmup 1 --lr 0.05");
   ASSERT_EQ(run.exit_code, 0) << run.messages;
@@ -132,7 +132,7 @@ TEST(TrainingRuns, LogHasOneLinePerIterationAndRealFields) {
 constexpr double kProcessBytes = 112.0 * (1 << 20);
 
 TEST(TrainingRuns, PeakMemoryIsWhatThePlanSays) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const ProgramRun run = run_bench_resnet50(folder.path(), 1, "--image-size 96 --bs 16 --iters 2 --warmup 1");
   ASSERT_EQ(run.exit_code, 0) << run.messages;
   const double planned = run.result.at("memory_bytes").at("planned"),
