@@ -36,7 +36,7 @@ std::string wrapped(const std::string& text, const std::string& indent) {
 std::string targets_text(const std::vector<DeviceLimits>& targets) {
   std::string text = fmt::format("{:<12}{:<6}{:>12}{:>10}", "target", "kind", "memory GiB", "GB/s");
   for (const Precision precision : kPrecisions) text += fmt::format("{:>9}", name_of(precision));
-  text += "  dense, sustained TFLOP/s\n";
+  text += "  sustained TFLOP/s\n";
   for (const DeviceLimits& target : targets) {
     text += fmt::format("{:<12}{:<6}{:>12.1f}{:>10.0f}", target.name, name_of(target.kind),
                         target.memory_bytes / kGiB, target.bytes_per_second / 1e9);
