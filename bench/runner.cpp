@@ -25,12 +25,19 @@ Runner::Runner(const Program& program, Device& device, Communicator* communicato
   }
 }
 
+template <typename Call>
+void Runner::exposed(Call&& call) {
+  const double start = steady_seconds();
+  call();
+  exposed_seconds_ += steady_seconds() - start;
+}
+
 void Runner::run_iteration() {
   for (const Action& action : actions_) {
     run(action);
-    if (communicator_) communicator_->progress();
+    if (communicator_) exposed([&] { communicator_->progress(); });
   }
-  for (StepId id = 0; id < in_flight_.size(); ++id) wait_for(id);
+  wait_for(program_.steps.size() - 1);
 }
 
 void Runner::run(const Action& action) {
@@ -39,7 +46,8 @@ void Runner::run(const Action& action) {
   if (const auto* compute = std::get_if<ComputeFn>(&step.action)) {
     (*compute)();
   } else if (const auto* collective = std::get_if<Collective>(&step.action)) {
-    tickets_[action.step] = communicator_->start(*collective, device_.data(collective->buffer));
+    exposed(
+        [&] { tickets_[action.step] = communicator_->start(*collective, device_.data(collective->buffer)); });
     in_flight_[action.step] = true;
   } else if (step.kind == StepKind::load_batch) {
     const Batch batch = source_.next();
@@ -52,15 +60,11 @@ void Runner::run(const Action& action) {
 // Collectives of one lane end in the order in which they started: those before `collective` are waited for
 // with it.
 void Runner::wait_for(StepId collective) {
-  const double start = steady_seconds();
-  bool waited = false;
   for (StepId id = 0; id <= collective; ++id) {
     if (!in_flight_[id]) continue;
-    communicator_->wait(tickets_[id]);
+    exposed([&] { communicator_->wait(tickets_[id]); });
     in_flight_[id] = false;
-    waited = true;
   }
-  if (waited) exposed_seconds_ += steady_seconds() - start;
 }
 
 }  // namespace plumb

@@ -19,7 +19,8 @@ class Runner {
 
   void run_iteration();
 
-  // Seconds, all iterations so far, that compute steps waited for collectives that had not ended.
+  // Seconds, all iterations so far, that the compute lane stood still for communication: what it waited for
+  // collectives that had not ended, and the calls that start them and let them move on.
   double exposed_communication_seconds() const { return exposed_seconds_; }
 
  private:
@@ -29,6 +30,8 @@ class Runner {
   };
   void run(const Action& action);
   void wait_for(StepId collective);
+  template <typename Call>
+  void exposed(Call&& call);
 
   const Program& program_;
   Device& device_;

@@ -17,14 +17,6 @@ endif()
 # plumb_library(models SOURCES … LINKS …): one target per folder, plumb_<folder>, sources in that folder.
 function(plumb_library folder)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
-  foreach(source ${ARG_SOURCES})  # SCAFFOLD
-    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source})  # SCAFFOLD
-      list(REMOVE_ITEM ARG_SOURCES ${source})  # SCAFFOLD
-      file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/empty_${folder}.cpp "")  # SCAFFOLD
-      list(APPEND ARG_SOURCES ${CMAKE_CURRENT_BINARY_DIR}/empty_${folder}.cpp)  # SCAFFOLD
-    endif()  # SCAFFOLD
-  endforeach()  # SCAFFOLD
-  list(REMOVE_DUPLICATES ARG_SOURCES)  # SCAFFOLD
   add_library(plumb_${folder} STATIC ${ARG_SOURCES})
   target_link_libraries(plumb_${folder} PUBLIC plumb_flags ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
 endfunction()
