@@ -1,5 +1,5 @@
-// describe(Graph, …) -> Program: which steps train this Graph on a device with these limits. Pure: needs no device
-// and no vendor's header; the same code serves a dry run and the real run.
+// describe(Graph, …) -> Program: which steps train this Graph on a device with these limits. Pure: needs no
+// device and no vendor's header; the same code serves a dry run and the real run.
 #pragma once
 
 #include "kernels/program.h"

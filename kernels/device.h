@@ -18,8 +18,8 @@ enum class DeviceChoice { automatic, cpu, cuda };
 
 struct DeviceOptions {
   DeviceChoice choice = DeviceChoice::automatic;
-  int threads = 0;           // cpu: 0 means all CPUs of the affinity mask
-  int local_rank = 0;        // cuda: which GPU
+  int threads = 0;     // cpu: 0 means all CPUs of the affinity mask
+  int local_rank = 0;  // cuda: which GPU
 };
 
 // Hyper-parameters of the update, the same at every iteration.
@@ -50,8 +50,8 @@ class Device {
   virtual const DeviceLimits& limits() const = 0;
   virtual std::string description() const = 0;  // one line for people: model, threads or driver
 
-  // First half of binding: chooses implementations and layouts, and raises the bytes of buffers and workspaces
-  // to what they really take. Allocates nothing that a plan accounts for.
+  // First half of binding: chooses implementations and layouts, and raises the bytes of buffers and
+  // workspaces to what they really take. Allocates nothing that a plan accounts for.
   virtual void prepare(const Graph& graph, const UpdateRule& rule, Program& program) = 0;
   // Second half: takes the arena and gives every compute step its callable. Throws Error(out_of_memory).
   virtual void bind(Program& program, const MemoryPlan& plan) = 0;

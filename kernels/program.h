@@ -1,5 +1,5 @@
-// A training step as data: buffers, and steps with declared reads and writes. The runner, the timer, the memory
-// plan, the simulator and the dry run all read this one list.
+// A training step as data: buffers, and steps with declared reads and writes. The runner, the timer, the
+// memory plan, the simulator and the dry run all read this one list.
 #pragma once
 
 #include <array>
@@ -34,9 +34,10 @@ struct Buffer {
   std::string name;
   Role role = Role::activation;
   DType dtype = DType::f32;
-  std::vector<std::int64_t> dims;  // logical: [n, c, h, w], [out, in, kh, kw], …; the layout is the device's business
-  std::size_t bytes = 0;           // as held by the device, padding included
-  bool persistent = false;         // keeps its value between iterations: shares memory with nothing
+  // Logical: [n, c, h, w], [out, in, kh, kw], …; the layout is the device's business.
+  std::vector<std::int64_t> dims;
+  std::size_t bytes = 0;    // as held by the device, padding included
+  bool persistent = false;  // keeps its value between iterations: shares memory with nothing
   std::optional<View> view;
   // How the device orders the elements, as text that ranks can compare; empty: row-major, or not settled yet.
   std::string layout;
@@ -64,10 +65,10 @@ enum class StepKind {
   conv_forward,            // in r, weight (forward's copy) r, out w
   conv_backward_data,      // d_out r, weight (backward-data's copy) r, d_in w
   conv_backward_weights,   // in r, d_out r, d_weight w
-  norm_forward,            // in r, scale r, bias r, running_mean rw, running_variance rw, out w, mean w, variance w, [mask w],
-                           // [residual r]
-  norm_backward,           // in r, d_out r, scale r, bias r, mean r, variance r, d_in w, d_scale w, d_bias w, [mask r],
-                           // [second d_out r], [d_residual w]
+  norm_forward,            // in r, scale r, bias r, running_mean rw, running_variance rw, out w, mean w,
+                           // variance w, [mask w], [residual r]
+  norm_backward,           // in r, d_out r, scale r, bias r, mean r, variance r, d_in w, d_scale w, d_bias w,
+                           // [mask r], [second d_out r], [d_residual w]
   add_relu_forward,        // out rw, residual r: out = max(out + residual, 0)
   add_relu_backward,       // out r, d_out r, [second d_out r], d_in w: d_in = out > 0 ? sum of d_out : 0
   pool_forward,            // in r, out w, [argmax w]
@@ -79,9 +80,10 @@ enum class StepKind {
   accumulate,              // into rw, from r: into += from
   cast,                    // from r, into w: another dtype, same elements
   reduce,                  // every buffer of the bucket rw
-  update,                  // master rw, momentum rw, gradient r, state r, [further copies of the weight w …]; all parameters
-                           // in one step: state r, then of each master rw, momentum rw, gradient r, [copies w …]
-  advance_state,           // state rw: iteration += 1
+  update,         // master rw, momentum rw, gradient r, state r, [further copies of the weight w …];
+                  // all parameters in one step: state r, then of each master rw, momentum rw,
+                  // gradient r, [copies w …]
+  advance_state,  // state rw: iteration += 1
 };
 std::string_view name_of(StepKind kind);
 
@@ -95,7 +97,7 @@ struct Work {
 struct Collective {
   enum class Kind { allreduce_sum };
   Kind kind = Kind::allreduce_sum;
-  BufferId buffer = 0;       // the root (bucket) it works on, in place
+  BufferId buffer = 0;  // the root (bucket) it works on, in place
   std::size_t elements = 0;
   DType dtype = DType::f32;
 };

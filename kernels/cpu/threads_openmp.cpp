@@ -4,6 +4,8 @@
 
 namespace plumb::cpu {
 
-void use_threads(int threads) { omp_set_num_threads(threads); }
+void use_threads(int threads) {
+  omp_set_num_threads(threads);
+}
 
 }  // namespace plumb::cpu
