@@ -6,7 +6,7 @@
 
 #include "expect_error.h"
 #include "image_files.h"
-#include "scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {

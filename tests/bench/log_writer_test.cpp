@@ -11,7 +11,7 @@
 #include <regex>
 
 #include "tests/bench/expect_error.h"
-#include "tests/bench/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {

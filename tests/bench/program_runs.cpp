@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "tests/bench/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {

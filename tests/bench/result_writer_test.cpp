@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "tests/bench/expect_error.h"
-#include "tests/bench/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {

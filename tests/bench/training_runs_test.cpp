@@ -8,7 +8,7 @@
 
 #include "models/weights.h"
 #include "tests/bench/program_runs.h"
-#include "tests/bench/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/bench/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 

@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include "models/error.h"
 #include "models/random.h"
 #include "models/weights.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {
@@ -19,13 +19,6 @@ namespace fs = std::filesystem;
 
 class Safetensors : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "plumb_safetensors_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   fs::path path() const { return folder_ / "file.safetensors"; }
 
   void write_bytes(const std::string& bytes) const {
@@ -64,7 +57,7 @@ class Safetensors : public ::testing::Test {
     EXPECT_NE(message.find(reason), std::string::npos) << header << " gave: " << message;
   }
 
-  fs::path folder_;
+  const ScratchFolder folder_;
 };
 
 TensorFile sample() {
@@ -86,7 +79,7 @@ TEST_F(Safetensors, ComeBackAsTheyWereWritten) {
     EXPECT_EQ(back.floats.at(name).values, tensor.values) << name;
   }
   EXPECT_EQ(back.integers, file.integers);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1) << "only the file itself is left";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1) << "only the file itself is left";
 }
 
 TEST_F(Safetensors, AnEmptyFileOfTensorsComesBack) {
@@ -116,12 +109,12 @@ TEST_F(Safetensors, NeverReplaceAFile) {
     EXPECT_NE(std::string(error.what()).find(path().string()), std::string::npos);
   }
   EXPECT_EQ(file_bytes(), "precious");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1);
 }
 
 TEST_F(Safetensors, AMissingFolderIsAnErrorThatNamesTheFile) {
   try {
-    write_safetensors(folder_ / "none" / "f.safetensors", sample());
+    write_safetensors(folder_ / "none/f.safetensors", sample());
     FAIL() << "written";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::cannot_create);

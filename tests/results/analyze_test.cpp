@@ -6,7 +6,8 @@
 #include <sstream>
 
 #include "tests/bench/expect_error.h"
-#include "tests/results/log_folder.h"
+#include "tests/results/synthetic_log.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {
@@ -28,7 +29,7 @@ std::string flaws(const Analysis& analysis) {
 }
 
 // One good log of `images` per step and the given step time at <case>/<name>.
-void write_run(const LogFolder& folder, const std::string& name, std::int64_t images, double seconds) {
+void write_run(const ScratchFolder& folder, const std::string& name, std::int64_t images, double seconds) {
   folder.write(name, log_text({.seconds = seconds, .images_per_step = images}));
 }
 
@@ -54,7 +55,7 @@ TEST(Analyze, ReadsOwnLogsAsPaddleSpeedUnlessTold) {
 }
 
 TEST(Analyze, RoundsEachRunThenAveragesAndTakesTheMedian) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   write_run(folder, "1n1g/m_b100_fp32_1.log", 100, 0.3);   // 333.33
   write_run(folder, "1n1g/m_b100_fp32_2.log", 100, 0.6);   // 166.67
   write_run(folder, "1n1g/m_b100_fp32_3.log", 100, 0.25);  // 400
@@ -69,7 +70,7 @@ TEST(Analyze, RoundsEachRunThenAveragesAndTakesTheMedian) {
 }
 
 TEST(Analyze, LeavesOutWhatIsDamagedAndSaysSo) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   write_run(folder, "1n1g/m_b128_fp32_1.log", 128, 0.25);
   folder.write("1n1g/m_b128_fp32_2.log", log_text({.seconds = 0.1, .iterations = 60}));
   folder.write("1n1g/m_b128_fp32_3.log", "");
@@ -86,7 +87,7 @@ TEST(Analyze, LeavesOutWhatIsDamagedAndSaysSo) {
 }
 
 TEST(Analyze, KeepsTheConfigurationWithMostRuns) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   write_run(folder, "1n1g/m_b64_fp32_1.log", 64, 0.25);
   write_run(folder, "1n1g/m_b128_fp32_2.log", 128, 0.25);
   write_run(folder, "1n1g/m_b128_fp32_3.log", 128, 0.26);
@@ -99,7 +100,7 @@ TEST(Analyze, KeepsTheConfigurationWithMostRuns) {
 }
 
 TEST(Analyze, LetsTheWholeFolderDecideBetweenEqualConfigurations) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   write_run(folder, "1n1g/m_b64_fp32_1.log", 64, 0.25);
   write_run(folder, "1n2g/m_b64_fp32_1.log", 128, 0.25);
   write_run(folder, "1n2g/m_b128_fp32_2.log", 256, 0.25);
@@ -109,14 +110,14 @@ TEST(Analyze, LetsTheWholeFolderDecideBetweenEqualConfigurations) {
 }
 
 TEST(Analyze, TakesNeitherOfTwoEqualConfigurations) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   write_run(folder, "1n1g/m_b64_fp32_1.log", 64, 0.25);
   write_run(folder, "1n1g/m_b128_fp32_2.log", 128, 0.25);
   expect_error(ExitCode::bad_data, {"2 mixed"}, [&] { analyze_logs(folder.path(), {}); });
 }
 
 TEST(Analyze, GivesNoSpeedupWithoutItsOneDeviceRun) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   write_run(folder, "1n1g/m_b64_fp32_1.log", 64, 0.25);
   write_run(folder, "1n2g/m_b128_fp32_1.log", 256, 0.25);
   const Analysis analysis = analyze_logs(folder.path(), {});
@@ -127,7 +128,7 @@ TEST(Analyze, GivesNoSpeedupWithoutItsOneDeviceRun) {
 }
 
 TEST(Analyze, KeepsModelsApart) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   write_run(folder, "1n1g/m_b128_fp32_1.log", 128, 0.25);
   write_run(folder, "1n1g/other_b128_fp32_1.log", 128, 0.5);
   const Analysis analysis = analyze_logs(folder.path(), {});
@@ -136,7 +137,7 @@ TEST(Analyze, KeepsModelsApart) {
 }
 
 TEST(Analyze, RefusesFoldersWithoutAUsableLog) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   expect_error(ExitCode::bad_data, {"no usable log", "<N>n<G>g"}, [&] { analyze_logs(folder.path(), {}); });
   folder.write("1n1g/m_b128_fp32_1.log", "");
   expect_error(ExitCode::bad_data, {"1 empty", "m_b128_fp32_1.log"},
@@ -161,14 +162,13 @@ TEST(DictionaryText, PrintsNumbersAsPython) {
 }
 
 TEST(WriteDictionary, ReplacesNothing) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   const nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  write_dictionary(folder.path() / "new.json", json);
-  EXPECT_EQ(file_text(folder.path() / "new.json"), "{}\n");
+  write_dictionary(folder / "new.json", json);
+  EXPECT_EQ(file_text(folder / "new.json"), "{}\n");
   expect_error(ExitCode::cannot_create, {"new.json", "exists"},
-               [&] { write_dictionary(folder.path() / "new.json", json); });
-  expect_error(ExitCode::cannot_create, {"none"},
-               [&] { check_can_create(folder.path() / "none" / "new.json"); });
+               [&] { write_dictionary(folder / "new.json", json); });
+  expect_error(ExitCode::cannot_create, {"none"}, [&] { check_can_create(folder / "none" / "new.json"); });
 }
 
 }  // namespace

@@ -4,18 +4,19 @@
 
 #include "results/analyze.h"
 #include "tests/bench/expect_error.h"
-#include "tests/results/log_folder.h"
+#include "tests/results/synthetic_log.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {
 
-std::string published(const LogFolder& folder, const std::string& dialect, Window window = {}) {
+std::string published(const ScratchFolder& folder, const std::string& dialect, Window window = {}) {
   return dictionary_text(
       analyze_logs(folder.path(), {.dialect = dialect, .window = window, .as_published = true}).dictionary);
 }
 
 TEST(AsPublished, ShowsAnEmptyOneDeviceCaseWhereItIsMissing) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   folder.write("1n2g/m_b128_fp32_1.log", log_text({.images_per_step = 256}));
   folder.write("1n2g/m_b128_fp32_2.log", log_text({.seconds = 0.5, .images_per_step = 256}));
   for (const char* dialect : {"paddle_speed", "paddle_time", "mxnet_rn50v1b"})
@@ -25,7 +26,7 @@ TEST(AsPublished, ShowsAnEmptyOneDeviceCaseWhereItIsMissing) {
 }
 
 TEST(AsPublished, AveragesShortLogsOfPaddleSpeed) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   folder.write("1n1g/m_b128_fp32_1.log", log_text({}));
   folder.write("1n1g/m_b128_fp32_2.log", log_text({.seconds = 0.5, .iterations = 21}));
   EXPECT_EQ(published(folder, "paddle_speed"),
@@ -34,7 +35,7 @@ TEST(AsPublished, AveragesShortLogsOfPaddleSpeed) {
 }
 
 TEST(AsPublished, MakesNoNumberOfAPaddleSpeedLogOfWarmUpOnly) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   folder.write("1n1g/m_b128_fp32_1.log", log_text({.iterations = 20}));
   EXPECT_EQ(published(folder, "paddle_speed"),
             R"({"m": {"1n1g": {"average_speed": NaN, "batch_size_per_device": 128, "median_speed": NaN, )"
@@ -42,14 +43,14 @@ TEST(AsPublished, MakesNoNumberOfAPaddleSpeedLogOfWarmUpOnly) {
 }
 
 TEST(AsPublished, CountsAPaddleTimeLogWithoutEndAsZero) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   folder.write("1n1g/m_b128_fp32_1.log", log_text({.iterations = 119}));
   EXPECT_EQ(published(folder, "paddle_time"),
             R"({"m": {"1n1g": {"average_speed": 0, "batch_size_per_device": 128, "speedup": 1.0}}})");
 }
 
 TEST(AsPublished, StartsMxnetsWindowTwentyEarlyAboveTwenty) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   std::vector<std::string> lines = log_lines({});
   for (int i = 0; i < 40; ++i) lines[i] = log_line({.seconds = 0.5}, i);
   folder.write("1n1g/m_b128_fp32_1.log", joined(lines));
@@ -63,7 +64,7 @@ TEST(AsPublished, StartsMxnetsWindowTwentyEarlyAboveTwenty) {
 }
 
 TEST(AsPublished, LetsAFileOfTheSameRunNumberReplaceTheEarlier) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   folder.write("1n1g/m_b128_fp32_1.log", log_text({}));
   folder.write("1n1g/m_b128_fp32_1_rank0.log", log_text({.seconds = 0.5}));
   EXPECT_NE(published(folder, "paddle_speed").find("\"average_speed\": 256.0,"), std::string::npos);
@@ -72,7 +73,7 @@ TEST(AsPublished, LetsAFileOfTheSameRunNumberReplaceTheEarlier) {
 TEST(AsPublished, EndsWhereTheScriptDiesAndNamesTheFile) {
   const auto expect_death = [](const char* dialect, const char* name, const std::string& text,
                                const char* word) {
-    const LogFolder folder;
+    const ScratchFolder folder;
     folder.write(name, text);
     expect_error(ExitCode::bad_data, {name, word, "--as-published"}, [&] { published(folder, dialect); });
   };
@@ -89,7 +90,7 @@ TEST(AsPublished, EndsWhereTheScriptDiesAndNamesTheFile) {
 }
 
 TEST(AsPublished, AcceptsAnyCaseWhereTheScriptNeverReadsIt) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   folder.write("1n128g/m_b128_fp32_1.log", log_text({}));
   EXPECT_NE(published(folder, "mxnet_rn50v1b").find("\"1n128g\": {\"average_speed\": 512.0"),
             std::string::npos);

@@ -6,7 +6,8 @@
 #include <cmath>
 #include <functional>
 
-#include "tests/results/log_folder.h"
+#include "tests/results/synthetic_log.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {
@@ -15,7 +16,7 @@ using Lines = std::vector<std::string>;
 
 LogReading read_text(const Dialect& dialect, const std::string& text, double images_per_step = 128,
                      Window window = {}) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   return read_log(dialect, folder.write("a.log", text), window, images_per_step);
 }
 
@@ -131,7 +132,7 @@ TEST(ReadLog, NamesALogOfAnotherBatch) {
 }
 
 TEST(ReadLog, NamesAFileThatIsNone) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   const LogReading log = read_log(kPaddleSpeed, folder.path(), {}, 128);
   ASSERT_TRUE(log.defect);
   EXPECT_EQ(log.defect->flaw, Flaw::unreadable);
@@ -178,7 +179,7 @@ TEST(ReadLog, NamesAWindowInWhichNoTimePasses) {
 }
 
 TEST(RecogniseDialect, ReadsOwnLogsAsPaddleSpeedAndOthersByTheirLines) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   EXPECT_EQ(recognise_dialect(folder.write("own.log", log_text({}))), &kPaddleSpeed);
   EXPECT_EQ(recognise_dialect(
                 folder.write("mx.log", "Namespace()\nEpoch[0] Batch[0]\tSpeed: 384.19 samples/sec\n")),

@@ -7,7 +7,8 @@
 
 #include "models/error.h"
 #include "results/dialects/dialect.h"
-#include "tests/results/log_folder.h"
+#include "tests/results/synthetic_log.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {
@@ -60,7 +61,7 @@ void damage(std::string& text, Random& random) {
 }
 
 TEST(HostileLogs, NeverCrashAReader) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   Random random(20250102);
   const Window window{.iterations = 12, .warmup = 3};
   for (int round = 0; round < 400; ++round) {
@@ -81,7 +82,7 @@ TEST(HostileLogs, NeverCrashAReader) {
 }
 
 TEST(HostileLogs, AreNeverShortAndAccepted) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   const std::string whole = log_text({.iterations = 12});
   const Window window{.iterations = 12, .warmup = 3};
   const std::size_t last_line = whole.rfind('\n', whole.size() - 2) + 1;
@@ -93,7 +94,7 @@ TEST(HostileLogs, AreNeverShortAndAccepted) {
 }
 
 TEST(HostileLogs, OfManyMegabytesWithoutALineEndAreRefused) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   const auto file = folder.write("a.log", std::string(8 << 20, '\0'));
   const LogReading log = read_log(kPaddleSpeed, file, {}, 128);
   ASSERT_TRUE(log.defect);

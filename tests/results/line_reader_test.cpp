@@ -3,13 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/bench/expect_error.h"
-#include "tests/results/log_folder.h"
+#include "tests/results/synthetic_log.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {
 
 std::vector<std::string> lines_of(const std::string& text) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   LineReader reader(folder.write("a.log", text));
   std::vector<std::string> lines;
   while (const auto line = reader.next()) lines.emplace_back(*line);
@@ -44,14 +45,13 @@ TEST(LineReader, RefusesALineWithoutEnd) {
 }
 
 TEST(LineReader, RefusesWhatIsNoFile) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   expect_error(ExitCode::bad_data, {"not a regular file"}, [&] { LineReader reader(folder.path()); });
-  expect_error(ExitCode::bad_data, {"not a regular file"},
-               [&] { LineReader reader(folder.path() / "none"); });
+  expect_error(ExitCode::bad_data, {"not a regular file"}, [&] { LineReader reader(folder / "none"); });
 }
 
 TEST(LineReader, HashesContentNotNames) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   const auto hash_of = [&](const std::string& name, const std::string& text) {
     LineReader reader(folder.write(name, text));
     while (reader.next()) {

@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/bench/expect_error.h"
-#include "tests/results/log_folder.h"
+#include "tests/results/synthetic_log.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {
@@ -46,7 +47,7 @@ TEST(ParseLogName, SaysWhatIsWrong) {
 }
 
 TEST(FindLogs, SortsBySizeOfTheWorldThenRun) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   for (const char* name : {"1n8g/m_b1_fp32_10.log", "1n8g/m_b1_fp32_9.log", "10n1g/m_b1_fp32_1.log",
                            "2n1g/m_b1_fp32_1.log", "1n1g/m_b1_fp32_1.log"})
     folder.write(name, "");
@@ -60,7 +61,7 @@ TEST(FindLogs, SortsBySizeOfTheWorldThenRun) {
 }
 
 TEST(FindLogs, NamesWhatIsNoLogAndPassesOverOtherFiles) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   folder.write("1n1g/m_b1_fp32_1.log.part", "");
   folder.write("1n1g/m_b1_fp32.log", "");
   folder.write("1n1g/notes.txt", "");
@@ -81,15 +82,15 @@ TEST(FindLogs, NamesWhatIsNoLogAndPassesOverOtherFiles) {
 }
 
 TEST(FindLogs, RefusesAMissingFolderAndAFile) {
-  const LogFolder folder;
+  const ScratchFolder folder;
   const auto file = folder.write("file", "");
-  expect_error(ExitCode::bad_data, {"none", "no folder"}, [&] { find_logs(folder.path() / "none"); });
+  expect_error(ExitCode::bad_data, {"none", "no folder"}, [&] { find_logs(folder / "none"); });
   expect_error(ExitCode::bad_data, {"file", "no folder"}, [&] { find_logs(file); });
 }
 
 TEST(DisplayPath, CantSteerATerminal) {
-  const LogFolder folder;
-  EXPECT_EQ(display_path(folder.path() / "a\x1b[2J\nb", folder.path()), "a?[2J?b");
+  const ScratchFolder folder;
+  EXPECT_EQ(display_path(folder / "a\x1b[2J\nb", folder.path()), "a?[2J?b");
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace plumb {
 class ScratchFolder {
  public:
   ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "plumb_bench_XXXXXX").string();
+    std::string pattern = (std::filesystem::temp_directory_path() / "plumb_tests_XXXXXX").string();
     path_ = ::mkdtemp(pattern.data());
   }
   ~ScratchFolder() {
@@ -28,6 +28,13 @@ class ScratchFolder {
   const std::string& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const {
     return std::filesystem::path(path_) / name;
+  }
+  // Writes a file, and the folders that lead to it.
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    const std::filesystem::path file = *this / name;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file, std::ios::binary) << text;
+    return file;
   }
   // Names of everything in a folder below, sorted; hidden files are left out.
   std::vector<std::string> list(const std::string& below = "") const {

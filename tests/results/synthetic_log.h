@@ -1,42 +1,12 @@
-// Folders of synthetic logs for tests; removed at the end.
+// Texts of synthetic logs for tests.
 #pragma once
-
-#include <stdlib.h>
 
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 namespace plumb {
-
-class LogFolder {
- public:
-  LogFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "plumb_logs_XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  LogFolder(const LogFolder&) = delete;
-  LogFolder& operator=(const LogFolder&) = delete;
-  ~LogFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-
-  const std::filesystem::path& path() const { return path_; }
-
-  std::filesystem::path write(const std::string& name, const std::string& text) const {
-    const std::filesystem::path file = path_ / name;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file, std::ios::binary) << text;
-    return file;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 // What a log is made of: constant steps of `seconds`, which is also each line's elapse.
 struct SyntheticLog {
