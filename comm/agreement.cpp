@@ -38,18 +38,27 @@ std::size_t most_common(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-std::string first_difference(const std::string& here, const std::string& there) {
-  const std::vector<std::string> here_lines = lines_of(here);
-  const std::vector<std::string> there_lines = lines_of(there);
-  for (const std::string& line : here_lines) {
-    const std::string* other = find_key(there_lines, key_of(line));
-    if (!other) return line + " here, no " + key_of(line) + " there";
-    if (*other != line) return line + " here, " + *other + " there";
+std::string first_difference(const std::string& odd, const std::string& others) {
+  const std::vector<std::string> odd_lines = lines_of(odd);
+  const std::vector<std::string> other_lines = lines_of(others);
+  for (const std::string& line : odd_lines) {
+    const std::string* other = find_key(other_lines, key_of(line));
+    if (!other) return line + " where the others have no " + key_of(line);
+    if (*other != line) return line + " where the others have " + *other;
   }
-  for (const std::string& line : there_lines) {
-    if (!find_key(here_lines, key_of(line))) return "no " + key_of(line) + " here, " + line + " there";
+  for (const std::string& line : other_lines) {
+    if (!find_key(odd_lines, key_of(line))) return "no " + key_of(line) + " where the others have " + line;
   }
-  return "the same entries, in another order or number";
+  return "the same entries as the others, in another order or number";
+}
+
+std::string disagreement(const std::string& what, const OddRank& odd, const std::string& host) {
+  const std::string rank = "rank " + std::to_string(odd.rank) + " on " + host + " has ";
+  // The options are the same by then: what is left to differ is what oneDNN chooses for the CPU.
+  if (what == "Program")
+    return rank + "another Program, " + odd.difference +
+           "; use hosts with the same CPU, or set DNNL_MAX_CPU_ISA alike on all";
+  return rank + odd.difference + "; start every rank with the same " + what;
 }
 
 std::optional<OddRank> find_odd_rank(const std::vector<std::string>& texts) {

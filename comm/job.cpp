@@ -181,9 +181,7 @@ void Job::require_same(const std::string& what, const std::string& text) const {
   const std::optional<OddRank> odd = find_odd_rank(all_gather(text));
   if (!odd) return;
   const std::string odd_host = broadcast_text(host_, static_cast<int>(odd->rank));
-  const std::string sentence = "rank " + std::to_string(odd->rank) + " on " + odd_host +
-                               " does not run the same " + what + " as the rest: " + odd->difference +
-                               "; start every rank with the same " + what;
+  const std::string sentence = disagreement(what, *odd, odd_host);
   if (rank_ == 0) throw Error(ExitCode::usage, sentence);
   throw ErrorToldElsewhere(ExitCode::usage, sentence);
 }

@@ -20,7 +20,7 @@ TEST_F(RequireSame, NamesTheOddRankItsHostAndTheOption) {
     told_elsewhere = dynamic_cast<const ErrorToldElsewhere*>(&error) != nullptr;
     EXPECT_EQ(error.code(), ExitCode::usage);
     EXPECT_EQ(error.what(), "rank 1 on " + job().host() +
-                                " does not run the same options as the rest: --bs=16 here, --bs=8 there; "
+                                " has --bs=16 where the others have --bs=8; "
                                 "start every rank with the same options");
   }
   EXPECT_EQ(told_elsewhere, job().rank() != 0);
