@@ -1,6 +1,5 @@
 #include "bench/environment.h"
 
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -77,17 +76,6 @@ constexpr std::array kRecordedVariables = {
     "SLURM_NTASKS_PER_NODE",
 };
 
-// What stands after "key" and a colon in the first such line of a /proc file; empty if there is none.
-std::string proc_value(const char* file, const std::string& key) {
-  std::ifstream stream(file);
-  for (std::string line; std::getline(stream, line);) {
-    if (!line.starts_with(key)) continue;
-    const std::size_t begin = line.find_first_not_of(" \t", line.find(':') + 1);
-    return begin == std::string::npos ? "" : line.substr(begin);
-  }
-  return "";
-}
-
 }  // namespace
 
 bool is_recorded_variable(std::string_view name) {
@@ -108,28 +96,16 @@ std::map<std::string, std::string> recorded_variables(const char* const* environ
 nlohmann::ordered_json environment_json() {
   utsname name{};
   uname(&name);
-  const std::string memory = proc_value("/proc/meminfo", "MemTotal");  // "8123456 kB"
+  const std::string memory = cpu::proc_value("/proc/meminfo", "MemTotal");  // "8123456 kB"
   const long long memory_kib = std::strtoll(memory.c_str(), nullptr, 10);
   return {{"host", name.nodename},
           {"kernel", std::string(name.sysname) + " " + name.release + " " + name.machine},
-          {"cpu", proc_value("/proc/cpuinfo", "model name")},
+          {"cpu", cpu::proc_value("/proc/cpuinfo", "model name")},
           {"cpus", online_cpus()},
           {"affinity", cpu_list_text(affinity_cpus())},
           {"memory_bytes", memory_kib * 1024},
           {"build", build_json()},
           {"variables", recorded_variables(environ)}};
-}
-
-std::vector<int> affinity_cpus() {
-  // The kernel may know of more CPUs than cpu_set_t has bits for.
-  constexpr int kMostCpus = 16384;
-  const std::size_t bytes = CPU_ALLOC_SIZE(kMostCpus);
-  std::vector<cpu_set_t> mask(bytes / sizeof(cpu_set_t) + 1);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, bytes, mask.data()) != 0) return cpus;
-  for (int cpu = 0; cpu < kMostCpus; ++cpu)
-    if (CPU_ISSET_S(static_cast<std::size_t>(cpu), bytes, mask.data())) cpus.push_back(cpu);
-  return cpus;
 }
 
 std::string cpu_list_text(const std::vector<int>& cpus) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/cpu/limits.h"
+
 namespace plumb {
 
 // Whether env.json keeps this variable. Names stand on one list; nothing is kept by prefix, as a prefix could
@@ -19,8 +21,8 @@ std::map<std::string, std::string> recorded_variables(const char* const* environ
 // {"host", "kernel", "cpu", "cpus", "affinity", "memory_bytes", "build", "variables"}.
 nlohmann::ordered_json environment_json();
 
-// CPUs that this process may run on, ascending, and as the kernel writes them: "0-3,8".
-std::vector<int> affinity_cpus();
+using cpu::affinity_cpus;
+// As the kernel writes them: "0-3,8".
 std::string cpu_list_text(const std::vector<int>& cpus);
 int online_cpus();
 // CPUs (hardware threads) of one core of this host; 1 if the kernel doesn't tell.
