@@ -33,8 +33,33 @@ std::string case_text(const LogCase& log_case) {
   const nlohmann::ordered_json json = {{"model", log_case.model},
                                        {"batch_per_device", log_case.batch_per_device},
                                        {"precision", log_case.precision},
-                                       {"image_size", log_case.image_size}};
+                                       {"image_size", log_case.image_size},
+                                       {"data", log_case.data}};
   return json.dump() + "\n";
+}
+
+// What a case file says; nothing if it isn't one.
+std::optional<LogCase> parse_case(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  try {
+    return LogCase{.model = json.at("model"),
+                   .precision = json.at("precision"),
+                   .batch_per_device = json.at("batch_per_device"),
+                   .image_size = json.at("image_size"),
+                   .data = json.value("data", "synthetic")};
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+// "--bs 16 --fp32 --image-size 224 on synthetic data"
+std::string shown(const LogCase& log_case) {
+  const std::string source = log_case.data == "batch"    ? "a batch file"
+                             : log_case.data == "images" ? "images"
+                                                         : log_case.data + " data";
+  return "--bs " + std::to_string(log_case.batch_per_device) + " --" + log_case.precision + " --image-size " +
+         std::to_string(log_case.image_size) + " on " + source;
 }
 
 // Names of all logs of the folder, finished and unfinished.
@@ -55,21 +80,23 @@ std::string read_all(int fd) {
   return text;
 }
 
-void refuse_another_case(const std::string& folder, const LogCase& log_case, const std::string& there) {
-  throw cannot_create(folder + "/" + stem_of(log_case) + "*.log",
-                      "the folder holds runs of another configuration (" + there + ", wanted image size " +
-                          std::to_string(log_case.image_size) + "); give another --log-dir");
+[[noreturn]] void refuse_folder(const std::string& folder, const std::string& holds,
+                                const LogCase& log_case) {
+  throw Error(ExitCode::cannot_create, "option --log-dir: " + folder + " holds " + holds + ", this " +
+                                           log_case.model + " run has " + shown(log_case) +
+                                           "; name another --log-dir");
 }
 
 // The folder's configuration is ours, or becomes ours if no log is there. `fd`: the case file, locked.
 void settle_case(int fd, const std::string& folder, const LogCase& log_case) {
   const std::vector<std::string> logs = logs_in(folder);
-  const std::string wanted = case_text(log_case), found = read_all(fd);
-  if (found == wanted) return;
+  const std::string wanted = case_text(log_case), text = read_all(fd);
+  const std::optional<LogCase> found = parse_case(text);
+  if (found && case_text(*found) == wanted) return;
+  if (!logs.empty() && found) refuse_folder(folder, found->model + " runs with " + shown(*found), log_case);
   for (const std::string& name : logs)
-    if (!name.starts_with(stem_of(log_case))) refuse_another_case(folder, log_case, name);
-  if (!logs.empty() && !found.empty())
-    refuse_another_case(folder, log_case, found.substr(0, found.find('\n')));
+    if (!name.starts_with(stem_of(log_case)) || !text.empty())
+      refuse_folder(folder, name + " of another configuration", log_case);
   if (::ftruncate(fd, 0) != 0 ||
       ::pwrite(fd, wanted.data(), wanted.size(), 0) != static_cast<ssize_t>(wanted.size()))
     throw cannot_create(folder + "/" + kCaseFile,
@@ -121,7 +148,7 @@ LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::o
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (!std::filesystem::is_directory(folder_))
-    throw Error(ExitCode::cannot_create, "log folder " + folder_ + " can't be created: " +
+    throw Error(ExitCode::cannot_create, "option --log-dir: folder " + folder_ + " can't be created: " +
                                              (error ? error.message() : std::strerror(ENOTDIR)) +
                                              "; give another --log-dir");
   claim(run);

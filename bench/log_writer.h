@@ -5,7 +5,8 @@
 // at D/<N>n<G>g/<model>_b<BS>_<prec>_<K>.log. While running, the file has ".part" after its name.
 //
 // A case folder holds runs of one configuration. Which one stands in its file ".plumbline-case" (one line of
-// JSON: model, batch_per_device, precision, image_size), which also serves as the lock for choosing K.
+// JSON: model, batch_per_device, precision, image_size, data; where data is missing it is "synthetic"), which
+// also serves as the lock for choosing K.
 #pragma once
 
 #include <chrono>
@@ -21,6 +22,7 @@ struct LogCase {
   std::string model, precision;  // "resnet50", "fp32"
   std::int64_t batch_per_device = 1;
   std::int64_t image_size = 224;
+  std::string data = "synthetic";  // "synthetic", "images" (a folder of them) or "batch" (a file)
   int nodes = 1, devices_per_node = 1;
 
   std::int64_t images_per_step() const { return batch_per_device * nodes * devices_per_node; }

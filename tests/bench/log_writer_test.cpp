@@ -174,15 +174,50 @@ TEST(LogWriter, RefusesAFolderOfAnotherConfiguration) {
     write_lines(log, 1);
     log.finish();
   }
-  std::vector<LogCase> others(4, kCase);
+  std::vector<LogCase> others(6, kCase);
   others[0].model = "r50";
   others[1].batch_per_device = 64;
   others[2].precision = "fp16";
   others[3].image_size = 64;
-  for (const LogCase& other : others)
-    expect_error(ExitCode::cannot_create, {"another configuration", "--log-dir"},
-                 [&] { LogWriter(folder.path(), other, {}); });
+  others[4].data = "images";
+  others[5].data = "batch";
+  const std::vector<std::string> theirs = {"this r50 run",
+                                           "--bs 64 --fp32 --image-size 224 on synthetic data",
+                                           "--bs 128 --fp16 --image-size 224 on synthetic data",
+                                           "--bs 128 --fp32 --image-size 64 on synthetic data",
+                                           "--bs 128 --fp32 --image-size 224 on images",
+                                           "--bs 128 --fp32 --image-size 224 on a batch file"};
+  for (std::size_t i = 0; i < others.size(); ++i)
+    expect_error(ExitCode::cannot_create,
+                 {"option --log-dir: " + folder.path() +
+                      "/1n1g holds resnet50 runs with --bs 128 --fp32 --image-size 224 on synthetic data",
+                  theirs[i], "; name another --log-dir"},
+                 [&] { LogWriter(folder.path(), others[i], {}); });
   EXPECT_EQ(folder.list("1n1g"), std::vector<std::string>{"resnet50_b128_fp32_1.log"});
+}
+
+TEST(LogWriter, ACaseWithoutASourceOfDataIsSynthetic) {
+  ScratchFolder folder;
+  std::filesystem::create_directory(folder.path() + "/1n1g");
+  write_text(folder.path() + "/1n1g/resnet50_b128_fp32_1.log", "");
+  write_text(folder.path() + "/1n1g/.plumbline-case",
+             "{\"model\":\"resnet50\",\"batch_per_device\":128,\"precision\":\"fp32\",\"image_size\":224}\n");
+  LogCase images = kCase;
+  images.data = "images";
+  expect_error(ExitCode::cannot_create, {"on synthetic data", "on images"},
+               [&] { LogWriter(folder.path(), images, {}); });
+  EXPECT_EQ(LogWriter(folder.path(), kCase, {}).run(), 2);
+}
+
+TEST(LogWriter, RefusesLogsWhoseCaseCannotBeRead) {
+  for (const char* junk : {"junk", "{}", "[1]", "{\"model\":1}"}) {
+    ScratchFolder folder;
+    std::filesystem::create_directory(folder.path() + "/1n1g");
+    write_text(folder.path() + "/1n1g/resnet50_b128_fp32_1.log", "");
+    write_text(folder.path() + "/1n1g/.plumbline-case", junk);
+    expect_error(ExitCode::cannot_create, {"resnet50_b128_fp32_1.log of another configuration", "--log-dir"},
+                 [&] { LogWriter(folder.path(), kCase, {}); });
+  }
 }
 
 TEST(LogWriter, AFolderWithoutLogsTakesANewConfiguration) {
@@ -191,7 +226,7 @@ TEST(LogWriter, AFolderWithoutLogsTakesANewConfiguration) {
   other.image_size = 64;
   { LogWriter log(folder.path(), kCase, {}); }
   LogWriter log(folder.path(), other, {});
-  expect_error(ExitCode::cannot_create, {"another configuration"},
+  expect_error(ExitCode::cannot_create, {"--image-size 64", "--image-size 224"},
                [&] { LogWriter(folder.path(), kCase, {}); });
 }
 
