@@ -84,16 +84,24 @@ Messages::Messages(std::FILE* stream, const Terminal& terminal, bool quiet)
       lines_left_(terminal.is_terminal ? std::numeric_limits<int>::max() : kLinesOffTerminal),
       quiet_(quiet) {}
 
-void Messages::say(const std::string& sentence) {
-  if (quiet_ || lines_left_ <= 1) return;
+// Leaves `lines_kept` lines for what is more important.
+void Messages::print_keeping(int lines_kept, const std::string& sentence) {
+  if (lines_left_ <= lines_kept) return;
   --lines_left_;
   std::fprintf(stream_, "%s\n", sentence.c_str());
 }
 
+void Messages::say(const std::string& sentence) {
+  if (!quiet_) print_keeping(warned_ ? 1 : 2, sentence);
+}
+
+void Messages::warn(const std::string& sentence) {
+  if (!quiet_) print_keeping(1, sentence);
+  warned_ = true;
+}
+
 void Messages::last(const std::string& sentence) {
-  if (lines_left_ <= 0) return;
-  --lines_left_;
-  std::fprintf(stream_, "%s\n", sentence.c_str());
+  print_keeping(0, sentence);
   std::fflush(stream_);
 }
 

@@ -39,20 +39,26 @@ class ProgressBar {
   bool visible_ = false;
 };
 
-// Sentences on stderr. Off a terminal at most four lines in all, one of which is kept for last().
+// Sentences on stderr. Off a terminal at most four lines in all, of which one is kept for warn() and one for
+// last().
 class Messages {
  public:
   Messages(std::FILE* stream, const Terminal& terminal, bool quiet);
 
   // For the user to know; left out if quiet, or if the lines are used up.
   void say(const std::string& sentence);
+  // What makes the result questionable; left out if quiet. The first one always finds a line.
+  void warn(const std::string& sentence);
   // The last line: where the results are, or why there are none.
   void last(const std::string& sentence);
 
  private:
+  void print_keeping(int lines_kept, const std::string& sentence);
+
   std::FILE* stream_;
   int lines_left_;
   bool quiet_;
+  bool warned_ = false;
 };
 
 }  // namespace plumb

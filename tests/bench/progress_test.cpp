@@ -68,13 +68,35 @@ TEST(Messages, OffATerminalThereAreAtMostFourLines) {
     messages.last("the end");
     messages.last("not again");
   });
-  EXPECT_EQ(text, "line\nline\nline\nthe end\n");
+  EXPECT_EQ(text, "line\nline\nthe end\n");
+}
+
+TEST(Messages, AWarningFindsALineWhateverWasSaidBefore) {
+  const std::string text = printed([](std::FILE* stream) {
+    Messages messages(stream, terminal_of(stream), false);
+    for (int i = 0; i < 10; ++i) messages.say("line");
+    messages.warn("beware");
+    messages.warn("beware again");
+    messages.say("line");
+    messages.last("the end");
+  });
+  EXPECT_EQ(text, "line\nline\nbeware\nthe end\n");
+}
+
+TEST(Messages, WarningsLeaveTheLastLineFree) {
+  const std::string text = printed([](std::FILE* stream) {
+    Messages messages(stream, terminal_of(stream), false);
+    for (int i = 0; i < 10; ++i) messages.warn("beware");
+    messages.last("the end");
+  });
+  EXPECT_EQ(text, "beware\nbeware\nbeware\nthe end\n");
 }
 
 TEST(Messages, QuietLeavesOnlyTheLastLine) {
   EXPECT_EQ(printed([](std::FILE* stream) {
               Messages messages(stream, terminal_of(stream), true);
               messages.say("line");
+              messages.warn("beware");
               messages.last("the end");
             }),
             "the end\n");
