@@ -131,7 +131,7 @@ DryRun dry_run(const Graph& graph, const Program& program, const MemoryPlan& pla
   const Roofline least = roofline(program, limits, job.precision);
   run.roofline_seconds = least.seconds;
   run.bandwidth_share = least.seconds > 0 ? least.bytes_seconds / least.seconds : 0;
-  run.traffic_bytes = traffic_bytes(program, job.world_size);
+  run.traffic_bytes = sent_bytes_per_rank(program, job.world_size);
   for (const Step& step : program.steps) {
     const bool counts = step.lane == Lane::compute;
     run.steps.push_back({step.name, step.phase, step.lane, step.work.macs, step.work.bytes,

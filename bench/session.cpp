@@ -28,12 +28,12 @@ BatchSourceOptions source_options(const Session& session, const Job& job) {
           .seed = options.seed,
           .rank = job.rank(),
           .world_size = job.size(),
-          .workers = options.data_workers > 0 ? options.data_workers : default_workers(options.threads)};
+          .workers = options.data_workers};
 }
 
-// Throws Error(out_of_memory) if the plan wants more than this rank's share of the host.
-void require_memory(const Session& session, const Job& job) {
-  const auto wanted = static_cast<double>(plan_memory(session.program).arena_bytes);
+// Throws Error(out_of_memory) if `planned_bytes` are more than this rank's share of the host.
+void require_memory(const Session& session, const Job& job, std::size_t planned_bytes) {
+  const auto wanted = static_cast<double>(planned_bytes);
   const double free = session.device->limits().memory_bytes / job.local_size();
   if (wanted <= free) return;
   const std::int64_t fits = largest_batch(
@@ -101,7 +101,8 @@ DescribeOptions describe_options(const BenchOptions& options, bool same_batch_ev
 
 Program with_collectives(Program program, const BenchOptions& options, int world_size) {
   if (world_size == 1) return program;
-  GradientReductionOptions reduction{.dtype = options.reduce_dtype, .overlap = options.overlap};
+  GradientReductionOptions reduction{
+      .dtype = options.reduce_dtype, .world_size = world_size, .overlap = options.overlap};
   reduction.buckets.bucket_bytes = static_cast<std::size_t>(std::llround(options.bucket_mb * (1 << 20)));
   reduction.buckets.first_bucket_bytes =
       std::min(reduction.buckets.first_bucket_bytes, reduction.buckets.bucket_bytes);
@@ -117,8 +118,13 @@ Session open_session(const Job& job, const BenchOptions& options) {
     session.device =
         make_device({.choice = options.device, .threads = threads, .local_rank = job.local_rank()});
     session.options = resolve(options, session.device->limits());
+    if (options.device == DeviceChoice::automatic && session.device->limits().kind == DeviceKind::cpu)
+      session.why_this_device = " (--device auto: no CUDA device in this build or on this machine)";
     session.options.threads = threads;
     session.layout = world_layout(options, job.size(), job.nodes(), job.devices_per_node());
+    session.options.nodes = session.layout.nodes;
+    session.options.devices_per_node = session.layout.devices_per_node;
+    if (session.options.data_workers == 0) session.options.data_workers = default_workers(threads);
   });
   if (options.threads == 0) session.remark = share.remark;
   job.require_same("build", version_text("bench"));
@@ -134,7 +140,9 @@ void read_inputs(const Job& job, Session& session) {
     const bool same_batch = options.data == "synthetic" || !options.batch.empty();
     session.program =
         describe(session.graph, describe_options(options, same_batch), session.device->limits());
-    require_memory(session, job);
+    // Once before anything is read, and again when layouts are chosen and buffers of images are there.
+    require_memory(session, job,
+                   plan_memory(with_collectives(session.program, options, job.size())).arena_bytes);
     if (job.rank() == 0 && !options.weights.empty())
       session.given = tensors_for(session.graph, read_safetensors(options.weights), options.weights);
     session.source = make_batch_source(source_options(session, job));
@@ -151,6 +159,7 @@ void prepare_session(const Job& job, Session& session) {
     session.device->prepare(session.graph, rule, session.program);
     session.program = with_collectives(std::move(session.program), options, job.size());
     session.plan = plan_memory(session.program);
+    require_memory(session, job, session.plan.arena_bytes + session.source->host_bytes());
   });
   job.require_same("Program", "hash=" + std::to_string(reduction_hash(session.program)) + "\n");
   job.together([&] { session.device->bind(session.program, session.plan); });

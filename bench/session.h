@@ -39,8 +39,9 @@ struct Session {
   std::unique_ptr<Communicator> communicator;  // null in a world of one
   Program program;
   MemoryPlan plan;
-  TensorMap given;     // rank 0, until prepare_session: the tensors of --weights
-  std::string remark;  // one sentence about threads, if there is something to say
+  TensorMap given;              // rank 0, until prepare_session: the tensors of --weights
+  std::string why_this_device;  // " (…)", where --device auto chose it
+  std::string remark;           // one sentence about threads, if there is something to say
 };
 
 // First, on every rank together: device, options, agreement between ranks. Nothing is read or allocated.

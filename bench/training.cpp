@@ -40,7 +40,7 @@ void require_creatable(const std::string& option, const std::string& file) {
     throw Error(ExitCode::cannot_create, "option " + option + ": folder " + parent.string() + " of " + file +
                                              " does not exist; make it first");
   // Only making a file shows that one can be made; it has no name afterwards.
-  std::string probe = (parent / ".plumbline-XXXXXX").string();
+  std::string probe = (parent / ".plumbline-").string() + std::string(6, 'X');
   const UniqueFd made(::mkstemp(probe.data()));
   if (!made)
     throw Error(ExitCode::cannot_create, "option " + option + ": folder " + parent.string() + " of " + file +
@@ -99,6 +99,7 @@ class TrainingRun {
         results_->discard();
         throw;
       }
+      record_.config["run"] = log_->run();
       results_->write_json("env.json", environment_json());
     });
   }
@@ -114,13 +115,15 @@ class TrainingRun {
 
   void prepare() {
     messages_.say("training " + record_.model + " " + record_.precision + " on " + record_.device_name +
-                  ", " + std::to_string(job_.size()) + (job_.size() == 1 ? " rank" : " ranks") + ", batch " +
-                  std::to_string(record_.batch_per_device) + " each");
-    if (!session_.remark.empty()) messages_.say(session_.remark);
-    if (options().image_size != 224)
-      messages_.say("images of " + std::to_string(options().image_size) +
-                    " pixels: not comparable with published numbers (224)");
+                  session_.why_this_device + ", " + std::to_string(job_.size()) +
+                  (job_.size() == 1 ? " rank" : " ranks") + ", batch " +
+                  std::to_string(record_.batch_per_device) + " each" +
+                  (options().image_size == 224 ? ""
+                                               : ", images of " + std::to_string(options().image_size) +
+                                                     " pixels (not comparable with published numbers: 224)"));
     prepare_session(job_, session_);
+    if (options().verbose) messages_.say(session_.source->description() + "; " + program_text());
+    if (!session_.remark.empty()) messages_.say(session_.remark);
     record_.parameters = parameter_count(session_.graph);
     record_.macs_per_image = macs_per_image(session_.graph);
     const MemoryBytes bytes = memory_bytes(session_.program, session_.plan);
@@ -133,6 +136,15 @@ class TrainingRun {
     job_.together([&] {
       if (first()) results_->write_json("program.json", program_json(session_.program, &session_.plan));
     });
+  }
+
+  // One line for --verbose: what the options have become.
+  std::string program_text() const {
+    const auto collectives = std::count_if(session_.program.steps.begin(), session_.program.steps.end(),
+                                           [](const Step& step) { return step.lane == Lane::communication; });
+    return std::to_string(session_.program.steps.size()) + " steps, gradients in " +
+           std::to_string(collectives) + (collectives == 1 ? " bucket, " : " buckets, ") +
+           std::to_string(session_.plan.arena_bytes >> 20) + " MiB planned";
   }
 
   void train() {
@@ -148,6 +160,7 @@ class TrainingRun {
     Runner runner(session_.program, *session_.device, session_.communicator.get(), *session_.source);
     ProgressBar bar(stderr, first() && !options().quiet ? terminal_of(stderr) : Terminal{},
                     options().iterations, images_per_step());
+    agreed_iterations_ = options().iterations;
     timer_ = StepTimer(static_cast<std::size_t>(options().iterations));
     loss_.reserve(static_cast<std::size_t>(options().iterations));
     double exposed_in_warmup = 0, waited_in_warmup = session_.source->waited_seconds();
@@ -168,12 +181,16 @@ class TrainingRun {
     record_.data_wait_seconds = (session_.source->waited_seconds() - waited_in_warmup) / steps;
   }
 
-  // --iters, and then until --seconds are over, which rank 0 decides for all.
+  // --iters, and then until --seconds are over: how many more that takes rank 0 decides for all, from the
+  // mean so far, and again when they are done.
   bool goes_on() {
-    if (timer_.iterations() < options().iterations) return true;
+    if (timer_.iterations() < agreed_iterations_) return true;
     if (options().seconds == 0) return false;
-    std::uint64_t more = timer_.elapsed_seconds() < options().seconds ? 1 : 0;
+    const double elapsed = timer_.elapsed_seconds(), left = options().seconds - elapsed;
+    const double step = elapsed / static_cast<double>(timer_.iterations());
+    std::uint64_t more = left > 0 ? static_cast<std::uint64_t>(std::ceil(left / step)) : 0;
     job_.broadcast(more);
+    agreed_iterations_ += static_cast<std::int64_t>(more);
     return more != 0;
   }
 
@@ -192,7 +209,7 @@ class TrainingRun {
                    .end_seconds = timer_.end_seconds().back()},
                   timer_.start_wall_time());
     not_finite_ = std::isfinite(metrics.loss) ? 0 : not_finite_ + 1;
-    if (options().check && not_finite_ >= (first() ? 1 : kPatienceOfOtherRanks))
+    if (not_finite_ >= (first() ? 1 : kPatienceOfOtherRanks))  // --no-check or not: never a score
       throw Error(ExitCode::verification_failed, "the loss is not finite at iteration " +
                                                      std::to_string(iteration) + "; lower --lr " +
                                                      options_json(options()).at("learning_rate").dump() +
@@ -228,7 +245,7 @@ class TrainingRun {
     if (!options().check) {
       record_.checks = {{"replicas_identical", "skipped"},
                         {"parameters_moved", "skipped"},
-                        {"loss_finite", "skipped"},
+                        {"loss_finite", true},  // every one was looked at when it came
                         {"tensors_finite", "skipped"}};
       return;
     }
@@ -295,7 +312,8 @@ class TrainingRun {
   StepTimer timer_{0};
   std::vector<double> loss_;  // of this rank
   std::uint64_t initial_checksum_ = 0;
-  int not_finite_ = 0;  // iterations in a row
+  std::int64_t agreed_iterations_ = 0;  // that all ranks run
+  int not_finite_ = 0;                  // iterations in a row
 };
 
 }  // namespace

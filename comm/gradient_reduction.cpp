@@ -134,9 +134,10 @@ Step allreduce_step(const Program& program, const std::string& name, const std::
   return step;
 }
 
-Step cast_step(const Program& program, const std::string& name, BufferId from, BufferId into) {
+Step cast_step(const Program& program, const std::string& name, BufferId from, BufferId into, double scale) {
   Step step{.name = name, .kind = StepKind::cast, .phase = Phase::reduce, .lane = Lane::compute};
   step.uses = {{from, Access::read}, {into, Access::write}};
+  step.scale = scale;
   step.work.bytes = static_cast<double>(program.buffers[from].bytes + program.buffers[into].bytes);
   return step;
 }
@@ -153,17 +154,18 @@ DType reduced_dtype(ReduceDType choice, DType own) {
   return own;
 }
 
-Exchange add_bucket(Program& program, const Bucket& bucket, const std::string& name, ReduceDType choice) {
+Exchange add_bucket(Program& program, const Bucket& bucket, const std::string& name,
+                    const GradientReductionOptions& options) {
   const BufferId root = lay_out(program, bucket, name);
-  const DType dtype = reduced_dtype(choice, bucket.dtype);
+  const DType dtype = reduced_dtype(options.dtype, bucket.dtype);
   if (dtype == bucket.dtype) {
     return {.start = {allreduce_step(program, name, bucket.gradients, root)}, .finish = {}};
   }
   const std::size_t elements = program.buffers[root].bytes / bytes_of(bucket.dtype);
   const BufferId staging = add_flat_buffer(program, name + ".staging", dtype, elements, false);
-  return {.start = {cast_step(program, name + ".cast", root, staging),
+  return {.start = {cast_step(program, name + ".cast", root, staging, 1.0 / options.world_size),
                     allreduce_step(program, name, {staging}, staging)},
-          .finish = {cast_step(program, name + ".cast_back", staging, root)}};
+          .finish = {cast_step(program, name + ".cast_back", staging, root, options.world_size)}};
 }
 
 StepId last_backward_step(const Program& program) {
@@ -187,7 +189,7 @@ Program add_gradient_reduction(Program program, const GradientReductionOptions& 
   std::vector<std::vector<Step>> starts_after(program.steps.size());
   std::vector<Step> before_updates;
   for (std::size_t i = 0; i < buckets.size(); ++i) {
-    Exchange exchange = add_bucket(program, buckets[i], "bucket" + std::to_string(i), options.dtype);
+    Exchange exchange = add_bucket(program, buckets[i], "bucket" + std::to_string(i), options);
     append(starts_after[options.overlap ? buckets[i].complete_after : latest], std::move(exchange.start));
     append(before_updates, std::move(exchange.finish));
   }
@@ -202,7 +204,7 @@ Program add_gradient_reduction(Program program, const GradientReductionOptions& 
   return program;
 }
 
-double traffic_bytes(const Program& program, int world_size) {
+double sent_bytes_per_rank(const Program& program, int world_size) {
   double bytes = 0;
   for (const Step& step : program.steps) {
     const Collective* collective = std::get_if<Collective>(&step.action);

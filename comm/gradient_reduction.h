@@ -11,14 +11,17 @@ enum class ReduceDType { same, fp32, fp16 };
 struct GradientReductionOptions {
   BucketOptions buckets;  // limits count the gradients' own bytes, whatever dtype is reduced
   ReduceDType dtype = ReduceDType::same;
+  int world_size = 1;   // ranks that are summed over
   bool overlap = true;  // false: every collective after the last backward step
 };
 
 // Lays gradients (buffers with Role::gradient) out in buckets, in the order in which the Program's last
 // writer of each stands, and puts one allreduce step per bucket on the communication lane right after the
 // last writer of its last gradient. With another dtype than the gradients' own, a bucket gets a staging
-// buffer, a cast into it before the allreduce and a cast back before the first update. Sums: averaging is the
-// update's (StepState::gradient_scale). Gradients of different dtypes never share a bucket.
+// buffer, a cast into it before the allreduce and a cast back before the first update; the casts divide by
+// the world size and multiply again, so that a sum in fp16 overflows only where a mean would (beyond 65504).
+// Sums: averaging is the update's (StepState::gradient_scale). Gradients of different dtypes never share a
+// bucket.
 //
 // A bucket is one buffer, "bucket0" and so on in the order in which they are reduced; its gradients become
 // views, each at a multiple of 64 bytes. The collective covers the gaps too: they must hold finite numbers
@@ -31,6 +34,6 @@ Program add_gradient_reduction(Program program, const GradientReductionOptions& 
 // Bytes that each rank sends per step when every allreduce runs as a ring: the sum of S * 2(n - 1) / n over
 // collectives of S bytes and n ranks, the least that any algorithm can do (Patarasuk and Yuan 2009,
 // doi:10.1016/j.jpdc.2008.09.002).
-double traffic_bytes(const Program& program, int world_size);
+double sent_bytes_per_rank(const Program& program, int world_size);
 
 }  // namespace plumb

@@ -78,7 +78,7 @@ enum class StepKind {
   dense_backward_weights,  // in r, d_out r, d_weight w, d_bias w
   softmax_loss,            // logits r, labels r, d_logits w, state rw
   accumulate,              // into rw, from r: into += from
-  cast,                    // from r, into w: another dtype, same elements
+  cast,                    // from r, into w: another dtype, same elements, times Step::scale
   reduce,                  // every buffer of the bucket rw
   update,         // master rw, momentum rw, gradient r, state r, [further copies of the weight w …];
                   // all parameters in one step: state r, then of each master rw, momentum rw,
@@ -116,6 +116,7 @@ struct Step {
   std::size_t parameter = kNone;  // update: index into Graph::parameters; kNone if it updates all
   std::vector<BufferUse> uses;
   std::size_t workspace_bytes = 0;
+  double scale = 1;  // cast: into = scale * from
   Work work;
   std::variant<std::monostate, ComputeFn, Collective> action;  // monostate until bound
 };

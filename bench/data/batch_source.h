@@ -35,6 +35,8 @@ class BatchSource {
   // Seconds that calls of next() have spent waiting for data so far, all together.
   virtual double waited_seconds() const = 0;
   virtual CorruptFiles corrupt_files() const { return {}; }
+  // Memory that it holds on the host for as long as it lives.
+  virtual std::size_t host_bytes() const = 0;
   // One line for people, e.g. "1280 images in 10 classes from photos, 2 workers".
   virtual std::string description() const = 0;
 };

@@ -61,11 +61,15 @@ ImageLoader::ImageLoader(const BatchSourceOptions& options)
     buffer.labels.resize(batch_);
     buffer.missing = options_.batch_per_device;
   }
+}
+
+void ImageLoader::start_workers() {
   for (int i = 0; i < options_.workers; ++i)
     workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
 }
 
 Batch ImageLoader::next() {
+  if (workers_.empty()) start_workers();
   std::unique_lock lock(mutex_);
   if (handed_out_) {
     buffers_[released_ % buffers_.size()].missing = options_.batch_per_device;
@@ -85,6 +89,13 @@ Batch ImageLoader::next() {
 CorruptFiles ImageLoader::corrupt_files() const {
   const std::scoped_lock lock(mutex_);
   return corrupt_;
+}
+
+std::size_t ImageLoader::host_bytes() const {
+  std::size_t bytes = 0;
+  for (const Buffer& buffer : buffers_)
+    bytes += buffer.images.size() * sizeof(float) + buffer.labels.size() * sizeof(std::int64_t);
+  return bytes;
 }
 
 std::string ImageLoader::description() const {
@@ -176,7 +187,7 @@ void ImageLoader::note_corrupt(std::size_t file, const std::string& reason) {
   if (corrupt_.count <= allowed) return;
   std::string names;
   for (const std::string& name : corrupt_.first) names += (names.empty() ? "" : ", ") + name;
-  throw Error(ExitCode::bad_data, "--data " + options_.data + ": " + std::to_string(corrupt_.count) +
+  throw Error(ExitCode::bad_data, "option --data: " + options_.data + ": " + std::to_string(corrupt_.count) +
                                       " corrupt files among " + std::to_string(tried_) +
                                       " tried, more than 1 %: " + names + "; repair or remove them");
 }

@@ -24,12 +24,14 @@ std::int64_t corrupt_files_allowed(std::int64_t files, std::int64_t tried);
 // and flips are keyed by (seed, g): neither the number of workers nor their timing changes a batch.
 class ImageLoader : public BatchSource {
  public:
+  // Lists and checks the folder; decoding starts with the first next().
   explicit ImageLoader(const BatchSourceOptions& options);
 
   Batch next() override;
   bool always_the_same() const override { return false; }
   double waited_seconds() const override { return waited_seconds_; }
   CorruptFiles corrupt_files() const override;
+  std::size_t host_bytes() const override;
   std::string description() const override;
 
  private:
@@ -46,6 +48,7 @@ class ImageLoader : public BatchSource {
     std::vector<std::uint8_t> bytes;
   };
 
+  void start_workers();
   void work(const std::stop_token& stop);
   std::optional<std::uint64_t> take_sample(const std::stop_token& stop);
   void load_sample(Worker& worker, std::uint64_t sample);

@@ -16,6 +16,9 @@ class SyntheticSource : public BatchSource {
   Batch next() override { return {images_, labels_}; }
   bool always_the_same() const override { return true; }
   double waited_seconds() const override { return 0; }
+  std::size_t host_bytes() const override {
+    return images_.size() * sizeof(float) + labels_.size() * sizeof(std::int64_t);
+  }
   std::string description() const override { return "synthetic images and labels"; }
 
  private:

@@ -34,11 +34,12 @@ void accumulate(float* into, const float* from, std::ptrdiff_t count) {
 }
 
 template <typename From, typename To>
-void cast(const std::byte* from, std::byte* to, std::ptrdiff_t count) {
+void cast(const std::byte* from, std::byte* to, std::ptrdiff_t count, float scale) {
   const auto* source = reinterpret_cast<const From*>(from);
   auto* target = reinterpret_cast<To*>(to);
 #pragma omp parallel for simd schedule(static)
-  for (std::ptrdiff_t i = 0; i < count; ++i) target[i] = static_cast<To>(source[i]);
+  for (std::ptrdiff_t i = 0; i < count; ++i)
+    target[i] = static_cast<To>(scale * static_cast<float>(source[i]));
 }
 
 float* floats(std::byte* address) {
@@ -86,12 +87,13 @@ Finish prepare_cast(Context& context, Step& step) {
   const Buffer& source = context.program.buffers[from];
   const auto count = static_cast<std::ptrdiff_t>(source.bytes / bytes_of(source.dtype));
   const bool narrows = source.dtype == DType::f32;
+  const auto scale = static_cast<float>(step.scale);
   return [=](const Arena& arena) -> ComputeFn {
     return [=, source_data = arena.data(from), target_data = arena.data(into)] {
       if (narrows)
-        cast<float, _Float16>(source_data, target_data, count);
+        cast<float, _Float16>(source_data, target_data, count, scale);
       else
-        cast<_Float16, float>(source_data, target_data, count);
+        cast<_Float16, float>(source_data, target_data, count, scale);
     };
   };
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,26 @@ TEST(TrainingRuns, HalfPrecisionExchangeRoundsGradientsAndNothingElse) {
   const double movement = largest_difference(full, start), rounding = largest_difference(half, full);
   EXPECT_GT(rounding, 0);
   EXPECT_LT(rounding, movement / 1024);
+}
+
+TEST(TrainingRuns, RepeatBitForBit) {
+  const ScratchFolder folder;
+  const std::string arguments = kSmall + "--iters 3 --deterministic --save-weights ";
+  ASSERT_EQ(run_bench_resnet50(folder.path(), 2, arguments + "a.safetensors").exit_code, 0);
+  ASSERT_EQ(run_bench_resnet50(folder.path(), 2, arguments + "b.safetensors").exit_code, 0);
+  EXPECT_EQ(largest_difference(read_safetensors(folder.path() + "/a.safetensors"),
+                               read_safetensors(folder.path() + "/b.safetensors")),
+            0);
+}
+
+TEST(TrainingRuns, GoOnForSecondsOnAllRanksAlike) {
+  const ScratchFolder folder;
+  const ProgramRun run = run_bench_resnet50(folder.path(), 2, kSmall + "--iters 2 --seconds 2");
+  ASSERT_EQ(run.exit_code, 0) << run.messages;
+  const auto seconds = run.result.at("step_seconds").get<std::vector<double>>();
+  EXPECT_GE(std::accumulate(seconds.begin(), seconds.end(), 0.0), 2);
+  EXPECT_EQ(run.result.at("iterations").get<std::size_t>(), seconds.size());
+  EXPECT_EQ(losses(run).size(), seconds.size());
 }
 
 TEST(TrainingRuns, SavedWeightsGoOnWhereTheyStopped) {

@@ -184,16 +184,16 @@ TEST(GradientReduction, OfResNet50CanBePlanned) {
 
 TEST(TrafficBytes, IsTwiceTheBucketsLessOneShare) {
   const Program program = add_gradient_reduction(small_program({{640}, {640}}), limits(640, 640));
-  EXPECT_DOUBLE_EQ(traffic_bytes(program, 1), 0);
-  EXPECT_DOUBLE_EQ(traffic_bytes(program, 2), 1280);
-  EXPECT_DOUBLE_EQ(traffic_bytes(program, 4), 1280 * 1.5);
+  EXPECT_DOUBLE_EQ(sent_bytes_per_rank(program, 1), 0);
+  EXPECT_DOUBLE_EQ(sent_bytes_per_rank(program, 2), 1280);
+  EXPECT_DOUBLE_EQ(sent_bytes_per_rank(program, 4), 1280 * 1.5);
 }
 
 TEST(TrafficBytes, HalvesWithF16) {
   GradientReductionOptions options;
   options.dtype = ReduceDType::fp16;
   const Program program = add_gradient_reduction(small_program({{640}, {640}}), options);
-  EXPECT_DOUBLE_EQ(traffic_bytes(program, 2), 640);
+  EXPECT_DOUBLE_EQ(sent_bytes_per_rank(program, 2), 640);
 }
 
 }  // namespace
