@@ -109,6 +109,9 @@ class TrainingRun {
             .precision = record_.precision,
             .batch_per_device = record_.batch_per_device,
             .image_size = options().image_size,
+            .data = !options().batch.empty()        ? "batch"
+                    : options().data == "synthetic" ? "synthetic"
+                                                    : "images",
             .nodes = record_.nodes,
             .devices_per_node = record_.devices_per_node};
   }
@@ -237,8 +240,8 @@ class TrainingRun {
     const auto named =
         std::find_if(names.begin(), names.end(), [](const std::string& name) { return !name.empty(); });
     if (named != names.end())
-      messages_.say("corrupt images were skipped " + std::to_string(static_cast<std::int64_t>(count)) +
-                    " times over all ranks, the first is " + *named);
+      messages_.warn("corrupt images were skipped " + std::to_string(static_cast<std::int64_t>(count)) +
+                     " times over all ranks, the first is " + *named);
   }
 
   void check() {
@@ -257,7 +260,9 @@ class TrainingRun {
     for (const std::string& text :
          job_.all_gather(std::to_string(parameter_checksum(session_.graph, *session_.device))))
       evidence.checksums.push_back(std::stoull(text));
-    const Checks checks = check_run(evidence);
+    Checks checks = check_run(evidence);
+    if (!checks.failure.empty() && options().reduce_dtype == ReduceDType::fp16)
+      checks.failure += " (--reduce-dtype fp16 overflows beyond 65504; same keeps the gradients as they are)";
     record_.checks = {{"replicas_identical", checks.replicas_identical},
                       {"parameters_moved", checks.parameters_moved},
                       {"loss_finite", checks.loss_finite},

@@ -53,6 +53,15 @@ TEST(ReduceDType, Fp16ReducesTheStagingBuffer) {
   EXPECT_EQ(reduce.uses[0].access, Access::read_write);
 }
 
+// So that the sum in fp16 is the mean, and overflows no earlier than that.
+TEST(ReduceDType, Fp16SumsAreDividedByTheWorldSizeBeforeAndMultipliedAfter) {
+  GradientReductionOptions options = options_for(ReduceDType::fp16);
+  options.world_size = 8;
+  const Program program = add_gradient_reduction(small_program({{100}}), options);
+  EXPECT_EQ(step_named(program, "bucket0.cast").scale, 0.125);
+  EXPECT_EQ(step_named(program, "bucket0.cast_back").scale, 8);
+}
+
 TEST(ReduceDType, CastsGoBetweenBucketAndStaging) {
   const Program program = add_gradient_reduction(small_program({{100}}), options_for(ReduceDType::fp16));
   const Step& cast = step_named(program, "bucket0.cast");
