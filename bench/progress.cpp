@@ -102,6 +102,7 @@ void Messages::warn(const std::string& sentence) {
 
 void Messages::last(const std::string& sentence) {
   print_keeping(0, sentence);
+  lines_left_ = 0;
   std::fflush(stream_);
 }
 

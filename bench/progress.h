@@ -49,7 +49,7 @@ class Messages {
   void say(const std::string& sentence);
   // What makes the result questionable; left out if quiet. The first one always finds a line.
   void warn(const std::string& sentence);
-  // The last line: where the results are, or why there are none.
+  // The last line: where the results are, or why there are none. Nothing comes after it.
   void last(const std::string& sentence);
 
  private:
