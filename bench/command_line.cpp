@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "bench/option_table.h"
 #include "models/error.h"
@@ -45,9 +46,9 @@ std::vector<std::string> dashed_names(const OptionTable& table) {
                                      " --help lists what it takes");
   const std::string name = argument.substr(0, argument.find('='));
   const std::string near = nearest_name(name, dashed_names(table));
-  throw Error(ExitCode::usage, near.empty()
-                                   ? name + " is not an option; " + table.program + " --help lists all"
-                                   : name + " is not an option; did you mean " + near + "?");
+  throw Error(ExitCode::usage,
+              near.empty() ? "option " + name + ": no such option; " + table.program + " --help lists all"
+                           : "option " + name + ": no such option; did you mean " + near + "?");
 }
 
 struct Registered {
@@ -76,6 +77,28 @@ std::vector<Registered> register_options(CLI::App& app, const OptionTable& table
   return registered;
 }
 
+struct FlagWithValue {
+  std::string name, value;
+};
+
+// Takes out of the command line what gives a flag a value, and returns the first such.
+std::optional<FlagWithValue> take_flags_with_values(const OptionTable& table,
+                                                    std::vector<const char*>& arguments) {
+  std::optional<FlagWithValue> first;
+  const std::vector<const OptionSpec*> specs = all_options(table);
+  std::erase_if(arguments, [&](const std::string& argument) {
+    const std::size_t equals = argument.find('=');
+    if (equals == std::string::npos) return false;
+    const std::string name = argument.substr(0, equals);
+    const bool is_flag = std::any_of(specs.begin(), specs.end(), [&](const OptionSpec* spec) {
+      return spec->is_flag() && std::count(spec->names.begin(), spec->names.end(), name) > 0;
+    });
+    if (is_flag && !first) first = {name, argument.substr(equals + 1)};
+    return is_flag;
+  });
+  return first;
+}
+
 void check_exclusive_sets(const std::vector<Registered>& given) {
   std::map<std::string, std::string> chosen;
   for (const Registered& item : given) {
@@ -94,12 +117,11 @@ void apply(const Registered& item) {
   if (spec.is_flag()) return spec.set("");
   const std::vector<std::string> values = item.option->results();
   if (values.size() > 1 && !spec.repeats)
-    throw Error(ExitCode::usage, "option " + name + " is given " + std::to_string(values.size()) +
-                                     " times ('" + values.front() + "', '" + values.back() +
-                                     "'); give it once");
+    throw Error(ExitCode::usage, "option " + name + ": given " + std::to_string(values.size()) + " times ('" +
+                                     values.front() + "', '" + values.back() + "'); give it once");
   for (const std::string& value : values) {
     if (value.empty() || value == "{}")
-      throw Error(ExitCode::usage, "option " + name + " needs a value: " + name + " " +
+      throw Error(ExitCode::usage, "option " + name + ": needs a value; write " + name + " " +
                                        (spec.value_name.empty() ? "TEXT" : spec.value_name));
     spec.set(value);
   }
@@ -157,8 +179,10 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
   app.set_help_flag();
   app.allow_extras();
   const std::vector<Registered> registered = register_options(app, table);
+  std::vector<const char*> arguments(argv, argv + argc);
+  const std::optional<FlagWithValue> misused = take_flags_with_values(table, arguments);
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::ParseError& error) {
     throw Error(ExitCode::usage,
                 std::string(error.what()) + "; " + table.program + " --help lists what it takes");
@@ -168,6 +192,9 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
     if (item.option->count() > 0) given.push_back(item);
   for (const Registered& item : given)
     if (item.spec->ends_parsing) return apply(item);
+  if (misused)
+    throw Error(ExitCode::usage, "option " + misused->name + ": takes no value, got '" + misused->value +
+                                     "'; give " + misused->name + " alone or leave it out");
   if (const std::vector<std::string> extras = app.remaining(); !extras.empty())
     refuse_unknown(table, extras.front());
   check_exclusive_sets(given);

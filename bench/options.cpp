@@ -158,7 +158,8 @@ void check_together(const BenchOptions& o) {
     refuse("options --batch " + o.batch + " and --data " + o.data +
            " exclude each other; give one source of images");
   if (!o.target.empty() && !o.dry_run)
-    refuse("option --target " + o.target + " needs --dry-run: a run uses this machine's device");
+    refuse("option --target: " + o.target +
+           " can't be trained on, a run uses this machine's device; add --dry-run");
   if (!o.target.empty() && !find_target(o.target)) {
     std::string known;
     for (const DeviceLimits& limits : targets()) known += (known.empty() ? "" : ", ") + limits.name;

@@ -27,18 +27,33 @@ std::string topmost_missing(fs::path path) {
   return missing;
 }
 
+// The part of `path` that is there but isn't a folder; empty if none is.
+std::string not_a_folder(const fs::path& path) {
+  fs::path so_far;
+  std::error_code ignored;
+  for (const fs::path& part : path) {
+    so_far /= part;
+    if (fs::exists(so_far, ignored) && !fs::is_directory(so_far, ignored)) return so_far;
+  }
+  return "";
+}
+
 std::string make_new_folder(const std::string& out_dir, const std::string& name) {
+  if (const std::string file = not_a_folder(out_dir); !file.empty())
+    throw Error(ExitCode::cannot_create,
+                "option --out: " + file + " is a file and not a folder; name another --out");
   std::error_code error;
-  std::filesystem::create_directories(out_dir, error);
+  fs::create_directories(out_dir, error);
   for (int n = 1; n <= kMostFolders; ++n) {
     std::string folder = out_dir + "/" + name + "_" + std::to_string(n);
     if (::mkdir(folder.c_str(), 0755) == 0) return folder;
     if (errno != EEXIST)
-      throw Error(ExitCode::cannot_create, "run folder " + folder + " can't be created: " +
+      throw Error(ExitCode::cannot_create, "option --out: run folder " + folder + " can't be created: " +
                                                std::strerror(errno) + "; give another --out");
   }
-  throw Error(ExitCode::cannot_create, "run folder " + out_dir + "/" + name + "_* can't be created: " +
-                                           std::to_string(kMostFolders) + " exist; give another --out");
+  throw Error(ExitCode::cannot_create, "option --out: run folder " + out_dir + "/" + name +
+                                           "_* can't be created: " + std::to_string(kMostFolders) +
+                                           " exist; give another --out");
 }
 
 // Empty, or why it can't be written. All of `text` is on disk when it returns.

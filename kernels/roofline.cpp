@@ -14,9 +14,9 @@ double peak_flops_per_second(const DeviceLimits& limits, Precision precision) {
   for (const auto& [candidate, flops] : limits.flops_per_second) {
     known += (known.empty() ? "--" : ", --") + std::string(name_of(candidate));
   }
-  throw Error(ExitCode::usage, "--" + std::string(name_of(precision)) + ": the device " + limits.name +
+  throw Error(ExitCode::usage, "option --" + std::string(name_of(precision)) + ": the device " + limits.name +
                                    " can't do " + std::string(name_of(precision)) + "; choose one of " +
-                                   known + ".");
+                                   known);
 }
 
 double roofline_seconds(const Work& work, const DeviceLimits& limits, Precision precision) {

@@ -34,7 +34,7 @@ void require_between(std::int64_t value, std::int64_t least, std::int64_t most, 
                      const std::string& option) {
   if (value >= least && value <= most) return;
   throw Error(ExitCode::usage, what + " " + std::to_string(value) + " is out of range: give " + option +
-                                   " from " + std::to_string(least) + " to " + std::to_string(most) + ".");
+                                   " from " + std::to_string(least) + " to " + std::to_string(most));
 }
 
 std::int64_t window_count(std::int64_t size, int kernel, int stride, int padding) {

@@ -40,7 +40,7 @@ std::size_t element_bytes(bool is_float) {
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what) {
   throw Error(ExitCode::bad_data,
-              path.string() + ": " + what + "; give a complete safetensors file of F32 and I64 tensors.");
+              path.string() + ": " + what + "; give a complete safetensors file of F32 and I64 tensors");
 }
 
 std::vector<std::uint64_t> whole_numbers(const fs::path& path, const std::string& name, const Json& entry,
@@ -166,7 +166,7 @@ std::uint64_t checked_file_bytes(const fs::path& path) {
   std::error_code code;
   if (!fs::is_regular_file(path, code)) {
     throw Error(ExitCode::bad_data,
-                path.string() + " is missing or no file; give the path of a safetensors file.");
+                path.string() + " is missing or no file; give the path of a safetensors file");
   }
   const std::uint64_t bytes = fs::file_size(path, code);
   if (code) refuse(path, "its size can't be read (" + code.message() + ")");
@@ -179,17 +179,7 @@ std::uint64_t checked_file_bytes(const fs::path& path) {
   return bytes;
 }
 
-}  // namespace
-
-std::string shown_name(const std::string& name) {
-  constexpr std::size_t kMostShown = 80;
-  std::string shown = name.size() <= kMostShown ? name : name.substr(0, kMostShown) + "...";
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return "\"" + shown + "\"";
-}
-
-TensorFile read_safetensors(const fs::path& path) {
+TensorFile read_file(const fs::path& path) {
   const std::uint64_t file_bytes = checked_file_bytes(path);
   std::ifstream in(path, std::ios::binary);
   std::uint64_t header_bytes = 0;
@@ -213,6 +203,25 @@ TensorFile read_safetensors(const fs::path& path) {
     }
   }
   return file;
+}
+
+}  // namespace
+
+std::string shown_name(const std::string& name) {
+  constexpr std::size_t kMostShown = 80;
+  std::string shown = name.size() <= kMostShown ? name : name.substr(0, kMostShown) + "...";
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return "\"" + shown + "\"";
+}
+
+TensorFile read_safetensors(const fs::path& path, const std::string& option) {
+  if (option.empty()) return read_file(path);
+  try {
+    return read_file(path);
+  } catch (const Error& error) {
+    throw Error(error.code(), "option " + option + ": " + error.what());
+  }
 }
 
 }  // namespace plumb

@@ -20,7 +20,7 @@ using Bytes = std::span<const std::byte>;
 
 [[noreturn]] void fail(ExitCode code, const fs::path& path, const std::string& what, int error_number) {
   throw Error(code, path.string() + ": " + what + " (" + std::strerror(error_number) +
-                        "); choose another file or make room.");
+                        "); choose another file or make room");
 }
 
 // A file that has no final name yet; what is left of it goes when this does.
@@ -74,7 +74,7 @@ Bytes bytes_of(const std::string& name, const std::vector<std::int64_t>& dims,
   for (const std::int64_t dim : dims) elements *= dim;
   if (elements != static_cast<std::int64_t>(values.size())) {
     throw Error(ExitCode::internal, "tensor " + shown_name(name) + " has " + std::to_string(values.size()) +
-                                        " values where its shape wants " + std::to_string(elements) + ".");
+                                        " values where its shape wants " + std::to_string(elements));
   }
   return std::as_bytes(std::span(values));
 }
@@ -94,8 +94,7 @@ std::string framed(const nlohmann::ordered_json& header) {
 void write_safetensors(const fs::path& path, const TensorFile& file) {
   std::error_code code;
   if (fs::exists(fs::symlink_status(path, code))) {
-    throw Error(ExitCode::cannot_create,
-                path.string() + " exists already; choose another file or remove it.");
+    throw Error(ExitCode::cannot_create, path.string() + " exists already; choose another file or remove it");
   }
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   std::vector<Bytes> data;

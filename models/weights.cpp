@@ -9,7 +9,7 @@
 namespace plumb {
 namespace {
 
-constexpr const char* kRemedy = "; give a file with the names and shapes of torchvision's model.";
+constexpr const char* kRemedy = "; give a file with the names and shapes of torchvision's model";
 
 Tensor fresh_tensor(const Parameter& parameter, std::uint64_t seed) {
   Tensor tensor{parameter.dims, std::vector<float>(static_cast<std::size_t>(parameter.elements()))};
@@ -65,7 +65,7 @@ TensorMap initial_tensors(const Graph& graph, std::uint64_t seed) {
 TensorMap tensors_for(const Graph& graph, const TensorFile& file, const std::filesystem::path& path) {
   const auto fail = [&](const std::string& name, const std::string& what) {
     throw Error(ExitCode::bad_data,
-                "weights file " + path.string() + ": tensor " + shown_name(name) + " " + what + kRemedy);
+                "option --weights: " + path.string() + ": tensor " + shown_name(name) + " " + what + kRemedy);
   };
   TensorMap tensors;
   for (const auto& [name, dims] : wanted_tensors(graph)) {

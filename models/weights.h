@@ -30,7 +30,8 @@ struct TensorFile {
 // Throws Error(bad_data) that names the file and what is wrong: missing, truncated, junk header, a dtype
 // other than F32 or I64, dims that don't match the byte count, offsets outside the file or that overlap or
 // leave gaps. Refused too, so that no junk can exhaust memory: a header over 4 MiB, a file over 8 GiB.
-TensorFile read_safetensors(const std::filesystem::path& path);
+// `option`: the option that names the file ("--weights"), for the sentence; may be empty.
+TensorFile read_safetensors(const std::filesystem::path& path, const std::string& option = "");
 // Throws Error(cannot_create) if the file exists or can't be created, Error(io_error) if writing fails. The
 // file appears under its name only when it is complete, and never replaces another.
 void write_safetensors(const std::filesystem::path& path, const TensorFile& file);

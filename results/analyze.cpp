@@ -36,10 +36,10 @@ void check_window(const Dialect& dialect, const AnalyzeOptions& options) {
   const std::int64_t lowest_warmup = !dialect.values_are_stamps ? 0 : options.as_published ? 2 : 1;
   const std::string given = std::to_string(window.warmup);
   if (window.warmup >= window.iterations)
-    throw Error(ExitCode::usage, "--warmup " + given + " leaves nothing of --iters " +
+    throw Error(ExitCode::usage, "option --warmup: " + given + " leaves nothing of --iters " +
                                      std::to_string(window.iterations) + "; give a smaller one");
   if (window.warmup < lowest_warmup)
-    throw Error(ExitCode::usage, "--warmup " + given + " is too small for the dialect " +
+    throw Error(ExitCode::usage, "option --warmup: " + given + " is too small for the dialect " +
                                      std::string(dialect.name) + ", which times from the end of a warm-up " +
                                      "iteration; give at least " + std::to_string(lowest_warmup));
 }
@@ -68,7 +68,7 @@ const Dialect& choose_dialect(const std::string& name, const std::vector<LogFile
   if (!found) {
     std::string known = "auto";
     for (const Dialect* dialect : dialects()) known += ", " + std::string(dialect->name);
-    throw Error(ExitCode::usage, "--dialect '" + name + "' is not known; give one of " + known);
+    throw Error(ExitCode::usage, "option --dialect: '" + name + "' is not known; give one of " + known);
   }
   return *found;
 }

@@ -29,7 +29,7 @@ std::string python_number(double value) {
 }
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
-  throw Error(ExitCode::cannot_create, "--json '" + path.string() + "' " + why);
+  throw Error(ExitCode::cannot_create, "option --json: '" + path.string() + "' " + why);
 }
 
 struct Close {
@@ -64,7 +64,7 @@ void write_dictionary(const std::filesystem::path& path, const Json& dictionary)
   const std::string text = dictionary_text(dictionary) + "\n";
   const bool is_written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
   if (!is_written || std::fflush(file.get()) != 0)
-    throw Error(ExitCode::io_error, "--json '" + path.string() + "' can't be written: " +
+    throw Error(ExitCode::io_error, "option --json: '" + path.string() + "' can't be written: " +
                                         std::strerror(errno) + "; make room and try again");
 }
 

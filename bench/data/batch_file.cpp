@@ -15,7 +15,7 @@ std::string text(const Dims& dims) {
 }
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
-  throw Error(ExitCode::bad_data, "--batch " + path + ": " + what);
+  throw Error(ExitCode::bad_data, "option --batch: " + path + ": " + what);
 }
 
 std::string other_type_hint(const TensorFile& file, const std::string& name) {
@@ -45,7 +45,7 @@ void check_shape(const std::string& path, const std::string& name, const Dims& f
 BatchFileSource::BatchFileSource(const BatchSourceOptions& options)
     : description_("the same batch at every step, from " + options.batch_file) {
   const std::string& path = options.batch_file;
-  const TensorFile file = read_safetensors(path);
+  const TensorFile file = read_safetensors(path, "--batch");
   const auto images = file.floats.find("images");
   if (images == file.floats.end())
     refuse(path, "no fp32 tensor \"images\"" + other_type_hint(file, "images") +

@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what) {
-  throw Error(ExitCode::bad_data, "--data " + path.string() + ": " + what);
+  throw Error(ExitCode::bad_data, "option --data: " + path.string() + ": " + what);
 }
 
 bool is_jpeg(const fs::path& path) {

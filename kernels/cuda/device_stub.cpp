@@ -5,10 +5,9 @@
 namespace plumb::cuda {
 
 std::unique_ptr<Device> make_device(const DeviceOptions&) {
-  throw Error(
-      ExitCode::unavailable,
-      "--device cuda: this build has no CUDA (no CUDA toolkit with nvcc, cuDNN and cuBLAS was found when it "
-      "was configured); use --device cpu, or install them and configure again.");
+  throw Error(ExitCode::unavailable,
+              "option --device: cuda is not in this build (no CUDA toolkit with nvcc, cuDNN and cuBLAS was "
+              "found when it was configured); use --device cpu, or install them and configure again");
 }
 
 }  // namespace plumb::cuda

@@ -97,18 +97,26 @@ TEST(OptionTable, RefusesWhatIsNotWhollyANumberInRange) {
 }
 
 TEST(OptionTable, NamesTheNearestOption) {
-  expect_refused({"--conut", "3"}, {"--conut is not an option; did you mean --count?"});
-  expect_refused({"--numb=3"}, {"--numb is not an option; did you mean --number-of-things?"});
-  expect_refused({"--entirely-different"}, {"--entirely-different is not an option; sample --help"});
+  expect_refused({"--conut", "3"}, {"option --conut: no such option; did you mean --count?"});
+  expect_refused({"--numb=3"}, {"option --numb: no such option; did you mean --number-of-things?"});
+  expect_refused({"--entirely-different"}, {"option --entirely-different: no such option; sample --help"});
 }
 
 TEST(OptionTable, RefusesMissingDoubleAndExclusiveValues) {
-  expect_refused({"--count"}, {"--count needs a value: --count N"});
-  expect_refused({"--count", "--loud"}, {"--count needs a value"});
-  expect_refused({"--path", ""}, {"--path needs a value"});
-  expect_refused({"--count", "3", "--count", "4"}, {"--count is given 2 times", "'3'", "'4'"});
+  expect_refused({"--count"}, {"option --count: needs a value; write --count N"});
+  expect_refused({"--count", "--loud"}, {"--count: needs a value"});
+  expect_refused({"--path", ""}, {"--path: needs a value"});
+  expect_refused({"--count", "3", "--count", "4"}, {"option --count: given 2 times", "'3'", "'4'"});
   expect_refused({"--loud", "--quiet"}, {"--loud", "--quiet", "exclude each other", "loudness"});
   expect_refused({"--shape", "oval"}, {"--shape", "'oval'", "round, square"});
+}
+
+TEST(OptionTable, FlagsTakeNoValue) {
+  expect_refused({"--no-check=1"}, {"option --no-check: takes no value, got '1'", "give --no-check alone"});
+  expect_refused({"--loud="}, {"option --loud: takes no value, got ''"});
+  expect_refused({"--no-check=false", "--count", "3"}, {"--no-check: takes no value"});
+  EXPECT_TRUE(parse({"--loud=1", "--help"}).help);
+  EXPECT_EQ(parse({"--path=--loud=1"}).path, "--loud=1");
 }
 
 TEST(OptionTable, HelpIsReachableBesideBadOptions) {

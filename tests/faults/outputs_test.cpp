@@ -28,7 +28,8 @@ const std::vector<Unwritable> kOutputs = {
     {"LogFolderNobodyCanMake", "--log-dir /proc/logs --out new/deep", {"/proc/logs", "--log-dir"}},
     {"RunNumberOfAFinishedLog", "--run 7", {"resnet50_b2_fp32_7.log", "--run"}},
     {"RunNumberOfAnUnfinishedLog", "--run 8", {"resnet50_b2_fp32_8.log", "--run"}},
-    {"OutThatIsAFile", "--out a_file --log-dir new", {"a_file", "--out"}},
+    {"OutThatIsAFile", "--out a_file --log-dir new", {"option --out: a_file is a file and not a folder"}},
+    {"OutInAFile", "--out a_file/runs --log-dir new", {"option --out: a_file is a file and not a folder"}},
     {"OutNobodyCanMake", "--out /proc/runs --log-dir new", {"/proc/runs", "--out"}},
     {"WeightsThatExist", "--save-weights a_file", {"--save-weights", "a_file", "exists"}},
     {"WeightsInNoFolder", "--save-weights nowhere/w", {"--save-weights", "nowhere", "make it"}},
@@ -86,7 +87,8 @@ TEST(Outputs, CaseFolderOfAnotherConfigurationIsRefused) {
   const std::string common = "--iters 2 --warmup 1 --threads 1 ";
   for (const std::string other : {"--image-size 32 --bs 3", "--image-size 64 --bs 2"}) {
     const Ended ended = place.run("rm -f ../messages; " + place.bench(common + other));
-    expect_one_sentence(ended, kCannotCreate, {"logs/1n1g", "another configuration", "--log-dir"});
+    expect_one_sentence(ended, kCannotCreate,
+                        {"logs/1n1g holds resnet50 runs with --bs 2", "name another --log-dir"});
     EXPECT_EQ(place.contents(), before) << other;
   }
 }

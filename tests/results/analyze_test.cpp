@@ -145,10 +145,10 @@ TEST(Analyze, RefusesFoldersWithoutAUsableLog) {
 }
 
 TEST(Analyze, RefusesImpossibleWindowsAndUnknownDialects) {
-  expect_error(ExitCode::usage, {"--warmup 120"}, [] {
+  expect_error(ExitCode::usage, {"option --warmup: 120"}, [] {
     analyze_logs(kData / "tree", {.window = {120, 120}});
   });
-  expect_error(ExitCode::usage, {"--warmup 0", "paddle_time"}, [] {
+  expect_error(ExitCode::usage, {"option --warmup: 0", "paddle_time"}, [] {
     analyze_logs(kData / "tree", {.dialect = "paddle_time", .window = {120, 0}});
   });
   expect_error(ExitCode::usage, {"--dialect", "tf", "mxnet_rn50v1b"},
