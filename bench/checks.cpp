@@ -3,18 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/hash.h"
+
 namespace plumb {
-namespace {
-
-constexpr std::uint64_t kFnvOffset = 14695981039346656037ull, kFnvPrime = 1099511628211ull;
-
-std::uint64_t fnv1a(std::uint64_t hash, const void* data, std::size_t bytes) {
-  const auto* at = static_cast<const unsigned char*>(data);
-  for (std::size_t i = 0; i < bytes; ++i) hash = (hash ^ at[i]) * kFnvPrime;
-  return hash;
-}
-
-}  // namespace
 
 std::uint64_t parameter_checksum(const Graph& graph, const Device& device) {
   std::uint64_t hash = kFnvOffset;
@@ -22,7 +13,7 @@ std::uint64_t parameter_checksum(const Graph& graph, const Device& device) {
   for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
     values.resize(static_cast<std::size_t>(graph.parameters[p].elements()));
     device.read_parameter(p, values);
-    hash = fnv1a(hash, values.data(), values.size() * sizeof(float));
+    hash = fnv1a(values, hash);
   }
   return hash;
 }

@@ -11,7 +11,7 @@
 
 namespace plumb {
 
-// FNV-1a (64 bit) over the bytes of every parameter, in public order and layout.
+// fnv1a over the bytes of every parameter, in public order and layout.
 std::uint64_t parameter_checksum(const Graph& graph, const Device& device);
 
 // The first parameter or running statistic that holds NaN or infinity; empty if none does. The loss alone

@@ -3,20 +3,17 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "models/hash.h"
+
 namespace plumb {
 namespace {
 
-constexpr std::uint64_t kFnvOffset = 14695981039346656037ull;
-constexpr std::uint64_t kFnvPrime = 1099511628211ull;
-
-std::uint64_t hash_bytes(std::uint64_t hash, std::string_view bytes) {
-  for (char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * kFnvPrime;
-  return hash;
-}
-
 // Least significant byte first, so that machines of either byte order agree.
 std::uint64_t hash_number(std::uint64_t hash, std::uint64_t number) {
-  for (int i = 0; i < 8; ++i, number >>= 8) hash = (hash ^ (number & 0xff)) * kFnvPrime;
+  for (int i = 0; i < 8; ++i, number >>= 8) {
+    const char byte = static_cast<char>(number & 0xff);
+    hash = fnv1a({&byte, 1}, hash);
+  }
   return hash;
 }
 
@@ -178,16 +175,16 @@ std::uint64_t reduction_hash(const Program& program) {
   for (const Step& step : program.steps) {
     const Collective* collective = std::get_if<Collective>(&step.action);
     if (!collective) continue;
-    hash = hash_bytes(hash, name_of(collective->dtype));
+    hash = fnv1a(name_of(collective->dtype), hash);
     hash = hash_number(hash, collective->elements);
     const Buffer& root = program.buffers.at(collective->buffer);
-    hash = hash_number(hash_bytes(hash, root.name), root.bytes);
-    hash = hash_bytes(hash, root.layout);
+    hash = hash_number(fnv1a(root.name, hash), root.bytes);
+    hash = fnv1a(root.layout, hash);
     for (BufferId source : reduced_roots(program, collective->buffer)) {
       for (BufferId id : views[source]) {
         const Buffer& part = program.buffers[id];
-        hash = hash_number(hash_bytes(hash, part.name), part.view->offset);
-        hash = hash_bytes(hash, part.layout);
+        hash = hash_number(fnv1a(part.name, hash), part.view->offset);
+        hash = fnv1a(part.layout, hash);
         hash = hash_number(hash, part.bytes);
       }
     }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/hash.h"
+
 namespace plumb {
 namespace {
 
@@ -10,13 +12,6 @@ std::uint64_t mixed(std::uint64_t bits) {
   bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9;
   bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB;
   return bits ^ (bits >> 31);
-}
-
-// FNV-1a, 64 bit.
-std::uint64_t hash_of(std::string_view name) {
-  std::uint64_t hash = 0xCBF29CE484222325;
-  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3;
-  return hash;
 }
 
 // Calls values(block) -> array of 4 floats for each block and stores what fits.
@@ -36,7 +31,7 @@ void fill(PhiloxKey key, std::span<float> out, std::uint64_t first, const Values
 }  // namespace
 
 PhiloxKey stream_key(std::uint64_t seed, std::string_view name) {
-  const std::uint64_t key = mixed(mixed(seed + 0x9E3779B97F4A7C15) ^ hash_of(name));
+  const std::uint64_t key = mixed(mixed(seed + 0x9E3779B97F4A7C15) ^ fnv1a(name));
   return {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
 }
 

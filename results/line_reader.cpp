@@ -35,8 +35,7 @@ bool LineReader::read_chunk() {
   if (got < kChunk && std::ferror(file_.get()))
     throw Error(ExitCode::io_error, std::string("can't be read to its end: ") + std::strerror(errno));
   bytes_read_ += static_cast<std::int64_t>(got);
-  for (std::size_t i = kept; i < buffer_.size(); ++i)
-    hash_ = (hash_ ^ static_cast<unsigned char>(buffer_[i])) * 0x100000001b3;
+  hash_ = fnv1a(std::string_view(buffer_).substr(kept), hash_);
   return got > 0;
 }
 

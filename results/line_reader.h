@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "models/hash.h"
+
 namespace plumb {
 
 // Lines end with \n, \r\n or \r, as Python reads text. NUL and other bytes are kept.
@@ -25,7 +27,7 @@ class LineReader {
 
   std::int64_t line_number() const { return line_number_; }  // of the line given last; the first is 1
   std::int64_t bytes_read() const { return bytes_read_; }
-  std::uint64_t hash() const { return hash_; }  // FNV-1a, 64 bits, of the bytes read
+  std::uint64_t hash() const { return hash_; }  // fnv1a of the bytes read
   const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -40,7 +42,7 @@ class LineReader {
   std::size_t begin_ = 0;      // of what is not given out yet
   bool skip_newline_ = false;  // the line before ended with \r: a \n here belongs to it
   std::int64_t line_number_ = 0, bytes_read_ = 0;
-  std::uint64_t hash_ = 0xcbf29ce484222325;
+  std::uint64_t hash_ = kFnvOffset;
 };
 
 }  // namespace plumb
