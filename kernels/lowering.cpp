@@ -42,7 +42,7 @@ Step& add_step(Program& program, Step step) {
   return program.steps.back();
 }
 
-double traffic_bytes(const Program& program, const std::vector<BufferUse>& uses) {
+double memory_traffic_bytes(const Program& program, const std::vector<BufferUse>& uses) {
   double bytes = 0;
   for (const BufferUse& use : uses)
     bytes +=
@@ -120,7 +120,7 @@ std::vector<BufferId> gradient_of(Lowering& lowering, ValueId value, std::size_t
     if (parts.front().shared)
       throw std::logic_error("every gradient of " + lowering.graph.values[value].name + " is shared");
     std::vector<BufferUse> uses{updates(parts.front().buffer), reads(from.buffer)};
-    const double bytes = traffic_bytes(lowering.program, uses);
+    const double bytes = memory_traffic_bytes(lowering.program, uses);
     add_step(lowering.program,
              {.name = lowering.graph.values[value].name + ".accumulate" + std::to_string(parts.size()),
               .kind = StepKind::accumulate,

@@ -59,6 +59,6 @@ Step& add_step(Program& program, Step step);
 std::vector<BufferId> gradient_of(Lowering& lowering, ValueId value, std::size_t most);
 
 // Bytes of all buffers in `uses`, each read or write counted once: the traffic that a step can't avoid.
-double traffic_bytes(const Program& program, const std::vector<BufferUse>& uses);
+double memory_traffic_bytes(const Program& program, const std::vector<BufferUse>& uses);
 
 }  // namespace plumb

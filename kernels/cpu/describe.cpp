@@ -43,7 +43,7 @@ class Describer {
   Step& add(std::string name, StepKind kind, Phase phase, std::size_t op, std::vector<BufferUse> uses,
             double macs = 0) {
     Step step{.name = std::move(name), .kind = kind, .phase = phase, .op = op, .uses = std::move(uses)};
-    step.work = {.macs = macs, .bytes = traffic_bytes(lowering_.program, step.uses)};
+    step.work = {.macs = macs, .bytes = memory_traffic_bytes(lowering_.program, step.uses)};
     return add_step(lowering_.program, std::move(step));
   }
 

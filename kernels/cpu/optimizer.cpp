@@ -5,7 +5,7 @@
 namespace plumb::cpu {
 namespace {
 
-struct Parameter {
+struct Tensors {
   float* weight = nullptr;
   float* momentum = nullptr;
   const float* gradient = nullptr;
@@ -21,7 +21,7 @@ constexpr std::ptrdiff_t kWorthThreads = 16384;
 
 // Reads 12, writes 8 bytes per element.
 template <bool kNesterov>
-void update(const Parameter& at, const Coefficients& by) {
+void update(const Tensors& at, const Coefficients& by) {
 #pragma omp parallel for simd schedule(static) if (at.count >= kWorthThreads)
   for (std::ptrdiff_t i = 0; i < at.count; ++i) {
     const float slope = by.gradient_scale * at.gradient[i] + by.weight_decay * at.weight[i];
@@ -49,7 +49,7 @@ std::vector<Finish> prepare_copies(Context& context, Step& step) {
 }
 
 Finish prepare_parameter_update(Context& context, Step& step) {
-  const plumb::Parameter& parameter = context.graph.parameters[step.parameter];
+  const Parameter& parameter = context.graph.parameters[step.parameter];
   const auto& layout = context.settle(step.uses[0].buffer, plain_layout(parameter.dims));
   context.settle(step.uses[1].buffer, layout);
   context.settle(step.uses[2].buffer, layout);
@@ -57,10 +57,10 @@ Finish prepare_parameter_update(Context& context, Step& step) {
   const auto decay = static_cast<float>(parameter.decays ? rule.weight_decay : 0);
   const auto count = static_cast<std::ptrdiff_t>(context.floats(step.uses[0].buffer));
   return [=, uses = step.uses, copies = prepare_copies(context, step)](const Arena& arena) -> ComputeFn {
-    const Parameter at{.weight = arena.floats(uses[0].buffer),
-                       .momentum = arena.floats(uses[1].buffer),
-                       .gradient = arena.floats(uses[2].buffer),
-                       .count = count};
+    const Tensors at{.weight = arena.floats(uses[0].buffer),
+                     .momentum = arena.floats(uses[1].buffer),
+                     .gradient = arena.floats(uses[2].buffer),
+                     .count = count};
     const auto* state = reinterpret_cast<const State*>(arena.data(uses[3].buffer));
     std::vector<ComputeFn> rewrite;
     for (const Finish& copy : copies) rewrite.push_back(copy(arena));

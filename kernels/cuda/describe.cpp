@@ -73,7 +73,7 @@ class Describer {
 
   Step& add(std::string name, StepKind kind, Phase phase, std::size_t op, std::vector<BufferUse> uses) {
     Step step{.name = std::move(name), .kind = kind, .phase = phase, .op = op, .uses = std::move(uses)};
-    step.work.bytes = traffic_bytes(lowering_.program, step.uses);
+    step.work.bytes = memory_traffic_bytes(lowering_.program, step.uses);
     if (op != kNone && kind != StepKind::softmax_loss) {
       step.work.macs = static_cast<double>(graph_.batch() * macs_per_image(graph_, graph_.ops[op]));
     }
