@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/options.h"
 #include "kernels/memory_plan.h"
 #include "kernels/program.h"
 #include "kernels/targets.h"
@@ -51,7 +52,6 @@ DryRun dry_run(const Graph& graph, const Program& program, const MemoryPlan& pla
 
 // The largest batch whose plan fits into `memory_bytes`, up to kLargestBatch; 0 if batch 1 doesn't.
 // `planned_bytes(batch)` describes and plans; it must not fall as the batch grows.
-inline constexpr std::int64_t kLargestBatch = std::int64_t{1} << 20;
 std::int64_t largest_batch(const std::function<double(std::int64_t batch)>& planned_bytes,
                            double memory_bytes);
 

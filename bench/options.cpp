@@ -6,7 +6,6 @@ namespace plumb {
 namespace {
 
 // Limits that keep every product of sizes inside 64 bits; far above what any device holds.
-constexpr std::int64_t kLargestBatch = std::int64_t{1} << 24;
 constexpr std::int64_t kLargestImage = 4096;
 constexpr std::int64_t kMostIterations = 10'000'000;
 

@@ -15,6 +15,8 @@
 
 namespace plumb {
 
+inline constexpr std::int64_t kLargestBatch = std::int64_t{1} << 24;  // per device
+
 // Options of bench_resnet50, resolved: what is empty here is decided by the device (see resolve()).
 struct BenchOptions {
   std::optional<std::int64_t> batch_per_device;  // default 128 on cuda, 8 on cpu
