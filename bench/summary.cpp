@@ -1,8 +1,9 @@
 #include "bench/summary.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <cerrno>
-#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 
@@ -10,17 +11,6 @@
 
 namespace plumb {
 namespace {
-
-std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
-
-std::string format(const char* pattern, ...) {
-  char text[256];
-  std::va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(text, sizeof text, pattern, arguments);
-  va_end(arguments);
-  return text;
-}
 
 std::string row(const std::string& name, const std::string& value) {
   return "  " + name + std::string(name.size() < 24 ? 24 - name.size() : 1, ' ') + value + "\n";
@@ -52,18 +42,19 @@ std::string timing_rows(const RunRecord& record) {
   const double median = quantile(window, 0.5);
   const auto share_of_step = [median](double seconds) { return median > 0 ? 100 * seconds / median : 0; };
   std::string rows;
-  rows += row("images/s", format("%.2f", record.images_per_second.mean));
+  rows += row("images/s", fmt::format("{:.2f}", record.images_per_second.mean));
   rows += row("images/s per device",
-              format("%.2f", record.images_per_second.mean / std::max(1, record.world_size)));
-  rows += row("step time, median", format("%.3f ms", 1e3 * median));
-  rows += row("step time, spread",
-              format("%.3f to %.3f ms (10 %% to 90 %%), %.3f to %.3f ms in all", 1e3 * quantile(window, 0.1),
-                     1e3 * quantile(window, 0.9), 1e3 * window.front(), 1e3 * window.back()));
+              fmt::format("{:.2f}", record.images_per_second.mean / std::max(1, record.world_size)));
+  rows += row("step time, median", fmt::format("{:.3f} ms", 1e3 * median));
+  rows +=
+      row("step time, spread", fmt::format("{:.3f} to {:.3f} ms (10 % to 90 %), {:.3f} to {:.3f} ms in all",
+                                           1e3 * quantile(window, 0.1), 1e3 * quantile(window, 0.9),
+                                           1e3 * window.front(), 1e3 * window.back()));
   rows += row("exposed communication",
-              format("%.3f ms per step (%.1f %%)", 1e3 * record.exposed_communication_seconds,
-                     share_of_step(record.exposed_communication_seconds)));
-  rows += row("waiting for data", format("%.3f ms per step (%.1f %%)", 1e3 * record.data_wait_seconds,
-                                         share_of_step(record.data_wait_seconds)));
+              fmt::format("{:.3f} ms per step ({:.1f} %)", 1e3 * record.exposed_communication_seconds,
+                          share_of_step(record.exposed_communication_seconds)));
+  rows += row("waiting for data", fmt::format("{:.3f} ms per step ({:.1f} %)", 1e3 * record.data_wait_seconds,
+                                              share_of_step(record.data_wait_seconds)));
   return rows;
 }
 
@@ -85,11 +76,12 @@ std::string summary_table(const RunRecord& record) {
                                  std::to_string(record.warmup) + " warm-up");
   table += timing_rows(record);
   if (const auto peak = record.memory_bytes.find("peak"); peak != record.memory_bytes.end())
-    table += row("peak memory", format("%.1f MiB", static_cast<double>(peak->second) / (1 << 20)));
+    table += row("peak memory", fmt::format("{:.1f} MiB", static_cast<double>(peak->second) / (1 << 20)));
   if (!record.loss.empty())
-    table += row("loss, first and last", format("%.5f, %.5f", record.loss.front(), record.loss.back()));
+    table +=
+        row("loss, first and last", fmt::format("{:.5f}, {:.5f}", record.loss.front(), record.loss.back()));
   if (record.energy_joules_per_image)
-    table += row("energy per image", format("%.3f J", *record.energy_joules_per_image));
+    table += row("energy per image", fmt::format("{:.3f} J", *record.energy_joules_per_image));
   if (!record.checks.empty()) table += row("checks", checks_text(record));
   for (const std::string& file : record.log_files) table += row("log", file);
   return table;
