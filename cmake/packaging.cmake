@@ -1,6 +1,8 @@
-# `cmake --install` puts programs into bin/, scripts and licence into share/plumbline; `cpack` makes a tar and a deb.
+# `cmake --install` puts programs into bin/; scripts, licence and documents into share/plumbline. `cpack` makes a tar and
+# a deb.
 include(GNUInstallDirs)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/plumbline)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/plumbline)
 
 set(CPACK_PACKAGE_NAME plumbline)
 set(CPACK_PACKAGE_CONTACT "Plumbline developers")
