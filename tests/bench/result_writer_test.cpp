@@ -68,8 +68,10 @@ TEST(ResultWriter, RunsAtOnceGetFoldersOfTheirOwn) {
 TEST(ResultWriter, RefusesWhatCannotBeMade) {
   ScratchFolder folder;
   write_text(folder.path() + "/file", "");
-  expect_error(ExitCode::cannot_create, {folder.path() + "/file", "--out"},
-               [&] { ResultWriter(folder.path() + "/file", "name", a_record()); });
+  for (const char* inside : {"", "/", "/runs/deeper"})
+    expect_error(ExitCode::cannot_create,
+                 {"option --out: " + folder.path() + "/file is a file and not a folder", "another --out"},
+                 [&] { ResultWriter(folder.path() + "/file" + inside, "name", a_record()); });
   expect_error(ExitCode::cannot_create, {"/proc/runs", "--out"},
                [&] { ResultWriter("/proc/runs", "name", a_record()); });
 }

@@ -127,6 +127,19 @@ TEST_F(Safetensors, AMissingFileAndAFolderAreRefused) {
   EXPECT_NE(refusal(), "");
 }
 
+TEST_F(Safetensors, TheOptionThatGaveTheFileIsNamedFirst) {
+  write_bytes("junk");
+  const std::string plain = refusal();
+  EXPECT_FALSE(plain.starts_with("option")) << plain;
+  try {
+    read_safetensors(path(), "--weights");
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+    EXPECT_EQ(error.what(), "option --weights: " + plain);
+  }
+}
+
 TEST_F(Safetensors, AnyTruncationIsRefused) {
   write_safetensors(path(), sample());
   const std::string whole = file_bytes();
