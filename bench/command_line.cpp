@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "bench/option_table.h"
+#include "bench/text.h"
 #include "models/error.h"
 
 namespace plumb {
@@ -69,7 +70,7 @@ std::vector<Registered> register_options(CLI::App& app, const OptionTable& table
       option = app.add_option(names);
       // An option takes 0 values as well: that one is missing, or given twice, is said in our words.
       option->expected(spec->is_positional() ? 1 : 0, 1);
-      option->allow_extra_args(spec->repeats);
+      option->allow_extra_args(false);
       option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     }
     registered.push_back({spec, option});
@@ -116,7 +117,7 @@ void apply(const Registered& item) {
   const std::string& name = spec.names.front();
   if (spec.is_flag()) return spec.set("");
   const std::vector<std::string> values = item.option->results();
-  if (values.size() > 1 && !spec.repeats)
+  if (values.size() > 1)
     throw Error(ExitCode::usage, "option " + name + ": given " + std::to_string(values.size()) + " times ('" +
                                      values.front() + "', '" + values.back() + "'); give it once");
   for (const std::string& value : values) {
@@ -127,24 +128,9 @@ void apply(const Registered& item) {
   }
 }
 
-// Greedy filling of lines; a word that is longer than a line stands alone.
-std::vector<std::string> wrap(const std::string& text, std::size_t width) {
-  std::vector<std::string> lines(1);
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > width) lines.emplace_back();
-    lines.back() += (lines.back().empty() ? "" : " ") + word;
-    begin = end + 1;
-  }
-  return lines;
-}
-
 std::string left_column(const OptionSpec& spec) {
   std::string text;
   for (const std::string& name : spec.names) text += (text.empty() ? "" : ", ") + name;
-  if (spec.repeats) text += "...";
   return spec.value_name.empty() ? text : text + " " + spec.value_name;
 }
 
@@ -209,13 +195,13 @@ std::string help_text(const OptionTable& table, int columns) {
   constexpr std::size_t kIndent = 2, kHelpColumn = 34;
   const std::size_t width = static_cast<std::size_t>(columns);
   std::string text = usage_line(table) + "\n";
-  for (const std::string& line : wrap(table.description, width)) text += line + "\n";
+  for (const std::string& line : wrapped_lines(table.description, width)) text += line + "\n";
   for (const OptionGroup& group : table.groups) {
     text += "\n" + group.title + ":\n";
     for (const OptionSpec& spec : group.options) {
       std::string line = std::string(kIndent, ' ') + left_column(spec);
       const std::string fallback = spec.default_text.empty() ? "" : " (default: " + spec.default_text + ")";
-      for (const std::string& help : wrap(spec.help + fallback, width - kHelpColumn)) {
+      for (const std::string& help : wrapped_lines(spec.help + fallback, width - kHelpColumn)) {
         if (line.size() + 2 > kHelpColumn) {
           text += line + "\n";
           line.clear();

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
-#include <sstream>
+#include <string>
+
+#include "bench/text.h"
 
 namespace plumb {
 namespace {
@@ -12,24 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
-constexpr std::size_t kColumns = 100;
+constexpr std::size_t kColumns = 100, kSourceIndent = 4;
 constexpr std::array kPrecisions{Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16};
-
-// Words of `text` in lines that start with `indent`.
-std::string wrapped(const std::string& text, const std::string& indent) {
-  std::istringstream words(text);
-  std::string lines, line = indent;
-  for (std::string word; words >> word;) {
-    const std::size_t space = line == indent ? 0 : 1;
-    if (space == 1 && line.size() + space + word.size() > kColumns) {
-      lines += line + '\n';
-      line = indent + word;
-    } else {
-      line += std::string(space, ' ') + word;
-    }
-  }
-  return lines + line + '\n';
-}
 
 }  // namespace
 
@@ -45,7 +31,9 @@ std::string targets_text(const std::vector<DeviceLimits>& targets) {
       const bool lacks = peak == target.flops_per_second.end();
       text += fmt::format("{:>9}", lacks ? "-" : fmt::format("{:.1f}", peak->second / 1e12));
     }
-    text += '\n' + wrapped(target.source, "    ");
+    text += '\n';
+    for (const std::string& line : wrapped_lines(target.source, kColumns - kSourceIndent))
+      text += std::string(kSourceIndent, ' ') + line + '\n';
   }
   return text;
 }

@@ -20,7 +20,6 @@ struct Sample {
   Shape shape = Shape::round;
   bool check = true, loud = false, quiet = false, help = false;
   std::string folder;
-  std::vector<std::string> others;
 };
 
 OptionTable make_table(Sample& sample) {
@@ -44,8 +43,7 @@ OptionTable make_table(Sample& sample) {
         flag_option("--no-check", sample.check, false, "leave checks out").with_key("check"),
         flag_option("--loud", sample.loud, true, "say more").in_set("loudness"),
         flag_option("--quiet", sample.quiet, true, "say less").in_set("loudness"),
-        stop_option("--help", sample.help, "this text"), positional("FOLDER", sample.folder, "where"),
-        positional_list("OTHER", sample.others, "more")}}};
+        stop_option("--help", sample.help, "this text"), positional("FOLDER", sample.folder, "where")}}};
   return table;
 }
 
@@ -72,7 +70,7 @@ TEST(OptionTable, KeepsDefaultsOfWhatIsNotGiven) {
 TEST(OptionTable, ReadsEveryKind) {
   const Sample sample =
       parse({"in", "--number-of-things", "7", "--seed=18446744073709551615", "--run", "2", "--rate", "1e-3",
-             "--path", "a b", "--shape", "square", "--no-check", "--loud", "x", "y"});
+             "--path", "a b", "--shape", "square", "--no-check", "--loud"});
   EXPECT_EQ(sample.count, 7);
   EXPECT_EQ(sample.seed, 18446744073709551615U);
   EXPECT_EQ(sample.run, 2);
@@ -82,7 +80,6 @@ TEST(OptionTable, ReadsEveryKind) {
   EXPECT_FALSE(sample.check);
   EXPECT_TRUE(sample.loud);
   EXPECT_EQ(sample.folder, "in");
-  EXPECT_EQ(sample.others, (std::vector<std::string>{"x", "y"}));
 }
 
 TEST(OptionTable, RefusesWhatIsNotWhollyANumberInRange) {
@@ -139,7 +136,7 @@ TEST(OptionTable, HelpShowsGroupsAndDefaultsWithinTheWidth) {
   const std::string help = help_text(make_table(sample), 80);
   for (const char* wanted :
        {"Numbers:", "--count, --number-of-things N", "how many (default: 3)", "(default: next free)",
-        "--shape round|square", "form (default: round)", "Usage: sample [FOLDER] [OTHER...] [options]"})
+        "--shape round|square", "form (default: round)", "Usage: sample [FOLDER] [options]"})
     EXPECT_NE(help.find(wanted), std::string::npos) << wanted << " is missing in\n" << help;
   std::istringstream lines(help);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
@@ -150,7 +147,7 @@ TEST(OptionTable, ConfigurationIsInTheTablesOrder) {
   const nlohmann::ordered_json config = config_json(make_table(sample));
   EXPECT_EQ(config.dump(),
             R"({"count":3,"seed":0,"run":null,"rate":2.0,"path":"here","shape":"round","check":false,)"
-            R"("loud":false,"quiet":false,"folder":"","other":[]})");
+            R"("loud":false,"quiet":false,"folder":""})");
 }
 
 TEST(OptionTable, CompletionsListEveryName) {

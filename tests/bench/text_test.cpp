@@ -1,0 +1,24 @@
+#include "bench/text.h"
+
+#include <gtest/gtest.h>
+
+namespace plumb {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+TEST(WrappedLines, FillUpToTheWidth) {
+  EXPECT_EQ(wrapped_lines("one two  three", 7), (Lines{"one two", "three"}));
+  EXPECT_EQ(wrapped_lines("one two three", 6), (Lines{"one", "two", "three"}));
+}
+
+TEST(WrappedLines, LeaveALongerWordAlone) {
+  EXPECT_EQ(wrapped_lines("a considerable b", 5), (Lines{"a", "considerable", "b"}));
+}
+
+TEST(WrappedLines, AreOneEmptyLineWithoutWords) {
+  EXPECT_EQ(wrapped_lines(" ", 5), (Lines{""}));
+}
+
+}  // namespace
+}  // namespace plumb
