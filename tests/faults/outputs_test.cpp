@@ -83,9 +83,11 @@ TEST(Outputs, EightStartsAtOnceNeitherMixNorOverwrite) {
 TEST(Outputs, CaseFolderOfAnotherConfigurationIsRefused) {
   const Place place;
   ASSERT_EQ(place.run(place.bench(kRun)).exit_code, 0);
+  write_image_folder(place.file("images"), 2, 4);
   const std::vector<std::string> before = place.contents();
   const std::string common = "--iters 2 --warmup 1 --threads 1 ";
-  for (const std::string other : {"--image-size 32 --bs 3", "--image-size 64 --bs 2"}) {
+  for (const std::string other :
+       {"--image-size 32 --bs 3", "--image-size 64 --bs 2", "--image-size 32 --bs 2 --data images"}) {
     const Ended ended = place.run("rm -f ../messages; " + place.bench(common + other));
     expect_one_sentence(ended, kCannotCreate,
                         {"logs/1n1g holds resnet50 runs with --bs 2", "name another --log-dir"});
