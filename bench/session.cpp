@@ -80,11 +80,11 @@ WorldLayout world_layout(const BenchOptions& options, int ranks, int nodes, int 
   if (options.devices_per_node > 0 && options.nodes == 0)
     layout.nodes = std::max(1, ranks / layout.devices_per_node);
   if (layout.devices() != ranks)
-    throw Error(ExitCode::usage, "--nodes " + std::to_string(layout.nodes) + " with --devices-per-node " +
-                                     std::to_string(layout.devices_per_node) + " makes " +
-                                     std::to_string(layout.devices()) + " devices, but " +
-                                     std::to_string(ranks) +
-                                     " ranks run: start as many, or leave the layout to the hosts");
+    throw Error(ExitCode::usage, "option --nodes: " + std::to_string(layout.nodes) +
+                                     " with --devices-per-node " + std::to_string(layout.devices_per_node) +
+                                     " makes " + std::to_string(layout.devices()) + " devices, but " +
+                                     std::to_string(ranks) + (ranks == 1 ? " rank runs" : " ranks run") +
+                                     "; start as many, or leave the layout to the hosts");
   return layout;
 }
 
@@ -144,7 +144,8 @@ void read_inputs(const Job& job, Session& session) {
     require_memory(session, job,
                    plan_memory(with_collectives(session.program, options, job.size())).arena_bytes);
     if (job.rank() == 0 && !options.weights.empty())
-      session.given = tensors_for(session.graph, read_safetensors(options.weights), options.weights);
+      session.given =
+          tensors_for(session.graph, read_safetensors(options.weights, "--weights"), options.weights);
     session.source = make_batch_source(source_options(session, job));
   });
 }
