@@ -74,7 +74,7 @@ const std::vector<BadInput> kInputs = {
     {"UnknownTarget", "--dry-run --target v101", kUsage, {"--target", "'v101'", "v100-16gb"}},
     {"TargetOfARealRun", "--target v100-16gb", kUsage, {"--target", "--dry-run"}},
     {"ImageTooSmall", "--image-size 8", kUsage, {"--image-size", "'8'", "32"}},
-    {"LayoutThatNobodyStarted", kShort + "--nodes 3", kUsage, {"--nodes 3", "1 rank"}},
+    {"LayoutThatNobodyStarted", kShort + "--nodes 3", kUsage, {"option --nodes: 3 ", "1 rank runs"}},
     {"CudaWithoutCuda", "--device cuda", kUnavailable, {"--device", "cuda", "--device cpu"}},
     {"NcclWithoutNccl", "--comm nccl", kUnavailable, {"--comm", "nccl", "--comm mpi"}},
     {"LogFolderThatIsAFile", kShort + "--log-dir a_file", kCannotCreate, {"a_file", "--log-dir"}},
