@@ -129,6 +129,7 @@ std::vector<BufferId> gradient_of(Lowering& lowering, ValueId value, std::size_t
               .work = {.macs = 0, .bytes = bytes}});
   }
   std::vector<BufferId> buffers;
+  buffers.reserve(parts.size());
   for (const auto& part : parts) buffers.push_back(part.buffer);
   return buffers;
 }

@@ -38,7 +38,7 @@ void require_between(std::int64_t value, std::int64_t least, std::int64_t most, 
 }
 
 std::int64_t window_count(std::int64_t size, int kernel, int stride, int padding) {
-  return (size + 2 * padding - kernel) / stride + 1;
+  return (size + std::int64_t{2} * padding - kernel) / stride + 1;
 }
 
 // Adds operations to a Graph, with the parameters and values they need, in the order of the calls.

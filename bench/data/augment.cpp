@@ -73,8 +73,8 @@ void Resizer::Axis::plan(double start, double length, int pixels, int out_size) 
   for (int i = 0; i < out_size; ++i) {
     const auto index = static_cast<std::size_t>(i);
     const double middle = start + (i + 0.5) * step;
-    const int from = std::clamp(static_cast<int>(middle - reach + 0.5), lowest, highest - 1);
-    const int to = std::clamp(static_cast<int>(middle + reach + 0.5), from + 1, highest);
+    const int from = std::clamp(static_cast<int>(std::lround(middle - reach)), lowest, highest - 1);
+    const int to = std::clamp(static_cast<int>(std::lround(middle + reach)), from + 1, highest);
     float* weight = weights.data() + index * stride;
     double sum = 0;
     for (int k = from; k < to; ++k) sum += std::max(0.0, 1 - std::abs(k + 0.5 - middle) / reach);

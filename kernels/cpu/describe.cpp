@@ -61,8 +61,8 @@ class Describer {
   }
 
   double macs(const Conv& op) const {
-    const Shape& out = shape(op.out);
-    return static_cast<double>(out.elements()) * op.kernel * op.kernel * (shape(op.in).c / op.groups);
+    const std::int64_t channels_per_group = shape(op.in).c / op.groups;
+    return static_cast<double>(shape(op.out).elements()) * op.kernel * op.kernel * channels_per_group;
   }
   double macs(const Dense& op) const {
     return static_cast<double>(shape(op.out).elements()) * shape(op.in).c;

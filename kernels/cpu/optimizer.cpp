@@ -63,6 +63,7 @@ Finish prepare_parameter_update(Context& context, Step& step) {
                      .count = count};
     const auto* state = reinterpret_cast<const State*>(arena.data(uses[3].buffer));
     std::vector<ComputeFn> rewrite;
+    rewrite.reserve(copies.size());
     for (const Finish& copy : copies) rewrite.push_back(copy(arena));
     return [=, rewrite = std::move(rewrite)] {
       const Coefficients by{.momentum = static_cast<float>(rule.momentum),
