@@ -16,11 +16,15 @@ class Communicator {
 
   virtual std::string name() const = 0;  // "mpi", "nccl"
   virtual int size() const = 0;
+  // Whether start() only enqueues on the device's communication lane. Then collectives are ordered like any
+  // step, may be captured, and wait() has nothing to do. Otherwise the host carries them.
+  virtual bool enqueues() const { return false; }
 
   // Starts the collective on `data` (in place) and returns at once; `data` must stay as it is until the end.
   // All ranks start the same ones in the same order. Throws Error(internal) for a dtype that can't be summed.
   virtual Ticket start(const Collective& collective, std::byte* data) = 0;
-  // Lets started collectives move on; called between compute steps.
+  // Lets started collectives move on, or finds out that they failed: throws Error(peer_lost). Called between
+  // compute steps, or, if enqueues(), once per iteration.
   virtual void progress() = 0;
   // Whether the collective had ended when progress() was last called.
   virtual bool done(Ticket ticket) const = 0;

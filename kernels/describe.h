@@ -13,6 +13,8 @@ enum class Optimizer { sgd, nag };
 struct DescribeOptions {
   Precision precision = Precision::fp32;
   bool load_batch_every_step = false;  // real images: a load_batch step on the input lane
+  bool fuse = true;                    // cuda: cuDNN's fused engines where the device has them
+  bool scale_loss = false;             // fp16: look for overflows, and skip the step where there is one
 };
 
 // Throws Error(usage) if the device lacks the precision, naming those it has.

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/describe.h"
 #include "kernels/memory_plan.h"
@@ -18,8 +21,19 @@ enum class DeviceChoice { automatic, cpu, cuda };
 
 struct DeviceOptions {
   DeviceChoice choice = DeviceChoice::automatic;
-  int threads = 0;     // cpu: 0 means all CPUs of the affinity mask
-  int local_rank = 0;  // cuda: which GPU
+  int threads = 0;         // cpu: 0 means all CPUs of the affinity mask
+  int local_rank = 0;      // cuda: which GPU, modulo their number with share_gpu
+  bool share_gpu = false;  // cuda: more ranks than GPUs are welcome
+  bool autotune = false;   // cuda: time the engines of convolutions and remember which was fastest
+};
+
+// Factor on the loss that keeps gradients in fp16's range; fp16 only.
+// Source: NVIDIA apex and PyTorch's GradScaler: 2^16, doubled after 2000 clean steps, halved on overflow.
+struct LossScaling {
+  enum class Kind { none, fixed, dynamic };
+  Kind kind = Kind::none;
+  float initial = 65536;
+  int growth_interval = 2000;  // dynamic: clean steps before it doubles
 };
 
 // Hyper-parameters of the update, the same at every iteration.
@@ -27,6 +41,7 @@ struct UpdateRule {
   Optimizer optimizer = Optimizer::sgd;
   double momentum = 0.875;
   double weight_decay = 3.0517578125e-5;  // applied to parameters with Parameter::decays
+  LossScaling loss_scaling;
 };
 
 // What changes from iteration to iteration; lives in device memory, and the last step advances it.
@@ -34,6 +49,8 @@ struct StepState {
   std::uint64_t iteration = 0;  // of the step that is running, from 0
   float learning_rate = 0;
   float gradient_scale = 1;  // the update multiplies gradients by it: 1 / world size (collectives sum)
+  float loss_scale = 1;      // gradients come multiplied by it, and the update divides by it
+  int clean_steps = 0;       // without an overflow, since the loss scale last changed
 };
 
 // What one iteration reports, over the images of this rank.
@@ -41,6 +58,15 @@ struct IterationMetrics {
   double loss = 0;  // mean over the batch
   int top1 = 0;     // images whose label has the largest logit
   int top5 = 0;     // … one of the five largest
+  float loss_scale = 1;
+  bool skipped = false;        // a gradient overflowed on some rank: no parameter changed
+  double exposed_seconds = 0;  // that the compute lane waited for collectives; 0 where the host measures it
+};
+
+// When a step began and ended, in seconds since start_clock().
+struct StepTime {
+  StepId step = 0;
+  double begin = 0, end = 0;
 };
 
 class Device {
@@ -71,8 +97,48 @@ class Device {
   static constexpr std::uint64_t kMetricsKept = 1024;
   virtual IterationMetrics metrics(std::uint64_t iteration) const = 0;
 
-  // First byte of a buffer in the arena, for collectives.
+  // First byte of a buffer in the arena, for collectives. In the memory that limits().kind has.
   virtual std::byte* data(BufferId buffer) = 0;
+
+  // Order. On a device that runs behind the host's back (cuda), callables, write_batch() and collectives only
+  // enqueue on their lane; on a cpu they have ended when they return, and ordering has nothing to do.
+  // What the lane has been given so far is what `step` is.
+  virtual void signal(StepId /*step*/, Lane /*lane*/) {}
+  // What the lane is given from now on waits for that.
+  virtual void wait(StepId /*step*/, Lane /*lane*/) {}
+  // The queue of a lane as the vendor's libraries know it (cudaStream_t); null where there is none.
+  virtual void* queue(Lane /*lane*/) { return nullptr; }
+  // The host waits until everything has ended.
+  virtual void synchronize() {}
+
+  // For what carries device buffers through host memory; a cpu has no use for them and throws
+  // Error(internal). Page-locked; freed with its last owner.
+  virtual std::shared_ptr<std::byte> allocate_pinned(std::size_t bytes);
+  virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes, Lane lane);  // enqueues
+  virtual std::size_t mark(Lane lane);     // the end of what the lane was given so far
+  virtual bool reached(std::size_t mark);  // whether the lane has come so far; doesn't wait
+
+  // One iteration as one launch: what `enqueue` enqueues on the compute and communication lanes is recorded,
+  // not run; replay() runs it. No host-side effect of `enqueue` is repeated.
+  virtual bool can_capture() const { return false; }
+  virtual void capture(const std::function<void()>& enqueue);  // throws Error(internal) unless can_capture()
+  virtual void replay();
+
+  // The device's clock: everything has ended when start_clock() returns, and its time is 0.
+  virtual void start_clock() = 0;
+  // All lanes' work of this iteration is enqueued; the next iteration's comes after it.
+  virtual void end_iteration() = 0;
+  // Seconds at which the oldest iteration whose end wasn't told yet ended; nothing if it hasn't. Its metrics
+  // are there then. Doesn't wait.
+  virtual std::optional<double> next_end() = 0;
+
+  // For profiles and traces, outside of captures: stamps the lane's time before and after a step.
+  virtual void stamp(StepId step, Lane lane, bool after) = 0;
+  // What was stamped since this was last called, in order of stamping. Waits for the device.
+  virtual std::vector<StepTime> step_times() = 0;
+  // Around a wait of the compute lane for collectives: IterationMetrics::exposed_seconds, also in a capture.
+  virtual void stamp_wait(bool /*after*/) {}
+
   // Most bytes that the process has held so far (cpu: peak resident set; cuda: of the driver's count).
   virtual std::size_t peak_bytes() const = 0;
 };

@@ -193,6 +193,7 @@ MemoryBytes memory_bytes(const Program& program, const MemoryPlan& plan) {
       case Role::parameter:
       case Role::statistic:
       case Role::state:
+      case Role::overflow:
         bytes.parameters += buffer.bytes;
         break;
       case Role::gradient:

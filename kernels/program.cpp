@@ -85,6 +85,8 @@ std::string_view name_of(Role role) {
       return "activation_gradient";
     case Role::state:
       return "state";
+    case Role::overflow:
+      return "overflow";
   }
   unknown("Role");
 }
@@ -121,14 +123,24 @@ std::string_view name_of(StepKind kind) {
   switch (kind) {
     case StepKind::load_batch:
       return "load_batch";
+    case StepKind::pack_batch:
+      return "pack_batch";
     case StepKind::conv_forward:
       return "conv_forward";
     case StepKind::conv_backward_data:
       return "conv_backward_data";
     case StepKind::conv_backward_weights:
       return "conv_backward_weights";
+    case StepKind::conv_norm_backward_data:
+      return "conv_norm_backward_data";
     case StepKind::norm_forward:
       return "norm_forward";
+    case StepKind::norm_finalize:
+      return "norm_finalize";
+    case StepKind::norm_apply:
+      return "norm_apply";
+    case StepKind::norm_backward_apply:
+      return "norm_backward_apply";
     case StepKind::norm_backward:
       return "norm_backward";
     case StepKind::add_relu_forward:
@@ -153,6 +165,8 @@ std::string_view name_of(StepKind kind) {
       return "cast";
     case StepKind::reduce:
       return "reduce";
+    case StepKind::find_overflow:
+      return "find_overflow";
     case StepKind::update:
       return "update";
     case StepKind::advance_state:

@@ -21,7 +21,18 @@ std::size_t bytes_of(DType dtype);
 std::string_view name_of(DType dtype);
 
 // What a buffer is for; memory is reported by these.
-enum class Role { input, parameter, gradient, optimizer, statistic, activation, activation_gradient, state };
+// overflow: one f32 that is not 0 if a gradient on this rank was not finite; ranks add theirs up.
+enum class Role {
+  input,
+  parameter,
+  gradient,
+  optimizer,
+  statistic,
+  activation,
+  activation_gradient,
+  state,
+  overflow
+};
 std::string_view name_of(Role role);
 
 // A buffer's place inside another one: a gradient inside its bucket.
@@ -61,29 +72,43 @@ std::string_view name_of(Phase phase);
 // What a step does. The comment gives the order of Step::uses, which describing and binding agree on;
 // [x] is there only sometimes.
 enum class StepKind {
-  load_batch,              // images w, labels w
-  conv_forward,            // in r, weight (forward's copy) r, out w
-  conv_backward_data,      // d_out r, weight (backward-data's copy) r, d_in w
-  conv_backward_weights,   // in r, d_out r, d_weight w
-  norm_forward,            // in r, scale r, bias r, running_mean rw, running_variance rw, out w, mean w,
-                           // variance w, [mask w], [residual r]
-  norm_backward,           // in r, d_out r, scale r, bias r, mean r, variance r, d_in w, d_scale w, d_bias w,
-                           // [mask r], [second d_out r], [d_residual w]
-  add_relu_forward,        // out rw, residual r: out = max(out + residual, 0)
-  add_relu_backward,       // out r, d_out r, [second d_out r], d_in w: d_in = out > 0 ? sum of d_out : 0
-  pool_forward,            // in r, out w, [argmax w]
-  pool_backward,           // d_out r, d_in w, [argmax r]
-  dense_forward,           // in r, weight r, bias r, out w
-  dense_backward_data,     // d_out r, weight r, d_in w
+  load_batch,          // images w, labels w; where a pack_batch follows: both staged ones w
+  pack_batch,          // staged images r, staged labels r, state r, images w, labels w: takes the half of the
+                       // staged ones that the iteration's parity says, in the device's layout and dtype
+  conv_forward,        // in r, weight (forward's copy) r, out w, [factors r], [residual r, activated w],
+                       // [sums w]; which are there: Step::fusion
+  conv_backward_data,  // d_out r, weight (backward-data's copy) r, d_in w
+  conv_backward_weights,    // in r, d_out r, d_weight w, [factors r]
+  conv_norm_backward_data,  // d_out r, weight r, norm_in r, factors r, mean r, inverse_deviation r, scale r,
+                            // d_activated w, d_scale w, d_bias w, coefficients w: backward through the
+                            // convolution and the ReLU of the norm in front of it, and that norm's reductions
+  norm_forward,             // in r, scale r, bias r, running_mean rw, running_variance rw, out w, mean w,
+                            // variance w, [mask w], [residual r]; cuda keeps 1 / sqrt(variance + epsilon)
+                            // where others keep the variance
+  norm_finalize,        // sums r, scale r, bias r, running_mean rw, running_variance rw, factors w, mean w,
+                        // inverse_deviation w; sums [2, c] of elements and of their squares, factors [2, c]:
+                        // normalised = factors[0] * x + factors[1]
+  norm_apply,           // in r, factors r, out w, [mask w], [residual r]: out = relu(normalised + residual)
+  norm_backward_apply,  // d_activated r, in r, coefficients r, d_in w: coefficients [3, c],
+                        // d_in = coefficients[0] * d_activated + coefficients[1] * in + coefficients[2]
+  norm_backward,        // in r, d_out r, scale r, bias r, mean r, variance r, d_in w, d_scale w, d_bias w,
+                        // [mask r], [second d_out r], [d_residual w]
+  add_relu_forward,     // out rw, residual r: out = max(out + residual, 0)
+  add_relu_backward,    // out r, d_out r, [second d_out r], d_in w: d_in = out > 0 ? sum of d_out : 0
+  pool_forward,         // in r, out w, [argmax w]
+  pool_backward,        // d_out r, d_in w, [argmax r]
+  dense_forward,        // in r, weight r, bias r, out w
+  dense_backward_data,  // d_out r, weight r, d_in w
   dense_backward_weights,  // in r, d_out r, d_weight w, d_bias w
   softmax_loss,            // logits r, labels r, d_logits w, state rw
   accumulate,              // into rw, from r: into += from
   cast,                    // from r, into w: another dtype, same elements, times Step::scale
   reduce,                  // every buffer of the bucket rw
+  find_overflow,           // overflow w, gradients r …: whether one of them is not finite
   update,         // master rw, momentum rw, gradient r, state r, [further copies of the weight w …];
-                  // all parameters in one step: state r, then of each master rw, momentum rw,
-                  // gradient r, [copies w …]
-  advance_state,  // state rw: iteration += 1
+                  // all parameters in one step: state r, [overflow r], then of each master rw, momentum rw,
+                  // gradient r, [copies w …]; with an overflow nothing changes
+  advance_state,  // state rw, [overflow r]: iteration += 1, and the next loss scale
 };
 std::string_view name_of(StepKind kind);
 
@@ -91,6 +116,13 @@ std::string_view name_of(StepKind kind);
 struct Work {
   double macs = 0;
   double bytes = 0;
+};
+
+// What a convolution's engine does beside the convolution, in one pass over memory.
+struct ConvFusion {
+  bool normalizes_input = false;    // reads relu(factors[0] * in + factors[1]) in place of in
+  bool adds_residual = false;       // … + residual inside the relu, and writes the sum out as `activated`
+  bool gathers_statistics = false;  // sums [2, c] of what it writes
 };
 
 // What the runner hands to the communicator in place of calling a function.
@@ -116,7 +148,8 @@ struct Step {
   std::size_t parameter = kNone;  // update: index into Graph::parameters; kNone if it updates all
   std::vector<BufferUse> uses;
   std::size_t workspace_bytes = 0;
-  double scale = 1;  // cast: into = scale * from
+  double scale = 1;   // cast: into = scale * from
+  ConvFusion fusion;  // conv_*
   Work work;
   std::variant<std::monostate, ComputeFn, Collective> action;  // monostate until bound
 };
@@ -124,6 +157,7 @@ struct Step {
 struct Program {
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
+  bool allow_tf32 = false;  // products of f32 may be rounded to TF32; otherwise they are strict
 };
 
 // The buffer that holds the memory of `id`: itself, or what it is a view of.

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <stdexcept>
@@ -164,6 +165,26 @@ class CpuDevice final : public Device {
   }
 
   std::byte* data(BufferId buffer) override { return arena_.data(buffer); }
+
+  void start_clock() override {
+    clock_start_ = std::chrono::steady_clock::now();
+    ends_.clear();
+  }
+  void end_iteration() override { ends_.push_back(clock_seconds()); }
+  std::optional<double> next_end() override {
+    if (ends_.empty()) return std::nullopt;
+    const double end = ends_.front();
+    ends_.erase(ends_.begin());
+    return end;
+  }
+  void stamp(StepId step, Lane, bool after) override {
+    if (after)
+      step_times_.back().end = clock_seconds();
+    else
+      step_times_.push_back({.step = step, .begin = clock_seconds()});
+  }
+  std::vector<StepTime> step_times() override { return std::exchange(step_times_, {}); }
+
   std::size_t peak_bytes() const override {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
@@ -205,6 +226,9 @@ class CpuDevice final : public Device {
   }
 
   std::size_t layout_bytes(BufferId buffer) const { return layouts_[buffer]->get_size(); }
+  double clock_seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - clock_start_).count();
+  }
   State* state() const { return reinterpret_cast<State*>(arena_.data(state_)); }
 
   void reorder(const dnnl::memory& from, const dnnl::memory& to) const {
@@ -236,6 +260,9 @@ class CpuDevice final : public Device {
   MemoryPlan plan_;
   ArenaMemory memory_;
   Arena arena_;
+  std::chrono::steady_clock::time_point clock_start_ = std::chrono::steady_clock::now();
+  std::vector<double> ends_;  // seconds since clock_start_; one, as a rule
+  std::vector<StepTime> step_times_;
 };
 
 }  // namespace

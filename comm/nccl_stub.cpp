@@ -1,0 +1,16 @@
+// Takes the place of the NCCL communicator in a build without CUDA or NCCL.
+#include "comm/nccl_communicator.h"
+#include "models/error.h"
+
+namespace plumb {
+
+std::string why_no_nccl() {
+  return "this program is built without NCCL";
+}
+
+std::unique_ptr<Communicator> make_nccl_communicator(const Job&, void*) {
+  throw Error(ExitCode::unavailable,
+              "option --comm: 'nccl' is not available, " + why_no_nccl() + "; give --comm mpi");
+}
+
+}  // namespace plumb

@@ -1,0 +1,53 @@
+// The narrow door to whoever computes convolutions: cuDNN on a GPU (conv_cudnn.cpp), plain loops on the
+// emulated one (tests/cuda_host). Activations are NHWC, weights and their gradients [out, kh, kw, in].
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "kernels/program.h"
+
+namespace plumb::cuda {
+
+// One convolution step, by the kinds conv_forward, conv_backward_data, conv_backward_weights and
+// conv_norm_backward_data of kernels/program.h.
+struct ConvProblem {
+  StepKind kind = StepKind::conv_forward;
+  std::int64_t n = 0, h = 0, w = 0, c = 0;  // input, channels as the device pads them
+  std::int64_t out_h = 0, out_w = 0, out_c = 0;
+  int kernel = 1, stride = 1, padding = 0, groups = 1;
+  DType dtype = DType::f32;  // of activations, weights and weight gradients; sums are made in f32
+  bool allow_tf32 = false;
+  ConvFusion fusion;
+  DType factors_dtype = DType::f32;  // of the factors that a fusion reads
+};
+std::string text_of(const ConvProblem& problem);  // for messages and as a key: kind, shape, dtype, fusion
+
+class ConvPlan {
+ public:
+  virtual ~ConvPlan() = default;
+  virtual std::size_t workspace_bytes() const = 0;
+  virtual std::string engine() const = 0;  // for people
+  // Enqueues. `operands`: device addresses of the step's buffers in the order of Step::uses.
+  virtual void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const = 0;
+};
+
+class ConvEngine {
+ public:
+  virtual ~ConvEngine() = default;
+  // Throws Error(internal) that names the problem if nothing computes it within the workspace.
+  virtual std::unique_ptr<ConvPlan> plan(const ConvProblem& problem, std::size_t workspace_limit) = 0;
+};
+
+struct ConvEngineOptions {
+  bool autotune = false;
+};
+// Throws Error(unavailable) if the library is older than what this was built against.
+std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options);
+
+}  // namespace plumb::cuda

@@ -1,0 +1,47 @@
+// The narrow door to whoever multiplies matrices: cuBLASLt on a GPU (dense_cublaslt.cpp), plain loops on the
+// emulated one (tests/cuda_host).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernels/program.h"
+
+namespace plumb::cuda {
+
+// c[m, n] = op(a)[m, k] * op(b)[k, n] (+ bias[n]), all row-major; sums are made in f32. op transposes where
+// it is asked for: a is [k, m] then, b [n, k].
+struct GemmProblem {
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  DType in = DType::f32;   // of a and b
+  DType out = DType::f32;  // of c
+  bool bias = false;       // f32 [n]
+  bool allow_tf32 = false;
+};
+struct GemmOperands {
+  const std::byte* a = nullptr;
+  const std::byte* b = nullptr;
+  const std::byte* bias = nullptr;
+  std::byte* c = nullptr;
+};
+
+class GemmPlan {
+ public:
+  virtual ~GemmPlan() = default;
+  virtual std::size_t workspace_bytes() const = 0;
+  virtual void run(cudaStream_t stream, const GemmOperands& operands, std::byte* workspace) const = 0;
+};
+
+class GemmEngine {
+ public:
+  virtual ~GemmEngine() = default;
+  virtual std::unique_ptr<GemmPlan> plan(const GemmProblem& problem, std::size_t workspace_limit) = 0;
+};
+std::unique_ptr<GemmEngine> make_gemm_engine();
+
+}  // namespace plumb::cuda

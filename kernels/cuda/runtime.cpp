@@ -1,0 +1,71 @@
+#include "kernels/cuda/runtime.h"
+
+#include <string>
+
+#include "models/error.h"
+
+namespace plumb::cuda {
+namespace {
+
+ExitCode code_of(cudaError_t status) {
+  switch (status) {
+    case cudaErrorMemoryAllocation:
+      return ExitCode::out_of_memory;
+    case cudaErrorNoDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+      return ExitCode::unavailable;
+    default:
+      return ExitCode::internal;
+  }
+}
+
+std::string file_name(const char* path) {
+  const std::string text = path;
+  return text.substr(text.rfind('/') + 1);
+}
+
+}  // namespace
+
+void check(cudaError_t status, std::source_location where) {
+  if (status == cudaSuccess) return;
+  throw Error(code_of(status), std::string("CUDA: ") + cudaGetErrorString(status) + " (" +
+                                   cudaGetErrorName(status) + ", seen in " + where.function_name() + ", " +
+                                   file_name(where.file_name()) + ":" + std::to_string(where.line()) + ")");
+}
+
+Stream make_stream(Priority priority) {
+  int least = 0, greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+                                     priority == Priority::high ? greatest : least));
+  return Stream(stream);
+}
+
+Event make_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  return Event(event);
+}
+
+Event make_timing_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDefault));
+  return Event(event);
+}
+
+DeviceMemory allocate_device(std::size_t bytes) {
+  void* memory = nullptr;
+  check(cudaMalloc(&memory, bytes));
+  return DeviceMemory(static_cast<std::byte*>(memory));
+}
+
+PinnedMemory allocate_pinned(std::size_t bytes) {
+  void* memory = nullptr;
+  check(cudaHostAlloc(&memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable));
+  return PinnedMemory(static_cast<std::byte*>(memory));
+}
+
+}  // namespace plumb::cuda

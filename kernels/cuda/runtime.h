@@ -1,0 +1,53 @@
+// Owners of what the CUDA runtime hands out, and the check of what it answers.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <memory>
+#include <source_location>
+#include <type_traits>
+
+namespace plumb::cuda {
+
+// Throws Error: out_of_memory for cudaErrorMemoryAllocation, unavailable where there is no driver or GPU,
+// internal otherwise. The sentence holds the place of the call and the runtime's own words.
+void check(cudaError_t status, std::source_location where = std::source_location::current());
+
+struct StreamDeleter {
+  void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+};
+using Stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, StreamDeleter>;
+enum class Priority { normal, high };
+Stream make_stream(Priority priority = Priority::normal);  // doesn't wait for the default stream
+
+struct EventDeleter {
+  void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
+};
+using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, EventDeleter>;
+Event make_event();         // for order only
+Event make_timing_event();  // for order and time
+
+struct DeviceMemoryDeleter {
+  void operator()(std::byte* memory) const { cudaFree(memory); }
+};
+using DeviceMemory = std::unique_ptr<std::byte, DeviceMemoryDeleter>;
+DeviceMemory allocate_device(std::size_t bytes);
+
+// Page-locked host memory that the device can read and write at the same address.
+struct PinnedMemoryDeleter {
+  void operator()(std::byte* memory) const { cudaFreeHost(memory); }
+};
+using PinnedMemory = std::unique_ptr<std::byte, PinnedMemoryDeleter>;
+PinnedMemory allocate_pinned(std::size_t bytes);
+
+struct GraphDeleter {
+  void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+};
+using CapturedGraph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, GraphDeleter>;
+struct GraphExecDeleter {
+  void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
+};
+using ExecutableGraph = std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, GraphExecDeleter>;
+
+}  // namespace plumb::cuda

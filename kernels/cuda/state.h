@@ -1,0 +1,27 @@
+// What the device itself keeps from iteration to iteration, and what it reports through pinned memory.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/device.h"
+
+namespace plumb::cuda {
+
+// In the "state" buffer.
+struct State {
+  StepState step;
+  std::uint64_t wait_began_ns = 0;  // of the wait for collectives that is under way
+  std::uint64_t exposed_ns = 0;     // of the waits of this iteration that are over
+};
+
+// One entry per iteration in a ring of Device::kMetricsKept in page-locked host memory; iteration i is at i
+// modulo kMetricsKept. The softmax loss writes loss, top1 and top5; advance_state the rest.
+struct IterationRecord {
+  double loss = 0;
+  int top1 = 0, top5 = 0;
+  float loss_scale = 1;
+  int skipped = 0;
+  std::uint64_t exposed_ns = 0;
+};
+
+}  // namespace plumb::cuda
