@@ -75,6 +75,11 @@ class Device {
 
   virtual const DeviceLimits& limits() const = 0;
   virtual std::string description() const = 0;  // one line for people: model, threads or driver
+  // What names the physical device among all others: a GPU's UUID as its driver writes it ("GPU-3f…", with
+  // four dashes more); empty for a cpu.
+  virtual std::string uuid() const { return {}; }
+  // What tells this device from all others of the same host, the GPU's UUID; empty on a cpu.
+  virtual std::string unique_id() const { return {}; }
 
   // First half of binding: chooses implementations and layouts, and raises the bytes of buffers and
   // workspaces to what they really take. Allocates nothing that a plan accounts for.
@@ -123,6 +128,7 @@ class Device {
   virtual bool can_capture() const { return false; }
   virtual void capture(const std::function<void()>& enqueue);  // throws Error(internal) unless can_capture()
   virtual void replay();
+  virtual void drop_capture() {}  // before what it calls (a communicator) goes
 
   // The device's clock: everything has ended when start_clock() returns, and its time is 0.
   virtual void start_clock() = 0;
@@ -144,7 +150,8 @@ class Device {
 };
 
 // "automatic": cuda if a GPU answers, else cpu. Throws Error(unavailable) with what was looked for and found.
-std::unique_ptr<Device> make_device(const DeviceOptions& options);
+// `why_not_cuda`, if given, takes the sentence that says why "automatic" took the cpu.
+std::unique_ptr<Device> make_device(const DeviceOptions& options, std::string* why_not_cuda = nullptr);
 namespace cpu {
 std::unique_ptr<Device> make_device(const DeviceOptions& options);
 }  // namespace cpu
