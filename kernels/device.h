@@ -75,10 +75,8 @@ class Device {
 
   virtual const DeviceLimits& limits() const = 0;
   virtual std::string description() const = 0;  // one line for people: model, threads or driver
-  // What names the physical device among all others: a GPU's UUID as its driver writes it ("GPU-3f…", with
-  // four dashes more); empty for a cpu.
-  virtual std::string uuid() const { return {}; }
-  // What tells this device from all others of the same host, the GPU's UUID; empty on a cpu.
+  // What tells this device from all others: the GPU's UUID as its driver writes it ("GPU-" and five groups of
+  // hex digits), by which NVML knows it too; empty on a cpu.
   virtual std::string unique_id() const { return {}; }
 
   // First half of binding: chooses implementations and layouts, and raises the bytes of buffers and
