@@ -1,6 +1,9 @@
 #include "kernels/targets.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <iterator>
 #include <stdexcept>
 
 namespace plumb {
@@ -66,6 +69,61 @@ std::vector<DeviceLimits> make_targets() {
 }
 
 }  // namespace
+
+namespace {
+
+// FLOPs per clock and multiprocessor (2 per multiply-add), dense: NVIDIA's architecture whitepapers (Volta,
+// Turing, GA100, GA102, Ada, Hopper, Blackwell).
+struct PerClock {
+  int compute_capability;
+  double fp32, tf32, fp16;
+};
+constexpr PerClock kPerClock[] = {{70, 128, 0, 1024},     {75, 128, 0, 1024},   {80, 128, 1024, 2048},
+                                  {86, 256, 512, 1024},   {89, 256, 512, 1024}, {90, 256, 2048, 4096},
+                                  {100, 256, 4096, 8192}, {120, 256, 512, 1024}};
+
+// "h200" of "NVIDIA H200", "v100-16gb" or "v100-32gb" of "Tesla V100-SXM2-32GB" by the nearest memory.
+const DeviceLimits* target_of(const GpuProperties& gpu) {
+  const DeviceLimits* best = nullptr;
+  for (const DeviceLimits& target : targets()) {
+    std::string model = target.name.substr(0, target.name.find('-'));
+    std::transform(model.begin(), model.end(), model.begin(),
+                   [](unsigned char c) { return std::toupper(c); });
+    if (target.kind != DeviceKind::cuda || target.compute_capability != gpu.compute_capability) continue;
+    if (gpu.name.find(" " + model) == std::string::npos) continue;
+    const auto distance = [&](const DeviceLimits& t) { return std::abs(t.memory_bytes - gpu.memory_bytes); };
+    if (!best || distance(target) < distance(*best)) best = &target;
+  }
+  return best;
+}
+
+}  // namespace
+
+DeviceLimits limits_of(const GpuProperties& gpu) {
+  DeviceLimits limits;
+  if (const DeviceLimits* target = target_of(gpu)) {
+    limits = *target;
+  } else {
+    const auto* per_clock =
+        std::find_if(std::begin(kPerClock), std::end(kPerClock),
+                     [&](const PerClock& row) { return row.compute_capability >= gpu.compute_capability; });
+    if (per_clock == std::end(kPerClock)) per_clock = std::end(kPerClock) - 1;
+    const double clocks = gpu.multiprocessors * gpu.clock_hz;
+    limits.flops_per_second = {{Precision::fp32, per_clock->fp32 * clocks},
+                               {Precision::fp16, per_clock->fp16 * clocks * kSustainedTensorFlops}};
+    if (gpu.compute_capability >= 80) {
+      limits.flops_per_second[Precision::tf32] = per_clock->tf32 * clocks * kSustainedTensorFlops;
+      limits.flops_per_second[Precision::bf16] = per_clock->fp16 * clocks * kSustainedTensorFlops;
+    }
+    limits.bytes_per_second = gpu.memory_bytes_per_second * kSustainedBytes;
+    limits.source = "multiprocessors and clocks that the driver reports, with NVIDIA's rates per clock";
+  }
+  limits.name = gpu.name;
+  limits.kind = DeviceKind::cuda;
+  limits.memory_bytes = gpu.memory_bytes;
+  limits.compute_capability = gpu.compute_capability;
+  return limits;
+}
 
 std::string_view name_of(DeviceKind kind) {
   return kind == DeviceKind::cuda ? "cuda" : "cpu";

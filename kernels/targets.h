@@ -28,6 +28,18 @@ struct DeviceLimits {
   std::string source;           // where the figures come from
 };
 
+// What a GPU says of itself.
+struct GpuProperties {
+  std::string name;  // "NVIDIA H200"
+  int compute_capability = 0;
+  int multiprocessors = 0;
+  double clock_hz = 0;                 // of the multiprocessors, boost
+  double memory_bytes_per_second = 0;  // nominal; 0 if it doesn't say
+  double memory_bytes = 0;             // free for this process
+};
+// Peaks from the target of the same model where there is one, else from multiprocessors and clock.
+DeviceLimits limits_of(const GpuProperties& gpu);
+
 const std::vector<DeviceLimits>& targets();
 std::optional<DeviceLimits> find_target(std::string_view name);
 

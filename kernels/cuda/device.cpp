@@ -1,0 +1,335 @@
+#include "kernels/device.h"
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "kernels/cuda/binding.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/lanes.h"
+#include "kernels/cuda/optimizer.h"
+#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/select_gpu.h"
+#include "kernels/cuda/tensor_layout.h"
+#include "models/error.h"
+
+namespace plumb::cuda {
+namespace {
+
+Finish prepare_step(Context& context, Step& step) {
+  switch (step.kind) {
+    case StepKind::conv_forward:
+    case StepKind::conv_backward_data:
+    case StepKind::conv_backward_weights:
+    case StepKind::conv_norm_backward_data:
+      return prepare_conv(context, step);
+    case StepKind::norm_forward:
+    case StepKind::norm_finalize:
+    case StepKind::norm_apply:
+    case StepKind::norm_backward:
+    case StepKind::norm_backward_apply:
+      return prepare_norm(context, step);
+    case StepKind::pool_forward:
+    case StepKind::pool_backward:
+      return prepare_pool(context, step);
+    case StepKind::dense_forward:
+    case StepKind::dense_backward_data:
+    case StepKind::dense_backward_weights:
+      return prepare_dense(context, step);
+    case StepKind::softmax_loss:
+      return prepare_softmax_loss(context, step);
+    case StepKind::pack_batch:
+    case StepKind::accumulate:
+    case StepKind::cast:
+      return prepare_elementwise(context, step);
+    case StepKind::find_overflow:
+    case StepKind::update:
+    case StepKind::advance_state:
+      return prepare_update(context, step);
+    case StepKind::load_batch:
+    case StepKind::reduce:
+      return {};  // the runner's and the communicator's
+    default:
+      throw std::logic_error("the cuda device has no answer for step " + step.name);
+  }
+}
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(const DeviceOptions& options)
+      : gpu_(select_gpu(options)),
+        limits_(limits_of(gpu_.properties)),
+        convolutions_(make_conv_engine({.autotune = options.autotune})),
+        products_(make_gemm_engine()),
+        records_(allocate_pinned_memory(kMetricsKept * sizeof(IterationRecord))) {
+    std::memset(records_.get(), 0, kMetricsKept * sizeof(IterationRecord));
+  }
+
+  const DeviceLimits& limits() const override { return limits_; }
+  std::string description() const override { return gpu_.description; }
+  std::string unique_id() const override { return gpu_.uuid; }
+
+  void prepare(const Graph& graph, const UpdateRule& rule, Program& program) override {
+    graph_ = graph;
+    rule_ = rule;
+    find_buffers(program);
+    Context context = context_of(program);
+    prepared_.clear();
+    for (Step& step : program.steps)
+      if (!prepared_.emplace(step.name, prepare_step(context, step)).second)
+        throw std::logic_error("two steps are called " + step.name);
+  }
+
+  void bind(Program& program, const MemoryPlan& plan) override {
+    Context context = context_of(program);
+    for (Step& step : program.steps) {
+      if (prepared_.contains(step.name)) continue;
+      // A step of a later pass: the plan was made without what it might want beside its buffers.
+      const std::size_t planned = step.workspace_bytes;
+      prepared_.emplace(step.name, prepare_step(context, step));
+      if (step.workspace_bytes != planned) throw std::logic_error("no workspace is planned for " + step.name);
+    }
+    buffers_ = program.buffers;
+    plan_ = plan;
+    allocate(plan.arena_bytes);
+    for (Step& step : program.steps)
+      if (const Finish& finish = prepared_.at(step.name)) step.action = finish(arena_);
+    synchronize();
+  }
+
+  void write_parameter(ParameterId parameter, std::span<const float> values) override {
+    const ParameterBuffers& held = parameters_.at(parameter);
+    upload(held.master, values, graph_.parameters[parameter].dims);
+    for (BufferId copy : held.copies) upload(copy, values, graph_.parameters[parameter].dims);
+  }
+  void read_parameter(ParameterId parameter, std::span<float> values) const override {
+    download(parameters_.at(parameter).master, values, graph_.parameters[parameter].dims);
+  }
+  void read_gradient(ParameterId parameter, std::span<float> values) const override {
+    download(parameters_.at(parameter).gradient, values, graph_.parameters[parameter].dims);
+  }
+  void write_statistic(StatisticId statistic, std::span<const float> values) override {
+    upload(statistics_.at(statistic), values, {static_cast<std::int64_t>(values.size())});
+  }
+  void read_statistic(StatisticId statistic, std::span<float> values) const override {
+    download(statistics_.at(statistic), values, {static_cast<std::int64_t>(values.size())});
+  }
+
+  void write_batch(std::span<const float> images, std::span<const std::int64_t> labels) override {
+    const std::size_t image_bytes = images.size_bytes();
+    if (static_cast<std::int64_t>(images.size()) != graph_.values[0].shape.elements())
+      throw std::logic_error("batch of another size than its buffer");
+    const std::vector<std::int32_t> narrow(labels.begin(), labels.end());
+    if (staged_images_) {
+      stage_batch(images, narrow);
+      return;
+    }
+    const DeviceMemory plain = allocate_device(image_bytes);
+    check(cudaMemcpyAsync(plain.get(), images.data(), image_bytes, cudaMemcpyHostToDevice, compute()));
+    check(cudaMemcpyAsync(arena_.data(labels_), narrow.data(), narrow.size() * sizeof(std::int32_t),
+                          cudaMemcpyHostToDevice, compute()));
+    pack_images(reinterpret_cast<const float*>(plain.get()), arena_.data(values_[0]));
+    synchronize();
+  }
+
+  void write_state(const StepState& step) override {
+    const State state{.step = step};
+    check(cudaMemcpyAsync(arena_.data(state_), &state, sizeof state, cudaMemcpyHostToDevice, compute()));
+    synchronize();
+    batches_ = step.iteration;
+  }
+  IterationMetrics metrics(std::uint64_t iteration) const override {
+    const IterationRecord& record = records()[iteration % kMetricsKept];
+    return {.loss = record.loss,
+            .top1 = record.top1,
+            .top5 = record.top5,
+            .loss_scale = record.loss_scale,
+            .skipped = record.skipped != 0,
+            .exposed_seconds = 1e-9 * static_cast<double>(record.exposed_ns)};
+  }
+
+  std::byte* data(BufferId buffer) override { return arena_.data(buffer); }
+  std::size_t peak_bytes() const override {
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total));
+    peak_bytes_ = std::max(peak_bytes_, gpu_.free_bytes > free ? gpu_.free_bytes - free : 0);
+    return peak_bytes_;
+  }
+
+  void signal(StepId step, Lane lane) override { lanes_.signal(step, lane); }
+  void wait(StepId step, Lane lane) override { lanes_.wait(step, lane); }
+  void* queue(Lane lane) override { return lanes_.stream(lane); }
+  void synchronize() override { lanes_.synchronize(); }
+
+  std::shared_ptr<std::byte> allocate_pinned(std::size_t bytes) override {
+    return {allocate_pinned_memory(bytes)};
+  }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes, Lane lane) override {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, lanes_.stream(lane)));
+  }
+  std::size_t mark(Lane lane) override { return lanes_.mark(lane); }
+  bool reached(std::size_t mark) override { return lanes_.reached(mark); }
+
+  bool can_capture() const override { return true; }
+  void capture(const std::function<void()>& enqueue) override { graph_exec_ = lanes_.capture(enqueue); }
+  void replay() override {
+    if (!graph_exec_) throw std::logic_error("nothing was captured");
+    check(cudaGraphLaunch(graph_exec_.get(), compute()));
+  }
+  void drop_capture() override {
+    synchronize();
+    graph_exec_.reset();
+  }
+
+  void start_clock() override { clock_.start(lanes_); }
+  void end_iteration() override {
+    lanes_.join();
+    clock_.end_iteration(lanes_);
+  }
+  std::optional<double> next_end() override { return clock_.next_end(); }
+  void stamp(StepId step, Lane lane, bool after) override { clock_.stamp(lanes_, step, lane, after); }
+  std::vector<StepTime> step_times() override {
+    synchronize();
+    return clock_.step_times();
+  }
+  void stamp_wait(bool after) override { launch_stamp_wait(arena_.as<State>(state_), after, compute()); }
+
+ private:
+  cudaStream_t compute() const { return lanes_.stream(Lane::compute); }
+  IterationRecord* records() const { return reinterpret_cast<IterationRecord*>(records_.get()); }
+  static PinnedMemory allocate_pinned_memory(std::size_t bytes) { return cuda::allocate_pinned(bytes); }
+
+  Context context_of(Program& program) {
+    return {.graph = graph_,
+            .rule = rule_,
+            .program = program,
+            .convolutions = *convolutions_,
+            .products = *products_,
+            .stream = compute(),
+            .records = records()};
+  }
+
+  // Which buffers are whose, from their names and the one step that updates all parameters.
+  void find_buffers(const Program& program) {
+    std::map<std::string, BufferId> by_name;
+    for (BufferId id = 0; id < program.buffers.size(); ++id) by_name.emplace(program.buffers[id].name, id);
+    values_.clear();
+    statistics_.clear();
+    for (const Value& value : graph_.values) values_.push_back(find_or_none(by_name, value.name));
+    for (const Statistic& statistic : graph_.statistics) statistics_.push_back(by_name.at(statistic.name));
+    labels_ = by_name.at("labels");
+    state_ = by_name.at("state");
+    staged_images_.reset();
+    for (const Step& step : program.steps) {
+      if (step.kind == StepKind::pack_batch) {
+        staged_images_ = step.uses[0].buffer;
+        staged_labels_ = step.uses[1].buffer;
+      }
+      if (step.kind == StepKind::update) parameters_ = updated_parameters(program, step);
+    }
+    if (parameters_.size() != graph_.parameters.size())
+      throw std::logic_error("the update doesn't reach every parameter");
+  }
+
+  // A value that no step stores has no buffer.
+  static BufferId find_or_none(const std::map<std::string, BufferId>& by_name, const std::string& name) {
+    const auto found = by_name.find(name);
+    return found == by_name.end() ? kNone : found->second;
+  }
+
+  void allocate(std::size_t bytes) {
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total));
+    try {
+      memory_ = allocate_device(bytes);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::out_of_memory) throw;
+      throw Error(ExitCode::out_of_memory, gpu_.properties.name + " has " + std::to_string(free) +
+                                               " bytes free, and this run wants " + std::to_string(bytes) +
+                                               "; lower --bs, or free the GPU of other programs");
+    }
+    arena_ = Arena(memory_.get(), plan_);
+    // Padding and the gaps between gradients hold zeros for good.
+    check(cudaMemsetAsync(memory_.get(), 0, bytes, compute()));
+    synchronize();
+  }
+
+  void pack_images(const float* nchw, std::byte* images) const {
+    const Shape& shape = graph_.values[0].shape;
+    const Buffer& buffer = buffers_[values_[0]];
+    const auto pixels = static_cast<std::size_t>(shape.n * shape.h * shape.w);
+    launch_pack_images(nchw, images, shape, static_cast<int>(buffer.bytes / bytes_of(buffer.dtype) / pixels),
+                       buffer.dtype, compute());
+  }
+
+  // The batch of the next iteration into the half that its parity says, once the iteration before the last,
+  // which read that half, has ended.
+  void stage_batch(std::span<const float> images, const std::vector<std::int32_t>& labels) {
+    const std::size_t half = batches_ % 2;
+    const std::size_t image_bytes = images.size_bytes(), label_bytes = labels.size() * sizeof(std::int32_t);
+    if (!staging_[half]) {
+      staging_[half] = allocate_pinned_memory(image_bytes + label_bytes);
+      staging_free_[half] = make_event();
+    } else {
+      check(cudaEventSynchronize(staging_free_[half].get()));  // of two batches ago: over long since
+    }
+    std::memcpy(staging_[half].get(), images.data(), image_bytes);
+    std::memcpy(staging_[half].get() + image_bytes, labels.data(), label_bytes);
+    const cudaStream_t input = lanes_.stream(Lane::input);
+    clock_.wait_for_iteration_before_last(input);
+    check(cudaMemcpyAsync(arena_.data(*staged_images_) + half * image_bytes, staging_[half].get(),
+                          image_bytes, cudaMemcpyHostToDevice, input));
+    check(cudaMemcpyAsync(arena_.data(staged_labels_) + half * label_bytes,
+                          staging_[half].get() + image_bytes, label_bytes, cudaMemcpyHostToDevice, input));
+    check(cudaEventRecord(staging_free_[half].get(), input));
+    ++batches_;
+  }
+
+  void upload(BufferId buffer, std::span<const float> values, const std::vector<std::int64_t>& dims) {
+    const std::vector<std::byte> held = to_device_layout(values, dims, buffers_[buffer]);
+    check(cudaMemcpyAsync(arena_.data(buffer), held.data(), held.size(), cudaMemcpyHostToDevice, compute()));
+    check(cudaStreamSynchronize(compute()));
+  }
+  void download(BufferId buffer, std::span<float> values, const std::vector<std::int64_t>& dims) const {
+    lanes_.synchronize();
+    std::vector<std::byte> held(buffers_[buffer].bytes);
+    check(cudaMemcpyAsync(held.data(), arena_.data(buffer), held.size(), cudaMemcpyDeviceToHost, compute()));
+    check(cudaStreamSynchronize(compute()));
+    from_device_layout(held, dims, buffers_[buffer], values);
+  }
+
+  SelectedGpu gpu_;
+  DeviceLimits limits_;
+  Lanes lanes_;
+  std::unique_ptr<ConvEngine> convolutions_;
+  std::unique_ptr<GemmEngine> products_;
+  PinnedMemory records_;
+  Graph graph_;
+  UpdateRule rule_;
+  std::vector<ParameterBuffers> parameters_;
+  std::vector<BufferId> statistics_, values_;
+  BufferId labels_ = 0, state_ = 0, staged_labels_ = 0;
+  std::optional<BufferId> staged_images_;
+  std::map<std::string, Finish> prepared_;  // by the step's name: passes may insert steps in between
+  std::vector<Buffer> buffers_;
+  MemoryPlan plan_;
+  DeviceMemory memory_;
+  Arena arena_;
+  Clock clock_;
+  ExecutableGraph graph_exec_;
+  std::uint64_t batches_ = 0;  // staged so far: the iteration that the next one is for
+  std::array<PinnedMemory, 2> staging_;
+  std::array<Event, 2> staging_free_;
+  mutable std::size_t peak_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_device(const DeviceOptions& options) {
+  return std::make_unique<CudaDevice>(options);
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,135 @@
+#include "kernels/cuda/lanes.h"
+
+#include <stdexcept>
+#include <utility>
+
+namespace plumb::cuda {
+namespace {
+
+double seconds_between(const Event& before, const Event& after) {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, before.get(), after.get()));
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
+bool is_over(const Event& event) {
+  const cudaError_t status = cudaEventQuery(event.get());
+  if (status == cudaErrorNotReady) return false;
+  check(status);
+  return true;
+}
+
+}  // namespace
+
+Lanes::Lanes() : joined_(make_event()) {
+  for (const Lane lane : {Lane::input, Lane::compute, Lane::communication})
+    streams_.push_back(make_stream(lane == Lane::communication ? Priority::high : Priority::normal));
+}
+
+void Lanes::signal(StepId step, Lane lane) {
+  if (signals_.size() <= step) signals_.resize(step + 1);
+  if (!signals_[step]) signals_[step] = make_event();
+  check(cudaEventRecord(signals_[step].get(), stream(lane)));
+}
+
+void Lanes::wait(StepId step, Lane lane) {
+  if (signals_.size() <= step || !signals_[step]) throw std::logic_error("nobody signalled this step");
+  check(cudaStreamWaitEvent(stream(lane), signals_[step].get(), 0));
+}
+
+std::size_t Lanes::mark(Lane lane) {
+  if (marks_.size() < kMarks) marks_.push_back(make_event());
+  check(cudaEventRecord(marks_[next_mark_ % kMarks].get(), stream(lane)));
+  return next_mark_++;
+}
+
+bool Lanes::reached(std::size_t mark) const {
+  return is_over(marks_.at(mark % kMarks));
+}
+
+void Lanes::synchronize() const {
+  for (const Stream& stream : streams_) check(cudaStreamSynchronize(stream.get()));
+}
+
+void Lanes::join() {
+  check(cudaEventRecord(joined_.get(), stream(Lane::communication)));
+  check(cudaStreamWaitEvent(stream(Lane::compute), joined_.get(), 0));
+}
+
+ExecutableGraph Lanes::capture(const std::function<void()>& enqueue) {
+  const cudaStream_t compute = stream(Lane::compute);
+  check(cudaStreamBeginCapture(compute, cudaStreamCaptureModeThreadLocal));
+  cudaGraph_t graph = nullptr;
+  try {
+    enqueue();
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(stream(Lane::communication), &status));
+    if (status == cudaStreamCaptureStatusActive) join();
+  } catch (...) {
+    cudaStreamEndCapture(compute, &graph);
+    const CapturedGraph partial(graph);
+    throw;
+  }
+  check(cudaStreamEndCapture(compute, &graph));
+  const CapturedGraph captured(graph);
+  cudaGraphExec_t executable = nullptr;
+  check(cudaGraphInstantiate(&executable, graph, 0));
+  return ExecutableGraph(executable);
+}
+
+void Clock::start(const Lanes& lanes) {
+  lanes.synchronize();
+  if (!start_) start_ = make_timing_event();
+  ended_ = told_ = 0;
+  told_seconds_ = 0;
+  stamps_.clear();
+  check(cudaEventRecord(start_.get(), lanes.stream(Lane::compute)));
+  check(cudaEventSynchronize(start_.get()));
+}
+
+void Clock::end_iteration(const Lanes& lanes) {
+  if (ended_ - told_ >= kIterationsInFlight - 1) throw std::logic_error("too many iterations are under way");
+  if (ends_.size() < kIterationsInFlight) ends_.push_back(make_timing_event());
+  check(cudaEventRecord(ends_[ended_ % kIterationsInFlight].get(), lanes.stream(Lane::compute)));
+  ++ended_;
+}
+
+// Intervals are added up: one float of milliseconds since the start would grow coarse in a long run.
+std::optional<double> Clock::next_end() {
+  if (told_ == ended_) return std::nullopt;
+  const Event& end = ends_[told_ % kIterationsInFlight];
+  if (!is_over(end)) return std::nullopt;
+  const Event& before = told_ == 0 ? start_ : ends_[(told_ - 1) % kIterationsInFlight];
+  told_seconds_ += seconds_between(before, end);
+  ++told_;
+  return told_seconds_;
+}
+
+void Clock::wait_for_iteration_before_last(cudaStream_t stream) const {
+  if (ended_ < 2) return;
+  check(cudaStreamWaitEvent(stream, ends_[(ended_ - 2) % kIterationsInFlight].get(), 0));
+}
+
+void Clock::stamp(const Lanes& lanes, StepId step, Lane lane, bool after) {
+  if (!after) stamps_.push_back({.step = step, .begin = make_timing_event(), .end = make_timing_event()});
+  // Lanes interleave: the step that ends is the last one that began with this number.
+  std::size_t at = stamps_.size();
+  while (at > 0 && stamps_[at - 1].step != step) --at;
+  if (at == 0) throw std::logic_error("a step ends that never began");
+  check(cudaEventRecord(after ? stamps_[at - 1].end.get() : stamps_[at - 1].begin.get(), lanes.stream(lane)));
+}
+
+std::vector<StepTime> Clock::step_times() {
+  std::vector<StepTime> times;
+  if (stamps_.empty()) return times;
+  const Event& first = stamps_.front().begin;
+  const double base = seconds_between(start_, first);
+  for (const Stamp& stamp : stamps_)
+    times.push_back({.step = stamp.step,
+                     .begin = base + seconds_between(first, stamp.begin),
+                     .end = base + seconds_between(first, stamp.end)});
+  stamps_.clear();
+  return times;
+}
+
+}  // namespace plumb::cuda

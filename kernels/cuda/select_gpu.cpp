@@ -1,0 +1,74 @@
+#include "kernels/cuda/select_gpu.h"
+
+#include <cstdio>
+
+#include "kernels/cuda/runtime.h"
+#include "models/error.h"
+
+namespace plumb::cuda {
+namespace {
+
+std::string version_text(int version) {  // 13020 is 13.2
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+int visible_gpus() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return count;
+  int driver = 0;
+  cudaDriverGetVersion(&driver);
+  throw Error(
+      ExitCode::unavailable,
+      std::string("option --device: no CUDA GPU answers (") +
+          (status == cudaSuccess ? "none is visible" : cudaGetErrorString(status)) + "; " +
+          (driver == 0 ? "no NVIDIA driver was found" : "the driver serves CUDA " + version_text(driver)) +
+          ", this program wants CUDA " + version_text(CUDART_VERSION) +
+          " or newer); install the driver, look at CUDA_VISIBLE_DEVICES, or use --device cpu");
+}
+
+int attribute(cudaDeviceAttr which, int gpu) {
+  int value = 0;
+  check(cudaDeviceGetAttribute(&value, which, gpu));
+  return value;
+}
+
+std::string uuid_text(const cudaUUID_t& uuid) {
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += digits;
+  }
+  return text;
+}
+
+}  // namespace
+
+SelectedGpu select_gpu(const DeviceOptions& options) {
+  const int count = visible_gpus();
+  SelectedGpu gpu;
+  gpu.index = options.local_rank % count;
+  check(cudaSetDevice(gpu.index));
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, gpu.index));
+  gpu.uuid = uuid_text(properties.uuid);
+  std::size_t total = 0;
+  check(cudaMemGetInfo(&gpu.free_bytes, &total));
+  // Two transfers per clock of the memory, over a bus of so many bits.
+  const double memory_hz = 1e3 * attribute(cudaDevAttrMemoryClockRate, gpu.index);
+  gpu.properties = {.name = properties.name,
+                    .compute_capability = 10 * properties.major + properties.minor,
+                    .multiprocessors = properties.multiProcessorCount,
+                    .clock_hz = 1e3 * attribute(cudaDevAttrClockRate, gpu.index),
+                    .memory_bytes_per_second = 2 * memory_hz * properties.memoryBusWidth / 8,
+                    .memory_bytes = static_cast<double>(gpu.free_bytes)};
+  int driver = 0;
+  check(cudaDriverGetVersion(&driver));
+  gpu.description = gpu.properties.name + " (sm_" + std::to_string(gpu.properties.compute_capability) +
+                    "), driver for CUDA " + version_text(driver);
+  return gpu;
+}
+
+}  // namespace plumb::cuda
