@@ -1,0 +1,109 @@
+// How kernels read and write what is stored as f32, f16 or bf16: 16 bytes per access, arithmetic in f32.
+// For .cu files only. bf16 is converted and never computed with, so that every GPU will do.
+#pragma once
+
+#include <gpu_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+#include "kernels/program.h"
+
+namespace plumb::cuda {
+
+// Elements in one 16-byte access.
+template <typename T>
+inline constexpr int kPack = 16 / static_cast<int>(sizeof(T));
+
+__device__ inline float to_float(float value) {
+  return value;
+}
+__device__ inline float to_float(__half value) {
+  return __half2float(value);
+}
+__device__ inline float to_float(__nv_bfloat16 value) {
+  return __bfloat162float(value);
+}
+
+template <typename T>
+__device__ T from_float(float value) {
+  if constexpr (std::is_same_v<T, __half>)
+    return __float2half(value);
+  else if constexpr (std::is_same_v<T, __nv_bfloat16>)
+    return __float2bfloat16(value);
+  else
+    return value;
+}
+
+// Raw storage that moves in one access, or in several of 16 bytes.
+template <typename T, int kCount>
+struct alignas(kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16) Elements {
+  T at[kCount];
+};
+
+// kCount consecutive elements (a power of 2); the address is a multiple of their bytes, or of 16 if they are
+// more.
+template <int kCount, typename T>
+__device__ void load(const T* from, float (&values)[kCount]) {
+  const auto held = *reinterpret_cast<const Elements<T, kCount>*>(from);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values[i] = to_float(held.at[i]);
+}
+
+template <int kCount, typename T>
+__device__ void store(T* to, const float (&values)[kCount]) {
+  Elements<T, kCount> held;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) held.at[i] = from_float<T>(values[i]);
+  *reinterpret_cast<Elements<T, kCount>*>(to) = held;
+}
+
+// The same at the end of a tensor: only the first `count` elements are there; the others read as 0.
+template <int kCount, typename T>
+__device__ void load_first(const T* from, std::int64_t count, float (&values)[kCount]) {
+  if (count >= kCount) return load<kCount>(from, values);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values[i] = i < count ? to_float(from[i]) : 0.0F;
+}
+
+template <int kCount, typename T>
+__device__ void store_first(T* to, std::int64_t count, const float (&values)[kCount]) {
+  if (count >= kCount) return store<kCount>(to, values);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    if (i < count) to[i] = from_float<T>(values[i]);
+  }
+}
+
+// body(T{}) with the type that stores `dtype`. Throws std::logic_error if no kernel knows it.
+template <typename Body>
+void with_type_of(DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::f32:
+      return body(float{});
+    case DType::f16:
+      return body(__half{});
+    case DType::bf16:
+      return body(__nv_bfloat16{});
+    default:
+      throw std::logic_error("no CUDA kernel computes with " + std::string(name_of(dtype)));
+  }
+}
+
+template <typename T>
+T* as(std::byte* address) {
+  return reinterpret_cast<T*>(address);
+}
+template <typename T>
+const T* as(const std::byte* address) {
+  return reinterpret_cast<const T*>(address);
+}
+
+inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
+  return static_cast<unsigned>((count + per_block - 1) / per_block);
+}
+
+}  // namespace plumb::cuda

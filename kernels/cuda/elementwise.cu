@@ -1,0 +1,91 @@
+#include "kernels/cuda/elements.h"
+#include "kernels/cuda/elementwise.h"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kPerThread = 8;  // 16 bytes of a half type, 32 of f32
+
+// A block adds 2048 elements. Reads 8 and writes 4 bytes per element in f32, 4 and 2 in a half type; bound by
+// memory: nothing is read twice.
+template <typename T>
+__global__ void accumulate(T* into, const T* from, std::int64_t count) {
+  const std::int64_t first = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPerThread;
+  if (first >= count) return;
+  float sum[kPerThread], more[kPerThread];
+  load_first<kPerThread>(into + first, count - first, sum);
+  load_first<kPerThread>(from + first, count - first, more);
+#pragma unroll
+  for (int i = 0; i < kPerThread; ++i) sum[i] += more[i];
+  store_first<kPerThread>(into + first, count - first, sum);
+}
+
+// A block converts 2048 elements. Reads and writes each element once, 6 bytes between f32 and a half type;
+// bound by memory.
+template <typename From, typename Into>
+__global__ void cast(const From* from, Into* into, std::int64_t count, float scale) {
+  const std::int64_t first = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPerThread;
+  if (first >= count) return;
+  float values[kPerThread];
+  load_first<kPerThread>(from + first, count - first, values);
+#pragma unroll
+  for (int i = 0; i < kPerThread; ++i) values[i] *= scale;
+  store_first<kPerThread>(into + first, count - first, values);
+}
+
+constexpr int kColumns = 32;  // of a block: one warp side by side
+constexpr int kRows = 16;     // of a block: its warps, each with every 16th row
+
+// A block sums 32 columns over all rows: warps go down the rows, then meet in shared memory and are added in
+// their order. Reads each element once (2 or 4 bytes), 64 or 128 bytes per warp and access; the matrices are
+// small (batch x classes), so that starting it costs as much as its memory traffic.
+template <typename T>
+__global__ void column_sums(const T* matrix, float* sums, std::int64_t rows, std::int64_t columns) {
+  __shared__ float partial[kRows][kColumns];
+  const std::int64_t column = std::int64_t{blockIdx.x} * kColumns + threadIdx.x;
+  float sum = 0;
+  if (column < columns) {
+    for (std::int64_t row = threadIdx.y; row < rows; row += kRows)
+      sum += to_float(matrix[row * columns + column]);
+  }
+  partial[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || column >= columns) return;
+  for (int other = 1; other < kRows; ++other) sum += partial[other][threadIdx.x];
+  sums[column] = sum;
+}
+
+}  // namespace
+
+void launch_accumulate(DType dtype, std::byte* into, const std::byte* from, std::int64_t count,
+                       cudaStream_t stream) {
+  with_type_of(dtype, [&](auto type) {
+    using T = decltype(type);
+    gpu::launch(accumulate<T>, blocks_for(count, kThreads * kPerThread), kThreads, 0, stream, as<T>(into),
+                as<T>(from), count);
+  });
+}
+
+void launch_cast(DType from_dtype, const std::byte* from, DType into_dtype, std::byte* into,
+                 std::int64_t count, float scale, cudaStream_t stream) {
+  with_type_of(from_dtype, [&](auto from_type) {
+    using From = decltype(from_type);
+    with_type_of(into_dtype, [&](auto into_type) {
+      using Into = decltype(into_type);
+      gpu::launch(cast<From, Into>, blocks_for(count, kThreads * kPerThread), kThreads, 0, stream,
+                  as<From>(from), as<Into>(into), count, scale);
+    });
+  });
+}
+
+void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::int64_t rows,
+                        std::int64_t columns, cudaStream_t stream) {
+  with_type_of(dtype, [&](auto type) {
+    using T = decltype(type);
+    gpu::launch(column_sums<T>, blocks_for(columns, kColumns), dim3(kColumns, kRows), 0, stream,
+                as<T>(matrix), sums, rows, columns);
+  });
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,27 @@
+// Passes over whole tensors: sums, changes of dtype, column sums. Addresses are multiples of 16 bytes;
+// `count` counts elements; everything is enqueued on the stream.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/program.h"
+
+namespace plumb::cuda {
+
+// into += from, both f32, f16 or bf16; added in f32.
+void launch_accumulate(DType dtype, std::byte* into, const std::byte* from, std::int64_t count,
+                       cudaStream_t stream);
+
+// into = scale * from, between any two of f32, f16 and bf16; rounded to nearest even once.
+void launch_cast(DType from_dtype, const std::byte* from, DType into_dtype, std::byte* into,
+                 std::int64_t count, float scale, cudaStream_t stream);
+
+// sums[j] = sum over i of matrix[i, j]: matrix [rows, columns] row-major in f32, f16 or bf16, sums f32. The
+// gradient of a bias. The order of the sum depends on `rows` alone.
+void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::int64_t rows,
+                        std::int64_t columns, cudaStream_t stream);
+
+}  // namespace plumb::cuda
