@@ -1,0 +1,9 @@
+#include "kernels/cuda/gpu_choice.h"
+
+namespace plumb::cuda {
+
+std::string_view built_architectures() {
+  return PLUMB_BUILT_ARCHITECTURES;
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,78 @@
+#include "kernels/cuda/gpu_choice.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "models/error.h"
+
+namespace plumb::cuda {
+namespace {
+
+BuiltArchitecture parse_architecture(std::string_view text) {
+  BuiltArchitecture built;
+  const auto [rest_begin, error] =
+      std::from_chars(text.data(), text.data() + text.size(), built.compute_capability);
+  const std::string_view rest(rest_begin, static_cast<std::size_t>(text.data() + text.size() - rest_begin));
+  const bool one_family = rest.starts_with('a') || rest.starts_with('f');
+  const std::string_view kind = one_family ? rest.substr(1) : rest;
+  built.machine_code = kind.empty() || kind == "-real";
+  built.ptx = !one_family && (kind.empty() || kind == "-virtual");
+  if (error != std::errc() || !(built.machine_code || built.ptx)) {
+    throw Error(ExitCode::internal, "this program was built for GPU architecture '" + std::string(text) +
+                                        "', which is none; configure with -DPLUMB_CUDA_ARCHITECTURES=90");
+  }
+  return built;
+}
+
+bool runs_on(int compute_capability, const BuiltArchitecture& built) {
+  if (compute_capability < built.compute_capability) return false;
+  return built.ptx || (built.machine_code && compute_capability / 10 == built.compute_capability / 10);
+}
+
+std::string names_of(const std::vector<BuiltArchitecture>& list) {
+  std::string names;
+  for (const BuiltArchitecture& built : list) {
+    names += names.empty() ? "" : ", ";
+    names += (built.machine_code ? "sm_" : "compute_") + std::to_string(built.compute_capability);
+  }
+  return names;
+}
+
+}  // namespace
+
+int choose_gpu(int visible_gpus, int local_rank) {
+  if (visible_gpus < 1) {
+    throw Error(ExitCode::unavailable,
+                "option --device: cuda finds no GPU for local rank " + std::to_string(local_rank) +
+                    "; see what nvidia-smi and CUDA_VISIBLE_DEVICES say, or use --device cpu");
+  }
+  return local_rank % visible_gpus;
+}
+
+std::vector<BuiltArchitecture> parse_architectures(std::string_view list) {
+  std::vector<BuiltArchitecture> built;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find_first_of(",;"), list.size());
+    built.push_back(parse_architecture(list.substr(0, end)));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return built;
+}
+
+bool runs_on(int compute_capability, std::string_view list) {
+  const std::vector<BuiltArchitecture> built = parse_architectures(list);
+  return std::any_of(built.begin(), built.end(),
+                     [&](const BuiltArchitecture& one) { return runs_on(compute_capability, one); });
+}
+
+void require_architecture(int compute_capability, std::string_view list, const std::string& gpu_name) {
+  if (runs_on(compute_capability, list)) return;
+  throw Error(ExitCode::unavailable,
+              "option --device: cuda can't use the " + gpu_name + " (sm_" +
+                  std::to_string(compute_capability) + "): this program holds kernels for " +
+                  names_of(parse_architectures(list)) +
+                  "; build it with -DPLUMB_CUDA_ARCHITECTURES=" + std::to_string(compute_capability) +
+                  " and a CUDA toolkit that knows it, or use --device cpu");
+}
+
+}  // namespace plumb::cuda

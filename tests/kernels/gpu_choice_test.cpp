@@ -1,0 +1,94 @@
+#include "kernels/cuda/gpu_choice.h"
+
+#include <gtest/gtest.h>
+
+#include "models/error.h"
+
+namespace plumb::cuda {
+namespace {
+
+template <typename Call>
+Error error_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ExitCode::ok, "no error");
+}
+
+TEST(GpuChoice, EveryLocalRankTakesItsOwnGpu) {
+  for (int rank = 0; rank < 8; ++rank) EXPECT_EQ(choose_gpu(8, rank), rank);
+}
+
+TEST(GpuChoice, WhereTheLauncherShowsOneGpuEachRankTakesIt) {
+  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(choose_gpu(1, rank), 0);
+}
+
+TEST(GpuChoice, MoreRanksThanGpusGoRound) {
+  EXPECT_EQ(choose_gpu(2, 2), 0);
+  EXPECT_EQ(choose_gpu(2, 3), 1);
+}
+
+TEST(GpuChoice, NoGpuIsUnavailableAndNamesTheRank) {
+  const Error error = error_of([] { choose_gpu(0, 3); });
+  EXPECT_EQ(error.code(), ExitCode::unavailable);
+  EXPECT_NE(std::string(error.what()).find("local rank 3"), std::string::npos) << error.what();
+}
+
+TEST(GpuArchitectures, MachineCodeRunsWithinItsMajorVersionFromItsOwnMinorOn) {
+  EXPECT_TRUE(runs_on(80, "80-real"));
+  EXPECT_TRUE(runs_on(86, "80-real"));
+  EXPECT_TRUE(runs_on(89, "80-real"));
+  EXPECT_FALSE(runs_on(90, "80-real"));
+  EXPECT_FALSE(runs_on(80, "86-real"));
+  EXPECT_FALSE(runs_on(75, "80-real"));
+  EXPECT_FALSE(runs_on(120, "100-real"));
+}
+
+TEST(GpuArchitectures, PtxRunsOnAllThatCameLater) {
+  EXPECT_TRUE(runs_on(120, "90-virtual"));
+  EXPECT_TRUE(runs_on(120, "80,90"));
+  EXPECT_FALSE(runs_on(75, "80;90"));
+  EXPECT_FALSE(runs_on(70, "75-virtual"));
+}
+
+TEST(GpuArchitectures, CodeForOneFamilyRunsOnNothingLater) {
+  EXPECT_TRUE(runs_on(90, "90a"));
+  EXPECT_FALSE(runs_on(100, "90a"));
+  EXPECT_TRUE(runs_on(100, "90a,100f"));
+}
+
+TEST(GpuArchitectures, AnEmptyListRunsNowhere) {
+  EXPECT_FALSE(runs_on(90, ""));
+}
+
+TEST(GpuArchitectures, OneMayEndInASeparator) {
+  const std::vector<BuiltArchitecture> built = parse_architectures("80,90-real;");
+  ASSERT_EQ(built.size(), 2u);
+  EXPECT_EQ(built[0].compute_capability, 80);
+  EXPECT_TRUE(built[0].machine_code && built[0].ptx);
+  EXPECT_EQ(built[1].compute_capability, 90);
+  EXPECT_TRUE(built[1].machine_code && !built[1].ptx);
+}
+
+TEST(GpuArchitectures, OtherTextIsADefectOfTheBuild) {
+  for (const char* list : {"native", "80-fast", "80,,90", "a", "90x"}) {
+    const Error error = error_of([&] { parse_architectures(list); });
+    EXPECT_EQ(error.code(), ExitCode::internal) << list;
+  }
+}
+
+TEST(GpuArchitectures, ATooOldGpuIsToldWhatTheProgramHolds) {
+  EXPECT_NO_THROW(require_architecture(90, "80,90", "NVIDIA H200"));
+  const Error error = error_of([] { require_architecture(70, "80,90-virtual", "Tesla V100"); });
+  EXPECT_EQ(error.code(), ExitCode::unavailable);
+  EXPECT_STREQ(
+      error.what(),
+      "option --device: cuda can't use the Tesla V100 (sm_70): this program holds kernels for sm_80, "
+      "compute_90; build it with -DPLUMB_CUDA_ARCHITECTURES=70 and a CUDA toolkit that knows it, or "
+      "use --device cpu");
+}
+
+}  // namespace
+}  // namespace plumb::cuda
