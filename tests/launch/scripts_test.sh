@@ -9,7 +9,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 tools=$scratch/tools # what install_deps.sh finds in PATH
 mkdir "$tools"
-for tool in bash env mktemp rm tail; do ln -s "$(command -v "$tool")" "$tools/$tool"; done
+for tool in bash dirname env mkdir mktemp mv rm tail; do ln -s "$(command -v "$tool")" "$tools/$tool"; done
 
 fail() {
   echo "FAILED: $*"
@@ -31,10 +31,18 @@ fake_packages() {
   echo 'echo "ii "' >>"$tools/dpkg-query"
 }
 
+# fake_pip PIP DOWNLOAD: a python3 whose pip answers with exit code PIP, its download with DOWNLOAD; unpacking works.
+fake_pip() {
+  printf 'echo "$*" >>%q\n' "$scratch/pip_calls" | fake python3
+  printf 'case $* in *--version) exit %s ;; *download*) exit %s ;; *) mkdir -p "$2/unpacked" ;; esac\n' "$1" "$2" \
+    >>"$tools/python3"
+}
+expect_pip() { grep -qF -- "$1" "$scratch/pip_calls" || fail "pip was not called with '$1'"; }
+
 # Leaves the exit code in `code`, all output in `output`.
 install_deps() {
   code=0
-  output=$(PATH=$tools bash "$sources/launch/install_deps.sh" "$@" 2>&1 </dev/null) || code=$?
+  output=$(PATH=$tools CUDA_HOME=$scratch/cuda PLUMB_FETCHED=$scratch/fetched bash "$sources/launch/install_deps.sh" "$@" 2>&1 </dev/null) || code=$?
 }
 expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $output"; }
 expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
@@ -57,6 +65,8 @@ case $behaviour in
     fake_packages none
     fake_user 1000
     fake_apt 1
+    fake_pip 0 0
+    install_deps # fetches headers
     install_deps
     expect_code 0
     [ -z "$output" ] || fail "it said: $output"
@@ -106,6 +116,54 @@ case $behaviour in
     expect_code 69
     expect_word "no route to host"
     expect_word "could not install cmake"
+    ;;
+  cuda_headers_are_fetched_where_no_toolkit_is)
+    fake_packages none
+    fake_apt 1
+    fake_pip 0 0
+    install_deps
+    expect_code 0
+    expect_word "nvidia-cuda-runtime"
+    expect_pip "--require-hashes"
+    [ -e "$scratch/fetched/cuda/fetched.txt" ] || fail "no record of what was fetched"
+    [ ! -e "$scratch/fetched/cudnn_frontend" ] || fail "fetched the cuDNN frontend without a toolkit"
+    ;;
+  cudnn_frontend_is_fetched_for_a_toolkit)
+    fake_packages none
+    fake_apt 1
+    fake_pip 0 0
+    echo | fake nvcc
+    install_deps
+    expect_code 0
+    expect_word "nvidia-cudnn-frontend"
+    [ -e "$scratch/fetched/cudnn_frontend/fetched.txt" ] || fail "no record of what was fetched"
+    ;;
+  without_network_goes_on_without_headers)
+    fake_packages none
+    fake_apt 1
+    fake_pip 0 1
+    install_deps
+    expect_code 0
+    expect_word "check the network"
+    expect_word "going on without CUDA's headers"
+    [ ! -e "$scratch/fetched/cuda" ] || fail "left a folder without headers"
+    ;;
+  a_missing_pip_is_installed)
+    fake_packages none
+    fake_user 0
+    fake_pip 1 0
+    printf 'echo "$*" >>%q\nrm -f %q\n' "$scratch/apt_calls" "$tools/python3" | fake apt-get
+    install_deps
+    expect_code 0
+    expect_apt "install -y --no-install-recommends python3-pip"
+    expect_word "going on without"
+    ;;
+  another_pin_is_fetched_again)
+    fake_pip 0 0
+    for version in 1 1 2; do
+      PATH=$tools "$sources/launch/fetch_wheels.sh" "$scratch/wheel" include "some-wheel==$version abc" 2>/dev/null
+    done
+    [ "$(grep -c download "$scratch/pip_calls")" -eq 2 ] || fail "pip calls: $(cat "$scratch/pip_calls")"
     ;;
   arguments_are_refused)
     install_deps --help

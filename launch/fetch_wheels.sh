@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# fetch_wheels.sh FOLDER "DIRECTORY…" "NAME==VERSION SHA256"…: unpacks the named directories (include, bin, …) of pinned
+# PyPI wheels into FOLDER, whichever python3 is there: nvidia/cudnn/include/cudnn.h becomes FOLDER/include/cudnn.h. Says
+# nothing and touches nothing if FOLDER holds just that already. pip's own configuration decides where wheels come from.
+# Exit codes: 0 all there, 64 usage, 69 could not be fetched, 72 python3 has no pip; FOLDER is as it was unless 0.
+set -euo pipefail
+
+if [ $# -lt 3 ]; then
+  echo "fetch_wheels.sh: wants FOLDER, \"DIRECTORY…\" and at least one \"NAME==VERSION SHA256\", got $# argument(s)" >&2
+  exit 64
+fi
+folder=$1
+directories=$2
+pins=("${@:3}")
+
+contents=$(printf '%s\n' "$directories" "${pins[@]}")
+record=$folder/fetched.txt
+if [ -e "$record" ] && [ "$(<"$record")" = "$contents" ]; then
+  exit 0
+fi
+
+# give_up CODE SENTENCE
+give_up() {
+  echo "fetch_wheels.sh: $2" >&2
+  exit "$1"
+}
+python3 -m pip --version >/dev/null 2>&1 || give_up 72 "python3 with pip is wanted to fetch ${pins[*]%% *}"
+
+mkdir -p "$(dirname "$folder")"
+work=$(mktemp -d "$folder.XXXX")
+trap 'rm -rf "$work"' EXIT
+echo "fetch_wheels.sh: fetching ${pins[*]%% *} into $folder" >&2
+
+for pin in "${pins[@]}"; do echo "${pin%% *} --hash=sha256:${pin##* }"; done >"$work/requirements.txt"
+platforms=()
+for libc in 2_28 2_27 2_17 2_12 2_5; do platforms+=(--platform "manylinux_${libc}_x86_64"); done
+if ! python3 -m pip download --quiet --no-deps --require-hashes --retries 1 --timeout 30 --only-binary :all: \
+  --python-version 3.11 --implementation cp --abi cp311 "${platforms[@]}" \
+  --dest "$work/wheels" --requirement "$work/requirements.txt" >"$work/report" 2>&1; then
+  tail -n 3 "$work/report" >&2
+  give_up 69 "pip could not fetch ${pins[*]%% *} (what it said stands above); check the network and pip's index"
+fi
+
+python3 - "$work" "$directories" <<'END'
+import pathlib, re, sys, zipfile
+
+work, directories = pathlib.Path(sys.argv[1]), sys.argv[2].split()
+for wheel in sorted(work.glob("wheels/*.whl")):
+    with zipfile.ZipFile(wheel) as files:
+        for name in files.namelist():
+            path = re.sub(r"^nvidia/[^/]+/", "", name)
+            if name.endswith("/") or ".." in path or not any(path.startswith(d + "/") for d in directories):
+                continue
+            target = work / "unpacked" / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(files.read(name))
+            target.chmod(0o755 if target.parent.name == "bin" else 0o644)
+END
+printf '%s\n' "$contents" >"$work/unpacked/fetched.txt"
+rm -rf "$folder"
+mv "$work/unpacked" "$folder"
