@@ -41,10 +41,10 @@ void check_readers(const Program& program, const std::vector<std::optional<StepI
       const Buffer& buffer = program.buffers[use.buffer];
       const bool reads_sum =
           buffer.role == Role::gradient && use.reads() && id > last_writers[use.buffer].value_or(id);
-      if (reads_sum && step.kind != StepKind::update) {
+      if (reads_sum && step.kind != StepKind::update && step.kind != StepKind::find_overflow) {
         throw Error(ExitCode::internal,
                     step.name + " reads " + buffer.name +
-                        " before it is reduced; only updates may read complete gradients");
+                        " before it is reduced; only updates and find_overflow may read complete gradients");
       }
     }
   }
@@ -142,6 +142,12 @@ Step cast_step(const Program& program, const std::string& name, BufferId from, B
   return step;
 }
 
+// The flag that `find_overflow` writes is summed, too: where one rank skips the update all do.
+Step overflow_step(const Program& program, const Step& find_overflow) {
+  const BufferId overflow = find_overflow.uses.front().buffer;
+  return allreduce_step(program, program.buffers[overflow].name, {overflow}, overflow);
+}
+
 DType reduced_dtype(ReduceDType choice, DType own) {
   switch (choice) {
     case ReduceDType::fp32:
@@ -197,6 +203,7 @@ Program add_gradient_reduction(Program program, const GradientReductionOptions& 
   for (StepId id = 0; id < starts_after.size(); ++id) {
     if (program.steps[id].phase == Phase::update) append(steps, std::exchange(before_updates, {}));
     steps.push_back(std::move(program.steps[id]));
+    if (steps.back().kind == StepKind::find_overflow) steps.push_back(overflow_step(program, steps.back()));
     append(steps, std::move(starts_after[id]));
   }
   append(steps, std::move(before_updates));

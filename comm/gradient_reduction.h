@@ -27,8 +27,12 @@ struct GradientReductionOptions {
 // views, each at a multiple of 64 bytes. The collective covers the gaps too: they must hold finite numbers
 // (zeros).
 //
+// find_overflow and updates read gradients when they are reduced; after find_overflow an allreduce adds up
+// the ranks' overflow buffers ("overflow.allreduce").
+//
 // Requires what bytes say is final (Device::prepare has run). Throws Error(internal) if no step writes a
-// gradient, if one is a view already, or if another step than an update reads one after its last writer.
+// gradient, if one is a view already, or if another step than find_overflow and updates reads one after its
+// last writer.
 Program add_gradient_reduction(Program program, const GradientReductionOptions& options);
 
 // Bytes that each rank sends per step when every allreduce runs as a ring: the sum of S * 2(n - 1) / n over

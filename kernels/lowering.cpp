@@ -42,6 +42,28 @@ Step& add_step(Program& program, Step step) {
   return program.steps.back();
 }
 
+void drop_unused_buffers(Program& program) {
+  std::vector<bool> used(program.buffers.size(), false);
+  for (const Step& step : program.steps) {
+    for (const BufferUse& use : step.uses) used[use.buffer] = used[root_of(program, use.buffer)] = true;
+  }
+  std::vector<BufferId> new_ids(program.buffers.size(), 0);
+  std::vector<Buffer> kept;
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    new_ids[id] = kept.size();
+    if (used[id]) kept.push_back(std::move(program.buffers[id]));
+  }
+  program.buffers = std::move(kept);
+  for (Buffer& buffer : program.buffers) {
+    if (buffer.view) buffer.view->root = new_ids[buffer.view->root];
+  }
+  for (Step& step : program.steps) {
+    for (BufferUse& use : step.uses) use.buffer = new_ids[use.buffer];
+    if (Collective* collective = std::get_if<Collective>(&step.action))
+      collective->buffer = new_ids[collective->buffer];
+  }
+}
+
 double memory_traffic_bytes(const Program& program, const std::vector<BufferUse>& uses) {
   double bytes = 0;
   for (const BufferUse& use : uses)

@@ -58,6 +58,9 @@ Step& add_step(Program& program, Step step);
 // The buffers whose sum is the gradient of `value`, brought down to at most `most` by accumulate steps.
 std::vector<BufferId> gradient_of(Lowering& lowering, ValueId value, std::size_t most);
 
+// Takes out the buffers that no step uses and no buffer is a view of, and renumbers the others.
+void drop_unused_buffers(Program& program);
+
 // Bytes of all buffers in `uses`, each read or write counted once: the traffic that a step can't avoid.
 double memory_traffic_bytes(const Program& program, const std::vector<BufferUse>& uses);
 

@@ -87,12 +87,14 @@ enum class StepKind {
                             // where others keep the variance
   norm_finalize,        // sums r, scale r, bias r, running_mean rw, running_variance rw, factors w, mean w,
                         // inverse_deviation w; sums [2, c] of elements and of their squares, factors [2, c]:
-                        // normalised = factors[0] * x + factors[1]
+                        // normalised = factors[0] * x + factors[1]; factors are f32, and in the dtype of
+                        // activations where a conv step reads them, too
   norm_apply,           // in r, factors r, out w, [mask w], [residual r]: out = relu(normalised + residual)
   norm_backward_apply,  // d_activated r, in r, coefficients r, d_in w: coefficients [3, c],
                         // d_in = coefficients[0] * d_activated + coefficients[1] * in + coefficients[2]
   norm_backward,        // in r, d_out r, scale r, bias r, mean r, variance r, d_in w, d_scale w, d_bias w,
-                        // [mask r], [second d_out r], [d_residual w]
+                        // [mask r], [second d_out r], [d_residual w]; a mask of dtype u8 holds one bit per
+                        // element; of another dtype it is the norm's output itself, and what is > 0 passed
   add_relu_forward,     // out rw, residual r: out = max(out + residual, 0)
   add_relu_backward,    // out r, d_out r, [second d_out r], d_in w: d_in = out > 0 ? sum of d_out : 0
   pool_forward,         // in r, out w, [argmax w]

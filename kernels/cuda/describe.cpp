@@ -1,14 +1,15 @@
-// The training step on an NVIDIA GPU, NHWC: plain convolutions, one step per norm in each direction
-// (statistics, normalise, add, ReLU; which elements passed the ReLU is kept as one bit each, so that backward
-// reads neither the output nor the residual), one multi-tensor update that also writes the half-precision
-// copies of the weights.
+// The training step on an NVIDIA GPU, NHWC. A norm's forward is one step (statistics, normalise, add, ReLU;
+// which elements passed the ReLU is kept as one bit each, so that backward reads neither the output nor the
+// residual), and so is its backward. Where plan_fusion() says so, convolutions take parts of that over:
+// the statistics of what they write, the normalisation of what they read, backward through the norm in front
+// of them. One multi-tensor update writes the half-precision copies of the weights, too.
 #include "kernels/describe.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "kernels/device.h"
-#include "kernels/lowering.h"
+#include "kernels/cuda/fusion.h"
+#include "kernels/cuda/storage.h"
 #include "models/cost.h"
 
 namespace plumb::cuda {
@@ -20,168 +21,217 @@ constexpr std::size_t kConvWorkspaceLimit = std::size_t{256} << 20;
 constexpr std::size_t kDenseWorkspaceLimit = std::size_t{32} << 20;
 // Thread blocks that each leave two fp32 partial sums per channel in a norm's reductions.
 constexpr std::size_t kNormBlocks = 128;
-
-bool is_half(Precision precision) {
-  return precision == Precision::fp16 || precision == Precision::bf16;
-}
-
-StorageTypes storage_types(Precision precision) {
-  // Tensor cores read 16 bytes at once: 8 halves or 4 floats.
-  if (!is_half(precision)) return {.image_channels = 4};
-  const DType half = precision == Precision::fp16 ? DType::f16 : DType::bf16;
-  return {.activations = half, .weight_gradients = half, .image_channels = 8};
-}
+// Loss (f64), and whether the label is the largest or among the five largest (i32 each), of each image.
+constexpr std::size_t kLossWorkspacePerImage = 16;
 
 class Describer {
  public:
-  Describer(const Graph& graph, Precision precision)
+  Describer(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
       : graph_(graph),
-        types_(storage_types(precision)),
-        lowering_(start_lowering(graph, types_,
-                                 sizeof(StepState) + Device::kMetricsKept * sizeof(IterationMetrics))) {
-    saved_.resize(graph.ops.size());
-    forward_weights_.resize(graph.parameters.size());
-    for (const Op& op : graph.ops) {
-      if (const Conv* conv = std::get_if<Conv>(&op); conv && conv->in == 0) pad_input_channels(*conv);
-    }
-    for (ParameterId id = 0; id < graph.parameters.size(); ++id) add_weight_copy(id, precision);
+        storage_(start_storage(graph, options.precision)),
+        lowering_(storage_.lowering),
+        layers_(plan_fusion(graph, options, limits)),
+        saved_(graph.ops.size()) {
+    lowering_.program.allow_tf32 = options.precision == Precision::tf32;
   }
 
   Program run(const DescribeOptions& options) {
-    if (options.load_batch_every_step) {
-      add("load_batch", StepKind::load_batch, Phase::input, kNone,
-          {writes(lowering_.values[0]), writes(lowering_.labels)})
-          .lane = Lane::input;
-    }
-    for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
+    if (options.load_batch_every_step) load_batch();
+    for (std::size_t i = 0; i < graph_.ops.size(); ++i)
       std::visit([&](const auto& op) { forward(i, op); }, graph_.ops[i]);
-    }
-    for (std::size_t i = graph_.ops.size(); i-- > 0;) {
+    for (std::size_t i = graph_.ops.size(); i-- > 0;)
       std::visit([&](const auto& op) { backward(i, op); }, graph_.ops[i]);
-    }
-    update();
-    add("advance_state", StepKind::advance_state, Phase::update, kNone, {updates(lowering_.state)});
+    update(options.scale_loss);
+    drop_unused_buffers(lowering_.program);  // values that no step stores
     return std::move(lowering_.program);
   }
 
  private:
-  // What a norm's or a pool's forward keeps for backward.
+  // What an operation's forward keeps for others.
   struct Saved {
-    BufferId mean = 0, variance = 0;
+    BufferId mean = 0, inverse_deviation = 0;
+    BufferId sums = 0, factors = 0, coefficients = 0;  // where convolutions do parts of the norm
     std::optional<BufferId> mask, argmax;
   };
 
   Step& add(std::string name, StepKind kind, Phase phase, std::size_t op, std::vector<BufferUse> uses) {
     Step step{.name = std::move(name), .kind = kind, .phase = phase, .op = op, .uses = std::move(uses)};
     step.work.bytes = memory_traffic_bytes(lowering_.program, step.uses);
-    if (op != kNone && kind != StepKind::softmax_loss) {
+    if (op != kNone && kind != StepKind::softmax_loss)
       step.work.macs = static_cast<double>(graph_.batch() * macs_per_image(graph_, graph_.ops[op]));
-    }
     return add_step(lowering_.program, std::move(step));
   }
 
   BufferId value(ValueId id) const { return lowering_.values[id]; }
   const Shape& shape(ValueId id) const { return graph_.values[id].shape; }
   double bytes(BufferId id) const { return static_cast<double>(lowering_.program.buffers[id].bytes); }
+  BufferId gradient(ParameterId id) const { return lowering_.parameters[id].gradient; }
+  BufferId master(ParameterId id) const { return lowering_.parameters[id].master; }
+
+  BufferId add_saved(std::string name, DType dtype, std::vector<std::int64_t> dims) {
+    return add_buffer(lowering_.program, {.name = std::move(name), .dtype = dtype, .dims = std::move(dims)});
+  }
   BufferId new_gradient(ValueId id, const std::string& by) {
-    return add_buffer_like(lowering_.program, value(id), graph_.values[id].name + ".gradient_by." + by,
-                           Role::activation_gradient);
+    return add_buffer(lowering_.program, {.name = graph_.values[id].name + ".gradient_by." + by,
+                                          .role = Role::activation_gradient,
+                                          .dtype = storage_.activations,
+                                          .dims = nchw(shape(id))});
   }
   void contribute(ValueId id, BufferId buffer) { lowering_.gradients[id].push_back({buffer, false}); }
 
-  // The first convolution's weight, and all that has its layout, has the images' channels.
-  void pad_input_channels(const Conv& op) {
-    const ParameterBuffers& weight = lowering_.parameters[op.weight];
-    for (BufferId id : {weight.master, weight.momentum, weight.gradient}) {
-      std::size_t& held = lowering_.program.buffers[id].bytes;
-      held = held / static_cast<std::size_t>(shape(0).c) * static_cast<std::size_t>(types_.image_channels);
-    }
+  // Batches arrive in two halves by turns: one is filled while the other one is read.
+  void load_batch() {
+    const Shape& images = shape(0);
+    const BufferId staged_images =
+        add_buffer(lowering_.program, {.name = "images.staged",
+                                       .role = Role::input,
+                                       .dims = {2, images.n, images.c, images.h, images.w},
+                                       .persistent = true});
+    const BufferId staged_labels = add_buffer(lowering_.program, {.name = "labels.staged",
+                                                                  .role = Role::input,
+                                                                  .dtype = DType::i32,
+                                                                  .dims = {2, images.n},
+                                                                  .persistent = true});
+    const double unused_half = (bytes(staged_images) + bytes(staged_labels)) / 2;
+    Step& load = add("load_batch", StepKind::load_batch, Phase::input, kNone,
+                     {writes(staged_images), writes(staged_labels)});
+    load.lane = Lane::input;
+    load.work.bytes -= unused_half;
+    add("pack_batch", StepKind::pack_batch, Phase::input, kNone,
+        {reads(staged_images), reads(staged_labels), reads(lowering_.state), writes(value(0)),
+         writes(lowering_.labels)})
+        .work.bytes -= unused_half;
   }
 
-  void add_weight_copy(ParameterId id, Precision precision) {
-    ParameterBuffers& buffers = lowering_.parameters[id];
-    forward_weights_[id] = buffers.master;
-    if (!is_half(precision) || graph_.parameters[id].dims.size() < 2) return;
-    Buffer copy = lowering_.program.buffers[buffers.master];
-    copy.bytes = copy.bytes / bytes_of(copy.dtype) * bytes_of(types_.activations);
-    copy.dtype = types_.activations;
-    copy.name += ".half";
-    forward_weights_[id] = add_buffer(lowering_.program, std::move(copy));
-    buffers.copies.push_back(forward_weights_[id]);
-  }
-
-  // Engines may transpose what they read and write, and keep partial sums of weights in fp32.
+  // Engines may transpose what they read and write, and keep partial sums of weights in fp32. An estimate:
+  // the plan that is chosen settles it.
   std::size_t conv_workspace_bytes(const Conv& op) const {
-    const ParameterBuffers& weight = lowering_.parameters[op.weight];
-    const double wanted = bytes(value(op.in)) + bytes(value(op.out)) + 4 * bytes(weight.master);
+    const double wanted = bytes(value(op.in)) + bytes(value(op.out)) + 4 * bytes(master(op.weight));
     return std::min(kConvWorkspaceLimit, static_cast<std::size_t>(wanted));
   }
   static std::size_t norm_workspace_bytes(const Shape& shape) {
     return 2 * sizeof(float) * kNormBlocks * static_cast<std::size_t>(shape.c);
   }
 
-  void forward(std::size_t i, const Conv& op) {
-    add(op.name + ".forward", StepKind::conv_forward, Phase::forward, i,
-        {reads(value(op.in)), reads(forward_weights_[op.weight]), writes(value(op.out))})
-        .workspace_bytes = conv_workspace_bytes(op);
-  }
-  void backward(std::size_t i, const Conv& op) {
-    const BufferId d_out = gradient_of(lowering_, op.out, 1).front();
-    add(op.name + ".backward_weights", StepKind::conv_backward_weights, Phase::backward, i,
-        {reads(value(op.in)), reads(d_out), writes(lowering_.parameters[op.weight].gradient)})
-        .workspace_bytes = conv_workspace_bytes(op);
-    if (op.in == 0) return;  // nobody wants the gradient of the images
-    const BufferId d_in = new_gradient(op.in, op.name);
-    add(op.name + ".backward_data", StepKind::conv_backward_data, Phase::backward, i,
-        {reads(d_out), reads(forward_weights_[op.weight]), writes(d_in)})
-        .workspace_bytes = conv_workspace_bytes(op);
-    contribute(op.in, d_in);
+  const Norm& norm_in_front(std::size_t conv) const {
+    return std::get<Norm>(graph_.ops[*layers_[conv].norm_in_front]);
   }
 
-  BufferId add_saved(std::string name, DType dtype, std::vector<std::int64_t> dims) {
-    return add_buffer(lowering_.program, {.name = std::move(name), .dtype = dtype, .dims = std::move(dims)});
+  void forward(std::size_t i, const Conv& op) {
+    const LayerFusion& layer = layers_[i];
+    BufferId in = value(op.in);
+    if (layer.forward.normalizes_input) in = value(norm_in_front(i).in);
+    std::vector<BufferUse> uses{reads(in), reads(storage_.weights[op.weight]), writes(value(op.out))};
+    if (layer.forward.normalizes_input) uses.push_back(reads(saved_[*layer.norm_in_front].factors));
+    if (layer.forward.adds_residual) {
+      uses.push_back(reads(value(*norm_in_front(i).residual)));
+      uses.push_back(writes(value(op.in)));
+    }
+    if (layer.forward.gathers_statistics) {
+      saved_[i].sums = add_saved(op.name + ".sums", DType::f32, {2, shape(op.out).c});
+      uses.push_back(writes(saved_[i].sums));
+    }
+    Step& step = add(op.name + ".forward", StepKind::conv_forward, Phase::forward, i, std::move(uses));
+    step.fusion = layer.forward;
+    step.workspace_bytes = conv_workspace_bytes(op);
+  }
+  void backward(std::size_t i, const Conv& op) {
+    const LayerFusion& layer = layers_[i];
+    const BufferId d_out = gradient_of(lowering_, op.out, 1).front();
+    std::vector<BufferUse> uses{reads(value(op.in)), reads(d_out), writes(gradient(op.weight))};
+    if (layer.weights_normalize_input) {
+      uses.front() = reads(value(norm_in_front(i).in));
+      uses.push_back(reads(saved_[*layer.norm_in_front].factors));
+    }
+    Step& weights = add(op.name + ".backward_weights", StepKind::conv_backward_weights, Phase::backward, i,
+                        std::move(uses));
+    weights.fusion.normalizes_input = layer.weights_normalize_input;
+    weights.workspace_bytes = conv_workspace_bytes(op);
+    if (op.in == 0) return;  // nobody wants the gradient of the images
+    const BufferId d_in = new_gradient(op.in, op.name);
+    contribute(op.in, d_in);
+    Step& data = layer.backward_through_norm
+                     ? backward_through_norm(i, op, d_out, d_in)
+                     : add(op.name + ".backward_data", StepKind::conv_backward_data, Phase::backward, i,
+                           {reads(d_out), reads(storage_.weights[op.weight]), writes(d_in)});
+    data.workspace_bytes = conv_workspace_bytes(op);
+  }
+
+  // d_in is the gradient in front of the ReLU then; backward of the norm itself ends with its coefficients.
+  Step& backward_through_norm(std::size_t i, const Conv& op, BufferId d_out, BufferId d_in) {
+    const Norm& norm = norm_in_front(i);
+    Saved& saved = saved_[*layers_[i].norm_in_front];
+    saved.coefficients = add_saved(norm.name + ".coefficients", DType::f32, {3, shape(norm.in).c});
+    return add(op.name + ".backward_data", StepKind::conv_norm_backward_data, Phase::backward, i,
+               {reads(d_out), reads(storage_.weights[op.weight]), reads(value(norm.in)), reads(saved.factors),
+                reads(saved.mean), reads(saved.inverse_deviation), reads(master(norm.scale)), writes(d_in),
+                writes(gradient(norm.scale)), writes(gradient(norm.bias)), writes(saved.coefficients)});
   }
 
   void forward(std::size_t i, const Norm& op) {
+    const LayerFusion& layer = layers_[i];
     Saved& saved = saved_[i];
-    const Shape& in = shape(op.in);
-    saved.mean = add_saved(op.name + ".mean", DType::f32, {in.c});
-    saved.variance = add_saved(op.name + ".variance", DType::f32, {in.c});
-    std::vector<BufferUse> uses{reads(value(op.in)),
-                                reads(lowering_.parameters[op.scale].master),
-                                reads(lowering_.parameters[op.bias].master),
-                                updates(lowering_.statistics[op.running_mean]),
-                                updates(lowering_.statistics[op.running_variance]),
-                                writes(value(op.out)),
-                                writes(saved.mean),
-                                writes(saved.variance)};
-    if (op.activation == Activation::relu) {
-      saved.mask = add_saved(op.name + ".mask", DType::u8, {(in.elements() + 7) / 8});
+    saved.mean = add_saved(op.name + ".mean", DType::f32, {shape(op.in).c});
+    saved.inverse_deviation = add_saved(op.name + ".inverse_deviation", DType::f32, {shape(op.in).c});
+    if (layer.statistics_by) norm_finalize(i, op);
+    if (layer.inside_conv) return;
+    std::vector<BufferUse> uses{reads(value(op.in))};
+    if (layer.statistics_by) {
+      uses.insert(uses.end(), {reads(saved.factors), writes(value(op.out))});
+    } else {
+      uses.insert(uses.end(), {reads(master(op.scale)), reads(master(op.bias)),
+                               updates(lowering_.statistics[op.running_mean]),
+                               updates(lowering_.statistics[op.running_variance]), writes(value(op.out)),
+                               writes(saved.mean), writes(saved.inverse_deviation)});
+    }
+    if (op.activation == Activation::relu && !layer.backward_by_conv) {
+      saved.mask = add_saved(op.name + ".mask", DType::u8, {(shape(op.in).elements() + 7) / 8});
       uses.push_back(writes(*saved.mask));
     }
     if (op.residual) uses.push_back(reads(value(*op.residual)));
+    if (layer.statistics_by) {
+      add(op.name + ".forward", StepKind::norm_apply, Phase::forward, i, std::move(uses));
+      return;
+    }
     Step& step = add(op.name + ".forward", StepKind::norm_forward, Phase::forward, i, std::move(uses));
     step.work.bytes += bytes(value(op.in));  // once for the statistics, once to normalise
-    step.workspace_bytes = norm_workspace_bytes(in);
+    step.workspace_bytes = norm_workspace_bytes(shape(op.in));
+  }
+
+  void norm_finalize(std::size_t i, const Norm& op) {
+    const bool read_by_conv = layers_[i].inside_conv || layers_[i].backward_by_conv;
+    Saved& saved = saved_[i];
+    saved.factors = add_saved(op.name + ".factors", read_by_conv ? storage_.activations : DType::f32,
+                              {2, shape(op.in).c});
+    add(op.name + ".finalize", StepKind::norm_finalize, Phase::forward, i,
+        {reads(saved_[*layers_[i].statistics_by].sums), reads(master(op.scale)), reads(master(op.bias)),
+         updates(lowering_.statistics[op.running_mean]), updates(lowering_.statistics[op.running_variance]),
+         writes(saved.factors), writes(saved.mean), writes(saved.inverse_deviation)});
+  }
+
+  void backward(std::size_t i, const Norm& op) {
+    if (!layers_[i].backward_by_conv) return norm_backward(i, op);
+    const BufferId d_activated = gradient_of(lowering_, op.out, 1).front();
+    const BufferId d_in = new_gradient(op.in, op.name);
+    add(op.name + ".backward", StepKind::norm_backward_apply, Phase::backward, i,
+        {reads(d_activated), reads(value(op.in)), reads(saved_[i].coefficients), writes(d_in)});
+    contribute(op.in, d_in);
   }
 
   // Two passes: sums over in and d_out, then d_in. With a residual the first pass writes its gradient, the
   // masked sum of what reaches the output, and the second reads that in place of the parts and the mask.
-  void backward(std::size_t i, const Norm& op) {
+  void norm_backward(std::size_t i, const Norm& op) {
     const Saved& saved = saved_[i];
     const std::vector<BufferId> d_out = gradient_of(lowering_, op.out, 2);
     const BufferId d_in = new_gradient(op.in, op.name);
-    std::vector<BufferUse> uses{reads(value(op.in)),
-                                reads(d_out.front()),
-                                reads(lowering_.parameters[op.scale].master),
-                                reads(lowering_.parameters[op.bias].master),
-                                reads(saved.mean),
-                                reads(saved.variance),
-                                writes(d_in),
-                                writes(lowering_.parameters[op.scale].gradient),
-                                writes(lowering_.parameters[op.bias].gradient)};
+    std::vector<BufferUse> uses{
+        reads(value(op.in)),    reads(d_out.front()),       reads(master(op.scale)),
+        reads(master(op.bias)), reads(saved.mean),          reads(saved.inverse_deviation),
+        writes(d_in),           writes(gradient(op.scale)), writes(gradient(op.bias))};
+    std::optional<BufferId> mask = saved.mask;
+    if (layers_[i].inside_conv) mask = value(op.out);  // no step wrote bits
     double second_pass_bytes = bytes(value(op.in));
-    if (saved.mask) uses.push_back(reads(*saved.mask));
+    if (mask) uses.push_back(reads(*mask));
     if (d_out.size() > 1) uses.push_back(reads(d_out.back()));
     if (op.residual) {
       const BufferId d_residual = new_gradient(*op.residual, op.name);
@@ -190,7 +240,7 @@ class Describer {
       second_pass_bytes += bytes(d_residual);
     } else {
       for (BufferId part : d_out) second_pass_bytes += bytes(part);
-      if (saved.mask) second_pass_bytes += bytes(*saved.mask);
+      if (mask) second_pass_bytes += bytes(*mask);
     }
     Step& step = add(op.name + ".backward", StepKind::norm_backward, Phase::backward, i, std::move(uses));
     step.work.bytes += second_pass_bytes;
@@ -217,20 +267,19 @@ class Describer {
 
   void forward(std::size_t i, const Dense& op) {
     add(op.name + ".forward", StepKind::dense_forward, Phase::forward, i,
-        {reads(value(op.in)), reads(forward_weights_[op.weight]), reads(lowering_.parameters[op.bias].master),
+        {reads(value(op.in)), reads(storage_.weights[op.weight]), reads(master(op.bias)),
          writes(value(op.out))})
         .workspace_bytes = kDenseWorkspaceLimit;
   }
   void backward(std::size_t i, const Dense& op) {
     const BufferId d_out = gradient_of(lowering_, op.out, 1).front();
     add(op.name + ".backward_weights", StepKind::dense_backward_weights, Phase::backward, i,
-        {reads(value(op.in)), reads(d_out), writes(lowering_.parameters[op.weight].gradient),
-         writes(lowering_.parameters[op.bias].gradient)})
+        {reads(value(op.in)), reads(d_out), writes(gradient(op.weight)), writes(gradient(op.bias))})
         .workspace_bytes = kDenseWorkspaceLimit;
     if (op.in == 0) return;
     const BufferId d_in = new_gradient(op.in, op.name);
     add(op.name + ".backward_data", StepKind::dense_backward_data, Phase::backward, i,
-        {reads(d_out), reads(forward_weights_[op.weight]), writes(d_in)})
+        {reads(d_out), reads(storage_.weights[op.weight]), writes(d_in)})
         .workspace_bytes = kDenseWorkspaceLimit;
     contribute(op.in, d_in);
   }
@@ -239,31 +288,44 @@ class Describer {
   void forward(std::size_t i, const SoftmaxLoss& op) {
     const BufferId d_logits = new_gradient(op.in, op.name);
     add(op.name, StepKind::softmax_loss, Phase::forward, i,
-        {reads(value(op.in)), reads(lowering_.labels), writes(d_logits), updates(lowering_.state)});
+        {reads(value(op.in)), reads(lowering_.labels), writes(d_logits), updates(lowering_.state)})
+        .workspace_bytes = kLossWorkspacePerImage * static_cast<std::size_t>(graph_.batch());
     contribute(op.in, d_logits);
   }
   void backward(std::size_t, const SoftmaxLoss&) {}
 
-  void update() {
-    std::vector<BufferUse> uses{reads(lowering_.state)};
-    for (const ParameterBuffers& buffers : lowering_.parameters) {
-      uses.insert(uses.end(), {updates(buffers.master), updates(buffers.momentum), reads(buffers.gradient)});
-      for (BufferId copy : buffers.copies) uses.push_back(writes(copy));
+  // Every gradient is complete: look for overflows, update every parameter that none keeps from it, go on.
+  void update(bool scale_loss) {
+    std::vector<BufferUse> update_uses{reads(lowering_.state)}, state_uses{updates(lowering_.state)};
+    if (scale_loss) {
+      const BufferId overflow = add_buffer(
+          lowering_.program, {.name = "overflow", .role = Role::overflow, .dims = {1}, .persistent = true});
+      std::vector<BufferUse> uses{writes(overflow)};
+      for (const ParameterBuffers& buffers : lowering_.parameters) uses.push_back(reads(buffers.gradient));
+      add("find_overflow", StepKind::find_overflow, Phase::update, kNone, std::move(uses));
+      update_uses.push_back(reads(overflow));
+      state_uses.push_back(reads(overflow));
     }
-    add("update", StepKind::update, Phase::update, kNone, std::move(uses));
+    for (const ParameterBuffers& buffers : lowering_.parameters) {
+      update_uses.insert(update_uses.end(),
+                         {updates(buffers.master), updates(buffers.momentum), reads(buffers.gradient)});
+      for (BufferId copy : buffers.copies) update_uses.push_back(writes(copy));
+    }
+    add("update", StepKind::update, Phase::update, kNone, std::move(update_uses));
+    add("advance_state", StepKind::advance_state, Phase::update, kNone, std::move(state_uses));
   }
 
   const Graph& graph_;
-  StorageTypes types_;
-  Lowering lowering_;
-  std::vector<Saved> saved_;               // by op
-  std::vector<BufferId> forward_weights_;  // by ParameterId: what forward and backward-data read
+  Storage storage_;
+  Lowering& lowering_;  // of the storage
+  std::vector<LayerFusion> layers_;
+  std::vector<Saved> saved_;  // by op
 };
 
 }  // namespace
 
-Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits&) {
-  return Describer(graph, options.precision).run(options);
+Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits) {
+  return Describer(graph, options, limits).run(options);
 }
 
 }  // namespace plumb::cuda

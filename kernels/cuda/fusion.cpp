@@ -1,0 +1,165 @@
+#include "kernels/cuda/fusion.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace plumb::cuda {
+namespace {
+
+// cuDNN's fused engines read 8 halves at once.
+constexpr std::int64_t kChannelMultiple = 8;
+
+struct Readers {
+  std::vector<std::size_t> ops;  // in the Graph's order
+  bool only(std::size_t op) const { return ops.size() == 1 && ops.front() == op; }
+};
+
+std::vector<ValueId> inputs_of(const Op& op) {
+  std::vector<ValueId> inputs{std::visit([](const auto& one) { return one.in; }, op)};
+  if (const Norm* norm = std::get_if<Norm>(&op); norm && norm->residual) inputs.push_back(*norm->residual);
+  return inputs;
+}
+
+// By ValueId.
+std::vector<Readers> readers_of_values(const Graph& graph) {
+  std::vector<Readers> readers(graph.values.size());
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    for (ValueId value : inputs_of(graph.ops[i])) readers[value].ops.push_back(i);
+  }
+  return readers;
+}
+
+class Planner {
+ public:
+  Planner(const Graph& graph, FusionSupport support)
+      : graph_(graph),
+        support_(std::move(support)),
+        readers_(readers_of_values(graph)),
+        layers_(graph.ops.size()) {}
+
+  std::vector<LayerFusion> run() {
+    for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
+      if (const Conv* conv = std::get_if<Conv>(&graph_.ops[i])) gather_statistics(i, *conv);
+    }
+    for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
+      if (const Norm* norm = std::get_if<Norm>(&graph_.ops[i])) fuse_with_reader(i, *norm);
+    }
+    return std::move(layers_);
+  }
+
+ private:
+  bool has_fused_engine(const Conv& conv) const {
+    // The first convolution's channels are padded to what the engines read at once.
+    const bool channels_fit = conv.in == 0 || graph_.values[conv.in].shape.c % kChannelMultiple == 0;
+    return conv.groups == 1 && channels_fit && graph_.values[conv.out].shape.c % kChannelMultiple == 0;
+  }
+  static bool is_usual(const Conv& conv) {
+    return (conv.kernel == 1 && conv.padding == 0) || (conv.kernel == 3 && conv.padding == 1);
+  }
+
+  void gather_statistics(std::size_t i, const Conv& conv) {
+    LayerFusion& layer = layers_[i];
+    const std::vector<std::size_t>& readers = readers_[conv.out].ops;
+    if (!support_.statistics) {
+      layer.why_not_more = support_.why_not_more;
+    } else if (readers.size() != 1 || !std::holds_alternative<Norm>(graph_.ops[readers.front()])) {
+      layer.why_not_more = "no norm alone reads its output";
+    } else if (!has_fused_engine(conv)) {
+      layer.why_not_more = "fused engines take whole eights of channels and one group";
+    } else {
+      layer.forward.gathers_statistics = true;
+      layers_[readers.front()].statistics_by = i;
+    }
+  }
+
+  void fuse_with_reader(std::size_t i, const Norm& norm) {
+    LayerFusion& layer = layers_[i];
+    const std::size_t first_reader = readers_[norm.out].ops.empty() ? i : readers_[norm.out].ops.front();
+    const Conv* conv = std::get_if<Conv>(&graph_.ops[first_reader]);
+    if (!layer.statistics_by) {
+      layer.why_not_more =
+          support_.statistics ? "no convolution gathers its statistics" : support_.why_not_more;
+    } else if (norm.activation != Activation::relu) {
+      layer.why_not_more = "no ReLU";
+    } else if (!conv) {
+      layer.why_not_more = "no convolution reads it first";
+    } else if (!has_fused_engine(*conv) || !is_usual(*conv)) {
+      layer.why_not_more = "its reader is no 1x1 or 3x3 convolution of whole eights of channels";
+    } else if (norm.residual) {
+      end_block(i, first_reader, *conv);
+    } else if (!readers_[norm.out].only(first_reader)) {
+      layer.why_not_more = "several read its output";
+    } else {
+      fuse_with_only_reader(i, first_reader);
+    }
+  }
+
+  // The sum is written out by the convolution that reads it first; the others read that.
+  void end_block(std::size_t i, std::size_t reader, const Conv& conv) {
+    LayerFusion& layer = layers_[i];
+    if (!support_.residual_input) {
+      layer.why_not_more = support_.why_not_more;
+    } else if (conv.kernel != 1 || conv.stride != 1 || !layers_[reader].forward.gathers_statistics) {
+      layer.why_not_more = "only 1x1 convolutions with stride 1 and statistics add a residual";
+    } else {
+      layer.inside_conv = true;
+      layers_[reader].norm_in_front = i;
+      layers_[reader].forward.normalizes_input = true;
+      layers_[reader].forward.adds_residual = true;
+    }
+  }
+
+  void fuse_with_only_reader(std::size_t i, std::size_t reader) {
+    LayerFusion& layer = layers_[i];
+    LayerFusion& conv = layers_[reader];
+    if (support_.norm_backward_data) {
+      layer.backward_by_conv = true;
+      conv.backward_through_norm = true;
+      conv.norm_in_front = i;
+    }
+    if (!support_.normalized_input || !support_.normalized_input_weights || !support_.norm_backward_data) {
+      layer.why_not_more = support_.why_not_more;
+    } else if (!conv.forward.gathers_statistics) {
+      layer.why_not_more = "its reader gathers no statistics";
+    } else {
+      layer.inside_conv = true;
+      layer.stored = false;
+      conv.forward.normalizes_input = true;
+      conv.weights_normalize_input = true;
+    }
+  }
+
+  const Graph& graph_;
+  FusionSupport support_;
+  std::vector<Readers> readers_;     // by ValueId
+  std::vector<LayerFusion> layers_;  // by op
+};
+
+}  // namespace
+
+FusionSupport fusion_support(int compute_capability, Precision precision) {
+  if (precision != Precision::fp16)
+    return {.why_not_more = std::string(name_of(precision)) + " has no fused engine"};
+  const std::string gpu = "sm_" + std::to_string(compute_capability);
+  if (compute_capability < 80) return {.why_not_more = gpu + " has no fused engine"};
+  FusionSupport support{.statistics = true, .norm_backward_data = true};
+  if (compute_capability >= 100) {
+    support.why_not_more = gpu + " has no engine that normalises what a convolution reads";
+    return support;
+  }
+  support.normalized_input = true;
+  support.normalized_input_weights = true;
+  support.residual_input = compute_capability == 90;
+  if (!support.residual_input) support.why_not_more = gpu + " has no engine that adds a residual";
+  return support;
+}
+
+std::vector<LayerFusion> plan_fusion(const Graph& graph, const DescribeOptions& options,
+                                     const DeviceLimits& limits) {
+  const FusionSupport support = options.fuse ? fusion_support(limits.compute_capability, options.precision)
+                                             : FusionSupport{.why_not_more = "fusion is off"};
+  return Planner(graph, support).run();
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,52 @@
+// Which passes over memory cuDNN's fused engines save: what a GPU has, and what that makes of each layer.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/describe.h"
+#include "kernels/program.h"
+#include "kernels/targets.h"
+#include "models/graph.h"
+
+namespace plumb::cuda {
+
+// Found by building each pattern with cuDNN 9.19 for NHWC convolutions of ResNet-50, 1x1 and 3x3, stride 1
+// and 2 (tests/cuda_plans builds them again).
+struct FusionSupport {
+  bool statistics = false;                // convolution, then sums over what it wrote (genstats)
+  bool normalized_input = false;          // scale, bias, ReLU, then the above (ConvBNfprop)
+  bool residual_input = false;            // scale, bias, add, ReLU, then the above; 1x1 with stride 1 only
+  bool normalized_input_weights = false;  // scale, bias, ReLU, then the weights' gradient (ConvBNwgrad)
+  bool norm_backward_data = false;        // backward-data, ReLU, the norm's sums (DgradDreluBNBwdWeight)
+  std::string why_not_more;               // empty where all is there
+};
+// compute_capability: 90 for sm_90.
+FusionSupport fusion_support(int compute_capability, Precision precision);
+
+// What becomes of one operation of a Graph. Without fusion: nothing of this.
+struct LayerFusion {
+  // Of a convolution.
+  ConvFusion forward;
+  bool weights_normalize_input = false;      // the weights' gradient, too, reads the norm's input
+  bool backward_through_norm = false;        // backward-data goes on through the ReLU and the norm's sums
+  std::optional<std::size_t> norm_in_front;  // op of the norm whose output it reads, where one of these
+                                             // is about that
+
+  // Of a norm.
+  std::optional<std::size_t> statistics_by;  // op of the convolution in front of it that sums them up
+  bool inside_conv = false;                  // the convolution that reads it first normalises it
+  bool stored = true;                        // its output lies in memory
+  bool backward_by_conv = false;             // its sums come with the gradient of its output
+
+  std::string why_not_more;
+};
+
+// One for each op of the Graph. A norm is normalised inside a convolution only if the weights' gradient and
+// backward-data can do without its output, too.
+std::vector<LayerFusion> plan_fusion(const Graph& graph, const DescribeOptions& options,
+                                     const DeviceLimits& limits);
+
+}  // namespace plumb::cuda

@@ -1,0 +1,24 @@
+// How the CUDA device holds what a Graph declares: dtypes, padded channels, half-precision copies of weights.
+#pragma once
+
+#include <vector>
+
+#include "kernels/lowering.h"
+#include "kernels/targets.h"
+
+namespace plumb::cuda {
+
+// fp16 and bf16 hold activations, their gradients, convolution and dense weights (a copy beside the fp32
+// master) and those weights' gradients in half; masters, momentum, norms, biases, statistics and the logits
+// are f32 in every precision. The images, and all that has the first convolution's layout, have 4 channels
+// (f32) or 8 (half) in place of 3: tensor cores read 16 bytes at once.
+struct Storage {
+  Lowering lowering;
+  DType activations = DType::f32;
+  std::vector<BufferId> weights;  // by ParameterId: what forward and backward-data read
+};
+
+// Buffers of a Program that has no steps yet.
+Storage start_storage(const Graph& graph, Precision precision);
+
+}  // namespace plumb::cuda
