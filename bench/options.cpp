@@ -1,5 +1,6 @@
 #include "bench/options.h"
 
+#include "comm/nccl_communicator.h"
 #include "models/error.h"
 
 namespace plumb {
@@ -42,15 +43,54 @@ OptionGroup precision_group(BenchOptions& o) {
 }
 
 OptionSpec comm_option(BenchOptions& o) {
-  OptionSpec spec = choice_option("--comm", o.comm, {"auto", "mpi"}, "what carries the gradients");
+  OptionSpec spec = choice_option("--comm", o.comm, {"auto", "nccl", "mpi"},
+                                  "what carries the gradients; auto: nccl between GPUs, else mpi");
   spec.set = [set = spec.set](const std::string& value) {
-    if (value == "nccl")
-      throw Error(
-          ExitCode::unavailable,
-          "option --comm: 'nccl' is not available, this program is built without NCCL; give --comm mpi");
+    if (value == "nccl" && !why_no_nccl().empty())
+      throw Error(ExitCode::unavailable,
+                  "option --comm: 'nccl' is not available, " + why_no_nccl() + "; give --comm mpi");
     set(value);
   };
   return spec;
+}
+
+// dynamic, none, or a factor.
+OptionSpec loss_scale_option(BenchOptions& o) {
+  using Kind = LossScaling::Kind;
+  OptionSpec spec = make_option("--loss-scale", "dynamic|N|none",
+                                "fp16 only: factor on the loss that keeps gradients in range; dynamic: 2^16, "
+                                "doubled after 2000 clean steps, halved on overflow");
+  spec.set = [&o](const std::string& text) {
+    if (text == "dynamic" || text == "none") {
+      o.loss_scaling = LossScaling{.kind = text == "none" ? Kind::none : Kind::dynamic};
+      return;
+    }
+    const double factor =
+        parse_real("--loss-scale", text, {.lowest = 0, .highest = 0x1p24, .above_lowest = true});
+    o.loss_scaling = LossScaling{.kind = Kind::fixed, .initial = static_cast<float>(factor)};
+  };
+  spec.get = [&o]() -> nlohmann::ordered_json {
+    if (!o.loss_scaling || o.loss_scaling->kind == Kind::none) return "none";
+    if (o.loss_scaling->kind == Kind::dynamic) return "dynamic";
+    return o.loss_scaling->initial;
+  };
+  spec.default_text = "dynamic with --fp16";
+  return spec;
+}
+
+OptionGroup cuda_group(BenchOptions& o) {
+  return {
+      "GPUs (--device cuda)",
+      {enum_option<CudaGraph>(
+           "--cuda-graph", o.cuda_graph,
+           {{"auto", CudaGraph::automatic}, {"on", CudaGraph::on}, {"off", CudaGraph::off}},
+           "capture the step once and replay it; auto: on with nccl or one rank"),
+       enum_option<bool>("--fusion", o.fuse, {{"auto", true}, {"off", false}},
+                         "cuDNN's fused engines where the GPU and the precision have them"),
+       flag_option("--autotune", o.autotune, true,
+                   "time the engines of every convolution before the run, and remember the fastest"),
+       loss_scale_option(o),
+       flag_option("--share-gpu", o.share_gpu, true, "let several ranks use one GPU, through --comm mpi")}};
 }
 
 OptionGroup device_group(BenchOptions& o) {
@@ -156,6 +196,17 @@ void check_together(const BenchOptions& o) {
   if (!o.batch.empty() && o.data != "synthetic")
     refuse("options --batch " + o.batch + " and --data " + o.data +
            " exclude each other; give one source of images");
+  if (o.comm == "nccl" && o.share_gpu)
+    refuse(
+        "options --comm nccl and --share-gpu exclude each other: NCCL wants a GPU for each rank; give --comm "
+        "mpi");
+  if (o.cuda_graph == CudaGraph::on && (o.comm == "mpi" || o.share_gpu))
+    refuse(std::string("option --cuda-graph: 'on' can't go with ") +
+           (o.share_gpu ? "--share-gpu" : "--comm mpi") +
+           ", whose sums the host carries; give --cuda-graph off or --comm nccl");
+  if (o.loss_scaling && o.loss_scaling->kind != LossScaling::Kind::none && o.precision != Precision::fp16)
+    refuse("option --loss-scale: is for --fp16 only, and this run is in " +
+           std::string(name_of(o.precision)) + "; leave it out");
   if (!o.target.empty() && !o.dry_run)
     refuse("option --target: " + o.target +
            " can't be trained on, a run uses this machine's device; add --dry-run");
@@ -169,13 +220,13 @@ void check_together(const BenchOptions& o) {
 }  // namespace
 
 OptionTable bench_option_table(BenchOptions& options) {
-  return {
-      .program = "bench_resnet50",
-      .description =
-          "Trains ResNet-50 v1.5, times every iteration, and writes logs that DLPerf's analyzers read. "
-          "Under mpirun every rank trains on its own images and gradients are averaged.",
-      .groups = {length_group(options), precision_group(options), device_group(options), data_group(options),
-                 training_group(options), output_group(options), information_group(options)}};
+  return {.program = "bench_resnet50",
+          .description =
+              "Trains ResNet-50 v1.5, times every iteration, and writes logs that DLPerf's analyzers read. "
+              "Under mpirun every rank trains on its own images and gradients are averaged.",
+          .groups = {length_group(options), precision_group(options), device_group(options),
+                     cuda_group(options), data_group(options), training_group(options), output_group(options),
+                     information_group(options)}};
 }
 
 BenchOptions parse_options(int argc, const char* const* argv) {
@@ -197,7 +248,16 @@ BenchOptions resolve(BenchOptions options, const DeviceLimits& limits) {
   const bool on_cuda = limits.kind == DeviceKind::cuda;
   if (!options.batch_per_device) options.batch_per_device = on_cuda ? 128 : 8;
   options.device = on_cuda ? DeviceChoice::cuda : DeviceChoice::cpu;
-  if (options.comm == "auto") options.comm = "mpi";
+  if (options.comm == "nccl" && !on_cuda)
+    throw Error(ExitCode::usage, "option --comm: 'nccl' is for GPUs, and device " + limits.name +
+                                     " is a cpu; give --comm mpi");
+  if (options.cuda_graph == CudaGraph::on && !on_cuda)
+    throw Error(ExitCode::usage, "option --cuda-graph: 'on' is for GPUs, and device " + limits.name +
+                                     " is a cpu; leave it out");
+  if (options.comm == "auto")
+    options.comm = on_cuda && why_no_nccl().empty() && !options.share_gpu ? "nccl" : "mpi";
+  if (!options.loss_scaling && options.precision == Precision::fp16)
+    options.loss_scaling = LossScaling{.kind = LossScaling::Kind::dynamic};
   return options;
 }
 

@@ -17,6 +17,8 @@ namespace plumb {
 
 inline constexpr std::int64_t kLargestBatch = std::int64_t{1} << 24;  // per device
 
+enum class CudaGraph { automatic, on, off };
+
 // Options of bench_resnet50, resolved: what is empty here is decided by the device (see resolve()).
 struct BenchOptions {
   std::optional<std::int64_t> batch_per_device;  // default 128 on cuda, 8 on cpu
@@ -30,6 +32,10 @@ struct BenchOptions {
   double bucket_mb = 25;
   ReduceDType reduce_dtype = ReduceDType::same;
   bool overlap = true;
+  bool share_gpu = false;
+  CudaGraph cuda_graph = CudaGraph::automatic;
+  bool fuse = true, autotune = false;       // cuda: engines of convolutions
+  std::optional<LossScaling> loss_scaling;  // default: dynamic with fp16, none elsewhere
   std::string data = "synthetic";
   int data_workers = 0;  // 0: chosen from the CPUs
   std::int64_t image_size = 224;

@@ -1,6 +1,6 @@
 // Runs a bound Program, iteration by iteration: compute steps in order, collectives handed to the
-// communicator as they come and waited for where a later step needs them, batches fetched where the Program
-// loads them.
+// communicator, lanes ordered by the dependencies of the Program's buffers, batches fetched where the Program
+// loads them. On a device that runs behind the host's back all of this only enqueues.
 #pragma once
 
 #include <vector>
@@ -16,20 +16,37 @@ class Runner {
  public:
   // All must outlive it. `communicator` may be null in a world of one: then no step may be a collective.
   Runner(const Program& program, Device& device, Communicator* communicator, BatchSource& source);
+  ~Runner();
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  // From now on an iteration is one launch. Wants a device that can capture and, in a world of more than one,
+  // a communicator that enqueues; best after an iteration, which loads what is loaded at first use.
+  void capture();
+  bool captured() const { return captured_; }
 
   void run_iteration();
+  // Stamps every step (Device::stamp), and runs step by step even after capture().
+  void run_stamped_iteration();
 
-  // Seconds, all iterations so far, that the compute lane stood still for communication: what it waited for
-  // collectives that had not ended, and the calls that start them and let them move on.
+  // Seconds, all iterations so far, that the host stood still for communication, on a device that runs while
+  // the host does: what it waited for collectives that had not ended, and the calls that start them and let
+  // them move on. Elsewhere IterationMetrics::exposed_seconds has them.
   double exposed_communication_seconds() const { return exposed_seconds_; }
 
  private:
   struct Action {
     StepId step = 0;
-    std::vector<StepId> wait_for;  // collectives that must have ended first
+    std::vector<StepId> wait_for;  // steps of other lanes that must have ended first
+    bool signals = false;          // a step of another lane waits for it
   };
+  void load_batches();
+  enum class Mode { plain, stamped, capturing };
+  void run_steps(Mode mode);
   void run(const Action& action);
-  void wait_for(StepId collective);
+  void wait_for(const Action& action, Mode mode);
+  void finish(StepId collective);
+  bool host_carries(StepId step) const;
   template <typename Call>
   void exposed(Call&& call);
 
@@ -37,9 +54,10 @@ class Runner {
   Device& device_;
   Communicator* communicator_;
   BatchSource& source_;
-  std::vector<Action> actions_;
+  std::vector<Action> loads_, actions_;        // steps of the input lane, and all others
   std::vector<Communicator::Ticket> tickets_;  // by StepId
-  std::vector<bool> in_flight_;                // by StepId
+  std::vector<bool> in_flight_;                // by StepId: collectives that the host carries
+  bool captured_ = false;
   double exposed_seconds_ = 0;
 };
 

@@ -9,6 +9,8 @@
 #include "bench/version.h"
 #include "comm/gradient_reduction.h"
 #include "comm/mpi_communicator.h"
+#include "comm/nccl_communicator.h"
+#include "comm/staged_communicator.h"
 
 namespace plumb {
 namespace {
@@ -34,7 +36,9 @@ BatchSourceOptions source_options(const Session& session, const Job& job) {
 // Throws Error(out_of_memory) if `planned_bytes` are more than this rank's share of the host.
 void require_memory(const Session& session, const Job& job, std::size_t planned_bytes) {
   const auto wanted = static_cast<double>(planned_bytes);
-  const double free = session.device->limits().memory_bytes / job.local_size();
+  // Ranks of one host share its memory; each has a GPU of its own, or it was asked to share one.
+  const bool shares = session.device->limits().kind == DeviceKind::cpu || session.options.share_gpu;
+  const double free = session.device->limits().memory_bytes / (shares ? job.local_size() : 1);
   if (wanted <= free) return;
   const std::int64_t fits = largest_batch(
       [&](std::int64_t batch) {
@@ -52,6 +56,35 @@ void require_memory(const Session& session, const Job& job, std::size_t planned_
           std::to_string(*session.options.batch_per_device) + " and has " +
           std::to_string(static_cast<std::int64_t>(free)) + " free" +
           (fits > 0 ? "; by the plan --bs " + std::to_string(fits) + " fits" : "; not even --bs 1 fits"));
+}
+
+// "option --device: no GPU answers …" without its first two words.
+std::string without_option(const std::string& sentence) {
+  const std::size_t colon = sentence.find(": ");
+  return sentence.starts_with("option ") && colon != std::string::npos ? sentence.substr(colon + 2)
+                                                                       : sentence;
+}
+
+float initial_loss_scale(const BenchOptions& options) {
+  const LossScaling scaling = options.loss_scaling.value_or(LossScaling{});
+  return scaling.kind == LossScaling::Kind::none ? 1 : scaling.initial;
+}
+
+DeviceCopies copies_of(Device& device) {
+  return {.allocate_pinned = [&device](std::size_t bytes) { return device.allocate_pinned(bytes); },
+          .to_host = [&device](std::byte* host, const std::byte* from,
+                               std::size_t bytes) { device.copy(host, from, bytes, Lane::communication); },
+          .to_device = [&device](std::byte* to, const std::byte* host,
+                                 std::size_t bytes) { device.copy(to, host, bytes, Lane::communication); },
+          .mark = [&device] { return device.mark(Lane::communication); },
+          .reached = [&device](std::size_t mark) { return device.reached(mark); }};
+}
+
+std::unique_ptr<Communicator> make_communicator(const Job& job, const BenchOptions& options, Device& device) {
+  if (options.comm == "nccl") return make_nccl_communicator(job, device.queue(Lane::communication));
+  std::unique_ptr<Communicator> mpi = make_mpi_communicator(job);
+  if (device.limits().kind == DeviceKind::cpu) return mpi;
+  return make_staged_communicator(std::move(mpi), copies_of(device));
 }
 
 // Rank 0's tensors (from --weights or fresh) to every rank's device.
@@ -96,7 +129,10 @@ Graph make_graph(const BenchOptions& options) {
 }
 
 DescribeOptions describe_options(const BenchOptions& options, bool same_batch_every_step) {
-  return {.precision = options.precision, .load_batch_every_step = !same_batch_every_step};
+  return {.precision = options.precision,
+          .load_batch_every_step = !same_batch_every_step,
+          .fuse = options.fuse,
+          .scale_loss = options.loss_scaling && options.loss_scaling->kind != LossScaling::Kind::none};
 }
 
 Program with_collectives(Program program, const BenchOptions& options, int world_size) {
@@ -109,19 +145,33 @@ Program with_collectives(Program program, const BenchOptions& options, int world
   return add_gradient_reduction(std::move(program), reduction);
 }
 
+bool captures(const BenchOptions& options, const DeviceLimits& limits, int world_size) {
+  if (limits.kind != DeviceKind::cuda || options.cuda_graph == CudaGraph::off) return false;
+  const bool can = world_size == 1 || options.comm == "nccl";
+  if (!can && options.cuda_graph == CudaGraph::on)
+    throw Error(ExitCode::usage, "option --cuda-graph: 'on' can't go with --comm " + options.comm +
+                                     ", whose sums the host carries; give --cuda-graph off or --comm nccl");
+  return can;
+}
+
 Session open_session(const Job& job, const BenchOptions& options) {
   Session session;
   const ThreadShare share = threads_for_this_rank(job.all_gather(placement_text(job.host(), affinity_cpus())),
                                                   job.rank(), online_cpus(), cpus_per_core());
   job.together([&] {
+    std::string why_not_cuda;
     const int threads = options.threads > 0 ? options.threads : share.threads;
-    session.device =
-        make_device({.choice = options.device, .threads = threads, .local_rank = job.local_rank()});
+    session.device = make_device({.choice = options.device,
+                                  .threads = threads,
+                                  .local_rank = job.local_rank(),
+                                  .autotune = options.autotune},
+                                 &why_not_cuda);
     session.options = resolve(options, session.device->limits());
     if (options.device == DeviceChoice::automatic && session.device->limits().kind == DeviceKind::cpu)
-      session.why_this_device = " (--device auto: no CUDA device in this build or on this machine)";
+      session.why_this_device = " (--device auto: " + without_option(why_not_cuda) + ")";
     session.options.threads = threads;
     session.layout = world_layout(options, job.size(), job.nodes(), job.devices_per_node());
+    session.captures = captures(session.options, session.device->limits(), job.size());
     session.options.nodes = session.layout.nodes;
     session.options.devices_per_node = session.layout.devices_per_node;
     if (session.options.data_workers == 0) session.options.data_workers = default_workers(threads);
@@ -155,8 +205,10 @@ void prepare_session(const Job& job, Session& session) {
   TensorMap tensors = std::move(session.given);
   job.together([&] {
     if (job.rank() == 0 && options.weights.empty()) tensors = initial_tensors(session.graph, options.seed);
-    const UpdateRule rule{
-        .optimizer = options.optimizer, .momentum = options.momentum, .weight_decay = options.weight_decay};
+    const UpdateRule rule{.optimizer = options.optimizer,
+                          .momentum = options.momentum,
+                          .weight_decay = options.weight_decay,
+                          .loss_scaling = options.loss_scaling.value_or(LossScaling{})};
     session.device->prepare(session.graph, rule, session.program);
     session.program = with_collectives(std::move(session.program), options, job.size());
     session.plan = plan_memory(session.program);
@@ -164,11 +216,12 @@ void prepare_session(const Job& job, Session& session) {
   });
   job.require_same("Program", "hash=" + std::to_string(reduction_hash(session.program)) + "\n");
   job.together([&] { session.device->bind(session.program, session.plan); });
-  if (job.size() > 1) session.communicator = make_mpi_communicator(job);
+  if (job.size() > 1) session.communicator = make_communicator(job, options, *session.device);
   distribute_tensors(job, session, std::move(tensors));
   session.device->write_state({.iteration = 0,
                                .learning_rate = static_cast<float>(options.learning_rate),
-                               .gradient_scale = 1 / static_cast<float>(job.size())});
+                               .gradient_scale = 1 / static_cast<float>(job.size()),
+                               .loss_scale = initial_loss_scale(options)});
   if (session.source->always_the_same()) {
     const Batch batch = session.source->next();
     session.device->write_batch(batch.images, batch.labels);

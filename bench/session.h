@@ -37,6 +37,7 @@ struct Session {
   std::unique_ptr<Device> device;
   std::unique_ptr<BatchSource> source;
   std::unique_ptr<Communicator> communicator;  // null in a world of one
+  bool captures = false;                       // an iteration becomes one launch
   Program program;
   MemoryPlan plan;
   TensorMap given;              // rank 0, until prepare_session: the tensors of --weights

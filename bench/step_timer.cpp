@@ -21,11 +21,10 @@ void StepTimer::start() {
   start_seconds_ = clock_();
 }
 
-double StepTimer::lap() {
-  const double end = elapsed_seconds();
-  const double seconds = end - (end_seconds_.empty() ? 0 : end_seconds_.back());
+double StepTimer::lap(double end_seconds) {
+  const double seconds = end_seconds - (end_seconds_.empty() ? 0 : end_seconds_.back());
   step_seconds_.push_back(seconds);
-  end_seconds_.push_back(end);
+  end_seconds_.push_back(end_seconds);
   return seconds;
 }
 

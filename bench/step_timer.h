@@ -1,4 +1,4 @@
-// Times of iterations on a steady clock: back-to-back intervals, every sample kept.
+// Times of iterations on the device's clock: back-to-back intervals, every sample kept.
 #pragma once
 
 #include <chrono>
@@ -18,11 +18,11 @@ class StepTimer {
 
   // The first iteration begins. Drops what was timed before.
   void start();
-  // An iteration ends and the next one begins. Returns its seconds.
-  double lap();
+  // An iteration ended, and the next one began, at so many seconds since start(). Returns its seconds.
+  double lap(double end_seconds);
 
   std::int64_t iterations() const { return static_cast<std::int64_t>(step_seconds_.size()); }
-  double elapsed_seconds() const { return clock_() - start_seconds_; }
+  double elapsed_seconds() const { return clock_() - start_seconds_; }  // on the host's clock
   // Of every iteration, warm-up included.
   const std::vector<double>& step_seconds() const { return step_seconds_; }
   // From start() to the end of each iteration.

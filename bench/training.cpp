@@ -17,8 +17,8 @@
 #include "bench/progress.h"
 #include "bench/result_writer.h"
 #include "bench/runner.h"
-#include "bench/step_timer.h"
 #include "bench/summary.h"
+#include "bench/timed_loop.h"
 #include "bench/unique_fd.h"
 #include "models/cost.h"
 #include "results/schema.h"
@@ -163,44 +163,18 @@ class TrainingRun {
     Runner runner(session_.program, *session_.device, session_.communicator.get(), *session_.source);
     ProgressBar bar(stderr, first() && !options().quiet ? terminal_of(stderr) : Terminal{},
                     options().iterations, images_per_step());
-    agreed_iterations_ = options().iterations;
-    timer_ = StepTimer(static_cast<std::size_t>(options().iterations));
-    loss_.reserve(static_cast<std::size_t>(options().iterations));
-    double exposed_in_warmup = 0, waited_in_warmup = session_.source->waited_seconds();
-    timer_.start();
-    while (goes_on()) {
-      runner.run_iteration();
-      record_iteration(timer_.lap());
-      bar.update(timer_.iterations(), timer_.elapsed_seconds());
-      if (hooks_.after_iteration) hooks_.after_iteration(timer_.iterations() - 1, session_);
-      if (timer_.iterations() == options().warmup) {
-        exposed_in_warmup = runner.exposed_communication_seconds();
-        waited_in_warmup = session_.source->waited_seconds();
-      }
-    }
-    const auto steps = static_cast<double>(timer_.iterations() - options().warmup);
-    record_.exposed_communication_seconds =
-        (runner.exposed_communication_seconds() - exposed_in_warmup) / steps;
-    record_.data_wait_seconds = (session_.source->waited_seconds() - waited_in_warmup) / steps;
+    run_timed(job_, session_, runner, session_.captures, timed_, [&](std::int64_t iteration) {
+      record_iteration(iteration);
+      bar.update(timed_.timer.iterations(), timed_.timer.elapsed_seconds());
+      if (hooks_.after_iteration) hooks_.after_iteration(iteration, session_);
+    });
+    record_.exposed_communication_seconds = timed_.exposed_communication_seconds;
+    record_.data_wait_seconds = timed_.data_wait_seconds;
   }
 
-  // --iters, and then until --seconds are over: how many more that takes rank 0 decides for all, from the
-  // mean so far, and again when they are done.
-  bool goes_on() {
-    if (timer_.iterations() < agreed_iterations_) return true;
-    if (options().seconds == 0) return false;
-    const double elapsed = timer_.elapsed_seconds(), left = options().seconds - elapsed;
-    const double step = elapsed / static_cast<double>(timer_.iterations());
-    std::uint64_t more = left > 0 ? static_cast<std::uint64_t>(std::ceil(left / step)) : 0;
-    job_.broadcast(more);
-    agreed_iterations_ += static_cast<std::int64_t>(more);
-    return more != 0;
-  }
-
-  void record_iteration(double seconds) {
-    const std::int64_t iteration = timer_.iterations() - 1;
-    const IterationMetrics metrics = session_.device->metrics(static_cast<std::uint64_t>(iteration));
-    loss_.push_back(metrics.loss);
+  void record_iteration(std::int64_t iteration) {
+    const IterationMetrics& metrics = timed_.metrics.back();
+    const StepTimer& timer = timed_.timer;
     const auto batch = static_cast<double>(record_.batch_per_device);
     if (log_)
       log_->write({.iteration = iteration,
@@ -208,9 +182,9 @@ class TrainingRun {
                    .top1 = metrics.top1 / batch,
                    .top5 = metrics.top5 / batch,
                    .learning_rate = options().learning_rate,
-                   .seconds = seconds,
-                   .end_seconds = timer_.end_seconds().back()},
-                  timer_.start_wall_time());
+                   .seconds = timer.step_seconds().back(),
+                   .end_seconds = timer.end_seconds().back()},
+                  timer.start_wall_time());
     not_finite_ = std::isfinite(metrics.loss) ? 0 : not_finite_ + 1;
     if (not_finite_ >= (first() ? 1 : kPatienceOfOtherRanks))  // --no-check or not: never a score
       throw Error(ExitCode::verification_failed, "the loss is not finite at iteration " +
@@ -219,12 +193,18 @@ class TrainingRun {
                                                      " or look at the data: this run is no measurement");
   }
 
+  std::vector<double> losses() const {  // of this rank
+    std::vector<double> values;
+    for (const IterationMetrics& metrics : timed_.metrics) values.push_back(metrics.loss);
+    return values;
+  }
+
   void gather() {
-    record_.iterations = timer_.iterations();
-    record_.step_seconds = timer_.step_seconds();
-    record_.loss = job_.sum(loss_);
+    record_.iterations = timed_.timer.iterations();
+    record_.step_seconds = timed_.timer.step_seconds();
+    record_.loss = job_.sum(losses());
     for (double& loss : record_.loss) loss /= job_.size();
-    record_.rank_window_seconds = job_.gather({timer_.window_seconds(options().warmup)});
+    record_.rank_window_seconds = job_.gather({timed_.timer.window_seconds(options().warmup)});
     record_.memory_bytes["peak"] = static_cast<std::int64_t>(session_.device->peak_bytes());
     if (first())
       record_.images_per_second = images_per_second(record_.step_seconds, record_.rank_window_seconds,
@@ -297,8 +277,8 @@ class TrainingRun {
     if (!results_) return;
     record_.status = "failed";
     record_.failure = error.what();
-    if (record_.step_seconds.empty()) record_.step_seconds = timer_.step_seconds();
-    if (record_.loss.empty()) record_.loss = loss_;
+    if (record_.step_seconds.empty()) record_.step_seconds = timed_.timer.step_seconds();
+    if (record_.loss.empty()) record_.loss = losses();
     record_.log_files.clear();
     try {
       results_->write_result(record_);
@@ -314,11 +294,9 @@ class TrainingRun {
   std::optional<LogWriter> log_;         // rank 0
   std::optional<ResultWriter> results_;  // rank 0
   RunRecord record_;
-  StepTimer timer_{0};
-  std::vector<double> loss_;  // of this rank
+  TimedIterations timed_;
   std::uint64_t initial_checksum_ = 0;
-  std::int64_t agreed_iterations_ = 0;  // that all ranks run
-  int not_finite_ = 0;                  // iterations in a row
+  int not_finite_ = 0;  // iterations in a row
 };
 
 }  // namespace

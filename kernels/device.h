@@ -22,8 +22,7 @@ enum class DeviceChoice { automatic, cpu, cuda };
 struct DeviceOptions {
   DeviceChoice choice = DeviceChoice::automatic;
   int threads = 0;         // cpu: 0 means all CPUs of the affinity mask
-  int local_rank = 0;      // cuda: which GPU, modulo their number with share_gpu
-  bool share_gpu = false;  // cuda: more ranks than GPUs are welcome
+  int local_rank = 0;      // cuda: which GPU, modulo the number of visible ones
   bool autotune = false;   // cuda: time the engines of convolutions and remember which was fastest
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "kernels/cuda/gpu_choice.h"
 #include "kernels/cuda/runtime.h"
 #include "models/error.h"
 
@@ -49,10 +50,11 @@ std::string uuid_text(const cudaUUID_t& uuid) {
 SelectedGpu select_gpu(const DeviceOptions& options) {
   const int count = visible_gpus();
   SelectedGpu gpu;
-  gpu.index = options.local_rank % count;
+  gpu.index = choose_gpu(count, options.local_rank);
   check(cudaSetDevice(gpu.index));
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, gpu.index));
+  require_architecture(10 * properties.major + properties.minor, built_architectures(), properties.name);
   gpu.uuid = uuid_text(properties.uuid);
   std::size_t total = 0;
   check(cudaMemGetInfo(&gpu.free_bytes, &total));

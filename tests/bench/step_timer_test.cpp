@@ -13,19 +13,24 @@ std::function<double()> clock_of(std::vector<double> times) {
 }
 
 TEST(StepTimer, IntervalsAreBackToBack) {
-  StepTimer timer(4, clock_of({1, 10, 10.5, 11.5, 13.5}));
-  timer.start();
-  EXPECT_DOUBLE_EQ(timer.lap(), 0.5);
-  EXPECT_DOUBLE_EQ(timer.lap(), 1);
-  EXPECT_DOUBLE_EQ(timer.lap(), 2);
+  StepTimer timer(4);
+  EXPECT_DOUBLE_EQ(timer.lap(0.5), 0.5);
+  EXPECT_DOUBLE_EQ(timer.lap(1.5), 1);
+  EXPECT_DOUBLE_EQ(timer.lap(3.5), 2);
   EXPECT_EQ(timer.step_seconds(), (std::vector<double>{0.5, 1, 2}));
   EXPECT_EQ(timer.end_seconds(), (std::vector<double>{0.5, 1.5, 3.5}));
   EXPECT_EQ(timer.iterations(), 3);
 }
 
+TEST(StepTimer, ElapsedTimeIsTheHosts) {
+  StepTimer timer(4, clock_of({1, 10, 12.5}));
+  timer.start();
+  EXPECT_DOUBLE_EQ(timer.elapsed_seconds(), 2.5);
+}
+
 TEST(StepTimer, WindowBeginsAtTheEndOfTheWarmUp) {
-  StepTimer timer(4, clock_of({0, 5, 6, 8, 9}));
-  for (int i = 0; i < 4; ++i) timer.lap();
+  StepTimer timer(4);
+  for (double end : {5, 6, 8, 9}) timer.lap(end);
   EXPECT_DOUBLE_EQ(timer.window_seconds(0), 9);
   EXPECT_DOUBLE_EQ(timer.window_seconds(1), 4);
   EXPECT_DOUBLE_EQ(timer.window_seconds(3), 1);
@@ -34,18 +39,18 @@ TEST(StepTimer, WindowBeginsAtTheEndOfTheWarmUp) {
 
 TEST(StepTimer, WindowIsTheSumOfItsSamples) {
   StepTimer timer(100);
-  for (int i = 0; i < 100; ++i) timer.lap();
+  for (int i = 0; i < 100; ++i) timer.lap(0.1 * (i + 1) + 0.001 * (i % 7));
   const double sum = std::accumulate(timer.step_seconds().begin() + 20, timer.step_seconds().end(), 0.0);
   EXPECT_NEAR(timer.window_seconds(20), sum, 1e-9);
 }
 
 TEST(StepTimer, KeepsSamplesInPlaceWithinItsCapacity) {
   StepTimer timer(50);
-  timer.lap();
+  timer.lap(1);
   const double* first = timer.step_seconds().data();
-  for (int i = 1; i < 50; ++i) timer.lap();
+  for (int i = 1; i < 50; ++i) timer.lap(i + 1);
   EXPECT_EQ(timer.step_seconds().data(), first);
-  for (int i = 0; i < 50; ++i) timer.lap();
+  for (int i = 50; i < 100; ++i) timer.lap(i + 1);
   EXPECT_EQ(timer.iterations(), 100);
 }
 
