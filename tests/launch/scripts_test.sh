@@ -48,7 +48,7 @@ expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $ou
 expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
 expect_apt() { grep -qF -- "$1" "$scratch/apt_calls" || fail "apt-get was not called with '$1'"; }
 
-scripts=("$sources"/launch/*.sh "$sources/tests/run.sh" "$sources/.ci/run" "$sources/tests/launch/scripts_test.sh")
+scripts=("$sources"/launch/*.sh "$sources/.ci/run" "$sources"/tests/*.sh "$sources/tests/launch/scripts_test.sh")
 
 case $behaviour in
   scripts_parse)

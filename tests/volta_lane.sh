@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# volta_lane.sh: proves without CUDA 12's nvcc and without a GPU that the CUDA device can be built for V100: every kernel
+# becomes sm_70 code through clang and CUDA 12's ptxas, every host source that wants nothing but the CUDA runtime is checked
+# against CUDA 12's headers. Fetches those (45 MB) once into build/fetched/cuda12, or $PLUMB_FETCHED/cuda12.
+#
+# volta_lane.sh --plans: also fetches cuDNN 9.10.2, the last line with sm_70 (0.7 GB), and lets it build the execution plans
+# of ResNet-50's convolutions for a V100.
+#
+# Exit codes: 0 proved, 1 something doesn't compile or build, 64 usage, 77 skipped: no network or no clang.
+set -euo pipefail
+shopt -s extglob
+root=$(cd "$(dirname "$0")/.." && pwd)
+fetched=${PLUMB_FETCHED:-$root/build/fetched}
+cuda12=$fetched/cuda12
+
+compiler_wheels=(
+  "nvidia-cuda-nvcc-cu12==12.9.86 5d6a0d32fdc7ea39917c20065614ae93add6f577d840233237ff08e9a38f58f0"
+  "nvidia-cuda-runtime-cu12==12.9.79 25bba2dfb01d48a9b59ca474a1ac43c6ebf7011f1b0b8cc44f54eb6ac48a96c3"
+  "nvidia-cuda-cccl-cu12==12.9.27 37869e17ce2e1ecec6eddf1927cca0f8c34e64fd848d40453df559091e2d7117"
+)
+
+plans=no
+case ${1:-} in
+  '') ;;
+  --plans) plans=yes ;;
+  *)
+    echo "volta_lane.sh: '$1' is not an option; there is --plans" >&2
+    exit 64
+    ;;
+esac
+
+skip() {
+  echo "volta_lane: skipped, $*"
+  exit 77
+}
+
+# Sets `clang` to the first of the versions that know CUDA 12's headers and, as C++20, <source_location>.
+find_clang() {
+  local name
+  for name in clang++-19 clang++-18 clang++-17 clang++-16; do
+    if command -v "$name" >/dev/null; then
+      clang=$name
+      return 0
+    fi
+  done
+  return 1
+}
+
+# compile WHAT SOURCE OPTION…: one compilation; what the compiler says only if it fails.
+compile() {
+  local what=$1 source=$2 report
+  shift 2
+  if report=$("$clang" -std=c++20 -I "$root" -Wno-unknown-cuda-version "$@" "$source" 2>&1); then
+    echo "$what: ${source#"$root"/}"
+  else
+    printf '%s\nFAILED, %s: %s\n' "$report" "$what" "${source#"$root"/}"
+    return 1
+  fi
+}
+
+# A cubin says its architecture in the lowest byte of its ELF flags.
+is_sm_70() { [ "$(od -An -tu1 -j48 -N1 "$1" | tr -d ' ')" = 70 ]; }
+
+check_kernel() {
+  local cubin
+  cubin=$scratch/$(basename "$1").cubin
+  local cuda=(-x cuda --cuda-path="$cuda12" --cuda-gpu-arch=sm_70 -isystem "$root/kernels/cuda/native")
+  compile "sm_70 code" "$1" "${cuda[@]}" --cuda-device-only -O3 -c -o "$cubin"
+  is_sm_70 "$cubin" || { echo "FAILED: $1 became code for another GPU than sm_70"; return 1; }
+  compile "host side" "$1" "${cuda[@]}" --cuda-host-only -fsyntax-only
+}
+
+check_host() {
+  compile "host source" "$1" -x c++ -isystem "$cuda12/include" -isystem "$root/kernels/cuda/native" \
+    -D PLUMB_BUILT_ARCHITECTURES='"70"' -fsyntax-only
+}
+
+check_compiles() {
+  local kernels=("$root"/kernels/cuda/*.cu) hosts
+  hosts=("$root"/kernels/cuda/!(*_cudnn|*_cublaslt).cpp) # those two are for cuDNN's and cuBLAS's headers
+  [ -e "${kernels[0]}" ] || { echo "FAILED: no kernels in kernels/cuda"; return 1; }
+  export root cuda12 clang scratch
+  export -f compile is_sm_70 check_kernel check_host
+  printf '%s\0' "${kernels[@]}" | xargs -0 -n 1 -P 2 bash -euc 'check_kernel "$1"' - || return 1
+  printf '%s\0' "${hosts[@]}" | xargs -0 -n 1 -P 2 bash -euc 'check_host "$1"' - || return 1
+}
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+[ "$(uname -m)" = x86_64 ] || skip "CUDA 12's ptxas is fetched for x86_64 only, this is $(uname -m)"
+"$root/launch/fetch_wheels.sh" "$cuda12" "include bin nvvm/libdevice" "${compiler_wheels[@]}" ||
+  skip "CUDA 12's headers and ptxas could not be fetched (why stands above)"
+mkdir -p "$cuda12/lib64" # clang takes no folder without one for CUDA's
+if ! find_clang && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+  echo "volta_lane: installing clang-16" >&2
+  { apt-get -qq update || true; DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends clang-16; } \
+    >"$scratch/apt" 2>&1 || tail -n 3 "$scratch/apt" >&2
+fi
+find_clang || skip "no clang++ from 16 to 19 is installed, which CUDA 12's headers want (Debian: clang-16)"
+check_compiles
+[ $plans = no ] || exec "$root/tests/cuda_plans/volta_plans.sh" "$fetched"
