@@ -8,7 +8,6 @@
 #
 # Exit codes: 0 proved, 1 something doesn't compile or build, 64 usage, 77 skipped: no network or no clang.
 set -euo pipefail
-shopt -s extglob
 root=$(cd "$(dirname "$0")/.." && pwd)
 fetched=${PLUMB_FETCHED:-$root/build/fetched}
 cuda12=$fetched/cuda12
@@ -77,7 +76,8 @@ check_host() {
 
 check_compiles() {
   local kernels=("$root"/kernels/cuda/*.cu) hosts
-  hosts=("$root"/kernels/cuda/!(*_cudnn|*_cublaslt).cpp) # those two are for cuDNN's and cuBLAS's headers
+  # But for those that want headers of cuDNN and cuBLAS.
+  mapfile -t hosts < <(printf '%s\n' "$root"/kernels/cuda/*.cpp | grep -vE '_(cudnn|cublaslt)\.cpp$')
   [ -e "${kernels[0]}" ] || { echo "FAILED: no kernels in kernels/cuda"; return 1; }
   export root cuda12 clang scratch
   export -f compile is_sm_70 check_kernel check_host
