@@ -82,6 +82,8 @@ std::string summary_table(const RunRecord& record) {
         row("loss, first and last", fmt::format("{:.5f}, {:.5f}", record.loss.front(), record.loss.back()));
   if (record.energy_joules_per_image)
     table += row("energy per image", fmt::format("{:.3f} J", *record.energy_joules_per_image));
+  for (const GpuRecord& gpu : record.gpus)
+    if (const std::string text = throttling_text(gpu); !text.empty()) table += row("THROTTLED", text);
   if (!record.checks.empty()) table += row("checks", checks_text(record));
   for (const std::string& file : record.log_files) table += row("log", file);
   return table;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "models/error.h"
+#include "results/object_reader.h"
 #include "results/statistics.h"
 
 namespace plumb {
@@ -25,84 +26,6 @@ Json memory_json(const std::map<std::string, std::int64_t>& bytes) {
   for (const auto& [key, value] : bytes) json[key] = value;
   return json;
 }
-
-// Reads the members of one JSON object and names the key that is missing or of another type.
-class ObjectReader {
- public:
-  ObjectReader(const Json& json, const std::string& origin, const std::string& prefix = "")
-      : json_(json), origin_(origin), prefix_(prefix) {
-    if (!json.is_object()) fail(prefix.empty() ? "the file" : prefix, "is not an object");
-  }
-
-  std::string text(const char* key) const {
-    return member(key, &Json::is_string, "a text").get<std::string>();
-  }
-
-  std::int64_t integer(const char* key, std::int64_t lowest,
-                       std::int64_t highest = std::numeric_limits<std::int64_t>::max()) const {
-    return integer_of(member(key, &Json::is_number_integer, "a whole number"), key, lowest, highest);
-  }
-
-  int count(const char* key, int lowest) const {
-    return static_cast<int>(integer(key, lowest, std::numeric_limits<int>::max()));
-  }
-
-  // null, which is what JSON has for NaN and infinities, reads as NaN.
-  double number(const char* key) const {
-    const Json& value = member(key, nullptr, "");
-    if (!value.is_number() && !value.is_null()) fail(key, "is not a number");
-    return value.is_null() ? std::nan("") : value.get<double>();
-  }
-
-  std::vector<double> numbers(const char* key) const {
-    std::vector<double> values;
-    for (const Json& value : member(key, &Json::is_array, "a list")) {
-      if (!value.is_number() && !value.is_null()) fail(key, "holds something that is not a number");
-      values.push_back(value.is_null() ? std::nan("") : value.get<double>());
-    }
-    return values;
-  }
-
-  std::vector<std::string> texts(const char* key) const {
-    std::vector<std::string> values;
-    for (const Json& value : member(key, &Json::is_array, "a list")) {
-      if (!value.is_string()) fail(key, "holds something that is not a text");
-      values.push_back(value.get<std::string>());
-    }
-    return values;
-  }
-
-  const Json& object(const char* key) const { return member(key, &Json::is_object, "an object"); }
-  const Json& any(const char* key) const { return member(key, nullptr, ""); }
-
-  std::int64_t integer_of(const Json& value, const std::string& key, std::int64_t lowest,
-                          std::int64_t highest) const {
-    const bool too_large =
-        value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(highest);
-    if (too_large || value.get<std::int64_t>() < lowest || value.get<std::int64_t>() > highest)
-      fail(key,
-           "is " + value.dump() + ", outside " + std::to_string(lowest) + " … " + std::to_string(highest));
-    return value.get<std::int64_t>();
-  }
-
-  [[noreturn]] void fail(const std::string& key, const std::string& what) const {
-    const std::string name = prefix_.empty() ? key : prefix_ + "." + key;
-    throw Error(ExitCode::bad_data,
-                origin_ + ": '" + name + "' " + what + "; it is no result of " + kResultSchema);
-  }
-
- private:
-  const Json& member(const char* key, bool (Json::*has_type)() const noexcept, const char* type) const {
-    const auto found = json_.find(key);
-    if (found == json_.end()) fail(key, "is missing");
-    if (has_type && !((*found).*has_type)()) fail(key, std::string("is not ") + type);
-    return *found;
-  }
-
-  const Json& json_;
-  const std::string& origin_;
-  std::string prefix_;
-};
 
 void read_layout(const ObjectReader& reader, RunRecord& record) {
   record.batch_per_device = reader.integer("batch_per_device", 0);
@@ -182,6 +105,7 @@ Json to_json(const RunRecord& record) {
   json["log_files"] = record.log_files;
   json["energy_joules_per_image"] =
       record.energy_joules_per_image ? Json(*record.energy_joules_per_image) : Json(nullptr);
+  for (const GpuRecord& gpu : record.gpus) json["gpus"].push_back(to_json(gpu));
   return json;
 }
 
@@ -207,6 +131,8 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
   record.log_files = reader.texts("log_files");
   if (!reader.any("energy_joules_per_image").is_null())
     record.energy_joules_per_image = reader.number("energy_joules_per_image");
+  if (json.contains("gpus"))
+    for (const Json& gpu : reader.list("gpus")) record.gpus.push_back(gpu_record_from_json(gpu, origin));
   if (record.status == "ok") check_complete(reader, record);
   return record;
 }

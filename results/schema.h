@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "results/gpu_record.h"
+
 namespace plumb {
 
 inline constexpr const char* kResultSchema = "plumbline.result/1";
@@ -37,7 +39,8 @@ struct RunRecord {
   nlohmann::ordered_json checks = nlohmann::ordered_json::object();  // name -> true | false | "skipped"
   nlohmann::ordered_json config = nlohmann::ordered_json::object();  // every option, resolved
   std::vector<std::string> log_files;
-  std::optional<double> energy_joules_per_image;
+  std::optional<double> energy_joules_per_image;  // all GPUs' energy in the window / its images
+  std::vector<GpuRecord> gpus;  // of the ranks whose GPU tells what it does, in their order; empty: no key
 };
 
 // NaN and infinities become null when the JSON is written.
