@@ -94,11 +94,11 @@ void with_type_of(DType dtype, const Body& body) {
 }
 
 template <typename T>
-T* as(std::byte* address) {
+__host__ __device__ T* as(std::byte* address) {
   return reinterpret_cast<T*>(address);
 }
 template <typename T>
-const T* as(const std::byte* address) {
+__host__ __device__ const T* as(const std::byte* address) {
   return reinterpret_cast<const T*>(address);
 }
 
