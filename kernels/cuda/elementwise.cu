@@ -56,6 +56,24 @@ __global__ void column_sums(const T* matrix, float* sums, std::int64_t rows, std
   sums[column] = sum;
 }
 
+// Block (p, n) moves 256 pixels of image n. Reads 4 bytes per element, planes in consecutive threads, writes
+// 16 bytes per pixel: 28 bytes per pixel of 3 channels; bound by memory. Its first thread moves the label.
+// `state` null: there is one half. `labels` null: they aren't moved.
+template <typename T>
+__global__ void pack_batch(StagedBatch staged, const State* state, T* images, std::int32_t* labels,
+                           std::int64_t pixels, int channels) {
+  const std::int64_t half = state != nullptr ? static_cast<std::int64_t>(state->step.iteration % 2) : 0;
+  const std::int64_t image = half * gridDim.y + blockIdx.y;
+  if (labels != nullptr && blockIdx.x == 0 && threadIdx.x == 0) labels[blockIdx.y] = staged.labels[image];
+  const std::int64_t pixel = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (pixel >= pixels) return;
+  float values[kPack<T>];
+#pragma unroll
+  for (int c = 0; c < kPack<T>; ++c)
+    values[c] = c < channels ? staged.images[(image * channels + c) * pixels + pixel] : 0.0F;
+  store<kPack<T>>(images + (blockIdx.y * pixels + pixel) * kPack<T>, values);
+}
+
 }  // namespace
 
 void launch_accumulate(DType dtype, std::byte* into, const std::byte* from, std::int64_t count,
@@ -85,6 +103,24 @@ void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::
     using T = decltype(type);
     gpu::launch(column_sums<T>, blocks_for(columns, kColumns), dim3(kColumns, kRows), 0, stream,
                 as<T>(matrix), sums, rows, columns);
+  });
+}
+
+void launch_pack_images(const float* nchw, std::byte* images, const Shape& shape, int padded_channels,
+                        DType dtype, cudaStream_t stream) {
+  launch_pack_batch({.images = nchw}, nullptr, images, nullptr, shape, padded_channels, dtype, stream);
+}
+
+void launch_pack_batch(const StagedBatch& staged, const State* state, std::byte* images, std::int32_t* labels,
+                       const Shape& shape, int padded_channels, DType dtype, cudaStream_t stream) {
+  with_type_of(dtype, [&](auto type) {
+    using T = decltype(type);
+    if (padded_channels != kPack<T> || shape.c > padded_channels)
+      throw std::logic_error("a pixel of a batch in " + std::string(name_of(dtype)) + " takes " +
+                             std::to_string(kPack<T>) + " channels, not " + std::to_string(padded_channels));
+    const dim3 grid(blocks_for(shape.h * shape.w, kThreads), static_cast<unsigned>(shape.n));
+    gpu::launch(pack_batch<T>, grid, kThreads, 0, stream, staged, state, as<T>(images), labels,
+                shape.h * shape.w, static_cast<int>(shape.c));
   });
 }
 

@@ -1,5 +1,5 @@
-// Passes over whole tensors: sums, changes of dtype, column sums. Addresses are multiples of 16 bytes;
-// `count` counts elements; everything is enqueued on the stream.
+// Passes over whole tensors: sums, changes of dtype, column sums, and a batch into the device's layout.
+// Addresses are multiples of 16 bytes; `count` counts elements; everything is enqueued on the stream.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/state.h"
 #include "kernels/program.h"
+#include "models/graph.h"
 
 namespace plumb::cuda {
 
@@ -23,5 +25,19 @@ void launch_cast(DType from_dtype, const std::byte* from, DType into_dtype, std:
 // gradient of a bias. The order of the sum depends on `rows` alone.
 void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::int64_t rows,
                         std::int64_t columns, cudaStream_t stream);
+
+// images[n, h, w, padded_channels] = nchw[n, c, h, w] for the `shape` of a batch; channels past shape.c are
+// 0. padded_channels elements of `dtype` are 16 bytes; throws std::logic_error if not. At most 65535 images.
+void launch_pack_images(const float* nchw, std::byte* images, const Shape& shape, int padded_channels,
+                        DType dtype, cudaStream_t stream);
+
+// The same for images and labels out of staged ones of twice the size, [2, n, …]: out of the half that the
+// parity of the state's iteration says.
+struct StagedBatch {
+  const float* images = nullptr;         // [2, n, c, h, w]
+  const std::int32_t* labels = nullptr;  // [2, n]
+};
+void launch_pack_batch(const StagedBatch& staged, const State* state, std::byte* images, std::int32_t* labels,
+                       const Shape& shape, int padded_channels, DType dtype, cudaStream_t stream);
 
 }  // namespace plumb::cuda

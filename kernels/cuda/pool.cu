@@ -1,0 +1,193 @@
+#include "kernels/cuda/elements.h"
+#include "kernels/cuda/pool.h"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+
+// Which pixel and channels of row (blockIdx.y of image blockIdx.z) a thread of a pooling kernel answers for.
+template <int kCount>
+struct Place {
+  std::int64_t channel = 0, x = 0;
+  __device__ explicit Place(std::int64_t channels) {
+    const unsigned index = blockIdx.x * kThreads + threadIdx.x;
+    const auto groups = static_cast<unsigned>(channels / kCount);
+    channel = std::int64_t{index % groups} * kCount;
+    x = index / groups;
+  }
+};
+
+__device__ inline int clamped(int at, int extent) {
+  return at < 0 ? 0 : at < extent ? at : extent - 1;
+}
+
+// Block (i, y, n) makes 128 x kCount elements of row y of output n; kKernel 0 takes the shape's kernel. A
+// place in the padding stands for the pixel next to it, which is in the window, too, so that no load waits
+// for a branch. Per element of the output: reads stride^2 elements of the input from memory (windows overlap
+// in the cache) and writes one and one byte; 3x3 stride 2 in half precision: 8 + 2 + 1 bytes. Bound by
+// memory.
+template <typename T, int kCount, int kKernel>
+__global__ void max_pool_forward(PoolShape shape, const T* in, T* out, std::uint8_t* argmax) {
+  const Place<kCount> at(shape.c);
+  if (at.x >= shape.out_w) return;
+  const int kernel = kKernel > 0 ? kKernel : shape.kernel;
+  const int top = static_cast<int>(blockIdx.y) * shape.stride - shape.padding;
+  const int left = static_cast<int>(at.x) * shape.stride - shape.padding;
+  in += blockIdx.z * shape.h * shape.w * shape.c + at.channel;
+  float largest[kCount];
+  Elements<std::uint8_t, kCount> winner{};
+#pragma unroll
+  for (int row = 0; row < kernel; ++row) {
+    const int y = clamped(top + row, static_cast<int>(shape.h));
+#pragma unroll
+    for (int column = 0; column < kernel; ++column) {
+      const int x = clamped(left + column, static_cast<int>(shape.w));
+      const int place = (y - top) * kernel + x - left;
+      float values[kCount];
+      load<kCount>(in + (y * shape.w + x) * shape.c, values);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        const bool is_nan = values[i] != values[i];
+        const bool wins = (row == 0 && column == 0) || values[i] > largest[i] || is_nan;
+        largest[i] = wins ? values[i] : largest[i];
+        winner.at[i] = wins ? static_cast<std::uint8_t>(place) : winner.at[i];
+      }
+    }
+  }
+  const std::int64_t to =
+      ((std::int64_t{blockIdx.z} * shape.out_h + blockIdx.y) * shape.out_w + at.x) * shape.c + at.channel;
+  store<kCount>(out + to, largest);
+  *reinterpret_cast<Elements<std::uint8_t, kCount>*>(argmax + to) = winner;
+}
+
+// Block (i, y, n) makes 128 x kCount elements of row y of the input's gradient: each asks the windows over it
+// (1, 2 or 4 for 3x3 stride 2) whether it won them. Per element of d_in: reads 1 / stride^2 elements of d_out
+// and as many bytes of argmax from memory, writes one; 3x3 stride 2 in half precision: 0.75 + 2 bytes. Bound
+// by memory.
+template <typename T, int kCount>
+__global__ void max_pool_backward(PoolShape shape, const T* d_out, const std::uint8_t* argmax, T* d_in) {
+  const Place<kCount> at(shape.c);
+  if (at.x >= shape.w) return;
+  const int y = static_cast<int>(blockIdx.y) + shape.padding, x = static_cast<int>(at.x) + shape.padding;
+  const int first_row = y < shape.kernel ? 0 : (y - shape.kernel) / shape.stride + 1;
+  const int first_column = x < shape.kernel ? 0 : (x - shape.kernel) / shape.stride + 1;
+  float sum[kCount];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) sum[i] = 0;
+  for (int row = first_row; row * shape.stride <= y && row < shape.out_h; ++row) {
+    for (int column = first_column; column * shape.stride <= x && column < shape.out_w; ++column) {
+      const int place = (y - row * shape.stride) * shape.kernel + x - column * shape.stride;
+      const std::int64_t from =
+          ((std::int64_t{blockIdx.z} * shape.out_h + row) * shape.out_w + column) * shape.c + at.channel;
+      const auto winner = *reinterpret_cast<const Elements<std::uint8_t, kCount>*>(argmax + from);
+      float values[kCount];
+      load<kCount>(d_out + from, values);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) sum[i] += winner.at[i] == place ? values[i] : 0.0F;
+    }
+  }
+  store<kCount>(
+      d_in + ((std::int64_t{blockIdx.z} * shape.h + blockIdx.y) * shape.w + at.x) * shape.c + at.channel,
+      sum);
+}
+
+// Block (i, n) averages 128 x kCount channels of image n; a thread goes down its pixels in order. Reads each
+// element once, writes 1 / pixels of that: 2 bytes per element in half precision. Bound by memory.
+template <typename T, int kCount>
+__global__ void average_forward(const T* in, T* out, std::int64_t pixels, std::int64_t channels) {
+  const std::int64_t channel = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount;
+  if (channel >= channels) return;
+  in += blockIdx.y * pixels * channels + channel;
+  float sum[kCount];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) sum[i] = 0;
+#pragma unroll 4
+  for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
+    float values[kCount];
+    load<kCount>(in + pixel * channels, values);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) sum[i] += values[i];
+  }
+  const float share = 1.0F / static_cast<float>(pixels);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) sum[i] *= share;
+  store<kCount>(out + blockIdx.y * channels + channel, sum);
+}
+
+// Block (i, n) spreads 128 x kCount channels of image n. Writes each element once, reads 1 / pixels of that:
+// 2 bytes per element in half precision. Bound by memory.
+template <typename T, int kCount>
+__global__ void average_backward(const T* d_out, T* d_in, std::int64_t pixels, std::int64_t channels) {
+  const std::int64_t channel = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount;
+  if (channel >= channels) return;
+  float values[kCount];
+  load<kCount>(d_out + blockIdx.y * channels + channel, values);
+  const float share = 1.0F / static_cast<float>(pixels);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values[i] *= share;
+  d_in += blockIdx.y * pixels * channels + channel;
+  for (std::int64_t pixel = 0; pixel < pixels; ++pixel) store<kCount>(d_in + pixel * channels, values);
+}
+
+// body(T{}, integral_constant with the channels that a thread takes at once): 16 bytes where they come out
+// even, else one.
+template <typename Body>
+void with_type_and_count(DType dtype, std::int64_t channels, const Body& body) {
+  with_type_of(dtype, [&](auto type) {
+    constexpr int kMost = kPack<decltype(type)>;
+    if (channels % kMost == 0)
+      body(type, std::integral_constant<int, kMost>{});
+    else
+      body(type, std::integral_constant<int, 1>{});
+  });
+}
+
+dim3 grid_of(std::int64_t n, std::int64_t rows, std::int64_t threads_per_row) {
+  return dim3(blocks_for(threads_per_row, kThreads), static_cast<unsigned>(rows), static_cast<unsigned>(n));
+}
+
+}  // namespace
+
+void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in, std::byte* out,
+                             std::uint8_t* argmax, cudaStream_t stream) {
+  with_type_and_count(dtype, shape.c, [&](auto type, auto count) {
+    using T = decltype(type);
+    constexpr int kCount = decltype(count)::value;
+    const auto kernel = shape.kernel == 3 ? max_pool_forward<T, kCount, 3> : max_pool_forward<T, kCount, 0>;
+    gpu::launch(kernel, grid_of(shape.n, shape.out_h, shape.out_w * shape.c / kCount), kThreads, 0, stream,
+                shape, as<T>(in), as<T>(out), argmax);
+  });
+}
+
+void launch_max_pool_backward(DType dtype, const PoolShape& shape, const std::byte* d_out,
+                              const std::uint8_t* argmax, std::byte* d_in, cudaStream_t stream) {
+  with_type_and_count(dtype, shape.c, [&](auto type, auto count) {
+    using T = decltype(type);
+    constexpr int kCount = decltype(count)::value;
+    gpu::launch(max_pool_backward<T, kCount>, grid_of(shape.n, shape.h, shape.w * shape.c / kCount), kThreads,
+                0, stream, shape, as<T>(d_out), argmax, as<T>(d_in));
+  });
+}
+
+void launch_average_forward(DType dtype, const std::byte* in, std::byte* out, std::int64_t n,
+                            std::int64_t pixels, std::int64_t c, cudaStream_t stream) {
+  with_type_and_count(dtype, c, [&](auto type, auto count) {
+    using T = decltype(type);
+    constexpr int kCount = decltype(count)::value;
+    gpu::launch(average_forward<T, kCount>, grid_of(1, n, c / kCount), kThreads, 0, stream, as<T>(in),
+                as<T>(out), pixels, c);
+  });
+}
+
+void launch_average_backward(DType dtype, const std::byte* d_out, std::byte* d_in, std::int64_t n,
+                             std::int64_t pixels, std::int64_t c, cudaStream_t stream) {
+  with_type_and_count(dtype, c, [&](auto type, auto count) {
+    using T = decltype(type);
+    constexpr int kCount = decltype(count)::value;
+    gpu::launch(average_backward<T, kCount>, grid_of(1, n, c / kCount), kThreads, 0, stream, as<T>(d_out),
+                as<T>(d_in), pixels, c);
+  });
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,36 @@
+// Max pooling over square windows and global average pooling, NHWC, in f32, f16 or bf16. Everything is
+// enqueued on the stream; addresses are multiples of 16 bytes.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/program.h"
+
+namespace plumb::cuda {
+
+// Windows of kernel x kernel pixels, at most 16 wide; window (y, x) begins at (y, x) * stride - padding
+// and holds a pixel at least: padding < kernel. At most 65535 images and rows.
+struct PoolShape {
+  std::int64_t n = 0, h = 0, w = 0, c = 0;
+  std::int64_t out_h = 0, out_w = 0;
+  int kernel = 1, stride = 1, padding = 0;
+};
+
+// out[n, y, x, c] = the largest of the window's pixels, argmax = its place in the window, row by row. Padding
+// never wins, of equals the first does, and a NaN does always (PyTorch's MaxPool2d).
+void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in, std::byte* out,
+                             std::uint8_t* argmax, cudaStream_t stream);
+// d_in = for each pixel the sum of d_out over the windows that it won; summed in f32, row by row.
+void launch_max_pool_backward(DType dtype, const PoolShape& shape, const std::byte* d_out,
+                              const std::uint8_t* argmax, std::byte* d_in, cudaStream_t stream);
+
+// out[n, c] = mean of in[n, pixels, c]; d_in[n, pixels, c] = d_out[n, c] / pixels. Sums are f32.
+void launch_average_forward(DType dtype, const std::byte* in, std::byte* out, std::int64_t n,
+                            std::int64_t pixels, std::int64_t c, cudaStream_t stream);
+void launch_average_backward(DType dtype, const std::byte* d_out, std::byte* d_in, std::int64_t n,
+                             std::int64_t pixels, std::int64_t c, cudaStream_t stream);
+
+}  // namespace plumb::cuda
