@@ -79,7 +79,7 @@ enum class StepKind {
                        // [sums w]; which are there: Step::fusion
   conv_backward_data,  // d_out r, weight (backward-data's copy) r, d_in w
   conv_backward_weights,    // in r, d_out r, d_weight w, [factors r]
-  conv_norm_backward_data,  // d_out r, weight r, norm_in r, factors r, mean r, inverse_deviation r, scale r,
+  conv_norm_backward_data,  // d_out r, weight r, norm_in r, bias r, mean r, inverse_deviation r, scale r,
                             // d_activated w, d_scale w, d_bias w, coefficients w: backward through the
                             // convolution and the ReLU of the norm in front of it, and that norm's reductions
   norm_forward,             // in r, scale r, bias r, running_mean rw, running_variance rw, out w, mean w,

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "kernels/program.h"
+#include "models/graph.h"
 
 namespace plumb::cuda {
 
@@ -24,9 +25,14 @@ struct ConvProblem {
   DType dtype = DType::f32;  // of activations, weights and weight gradients; sums are made in f32
   bool allow_tf32 = false;
   ConvFusion fusion;
-  DType factors_dtype = DType::f32;  // of the factors that a fusion reads
+  // Of the factors that normalising reads. cuDNN 9.19 has no engine unless it is f16 and statistics are
+  // gathered or weights computed; conv_norm_backward_data takes the norm's f32 scale, bias, mean and inverse
+  // deviation.
+  DType factors_dtype = DType::f32;
 };
 std::string text_of(const ConvProblem& problem);  // for messages and as a key: kind, shape, dtype, fusion
+// What a conv_* step of a Program asks for; channels as its buffers hold them.
+ConvProblem conv_problem(const Graph& graph, const Program& program, const Step& step);
 
 class ConvPlan {
  public:
@@ -45,7 +51,11 @@ class ConvEngine {
 };
 
 struct ConvEngineOptions {
+  // Time the engines that heuristics name first, and remember the fastest on disk (plan_cache.h).
   bool autotune = false;
+  // A GPU that need not be there, as CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION describes it: plans for it
+  // tell engine and workspace, but can't run. Empty: the current device.
+  std::string device_properties_json;
 };
 // Throws Error(unavailable) if the library is older than what this was built against.
 std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options);

@@ -162,10 +162,11 @@ class Describer {
     const Norm& norm = norm_in_front(i);
     Saved& saved = saved_[*layers_[i].norm_in_front];
     saved.coefficients = add_saved(norm.name + ".coefficients", DType::f32, {3, shape(norm.in).c});
-    return add(op.name + ".backward_data", StepKind::conv_norm_backward_data, Phase::backward, i,
-               {reads(d_out), reads(storage_.weights[op.weight]), reads(value(norm.in)), reads(saved.factors),
-                reads(saved.mean), reads(saved.inverse_deviation), reads(master(norm.scale)), writes(d_in),
-                writes(gradient(norm.scale)), writes(gradient(norm.bias)), writes(saved.coefficients)});
+    return add(
+        op.name + ".backward_data", StepKind::conv_norm_backward_data, Phase::backward, i,
+        {reads(d_out), reads(storage_.weights[op.weight]), reads(value(norm.in)), reads(master(norm.bias)),
+         reads(saved.mean), reads(saved.inverse_deviation), reads(master(norm.scale)), writes(d_in),
+         writes(gradient(norm.scale)), writes(gradient(norm.bias)), writes(saved.coefficients)});
   }
 
   void forward(std::size_t i, const Norm& op) {
@@ -199,10 +200,10 @@ class Describer {
   }
 
   void norm_finalize(std::size_t i, const Norm& op) {
-    const bool read_by_conv = layers_[i].inside_conv || layers_[i].backward_by_conv;
     Saved& saved = saved_[i];
-    saved.factors = add_saved(op.name + ".factors", read_by_conv ? storage_.activations : DType::f32,
-                              {2, shape(op.in).c});
+    saved.factors =
+        add_saved(op.name + ".factors", layers_[i].inside_conv ? storage_.activations : DType::f32,
+                  {2, shape(op.in).c});
     add(op.name + ".finalize", StepKind::norm_finalize, Phase::forward, i,
         {reads(saved_[*layers_[i].statistics_by].sums), reads(master(op.scale)), reads(master(op.bias)),
          updates(lowering_.statistics[op.running_mean]), updates(lowering_.statistics[op.running_variance]),
