@@ -1,0 +1,62 @@
+// What ends an iteration: the search for overflows, the update of all parameters in one launch, the next
+// state. Everything is enqueued on the stream; addresses are multiples of 16 bytes.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/cuda/state.h"
+#include "kernels/device.h"
+#include "kernels/lowering.h"
+#include "kernels/program.h"
+
+namespace plumb::cuda {
+
+// The buffers of the parameters that an update step of them all has, in its order.
+std::vector<ParameterBuffers> updated_parameters(const Program& program, const Step& step);
+
+// A thread block's share of a tensor: 4 rounds of 256 threads with 8 elements each.
+inline constexpr std::int64_t kChunkElements = 8192;
+
+struct UpdateChunk {
+  float* master = nullptr;
+  float* momentum = nullptr;
+  const std::byte* gradient = nullptr;  // f32, f16 or bf16
+  std::byte* copy = nullptr;            // the master rounded to copy_dtype; null if there is none
+  std::int32_t count = 0;               // elements, at most kChunkElements
+  DType gradient_dtype = DType::f32, copy_dtype = DType::f32;
+  bool decays = false;
+};
+
+// For every element of every chunk (PyTorch's torch.optim.SGD with dampening 0; nesterov=True for nag):
+//   slope = gradient * gradient_scale / loss_scale + weight_decay * master
+//   momentum = rule.momentum * momentum + slope
+//   master -= learning_rate * (sgd: momentum; nag: slope + rule.momentum * momentum)
+// `chunks` is in device memory. `overflow` may be null; if it isn't and holds anything but 0, nothing
+// changes.
+void launch_update(const UpdateRule& rule, const UpdateChunk* chunks, std::size_t count, const State* state,
+                   const float* overflow, cudaStream_t stream);
+
+struct GradientChunk {
+  const std::byte* gradient = nullptr;
+  std::int32_t count = 0;  // elements, at most kChunkElements
+  DType dtype = DType::f32;
+};
+
+// *overflow = 1 if an element of any chunk is infinite or NaN, else 0. `chunks` is in device memory.
+void launch_find_overflow(const GradientChunk* chunks, std::size_t count, float* overflow,
+                          cudaStream_t stream);
+
+// Completes the record of the state's iteration and moves on to the next one. With dynamic loss scaling an
+// overflow halves the scale, never below 1, and growth_interval clean steps in a row double it, never beyond
+// 2^24 (NVIDIA apex's LossScaler has these limits). `overflow` may be null: there was none.
+void launch_advance_state(const LossScaling& scaling, State* state, const float* overflow,
+                          IterationRecord* records, cudaStream_t stream);
+
+// Stamps the GPU's clock around a wait: `after` adds what passed to State::exposed_ns.
+void launch_stamp_wait(State* state, bool after, cudaStream_t stream);
+
+}  // namespace plumb::cuda
