@@ -17,7 +17,8 @@ class Communicator {
   virtual std::string name() const = 0;  // "mpi", "nccl"
   virtual int size() const = 0;
   // Whether start() only enqueues on the device's communication lane. Then collectives are ordered like any
-  // step, may be captured, and wait() has nothing to do. Otherwise the host carries them.
+  // step, may be captured, wait() has nothing to do and done() is always true. Otherwise the host carries
+  // them.
   virtual bool enqueues() const { return false; }
 
   // Starts the collective on `data` (in place) and returns at once; `data` must stay as it is until the end.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,9 +50,10 @@ class Job {
   std::vector<double> gather(const std::vector<double>& mine) const;
   // Element-wise sum over ranks, on every rank. All ranks give the same count.
   std::vector<double> sum(const std::vector<double>& mine) const;
-  // Rank 0's floats to every rank, in place.
+  // Rank 0's values to every rank, in place.
   void broadcast(float* values, std::size_t count) const;
   void broadcast(std::uint64_t& value) const;
+  void broadcast(std::span<std::byte> bytes) const;
   void barrier() const;
 
   // Runs `set_up` on this rank, then agrees with all others: if it threw on any rank, every rank throws the

@@ -1,10 +1,12 @@
 #include "comm/mpi_communicator.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "comm/bf16_sum.h"
 #include "comm/f16_sum.h"
 #include "comm/mpi_check.h"
 
@@ -40,23 +42,29 @@ void add_f16_elements(void* in, void* in_out, int* count, MPI_Datatype*) {
   add_f16(static_cast<const _Float16*>(in), static_cast<_Float16*>(in_out), static_cast<std::size_t>(*count));
 }
 
+void add_bf16_elements(void* in, void* in_out, int* count, MPI_Datatype*) {
+  add_bf16(static_cast<const std::uint16_t*>(in), static_cast<std::uint16_t*>(in_out),
+           static_cast<std::size_t>(*count));
+}
+
 CommunicatorOwner duplicate(MPI_Comm communicator) {
   MPI_Comm copy = MPI_COMM_NULL;
   check(MPI_Comm_dup(communicator, &copy), "MPI_Comm_dup");
   return CommunicatorOwner(copy);
 }
 
-DatatypeOwner make_f16() {
+// MPI has no type of 2 bytes that is a number of ours.
+DatatypeOwner make_half() {
   MPI_Datatype type = MPI_DATATYPE_NULL;
-  check(MPI_Type_contiguous(sizeof(_Float16), MPI_BYTE, &type), "MPI_Type_contiguous");
+  check(MPI_Type_contiguous(2, MPI_BYTE, &type), "MPI_Type_contiguous");
   DatatypeOwner owner(type);
   check(MPI_Type_commit(&type), "MPI_Type_commit");
   return owner;
 }
 
-OperationOwner make_f16_sum() {
+OperationOwner make_sum(MPI_User_function* add_elements) {
   MPI_Op operation = MPI_OP_NULL;
-  check(MPI_Op_create(add_f16_elements, 1, &operation), "MPI_Op_create");
+  check(MPI_Op_create(add_elements, 1, &operation), "MPI_Op_create");
   return OperationOwner(operation);
 }
 
@@ -64,8 +72,9 @@ class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(const Job& job, const MpiCommunicatorOptions& options)
       : communicator_(duplicate(MPI_COMM_WORLD)),
-        f16_(make_f16()),
-        f16_sum_(make_f16_sum()),
+        half_(make_half()),
+        f16_sum_(make_sum(add_f16_elements)),
+        bf16_sum_(make_sum(add_bf16_elements)),
         size_(job.size()),
         elements_per_call_(options.elements_per_call) {
     requests_.reserve(kExpectedRequests);
@@ -118,7 +127,8 @@ class MpiCommunicator : public Communicator {
 
   std::pair<MPI_Datatype, MPI_Op> sum_of(DType dtype) const {
     if (dtype == DType::f32) return {MPI_FLOAT, MPI_SUM};
-    if (dtype == DType::f16) return {f16_.get(), f16_sum_.get()};
+    if (dtype == DType::f16) return {half_.get(), f16_sum_.get()};
+    if (dtype == DType::bf16) return {half_.get(), bf16_sum_.get()};
     throw Error(ExitCode::internal, "--comm mpi can't sum gradients in " + std::string(name_of(dtype)) +
                                         "; use --reduce-dtype fp32 or fp16");
   }
@@ -137,8 +147,8 @@ class MpiCommunicator : public Communicator {
   }
 
   CommunicatorOwner communicator_;
-  DatatypeOwner f16_;
-  OperationOwner f16_sum_;
+  DatatypeOwner half_;
+  OperationOwner f16_sum_, bf16_sum_;
   int size_ = 1;
   std::size_t elements_per_call_ = 0;
   Ticket next_ticket_ = 0;

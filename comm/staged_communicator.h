@@ -20,7 +20,9 @@ struct DeviceCopies {
 };
 
 // wait(ticket) returns once the copy back is enqueued: what the lane is given afterwards comes after it.
-// Collectives are handed to `carrier` in the order in which they were started, on every rank the same.
+// Collectives are handed to `carrier` in the order in which they were started, on every rank the same. Host
+// memory is allocated when a place in device memory is first reduced and kept for that place. Must go once
+// the lane has come to its end; collectives that are under way then are given up.
 std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> carrier,
                                                        DeviceCopies copies);
 

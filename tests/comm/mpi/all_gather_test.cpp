@@ -64,8 +64,15 @@ TEST_F(Broadcast, GivesRankZerosValuesToAll) {
   EXPECT_EQ(number, 0x123456789abcdef0ull);
 }
 
+TEST_F(Broadcast, GivesRankZerosBytesToAll) {
+  std::vector<std::byte> bytes(128, std::byte(job().rank() + 1));
+  job().broadcast(std::span(bytes));
+  EXPECT_EQ(bytes, std::vector<std::byte>(128, std::byte(1)));
+}
+
 TEST_F(Broadcast, OfNothingIsNothing) {
   job().broadcast(nullptr, 0);
+  job().broadcast(std::span<std::byte>());
 }
 
 }  // namespace

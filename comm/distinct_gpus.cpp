@@ -1,0 +1,48 @@
+#include "comm/distinct_gpus.h"
+
+#include <set>
+
+namespace plumb {
+namespace {
+
+std::string sentence(const std::vector<RankDevice>& devices, std::size_t first, std::size_t second) {
+  const std::string& host = devices[first].host;
+  std::size_t ranks = 0;
+  std::set<std::string> gpus;
+  for (const RankDevice& device : devices) {
+    if (device.host != host || device.gpu.empty()) continue;
+    ++ranks;
+    gpus.insert(device.gpu);
+  }
+  const std::string count = std::to_string(gpus.size());
+  return "more ranks than GPUs on " + host + ": ranks " + std::to_string(first) + " and " +
+         std::to_string(second) + " both use " + devices[first].gpu + ", its " + std::to_string(ranks) +
+         " ranks use " + count + " between them; start at most " + count +
+         " there, show each rank a GPU of its own (CUDA_VISIBLE_DEVICES), or give --share-gpu";
+}
+
+}  // namespace
+
+std::optional<std::string> shared_gpu(const std::vector<RankDevice>& devices) {
+  for (std::size_t second = 1; second < devices.size(); ++second) {
+    if (devices[second].gpu.empty()) continue;
+    for (std::size_t first = 0; first < second; ++first) {
+      if (devices[first].gpu == devices[second].gpu && devices[first].host == devices[second].host)
+        return sentence(devices, first, second);
+    }
+  }
+  return std::nullopt;
+}
+
+bool require_distinct_gpus(const Job& job, const std::string& gpu, bool share_gpu) {
+  const std::vector<std::string> hosts = job.all_gather(job.host());
+  const std::vector<std::string> gpus = job.all_gather(gpu);
+  std::vector<RankDevice> devices;
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) devices.push_back({hosts[rank], gpus[rank]});
+  const std::optional<std::string> shared = shared_gpu(devices);
+  if (!shared || share_gpu) return shared.has_value();
+  if (job.rank() == 0) throw Error(ExitCode::usage, *shared);
+  throw ErrorToldElsewhere(ExitCode::usage, *shared);
+}
+
+}  // namespace plumb

@@ -1,0 +1,149 @@
+#include "comm/nccl_communicator.h"
+
+#include <nccl.h>
+
+#include <source_location>
+#include <span>
+#include <type_traits>
+
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+// Who is speaking: only this rank may know of an error.
+std::string name_of_rank(const Job& job) {
+  return "rank " + std::to_string(job.rank()) + " on " + job.host();
+}
+
+std::string advice_for(ncclResult_t result) {
+  switch (result) {
+    case ncclInvalidArgument:
+      return "this is a defect of Plumbline";
+    case ncclInProgress:
+      return "unset NCCL_COMM_BLOCKING: calls must be done when they return";
+    case ncclUnhandledCudaError:
+      return "see whether nvidia-smi and dmesg tell of a GPU error, and run again with NCCL_DEBUG=INFO";
+    default:
+      return "see whether every other rank still runs and its host can be reached, and run again with "
+             "NCCL_DEBUG=INFO for what NCCL saw; --comm mpi does without NCCL";
+  }
+}
+
+Error nccl_error(ncclResult_t result, ncclComm_t communicator, const std::string& rank,
+                 const std::source_location& where) {
+  const std::string file = where.file_name();
+  const std::string place = file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(where.line());
+  const char* last = ncclGetLastError(communicator);
+  const std::string detail = last && *last ? std::string("; ") + last : "";
+  return Error(result == ncclInvalidArgument ? ExitCode::internal : ExitCode::peer_lost,
+               rank + ": NCCL failed: " + ncclGetErrorString(result) + " (seen in " + where.function_name() +
+                   ", " + place + detail + "); " + advice_for(result));
+}
+
+// `communicator` may be null, before there is one.
+void check(ncclResult_t result, ncclComm_t communicator, const std::string& rank,
+           const std::source_location& where = std::source_location::current()) {
+  if (result != ncclSuccess) throw nccl_error(result, communicator, rank, where);
+}
+
+ncclUniqueId spread_id(const Job& job) {
+  ncclUniqueId id{};
+  job.together([&] {
+    if (job.rank() == 0) check(ncclGetUniqueId(&id), nullptr, name_of_rank(job));
+  });
+  job.broadcast(std::as_writable_bytes(std::span(id.internal)));
+  return id;
+}
+
+// Destroying waits for what is under way, which without all ranks never ends; aborting doesn't.
+struct CommunicatorDeleter {
+  bool all_are_there = false;
+  void operator()(ncclComm_t communicator) const {
+    if (all_are_there) {
+      ncclCommDestroy(communicator);
+    } else {
+      ncclCommAbort(communicator);
+    }
+  }
+};
+using CommunicatorOwner = std::unique_ptr<std::remove_pointer_t<ncclComm_t>, CommunicatorDeleter>;
+
+// Blocking: calls return when they are done, so that none has to be asked about again, and graphs can capture
+// them. An init in which a rank is missing hangs then, as any collective does.
+ncclComm_t join(const Job& job, const ncclUniqueId& id) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  ncclComm_t communicator = nullptr;
+  check(ncclCommInitRankConfig(&communicator, job.size(), id, job.rank(), &config), nullptr,
+        name_of_rank(job));
+  return communicator;
+}
+
+ncclDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return ncclFloat32;
+    case DType::f16:
+      return ncclFloat16;
+    case DType::bf16:
+      return ncclBfloat16;
+    default:
+      throw Error(ExitCode::internal, "--comm nccl can't sum gradients in " + std::string(name_of(dtype)) +
+                                          "; use --reduce-dtype fp32 or fp16");
+  }
+}
+
+class NcclCommunicator : public Communicator {
+ public:
+  NcclCommunicator(const Job& job, cudaStream_t stream)
+      : rank_(name_of_rank(job)), size_(job.size()), stream_(stream) {
+    const ncclUniqueId id = spread_id(job);
+    job.together([&] { communicator_.reset(join(job, id)); });
+    communicator_.get_deleter().all_are_there = true;
+  }
+
+  std::string name() const override { return "nccl"; }
+  int size() const override { return size_; }
+  bool enqueues() const override { return true; }
+
+  Ticket start(const Collective& collective, std::byte* data) override {
+    const ncclDataType_t type = type_of(collective.dtype);
+    check_alive(ncclAllReduce(data, data, collective.elements, type, ncclSum, communicator_.get(), stream_));
+    return next_ticket_++;
+  }
+
+  void progress() override {
+    ncclResult_t state = ncclSuccess;
+    check_alive(ncclCommGetAsyncError(communicator_.get(), &state));
+    check_alive(state);
+  }
+
+  bool done(Ticket) const override { return true; }
+  void wait(Ticket) override {}
+
+ private:
+  void check_alive(ncclResult_t result, const std::source_location& where = std::source_location::current()) {
+    if (result == ncclSuccess) return;
+    communicator_.get_deleter().all_are_there = false;
+    throw nccl_error(result, communicator_.get(), rank_, where);
+  }
+
+  std::string rank_;  // for sentences
+  int size_ = 1;
+  cudaStream_t stream_ = nullptr;
+  CommunicatorOwner communicator_;
+  Ticket next_ticket_ = 0;
+};
+
+}  // namespace
+
+std::string why_no_nccl() {
+  return "";
+}
+
+std::unique_ptr<Communicator> make_nccl_communicator(const Job& job, void* queue) {
+  return std::make_unique<NcclCommunicator>(job, static_cast<cudaStream_t>(queue));
+}
+
+}  // namespace plumb

@@ -1,0 +1,116 @@
+#include "comm/staged_communicator.h"
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace plumb {
+namespace {
+
+class StagedCommunicator : public Communicator {
+ public:
+  StagedCommunicator(std::unique_ptr<Communicator> carrier, DeviceCopies copies)
+      : copies_(std::move(copies)), carrier_(std::move(carrier)) {
+    in_flight_.reserve(kExpectedInFlight);
+  }
+
+  std::string name() const override { return carrier_->name(); }
+  int size() const override { return carrier_->size(); }
+
+  Ticket start(const Collective& collective, std::byte* data) override {
+    const Ticket ticket = next_ticket_++;
+    const std::size_t bytes = collective.elements * bytes_of(collective.dtype);
+    if (bytes == 0) return ticket;
+    InFlight begun{.ticket = ticket, .collective = collective, .bytes = bytes, .device = data};
+    begun.host = staging_for(data, bytes);
+    copies_.to_host(begun.host, data, bytes);
+    begun.copied = copies_.mark();
+    in_flight_.push_back(begun);
+    return ticket;
+  }
+
+  void progress() override {
+    carry_what_is_copied();
+    carrier_->progress();
+    copy_back_what_is_carried();
+  }
+
+  bool done(Ticket ticket) const override {
+    return std::none_of(in_flight_.begin(), in_flight_.end(),
+                        [&](const InFlight& one) { return one.ticket == ticket; });
+  }
+
+  void wait(Ticket ticket) override {
+    while (!done(ticket)) {
+      progress();
+      if (!done(ticket)) std::this_thread::yield();
+    }
+  }
+
+ private:
+  // So many may be under way before the list grows: start() shouldn't allocate inside the timed window.
+  static constexpr std::size_t kExpectedInFlight = 256;
+
+  // Copied to the host up to mark `copied`, then carried, then forgotten once the copy back is enqueued.
+  struct InFlight {
+    Ticket ticket = 0;
+    Collective collective;
+    std::size_t bytes = 0;
+    std::byte* device = nullptr;
+    std::byte* host = nullptr;
+    std::size_t copied = 0;
+    bool is_carried = false;
+    Ticket carried = 0;  // the carrier's
+  };
+  // One per place in device memory. The lane runs copies in order, so the next use of a place finds the copy
+  // back of the last one behind it.
+  struct Staging {
+    const std::byte* device = nullptr;
+    std::size_t bytes = 0;
+    std::shared_ptr<std::byte> host;
+  };
+
+  std::byte* staging_for(const std::byte* device, std::size_t bytes) {
+    const auto found = std::find_if(staging_.begin(), staging_.end(), [&](const Staging& one) {
+      return one.device == device && one.bytes >= bytes;
+    });
+    if (found != staging_.end()) return found->host.get();
+    staging_.push_back({device, bytes, copies_.allocate_pinned(bytes)});
+    return staging_.back().host.get();
+  }
+
+  void carry_what_is_copied() {
+    for (InFlight& one : in_flight_) {
+      if (one.is_carried) continue;
+      if (!copies_.reached(one.copied)) return;
+      one.carried = carrier_->start(one.collective, one.host);
+      one.is_carried = true;
+    }
+  }
+
+  void copy_back_what_is_carried() {
+    const auto copied_back = [&](const InFlight& one) {
+      if (!one.is_carried || !carrier_->done(one.carried)) return false;
+      copies_.to_device(one.device, one.host, one.bytes);
+      return true;
+    };
+    std::erase_if(in_flight_, copied_back);
+  }
+
+  DeviceCopies copies_;
+  std::vector<Staging> staging_;
+  std::unique_ptr<Communicator> carrier_;  // goes first: it may still read and write what is staged
+  std::vector<InFlight> in_flight_;        // in the order in which they were started
+  Ticket next_ticket_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> carrier,
+                                                       DeviceCopies copies) {
+  return std::make_unique<StagedCommunicator>(std::move(carrier), std::move(copies));
+}
+
+}  // namespace plumb

@@ -1,0 +1,39 @@
+#include "comm/distinct_gpus.h"
+
+#include <gtest/gtest.h>
+
+namespace plumb {
+namespace {
+
+TEST(DistinctGpus, OneGpuEachIsWhatIsWanted) {
+  EXPECT_FALSE(shared_gpu({{"node1", "GPU-a"}, {"node1", "GPU-b"}, {"node2", "GPU-c"}}));
+  EXPECT_FALSE(shared_gpu({}));
+}
+
+TEST(DistinctGpus, CpusAreNotCompared) {
+  EXPECT_FALSE(shared_gpu({{"node1", ""}, {"node1", ""}}));
+}
+
+TEST(DistinctGpus, OneNumberOnTwoHostsIsTwoGpus) {
+  EXPECT_FALSE(shared_gpu({{"node1", "GPU-a"}, {"node2", "GPU-a"}}));
+}
+
+TEST(DistinctGpus, NamesBothRanksTheGpuTheCountsAndTheRemedy) {
+  EXPECT_EQ(
+      shared_gpu({{"node1", "GPU-a"},
+                  {"node2", "GPU-d"},
+                  {"node1", "GPU-b"},
+                  {"node1", "GPU-a"},
+                  {"node1", "GPU-b"}}),
+      "more ranks than GPUs on node1: ranks 0 and 3 both use GPU-a, its 4 ranks use 2 between them; start "
+      "at most 2 there, show each rank a GPU of its own (CUDA_VISIBLE_DEVICES), or give --share-gpu");
+}
+
+TEST(DistinctGpus, FindsASharedGpuOnTheLastHost) {
+  const auto shared = shared_gpu({{"node1", "GPU-a"}, {"node2", "GPU-b"}, {"node2", "GPU-b"}});
+  ASSERT_TRUE(shared);
+  EXPECT_NE(shared->find("on node2: ranks 1 and 2 both use GPU-b"), std::string::npos) << *shared;
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,54 @@
+// A device lane of host memory that moves only when it is told to: what it is given waits in a list.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "comm/staged_communicator.h"
+
+namespace plumb {
+
+struct ManualLane {
+  std::deque<std::function<void()>> given;
+  std::size_t given_so_far = 0, run_so_far = 0;
+  int allocations = 0;
+  bool moves_when_asked = false;  // whether reached() runs one entry, as time would
+
+  void enqueue(std::function<void()> work) {
+    given.push_back(std::move(work));
+    ++given_so_far;
+  }
+  void run(std::size_t entries) {
+    for (; entries > 0 && !given.empty(); --entries) {
+      given.front()();
+      given.pop_front();
+      ++run_so_far;
+    }
+  }
+  void run_all() { run(given.size()); }
+
+  DeviceCopies copies() {
+    const auto copy = [this](std::byte* to, const std::byte* from, std::size_t bytes) {
+      enqueue([=] { std::memcpy(to, from, bytes); });
+    };
+    return {.allocate_pinned =
+                [this](std::size_t bytes) {
+                  ++allocations;
+                  return std::shared_ptr<std::byte>(new std::byte[bytes], std::default_delete<std::byte[]>());
+                },
+            .to_host = copy,
+            .to_device = copy,
+            .mark = [this] { return given_so_far; },
+            .reached =
+                [this](std::size_t mark) {
+                  if (moves_when_asked) run(1);
+                  return run_so_far >= mark;
+                }};
+  }
+};
+
+}  // namespace plumb
