@@ -1,0 +1,71 @@
+#include "tests/cuda_host/emulated/fiber.h"
+
+#include <sys/mman.h>
+
+#include <new>
+
+// There only in builds with that sanitizer.
+extern "C" {
+__attribute__((weak)) void __sanitizer_start_switch_fiber(void** fake_stack, const void* bottom,
+                                                          std::size_t bytes);
+__attribute__((weak)) void __sanitizer_finish_switch_fiber(void* fake_stack, const void** old_bottom,
+                                                           std::size_t* old_bytes);
+__attribute__((weak)) void __asan_unpoison_memory_region(const volatile void* address, std::size_t bytes);
+__attribute__((weak)) void* __tsan_get_current_fiber();
+__attribute__((weak)) void* __tsan_create_fiber(unsigned flags);
+__attribute__((weak)) void __tsan_destroy_fiber(void* fiber);
+__attribute__((weak)) void __tsan_switch_to_fiber(void* fiber, unsigned flags);
+}
+
+namespace plumb::gpu::emulated {
+namespace {
+
+Fiber* switched_from = nullptr;
+Fiber* switched_to = nullptr;
+
+}  // namespace
+
+void Fiber::allocate() {
+  void* memory = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  mprotect(memory, kGuardBytes, PROT_NONE);
+  memory_ = static_cast<std::byte*>(memory);
+  bottom_ = memory_ + kGuardBytes;
+  bytes_ = kStackBytes;
+  if (__tsan_create_fiber) sanitizer_fiber_ = __tsan_create_fiber(0);
+}
+
+Fiber::~Fiber() {
+  if (!memory_) return;
+  release();
+  if (__tsan_destroy_fiber) __tsan_destroy_fiber(sanitizer_fiber_);
+  munmap(memory_, kGuardBytes + kStackBytes);
+}
+
+void Fiber::start_at(void (*entry)()) {
+  if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(bottom_, bytes_);
+  fake_stack_ = nullptr;
+  // Tops of stacks at the same place of a page would share a few sets of the cache.
+  prepare(memory_ + kGuardBytes + kStackBytes - slot_ % 64 * 192, entry);
+}
+
+void Fiber::switch_to(Fiber& to) {
+  switched_from = this;
+  switched_to = &to;
+  if (__sanitizer_start_switch_fiber) __sanitizer_start_switch_fiber(&fake_stack_, to.bottom_, to.bytes_);
+  if (__tsan_switch_to_fiber) {
+    if (!sanitizer_fiber_) sanitizer_fiber_ = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(to.sanitizer_fiber_, 0);
+  }
+  jump(*this, to);
+  entered();
+}
+
+void Fiber::entered() {
+  if (__sanitizer_finish_switch_fiber)
+    __sanitizer_finish_switch_fiber(switched_to->fake_stack_, &switched_from->bottom_,
+                                    &switched_from->bytes_);
+}
+
+}  // namespace plumb::gpu::emulated

@@ -1,0 +1,136 @@
+// Stream capture and graphs of the stand-in for the CUDA runtime: a graph is a list of operations with what
+// each comes after, and a launch gives all of them to the timeline anew.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "tests/cuda_host/runtime_state.h"
+
+using namespace plumb::gpu::emulated;
+
+namespace {
+
+// Whether every node is one that the last of the origin's comes after, or is that itself.
+bool all_joined(const Capture& capture) {
+  std::vector<bool> joined(capture.nodes.size(), false);
+  for (std::size_t node : capture.origin->captured) joined[node] = true;
+  for (std::size_t node = capture.nodes.size(); node-- > 0;)
+    if (joined[node])
+      for (std::size_t before : capture.nodes[node].after) joined[before] = true;
+  return std::find(joined.begin(), joined.end(), false) == joined.end();
+}
+
+cudaError_t status_of_end(const Capture& capture) {
+  if (capture.invalid) return cudaErrorStreamCaptureInvalidated;
+  if (capture.mode != cudaStreamCaptureModeRelaxed && capture.thread != std::this_thread::get_id())
+    return cudaErrorStreamCaptureWrongThread;
+  return all_joined(capture) ? cudaSuccess : cudaErrorStreamCaptureUnjoined;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  Runtime& state = runtime();
+  const std::lock_guard lock(state.mutex);
+  if (!stream) return fail(cudaErrorStreamCaptureUnsupported);
+  if (stream->capture) return fail(cudaErrorIllegalState);
+  auto capture = std::make_shared<Capture>();
+  capture->origin = stream;
+  capture->mode = mode;
+  capture->thread = std::this_thread::get_id();
+  capture->streams = {stream};
+  stream->capture = capture;
+  stream->captured.clear();
+  state.captures.push_back(std::move(capture));
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  Runtime& state = runtime();
+  const std::lock_guard lock(state.mutex);
+  *graph = nullptr;
+  if (!stream || !stream->capture) return fail(cudaErrorIllegalState);
+  const std::shared_ptr<Capture> capture = stream->capture;
+  if (capture->origin != stream) {
+    capture->invalid = true;
+    return fail(cudaErrorStreamCaptureUnmatched);
+  }
+  const cudaError_t status = status_of_end(*capture);
+  for (cudaStream_t other : capture->streams) {
+    if (!state.streams.contains(other)) continue;
+    other->capture = nullptr;
+    other->captured.clear();
+  }
+  std::erase(state.captures, capture);
+  if (status != cudaSuccess) return fail(status);
+  auto made = std::make_unique<CUgraph_st>();
+  made->nodes = capture->nodes;
+  ++state.graphs;
+  *graph = made.release();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  const std::lock_guard lock(runtime().mutex);
+  *status = !stream || !stream->capture ? cudaStreamCaptureStatusNone
+            : stream->capture->invalid  ? cudaStreamCaptureStatusInvalidated
+                                        : cudaStreamCaptureStatusActive;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  Runtime& state = runtime();
+  const std::lock_guard lock(state.mutex);
+  auto made = std::make_unique<CUgraphExec_st>();
+  made->nodes = graph->nodes;
+  ++state.graphs;
+  *executable = made.release();
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) {
+  const std::lock_guard lock(runtime().mutex);
+  return refuse_if_capturing(stream);
+}
+
+// The graph begins after all that the stream was given, and what the stream is given next comes after all of
+// it.
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  Runtime& state = runtime();
+  const std::lock_guard lock(state.mutex);
+  if (!stream) return refuse_legacy_stream() ? cudaErrorStreamCaptureImplicit : fail(cudaErrorNotSupported);
+  if (const cudaError_t status = refuse_if_capturing(stream)) return status;
+  if (const cudaError_t status = enqueue(stream, nullptr)) return status;
+  std::vector<OperationPtr> operations;
+  for (const Node& node : executable->nodes) {
+    std::vector<OperationPtr> after{stream->last};
+    for (std::size_t before : node.after) after.push_back(operations[before]);
+    operations.push_back(state.timeline.add(node.work, node.queue, after));
+  }
+  operations.push_back(stream->last);
+  stream->last = state.timeline.add(nullptr, stream->queue, operations);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t*, std::size_t* count) {
+  *count = graph->nodes.size();
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  const std::lock_guard lock(runtime().mutex);
+  const std::unique_ptr<CUgraph_st> owned(graph);
+  runtime().graphs -= owned ? 1 : 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  const std::lock_guard lock(runtime().mutex);
+  const std::unique_ptr<CUgraphExec_st> owned(executable);
+  runtime().graphs -= owned ? 1 : 0;
+  return cudaSuccess;
+}
+
+}  // extern "C"
