@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "kernels/program.h"
+#include "models/graph.h"
 
 namespace plumb::cuda {
 
@@ -91,6 +92,14 @@ void with_type_of(DType dtype, const Body& body) {
     default:
       throw std::logic_error("no CUDA kernel computes with " + std::string(name_of(dtype)));
   }
+}
+
+// Throws std::logic_error unless a pixel of a batch of this shape fills 16 bytes when padded.
+template <typename T>
+void check_padding(const Shape& shape, int padded_channels) {
+  if (padded_channels != kPack<T> || shape.c > padded_channels)
+    throw std::logic_error("a pixel of a batch takes " + std::to_string(kPack<T>) + " channels, not " +
+                           std::to_string(padded_channels));
 }
 
 template <typename T>

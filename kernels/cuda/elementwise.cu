@@ -115,9 +115,7 @@ void launch_pack_batch(const StagedBatch& staged, const State* state, std::byte*
                        const Shape& shape, int padded_channels, DType dtype, cudaStream_t stream) {
   with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    if (padded_channels != kPack<T> || shape.c > padded_channels)
-      throw std::logic_error("a pixel of a batch in " + std::string(name_of(dtype)) + " takes " +
-                             std::to_string(kPack<T>) + " channels, not " + std::to_string(padded_channels));
+    check_padding<T>(shape, padded_channels);
     const dim3 grid(blocks_for(shape.h * shape.w, kThreads), static_cast<unsigned>(shape.n));
     gpu::launch(pack_batch<T>, grid, kThreads, 0, stream, staged, state, as<T>(images), labels,
                 shape.h * shape.w, static_cast<int>(shape.c));

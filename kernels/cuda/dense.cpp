@@ -1,0 +1,75 @@
+// The dense layer as three products of matrices: out = in weight^T + bias, d_in = d_out weight, d_weight =
+// d_out^T in; d_bias is the column sums of d_out. Rows are images; their number is any.
+#include "kernels/cuda/dense.h"
+
+#include "kernels/cuda/binding.h"
+#include "kernels/cuda/elementwise.h"
+
+namespace plumb::cuda {
+namespace {
+
+struct Extent {
+  std::int64_t rows = 0, in = 0, out = 0;
+};
+
+GemmProblem problem_of(const Context& context, const Step& step, const Extent& extent) {
+  const bool forward = step.kind == StepKind::dense_forward;
+  GemmProblem problem{.in = context.buffer(step, 0).dtype,
+                      .out = context.buffer(step, forward ? 3 : 2).dtype,
+                      .bias = forward,
+                      .allow_tf32 = context.program.allow_tf32};
+  if (forward) {
+    problem.m = extent.rows, problem.n = extent.out, problem.k = extent.in;
+    problem.transpose_b = true;
+  } else if (step.kind == StepKind::dense_backward_data) {
+    problem.m = extent.rows, problem.n = extent.in, problem.k = extent.out;
+  } else {
+    problem.m = extent.out, problem.n = extent.in, problem.k = extent.rows;
+    problem.transpose_a = true;
+  }
+  return problem;
+}
+
+// The products of a step, as places in Step::uses.
+struct Places {
+  std::size_t a = 0, b = 1, c = 2;
+};
+
+Places places_of(StepKind kind) {
+  switch (kind) {
+    case StepKind::dense_forward:
+      return {.a = 0, .b = 1, .c = 3};
+    case StepKind::dense_backward_data:
+      return {.a = 0, .b = 1, .c = 2};
+    default:
+      return {.a = 1, .b = 0, .c = 2};
+  }
+}
+
+}  // namespace
+
+Finish prepare_dense(Context& context, Step& step) {
+  const Dense& op = std::get<Dense>(context.graph.ops[step.op]);
+  const Shape &in = context.graph.values[op.in].shape, &out = context.graph.values[op.out].shape;
+  const Extent extent{.rows = in.n, .in = in.c, .out = out.c};
+  const std::shared_ptr<const GemmPlan> plan =
+      context.products.plan(problem_of(context, step, extent), step.workspace_bytes);
+  step.workspace_bytes = plan->workspace_bytes();
+  return [=, kind = step.kind, uses = step.uses, lane = step.lane, stream = context.stream,
+          d_out_dtype = context.buffer(step, 1).dtype](const Arena& arena) -> ComputeFn {
+    const Places places = places_of(kind);
+    const GemmOperands operands{
+        .a = arena.data(uses[places.a].buffer),
+        .b = arena.data(uses[places.b].buffer),
+        .bias = kind == StepKind::dense_forward ? arena.data(uses[2].buffer) : nullptr,
+        .c = arena.data(uses[places.c].buffer)};
+    std::byte* workspace = arena.workspace(lane);
+    if (kind != StepKind::dense_backward_weights) return [=] { plan->run(stream, operands, workspace); };
+    return [=, d_bias = arena.as<float>(uses[3].buffer)] {
+      plan->run(stream, operands, workspace);
+      launch_column_sums(d_out_dtype, operands.a, d_bias, extent.rows, extent.out, stream);
+    };
+  };
+}
+
+}  // namespace plumb::cuda

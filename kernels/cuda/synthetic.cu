@@ -1,0 +1,70 @@
+#include "kernels/cuda/elements.h"
+#include "kernels/cuda/synthetic.h"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+// random_block(key, index) of models/random.h: Philox4x32-10, Salmon et al., SC 2011, table 2 and
+// section 3.2.
+__device__ uint4 random_block(uint2 key, std::uint64_t index) {
+  uint4 counter{static_cast<unsigned>(index), static_cast<unsigned>(index >> 32), 0, 0};
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t product0 = std::uint64_t{0xD2511F53} * counter.x;
+    const std::uint64_t product1 = std::uint64_t{0xCD9E8D57} * counter.z;
+    counter = {static_cast<unsigned>(product1 >> 32) ^ counter.y ^ key.x, static_cast<unsigned>(product1),
+               static_cast<unsigned>(product0 >> 32) ^ counter.w ^ key.y, static_cast<unsigned>(product0)};
+    key = {key.x + 0x9E3779B9, key.y + 0xBB67AE85};
+  }
+  return counter;
+}
+
+// Element `index` of fill_normal(key, 0, 1, …): two of a block's words make two values (Box and Muller,
+// 1958).
+__device__ float normal(uint2 key, std::uint64_t index) {
+  constexpr float kTwoPi = 6.283185307F;
+  const uint4 bits = random_block(key, index / 4);
+  const unsigned radius_bits = index % 4 < 2 ? bits.x : bits.z;
+  const unsigned angle_bits = index % 4 < 2 ? bits.y : bits.w;
+  const float radius = sqrtf(-2 * logf((static_cast<float>(radius_bits) + 1) * 0x1p-32F));
+  const float angle = kTwoPi * (static_cast<float>(angle_bits >> 8) * 0x1p-24F);
+  return radius * (index % 2 == 0 ? cosf(angle) : sinf(angle));
+}
+
+// Block (p, n) makes 256 pixels of image n, its first thread the label. Reads nothing, writes 16 bytes per
+// pixel; bound by arithmetic (ten rounds of Philox for each element). Runs once, before training.
+template <typename T>
+__global__ void synthetic_batch(uint2 image_key, uint2 label_key, std::uint64_t classes, T* images,
+                                std::int32_t* labels, std::int64_t pixels, int channels) {
+  if (blockIdx.x == 0 && threadIdx.x == 0)
+    labels[blockIdx.y] = static_cast<std::int32_t>((random_block(label_key, blockIdx.y).x * classes) >> 32);
+  const std::int64_t pixel = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (pixel >= pixels) return;
+  float values[kPack<T>];
+#pragma unroll
+  for (int c = 0; c < kPack<T>; ++c) {
+    const std::int64_t element = (std::int64_t{blockIdx.y} * channels + c) * pixels + pixel;
+    values[c] = c < channels ? normal(image_key, static_cast<std::uint64_t>(element)) : 0.0F;
+  }
+  store<kPack<T>>(images + (blockIdx.y * pixels + pixel) * kPack<T>, values);
+}
+
+}  // namespace
+
+void launch_synthetic_batch(const SyntheticKeys& keys, std::int64_t classes, std::byte* images,
+                            std::int32_t* labels, const Shape& shape, int padded_channels, DType dtype,
+                            cudaStream_t stream) {
+  const uint2 image_key{keys.images[0], keys.images[1]}, label_key{keys.labels[0], keys.labels[1]};
+  with_type_of(dtype, [&](auto type) {
+    using T = decltype(type);
+    check_padding<T>(shape, padded_channels);
+    const dim3 grid(blocks_for(shape.h * shape.w, kThreads), static_cast<unsigned>(shape.n));
+    gpu::launch(synthetic_batch<T>, grid, kThreads, 0, stream, image_key, label_key,
+                static_cast<std::uint64_t>(classes), as<T>(images), labels, shape.h * shape.w,
+                static_cast<int>(shape.c));
+  });
+}
+
+}  // namespace plumb::cuda

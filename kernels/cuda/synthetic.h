@@ -1,0 +1,30 @@
+// Made-up batches on the GPU, in its own layout: the values that bench/data/synthetic.h makes on the host,
+// with nothing copied.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/program.h"
+#include "models/graph.h"
+#include "models/random.h"
+
+namespace plumb::cuda {
+
+// The streams of a rank are random.h's stream_key(seed, "synthetic images of rank R") and
+// stream_key(seed, "synthetic labels of rank R").
+struct SyntheticKeys {
+  PhiloxKey images{}, labels{};
+};
+SyntheticKeys synthetic_keys(std::uint64_t seed, int rank);
+
+// images[n, h, w, padded_channels]: element i of [n, c, h, w] is standard normal value i of fill_normal(),
+// rounded to `dtype`; channels past shape.c are 0. labels[n] = (first word of block n) * classes / 2^32.
+// padded_channels elements of `dtype` are 16 bytes; throws std::logic_error if not. At most 65535 images.
+void launch_synthetic_batch(const SyntheticKeys& keys, std::int64_t classes, std::byte* images,
+                            std::int32_t* labels, const Shape& shape, int padded_channels, DType dtype,
+                            cudaStream_t stream);
+
+}  // namespace plumb::cuda
