@@ -7,6 +7,7 @@
 #include "bench/dry_run.h"
 #include "bench/environment.h"
 #include "bench/version.h"
+#include "comm/distinct_gpus.h"
 #include "comm/gradient_reduction.h"
 #include "comm/mpi_communicator.h"
 #include "comm/nccl_communicator.h"
@@ -36,8 +37,7 @@ BatchSourceOptions source_options(const Session& session, const Job& job) {
 // Throws Error(out_of_memory) if `planned_bytes` are more than this rank's share of the host.
 void require_memory(const Session& session, const Job& job, std::size_t planned_bytes) {
   const auto wanted = static_cast<double>(planned_bytes);
-  // Ranks of one host share its memory; each has a GPU of its own, or it was asked to share one.
-  const bool shares = session.device->limits().kind == DeviceKind::cpu || session.options.share_gpu;
+  const bool shares = session.device->limits().kind == DeviceKind::cpu || session.shares_gpu;
   const double free = session.device->limits().memory_bytes / (shares ? job.local_size() : 1);
   if (wanted <= free) return;
   const std::int64_t fits = largest_batch(
@@ -177,6 +177,7 @@ Session open_session(const Job& job, const BenchOptions& options) {
     if (session.options.data_workers == 0) session.options.data_workers = default_workers(threads);
   });
   if (options.threads == 0) session.remark = share.remark;
+  session.shares_gpu = require_distinct_gpus(job, session.device->unique_id(), options.share_gpu);
   job.require_same("build", version_text("bench"));
   job.require_same("options", options_fingerprint(options) + "device kind=" +
                                   std::string(name_of(session.device->limits().kind)) + "\n");

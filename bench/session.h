@@ -38,6 +38,7 @@ struct Session {
   std::unique_ptr<BatchSource> source;
   std::unique_ptr<Communicator> communicator;  // null in a world of one
   bool captures = false;                       // an iteration becomes one launch
+  bool shares_gpu = false;                     // another rank uses the same one
   Program program;
   MemoryPlan plan;
   TensorMap given;              // rank 0, until prepare_session: the tensors of --weights
