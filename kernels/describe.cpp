@@ -1,5 +1,6 @@
 #include "kernels/describe.h"
 
+#include "kernels/cuda/fusion.h"
 #include "kernels/roofline.h"
 
 namespace plumb {
@@ -8,6 +9,10 @@ Program describe(const Graph& graph, const DescribeOptions& options, const Devic
   peak_flops_per_second(limits, options.precision);  // refuses what the device lacks
   return limits.kind == DeviceKind::cuda ? cuda::describe(graph, options, limits)
                                          : cpu::describe(graph, options, limits);
+}
+
+std::string fusion_text(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits) {
+  return limits.kind == DeviceKind::cuda ? cuda::fusion_text(graph, options, limits) : "";
 }
 
 }  // namespace plumb

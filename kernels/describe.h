@@ -2,6 +2,8 @@
 // device and no vendor's header; the same code serves a dry run and the real run.
 #pragma once
 
+#include <string>
+
 #include "kernels/program.h"
 #include "kernels/targets.h"
 #include "models/graph.h"
@@ -19,6 +21,9 @@ struct DescribeOptions {
 
 // Throws Error(usage) if the device lacks the precision, naming those it has.
 Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
+
+// For people: which passes fused engines save, layer by layer, and why not more. Empty on a cpu.
+std::string fusion_text(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
 
 namespace cpu {
 Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);

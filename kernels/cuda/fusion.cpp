@@ -9,6 +9,7 @@ namespace {
 
 // cuDNN's fused engines read 8 halves at once.
 constexpr std::int64_t kChannelMultiple = 8;
+constexpr const char* kUsualConvs = "fused engines are for 1x1 and 3x3, one group, channels in eights";
 
 struct Readers {
   std::vector<std::size_t> ops;  // in the Graph's order
@@ -49,13 +50,11 @@ class Planner {
   }
 
  private:
+  // Without the first convolution: 7x7 with 8 channels builds neither for sm_80 nor for sm_90.
   bool has_fused_engine(const Conv& conv) const {
-    // The first convolution's channels are padded to what the engines read at once.
-    const bool channels_fit = conv.in == 0 || graph_.values[conv.in].shape.c % kChannelMultiple == 0;
-    return conv.groups == 1 && channels_fit && graph_.values[conv.out].shape.c % kChannelMultiple == 0;
-  }
-  static bool is_usual(const Conv& conv) {
-    return (conv.kernel == 1 && conv.padding == 0) || (conv.kernel == 3 && conv.padding == 1);
+    const bool usual = (conv.kernel == 1 && conv.padding == 0) || (conv.kernel == 3 && conv.padding == 1);
+    return usual && conv.groups == 1 && graph_.values[conv.in].shape.c % kChannelMultiple == 0 &&
+           graph_.values[conv.out].shape.c % kChannelMultiple == 0;
   }
 
   void gather_statistics(std::size_t i, const Conv& conv) {
@@ -66,7 +65,7 @@ class Planner {
     } else if (readers.size() != 1 || !std::holds_alternative<Norm>(graph_.ops[readers.front()])) {
       layer.why_not_more = "no norm alone reads its output";
     } else if (!has_fused_engine(conv)) {
-      layer.why_not_more = "fused engines take whole eights of channels and one group";
+      layer.why_not_more = kUsualConvs;
     } else {
       layer.forward.gathers_statistics = true;
       layers_[readers.front()].statistics_by = i;
@@ -84,8 +83,8 @@ class Planner {
       layer.why_not_more = "no ReLU";
     } else if (!conv) {
       layer.why_not_more = "no convolution reads it first";
-    } else if (!has_fused_engine(*conv) || !is_usual(*conv)) {
-      layer.why_not_more = "its reader is no 1x1 or 3x3 convolution of whole eights of channels";
+    } else if (!has_fused_engine(*conv)) {
+      layer.why_not_more = kUsualConvs;
     } else if (norm.residual) {
       end_block(i, first_reader, *conv);
     } else if (!readers_[norm.out].only(first_reader)) {
@@ -155,11 +154,14 @@ FusionSupport fusion_support(int compute_capability, Precision precision) {
   return support;
 }
 
+FusionSupport support_of(const DescribeOptions& options, const DeviceLimits& limits) {
+  if (!options.fuse) return {.why_not_more = "--fusion is off"};
+  return fusion_support(limits.compute_capability, options.precision);
+}
+
 std::vector<LayerFusion> plan_fusion(const Graph& graph, const DescribeOptions& options,
                                      const DeviceLimits& limits) {
-  const FusionSupport support = options.fuse ? fusion_support(limits.compute_capability, options.precision)
-                                             : FusionSupport{.why_not_more = "fusion is off"};
-  return Planner(graph, support).run();
+  return Planner(graph, support_of(options, limits)).run();
 }
 
 }  // namespace plumb::cuda

@@ -25,6 +25,8 @@ struct FusionSupport {
 };
 // compute_capability: 90 for sm_90.
 FusionSupport fusion_support(int compute_capability, Precision precision);
+// … or nothing of it, if DescribeOptions::fuse says so.
+FusionSupport support_of(const DescribeOptions& options, const DeviceLimits& limits);
 
 // What becomes of one operation of a Graph. Without fusion: nothing of this.
 struct LayerFusion {
@@ -48,5 +50,8 @@ struct LayerFusion {
 // backward-data can do without its output, too.
 std::vector<LayerFusion> plan_fusion(const Graph& graph, const DescribeOptions& options,
                                      const DeviceLimits& limits);
+
+// For people: a table of what became of each convolution and norm, and why not more.
+std::string fusion_text(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
 
 }  // namespace plumb::cuda

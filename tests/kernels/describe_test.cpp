@@ -7,6 +7,7 @@
 #include <map>
 #include <ostream>
 #include <set>
+#include <sstream>
 
 #include "kernels/dependencies.h"
 #include "kernels/memory_plan.h"
@@ -20,20 +21,32 @@ namespace {
 struct Case {
   std::string target;
   Precision precision;
+  bool fuse = true;
+  bool scale_loss = false;
 };
 std::ostream& operator<<(std::ostream& out, const Case& one) {
-  return out << one.target << " " << name_of(one.precision);
+  return out << one.target << " " << name_of(one.precision) << (one.fuse ? "" : " unfused")
+             << (one.scale_loss ? " scaled" : "");
 }
 std::string name_of_case(const testing::TestParamInfo<Case>& info) {
-  std::string name = info.param.target + "_" + std::string(name_of(info.param.precision));
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::ostringstream text;
+  text << info.param;
+  std::string name = text.str();
+  std::replace_if(
+      name.begin(), name.end(), [](char letter) { return letter == '-' || letter == ' '; }, '_');
   return name;
 }
 
-Program resnet50(const std::string& target, Precision precision, std::int64_t batch,
-                 std::int64_t image_size = 224) {
-  return describe(make_resnet50({.batch = batch, .image_size = image_size}),
-                  {.precision = precision, .load_batch_every_step = true}, *find_target(target));
+DescribeOptions options_of(const Case& one) {
+  return {.precision = one.precision,
+          .load_batch_every_step = true,
+          .fuse = one.fuse,
+          .scale_loss = one.scale_loss};
+}
+
+Program resnet50(const Case& one, std::int64_t batch, std::int64_t image_size = 224) {
+  return describe(make_resnet50({.batch = batch, .image_size = image_size}), options_of(one),
+                  *find_target(one.target));
 }
 
 std::size_t count_kind(const Program& program, StepKind kind) {
@@ -44,7 +57,7 @@ std::size_t count_kind(const Program& program, StepKind kind) {
 class DescribedProgram : public testing::TestWithParam<Case> {
  protected:
   const Graph graph_ = make_resnet50({.batch = 2, .image_size = 64});
-  const Program program_ = resnet50(GetParam().target, GetParam().precision, 2, 64);
+  const Program program_ = resnet50(GetParam(), 2, 64);
 
   std::vector<std::pair<const Step*, Access>> uses_of(BufferId id) const {
     std::vector<std::pair<const Step*, Access>> uses;
@@ -76,11 +89,12 @@ TEST_P(DescribedProgram, WritesEachGradientOnceAndUpdatesEachParameterOnceAfterw
     if (buffer.role == Role::gradient) {
       ++gradients;
       const auto uses = uses_of(id);
-      ASSERT_EQ(uses.size(), 2u) << buffer.name;
+      ASSERT_EQ(uses.size(), GetParam().scale_loss ? 3u : 2u) << buffer.name;
       EXPECT_EQ(uses[0].second, Access::write) << buffer.name;
       EXPECT_EQ(uses[0].first->phase, Phase::backward) << buffer.name;
       EXPECT_EQ(uses[1].second, Access::read) << buffer.name;
-      EXPECT_EQ(uses[1].first->kind, StepKind::update) << buffer.name;
+      EXPECT_EQ(uses.back().second, Access::read) << buffer.name;
+      EXPECT_EQ(uses.back().first->kind, StepKind::update) << buffer.name;
     } else if (buffer.role == Role::parameter || buffer.role == Role::optimizer) {
       masters += buffer.role == Role::optimizer;
       const auto uses = uses_of(id);
@@ -99,9 +113,14 @@ TEST_P(DescribedProgram, WritesEachGradientOnceAndUpdatesEachParameterOnceAfterw
 TEST_P(DescribedProgram, HasEveryOperationForwardsAndBackwards) {
   EXPECT_EQ(count_kind(program_, StepKind::conv_forward), 53u);
   EXPECT_EQ(count_kind(program_, StepKind::conv_backward_weights), 53u);
-  EXPECT_EQ(count_kind(program_, StepKind::conv_backward_data), 52u);
-  EXPECT_EQ(count_kind(program_, StepKind::norm_forward), 53u);
-  EXPECT_EQ(count_kind(program_, StepKind::norm_backward), 53u);
+  EXPECT_EQ(count_kind(program_, StepKind::conv_backward_data) +
+                count_kind(program_, StepKind::conv_norm_backward_data),
+            52u);
+  EXPECT_EQ(count_kind(program_, StepKind::norm_forward) + count_kind(program_, StepKind::norm_finalize),
+            53u);
+  EXPECT_EQ(
+      count_kind(program_, StepKind::norm_backward) + count_kind(program_, StepKind::norm_backward_apply),
+      53u);
   EXPECT_EQ(count_kind(program_, StepKind::pool_forward), 2u);
   EXPECT_EQ(count_kind(program_, StepKind::pool_backward), 2u);
   EXPECT_EQ(count_kind(program_, StepKind::dense_forward), 1u);
@@ -128,10 +147,14 @@ TEST_P(DescribedProgram, LoadsBatchesOnTheInputLaneOnlyWhenAsked) {
   EXPECT_EQ(program_.steps.front().kind, StepKind::load_batch);
   EXPECT_EQ(program_.steps.front().lane, Lane::input);
   EXPECT_EQ(cross_lane_dependencies(program_)[1], std::vector<StepId>{0});
-  const Program synthetic =
-      describe(graph_, {.precision = GetParam().precision}, *find_target(GetParam().target));
+  const bool is_packed = GetParam().target != "cpu";
+  EXPECT_EQ(program_.steps[1].kind == StepKind::pack_batch, is_packed);
+  DescribeOptions options = options_of(GetParam());
+  options.load_batch_every_step = false;
+  const Program synthetic = describe(graph_, options, *find_target(GetParam().target));
   EXPECT_EQ(count_kind(synthetic, StepKind::load_batch), 0u);
-  EXPECT_EQ(synthetic.steps.size() + 1, program_.steps.size());
+  EXPECT_EQ(count_kind(synthetic, StepKind::pack_batch), 0u);
+  EXPECT_EQ(synthetic.steps.size() + (is_packed ? 2 : 1), program_.steps.size());
 }
 
 TEST_P(DescribedProgram, SharesMemoryOnlyBetweenWhatIsNeverLiveAtOnce) {
@@ -158,76 +181,21 @@ TEST_P(DescribedProgram, SharesMemoryOnlyBetweenWhatIsNeverLiveAtOnce) {
 
 TEST_P(DescribedProgram, IsPlannedWithinFifteenPercentOfWhatIsLiveAtOnce) {
   for (std::int64_t batch : {8, 32, 128, 256}) {
-    const Program program = resnet50(GetParam().target, GetParam().precision, batch);
+    const Program program = resnet50(GetParam(), batch);
     const std::size_t planned = plan_memory(program).arena_bytes, live = largest_live_bytes(program);
     EXPECT_GE(planned, live) << "batch " << batch;
     EXPECT_LE(static_cast<double>(planned), 1.15 * static_cast<double>(live)) << "batch " << batch;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, DescribedProgram,
-                         testing::Values(Case{"cpu", Precision::fp32}, Case{"v100-16gb", Precision::fp32},
-                                         Case{"h200", Precision::tf32}, Case{"h200", Precision::fp16},
-                                         Case{"h200", Precision::bf16}),
-                         name_of_case);
-
-bool fits(const std::string& target, Precision precision, std::int64_t batch) {
-  const Program program = resnet50(target, precision, batch);
-  return static_cast<double>(plan_memory(program).arena_bytes) <= find_target(target)->memory_bytes;
-}
-
-TEST(CudaDescribe, BatchesThatAV100Holds) {
-  EXPECT_TRUE(fits("v100-16gb", Precision::fp32, 128));
-  EXPECT_TRUE(fits("v100-16gb", Precision::fp16, 256));
-  EXPECT_FALSE(fits("v100-16gb", Precision::fp32, 1024));
-}
-
-// Images per second: gpu.md's per-operation limits of fp16 training with plain convolutions and own fused
-// norms.
-TEST(CudaDescribe, RooflineOfHalfPrecisionTraining) {
-  const std::map<std::string, double> expected{{"h200", 10885}, {"a100-80gb", 4133}, {"v100-16gb", 1829}};
-  const Program program = resnet50("h200", Precision::fp16, 256);
-  for (const auto& [target, images_per_second] : expected) {
-    const double seconds = roofline(program, *find_target(target), Precision::fp16).seconds;
-    EXPECT_NEAR(256 / seconds, images_per_second, 0.05 * images_per_second) << target;
-  }
-}
-
-TEST(CudaDescribe, BytesPerImageOfHalfPrecisionTraining) {
-  const Program program = resnet50("h200", Precision::fp16, 256);
-  EXPECT_NEAR(roofline(program, *find_target("h200"), Precision::fp16).bytes / 256, 344e6, 0.03 * 344e6);
-}
-
-TEST(CudaDescribe, KeepsMastersAndStatisticsInFp32AndTheRestInHalf) {
-  const Program program = resnet50("h200", Precision::bf16, 2, 64);
-  std::map<std::string, DType> dtypes;
-  std::map<std::string, std::size_t> bytes;
-  for (const Buffer& buffer : program.buffers) {
-    dtypes[buffer.name] = buffer.dtype;
-    bytes[buffer.name] = buffer.bytes;
-  }
-  EXPECT_EQ(dtypes.at("layer1.0.conv1.weight"), DType::f32);
-  EXPECT_EQ(dtypes.at("layer1.0.conv1.weight.half"), DType::bf16);
-  EXPECT_EQ(dtypes.at("layer1.0.conv1.weight.gradient"), DType::bf16);
-  EXPECT_EQ(dtypes.at("layer1.0.conv1.weight.momentum"), DType::f32);
-  EXPECT_EQ(dtypes.at("layer1.0.bn1.weight.gradient"), DType::f32);
-  EXPECT_EQ(dtypes.at("layer1.0.bn1.running_mean"), DType::f32);
-  EXPECT_EQ(dtypes.at("layer1.0.conv1"), DType::bf16);
-  EXPECT_FALSE(dtypes.contains("layer1.0.bn1.weight.half"));
-  EXPECT_EQ(bytes.at("images"), 2u * 64 * 64 * 8 * 2);
-  EXPECT_EQ(bytes.at("conv1.weight"), 64u * 49 * 8 * 4);
-  EXPECT_EQ(bytes.at("conv1.weight.half"), 64u * 49 * 8 * 2);
-  EXPECT_EQ(bytes.at("bn1.mask"), 2u * 32 * 32 * 64 / 8);
-}
-
-TEST(CudaDescribe, FoldsTheBlocksEndIntoItsNorm) {
-  const Program program = resnet50("h200", Precision::fp16, 2, 64);
-  EXPECT_EQ(count_kind(program, StepKind::add_relu_forward), 0u);
-  EXPECT_EQ(count_kind(program, StepKind::add_relu_backward), 0u);
-  EXPECT_EQ(count_kind(program, StepKind::update), 1u);
-  EXPECT_EQ(count_kind(program, StepKind::accumulate),
-            1u);  // what two convolutions say of the max pool's output
-}
+INSTANTIATE_TEST_SUITE_P(
+    Devices, DescribedProgram,
+    testing::Values(Case{"cpu", Precision::fp32}, Case{"v100-16gb", Precision::fp32},
+                    Case{"v100-16gb", Precision::fp16, true, true}, Case{"a100-80gb", Precision::fp16},
+                    Case{"a100-80gb", Precision::fp16, true, true}, Case{"h200", Precision::tf32},
+                    Case{"h200", Precision::fp16}, Case{"h200", Precision::fp16, true, true},
+                    Case{"h200", Precision::fp16, false, true}, Case{"h200", Precision::bf16}),
+    name_of_case);
 
 }  // namespace
 }  // namespace plumb

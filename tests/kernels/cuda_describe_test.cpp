@@ -1,0 +1,172 @@
+// What a training step on a GPU holds, in bytes, dtypes and steps; fusion has tests of its own.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "kernels/cuda/state.h"
+#include "kernels/describe.h"
+#include "kernels/memory_plan.h"
+#include "kernels/roofline.h"
+#include "models/resnet50.h"
+
+namespace plumb {
+namespace {
+
+Program resnet50(const std::string& target, const DescribeOptions& options, std::int64_t batch,
+                 std::int64_t image_size = 224) {
+  return describe(make_resnet50({.batch = batch, .image_size = image_size}), options, *find_target(target));
+}
+Program small(const DescribeOptions& options) {
+  return resnet50("h200", options, 2, 64);
+}
+
+std::size_t count_kind(const Program& program, StepKind kind) {
+  return static_cast<std::size_t>(std::count_if(program.steps.begin(), program.steps.end(),
+                                                [&](const Step& step) { return step.kind == kind; }));
+}
+
+std::map<std::string, Buffer> buffers_of(const Program& program) {
+  std::map<std::string, Buffer> buffers;
+  for (const Buffer& buffer : program.buffers) buffers[buffer.name] = buffer;
+  return buffers;
+}
+
+// The names of what the only step of this kind uses, each with how: "r state".
+std::vector<std::string> uses_of(const Program& program, StepKind kind) {
+  std::vector<std::string> uses;
+  for (const Step& step : program.steps) {
+    if (step.kind != kind) continue;
+    for (const BufferUse& use : step.uses) {
+      const char* access = use.access == Access::read ? "r " : use.access == Access::write ? "w " : "rw ";
+      uses.push_back(access + program.buffers[use.buffer].name);
+    }
+  }
+  return uses;
+}
+
+bool fits(const std::string& target, Precision precision, std::int64_t batch, bool fuse) {
+  const DescribeOptions options{
+      .precision = precision, .load_batch_every_step = true, .fuse = fuse, .scale_loss = true};
+  const Program program = resnet50(target, options, batch);
+  return static_cast<double>(plan_memory(program).arena_bytes) <= find_target(target)->memory_bytes;
+}
+
+TEST(CudaDescribe, BatchesThatGpusHold) {
+  for (const bool fuse : {false, true}) {
+    EXPECT_TRUE(fits("v100-16gb", Precision::fp32, 128, fuse));
+    EXPECT_TRUE(fits("v100-16gb", Precision::fp16, 256, fuse));
+    EXPECT_FALSE(fits("v100-16gb", Precision::fp32, 1024, fuse));
+    EXPECT_TRUE(fits("a100-40gb", Precision::fp16, 512, fuse));
+    EXPECT_FALSE(fits("a100-40gb", Precision::fp16, 2048, fuse));
+    EXPECT_TRUE(fits("h200", Precision::fp16, 2048, fuse));
+    EXPECT_TRUE(fits("h200", Precision::fp32, 1024, fuse));
+  }
+}
+
+// Images per second: per-operation limits of fp16 training with plain convolutions and own fused norms, from
+// a count by hand.
+TEST(CudaDescribe, RooflineOfUnfusedHalfPrecisionTraining) {
+  const std::map<std::string, double> expected{{"h200", 10885}, {"a100-80gb", 4133}, {"v100-16gb", 1829}};
+  const Program program = resnet50("h200", {.precision = Precision::fp16, .fuse = false}, 256);
+  for (const auto& [target, images_per_second] : expected) {
+    const double seconds = roofline(program, *find_target(target), Precision::fp16).seconds;
+    EXPECT_NEAR(256 / seconds, images_per_second, 0.05 * images_per_second) << target;
+  }
+}
+
+TEST(CudaDescribe, KeepsMastersStatisticsAndLogitsInFp32AndTheRestInHalf) {
+  const std::map<std::string, Buffer> buffers = buffers_of(small({.precision = Precision::bf16}));
+  EXPECT_EQ(buffers.at("layer1.0.conv1.weight").dtype, DType::f32);
+  EXPECT_EQ(buffers.at("layer1.0.conv1.weight.half").dtype, DType::bf16);
+  EXPECT_EQ(buffers.at("layer1.0.conv1.weight.gradient").dtype, DType::bf16);
+  EXPECT_EQ(buffers.at("layer1.0.conv1.weight.momentum").dtype, DType::f32);
+  EXPECT_EQ(buffers.at("layer1.0.bn1.weight.gradient").dtype, DType::f32);
+  EXPECT_EQ(buffers.at("layer1.0.bn1.running_mean").dtype, DType::f32);
+  EXPECT_EQ(buffers.at("layer1.0.bn1.inverse_deviation").dtype, DType::f32);
+  EXPECT_EQ(buffers.at("layer1.0.conv1").dtype, DType::bf16);
+  EXPECT_FALSE(buffers.contains("layer1.0.bn1.weight.half"));
+  EXPECT_EQ(buffers.at("fc").dtype, DType::f32);
+  EXPECT_EQ(buffers.at("fc").bytes, 2u * 1000 * 4);
+  EXPECT_EQ(buffers.at("fc.gradient_by.loss").dtype, DType::bf16);
+  EXPECT_EQ(buffers.at("fc.gradient_by.loss").bytes, 2u * 1000 * 2);
+}
+
+TEST(CudaDescribe, PadsTheImagesChannelsToWhatTensorCoresRead) {
+  const std::map<std::string, Buffer> half = buffers_of(small({.precision = Precision::bf16}));
+  EXPECT_EQ(half.at("images").bytes, 2u * 64 * 64 * 8 * 2);
+  EXPECT_EQ(half.at("conv1.weight").bytes, 64u * 49 * 8 * 4);
+  EXPECT_EQ(half.at("conv1.weight.half").bytes, 64u * 49 * 8 * 2);
+  EXPECT_EQ(half.at("bn1.mask").bytes, 2u * 32 * 32 * 64 / 8);
+  const std::map<std::string, Buffer> single = buffers_of(small({.precision = Precision::fp32}));
+  EXPECT_EQ(single.at("images").bytes, 2u * 64 * 64 * 4 * 4);
+  EXPECT_EQ(single.at("conv1.weight.gradient").bytes, 64u * 49 * 4 * 4);
+}
+
+TEST(CudaDescribe, AllowsTf32OnlyWhenAsked) {
+  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16})
+    EXPECT_EQ(small({.precision = precision}).allow_tf32, precision == Precision::tf32);
+}
+
+TEST(CudaDescribe, StagesLoadedBatchesInTwoHalves) {
+  const Program program = small({.precision = Precision::fp16, .load_batch_every_step = true});
+  EXPECT_EQ(uses_of(program, StepKind::load_batch),
+            (std::vector<std::string>{"w images.staged", "w labels.staged"}));
+  EXPECT_EQ(
+      uses_of(program, StepKind::pack_batch),
+      (std::vector<std::string>{"r images.staged", "r labels.staged", "r state", "w images", "w labels"}));
+  const std::map<std::string, Buffer> buffers = buffers_of(program);
+  const Buffer& images = buffers.at("images.staged");
+  EXPECT_EQ(images.dims, (std::vector<std::int64_t>{2, 2, 3, 64, 64}));
+  EXPECT_EQ(images.dtype, DType::f32);
+  EXPECT_TRUE(images.persistent);
+  const Buffer& labels = buffers.at("labels.staged");
+  EXPECT_EQ(labels.dims, (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(labels.dtype, DType::i32);
+  EXPECT_TRUE(labels.persistent);
+}
+
+TEST(CudaDescribe, LooksForOverflowsOnlyIfTheLossIsScaled) {
+  const Program plain = small({.precision = Precision::fp16});
+  EXPECT_EQ(count_kind(plain, StepKind::find_overflow), 0u);
+  EXPECT_FALSE(buffers_of(plain).contains("overflow"));
+  EXPECT_EQ(uses_of(plain, StepKind::advance_state), std::vector<std::string>{"rw state"});
+
+  const Program scaled = small({.precision = Precision::fp16, .scale_loss = true});
+  const Buffer overflow = buffers_of(scaled).at("overflow");
+  EXPECT_EQ(overflow.role, Role::overflow);
+  EXPECT_EQ(overflow.bytes, 4u);
+  EXPECT_TRUE(overflow.persistent);
+  const std::vector<std::string> looked_at = uses_of(scaled, StepKind::find_overflow);
+  EXPECT_EQ(looked_at.front(), "w overflow");
+  EXPECT_EQ(looked_at.size(), 1u + 161u);
+  EXPECT_EQ(uses_of(scaled, StepKind::update)[0], "r state");
+  EXPECT_EQ(uses_of(scaled, StepKind::update)[1], "r overflow");
+  EXPECT_EQ(uses_of(scaled, StepKind::advance_state), (std::vector<std::string>{"rw state", "r overflow"}));
+  const std::size_t last = scaled.steps.size() - 1;
+  EXPECT_EQ(scaled.steps[last - 2].kind, StepKind::find_overflow);
+  EXPECT_EQ(scaled.steps[last - 1].kind, StepKind::update);
+  EXPECT_EQ(scaled.steps[last].kind, StepKind::advance_state);
+}
+
+TEST(CudaDescribe, FoldsTheBlocksEndIntoItsNorm) {
+  const Program program = small({.precision = Precision::fp16, .fuse = false});
+  EXPECT_EQ(count_kind(program, StepKind::add_relu_forward), 0u);
+  EXPECT_EQ(count_kind(program, StepKind::add_relu_backward), 0u);
+  EXPECT_EQ(count_kind(program, StepKind::update), 1u);
+  // What two convolutions say of the max pool's output.
+  EXPECT_EQ(count_kind(program, StepKind::accumulate), 1u);
+}
+
+TEST(CudaDescribe, KeepsItsStateAndWhatTheLossNeeds) {
+  const Program program = small({.precision = Precision::fp32});
+  EXPECT_EQ(buffers_of(program).at("state").bytes, sizeof(cuda::State));
+  for (const Step& step : program.steps) {
+    if (step.kind == StepKind::softmax_loss) {
+      EXPECT_EQ(step.workspace_bytes, 2u * 16);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumb

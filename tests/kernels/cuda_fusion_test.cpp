@@ -1,0 +1,298 @@
+// Which fused engines a GPU's description uses, and what that saves.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "kernels/cuda/fusion.h"
+#include "kernels/memory_plan.h"
+#include "kernels/roofline.h"
+#include "models/resnet50.h"
+#include "tests/kernels/graph_builder.h"
+
+namespace plumb::cuda {
+namespace {
+
+DeviceLimits gpu(int compute_capability) {
+  DeviceLimits limits = *find_target("h200");
+  limits.compute_capability = compute_capability;
+  return limits;
+}
+
+Program resnet50(int compute_capability, bool fuse = true, std::int64_t batch = 2,
+                 std::int64_t image_size = 64) {
+  return plumb::describe(make_resnet50({.batch = batch, .image_size = image_size}),
+                         {.precision = Precision::fp16, .fuse = fuse}, gpu(compute_capability));
+}
+
+const Step& step_named(const Program& program, const std::string& name) {
+  const auto found = std::find_if(program.steps.begin(), program.steps.end(),
+                                  [&](const Step& step) { return step.name == name; });
+  if (found == program.steps.end()) throw std::out_of_range("no step " + name);
+  return *found;
+}
+bool has_step(const Program& program, const std::string& name) {
+  return std::any_of(program.steps.begin(), program.steps.end(),
+                     [&](const Step& step) { return step.name == name; });
+}
+bool has_buffer(const Program& program, const std::string& name) {
+  return std::any_of(program.buffers.begin(), program.buffers.end(),
+                     [&](const Buffer& buffer) { return buffer.name == name; });
+}
+
+// The names of what a step uses, each with how: "r layer1.0.bn1".
+std::vector<std::string> uses_of(const Program& program, const std::string& step) {
+  std::vector<std::string> uses;
+  for (const BufferUse& use : step_named(program, step).uses) {
+    const char* access = use.access == Access::read ? "r " : use.access == Access::write ? "w " : "rw ";
+    uses.push_back(access + program.buffers[use.buffer].name);
+  }
+  return uses;
+}
+
+std::map<StepKind, int> kinds_of(const Program& program) {
+  std::map<StepKind, int> kinds;
+  for (const Step& step : program.steps) ++kinds[step.kind];
+  return kinds;
+}
+
+std::size_t count_fusions(const Program& program, bool ConvFusion::*what) {
+  return static_cast<std::size_t>(std::count_if(
+      program.steps.begin(), program.steps.end(),
+      [&](const Step& step) { return step.kind == StepKind::conv_forward && step.fusion.*what; }));
+}
+
+double megabytes_per_image(const Program& program, std::int64_t batch) {
+  return roofline(program, gpu(90), Precision::fp16).bytes / static_cast<double>(batch) / 1e6;
+}
+
+TEST(FusionSupport, IsWhatBuildsForEachGpu) {
+  struct Row {
+    int compute_capability;
+    bool statistics, normalized_input, residual_input, norm_backward_data;
+  };
+  for (const Row& row : {Row{70, false, false, false, false}, Row{75, false, false, false, false},
+                         Row{80, true, true, false, true}, Row{86, true, true, false, true},
+                         Row{89, true, true, false, true}, Row{90, true, true, true, true},
+                         Row{100, true, false, false, true}, Row{120, true, false, false, true}}) {
+    const FusionSupport support = fusion_support(row.compute_capability, Precision::fp16);
+    EXPECT_EQ(support.statistics, row.statistics) << row.compute_capability;
+    EXPECT_EQ(support.normalized_input, row.normalized_input) << row.compute_capability;
+    EXPECT_EQ(support.normalized_input_weights, row.normalized_input) << row.compute_capability;
+    EXPECT_EQ(support.residual_input, row.residual_input) << row.compute_capability;
+    EXPECT_EQ(support.norm_backward_data, row.norm_backward_data) << row.compute_capability;
+    EXPECT_EQ(support.why_not_more.empty(), row.compute_capability == 90) << row.compute_capability;
+  }
+}
+
+TEST(FusionSupport, IsThereForFp16Only) {
+  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
+    const FusionSupport support = fusion_support(90, precision);
+    EXPECT_FALSE(support.statistics || support.normalized_input || support.residual_input ||
+                 support.normalized_input_weights || support.norm_backward_data);
+    EXPECT_NE(support.why_not_more.find(name_of(precision)), std::string::npos);
+  }
+}
+
+TEST(Fusion, OnHopperNoNormButTheFirstTheDownsamplesAndTheLastHasAForwardStepOfItsOwn) {
+  const Program program = resnet50(90);
+  std::set<std::string> applied;
+  for (const Step& step : program.steps) {
+    if (step.kind == StepKind::norm_apply || step.kind == StepKind::norm_forward) applied.insert(step.name);
+  }
+  EXPECT_EQ(applied, (std::set<std::string>{"bn1.forward", "layer1.0.downsample.1.forward",
+                                            "layer2.0.downsample.1.forward", "layer3.0.downsample.1.forward",
+                                            "layer4.0.downsample.1.forward", "layer4.2.bn3.forward"}));
+  EXPECT_EQ(count_fusions(program, &ConvFusion::adds_residual), 15u);
+  EXPECT_EQ(kinds_of(program)[StepKind::norm_forward], 1);  // the first convolution has no fused engine
+}
+
+TEST(Fusion, WithoutAnEngineThatAddsResidualsBlocksEndInAStepOfTheirOwn) {
+  const Program program = resnet50(80);
+  EXPECT_EQ(count_fusions(program, &ConvFusion::adds_residual), 0u);
+  EXPECT_EQ(kinds_of(program)[StepKind::norm_forward], 1);  // the first convolution has no fused engine
+  EXPECT_TRUE(has_step(program, "layer1.0.bn3.forward"));
+  EXPECT_TRUE(has_buffer(program, "layer1.0.bn3.mask"));
+  EXPECT_FALSE(has_step(program, "layer1.0.bn2.forward"));
+  EXPECT_FALSE(has_buffer(program, "layer1.0.bn2"));
+}
+
+TEST(Fusion, WithoutAnEngineThatNormalisesEveryNormIsStoredButNeedsNoMaskForBackward) {
+  const Program program = resnet50(100);
+  EXPECT_EQ(count_fusions(program, &ConvFusion::normalizes_input), 0u);
+  EXPECT_EQ(count_fusions(program, &ConvFusion::gathers_statistics), 52u);
+  EXPECT_EQ(kinds_of(program)[StepKind::norm_apply], 52);
+  EXPECT_EQ(kinds_of(program)[StepKind::conv_norm_backward_data], 32);
+  EXPECT_EQ(uses_of(program, "layer1.0.bn2.forward"),
+            (std::vector<std::string>{"r layer1.0.conv2", "r layer1.0.bn2.factors", "w layer1.0.bn2"}));
+}
+
+TEST(Fusion, StepsUseBuffersInTheOrderThatProgramsPromise) {
+  const Program program = resnet50(90);
+  using Uses = std::vector<std::string>;
+  EXPECT_EQ(uses_of(program, "layer1.0.conv2.forward"),
+            (Uses{"r layer1.0.conv1", "r layer1.0.conv2.weight.half", "w layer1.0.conv2",
+                  "r layer1.0.bn1.factors", "w layer1.0.conv2.sums"}));
+  EXPECT_EQ(
+      uses_of(program, "layer1.1.conv1.forward"),
+      (Uses{"r layer1.0.conv3", "r layer1.1.conv1.weight.half", "w layer1.1.conv1", "r layer1.0.bn3.factors",
+            "r layer1.0.downsample.1", "w layer1.0.bn3", "w layer1.1.conv1.sums"}));
+  EXPECT_EQ(uses_of(program, "layer1.0.bn1.finalize"),
+            (Uses{"r layer1.0.conv1.sums", "r layer1.0.bn1.weight", "r layer1.0.bn1.bias",
+                  "rw layer1.0.bn1.running_mean", "rw layer1.0.bn1.running_var", "w layer1.0.bn1.factors",
+                  "w layer1.0.bn1.mean", "w layer1.0.bn1.inverse_deviation"}));
+  EXPECT_EQ(uses_of(program, "layer1.0.conv2.backward_weights"),
+            (Uses{"r layer1.0.conv1", "r layer1.0.conv2.gradient_by.layer1.0.bn2",
+                  "w layer1.0.conv2.weight.gradient", "r layer1.0.bn1.factors"}));
+  EXPECT_EQ(uses_of(program, "layer1.0.conv2.backward_data"),
+            (Uses{"r layer1.0.conv2.gradient_by.layer1.0.bn2", "r layer1.0.conv2.weight.half",
+                  "r layer1.0.conv1", "r layer1.0.bn1.bias", "r layer1.0.bn1.mean",
+                  "r layer1.0.bn1.inverse_deviation", "r layer1.0.bn1.weight",
+                  "w layer1.0.bn1.gradient_by.layer1.0.conv2", "w layer1.0.bn1.weight.gradient",
+                  "w layer1.0.bn1.bias.gradient", "w layer1.0.bn1.coefficients"}));
+  EXPECT_EQ(uses_of(program, "layer1.0.bn1.backward"),
+            (Uses{"r layer1.0.bn1.gradient_by.layer1.0.conv2", "r layer1.0.conv1",
+                  "r layer1.0.bn1.coefficients", "w layer1.0.conv1.gradient_by.layer1.0.bn1"}));
+}
+
+TEST(Fusion, ABlockEndedByAConvolutionMasksItsGradientByItsOutput) {
+  const std::vector<std::string> uses = uses_of(resnet50(90), "layer1.0.bn3.backward");
+  EXPECT_EQ(uses.at(9), "r layer1.0.bn3");
+  EXPECT_EQ(uses_of(resnet50(80), "layer1.0.bn3.backward").at(9), "r layer1.0.bn3.mask");
+}
+
+TEST(Fusion, FactorsHaveTheDtypeOfActivationsWhereAConvolutionReadsThem) {
+  for (const int compute_capability : {80, 90, 100}) {
+    const Program program = resnet50(compute_capability);
+    for (const Step& step : program.steps) {
+      for (const BufferUse& use : step.uses) {
+        const Buffer& buffer = program.buffers[use.buffer];
+        if (!use.reads() || !buffer.name.ends_with(".factors")) continue;
+        EXPECT_EQ(buffer.dtype, step.kind == StepKind::norm_apply ? DType::f32 : DType::f16) << step.name;
+      }
+    }
+  }
+}
+
+// The count by hand that the figures are held against has 344 MB plain and 316 with statistics from the
+// convolutions.
+TEST(Fusion, SavesThePassesThatItSays) {
+  constexpr std::int64_t kBatch = 16;
+  const double plain = megabytes_per_image(resnet50(90, false, kBatch, 224), kBatch);
+  const double hopper = megabytes_per_image(resnet50(90, true, kBatch, 224), kBatch);
+  const double ampere = megabytes_per_image(resnet50(80, true, kBatch, 224), kBatch);
+  const double blackwell = megabytes_per_image(resnet50(100, true, kBatch, 224), kBatch);
+  RecordProperty("plain", std::to_string(plain));
+  EXPECT_LT(hopper, ampere);
+  EXPECT_LT(ampere, blackwell);
+  EXPECT_LT(blackwell, plain);
+}
+
+TEST(Fusion, OffAndElsewhereGivesThePlainProgram) {
+  const auto kinds = kinds_of(resnet50(90, false));
+  EXPECT_EQ(kinds, kinds_of(resnet50(75)));
+  for (const StepKind kind : {StepKind::norm_finalize, StepKind::norm_apply, StepKind::norm_backward_apply,
+                              StepKind::conv_norm_backward_data})
+    EXPECT_FALSE(kinds.contains(kind)) << name_of(kind);
+}
+
+TEST(Fusion, LeavesParametersAndGradientsAsTheyAre) {
+  const auto of_parameters = [](const Program& program) {
+    std::vector<std::string> described;
+    for (const Buffer& buffer : program.buffers) {
+      if (buffer.role == Role::parameter || buffer.role == Role::gradient || buffer.role == Role::optimizer ||
+          buffer.role == Role::statistic)
+        described.push_back(buffer.name + " " + std::string(name_of(buffer.dtype)) + " " +
+                            std::to_string(buffer.bytes));
+    }
+    return described;
+  };
+  for (const int compute_capability : {80, 90, 100})
+    EXPECT_EQ(of_parameters(resnet50(compute_capability)),
+              of_parameters(resnet50(compute_capability, false)));
+}
+
+TEST(Fusion, TakesNoMoreMemoryThanWithout) {
+  for (const int compute_capability : {80, 90, 100})
+    EXPECT_LE(plan_memory(resnet50(compute_capability, true, 64, 224)).arena_bytes,
+              plan_memory(resnet50(compute_capability, false, 64, 224)).arena_bytes)
+        << compute_capability;
+}
+
+std::vector<LayerFusion> plan_of(const Graph& graph) {
+  return plan_fusion(graph, {.precision = Precision::fp16}, gpu(90));
+}
+GraphBuilder sixteen_channels() {
+  return GraphBuilder({.n = 2, .h = 8, .w = 8, .c = 16});
+}
+
+TEST(Fusion, ANormThatTwoReadIsStored) {
+  GraphBuilder builder = sixteen_channels();
+  const ValueId normed = builder.norm(builder.conv(GraphBuilder::kImages, 16, {}), Activation::relu);
+  const ValueId next = builder.conv(normed, 16, {.kernel = 3, .padding = 1});
+  const ValueId out = builder.norm(next, Activation::relu, normed);
+  const LayerFusion layer = plan_of(builder.classify(out))[1];
+  EXPECT_TRUE(layer.statistics_by);
+  EXPECT_TRUE(layer.stored);
+  EXPECT_FALSE(layer.inside_conv);
+  EXPECT_FALSE(layer.backward_by_conv);
+  EXPECT_EQ(layer.why_not_more, "several read its output");
+}
+
+TEST(Fusion, ANormWhoseReaderHasNoEngineIsStored) {
+  struct Reader {
+    std::int64_t channels;
+    GraphBuilder::ConvOptions options;
+  };
+  for (const Reader& reader :
+       {Reader{12, {}}, Reader{16, {.groups = 2}}, Reader{16, {.kernel = 5, .padding = 2}}}) {
+    GraphBuilder builder = sixteen_channels();
+    const ValueId normed = builder.norm(builder.conv(GraphBuilder::kImages, 16, {}), Activation::relu);
+    const ValueId next =
+        builder.norm(builder.conv(normed, reader.channels, reader.options), Activation::relu);
+    const std::vector<LayerFusion> layers = plan_of(builder.classify(next));
+    EXPECT_TRUE(layers[1].stored);
+    EXPECT_FALSE(layers[1].backward_by_conv);
+    EXPECT_FALSE(layers[2].forward.gathers_statistics || layers[2].forward.normalizes_input);
+    EXPECT_FALSE(layers[3].statistics_by);
+  }
+}
+
+TEST(Fusion, ANormWithoutReluKeepsAStepOfItsOwn) {
+  GraphBuilder builder = sixteen_channels();
+  const ValueId normed = builder.norm(builder.conv(GraphBuilder::kImages, 16, {}), Activation::none);
+  const LayerFusion layer = plan_of(builder.classify(builder.norm(builder.conv(normed, 16, {}))))[1];
+  EXPECT_TRUE(layer.statistics_by);
+  EXPECT_FALSE(layer.inside_conv);
+  EXPECT_FALSE(layer.backward_by_conv);
+}
+
+TEST(Fusion, ABlockThatA3x3ConvolutionReadsEndsInAStepOfItsOwn) {
+  for (const int kernel : {1, 3}) {
+    GraphBuilder builder = sixteen_channels();
+    const ValueId normed =
+        builder.norm(builder.conv(GraphBuilder::kImages, 16, {}), Activation::relu, GraphBuilder::kImages);
+    const ValueId next =
+        builder.norm(builder.conv(normed, 16, {.kernel = kernel, .padding = kernel / 2}), Activation::relu);
+    EXPECT_EQ(plan_of(builder.classify(next))[1].inside_conv, kernel == 1);
+  }
+}
+
+TEST(FusionText, SaysWhatBecameOfEachLayerAndWhyNotMore) {
+  const Graph graph = make_resnet50({.batch = 2, .image_size = 64});
+  const std::string hopper = plumb::fusion_text(graph, {.precision = Precision::fp16}, *find_target("h200"));
+  EXPECT_NE(hopper.find("normalises layer1.0.bn2 (ConvBNfprop), statistics"), std::string::npos) << hopper;
+  EXPECT_NE(hopper.find("ends layer1.0.bn3"), std::string::npos);
+  const std::string ampere =
+      plumb::fusion_text(graph, {.precision = Precision::fp16}, *find_target("a100-80gb"));
+  EXPECT_NE(ampere.find("sm_80 has no engine that adds a residual"), std::string::npos);
+  EXPECT_EQ(plumb::fusion_text(graph, {.precision = Precision::bf16}, *find_target("h200")),
+            "fusion on h200, bf16: none, bf16 has no fused engine\n");
+  EXPECT_EQ(plumb::fusion_text(graph, {.fuse = false}, *find_target("h200")),
+            "fusion on h200, fp32: none, --fusion is off\n");
+  EXPECT_EQ(plumb::fusion_text(graph, {}, *find_target("cpu")), "");
+}
+
+}  // namespace
+}  // namespace plumb::cuda
