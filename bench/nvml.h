@@ -1,0 +1,53 @@
+// NVML, the library through which NVIDIA's driver tells what a GPU is doing. It comes with the driver, so it
+// is loaded when a run wants it; no header or library of it is needed to build. Names and numbers: NVML API
+// Reference Guide, "Device Queries" and "Clocks event reasons".
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace plumb {
+
+// Why clocks are lower than they could be; bits of NvmlReading::reasons.
+enum class ClockReason : std::uint64_t {
+  idle = 0x1,
+  application_setting = 0x2,
+  power_cap = 0x4,
+  hardware_slowdown = 0x8,
+  sync_boost = 0x10,
+  thermal = 0x20,
+  hardware_thermal = 0x40,
+  power_brake = 0x80,
+  display_setting = 0x100,
+};
+
+// What the GPU did at one moment; 0 is what the driver doesn't tell.
+struct NvmlReading {
+  std::uint64_t reasons = 0;  // ClockReason bits
+  unsigned sm_clock_mhz = 0, memory_clock_mhz = 0;
+  unsigned temperature_celsius = 0;
+  unsigned power_milliwatts = 0;  // mean over the last second on most GPUs
+};
+
+// One GPU. Safe to use from one thread at a time.
+class NvmlGpu {
+ public:
+  virtual ~NvmlGpu() = default;
+  virtual std::string name() const = 0;
+  virtual std::string driver_version() const = 0;
+  virtual unsigned highest_sm_clock_mhz() const = 0;
+  virtual NvmlReading read() const = 0;  // allocates nothing
+  // Since the driver was loaded; nothing on GPUs that don't count (before Volta).
+  virtual std::optional<std::uint64_t> energy_millijoules() const = 0;
+};
+
+// The GPU with this UUID ("GPU-3f…") or PCI bus id ("00000000:3B:00.0"), from `library`. Null if there is no
+// such library or GPU, or it can't start: a run needs none of this.
+std::unique_ptr<NvmlGpu> open_nvml_gpu(const std::string& gpu, const std::string& library);
+
+// Of the environment variable PLUMBLINE_NVML_LIBRARY, else the name under which drivers install it.
+std::string nvml_library_name();
+
+}  // namespace plumb

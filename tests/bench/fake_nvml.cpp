@@ -1,0 +1,84 @@
+#include "tests/bench/fake_nvml.h"
+
+#include <cstdio>
+#include <string_view>
+
+namespace {
+
+constexpr int kSuccess = 0, kInvalidArgument = 2, kNotFound = 6;
+constexpr int kSmClock = 1;
+constexpr unsigned kSmClockMhz = 1980, kMemoryClockMhz = 3201;
+
+bool throttled() {
+  return fake_nvml()->readings >= fake_nvml()->throttled_from;
+}
+
+int write_text(const char* text, char* to, unsigned bytes) {
+  std::snprintf(to, bytes, "%s", text);
+  return kSuccess;
+}
+
+int find(std::string_view wanted, std::string_view known, void** gpu) {
+  *gpu = fake_nvml();
+  return wanted == known ? kSuccess : kNotFound;
+}
+
+}  // namespace
+
+extern "C" {
+
+plumb::FakeNvml* fake_nvml() {
+  static plumb::FakeNvml script;
+  return &script;
+}
+
+int nvmlInit_v2() {
+  ++fake_nvml()->starts;
+  return fake_nvml()->init_answer;
+}
+
+int nvmlShutdown() {
+  ++fake_nvml()->ends;
+  return kSuccess;
+}
+
+int nvmlDeviceGetHandleByUUID(const char* uuid, void** gpu) {
+  return find(uuid, plumb::kFakeGpu, gpu);
+}
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** gpu) {
+  return find(bus_id, plumb::kFakePciBusId, gpu);
+}
+
+int nvmlSystemGetDriverVersion(char* text, unsigned bytes) {
+  return write_text("580.00", text, bytes);
+}
+
+int nvmlDeviceGetName(void*, char* text, unsigned bytes) {
+  return write_text("Fake H200", text, bytes);
+}
+
+int nvmlDeviceGetClockInfo(void*, int clock, unsigned* mhz) {
+  *mhz = clock != kSmClock ? kMemoryClockMhz
+         : throttled()     ? fake_nvml()->throttled_sm_clock_mhz
+                           : kSmClockMhz;
+  return kSuccess;
+}
+
+int nvmlDeviceGetMaxClockInfo(void*, int clock, unsigned* mhz) {
+  *mhz = kSmClockMhz;
+  return clock == kSmClock ? kSuccess : kInvalidArgument;
+}
+
+int nvmlDeviceGetTemperature(void*, int, unsigned* celsius) {
+  *celsius = 61;
+  return kSuccess;
+}
+
+int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
+  ++fake_nvml()->readings;
+  *milliwatts = fake_nvml()->power_milliwatts;
+  return kSuccess;
+}
+
+}  // extern "C"
