@@ -62,7 +62,7 @@ std::vector<GpuMoment> read_moments(const ObjectReader& gpu, const std::string& 
 }
 
 std::string percent_text(double share) {
-  return std::to_string(std::llround(100 * share)) + " %";
+  return share < 0.01 ? "under 1 %" : std::to_string(std::llround(100 * share)) + " %";
 }
 
 }  // namespace

@@ -8,8 +8,9 @@
 namespace plumb {
 
 ObjectReader::ObjectReader(const Json& json, const std::string& origin, const std::string& prefix)
-    : json_(json), origin_(origin), prefix_(prefix) {
+    : json_(json), origin_(origin) {
   if (!json.is_object()) fail(prefix.empty() ? "the file" : prefix, "is not an object");
+  prefix_ = prefix;
 }
 
 std::string ObjectReader::text(const char* key) const {

@@ -52,6 +52,19 @@ TEST(Summary, ShowsEveryFigureOfTheWindow) {
   EXPECT_EQ(table.find("FAILED"), std::string::npos);
 }
 
+TEST(Summary, ShowsEnergyAndWarnsOfThrottledGpus) {
+  RunRecord record = a_record();
+  record.energy_joules_per_image = 0.0876;
+  record.gpus.resize(2);
+  record.gpus[1].rank = 1;
+  EXPECT_EQ(summary_table(record).find("THROTTLED"), std::string::npos);
+  record.gpus[1].throttled_share = 0.5;
+  record.gpus[1].clock_reasons["thermal"] = 0.5;
+  const std::string table = summary_table(record);
+  expect_row(table, "energy per image", "0.088 J");
+  expect_row(table, "THROTTLED", "rank 1's GPU was throttled in 50 % of the window (thermal 50 %)");
+}
+
 TEST(Summary, AFailedRunSaysSoAndNeedsNoSamples) {
   RunRecord record;
   record.failure = "the disk is full";

@@ -48,6 +48,89 @@ TEST(RunRecord, SurvivesTheRoundTrip) {
   EXPECT_EQ(reread(Json::parse(to_json(record).dump()))["energy_joules_per_image"], 0.75);
 }
 
+GpuRecord a_gpu(int rank) {
+  GpuRecord gpu;
+  gpu.rank = rank;
+  gpu.name = "NVIDIA H200";
+  gpu.id = "GPU-" + std::to_string(rank);
+  gpu.driver_version = "580.65";
+  gpu.highest_sm_clock_mhz = 1980;
+  gpu.window_seconds = 12.5;
+  gpu.samples = 62;
+  gpu.sm_clock_mhz = {1410, 1700, 1980};
+  gpu.power_watts = {650, 690, 700.5};
+  gpu.clock_reasons = {{"power cap", 0.75}, {"thermal", 0.02}};
+  gpu.throttled_share = 0.76;
+  gpu.joules = 8625;
+  gpu.energy_source = "counter";
+  if (rank == 0) gpu.moments = {{0.1, 1980, 3201, 61, 650, false}, {0.3, 1410, 3201, 62, 700.5, true}};
+  return gpu;
+}
+
+TEST(RunRecord, KeepsWhatGpusDid) {
+  RunRecord record = example();
+  record.gpus = {a_gpu(0), a_gpu(1)};
+  const Json json = to_json(record);
+  EXPECT_EQ(reread(Json::parse(json.dump())).dump(), json.dump());
+  const RunRecord read = run_record_from_json(json, "result.json");
+  ASSERT_EQ(read.gpus.size(), 2U);
+  EXPECT_EQ(read.gpus[0].moments.at(1).power_watts, 700.5);
+  EXPECT_TRUE(read.gpus[0].moments.at(1).throttled);
+  EXPECT_EQ(read.gpus[1].clock_reasons.at("power cap"), 0.75);
+  EXPECT_TRUE(read.gpus[1].moments.empty());
+  EXPECT_FALSE(to_json(example()).contains("gpus"));
+}
+
+TEST(RunRecord, NamesWhatIsWrongWithAGpu) {
+  RunRecord record = example();
+  record.gpus = {a_gpu(0)};
+  const auto expect_refused = [&](const char* pointer, const Json& value, const std::string& key) {
+    SCOPED_TRACE(pointer);
+    Json broken = to_json(record);
+    broken[Json::json_pointer(pointer)] = value;
+    expect_error(ExitCode::bad_data, {"'" + key + "'"}, [&] { reread(broken); });
+  };
+  expect_refused("/gpus", 1, "gpus");
+  expect_refused("/gpus/0", "none", "gpus");
+  expect_refused("/gpus/0/rank", -1, "gpus.rank");
+  expect_refused("/gpus/0/joules", "many", "gpus.joules");
+  expect_refused("/gpus/0/sm_clock_mhz", 1410, "gpus.sm_clock_mhz");
+  expect_refused("/gpus/0/clock_reasons/thermal", "hot", "gpus.clock_reasons.thermal");
+  expect_refused("/gpus/0/moments/power_watts", Json::array({1}), "gpus.moments.power_watts");
+  expect_refused("/gpus/0/moments/throttled/1", 1, "gpus.moments.throttled");
+  const Json gpu = to_json(record.gpus[0]);
+  for (const auto& [key, value] : gpu.items()) {
+    if (key == "moments") continue;  // of rank 0's GPU only
+    SCOPED_TRACE(key);
+    Json broken = to_json(record);
+    broken["gpus"][0].erase(key);
+    expect_error(ExitCode::bad_data, {"'gpus." + key + "'", "missing"}, [&] { reread(broken); });
+  }
+}
+
+TEST(TotalJoules, CountsEveryGpuOnceAndOnlyIfAllTell) {
+  std::vector<GpuRecord> gpus = {a_gpu(0), a_gpu(1)};
+  EXPECT_EQ(total_joules(gpus, 2), 2 * 8625);
+  EXPECT_FALSE(total_joules(gpus, 3));
+  EXPECT_FALSE(total_joules({}, 0));
+  gpus[1].id = gpus[0].id;  // ranks that share a GPU
+  EXPECT_EQ(total_joules(gpus, 2), 8625);
+  gpus[1].joules.reset();
+  EXPECT_FALSE(total_joules(gpus, 2));
+}
+
+TEST(ThrottlingText, NamesRankReasonsAndClocks) {
+  EXPECT_EQ(
+      throttling_text(a_gpu(1)),
+      "rank 1's GPU was throttled in 76 % of the window (power cap 75 %, thermal 2 %), SM clock 1410 to "
+      "1980 of 1980 MHz");
+  GpuRecord gpu = a_gpu(1);
+  gpu.throttled_share = 0.001;
+  EXPECT_NE(throttling_text(gpu).find("in under 1 % of"), std::string::npos);
+  gpu.throttled_share = 0;
+  EXPECT_EQ(throttling_text(gpu), "");
+}
+
 TEST(RunRecord, HasItsKeysInTheirOrder) {
   std::string keys;
   const Json json = to_json(example());
