@@ -1,0 +1,236 @@
+#include "kernels/cuda/norm.h"
+#include "kernels/cuda/norm_tile.h"
+
+namespace plumb::cuda {
+namespace {
+
+// Mean of `count` elements per channel, and the sum of their squared differences from it.
+struct Moments {
+  float count = 0;
+  float mean[kNormGroup] = {};
+  float squares[kNormGroup] = {};
+
+  // Source: T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing
+  // sample variances", 1979.
+  __device__ void merge(const Moments& other) {
+    const float total = count + other.count;
+    const float share = total > 0 ? other.count / total : 0;
+#pragma unroll
+    for (int j = 0; j < kNormGroup; ++j) {
+      const float difference = other.mean[j] - mean[j];
+      mean[j] += difference * share;
+      squares[j] += other.squares[j] + difference * difference * (count * share);
+    }
+    count = total;
+  }
+};
+
+// A block reduces its tile of channels over its pixels. Each thread sums differences from the first element
+// that it meets, so that a large mean takes nothing from a small variance. Reads each element once: 2 bytes
+// in a half type, 4 in f32; bound by memory (3 additions or multiply-adds per element).
+template <typename T, bool kWhole>
+__global__ void __launch_bounds__(kNormThreads, kWhole ? 4 : 1)
+    norm_statistics(const std::byte* in, float* partials, NormPartition partition) {
+  const Place place = place_of(partition, static_cast<int>(blockIdx.y));
+  const T* const elements = as<T>(in);
+  float shift[kNormGroup] = {}, sum[kNormGroup] = {};
+  Moments own;
+  if (place.pixels > 0) load_floats<kWhole>(elements + place.first, place.channels, shift);
+  for_pixels<kAtOnceAlone<T, kWhole>>(place, [&](auto at_once, std::int64_t at) {
+    Group<T> x[at_once.value];
+#pragma unroll
+    for (int u = 0; u < at_once.value; ++u)
+      x[u] = load_group<kWhole>(elements + at + u * place.stride, place.channels);
+#pragma unroll
+    for (int u = 0; u < at_once.value; ++u) {
+#pragma unroll
+      for (int j = 0; j < kNormGroup; ++j) {
+        const float difference = x[u].at(j) - shift[j];
+        sum[j] += difference;
+        own.squares[j] += difference * difference;
+      }
+    }
+  });
+  if (place.pixels > 0) {
+    own.count = static_cast<float>(place.pixels);
+#pragma unroll
+    for (int j = 0; j < kNormGroup; ++j) {
+      const float offset = sum[j] / own.count;
+      own.mean[j] = shift[j] + offset;
+      own.squares[j] = fmaxf(own.squares[j] - offset * sum[j], 0);
+    }
+  }
+  merge_rows(own);
+  if (threadIdx.y != 0 || place.channels <= 0) return;
+  float* const means = partials + std::int64_t{blockIdx.y} * 2 * partition.channels + place.channel;
+  store_group<kWhole>(means, own.mean, place.channels);
+  store_group<kWhole>(means + partition.channels, own.squares, place.channels);
+}
+
+__device__ void settle(const NormStatistics& into, int channel, int channels, float mean, float variance,
+                       std::int64_t pixels) {
+  const float inverse_deviation = 1 / sqrtf(variance + into.epsilon);
+  const float factor = into.scale[channel] * inverse_deviation;
+  const float offset = into.bias[channel] - mean * factor;
+  // n / (n - 1) where n > 1 elements share a channel (PyTorch, aten/src/ATen/native/Normalization.cpp).
+  const float correction = pixels > 1 ? static_cast<float>(pixels) / static_cast<float>(pixels - 1) : 1.0F;
+  const float keep = 1 - into.momentum;
+  into.mean[channel] = mean;
+  into.inverse_deviation[channel] = inverse_deviation;
+  into.running_mean[channel] = keep * into.running_mean[channel] + into.momentum * mean;
+  into.running_variance[channel] =
+      keep * into.running_variance[channel] + into.momentum * correction * variance;
+  if (into.factors_dtype == DType::f16) {
+    as<__half>(into.factors)[channel] = from_float<__half>(factor);
+    as<__half>(into.factors)[channels + channel] = from_float<__half>(offset);
+  } else if (into.factors_dtype == DType::bf16) {
+    as<__nv_bfloat16>(into.factors)[channel] = from_float<__nv_bfloat16>(factor);
+    as<__nv_bfloat16>(into.factors)[channels + channel] = from_float<__nv_bfloat16>(offset);
+  } else {
+    as<float>(into.factors)[channel] = factor;
+    as<float>(into.factors)[channels + channel] = offset;
+  }
+}
+
+// A block adds up the partial results of 32 channels, as differences from the first block's mean, and settles
+// what follows. Reads 8 bytes per channel and block of pixels, out of the L2 cache; at most 8 KiB per
+// channel, so that its time is that of a launch.
+__global__ void __launch_bounds__(kFinishColumns* kFinishRows)
+    norm_finish(const float* partials, NormPartition partition, NormStatistics into) {
+  const int channel = static_cast<int>(blockIdx.x * kFinishColumns + threadIdx.x);
+  const bool there = channel < partition.channels;
+  const float shift = there ? partials[channel] : 0;
+  const float2 sum = sum_partials(there ? partition.pixel_blocks : 0, [&](int block) {
+    const float* const mean = partials + std::int64_t{block} * 2 * partition.channels + channel;
+    const std::int64_t left = partition.pixels - block * partition.pixels_per_block;
+    const auto count = static_cast<float>(min(left, partition.pixels_per_block));
+    const float difference = *mean - shift;
+    return float2{count * difference, mean[partition.channels] + count * difference * difference};
+  });
+  if (threadIdx.y != 0 || !there) return;
+  const auto count = static_cast<float>(partition.pixels);
+  const float offset = sum.x / count;
+  settle(into, channel, partition.channels, shift + offset, fmaxf(sum.y / count - offset * offset, 0),
+         partition.pixels);
+}
+
+// A thread settles one channel. The difference of two large sums is taken in f64. Tens of bytes per channel:
+// its time is that of a launch.
+__global__ void norm_finalize(const float* sums, std::int64_t pixels, int channels, NormStatistics into) {
+  const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (channel >= channels) return;
+  const double mean = static_cast<double>(sums[channel]) / static_cast<double>(pixels);
+  const double square = static_cast<double>(sums[channels + channel]) / static_cast<double>(pixels);
+  const double variance = fmax(square - mean * mean, 0.0);
+  settle(into, channel, channels, static_cast<float>(mean), static_cast<float>(variance), pixels);
+}
+
+// value + residual through the ReLU; returns whether it passed.
+__device__ bool activate(float& value, bool relu) {
+  const bool passes = !(value <= 0);
+  if (relu && !passes) value = 0;
+  return passes;
+}
+
+// A block normalises its tile of channels at its pixels, last pixels first; a thread keeps the factors of its
+// 8 channels in registers. Per element in a half type: reads 2 bytes (4 with a residual), writes 2 and 1/8 of
+// mask; twice that in f32. Bound by memory.
+template <typename T>
+__global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<>)
+    norm_apply(NormApply pass, NormPartition partition) {
+  const Place place = reversed_place_of(partition);
+  if (place.pixels == 0) return;
+  float scale[kNormGroup], bias[kNormGroup];
+  load_factors<true>(pass.factors.data, pass.factors.dtype, place.channel, place, scale);
+  load_factors<true>(pass.factors.data, pass.factors.dtype, partition.channels + place.channel, place, bias);
+  for_pixels<kAtOnceAlone<T>>(place, [&](auto at_once, std::int64_t at) {
+    Group<T> x[at_once.value], residual[at_once.value];
+#pragma unroll
+    for (int u = 0; u < at_once.value; ++u)
+      x[u] = load_group<true>(as<T>(pass.in) + at + u * place.stride, kNormGroup);
+    if (pass.residual) {
+#pragma unroll
+      for (int u = 0; u < at_once.value; ++u)
+        residual[u] = load_group<true>(as<T>(pass.residual) + at + u * place.stride, kNormGroup);
+    }
+#pragma unroll
+    for (int u = 0; u < at_once.value; ++u) {
+      float y[kNormGroup];
+      unsigned passed = 0;
+#pragma unroll
+      for (int j = 0; j < kNormGroup; ++j) {
+        y[j] = scale[j] * x[u].at(j) + bias[j];
+        if (pass.residual) y[j] += residual[u].at(j);
+        passed |= static_cast<unsigned>(activate(y[j], pass.relu)) << j;
+      }
+      store<kNormGroup>(as<T>(pass.out) + at + u * place.stride, y);
+      if (pass.mask) pass.mask[(at + u * place.stride) / kNormGroup] = static_cast<std::uint8_t>(passed);
+    }
+  });
+}
+
+// The same where the channels aren't a multiple of 8: a thread has 8 neighbouring elements of any channels,
+// which are one byte of the mask. Reads each element's factors, 8 bytes from caches, with it.
+template <typename T>
+__global__ void norm_apply_any(NormApply pass, NormPartition partition) {
+  const std::int64_t count = partition.pixels * partition.channels;
+  const std::int64_t first = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kNormGroup;
+  if (first >= count) return;
+  float y[kNormGroup], residual[kNormGroup] = {};
+  load_first<kNormGroup>(as<T>(pass.in) + first, count - first, y);
+  if (pass.residual) load_first<kNormGroup>(as<T>(pass.residual) + first, count - first, residual);
+  unsigned passed = 0;
+  for (int j = 0; j < kNormGroup && first + j < count; ++j) {
+    const Place channel{.channels = 1};
+    const std::int64_t index = (first + j) % partition.channels;
+    float scale[kNormGroup], bias[kNormGroup];
+    load_factors<false>(pass.factors.data, pass.factors.dtype, index, channel, scale);
+    load_factors<false>(pass.factors.data, pass.factors.dtype, partition.channels + index, channel, bias);
+    y[j] = scale[0] * y[j] + bias[0] + residual[j];
+    passed |= static_cast<unsigned>(activate(y[j], pass.relu)) << j;
+  }
+  store_first<kNormGroup>(as<T>(pass.out) + first, count - first, y);
+  if (pass.mask) pass.mask[first / kNormGroup] = static_cast<std::uint8_t>(passed);
+}
+
+}  // namespace
+
+void launch_norm_statistics(const NormPartition& partition, DType dtype, const std::byte* in, float* partials,
+                            cudaStream_t stream) {
+  with_type_of(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto kernel =
+        partition.channels % kNormGroup == 0 ? norm_statistics<T, true> : norm_statistics<T, false>;
+    gpu::launch(kernel, pass_grid(partition), pass_block(partition), sizeof(Moments) * kNormThreads / 2,
+                stream, in, partials, partition);
+  });
+}
+
+void launch_norm_finish(const NormPartition& partition, const float* partials, const NormStatistics& into,
+                        cudaStream_t stream) {
+  gpu::launch(norm_finish, finish_grid(partition), dim3(kFinishColumns, kFinishRows), kFinishSharedBytes,
+              stream, partials, partition, into);
+}
+
+void launch_norm_finalize(std::int64_t pixels, int channels, const float* sums, const NormStatistics& into,
+                          cudaStream_t stream) {
+  constexpr unsigned kThreads = 128;
+  gpu::launch(norm_finalize, dim3(blocks_for(channels, kThreads)), dim3(kThreads), 0, stream, sums, pixels,
+              channels, into);
+}
+
+void launch_norm_apply(const NormPartition& partition, DType dtype, const NormApply& pass,
+                       cudaStream_t stream) {
+  with_type_of(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if (partition.channels % kNormGroup == 0) {
+      gpu::launch(norm_apply<T>, pass_grid(partition), pass_block(partition), 0, stream, pass, partition);
+    } else {
+      const unsigned blocks =
+          blocks_for(partition.pixels * partition.channels, std::int64_t{kNormThreads} * kNormGroup);
+      gpu::launch(norm_apply_any<T>, dim3(blocks), dim3(kNormThreads), 0, stream, pass, partition);
+    }
+  });
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,196 @@
+// What the kernels of a norm's passes share: which elements a thread has, how it reads groups of 8 channels,
+// how sums of threads and blocks come together. For .cu files only.
+#pragma once
+
+#include <gpu_runtime.h>
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/cuda/elements.h"
+#include "kernels/cuda/norm_partition.h"
+
+namespace plumb::cuda {
+
+// 8 channels as they are stored, in 32-bit words: a half type waits in half as many registers.
+template <typename T>
+struct alignas(16) Group {
+  unsigned words[kNormGroup * sizeof(T) / sizeof(unsigned)];
+
+  __device__ float at(int j) const {
+    if constexpr (std::is_same_v<T, float>) {
+      return as_float(words[j]);
+    } else {
+      const unsigned pair = words[j / 2];
+      if constexpr (std::is_same_v<T, __nv_bfloat16>)  // the upper half of an f32
+        return as_float(j % 2 == 0 ? pair << 16 : pair & 0xffff0000U);
+      else
+        return to_float(__ushort_as_half(static_cast<unsigned short>(j % 2 == 0 ? pair : pair >> 16)));
+    }
+  }
+
+ private:
+  __device__ static float as_float(unsigned word) {
+    float value;
+    memcpy(&value, &word, sizeof(value));
+    return value;
+  }
+};
+
+// Pixels that a thread asks for before it computes: 64 bytes of each tensor that a pass reads alone, 32 where
+// there are several, so that registers leave room for 3 or 4 blocks on a multiprocessor.
+// The slow way for channels that aren't a multiple of 8 (kWhole = false) goes one by one.
+template <typename T, bool kWhole = true>
+inline constexpr int kAtOnceAlone = kWhole ? 8 / static_cast<int>(sizeof(T)) : 1;
+template <typename T, bool kWhole = true>
+inline constexpr int kAtOnceOfSeveral = kWhole ? 4 / static_cast<int>(sizeof(T)) : 1;
+// Blocks on a multiprocessor, which holds registers down to 80.
+template <bool kWhole = true>
+inline constexpr int kBlocksAtOnce = kWhole ? 3 : 1;
+
+// A thread's elements: 8 (or, at the end of a pixel, `channels`) at each of `pixels` places, `stride` apart.
+struct Place {
+  std::int64_t first = 0, stride = 0;
+  int channel = 0, channels = 0, pixels = 0;
+};
+
+__device__ inline Place place_of(const NormPartition& partition, int block) {
+  const std::int64_t begin = block * partition.pixels_per_block;
+  const std::int64_t end = min(begin + partition.pixels_per_block, partition.pixels);
+  const int row = static_cast<int>(threadIdx.y);
+  Place place;
+  place.channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * kNormGroup;
+  place.channels = min(partition.channels - place.channel, kNormGroup);
+  place.first = (begin + row) * partition.channels + place.channel;
+  place.stride = std::int64_t{partition.rows} * partition.channels;
+  if (place.channels > 0 && begin + row < end)
+    place.pixels = static_cast<int>((end - begin - row + partition.rows - 1) / partition.rows);
+  return place;
+}
+
+// For the second pass over a tensor: blocks, and the pixels in them, in reverse, so that it begins with what
+// the first pass has left in the L2 cache.
+__device__ inline Place reversed_place_of(const NormPartition& partition) {
+  Place place = place_of(partition, static_cast<int>(gridDim.y - 1 - blockIdx.y));
+  place.first += (place.pixels - 1) * place.stride;
+  place.stride = -place.stride;
+  return place;
+}
+
+// visit(integral_constant n, at) for n pixels, the elements at, at + stride …: n is kAtOnce, and 1 for those
+// that remain.
+template <int kAtOnce, typename Visit>
+__device__ void for_pixels(const Place& place, const Visit& visit) {
+  std::int64_t at = place.first;
+  int left = place.pixels;
+  for (; left >= kAtOnce; left -= kAtOnce, at += kAtOnce * place.stride)
+    visit(std::integral_constant<int, kAtOnce>{}, at);
+  if constexpr (kAtOnce > 1) {
+    for (; left > 0; --left, at += place.stride) visit(std::integral_constant<int, 1>{}, at);
+  }
+}
+
+// kWhole: all 8 elements are there and the address is a multiple of their bytes; otherwise the first
+// `channels` at any address.
+template <bool kWhole, typename T>
+__device__ Group<T> load_group(const T* from, int channels) {
+  if constexpr (kWhole) {
+    return *reinterpret_cast<const Group<T>*>(from);
+  } else {
+    T elements[kNormGroup];
+#pragma unroll
+    for (int j = 0; j < kNormGroup; ++j) elements[j] = j < channels ? from[j] : from_float<T>(0);
+    Group<T> group;
+    memcpy(&group, elements, sizeof(group));
+    return group;
+  }
+}
+
+template <bool kWhole, typename T>
+__device__ void store_group(T* to, const float (&values)[kNormGroup], int channels) {
+  if constexpr (kWhole) {
+    store<kNormGroup>(to, values);
+  } else {
+#pragma unroll
+    for (int j = 0; j < kNormGroup; ++j) {
+      if (j < channels) to[j] = from_float<T>(values[j]);
+    }
+  }
+}
+
+template <bool kWhole, typename T>
+__device__ void load_floats(const T* from, int channels, float (&values)[kNormGroup]) {
+  const Group<T> group = load_group<kWhole>(from, channels);
+#pragma unroll
+  for (int j = 0; j < kNormGroup; ++j) values[j] = group.at(j);
+}
+
+// Row `index` of [.., partition.channels], at this thread's channels.
+template <bool kWhole>
+__device__ void load_factors(const std::byte* data, DType dtype, std::int64_t index, const Place& place,
+                             float (&values)[kNormGroup]) {
+  if (dtype == DType::f16)
+    load_floats<kWhole>(as<__half>(data) + index, place.channels, values);
+  else if (dtype == DType::bf16)
+    load_floats<kWhole>(as<__nv_bfloat16>(data) + index, place.channels, values);
+  else
+    load_floats<kWhole>(as<float>(data) + index, place.channels, values);
+}
+
+// Merges what the threads of a block's column hold, row by row in a fixed tree; row 0 has the result. Shared
+// memory: one Sum for every second thread. A Sum of 17 floats spreads over all 32 banks.
+template <typename Sum>
+__device__ void merge_rows(Sum& own) {
+  Sum* other = gpu::dynamic_shared<Sum>();
+  const int rows = static_cast<int>(blockDim.y), row = static_cast<int>(threadIdx.y);
+  int half = 1;
+  while (half < rows) half *= 2;
+  for (half /= 2; half > 0; half /= 2) {
+    if (row >= half && row < 2 * half) other[(row - half) * blockDim.x + threadIdx.x] = own;
+    __syncthreads();
+    if (row < half && row + half < rows) own.merge(other[row * blockDim.x + threadIdx.x]);
+    __syncthreads();
+  }
+}
+
+inline constexpr int kFinishColumns = 32;  // channels of a finishing block
+inline constexpr int kFinishRows = 32;     // threads that share the partial sums of a channel
+
+// The sum of term(b) over the blocks of pixels, in a fixed order; the threads with threadIdx.y = 0 have it.
+// For blocks of kFinishColumns x kFinishRows threads with half as many float2 of shared memory.
+template <typename Term>
+__device__ float2 sum_partials(int pixel_blocks, const Term& term) {
+  float2* other = gpu::dynamic_shared<float2>();
+  float2 sum{0, 0};
+#pragma unroll 4
+  for (int b = static_cast<int>(threadIdx.y); b < pixel_blocks; b += kFinishRows) {
+    const float2 more = term(b);
+    sum.x += more.x;
+    sum.y += more.y;
+  }
+  const int row = static_cast<int>(threadIdx.y);
+  for (int half = kFinishRows / 2; half > 0; half /= 2) {
+    if (row >= half && row < 2 * half) other[(row - half) * kFinishColumns + threadIdx.x] = sum;
+    __syncthreads();
+    if (row < half) {
+      sum.x += other[row * kFinishColumns + threadIdx.x].x;
+      sum.y += other[row * kFinishColumns + threadIdx.x].y;
+    }
+    __syncthreads();
+  }
+  return sum;
+}
+
+inline dim3 pass_grid(const NormPartition& partition) {
+  return dim3(static_cast<unsigned>(partition.tiles), static_cast<unsigned>(partition.pixel_blocks));
+}
+inline dim3 pass_block(const NormPartition& partition) {
+  return dim3(static_cast<unsigned>(partition.lanes), static_cast<unsigned>(partition.rows));
+}
+inline dim3 finish_grid(const NormPartition& partition) {
+  return dim3(blocks_for(partition.channels, kFinishColumns));
+}
+inline constexpr std::size_t kFinishSharedBytes = sizeof(float2) * kFinishColumns * kFinishRows / 2;
+
+}  // namespace plumb::cuda
