@@ -1,0 +1,309 @@
+// A stand-in for NCCL on emulated GPUs: the calls that comm/nccl_communicator.cpp makes, carried by MPI. What
+// NCCL leaves to luck or a hang is an error here: ranks that run different collectives at a time, memory that
+// is not the current GPU's, a stream that waits for the default stream, a second stream, use after the end.
+//
+// EMULATED_NCCL_FAIL=rank:call makes ncclCommGetAsyncError of that rank answer ncclRemoteError from its
+// call-th call on, counted from 0; EMULATED_NCCL_FAIL_INIT=rank makes that rank's init fail.
+#include <mpi.h>
+#include <nccl.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/bf16_sum.h"
+#include "comm/f16_sum.h"
+#include "comm/mpi_check.h"
+#include "tests/cuda_host/device_memory.h"
+#include "tests/cuda_host/runtime_state.h"
+
+struct ncclComm {
+  MPI_Comm mpi = MPI_COMM_NULL;
+  int rank = 0, size = 1;
+  std::uint64_t calls = 0;       // of ncclAllReduce
+  std::uint64_t executions = 0;  // of all-reduces on the stream: more than calls where a graph is replayed
+  int asked = 0;                 // calls of ncclCommGetAsyncError
+  cudaStream_t stream = nullptr;
+  bool destroyed = false, aborted = false;
+};
+
+namespace plumb::gpu::emulated {
+namespace {
+
+using CommunicatorPtr = std::shared_ptr<ncclComm>;
+
+std::vector<CommunicatorPtr>& communicators() {  // NCCL's interface has no other place for them
+  static std::vector<CommunicatorPtr> all;
+  return all;
+}
+std::string& last_error() {
+  static std::string text;
+  return text;
+}
+
+ncclResult_t fail(ncclResult_t result, const std::string& sentence) {
+  last_error() = sentence;
+  return result;
+}
+
+CommunicatorPtr find(ncclComm_t handle) {
+  for (const CommunicatorPtr& one : communicators())
+    if (one.get() == handle && !one->destroyed) return one;
+  return nullptr;
+}
+
+int number_in(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text ? std::atoi(text) : otherwise;
+}
+
+// What all ranks must agree on before anything is summed.
+struct Announcement {
+  std::uint64_t execution = 0, call = 0, elements = 0, type = 0;
+  bool operator==(const Announcement&) const = default;
+};
+std::string text_of(const Announcement& one) {
+  return "all-reduce " + std::to_string(one.call) + " of " + std::to_string(one.elements) +
+         " elements of type " + std::to_string(one.type) + " as its " + std::to_string(one.execution) + ".";
+}
+
+void add_f16_elements(void* in, void* in_out, int* count, MPI_Datatype*) {
+  add_f16(static_cast<const _Float16*>(in), static_cast<_Float16*>(in_out), static_cast<std::size_t>(*count));
+}
+void add_bf16_elements(void* in, void* in_out, int* count, MPI_Datatype*) {
+  add_bf16(static_cast<const std::uint16_t*>(in), static_cast<std::uint16_t*>(in_out),
+           static_cast<std::size_t>(*count));
+}
+
+struct Sum {
+  MPI_Datatype type;
+  MPI_Op operation;
+  std::size_t element_bytes;
+};
+Sum sum_of(ncclDataType_t type) {
+  if (type == ncclFloat32) return {MPI_FLOAT, MPI_SUM, 4};
+  // Kept until the process ends: requests under way may need them.
+  static const auto operations = [] {
+    std::array<MPI_Op, 2> made{};
+    check(MPI_Op_create(add_f16_elements, 1, &made[0]), "MPI_Op_create");
+    check(MPI_Op_create(add_bf16_elements, 1, &made[1]), "MPI_Op_create");
+    return made;
+  }();
+  return {MPI_UINT16_T, operations[type == ncclFloat16 ? 0 : 1], 2};
+}
+
+// One all-reduce as the stream runs it. The sum is made outside the GPU's memory, which is closed to the host
+// while no operation runs, but not to MPI.
+class Execution {
+ public:
+  Execution(const CommunicatorPtr& communicator, const Announcement& announcement)
+      : mpi_(communicator->mpi), mine_(announcement), all_(static_cast<std::size_t>(communicator->size)) {
+    check(
+        MPI_Iallgather(&mine_, sizeof mine_, MPI_BYTE, all_.data(), sizeof mine_, MPI_BYTE, mpi_, &request_),
+        "MPI_Iallgather");
+  }
+
+  // Whether it has ended.
+  bool move_on(std::byte* data) {
+    int ended = 0;
+    check(MPI_Test(&request_, &ended, MPI_STATUS_IGNORE), "MPI_Test");
+    if (!ended) return false;
+    if (values_.empty() && mine_.elements > 0) {
+      require_agreement();
+      start_sum(data);
+      return false;
+    }
+    std::memcpy(data, values_.data(), values_.size());
+    return true;
+  }
+
+ private:
+  void require_agreement() const {
+    for (std::size_t rank = 0; rank < all_.size(); ++rank) {
+      if (all_[rank] == all_[0]) continue;
+      throw std::runtime_error("NCCL's stand-in: rank " + std::to_string(rank) + " runs " +
+                               text_of(all_[rank]) + " where rank 0 runs " + text_of(all_[0]));
+    }
+  }
+  void start_sum(const std::byte* data) {
+    const Sum sum = sum_of(static_cast<ncclDataType_t>(mine_.type));
+    values_.assign(data, data + mine_.elements * sum.element_bytes);
+    check(MPI_Iallreduce(MPI_IN_PLACE, values_.data(), static_cast<int>(mine_.elements), sum.type,
+                         sum.operation, mpi_, &request_),
+          "MPI_Iallreduce");
+  }
+
+  MPI_Comm mpi_;
+  Announcement mine_;
+  std::vector<Announcement> all_;
+  std::vector<std::byte> values_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
+// What the stream runs, once or, in a graph, again and again: each run is a copy of its own.
+struct AllReduce {
+  CommunicatorPtr communicator;
+  Announcement announcement;
+  std::byte* data = nullptr;
+  std::shared_ptr<Execution> execution;
+
+  bool operator()() {
+    if (communicator->aborted) return true;
+    if (communicator->destroyed)
+      throw std::runtime_error("NCCL's stand-in: an all-reduce runs after its communicator was destroyed");
+    if (!execution) {
+      announcement.execution = communicator->executions++;
+      execution = std::make_shared<Execution>(communicator, announcement);
+    }
+    return execution->move_on(data);
+  }
+};
+
+// Why NCCL wouldn't take this memory and stream; empty if it would.
+std::string complaint(ncclComm& communicator, const void* data, std::size_t bytes, cudaStream_t stream) {
+  if (!stream) return "the default stream is no lane of its own";
+  if (stream->blocking) return "the stream waits for the default stream (cudaStreamNonBlocking is missing)";
+  if (communicator.stream && communicator.stream != stream)
+    return "another stream than before: nothing orders the two on all ranks";
+  communicator.stream = stream;
+  int gpu = 0;
+  cudaGetDevice(&gpu);
+  const Allocation* allocation = device_memory().find(data, bytes);
+  if (bytes > 0 && (!allocation || allocation->gpu != gpu)) return "not memory of the current GPU";
+  return "";
+}
+
+std::string current_gpu() {
+  int gpu = 0;
+  cudaDeviceProp properties{};
+  cudaGetDevice(&gpu);
+  cudaGetDeviceProperties(&properties, gpu);
+  return std::string(properties.uuid.bytes, sizeof properties.uuid.bytes);
+}
+
+// Every rank's text, all of one length.
+std::vector<std::string> gather(MPI_Comm mpi, int size, const std::string& mine) {
+  std::string all(mine.size() * static_cast<std::size_t>(size), '\0');
+  const int length = static_cast<int>(mine.size());
+  check(MPI_Allgather(mine.data(), length, MPI_CHAR, all.data(), length, MPI_CHAR, mpi), "MPI_Allgather");
+  std::vector<std::string> texts;
+  for (std::size_t at = 0; at < all.size(); at += mine.size()) texts.push_back(all.substr(at, mine.size()));
+  return texts;
+}
+
+ncclResult_t complete_init(const ncclComm& made, const ncclUniqueId& id) {
+  const std::string id_text(id.internal, sizeof id.internal);
+  for (const std::string& other : gather(made.mpi, made.size, id_text))
+    if (other != id_text) return fail(ncclInvalidArgument, "ranks came with different ids");
+  const std::vector<std::string> gpus = gather(made.mpi, made.size, current_gpu());
+  if (std::set<std::string>(gpus.begin(), gpus.end()).size() < gpus.size())
+    return fail(ncclInvalidUsage, "Duplicate GPU detected");
+  if (number_in("EMULATED_NCCL_FAIL_INIT", -1) == made.rank)
+    return fail(ncclSystemError, "EMULATED_NCCL_FAIL_INIT");
+  return ncclSuccess;
+}
+
+bool shall_fail(const ncclComm& communicator) {
+  const char* text = std::getenv("EMULATED_NCCL_FAIL");
+  if (!text) return false;
+  char* rest = nullptr;
+  const long rank = std::strtol(text, &rest, 10);
+  const long call = *rest == ':' ? std::strtol(rest + 1, nullptr, 10) : 0;
+  return communicator.rank == rank && communicator.asked > call;
+}
+
+}  // namespace
+}  // namespace plumb::gpu::emulated
+
+using namespace plumb::gpu::emulated;
+
+extern "C" {
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  for (std::size_t i = 0; i < sizeof id->internal; ++i) id->internal[i] = static_cast<char>(i * 7 + 1);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* handle, int size, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  if (config->blocking != 1) return fail(ncclInvalidArgument, "only blocking communicators are played");
+  auto made = std::make_shared<ncclComm>();
+  plumb::check(MPI_Comm_dup(MPI_COMM_WORLD, &made->mpi), "MPI_Comm_dup");
+  MPI_Comm_rank(made->mpi, &made->rank);
+  MPI_Comm_size(made->mpi, &made->size);
+  if (made->rank != rank || made->size != size) return fail(ncclInvalidArgument, "not the ranks of the job");
+  if (const ncclResult_t result = complete_init(*made, id)) return result;
+  *handle = made.get();
+  communicators().push_back(std::move(made));
+  return ncclSuccess;
+}
+
+ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type,
+                           ncclRedOp_t operation, ncclComm_t handle, cudaStream_t stream) {
+  const CommunicatorPtr communicator = find(handle);
+  if (!communicator) return fail(ncclInvalidArgument, "no such communicator, or one that was destroyed");
+  if (from != to || operation != ncclSum) return fail(ncclInvalidArgument, "only sums in place are played");
+  if (type != ncclFloat32 && type != ncclFloat16 && type != ncclBfloat16)
+    return fail(ncclInvalidArgument, "type " + std::to_string(type) + " is not played");
+  const std::string wrong = complaint(*communicator, to, count * sum_of(type).element_bytes, stream);
+  if (!wrong.empty()) return fail(ncclInvalidArgument, wrong);
+  const Announcement announcement{
+      .call = communicator->calls++, .elements = count, .type = static_cast<std::uint64_t>(type)};
+  const cudaError_t status =
+      enqueue(stream, AllReduce{communicator, announcement, static_cast<std::byte*>(to), nullptr});
+  return status == cudaSuccess ? ncclSuccess : fail(ncclUnhandledCudaError, cudaGetErrorName(status));
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* state) {
+  const CommunicatorPtr communicator = find(handle);
+  if (!communicator) return fail(ncclInvalidArgument, "no such communicator, or one that was destroyed");
+  ++communicator->asked;
+  *state = shall_fail(*communicator) ? fail(ncclRemoteError, "EMULATED_NCCL_FAIL") : ncclSuccess;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t handle) {
+  const CommunicatorPtr communicator = find(handle);
+  if (!communicator) return fail(ncclInvalidArgument, "no such communicator, or one that was destroyed");
+  communicator->destroyed = true;
+  plumb::check(MPI_Comm_free(&communicator->mpi), "MPI_Comm_free");
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t handle) {
+  const CommunicatorPtr communicator = find(handle);
+  if (!communicator) return fail(ncclInvalidArgument, "no such communicator, or one that was destroyed");
+  communicator->destroyed = communicator->aborted = true;  // its requests may never end: MPI keeps them
+  return ncclSuccess;
+}
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error";
+    case ncclSystemError:
+      return "unhandled system error";
+    case ncclInvalidArgument:
+      return "invalid argument";
+    case ncclInvalidUsage:
+      return "invalid usage";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    default:
+      return "internal error";
+  }
+}
+const char* ncclGetLastError(ncclComm_t) {
+  return last_error().c_str();
+}
+
+}  // extern "C"

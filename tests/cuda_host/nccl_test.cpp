@@ -1,0 +1,269 @@
+// comm/nccl_communicator.cpp on emulated GPUs, one per rank (EMULATED_GPUS).
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "comm/nccl_communicator.h"
+#include "kernels/cuda/runtime.h"
+#include "tests/comm/mpi/mpi_test.h"
+
+namespace plumb {
+namespace {
+
+using cuda::check;
+
+template <typename T>
+cuda::DeviceMemory on_gpu(const std::vector<T>& values) {
+  cuda::DeviceMemory memory = cuda::allocate_device(values.size() * sizeof(T));
+  check(cudaMemcpy(memory.get(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+  return memory;
+}
+
+template <typename T>
+std::vector<T> on_host(const cuda::DeviceMemory& memory, std::size_t count) {
+  std::vector<T> values(count);
+  check(cudaMemcpy(values.data(), memory.get(), count * sizeof(T), cudaMemcpyDeviceToHost));
+  return values;
+}
+
+std::uint16_t bf16_bits(float value) {  // of a number that bfloat16 holds
+  return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+}
+
+template <typename Call>
+Error error_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ExitCode::ok, "no error");
+}
+
+class Nccl : public MpiTest {
+ protected:
+  void SetUp() override {
+    check(cudaSetDevice(job().local_rank()));
+    stream = cuda::make_stream(cuda::Priority::high);
+  }
+  std::unique_ptr<Communicator> make() const { return make_nccl_communicator(job(), stream.get()); }
+  void synchronize() const { check(cudaStreamSynchronize(stream.get())); }
+  static int sum_of_ranks() { return job().size() * (job().size() + 1) / 2; }
+
+  // Sums (i % 8 + 1) * (rank + 1) over ranks; `bits` turns a number into what the GPU holds.
+  template <typename T, typename Bits>
+  void expect_exact_sums(DType dtype, Bits&& bits) {
+    const auto communicator = make();
+    for (std::size_t count : {1u, 7u, 1000u, 100'003u}) {
+      std::vector<T> values(count), wanted(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        values[i] = bits(static_cast<float>((i % 8 + 1) * static_cast<std::size_t>(job().rank() + 1)));
+        wanted[i] = bits(static_cast<float>((i % 8 + 1) * static_cast<std::size_t>(sum_of_ranks())));
+      }
+      const cuda::DeviceMemory memory = on_gpu(values);
+      communicator->start({.elements = count, .dtype = dtype}, memory.get());
+      synchronize();
+      EXPECT_TRUE(on_host<T>(memory, count) == wanted) << count;
+    }
+  }
+  cuda::ExecutableGraph capture(const std::function<void()>& enqueue) const {
+    check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
+    enqueue();
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamEndCapture(stream.get(), &graph));
+    const cuda::CapturedGraph captured(graph);
+    cudaGraphExec_t executable = nullptr;
+    check(cudaGraphInstantiate(&executable, captured.get(), 0));
+    return cuda::ExecutableGraph(executable);
+  }
+
+  cuda::Stream stream;
+};
+
+TEST_F(Nccl, IsInThisBuildAndSpansTheJob) {
+  EXPECT_EQ(why_no_nccl(), "");
+  const auto communicator = make();
+  EXPECT_EQ(communicator->name(), "nccl");
+  EXPECT_EQ(communicator->size(), job().size());
+  EXPECT_TRUE(communicator->enqueues());
+}
+
+TEST_F(Nccl, SumsF32) {
+  expect_exact_sums<float>(DType::f32, [](float value) { return value; });
+}
+TEST_F(Nccl, SumsF16) {
+  expect_exact_sums<std::uint16_t>(
+      DType::f16, [](float value) { return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value)); });
+}
+TEST_F(Nccl, SumsBf16) {
+  expect_exact_sums<std::uint16_t>(DType::bf16, bf16_bits);
+}
+
+TEST_F(Nccl, ManyInFlightStayBetweenWhatTheStreamWasGivenBeforeAndAfter) {
+  const auto communicator = make();
+  constexpr std::size_t kCount = 501;
+  std::vector<cuda::DeviceMemory> buffers;
+  std::vector<cuda::DeviceMemory> copies;
+  for (int i = 0; i < 40; ++i) {
+    const cuda::DeviceMemory values =
+        on_gpu(std::vector<float>(kCount, static_cast<float>(i + job().rank())));
+    buffers.push_back(cuda::allocate_device(kCount * sizeof(float)));
+    copies.push_back(cuda::allocate_device(kCount * sizeof(float)));
+    const auto copy = [&](std::byte* to, const std::byte* from) {
+      check(cudaMemcpyAsync(to, from, kCount * sizeof(float), cudaMemcpyDeviceToDevice, stream.get()));
+    };
+    copy(buffers.back().get(), values.get());
+    const auto ticket = communicator->start({.elements = kCount, .dtype = DType::f32}, buffers.back().get());
+    communicator->wait(ticket);  // nothing for the host to wait for
+    EXPECT_TRUE(communicator->done(ticket));
+    copy(copies.back().get(), buffers.back().get());
+    if (i % 7 == 0) communicator->progress();
+  }
+  synchronize();
+  for (int i = 0; i < 40; ++i) {
+    const int sum = job().size() * i + sum_of_ranks() - job().size();
+    EXPECT_EQ(on_host<float>(copies[static_cast<std::size_t>(i)], kCount),
+              std::vector<float>(kCount, static_cast<float>(sum)));
+  }
+}
+
+TEST_F(Nccl, ACapturedGraphSumsAnewWheneverItIsReplayed) {
+  const auto communicator = make();
+  const cuda::DeviceMemory large = on_gpu(std::vector<float>(3001, 1.0f));
+  const cuda::DeviceMemory small = on_gpu(std::vector<float>(3, 2.0f));
+  {
+    const cuda::ExecutableGraph graph = capture([&] {
+      communicator->start({.elements = 3001, .dtype = DType::f32}, large.get());
+      communicator->start({.elements = 3, .dtype = DType::f32}, small.get());
+    });
+    synchronize();
+    EXPECT_EQ(on_host<float>(large, 3001), std::vector<float>(3001, 1.0f));  // only recorded
+    for (int replay = 0; replay < 3; ++replay) {
+      check(cudaGraphLaunch(graph.get(), stream.get()));
+      communicator->progress();
+    }
+    synchronize();
+  }
+  const auto grown = static_cast<float>(job().size() * job().size() * job().size());
+  EXPECT_EQ(on_host<float>(large, 3001), std::vector<float>(3001, grown));
+  EXPECT_EQ(on_host<float>(small, 3), std::vector<float>(3, 2 * grown));
+}
+
+TEST_F(Nccl, OneMayFollowAnother) {
+  const cuda::DeviceMemory memory = on_gpu(std::vector<float>(9, 1.0f));
+  for (int i = 0; i < 3; ++i) {
+    const auto communicator = make();
+    communicator->start({.elements = 9, .dtype = DType::f32}, memory.get());
+    synchronize();
+  }
+  EXPECT_EQ(on_host<float>(memory, 9).front(),
+            static_cast<float>(job().size() * job().size() * job().size()));
+}
+
+TEST_F(Nccl, RefusesADtypeThatItCannotSum) {
+  const auto communicator = make();
+  const Error error = error_of([&] { communicator->start({.elements = 1, .dtype = DType::u8}, nullptr); });
+  EXPECT_EQ(error.code(), ExitCode::internal);
+}
+
+TEST_F(Nccl, HostMemoryIsADefectThatNamesThisRank) {
+  const auto communicator = make();
+  std::vector<float> values(4, 1.0f);
+  const Error error = error_of([&] {
+    communicator->start({.elements = 4, .dtype = DType::f32}, reinterpret_cast<std::byte*>(values.data()));
+  });
+  EXPECT_EQ(error.code(), ExitCode::internal);
+  const std::string sentence = error.what();
+  EXPECT_EQ(sentence.find("rank " + std::to_string(job().rank()) + " on " + job().host() + ": NCCL"), 0u)
+      << sentence;
+  EXPECT_NE(sentence.find("not memory of the current GPU"), std::string::npos) << sentence;
+}
+
+TEST_F(Nccl, TheDefaultStreamIsNoLane) {
+  const auto communicator = make_nccl_communicator(job(), nullptr);
+  const cuda::DeviceMemory memory = on_gpu(std::vector<float>(1, 1.0f));
+  const Error error =
+      error_of([&] { communicator->start({.elements = 1, .dtype = DType::f32}, memory.get()); });
+  EXPECT_NE(std::string(error.what()).find("default stream"), std::string::npos) << error.what();
+}
+
+TEST_F(Nccl, TwoRanksOnOneGpuAreRefusedOnEveryRank) {
+  if (job().size() == 1) GTEST_SKIP() << "one rank shares with nobody";
+  check(cudaSetDevice(0));
+  const Error error = error_of([&] { make(); });
+  EXPECT_EQ(error.code(), ExitCode::peer_lost);
+  EXPECT_NE(std::string(error.what()).find("Duplicate GPU"), std::string::npos) << error.what();
+}
+
+// Each of the following is run alone: it leaves the rank's GPU or its communicators broken.
+class NcclFault : public Nccl {};
+
+// With EMULATED_NCCL_FAIL=1:3.
+TEST_F(NcclFault, AFailureMeanwhileNamesTheRankThatSawIt) {
+  const auto communicator = make();
+  const cuda::DeviceMemory memory = on_gpu(std::vector<float>(9, 1.0f));
+  for (int iteration = 0; iteration < 6; ++iteration) {
+    const bool fails = job().rank() == 1 && iteration >= 3;
+    const Error error = error_of([&] { communicator->progress(); });
+    EXPECT_EQ(error.code(), fails ? ExitCode::peer_lost : ExitCode::ok) << iteration;
+    if (!fails) continue;
+    const std::string sentence = error.what();
+    EXPECT_EQ(sentence.find("rank 1 on " + job().host() + ": NCCL failed: remote process exited"), 0u)
+        << sentence;
+    EXPECT_NE(sentence.find("NCCL_DEBUG=INFO"), std::string::npos) << sentence;
+  }
+}
+
+// With EMULATED_NCCL_FAIL_INIT=1.
+TEST_F(NcclFault, AFailedInitIsThrownOnEveryRankAndToldByTheOneThatSawIt) {
+  bool told_elsewhere = false;
+  try {
+    make();
+    ADD_FAILURE() << "nothing thrown";
+  } catch (const Error& error) {
+    told_elsewhere = dynamic_cast<const ErrorToldElsewhere*>(&error) != nullptr;
+    EXPECT_EQ(error.code(), ExitCode::peer_lost);
+    EXPECT_EQ(std::string(error.what()).find("rank 1 on "), 0u) << error.what();
+  }
+  EXPECT_EQ(told_elsewhere, job().rank() != 1);
+}
+
+// Of the stand-in: what it finds would hang or garble a real GPU.
+TEST_F(NcclFault, RanksThatSumDifferentCountsAreFound) {
+  const auto communicator = make();
+  const cuda::DeviceMemory memory = on_gpu(std::vector<float>(100, 1.0f));
+  const std::size_t count = job().rank() == 1 ? 99 : 100;
+  communicator->start({.elements = count, .dtype = DType::f32}, memory.get());
+  const Error error = error_of([&] { synchronize(); });
+  const std::string wanted = "rank 1 runs all-reduce 0 of 99 elements of type 7 as its 0. where rank 0 runs";
+  EXPECT_NE(std::string(error.what()).find(wanted), std::string::npos) << error.what();
+}
+
+TEST_F(NcclFault, RanksThatSumInAnotherOrderAreFound) {
+  const auto communicator = make();
+  const cuda::DeviceMemory first = on_gpu(std::vector<float>(10, 1.0f));
+  const cuda::DeviceMemory second = on_gpu(std::vector<std::uint16_t>(10, 0));
+  const auto sum_first = [&] { communicator->start({.elements = 10, .dtype = DType::f32}, first.get()); };
+  const auto sum_second = [&] { communicator->start({.elements = 10, .dtype = DType::bf16}, second.get()); };
+  if (job().rank() == 1) sum_second();
+  sum_first();
+  if (job().rank() != 1) sum_second();
+  const Error error = error_of([&] { synchronize(); });
+  EXPECT_NE(std::string(error.what()).find("rank 1 runs"), std::string::npos) << error.what();
+}
+
+TEST_F(NcclFault, AGraphThatOutlivesItsCommunicatorIsFound) {
+  const cuda::DeviceMemory memory = on_gpu(std::vector<float>(10, 1.0f));
+  auto communicator = make();
+  const cuda::ExecutableGraph graph =
+      capture([&] { communicator->start({.elements = 10, .dtype = DType::f32}, memory.get()); });
+  communicator.reset();
+  check(cudaGraphLaunch(graph.get(), stream.get()));
+  const Error error = error_of([&] { synchronize(); });
+  EXPECT_NE(std::string(error.what()).find("after its communicator was destroyed"), std::string::npos)
+      << error.what();
+}
+
+}  // namespace
+}  // namespace plumb
