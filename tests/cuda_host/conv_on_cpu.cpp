@@ -1,0 +1,247 @@
+// Convolutions of the emulated GPU: oneDNN's, in f32, on NHWC memory, with what fused engines do in front and
+// behind as plain loops. Formulas: kernels/program.h.
+#include <algorithm>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/onednn.h"
+#include "kernels/cuda/conv.h"
+#include "kernels/cuda/runtime.h"
+#include "models/error.h"
+#include "tests/cuda_host/host_numbers.h"
+#include "tests/cuda_host/runtime_state.h"
+
+namespace plumb::cuda {
+namespace {
+
+using Operands = std::vector<std::byte*>;
+using dnnl::memory;
+
+std::size_t input_elements(const ConvProblem& p) {
+  return static_cast<std::size_t>(p.n * p.h * p.w * p.c);
+}
+std::size_t output_elements(const ConvProblem& p) {
+  return static_cast<std::size_t>(p.n * p.out_h * p.out_w * p.out_c);
+}
+std::size_t weight_elements(const ConvProblem& p) {
+  return static_cast<std::size_t>(p.out_c * p.kernel * p.kernel * (p.c / p.groups));
+}
+
+// The convolution itself, in one of its three directions; a primitive with what it reads and writes.
+class Product {
+ public:
+  explicit Product(const ConvProblem& p)
+      : engine_(dnnl::engine::kind::cpu, 0),
+        in_({p.n, p.c, p.h, p.w}, memory::data_type::f32, memory::format_tag::nhwc),
+        out_({p.n, p.out_c, p.out_h, p.out_w}, memory::data_type::f32, memory::format_tag::nhwc),
+        weight_(weight_dims(p), memory::data_type::f32,
+                p.groups > 1 ? memory::format_tag::gohwi : memory::format_tag::ohwi) {
+    const memory::desc any(weight_dims(p), memory::data_type::f32, memory::format_tag::any);
+    const memory::dims strides{p.stride, p.stride}, padding{p.padding, p.padding};
+    const auto algorithm = dnnl::algorithm::convolution_direct;
+    const auto forward = cpu::describe_primitive<dnnl::convolution_forward>(
+        engine_, {}, dnnl::prop_kind::forward_training, algorithm, in_, any, out_, strides, padding, padding);
+    if (p.kind == StepKind::conv_forward) {
+      held_weight_ = forward.weights_desc();
+      primitive_ = dnnl::convolution_forward(forward);
+    } else if (p.kind == StepKind::conv_backward_weights) {
+      const auto described = cpu::describe_backward<dnnl::convolution_backward_weights>(
+          engine_, {}, forward, algorithm, in_, any, out_, strides, padding, padding);
+      held_weight_ = described.diff_weights_desc();
+      primitive_ = dnnl::convolution_backward_weights(described);
+    } else {
+      const auto described = cpu::describe_backward<dnnl::convolution_backward_data>(
+          engine_, {}, forward, algorithm, in_, any, out_, strides, padding, padding);
+      held_weight_ = described.weights_desc();
+      primitive_ = dnnl::convolution_backward_data(described);
+    }
+  }
+
+  void forward(std::vector<float>& in, std::vector<float>& weight, std::vector<float>& out) const {
+    execute({{DNNL_ARG_SRC, memory(in_, engine_, in.data())},
+             {DNNL_ARG_WEIGHTS, reordered(weight)},
+             {DNNL_ARG_DST, memory(out_, engine_, out.data())}});
+  }
+  void backward_data(std::vector<float>& d_out, std::vector<float>& weight, std::vector<float>& d_in) const {
+    execute({{DNNL_ARG_DIFF_DST, memory(out_, engine_, d_out.data())},
+             {DNNL_ARG_WEIGHTS, reordered(weight)},
+             {DNNL_ARG_DIFF_SRC, memory(in_, engine_, d_in.data())}});
+  }
+  void backward_weights(std::vector<float>& in, std::vector<float>& d_out,
+                        std::vector<float>& d_weight) const {
+    memory held(held_weight_, engine_);
+    execute({{DNNL_ARG_SRC, memory(in_, engine_, in.data())},
+             {DNNL_ARG_DIFF_DST, memory(out_, engine_, d_out.data())},
+             {DNNL_ARG_DIFF_WEIGHTS, held}});
+    memory plain(weight_, engine_, d_weight.data());
+    dnnl::stream stream(engine_);
+    dnnl::reorder(held, plain).execute(stream, held, plain);
+    stream.wait();
+  }
+
+ private:
+  static memory::dims weight_dims(const ConvProblem& p) {
+    if (p.groups == 1) return {p.out_c, p.c, p.kernel, p.kernel};
+    return {p.groups, p.out_c / p.groups, p.c / p.groups, p.kernel, p.kernel};
+  }
+  memory reordered(std::vector<float>& weight) const {
+    memory plain(weight_, engine_, weight.data()), held(held_weight_, engine_);
+    dnnl::stream stream(engine_);
+    dnnl::reorder(plain, held).execute(stream, plain, held);
+    stream.wait();
+    return held;
+  }
+  void execute(const std::unordered_map<int, memory>& arguments) const {
+    dnnl::stream stream(engine_);
+    primitive_.execute(stream, arguments);
+    stream.wait();
+  }
+
+  dnnl::engine engine_;
+  memory::desc in_, out_, weight_, held_weight_;
+  dnnl::primitive primitive_;
+};
+
+// relu(factors[0] * in + factors[1] + residual), rounded as an engine does before it multiplies.
+void normalize(std::vector<float>& in, const std::byte* factors_at, const ConvProblem& p,
+               const std::vector<float>* residual) {
+  const auto channels = static_cast<std::size_t>(p.c);
+  const std::vector<float> factors = read_floats(factors_at, 2 * channels, p.factors_dtype);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const std::size_t c = i % channels;
+    in[i] = std::max(factors[c] * in[i] + factors[channels + c] + (residual ? (*residual)[i] : 0), 0.0F);
+  }
+  round_floats(in, p.dtype);
+}
+
+std::vector<float> channel_sums(const std::vector<float>& values, std::size_t channels) {
+  std::vector<double> sums(2 * channels);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    sums[i % channels] += values[i];
+    sums[channels + i % channels] += static_cast<double>(values[i]) * values[i];
+  }
+  return {sums.begin(), sums.end()};
+}
+
+void forward(const Product& product, const ConvProblem& p, const Operands& operands) {
+  std::size_t next = 3;
+  std::vector<float> in = read_floats(operands[0], input_elements(p), p.dtype);
+  std::vector<float> weight = read_floats(operands[1], weight_elements(p), p.dtype);
+  if (p.fusion.normalizes_input) {
+    const std::byte* factors = operands.at(next++);
+    if (p.fusion.adds_residual) {
+      const std::vector<float> residual = read_floats(operands.at(next++), in.size(), p.dtype);
+      normalize(in, factors, p, &residual);
+      write_floats(operands.at(next++), in, p.dtype);
+    } else {
+      normalize(in, factors, p, nullptr);
+    }
+  }
+  std::vector<float> out(output_elements(p));
+  product.forward(in, weight, out);
+  write_floats(operands[2], out, p.dtype);
+  if (p.fusion.gathers_statistics)
+    write_floats(operands.at(next), channel_sums(out, static_cast<std::size_t>(p.out_c)), DType::f32);
+}
+
+std::vector<float> backward_data(const Product& product, const ConvProblem& p, const Operands& operands) {
+  std::vector<float> d_out = read_floats(operands[0], output_elements(p), p.dtype);
+  std::vector<float> weight = read_floats(operands[1], weight_elements(p), p.dtype);
+  std::vector<float> d_in(input_elements(p));
+  product.backward_data(d_out, weight, d_in);
+  return d_in;
+}
+
+void backward_weights(const Product& product, const ConvProblem& p, const Operands& operands) {
+  std::vector<float> in = read_floats(operands[0], input_elements(p), p.dtype);
+  if (p.fusion.normalizes_input) normalize(in, operands.at(3), p, nullptr);
+  std::vector<float> d_out = read_floats(operands[1], output_elements(p), p.dtype);
+  std::vector<float> d_weight(weight_elements(p));
+  product.backward_weights(in, d_out, d_weight);
+  write_floats(operands[2], d_weight, p.dtype);
+}
+
+// Backward of batch norm (Ioffe and Szegedy 2015, section 3) as far as it needs sums over a channel; what is
+// left, a * d + b * x + c for each element, are the coefficients.
+void norm_backward_data(const Product& product, const ConvProblem& p, const Operands& operands) {
+  std::vector<float> d = backward_data(product, p, operands);
+  const auto channels = static_cast<std::size_t>(p.c);
+  const std::vector<float> x = read_floats(operands[2], d.size(), p.dtype);
+  const auto of_channels = [&](std::size_t use) { return read_floats(operands[use], channels, DType::f32); };
+  const std::vector<float> bias = of_channels(3), mean = of_channels(4), inverse = of_channels(5),
+                           scale = of_channels(6);
+  std::vector<double> d_scale(channels), d_bias(channels);
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    const std::size_t c = i % channels;
+    const float standard = (x[i] - mean[c]) * inverse[c];
+    if (!(scale[c] * standard + bias[c] > 0)) d[i] = 0;
+    d_scale[c] += static_cast<double>(d[i]) * standard;
+    d_bias[c] += d[i];
+  }
+  std::vector<float> coefficients(3 * channels);
+  const double pixels = static_cast<double>(d.size()) / static_cast<double>(channels);
+  for (std::size_t c = 0; c < channels; ++c) {
+    const double factor = static_cast<double>(scale[c]) * inverse[c];
+    const double slope = factor * inverse[c] * d_scale[c] / pixels;
+    coefficients[c] = static_cast<float>(factor);
+    coefficients[channels + c] = static_cast<float>(-slope);
+    coefficients[2 * channels + c] = static_cast<float>(slope * mean[c] - factor * d_bias[c] / pixels);
+  }
+  write_floats(operands[7], d, p.dtype);
+  write_floats(operands[8], {d_scale.begin(), d_scale.end()}, DType::f32);
+  write_floats(operands[9], {d_bias.begin(), d_bias.end()}, DType::f32);
+  write_floats(operands[10], coefficients, DType::f32);
+}
+
+void compute(const Product& product, const ConvProblem& p, const Operands& operands) {
+  switch (p.kind) {
+    case StepKind::conv_forward:
+      return forward(product, p, operands);
+    case StepKind::conv_backward_data:
+      return write_floats(operands[2], backward_data(product, p, operands), p.dtype);
+    case StepKind::conv_backward_weights:
+      return backward_weights(product, p, operands);
+    case StepKind::conv_norm_backward_data:
+      return norm_backward_data(product, p, operands);
+    default:
+      throw Error(ExitCode::internal, "no convolution: " + text_of(p));
+  }
+}
+
+class ConvOnCpu final : public ConvPlan {
+ public:
+  explicit ConvOnCpu(const ConvProblem& problem)
+      : problem_(problem), product_(std::make_shared<const Product>(problem)) {}
+  // A little, so that its place in the plan is tried, too.
+  std::size_t workspace_bytes() const override { return kWorkspaceBytes; }
+  std::string engine() const override { return "oneDNN"; }
+  void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
+    const Operands held(operands.begin(), operands.end());
+    check(gpu::emulated::enqueue(
+        stream, gpu::emulated::once([problem = problem_, product = product_, held, workspace] {
+          std::fill_n(workspace, kWorkspaceBytes, std::byte{0xFF});
+          compute(*product, problem, held);
+        })));
+  }
+
+ private:
+  static constexpr std::size_t kWorkspaceBytes = 1024;
+  ConvProblem problem_;
+  std::shared_ptr<const Product> product_;
+};
+
+class CpuConvolutions final : public ConvEngine {
+ public:
+  std::unique_ptr<ConvPlan> plan(const ConvProblem& problem, std::size_t) override {
+    return std::make_unique<ConvOnCpu>(problem);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions&) {
+  return std::make_unique<CpuConvolutions>();
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,58 @@
+// Matrix products of the emulated GPU: oneDNN's, in f32.
+#include <oneapi/dnnl/dnnl.hpp>
+#include <utility>
+
+#include "kernels/cuda/dense.h"
+#include "kernels/cuda/runtime.h"
+#include "models/error.h"
+#include "tests/cuda_host/host_numbers.h"
+#include "tests/cuda_host/runtime_state.h"
+
+namespace plumb::cuda {
+namespace {
+
+void multiply(const GemmProblem& p, const GemmOperands& operands) {
+  const auto count = [](std::int64_t rows, std::int64_t columns) {
+    return static_cast<std::size_t>(rows * columns);
+  };
+  const std::vector<float> a = read_floats(operands.a, count(p.m, p.k), p.in);
+  const std::vector<float> b = read_floats(operands.b, count(p.k, p.n), p.in);
+  std::vector<float> c(count(p.m, p.n));
+  const dnnl::status status =
+      dnnl::sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, 1, a.data(),
+                  p.transpose_a ? p.m : p.k, b.data(), p.transpose_b ? p.k : p.n, 0, c.data(), p.n);
+  if (status != dnnl::status::success) throw Error(ExitCode::internal, "oneDNN refused a matrix product");
+  if (p.bias) {
+    const std::vector<float> bias = read_floats(operands.bias, count(p.n, 1), DType::f32);
+    for (std::size_t i = 0; i < c.size(); ++i) c[i] += bias[i % bias.size()];
+  }
+  write_floats(operands.c, c, p.out);
+}
+
+class GemmOnCpu final : public GemmPlan {
+ public:
+  explicit GemmOnCpu(const GemmProblem& problem) : problem_(problem) {}
+  std::size_t workspace_bytes() const override { return 0; }
+  void run(cudaStream_t stream, const GemmOperands& operands, std::byte*) const override {
+    check(gpu::emulated::enqueue(
+        stream, gpu::emulated::once([problem = problem_, operands] { multiply(problem, operands); })));
+  }
+
+ private:
+  GemmProblem problem_;
+};
+
+class CpuProducts final : public GemmEngine {
+ public:
+  std::unique_ptr<GemmPlan> plan(const GemmProblem& problem, std::size_t) override {
+    return std::make_unique<GemmOnCpu>(problem);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<GemmEngine> make_gemm_engine() {
+  return std::make_unique<CpuProducts>();
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,17 @@
+// Tensors of any dtype as floats and back, on the CPU.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "kernels/program.h"
+
+namespace plumb::cuda {
+
+std::vector<float> read_floats(const std::byte* from, std::size_t elements, DType dtype);
+// Rounds to nearest even.
+void write_floats(std::byte* to, const std::vector<float>& values, DType dtype);
+// What is left of the values when they are stored so.
+void round_floats(std::vector<float>& values, DType dtype);
+
+}  // namespace plumb::cuda
