@@ -38,6 +38,8 @@ __global__ void max_pool_forward(PoolShape shape, const T* in, T* out, std::uint
   float largest[kCount];
   Elements<std::uint8_t, kCount> winner{};
 #pragma unroll
+  for (int i = 0; i < kCount; ++i) largest[i] = -INFINITY;
+#pragma unroll
   for (int row = 0; row < kernel; ++row) {
     const int y = clamped(top + row, static_cast<int>(shape.h));
 #pragma unroll

@@ -1,0 +1,161 @@
+// Sums, casts, column sums and batches on the emulated GPU against loops in double.
+#include "kernels/cuda/elementwise.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "bench/data/synthetic.h"
+#include "kernels/cuda/synthetic.h"
+#include "tests/cuda_host/operand.h"
+
+namespace plumb::cuda {
+namespace {
+
+// Less than a vector, one, one and a bit, more than a block.
+constexpr std::size_t kCounts[] = {1, 7, 8, 9, 2048, 2048 * 2 + 3};
+
+TEST(Accumulate, AddsInF32AndRoundsOnce) {
+  for (DType dtype : kStorageTypes) {
+    for (std::size_t count : kCounts) {
+      const std::vector<double> a = normal_values(dtype, count, 1), b = normal_values(dtype, count, 2);
+      Operand into(dtype, a), from(dtype, b);
+      launch_accumulate(dtype, into.data(), from.data(), static_cast<std::int64_t>(count), nullptr);
+      std::vector<double> sums(count);
+      for (std::size_t i = 0; i < count; ++i) sums[i] = rounded(dtype, rounded(DType::f32, a[i] + b[i]));
+      EXPECT_EQ(into.values(), sums) << name_of(dtype) << " " << count;
+      EXPECT_EQ(from.values(), b);
+    }
+  }
+}
+
+TEST(Cast, RoundsToNearestBetweenAnyTwoTypes) {
+  for (DType from_dtype : kStorageTypes) {
+    for (DType into_dtype : kStorageTypes) {
+      for (std::size_t count : kCounts) {
+        for (const float scale : {1.0F, 0.25F, 3.0F}) {
+          std::vector<double> values = normal_values(from_dtype, count, 3);
+          Operand from(from_dtype, values), into(into_dtype, count);
+          launch_cast(from_dtype, from.data(), into_dtype, into.data(), static_cast<std::int64_t>(count),
+                      scale, nullptr);
+          for (double& value : values) value = rounded(into_dtype, rounded(DType::f32, scale * value));
+          EXPECT_EQ(into.values(), values)
+              << name_of(from_dtype) << " to " << name_of(into_dtype) << " " << count << " times " << scale;
+        }
+      }
+    }
+  }
+}
+
+TEST(Cast, KeepsWhatIsNotFinite) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  Operand from(DType::f32, {infinity, -infinity, std::nan(""), 1e6}), into(DType::f16, 4);
+  launch_cast(DType::f32, from.data(), DType::f16, into.data(), 4, 1, nullptr);
+  const std::vector<double> values = into.values();
+  EXPECT_EQ(values[0], infinity);
+  EXPECT_EQ(values[1], -infinity);
+  EXPECT_TRUE(std::isnan(values[2]));
+  EXPECT_EQ(values[3], infinity) << "beyond what f16 holds";
+}
+
+std::vector<double> column_sums(DType dtype, std::size_t rows, std::size_t columns,
+                                const std::vector<double>& values) {
+  Operand matrix(dtype, values), sums(DType::f32, columns);
+  launch_column_sums(dtype, matrix.data(), sums.as<float>(), static_cast<std::int64_t>(rows),
+                     static_cast<std::int64_t>(columns), nullptr);
+  return sums.values();
+}
+
+TEST(ColumnSums, AreThoseOfEveryColumn) {
+  for (DType dtype : kStorageTypes) {
+    for (std::size_t rows : {1, 3, 16, 100}) {
+      for (std::size_t columns : {1, 32, 45, 1000}) {
+        const std::vector<double> values = normal_values(dtype, rows * columns, 4);
+        std::vector<double> wanted(columns, 0.0);
+        for (std::size_t i = 0; i < values.size(); ++i) wanted[i % columns] += values[i];
+        expect_close(column_sums(dtype, rows, columns, values), wanted, DType::f32, 20, 4);
+      }
+    }
+  }
+}
+
+TEST(ColumnSums, RepeatBitForBitInAnyOrderOfThreads) {
+  const std::vector<double> values = normal_values(DType::bf16, 75 * 40, 5);
+  const std::vector<double> first = column_sums(DType::bf16, 75, 40, values);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(column_sums(DType::bf16, 75, 40, values), first);
+}
+
+// [n, c, h, w] into [n, h, w, padded], zeros behind.
+std::vector<double> padded_nhwc(const Shape& shape, int padded_channels, const double* nchw) {
+  std::vector<double> result;
+  for (std::int64_t n = 0; n < shape.n; ++n)
+    for (std::int64_t pixel = 0; pixel < shape.h * shape.w; ++pixel)
+      for (std::int64_t c = 0; c < padded_channels; ++c)
+        result.push_back(c < shape.c ? nchw[(n * shape.c + c) * shape.h * shape.w + pixel] : 0);
+  return result;
+}
+
+int padded_channels(DType dtype) {
+  return static_cast<int>(16 / bytes_of(dtype));
+}
+
+TEST(PackBatch, TakesTheHalfOfTheIterationsParity) {
+  const Shape shape{.n = 3, .h = 5, .w = 7, .c = 3};
+  const auto elements = static_cast<std::size_t>(shape.elements());
+  const std::vector<double> staged = normal_values(DType::f32, 2 * elements, 6);
+  for (DType dtype : kStorageTypes) {
+    for (std::uint64_t iteration : {0, 1, 4, 1025}) {
+      Operand images_staged(DType::f32, staged), labels_staged(DType::i32, {10, 11, 12, 20, 21, 22});
+      const int channels = padded_channels(dtype);
+      Operand images(dtype, elements / 3 * static_cast<std::size_t>(channels)), labels(DType::i32, 3);
+      const State state{.step = {.iteration = iteration}};
+      launch_pack_batch({.images = images_staged.as<float>(), .labels = labels_staged.as<std::int32_t>()},
+                        &state, images.data(), labels.as<std::int32_t>(), shape, channels, dtype, nullptr);
+      const double* half = staged.data() + iteration % 2 * elements;
+      EXPECT_EQ(images.values(), rounded(dtype, padded_nhwc(shape, channels, half))) << name_of(dtype);
+      const double first = iteration % 2 == 0 ? 10 : 20;
+      EXPECT_EQ(labels.values(), (std::vector{first, first + 1, first + 2}));
+    }
+  }
+}
+
+TEST(PackImages, CoversMorePixelsThanABlock) {
+  const Shape shape{.n = 2, .h = 17, .w = 31, .c = 3};
+  const std::vector<double> nchw = normal_values(DType::f32, static_cast<std::size_t>(shape.elements()), 7);
+  for (DType dtype : kStorageTypes) {
+    Operand plain(DType::f32, nchw);
+    const int channels = padded_channels(dtype);
+    Operand images(dtype, nchw.size() / 3 * static_cast<std::size_t>(channels));
+    launch_pack_images(plain.as<float>(), images.data(), shape, channels, dtype, nullptr);
+    EXPECT_EQ(images.values(), rounded(dtype, padded_nhwc(shape, channels, nchw.data())));
+  }
+}
+
+TEST(PackImages, RefusesChannelsThatDoNotFillAVector) {
+  const Shape shape{.n = 1, .h = 2, .w = 2, .c = 3};
+  EXPECT_THROW(launch_pack_images(nullptr, nullptr, shape, 3, DType::f32, nullptr), std::logic_error);
+  EXPECT_THROW(launch_pack_images(nullptr, nullptr, shape, 4, DType::f16, nullptr), std::logic_error);
+}
+
+TEST(SyntheticBatch, IsTheOneThatTheHostMakes) {
+  for (const int rank : {0, 3}) {
+    SyntheticSource source(
+        {.batch_per_device = 5, .image_size = 19, .classes = 1000, .seed = 42, .rank = rank});
+    const Batch batch = source.next();
+    const Shape shape{.n = 5, .h = 19, .w = 19, .c = 3};
+    const std::vector<double> host(batch.images.begin(), batch.images.end());
+    for (DType dtype : kStorageTypes) {
+      const int channels = padded_channels(dtype);
+      Operand images(dtype, host.size() / 3 * static_cast<std::size_t>(channels)), labels(DType::i32, 5);
+      launch_synthetic_batch(synthetic_keys(42, rank), 1000, images.data(), labels.as<std::int32_t>(), shape,
+                             channels, dtype, nullptr);
+      expect_close(images.values(), padded_nhwc(shape, channels, host.data()), dtype,
+                   dtype == DType::f32 ? 8 : 1.1);
+      EXPECT_EQ(labels.values(), std::vector<double>(batch.labels.begin(), batch.labels.end()));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumb::cuda

@@ -1,0 +1,176 @@
+// Pooling kernels on the emulated GPU against loops in double.
+#include "kernels/cuda/pool.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/cuda_host/operand.h"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+PoolShape shape_of(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c, int kernel, int stride,
+                   int padding) {
+  return {.n = n,
+          .h = h,
+          .w = w,
+          .c = c,
+          .out_h = (h + 2 * padding - kernel) / stride + 1,
+          .out_w = (w + 2 * padding - kernel) / stride + 1,
+          .kernel = kernel,
+          .stride = stride,
+          .padding = padding};
+}
+
+// Extents that no vector and no block divides, and windows that padding cuts on every side.
+const PoolShape kShapes[] = {
+    shape_of(2, 7, 9, 8, 3, 2, 1),    // the ResNet's window
+    shape_of(1, 8, 8, 64, 3, 2, 1),   // … at its channels
+    shape_of(3, 5, 6, 5, 3, 2, 1),    // channels that no vector divides
+    shape_of(2, 6, 4, 16, 2, 2, 0),   // windows that don't overlap
+    shape_of(1, 6, 7, 12, 3, 1, 1),   // 9 windows over a pixel
+    shape_of(1, 11, 10, 8, 5, 3, 2),  // a wide one
+    shape_of(1, 9, 9, 8, 2, 3, 0),    // pixels that no window covers
+    shape_of(2, 1, 1, 8, 3, 2, 1),    // all but one place are padding
+    shape_of(1, 20, 20, 1, 16, 4, 8),
+};
+
+std::size_t elements_in(const PoolShape& s) {
+  return static_cast<std::size_t>(s.n * s.h * s.w * s.c);
+}
+std::size_t elements_out(const PoolShape& s) {
+  return static_cast<std::size_t>(s.n * s.out_h * s.out_w * s.c);
+}
+
+// For every output the input element that wins: the first of the largest, row by row.
+std::vector<std::size_t> winners(const PoolShape& s, const std::vector<double>& in) {
+  std::vector<std::size_t> winners;
+  for (std::int64_t n = 0; n < s.n; ++n)
+    for (std::int64_t oy = 0; oy < s.out_h; ++oy)
+      for (std::int64_t ox = 0; ox < s.out_w; ++ox)
+        for (std::int64_t c = 0; c < s.c; ++c) {
+          std::size_t best = in.size();
+          for (std::int64_t y = oy * s.stride - s.padding; y < oy * s.stride - s.padding + s.kernel; ++y)
+            for (std::int64_t x = ox * s.stride - s.padding; x < ox * s.stride - s.padding + s.kernel; ++x) {
+              if (y < 0 || y >= s.h || x < 0 || x >= s.w) continue;
+              const auto at = static_cast<std::size_t>(((n * s.h + y) * s.w + x) * s.c + c);
+              if (best == in.size() || in[at] > in[best]) best = at;
+            }
+          winners.push_back(best);
+        }
+  return winners;
+}
+
+// Few different values, so that many windows hold equals, and all negative, as padding isn't.
+std::vector<double> values_with_equals(std::size_t count) {
+  std::vector<double> values = normal_values(DType::f32, count, 1);
+  for (double& value : values) value = std::round(2 * value) - 20;
+  return values;
+}
+
+struct PoolRun {
+  std::vector<double> out, d_in;
+  std::vector<std::byte> argmax;
+};
+
+PoolRun run_max_pool(DType dtype, const PoolShape& shape, const std::vector<double>& in,
+                     const std::vector<double>& d_out) {
+  Operand input(dtype, in), out(dtype, elements_out(shape)), argmax(DType::u8, elements_out(shape));
+  Operand d_output(dtype, d_out), d_in(dtype, elements_in(shape));
+  launch_max_pool_forward(dtype, shape, input.data(), out.data(), argmax.as<std::uint8_t>(), nullptr);
+  launch_max_pool_backward(dtype, shape, d_output.data(), argmax.as<std::uint8_t>(), d_in.data(), nullptr);
+  return {.out = out.values(), .d_in = d_in.values(), .argmax = argmax.bytes()};
+}
+
+TEST(MaxPool, TakesTheLargestAndSendsItsGradientBack) {
+  for (const PoolShape& shape : kShapes) {
+    for (DType dtype : kStorageTypes) {
+      SCOPED_TRACE(testing::Message() << name_of(dtype) << " " << shape.h << "x" << shape.w << "x" << shape.c
+                                      << " kernel " << shape.kernel);
+      const std::vector<double> in = values_with_equals(elements_in(shape));
+      const std::vector<double> d_out = normal_values(dtype, elements_out(shape), 2);
+      const PoolRun run = run_max_pool(dtype, shape, in, d_out);
+      std::vector<double> wanted_out, wanted_d_in(in.size(), 0.0);
+      const std::vector<std::size_t> from = winners(shape, in);
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        wanted_out.push_back(in[from[i]]);
+        wanted_d_in[from[i]] += d_out[i];
+      }
+      EXPECT_EQ(run.out, wanted_out);
+      expect_close(run.d_in, wanted_d_in, dtype, 2);
+    }
+  }
+}
+
+TEST(MaxPool, KeepsMinusInfinityAndItsGradient) {
+  const PoolShape shape = shape_of(1, 3, 3, 8, 3, 2, 1);
+  for (DType dtype : kStorageTypes) {
+    const PoolRun run = run_max_pool(dtype, shape, std::vector<double>(elements_in(shape), -kInfinity),
+                                     std::vector<double>(elements_out(shape), 1));
+    EXPECT_EQ(run.out, std::vector<double>(elements_out(shape), -kInfinity));
+    double sum = 0;
+    for (double value : run.d_in) sum += value;
+    EXPECT_EQ(sum, static_cast<double>(elements_out(shape))) << "a window sent its gradient to the padding";
+  }
+}
+
+TEST(MaxPool, LetsNoNaNGetLost) {
+  const PoolShape shape = shape_of(1, 4, 4, 8, 2, 2, 0);
+  for (std::size_t place : {0, 1, 4, 5}) {  // of the first window, in pixels
+    std::vector<double> in = normal_values(DType::f16, elements_in(shape), 3);
+    in[place * 8 + 3] = kNaN;
+    const PoolRun run = run_max_pool(DType::f16, shape, in, std::vector<double>(elements_out(shape), 1));
+    EXPECT_TRUE(std::isnan(run.out[3])) << place;
+    EXPECT_EQ(run.d_in[place * 8 + 3], 1);
+    EXPECT_EQ(std::count_if(run.out.begin(), run.out.end(), [](double v) { return std::isnan(v); }), 1);
+  }
+}
+
+TEST(MaxPool, RepeatsBitForBitInAnyOrderOfThreads) {
+  const PoolShape shape = kShapes[4];
+  const std::vector<double> in = values_with_equals(elements_in(shape));
+  const std::vector<double> d_out = normal_values(DType::f16, elements_out(shape), 2);
+  const PoolRun first = run_max_pool(DType::f16, shape, in, d_out);
+  for (int i = 0; i < 3; ++i) {  // each launch draws another order
+    const PoolRun again = run_max_pool(DType::f16, shape, in, d_out);
+    EXPECT_EQ(again.d_in, first.d_in);
+    EXPECT_EQ(again.argmax, first.argmax);
+  }
+}
+
+struct AverageCase {
+  std::int64_t n, pixels, c;
+};
+
+TEST(GlobalAverage, AveragesPixelsAndSpreadsTheGradient) {
+  for (const AverageCase& at : {AverageCase{2, 49, 2048}, {1, 1, 8}, {3, 4, 5}, {2, 9, 12}, {1, 50, 1}}) {
+    for (DType dtype : kStorageTypes) {
+      SCOPED_TRACE(testing::Message()
+                   << name_of(dtype) << " " << at.pixels << " pixels, " << at.c << " channels");
+      const auto n = static_cast<std::size_t>(at.n), pixels = static_cast<std::size_t>(at.pixels),
+                 c = static_cast<std::size_t>(at.c);
+      const std::vector<double> values = normal_values(dtype, n * pixels * c, 4);
+      const std::vector<double> d_values = normal_values(dtype, n * c, 5);
+      Operand in(dtype, values), out(dtype, n * c), d_out(dtype, d_values), d_in(dtype, n * pixels * c);
+      launch_average_forward(dtype, in.data(), out.data(), at.n, at.pixels, at.c, nullptr);
+      launch_average_backward(dtype, d_out.data(), d_in.data(), at.n, at.pixels, at.c, nullptr);
+      std::vector<double> means(n * c, 0.0), spread(n * pixels * c);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::size_t to = i / (pixels * c) * c + i % c;
+        means[to] += values[i] / static_cast<double>(pixels);
+        spread[i] = d_values[to] / static_cast<double>(pixels);
+      }
+      expect_close(out.values(), means, dtype, 4);
+      expect_close(d_in.values(), spread, dtype, 3, 0.1);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumb::cuda
