@@ -48,13 +48,14 @@ expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $ou
 expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
 expect_apt() { grep -qF -- "$1" "$scratch/apt_calls" || fail "apt-get was not called with '$1'"; }
 
-scripts=("$sources"/launch/*.sh "$sources/.ci/run" "$sources"/tests/*.sh "$sources/tests/launch/scripts_test.sh")
+scripts=("$sources"/launch/*.sh "$sources/launch/bundle" "$sources/.ci/run" "$sources"/tests/*.sh
+  "$sources"/tests/gpu/*.sh "$sources"/tests/launch/*_test.sh)
 
 case $behaviour in
   scripts_parse)
     for script in "${scripts[@]}"; do
       bash -n "$script" || fail "$script"
-      [ -x "$script" ] || [[ $script == */scripts_test.sh ]] || fail "$script is not executable"
+      [ -x "$script" ] || [[ $script == *_test.sh ]] || fail "$script is not executable"
     done
     ;;
   shellcheck_is_content)

@@ -1,0 +1,180 @@
+#!/usr/bin/env bash
+# Checks and measures the CUDA device on a machine with a GPU, the headline first. Runs from an unpacked bundle
+# (launch/bundle) or from the sources; nothing is installed. The first pass takes under 8 minutes on one GPU.
+#
+#   check.sh [--out FOLDER] [--from STAGE] [--only STAGE] [--programs FOLDER] [--rehearse]
+#
+#   --out       where results go (check_results); each stage's STAGE.json is there as soon as the stage is done
+#   --from      leave out the stages before this one; --only: run just this one
+#   --programs  the folder of bench_resnet50; default: bin beside this script, else build/release/bin
+#   --rehearse  no GPU: hands every command line to a dry run, then runs it in small on the CPU
+#
+# Stages: smoke, headline, precisions, steps, pytorch, limits, sanitizer. Exit codes: 0 all passed or were skipped,
+# 1 a stage failed, 64 usage, 69 no programs or no GPU.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+stages=(smoke headline precisions steps pytorch limits sanitizer)
+declare -A seconds_of=([smoke]=90 [headline]=120 [precisions]=120 [steps]=120 [pytorch]=240 [limits]=180 [sanitizer]=240)
+
+give_up() {
+  echo "check.sh: $2" >&2
+  exit "$1"
+}
+
+out=check_results from=${stages[0]} only='' programs='' rehearse=no
+while [ $# -gt 0 ]; do
+  case $1 in
+    --rehearse) rehearse=yes ;;
+    --out | --from | --only | --programs)
+      [ $# -gt 1 ] || give_up 64 "$1 wants a value"
+      printf -v "${1#--}" %s "$2"
+      shift
+      ;;
+    *) give_up 64 "'$1' is not an option; there are --out, --from, --only, --programs and --rehearse" ;;
+  esac
+  shift
+done
+for stage in "$from" ${only:+"$only"}; do
+  [ -n "${seconds_of[$stage]:-}" ] || give_up 64 "'$stage' is not one of the stages ${stages[*]}"
+done
+if [ -z "$programs" ]; then
+  programs=$here/bin
+  [ -d "$programs" ] || programs=$here/../../build/release/bin
+fi
+[ -x "$programs/bench_resnet50" ] || give_up 69 "there is no bench_resnet50 in $programs; name its folder with --programs"
+programs=$(cd "$programs" && pwd)
+mkdir -p "$out" && cd "$out" || give_up 69 "folder '$out' can't be made; give another --out"
+out=$PWD
+
+# shellcheck source=tests/gpu/check_runs.sh disable=SC2034
+source "$here/check_runs.sh"
+
+# --- the stages; each calls run, compare or skip_run ------------------------------------------------------------
+
+smoke() {
+  small=(--bs 4 --image-size 64 --lr 0.001 --iters 5 --warmup 1)
+  bench on_cpu --device cpu "${small[@]}"
+  bench fp32 "${small[@]}" --fp32
+  if [ "$(exit_code fp32)" = 69 ]; then
+    cat "$out/smoke/fp32.err" >&2
+    give_up 69 "no GPU answers, so nothing can be checked; --rehearse runs on the CPU"
+  fi
+  bench fp16 "${small[@]}" --fp16
+  compare losses fp32_as_on_cpu --first 0.001 --rest 0.05 smoke/fp32.json smoke/on_cpu.json
+  compare losses fp16_as_on_cpu --first 0.02 --rest 0.1 smoke/fp16.json smoke/on_cpu.json
+}
+
+headline() {
+  bench fp16_bs256 --fp16 --bs 256
+  bench fp16_bs256_no_fusion --fp16 --bs 256 --fusion off
+  bench fp32_bs128 --fp32 --bs 128
+  bench fp16_bs256_profile --fp16 --bs 256 --profile
+}
+
+precisions() {
+  bench bf16_bs256 --bf16 --bs 256
+  bench tf32_bs128 --tf32 --bs 128
+  bench fp16_bs128 --fp16 --bs 128
+  bench fp16_bs512 --fp16 --bs 512
+  bench fp16_bs256_autotuned --fp16 --bs 256 --autotune
+  bench fp16_bs256_no_graph --fp16 --bs 256 --cuda-graph off
+}
+
+# From the same weights and batch: what one step does to every parameter, 20 losses, graph and eager.
+steps() {
+  local one=(--iters 1 --warmup 0 --lr 0.1 --momentum 0 --weight-decay 0)
+  local many=(--iters 20 --warmup 1 --lr 0.01)
+  if ! python_there; then
+    skip_run steps "python3 is not there, which compares weights and makes the batch"
+    return
+  fi
+  compare batch batch "$out/steps/batch.safetensors" --images 8 --size "$steps_size"
+  bench start --device cpu --bs 8 --image-size "$steps_size" --iters 1 --warmup 0 --lr 0 --no-check \
+    --save-weights "$out/steps/start.safetensors"
+  local given=(--bs 8 --image-size "$steps_size" --weights "$out/steps/start.safetensors" --batch "$out/steps/batch.safetensors")
+  bench one_cpu --device cpu "${given[@]}" "${one[@]}" --save-weights "$out/steps/one_cpu.safetensors"
+  bench many_cpu --device cpu "${given[@]}" "${many[@]}"
+  local precision
+  for precision in fp32 tf32 fp16 bf16; do
+    bench "one_$precision" "--$precision" "${given[@]}" "${one[@]}" --save-weights "$out/steps/one_$precision.safetensors"
+    compare weights "one_${precision}_as_on_cpu" --precision "$precision" "$out/steps/start.safetensors" \
+      "$out/steps/one_$precision.safetensors" "$out/steps/one_cpu.safetensors"
+  done
+  for precision in fp32 fp16; do
+    bench "graph_$precision" "--$precision" "${given[@]}" "${many[@]}" --deterministic --cuda-graph on
+    bench "eager_$precision" "--$precision" "${given[@]}" "${many[@]}" --deterministic --cuda-graph off
+    compare losses "graph_as_eager_$precision" --first 0 --rest 0 "steps/graph_$precision.json" "steps/eager_$precision.json"
+  done
+  compare losses many_fp32_as_on_cpu --first 0.001 --rest 0.05 steps/graph_fp32.json steps/many_cpu.json
+  compare losses many_fp16_as_on_cpu --first 0.02 --rest 0.1 steps/graph_fp16.json steps/many_cpu.json
+  bench unfused_fp16 --fp16 "${given[@]}" "${many[@]}" --fusion off
+  compare losses many_unfused_fp16_as_on_cpu --first 0.02 --rest 0.1 steps/unfused_fp16.json steps/many_cpu.json
+  bench static_scale_fp16 --fp16 --loss-scale 1024 "${given[@]}" "${many[@]}"
+  two_ranks
+  rm -f "$out"/steps/*.safetensors
+}
+
+# NCCL wants a GPU for each rank, so these two meet through the host.
+two_ranks() {
+  local mpirun=$programs/mpirun
+  [ -x "$mpirun" ] || mpirun=$(command -v mpirun) || {
+    skip_run two_ranks_share_gpu "mpirun is not there"
+    return
+  }
+  launcher=("$mpirun" -np 2 --oversubscribe --bind-to none)
+  [ "$(id -u)" -ne 0 ] || launcher+=(--allow-run-as-root)
+  bench two_ranks_share_gpu --fp16 --share-gpu --bs 8 --image-size "$steps_size" --iters 5 --warmup 1 --lr 0.001
+  launcher=()
+}
+
+# In turn, so that a GPU that warms up slows both.
+pytorch() {
+  bench ours_first --fp16 --bs 256
+  torch eager_fp16 --precision fp16 --batch 256
+  torch compiled_fp16 --precision fp16 --batch 256 --compile
+  bench ours_again --fp16 --bs 256
+  bench ours_fp32 --fp32 --bs 128
+  torch eager_fp32 --precision fp32 --batch 128
+}
+
+limits() {
+  bench largest_fp16 --fp16 --find-max-bs
+  bench largest_fp32 --fp32 --find-max-bs
+  bench sustained_fp16 --fp16 --bs 256 --seconds 60
+  if [ -x "$programs/bench_arcface" ]; then
+    program=bench_arcface bench arcface_r100_fp16 --fp16 --bs 128
+  else
+    skip_run arcface_r100_fp16 "bench_arcface is not among these programs"
+  fi
+}
+
+sanitizer() {
+  local tool check
+  tool=$(command -v compute-sanitizer || ls "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer" 2>/dev/null) || tool=
+  for check in memcheck racecheck; do
+    if [ "$rehearse" = no ] && [ -z "$tool" ]; then
+      skip_run "$check" "compute-sanitizer is neither on PATH nor in the CUDA toolkit"
+      continue
+    fi
+    under=("$tool" --tool "$check" --error-exitcode 9 --target-processes all)
+    bench "$check" --fp16 --bs 2 --image-size 32 --iters 1 --warmup 0 --cuda-graph off --no-check
+    under=() # back to none
+  done
+}
+
+# --- all of them --------------------------------------------------------------------------------------------------
+
+describe_machine >"$out/machine.txt" 2>&1
+steps_size=64
+[ "$rehearse" = no ] || steps_size=32
+worst=0
+started=no
+for stage in "${stages[@]}"; do
+  [ "$stage" != "$from" ] || started=yes
+  [ $started = yes ] || continue
+  [ -z "$only" ] || [ "$stage" = "$only" ] || continue
+  run_stage "$stage" "${seconds_of[$stage]}" || worst=1
+done
+echo
+print_summary
+exit $worst
