@@ -1,0 +1,29 @@
+// trace.json: when every step of some iterations began and ended, for chrome://tracing and ui.perfetto.dev
+// (Trace Event Format: complete events "X", times in microseconds).
+#pragma once
+
+#include <ostream>
+#include <span>
+#include <string>
+
+#include "kernels/device.h"
+#include "kernels/program.h"
+
+namespace plumb {
+
+struct TraceDescription {
+  int rank = 0;
+  std::string device;  // one line for people
+};
+
+// One process for the rank, one thread for each lane and one for whole iterations; written as it goes, and
+// one valid JSON object at its end. Time 0 is the first step's begin. What a lane was given while it was
+// still at something else is shown from when that ended: a lane does one thing at a time.
+void write_trace(std::ostream& stream, const Program& program, std::span<const StepTime> times,
+                 const TraceDescription& description);
+
+// The same into a new file, which has its name only when it is whole. Throws Error(io_error).
+void write_trace_file(const std::string& path, const Program& program, std::span<const StepTime> times,
+                      const TraceDescription& description);
+
+}  // namespace plumb

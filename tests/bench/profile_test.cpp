@@ -1,0 +1,130 @@
+#include "bench/profile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "tests/bench/profiled_program.h"
+
+namespace plumb {
+namespace {
+
+DeviceLimits a_device() {
+  return {.name = "some gpu",
+          .kind = DeviceKind::cuda,
+          .flops_per_second = {{Precision::fp32, 1e12}, {Precision::fp16, 4e12}},
+          .bytes_per_second = 1e11};
+}
+
+const StepProfile& of(const Profile& profile, StepId id) {
+  return *std::find_if(profile.steps.begin(), profile.steps.end(),
+                       [&](const StepProfile& step) { return step.step == id; });
+}
+
+Profile profile_of_three() {
+  return make_profile(profiled_program(), three_iterations(), a_device(), Precision::fp32);
+}
+
+TEST(Profile, CutsTimesIntoIterationsWhereAStepComesAgain) {
+  const std::vector<StepTime> times = three_iterations();
+  const auto iterations = split_iterations(times);
+  ASSERT_EQ(iterations.size(), 3U);
+  for (const auto& iteration : iterations) EXPECT_EQ(iteration.size(), 6U);
+  EXPECT_EQ(iterations[1].front().step, 0U);
+  EXPECT_TRUE(split_iterations({}).empty());
+}
+
+TEST(Profile, TakesTheMedianOfEveryStep) {
+  const Profile profile = profile_of_three();
+  EXPECT_EQ(profile.iterations, 3U);
+  EXPECT_EQ(profile.steps.size(), 6U);
+  const StepProfile& conv = of(profile, kConv);
+  EXPECT_NEAR(conv.seconds, 4e-3, 1e-9);
+  EXPECT_NEAR(conv.min_seconds, 4e-3, 1e-9);
+  EXPECT_NEAR(conv.max_seconds, 8e-3, 1e-9);
+}
+
+TEST(Profile, HoldsStepsAgainstTheRoofline) {
+  const Profile profile = profile_of_three();
+  const StepProfile& conv = of(profile, kConv);  // 1e9 MACs, 1e7 bytes: 2 ms of FLOPs, 0.1 ms of memory
+  EXPECT_NEAR(conv.roofline_seconds, 2e-3, 1e-9);
+  EXPECT_NEAR(conv.roofline_share, 0.5, 1e-6);
+  EXPECT_NEAR(conv.flops_per_second, 5e11, 1e3);
+  EXPECT_EQ(conv.bound, Bound::compute);
+  const StepProfile& norm = of(profile, kNorm);  // 1e8 bytes: 1 ms
+  EXPECT_NEAR(norm.roofline_seconds, 1e-3, 1e-9);
+  EXPECT_NEAR(norm.bytes_per_second, 5e10, 1e3);
+  EXPECT_EQ(norm.bound, Bound::bandwidth);
+  EXPECT_EQ(of(profile, kUpdate).bound, Bound::latency);
+  EXPECT_EQ(of(profile, kAdvance).bound, Bound::nothing);
+  EXPECT_NEAR(make_profile(profiled_program(), three_iterations(), a_device(), Precision::fp16)
+                  .steps[kConv]
+                  .roofline_seconds,
+              0.5e-3, 1e-9);
+}
+
+TEST(Profile, FindsGapsOfTheComputeLaneOnly) {
+  const Profile profile = profile_of_three();
+  EXPECT_NEAR(profile.iteration_seconds, 8e-3, 1e-9);  // median of 8, 8 and 12
+  EXPECT_NEAR(profile.busy_seconds, 7e-3, 1e-9);
+  EXPECT_NEAR(profile.gap_seconds, 1e-3, 1e-9);
+  EXPECT_EQ(of(profile, kReduce).share, 0) << "it runs beside the compute lane";
+  EXPECT_EQ(of(profile, kReduce).roofline_seconds, 0);
+  double shares = 0;
+  for (const StepProfile& step : profile.steps) shares += step.share;
+  EXPECT_NEAR(shares, 1, 1e-9);
+}
+
+TEST(Profile, AddsUpPhasesAndKinds) {
+  const Profile profile = profile_of_three();
+  ASSERT_EQ(profile.phases.size(), 3U);
+  EXPECT_EQ(profile.phases[0].name, "forward");
+  EXPECT_EQ(profile.phases[0].steps, 1U);
+  EXPECT_EQ(profile.phases[1].name, "backward");
+  double kinds = 0, rooflines = 0;
+  for (const ProfileTotal& kind : profile.kinds) {
+    kinds += kind.seconds;
+    rooflines += kind.roofline_seconds;
+  }
+  EXPECT_NEAR(kinds, profile.busy_seconds, 1e-9);
+  EXPECT_NEAR(rooflines, profile.roofline_seconds, 1e-9);
+  EXPECT_TRUE(std::none_of(profile.kinds.begin(), profile.kinds.end(),
+                           [](const ProfileTotal& kind) { return kind.name == "reduce"; }));
+}
+
+TEST(Profile, OfNothingIsEmpty) {
+  const Profile profile = make_profile(profiled_program(), {}, a_device(), Precision::fp32);
+  EXPECT_EQ(profile.iterations, 0U);
+  EXPECT_TRUE(profile.steps.empty());
+  EXPECT_FALSE(profile_text(profiled_program(), profile).empty());
+}
+
+TEST(Profile, TableShowsTheMostLostFirstAndTheRestInOneRow) {
+  const std::string text = profile_text(profiled_program(), profile_of_three(), 7.5e-3, 2);
+  const std::size_t conv = text.find("layer1.0.conv1.forward"), norm = text.find("layer1.0.bn1.backward"),
+                    others = text.find("2 others");
+  ASSERT_NE(others, std::string::npos) << text;
+  EXPECT_LT(conv, norm) << text;
+  EXPECT_LT(norm, others) << text;
+  EXPECT_EQ(text.find("advance_state", text.find("most lost")), std::string::npos) << text;
+  EXPECT_NE(text.find("7.500 ms without stamps"), std::string::npos) << text;
+  EXPECT_NE(text.find("communication lane, beside these: 1 step, 5.000 ms"), std::string::npos) << text;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+}
+
+TEST(Profile, JsonHasEveryStepByName) {
+  const nlohmann::ordered_json json = profile_json(profiled_program(), profile_of_three());
+  EXPECT_EQ(json.at("format"), kProfileFormat);
+  EXPECT_TRUE(json.at("run_step_seconds").is_null());
+  ASSERT_EQ(json.at("steps").size(), 6U);
+  const auto& conv = json.at("steps").at(kConv);
+  EXPECT_EQ(conv.at("name"), "layer1.0.conv1.forward");
+  EXPECT_EQ(conv.at("bound_by"), "compute");
+  EXPECT_NEAR(conv.at("roofline_share").get<double>(), 0.5, 1e-6);
+  EXPECT_EQ(json.at("phases").at(0).at("name"), "forward");
+}
+
+}  // namespace
+}  // namespace plumb

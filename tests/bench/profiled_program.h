@@ -1,0 +1,52 @@
+// A Program of six steps on all lanes, and three iterations of it as a device would stamp them.
+#pragma once
+
+#include <vector>
+
+#include "kernels/device.h"
+#include "kernels/program.h"
+
+namespace plumb {
+
+enum ProfiledStep : StepId { kLoad, kConv, kNorm, kReduce, kUpdate, kAdvance };
+
+inline Program profiled_program() {
+  Program program;
+  const auto add = [&](const char* name, StepKind kind, Phase phase, Lane lane, Work work) {
+    Step step;
+    step.name = name;
+    step.kind = kind;
+    step.phase = phase;
+    step.lane = lane;
+    step.work = work;
+    program.steps.push_back(std::move(step));
+  };
+  add("load_batch", StepKind::load_batch, Phase::input, Lane::input, {});
+  add("layer1.0.conv1.forward", StepKind::conv_forward, Phase::forward, Lane::compute, {1e9, 1e7});
+  add("layer1.0.bn1.backward", StepKind::norm_backward, Phase::backward, Lane::compute, {0, 1e8});
+  add("reduce.0", StepKind::reduce, Phase::reduce, Lane::communication, {0, 1e8});
+  add("update", StepKind::update, Phase::update, Lane::compute, {0, 1e4});
+  add("advance_state", StepKind::advance_state, Phase::update, Lane::compute, {});
+  return program;
+}
+
+// Each: load 0 … 1 ms, conv 1 … 5 (the second iteration: 1 … 9), then from its end on: norm for 2 ms, reduce
+// 5 ms from the middle of norm, a gap of 1 ms behind norm, update 0.5 ms, advance_state 0.5 ms.
+inline std::vector<StepTime> three_iterations() {
+  std::vector<StepTime> times;
+  double start = 100e-3;
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    const double conv_end = start + (iteration == 1 ? 9e-3 : 5e-3);
+    const double norm_end = conv_end + 2e-3;
+    times.push_back({kLoad, start, start + 1e-3});
+    times.push_back({kConv, start + 1e-3, conv_end});
+    times.push_back({kNorm, conv_end, norm_end});
+    times.push_back({kReduce, norm_end - 1e-3, norm_end + 4e-3});
+    times.push_back({kUpdate, norm_end + 1e-3, norm_end + 1.5e-3});
+    times.push_back({kAdvance, norm_end + 1.5e-3, norm_end + 2e-3});
+    start = norm_end + 10e-3;
+  }
+  return times;
+}
+
+}  // namespace plumb

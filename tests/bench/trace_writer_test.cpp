@@ -1,0 +1,113 @@
+#include "bench/trace_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "tests/bench/expect_error.h"
+#include "tests/bench/profiled_program.h"
+#include "tests/scratch_folder.h"
+
+namespace plumb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json trace_of(const Program& program, const std::vector<StepTime>& times) {
+  std::ostringstream stream;
+  write_trace(stream, program, times, {.rank = 3, .device = "some \"gpu\""});
+  return Json::parse(stream.str());
+}
+
+std::map<int, std::string> threads(const Json& trace) {
+  std::map<int, std::string> names;
+  for (const Json& event : trace.at("traceEvents"))
+    if (event.at("name") == "thread_name") names[event.at("tid")] = event.at("args").at("name");
+  return names;
+}
+
+std::vector<Json> complete_events(const Json& trace) {
+  std::vector<Json> events;
+  for (const Json& event : trace.at("traceEvents"))
+    if (event.at("ph") == "X") events.push_back(event);
+  return events;
+}
+
+TEST(TraceWriter, HasEveryStepOfEveryIterationOnItsLane) {
+  const Program program = profiled_program();
+  const Json trace = trace_of(program, three_iterations());
+  std::map<int, std::string> names = threads(trace);
+  std::multiset<std::string> found;
+  for (const Json& event : complete_events(trace)) {
+    const std::string name = event.at("name"), lane = names.at(event.at("tid"));
+    found.insert(name + " on " + lane);
+    EXPECT_GE(event.at("dur").get<double>(), 0) << event;
+    EXPECT_GE(event.at("ts").get<double>(), 0) << event;
+    EXPECT_EQ(event.at("pid"), 3);
+  }
+  for (const Step& step : program.steps)
+    EXPECT_EQ(found.count(step.name + " on " + std::string(name_of(step.lane))), 3U) << step.name;
+  for (const char* iteration : {"iteration 0", "iteration 1", "iteration 2"})
+    EXPECT_EQ(found.count(std::string(iteration) + " on iterations"), 1U);
+  EXPECT_EQ(found.size(), 3 * program.steps.size() + 3);
+}
+
+TEST(TraceWriter, TellsTimesInMicrosecondsFromTheFirstStepAndWhatAStepDoes) {
+  const Json trace = trace_of(profiled_program(), three_iterations());
+  for (const Json& event : complete_events(trace)) {
+    if (event.at("name") != "layer1.0.conv1.forward" || event.at("args").at("iteration") != 1) continue;
+    EXPECT_NEAR(event.at("ts").get<double>(), 17e3 + 1e3, 1e-3);
+    EXPECT_NEAR(event.at("dur").get<double>(), 8e3, 1e-3);
+    EXPECT_EQ(event.at("cat"), "forward");
+    EXPECT_EQ(event.at("args").at("kind"), "conv_forward");
+    EXPECT_EQ(event.at("args").at("macs"), 1e9);
+    EXPECT_EQ(event.at("args").at("bytes"), 1e7);
+    return;
+  }
+  ADD_FAILURE() << "the second iteration's convolution is missing in\n" << trace.dump(1);
+}
+
+TEST(TraceWriter, NamesProcessAndEveryLaneOnce) {
+  const Json trace = trace_of(profiled_program(), three_iterations());
+  std::set<std::string> names;
+  for (const auto& [thread, name] : threads(trace)) names.insert(name);
+  EXPECT_EQ(names, (std::set<std::string>{"iterations", "input", "compute", "communication"}));
+  EXPECT_EQ(trace.at("traceEvents").at(0).at("args").at("name"), "rank 3: some \"gpu\"");
+}
+
+// Chrome draws events of one thread that overlap as if one called the other.
+TEST(TraceWriter, LetsNothingOverlapOnALane) {
+  std::vector<StepTime> times = {{kReduce, 1, 3}, {kConv, 1, 2}, {kNorm, 1.5, 1.75}};
+  Program program = profiled_program();
+  program.steps[kNorm].lane = Lane::communication;  // given to the lane while it is at the other one
+  std::map<int, double> ends;
+  for (const Json& event : complete_events(trace_of(program, times))) {
+    if (event.at("name").get<std::string>().starts_with("iteration")) continue;
+    double& end = ends[event.at("tid")];
+    EXPECT_GE(event.at("ts").get<double>(), end) << event;
+    EXPECT_GE(event.at("dur").get<double>(), 0) << event;
+    end = event.at("ts").get<double>() + event.at("dur").get<double>();
+  }
+  EXPECT_EQ(ends.size(), 2U);
+}
+
+TEST(TraceWriter, OfNothingIsValidToo) {
+  EXPECT_TRUE(complete_events(trace_of(profiled_program(), {})).empty());
+}
+
+TEST(TraceWriter, FileHasItsNameWhenItIsWholeAndBlamesThePath) {
+  const ScratchFolder folder;
+  write_trace_file(folder / "trace.json", profiled_program(), three_iterations(), {});
+  EXPECT_EQ(complete_events(Json::parse(read_text(folder / "trace.json"))).size(), 21U);
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++files;
+  EXPECT_EQ(files, 1U);
+  expect_error(ExitCode::io_error, {"/nowhere/trace.json", "No such file"},
+               [] { write_trace_file("/nowhere/trace.json", profiled_program(), three_iterations(), {}); });
+}
+
+}  // namespace
+}  // namespace plumb
