@@ -1,0 +1,97 @@
+#include "tests/cuda_host/norm_reference.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/cuda_host/operand.h"
+
+namespace plumb {
+
+NormMoments norm_moments(const Values& in, std::size_t channels) {
+  const double pixels = static_cast<double>(in.size() / channels);
+  NormMoments moments{Values(channels), Values(channels), Values(channels)};
+  for (std::size_t i = 0; i < in.size(); ++i) moments.mean[i % channels] += in[i] / pixels;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const double difference = in[i] - moments.mean[i % channels];
+    moments.variance[i % channels] += difference * difference / pixels;
+  }
+  for (std::size_t c = 0; c < channels; ++c)
+    moments.inverse_deviation[c] = 1 / std::sqrt(moments.variance[c] + kNormEpsilon);
+  return moments;
+}
+
+Values normalized(const Values& in, const NormMoments& moments, const Values& scale, const Values& bias,
+                  const Values& residual) {
+  Values out(in.size());
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const std::size_t c = i % scale.size();
+    out[i] = scale[c] * (in[i] - moments.mean[c]) * moments.inverse_deviation[c] + bias[c];
+    if (!residual.empty()) out[i] += residual[i];
+  }
+  return out;
+}
+
+NormGradients norm_gradients(const Values& in, const Values& gradient, const NormMoments& moments,
+                             const Values& scale) {
+  const std::size_t channels = scale.size();
+  const double pixels = static_cast<double>(in.size() / channels);
+  NormGradients result{Values(in.size()), Values(channels), Values(channels), 0};
+  Values magnitudes(channels);
+  const auto normal = [&](std::size_t i) {
+    return (in[i] - moments.mean[i % channels]) * moments.inverse_deviation[i % channels];
+  };
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    result.d_bias[i % channels] += gradient[i];
+    result.d_scale[i % channels] += gradient[i] * normal(i);
+    magnitudes[i % channels] += std::abs(gradient[i]) * std::max(1.0, std::abs(normal(i)));
+  }
+  result.largest_sum = largest(magnitudes);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const std::size_t c = i % channels;
+    result.d_in[i] = scale[c] * moments.inverse_deviation[c] *
+                     (gradient[i] - result.d_bias[c] / pixels - normal(i) * result.d_scale[c] / pixels);
+  }
+  return result;
+}
+
+Values relu(Values values) {
+  for (double& value : values) value = std::max(value, 0.0);
+  return values;
+}
+
+Values where(const Values& passed, Values values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (passed[i] == 0) values[i] = 0;
+  }
+  return values;
+}
+
+Values sum(Values a, const Values& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+  return a;
+}
+
+double largest(const Values& values) {
+  double result = 0;
+  for (double value : values) result = std::max(result, std::abs(value));
+  return result;
+}
+
+std::vector<std::uint8_t> bits_of_positive(const Values& values) {
+  std::vector<std::uint8_t> bits((values.size() + 7) / 8);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] > 0) bits[i / 8] = static_cast<std::uint8_t>(bits[i / 8] | 1U << i % 8);
+  }
+  return bits;
+}
+
+Values norm_inputs(DType dtype, std::size_t pixels, std::size_t channels, std::uint64_t seed) {
+  Values values = normal_values(dtype, pixels * channels, seed);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double c = static_cast<double>(i % channels % 8);
+    values[i] = rounded(dtype, values[i] * (1 + c / 4) + 0.5 * c - 1);
+  }
+  return values;
+}
+
+}  // namespace plumb

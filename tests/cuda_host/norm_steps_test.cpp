@@ -1,0 +1,266 @@
+// Steps of norms as a Program has them, through prepare_norm: which use is which operand, and the passes that
+// follow from those that are there.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <stdexcept>
+
+#include "kernels/cuda/binding.h"
+#include "kernels/cuda/norm_partition.h"
+#include "kernels/lowering.h"
+#include "tests/cuda_host/norm_reference.h"
+#include "tests/cuda_host/operand.h"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr DType kHalf = DType::f16;
+constexpr std::int64_t kImages = 3, kHeight = 5, kWidth = 7, kChannels = 24;
+constexpr std::size_t kPixels = kImages * kHeight * kWidth;
+constexpr std::size_t kElements = kPixels * kChannels;
+
+class NoConvolutions : public ConvEngine {
+  std::unique_ptr<ConvPlan> plan(const ConvProblem&, std::size_t) override {
+    throw std::logic_error("unused");
+  }
+};
+class NoProducts : public GemmEngine {
+  std::unique_ptr<GemmPlan> plan(const GemmProblem&, std::size_t) override {
+    throw std::logic_error("unused");
+  }
+};
+
+// One step over one value, and the memory of its operands.
+class NormStep {
+ public:
+  NormStep(StepKind kind, Activation activation) {
+    graph_.values = {{"in", {kImages, kHeight, kWidth, kChannels}}};
+    graph_.ops = {Norm{.activation = activation, .epsilon = kNormEpsilon, .momentum = 0.25}};
+    step_.kind = kind;
+    step_.op = 0;
+  }
+
+  BufferId read(DType dtype, const Values& values) { return add(dtype, values, Access::read); }
+  BufferId update(DType dtype, const Values& values) { return add(dtype, values, Access::read_write); }
+  BufferId write(DType dtype, std::size_t elements) { return add(dtype, elements, Access::write); }
+  Values values(BufferId buffer) const { return operands_[buffer].values(); }
+  std::size_t workspace_bytes() const { return step_.workspace_bytes; }
+
+  void run() {
+    NoConvolutions convolutions;
+    NoProducts products;
+    const UpdateRule rule;
+    Context context{graph_, rule, program_, convolutions, products, nullptr, nullptr};
+    const Finish finish = prepare_norm(context, step_);
+    program_.steps = {step_};
+    const MemoryPlan plan = plan_memory(program_, 16);
+    Operand arena(DType::u8, plan.arena_bytes);
+    for (BufferId id = 0; id < operands_.size(); ++id)
+      std::memcpy(arena.data() + plan.offsets[id], operands_[id].data(), program_.buffers[id].bytes);
+    finish(Arena(arena.data(), plan))();
+    for (BufferId id = 0; id < operands_.size(); ++id)
+      std::memcpy(operands_[id].data(), arena.data() + plan.offsets[id], program_.buffers[id].bytes);
+  }
+
+ private:
+  template <typename Contents>
+  BufferId add(DType dtype, const Contents& contents, Access access) {
+    operands_.emplace_back(dtype, contents);
+    const auto elements = static_cast<std::int64_t>(operands_.back().elements());
+    const BufferId id = add_buffer(program_, {.dtype = dtype, .dims = {elements}, .persistent = true});
+    step_.uses.push_back({id, access});
+    return id;
+  }
+
+  Graph graph_;
+  Program program_;
+  Step step_;
+  std::deque<Operand> operands_;
+};
+
+Values floats(std::uint64_t seed) {
+  return normal_values(DType::f32, kChannels, seed);
+}
+Values halves(std::uint64_t seed) {
+  return normal_values(kHalf, kElements, seed);
+}
+Values bits_as_values(const Values& values) {
+  const std::vector<std::uint8_t> bits = bits_of_positive(values);
+  return {bits.begin(), bits.end()};
+}
+
+struct ForwardUses {
+  BufferId running_mean, running_variance, out, mean, inverse_deviation;
+};
+ForwardUses add_forward(NormStep& step, const Values& in) {
+  step.read(kHalf, in);
+  step.read(DType::f32, floats(1));  // scale
+  step.read(DType::f32, floats(2));  // bias
+  ForwardUses uses{};
+  uses.running_mean = step.update(DType::f32, Values(kChannels, 1.0));
+  uses.running_variance = step.update(DType::f32, Values(kChannels, 2.0));
+  uses.out = step.write(kHalf, kElements);
+  uses.mean = step.write(DType::f32, kChannels);
+  uses.inverse_deviation = step.write(DType::f32, kChannels);
+  return uses;
+}
+
+void expect_statistics(const NormStep& step, const ForwardUses& uses, const NormMoments& wanted) {
+  expect_close(step.values(uses.mean), wanted.mean, DType::f32, 16);
+  expect_close(step.values(uses.inverse_deviation), wanted.inverse_deviation, DType::f32, 32);
+  Values mean, variance;
+  for (std::size_t c = 0; c < kChannels; ++c) {
+    mean.push_back(0.75 * 1 + 0.25 * wanted.mean[c]);
+    variance.push_back(0.75 * 2 + 0.25 * wanted.variance[c] * kPixels / (kPixels - 1.0));
+  }
+  expect_close(step.values(uses.running_mean), mean, DType::f32, 16);
+  expect_close(step.values(uses.running_variance), variance, DType::f32, 32);
+}
+
+TEST(NormSteps, ForwardWithResidualKeepsMaskAndStatistics) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3), residual = halves(4);
+  NormStep step(StepKind::norm_forward, Activation::relu);
+  const ForwardUses uses = add_forward(step, in);
+  const BufferId mask = step.write(DType::u8, kElements / 8);
+  step.read(kHalf, residual);
+  step.run();
+  const NormMoments moments = norm_moments(in, kChannels);
+  expect_close(step.values(uses.out), relu(normalized(in, moments, floats(1), floats(2), residual)), kHalf,
+               1.1, 0.1);
+  EXPECT_EQ(step.values(mask), bits_as_values(step.values(uses.out)));
+  expect_statistics(step, uses, moments);
+  EXPECT_EQ(step.workspace_bytes(), norm_workspace_bytes(kPixels, kChannels));
+}
+
+TEST(NormSteps, ForwardWithoutReLUHasNoMask) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
+  NormStep step(StepKind::norm_forward, Activation::none);
+  const ForwardUses uses = add_forward(step, in);
+  step.run();
+  expect_close(step.values(uses.out), normalized(in, norm_moments(in, kChannels), floats(1), floats(2), {}),
+               kHalf, 1.1, 0.1);
+}
+
+TEST(NormSteps, FinalizeAndApplyDoWhatForwardDoes) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
+  Values sums(2 * kChannels);
+  for (std::size_t i = 0; i < kElements; ++i) {
+    sums[i % kChannels] += in[i];
+    sums[kChannels + i % kChannels] += in[i] * in[i];
+  }
+  NormStep finalize(StepKind::norm_finalize, Activation::relu);
+  finalize.read(DType::f32, sums);
+  finalize.read(DType::f32, floats(1));
+  finalize.read(DType::f32, floats(2));
+  ForwardUses uses{};
+  uses.running_mean = finalize.update(DType::f32, Values(kChannels, 1.0));
+  uses.running_variance = finalize.update(DType::f32, Values(kChannels, 2.0));
+  const BufferId factors = finalize.write(DType::f32, 2 * kChannels);
+  uses.mean = finalize.write(DType::f32, kChannels);
+  uses.inverse_deviation = finalize.write(DType::f32, kChannels);
+  finalize.run();
+  const NormMoments moments = norm_moments(in, kChannels);
+  expect_statistics(finalize, uses, moments);
+
+  for (const bool with_residual : {false, true}) {
+    const Values residual = with_residual ? halves(4) : Values{};
+    NormStep apply(StepKind::norm_apply, Activation::relu);
+    apply.read(kHalf, in);
+    apply.read(DType::f32, finalize.values(factors));
+    const BufferId out = apply.write(kHalf, kElements);
+    if (with_residual) apply.read(kHalf, residual);
+    apply.run();
+    expect_close(apply.values(out), relu(normalized(in, moments, floats(1), floats(2), residual)), kHalf, 1.1,
+                 0.1);
+  }
+}
+
+// The operands of norm_backward that are always there.
+struct BackwardUses {
+  BufferId d_in, d_scale, d_bias;
+};
+BackwardUses add_backward(NormStep& step, const Values& in, const NormMoments& moments) {
+  step.read(kHalf, in);
+  step.read(kHalf, halves(5));       // d_out
+  step.read(DType::f32, floats(1));  // scale
+  step.read(DType::f32, floats(2));  // bias
+  step.read(DType::f32, moments.mean);
+  step.read(DType::f32, moments.inverse_deviation);
+  BackwardUses uses{};
+  uses.d_in = step.write(kHalf, kElements);
+  uses.d_scale = step.write(DType::f32, kChannels);
+  uses.d_bias = step.write(DType::f32, kChannels);
+  return uses;
+}
+void expect_gradients(const NormStep& step, const BackwardUses& uses, const Values& in,
+                      const Values& gradient, double units = 1.1) {
+  const NormGradients wanted = norm_gradients(in, gradient, norm_moments(in, kChannels), floats(1));
+  expect_close(step.values(uses.d_bias), wanted.d_bias, DType::f32, 4, wanted.largest_sum);
+  expect_close(step.values(uses.d_scale), wanted.d_scale, DType::f32, 16, wanted.largest_sum);
+  expect_close(step.values(uses.d_in), wanted.d_in, kHalf, units);
+}
+
+TEST(NormSteps, BackwardWithoutReLUTakesOneOrTwoGradients) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
+  for (const bool two : {false, true}) {
+    NormStep step(StepKind::norm_backward, Activation::none);
+    const BackwardUses uses = add_backward(step, in, norm_moments(in, kChannels));
+    if (two) step.read(kHalf, halves(6));
+    step.run();
+    expect_gradients(step, uses, in, two ? sum(halves(5), halves(6)) : halves(5));
+  }
+}
+
+TEST(NormSteps, BackwardReadsBitsOrTheOutputAsMask) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3), out = relu(halves(7));
+  for (const bool bits : {false, true}) {
+    NormStep step(StepKind::norm_backward, Activation::relu);
+    const BackwardUses uses = add_backward(step, in, norm_moments(in, kChannels));
+    if (bits)
+      step.read(DType::u8, bits_as_values(out));
+    else
+      step.read(kHalf, out);
+    step.run();
+    expect_gradients(step, uses, in, where(out, halves(5)));
+  }
+}
+
+TEST(NormSteps, BackwardGivesTheResidualItsGradient) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3), out = relu(halves(7));
+  for (const bool bits : {false, true}) {
+    NormStep step(StepKind::norm_backward, Activation::relu);
+    const BackwardUses uses = add_backward(step, in, norm_moments(in, kChannels));
+    if (bits)
+      step.read(DType::u8, bits_as_values(out));
+    else
+      step.read(kHalf, out);
+    step.read(kHalf, halves(6));  // second d_out
+    const BufferId d_residual = step.write(kHalf, kElements);
+    step.run();
+    const Values gradient = where(out, sum(halves(5), halves(6)));
+    expect_close(step.values(d_residual), gradient, kHalf, 1.01, 0.1);
+    expect_gradients(step, uses, in, gradient, 6);  // d_residual is rounded in between
+  }
+}
+
+TEST(NormSteps, BackwardApplyUsesTheCoefficientsOfAConvolution) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3), d_activated = halves(5);
+  const Values coefficients = normal_values(DType::f32, 3 * kChannels, 8);
+  NormStep step(StepKind::norm_backward_apply, Activation::relu);
+  step.read(kHalf, d_activated);
+  step.read(kHalf, in);
+  step.read(DType::f32, coefficients);
+  const BufferId d_in = step.write(kHalf, kElements);
+  step.run();
+  Values wanted(kElements);
+  for (std::size_t i = 0; i < kElements; ++i) {
+    const double* c = &coefficients[i % kChannels];
+    wanted[i] = c[0] * d_activated[i] + c[kChannels] * in[i] + c[2 * kChannels];
+  }
+  expect_close(step.values(d_in), wanted, kHalf, 1.1, 0.1);
+}
+
+}  // namespace
+}  // namespace plumb::cuda

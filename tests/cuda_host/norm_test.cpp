@@ -1,0 +1,350 @@
+// The passes of batch norm on the emulated GPU, one by one, against loops in double.
+#include "kernels/cuda/norm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "tests/cuda_host/norm_reference.h"
+#include "tests/cuda_host/operand.h"
+
+namespace plumb::cuda {
+namespace {
+
+// One pixel, fewer than a thread block has rows, one and a bit of several blocks; a group of 8 channels,
+// three of them, several, some that aren't a multiple of 8, more than one tile.
+struct NormSize {
+  std::size_t pixels, channels;
+  NormPartition partition() const {
+    return partition_norm(static_cast<std::int64_t>(pixels), static_cast<std::int64_t>(channels));
+  }
+  std::size_t elements() const { return pixels * channels; }
+  std::size_t partials() const { return norm_partials_bytes(partition()) / sizeof(float); }
+};
+constexpr NormSize kSizes[] = {{1, 8},     {1, 66},    {7, 8},     {7, 24},   {7, 2048},  {513, 8},
+                               {513, 24},  {513, 64},  {513, 66},  {1569, 3}, {1569, 24}, {1569, 64},
+                               {1569, 66}, {130, 264}, {520, 512}, {98, 2048}};
+
+std::string text_of(DType dtype, const NormSize& size) {
+  return std::string(name_of(dtype)) + " " + std::to_string(size.pixels) + " x " +
+         std::to_string(size.channels);
+}
+
+template <typename Check>
+void for_all_sizes(const Check& check) {
+  for (DType dtype : kStorageTypes) {
+    for (const NormSize& size : kSizes) {
+      SCOPED_TRACE(text_of(dtype, size));
+      check(dtype, size);
+    }
+  }
+}
+
+// Operands of the statistics, and their results.
+struct Statistics {
+  explicit Statistics(std::size_t channels, DType factors_dtype = DType::f32)
+      : scale(DType::f32, normal_values(DType::f32, channels, 11)),
+        bias(DType::f32, normal_values(DType::f32, channels, 12)),
+        running_mean(DType::f32, normal_values(DType::f32, channels, 13)),
+        running_variance(DType::f32, Values(channels, 2.0)),
+        mean(DType::f32, channels),
+        inverse_deviation(DType::f32, channels),
+        factors(factors_dtype, 2 * channels) {}
+
+  NormStatistics operands() {
+    return {.scale = scale.as<float>(),
+            .bias = bias.as<float>(),
+            .running_mean = running_mean.as<float>(),
+            .running_variance = running_variance.as<float>(),
+            .mean = mean.as<float>(),
+            .inverse_deviation = inverse_deviation.as<float>(),
+            .factors = factors.data(),
+            .factors_dtype = factors.dtype(),
+            .epsilon = static_cast<float>(kNormEpsilon),
+            .momentum = 0.25F};
+  }
+  // As they are for values of this size with these moments.
+  void expect(const NormMoments& wanted, std::size_t pixels, double magnitude) const {
+    const double n = static_cast<double>(pixels);
+    Values running = normal_values(DType::f32, wanted.mean.size(), 13), running_square,
+           factor = scale.values(), offset = bias.values();
+    for (std::size_t c = 0; c < running.size(); ++c) {
+      running[c] = 0.75 * running[c] + 0.25 * wanted.mean[c];
+      running_square.push_back(0.75 * 2 + 0.25 * wanted.variance[c] * (n > 1 ? n / (n - 1) : 1));
+      factor[c] *= wanted.inverse_deviation[c];
+      offset[c] -= wanted.mean[c] * factor[c];
+    }
+    expect_close(mean.values(), wanted.mean, DType::f32, 8, magnitude);
+    expect_close(inverse_deviation.values(), wanted.inverse_deviation, DType::f32, 64);
+    expect_close(running_mean.values(), running, DType::f32, 8, magnitude);
+    expect_close(running_variance.values(), running_square, DType::f32, 64);
+    Values both = factor;
+    both.insert(both.end(), offset.begin(), offset.end());
+    expect_close(factors.values(), both, factors.dtype(), 64, magnitude * largest(factor));
+  }
+
+  Operand scale, bias, running_mean, running_variance, mean, inverse_deviation, factors;
+};
+
+void run_statistics(DType dtype, const NormSize& size, const Values& in, Statistics& into) {
+  Operand x(dtype, in), partials(DType::f32, size.partials());
+  launch_norm_statistics(size.partition(), dtype, x.data(), partials.as<float>(), nullptr);
+  launch_norm_finish(size.partition(), partials.as<float>(), into.operands(), nullptr);
+}
+
+TEST(NormStatistics, AreMeanVarianceAndWhatFollows) {
+  for_all_sizes([](DType dtype, const NormSize& size) {
+    const Values in = norm_inputs(dtype, size.pixels, size.channels, 1);
+    Statistics statistics(size.channels);
+    run_statistics(dtype, size, in, statistics);
+    statistics.expect(norm_moments(in, size.channels), size.pixels, largest(in));
+  });
+}
+
+// The second moment is a million times the variance: in f32 nothing is left of their difference.
+TEST(NormStatistics, KeepASmallVarianceBesideALargeMean) {
+  for (std::size_t channels : {16, 66}) {
+    const NormSize size{5000, channels};
+    Values in = normal_values(DType::f32, size.elements(), 2);
+    for (double& value : in) value = rounded(DType::f32, 100 + 0.1 * value);
+    in[0] = 0;  // neither does the first element help to guess the mean
+    Statistics statistics(channels);
+    run_statistics(DType::f32, size, in, statistics);
+    const NormMoments wanted = norm_moments(in, channels);
+    const Values inverse_deviation = statistics.inverse_deviation.values();
+    for (std::size_t c = 0; c < channels; ++c) {
+      const double variance = 1 / (inverse_deviation[c] * inverse_deviation[c]) - kNormEpsilon;
+      EXPECT_NEAR(variance / wanted.variance[c], 1, 1e-3) << "channel " << c;
+    }
+  }
+}
+
+TEST(NormStatistics, RepeatBitForBitInWhateverOrderThreadsRun) {
+  const NormSize size{1569, 24};
+  const Values in = norm_inputs(DType::f16, size.pixels, size.channels, 3);
+  Statistics first(size.channels);
+  run_statistics(DType::f16, size, in, first);
+  for (int i = 0; i < 3; ++i) {  // the emulated GPU draws another order for every kernel
+    Statistics again(size.channels);
+    run_statistics(DType::f16, size, in, again);
+    EXPECT_EQ(again.mean.bytes(), first.mean.bytes());
+    EXPECT_EQ(again.inverse_deviation.bytes(), first.inverse_deviation.bytes());
+  }
+}
+
+TEST(NormFinalize, TakesSumsThatAConvolutionMade) {
+  for (DType factors_dtype : kStorageTypes) {
+    for (std::size_t channels : {8, 66, 300}) {
+      const std::size_t pixels = 513;
+      const Values in = norm_inputs(DType::f16, pixels, channels, 4);
+      Values sums(2 * channels);
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        sums[i % channels] += in[i];
+        sums[channels + i % channels] += in[i] * in[i];
+      }
+      Operand given(DType::f32, sums);
+      Statistics statistics(channels, factors_dtype);
+      launch_norm_finalize(pixels, static_cast<int>(channels), given.as<float>(), statistics.operands(),
+                           nullptr);
+      statistics.expect(norm_moments(in, channels), pixels, largest(in));
+    }
+  }
+}
+
+struct ApplyCase {
+  bool residual, relu, mask;
+  DType factors_dtype;
+};
+
+void check_apply(DType dtype, const NormSize& size, const ApplyCase& which) {
+  const Values x = norm_inputs(dtype, size.pixels, size.channels, 5);
+  const Values added = normal_values(dtype, size.elements(), 6);
+  const Values factors = normal_values(which.factors_dtype, 2 * size.channels, 7);
+  Operand in(dtype, x), residual(dtype, added), given(which.factors_dtype, factors),
+      out(dtype, size.elements()), mask(DType::u8, (size.elements() + 7) / 8);
+  launch_norm_apply(size.partition(), dtype,
+                    {.in = in.data(),
+                     .factors = {given.data(), which.factors_dtype},
+                     .out = out.data(),
+                     .residual = which.residual ? residual.data() : nullptr,
+                     .mask = which.mask ? mask.as<std::uint8_t>() : nullptr,
+                     .relu = which.relu},
+                    nullptr);
+  Values wanted(size.elements());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const std::size_t c = i % size.channels;
+    wanted[i] = factors[c] * x[i] + factors[size.channels + c] + (which.residual ? added[i] : 0);
+  }
+  const Values made = out.values();
+  const bool half = dtype != DType::f32;
+  expect_close(made, which.relu ? relu(wanted) : wanted, dtype, half ? 1.01 : 8,
+               largest(wanted) / (half ? 64 : 1));
+  if (!which.mask) return;
+  std::vector<std::uint8_t> bits(mask.elements());
+  const Values held = mask.values();
+  for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint8_t>(held[i]);
+  EXPECT_EQ(bits, bits_of_positive(made));
+}
+
+TEST(NormApply, NormalisesAddsActivatesAndKeepsWhatPassed) {
+  for_all_sizes([](DType dtype, const NormSize& size) {
+    check_apply(dtype, size, {.residual = false, .relu = true, .mask = true, .factors_dtype = DType::f32});
+    check_apply(dtype, size, {.residual = true, .relu = true, .mask = true, .factors_dtype = DType::f32});
+    check_apply(dtype, size, {.residual = false, .relu = true, .mask = false, .factors_dtype = dtype});
+    check_apply(dtype, size, {.residual = true, .relu = false, .mask = false, .factors_dtype = dtype});
+  });
+}
+
+TEST(NormApply, LetsANotANumberThrough) {
+  for (std::size_t channels : {8, 3}) {
+    Values x(2 * channels, 1.0);
+    x[1] = std::numeric_limits<double>::quiet_NaN();
+    Operand in(DType::f32, x), factors(DType::f32, Values(2 * channels, -1.0)), out(DType::f32, 2 * channels),
+        mask(DType::u8, (2 * channels + 7) / 8);
+    launch_norm_apply(partition_norm(2, static_cast<std::int64_t>(channels)), DType::f32,
+                      {.in = in.data(),
+                       .factors = {factors.data(), DType::f32},
+                       .out = out.data(),
+                       .mask = mask.as<std::uint8_t>(),
+                       .relu = true},
+                      nullptr);
+    EXPECT_TRUE(std::isnan(out.values()[1]));
+    EXPECT_EQ(out.values()[2], 0);
+    EXPECT_EQ(mask.values()[0], 2);
+  }
+}
+
+// Which operands the gradient of the output has.
+enum class Passed { all, bits, activated };
+struct BackwardCase {
+  Passed passed = Passed::all;
+  bool second = false, residual = false;
+};
+
+// Everything that backward makes, in one run of its three passes.
+struct BackwardRun {
+  Values d_in, d_scale, d_bias, d_residual;
+};
+
+struct BackwardInputs {
+  BackwardInputs(DType dtype, const NormSize& size)
+      : x(norm_inputs(dtype, size.pixels, size.channels, 21)),
+        d_out(normal_values(dtype, size.elements(), 22)),
+        second(normal_values(dtype, size.elements(), 23)),
+        activated(relu(normal_values(dtype, size.elements(), 24))),
+        scale(normal_values(DType::f32, size.channels, 25)),
+        moments(norm_moments(x, size.channels)) {
+    moments.mean = rounded(DType::f32, moments.mean);
+    moments.inverse_deviation = rounded(DType::f32, moments.inverse_deviation);
+  }
+  Values gradient(const BackwardCase& which) const {
+    const Values both = which.second ? sum(d_out, second) : d_out;
+    return which.passed == Passed::all ? both : where(activated, both);
+  }
+  Values x, d_out, second, activated, scale;
+  NormMoments moments;
+};
+
+BackwardRun run_backward(DType dtype, const NormSize& size, const BackwardInputs& inputs,
+                         const BackwardCase& which) {
+  const std::vector<std::uint8_t> bits = bits_of_positive(inputs.activated);
+  Operand x(dtype, inputs.x), d_out(dtype, inputs.d_out), second(dtype, inputs.second),
+      activated(dtype, inputs.activated), mask(DType::u8, Values(bits.begin(), bits.end())),
+      scale(DType::f32, inputs.scale), mean(DType::f32, inputs.moments.mean),
+      inverse_deviation(DType::f32, inputs.moments.inverse_deviation), partials(DType::f32, size.partials()),
+      d_scale(DType::f32, size.channels), d_bias(DType::f32, size.channels),
+      coefficients(DType::f32, 3 * size.channels), d_in(dtype, size.elements()),
+      d_residual(dtype, size.elements());
+  const NormPartition partition = size.partition();
+  NormGradient gradient{.in = x.data(), .d_out = d_out.data()};
+  if (which.second) gradient.second_d_out = second.data();
+  if (which.passed == Passed::bits) gradient.mask = mask.as<std::uint8_t>();
+  if (which.passed == Passed::activated) gradient.activated = activated.data();
+  launch_norm_backward_sums(partition, dtype, gradient, mean.as<float>(),
+                            which.residual ? d_residual.data() : nullptr, partials.as<float>(), nullptr);
+  launch_norm_backward_finish(partition, partials.as<float>(),
+                              {.scale = scale.as<float>(),
+                               .mean = mean.as<float>(),
+                               .inverse_deviation = inverse_deviation.as<float>(),
+                               .d_scale = d_scale.as<float>(),
+                               .d_bias = d_bias.as<float>(),
+                               .coefficients = coefficients.as<float>()},
+                              nullptr);
+  if (which.residual) gradient = {.in = x.data(), .d_out = d_residual.data()};
+  launch_norm_backward_apply(partition, dtype, gradient, {coefficients.data(), DType::f32}, d_in.data(),
+                             nullptr);
+  return {d_in.values(), d_scale.values(), d_bias.values(), d_residual.values()};
+}
+
+void check_backward(DType dtype, const NormSize& size, const BackwardCase& which) {
+  const BackwardInputs inputs(dtype, size);
+  const Values gradient = inputs.gradient(which);
+  const NormGradients wanted = norm_gradients(inputs.x, gradient, inputs.moments, inputs.scale);
+  const BackwardRun made = run_backward(dtype, size, inputs, which);
+  expect_close(made.d_bias, wanted.d_bias, DType::f32, 4, wanted.largest_sum);
+  expect_close(made.d_scale, wanted.d_scale, DType::f32, 16, wanted.largest_sum);
+  const double magnitude =
+      largest(inputs.scale) * largest(inputs.moments.inverse_deviation) * largest(gradient);
+  // What was rounded in between: the residual's gradient.
+  const double units = dtype == DType::f32 ? 32 : which.residual ? 2 : 1;
+  expect_close(made.d_in, wanted.d_in, dtype, units, magnitude / (dtype == DType::f32 ? 1 : 4));
+  if (which.residual) expect_close(made.d_residual, gradient, dtype, 1.01, 0.1);
+}
+
+TEST(NormBackward, FollowsTheFormulaWithoutAReLU) {
+  for_all_sizes([](DType dtype, const NormSize& size) { check_backward(dtype, size, {}); });
+}
+
+TEST(NormBackward, TakesWhatPassedTheReLUFromBits) {
+  for_all_sizes([](DType dtype, const NormSize& size) {
+    check_backward(dtype, size, {.passed = Passed::bits});
+    check_backward(dtype, size, {.passed = Passed::bits, .second = true});
+  });
+}
+
+TEST(NormBackward, TakesWhatPassedTheReLUFromTheStoredOutput) {
+  for_all_sizes([](DType dtype, const NormSize& size) {
+    check_backward(dtype, size, {.passed = Passed::activated});
+    check_backward(dtype, size, {.passed = Passed::activated, .second = true, .residual = true});
+  });
+}
+
+TEST(NormBackward, WritesTheResidualsGradientAndGoesOnFromIt) {
+  for_all_sizes([](DType dtype, const NormSize& size) {
+    check_backward(dtype, size, {.passed = Passed::bits, .residual = true});
+    check_backward(dtype, size, {.passed = Passed::bits, .second = true, .residual = true});
+  });
+}
+
+TEST(NormBackward, RepeatsBitForBitInWhateverOrderThreadsRun) {
+  const NormSize size{1569, 24};
+  const BackwardInputs inputs(DType::bf16, size);
+  const BackwardCase which{.passed = Passed::bits, .second = true, .residual = true};
+  const BackwardRun first = run_backward(DType::bf16, size, inputs, which);
+  for (int i = 0; i < 3; ++i) {
+    const BackwardRun again = run_backward(DType::bf16, size, inputs, which);
+    EXPECT_EQ(again.d_in, first.d_in);
+    EXPECT_EQ(again.d_scale, first.d_scale);
+    EXPECT_EQ(again.d_bias, first.d_bias);
+  }
+}
+
+TEST(NormPartition, GivesEveryElementToOneThreadAndFillsALargeGpu) {
+  for (const NormSize& size : kSizes) {
+    const NormPartition partition = size.partition();
+    EXPECT_GE(partition.tiles * partition.lanes * kNormGroup, partition.channels);
+    EXPECT_GE(partition.pixel_blocks * partition.pixels_per_block, partition.pixels);
+    EXPECT_LT((partition.pixel_blocks - 1) * partition.pixels_per_block, partition.pixels);
+    EXPECT_LE(partition.lanes * partition.rows, kNormThreads);
+  }
+  for (const NormSize& size : {NormSize{256 * 112 * 112, 64}, {256 * 56 * 56, 256}, {256 * 7 * 7, 2048}}) {
+    const NormPartition partition = size.partition();
+    EXPECT_GT(partition.tiles * partition.pixel_blocks, 3 * 132) << size.channels;
+    EXPECT_LE(partition.tiles * partition.pixel_blocks, kNormBlocks) << size.channels;
+  }
+}
+
+}  // namespace
+}  // namespace plumb::cuda
