@@ -11,11 +11,6 @@
 namespace plumb {
 namespace {
 
-// Who is speaking: only this rank may know of an error.
-std::string name_of_rank(const Job& job) {
-  return "rank " + std::to_string(job.rank()) + " on " + job.host();
-}
-
 std::string advice_for(ncclResult_t result) {
   switch (result) {
     case ncclInvalidArgument:
@@ -30,27 +25,26 @@ std::string advice_for(ncclResult_t result) {
   }
 }
 
-Error nccl_error(ncclResult_t result, ncclComm_t communicator, const std::string& rank,
-                 const std::source_location& where) {
+Error nccl_error(ncclResult_t result, ncclComm_t communicator, const std::source_location& where) {
   const std::string file = where.file_name();
   const std::string place = file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(where.line());
   const char* last = ncclGetLastError(communicator);
   const std::string detail = last && *last ? std::string("; ") + last : "";
   return Error(result == ncclInvalidArgument ? ExitCode::internal : ExitCode::peer_lost,
-               rank + ": NCCL failed: " + ncclGetErrorString(result) + " (seen in " + where.function_name() +
-                   ", " + place + detail + "); " + advice_for(result));
+               std::string("NCCL failed: ") + ncclGetErrorString(result) + " (seen in " +
+                   where.function_name() + ", " + place + detail + "); " + advice_for(result));
 }
 
 // `communicator` may be null, before there is one.
-void check(ncclResult_t result, ncclComm_t communicator, const std::string& rank,
+void check(ncclResult_t result, ncclComm_t communicator,
            const std::source_location& where = std::source_location::current()) {
-  if (result != ncclSuccess) throw nccl_error(result, communicator, rank, where);
+  if (result != ncclSuccess) throw nccl_error(result, communicator, where);
 }
 
 ncclUniqueId spread_id(const Job& job) {
   ncclUniqueId id{};
   job.together([&] {
-    if (job.rank() == 0) check(ncclGetUniqueId(&id), nullptr, name_of_rank(job));
+    if (job.rank() == 0) check(ncclGetUniqueId(&id), nullptr);
   });
   job.broadcast(std::as_writable_bytes(std::span(id.internal)));
   return id;
@@ -75,8 +69,7 @@ ncclComm_t join(const Job& job, const ncclUniqueId& id) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
   ncclComm_t communicator = nullptr;
-  check(ncclCommInitRankConfig(&communicator, job.size(), id, job.rank(), &config), nullptr,
-        name_of_rank(job));
+  check(ncclCommInitRankConfig(&communicator, job.size(), id, job.rank(), &config), nullptr);
   return communicator;
 }
 
@@ -96,8 +89,7 @@ ncclDataType_t type_of(DType dtype) {
 
 class NcclCommunicator : public Communicator {
  public:
-  NcclCommunicator(const Job& job, cudaStream_t stream)
-      : rank_(name_of_rank(job)), size_(job.size()), stream_(stream) {
+  NcclCommunicator(const Job& job, cudaStream_t stream) : size_(job.size()), stream_(stream) {
     const ncclUniqueId id = spread_id(job);
     job.together([&] { communicator_.reset(join(job, id)); });
     communicator_.get_deleter().all_are_there = true;
@@ -126,10 +118,9 @@ class NcclCommunicator : public Communicator {
   void check_alive(ncclResult_t result, const std::source_location& where = std::source_location::current()) {
     if (result == ncclSuccess) return;
     communicator_.get_deleter().all_are_there = false;
-    throw nccl_error(result, communicator_.get(), rank_, where);
+    throw nccl_error(result, communicator_.get(), where);
   }
 
-  std::string rank_;  // for sentences
   int size_ = 1;
   cudaStream_t stream_ = nullptr;
   CommunicatorOwner communicator_;

@@ -7,10 +7,10 @@
 #include <mpi.h>
 #include <nccl.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -120,7 +120,7 @@ class Execution {
       start_sum(data);
       return false;
     }
-    std::memcpy(data, values_.data(), values_.size());
+    std::copy(values_.begin(), values_.end(), data);
     return true;
   }
 

@@ -167,7 +167,7 @@ TEST_F(Nccl, RefusesADtypeThatItCannotSum) {
   EXPECT_EQ(error.code(), ExitCode::internal);
 }
 
-TEST_F(Nccl, HostMemoryIsADefectThatNamesThisRank) {
+TEST_F(Nccl, HostMemoryIsADefect) {
   const auto communicator = make();
   std::vector<float> values(4, 1.0f);
   const Error error = error_of([&] {
@@ -175,8 +175,6 @@ TEST_F(Nccl, HostMemoryIsADefectThatNamesThisRank) {
   });
   EXPECT_EQ(error.code(), ExitCode::internal);
   const std::string sentence = error.what();
-  EXPECT_EQ(sentence.find("rank " + std::to_string(job().rank()) + " on " + job().host() + ": NCCL"), 0u)
-      << sentence;
   EXPECT_NE(sentence.find("not memory of the current GPU"), std::string::npos) << sentence;
 }
 
@@ -200,7 +198,7 @@ TEST_F(Nccl, TwoRanksOnOneGpuAreRefusedOnEveryRank) {
 class NcclFault : public Nccl {};
 
 // With EMULATED_NCCL_FAIL=1:3.
-TEST_F(NcclFault, AFailureMeanwhileNamesTheRankThatSawIt) {
+TEST_F(NcclFault, AFailureMeanwhileIsTheRanksThatSawIt) {
   const auto communicator = make();
   const cuda::DeviceMemory memory = on_gpu(std::vector<float>(9, 1.0f));
   for (int iteration = 0; iteration < 6; ++iteration) {
@@ -209,8 +207,9 @@ TEST_F(NcclFault, AFailureMeanwhileNamesTheRankThatSawIt) {
     EXPECT_EQ(error.code(), fails ? ExitCode::peer_lost : ExitCode::ok) << iteration;
     if (!fails) continue;
     const std::string sentence = error.what();
-    EXPECT_EQ(sentence.find("rank 1 on " + job().host() + ": NCCL failed: remote process exited"), 0u)
-        << sentence;
+    EXPECT_EQ(sentence.find("NCCL failed: remote process exited"), 0u) << sentence;
+    EXPECT_NE(sentence.find("nccl_communicator.cpp:"), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find("EMULATED_NCCL_FAIL"), std::string::npos) << sentence;  // NCCL's last error
     EXPECT_NE(sentence.find("NCCL_DEBUG=INFO"), std::string::npos) << sentence;
   }
 }
@@ -224,7 +223,7 @@ TEST_F(NcclFault, AFailedInitIsThrownOnEveryRankAndToldByTheOneThatSawIt) {
   } catch (const Error& error) {
     told_elsewhere = dynamic_cast<const ErrorToldElsewhere*>(&error) != nullptr;
     EXPECT_EQ(error.code(), ExitCode::peer_lost);
-    EXPECT_EQ(std::string(error.what()).find("rank 1 on "), 0u) << error.what();
+    EXPECT_EQ(std::string(error.what()).find("NCCL failed: unhandled system error"), 0u) << error.what();
   }
   EXPECT_EQ(told_elsewhere, job().rank() != 1);
 }
