@@ -39,7 +39,10 @@ std::string answer_dry_run(const BenchOptions& asked) {
   const Program program = program_for(graph);
   const DryRun run = dry_run(graph, program, plan_memory(program), limits,
                              {.precision = options.precision, .world_size = ranks, .largest_batch = fits});
-  return options.json ? to_json(run).dump(2) + "\n" : to_text(run);
+  if (options.json) return to_json(run).dump(2) + "\n";
+  const std::string fused =
+      options.verbose ? fusion_text(graph, describe_options(options, same_batch), limits) : "";
+  return to_text(run) + (fused.empty() ? "" : "\n" + fused);
 }
 
 }  // namespace

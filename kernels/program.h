@@ -93,8 +93,9 @@ enum class StepKind {
   norm_backward_apply,  // d_activated r, in r, coefficients r, d_in w: coefficients [3, c],
                         // d_in = coefficients[0] * d_activated + coefficients[1] * in + coefficients[2]
   norm_backward,        // in r, d_out r, scale r, bias r, mean r, variance r, d_in w, d_scale w, d_bias w,
-                        // [mask r], [second d_out r], [d_residual w]; a mask of dtype u8 holds one bit per
-                        // element; of another dtype it is the norm's output itself, and what is > 0 passed
+                        // [mask r], [second d_out r], [d_residual w]; what passed the ReLU says a mask of
+                        // one bit per element (dtype u8), or the norm's output where it is > 0 (dims of in),
+                        // or the norm's factors [2, c] where factors[0] * in + factors[1] is > 0
   add_relu_forward,     // out rw, residual r: out = max(out + residual, 0)
   add_relu_backward,    // out r, d_out r, [second d_out r], d_in w: d_in = out > 0 ? sum of d_out : 0
   pool_forward,         // in r, out w, [argmax w]

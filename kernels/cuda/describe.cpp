@@ -17,7 +17,8 @@ namespace {
 
 // The most that a convolution's or a GEMM's engine may take; engines that want more aren't chosen. cuBLASLt's
 // own recommendation for sm_90 is 32 MiB.
-constexpr std::size_t kConvWorkspaceLimit = std::size_t{256} << 20;
+constexpr std::size_t kConvWorkspaceLeast = std::size_t{32} << 20,
+                      kConvWorkspaceMost = std::size_t{256} << 20;
 constexpr std::size_t kDenseWorkspaceLimit = std::size_t{32} << 20;
 // Thread blocks that each leave two fp32 partial sums per channel in a norm's reductions.
 constexpr std::size_t kNormBlocks = 128;
@@ -107,7 +108,12 @@ class Describer {
   // the plan that is chosen settles it.
   std::size_t conv_workspace_bytes(const Conv& op) const {
     const double wanted = bytes(value(op.in)) + bytes(value(op.out)) + 4 * bytes(master(op.weight));
-    return std::min(kConvWorkspaceLimit, static_cast<std::size_t>(wanted));
+    return std::clamp(static_cast<std::size_t>(wanted), kConvWorkspaceLeast, kConvWorkspaceMost);
+  }
+  // sm_80's engine keeps the data's gradient in f32 until it has summed it up, and sums of tiles: 2 bytes for
+  // each of its half-precision elements' bytes and up to 7 MiB more (cuDNN 9.19, batches of 128).
+  std::size_t conv_norm_workspace_bytes(const Conv& op) const {
+    return static_cast<std::size_t>(2 * bytes(value(op.in))) + (std::size_t{16} << 20);
   }
   static std::size_t norm_workspace_bytes(const Shape& shape) {
     return 2 * sizeof(float) * kNormBlocks * static_cast<std::size_t>(shape.c);
@@ -154,7 +160,8 @@ class Describer {
                      ? backward_through_norm(i, op, d_out, d_in)
                      : add(op.name + ".backward_data", StepKind::conv_backward_data, Phase::backward, i,
                            {reads(d_out), reads(storage_.weights[op.weight]), writes(d_in)});
-    data.workspace_bytes = conv_workspace_bytes(op);
+    data.workspace_bytes =
+        layer.backward_through_norm ? conv_norm_workspace_bytes(op) : conv_workspace_bytes(op);
   }
 
   // d_in is the gradient in front of the ReLU then; backward of the norm itself ends with its coefficients.
@@ -230,7 +237,8 @@ class Describer {
         reads(master(op.bias)), reads(saved.mean),          reads(saved.inverse_deviation),
         writes(d_in),           writes(gradient(op.scale)), writes(gradient(op.bias))};
     std::optional<BufferId> mask = saved.mask;
-    if (layers_[i].inside_conv) mask = value(op.out);  // no step wrote bits
+    if (layers_[i].inside_conv)
+      mask = layers_[i].stored ? value(op.out) : saved.factors;  // nobody wrote bits
     double second_pass_bytes = bytes(value(op.in));
     if (mask) uses.push_back(reads(*mask));
     if (d_out.size() > 1) uses.push_back(reads(d_out.back()));

@@ -110,23 +110,23 @@ class Planner {
   }
 
   void fuse_with_only_reader(std::size_t i, std::size_t reader) {
-    LayerFusion& layer = layers_[i];
-    LayerFusion& conv = layers_[reader];
+    LayerFusion &layer = layers_[i], &conv = layers_[reader];
+    layer.why_not_more = support_.why_not_more;
     if (support_.norm_backward_data) {
       layer.backward_by_conv = true;
       conv.backward_through_norm = true;
       conv.norm_in_front = i;
     }
-    if (!support_.normalized_input || !support_.normalized_input_weights || !support_.norm_backward_data) {
-      layer.why_not_more = support_.why_not_more;
-    } else if (!conv.forward.gathers_statistics) {
+    if (!support_.normalized_input || !support_.normalized_input_weights) return;
+    if (!conv.forward.gathers_statistics) {
       layer.why_not_more = "its reader gathers no statistics";
-    } else {
-      layer.inside_conv = true;
-      layer.stored = false;
-      conv.forward.normalizes_input = true;
-      conv.weights_normalize_input = true;
+      return;
     }
+    layer.inside_conv = true;
+    layer.stored = false;
+    conv.forward.normalizes_input = true;
+    conv.weights_normalize_input = true;
+    conv.norm_in_front = i;
   }
 
   const Graph& graph_;
@@ -142,15 +142,20 @@ FusionSupport fusion_support(int compute_capability, Precision precision) {
     return {.why_not_more = std::string(name_of(precision)) + " has no fused engine"};
   const std::string gpu = "sm_" + std::to_string(compute_capability);
   if (compute_capability < 80) return {.why_not_more = gpu + " has no fused engine"};
-  FusionSupport support{.statistics = true, .norm_backward_data = true};
+  FusionSupport support{.statistics = true};
   if (compute_capability >= 100) {
-    support.why_not_more = gpu + " has no engine that normalises what a convolution reads";
+    support.why_not_more = gpu + " has engines for statistics only";
     return support;
   }
   support.normalized_input = true;
   support.normalized_input_weights = true;
-  support.residual_input = compute_capability == 90;
-  if (!support.residual_input) support.why_not_more = gpu + " has no engine that adds a residual";
+  if (compute_capability != 90) {
+    support.why_not_more =
+        gpu + " has no engine that adds a residual or goes back through a norm in one pass";
+    return support;
+  }
+  support.residual_input = true;
+  support.norm_backward_data = true;
   return support;
 }
 

@@ -100,14 +100,17 @@ Finish prepare_apply(const Context& context, Step& step, const Norm& op) {
 
 // Step::uses[9 …]: a mask where there is a ReLU, then [second d_out r], [d_residual w].
 struct BackwardUses {
-  std::optional<BufferId> mask, activated, second_d_out, d_residual;
+  std::optional<BufferId> mask, activated, factors, second_d_out, d_residual;
+  DType factors_dtype = DType::f32;
 };
 BackwardUses backward_uses(const Context& context, const Step& step, const Norm& op) {
   BackwardUses found;
   std::size_t i = 9;
   if (op.activation == Activation::relu) {
-    const bool is_bits = context.buffer(step, i).dtype == DType::u8;
-    (is_bits ? found.mask : found.activated) = step.uses.at(i).buffer;
+    const Buffer& mask = context.buffer(step, i);
+    const bool is_bits = mask.dtype == DType::u8, is_output = mask.dims == context.buffer(step, 0).dims;
+    (is_bits ? found.mask : is_output ? found.activated : found.factors) = step.uses[i].buffer;
+    if (found.factors) found.factors_dtype = mask.dtype;
     ++i;
   }
   for (; i < step.uses.size(); ++i)
@@ -119,6 +122,8 @@ NormGradient gradient_pass(const std::vector<BufferUse>& uses, const BackwardUse
   NormGradient pass{.in = arena.data(uses[0].buffer), .d_out = arena.data(uses[1].buffer)};
   if (optional.mask) pass.mask = arena.as<std::uint8_t>(*optional.mask);
   if (optional.activated) pass.activated = arena.data(*optional.activated);
+  if (optional.factors)
+    pass.factors = {.data = arena.data(*optional.factors), .dtype = optional.factors_dtype};
   if (optional.second_d_out) pass.second_d_out = arena.data(*optional.second_d_out);
   return pass;
 }

@@ -58,13 +58,15 @@ void launch_norm_apply(const NormPartition& partition, DType dtype, const NormAp
                        cudaStream_t stream);
 
 // The gradient of a norm's output behind its ReLU: d_out (+ second_d_out) where the mask's bit is set, or
-// where `activated`, the stored output, is > 0; everywhere without both.
+// where `activated`, the stored output, is > 0, or where factors[0] * in + factors[1] is > 0; everywhere
+// without all three. Factors go with one d_out.
 struct NormGradient {
   const std::byte* in = nullptr;
   const std::byte* d_out = nullptr;
   const std::byte* second_d_out = nullptr;  // or null
   const std::uint8_t* mask = nullptr;       // or null
   const std::byte* activated = nullptr;     // or null
+  NormFactors factors;                      // or null
 };
 // Per channel and block of pixels: sums of that gradient and of its product with (in - mean), into
 // `partials`. d_residual, if not null, becomes that gradient.

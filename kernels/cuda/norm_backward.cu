@@ -1,3 +1,6 @@
+#include <stdexcept>
+#include <type_traits>
+
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/norm_tile.h"
 
@@ -18,16 +21,38 @@ struct GradientSums {
   }
 };
 
+// Where a gradient comes from, beside d_out and what a mask or the stored output say of it.
+enum class Source { d_out, two_d_outs, d_out_by_factors };
+
+// A thread's factors: passed where slope * in + offset > 0 (a NaN passes, too).
+struct Line {
+  float slope[kNormGroup], offset[kNormGroup];
+};
+template <bool kWhole, Source kSource>
+__device__ void load_line(const NormFactors& factors, int channels, const Place& place, Line& into) {
+  if constexpr (kSource == Source::d_out_by_factors) {
+    load_factors<kWhole>(factors.data, factors.dtype, place.channel, place, into.slope);
+    load_factors<kWhole>(factors.data, factors.dtype, std::int64_t{channels} + place.channel, place,
+                         into.offset);
+  }
+}
+
 // What a thread has asked for at one pixel, as it is stored.
-template <typename T, bool kSecond>
+template <typename T, Source kSource>
 struct Loaded {
   Group<T> in, d_out, second_d_out, activated;
   unsigned passed = 0xff;  // bits of the mask
 
-  __device__ void gradient(const NormGradient& from, float (&values)[kNormGroup]) const {
+  __device__ void gradient(const NormGradient& from, const Line& line, float (&values)[kNormGroup]) const {
 #pragma unroll
     for (int j = 0; j < kNormGroup; ++j) values[j] = d_out.at(j);
-    if constexpr (kSecond) {
+    if constexpr (kSource == Source::d_out_by_factors) {
+#pragma unroll
+      for (int j = 0; j < kNormGroup; ++j)
+        values[j] = line.slope[j] * in.at(j) + line.offset[j] <= 0 ? 0 : values[j];
+      return;
+    }
+    if constexpr (kSource == Source::two_d_outs) {
 #pragma unroll
       for (int j = 0; j < kNormGroup; ++j) values[j] += second_d_out.at(j);
     }
@@ -49,36 +74,40 @@ __device__ unsigned load_bits(const std::uint8_t* mask, std::int64_t at, int cha
   return bits;
 }
 
-template <bool kWhole, typename T, bool kSecond>
+template <bool kWhole, typename T, Source kSource>
 __device__ void load_pixel(const NormGradient& from, std::int64_t at, int channels,
-                           Loaded<T, kSecond>& into) {
+                           Loaded<T, kSource>& into) {
   into.in = load_group<kWhole>(as<T>(from.in) + at, channels);
   into.d_out = load_group<kWhole>(as<T>(from.d_out) + at, channels);
-  if constexpr (kSecond) into.second_d_out = load_group<kWhole>(as<T>(from.second_d_out) + at, channels);
+  if constexpr (kSource == Source::d_out_by_factors) return;
+  if constexpr (kSource == Source::two_d_outs)
+    into.second_d_out = load_group<kWhole>(as<T>(from.second_d_out) + at, channels);
   if (from.activated) into.activated = load_group<kWhole>(as<T>(from.activated) + at, channels);
   if (from.mask) into.passed = load_bits<kWhole>(from.mask, at, channels);
 }
 
 // A block reduces its tile of channels over its pixels. Per element in a half type: reads 4 bytes and 1/8 of
-// mask, 2 more for a second d_out, and writes 2 for a residual's gradient; twice that in f32. Bound by
-// memory.
-template <typename T, bool kWhole, bool kSecond>
+// mask, 2 more for a second d_out or the output in the mask's place, and writes 2 for a residual's gradient;
+// twice that in f32. Bound by memory.
+template <typename T, bool kWhole, Source kSource>
 __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kWhole>)
     norm_backward_sums(NormGradient from, const float* mean, std::byte* d_residual, float* partials,
                        NormPartition partition) {
   const Place place = place_of(partition, static_cast<int>(blockIdx.y));
   float center[kNormGroup] = {};
   if (place.pixels > 0) load_floats<kWhole>(mean + place.channel, place.channels, center);
+  Line line = {};
+  if (place.pixels > 0) load_line<kWhole, kSource>(from.factors, partition.channels, place, line);
   GradientSums own;
   for_pixels<kAtOnceOfSeveral<T, kWhole>>(place, [&](auto at_once, std::int64_t at) {
-    Loaded<T, kSecond> pixel[at_once.value];
+    Loaded<T, kSource> pixel[at_once.value];
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u)
       load_pixel<kWhole>(from, at + u * place.stride, place.channels, pixel[u]);
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
       float gradient[kNormGroup];
-      pixel[u].gradient(from, gradient);
+      pixel[u].gradient(from, line, gradient);
       if (d_residual)
         store_group<kWhole>(as<T>(d_residual) + at + u * place.stride, gradient, place.channels);
 #pragma unroll
@@ -123,7 +152,7 @@ __global__ void __launch_bounds__(kFinishColumns* kFinishRows)
 // coefficients of its 8 channels in registers. Per element in a half type: reads 4 bytes, 1/8 of mask and 2
 // for a second d_out (with a residual its gradient in place of these three), writes 2; twice that in f32.
 // Bound by memory.
-template <typename T, bool kWhole, bool kSecond>
+template <typename T, bool kWhole, Source kSource>
 __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kWhole>)
     norm_backward_apply(NormGradient from, NormFactors coefficients, std::byte* d_in,
                         NormPartition partition) {
@@ -134,21 +163,34 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kWhole>)
   load_factors<kWhole>(coefficients.data, coefficients.dtype, place.channel, place, of_gradient);
   load_factors<kWhole>(coefficients.data, coefficients.dtype, channels + place.channel, place, of_in);
   load_factors<kWhole>(coefficients.data, coefficients.dtype, 2 * channels + place.channel, place, constant);
+  Line line = {};
+  load_line<kWhole, kSource>(from.factors, partition.channels, place, line);
   for_pixels<kAtOnceOfSeveral<T, kWhole>>(place, [&](auto at_once, std::int64_t at) {
-    Loaded<T, kSecond> pixel[at_once.value];
+    Loaded<T, kSource> pixel[at_once.value];
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u)
       load_pixel<kWhole>(from, at + u * place.stride, place.channels, pixel[u]);
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
       float values[kNormGroup];
-      pixel[u].gradient(from, values);
+      pixel[u].gradient(from, line, values);
 #pragma unroll
       for (int j = 0; j < kNormGroup; ++j)
         values[j] = of_gradient[j] * values[j] + (of_in[j] * pixel[u].in.at(j) + constant[j]);
       store_group<kWhole>(as<T>(d_in) + at + u * place.stride, values, place.channels);
     }
   });
+}
+
+// Calls `use` with the gradient's Source as a constant.
+template <typename Use>
+void with_source_of(const NormGradient& gradient, Use&& use) {
+  using enum Source;
+  if (gradient.factors.data && gradient.second_d_out)
+    throw std::logic_error("a norm's factors mask one gradient of its output, not two");
+  if (gradient.factors.data) return use(std::integral_constant<Source, d_out_by_factors>{});
+  if (gradient.second_d_out) return use(std::integral_constant<Source, two_d_outs>{});
+  use(std::integral_constant<Source, d_out>{});
 }
 
 }  // namespace
@@ -158,13 +200,13 @@ void launch_norm_backward_sums(const NormPartition& partition, DType dtype, cons
                                cudaStream_t stream) {
   with_type_of(dtype, [&](auto zero) {
     using T = decltype(zero);
-    const auto whole =
-        gradient.second_d_out ? norm_backward_sums<T, true, true> : norm_backward_sums<T, true, false>;
-    const auto any =
-        gradient.second_d_out ? norm_backward_sums<T, false, true> : norm_backward_sums<T, false, false>;
-    const auto kernel = partition.channels % kNormGroup == 0 ? whole : any;
-    gpu::launch(kernel, pass_grid(partition), pass_block(partition), sizeof(GradientSums) * kNormThreads / 2,
-                stream, gradient, mean, d_residual, partials, partition);
+    with_source_of(gradient, [&](auto source) {
+      const auto kernel = partition.channels % kNormGroup == 0 ? norm_backward_sums<T, true, source.value>
+                                                               : norm_backward_sums<T, false, source.value>;
+      gpu::launch(kernel, pass_grid(partition), pass_block(partition),
+                  sizeof(GradientSums) * kNormThreads / 2, stream, gradient, mean, d_residual, partials,
+                  partition);
+    });
   });
 }
 
@@ -178,13 +220,12 @@ void launch_norm_backward_apply(const NormPartition& partition, DType dtype, con
                                 const NormFactors& coefficients, std::byte* d_in, cudaStream_t stream) {
   with_type_of(dtype, [&](auto zero) {
     using T = decltype(zero);
-    const auto whole =
-        gradient.second_d_out ? norm_backward_apply<T, true, true> : norm_backward_apply<T, true, false>;
-    const auto any =
-        gradient.second_d_out ? norm_backward_apply<T, false, true> : norm_backward_apply<T, false, false>;
-    const auto kernel = partition.channels % kNormGroup == 0 ? whole : any;
-    gpu::launch(kernel, pass_grid(partition), pass_block(partition), 0, stream, gradient, coefficients, d_in,
-                partition);
+    with_source_of(gradient, [&](auto source) {
+      const auto kernel = partition.channels % kNormGroup == 0 ? norm_backward_apply<T, true, source.value>
+                                                               : norm_backward_apply<T, false, source.value>;
+      gpu::launch(kernel, pass_grid(partition), pass_block(partition), 0, stream, gradient, coefficients,
+                  d_in, partition);
+    });
   });
 }
 

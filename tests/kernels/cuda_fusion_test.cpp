@@ -73,9 +73,9 @@ TEST(FusionSupport, IsWhatBuildsForEachGpu) {
     bool statistics, normalized_input, residual_input, norm_backward_data;
   };
   for (const Row& row : {Row{70, false, false, false, false}, Row{75, false, false, false, false},
-                         Row{80, true, true, false, true}, Row{86, true, true, false, true},
-                         Row{89, true, true, false, true}, Row{90, true, true, true, true},
-                         Row{100, true, false, false, true}, Row{120, true, false, false, true}}) {
+                         Row{80, true, true, false, false}, Row{86, true, true, false, false},
+                         Row{89, true, true, false, false}, Row{90, true, true, true, true},
+                         Row{100, true, false, false, false}, Row{120, true, false, false, false}}) {
     const FusionSupport support = fusion_support(row.compute_capability, Precision::fp16);
     EXPECT_EQ(support.statistics, row.statistics) << row.compute_capability;
     EXPECT_EQ(support.normalized_input, row.normalized_input) << row.compute_capability;
@@ -118,14 +118,22 @@ TEST(Fusion, WithoutAnEngineThatAddsResidualsBlocksEndInAStepOfTheirOwn) {
   EXPECT_FALSE(has_buffer(program, "layer1.0.bn2"));
 }
 
-TEST(Fusion, WithoutAnEngineThatNormalisesEveryNormIsStoredButNeedsNoMaskForBackward) {
+TEST(Fusion, WithoutAnEngineThatNormalisesEveryNormIsStored) {
   const Program program = resnet50(100);
   EXPECT_EQ(count_fusions(program, &ConvFusion::normalizes_input), 0u);
   EXPECT_EQ(count_fusions(program, &ConvFusion::gathers_statistics), 52u);
   EXPECT_EQ(kinds_of(program)[StepKind::norm_apply], 52);
-  EXPECT_EQ(kinds_of(program)[StepKind::conv_norm_backward_data], 32);
+  EXPECT_EQ(kinds_of(program)[StepKind::conv_norm_backward_data], 0);
   EXPECT_EQ(uses_of(program, "layer1.0.bn2.forward"),
-            (std::vector<std::string>{"r layer1.0.conv2", "r layer1.0.bn2.factors", "w layer1.0.bn2"}));
+            (std::vector<std::string>{"r layer1.0.conv2", "r layer1.0.bn2.factors", "w layer1.0.bn2",
+                                      "w layer1.0.bn2.mask"}));
+}
+
+TEST(Fusion, ANormThatIsNeverStoredMasksItsGradientByItsFactorsWhereNoEngineDoes) {
+  const Program program = resnet50(80);
+  EXPECT_EQ(kinds_of(program)[StepKind::conv_norm_backward_data], 0);
+  EXPECT_EQ(uses_of(program, "layer1.0.bn2.backward").at(9), "r layer1.0.bn2.factors");
+  EXPECT_FALSE(has_buffer(program, "layer1.0.bn2.mask"));
 }
 
 TEST(Fusion, StepsUseBuffersInTheOrderThatProgramsPromise) {
