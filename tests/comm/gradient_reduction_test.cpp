@@ -5,8 +5,10 @@
 #include <set>
 
 #include "kernels/dependencies.h"
+#include "kernels/describe.h"
 #include "kernels/memory_plan.h"
 #include "models/error.h"
+#include "models/resnet50.h"
 #include "tests/comm/resnet50_program.h"
 #include "tests/comm/small_program.h"
 
@@ -179,6 +181,144 @@ TEST(GradientReduction, OfResNet50CanBePlanned) {
     const std::optional<View>& view = program.buffers[id].view;
     if (!view) continue;
     EXPECT_EQ(plan.offsets[id], plan.offsets[view->root] + view->offset);
+  }
+}
+
+// As small_program, with a loss scale: one search for overflows, then one update of all.
+Program scaled_program(const std::vector<SmallGradient>& gradients) {
+  Program program = small_program(gradients);
+  std::erase_if(program.steps, [](const Step& step) { return step.kind == StepKind::update; });
+  const BufferId overflow = program.buffers.size();
+  program.buffers.push_back(
+      {.name = "overflow", .role = Role::overflow, .dims = {1}, .bytes = 4, .persistent = true});
+  Step find{.name = "find_overflow", .kind = StepKind::find_overflow, .phase = Phase::update};
+  Step update{.name = "update", .kind = StepKind::update, .phase = Phase::update};
+  find.uses = {{overflow, Access::write}};
+  update.uses = {{overflow, Access::read}};
+  for (BufferId gradient = 0; gradient < gradients.size(); ++gradient) {
+    find.uses.push_back({gradient, Access::read});
+    update.uses.push_back({gradient, Access::read});
+  }
+  program.steps.push_back(find);
+  program.steps.push_back(update);
+  return program;
+}
+
+TEST(OverflowReduction, StandsBetweenTheSearchAndTheUpdate) {
+  const Program program = add_gradient_reduction(scaled_program({{100}, {100}}), limits(100, 200));
+  EXPECT_EQ(step_names(program),
+            (Names{"forward", "backward1", "bucket0.allreduce", "backward0", "bucket1.allreduce",
+                   "backward_input", "find_overflow", "overflow.allreduce", "update"}));
+  const Step& step = step_named(program, "overflow.allreduce");
+  EXPECT_EQ(step.kind, StepKind::reduce);
+  EXPECT_EQ(step.phase, Phase::reduce);
+  EXPECT_EQ(step.lane, Lane::communication);
+  ASSERT_EQ(step.uses.size(), 1u);
+  EXPECT_EQ(step.uses[0].access, Access::read_write);
+  EXPECT_EQ(program.buffers[step.uses[0].buffer].role, Role::overflow);
+  const Collective collective = collectives_of(program).back();
+  EXPECT_EQ(collective.buffer, step.uses[0].buffer);
+  EXPECT_EQ(collective.elements, 1u);
+  EXPECT_EQ(collective.dtype, DType::f32);
+}
+
+TEST(OverflowReduction, SearchesTheSumsAndTheUpdateWaitsForTheFlag) {
+  const Program program = add_gradient_reduction(scaled_program({{100}, {100}}), limits(1000, 1000));
+  const HappensBefore happens_before(program);
+  const auto id_of = [&](const std::string& name) {
+    return static_cast<StepId>(&step_named(program, name) - program.steps.data());
+  };
+  EXPECT_TRUE(happens_before(id_of("bucket0.allreduce"), id_of("find_overflow")));
+  EXPECT_TRUE(happens_before(id_of("find_overflow"), id_of("overflow.allreduce")));
+  EXPECT_TRUE(happens_before(id_of("overflow.allreduce"), id_of("update")));
+}
+
+TEST(OverflowReduction, SearchesGradientsAfterTheyAreCastBack) {
+  GradientReductionOptions options;
+  options.dtype = ReduceDType::fp32;
+  const Program program =
+      add_gradient_reduction(scaled_program({{100, DType::f16}, {100, DType::f16}}), options);
+  EXPECT_EQ(step_names(program),
+            (Names{"forward", "backward1", "backward0", "bucket0.cast", "bucket0.allreduce", "backward_input",
+                   "bucket0.cast_back", "find_overflow", "overflow.allreduce", "update"}));
+}
+
+TEST(OverflowReduction, WithoutOverlapTheFlagStillComesAfterTheSearch) {
+  GradientReductionOptions options = limits(100, 100);
+  options.overlap = false;
+  EXPECT_EQ(step_names(add_gradient_reduction(scaled_program({{100}, {100}}), options)),
+            (Names{"forward", "backward1", "backward0", "backward_input", "bucket0.allreduce",
+                   "bucket1.allreduce", "find_overflow", "overflow.allreduce", "update"}));
+}
+
+// The Programs of GPUs: each gradient in one collective, whatever is fused, and the same on all ranks.
+struct GpuCase {
+  std::string target;
+  Precision precision = Precision::fp16;
+  bool fuse = true, scale_loss = true;
+  ReduceDType dtype = ReduceDType::same;
+};
+Program reduced_gpu_program(const GpuCase& one) {
+  const DescribeOptions options{.precision = one.precision,
+                                .load_batch_every_step = true,
+                                .fuse = one.fuse,
+                                .scale_loss = one.scale_loss};
+  GradientReductionOptions reduction;
+  reduction.dtype = one.dtype;
+  reduction.world_size = 4;
+  return add_gradient_reduction(
+      describe(make_resnet50({.batch = 2, .image_size = 64}), options, *find_target(one.target)), reduction);
+}
+
+TEST(GradientReduction, OfGpuProgramsReducesEachGradientOnceBeforeItIsReadAndCanBePlanned) {
+  for (const GpuCase& one :
+       {GpuCase{"h200"}, GpuCase{"h200", Precision::fp16, false},
+        GpuCase{"h200", Precision::fp16, true, true, ReduceDType::fp32},
+        GpuCase{"h200", Precision::bf16, true, false}, GpuCase{"a100-80gb"},
+        GpuCase{"a100-80gb", Precision::tf32, true, false},
+        GpuCase{"v100-16gb", Precision::fp32, true, false, ReduceDType::fp16}, GpuCase{"v100-16gb"}}) {
+    const Program program = reduced_gpu_program(one);
+    std::vector<int> collectives(program.buffers.size(), 0);  // by root
+    std::vector<StepId> last(program.buffers.size(), 0);
+    for (StepId id = 0; id < program.steps.size(); ++id) {
+      const Step& step = program.steps[id];
+      if (step.kind != StepKind::reduce && step.kind != StepKind::cast) continue;
+      collectives[root_of(program, step.uses[0].buffer)] += step.kind == StepKind::reduce;
+      for (const BufferUse& use : step.uses) last[root_of(program, use.buffer)] = id;
+    }
+    const HappensBefore happens_before(program);
+    for (StepId id = 0; id < program.steps.size(); ++id) {
+      const Step& step = program.steps[id];
+      if (step.phase != Phase::update) continue;
+      for (const BufferUse& use : step.uses) {
+        if (program.buffers[use.buffer].role != Role::gradient) continue;
+        EXPECT_TRUE(happens_before(last[root_of(program, use.buffer)], id))
+            << one.target << ", " << step.name << ", " << program.buffers[use.buffer].name;
+      }
+    }
+    std::size_t gradients = 0;
+    for (BufferId id = 0; id < program.buffers.size(); ++id) {
+      const Buffer& buffer = program.buffers[id];
+      if (buffer.role == Role::overflow) {
+        EXPECT_EQ(collectives[id], 1);
+      }
+      if (buffer.role != Role::gradient || !buffer.view) continue;
+      ++gradients;
+      if (one.dtype == ReduceDType::same) {
+        EXPECT_EQ(collectives[root_of(program, id)], 1) << buffer.name;
+      }
+    }
+    EXPECT_EQ(gradients, 161u);
+    EXPECT_GE(plan_memory(program).arena_bytes, largest_live_bytes(program));
+  }
+}
+
+TEST(GradientReduction, IsTheSameWhateverIsFused) {
+  for (const std::string target : {"h200", "a100-80gb"}) {
+    const Program fused = reduced_gpu_program({target}),
+                  plain = reduced_gpu_program({target, Precision::fp16, false});
+    EXPECT_NE(fused.steps.size(), plain.steps.size());
+    EXPECT_EQ(reduction_hash(fused), reduction_hash(plain)) << target;
   }
 }
 
