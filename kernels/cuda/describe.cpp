@@ -110,11 +110,6 @@ class Describer {
     const double wanted = bytes(value(op.in)) + bytes(value(op.out)) + 4 * bytes(master(op.weight));
     return std::clamp(static_cast<std::size_t>(wanted), kConvWorkspaceLeast, kConvWorkspaceMost);
   }
-  // sm_80's engine keeps the data's gradient in f32 until it has summed it up, and sums of tiles: 2 bytes for
-  // each of its half-precision elements' bytes and up to 7 MiB more (cuDNN 9.19, batches of 128).
-  std::size_t conv_norm_workspace_bytes(const Conv& op) const {
-    return static_cast<std::size_t>(2 * bytes(value(op.in))) + (std::size_t{16} << 20);
-  }
   static std::size_t norm_workspace_bytes(const Shape& shape) {
     return 2 * sizeof(float) * kNormBlocks * static_cast<std::size_t>(shape.c);
   }
@@ -160,8 +155,7 @@ class Describer {
                      ? backward_through_norm(i, op, d_out, d_in)
                      : add(op.name + ".backward_data", StepKind::conv_backward_data, Phase::backward, i,
                            {reads(d_out), reads(storage_.weights[op.weight]), writes(d_in)});
-    data.workspace_bytes =
-        layer.backward_through_norm ? conv_norm_workspace_bytes(op) : conv_workspace_bytes(op);
+    data.workspace_bytes = conv_workspace_bytes(op);
   }
 
   // d_in is the gradient in front of the ReLU then; backward of the norm itself ends with its coefficients.
