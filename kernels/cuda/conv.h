@@ -39,7 +39,8 @@ class ConvPlan {
   virtual ~ConvPlan() = default;
   virtual std::size_t workspace_bytes() const = 0;
   virtual std::string engine() const = 0;  // for people
-  // Enqueues. `operands`: device addresses of the step's buffers in the order of Step::uses.
+  // Enqueues. `operands`: device addresses of the step's buffers in the order of Step::uses. A captured graph
+  // may hold kernels that go with the plan: the plan must outlive it.
   virtual void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const = 0;
 };
 
@@ -54,7 +55,8 @@ struct ConvEngineOptions {
   // Time the engines that heuristics name first, and remember the fastest on disk (plan_cache.h).
   bool autotune = false;
   // A GPU that need not be there, as CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION describes it: plans for it
-  // tell engine and workspace, but can't run. Empty: the current device.
+  // tell engine and workspace, but can't run, and autotuning only looks up what is remembered. Empty: the
+  // current device.
   std::string device_properties_json;
 };
 // Throws Error(unavailable) if the library is older than what this was built against.

@@ -45,6 +45,10 @@ std::filesystem::path plan_cache_file() {
   return home && *home ? std::filesystem::path(home) / ".cache" / name : std::filesystem::path();
 }
 
+std::string plan_cache_key(const std::string& gpu, const std::string& library, const std::string& problem) {
+  return gpu + ", " + library + ", " + problem;
+}
+
 PlanCache::PlanCache(std::filesystem::path file) : file_(std::move(file)), engines_(read_engines(file_)) {}
 
 std::optional<std::string> PlanCache::find(const std::string& key) const {

@@ -14,6 +14,9 @@ namespace plumb::cuda {
 // home.
 std::filesystem::path plan_cache_file();
 
+// What a choice holds for: the GPU's name, the library's version, the problem's text.
+std::string plan_cache_key(const std::string& gpu, const std::string& library, const std::string& problem);
+
 class PlanCache {
  public:
   explicit PlanCache(std::filesystem::path file);

@@ -1,0 +1,191 @@
+// Convolution steps as graphs of cuDNN's operations, NHWC. It brings in the whole cuDNN frontend, which takes
+// long to compile: conv_cudnn.cpp alone includes it.
+//
+// The fused graphs are the ones that cuDNN documents under "Specialized Pre-compiled Engines" (developer
+// guide, Graph API): ConvBNfprop, ConvBNwgrad and DgradDreluBNBwdWeight. An operation more or less than they
+// have, and no engine answers.
+#pragma once
+
+#include <cudnn_frontend.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/cuda/conv.h"
+
+namespace plumb::cuda {
+
+// Where a tensor of the graph lies: in which operand of the step, from which byte on.
+struct TensorPlace {
+  std::size_t operand = 0, offset = 0, bytes = 0;
+};
+
+// The tensor with unique id i + 1 lies at places[i].
+struct ConvGraph {
+  std::unique_ptr<cudnn_frontend::graph::Graph> graph;
+  std::vector<TensorPlace> places;
+};
+
+class ConvGraphBuilder {
+ public:
+  explicit ConvGraphBuilder(const ConvProblem& problem) : p_(problem) {
+    built_.graph = std::make_unique<cudnn_frontend::graph::Graph>();
+    built_.graph->set_io_data_type(type_of(p_.dtype))
+        .set_intermediate_data_type(cudnn_frontend::DataType_t::FLOAT)
+        .set_compute_data_type(cudnn_frontend::DataType_t::FLOAT);
+  }
+
+  ConvGraph build() && {
+    switch (p_.kind) {
+      case StepKind::conv_forward:
+        forward();
+        break;
+      case StepKind::conv_backward_data:
+        backward_data();
+        break;
+      case StepKind::conv_backward_weights:
+        backward_weights();
+        break;
+      default:
+        norm_backward_data();
+    }
+    return std::move(built_);
+  }
+
+ private:
+  using Tensor = std::shared_ptr<cudnn_frontend::graph::Tensor_attributes>;
+  using Dims = std::array<std::int64_t, 4>;  // n, c, h, w
+  using PointwiseMode = cudnn_frontend::PointwiseMode_t;
+
+  static cudnn_frontend::DataType_t type_of(DType dtype) {
+    switch (dtype) {
+      case DType::f16:
+        return cudnn_frontend::DataType_t::HALF;
+      case DType::bf16:
+        return cudnn_frontend::DataType_t::BFLOAT16;
+      default:
+        return cudnn_frontend::DataType_t::FLOAT;
+    }
+  }
+
+  Dims in_dims() const { return {p_.n, p_.c, p_.h, p_.w}; }
+  Dims out_dims() const { return {p_.n, p_.out_c, p_.out_h, p_.out_w}; }
+  Dims weight_dims() const { return {p_.out_c, p_.c / p_.groups, p_.kernel, p_.kernel}; }
+  static Dims per_channel(std::int64_t channels) { return {1, channels, 1, 1}; }
+
+  // Gives `tensor` its shape and its place: `part` counts tensors of this size from the operand's first byte.
+  void place(cudnn_frontend::graph::Tensor_attributes& tensor, const Dims& dims, DType dtype,
+             std::size_t operand, std::size_t part) {
+    const auto [n, c, h, w] = dims;
+    const std::size_t bytes = static_cast<std::size_t>(n * c * h * w) * bytes_of(dtype);
+    built_.places.push_back({operand, part * bytes, bytes});
+    tensor.set_dim({n, c, h, w})
+        .set_stride({c * h * w, 1, c * w, c})
+        .set_data_type(type_of(dtype))
+        .set_uid(static_cast<std::int64_t>(built_.places.size()));
+  }
+  Tensor input(const Dims& dims, DType dtype, std::size_t operand, std::size_t part = 0) {
+    cudnn_frontend::graph::Tensor_attributes tensor;
+    place(tensor, dims, dtype, operand, part);
+    return built_.graph->tensor(tensor);
+  }
+  void output(const Tensor& tensor, const Dims& dims, DType dtype, std::size_t operand,
+              std::size_t part = 0) {
+    place(*tensor, dims, dtype, operand, part);
+    tensor->set_output(true);
+  }
+
+  Tensor pointwise(PointwiseMode mode, const Tensor& a, const Tensor& b) {
+    return built_.graph->pointwise(a, b, cudnn_frontend::graph::Pointwise_attributes().set_mode(mode));
+  }
+  template <typename Attributes>
+  Attributes convolution() const {
+    return Attributes()
+        .set_padding({p_.padding, p_.padding})
+        .set_stride({p_.stride, p_.stride})
+        .set_dilation({1, 1});
+  }
+
+  // relu(factors[0] * in + factors[1]); with a residual, + it inside the relu.
+  Tensor normalise(const Tensor& in, std::size_t factors, const Tensor& residual = nullptr) {
+    const Dims dims = per_channel(p_.c);
+    Tensor x = pointwise(PointwiseMode::MUL, in, input(dims, p_.factors_dtype, factors, 0));
+    x = pointwise(PointwiseMode::ADD, x, input(dims, p_.factors_dtype, factors, 1));
+    if (residual) x = pointwise(PointwiseMode::ADD, x, residual);
+    x = built_.graph->pointwise(
+        x, cudnn_frontend::graph::Pointwise_attributes().set_mode(PointwiseMode::RELU_FWD));
+    x->set_data_type(type_of(p_.dtype));
+    return x;
+  }
+
+  void forward() {
+    Tensor in = input(in_dims(), p_.dtype, 0);
+    std::size_t operand = 3;
+    if (p_.fusion.normalizes_input) {
+      const std::size_t factors = operand++;
+      Tensor residual;
+      if (p_.fusion.adds_residual) residual = input(in_dims(), p_.dtype, operand++);
+      in = normalise(in, factors, residual);
+      if (p_.fusion.adds_residual) output(in, in_dims(), p_.dtype, operand++);
+    }
+    const Tensor out = built_.graph->conv_fprop(in, input(weight_dims(), p_.dtype, 1),
+                                                convolution<cudnn_frontend::graph::Conv_fprop_attributes>());
+    output(out, out_dims(), p_.dtype, 2);
+    if (!p_.fusion.gathers_statistics) return;
+    const auto sums = built_.graph->genstats(out, cudnn_frontend::graph::Genstats_attributes());
+    for (std::size_t part = 0; part < sums.size(); ++part) {
+      output(sums[part], per_channel(p_.out_c), DType::f32, operand, part);
+    }
+  }
+
+  Tensor data_gradient() {
+    const Tensor d_in =
+        built_.graph->conv_dgrad(input(out_dims(), p_.dtype, 0), input(weight_dims(), p_.dtype, 1),
+                                 convolution<cudnn_frontend::graph::Conv_dgrad_attributes>());
+    const auto [n, c, h, w] = in_dims();
+    d_in->set_dim({n, c, h, w});
+    return d_in;
+  }
+  void backward_data() { output(data_gradient(), in_dims(), p_.dtype, 2); }
+
+  void backward_weights() {
+    Tensor in = input(in_dims(), p_.dtype, 0);
+    if (p_.fusion.normalizes_input) in = normalise(in, 3);
+    const Tensor d_weight = built_.graph->conv_wgrad(
+        input(out_dims(), p_.dtype, 1), in, convolution<cudnn_frontend::graph::Conv_wgrad_attributes>());
+    output(d_weight, weight_dims(), p_.dtype, 2);
+  }
+
+  // The engine finds out again which elements passed the ReLU, from the norm's input.
+  void norm_backward_data() {
+    const Tensor d_in = data_gradient();
+    const Dims dims = per_channel(p_.c);
+    const Tensor x = input(in_dims(), p_.dtype, 2);
+    const Tensor mean = input(dims, DType::f32, 4), inverse_deviation = input(dims, DType::f32, 5);
+    const Tensor scale = input(dims, DType::f32, 6);
+    Tensor y = pointwise(PointwiseMode::SUB, x, mean);
+    y = pointwise(PointwiseMode::MUL, y, inverse_deviation);
+    y = pointwise(PointwiseMode::MUL, y, scale);
+    y = pointwise(PointwiseMode::ADD, y, input(dims, DType::f32, 3));
+    const Tensor d_activated = pointwise(PointwiseMode::RELU_BWD, d_in, y);
+    output(d_activated, in_dims(), p_.dtype, 7);
+    const auto [d_scale, d_bias, by_gradient, by_input, constant] = built_.graph->dbn_weight(
+        d_activated, x, mean, inverse_deviation, scale, cudnn_frontend::graph::DBN_weight_attributes());
+    output(d_scale, dims, DType::f32, 8);
+    output(d_bias, dims, DType::f32, 9);
+    output(by_gradient, dims, DType::f32, 10, 0);
+    output(by_input, dims, DType::f32, 10, 1);
+    output(constant, dims, DType::f32, 10, 2);
+  }
+
+  const ConvProblem& p_;
+  ConvGraph built_;
+};
+
+inline ConvGraph build_graph(const ConvProblem& problem) {
+  return ConvGraphBuilder(problem).build();
+}
+
+}  // namespace plumb::cuda

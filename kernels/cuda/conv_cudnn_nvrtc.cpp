@@ -1,0 +1,31 @@
+// What the cuDNN frontend's headers ask of the run-time compiler, for norms of language models that this
+// program doesn't have. Linking the library in their place would make every start load 100 MB, and fail where
+// it isn't installed; cuDNN itself loads it on its own where one of its engines is compiled at run time.
+#include <nvrtc.h>
+
+extern "C" {
+
+nvrtcResult nvrtcCreateProgram(nvrtcProgram*, const char*, const char*, int, const char* const*,
+                               const char* const*) {
+  return NVRTC_ERROR_INTERNAL_ERROR;
+}
+nvrtcResult nvrtcDestroyProgram(nvrtcProgram*) {
+  return NVRTC_ERROR_INTERNAL_ERROR;
+}
+nvrtcResult nvrtcCompileProgram(nvrtcProgram, int, const char* const*) {
+  return NVRTC_ERROR_INTERNAL_ERROR;
+}
+nvrtcResult nvrtcGetCUBINSize(nvrtcProgram, std::size_t*) {
+  return NVRTC_ERROR_INTERNAL_ERROR;
+}
+nvrtcResult nvrtcGetCUBIN(nvrtcProgram, char*) {
+  return NVRTC_ERROR_INTERNAL_ERROR;
+}
+nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, std::size_t*) {
+  return NVRTC_ERROR_INTERNAL_ERROR;
+}
+nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char*) {
+  return NVRTC_ERROR_INTERNAL_ERROR;
+}
+
+}  // extern "C"

@@ -1,0 +1,74 @@
+#include "absent_gpu.h"
+
+#include <nlohmann/json.hpp>
+
+namespace plumb::cuda {
+
+AbsentGpu t4() {
+  return {.name = "Tesla T4",
+          .target = "t4",
+          .multiprocessors = 40,
+          .shared_bytes_per_block = 64 << 10,
+          .shared_bytes_reserved = 0,
+          .threads_per_multiprocessor = 1024,
+          .blocks_per_multiprocessor = 16,
+          .clock_khz = 1590000,
+          .memory_clock_khz = 5001000,
+          .l2_bytes = 4L << 20};
+}
+
+AbsentGpu a100() {
+  return {.name = "NVIDIA A100-SXM4-80GB",
+          .target = "a100-80gb",
+          .multiprocessors = 108,
+          .shared_bytes_per_block = 163 << 10,
+          .shared_bytes_reserved = 1 << 10,
+          .threads_per_multiprocessor = 2048,
+          .blocks_per_multiprocessor = 32,
+          .clock_khz = 1410000,
+          .memory_clock_khz = 1593000,
+          .l2_bytes = 40L << 20};
+}
+
+AbsentGpu h200() {
+  return {.name = "NVIDIA H200",
+          .target = "h200",
+          .multiprocessors = 132,
+          .shared_bytes_per_block = 227 << 10,
+          .shared_bytes_reserved = 1 << 10,
+          .threads_per_multiprocessor = 2048,
+          .blocks_per_multiprocessor = 32,
+          .clock_khz = 1980000,
+          .memory_clock_khz = 3201000,
+          .l2_bytes = 60L << 20};
+}
+
+std::string AbsentGpu::properties_json() const {
+  const DeviceLimits device = limits();
+  return nlohmann::json{{"deviceName", name},
+                        {"deviceVer", device.compute_capability * 10},  // 900 is 9.0
+                        {"driverVer", 13000},
+                        {"cudaDeviceId", 0},
+                        {"pciDeviceId", 1},
+                        {"isTccDriver", 0},
+                        {"supportCoopLaunch", 1},
+                        {"multiProcessorCount", multiprocessors},
+                        {"warpSize", 32},
+                        {"maxGridSize", {2147483647, 65535, 65535}},
+                        {"maxBlockSize", {1024, 1024, 64}},
+                        {"maxThreadsPerBlock", 1024},
+                        {"maxThreadsPerSM", threads_per_multiprocessor},
+                        {"maxCtasPerSM", blocks_per_multiprocessor},
+                        {"regsPerBlock", 65536},
+                        {"maxRegistersPerSM", 65536},
+                        {"maxSharedMemoryPerBlock", 48 << 10},
+                        {"maxSharedMemoryPerBlockOptin", shared_bytes_per_block},
+                        {"reservedSharedMemoryPerBlock", shared_bytes_reserved},
+                        {"totalGlobalMem", static_cast<std::int64_t>(device.memory_bytes)},
+                        {"l2CacheSize", l2_bytes},
+                        {"smClockRateKHz", clock_khz},
+                        {"memClockRateKHz", memory_clock_khz}}
+      .dump();
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,65 @@
+// What a step of a Program asks of whoever computes convolutions.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "absent_gpu.h"
+#include "problems.h"
+
+namespace plumb::cuda {
+namespace {
+
+WantedPlan find(const std::vector<WantedPlan>& plans, const std::string& step) {
+  const auto found =
+      std::find_if(plans.begin(), plans.end(), [&](const WantedPlan& plan) { return plan.step == step; });
+  if (found == plans.end()) throw std::out_of_range(step);
+  return *found;
+}
+
+TEST(ConvProblem, HasTheChannelsThatTheImagesArePaddedTo) {
+  const auto half = wanted_plans(h200().limits(), {.precision = Precision::fp16, .fuse = false});
+  const auto single = wanted_plans(h200().limits(), {.precision = Precision::fp32, .fuse = false});
+  for (const std::string step : {"conv1.forward", "conv1.backward_weights"}) {
+    EXPECT_EQ(find(half, step).problem.c, 8) << step;
+    EXPECT_EQ(find(single, step).problem.c, 4) << step;
+  }
+}
+
+TEST(ConvProblem, IsNamedByKindShapeAndPrecision) {
+  const auto plans = wanted_plans(h200().limits(), {.precision = Precision::fp16, .fuse = false});
+  EXPECT_EQ(text_of(find(plans, "conv1.forward").problem),
+            "conv_forward 128x224x224x8 to 112x112x64, kernel 7, stride 2, padding 3, f16");
+}
+
+TEST(ConvProblem, SaysWhatIsFusedAndWhatItReads) {
+  ConvProblem problem{.n = 2, .h = 7, .w = 7, .c = 64, .out_h = 7, .out_w = 7, .out_c = 64, .groups = 2};
+  problem.fusion = {.normalizes_input = true, .adds_residual = true, .gathers_statistics = true};
+  problem.factors_dtype = DType::f16;
+  EXPECT_EQ(
+      text_of(problem),
+      "conv_forward 2x7x7x64 to 7x7x64, kernel 1, stride 1, padding 0, groups 2, f32, normalises its input "
+      "by f16 factors, adds the residual, gathers statistics");
+}
+
+TEST(ConvProblem, TellsTf32FromStrictF32) {
+  const auto strict = wanted_plans(h200().limits(), {.precision = Precision::fp32, .fuse = false});
+  const auto tf32 = wanted_plans(h200().limits(), {.precision = Precision::tf32, .fuse = false});
+  ASSERT_EQ(strict.size(), tf32.size());
+  for (std::size_t i = 0; i < strict.size(); ++i) {
+    EXPECT_NE(text_of(strict[i].problem), text_of(tf32[i].problem));
+  }
+}
+
+TEST(ConvProblem, TakesTheDtypeOfTheFactorsThatItsStepReads) {
+  const auto plans = wanted_plans(h200().limits(), {.precision = Precision::fp16, .fuse = true});
+  std::size_t normalising = 0;
+  for (const WantedPlan& plan : plans) {
+    if (!plan.problem.fusion.normalizes_input) continue;
+    ++normalising;
+    EXPECT_EQ(plan.problem.factors_dtype, DType::f16) << plan.step;
+  }
+  EXPECT_GT(normalising, 0);
+}
+
+}  // namespace
+}  // namespace plumb::cuda
