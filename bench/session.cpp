@@ -223,6 +223,8 @@ void prepare_session(const Job& job, Session& session) {
                                .learning_rate = static_cast<float>(options.learning_rate),
                                .gradient_scale = 1 / static_cast<float>(job.size()),
                                .loss_scale = initial_loss_scale(options)});
+  const bool synthetic = options.data == "synthetic" && options.batch.empty();
+  if (synthetic && session.device->make_synthetic_batch(options.seed, job.rank())) return;
   if (session.source->always_the_same()) {
     const Batch batch = session.source->next();
     session.device->write_batch(batch.images, batch.labels);

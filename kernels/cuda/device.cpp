@@ -13,6 +13,7 @@
 #include "kernels/cuda/optimizer.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/select_gpu.h"
+#include "kernels/cuda/synthetic.h"
 #include "kernels/cuda/tensor_layout.h"
 #include "models/error.h"
 
@@ -131,8 +132,18 @@ class CudaDevice final : public Device {
     check(cudaMemcpyAsync(plain.get(), images.data(), image_bytes, cudaMemcpyHostToDevice, compute()));
     check(cudaMemcpyAsync(arena_.data(labels_), narrow.data(), narrow.size() * sizeof(std::int32_t),
                           cudaMemcpyHostToDevice, compute()));
-    pack_images(reinterpret_cast<const float*>(plain.get()), arena_.data(values_[0]));
+    launch_pack_images(reinterpret_cast<const float*>(plain.get()), arena_.data(values_[0]),
+                       graph_.values[0].shape, image_channels(), buffers_[values_[0]].dtype, compute());
     synchronize();
+  }
+
+  bool make_synthetic_batch(std::uint64_t seed, int rank) override {
+    if (staged_images_) return false;
+    launch_synthetic_batch(synthetic_keys(seed, rank), classes(), arena_.data(values_[0]),
+                           arena_.as<std::int32_t>(labels_), graph_.values[0].shape, image_channels(),
+                           buffers_[values_[0]].dtype, compute());
+    synchronize();
+    return true;
   }
 
   void write_state(const StepState& step) override {
@@ -257,12 +268,16 @@ class CudaDevice final : public Device {
     synchronize();
   }
 
-  void pack_images(const float* nchw, std::byte* images) const {
+  int image_channels() const {  // as they are padded
     const Shape& shape = graph_.values[0].shape;
     const Buffer& buffer = buffers_[values_[0]];
     const auto pixels = static_cast<std::size_t>(shape.n * shape.h * shape.w);
-    launch_pack_images(nchw, images, shape, static_cast<int>(buffer.bytes / bytes_of(buffer.dtype) / pixels),
-                       buffer.dtype, compute());
+    return static_cast<int>(buffer.bytes / bytes_of(buffer.dtype) / pixels);
+  }
+  std::int64_t classes() const {
+    for (const Op& op : graph_.ops)
+      if (const auto* loss = std::get_if<SoftmaxLoss>(&op)) return graph_.values[loss->in].shape.c;
+    throw std::logic_error("a Graph without a loss has no classes");
   }
 
   // The batch of the next iteration into the half that its parity says, once the iteration before the last,

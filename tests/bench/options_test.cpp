@@ -51,15 +51,20 @@ TEST(BenchOptions, RefusesTheBadInputsOneByOne) {
   expect_refused({"--batch", "b.safetensors", "--data", "/images"}, {"--batch", "--data"});
   expect_refused({"--target", "h100"}, {"option --target: h100", "--dry-run"});
   expect_refused({"--dry-run", "--target", "abacus"}, {"--target", "'abacus'", "h100", "v100-16gb"});
-  expect_refused({"--comm", "pigeon"}, {"--comm", "'pigeon'", "auto, mpi"});
+  expect_refused({"--comm", "pigeon"}, {"--comm", "'pigeon'", "auto, nccl, mpi"});
   expect_refused({"--comm", "nccl"}, {"--comm", "nccl", "without NCCL"}, ExitCode::unavailable);
+  expect_refused({"--cuda-graph", "on", "--comm", "mpi"},
+                 {"--cuda-graph", "'on'", "--comm mpi", "--comm nccl"});
+  expect_refused({"--cuda-graph", "on", "--share-gpu"}, {"--cuda-graph", "'on'", "--share-gpu"});
+  expect_refused({"--fp16", "--loss-scale", "0"}, {"--loss-scale", "'0'", "above 0"});
+  expect_refused({"--fp16", "--loss-scale", "much"}, {"--loss-scale", "'much'"});
+  expect_refused({"--bf16", "--loss-scale", "128"}, {"--loss-scale", "--fp16 only", "bf16"});
   expect_refused({"--lr", "nan"}, {"--lr", "'nan'"});
   expect_refused({"stray"}, {"'stray'"});
 }
 
 TEST(BenchOptions, RefusesOptionsOfLaterVersions) {
-  for (const char* later :
-       {"--cuda-graph", "--autotune", "--profile", "--find-max-bs", "--trace", "--timeout-s"})
+  for (const char* later : {"--dialect", "--timeout-s"})
     expect_refused({later}, {"option " + std::string(later) + ": no such option"});
 }
 
@@ -71,6 +76,26 @@ TEST(BenchOptions, APrecisionThatTheDeviceLacksIsRefusedWithThoseItHas) {
   expect_error(ExitCode::usage, {"--fp16", "some cpu", "--fp32"},
                [] { resolve(parse({"--fp16"}), a_cpu()); });
   EXPECT_EQ(resolve(parse({"--fp16"}), a_gpu()).precision, Precision::fp16);
+}
+
+TEST(BenchOptions, OnlyAGpuCapturesItsStepOrSpeaksNccl) {
+  expect_error(ExitCode::usage, {"--cuda-graph", "some cpu"}, [] {
+    resolve(parse({"--cuda-graph", "on"}), a_cpu());
+  });
+  EXPECT_EQ(resolve(parse({"--cuda-graph", "on"}), a_gpu()).cuda_graph, CudaGraph::on);
+  BenchOptions options;
+  options.comm = "nccl";
+  expect_error(ExitCode::usage, {"--comm", "nccl", "some cpu"}, [&] { resolve(options, a_cpu()); });
+}
+
+TEST(BenchOptions, LossScalingIsDynamicWithFp16AndOffElsewhere) {
+  using Kind = LossScaling::Kind;
+  EXPECT_EQ(resolve(parse({"--fp16"}), a_gpu()).loss_scaling->kind, Kind::dynamic);
+  EXPECT_EQ(resolve(parse({"--fp16", "--loss-scale", "none"}), a_gpu()).loss_scaling->kind, Kind::none);
+  const LossScaling fixed = *resolve(parse({"--fp16", "--loss-scale", "128"}), a_gpu()).loss_scaling;
+  EXPECT_EQ(fixed.kind, Kind::fixed);
+  EXPECT_EQ(fixed.initial, 128);
+  EXPECT_FALSE(resolve(parse({}), a_gpu()).loss_scaling);
 }
 
 TEST(BenchOptions, QuestionsAreAnsweredWithoutOtherChecks) {
@@ -96,7 +121,11 @@ TEST(BenchOptions, ConfigurationHasEveryOption) {
   EXPECT_EQ(config.at("run"), nullptr);
   EXPECT_EQ(config.at("decay"), "all");
   EXPECT_EQ(config.begin().key(), "batch_per_device");
-  EXPECT_EQ(config.size(), 36U);
+  BenchOptions defaults;
+  for (const OptionGroup& group : bench_option_table(defaults).groups)
+    for (const OptionSpec& spec : group.options)
+      EXPECT_TRUE(spec.config_key.empty() || config.contains(spec.config_key)) << spec.names.front();
+  EXPECT_GT(config.size(), 40U);
   EXPECT_FALSE(config.contains("help"));
 }
 
