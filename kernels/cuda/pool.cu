@@ -31,6 +31,7 @@ template <typename T, int kCount, int kKernel>
 __global__ void max_pool_forward(PoolShape shape, const T* in, T* out, std::uint8_t* argmax) {
   const Place<kCount> at(shape.c);
   if (at.x >= shape.out_w) return;
+  [[maybe_unused]] constexpr int kUnroll = kKernel > 0 ? kKernel : 1;
   const int kernel = kKernel > 0 ? kKernel : shape.kernel;
   const int top = static_cast<int>(blockIdx.y) * shape.stride - shape.padding;
   const int left = static_cast<int>(at.x) * shape.stride - shape.padding;
@@ -39,10 +40,10 @@ __global__ void max_pool_forward(PoolShape shape, const T* in, T* out, std::uint
   Elements<std::uint8_t, kCount> winner{};
 #pragma unroll
   for (int i = 0; i < kCount; ++i) largest[i] = -INFINITY;
-#pragma unroll
+#pragma unroll kUnroll
   for (int row = 0; row < kernel; ++row) {
     const int y = clamped(top + row, static_cast<int>(shape.h));
-#pragma unroll
+#pragma unroll kUnroll
     for (int column = 0; column < kernel; ++column) {
       const int x = clamped(left + column, static_cast<int>(shape.w));
       const int place = (y - top) * kernel + x - left;
@@ -104,7 +105,6 @@ __global__ void average_forward(const T* in, T* out, std::int64_t pixels, std::i
   float sum[kCount];
 #pragma unroll
   for (int i = 0; i < kCount; ++i) sum[i] = 0;
-#pragma unroll 4
   for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
     float values[kCount];
     load<kCount>(in + pixel * channels, values);
