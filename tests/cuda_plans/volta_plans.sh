@@ -28,4 +28,5 @@ done
 libraries=$fetched/cudnn_volta/lib
 g++ "${objects[@]}" "$build/kernels/libplumb_kernels.a" "$build/models/libplumb_models.a" -fopenmp -ldnnl -lpthread -ldl \
   -L "$libraries" -l:libcudnn.so.9 -l:libcudart.so.12 -Wl,-rpath,"$libraries" -o "$build/volta_plans"
-LD_LIBRARY_PATH=$libraries "$build/volta_plans"
+g++ -shared -fPIC -O1 "$root/tests/cuda_plans/absent_cublaslt.cpp" -o "$build/libcublasLt.so.12"
+LD_LIBRARY_PATH=$libraries:$build "$build/volta_plans"
