@@ -60,10 +60,11 @@ class Planner {
   void gather_statistics(std::size_t i, const Conv& conv) {
     LayerFusion& layer = layers_[i];
     const std::vector<std::size_t>& readers = readers_[conv.out].ops;
+    const Norm* norm = readers.size() == 1 ? std::get_if<Norm>(&graph_.ops[readers.front()]) : nullptr;
     if (!support_.statistics) {
-      layer.why_not_more = support_.why_not_more;
-    } else if (readers.size() != 1 || !std::holds_alternative<Norm>(graph_.ops[readers.front()])) {
-      layer.why_not_more = "no norm alone reads its output";
+      layer.why_not_more = support_.why_none;
+    } else if (!norm || norm->in != conv.out) {
+      layer.why_not_more = "it isn't one norm alone that reads its output";
     } else if (!has_fused_engine(conv)) {
       layer.why_not_more = kUsualConvs;
     } else {
@@ -77,8 +78,7 @@ class Planner {
     const std::size_t first_reader = readers_[norm.out].ops.empty() ? i : readers_[norm.out].ops.front();
     const Conv* conv = std::get_if<Conv>(&graph_.ops[first_reader]);
     if (!layer.statistics_by) {
-      layer.why_not_more =
-          support_.statistics ? "no convolution gathers its statistics" : support_.why_not_more;
+      layer.why_not_more = support_.statistics ? "no convolution gathers its statistics" : support_.why_none;
     } else if (norm.activation != Activation::relu) {
       layer.why_not_more = "no ReLU";
     } else if (!conv) {
@@ -98,7 +98,7 @@ class Planner {
   void end_block(std::size_t i, std::size_t reader, const Conv& conv) {
     LayerFusion& layer = layers_[i];
     if (!support_.residual_input) {
-      layer.why_not_more = support_.why_not_more;
+      layer.why_not_more = support_.gpu + " has no engine that adds a residual";
     } else if (conv.kernel != 1 || conv.stride != 1 || !layers_[reader].forward.gathers_statistics) {
       layer.why_not_more = "only 1x1 convolutions with stride 1 and statistics add a residual";
     } else {
@@ -111,13 +111,17 @@ class Planner {
 
   void fuse_with_only_reader(std::size_t i, std::size_t reader) {
     LayerFusion &layer = layers_[i], &conv = layers_[reader];
-    layer.why_not_more = support_.why_not_more;
     if (support_.norm_backward_data) {
       layer.backward_by_conv = true;
       conv.backward_through_norm = true;
       conv.norm_in_front = i;
+    } else {
+      layer.why_not_more = support_.gpu + " goes back through it in no single pass";
     }
-    if (!support_.normalized_input || !support_.normalized_input_weights) return;
+    if (!support_.normalized_input || !support_.normalized_input_weights) {
+      layer.why_not_more = support_.gpu + " has no engine that normalises what it reads";
+      return;
+    }
     if (!conv.forward.gathers_statistics) {
       layer.why_not_more = "its reader gathers no statistics";
       return;
@@ -138,29 +142,24 @@ class Planner {
 }  // namespace
 
 FusionSupport fusion_support(int compute_capability, Precision precision) {
-  if (precision != Precision::fp16)
-    return {.why_not_more = std::string(name_of(precision)) + " has no fused engine"};
-  const std::string gpu = "sm_" + std::to_string(compute_capability);
-  if (compute_capability < 80) return {.why_not_more = gpu + " has no fused engine"};
-  FusionSupport support{.statistics = true};
-  if (compute_capability >= 100) {
-    support.why_not_more = gpu + " has engines for statistics only";
+  FusionSupport support{.gpu = "sm_" + std::to_string(compute_capability)};
+  const bool has_any = precision == Precision::fp16 && compute_capability >= 80;
+  if (!has_any) {
+    support.why_none = (precision == Precision::fp16 ? support.gpu : std::string(name_of(precision))) +
+                       " has no fused engine";
     return support;
   }
-  support.normalized_input = true;
-  support.normalized_input_weights = true;
-  if (compute_capability != 90) {
-    support.why_not_more =
-        gpu + " has no engine that adds a residual or goes back through a norm in one pass";
-    return support;
-  }
-  support.residual_input = true;
-  support.norm_backward_data = true;
+  const bool is_ampere_or_ada = compute_capability < 90, is_hopper = compute_capability == 90;
+  support.statistics = true;
+  support.normalized_input = is_ampere_or_ada || is_hopper;
+  support.normalized_input_weights = is_ampere_or_ada || is_hopper;
+  support.residual_input = is_hopper;
+  support.norm_backward_data = is_hopper;
   return support;
 }
 
 FusionSupport support_of(const DescribeOptions& options, const DeviceLimits& limits) {
-  if (!options.fuse) return {.why_not_more = "--fusion is off"};
+  if (!options.fuse) return {.why_none = "--fusion is off"};
   return fusion_support(limits.compute_capability, options.precision);
 }
 

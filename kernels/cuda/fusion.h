@@ -24,7 +24,8 @@ struct FusionSupport {
   bool residual_input = false;            // scale, bias, add, ReLU, then the above; 1x1 with stride 1 only
   bool normalized_input_weights = false;  // scale, bias, ReLU, then the weights' gradient (ConvBNwgrad)
   bool norm_backward_data = false;        // backward-data, ReLU, the norm's sums (DgradDreluBNBwdWeight)
-  std::string why_not_more;               // empty where all is there
+  std::string gpu;                        // "sm_90"
+  std::string why_none;                   // where nothing is there
 };
 // compute_capability: 90 for sm_90.
 FusionSupport fusion_support(int compute_capability, Precision precision);

@@ -64,7 +64,7 @@ std::string fusion_text(const Graph& graph, const DescribeOptions& options, cons
   const FusionSupport support = support_of(options, limits);
   const std::string title =
       "fusion on " + limits.name + ", " + std::string(name_of(options.precision)) + ": ";
-  if (!support.statistics) return title + "none, " + support.why_not_more + "\n";
+  if (!support.statistics) return title + "none, " + support.why_none + "\n";
   const std::vector<LayerFusion> layers = plan_fusion(graph, options, limits);
   std::vector<Row> rows{{"layer", "forward", "backward", "why not more"}};
   std::size_t statistics = 0, unstored = 0, ends = 0, backward = 0;

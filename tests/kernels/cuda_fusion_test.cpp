@@ -82,7 +82,7 @@ TEST(FusionSupport, IsWhatBuildsForEachGpu) {
     EXPECT_EQ(support.normalized_input_weights, row.normalized_input) << row.compute_capability;
     EXPECT_EQ(support.residual_input, row.residual_input) << row.compute_capability;
     EXPECT_EQ(support.norm_backward_data, row.norm_backward_data) << row.compute_capability;
-    EXPECT_EQ(support.why_not_more.empty(), row.compute_capability == 90) << row.compute_capability;
+    EXPECT_EQ(support.why_none.empty(), row.statistics) << row.compute_capability;
   }
 }
 
@@ -91,7 +91,7 @@ TEST(FusionSupport, IsThereForFp16Only) {
     const FusionSupport support = fusion_support(90, precision);
     EXPECT_FALSE(support.statistics || support.normalized_input || support.residual_input ||
                  support.normalized_input_weights || support.norm_backward_data);
-    EXPECT_NE(support.why_not_more.find(name_of(precision)), std::string::npos);
+    EXPECT_NE(support.why_none.find(name_of(precision)), std::string::npos);
   }
 }
 
@@ -183,18 +183,44 @@ TEST(Fusion, FactorsHaveTheDtypeOfActivationsWhereAConvolutionReadsThem) {
   }
 }
 
-// The count by hand that the figures are held against has 344 MB plain and 316 with statistics from the
-// convolutions.
+// MB of memory traffic per image, against a count by hand of ResNet-50 in fp16: 344 plain, 316 with
+// statistics from the convolutions, 261 with everything fused. Described are more than 261: no engine that
+// builds takes a residual's gradient along, so backward sums of blocks' ends, shortcuts and the first norm
+// stay passes of their own.
 TEST(Fusion, SavesThePassesThatItSays) {
-  constexpr std::int64_t kBatch = 16;
-  const double plain = megabytes_per_image(resnet50(90, false, kBatch, 224), kBatch);
-  const double hopper = megabytes_per_image(resnet50(90, true, kBatch, 224), kBatch);
-  const double ampere = megabytes_per_image(resnet50(80, true, kBatch, 224), kBatch);
-  const double blackwell = megabytes_per_image(resnet50(100, true, kBatch, 224), kBatch);
-  RecordProperty("plain", std::to_string(plain));
-  EXPECT_LT(hopper, ampere);
-  EXPECT_LT(ampere, blackwell);
-  EXPECT_LT(blackwell, plain);
+  constexpr std::int64_t kBatch = 256;
+  const auto megabytes = [](int compute_capability, bool fuse) {
+    return megabytes_per_image(resnet50(compute_capability, fuse, kBatch, 224), kBatch);
+  };
+  EXPECT_NEAR(megabytes(90, false), 344, 0.03 * 344);
+  EXPECT_NEAR(megabytes(100, true), 316, 0.055 * 316);
+  EXPECT_NEAR(megabytes(80, true), 317, 0.01 * 317);
+  EXPECT_NEAR(megabytes(90, true), 309, 0.01 * 309);
+}
+
+// Outside of convolutions a stored norm is read for its statistics, read to be normalised and written; a
+// fused one is none of these.
+TEST(Fusion, CountsThePassesOfEachStep) {
+  const Program plain = resnet50(90, false), fused = resnet50(90), ampere = resnet50(80);
+  const double size = 2.0 * 16 * 16 * 64 * 2;  // bytes of layer1.0.conv1's output
+  const auto passes = [&](const Program& program, const std::string& step) {
+    return step_named(program, step).work.bytes / size;
+  };
+  EXPECT_NEAR(passes(plain, "layer1.0.bn1.forward"), 3 + 1.0 / 16, 0.05);
+  EXPECT_NEAR(passes(plain, "layer1.0.bn1.backward"), 5 + 2.0 / 16, 0.05);
+  EXPECT_NEAR(passes(ampere, "layer1.0.bn1.backward"), 5, 0.05);
+  EXPECT_NEAR(passes(fused, "layer1.0.bn1.backward"), 3, 0.05);
+  EXPECT_NEAR(passes(fused, "layer1.0.bn1.finalize"), 0, 0.05);
+  EXPECT_NEAR(passes(plain, "layer1.0.conv2.backward_data"), 3.13, 0.01);  // with 74 kB of weights
+  EXPECT_NEAR(passes(fused, "layer1.0.conv2.backward_data") - passes(plain, "layer1.0.conv2.backward_data"),
+              1,
+              0.05);  // the norm's input
+  // A block's end: plain reads in twice and the residual, writes out and mask; Hopper's next convolution
+  // reads in and the residual in place of out, and writes out.
+  EXPECT_NEAR(passes(plain, "layer1.0.bn3.forward"), 4 * (4 + 1.0 / 16), 0.15);
+  EXPECT_NEAR(passes(fused, "layer1.1.conv1.forward") - passes(plain, "layer1.1.conv1.forward"), 4 * 2, 0.15);
+  EXPECT_NEAR(passes(fused, "layer1.0.bn3.backward") - passes(plain, "layer1.0.bn3.backward"), 4 * 15.0 / 16,
+              0.15);
 }
 
 TEST(Fusion, OffAndElsewhereGivesThePlainProgram) {
@@ -274,6 +300,16 @@ TEST(Fusion, ANormWithoutReluKeepsAStepOfItsOwn) {
   EXPECT_TRUE(layer.statistics_by);
   EXPECT_FALSE(layer.inside_conv);
   EXPECT_FALSE(layer.backward_by_conv);
+}
+
+TEST(Fusion, AResidualHasNoStatistics) {
+  GraphBuilder builder = sixteen_channels();
+  const ValueId residual = builder.conv(GraphBuilder::kImages, 16, {});
+  const ValueId in = builder.conv(GraphBuilder::kImages, 16, {});
+  const std::vector<LayerFusion> layers =
+      plan_of(builder.classify(builder.norm(in, Activation::relu, residual)));
+  EXPECT_FALSE(layers[0].forward.gathers_statistics);
+  EXPECT_TRUE(layers[1].forward.gathers_statistics);
 }
 
 TEST(Fusion, ABlockThatA3x3ConvolutionReadsEndsInAStepOfItsOwn) {
