@@ -1,0 +1,156 @@
+#include "tests/cuda_host/train.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "bench/runner.h"
+#include "kernels/memory_plan.h"
+#include "tests/cuda_host/runtime_state.h"
+
+namespace plumb {
+namespace {
+
+class RandomBatches final : public BatchSource {
+ public:
+  explicit RandomBatches(const Graph& graph) : graph_(graph) {}
+  Batch next() override {
+    batch_ = random_tensors(graph_, ++batches_);
+    return {batch_.images, batch_.labels};
+  }
+  bool always_the_same() const override { return false; }
+  double waited_seconds() const override { return 0; }
+  std::size_t host_bytes() const override { return 0; }
+  std::string description() const override { return "random batches"; }
+
+ private:
+  const Graph& graph_;
+  std::uint32_t batches_ = 0;
+  TestTensors batch_;
+};
+
+void write_tensors(Device& device, const TestTensors& tensors, const TrainOptions& options) {
+  for (ParameterId p = 0; p < tensors.parameters.size(); ++p)
+    device.write_parameter(p, tensors.parameters[p]);
+  for (StatisticId s = 0; s < tensors.statistics.size(); ++s)
+    device.write_statistic(s, tensors.statistics[s]);
+  if (!options.other_batches) device.write_batch(tensors.images, tensors.labels);
+  const LossScaling& scaling = options.rule.loss_scaling;
+  const float loss_scale = scaling.kind == LossScaling::Kind::none ? 1 : scaling.initial;
+  device.write_state({.learning_rate = options.learning_rate, .loss_scale = loss_scale});
+}
+
+GraphRun read_results(const Device& device, const Graph& graph, int iterations) {
+  GraphRun run;
+  for (int i = 0; i < iterations; ++i) {
+    run.metrics.push_back(device.metrics(static_cast<std::uint64_t>(i)));
+    run.losses.push_back(run.metrics.back().loss);
+  }
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
+    run.parameters.emplace_back(graph.parameters[p].elements());
+    device.read_parameter(p, run.parameters.back());
+    run.gradients.emplace_back(graph.parameters[p].elements());
+    device.read_gradient(p, run.gradients.back());
+    for (float& value : run.gradients.back()) value /= run.metrics.back().loss_scale;
+  }
+  for (StatisticId s = 0; s < graph.statistics.size(); ++s) {
+    run.statistics.emplace_back(graph.statistics[s].channels);
+    device.read_statistic(s, run.statistics.back());
+  }
+  return run;
+}
+
+GraphRun train(Device& device, const Graph& graph, const TestTensors& tensors, const TrainOptions& options,
+               const DescribeOptions& describe_options) {
+  DeviceLimits limits = device.limits();
+  if (limits.kind == DeviceKind::cuda) limits.compute_capability = options.compute_capability;
+  Program program = describe(graph, describe_options, limits);
+  device.prepare(graph, options.rule, program);
+  device.bind(program, plan_memory(program));
+  write_tensors(device, tensors, options);
+  RandomBatches batches(graph);
+  Runner runner(program, device, nullptr, batches);
+  device.start_clock();
+  for (int i = 0; i < options.iterations; ++i) {
+    if (i < options.stamped_iterations)
+      runner.run_stamped_iteration();
+    else
+      runner.run_iteration();
+    if (i == 0 && options.capture) runner.capture();
+  }
+  device.synchronize();
+  return read_results(device, graph, options.iterations);
+}
+
+}  // namespace
+
+GraphRun train_on_gpu(const Graph& graph, const TestTensors& tensors, const TrainOptions& options) {
+  GraphRun run;
+  {
+    const std::unique_ptr<Device> device = cuda::make_device({.choice = DeviceChoice::cuda});
+    run = train(*device, graph, tensors, options,
+                {.precision = options.precision,
+                 .load_batch_every_step = options.other_batches,
+                 .fuse = options.fuse,
+                 .scale_loss = options.rule.loss_scaling.kind != LossScaling::Kind::none});
+  }
+  EXPECT_EQ(gpu::emulated::leaks(), "");
+  return run;
+}
+
+GraphRun train_on_cpu(const Graph& graph, const TestTensors& tensors, const TrainOptions& options) {
+  const std::unique_ptr<Device> device = cpu::make_device({.choice = DeviceChoice::cpu});
+  TrainOptions unscaled = options;
+  unscaled.rule.loss_scaling = {};
+  unscaled.capture = false;
+  return train(*device, graph, tensors, unscaled, {.load_batch_every_step = options.other_batches});
+}
+
+double relative_error(const std::vector<float>& values, const std::vector<float>& truth) {
+  double error = 0, length = 0;
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    const double difference = static_cast<double>(values[i]) - truth[i];
+    error += difference * difference;
+    length += static_cast<double>(truth[i]) * truth[i];
+  }
+  return error == 0 ? 0 : std::sqrt(error / length);
+}
+
+double cosine(const std::vector<float>& a, const std::vector<float>& b) {
+  double product = 0, of_a = 0, of_b = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    product += static_cast<double>(a[i]) * b[i];
+    of_a += static_cast<double>(a[i]) * a[i];
+    of_b += static_cast<double>(b[i]) * b[i];
+  }
+  return product / std::sqrt(of_a * of_b);
+}
+
+void expect_same_training(const Graph& graph, const GraphRun& run, const GraphRun& truth, double tolerance) {
+  ASSERT_EQ(run.losses.size(), truth.losses.size());
+  for (std::size_t i = 0; i < truth.losses.size(); ++i)
+    EXPECT_NEAR(run.losses[i], truth.losses[i], tolerance * truth.losses[i]) << "iteration " << i;
+  const auto expect_near = [&](const auto& tensors, const auto& wanted, std::size_t i,
+                               const std::string& name) {
+    const double error = relative_error(tensors[i], wanted[i]);
+    EXPECT_FALSE(std::isnan(error)) << name;
+    EXPECT_LE(error, tolerance) << name;
+  };
+  for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
+    expect_near(run.gradients, truth.gradients, p, "gradient of " + graph.parameters[p].name);
+    expect_near(run.parameters, truth.parameters, p, "updated " + graph.parameters[p].name);
+  }
+  for (std::size_t s = 0; s < graph.statistics.size(); ++s)
+    expect_near(run.statistics, truth.statistics, s, graph.statistics[s].name);
+}
+
+void expect_identical(const GraphRun& run, const GraphRun& other) {
+  EXPECT_EQ(run.losses, other.losses);
+  EXPECT_EQ(run.gradients, other.gradients);
+  EXPECT_EQ(run.parameters, other.parameters);
+  EXPECT_EQ(run.statistics, other.statistics);
+}
+
+}  // namespace plumb

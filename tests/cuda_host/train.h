@@ -1,0 +1,40 @@
+// Trains a Graph for a few iterations as the programs do, by bench/runner.h, on the emulated GPU or on the
+// CPU device.
+#pragma once
+
+#include "kernels/describe.h"
+#include "kernels/device.h"
+#include "models/graph.h"
+#include "tests/kernels/graph_builder.h"
+#include "tests/kernels/run_graph.h"
+
+namespace plumb {
+
+struct TrainOptions {
+  Precision precision = Precision::fp32;
+  bool fuse = true;
+  int compute_capability = 90;  // that the Program is described for
+  UpdateRule rule;
+  float learning_rate = 0.02F;
+  int iterations = 1;
+  bool capture = false;        // all but the first iteration are replays
+  bool other_batches = false;  // a new batch for every iteration, loaded while the one before runs
+  int stamped_iterations = 0;  // … of which so many, the first ones, stamp every step
+};
+
+// GraphRun::first_gradients stays empty: nothing waits for the device before the last iteration has been
+// given to it. Gradients are divided by the loss scale.
+GraphRun train_on_gpu(const Graph& graph, const TestTensors& tensors, const TrainOptions& options);
+// fp32, whatever the options' precision.
+GraphRun train_on_cpu(const Graph& graph, const TestTensors& tensors, const TrainOptions& options);
+
+// Length of the difference over length of `truth`, both as one vector; 0 if both are.
+double relative_error(const std::vector<float>& values, const std::vector<float>& truth);
+double cosine(const std::vector<float>& a, const std::vector<float>& b);
+
+// Losses within `tolerance` of `truth`, and every gradient, parameter and statistic by relative_error().
+void expect_same_training(const Graph& graph, const GraphRun& run, const GraphRun& truth, double tolerance);
+// Bit for bit, losses included.
+void expect_identical(const GraphRun& run, const GraphRun& other);
+
+}  // namespace plumb
