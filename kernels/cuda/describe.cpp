@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/cuda/fusion.h"
+#include "kernels/cuda/norm_partition.h"
 #include "kernels/cuda/storage.h"
 #include "models/cost.h"
 
@@ -20,8 +21,6 @@ namespace {
 constexpr std::size_t kConvWorkspaceLeast = std::size_t{32} << 20,
                       kConvWorkspaceMost = std::size_t{256} << 20;
 constexpr std::size_t kDenseWorkspaceLimit = std::size_t{32} << 20;
-// Thread blocks that each leave two fp32 partial sums per channel in a norm's reductions.
-constexpr std::size_t kNormBlocks = 128;
 // Loss (f64), and whether the label is the largest or among the five largest (i32 each), of each image.
 constexpr std::size_t kLossWorkspacePerImage = 16;
 
@@ -65,6 +64,7 @@ class Describer {
 
   BufferId value(ValueId id) const { return lowering_.values[id]; }
   const Shape& shape(ValueId id) const { return graph_.values[id].shape; }
+  std::int64_t pixels(ValueId id) const { return shape(id).n * shape(id).h * shape(id).w; }
   double bytes(BufferId id) const { return static_cast<double>(lowering_.program.buffers[id].bytes); }
   BufferId gradient(ParameterId id) const { return lowering_.parameters[id].gradient; }
   BufferId master(ParameterId id) const { return lowering_.parameters[id].master; }
@@ -80,26 +80,15 @@ class Describer {
   }
   void contribute(ValueId id, BufferId buffer) { lowering_.gradients[id].push_back({buffer, false}); }
 
-  // Batches arrive in two halves by turns: one is filled while the other one is read.
   void load_batch() {
-    const Shape& images = shape(0);
-    const BufferId staged_images =
-        add_buffer(lowering_.program, {.name = "images.staged",
-                                       .role = Role::input,
-                                       .dims = {2, images.n, images.c, images.h, images.w},
-                                       .persistent = true});
-    const BufferId staged_labels = add_buffer(lowering_.program, {.name = "labels.staged",
-                                                                  .role = Role::input,
-                                                                  .dtype = DType::i32,
-                                                                  .dims = {2, images.n},
-                                                                  .persistent = true});
-    const double unused_half = (bytes(staged_images) + bytes(staged_labels)) / 2;
+    const Staging staged = add_staging(lowering_);
+    const double unused_half = (bytes(staged.images) + bytes(staged.labels)) / 2;
     Step& load = add("load_batch", StepKind::load_batch, Phase::input, kNone,
-                     {writes(staged_images), writes(staged_labels)});
+                     {writes(staged.images), writes(staged.labels)});
     load.lane = Lane::input;
     load.work.bytes -= unused_half;
     add("pack_batch", StepKind::pack_batch, Phase::input, kNone,
-        {reads(staged_images), reads(staged_labels), reads(lowering_.state), writes(value(0)),
+        {reads(staged.images), reads(staged.labels), reads(lowering_.state), writes(value(0)),
          writes(lowering_.labels)})
         .work.bytes -= unused_half;
   }
@@ -110,10 +99,6 @@ class Describer {
     const double wanted = bytes(value(op.in)) + bytes(value(op.out)) + 4 * bytes(master(op.weight));
     return std::clamp(static_cast<std::size_t>(wanted), kConvWorkspaceLeast, kConvWorkspaceMost);
   }
-  static std::size_t norm_workspace_bytes(const Shape& shape) {
-    return 2 * sizeof(float) * kNormBlocks * static_cast<std::size_t>(shape.c);
-  }
-
   const Norm& norm_in_front(std::size_t conv) const {
     return std::get<Norm>(graph_.ops[*layers_[conv].norm_in_front]);
   }
@@ -197,7 +182,7 @@ class Describer {
     }
     Step& step = add(op.name + ".forward", StepKind::norm_forward, Phase::forward, i, std::move(uses));
     step.work.bytes += bytes(value(op.in));  // once for the statistics, once to normalise
-    step.workspace_bytes = norm_workspace_bytes(shape(op.in));
+    step.workspace_bytes = norm_workspace_bytes(pixels(op.in), shape(op.in).c);
   }
 
   void norm_finalize(std::size_t i, const Norm& op) {
@@ -247,7 +232,7 @@ class Describer {
     }
     Step& step = add(op.name + ".backward", StepKind::norm_backward, Phase::backward, i, std::move(uses));
     step.work.bytes += second_pass_bytes;
-    step.workspace_bytes = norm_workspace_bytes(shape(op.in));
+    step.workspace_bytes = norm_workspace_bytes(pixels(op.in), shape(op.in).c);
     contribute(op.in, d_in);
   }
 

@@ -66,4 +66,19 @@ Storage start_storage(const Graph& graph, Precision precision) {
   return storage;
 }
 
+Staging add_staging(Lowering& lowering) {
+  const Shape& images = lowering.graph.values[0].shape;
+  Staging staging;
+  staging.images = add_buffer(lowering.program, {.name = "images.staged",
+                                                 .role = Role::input,
+                                                 .dims = {2, images.n, images.c, images.h, images.w},
+                                                 .persistent = true});
+  staging.labels = add_buffer(lowering.program, {.name = "labels.staged",
+                                                 .role = Role::input,
+                                                 .dtype = DType::i32,
+                                                 .dims = {2, images.n},
+                                                 .persistent = true});
+  return staging;
+}
+
 }  // namespace plumb::cuda

@@ -21,4 +21,11 @@ struct Storage {
 // Buffers of a Program that has no steps yet.
 Storage start_storage(const Graph& graph, Precision precision);
 
+// Where batches arrive from the host, in two halves by turns, so that one is filled while the other one is
+// read: images f32 [2, n, c, h, w], labels i32 [2, n].
+struct Staging {
+  BufferId images = 0, labels = 0;
+};
+Staging add_staging(Lowering& lowering);
+
 }  // namespace plumb::cuda
