@@ -130,12 +130,8 @@ __global__ void __launch_bounds__(kFinishColumns* kFinishRows)
     norm_backward_finish(const float* partials, NormPartition partition, NormBackward into) {
   const int channels = partition.channels;
   const int channel = static_cast<int>(blockIdx.x * kFinishColumns + threadIdx.x);
-  const bool there = channel < channels;
-  const float2 sum = sum_partials(there ? partition.pixel_blocks : 0, [&](int block) {
-    const float* const gradient = partials + std::int64_t{block} * 2 * channels + channel;
-    return float2{*gradient, gradient[channels]};
-  });
-  if (threadIdx.y != 0 || !there) return;
+  const float2 sum = sum_partials(partials, partition, channel, [](int, float2 sums) { return sums; });
+  if (threadIdx.y != 0 || channel >= channels) return;
   const auto count = static_cast<float>(partition.pixels);
   const float inverse_deviation = into.inverse_deviation[channel];
   const float d_scale = sum.y * inverse_deviation;

@@ -100,12 +100,11 @@ __global__ void __launch_bounds__(kFinishColumns* kFinishRows)
   const int channel = static_cast<int>(blockIdx.x * kFinishColumns + threadIdx.x);
   const bool there = channel < partition.channels;
   const float shift = there ? partials[channel] : 0;
-  const float2 sum = sum_partials(there ? partition.pixel_blocks : 0, [&](int block) {
-    const float* const mean = partials + std::int64_t{block} * 2 * partition.channels + channel;
+  const float2 sum = sum_partials(partials, partition, channel, [&](int block, float2 moments) {
     const std::int64_t left = partition.pixels - block * partition.pixels_per_block;
     const auto count = static_cast<float>(min(left, partition.pixels_per_block));
-    const float difference = *mean - shift;
-    return float2{count * difference, mean[partition.channels] + count * difference * difference};
+    const float difference = moments.x - shift;
+    return float2{count * difference, moments.y + count * difference * difference};
   });
   if (threadIdx.y != 0 || !there) return;
   const auto count = static_cast<float>(partition.pixels);

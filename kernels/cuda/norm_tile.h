@@ -157,17 +157,33 @@ __device__ void merge_rows(Sum& own) {
 inline constexpr int kFinishColumns = 32;  // channels of a finishing block
 inline constexpr int kFinishRows = 32;     // threads that share the partial sums of a channel
 
-// The sum of term(b) over the blocks of pixels, in a fixed order; the threads with threadIdx.y = 0 have it.
-// For blocks of kFinishColumns x kFinishRows threads with half as many float2 of shared memory.
+// The sum over the blocks of pixels, in a fixed order, of term(block, the two partial results of `channel`);
+// the threads with threadIdx.y = 0 have it. For blocks of kFinishColumns x kFinishRows threads with half as
+// many float2 of shared memory. A thread asks for 16 blocks' results at once: waiting for memory is all that
+// this takes.
 template <typename Term>
-__device__ float2 sum_partials(int pixel_blocks, const Term& term) {
+__device__ float2 sum_partials(const float* partials, const NormPartition& partition, int channel,
+                               const Term& term) {
+  constexpr int kAtOnce = 16;
+  const int last = channel < partition.channels ? partition.pixel_blocks - 1 : -1;
   float2* other = gpu::dynamic_shared<float2>();
   float2 sum{0, 0};
-#pragma unroll 4
-  for (int b = static_cast<int>(threadIdx.y); b < pixel_blocks; b += kFinishRows) {
-    const float2 more = term(b);
-    sum.x += more.x;
-    sum.y += more.y;
+  for (int first = static_cast<int>(threadIdx.y); first <= last; first += kAtOnce * kFinishRows) {
+    float2 held[kAtOnce];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      const std::int64_t block = min(first + u * kFinishRows, last);
+      const float* const pair = partials + block * 2 * partition.channels + channel;
+      held[u] = {pair[0], pair[partition.channels]};
+    }
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      const int block = first + u * kFinishRows;
+      if (block > last) break;
+      const float2 more = term(block, held[u]);
+      sum.x += more.x;
+      sum.y += more.y;
+    }
   }
   const int row = static_cast<int>(threadIdx.y);
   for (int half = kFinishRows / 2; half > 0; half /= 2) {

@@ -227,6 +227,19 @@ TEST(NormSteps, BackwardReadsBitsOrTheOutputAsMask) {
   }
 }
 
+TEST(NormSteps, BackwardReadsTheFactorsAsMask) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
+  const Values factors = normal_values(kHalf, 2 * kChannels, 9);
+  NormStep step(StepKind::norm_backward, Activation::relu);
+  const BackwardUses uses = add_backward(step, in, norm_moments(in, kChannels));
+  step.read(kHalf, factors);
+  step.run();
+  Values line(kElements);
+  for (std::size_t i = 0; i < kElements; ++i)
+    line[i] = factors[i % kChannels] * in[i] + factors[kChannels + i % kChannels];
+  expect_gradients(step, uses, in, where(relu(line), halves(5)));
+}
+
 TEST(NormSteps, BackwardGivesTheResidualItsGradient) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3), out = relu(halves(7));
   for (const bool bits : {false, true}) {

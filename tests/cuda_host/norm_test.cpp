@@ -217,7 +217,7 @@ TEST(NormApply, LetsANotANumberThrough) {
 }
 
 // Which operands the gradient of the output has.
-enum class Passed { all, bits, activated };
+enum class Passed { all, bits, activated, factors };
 struct BackwardCase {
   Passed passed = Passed::all;
   bool second = false, residual = false;
@@ -235,15 +235,25 @@ struct BackwardInputs {
         second(normal_values(dtype, size.elements(), 23)),
         activated(relu(normal_values(dtype, size.elements(), 24))),
         scale(normal_values(DType::f32, size.channels, 25)),
+        factors(normal_values(dtype, 2 * size.channels, 26)),
         moments(norm_moments(x, size.channels)) {
     moments.mean = rounded(DType::f32, moments.mean);
     moments.inverse_deviation = rounded(DType::f32, moments.inverse_deviation);
   }
   Values gradient(const BackwardCase& which) const {
     const Values both = which.second ? sum(d_out, second) : d_out;
-    return which.passed == Passed::all ? both : where(activated, both);
+    if (which.passed == Passed::all) return both;
+    return where(which.passed == Passed::factors ? by_factors() : activated, both);
   }
-  Values x, d_out, second, activated, scale;
+  Values by_factors() const {
+    Values line(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const std::size_t c = i % scale.size();
+      line[i] = factors[c] * x[i] + factors[scale.size() + c];
+    }
+    return relu(line);
+  }
+  Values x, d_out, second, activated, scale, factors;
   NormMoments moments;
 };
 
@@ -251,17 +261,18 @@ BackwardRun run_backward(DType dtype, const NormSize& size, const BackwardInputs
                          const BackwardCase& which) {
   const std::vector<std::uint8_t> bits = bits_of_positive(inputs.activated);
   Operand x(dtype, inputs.x), d_out(dtype, inputs.d_out), second(dtype, inputs.second),
-      activated(dtype, inputs.activated), mask(DType::u8, Values(bits.begin(), bits.end())),
-      scale(DType::f32, inputs.scale), mean(DType::f32, inputs.moments.mean),
-      inverse_deviation(DType::f32, inputs.moments.inverse_deviation), partials(DType::f32, size.partials()),
-      d_scale(DType::f32, size.channels), d_bias(DType::f32, size.channels),
-      coefficients(DType::f32, 3 * size.channels), d_in(dtype, size.elements()),
-      d_residual(dtype, size.elements());
+      activated(dtype, inputs.activated), factors(dtype, inputs.factors),
+      mask(DType::u8, Values(bits.begin(), bits.end())), scale(DType::f32, inputs.scale),
+      mean(DType::f32, inputs.moments.mean), inverse_deviation(DType::f32, inputs.moments.inverse_deviation),
+      partials(DType::f32, size.partials()), d_scale(DType::f32, size.channels),
+      d_bias(DType::f32, size.channels), coefficients(DType::f32, 3 * size.channels),
+      d_in(dtype, size.elements()), d_residual(dtype, size.elements());
   const NormPartition partition = size.partition();
   NormGradient gradient{.in = x.data(), .d_out = d_out.data()};
   if (which.second) gradient.second_d_out = second.data();
   if (which.passed == Passed::bits) gradient.mask = mask.as<std::uint8_t>();
   if (which.passed == Passed::activated) gradient.activated = activated.data();
+  if (which.passed == Passed::factors) gradient.factors = {factors.data(), dtype};
   launch_norm_backward_sums(partition, dtype, gradient, mean.as<float>(),
                             which.residual ? d_residual.data() : nullptr, partials.as<float>(), nullptr);
   launch_norm_backward_finish(partition, partials.as<float>(),
@@ -309,6 +320,11 @@ TEST(NormBackward, TakesWhatPassedTheReLUFromTheStoredOutput) {
     check_backward(dtype, size, {.passed = Passed::activated});
     check_backward(dtype, size, {.passed = Passed::activated, .second = true, .residual = true});
   });
+}
+
+TEST(NormBackward, FindsWhatPassedTheReLUByTheFactorsOfTheNorm) {
+  for_all_sizes(
+      [](DType dtype, const NormSize& size) { check_backward(dtype, size, {.passed = Passed::factors}); });
 }
 
 TEST(NormBackward, WritesTheResidualsGradientAndGoesOnFromIt) {
