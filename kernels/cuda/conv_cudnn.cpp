@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "kernels/cuda/conv.h"
@@ -118,7 +119,8 @@ class SharedPlan : public ConvPlan {
 
 // Zeros for a plan's operands, and its workspace.
 struct Scratch {
-  explicit Scratch(const CudnnPlan& plan) : workspace(allocate_device(plan.workspace_bytes() + 1)) {
+  Scratch(const CudnnPlan& plan, cudaStream_t stream)
+      : workspace(allocate_device(plan.workspace_bytes() + 1)) {
     std::vector<std::size_t> sizes;
     for (const TensorPlace& place : plan.places()) {
       sizes.resize(std::max(sizes.size(), place.operand + 1), 1);
@@ -127,7 +129,7 @@ struct Scratch {
     for (const std::size_t bytes : sizes) {
       memory.push_back(allocate_device(bytes));
       operands.push_back(memory.back().get());
-      check(cudaMemset(operands.back(), 0, bytes));
+      check(cudaMemsetAsync(operands.back(), 0, bytes, stream));
     }
   }
   std::vector<DeviceMemory> memory;
@@ -137,8 +139,8 @@ struct Scratch {
 
 // Of the fastest of some runs; nothing if the engine fails, as some do whatever they promised.
 std::optional<float> milliseconds_of(const CudnnPlan& plan) {
-  const Scratch scratch(plan);
   const Stream stream = make_stream();
+  const Scratch scratch(plan, stream.get());
   const Event begin = make_timing_event(), end = make_timing_event();
   float fastest = std::numeric_limits<float>::max();
   for (int i = 0; i <= kTimedRuns; ++i) {  // the first run warms up
@@ -254,10 +256,11 @@ class CudnnEngine : public ConvEngine {
     ConvGraph listed = candidates(problem, text, workspace_limit);
     std::optional<std::string> fastest;
     float least_milliseconds = std::numeric_limits<float>::max();
+    std::set<std::string> seen;  // both lists of heuristics may name an engine
     std::size_t timed = 0;
     for (std::int64_t i = 0; i < listed.graph->get_execution_plan_count() && timed < kTimedEngines; ++i) {
       std::string name;
-      if (listed.graph->get_plan_name_at_index(i, name).is_bad()) continue;
+      if (listed.graph->get_plan_name_at_index(i, name).is_bad() || !seen.insert(name).second) continue;
       const auto plan = first_that_builds(problem, text, workspace_limit, name);
       if (!plan) continue;
       ++timed;
