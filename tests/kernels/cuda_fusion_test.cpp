@@ -247,6 +247,45 @@ TEST(Fusion, LeavesParametersAndGradientsAsTheyAre) {
               of_parameters(resnet50(compute_capability, false)));
 }
 
+// Every temporary is written before it is read, once but for sums, and for somebody; every gradient once.
+void expect_sound(const Program& program) {
+  EXPECT_NO_THROW(plan_memory(program));
+  std::vector<int> writes(program.buffers.size(), 0);
+  std::vector<bool> is_read_last(program.buffers.size(), true);
+  for (const Step& step : program.steps) {
+    for (const BufferUse& use : step.uses) {
+      writes[use.buffer] += use.access == Access::write;
+      is_read_last[use.buffer] = use.access == Access::read;
+    }
+  }
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    const Buffer& buffer = program.buffers[id];
+    if (buffer.role != Role::gradient && buffer.persistent) continue;
+    EXPECT_EQ(writes[id], 1) << buffer.name;
+    EXPECT_TRUE(is_read_last[id]) << buffer.name;
+  }
+}
+
+TEST(Fusion, DescribesSoundProgramsForEveryGpuAndPrecision) {
+  const Graph graph = make_resnet50({.batch = 2, .image_size = 64});
+  for (const int compute_capability : {70, 75, 80, 86, 89, 90, 100, 120}) {
+    for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16}) {
+      for (const bool fuse : {false, true}) {
+        for (const bool everything_else : {false, true}) {
+          SCOPED_TRACE("sm_" + std::to_string(compute_capability) + " " + std::string(name_of(precision)) +
+                       (fuse ? " fused" : "") + (everything_else ? " loading, scaled" : ""));
+          expect_sound(describe(graph,
+                                {.precision = precision,
+                                 .load_batch_every_step = everything_else,
+                                 .fuse = fuse,
+                                 .scale_loss = everything_else},
+                                gpu(compute_capability)));
+        }
+      }
+    }
+  }
+}
+
 TEST(Fusion, TakesNoMoreMemoryThanWithout) {
   for (const int compute_capability : {80, 90, 100})
     EXPECT_LE(plan_memory(resnet50(compute_capability, true, 64, 224)).arena_bytes,
