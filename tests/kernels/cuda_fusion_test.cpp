@@ -274,12 +274,12 @@ TEST(Fusion, DescribesSoundProgramsForEveryGpuAndPrecision) {
         for (const bool everything_else : {false, true}) {
           SCOPED_TRACE("sm_" + std::to_string(compute_capability) + " " + std::string(name_of(precision)) +
                        (fuse ? " fused" : "") + (everything_else ? " loading, scaled" : ""));
-          expect_sound(describe(graph,
-                                {.precision = precision,
-                                 .load_batch_every_step = everything_else,
-                                 .fuse = fuse,
-                                 .scale_loss = everything_else},
-                                gpu(compute_capability)));
+          expect_sound(plumb::describe(graph,
+                                       {.precision = precision,
+                                        .load_batch_every_step = everything_else,
+                                        .fuse = fuse,
+                                        .scale_loss = everything_else},
+                                       gpu(compute_capability)));
         }
       }
     }
