@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "bench/environment.h"
+#include "bench/find_max_batch.h"
 #include "bench/inquiries.h"
 #include "bench/program_main.h"
 #include "bench/training.h"
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
       return;
     }
     const Job job(&argc, &argv);
-    run_in_job(program, job, [&] { run_training(job, options); });
+    run_in_job(program, job,
+               [&] { options.find_max_bs ? report_max_batch(job, options) : run_training(job, options); });
   });
 }

@@ -7,8 +7,10 @@
 #include <numeric>
 
 #include "bench/dry_run.h"
+#include "bench/progress.h"
 #include "bench/runner.h"
 #include "bench/session.h"
+#include "bench/summary.h"
 #include "bench/training.h"
 
 namespace plumb {
@@ -94,7 +96,9 @@ BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
   return search;
 }
 
-MaxBatch find_max_batch(const Job& job, const BenchOptions& options, std::optional<double> memory_bytes) {
+MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
+                        const std::function<void(const BatchTry&)>& tried,
+                        std::optional<double> memory_bytes) {
   MaxBatch found;
   double memory = 0;
   {
@@ -108,7 +112,7 @@ MaxBatch find_max_batch(const Job& job, const BenchOptions& options, std::option
     job.broadcast(largest);  // hosts may have different memory: all start at the same batch
     found.largest_planned = static_cast<std::int64_t>(largest);
   }
-  found.search = search_largest_batch(found.largest_planned, kLargestBatch, [&](std::int64_t batch) {
+  const auto runs = [&](std::int64_t batch) {
     try {
       try_batch(job, with_batch(options, batch), memory_bytes ? memory : HUGE_VAL, found);
       return true;
@@ -118,8 +122,24 @@ MaxBatch find_max_batch(const Job& job, const BenchOptions& options, std::option
       if (error.code() != ExitCode::out_of_memory) throw;
       return false;
     }
+  };
+  found.search = search_largest_batch(found.largest_planned, kLargestBatch, [&](std::int64_t batch) {
+    const bool ran = runs(batch);
+    tried({batch, ran});
+    return ran;
   });
   return found;
+}
+
+void report_max_batch(const Job& job, const BenchOptions& options) {
+  Messages messages(stderr, terminal_of(stderr), options.quiet || job.rank() != 0);
+  messages.say("looking for the largest --bs by running steps; a try takes as long as a run's start");
+  const MaxBatch found = find_max_batch(job, options, [&](const BatchTry& one) {
+    messages.say("--bs " + std::to_string(one.batch) + (one.ran ? " runs" : " doesn't fit"));
+  });
+  job.together([&] {
+    if (job.rank() == 0) print_text(options.json ? to_json(found).dump(2) + "\n" : to_text(found));
+  });
 }
 
 std::string to_text(const MaxBatch& found) {

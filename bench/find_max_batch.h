@@ -43,8 +43,14 @@ struct MaxBatch {
 // Every rank calls it, and all try the same batches together; each try is a whole set-up and an iteration as
 // a run would do it, and is gone before the next. Only Error(out_of_memory) counts as an answer, all else is
 // thrown on. `memory_bytes`: in place of what the device has.
+// `tried` hears of every try when it is over.
 MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
+                        const std::function<void(const BatchTry&)>& tried,
                         std::optional<double> memory_bytes = std::nullopt);
+
+// The line, or with --json the object, to stdout, and what is tried to stderr; from rank 0. Every rank calls
+// it.
+void report_max_batch(const Job& job, const BenchOptions& options);
 
 // One line.
 std::string to_text(const MaxBatch& found);

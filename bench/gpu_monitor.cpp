@@ -140,6 +140,7 @@ GpuRecord summarize_gpu(std::span<const GpuSample> samples, double begin, double
 GpuMonitor::GpuMonitor(std::unique_ptr<NvmlGpu> gpu, GpuMonitorOptions options)
     : gpu_(std::move(gpu)), options_(std::move(options)) {
   samples_.reserve(options_.most_samples + 1);  // stop() adds one
+  take_sample();                                // before whatever is timed begins
   thread_ = std::thread([this] { sample_until_stopped(); });
 }
 
@@ -156,7 +157,8 @@ void GpuMonitor::stop() {
 
 void GpuMonitor::sample_until_stopped() {
   std::unique_lock lock(mutex_);
-  do {
+  while (!stop_asked_.wait_for(lock, std::chrono::duration<double>(options_.period_seconds),
+                               [this] { return stopping_; })) {
     lock.unlock();
     take_sample();
     if (samples_.size() >= options_.most_samples) {
@@ -165,8 +167,7 @@ void GpuMonitor::sample_until_stopped() {
       options_.period_seconds *= 2;
     }
     lock.lock();
-  } while (!stop_asked_.wait_for(lock, std::chrono::duration<double>(options_.period_seconds),
-                                 [this] { return stopping_; }));
+  }
 }
 
 void GpuMonitor::take_sample() {
@@ -182,6 +183,15 @@ GpuRecord GpuMonitor::record(double begin, double end, int rank, const std::stri
   record.driver_version = gpu_->driver_version();
   record.highest_sm_clock_mhz = gpu_->highest_sm_clock_mhz();
   return record;
+}
+
+std::vector<GpuRecord> gather_gpus(const Job& job, std::optional<GpuRecord> mine) {
+  if (mine && job.rank() != 0) mine->moments.clear();
+  std::vector<GpuRecord> gpus;
+  for (const std::string& text : job.all_gather(mine ? to_json(*mine).dump() : ""))
+    if (!text.empty())
+      gpus.push_back(gpu_record_from_json(nlohmann::ordered_json::parse(text), "NVML's readings"));
+  return gpus;
 }
 
 std::unique_ptr<GpuMonitor> watch_gpu(const std::string& id, GpuMonitorOptions options) {

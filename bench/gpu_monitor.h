@@ -15,6 +15,7 @@
 
 #include "bench/nvml.h"
 #include "bench/step_timer.h"
+#include "comm/job.h"
 #include "results/gpu_record.h"
 
 namespace plumb {
@@ -74,5 +75,9 @@ class GpuMonitor {
 
 // A monitor of the GPU `id` (Device::unique_id); null where there is none or NVML doesn't know it.
 std::unique_ptr<GpuMonitor> watch_gpu(const std::string& id, GpuMonitorOptions options = {});
+
+// What every rank's monitor says of its window, in rank order, on every rank; ranks that give nothing are
+// left out, and moments are rank 0's. A collective.
+std::vector<GpuRecord> gather_gpus(const Job& job, std::optional<GpuRecord> mine);
 
 }  // namespace plumb

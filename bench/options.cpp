@@ -163,6 +163,11 @@ OptionGroup output_group(BenchOptions& o) {
        integer_option("--run", "K", o.run, {1, 1'000'000}, "number K of the log")
            .with_default("the next free"),
        text_option("--out", "D", o.out, "result.json, env.json and program.json in a new folder here"),
+       flag_option(
+           "--profile", o.profile, true,
+           "after the run: every step's time against the device's limits, as a table and profile.json"),
+       flag_option("--trace", o.trace, true,
+                   "after the run: trace.json, a time line of every step for chrome://tracing or Perfetto"),
        flag_option("--json", o.json, true, "print one JSON object in place of the table"),
        flag_option("--no-check", o.check, false,
                    "don't verify after the run that replicas agree, parameters moved and losses are finite")
@@ -182,6 +187,8 @@ OptionGroup information_group(BenchOptions& o) {
       "Without running",
       {flag_option("--dry-run", o.dry_run, true,
                    "print parameters, MACs, memory plan and roofline; needs no device, allocates nothing"),
+       flag_option("--find-max-bs", o.find_max_bs, true,
+                   "find the largest --bs that really runs a step, by trying; writes no log"),
        text_option("--target", "NAME", o.target, "the device of a dry run").with_default("this machine's"),
        std::move(targets), std::move(completions),
        stop_option("--version", o.version, "version and libraries"),
@@ -207,6 +214,13 @@ void check_together(const BenchOptions& o) {
   if (o.loss_scaling && o.loss_scaling->kind != LossScaling::Kind::none && o.precision != Precision::fp16)
     refuse("option --loss-scale: is for --fp16 only, and this run is in " +
            std::string(name_of(o.precision)) + "; leave it out");
+  if (o.find_max_bs && o.batch_per_device)
+    refuse("options --find-max-bs and --bs " + std::to_string(*o.batch_per_device) +
+           " exclude each other: it looks for the batch; leave --bs out");
+  if (o.find_max_bs && (o.dry_run || !o.batch.empty()))
+    refuse(std::string("options --find-max-bs and ") + (o.dry_run ? "--dry-run" : "--batch") +
+           " exclude each other; " +
+           (o.dry_run ? "give --dry-run alone for the plan's answer" : "leave --batch out"));
   if (!o.target.empty() && !o.dry_run)
     refuse("option --target: " + o.target +
            " can't be trained on, a run uses this machine's device; add --dry-run");

@@ -50,6 +50,8 @@ struct BenchOptions {
   std::string target;
   int nodes = 0, devices_per_node = 0;  // 0: read from the hosts
   bool check = true;
+  bool profile = false, trace = false;  // stamped iterations after the run
+  bool find_max_bs = false;             // in place of a run
   std::uint64_t seed = 0;
   bool deterministic = false, quiet = false, verbose = false;
   bool help = false, version = false;  // answered by main, as list_targets and completions are

@@ -131,16 +131,15 @@ Profile make_profile(const Program& program, std::span<const StepTime> times, co
 
   std::vector<std::vector<double>> seconds(program.steps.size());
   for (const StepTime& time : times) seconds.at(time.step).push_back(seconds_of(time));
-  double compute_seconds = 0;
   for (StepId id = 0; id < program.steps.size(); ++id) {
     if (seconds[id].empty()) continue;
     profile.steps.push_back(profile_step(program.steps[id], id, seconds[id], limits, precision));
     profile.roofline_seconds += profile.steps.back().roofline_seconds;
-    if (program.steps[id].lane == Lane::compute) compute_seconds += profile.steps.back().seconds;
+    if (program.steps[id].lane == Lane::compute) profile.step_seconds += profile.steps.back().seconds;
   }
   for (StepProfile& step : profile.steps)
-    if (program.steps[step.step].lane == Lane::compute && compute_seconds > 0)
-      step.share = step.seconds / compute_seconds;
+    if (program.steps[step.step].lane == Lane::compute && profile.step_seconds > 0)
+      step.share = step.seconds / profile.step_seconds;
   profile.phases = totals(program, profile.steps, [](const Step& step) { return name_of(step.phase); });
   profile.kinds = totals(program, profile.steps, [](const Step& step) { return name_of(step.kind); });
   return profile;

@@ -50,9 +50,9 @@ struct Profile {
   // Of the compute lane, medians over the iterations: from the begin of its first step to the end of its
   // last; in one of its steps; in none of them.
   double iteration_seconds = 0, busy_seconds = 0, gap_seconds = 0;
-  double roofline_seconds = 0;              // sum over its steps
-  std::vector<StepProfile> steps;           // that were stamped, of all lanes, by StepId
-  std::vector<ProfileTotal> phases, kinds;  // the longest first
+  double step_seconds = 0, roofline_seconds = 0;  // sums over its steps: of medians, of least times
+  std::vector<StepProfile> steps;                 // that were stamped, of all lanes, by StepId
+  std::vector<ProfileTotal> phases, kinds;        // the longest first
 };
 
 // Times in the order in which they were stamped, cut where a step comes again.

@@ -39,7 +39,7 @@ std::string totals_text(const Profile& profile, std::optional<double> run_step_s
       fmt::format(", {:.1f} %", percent(profile.gap_seconds, profile.iteration_seconds)));
   row("roofline", profile.roofline_seconds,
       fmt::format(", {:.1f} % of the time in steps",
-                  percent(profile.roofline_seconds, profile.busy_seconds)));
+                  percent(profile.roofline_seconds, profile.step_seconds)));
   return text;
 }
 
@@ -130,8 +130,8 @@ Json group_json(const std::vector<ProfileTotal>& totals) {
 
 std::string profile_text(const Program& program, const Profile& profile,
                          std::optional<double> run_step_seconds, std::size_t shown) {
-  return totals_text(profile, run_step_seconds) + groups_text("phase", profile.phases, profile.busy_seconds) +
-         groups_text("kind of step", profile.kinds, profile.busy_seconds) +
+  return totals_text(profile, run_step_seconds) + groups_text("phase", profile.phases, profile.step_seconds) +
+         groups_text("kind of step", profile.kinds, profile.step_seconds) +
          steps_text(program, profile, shown) + other_lanes_text(program, profile);
 }
 
@@ -146,6 +146,7 @@ Json profile_json(const Program& program, const Profile& profile, std::optional<
             {"run_step_seconds", run_step_seconds ? Json(*run_step_seconds) : Json(nullptr)},
             {"busy_seconds", profile.busy_seconds},
             {"gap_seconds", profile.gap_seconds},
+            {"step_seconds", profile.step_seconds},
             {"roofline_seconds", profile.roofline_seconds},
             {"phases", group_json(profile.phases)},
             {"kinds", group_json(profile.kinds)},

@@ -49,7 +49,7 @@ void Runner::capture() {
 }
 
 void Runner::run_iteration() {
-  load_batches();
+  load_batches(Mode::plain);
   if (captured_) {
     for (const Action& load : loads_) device_.wait(load.step, Lane::compute);
     device_.replay();
@@ -61,17 +61,19 @@ void Runner::run_iteration() {
 }
 
 void Runner::run_stamped_iteration() {
-  load_batches();
+  load_batches(Mode::stamped);
   run_steps(Mode::stamped);
   if (communicator_) communicator_->progress();
   device_.end_iteration();
 }
 
 // Outside of what is captured: what a batch is changes from iteration to iteration.
-void Runner::load_batches() {
+void Runner::load_batches(Mode mode) {
   for (const Action& load : loads_) {
     const Batch batch = source_.next();
+    if (mode == Mode::stamped) device_.stamp(load.step, Lane::input, false);
     device_.write_batch(batch.images, batch.labels);
+    if (mode == Mode::stamped) device_.stamp(load.step, Lane::input, true);
     device_.signal(load.step, Lane::input);
   }
 }
@@ -82,12 +84,14 @@ void Runner::run_steps(Mode mode) {
     wait_for(action, mode);
     if (mode == Mode::stamped) device_.stamp(action.step, lane, false);
     run(action);
-    if (mode == Mode::stamped) device_.stamp(action.step, lane, true);
-    if (action.signals && !host_carries(action.step)) device_.signal(action.step, lane);
+    if (!host_carries(action.step)) {
+      if (mode == Mode::stamped) device_.stamp(action.step, lane, true);
+      if (action.signals) device_.signal(action.step, lane);
+    }
     if (communicator_ && !communicator_->enqueues()) exposed([&] { communicator_->progress(); });
   }
   for (const Action& action : actions_)
-    if (in_flight_[action.step]) finish(action.step);
+    if (in_flight_[action.step]) finish(action.step, mode);
 }
 
 void Runner::run(const Action& action) {
@@ -115,7 +119,7 @@ void Runner::wait_for(const Action& action, Mode mode) {
     if (other == Lane::communication && host_carries(before)) {
       // Collectives end in the order in which they started: those before it are waited for with it.
       for (const Action& earlier : actions_)
-        if (earlier.step <= before && in_flight_[earlier.step]) finish(earlier.step);
+        if (earlier.step <= before && in_flight_[earlier.step]) finish(earlier.step, mode);
     }
     // A replay waits for its batch as a whole.
     if (other != Lane::input || mode != Mode::capturing) device_.wait(before, lane);
@@ -123,9 +127,10 @@ void Runner::wait_for(const Action& action, Mode mode) {
   if (exposes) device_.stamp_wait(true);
 }
 
-void Runner::finish(StepId collective) {
+void Runner::finish(StepId collective, Mode mode) {
   exposed([&] { communicator_->wait(tickets_[collective]); });
   in_flight_[collective] = false;
+  if (mode == Mode::stamped) device_.stamp(collective, Lane::communication, true);
   device_.signal(collective, Lane::communication);
 }
 

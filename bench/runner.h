@@ -40,12 +40,12 @@ class Runner {
     std::vector<StepId> wait_for;  // steps of other lanes that must have ended first
     bool signals = false;          // a step of another lane waits for it
   };
-  void load_batches();
   enum class Mode { plain, stamped, capturing };
+  void load_batches(Mode mode);
   void run_steps(Mode mode);
   void run(const Action& action);
   void wait_for(const Action& action, Mode mode);
-  void finish(StepId collective);
+  void finish(StepId collective, Mode mode);
   bool host_carries(StepId step) const;
   template <typename Call>
   void exposed(Call&& call);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bench/runner.h"
+#include "bench/session.h"
 #include "kernels/device.h"
 
 namespace plumb {
@@ -11,10 +12,11 @@ namespace plumb {
 // Enough for a median, little beside a run.
 inline constexpr int kStampedIterations = 10;
 
-// Runs `count` iterations with every step stamped, and gives their times; they train on, outside of any log.
+// Runs `count` iterations with every step stamped, and gives their times. They are in no log, and parameters
+// and running statistics are put back to what they were.
 // On a device that runs behind the host's back each follows one without stamps, which keeps it busy until all
 // of the stamped one is enqueued: so what is timed is the device, not how fast it is given work. Every rank
 // calls it, with the same count.
-std::vector<StepTime> run_stamped(Runner& runner, Device& device, int count = kStampedIterations);
+std::vector<StepTime> run_stamped(Session& session, Runner& runner, int count = kStampedIterations);
 
 }  // namespace plumb

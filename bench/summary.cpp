@@ -89,12 +89,15 @@ std::string summary_table(const RunRecord& record) {
   return table;
 }
 
-void print_result(const RunRecord& record, bool as_json) {
-  const std::string text =
-      as_json ? to_json(record).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
-              : summary_table(record);
+void print_text(const std::string& text) {
   if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
     throw Error(ExitCode::io_error, std::string("stdout can't be written: ") + std::strerror(errno));
+}
+
+void print_result(const RunRecord& record, bool as_json) {
+  print_text(as_json ? to_json(record).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+                           "\n"
+                     : summary_table(record));
 }
 
 }  // namespace plumb

@@ -11,8 +11,10 @@ namespace plumb {
 // communication, data wait, peak memory, loss first and last, energy where it was measured, and every check.
 std::string summary_table(const RunRecord& record);
 
-// The table, or with `as_json` the object of result.json, to stdout. Throws Error(io_error) if that is closed
-// or full.
+// Text to stdout. Throws Error(io_error) if that is closed or full.
+void print_text(const std::string& text);
+
+// The table, or with `as_json` the object of result.json, to stdout, likewise.
 void print_result(const RunRecord& record, bool as_json);
 
 }  // namespace plumb

@@ -12,16 +12,21 @@
 
 #include "bench/checks.h"
 #include "bench/environment.h"
+#include "bench/gpu_monitor.h"
 #include "bench/log_writer.h"
+#include "bench/profile.h"
 #include "bench/program_json.h"
 #include "bench/progress.h"
 #include "bench/result_writer.h"
 #include "bench/runner.h"
+#include "bench/stamped_iterations.h"
 #include "bench/summary.h"
 #include "bench/timed_loop.h"
+#include "bench/trace_writer.h"
 #include "bench/unique_fd.h"
 #include "models/cost.h"
 #include "results/schema.h"
+#include "results/statistics.h"
 
 namespace plumb {
 namespace {
@@ -163,6 +168,7 @@ class TrainingRun {
     Runner runner(session_.program, *session_.device, session_.communicator.get(), *session_.source);
     ProgressBar bar(stderr, first() && !options().quiet ? terminal_of(stderr) : Terminal{},
                     options().iterations, images_per_step());
+    const std::unique_ptr<GpuMonitor> monitor = watch_gpu(session_.device->unique_id());
     run_timed(job_, session_, runner, session_.captures, timed_, [&](std::int64_t iteration) {
       record_iteration(iteration);
       bar.update(timed_.timer.iterations(), timed_.timer.elapsed_seconds());
@@ -170,6 +176,18 @@ class TrainingRun {
     });
     record_.exposed_communication_seconds = timed_.exposed_communication_seconds;
     record_.data_wait_seconds = timed_.data_wait_seconds;
+    if (monitor) gpu_ = record_of(*monitor);
+    bar.clear();
+    if (options().profile || options().trace) stamped_ = run_stamped(session_, runner);
+  }
+
+  // Of the window, on the monitor's clock.
+  GpuRecord record_of(GpuMonitor& monitor) const {
+    const double start = steady_seconds() - timed_.timer.elapsed_seconds();
+    const double end = start + timed_.timer.end_seconds().back();
+    monitor.stop();
+    return monitor.record(end - timed_.timer.window_seconds(options().warmup), end, job_.rank(),
+                          session_.device->unique_id());
   }
 
   void record_iteration(std::int64_t iteration) {
@@ -209,7 +227,15 @@ class TrainingRun {
     if (first())
       record_.images_per_second = images_per_second(record_.step_seconds, record_.rank_window_seconds,
                                                     options().warmup, images_per_step());
+    gather_energy();
     tell_corrupt_files();
+  }
+
+  void gather_energy() {
+    record_.gpus = gather_gpus(job_, gpu_);
+    const auto images = static_cast<double>(images_per_step() * (record_.iterations - options().warmup));
+    if (const auto joules = total_joules(record_.gpus, job_.size()))
+      record_.energy_joules_per_image = *joules / images;
   }
 
   void tell_corrupt_files() {
@@ -257,6 +283,7 @@ class TrainingRun {
       if (!first()) return;
       if (!options().save_weights.empty())
         write_safetensors(options().save_weights, read_tensors(session_.graph, *session_.device));
+      write_profile();
       record_.log_files = {log_->path()};
       record_.status = "ok";
       results_->write_result(record_);  // before the log gets its name: no .log without a result that says ok
@@ -264,11 +291,27 @@ class TrainingRun {
     });
   }
 
+  // profile.json and trace.json, and the table for print().
+  void write_profile() {
+    const Program& program = session_.program;
+    if (options().profile) {
+      const auto window = std::span(record_.step_seconds).subspan(static_cast<std::size_t>(record_.warmup));
+      const double step_seconds = median({window.begin(), window.end()});
+      const Profile profile = make_profile(program, stamped_, session_.device->limits(), options().precision);
+      results_->write_json("profile.json", profile_json(program, profile, step_seconds));
+      profile_text_ = profile_text(program, profile, step_seconds);
+    }
+    if (options().trace)
+      write_trace_file(results_->folder() + "/trace.json", program, stamped_,
+                       {.rank = job_.rank(), .device = record_.device_name});
+  }
+
   // The run stands as it is, even where nobody can read its table.
   void print() {
     job_.together([&] {
       if (!first()) return;
       print_result(record_, options().json);
+      if (!options().json && options().profile) print_text("\n" + profile_text_);
       messages_.last(results_->folder());
     });
   }
@@ -295,6 +338,9 @@ class TrainingRun {
   std::optional<ResultWriter> results_;  // rank 0
   RunRecord record_;
   TimedIterations timed_;
+  std::optional<GpuRecord> gpu_;   // of this rank, in the window
+  std::vector<StepTime> stamped_;  // of the iterations behind the window, with --profile or --trace
+  std::string profile_text_;       // rank 0
   std::uint64_t initial_checksum_ = 0;
   int not_finite_ = 0;  // iterations in a row
 };

@@ -178,10 +178,15 @@ class CpuDevice final : public Device {
     return end;
   }
   void stamp(StepId step, Lane, bool after) override {
-    if (after)
-      step_times_.back().end = clock_seconds();
-    else
+    if (!after) {
       step_times_.push_back({.step = step, .begin = clock_seconds()});
+      return;
+    }
+    // Lanes interleave: the step that ends is the last one that began with this number.
+    const auto begun = std::find_if(step_times_.rbegin(), step_times_.rend(),
+                                    [step](const StepTime& time) { return time.step == step; });
+    if (begun == step_times_.rend()) throw std::logic_error("a step ends that never began");
+    begun->end = clock_seconds();
   }
   std::vector<StepTime> step_times() override { return std::exchange(step_times_, {}); }
 

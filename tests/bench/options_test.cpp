@@ -68,6 +68,16 @@ TEST(BenchOptions, RefusesOptionsOfLaterVersions) {
     expect_refused({later}, {"option " + std::string(later) + ": no such option"});
 }
 
+TEST(BenchOptions, ThatMeasureMoreAreOffUnlessGiven) {
+  const BenchOptions none = parse({}), all = parse({"--profile", "--trace", "--find-max-bs"});
+  EXPECT_FALSE(none.profile || none.trace || none.find_max_bs);
+  EXPECT_TRUE(all.profile && all.trace && all.find_max_bs);
+  EXPECT_EQ(options_json(all).at("profile"), true);
+  expect_refused({"--find-max-bs", "--bs", "8"}, {"--find-max-bs", "--bs 8", "exclude each other"});
+  expect_refused({"--find-max-bs", "--dry-run"}, {"--find-max-bs", "--dry-run", "exclude each other"});
+  expect_refused({"--find-max-bs", "--batch", "b.safetensors"}, {"--find-max-bs", "--batch"});
+}
+
 TEST(BenchOptions, AcceptsABatchThatOnlyThePlanCanRefuse) {
   EXPECT_EQ(parse({"--bs", "1000000"}).batch_per_device, 1000000);
 }

@@ -74,6 +74,7 @@ TEST(Profile, FindsGapsOfTheComputeLaneOnly) {
   double shares = 0;
   for (const StepProfile& step : profile.steps) shares += step.share;
   EXPECT_NEAR(shares, 1, 1e-9);
+  EXPECT_NEAR(profile.step_seconds, 7e-3, 1e-9);
 }
 
 TEST(Profile, AddsUpPhasesAndKinds) {

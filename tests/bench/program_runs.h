@@ -14,7 +14,8 @@ struct ProgramRun {
 };
 
 // `bench_resnet50 arguments --json` on `ranks` ranks (mpirun for more than one), in `folder`, one thread per
-// rank unless the arguments say otherwise.
-ProgramRun run_bench_resnet50(const std::filesystem::path& folder, int ranks, const std::string& arguments);
+// rank unless the arguments say otherwise; `before`: shell text that stands in front of it all.
+ProgramRun run_bench_resnet50(const std::filesystem::path& folder, int ranks, const std::string& arguments,
+                              const std::string& before = "");
 
 }  // namespace plumb

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -147,6 +148,55 @@ TEST(TrainingRuns, LogHasOneLinePerIterationAndRealFields) {
   EXPECT_NE(lines.front().find("acc1 0.00000"), std::string::npos);
   EXPECT_EQ(lines.back().find("acc5 0.00000"), std::string::npos)
       << "four images are soon among the five best: " << lines.back();
+}
+
+TEST(TrainingRuns, ProfileAndTraceHoldEveryStepAndLeaveTheRunAsItIs) {
+  const ScratchFolder folder;
+  const std::string arguments = kSmall + "--iters 3 --save-weights ";
+  const ProgramRun plain = run_bench_resnet50(folder.path(), 2, arguments + "plain.safetensors");
+  ASSERT_EQ(plain.exit_code, 0) << plain.messages;
+  std::filesystem::remove_all(folder / "runs");
+  const ProgramRun stamped =
+      run_bench_resnet50(folder.path(), 2, arguments + "stamped.safetensors --profile --trace");
+  ASSERT_EQ(stamped.exit_code, 0) << stamped.messages;
+  EXPECT_EQ(losses(stamped), losses(plain));
+  EXPECT_EQ(largest_difference(read_safetensors(folder.path() + "/plain.safetensors"),
+                               read_safetensors(folder.path() + "/stamped.safetensors")),
+            0);
+  const std::filesystem::path run = folder / "runs" / folder.list("runs").front();
+  const auto program = nlohmann::ordered_json::parse(read_text(run / "program.json"));
+  const auto profile = nlohmann::ordered_json::parse(read_text(run / "profile.json"));
+  const auto trace = nlohmann::ordered_json::parse(read_text(run / "trace.json"));
+  const std::size_t iterations = profile.at("iterations");
+  EXPECT_EQ(profile.at("steps").size(), program.at("steps").size());
+  EXPECT_LE(profile.at("busy_seconds").get<double>(), profile.at("iteration_seconds").get<double>());
+  std::map<std::string, std::size_t> drawn;
+  for (const auto& event : trace.at("traceEvents"))
+    if (event.at("ph") == "X") ++drawn[event.at("name")];
+  for (const auto& step : program.at("steps")) {
+    const std::string name = step.at("name");
+    EXPECT_EQ(drawn[name], iterations) << name;
+  }
+  for (const auto& step : profile.at("steps")) EXPECT_GE(step.at("seconds").get<double>(), 0) << step;
+}
+
+// The limit on the address space makes the host refuse memory in earnest.
+TEST(TrainingRuns, FindTheLargestBatchThatTheHostGivesMemoryFor) {
+  if (!std::string(PLUMB_TEST_SANITIZERS).empty()) GTEST_SKIP() << "sanitizers reserve the address space";
+  const ScratchFolder folder;
+  const ProgramRun run =
+      run_bench_resnet50(folder.path(), 1, "--image-size 32 --find-max-bs", "ulimit -v 1200000; ");
+  ASSERT_EQ(run.exit_code, 0) << run.messages;
+  const auto found = nlohmann::ordered_json::parse(run.output);
+  const std::int64_t batch = found.at("batch_per_device");
+  EXPECT_GE(batch, 1);
+  EXPECT_LT(found.at("memory_bytes").at("planned").get<double>(), 1200000.0 * 1024);
+  std::map<std::int64_t, bool> tries;
+  for (const auto& one : found.at("tries")) tries[one.at("batch")] = one.at("ran");
+  EXPECT_TRUE(tries.at(batch));
+  EXPECT_FALSE(tries.at(batch + 1));
+  EXPECT_FALSE(std::filesystem::exists(folder / "runs"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "logs"));
 }
 
 // What the process holds beside the arena: libraries, oneDNN's code, MPI's buffers, the batch on the host.
