@@ -172,7 +172,8 @@ std::shared_ptr<const fe::DeviceProperties> read_properties(const std::string& j
 }
 std::string name_of_gpu(const std::string& properties_json) {
   const nlohmann::json json = nlohmann::json::parse(properties_json, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() ? json.value("deviceName", "") : "";
+  if (!json.is_object() || !json.contains("deviceName") || !json["deviceName"].is_string()) return "";
+  return json["deviceName"].get<std::string>();
 }
 
 class CudnnEngine : public ConvEngine {

@@ -1,5 +1,6 @@
 #include "kernels/cuda/plan_cache.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -23,11 +24,14 @@ std::map<std::string, std::string> read_engines(const std::filesystem::path& fil
   return engines;
 }
 
+// Homes are shared between machines: the unfinished file's name must be nobody else's.
 void replace_file(const std::filesystem::path& file, const std::string& text) {
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);
-  std::filesystem::path unfinished = file;
-  unfinished += "." + std::to_string(getpid());
+  std::string unfinished = file.string() + ".XXXXXX";
+  const int descriptor = mkstemp(unfinished.data());
+  if (descriptor < 0) return;
+  close(descriptor);
   std::ofstream stream(unfinished, std::ios::trunc);
   stream << text << '\n';
   stream.close();
@@ -59,7 +63,9 @@ std::optional<std::string> PlanCache::find(const std::string& key) const {
 void PlanCache::remember(const std::string& key, const std::string& engine) {
   if (!file_.empty()) engines_.merge(read_engines(file_));
   engines_[key] = engine;
-  if (!file_.empty()) replace_file(file_, nlohmann::json(engines_).dump(1));
+  if (!file_.empty())
+    replace_file(file_,
+                 nlohmann::json(engines_).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace plumb::cuda

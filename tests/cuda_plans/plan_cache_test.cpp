@@ -73,6 +73,15 @@ TEST(PlanCache, TakesTheSoundEntriesOfAFileThatOthersSpoilt) {
   EXPECT_EQ(cache.find("b"), "eng2");
 }
 
+TEST(PlanCache, WritesWhatItIsGivenEvenIfItIsNotText) {
+  const ScratchFolder folder;
+  PlanCache cache(folder / "engines.json");
+  cache.remember("a\xff", "eng1");
+  cache.remember("b", "eng2");
+  EXPECT_EQ(cache.find("a\xff"), "eng1");
+  EXPECT_EQ(PlanCache(folder / "engines.json").find("b"), "eng2");
+}
+
 TEST(PlanCache, LeavesAFileAloneThatCannotBeReplaced) {
   const ScratchFolder folder;
   const auto in_the_way = folder.write("not_a_folder", "text");
