@@ -156,6 +156,7 @@ __device__ void merge_rows(Sum& own) {
 
 inline constexpr int kFinishColumns = 32;  // channels of a finishing block
 inline constexpr int kFinishRows = 32;     // threads that share the partial sums of a channel
+inline constexpr int kFinishThreads = kFinishColumns * kFinishRows;
 
 // The sum over the blocks of pixels, in a fixed order, of term(block, the two partial results of `channel`);
 // the threads with threadIdx.y = 0 have it. For blocks of kFinishColumns x kFinishRows threads with half as
@@ -207,6 +208,6 @@ inline dim3 pass_block(const NormPartition& partition) {
 inline dim3 finish_grid(const NormPartition& partition) {
   return dim3(blocks_for(partition.channels, kFinishColumns));
 }
-inline constexpr std::size_t kFinishSharedBytes = sizeof(float2) * kFinishColumns * kFinishRows / 2;
+inline constexpr std::size_t kFinishSharedBytes = sizeof(float2) * kFinishThreads / 2;
 
 }  // namespace plumb::cuda
