@@ -1,0 +1,45 @@
+#include "bench/inquiries.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace plumb {
+namespace {
+
+std::string answer(const std::vector<std::string>& arguments) {
+  std::vector<const char*> argv = {"bench_resnet50"};
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  const BenchOptions options = parse_options(static_cast<int>(argv.size()), argv.data());
+  return answer_without_running("bench_resnet50", options).value_or("");
+}
+std::string dry_run(std::vector<std::string> further) {
+  further.insert(further.begin(), {"--dry-run", "--target", "h200", "--bs", "2", "--fp16"});
+  return answer(further);
+}
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(DryRunAnswer, SaysWhatIsFusedOnlyIfVerbose) {
+  EXPECT_FALSE(holds(dry_run({}), "ConvBNfprop"));
+  EXPECT_TRUE(holds(dry_run({"--verbose"}), "normalises layer1.0.bn1 (ConvBNfprop)"));
+  EXPECT_FALSE(holds(dry_run({"--verbose", "--json"}), "ConvBNfprop"));
+}
+
+TEST(DryRunAnswer, FusionOffGivesThePlainSteps) {
+  EXPECT_TRUE(holds(dry_run({"--json"}), "layer1.0.bn1.finalize"));
+  EXPECT_FALSE(holds(dry_run({"--json", "--fusion", "off"}), "layer1.0.bn1.finalize"));
+  EXPECT_TRUE(holds(dry_run({"--verbose", "--fusion", "off"}), "none, --fusion is off"));
+}
+
+TEST(DryRunAnswer, LooksForOverflowsUnlessTheLossIsNotScaled) {
+  EXPECT_TRUE(holds(dry_run({"--json"}), "find_overflow"));
+  EXPECT_FALSE(holds(dry_run({"--json", "--loss-scale", "none"}), "find_overflow"));
+  EXPECT_FALSE(holds(dry_run({"--json"}), "overflow.allreduce"));
+  EXPECT_TRUE(holds(dry_run({"--json", "--nodes", "2"}), "overflow.allreduce"));
+}
+
+}  // namespace
+}  // namespace plumb
