@@ -21,9 +21,9 @@ enum class DeviceChoice { automatic, cpu, cuda };
 
 struct DeviceOptions {
   DeviceChoice choice = DeviceChoice::automatic;
-  int threads = 0;         // cpu: 0 means all CPUs of the affinity mask
-  int local_rank = 0;      // cuda: which GPU, modulo the number of visible ones
-  bool autotune = false;   // cuda: time the engines of convolutions and remember which was fastest
+  int threads = 0;        // cpu: 0 means all CPUs of the affinity mask
+  int local_rank = 0;     // cuda: which GPU, modulo the number of visible ones
+  bool autotune = false;  // cuda: time the engines of convolutions and remember which was fastest
 };
 
 // Factor on the loss that keeps gradients in fp16's range; fp16 only.
@@ -93,6 +93,10 @@ class Device {
   virtual void read_statistic(StatisticId statistic, std::span<float> values) const = 0;
   // images: [n, 3, h, w] fp32, normalised; labels: [n].
   virtual void write_batch(std::span<const float> images, std::span<const std::int64_t> labels) = 0;
+
+  // The rank's synthetic batch (bench/data/synthetic.h), made by the device itself. False if it leaves that
+  // to the host and write_batch().
+  virtual bool make_synthetic_batch(std::uint64_t /*seed*/, int /*rank*/) { return false; }
 
   virtual void write_state(const StepState& state) = 0;
   // Of iterations that have ended; the device keeps the last `kMetricsKept`.
