@@ -1,8 +1,9 @@
 // The training step on an NVIDIA GPU, NHWC. A norm's forward is one step (statistics, normalise, add, ReLU;
 // which elements passed the ReLU is kept as one bit each, so that backward reads neither the output nor the
-// residual), and so is its backward. Where plan_fusion() says so, convolutions take parts of that over:
-// the statistics of what they write, the normalisation of what they read, backward through the norm in front
-// of them. One multi-tensor update writes the half-precision copies of the weights, too.
+// residual), and so is its backward. Where plan_fusion() says so, convolutions take parts of that over: the
+// statistics of what they write, the normalisation of what they read, backward through the norm in front of
+// them; a norm that is normalised inside a convolution alone is never stored. One multi-tensor update writes
+// the half-precision copies of the weights, too.
 #include "kernels/describe.h"
 
 #include <algorithm>
@@ -16,10 +17,10 @@
 namespace plumb::cuda {
 namespace {
 
-// The most that a convolution's or a GEMM's engine may take; engines that want more aren't chosen. cuBLASLt's
-// own recommendation for sm_90 is 32 MiB.
-constexpr std::size_t kConvWorkspaceLeast = std::size_t{32} << 20,
-                      kConvWorkspaceMost = std::size_t{256} << 20;
+// A convolution's engine may take what its tensors suggest, within these bounds; a GEMM's what cuBLASLt
+// recommends for sm_90. Engines that want more aren't chosen.
+constexpr std::size_t kConvWorkspaceLeast = std::size_t{32} << 20;
+constexpr std::size_t kConvWorkspaceMost = std::size_t{256} << 20;
 constexpr std::size_t kDenseWorkspaceLimit = std::size_t{32} << 20;
 // Loss (f64), and whether the label is the largest or among the five largest (i32 each), of each image.
 constexpr std::size_t kLossWorkspacePerImage = 16;
