@@ -1,4 +1,5 @@
 // A stand-in for NVML, loaded as a shared object: one GPU whose readings go by how often they were asked for.
+// It goes by several names, those of emulated GPUs among them.
 #pragma once
 
 #include <atomic>
@@ -19,6 +20,7 @@ struct FakeNvml {
 
 inline constexpr const char* kFakeGpu = "GPU-fa4e0000-0000-0000-0000-000000000001";
 inline constexpr const char* kFakePciBusId = "00000000:3B:00.0";
+inline constexpr const char* kEmulatedGpus = "GPU-656d756c";  // how their UUIDs begin: "emul"
 
 }  // namespace plumb
 
