@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kWhole>)
 
 // A block adds up the partial sums of 32 channels and settles what follows. Reads 8 bytes per channel and
 // block of pixels, out of the L2 cache; its time is that of a launch.
-__global__ void __launch_bounds__(kFinishThreads)
+__global__ void __launch_bounds__(kFinishThreads, 1)
     norm_backward_finish(const float* partials, NormPartition partition, NormBackward into) {
   const int channels = partition.channels;
   const int channel = static_cast<int>(blockIdx.x * kFinishColumns + threadIdx.x);

@@ -95,7 +95,7 @@ __device__ void settle(const NormStatistics& into, int channel, int channels, fl
 // A block adds up the partial results of 32 channels, as differences from the first block's mean, and settles
 // what follows. Reads 8 bytes per channel and block of pixels, out of the L2 cache; at most 8 KiB per
 // channel, so that its time is that of a launch.
-__global__ void __launch_bounds__(kFinishThreads)
+__global__ void __launch_bounds__(kFinishThreads, 1)
     norm_finish(const float* partials, NormPartition partition, NormStatistics into) {
   const int channel = static_cast<int>(blockIdx.x * kFinishColumns + threadIdx.x);
   const bool there = channel < partition.channels;

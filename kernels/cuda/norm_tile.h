@@ -173,17 +173,16 @@ __device__ float2 sum_partials(const float* partials, const NormPartition& parti
     float2 held[kAtOnce];
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
-      const std::int64_t block = min(first + u * kFinishRows, last);
+      const int block = min(first + u * kFinishRows, last);
       const float* const pair = partials + block * 2 * partition.channels + channel;
       held[u] = {pair[0], pair[partition.channels]};
     }
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
       const int block = first + u * kFinishRows;
-      if (block > last) break;
-      const float2 more = term(block, held[u]);
-      sum.x += more.x;
-      sum.y += more.y;
+      const float2 more = term(min(block, last), held[u]);
+      sum.x += block <= last ? more.x : 0;
+      sum.y += block <= last ? more.y : 0;
     }
   }
   const int row = static_cast<int>(threadIdx.y);
