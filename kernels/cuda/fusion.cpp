@@ -143,16 +143,16 @@ class Planner {
 
 FusionSupport fusion_support(int compute_capability, Precision precision) {
   FusionSupport support{.gpu = "sm_" + std::to_string(compute_capability)};
-  const bool has_any = precision == Precision::fp16 && compute_capability >= 80;
+  const bool has_any = precision == Precision::fp16 && compute_capability >= 80 && compute_capability <= 90;
   if (!has_any) {
     support.why_none = (precision == Precision::fp16 ? support.gpu : std::string(name_of(precision))) +
                        " has no fused engine";
     return support;
   }
-  const bool is_ampere_or_ada = compute_capability < 90, is_hopper = compute_capability == 90;
+  const bool is_hopper = compute_capability == 90;
   support.statistics = true;
-  support.normalized_input = is_ampere_or_ada || is_hopper;
-  support.normalized_input_weights = is_ampere_or_ada || is_hopper;
+  support.normalized_input = true;
+  support.normalized_input_weights = true;
   support.residual_input = is_hopper;
   support.norm_backward_data = is_hopper;
   return support;

@@ -30,6 +30,20 @@ AbsentGpu a100() {
           .l2_bytes = 40L << 20};
 }
 
+AbsentGpu l40s() {
+  return {.name = "NVIDIA L40S",
+          .target = "a100-40gb",
+          .multiprocessors = 142,
+          .shared_bytes_per_block = 99 << 10,
+          .shared_bytes_reserved = 1 << 10,
+          .threads_per_multiprocessor = 1536,
+          .blocks_per_multiprocessor = 24,
+          .clock_khz = 2520000,
+          .memory_clock_khz = 9001000,
+          .l2_bytes = 96L << 20,
+          .compute_capability = 89};
+}
+
 AbsentGpu h200() {
   return {.name = "NVIDIA H200",
           .target = "h200",
@@ -41,6 +55,26 @@ AbsentGpu h200() {
           .clock_khz = 1980000,
           .memory_clock_khz = 3201000,
           .l2_bytes = 60L << 20};
+}
+
+AbsentGpu b200() {
+  return {.name = "NVIDIA B200",
+          .target = "h200",
+          .multiprocessors = 148,
+          .shared_bytes_per_block = 227 << 10,
+          .shared_bytes_reserved = 1 << 10,
+          .threads_per_multiprocessor = 2048,
+          .blocks_per_multiprocessor = 32,
+          .clock_khz = 1965000,
+          .memory_clock_khz = 3996000,
+          .l2_bytes = 126L << 20,
+          .compute_capability = 100};
+}
+
+DeviceLimits AbsentGpu::limits() const {
+  DeviceLimits limits = *find_target(target);
+  limits.compute_capability = compute_capability.value_or(limits.compute_capability);
+  return limits;
 }
 
 std::string AbsentGpu::properties_json() const {

@@ -1,6 +1,7 @@
 // GPUs that need not be there, as cuDNN reads them.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "kernels/targets.h"
@@ -16,15 +17,18 @@ struct AbsentGpu {
   int threads_per_multiprocessor = 0, blocks_per_multiprocessor = 0;
   int clock_khz = 0, memory_clock_khz = 0;
   long l2_bytes = 0;
+  std::optional<int> compute_capability;  // where it isn't the target's, which stands in for memory and speed
 
-  DeviceLimits limits() const { return *find_target(target); }
+  DeviceLimits limits() const;
   std::string properties_json() const;
 };
 
-// Compute capabilities 7.5, 8.0 and 9.0. Figures: CUDA C++ Programming Guide, "Technical Specifications per
-// Compute Capability"; the products' data sheets.
+// Compute capabilities 7.5, 8.0, 8.9, 9.0 and 10.0. Figures: CUDA C++ Programming Guide, "Technical
+// Specifications per Compute Capability"; the products' data sheets.
 AbsentGpu t4();
 AbsentGpu a100();
+AbsentGpu l40s();
 AbsentGpu h200();
+AbsentGpu b200();
 
 }  // namespace plumb::cuda

@@ -41,6 +41,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{h200, Precision::fp16, false}, Case{h200, Precision::bf16, false},
                     Case{h200, Precision::tf32, false}, Case{h200, Precision::fp32, false},
                     Case{a100, Precision::fp16, true}, Case{h200, Precision::fp16, true},
+                    Case{l40s, Precision::fp16, true}, Case{b200, Precision::fp16, true},
                     Case{t4, Precision::fp16, true}, Case{h200, Precision::bf16, true}),
     name_of_case);
 

@@ -93,9 +93,20 @@ TEST_P(FusedPlans, BackwardThroughANormBuildsWithoutACopyOfTheGradientWhereDescr
 
 INSTANTIATE_TEST_SUITE_P(OnGpus, FusedPlans,
                          testing::Values(Case{t4, Precision::fp16}, Case{a100, Precision::fp16},
-                                         Case{a100, Precision::bf16}, Case{h200, Precision::fp16},
-                                         Case{h200, Precision::bf16}),
+                                         Case{a100, Precision::bf16}, Case{b200, Precision::fp16},
+                                         Case{h200, Precision::fp16}, Case{h200, Precision::bf16}),
                          name_of_case);
+
+TEST(FusedPlansOnA100AndH200, TheFirstConvolutionCannotGatherStatistics) {
+  for (const AbsentGpu& gpu : {a100(), h200()}) {
+    const auto engine = make_conv_engine({.device_properties_json = gpu.properties_json()});
+    ConvProblem problem =
+        wanted_plans(gpu.limits(), {.precision = Precision::fp16, .fuse = false}).front().problem;
+    ASSERT_EQ(problem.kernel, 7);
+    problem.fusion = {.gathers_statistics = true};
+    EXPECT_FALSE(try_plan(*engine, problem, kWorkspaceLimit).built) << gpu.name;
+  }
+}
 
 TEST(FusedPlansOnA100, BackwardThroughANormKeepsTheGradientInF32Beside) {
   const auto engine = make_conv_engine({.device_properties_json = a100().properties_json()});

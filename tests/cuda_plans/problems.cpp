@@ -48,7 +48,7 @@ Planned try_plan(ConvEngine& engine, const ConvProblem& problem, std::size_t wor
 }
 
 std::string test_name(const AbsentGpu& gpu, Precision precision) {
-  return gpu.target.substr(0, gpu.target.find('-')) + "_" + std::string(name_of(precision));
+  return "sm_" + std::to_string(gpu.limits().compute_capability) + "_" + std::string(name_of(precision));
 }
 
 }  // namespace plumb::cuda

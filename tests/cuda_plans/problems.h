@@ -30,7 +30,7 @@ struct Planned {
 // Asks for a plan, and prints what came of it.
 Planned try_plan(ConvEngine& engine, const ConvProblem& problem, std::size_t workspace_limit);
 
-// "a100_fp16": what a test of a GPU and a precision is called.
+// "sm_80_fp16": what a test of a GPU and a precision is called.
 std::string test_name(const AbsentGpu& gpu, Precision precision);
 
 }  // namespace plumb::cuda

@@ -75,7 +75,7 @@ TEST(FusionSupport, IsWhatBuildsForEachGpu) {
   for (const Row& row : {Row{70, false, false, false, false}, Row{75, false, false, false, false},
                          Row{80, true, true, false, false}, Row{86, true, true, false, false},
                          Row{89, true, true, false, false}, Row{90, true, true, true, true},
-                         Row{100, true, false, false, false}, Row{120, true, false, false, false}}) {
+                         Row{100, false, false, false, false}, Row{120, false, false, false, false}}) {
     const FusionSupport support = fusion_support(row.compute_capability, Precision::fp16);
     EXPECT_EQ(support.statistics, row.statistics) << row.compute_capability;
     EXPECT_EQ(support.normalized_input, row.normalized_input) << row.compute_capability;
