@@ -19,7 +19,8 @@ struct TrainOptions {
   int iterations = 1;
   bool capture = false;        // all but the first iteration are replays
   bool other_batches = false;  // a new batch for every iteration, loaded while the one before runs
-  int stamped_iterations = 0;  // … of which so many, the first ones, stamp every step
+  bool forgets_order = false;  // … which nobody waits for
+  int stamped_iterations = 0;  // so many iterations, the first ones, stamp every step
 };
 
 // GraphRun::first_gradients stays empty: nothing waits for the device before the last iteration has been

@@ -198,6 +198,17 @@ TEST(EmulatedTraining, BatchesArriveInTurn) {
   }
 }
 
+// So that the test above can fail.
+TEST(EmulatedTraining, ABatchThatNobodyWaitsForShows) {
+  const Graph graph = odd_network();
+  const TestTensors tensors = random_tensors(graph, 3);
+  TrainOptions options = fp32_steps(6);
+  options.other_batches = true;
+  const GraphRun truth = train_on_gpu(graph, tensors, options);
+  options.forgets_order = true;
+  EXPECT_NE(train_on_gpu(graph, tensors, options).losses, truth.losses);
+}
+
 TEST(EmulatedTraining, AnOverflowSkipsTheStepAndHalvesTheLossScale) {
   const Graph graph = small_resnet();
   const TestTensors tensors = random_tensors(graph, 3);
