@@ -118,15 +118,13 @@ TEST(Fusion, WithoutAnEngineThatAddsResidualsBlocksEndInAStepOfTheirOwn) {
   EXPECT_FALSE(has_buffer(program, "layer1.0.bn2"));
 }
 
-TEST(Fusion, WithoutAnEngineThatNormalisesEveryNormIsStored) {
+TEST(Fusion, WithoutAnEngineThatRepeatsBitForBitEveryNormIsStored) {
   const Program program = resnet50(100);
   EXPECT_EQ(count_fusions(program, &ConvFusion::normalizes_input), 0u);
-  EXPECT_EQ(count_fusions(program, &ConvFusion::gathers_statistics), 52u);
-  EXPECT_EQ(kinds_of(program)[StepKind::norm_apply], 52);
+  EXPECT_EQ(count_fusions(program, &ConvFusion::gathers_statistics), 0u);
+  EXPECT_EQ(kinds_of(program)[StepKind::norm_forward], 53);
   EXPECT_EQ(kinds_of(program)[StepKind::conv_norm_backward_data], 0);
-  EXPECT_EQ(uses_of(program, "layer1.0.bn2.forward"),
-            (std::vector<std::string>{"r layer1.0.conv2", "r layer1.0.bn2.factors", "w layer1.0.bn2",
-                                      "w layer1.0.bn2.mask"}));
+  EXPECT_TRUE(has_buffer(program, "layer1.0.bn2"));
 }
 
 TEST(Fusion, ANormThatIsNeverStoredMasksItsGradientByItsFactorsWhereNoEngineDoes) {
@@ -183,8 +181,8 @@ TEST(Fusion, FactorsHaveTheDtypeOfActivationsWhereAConvolutionReadsThem) {
   }
 }
 
-// MB of memory traffic per image, against a count by hand of ResNet-50 in fp16: 344 plain, 316 with
-// statistics from the convolutions, 261 with everything fused. Described are more than 261: no engine that
+// MB of memory traffic per image, against a count by hand of ResNet-50 in fp16: 344 plain, 261
+// with everything fused. Described are more than 261: no engine that
 // builds takes a residual's gradient along, so backward sums of blocks' ends, shortcuts and the first norm
 // stay passes of their own.
 TEST(Fusion, SavesThePassesThatItSays) {
@@ -193,7 +191,7 @@ TEST(Fusion, SavesThePassesThatItSays) {
     return megabytes_per_image(resnet50(compute_capability, fuse, kBatch, 224), kBatch);
   };
   EXPECT_NEAR(megabytes(90, false), 344, 0.03 * 344);
-  EXPECT_NEAR(megabytes(100, true), 316, 0.055 * 316);
+  EXPECT_NEAR(megabytes(100, true), 344, 0.03 * 344);
   EXPECT_NEAR(megabytes(80, true), 317, 0.01 * 317);
   EXPECT_NEAR(megabytes(90, true), 309, 0.01 * 309);
 }
