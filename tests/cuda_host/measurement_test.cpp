@@ -1,0 +1,64 @@
+// What bench_resnet50 measures beside time, on emulated GPUs: energy by NVML's stand-in, and the largest
+// batch that a GPU's memory really holds.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/faults/started_program.h"
+
+namespace plumb {
+namespace {
+
+const std::string kCuda = "--device cuda --image-size 32 --threads 1 ";
+
+TEST(CudaMeasurements, EveryRanksGpuTellsClocksAndEnergyOfTheWindow) {
+  const Place place;
+  const Ended ended =
+      place.run(Place::mpirun(2, place.bench(kCuda + "--bs 1 --lr 0.001 --warmup 1 --iters 3")),
+                std::string("EMULATED_GPUS=2 PLUMBLINE_NVML_LIBRARY=") + PLUMB_FAKE_NVML);
+  ASSERT_EQ(ended.exit_code, 0);
+  const nlohmann::ordered_json result = place.result();
+  ASSERT_EQ(result.at("gpus").size(), 2U);
+  double joules = 0;
+  for (int rank : {0, 1}) {
+    const auto& gpu = result.at("gpus").at(static_cast<std::size_t>(rank));
+    EXPECT_EQ(gpu.at("rank"), rank);
+    EXPECT_EQ(gpu.at("name"), "Fake H200");
+    EXPECT_EQ(gpu.at("energy_source"), "counter");
+    EXPECT_EQ(gpu.contains("moments"), rank == 0);
+    EXPECT_GT(gpu.at("joules").get<double>(), 0);
+    joules += gpu.at("joules").get<double>();
+  }
+  EXPECT_NE(result.at("gpus").at(0).at("id"), result.at("gpus").at(1).at("id"));
+  EXPECT_NEAR(result.at("energy_joules_per_image").get<double>(), joules / (2 * 1 * 2), 1e-9 * joules);
+}
+
+TEST(CudaMeasurements, AbsentNvmlIsNoError) {
+  const Place place;
+  const Ended ended = place.run(place.bench(kCuda + "--bs 1 --lr 0.001 --warmup 0 --iters 1"),
+                                "EMULATED_GPUS=1 PLUMBLINE_NVML_LIBRARY=/nowhere/libnvidia-ml.so.1");
+  ASSERT_EQ(ended.exit_code, 0);
+  const nlohmann::ordered_json result = place.result();
+  EXPECT_TRUE(result.at("energy_joules_per_image").is_null());
+  EXPECT_FALSE(result.contains("gpus"));
+}
+
+TEST(CudaMeasurements, LargestBatchIsTheLastOneThatTheGpuHolds) {
+  const Place place;
+  const Ended ended = place.run(place.bench(kCuda + "--find-max-bs --json") + " >found.json",
+                                "EMULATED_GPUS=1 EMULATED_GPU_MEMORY=350000000");
+  ASSERT_EQ(ended.exit_code, 0);
+  const auto found = nlohmann::ordered_json::parse(read_text(place.file("found.json")));
+  const std::int64_t batch = found.at("batch_per_device");
+  EXPECT_GE(batch, 2);
+  EXPECT_LE(found.at("memory_bytes").at("peak").get<double>(), 350000000);
+  std::map<std::int64_t, bool> tries;
+  for (const auto& one : found.at("tries")) tries[one.at("batch")] = one.at("ran");
+  EXPECT_TRUE(tries.at(batch));
+  EXPECT_FALSE(tries.at(batch + 1));
+}
+
+}  // namespace
+}  // namespace plumb
