@@ -52,14 +52,14 @@ source "$here/check_runs.sh"
 # --- the stages; each calls run, compare or skip_run ------------------------------------------------------------
 
 smoke() {
-  small=(--bs 4 --image-size 64 --lr 0.001 --iters 5 --warmup 1)
+  local small=(--bs 16 --image-size 64 --lr 0.0001 --iters 5 --warmup 1)
   bench on_cpu --device cpu "${small[@]}"
   bench fp32 "${small[@]}" --fp32
   if [ "$(exit_code fp32)" = 69 ]; then
     cat "$out/smoke/fp32.err" >&2
     give_up 69 "no GPU answers, so nothing can be checked; --rehearse runs on the CPU"
   fi
-  bench fp16 "${small[@]}" --fp16
+  bench fp16 "${small[@]}" --fp16 --loss-scale 128
   compare losses fp32_as_on_cpu --first 0.001 --rest 0.05 smoke/fp32.json smoke/on_cpu.json
   compare losses fp16_as_on_cpu --first 0.02 --rest 0.1 smoke/fp16.json smoke/on_cpu.json
 }
@@ -83,35 +83,45 @@ precisions() {
 # From the same weights and batch: what one step does to every parameter, 20 losses, graph and eager.
 steps() {
   local one=(--iters 1 --warmup 0 --lr 0.1 --momentum 0 --weight-decay 0)
-  local many=(--iters 20 --warmup 1 --lr 0.01)
+  local many=(--iters 20 --warmup 1 --lr 0.001)
+  local files=$out/steps # of weights and of the batch
   if ! python_there; then
     skip_run steps "python3 is not there, which compares weights and makes the batch"
     return
   fi
-  compare batch batch "$out/steps/batch.safetensors" --images 8 --size "$steps_size"
-  bench start --device cpu --bs 8 --image-size "$steps_size" --iters 1 --warmup 0 --lr 0 --no-check \
-    --save-weights "$out/steps/start.safetensors"
-  local given=(--bs 8 --image-size "$steps_size" --weights "$out/steps/start.safetensors" --batch "$out/steps/batch.safetensors")
-  bench one_cpu --device cpu "${given[@]}" "${one[@]}" --save-weights "$out/steps/one_cpu.safetensors"
+  local images=(--bs 16 --image-size "$steps_size")
+  compare batch batch "$files/batch.safetensors" --images 16 --size "$steps_size"
+  bench start --device cpu "${images[@]}" --iters 1 --warmup 0 --lr 0 --no-check --save-weights "$files/drawn.safetensors"
+  compare calm calm "$files/drawn.safetensors" "$files/start.safetensors"
+  local given=("${images[@]}" --weights "$files/start.safetensors" --batch "$files/batch.safetensors")
+  bench one_cpu --device cpu "${given[@]}" "${one[@]}" --save-weights "$files/one_cpu.safetensors"
   bench many_cpu --device cpu "${given[@]}" "${many[@]}"
-  local precision
+  local precision options
   for precision in fp32 tf32 fp16 bf16; do
-    bench "one_$precision" "--$precision" "${given[@]}" "${one[@]}" --save-weights "$out/steps/one_$precision.safetensors"
-    compare weights "one_${precision}_as_on_cpu" --precision "$precision" "$out/steps/start.safetensors" \
-      "$out/steps/one_$precision.safetensors" "$out/steps/one_cpu.safetensors"
+    options=("--$precision")
+    [ $precision != fp16 ] || options+=(--loss-scale 128) # so small a batch overflows at the scale of a large one
+    bench "one_$precision" "${options[@]}" "${given[@]}" "${one[@]}" --save-weights "$files/one_$precision.safetensors"
+    compare weights "one_${precision}_as_on_cpu" --precision "$precision" "$files/start.safetensors" \
+      "$files/one_$precision.safetensors" "$files/one_cpu.safetensors"
   done
-  for precision in fp32 fp16; do
-    bench "graph_$precision" "--$precision" "${given[@]}" "${many[@]}" --deterministic --cuda-graph on
-    bench "eager_$precision" "--$precision" "${given[@]}" "${many[@]}" --deterministic --cuda-graph off
-    compare losses "graph_as_eager_$precision" --first 0 --rest 0 "steps/graph_$precision.json" "steps/eager_$precision.json"
-  done
-  compare losses many_fp32_as_on_cpu --first 0.001 --rest 0.05 steps/graph_fp32.json steps/many_cpu.json
-  compare losses many_fp16_as_on_cpu --first 0.02 --rest 0.1 steps/graph_fp16.json steps/many_cpu.json
-  bench unfused_fp16 --fp16 "${given[@]}" "${many[@]}" --fusion off
-  compare losses many_unfused_fp16_as_on_cpu --first 0.02 --rest 0.1 steps/unfused_fp16.json steps/many_cpu.json
-  bench static_scale_fp16 --fp16 --loss-scale 1024 "${given[@]}" "${many[@]}"
+  graph_and_eager fp32 --fp32
+  graph_and_eager fp16 --fp16 --loss-scale 128
+  compare losses many_fp32_as_on_cpu --first 0.0001 --rest 0.01 steps/graph_fp32.json steps/many_cpu.json
+  compare losses many_fp16_as_on_cpu --first 0.005 --rest 0.02 steps/graph_fp16.json steps/many_cpu.json
+  bench unfused_fp16 --fp16 --loss-scale 128 "${given[@]}" "${many[@]}" --fusion off
+  compare losses many_unfused_fp16_as_on_cpu --first 0.005 --rest 0.02 steps/unfused_fp16.json steps/many_cpu.json
+  bench dynamic_scale_fp16 --fp16 --loss-scale dynamic "${images[@]}" --iters 40 --warmup 1 --lr 0.001
   two_ranks
   rm -f "$out"/steps/*.safetensors
+}
+
+# graph_and_eager NAME OPTION…: the same losses to the bit; within steps.
+graph_and_eager() {
+  local name=$1
+  shift
+  bench "graph_$name" "$@" "${given[@]}" "${many[@]}" --deterministic --cuda-graph on
+  bench "eager_$name" "$@" "${given[@]}" "${many[@]}" --deterministic --cuda-graph off
+  compare losses "graph_as_eager_$name" --first 0 --rest 0 "steps/graph_$name.json" "steps/eager_$name.json"
 }
 
 # NCCL wants a GPU for each rank, so these two meet through the host.
@@ -123,7 +133,7 @@ two_ranks() {
   }
   launcher=("$mpirun" -np 2 --oversubscribe --bind-to none)
   [ "$(id -u)" -ne 0 ] || launcher+=(--allow-run-as-root)
-  bench two_ranks_share_gpu --fp16 --share-gpu --bs 8 --image-size "$steps_size" --iters 5 --warmup 1 --lr 0.001
+  bench two_ranks_share_gpu --fp16 --loss-scale 128 --share-gpu --bs 8 --image-size "$steps_size" --iters 5 --warmup 1 --lr 0.001
   launcher=()
 }
 
@@ -157,7 +167,7 @@ sanitizer() {
       continue
     fi
     under=("$tool" --tool "$check" --error-exitcode 9 --target-processes all)
-    bench "$check" --fp16 --bs 2 --image-size 32 --iters 1 --warmup 0 --cuda-graph off --no-check
+    bench "$check" --fp16 --loss-scale 128 --bs 2 --image-size 32 --iters 1 --warmup 0 --cuda-graph off --no-check
     under=() # back to none
   done
 }
