@@ -287,6 +287,11 @@ std::string options_fingerprint(const BenchOptions& options) {
   return lines;
 }
 
+std::string options_program() {
+  BenchOptions defaults;
+  return bench_option_table(defaults).program;
+}
+
 std::string options_help() {
   BenchOptions defaults;
   return help_text(bench_option_table(defaults));

@@ -76,6 +76,9 @@ std::string options_fingerprint(const BenchOptions& options);
 // Every option and its value: "config" of result.json.
 nlohmann::ordered_json options_json(const BenchOptions& options);
 
+// What the program is called in messages.
+std::string options_program();
+
 // --help of bench_resnet50.
 std::string options_help();
 

@@ -16,6 +16,12 @@ void tell(const std::string& program, const std::string& sentence) {
   std::fprintf(stderr, "%s: %s\n", program.c_str(), sentence.c_str());
 }
 
+void tell_with_rank(const std::string& program, const Job& job, const std::string& sentence) {
+  tell(program, job.size() == 1
+                    ? sentence
+                    : "rank " + std::to_string(job.rank()) + " on " + job.host() + ": " + sentence);
+}
+
 }  // namespace
 
 // Most failures before there is a job are met by all ranks alike: rank 0 tells, and its end makes mpirun end
@@ -43,30 +49,31 @@ int run_program(const std::string& program, const std::function<void()>& body) {
   }
 }
 
+void end_for_all(const std::string& program, const Job& job, const Error& error) {
+  if (job.size() == 1) return;
+  tell_with_rank(program, job, error.what());
+  job.abort(static_cast<int>(error.code()));
+}
+
 void run_in_job(const std::string& program, const Job& job, const std::function<void()>& body) {
-  const auto tell_with_rank = [&](const std::string& sentence) {
-    tell(program, job.size() == 1
-                      ? sentence
-                      : "rank " + std::to_string(job.rank()) + " on " + job.host() + ": " + sentence);
-  };
-  const auto end_for_all = [&](const std::string& sentence, ExitCode code) {
-    tell_with_rank(sentence);
-    if (job.size() > 1) job.abort(static_cast<int>(code));
-    throw ErrorToldElsewhere(code, sentence);
+  const auto end = [&](const Error& error) {
+    end_for_all(program, job, error);
+    tell_with_rank(program, job, error.what());
+    throw ErrorToldElsewhere(error.code(), error.what());
   };
   try {
     body();
   } catch (const FailureOfThisRank& error) {
-    end_for_all(error.what(), error.code());
+    end(error);
   } catch (const ErrorToldElsewhere&) {
     throw;
   } catch (const Error& error) {  // all ranks agree on it
-    tell_with_rank(error.what());
+    tell_with_rank(program, job, error.what());
     throw ErrorToldElsewhere(error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    end_for_all("out of memory; use a smaller --bs", ExitCode::out_of_memory);
+    end({ExitCode::out_of_memory, "out of memory; use a smaller --bs"});
   } catch (const std::exception& defect) {
-    end_for_all(std::string("internal error: ") + defect.what(), ExitCode::internal);
+    end({ExitCode::internal, std::string("internal error: ") + defect.what()});
   }
 }
 

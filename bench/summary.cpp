@@ -67,6 +67,21 @@ std::string checks_text(const RunRecord& record) {
   return text;
 }
 
+// "65536, 32768 from iteration 1, 16384 from iteration 2; 2 iterations skipped".
+std::string loss_scale_text(const RunRecord& record) {
+  constexpr std::size_t kMostShown = 4;
+  std::vector<std::string> changes;
+  for (std::size_t i = 0; i < record.loss_scale.size(); ++i)
+    if (i > 0 && record.loss_scale[i] != record.loss_scale[i - 1])
+      changes.push_back(fmt::format("{} from iteration {}", record.loss_scale[i], i));
+  std::string text = fmt::format("{}", record.loss_scale.front());
+  const std::size_t left_out = changes.size() > kMostShown ? changes.size() - kMostShown : 0;
+  if (left_out > 0) text += fmt::format(", {} changes", left_out);
+  for (std::size_t i = left_out; i < changes.size(); ++i) text += ", " + changes[i];
+  return text + fmt::format("; {} {} skipped", record.skipped_iterations,
+                            record.skipped_iterations == 1 ? "iteration" : "iterations");
+}
+
 }  // namespace
 
 std::string summary_table(const RunRecord& record) {
@@ -80,6 +95,7 @@ std::string summary_table(const RunRecord& record) {
   if (!record.loss.empty())
     table +=
         row("loss, first and last", fmt::format("{:.5f}, {:.5f}", record.loss.front(), record.loss.back()));
+  if (!record.loss_scale.empty()) table += row("loss scale", loss_scale_text(record));
   if (record.energy_joules_per_image)
     table += row("energy per image", fmt::format("{:.3f} J", *record.energy_joules_per_image));
   for (const GpuRecord& gpu : record.gpus)

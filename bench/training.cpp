@@ -16,6 +16,7 @@
 #include "bench/log_writer.h"
 #include "bench/profile.h"
 #include "bench/program_json.h"
+#include "bench/program_main.h"
 #include "bench/progress.h"
 #include "bench/result_writer.h"
 #include "bench/runner.h"
@@ -131,6 +132,7 @@ class TrainingRun {
                                                      " pixels (not comparable with published numbers: 224)"));
     prepare_session(job_, session_);
     if (options().verbose) messages_.say(session_.source->description() + "; " + program_text());
+    if (options().verbose) messages_.say(fusion_text(session_.graph, session_.describe, session_.device->limits()));
     if (!session_.remark.empty()) messages_.say(session_.remark);
     record_.parameters = parameter_count(session_.graph);
     record_.macs_per_image = macs_per_image(session_.graph);
@@ -157,15 +159,17 @@ class TrainingRun {
 
   void train() {
     job_.barrier();
+    Runner runner(session_.program, *session_.device, session_.communicator.get(), *session_.source);
     try {
-      run_iterations();
+      run_iterations(runner);
     } catch (const Error& error) {
+      report_failure(error);
+      end_for_all(options_program(), job_, error);
       throw FailureOfThisRank(error);
     }
   }
 
-  void run_iterations() {
-    Runner runner(session_.program, *session_.device, session_.communicator.get(), *session_.source);
+  void run_iterations(Runner& runner) {
     ProgressBar bar(stderr, first() && !options().quiet ? terminal_of(stderr) : Terminal{},
                     options().iterations, images_per_step());
     const std::unique_ptr<GpuMonitor> monitor = watch_gpu(session_.device->unique_id());
@@ -227,8 +231,17 @@ class TrainingRun {
     if (first())
       record_.images_per_second = images_per_second(record_.step_seconds, record_.rank_window_seconds,
                                                     options().warmup, images_per_step());
+    gather_loss_scale();
     gather_energy();
     tell_corrupt_files();
+  }
+
+  void gather_loss_scale() {
+    if (options().loss_scaling.value_or(LossScaling{}).kind == LossScaling::Kind::none) return;
+    for (const IterationMetrics& metrics : timed_.metrics) {
+      record_.loss_scale.push_back(metrics.loss_scale);
+      record_.skipped_iterations += metrics.skipped ? 1 : 0;
+    }
   }
 
   void gather_energy() {

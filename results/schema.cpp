@@ -92,6 +92,10 @@ Json to_json(const RunRecord& record) {
             {"warmup", record.warmup},
             {"step_seconds", record.step_seconds},
             {"loss", record.loss}};
+  if (!record.loss_scale.empty()) {
+    json["loss_scale"] = record.loss_scale;
+    json["skipped_iterations"] = record.skipped_iterations;
+  }
   json["images_per_second"] =
       Json{{"mean", speed.mean}, {"median", speed.median}, {"min", speed.min}, {"max", speed.max}};
   json["rank_window_seconds"] = record.rank_window_seconds;
@@ -131,6 +135,10 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
   record.log_files = reader.texts("log_files");
   if (!reader.any("energy_joules_per_image").is_null())
     record.energy_joules_per_image = reader.number("energy_joules_per_image");
+  if (json.contains("loss_scale")) {
+    record.loss_scale = reader.numbers("loss_scale");
+    record.skipped_iterations = reader.integer("skipped_iterations", 0);
+  }
   if (json.contains("gpus"))
     for (const Json& gpu : reader.list("gpus")) record.gpus.push_back(gpu_record_from_json(gpu, origin));
   if (record.status == "ok") check_complete(reader, record);

@@ -29,6 +29,10 @@ struct RunRecord {
   std::int64_t iterations = 0, warmup = 0;
   std::vector<double> step_seconds;  // one per iteration, rank 0, warm-up included
   std::vector<double> loss;          // one per iteration, mean over ranks
+  // fp16 with loss scaling: the scale of every iteration, and how many of them changed nothing, as a gradient
+  // overflowed on some rank. Without it: empty, and no key.
+  std::vector<double> loss_scale;
+  std::int64_t skipped_iterations = 0;
   ImagesPerSecond images_per_second;
   std::vector<double> rank_window_seconds;  // iterations warmup … end, one per rank
   // Mean per step of the window, rank 0: how long compute waited for a collective, for a batch.

@@ -81,5 +81,16 @@ TEST(Summary, JsonIsOneObject) {
   EXPECT_EQ(json.at("step_seconds").size(), 5U);
 }
 
+TEST(Summary, LossScaleShowsItsChangesAndWhatWasSkipped) {
+  RunRecord record;
+  record.loss_scale = {65536, 32768, 16384, 16384};
+  record.skipped_iterations = 2;
+  const std::string table = summary_table(record);
+  EXPECT_NE(table.find("65536, 32768 from iteration 1, 16384 from iteration 2; 2 iterations skipped"),
+            std::string::npos)
+      << table;
+  EXPECT_EQ(summary_table(RunRecord{}).find("loss scale"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace plumb

@@ -48,6 +48,16 @@ TEST(RunRecord, SurvivesTheRoundTrip) {
   EXPECT_EQ(reread(Json::parse(to_json(record).dump()))["energy_joules_per_image"], 0.75);
 }
 
+TEST(Schema, LossScalesAreThereOnlyWhereLossesAreScaled) {
+  EXPECT_FALSE(to_json(example()).contains("loss_scale"));
+  RunRecord record = example();
+  record.loss_scale = {65536, 32768};
+  record.skipped_iterations = 1;
+  const RunRecord back = run_record_from_json(Json::parse(to_json(record).dump()), "x");
+  EXPECT_EQ(back.loss_scale, record.loss_scale);
+  EXPECT_EQ(back.skipped_iterations, 1);
+}
+
 GpuRecord a_gpu(int rank) {
   GpuRecord gpu;
   gpu.rank = rank;

@@ -1,0 +1,77 @@
+// What bench_resnet50 says, and which code it ends with, where GPUs are missing, too few, too old or too
+// small, or fail in the middle.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/faults/started_program.h"
+
+namespace plumb {
+namespace {
+
+const std::string kCuda = kSmall + "--iters 3 --device cuda ";
+
+Ended run(const Place& place, int ranks, const std::string& arguments, const std::string& environment) {
+  const std::string command = place.bench(arguments);
+  return place.run(ranks > 1 ? Place::mpirun(ranks, command) : command, environment);
+}
+
+TEST(CudaBadInput, NoDriverWithDeviceCuda) {
+  const Place place;
+  expect_one_sentence(run(place, 1, kCuda, "EMULATED_GPUS=0"), 69,
+                      {"--device", "no CUDA GPU answers", "--device cpu"});
+  EXPECT_TRUE(place.contents().empty());
+}
+
+TEST(CudaBadInput, AGpuTooOldForThePrecision) {
+  const Place place;
+  expect_one_sentence(run(place, 1, kCuda + "--bf16", "EMULATED_GPU_CAPABILITY=75"), 64,
+                      {"--bf16", "--fp16", "--fp32"});
+}
+
+TEST(CudaBadInput, AGpuTooOldForTheBuild) {
+  const Place place;
+  expect_one_sentence(run(place, 1, kCuda, "EMULATED_GPU_CAPABILITY=60"), 69, {"6.0"});
+}
+
+TEST(CudaBadInput, MoreRanksThanGpus) {
+  const Place place;
+  expect_one_sentence(run(place, 2, kCuda, "EMULATED_GPUS=1"), 64,
+                      {"rank 0", "rank 1", "GPU", "--share-gpu"});
+}
+
+TEST(CudaBadInput, MemoryThatIsTooSmallByThePlan) {
+  const Place place;
+  expect_one_sentence(run(place, 1, kCuda, "EMULATED_GPU_MEMORY=200000000"), 71, {"rank 0", "bytes", "--bs"});
+}
+
+TEST(CudaBadInput, NcclFailingInTheMiddleNamesTheRank) {
+  const Place place;
+  const Ended ended =
+      run(place, 2, kCuda + "--iters 40 --comm nccl", "EMULATED_GPUS=2 EMULATED_NCCL_FAIL=1:3");
+  EXPECT_EQ(ended.exit_code, 75);
+  bool named = false;
+  for (const std::string& line : ended.lines) named |= line.find("rank 1") != std::string::npos;
+  EXPECT_TRUE(named);
+  expect_no_score(place);
+}
+
+TEST(CudaBadInput, NcclInAWorldThatSharesAGpu) {
+  const Place place;
+  expect_one_sentence(run(place, 1, kCuda + "--comm nccl --share-gpu", ""), 64,
+                      {"--comm nccl", "--share-gpu"});
+}
+
+TEST(CudaBadInput, LossScaleZero) {
+  const Place place;
+  expect_one_sentence(run(place, 1, kCuda + "--fp16 --loss-scale 0", ""), 64, {"--loss-scale", "'0'"});
+}
+
+TEST(CudaBadInput, CudaGraphWithMpi) {
+  const Place place;
+  expect_one_sentence(run(place, 1, kCuda + "--cuda-graph on --comm mpi", ""), 64,
+                      {"--cuda-graph", "--comm mpi"});
+}
+
+}  // namespace
+}  // namespace plumb

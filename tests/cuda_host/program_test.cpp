@@ -1,0 +1,164 @@
+// bench_resnet50 --device cuda, whole runs on emulated GPUs: captured and step by step, on one to four ranks,
+// against the CPU device.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "models/weights.h"
+#include "tests/bench/image_files.h"
+#include "tests/faults/started_program.h"
+#include "tests/scratch_folder.h"
+
+namespace plumb {
+namespace {
+
+// At 64 pixels and 4 images norms see 16 values at least; with fewer, every rounding grows from step to step.
+const std::string kShort = "--image-size 64 --bs 4 --warmup 1 --iters 2 --lr 0.001 --seed 5 --threads 1 ";
+const std::string kTiny = "--image-size 32 --bs 2 --warmup 1 --iters 3 --lr 0.00001 --seed 5 --threads 1 ";
+const std::string kCuda = "--device cuda ";
+
+// 2 images of 32 x 32 with smooth patterns.
+void write_batch(const std::string& file) {
+  TensorFile tensors;
+  Tensor& images = tensors.floats["images"];
+  images.dims = {2, 3, 32, 32};
+  images.values.resize(2 * 3 * 32 * 32);
+  for (std::size_t i = 0; i < images.values.size(); ++i)
+    images.values[i] = static_cast<float>(std::sin(0.013 * static_cast<double>(i)));
+  tensors.integers["labels"] = {{2}, {3, 141}};
+  write_safetensors(file, tensors);
+}
+
+struct TrainedRun {
+  Ended ended;
+  nlohmann::ordered_json result;
+  std::vector<double> losses() const { return result.at("loss").get<std::vector<double>>(); }
+};
+
+TrainedRun run(int ranks, const std::string& arguments, const std::string& environment = "") {
+  const Place place;
+  TrainedRun run;
+  const std::string gpus = environment.find("EMULATED_GPUS=") == std::string::npos
+                               ? "EMULATED_GPUS=" + std::to_string(ranks) + " "
+                               : "";
+  const std::string command = place.bench(arguments);
+  run.ended = place.run(ranks > 1 ? Place::mpirun(ranks, command) : command, gpus + environment);
+  run.result = place.result();
+  return run;
+}
+
+TrainedRun run_well(int ranks, const std::string& arguments, const std::string& environment = "") {
+  TrainedRun good = run(ranks, arguments, environment);
+  std::string said;
+  for (const std::string& line : good.ended.lines) said += line + "\n";
+  EXPECT_EQ(good.ended.exit_code, 0) << said;
+  if (good.ended.exit_code == 0) EXPECT_EQ(good.result.at("status"), "ok");
+  return good;
+}
+
+// Of the first iteration, which no update has touched: later ones are what training_test.cpp compares, with
+// tensors that keep roundings small.
+void expect_close_start(const TrainedRun& run, const TrainedRun& truth, double relative) {
+  ASSERT_FALSE(run.losses().empty());
+  EXPECT_NEAR(run.losses().front(), truth.losses().front(), relative * truth.losses().front());
+}
+
+TEST(CudaProgram, OneGpuStartsAsTheCpuDoesInEveryPrecision) {
+  const TrainedRun cpu = run_well(1, kShort + "--device cpu");
+  expect_close_start(run_well(1, kShort + kCuda + "--fp32"), cpu, 1e-4);
+  expect_close_start(run_well(1, kShort + kCuda + "--tf32"), cpu, 1e-4);  // the emulated GPU rounds nothing
+  for (const char* precision : {"--fp16 --loss-scale 8 ", "--fp16 --loss-scale 8 --fusion off ", "--bf16 "})
+    expect_close_start(run_well(1, kShort + kCuda + precision), cpu, 2e-2);
+}
+
+TEST(CudaProgram, AReplayedGraphIsTheStepsOneByOne) {
+  const std::string arguments = kTiny + kCuda + "--fp16 --loss-scale 8 --cuda-graph ";
+  const TrainedRun captured = run_well(1, arguments + "on"), eager = run_well(1, arguments + "off");
+  EXPECT_EQ(captured.losses(), eager.losses());
+}
+
+// Every rank takes the same batch: the mean gradient is each one's gradient, so that all worlds are one rank.
+TEST(CudaProgram, AnyNumberOfGpusFedOneBatchIsOneGpu) {
+  const ScratchFolder folder;
+  const std::string batch = folder.path() + "/batch.safetensors";
+  write_batch(batch);
+  const std::string arguments = kTiny + kCuda + "--batch " + batch + " ";
+  const std::vector<double> one = run_well(1, arguments).losses();
+  for (const char* how : {"--comm nccl --cuda-graph on", "--comm nccl --cuda-graph off",
+                          "--comm nccl --no-overlap", "--comm mpi"}) {
+    SCOPED_TRACE(how);
+    const TrainedRun two = run_well(2, arguments + how);
+    EXPECT_EQ(two.losses(), one);
+    EXPECT_TRUE(two.result.at("checks").at("replicas_identical").get<bool>());
+  }
+  EXPECT_EQ(run_well(4, arguments).losses(), one);
+}
+
+TEST(CudaProgram, RanksWithTheirOwnBatchesStayReplicasInHalfPrecision) {
+  for (const char* precision : {"--fp16 --loss-scale 8", "--bf16 --reduce-dtype fp32"}) {
+    const TrainedRun two = run_well(2, kTiny + kCuda + precision);
+    EXPECT_TRUE(two.result.at("checks").at("replicas_identical").get<bool>());
+    EXPECT_EQ(two.result.at("config").at("comm"), "nccl");
+  }
+}
+
+TEST(CudaProgram, TwoRanksShareAGpuWhereTheyAreLet) {
+  const TrainedRun shared = run_well(2, kTiny + kCuda + "--share-gpu", "EMULATED_GPUS=1");
+  EXPECT_EQ(shared.result.at("config").at("comm"), "mpi");
+}
+
+TEST(CudaProgram, AnOverflowSkipsTheStepOnEveryRank) {
+  const TrainedRun scaled = run(2, kTiny + kCuda + "--fp16 --loss-scale 16777216");
+  EXPECT_EQ(scaled.ended.exit_code, 76);  // nothing moved, and that is no run
+  EXPECT_NE(scaled.result.at("failure").get<std::string>().find("moved"), std::string::npos);
+  EXPECT_EQ(scaled.result.at("skipped_iterations"), 3);
+}
+
+TEST(CudaProgram, DynamicScalingFallsUntilStepsCount) {
+  const TrainedRun scaled = run_well(1, kTiny + kCuda + "--fp16 --iters 12");
+  const auto scales = scaled.result.at("loss_scale").get<std::vector<double>>();
+  ASSERT_EQ(scales.size(), 12U);
+  EXPECT_EQ(scales.front(), 65536);
+  int halvings = 0;
+  for (std::size_t i = 1; i < scales.size(); ++i) {
+    EXPECT_TRUE(scales[i] == scales[i - 1] || scales[i] == scales[i - 1] / 2) << i;
+    halvings += scales[i] < scales[i - 1] ? 1 : 0;
+  }
+  EXPECT_GT(halvings, 0);
+  EXPECT_LE(halvings, scaled.result.at("skipped_iterations").get<int>());
+}
+
+TEST(CudaProgram, ImagesFromAFolderTrainAlikeCapturedOrNot) {
+  const ScratchFolder folder;
+  write_image_folder(folder.path(), 3, 8);
+  const std::string arguments =
+      kTiny + kCuda + "--iters 5 --data-workers 1 --data " + folder.path() + " --cuda-graph ";
+  const TrainedRun captured = run_well(1, arguments + "on"), eager = run_well(1, arguments + "off");
+  EXPECT_EQ(captured.losses(), eager.losses());
+  const TrainedRun cpu = run_well(1, kShort + "--data-workers 1 --data " + folder.path() + " --device cpu");
+  expect_close_start(run_well(1, kShort + "--data-workers 1 --data " + folder.path() + " " + kCuda), cpu,
+                     1e-4);
+}
+
+TEST(CudaProgram, ProfileAndTraceShowEveryStep) {
+  const Place place;
+  const Ended ended =
+      place.run(place.bench(kTiny + kCuda + "--fp16 --loss-scale 8 --profile --trace"), "EMULATED_GPUS=1");
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_EQ(place.contents_ending_in("profile.json").size(), 1U);
+  EXPECT_EQ(place.contents_ending_in("trace.json").size(), 1U);
+  EXPECT_NE(ended.output.find("roofline"), std::string::npos) << ended.output;
+}
+
+TEST(CudaProgram, WithoutAGpuItSaysSoAndTakesTheCpu) {
+  const TrainedRun fallen = run_well(1, kTiny, "EMULATED_GPUS=0");
+  EXPECT_EQ(fallen.result.at("device"), "cpu");
+  ASSERT_FALSE(fallen.ended.lines.empty());
+  EXPECT_NE(fallen.ended.lines.front().find("no CUDA GPU answers"), std::string::npos)
+      << fallen.ended.lines.front();
+}
+
+}  // namespace
+}  // namespace plumb
