@@ -189,8 +189,8 @@ void read_inputs(const Job& job, Session& session) {
   job.together([&] {
     session.graph = make_graph(options);
     const bool same_batch = options.data == "synthetic" || !options.batch.empty();
-    session.program =
-        describe(session.graph, describe_options(options, same_batch), session.device->limits());
+    session.described_with = describe_options(options, same_batch);
+    session.program = describe(session.graph, session.described_with, session.device->limits());
     // Once before anything is read, and again when layouts are chosen and buffers of images are there.
     require_memory(session, job,
                    plan_memory(with_collectives(session.program, options, job.size())).arena_bytes);

@@ -39,6 +39,7 @@ struct Session {
   std::unique_ptr<Communicator> communicator;  // null in a world of one
   bool captures = false;                       // an iteration becomes one launch
   bool shares_gpu = false;                     // another rank uses the same one
+  DescribeOptions described_with;
   Program program;
   MemoryPlan plan;
   TensorMap given;              // rank 0, until prepare_session: the tensors of --weights
