@@ -9,7 +9,6 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
-#include <sstream>
 
 #include "bench/checks.h"
 #include "bench/environment.h"
@@ -133,7 +132,6 @@ class TrainingRun {
                                                      " pixels (not comparable with published numbers: 224)"));
     prepare_session(job_, session_);
     if (options().verbose) messages_.say(session_.source->description() + "; " + program_text());
-    if (options().verbose) say_fusion();
     if (!session_.remark.empty()) messages_.say(session_.remark);
     record_.parameters = parameter_count(session_.graph);
     record_.macs_per_image = macs_per_image(session_.graph);
@@ -147,11 +145,6 @@ class TrainingRun {
     job_.together([&] {
       if (first()) results_->write_json("program.json", program_json(session_.program, &session_.plan));
     });
-  }
-
-  void say_fusion() {
-    std::istringstream lines(fusion_text(session_.graph, session_.described_with, session_.device->limits()));
-    for (std::string line; std::getline(lines, line);) messages_.say(line);
   }
 
   // One line for --verbose: what the options have become.
@@ -330,6 +323,8 @@ class TrainingRun {
     job_.together([&] {
       if (!first()) return;
       print_result(record_, options().json);
+      if (!options().json && options().verbose)
+        print_text("\n" + fusion_text(session_.graph, session_.described_with, session_.device->limits()));
       if (!options().json && options().profile) print_text("\n" + profile_text_);
       messages_.last(results_->folder());
     });
