@@ -77,6 +77,8 @@ Finish prepare_step(Context& context, Step& step) {
     case StepKind::load_batch:
     case StepKind::reduce:
       return {};  // the runner's and the communicator's
+    default:  // what only the cuda device describes
+      break;
   }
   throw std::logic_error("the cpu device has no answer for step " + step.name);
 }

@@ -31,7 +31,7 @@ TEST(CudaBadInput, AGpuTooOldForThePrecision) {
 
 TEST(CudaBadInput, AGpuTooOldForTheBuild) {
   const Place place;
-  expect_one_sentence(run(place, 1, kCuda, "EMULATED_GPU_CAPABILITY=35"), 69, {"Emulated GPU", "3.5"});
+  expect_one_sentence(run(place, 1, kCuda, "EMULATED_GPU_CAPABILITY=35"), 69, {"Emulated GPU", "sm_35", "compute_50"});
 }
 
 TEST(CudaBadInput, MoreRanksThanGpus) {
