@@ -135,6 +135,8 @@ std::string_view name_of(StepKind kind) {
       return "conv_norm_backward_data";
     case StepKind::norm_forward:
       return "norm_forward";
+    case StepKind::norm_statistics:
+      return "norm_statistics";
     case StepKind::norm_finalize:
       return "norm_finalize";
     case StepKind::norm_apply:

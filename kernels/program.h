@@ -83,17 +83,17 @@ enum class StepKind {
                             // d_activated w, d_scale w, d_bias w, coefficients w: backward through the
                             // convolution and the ReLU of the norm in front of it, and that norm's reductions
   norm_forward,             // in r, scale r, bias r, running_mean rw, running_variance rw, out w, mean w,
-                            // variance w, [mask w], [residual r]; cuda keeps 1 / sqrt(variance + epsilon)
-                            // where others keep the variance
-  norm_finalize,        // sums r, scale r, bias r, running_mean rw, running_variance rw, factors w, mean w,
-                        // inverse_deviation w; sums [2, c] of elements and of their squares, factors [2, c]:
-                        // normalised = factors[0] * x + factors[1]; factors are f32, and in the dtype of
-                        // activations where a conv step reads them, too
+                            // variance w, [mask w], [residual r]; cuda has norm_statistics and norm_apply
+  norm_statistics,          // in r, scale r, bias r, running_mean rw, running_variance rw, factors w, mean w,
+                            // inverse_deviation w; factors [2, c]: normalised = factors[0] * x + factors[1];
+                            // they are f32, and in the dtype of activations where a conv step reads them
+  norm_finalize,            // the same with sums r in place of in: [2, c] of elements and of their squares
   norm_apply,           // in r, factors r, out w, [mask w], [residual r]: out = relu(normalised + residual)
   norm_backward_apply,  // d_activated r, in r, coefficients r, d_in w: coefficients [3, c],
                         // d_in = coefficients[0] * d_activated + coefficients[1] * in + coefficients[2]
   norm_backward,        // in r, d_out r, scale r, bias r, mean r, variance r, d_in w, d_scale w, d_bias w,
-                        // [mask r], [second d_out r], [d_residual w]; what passed the ReLU says a mask of
+                        // [mask r], [second d_out r], [d_residual w]; cuda keeps 1 / sqrt(variance +
+                        // epsilon) in place of the variance; what passed the ReLU says a mask of
                         // one bit per element (dtype u8), or the norm's output where it is > 0 (dims of in),
                         // or the norm's factors [2, c] where factors[0] * in + factors[1] is > 0
   add_relu_forward,     // out rw, residual r: out = max(out + residual, 0)

@@ -1,9 +1,10 @@
-// The training step on an NVIDIA GPU, NHWC. A norm's forward is one step (statistics, normalise, add, ReLU;
-// which elements passed the ReLU is kept as one bit each, so that backward reads neither the output nor the
-// residual), and so is its backward. Where plan_fusion() says so, convolutions take parts of that over: the
-// statistics of what they write, the normalisation of what they read, backward through the norm in front of
-// them; a norm that is normalised inside a convolution alone is never stored. One multi-tensor update writes
-// the half-precision copies of the weights, too.
+// The training step on an NVIDIA GPU, NHWC. A norm's forward is two steps: statistics, and one pass that
+// normalises, adds a residual and applies the ReLU. Its backward is one; which elements passed the ReLU it
+// finds from the norm's input, or, after a residual, from one bit each that forward keeps. Where
+// plan_fusion() says so, convolutions take parts of that over: the statistics of what they write, the
+// normalisation of what they read, backward through the norm in front of them; a norm that is normalised
+// inside a convolution alone is never stored. One multi-tensor update writes the half-precision copies of the
+// weights, too.
 #include "kernels/describe.h"
 
 #include <algorithm>
@@ -157,44 +158,40 @@ class Describer {
   }
 
   void forward(std::size_t i, const Norm& op) {
-    const LayerFusion& layer = layers_[i];
+    statistics(i, op);
+    if (layers_[i].inside_conv) return;
     Saved& saved = saved_[i];
-    saved.mean = add_saved(op.name + ".mean", DType::f32, {shape(op.in).c});
-    saved.inverse_deviation = add_saved(op.name + ".inverse_deviation", DType::f32, {shape(op.in).c});
-    if (layer.statistics_by) norm_finalize(i, op);
-    if (layer.inside_conv) return;
-    std::vector<BufferUse> uses{reads(value(op.in))};
-    if (layer.statistics_by) {
-      uses.insert(uses.end(), {reads(saved.factors), writes(value(op.out))});
-    } else {
-      uses.insert(uses.end(), {reads(master(op.scale)), reads(master(op.bias)),
-                               updates(lowering_.statistics[op.running_mean]),
-                               updates(lowering_.statistics[op.running_variance]), writes(value(op.out)),
-                               writes(saved.mean), writes(saved.inverse_deviation)});
-    }
-    if (op.activation == Activation::relu && !layer.backward_by_conv) {
+    std::vector<BufferUse> uses{reads(value(op.in)), reads(saved.factors), writes(value(op.out))};
+    if (op.activation == Activation::relu && op.residual) {
       saved.mask = add_saved(op.name + ".mask", DType::u8, {(shape(op.in).elements() + 7) / 8});
       uses.push_back(writes(*saved.mask));
     }
     if (op.residual) uses.push_back(reads(value(*op.residual)));
-    if (layer.statistics_by) {
-      add(op.name + ".forward", StepKind::norm_apply, Phase::forward, i, std::move(uses));
-      return;
-    }
-    Step& step = add(op.name + ".forward", StepKind::norm_forward, Phase::forward, i, std::move(uses));
-    step.work.bytes += bytes(value(op.in));  // once for the statistics, once to normalise
-    step.workspace_bytes = norm_workspace_bytes(pixels(op.in), shape(op.in).c);
+    add(op.name + ".forward", StepKind::norm_apply, Phase::forward, i, std::move(uses));
   }
 
-  void norm_finalize(std::size_t i, const Norm& op) {
+  void statistics(std::size_t i, const Norm& op) {
+    const LayerFusion& layer = layers_[i];
     Saved& saved = saved_[i];
+    const std::int64_t channels = shape(op.in).c;
+    saved.mean = add_saved(op.name + ".mean", DType::f32, {channels});
+    saved.inverse_deviation = add_saved(op.name + ".inverse_deviation", DType::f32, {channels});
     saved.factors =
-        add_saved(op.name + ".factors", layers_[i].inside_conv ? storage_.activations : DType::f32,
-                  {2, shape(op.in).c});
-    add(op.name + ".finalize", StepKind::norm_finalize, Phase::forward, i,
-        {reads(saved_[*layers_[i].statistics_by].sums), reads(master(op.scale)), reads(master(op.bias)),
-         updates(lowering_.statistics[op.running_mean]), updates(lowering_.statistics[op.running_variance]),
-         writes(saved.factors), writes(saved.mean), writes(saved.inverse_deviation)});
+        add_saved(op.name + ".factors", layer.inside_conv ? storage_.activations : DType::f32, {2, channels});
+    std::vector<BufferUse> uses{reads(layer.statistics_by ? saved_[*layer.statistics_by].sums : value(op.in)),
+                                reads(master(op.scale)),
+                                reads(master(op.bias)),
+                                updates(lowering_.statistics[op.running_mean]),
+                                updates(lowering_.statistics[op.running_variance]),
+                                writes(saved.factors),
+                                writes(saved.mean),
+                                writes(saved.inverse_deviation)};
+    if (layer.statistics_by) {
+      add(op.name + ".finalize", StepKind::norm_finalize, Phase::forward, i, std::move(uses));
+    } else {
+      add(op.name + ".statistics", StepKind::norm_statistics, Phase::forward, i, std::move(uses))
+          .workspace_bytes = norm_workspace_bytes(pixels(op.in), channels);
+    }
   }
 
   void backward(std::size_t i, const Norm& op) {
@@ -206,19 +203,25 @@ class Describer {
     contribute(op.in, d_in);
   }
 
+  // What tells backward which elements passed the ReLU: without a residual, the norm's own input; with one,
+  // the output where a convolution wrote it, and bits elsewhere.
+  std::optional<BufferId> mask_of(std::size_t i, const Norm& op) const {
+    if (op.activation == Activation::none) return {};
+    if (!op.residual) return saved_[i].factors;
+    return layers_[i].inside_conv ? value(op.out) : saved_[i].mask;
+  }
+
   // Two passes: sums over in and d_out, then d_in. With a residual the first pass writes its gradient, the
   // masked sum of what reaches the output, and the second reads that in place of the parts and the mask.
   void norm_backward(std::size_t i, const Norm& op) {
     const Saved& saved = saved_[i];
-    const std::vector<BufferId> d_out = gradient_of(lowering_, op.out, 2);
+    const std::optional<BufferId> mask = mask_of(i, op);
+    const std::vector<BufferId> d_out = gradient_of(lowering_, op.out, mask == saved.factors ? 1 : 2);
     const BufferId d_in = new_gradient(op.in, op.name);
     std::vector<BufferUse> uses{
         reads(value(op.in)),    reads(d_out.front()),       reads(master(op.scale)),
         reads(master(op.bias)), reads(saved.mean),          reads(saved.inverse_deviation),
         writes(d_in),           writes(gradient(op.scale)), writes(gradient(op.bias))};
-    std::optional<BufferId> mask = saved.mask;
-    if (layers_[i].inside_conv)
-      mask = layers_[i].stored ? value(op.out) : saved.factors;  // nobody wrote bits
     double second_pass_bytes = bytes(value(op.in));
     if (mask) uses.push_back(reads(*mask));
     if (d_out.size() > 1) uses.push_back(reads(d_out.back()));

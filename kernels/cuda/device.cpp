@@ -27,7 +27,7 @@ Finish prepare_step(Context& context, Step& step) {
     case StepKind::conv_backward_weights:
     case StepKind::conv_norm_backward_data:
       return prepare_conv(context, step);
-    case StepKind::norm_forward:
+    case StepKind::norm_statistics:
     case StepKind::norm_finalize:
     case StepKind::norm_apply:
     case StepKind::norm_backward:
@@ -190,8 +190,8 @@ class CudaDevice final : public Device {
     if (!graph_exec_) throw std::logic_error("nothing was captured");
     check(cudaGraphLaunch(graph_exec_.get(), compute()));
   }
-  void drop_capture() override {
-    synchronize();
+  void drop_capture() noexcept override {
+    lanes_.drain();
     graph_exec_.reset();
   }
 
@@ -252,6 +252,7 @@ class CudaDevice final : public Device {
   }
 
   void allocate(std::size_t bytes) {
+    memory_.reset();
     std::size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total));
     try {

@@ -9,7 +9,7 @@
 namespace plumb::cuda {
 namespace {
 
-// Of a norm's input; the workspace holds the factors or coefficients, then the partial sums.
+// Of a norm's input; the workspace holds the coefficients, then the partial sums.
 NormPartition partition_of(const Context& context, const Norm& op) {
   const Shape& in = context.graph.values[op.in].shape;
   return partition_norm(in.n * in.h * in.w, in.c);
@@ -18,8 +18,9 @@ float* partials_in(std::byte* workspace, const NormPartition& partition) {
   return reinterpret_cast<float*>(workspace) + 3 * static_cast<std::ptrdiff_t>(partition.channels);
 }
 
-// norm_forward and norm_finalize have these at the same places; where factors go is the caller's business.
-NormStatistics statistics_of(const std::vector<BufferUse>& uses, const Norm& op, const Arena& arena) {
+// norm_statistics and norm_finalize have these at the same places.
+NormStatistics statistics_of(const std::vector<BufferUse>& uses, DType factors_dtype, const Norm& op,
+                             const Arena& arena) {
   const auto floats = [&](std::size_t use) { return arena.as<float>(uses.at(use).buffer); };
   return {.scale = floats(1),
           .bias = floats(2),
@@ -27,73 +28,61 @@ NormStatistics statistics_of(const std::vector<BufferUse>& uses, const Norm& op,
           .running_variance = floats(4),
           .mean = floats(6),
           .inverse_deviation = floats(7),
+          .factors = arena.data(uses.at(5).buffer),
+          .factors_dtype = factors_dtype,
           .epsilon = static_cast<float>(op.epsilon),
           .momentum = static_cast<float>(op.momentum)};
 }
 
-// From Step::uses[first] on: [mask w], [residual r].
-struct ApplyUses {
-  std::optional<BufferId> mask, residual;
-};
-ApplyUses apply_uses(const Context& context, const Step& step, std::size_t first) {
-  ApplyUses found;
-  for (std::size_t i = first; i < step.uses.size(); ++i) {
-    const bool is_mask = context.buffer(step, i).dtype == DType::u8;
-    (is_mask ? found.mask : found.residual) = step.uses[i].buffer;
-  }
-  return found;
-}
-NormApply apply_pass(const ApplyUses& optional, const Norm& op, const Arena& arena) {
-  NormApply pass;
-  if (optional.mask) pass.mask = arena.as<std::uint8_t>(*optional.mask);
-  if (optional.residual) pass.residual = arena.data(*optional.residual);
-  pass.relu = op.activation == Activation::relu;
-  return pass;
-}
-
-Finish prepare_forward(Context& context, Step& step, const Norm& op) {
+Finish prepare_statistics(const Context& context, Step& step, const Norm& op) {
   const NormPartition partition = partition_of(context, op);
   step.workspace_bytes = norm_workspace_bytes(partition.pixels, partition.channels);
-  return [=, optional = apply_uses(context, step, 8), uses = step.uses, lane = step.lane,
-          stream = context.stream, dtype = context.buffer(step, 0).dtype](const Arena& arena) -> ComputeFn {
-    std::byte* const workspace = arena.workspace(lane);
-    float* const partials = partials_in(workspace, partition);
-    NormStatistics statistics = statistics_of(uses, op, arena);
-    statistics.factors = workspace;
-    NormApply apply = apply_pass(optional, op, arena);
-    apply.in = arena.data(uses[0].buffer);
-    apply.factors = {.data = workspace, .dtype = DType::f32};
-    apply.out = arena.data(uses[5].buffer);
-    return [=] {
-      launch_norm_statistics(partition, dtype, apply.in, partials, stream);
-      launch_norm_finish(partition, partials, statistics, stream);
-      launch_norm_apply(partition, dtype, apply, stream);
-    };
-  };
+  return
+      [=, uses = step.uses, lane = step.lane, stream = context.stream, dtype = context.buffer(step, 0).dtype,
+       factors_dtype = context.buffer(step, 5).dtype](const Arena& arena) -> ComputeFn {
+        return [=, in = arena.data(uses[0].buffer), partials = partials_in(arena.workspace(lane), partition),
+                statistics = statistics_of(uses, factors_dtype, op, arena)] {
+          launch_norm_statistics(partition, dtype, in, partials, stream);
+          launch_norm_finish(partition, partials, statistics, stream);
+        };
+      };
 }
 
 Finish prepare_finalize(const Context& context, Step& step, const Norm& op) {
   step.workspace_bytes = 0;
   return [=, partition = partition_of(context, op), uses = step.uses, stream = context.stream,
-          dtype = context.buffer(step, 5).dtype](const Arena& arena) -> ComputeFn {
-    NormStatistics statistics = statistics_of(uses, op, arena);
-    statistics.factors = arena.data(uses[5].buffer);
-    statistics.factors_dtype = dtype;
-    return [=, sums = arena.as<float>(uses[0].buffer)] {
+          factors_dtype = context.buffer(step, 5).dtype](const Arena& arena) -> ComputeFn {
+    return [=, sums = arena.as<float>(uses[0].buffer),
+            statistics = statistics_of(uses, factors_dtype, op, arena)] {
       launch_norm_finalize(partition.pixels, partition.channels, sums, statistics, stream);
     };
   };
 }
 
+// Step::uses[3 …]: [mask w], [residual r].
+struct ApplyUses {
+  std::optional<BufferId> mask, residual;
+};
+ApplyUses apply_uses(const Context& context, const Step& step) {
+  ApplyUses found;
+  for (std::size_t i = 3; i < step.uses.size(); ++i) {
+    const bool is_mask = context.buffer(step, i).dtype == DType::u8;
+    (is_mask ? found.mask : found.residual) = step.uses[i].buffer;
+  }
+  return found;
+}
+
 Finish prepare_apply(const Context& context, Step& step, const Norm& op) {
   step.workspace_bytes = 0;
-  return [=, partition = partition_of(context, op), optional = apply_uses(context, step, 3), uses = step.uses,
+  return [=, partition = partition_of(context, op), optional = apply_uses(context, step), uses = step.uses,
           stream = context.stream, dtype = context.buffer(step, 0).dtype,
           factors_dtype = context.buffer(step, 1).dtype](const Arena& arena) -> ComputeFn {
-    NormApply apply = apply_pass(optional, op, arena);
-    apply.in = arena.data(uses[0].buffer);
-    apply.factors = {.data = arena.data(uses[1].buffer), .dtype = factors_dtype};
-    apply.out = arena.data(uses[2].buffer);
+    NormApply apply{.in = arena.data(uses[0].buffer),
+                    .factors = {.data = arena.data(uses[1].buffer), .dtype = factors_dtype},
+                    .out = arena.data(uses[2].buffer),
+                    .relu = op.activation == Activation::relu};
+    if (optional.mask) apply.mask = arena.as<std::uint8_t>(*optional.mask);
+    if (optional.residual) apply.residual = arena.data(*optional.residual);
     return [=] { launch_norm_apply(partition, dtype, apply, stream); };
   };
 }
@@ -174,8 +163,8 @@ Finish prepare_backward_apply(const Context& context, Step& step, const Norm& op
 Finish prepare_norm(Context& context, Step& step) {
   const Norm& op = std::get<Norm>(context.graph.ops[step.op]);
   switch (step.kind) {
-    case StepKind::norm_forward:
-      return prepare_forward(context, step, op);
+    case StepKind::norm_statistics:
+      return prepare_statistics(context, step, op);
     case StepKind::norm_finalize:
       return prepare_finalize(context, step, op);
     case StepKind::norm_apply:

@@ -54,8 +54,8 @@ constexpr std::size_t norm_partials_bytes(const NormPartition& partition) {
   return 2 * sizeof(float) * static_cast<std::size_t>(partition.pixel_blocks) *
          static_cast<std::size_t>(partition.channels);
 }
-// What norm_forward (two factors per channel beside the partial sums) and norm_backward (three coefficients)
-// take as workspace.
+// What norm_statistics (partial sums) and norm_backward (three coefficients per channel beside them) take as
+// workspace.
 constexpr std::size_t norm_workspace_bytes(std::int64_t pixels, std::int64_t channels) {
   return norm_partials_bytes(partition_norm(pixels, channels)) +
          3 * sizeof(float) * static_cast<std::size_t>(channels);

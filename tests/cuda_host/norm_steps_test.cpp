@@ -91,90 +91,94 @@ Values bits_as_values(const Values& values) {
   return {bits.begin(), bits.end()};
 }
 
-struct ForwardUses {
-  BufferId running_mean, running_variance, out, mean, inverse_deviation;
+struct StatisticsUses {
+  BufferId running_mean, running_variance, factors, mean, inverse_deviation;
 };
-ForwardUses add_forward(NormStep& step, const Values& in) {
-  step.read(kHalf, in);
+// What follows the input, or the sums.
+StatisticsUses add_statistics(NormStep& step) {
   step.read(DType::f32, floats(1));  // scale
   step.read(DType::f32, floats(2));  // bias
-  ForwardUses uses{};
+  StatisticsUses uses{};
   uses.running_mean = step.update(DType::f32, Values(kChannels, 1.0));
   uses.running_variance = step.update(DType::f32, Values(kChannels, 2.0));
-  uses.out = step.write(kHalf, kElements);
+  uses.factors = step.write(DType::f32, 2 * kChannels);
   uses.mean = step.write(DType::f32, kChannels);
   uses.inverse_deviation = step.write(DType::f32, kChannels);
   return uses;
 }
 
-void expect_statistics(const NormStep& step, const ForwardUses& uses, const NormMoments& wanted) {
+void expect_statistics(const NormStep& step, const StatisticsUses& uses, const NormMoments& wanted) {
   expect_close(step.values(uses.mean), wanted.mean, DType::f32, 16);
   expect_close(step.values(uses.inverse_deviation), wanted.inverse_deviation, DType::f32, 32);
-  Values mean, variance;
+  Values mean, variance, factors(2 * kChannels);
   for (std::size_t c = 0; c < kChannels; ++c) {
     mean.push_back(0.75 * 1 + 0.25 * wanted.mean[c]);
     variance.push_back(0.75 * 2 + 0.25 * wanted.variance[c] * kPixels / (kPixels - 1.0));
+    factors[c] = floats(1)[c] * wanted.inverse_deviation[c];
+    factors[kChannels + c] = floats(2)[c] - wanted.mean[c] * factors[c];
   }
   expect_close(step.values(uses.running_mean), mean, DType::f32, 16);
   expect_close(step.values(uses.running_variance), variance, DType::f32, 32);
+  expect_close(step.values(uses.factors), factors, DType::f32, 64, largest(factors));
 }
 
-TEST(NormSteps, ForwardWithResidualKeepsMaskAndStatistics) {
-  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3), residual = halves(4);
-  NormStep step(StepKind::norm_forward, Activation::relu);
-  const ForwardUses uses = add_forward(step, in);
-  const BufferId mask = step.write(DType::u8, kElements / 8);
-  step.read(kHalf, residual);
+TEST(NormSteps, StatisticsAreOfTheInput) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
+  NormStep step(StepKind::norm_statistics, Activation::relu);
+  step.read(kHalf, in);
+  const StatisticsUses uses = add_statistics(step);
   step.run();
-  const NormMoments moments = norm_moments(in, kChannels);
-  expect_close(step.values(uses.out), relu(normalized(in, moments, floats(1), floats(2), residual)), kHalf,
-               1.1, 0.1);
-  EXPECT_EQ(step.values(mask), bits_as_values(step.values(uses.out)));
-  expect_statistics(step, uses, moments);
+  expect_statistics(step, uses, norm_moments(in, kChannels));
   EXPECT_EQ(step.workspace_bytes(), norm_workspace_bytes(kPixels, kChannels));
 }
 
-TEST(NormSteps, ForwardWithoutReLUHasNoMask) {
-  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
-  NormStep step(StepKind::norm_forward, Activation::none);
-  const ForwardUses uses = add_forward(step, in);
-  step.run();
-  expect_close(step.values(uses.out), normalized(in, norm_moments(in, kChannels), floats(1), floats(2), {}),
-               kHalf, 1.1, 0.1);
-}
-
-TEST(NormSteps, FinalizeAndApplyDoWhatForwardDoes) {
+TEST(NormSteps, FinalizeTakesSumsInPlaceOfTheInput) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
   Values sums(2 * kChannels);
   for (std::size_t i = 0; i < kElements; ++i) {
     sums[i % kChannels] += in[i];
     sums[kChannels + i % kChannels] += in[i] * in[i];
   }
-  NormStep finalize(StepKind::norm_finalize, Activation::relu);
-  finalize.read(DType::f32, sums);
-  finalize.read(DType::f32, floats(1));
-  finalize.read(DType::f32, floats(2));
-  ForwardUses uses{};
-  uses.running_mean = finalize.update(DType::f32, Values(kChannels, 1.0));
-  uses.running_variance = finalize.update(DType::f32, Values(kChannels, 2.0));
-  const BufferId factors = finalize.write(DType::f32, 2 * kChannels);
-  uses.mean = finalize.write(DType::f32, kChannels);
-  uses.inverse_deviation = finalize.write(DType::f32, kChannels);
-  finalize.run();
-  const NormMoments moments = norm_moments(in, kChannels);
-  expect_statistics(finalize, uses, moments);
+  NormStep step(StepKind::norm_finalize, Activation::relu);
+  step.read(DType::f32, sums);
+  const StatisticsUses uses = add_statistics(step);
+  step.run();
+  expect_statistics(step, uses, norm_moments(in, kChannels));
+}
 
+// factors[0] * values + factors[1].
+Values on_line(const Values& values, const Values& factors) {
+  Values line(kElements);
+  for (std::size_t i = 0; i < kElements; ++i)
+    line[i] = factors[i % kChannels] * values[i] + factors[kChannels + i % kChannels];
+  return line;
+}
+
+TEST(NormSteps, ApplyAddsTheResidualAndKeepsTheMask) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3), residual = halves(4);
+  const Values factors = normal_values(DType::f32, 2 * kChannels, 9);
   for (const bool with_residual : {false, true}) {
-    const Values residual = with_residual ? halves(4) : Values{};
     NormStep apply(StepKind::norm_apply, Activation::relu);
     apply.read(kHalf, in);
-    apply.read(DType::f32, finalize.values(factors));
-    const BufferId out = apply.write(kHalf, kElements);
+    apply.read(DType::f32, factors);
+    const BufferId out = apply.write(kHalf, kElements), mask = apply.write(DType::u8, kElements / 8);
     if (with_residual) apply.read(kHalf, residual);
     apply.run();
-    expect_close(apply.values(out), relu(normalized(in, moments, floats(1), floats(2), residual)), kHalf, 1.1,
-                 0.1);
+    const Values line = on_line(in, factors);
+    expect_close(apply.values(out), relu(with_residual ? sum(line, residual) : line), kHalf, 1.1, 0.1);
+    EXPECT_EQ(apply.values(mask), bits_as_values(apply.values(out)));
   }
+}
+
+TEST(NormSteps, ApplyWithoutReLULetsAllThrough) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
+  const Values factors = normal_values(DType::f32, 2 * kChannels, 9);
+  NormStep apply(StepKind::norm_apply, Activation::none);
+  apply.read(kHalf, in);
+  apply.read(DType::f32, factors);
+  const BufferId out = apply.write(kHalf, kElements);
+  apply.run();
+  expect_close(apply.values(out), on_line(in, factors), kHalf, 1.1, 0.1);
 }
 
 // The operands of norm_backward that are always there.
@@ -234,10 +238,7 @@ TEST(NormSteps, BackwardReadsTheFactorsAsMask) {
   const BackwardUses uses = add_backward(step, in, norm_moments(in, kChannels));
   step.read(kHalf, factors);
   step.run();
-  Values line(kElements);
-  for (std::size_t i = 0; i < kElements; ++i)
-    line[i] = factors[i % kChannels] * in[i] + factors[kChannels + i % kChannels];
-  expect_gradients(step, uses, in, where(relu(line), halves(5)));
+  expect_gradients(step, uses, in, where(relu(on_line(in, factors)), halves(5)));
 }
 
 TEST(NormSteps, BackwardGivesTheResidualItsGradient) {

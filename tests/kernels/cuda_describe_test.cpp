@@ -97,7 +97,7 @@ TEST(CudaDescribe, PadsTheImagesChannelsToWhatTensorCoresRead) {
   EXPECT_EQ(half.at("images").bytes, 2u * 64 * 64 * 8 * 2);
   EXPECT_EQ(half.at("conv1.weight").bytes, 64u * 49 * 8 * 4);
   EXPECT_EQ(half.at("conv1.weight.half").bytes, 64u * 49 * 8 * 2);
-  EXPECT_EQ(half.at("bn1.mask").bytes, 2u * 32 * 32 * 64 / 8);
+  EXPECT_EQ(half.at("layer1.0.bn3.mask").bytes, 2u * 16 * 16 * 256 / 8);
   const std::map<std::string, Buffer> single = buffers_of(small({.precision = Precision::fp32}));
   EXPECT_EQ(single.at("images").bytes, 2u * 64 * 64 * 4 * 4);
   EXPECT_EQ(single.at("conv1.weight.gradient").bytes, 64u * 49 * 4 * 4);

@@ -116,7 +116,8 @@ TEST_P(DescribedProgram, HasEveryOperationForwardsAndBackwards) {
   EXPECT_EQ(count_kind(program_, StepKind::conv_backward_data) +
                 count_kind(program_, StepKind::conv_norm_backward_data),
             52u);
-  EXPECT_EQ(count_kind(program_, StepKind::norm_forward) + count_kind(program_, StepKind::norm_finalize),
+  EXPECT_EQ(count_kind(program_, StepKind::norm_forward) + count_kind(program_, StepKind::norm_statistics) +
+                count_kind(program_, StepKind::norm_finalize),
             53u);
   EXPECT_EQ(
       count_kind(program_, StepKind::norm_backward) + count_kind(program_, StepKind::norm_backward_apply),
