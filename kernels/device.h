@@ -129,7 +129,8 @@ class Device {
   virtual bool can_capture() const { return false; }
   virtual void capture(const std::function<void()>& enqueue);  // throws Error(internal) unless can_capture()
   virtual void replay();
-  virtual void drop_capture() {}  // before what it calls (a communicator) goes
+  // Before what it calls (a communicator) goes; also on the way out of a failure.
+  virtual void drop_capture() noexcept {}
 
   // The device's clock: everything has ended when start_clock() returns, and its time is 0.
   virtual void start_clock() = 0;

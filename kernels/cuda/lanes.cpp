@@ -51,6 +51,10 @@ void Lanes::synchronize() const {
   for (const Stream& stream : streams_) check(cudaStreamSynchronize(stream.get()));
 }
 
+void Lanes::drain() const noexcept {
+  for (const Stream& stream : streams_) cudaStreamSynchronize(stream.get());
+}
+
 void Lanes::join() {
   check(cudaEventRecord(joined_.get(), stream(Lane::communication)));
   check(cudaStreamWaitEvent(stream(Lane::compute), joined_.get(), 0));
@@ -73,7 +77,8 @@ ExecutableGraph Lanes::capture(const std::function<void()>& enqueue) {
   check(cudaStreamEndCapture(compute, &graph));
   const CapturedGraph captured(graph);
   cudaGraphExec_t executable = nullptr;
-  check(cudaGraphInstantiate(&executable, graph, 0));
+  // By default all of a replay has the priority of the stream that it is launched into.
+  check(cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagUseNodePriority));
   return ExecutableGraph(executable);
 }
 

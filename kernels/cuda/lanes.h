@@ -23,10 +23,12 @@ class Lanes {
   std::size_t mark(Lane lane);
   bool reached(std::size_t mark) const;
   void synchronize() const;
+  // Waits as synchronize() does; what failed before stays untold. For the way out of a failure.
+  void drain() const noexcept;
   // The compute lane waits for all that the communication lane was given.
   void join();
-  // Records what `enqueue` gives to the compute lane and to lanes that wait for it. Errors leave no lane
-  // capturing.
+  // Records what `enqueue` gives to the compute lane and to lanes that wait for it; each keeps its priority.
+  // Errors leave no lane capturing.
   ExecutableGraph capture(const std::function<void()>& enqueue);
 
  private:

@@ -80,13 +80,19 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   return cudaSuccess;
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags) {
   Runtime& state = runtime();
   const std::lock_guard lock(state.mutex);
   auto made = std::make_unique<CUgraphExec_st>();
   made->nodes = graph->nodes;
+  made->flags = flags;
   ++state.graphs;
   *executable = made.release();
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t executable, unsigned long long* flags) {
+  *flags = executable->flags;
   return cudaSuccess;
 }
 

@@ -61,6 +61,7 @@ struct CUgraph_st {
 };
 struct CUgraphExec_st {
   std::vector<plumb::gpu::emulated::Node> nodes;
+  unsigned long long flags = 0;  // of cudaGraphInstantiate
 };
 
 namespace plumb::gpu::emulated {
