@@ -113,28 +113,35 @@ class CublasLtPlan final : public GemmPlan {
   }
 
  private:
-  // The library's first choice. Buffers begin at multiples of 64 bytes (views of gradients in a bucket).
+  // The library's first choice of those that add up in f32 however k is split. Buffers begin at multiples of
+  // 64 bytes (views of gradients in a bucket).
   cublasLtMatmulHeuristicResult_t choose(std::size_t workspace_limit) const {
     constexpr std::uint32_t kAlignmentBytes = 64;
+    constexpr std::uint32_t kReductions =
+        CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    // Heuristics read the alignment off the bias' address, which isn't known yet.
+    if (problem_.bias) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignmentBytes});
     cublasLtMatmulPreference_t made = nullptr;
     check(cublasLtMatmulPreferenceCreate(&made));
     const Preference preference(made);
     set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_limit});
+    set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, kReductions);
     for (const auto attribute :
          std::array{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       set(preference, attribute, kAlignmentBytes);
-    cublasLtMatmulHeuristicResult_t result{};
+    std::array<cublasLtMatmulHeuristicResult_t, 8> results{};
     int found = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(library_.get(), operation_.get(), b_.get(), a_.get(), c_.get(),
-                                       c_.get(), preference.get(), 1, &result, &found);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0))
-      throw Error(ExitCode::internal, "cuBLASLt has no way to multiply " + text_of(problem_) + " within " +
-                                          std::to_string(workspace_limit) +
-                                          " bytes of workspace; choose another one of --fp32, --tf32, --fp16 and --bf16");
-    check(status);
-    return result;
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        library_.get(), operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(), preference.get(),
+        static_cast<int>(results.size()), results.data(), &found);
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status);
+    for (int i = 0; i < found; ++i)
+      if (results.at(i).state == CUBLAS_STATUS_SUCCESS) return results.at(i);
+    throw Error(ExitCode::internal,
+                "cuBLASLt has no way to multiply " + text_of(problem_) + " within " +
+                    std::to_string(workspace_limit) +
+                    " bytes of workspace; choose another one of --fp32, --tf32, --fp16 and --bf16");
   }
 
   Library library_;
