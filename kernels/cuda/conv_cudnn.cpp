@@ -38,17 +38,20 @@ std::string library_text() {
 void check(cudnnStatus_t status, const std::string& doing) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   const bool absent = status == CUDNN_STATUS_NOT_INITIALIZED;
-  throw Error(absent ? ExitCode::unavailable : ExitCode::internal,
-              library_text() + " failed while " + doing + ": " + cudnnGetErrorString(status) +
-                  (absent ? "; check that its libraries are all of one version and fit the driver" : ""));
+  const ExitCode cause = absent ? ExitCode::unavailable : cause_of_failure();
+  throw Error(cause, library_text() + " failed while " + doing + ": " + cudnnGetErrorString(status) +
+                         (absent ? "; check that its libraries are all of one version and fit the driver"
+                                 : remedy_for(cause)));
 }
 
 // A frontend's message may have many lines; the first says what happened.
-void check(fe::error_t status, const std::string& doing) {
+void check(fe::error_t status, const std::string& doing, const std::string& remedy = "") {
   if (status.is_good()) return;
   const std::string message = status.get_message();
-  throw Error(ExitCode::internal,
-              library_text() + " failed while " + doing + ": " + message.substr(0, message.find('\n')));
+  const ExitCode cause = cause_of_failure();
+  throw Error(cause, library_text() + " failed while " + doing + ": " +
+                         message.substr(0, message.find('\n')) +
+                         (cause == ExitCode::out_of_memory ? remedy_for(cause) : remedy));
 }
 
 struct HandleDeleter {
@@ -73,8 +76,9 @@ std::vector<fe::NumericalNote_t> unwanted_notes(const ConvProblem& problem) {
 // A graph with one engine chosen.
 class CudnnPlan : public ConvPlan {
  public:
-  CudnnPlan(cudnnHandle_t handle, ConvGraph graph, std::string text)
-      : handle_(handle), graph_(std::move(graph)), text_(std::move(text)) {
+  // `remedy` ends the sentence of an engine that fails when it is run.
+  CudnnPlan(cudnnHandle_t handle, ConvGraph graph, std::string text, std::string remedy)
+      : handle_(handle), graph_(std::move(graph)), text_(std::move(text)), remedy_(std::move(remedy)) {
     check(graph_.graph->get_workspace_size(workspace_bytes_), "planning " + text_);
     check(graph_.graph->get_plan_name(engine_), "planning " + text_);
   }
@@ -82,7 +86,7 @@ class CudnnPlan : public ConvPlan {
   std::size_t workspace_bytes() const override { return static_cast<std::size_t>(workspace_bytes_); }
   std::string engine() const override { return engine_; }
   void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
-    check(enqueue(stream, operands, workspace), "running " + text_);
+    check(enqueue(stream, operands, workspace), "running " + text_, remedy_);
   }
 
   fe::error_t enqueue(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const {
@@ -100,7 +104,7 @@ class CudnnPlan : public ConvPlan {
  private:
   cudnnHandle_t handle_;
   ConvGraph graph_;
-  std::string text_, engine_;
+  std::string text_, remedy_, engine_;
   std::int64_t workspace_bytes_ = 0;
 };
 
@@ -243,7 +247,7 @@ class CudnnEngine : public ConvEngine {
       std::string name;
       if (wanted && (built.graph->get_plan_name_at_index(i, name).is_bad() || name != *wanted)) continue;
       if (built.graph->build_plan_at_index(i).is_bad()) continue;
-      return std::make_shared<const CudnnPlan>(handle_.get(), std::move(built), text);
+      return std::make_shared<const CudnnPlan>(handle_.get(), std::move(built), text, remedy_of(problem));
     }
     return nullptr;
   }
@@ -286,13 +290,20 @@ class CudnnEngine : public ConvEngine {
     return fastest;
   }
 
+  static bool is_fused(const ConvProblem& problem) {
+    return problem.fusion.normalizes_input || problem.fusion.gathers_statistics ||
+           problem.kind == StepKind::conv_norm_backward_data;
+  }
+  static std::string remedy_of(const ConvProblem& problem) {
+    return is_fused(problem) ? "; --fusion off does without it"
+                             : "; --autotune passes over engines that fail";
+  }
   static Error nothing_computes(const ConvProblem& problem, const std::string& text,
                                 std::size_t workspace_limit) {
-    const bool fused = problem.fusion.normalizes_input || problem.fusion.gathers_statistics ||
-                       problem.kind == StepKind::conv_norm_backward_data;
-    return {ExitCode::internal, library_text() + " has no engine for " + text + " within " +
-                                    std::to_string(workspace_limit >> 20) + " MiB of workspace" +
-                                    (fused ? "; --fusion off does without it" : "; try another precision")};
+    return {ExitCode::internal,
+            library_text() + " has no engine for " + text + " within " +
+                std::to_string(workspace_limit >> 20) + " MiB of workspace" +
+                (is_fused(problem) ? "; --fusion off does without it" : "; try another precision")};
   }
 
   Handle handle_;                                           // of the current device, or

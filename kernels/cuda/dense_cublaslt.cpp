@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/cuda/dense.h"
+#include "kernels/cuda/runtime.h"
 #include "models/error.h"
 
 namespace plumb::cuda {
@@ -20,7 +21,8 @@ void check(cublasStatus_t status, std::source_location where = std::source_locat
   if (status == CUBLAS_STATUS_ALLOC_FAILED)
     throw Error(ExitCode::out_of_memory, "cuBLASLt: no memory for its own tables" + place +
                                              "; lower --bs, or free the GPU of other programs");
-  throw Error(ExitCode::internal, std::string("cuBLASLt: ") + cublasLtGetStatusString(status) + place);
+  const ExitCode cause = cause_of_failure();
+  throw Error(cause, std::string("cuBLASLt: ") + cublasLtGetStatusString(status) + place + remedy_for(cause));
 }
 
 // Owns what a cublasLt…Create() made.

@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include "models/error.h"
-
 namespace plumb::cuda {
 namespace {
 
@@ -21,6 +19,9 @@ ExitCode code_of(cudaError_t status) {
   }
 }
 
+// More than the kernels of any one library step take; less than a run that isn't near its end leaves.
+constexpr std::size_t kNextToNothing = std::size_t{128} << 20;
+
 std::string file_name(const char* path) {
   const std::string text = path;
   return text.substr(text.rfind('/') + 1);
@@ -33,6 +34,20 @@ void check(cudaError_t status, std::source_location where) {
   throw Error(code_of(status), std::string("CUDA: ") + cudaGetErrorString(status) + " (" +
                                    cudaGetErrorName(status) + ", seen in " + where.function_name() + ", " +
                                    file_name(where.file_name()) + ":" + std::to_string(where.line()) + ")");
+}
+
+ExitCode cause_of_failure() {
+  std::size_t free = 0, total = 0;
+  return cudaMemGetInfo(&free, &total) == cudaSuccess ? cause_of_failure(free) : ExitCode::internal;
+}
+
+ExitCode cause_of_failure(std::size_t free_bytes) {
+  return free_bytes < kNextToNothing ? ExitCode::out_of_memory : ExitCode::internal;
+}
+
+std::string remedy_for(ExitCode cause) {
+  if (cause != ExitCode::out_of_memory) return "";
+  return "; the GPU's memory is all but used up: lower --bs, or free the GPU of other programs";
 }
 
 Stream make_stream(Priority priority) {

@@ -6,13 +6,23 @@
 #include <cstddef>
 #include <memory>
 #include <source_location>
+#include <string>
 #include <type_traits>
+
+#include "models/error.h"
 
 namespace plumb::cuda {
 
 // Throws Error: out_of_memory for cudaErrorMemoryAllocation, unavailable where there is no driver or GPU,
 // internal otherwise. The sentence holds the place of the call and the runtime's own words.
 void check(cudaError_t status, std::source_location where = std::source_location::current());
+
+// What to make of a library's failure: out_of_memory where the device has next to none left, since libraries
+// load kernels and tables when they are first used and seldom say that there was no room; internal elsewhere.
+ExitCode cause_of_failure();
+ExitCode cause_of_failure(std::size_t free_bytes);
+// The same as the end of a sentence: "", or that memory ran out and what helps.
+std::string remedy_for(ExitCode cause);
 
 struct StreamDeleter {
   void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }

@@ -122,6 +122,14 @@ TEST(EmulatedMemory, EndsWhereTheGpuEnds) {
   EXPECT_EQ(free - left, 4 * 32 * sizeof(float));
 }
 
+TEST(CauseOfFailure, IsMemoryWhereNextToNoneIsLeft) {
+  EXPECT_EQ(cause_of_failure(), ExitCode::internal);
+  EXPECT_EQ(cause_of_failure(std::size_t{1} << 30), ExitCode::internal);
+  EXPECT_EQ(cause_of_failure(std::size_t{1} << 20), ExitCode::out_of_memory);
+  EXPECT_EQ(remedy_for(ExitCode::internal), "");
+  EXPECT_NE(remedy_for(ExitCode::out_of_memory).find("--bs"), std::string::npos);
+}
+
 TEST(EmulatedMemory, CopiesThatLeaveTheirAllocationAreRefused) {
   const Vectors v;
   std::vector<float> host(200);
