@@ -29,6 +29,12 @@ void write_inputs(const Place& place) {
   write_text(place.file("a_file"), "");
   write_text(place.file("junk"), std::string(1000, '\xa5'));
   write_text(place.file("empty"), "");
+  write_text(place.file("empty.rec"), "");
+  write_text(place.file("junk.rec"), std::string(1000, '\xa5'));
+  write_text(place.file("junk.idx"), "0\t0\n");
+  write_text(place.file("lone.rec"), std::string(1000, '\xa5'));
+  write_text(place.file("cut.rec"), std::string("\x0a\x23\xd7\xce\x40\0\0\0data", 12));
+  write_text(place.file("cut.idx"), "0\t0\n");
   fs::create_directories(place.file("no_classes"));
   fs::create_directories(place.file("empty_class/cats"));
   TensorFile weights;
@@ -75,8 +81,7 @@ const std::vector<BadInput> kInputs = {
     {"TargetOfARealRun", "--target v100-16gb", kUsage, {"--target", "--dry-run"}},
     {"ImageTooSmall", "--image-size 8", kUsage, {"--image-size", "'8'", "32"}},
     {"LayoutThatNobodyStarted", kShort + "--nodes 3", kUsage, {"option --nodes: 3 ", "1 rank runs"}},
-    {"CudaWithoutCuda", "--device cuda", kUnavailable, {"--device", "cuda", "--device cpu"}},
-    {"NcclWithoutNccl", "--comm nccl", kUnavailable, {"--comm", "nccl", "--comm mpi"}},
+    {"CudaWithoutCuda", "--device cuda", kUnavailable, {"option --device: ", "--device cpu"}},
     {"LogFolderThatIsAFile", kShort + "--log-dir a_file", kCannotCreate, {"a_file", "--log-dir"}},
     {"MissingData", kShort + "--data nowhere", kBadData, {"option --data: nowhere", "give a folder"}},
     {"DataThatIsAFile", kShort + "--data a_file", kBadData, {"option --data: a_file", "not a folder"}},
@@ -88,6 +93,11 @@ const std::vector<BadInput> kInputs = {
      kShort + "--data empty_class",
      kBadData,
      {"option --data: empty_class", "cats", "fill"}},
+    {"RecordsThatAreMissing", kShort + "--data no.rec", kBadData, {"option --data: no.rec", "No such file"}},
+    {"RecordsThatAreEmpty", kShort + "--data empty.rec", kBadData, {"empty.rec", "is empty", "give"}},
+    {"RecordsThatAreJunk", kShort + "--data junk.rec", kBadData, {"option --data: junk.rec", "magic number"}},
+    {"RecordsWithoutIndex", kShort + "--data lone.rec", kBadData, {"lone.idx", "can't be read", "beside"}},
+    {"RecordsCutShort", kShort + "--data cut.rec", kBadData, {"cut.rec", "64 bytes announced", "cut short"}},
     {"MissingWeights", kShort + "--weights nowhere", kBadData, {"nowhere", "give"}},
     {"WeightsThatAreJunk", kShort + "--weights junk", kBadData, {"junk", "give"}},
     {"WeightsThatAreEmpty", kShort + "--weights empty", kBadData, {"empty", "give"}},
