@@ -61,7 +61,9 @@ TrainedRun run_well(int ranks, const std::string& arguments, const std::string& 
   std::string said;
   for (const std::string& line : good.ended.lines) said += line + "\n";
   EXPECT_EQ(good.ended.exit_code, 0) << said;
-  if (good.ended.exit_code == 0) EXPECT_EQ(good.result.at("status"), "ok");
+  if (good.ended.exit_code == 0) {
+    EXPECT_EQ(good.result.at("status"), "ok");
+  }
   return good;
 }
 
