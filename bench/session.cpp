@@ -216,8 +216,9 @@ void prepare_session(const Job& job, Session& session) {
     require_memory(session, job, session.plan.arena_bytes + session.source->host_bytes());
   });
   job.require_same("Program", "hash=" + std::to_string(reduction_hash(session.program)) + "\n");
-  job.together([&] { session.device->bind(session.program, session.plan); });
+  // First what takes memory without asking how much is left: a failure to bind says what is missing.
   if (job.size() > 1) session.communicator = make_communicator(job, options, *session.device);
+  job.together([&] { session.device->bind(session.program, session.plan); });
   distribute_tensors(job, session, std::move(tensors));
   session.device->write_state({.iteration = 0,
                                .learning_rate = static_cast<float>(options.learning_rate),
