@@ -124,7 +124,7 @@ OptionGroup data_group(BenchOptions& o) {
       {text_option(
            "--data", "synthetic|PATH", o.data,
            "synthetic: one batch per rank from --seed and the rank; PATH: a folder with one subfolder "
-           "of JPEG images per class"),
+           "of JPEG images per class, or a RecordIO file X.rec with its index X.idx"),
        integer_option("--data-workers", "N", o.data_workers, {1, 1024}, "threads that decode images ahead")
            .with_default("from the CPUs"),
        integer_option("--image-size", "N", o.image_size, {32, kLargestImage},

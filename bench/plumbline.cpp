@@ -1,10 +1,11 @@
-// plumbline: analysis of logs and results; needs no GPU and no mpirun.
+// plumbline: analysis of logs and results, and the files around them; needs no GPU and no mpirun.
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
 
 #include "bench/analyze_command.h"
+#include "bench/make_rec_command.h"
 #include "bench/option_table.h"
 #include "bench/version.h"
 #include "models/error.h"
@@ -18,7 +19,8 @@ struct Command {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> list{
-      {"analyze", "averages, medians and speedups of a folder of logs", plumb::analyze_command}};
+      {"analyze", "averages, medians and speedups of a folder of logs", plumb::analyze_command},
+      {"make-rec", "an image folder to a RecordIO file and its index", plumb::make_rec_command}};
   return list;
 }
 

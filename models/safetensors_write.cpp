@@ -1,15 +1,10 @@
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
-#include <utility>
 
 #include "models/error.h"
+#include "models/partial_file.h"
 #include "models/weights.h"
 
 namespace plumb {
@@ -17,55 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Bytes = std::span<const std::byte>;
-
-[[noreturn]] void fail(ExitCode code, const fs::path& path, const std::string& what, int error_number) {
-  throw Error(code, path.string() + ": " + what + " (" + std::strerror(error_number) +
-                        "); choose another file or make room");
-}
-
-// A file that has no final name yet; what is left of it goes when this does.
-class PartialFile {
- public:
-  explicit PartialFile(const fs::path& path)
-      : path_(path), partial_(path.string() + ".part." + std::to_string(::getpid())) {
-    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) fail(ExitCode::cannot_create, path_, "it can't be created", errno);
-  }
-  PartialFile(const PartialFile&) = delete;
-  PartialFile& operator=(const PartialFile&) = delete;
-  ~PartialFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    ::unlink(partial_.c_str());
-  }
-
-  void write(Bytes bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail(ExitCode::io_error, path_, "writing failed", errno);
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
-  }
-
-  // Gives the file its name, without replacing one that has come into being meanwhile.
-  void publish() {
-    const bool synced = ::fsync(descriptor_) == 0 || errno == EINVAL || errno == EROFS;
-    const int sync_error = errno;
-    const bool closed = ::close(std::exchange(descriptor_, -1)) == 0;
-    if (!synced || !closed) fail(ExitCode::io_error, path_, "writing failed", synced ? errno : sync_error);
-    if (::link(partial_.c_str(), path_.c_str()) == 0) return;
-    // A file system without hard links.
-    const bool no_links = errno == EPERM || errno == ENOTSUP || errno == ENOSYS;
-    if (no_links && ::renameat2(AT_FDCWD, partial_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0)
-      return;
-    fail(ExitCode::cannot_create, path_, "it can't be given its name", errno);
-  }
-
- private:
-  fs::path path_;
-  std::string partial_;
-  int descriptor_ = -1;
-};
 
 template <typename Element>
 Bytes bytes_of(const std::string& name, const std::vector<std::int64_t>& dims,
@@ -92,10 +38,7 @@ std::string framed(const nlohmann::ordered_json& header) {
 }  // namespace
 
 void write_safetensors(const fs::path& path, const TensorFile& file) {
-  std::error_code code;
-  if (fs::exists(fs::symlink_status(path, code))) {
-    throw Error(ExitCode::cannot_create, path.string() + " exists already; choose another file or remove it");
-  }
+  refuse_existing(path);
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   std::vector<Bytes> data;
   std::size_t end = 0;

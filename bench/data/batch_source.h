@@ -16,10 +16,10 @@ struct Batch {
   std::span<const std::int64_t> labels;
 };
 
-// Files of an image folder that couldn't be decoded, as far as this rank has met them.
+// Images that couldn't be read or decoded, as far as this rank has met them.
 struct CorruptFiles {
   std::int64_t count = 0;
-  std::vector<std::string> first;  // "path (reason)" of the first ones, kCorruptFilesNamed at most
+  std::vector<std::string> first;  // "where (reason)" of the first ones, kCorruptFilesNamed at most
 };
 inline constexpr std::size_t kCorruptFilesNamed = 3;
 
@@ -28,7 +28,7 @@ class BatchSource {
   virtual ~BatchSource() = default;
 
   // The following batch, endlessly. It is valid until the next call: buffers are reused. Throws
-  // Error(bad_data) when too many files are corrupt.
+  // Error(bad_data) when too many images are corrupt.
   virtual Batch next() = 0;
   // Every call of next() gives the same values: copying the first one to the device is enough.
   virtual bool always_the_same() const = 0;
@@ -42,7 +42,7 @@ class BatchSource {
 };
 
 struct BatchSourceOptions {
-  std::string data = "synthetic";  // "synthetic" or an image folder
+  std::string data = "synthetic";  // "synthetic", an image folder or a RecordIO file
   std::string batch_file;          // a safetensors file that replaces `data` if it isn't empty
   std::int64_t batch_per_device = 1;
   std::int64_t image_size = 224;

@@ -1,4 +1,4 @@
-// What a folder of images holds, and the order in which a job goes through it.
+// A folder of images, one subfolder per class.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/random.h"
+#include "bench/data/encoded_images.h"
 
 namespace plumb {
 
@@ -16,7 +16,7 @@ struct ImageFile {
   std::int32_t label = 0;
 };
 
-// One subfolder per class, classes and files sorted by bytes, so that every rank counts them alike.
+// Classes and files are sorted by bytes, so that every rank counts them alike.
 struct ImageFolder {
   std::filesystem::path path;
   std::vector<std::string> classes;  // label -> name of the subfolder
@@ -27,29 +27,31 @@ struct ImageFolder {
   }
 };
 
+// What the user calls the folder, and what could be given in its place; both stand in messages.
+struct FolderArgument {
+  std::string name = "option --data";
+  std::string alternatives = ", a RecordIO file that ends in .rec, or synthetic";
+};
+
 // Files that end in .jpg or .jpeg (in capitals too) directly in a class's folder; names that start with a dot
 // and other files are passed over. Throws Error(bad_data): no such folder, not a folder, unreadable, no
 // classes, a class without images (named), more than `most_classes` classes.
-ImageFolder list_image_folder(const std::filesystem::path& path, std::int64_t most_classes);
+ImageFolder list_image_folder(const std::filesystem::path& path, std::int64_t most_classes,
+                              const FolderArgument& argument = {});
 
-// A shuffled order of [0, count) for each epoch, as a function: no memory, no state, the same on every rank.
-class ShuffledOrder {
+// The files of a folder, in its order.
+class FolderImages : public EncodedImages {
  public:
-  // count in [1, 2^62]
-  ShuffledOrder(std::uint64_t seed, std::uint64_t count);
-  // Position in [0, count) -> image; over all positions every image comes exactly once.
-  std::uint64_t at(std::uint64_t epoch, std::uint64_t position) const;
-  std::uint64_t count() const { return count_; }
+  explicit FolderImages(ImageFolder folder) : folder_(std::move(folder)) {}
+
+  std::size_t count() const override { return folder_.files.size(); }
+  EncodedImage read(std::size_t image, std::vector<std::uint8_t>& buffer) const override;
+  std::string name_of(std::size_t image) const override { return folder_.path_of(image).string(); }
+  std::size_t host_bytes() const override;
+  std::string description() const override;
 
  private:
-  // A Feistel network makes a pseudo-random permutation of the numbers of an even number of bits (Luby and
-  // Rackoff, 1988; ten rounds as in NIST SP 800-38G, since folders may be small); what falls outside [0,
-  // count) is permuted again (cycle walking; Black and Rogaway, 2002).
-  std::uint64_t permuted(std::uint64_t epoch, std::uint64_t number) const;
-
-  PhiloxKey key_;
-  std::uint64_t count_;
-  int half_bits_;
+  ImageFolder folder_;
 };
 
 }  // namespace plumb

@@ -1,38 +1,12 @@
 #include "bench/data/image_loader.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
 
 #include "models/error.h"
 
 namespace plumb {
 namespace {
-
-constexpr std::size_t kMostFileBytes = std::size_t{1} << 28;
-
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
-// Throws CorruptImage with the system's reason.
-std::span<const std::uint8_t> read_file(const std::filesystem::path& path, std::vector<std::uint8_t>& bytes) {
-  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
-  if (!file) throw CorruptImage(std::strerror(errno));
-  std::size_t size = 0;
-  while (size <= kMostFileBytes) {
-    if (size == bytes.size()) bytes.resize(std::max<std::size_t>(1 << 18, bytes.size() * 2));
-    const std::size_t got = std::fread(bytes.data() + size, 1, bytes.size() - size, file.get());
-    size += got;
-    if (got == 0) {
-      if (std::ferror(file.get())) throw CorruptImage(std::strerror(errno));
-      return {bytes.data(), size};
-    }
-  }
-  throw CorruptImage("over 256 MiB");
-}
 
 // One that the caller holds, two that fill up, and more where a batch is too small to keep all workers busy.
 std::size_t buffers_for(std::uint64_t batch, std::uint64_t workers) {
@@ -41,18 +15,18 @@ std::size_t buffers_for(std::uint64_t batch, std::uint64_t workers) {
 
 }  // namespace
 
-std::int64_t corrupt_files_allowed(std::int64_t files, std::int64_t tried) {
+std::int64_t corrupt_images_allowed(std::int64_t images, std::int64_t tried) {
   constexpr std::int64_t kCountedOver = 1000;
-  return std::max<std::int64_t>(1, std::max(tried, std::min(files, kCountedOver)) / 100);
+  return std::max<std::int64_t>(1, std::max(tried, std::min(images, kCountedOver)) / 100);
 }
 
 ImageLoader::ImageLoader(const BatchSourceOptions& options)
     : options_(options),
-      folder_(list_image_folder(options.data, options.classes)),
-      order_(options.seed, folder_.files.size()),
+      images_(open_images(options.data, options.classes)),
+      order_(options.seed, images_->count()),
       augmentation_key_(stream_key(options.seed, "augmentation")),
       batch_(static_cast<std::uint64_t>(options.batch_per_device)),
-      states_(folder_.files.size(), FileState::untried) {
+      states_(images_->count(), ImageState::untried) {
   options_.workers = std::max(1, options_.workers);
   const std::size_t pixels = batch_ * 3 * static_cast<std::size_t>(options_.image_size * options_.image_size);
   buffers_.resize(buffers_for(batch_, static_cast<std::uint64_t>(options_.workers)));
@@ -92,15 +66,14 @@ CorruptFiles ImageLoader::corrupt_files() const {
 }
 
 std::size_t ImageLoader::host_bytes() const {
-  std::size_t bytes = 0;
+  std::size_t bytes = images_->host_bytes() + states_.size() * sizeof(ImageState);
   for (const Buffer& buffer : buffers_)
     bytes += buffer.images.size() * sizeof(float) + buffer.labels.size() * sizeof(std::int64_t);
   return bytes;
 }
 
 std::string ImageLoader::description() const {
-  return std::to_string(folder_.files.size()) + " images in " + std::to_string(folder_.classes.size()) +
-         " classes from " + options_.data + ", " + std::to_string(options_.workers) +
+  return images_->description() + ", " + std::to_string(options_.workers) +
          (options_.workers == 1 ? " worker" : " workers");
 }
 
@@ -131,18 +104,19 @@ void ImageLoader::load_sample(Worker& worker, std::uint64_t sample) {
   const std::size_t row_pixels = buffer.images.size() / batch_;
   const int size = static_cast<int>(options_.image_size);
   for (std::uint64_t candidate = sample;; ++candidate) {
-    const std::size_t file = file_at(candidate);
-    if (known_corrupt(file)) continue;
+    const std::size_t number = image_at(candidate);
+    if (known_corrupt(number)) continue;
     try {
-      const ImageSize full = worker.decoder.read_header(read_file(folder_.path_of(file), worker.bytes));
+      const EncodedImage encoded = images_->read(number, worker.bytes);
+      const ImageSize full = worker.decoder.read_header(encoded.bytes);
       const Crop crop = random_crop(full, augmentation_key_, global(sample));
       const RgbxImage image = worker.decoder.decode(eighths_that_cover(crop.size, size));
       worker.resizer.resize(image, scaled(crop, full, image.size), crop.flip, size,
                             std::span(buffer.images).subspan(row * row_pixels, row_pixels));
-      buffer.labels[row] = folder_.files[file].label;
-      return note_good(file);
+      buffer.labels[row] = encoded.label;
+      return note_good(number);
     } catch (const CorruptImage& reason) {
-      note_corrupt(file, reason.what());
+      note_corrupt(number, reason.what());
     }
   }
 }
@@ -156,39 +130,39 @@ std::uint64_t ImageLoader::global(std::uint64_t sample) const {
   return sample * static_cast<std::uint64_t>(options_.world_size) + static_cast<std::uint64_t>(options_.rank);
 }
 
-std::size_t ImageLoader::file_at(std::uint64_t sample) const {
+std::size_t ImageLoader::image_at(std::uint64_t sample) const {
   const std::uint64_t place = global(sample);
   return order_.at(place / order_.count(), place % order_.count());
 }
 
-bool ImageLoader::known_corrupt(std::size_t file) const {
+bool ImageLoader::known_corrupt(std::size_t image) const {
   const std::scoped_lock lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);  // there may be no good file left to find
-  return states_[file] == FileState::corrupt;
+  return states_[image] == ImageState::corrupt;
 }
 
-void ImageLoader::note_good(std::size_t file) {
+void ImageLoader::note_good(std::size_t image) {
   const std::scoped_lock lock(mutex_);
-  if (states_[file] != FileState::untried) return;
-  states_[file] = FileState::good;
+  if (states_[image] != ImageState::untried) return;
+  states_[image] = ImageState::good;
   ++tried_;
 }
 
-void ImageLoader::note_corrupt(std::size_t file, const std::string& reason) {
+void ImageLoader::note_corrupt(std::size_t image, const std::string& reason) {
   const std::scoped_lock lock(mutex_);
-  if (states_[file] == FileState::corrupt) return;  // another worker met it at the same time
-  if (states_[file] == FileState::untried) ++tried_;
-  states_[file] = FileState::corrupt;
+  if (states_[image] == ImageState::corrupt) return;  // another worker met it at the same time
+  if (states_[image] == ImageState::untried) ++tried_;
+  states_[image] = ImageState::corrupt;
   ++corrupt_.count;
   if (corrupt_.first.size() < kCorruptFilesNamed)
-    corrupt_.first.push_back(folder_.path_of(file).string() + " (" + reason + ")");
-  const auto files = static_cast<std::int64_t>(folder_.files.size());
-  const std::int64_t allowed = std::min(corrupt_files_allowed(files, tried_), files - 1);
+    corrupt_.first.push_back(images_->name_of(image) + " (" + reason + ")");
+  const auto images = static_cast<std::int64_t>(images_->count());
+  const std::int64_t allowed = std::min(corrupt_images_allowed(images, tried_), images - 1);
   if (corrupt_.count <= allowed) return;
   std::string names;
   for (const std::string& name : corrupt_.first) names += (names.empty() ? "" : ", ") + name;
   throw Error(ExitCode::bad_data, "option --data: " + options_.data + ": " + std::to_string(corrupt_.count) +
-                                      " corrupt files among " + std::to_string(tried_) +
+                                      " corrupt images among " + std::to_string(tried_) +
                                       " tried, more than 1 %: " + names + "; repair or remove them");
 }
 

@@ -1,4 +1,4 @@
-// Batches from an image folder, decoded ahead by worker threads.
+// Batches from encoded images, decoded ahead by worker threads.
 #pragma once
 
 #include <condition_variable>
@@ -10,21 +10,22 @@
 
 #include "bench/data/augment.h"
 #include "bench/data/batch_source.h"
-#include "bench/data/image_folder.h"
+#include "bench/data/encoded_images.h"
+#include "bench/data/shuffled_order.h"
 
 namespace plumb {
 
-// How many of `files` files may be corrupt once `tried` of them have been read: 1 %, counted over at least
-// 1000 files (or all, where there are fewer) so that an early hit doesn't end a long run, and always one.
-std::int64_t corrupt_files_allowed(std::int64_t files, std::int64_t tried);
+// How many of `images` images may be corrupt once `tried` of them have been read: 1 %, counted over at least
+// 1000 images (or all, where there are fewer) so that an early hit doesn't end a long run, and always one.
+std::int64_t corrupt_images_allowed(std::int64_t images, std::int64_t tried);
 
-// The job goes through the shuffled folder again and again; sample g of this endless row belongs to rank
+// The job goes through the shuffled images again and again; sample g of this endless row belongs to rank
 // g % world_size, so within an epoch no image is used twice, and batches run across the ends of epochs. A
-// corrupt file is replaced by the one that follows in the rank's row (which still gets its own turn). Crops
+// corrupt image is replaced by the one that follows in the rank's row (which still gets its own turn). Crops
 // and flips are keyed by (seed, g): neither the number of workers nor their timing changes a batch.
 class ImageLoader : public BatchSource {
  public:
-  // Lists and checks the folder; decoding starts with the first next().
+  // Opens and checks the folder or file; decoding starts with the first next().
   explicit ImageLoader(const BatchSourceOptions& options);
 
   Batch next() override;
@@ -40,7 +41,7 @@ class ImageLoader : public BatchSource {
     std::vector<std::int64_t> labels;
     std::int64_t missing = 0;  // samples that aren't there yet
   };
-  enum class FileState : std::uint8_t { untried, good, corrupt };
+  enum class ImageState : std::uint8_t { untried, good, corrupt };
   // What a worker keeps from image to image.
   struct Worker {
     ImageDecoder decoder;
@@ -55,16 +56,16 @@ class ImageLoader : public BatchSource {
   void finish_sample(std::uint64_t sample);
   // Sample of this rank -> sample of the job.
   std::uint64_t global(std::uint64_t sample) const;
-  std::size_t file_at(std::uint64_t sample) const;
+  std::size_t image_at(std::uint64_t sample) const;
   // Throws what another worker has failed with.
-  bool known_corrupt(std::size_t file) const;
-  void note_good(std::size_t file);
+  bool known_corrupt(std::size_t image) const;
+  void note_good(std::size_t image);
   // Throws Error(bad_data) if that is one too many.
-  void note_corrupt(std::size_t file, const std::string& reason);
+  void note_corrupt(std::size_t image, const std::string& reason);
   Buffer& buffer_of(std::uint64_t sample) { return buffers_[sample / batch_ % buffers_.size()]; }
 
   BatchSourceOptions options_;
-  ImageFolder folder_;
+  std::unique_ptr<EncodedImages> images_;
   ShuffledOrder order_;
   PhiloxKey augmentation_key_;
   std::uint64_t batch_;
@@ -77,7 +78,7 @@ class ImageLoader : public BatchSource {
   std::vector<Buffer> buffers_;        // a ring over batches; pixels are written without the lock
   std::uint64_t released_ = 0;         // batches that the caller is done with
   std::uint64_t next_sample_ = 0;
-  std::vector<FileState> states_;
+  std::vector<ImageState> states_;
   std::int64_t tried_ = 0;
   CorruptFiles corrupt_;
   std::exception_ptr failure_;

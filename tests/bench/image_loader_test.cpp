@@ -147,7 +147,7 @@ TEST(ImageLoader, TooManyCorruptFilesEndTheRun) {
   make_corrupt(folder / "class_1004/image_0.jpg");
   write_file(folder / "class_1007/image_1.jpg", {});
   for (const int workers : {1, 4})
-    expect_error(ExitCode::bad_data, {"--data", "2 corrupt files", "class_1004/image_0.jpg", "(empty file)"},
+    expect_error(ExitCode::bad_data, {"--data", "2 corrupt images", "class_1004/image_0.jpg", "(empty file)"},
                  [&] {
                    ImageLoader loader(options_for(folder, 5, workers));
                    take(loader, 20);
@@ -171,12 +171,12 @@ TEST(ImageLoader, AFileThatVanishesIsACorruptOne) {
   EXPECT_NE(loader.corrupt_files().first.front().find("No such file"), std::string::npos);
 }
 
-TEST(ImageLoader, OnePercentIsCountedOverAThousandFilesOrAll) {
-  EXPECT_EQ(corrupt_files_allowed(1, 1), 1);
-  EXPECT_EQ(corrupt_files_allowed(150, 10), 1);
-  EXPECT_EQ(corrupt_files_allowed(400, 10), 4);
-  EXPECT_EQ(corrupt_files_allowed(1'281'167, 10), 10);
-  EXPECT_EQ(corrupt_files_allowed(1'281'167, 50'000), 500);
+TEST(ImageLoader, OnePercentIsCountedOverAThousandImagesOrAll) {
+  EXPECT_EQ(corrupt_images_allowed(1, 1), 1);
+  EXPECT_EQ(corrupt_images_allowed(150, 10), 1);
+  EXPECT_EQ(corrupt_images_allowed(400, 10), 4);
+  EXPECT_EQ(corrupt_images_allowed(1'281'167, 10), 10);
+  EXPECT_EQ(corrupt_images_allowed(1'281'167, 50'000), 500);
 }
 
 TEST(ImageLoader, EndsItsThreadsAtAnyMoment) {

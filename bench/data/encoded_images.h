@@ -1,0 +1,45 @@
+// Where images come from before they are decoded: a folder of files, a file of records.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/data/image_decoder.h"
+
+namespace plumb {
+
+// More than this is refused as corrupt: no photograph takes as many bytes.
+inline constexpr std::size_t kMostEncodedBytes = std::size_t{1} << 28;
+
+struct EncodedImage {
+  std::span<const std::uint8_t> bytes;  // a JPEG file's
+  std::int64_t label = 0;
+};
+
+// Numbered images, in an order that is the same on every rank. Reading changes nothing here: any number of
+// threads may, each with a buffer of its own.
+class EncodedImages {
+ public:
+  virtual ~EncodedImages() = default;
+
+  // At least 1.
+  virtual std::size_t count() const = 0;
+  // The bytes lie in `buffer`, which only grows, until it is used again. Throws CorruptImage if they can't be
+  // read, Error(bad_data) if the label is none of the network's classes.
+  virtual EncodedImage read(std::size_t image, std::vector<std::uint8_t>& buffer) const = 0;
+  // Where a user finds the image.
+  virtual std::string name_of(std::size_t image) const = 0;
+  virtual std::size_t host_bytes() const = 0;
+  // For people, e.g. "1280 images in 10 classes from photos".
+  virtual std::string description() const = 0;
+};
+
+// A RecordIO file where `data` ends in .rec and isn't a folder, else an image folder. Labels are in [0,
+// classes). Throws Error(bad_data) with the file or folder.
+std::unique_ptr<EncodedImages> open_images(const std::string& data, std::int64_t classes);
+
+}  // namespace plumb

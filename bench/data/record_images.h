@@ -1,0 +1,53 @@
+// Images in a RecordIO file X.rec with its index X.idx, as MXNet's im2rec and InsightFace pack them.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bench/data/encoded_images.h"
+#include "bench/data/record_io.h"
+
+namespace plumb {
+
+struct RecordPlace {
+  std::uint64_t key = 0, offset = 0;
+};
+
+// The lines "key TAB offset" of an index, sorted by key. Throws Error(bad_data): no such file, unreadable,
+// empty, a line that isn't one (with its number), a key that comes twice.
+std::vector<RecordPlace> read_record_index(const std::filesystem::path& path);
+
+// Images in the order of their keys. All records are images, unless record 0 is InsightFace's header: two
+// labels a and b and nothing else. Then the images are the records 1 to a - 1; a to b - 1 hold what is known
+// of each identity, and no image. A label is a float, or the first of an array.
+class RecordImages : public EncodedImages {
+ public:
+  // Opens X.rec and X.idx. Throws Error(bad_data): one of them is missing or empty, an offset that can't be a
+  // record's, a last record that isn't whole or isn't the file's end (one of the two files is cut short, or
+  // they don't belong together), a header that doesn't fit the index, more identities than classes, labels
+  // without images.
+  RecordImages(const std::filesystem::path& path, std::int64_t classes);
+
+  std::size_t count() const override { return places_.size(); }
+  EncodedImage read(std::size_t image, std::vector<std::uint8_t>& buffer) const override;
+  std::string name_of(std::size_t image) const override { return name_of(places_[image]); }
+  std::size_t host_bytes() const override { return places_.capacity() * sizeof(RecordPlace); }
+  std::string description() const override;
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const;
+  std::string name_of(const RecordPlace& place) const;
+  void check_offsets() const;
+  void leave_out_labels();
+  // Leaves the images 1 to `end` - 1 of InsightFace's file.
+  void keep_images(float end, float identities_end);
+  bool is_image(const RecordPlace& place) const;
+
+  std::filesystem::path path_, index_path_;
+  std::int64_t classes_;
+  RecordFile file_;
+  std::vector<RecordPlace> places_;
+};
+
+}  // namespace plumb

@@ -1,0 +1,80 @@
+#include "bench/data/record_writer.h"
+
+#include <string>
+#include <vector>
+
+#include "bench/data/record_io.h"
+#include "models/error.h"
+#include "models/partial_file.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kWriteBytes = std::size_t{1} << 20;
+
+// Image header and image, not yet framed.
+void read_record(const EncodedImages& images, std::size_t number, std::vector<std::uint8_t>& buffer,
+                 std::vector<std::uint8_t>& record) {
+  try {
+    const EncodedImage image = images.read(number, buffer);
+    if (image.bytes.empty()) throw CorruptImage("empty file");
+    record.clear();
+    append_image_header(static_cast<float>(image.label), number, record);
+    record.insert(record.end(), image.bytes.begin(), image.bytes.end());
+  } catch (const CorruptImage& reason) {
+    throw Error(ExitCode::bad_data,
+                images.name_of(number) + " can't be packed (" + reason.what() + "); repair or remove it");
+  }
+}
+
+// Gives both files their names, or neither: readers look for the .rec file, so it comes last.
+void publish(PartialFile& index, const fs::path& index_name, PartialFile& records) {
+  index.publish();
+  try {
+    records.publish();
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(index_name, ignored);
+    throw;
+  }
+}
+
+}  // namespace
+
+fs::path record_path(const fs::path& name) {
+  return name.extension() == ".rec" ? name : fs::path(name.string() + ".rec");
+}
+
+fs::path index_path(const fs::path& name) {
+  return record_path(name).replace_extension(".idx");
+}
+
+std::uint64_t write_records(const EncodedImages& images, const fs::path& name,
+                            const std::function<void(std::size_t)>& progress) {
+  const fs::path records_name = record_path(name), index_name = index_path(name);
+  refuse_existing(records_name);
+  refuse_existing(index_name);
+  PartialFile records(records_name), index(index_name);
+  std::vector<std::uint8_t> buffer, record, framed;
+  std::string lines;
+  std::uint64_t written_bytes = 0;
+  for (std::size_t number = 0; number < images.count(); ++number) {
+    lines += std::to_string(number) + "\t" + std::to_string(written_bytes + framed.size()) + "\n";
+    read_record(images, number, buffer, record);
+    append_record(record, framed);
+    if (framed.size() >= kWriteBytes || number + 1 == images.count()) {
+      records.write(std::as_bytes(std::span(framed)));
+      index.write(std::as_bytes(std::span(lines)));
+      written_bytes += framed.size();
+      framed.clear();
+      lines.clear();
+    }
+    progress(number + 1);
+  }
+  publish(index, index_name, records);
+  return written_bytes;
+}
+
+}  // namespace plumb

@@ -1,0 +1,310 @@
+#include "bench/data/record_images.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <fstream>
+#include <functional>
+#include <map>
+
+#include "bench/data/image_loader.h"
+#include "expect_error.h"
+#include "image_files.h"
+#include "models/error.h"
+#include "tests/scratch_folder.h"
+
+namespace plumb {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+void append_word(std::uint32_t word, Bytes& out) {
+  for (int i = 0; i < 4; ++i) out.push_back(static_cast<std::uint8_t>(word >> (8 * i)));
+}
+
+// One label goes into the header, several behind it.
+Bytes record_of(const std::vector<float>& labels, const Bytes& payload) {
+  Bytes record;
+  append_word(labels.size() > 1 ? static_cast<std::uint32_t>(labels.size()) : 0, record);
+  append_word(std::bit_cast<std::uint32_t>(labels.front()), record);
+  record.resize(24);
+  if (labels.size() > 1)
+    for (const float label : labels) append_word(std::bit_cast<std::uint32_t>(label), record);
+  record.insert(record.end(), payload.begin(), payload.end());
+  return record;
+}
+
+Bytes jpeg(int shade) {
+  return flat_jpeg(24, 24, {static_cast<std::uint8_t>(shade), 90, 30, 0});
+}
+
+// Packed records, kept with the place of each.
+struct Packed {
+  Bytes records;
+  std::string index;
+  std::vector<std::uint64_t> offsets;
+
+  void add(std::uint64_t key, const Bytes& record) {
+    offsets.push_back(records.size());
+    index += std::to_string(key) + "\t" + std::to_string(records.size()) + "\n";
+    append_record(record, records);
+  }
+};
+
+Packed images_with_labels(const std::vector<float>& labels) {
+  Packed packed;
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    packed.add(i, record_of({labels[i]}, jpeg(static_cast<int>(10 * i))));
+  return packed;
+}
+
+// InsightFace's layout: a header, `images` images, and what is known of two identities.
+Packed faces(std::size_t images) {
+  Packed packed;
+  const auto end = static_cast<float>(images + 1);
+  packed.add(0, record_of({end, end + 2}, {}));
+  for (std::size_t i = 1; i <= images; ++i)
+    packed.add(i, record_of({static_cast<float>(i % 2), 0.5F}, jpeg(static_cast<int>(i))));
+  packed.add(images + 1, record_of({1, 2}, {}));
+  packed.add(images + 2, record_of({2, end}, {}));
+  return packed;
+}
+
+class RecordFolder : public testing::Test {
+ protected:
+  RecordImages open(const Packed& packed, std::int64_t classes = 10) {
+    write_file(folder_ / "x.rec", packed.records);
+    write_text(folder_ / "x.idx", packed.index);
+    return {folder_ / "x.rec", classes};
+  }
+  void expect_refused(const Packed& packed, const std::vector<std::string>& words,
+                      std::int64_t classes = 10) {
+    expect_error(ExitCode::bad_data, words, [&] { open(packed, classes); });
+  }
+  BatchSourceOptions loading(const Packed& packed, std::int64_t batch) {
+    open(packed);
+    return {.data = folder_ / "x.rec",
+            .batch_per_device = batch,
+            .image_size = 16,
+            .classes = 10,
+            .seed = 3,
+            .workers = 2};
+  }
+  std::vector<std::int64_t> labels_of(const RecordImages& images) {
+    std::vector<std::int64_t> labels;
+    for (std::size_t i = 0; i < images.count(); ++i) labels.push_back(images.read(i, buffer_).label);
+    return labels;
+  }
+  // Opens the files as they are now and reads every image; true if something was refused, which must be by
+  // the name of a file or with a reason.
+  bool is_refused() {
+    try {
+      const RecordImages images(folder_ / "x.rec", 10);
+      for (std::size_t i = 0; i < images.count(); ++i) images.read(i, buffer_);
+      return false;
+    } catch (const Error& error) {
+      EXPECT_EQ(static_cast<int>(error.code()), static_cast<int>(ExitCode::bad_data));
+      const std::string sentence = error.what();
+      EXPECT_TRUE(sentence.find("x.rec") != std::string::npos || sentence.find("x.idx") != std::string::npos)
+          << sentence;
+    } catch (const CorruptImage& reason) {
+      EXPECT_FALSE(std::string(reason.what()).empty());
+    }
+    return true;
+  }
+
+  ScratchFolder folder_;
+  Bytes buffer_;
+};
+
+TEST_F(RecordFolder, ImagesComeInTheOrderOfTheirKeys) {
+  Packed packed;
+  for (const int key : {12, 3, 7})
+    packed.add(static_cast<std::uint64_t>(key), record_of({static_cast<float>(key) / 3}, {1}));
+  packed.index =
+      "12\t0\n7\t" + std::to_string(packed.offsets[2]) + "\n3\t" + std::to_string(packed.offsets[1]);
+  const RecordImages images = open(packed);
+  ASSERT_EQ(images.count(), 3U);
+  EXPECT_EQ(images.read(0, buffer_).label, 1);
+  EXPECT_THROW(images.read(1, buffer_), CorruptImage);  // 7/3 is no label
+  EXPECT_EQ(images.read(2, buffer_).label, 4);
+  EXPECT_EQ(images.name_of(0),
+            (folder_ / "x.rec").string() + ": record 3 at offset " + std::to_string(packed.offsets[1]));
+  EXPECT_NE(images.description().find("3 images from "), std::string::npos);
+}
+
+TEST_F(RecordFolder, HeaderTellsImagesFromIdentities) {
+  const RecordImages images = open(faces(5), 2);
+  EXPECT_EQ(labels_of(images), (std::vector<std::int64_t>{1, 0, 1, 0, 1}));
+}
+
+TEST_F(RecordFolder, ALabelArrayInTheFirstImageIsNoHeader) {
+  Packed packed;
+  packed.add(0, record_of({4, 9}, jpeg(1)));
+  packed.add(1, record_of({5, 9}, jpeg(2)));
+  EXPECT_EQ(labels_of(open(packed)), (std::vector<std::int64_t>{4, 5}));
+}
+
+TEST_F(RecordFolder, HeadersThatDoNotFitAreRefused) {
+  Packed packed = faces(5);
+  expect_refused(packed, {"--data", "x.rec", "2 identities", "1 classes"}, 1);
+  packed.index.erase(packed.index.find("3\t"), packed.index.find("4\t") - packed.index.find("3\t"));
+  expect_refused(packed, {"x.rec", "the images 1 to 5", "x.idx has 4"});
+  for (const auto& [end, last] :
+       std::map<float, float>{{0, 1}, {3.5, 4}, {5, 4}, {-1, 2}, {2, INFINITY}, {NAN, 1}}) {
+    Packed bad;
+    bad.add(0, record_of({end, last}, {}));
+    bad.add(1, record_of({1}, jpeg(1)));
+    expect_refused(bad, {"x.rec", "no range"});
+  }
+  packed = faces(5);
+  packed.records[0] ^= 1;
+  expect_refused(packed, {"x.rec", "record 0 at offset 0", "magic"});
+}
+
+TEST_F(RecordFolder, LabelsWithoutImagesAreRefused) {
+  expect_refused(faces(0), {"x.rec", "labels only"});
+  Packed packed;
+  for (std::uint64_t key = 1; key < 5; ++key) packed.add(key, record_of({1, 2}, {}));
+  expect_refused(packed, {"x.rec", "labels only"});
+}
+
+TEST_F(RecordFolder, IndexesThatAreNoneAreRefusedWithTheLine) {
+  Packed packed = images_with_labels({1, 2});
+  const std::string good = packed.index;
+  for (const std::string bad :
+       {"x\t0\n", "3 0\n", "3\t\n", "3\t0x10\n", "3\t-4\n", "\n", "3\t0\t\n", "3.0\t0\n",
+        "99999999999999999999\t0\n", "3\t99999999999999999999\n", "3", "3\t"}) {
+    packed.index = good + bad;
+    expect_refused(packed, {"--data", "x.idx", "line 3", "anew"});
+  }
+  packed.index = good + "1\t0\n";
+  expect_refused(packed, {"x.idx", "key 1 comes twice"});
+  packed.index = "";
+  expect_refused(packed, {"x.idx", "is empty"});
+  std::filesystem::remove(folder_ / "x.idx");
+  expect_error(ExitCode::bad_data, {"x.idx", "can't be read", "beside"},
+               [&] { RecordImages(folder_ / "x.rec", 10); });
+}
+
+TEST_F(RecordFolder, IndexesOfAnotherFileAreRefused) {
+  Packed packed = images_with_labels({1, 2});
+  const std::string good = packed.index;
+  packed.index = good + "2\t" + std::to_string(packed.records.size()) + "\n";
+  expect_refused(packed, {"x.rec", "record 2", "x.idx", "cut short"});
+  packed.index = good + "2\t6\n";
+  expect_refused(packed, {"x.rec", "record 2", "byte 6"});
+  packed.index = good.substr(0, good.find('\n') + 1);
+  expect_refused(packed, {"x.rec", "after record 0", "cut short"});
+}
+
+TEST_F(RecordFolder, ALabelBeyondTheClassesEndsTheRunAndNamesTheRecord) {
+  const Packed packed = images_with_labels({1, 2, 10});
+  const RecordImages images = open(packed);
+  EXPECT_EQ(images.read(0, buffer_).label, 1);
+  expect_error(ExitCode::bad_data,
+               {"--data", "x.rec: record 2 at offset", "label 10", "10 classes", "0 to 9"},
+               [&] { images.read(2, buffer_); });
+  expect_error(ExitCode::bad_data, {"label 10"}, [&] { ImageLoader(loading(packed, 3)).next(); });
+  for (const float label : {-1.0F, 0.5F, NAN, INFINITY, 1e30F}) {
+    const RecordImages damaged = open(images_with_labels({1, label}));
+    EXPECT_THROW(damaged.read(1, buffer_), CorruptImage) << label;
+  }
+}
+
+TEST_F(RecordFolder, RanksShareAnEpochWithoutOverlap) {
+  const Packed packed = images_with_labels({0, 1, 2, 3, 4, 5, 6, 7, 8});
+  std::map<std::int64_t, int> seen;
+  for (int rank = 0; rank < 3; ++rank) {
+    BatchSourceOptions options = loading(packed, 3);
+    options.rank = rank;
+    options.world_size = 3;
+    const auto source = make_batch_source(options);
+    for (const std::int64_t label : source->next().labels) ++seen[label];
+  }
+  EXPECT_EQ(seen.size(), 9U);
+}
+
+TEST_F(RecordFolder, ACorruptRecordIsSkippedNamedAndCountedOnce) {
+  Packed packed = images_with_labels({0, 1, 2, 3, 4, 5, 6, 7});
+  packed.records[packed.offsets[3]] ^= 0x10;  // its magic number
+  ImageLoader loader(loading(packed, 8));
+  for (int epoch = 0; epoch < 4; ++epoch) EXPECT_EQ(std::ranges::count(loader.next().labels, 3), 0);
+  const CorruptFiles corrupt = loader.corrupt_files();
+  EXPECT_EQ(corrupt.count, 1);
+  ASSERT_EQ(corrupt.first.size(), 1U);
+  const std::string where =
+      "x.rec: record 3 at offset " + std::to_string(packed.offsets[3]) + " (no RecordIO";
+  EXPECT_NE(corrupt.first.front().find(where), std::string::npos) << corrupt.first.front();
+}
+
+TEST_F(RecordFolder, TooManyCorruptRecordsEndTheRun) {
+  Packed packed = images_with_labels({0, 1, 2, 3, 4, 5, 6, 7});
+  packed.records[packed.offsets[3]] ^= 0x10;
+  packed.records[packed.offsets[5] + 32] ^= 0xff;  // the JPEG's first byte
+  expect_error(ExitCode::bad_data, {"--data", "2 corrupt images", "record 3 at offset", "record 5 at offset"},
+               [&] { ImageLoader(loading(packed, 8)).next(); });
+}
+
+TEST_F(RecordFolder, EveryTruncationIsRefused) {
+  for (const Packed& packed : {images_with_labels({1, 2}), faces(2)}) {
+    open(packed);
+    for (std::size_t size = packed.records.size(); size-- > 0;) {
+      std::filesystem::resize_file(folder_ / "x.rec", size);
+      ASSERT_TRUE(is_refused()) << size << " bytes of x.rec";
+    }
+    std::filesystem::remove(folder_ / "x.rec");
+    open(packed);
+    std::filesystem::resize_file(folder_ / "x.idx", packed.index.size() - 1);
+    EXPECT_FALSE(is_refused()) << "only the last line's end is missing";
+    for (std::size_t size = packed.index.size() - 1; size-- > 0;) {
+      std::filesystem::resize_file(folder_ / "x.idx", size);
+      ASSERT_TRUE(is_refused()) << size << " bytes of x.idx";
+    }
+  }
+}
+
+// Flips bits of every byte of a file in turn, in place; how often that was refused.
+int times_refused(const std::filesystem::path& path, std::initializer_list<int> flips,
+                  const std::function<bool()>& is_refused) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  int refused = 0;
+  const auto size = static_cast<std::streamoff>(std::filesystem::file_size(path));
+  for (std::streamoff at = 0; at < size; ++at) {
+    const int byte = file.seekg(at).get();
+    for (const int flip : flips) {
+      file.seekp(at).put(static_cast<char>(byte ^ flip)).flush();
+      refused += is_refused();
+    }
+    file.seekp(at).put(static_cast<char>(byte)).flush();
+  }
+  return refused;
+}
+
+TEST_F(RecordFolder, FlippedBytesNeverCrash) {
+  const Bytes payload = {0xff, 0xd8, 0x0a, 0x23, 0xd7, 0xce, 0x0a, 0x23, 0xd7, 0xce, 0x0a, 0x23};
+  Packed packed;
+  packed.add(0, record_of({4, 6}, {}));
+  for (std::uint64_t key = 1; key < 4; ++key) packed.add(key, record_of({1, 2, 3}, payload));
+  packed.add(4, record_of({1, 3}, {}));
+  packed.add(5, record_of({3, 4}, {}));
+  open(packed);
+  for (const char* name : {"x.rec", "x.idx"}) {
+    EXPECT_GT(times_refused(folder_ / name, {0x01, 0x08, 0x20, 0x80, 0xff}, [&] { return is_refused(); }),
+              20);
+    EXPECT_FALSE(is_refused()) << name << " is whole again";
+  }
+}
+
+TEST_F(RecordFolder, EndingOrFolderDecidesWhatIsOpened) {
+  open(images_with_labels({1}));
+  EXPECT_EQ(open_images(folder_ / "x.rec", 10)->count(), 1U);
+  write_image_folder(folder_ / "images.rec", 2, 2);
+  EXPECT_EQ(open_images(folder_ / "images.rec", 10)->count(), 4U);
+  expect_error(ExitCode::bad_data, {"x.idx", "not a folder", ".rec"},
+               [&] { open_images(folder_ / "x.idx", 10); });
+}
+
+}  // namespace
+}  // namespace plumb
