@@ -90,11 +90,14 @@ std::string RecordImages::name_of(const RecordPlace& place) const {
 void RecordImages::check_offsets() const {
   const std::string by_index = " by " + index_path_.string();
   const std::string remedy = "; one of the two is cut short, or they don't belong together";
-  for (const RecordPlace& place : places_)
-    if (place.offset % 4 != 0 || place.offset >= file_.bytes())
-      refuse("record " + std::to_string(place.key) + " should begin at byte " + std::to_string(place.offset) +
-             by_index + ", where no record can be in a file of " + std::to_string(file_.bytes()) + " bytes" +
-             remedy);
+  const auto is_impossible = [&](const RecordPlace& place) {
+    return place.offset % 4 != 0 || place.offset >= file_.bytes();
+  };
+  const auto wrong = std::ranges::find_if(places_, is_impossible);
+  if (wrong != places_.end())
+    refuse("record " + std::to_string(wrong->key) + " should begin at byte " + std::to_string(wrong->offset) +
+           by_index + ", where no record can be in a file of " + std::to_string(file_.bytes()) + " bytes" +
+           remedy);
   const RecordPlace& last = *std::ranges::max_element(places_, {}, &RecordPlace::offset);
   std::uint64_t end = 0;
   try {
