@@ -88,9 +88,11 @@ enum class StepKind {
                             // inverse_deviation w; factors [2, c]: normalised = factors[0] * x + factors[1];
                             // they are f32, and in the dtype of activations where a conv step reads them
   norm_finalize,            // the same with sums r in place of in: [2, c] of elements and of their squares
-  norm_apply,           // in r, factors r, out w, [mask w], [residual r]: out = relu(normalised + residual)
-  norm_backward_apply,  // d_activated r, in r, coefficients r, d_in w: coefficients [3, c],
-                        // d_in = coefficients[0] * d_activated + coefficients[1] * in + coefficients[2]
+  norm_apply,               // in r, factors r, out w, [mask w], [residual r], [residual's factors r]:
+                            // out = relu(normalised + residual); with factors, the residual is the input of a
+                            // norm that is normalised on the way
+  norm_backward_apply,      // d_activated r, in r, coefficients r, d_in w: coefficients [3, c],
+                            // d_in = coefficients[0] * d_activated + coefficients[1] * in + coefficients[2]
   norm_backward,        // in r, d_out r, scale r, bias r, mean r, variance r, d_in w, d_scale w, d_bias w,
                         // [mask r], [second d_out r], [d_residual w]; cuda keeps 1 / sqrt(variance +
                         // epsilon) in place of the variance; what passed the ReLU says a mask of
@@ -98,8 +100,8 @@ enum class StepKind {
                         // or the norm's factors [2, c] where factors[0] * in + factors[1] is > 0
   add_relu_forward,     // out rw, residual r: out = max(out + residual, 0)
   add_relu_backward,    // out r, d_out r, [second d_out r], d_in w: d_in = out > 0 ? sum of d_out : 0
-  pool_forward,         // in r, out w, [argmax w]
-  pool_backward,        // d_out r, d_in w, [argmax r]
+  pool_forward,         // in r, out w, [argmax w], [factors r]: with factors, of relu(normalised)
+  pool_backward,        // d_out r, d_in w, [argmax r, [second d_out r]]
   dense_forward,        // in r, weight r, bias r, out w
   dense_backward_data,  // d_out r, weight r, d_in w
   dense_backward_weights,  // in r, d_out r, d_weight w, d_bias w

@@ -1,5 +1,6 @@
 // The training step on an NVIDIA GPU, NHWC. A norm's forward is two steps: statistics, and one pass that
-// normalises, adds a residual and applies the ReLU. Its backward is one; which elements passed the ReLU it
+// normalises, adds a residual (and normalises a shortcut) and applies the ReLU; a max
+// pool does that for itself. Its backward is one; which elements passed the ReLU it
 // finds from the norm's input, or, after a residual, from one bit each that forward keeps. Where
 // plan_fusion() says so, convolutions take parts of that over: the statistics of what they write, the
 // normalisation of what they read, backward through the norm in front of them; a norm that is normalised
@@ -101,8 +102,8 @@ class Describer {
     const double wanted = bytes(value(op.in)) + bytes(value(op.out)) + 4 * bytes(master(op.weight));
     return std::clamp(static_cast<std::size_t>(wanted), kConvWorkspaceLeast, kConvWorkspaceMost);
   }
-  const Norm& norm_in_front(std::size_t conv) const {
-    return std::get<Norm>(graph_.ops[*layers_[conv].norm_in_front]);
+  const Norm& norm_in_front(std::size_t i) const {
+    return std::get<Norm>(graph_.ops[*layers_[i].norm_in_front]);
   }
 
   void forward(std::size_t i, const Conv& op) {
@@ -159,14 +160,20 @@ class Describer {
 
   void forward(std::size_t i, const Norm& op) {
     statistics(i, op);
-    if (layers_[i].inside_conv) return;
+    const LayerFusion& layer = layers_[i];
+    if (layer.inside_conv || !layer.stored) return;
     Saved& saved = saved_[i];
     std::vector<BufferUse> uses{reads(value(op.in)), reads(saved.factors), writes(value(op.out))};
     if (op.activation == Activation::relu && op.residual) {
       saved.mask = add_saved(op.name + ".mask", DType::u8, {(shape(op.in).elements() + 7) / 8});
       uses.push_back(writes(*saved.mask));
     }
-    if (op.residual) uses.push_back(reads(value(*op.residual)));
+    if (layer.norm_in_front) {
+      uses.push_back(reads(value(norm_in_front(i).in)));
+      uses.push_back(reads(saved_[*layer.norm_in_front].factors));
+    } else if (op.residual) {
+      uses.push_back(reads(value(*op.residual)));
+    }
     add(op.name + ".forward", StepKind::norm_apply, Phase::forward, i, std::move(uses));
   }
 
@@ -241,18 +248,21 @@ class Describer {
   }
 
   void forward(std::size_t i, const Pool& op) {
-    std::vector<BufferUse> uses{reads(value(op.in)), writes(value(op.out))};
+    const auto norm = layers_[i].norm_in_front;
+    std::vector<BufferUse> uses{reads(value(norm ? norm_in_front(i).in : op.in)), writes(value(op.out))};
     if (op.kind == Pool::Kind::max) {
       saved_[i].argmax = add_saved(op.name + ".argmax", DType::u8, nchw(shape(op.out)));
       uses.push_back(writes(*saved_[i].argmax));
     }
+    if (norm) uses.push_back(reads(saved_[*norm].factors));
     add(op.name + ".forward", StepKind::pool_forward, Phase::forward, i, std::move(uses));
   }
   void backward(std::size_t i, const Pool& op) {
-    const BufferId d_out = gradient_of(lowering_, op.out, 1).front();
+    const std::vector<BufferId> d_out = gradient_of(lowering_, op.out, saved_[i].argmax ? 2 : 1);
     const BufferId d_in = new_gradient(op.in, op.name);
-    std::vector<BufferUse> uses{reads(d_out), writes(d_in)};
+    std::vector<BufferUse> uses{reads(d_out.front()), writes(d_in)};
     if (saved_[i].argmax) uses.push_back(reads(*saved_[i].argmax));
+    if (d_out.size() > 1) uses.push_back(reads(d_out.back()));
     add(op.name + ".backward", StepKind::pool_backward, Phase::backward, i, std::move(uses));
     contribute(op.in, d_in);
   }

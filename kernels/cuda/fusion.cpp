@@ -44,6 +44,9 @@ class Planner {
       if (const Conv* conv = std::get_if<Conv>(&graph_.ops[i])) gather_statistics(i, *conv);
     }
     for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
+      if (const Norm* norm = std::get_if<Norm>(&graph_.ops[i])) normalize_on_the_way(i, *norm);
+    }
+    for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
       if (const Norm* norm = std::get_if<Norm>(&graph_.ops[i])) fuse_with_reader(i, *norm);
     }
     return std::move(layers_);
@@ -73,6 +76,19 @@ class Planner {
     }
   }
 
+  // By kernels of our own, on any GPU: the end of a block normalises its shortcut, a max pool what it reads.
+  void normalize_on_the_way(std::size_t i, const Norm& norm) {
+    if (norm.residual || readers_[norm.out].ops.size() != 1) return;
+    const std::size_t reader = readers_[norm.out].ops.front();
+    const Norm* end = std::get_if<Norm>(&graph_.ops[reader]);
+    const Pool* pool = std::get_if<Pool>(&graph_.ops[reader]);
+    const bool is_shortcut = end && end->residual == norm.out && norm.activation == Activation::none;
+    const bool is_pooled = pool && pool->kind == Pool::Kind::max && norm.activation == Activation::relu;
+    if (!is_shortcut && !is_pooled) return;
+    layers_[i].stored = false;
+    layers_[reader].norm_in_front = i;
+  }
+
   void fuse_with_reader(std::size_t i, const Norm& norm) {
     LayerFusion& layer = layers_[i];
     const std::size_t first_reader = readers_[norm.out].ops.empty() ? i : readers_[norm.out].ops.front();
@@ -99,6 +115,8 @@ class Planner {
     LayerFusion& layer = layers_[i];
     if (!support_.residual_input) {
       layer.why_not_more = support_.gpu + " has no engine that adds a residual";
+    } else if (layer.norm_in_front) {
+      layer.why_not_more = "a step that normalises its shortcut, too, moves less";
     } else if (conv.kernel != 1 || conv.stride != 1 || !layers_[reader].forward.gathers_statistics) {
       layer.why_not_more = "only 1x1 convolutions with stride 1 and statistics add a residual";
     } else {

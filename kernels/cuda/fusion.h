@@ -1,4 +1,5 @@
-// Which passes over memory cuDNN's fused engines save: what a GPU has, and what that makes of each layer.
+// Which passes over memory cuDNN's fused engines and kernels of our own save: what a GPU has, and what that
+// makes of each layer.
 #pragma once
 
 #include <cstddef>
@@ -33,14 +34,16 @@ FusionSupport fusion_support(int compute_capability, Precision precision);
 // … or nothing of it, if DescribeOptions::fuse says so.
 FusionSupport support_of(const DescribeOptions& options, const DeviceLimits& limits);
 
-// What becomes of one operation of a Graph. Without fusion: nothing of this.
+// What becomes of one operation of a Graph. Without fused engines: what own kernels normalise on the way.
 struct LayerFusion {
   // Of a convolution.
   ConvFusion forward;
-  bool weights_normalize_input = false;      // the weights' gradient, too, reads the norm's input
-  bool backward_through_norm = false;        // backward-data goes on through the ReLU and the norm's sums
-  std::optional<std::size_t> norm_in_front;  // op of the norm whose output it reads, where one of these
-                                             // is about that
+  bool weights_normalize_input = false;  // the weights' gradient, too, reads the norm's input
+  bool backward_through_norm = false;    // backward-data goes on through the ReLU and the norm's sums
+
+  // Of a convolution, a max pool, or a norm that ends a block: op of the norm that it does a part of, whose
+  // output it would read otherwise. A block's end normalises its shortcut.
+  std::optional<std::size_t> norm_in_front;
 
   // Of a norm.
   std::optional<std::size_t> statistics_by;  // op of the convolution in front of it that sums them up

@@ -33,7 +33,9 @@ Row row_of(const Graph& graph, const Conv& conv, const LayerFusion& layer) {
 Row row_of(const Graph& graph, const Norm& norm, const LayerFusion& layer) {
   Row row{norm.name, "", "", layer.why_not_more};
   if (layer.statistics_by) row[1] = "statistics by " + name_of_op(graph, *layer.statistics_by);
-  if (layer.inside_conv) row[1] = joined(row[1], layer.stored ? "no step of its own" : "never stored");
+  if (!layer.stored) row[1] = joined(row[1], "never stored");
+  if (layer.inside_conv && layer.stored) row[1] = joined(row[1], "no step of its own");
+  if (layer.norm_in_front) row[1] = joined(row[1], "normalises " + name_of_op(graph, *layer.norm_in_front));
   if (layer.backward_by_conv) row[2] = "sums with its output's gradient";
   return row;
 }

@@ -59,15 +59,15 @@ Finish prepare_finalize(const Context& context, Step& step, const Norm& op) {
   };
 }
 
-// Step::uses[3 …]: [mask w], [residual r].
+// Step::uses[3 …]: [mask w], [residual r], [residual's factors r].
 struct ApplyUses {
-  std::optional<BufferId> mask, residual;
+  std::optional<BufferId> mask, residual, residual_factors;
 };
 ApplyUses apply_uses(const Context& context, const Step& step) {
   ApplyUses found;
   for (std::size_t i = 3; i < step.uses.size(); ++i) {
     const bool is_mask = context.buffer(step, i).dtype == DType::u8;
-    (is_mask ? found.mask : found.residual) = step.uses[i].buffer;
+    (is_mask ? found.mask : !found.residual ? found.residual : found.residual_factors) = step.uses[i].buffer;
   }
   return found;
 }
@@ -77,12 +77,14 @@ Finish prepare_apply(const Context& context, Step& step, const Norm& op) {
   return [=, partition = partition_of(context, op), optional = apply_uses(context, step), uses = step.uses,
           stream = context.stream, dtype = context.buffer(step, 0).dtype,
           factors_dtype = context.buffer(step, 1).dtype](const Arena& arena) -> ComputeFn {
+    const auto factors = [&](BufferId id) { return NormFactors{arena.data(id), factors_dtype}; };
     NormApply apply{.in = arena.data(uses[0].buffer),
-                    .factors = {.data = arena.data(uses[1].buffer), .dtype = factors_dtype},
+                    .factors = factors(uses[1].buffer),
                     .out = arena.data(uses[2].buffer),
                     .relu = op.activation == Activation::relu};
     if (optional.mask) apply.mask = arena.as<std::uint8_t>(*optional.mask);
     if (optional.residual) apply.residual = arena.data(*optional.residual);
+    if (optional.residual_factors) apply.residual_factors = factors(*optional.residual_factors);
     return [=] { launch_norm_apply(partition, dtype, apply, stream); };
   };
 }

@@ -44,13 +44,15 @@ void launch_norm_finish(const NormPartition& partition, const float* partials, c
 void launch_norm_finalize(std::int64_t pixels, int channels, const float* sums, const NormStatistics& into,
                           cudaStream_t stream);
 
-// out = factors[0] * in + factors[1] (+ residual), and max(…, 0) of it if `relu`. Bit i of mask[k]: element
-// 8 k + i is > 0 before the ReLU (a NaN counts as such, so that it gets through in both directions).
+// out = factors[0] * in + factors[1] (+ residual, or residual_factors[0] * residual + residual_factors[1]),
+// and max(…, 0) of it if `relu`. Bit i of mask[k]: element 8 k + i is > 0 before the ReLU (a NaN counts as
+// such, so that it gets through in both directions).
 struct NormApply {
   const std::byte* in = nullptr;
   NormFactors factors;
   std::byte* out = nullptr;
   const std::byte* residual = nullptr;  // or null
+  NormFactors residual_factors;         // or null
   std::uint8_t* mask = nullptr;         // or null; with relu only
   bool relu = false;
 };

@@ -131,17 +131,35 @@ __device__ bool activate(float& value, bool relu) {
   return passes;
 }
 
+// What a thread's channels from `index` on are multiplied with and get added: scale * in + residual_scale *
+// residual + bias.
+template <bool kWhole>
+__device__ void load_line(const NormApply& pass, int channels, std::int64_t index, const Place& place,
+                          float (&scale)[kNormGroup], float (&residual_scale)[kNormGroup],
+                          float (&bias)[kNormGroup]) {
+  load_factors<kWhole>(pass.factors.data, pass.factors.dtype, index, place, scale);
+  load_factors<kWhole>(pass.factors.data, pass.factors.dtype, channels + index, place, bias);
+#pragma unroll
+  for (int j = 0; j < kNormGroup; ++j) residual_scale[j] = 1;
+  const auto [data, dtype] = pass.residual_factors;
+  if (!data) return;
+  float residual_bias[kNormGroup];
+  load_factors<kWhole>(data, dtype, index, place, residual_scale);
+  load_factors<kWhole>(data, dtype, channels + index, place, residual_bias);
+#pragma unroll
+  for (int j = 0; j < kNormGroup; ++j) bias[j] += residual_bias[j];
+}
+
 // A block normalises its tile of channels at its pixels, last pixels first; a thread keeps the factors of its
-// 8 channels in registers. Per element in a half type: reads 2 bytes (4 with a residual), writes 2 and 1/8 of
-// mask; twice that in f32. Bound by memory.
+// 8 channels in registers, a shortcut's too. Per element in a half type: reads 2 bytes (4 with a residual),
+// writes 2 and 1/8 of mask; twice that in f32. Bound by memory.
 template <typename T>
 __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<>)
     norm_apply(NormApply pass, NormPartition partition) {
   const Place place = reversed_place_of(partition);
   if (place.pixels == 0) return;
-  float scale[kNormGroup], bias[kNormGroup];
-  load_factors<true>(pass.factors.data, pass.factors.dtype, place.channel, place, scale);
-  load_factors<true>(pass.factors.data, pass.factors.dtype, partition.channels + place.channel, place, bias);
+  float scale[kNormGroup], residual_scale[kNormGroup], bias[kNormGroup];
+  load_line<true>(pass, partition.channels, place.channel, place, scale, residual_scale, bias);
   for_pixels<kAtOnceAlone<T>>(place, [&](auto at_once, std::int64_t at) {
     Group<T> x[at_once.value], residual[at_once.value];
 #pragma unroll
@@ -159,7 +177,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<>)
 #pragma unroll
       for (int j = 0; j < kNormGroup; ++j) {
         y[j] = scale[j] * x[u].at(j) + bias[j];
-        if (pass.residual) y[j] += residual[u].at(j);
+        if (pass.residual) y[j] += residual_scale[j] * residual[u].at(j);
         passed |= static_cast<unsigned>(activate(y[j], pass.relu)) << j;
       }
       store<kNormGroup>(as<T>(pass.out) + at + u * place.stride, y);
@@ -169,7 +187,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<>)
 }
 
 // The same where the channels aren't a multiple of 8: a thread has 8 neighbouring elements of any channels,
-// which are one byte of the mask. Reads each element's factors, 8 bytes from caches, with it.
+// which are one byte of the mask. Reads each element's factors, 8 or 16 bytes from caches, with it.
 template <typename T>
 __global__ void norm_apply_any(NormApply pass, NormPartition partition) {
   const std::int64_t count = partition.pixels * partition.channels;
@@ -182,10 +200,9 @@ __global__ void norm_apply_any(NormApply pass, NormPartition partition) {
   for (int j = 0; j < kNormGroup && first + j < count; ++j) {
     const Place channel{.channels = 1};
     const std::int64_t index = (first + j) % partition.channels;
-    float scale[kNormGroup], bias[kNormGroup];
-    load_factors<false>(pass.factors.data, pass.factors.dtype, index, channel, scale);
-    load_factors<false>(pass.factors.data, pass.factors.dtype, partition.channels + index, channel, bias);
-    y[j] = scale[0] * y[j] + bias[0] + residual[j];
+    float scale[kNormGroup], residual_scale[kNormGroup], bias[kNormGroup];
+    load_line<false>(pass, partition.channels, index, channel, scale, residual_scale, bias);
+    y[j] = scale[0] * y[j] + bias[0] + residual_scale[0] * residual[j];
     passed |= static_cast<unsigned>(activate(y[j], pass.relu)) << j;
   }
   store_first<kNormGroup>(as<T>(pass.out) + first, count - first, y);

@@ -25,15 +25,17 @@ PoolShape shape_of(const Graph& graph, const Pool& op) {
 Finish prepare_max(const Context& context, const Step& step, const Pool& op) {
   if (op.kernel > kLargestKernel || step.uses.size() < 3)
     throw std::logic_error(step.name + ": a max pool wants a kernel of at most 16 and room for the argmax");
-  const bool forward = step.kind == StepKind::pool_forward;
+  const bool forward = step.kind == StepKind::pool_forward, has_optional = step.uses.size() > 3;
   return [=, uses = step.uses, shape = shape_of(context.graph, op), stream = context.stream,
           dtype = context.buffer(step, 0).dtype](const Arena& arena) -> ComputeFn {
     return [=, from = arena.data(uses[0].buffer), into = arena.data(uses[1].buffer),
-            argmax = arena.as<std::uint8_t>(uses[2].buffer)] {
+            argmax = arena.as<std::uint8_t>(uses[2].buffer),
+            optional = has_optional ? arena.data(uses[3].buffer) : nullptr] {
       if (forward)
-        launch_max_pool_forward(dtype, shape, from, into, argmax, stream);
+        launch_max_pool_forward(dtype, shape, from, reinterpret_cast<const float*>(optional), into, argmax,
+                                stream);
       else
-        launch_max_pool_backward(dtype, shape, from, argmax, into, stream);
+        launch_max_pool_backward(dtype, shape, from, optional, argmax, into, stream);
     };
   };
 }

@@ -28,7 +28,8 @@ __device__ inline int clamped(int at, int extent) {
 // in the cache) and writes one and one byte; 3x3 stride 2 in half precision: 8 + 2 + 1 bytes. Bound by
 // memory.
 template <typename T, int kCount, int kKernel>
-__global__ void max_pool_forward(PoolShape shape, const T* in, T* out, std::uint8_t* argmax) {
+__global__ void max_pool_forward(PoolShape shape, const T* in, const float* factors, T* out,
+                                 std::uint8_t* argmax) {
   const Place<kCount> at(shape.c);
   if (at.x >= shape.out_w) return;
   [[maybe_unused]] constexpr int kUnroll = kKernel > 0 ? kKernel : 1;
@@ -36,6 +37,11 @@ __global__ void max_pool_forward(PoolShape shape, const T* in, T* out, std::uint
   const int top = static_cast<int>(blockIdx.y) * shape.stride - shape.padding;
   const int left = static_cast<int>(at.x) * shape.stride - shape.padding;
   in += blockIdx.z * shape.h * shape.w * shape.c + at.channel;
+  float slope[kCount], offset[kCount];
+  if (factors) {
+    load<kCount>(factors + at.channel, slope);
+    load<kCount>(factors + shape.c + at.channel, offset);
+  }
   float largest[kCount];
   Elements<std::uint8_t, kCount> winner{};
 #pragma unroll
@@ -49,6 +55,13 @@ __global__ void max_pool_forward(PoolShape shape, const T* in, T* out, std::uint
       const int place = (y - top) * kernel + x - left;
       float values[kCount];
       load<kCount>(in + (y * shape.w + x) * shape.c, values);
+      if (factors) {
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+          values[i] = slope[i] * values[i] + offset[i];
+          values[i] = values[i] <= 0 ? 0 : values[i];
+        }
+      }
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
         const bool is_nan = values[i] != values[i];
@@ -65,11 +78,12 @@ __global__ void max_pool_forward(PoolShape shape, const T* in, T* out, std::uint
 }
 
 // Block (i, y, n) makes 128 x kCount elements of row y of the input's gradient: each asks the windows over it
-// (1, 2 or 4 for 3x3 stride 2) whether it won them. Per element of d_in: reads 1 / stride^2 elements of d_out
-// and as many bytes of argmax from memory, writes one; 3x3 stride 2 in half precision: 0.75 + 2 bytes. Bound
-// by memory.
+// (1, 2 or 4 for 3x3 stride 2) whether it won them. Per element of d_in: reads 1 / stride^2 elements of each
+// d_out and as many bytes of argmax from memory, writes one; 3x3 stride 2 in half precision: 0.75 (1.25 with
+// two) + 2 bytes. Bound by memory.
 template <typename T, int kCount>
-__global__ void max_pool_backward(PoolShape shape, const T* d_out, const std::uint8_t* argmax, T* d_in) {
+__global__ void max_pool_backward(PoolShape shape, const T* d_out, const T* second_d_out,
+                                  const std::uint8_t* argmax, T* d_in) {
   const Place<kCount> at(shape.c);
   if (at.x >= shape.w) return;
   const int y = static_cast<int>(blockIdx.y) + shape.padding, x = static_cast<int>(at.x) + shape.padding;
@@ -84,10 +98,11 @@ __global__ void max_pool_backward(PoolShape shape, const T* d_out, const std::ui
       const std::int64_t from =
           ((std::int64_t{blockIdx.z} * shape.out_h + row) * shape.out_w + column) * shape.c + at.channel;
       const auto winner = *reinterpret_cast<const Elements<std::uint8_t, kCount>*>(argmax + from);
-      float values[kCount];
+      float values[kCount], more[kCount] = {};
       load<kCount>(d_out + from, values);
+      if (second_d_out) load<kCount>(second_d_out + from, more);
 #pragma unroll
-      for (int i = 0; i < kCount; ++i) sum[i] += winner.at[i] == place ? values[i] : 0.0F;
+      for (int i = 0; i < kCount; ++i) sum[i] += winner.at[i] == place ? values[i] + more[i] : 0.0F;
     }
   }
   store<kCount>(
@@ -151,24 +166,25 @@ dim3 grid_of(std::int64_t n, std::int64_t rows, std::int64_t threads_per_row) {
 
 }  // namespace
 
-void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in, std::byte* out,
-                             std::uint8_t* argmax, cudaStream_t stream) {
+void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in, const float* factors,
+                             std::byte* out, std::uint8_t* argmax, cudaStream_t stream) {
   with_type_and_count(dtype, shape.c, [&](auto type, auto count) {
     using T = decltype(type);
     constexpr int kCount = decltype(count)::value;
     const auto kernel = shape.kernel == 3 ? max_pool_forward<T, kCount, 3> : max_pool_forward<T, kCount, 0>;
     gpu::launch(kernel, grid_of(shape.n, shape.out_h, shape.out_w * shape.c / kCount), kThreads, 0, stream,
-                shape, as<T>(in), as<T>(out), argmax);
+                shape, as<T>(in), factors, as<T>(out), argmax);
   });
 }
 
 void launch_max_pool_backward(DType dtype, const PoolShape& shape, const std::byte* d_out,
-                              const std::uint8_t* argmax, std::byte* d_in, cudaStream_t stream) {
+                              const std::byte* second_d_out, const std::uint8_t* argmax, std::byte* d_in,
+                              cudaStream_t stream) {
   with_type_and_count(dtype, shape.c, [&](auto type, auto count) {
     using T = decltype(type);
     constexpr int kCount = decltype(count)::value;
     gpu::launch(max_pool_backward<T, kCount>, grid_of(shape.n, shape.h, shape.w * shape.c / kCount), kThreads,
-                0, stream, shape, as<T>(d_out), argmax, as<T>(d_in));
+                0, stream, shape, as<T>(d_out), as<T>(second_d_out), argmax, as<T>(d_in));
   });
 }
 

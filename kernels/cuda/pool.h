@@ -20,12 +20,15 @@ struct PoolShape {
 };
 
 // out[n, y, x, c] = the largest of the window's pixels, argmax = its place in the window, row by row. Padding
-// never wins, of equals the first does, and a NaN does always (PyTorch's MaxPool2d).
-void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in, std::byte* out,
-                             std::uint8_t* argmax, cudaStream_t stream);
-// d_in = for each pixel the sum of d_out over the windows that it won; summed in f32, row by row.
+// never wins, of equals the first does, and a NaN does always (PyTorch's MaxPool2d). With factors [2, c]
+// rather than null, of max(factors[0] * in + factors[1], 0) in place of in.
+void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in, const float* factors,
+                             std::byte* out, std::uint8_t* argmax, cudaStream_t stream);
+// d_in = for each pixel the sum of d_out (+ second_d_out, unless null) over the windows that it won; summed
+// in f32, row by row.
 void launch_max_pool_backward(DType dtype, const PoolShape& shape, const std::byte* d_out,
-                              const std::uint8_t* argmax, std::byte* d_in, cudaStream_t stream);
+                              const std::byte* second_d_out, const std::uint8_t* argmax, std::byte* d_in,
+                              cudaStream_t stream);
 
 // out[n, c] = mean of in[n, pixels, c]; d_in[n, pixels, c] = d_out[n, c] / pixels. Sums are f32.
 void launch_average_forward(DType dtype, const std::byte* in, std::byte* out, std::int64_t n,

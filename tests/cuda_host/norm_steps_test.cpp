@@ -157,15 +157,20 @@ Values on_line(const Values& values, const Values& factors) {
 TEST(NormSteps, ApplyAddsTheResidualAndKeepsTheMask) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3), residual = halves(4);
   const Values factors = normal_values(DType::f32, 2 * kChannels, 9);
-  for (const bool with_residual : {false, true}) {
+  const Values of_residual = normal_values(DType::f32, 2 * kChannels, 10);
+  enum class Residual { none, stored, raw };
+  for (const Residual which : {Residual::none, Residual::stored, Residual::raw}) {
     NormStep apply(StepKind::norm_apply, Activation::relu);
     apply.read(kHalf, in);
     apply.read(DType::f32, factors);
     const BufferId out = apply.write(kHalf, kElements), mask = apply.write(DType::u8, kElements / 8);
-    if (with_residual) apply.read(kHalf, residual);
+    if (which != Residual::none) apply.read(kHalf, residual);
+    if (which == Residual::raw) apply.read(DType::f32, of_residual);
     apply.run();
-    const Values line = on_line(in, factors);
-    expect_close(apply.values(out), relu(with_residual ? sum(line, residual) : line), kHalf, 1.1, 0.1);
+    Values wanted = on_line(in, factors);
+    if (which == Residual::stored) wanted = sum(wanted, residual);
+    if (which == Residual::raw) wanted = sum(wanted, on_line(residual, of_residual));
+    expect_close(apply.values(out), relu(wanted), kHalf, 1.1, 0.1);
     EXPECT_EQ(apply.values(mask), bits_as_values(apply.values(out)));
   }
 }

@@ -153,8 +153,10 @@ TEST(NormFinalize, TakesSumsThatAConvolutionMade) {
   }
 }
 
+enum class Residual { none, stored, raw };  // raw: with factors of its own
 struct ApplyCase {
-  bool residual, relu, mask;
+  Residual residual;
+  bool relu, mask;
   DType factors_dtype;
 };
 
@@ -162,20 +164,26 @@ void check_apply(DType dtype, const NormSize& size, const ApplyCase& which) {
   const Values x = norm_inputs(dtype, size.pixels, size.channels, 5);
   const Values added = normal_values(dtype, size.elements(), 6);
   const Values factors = normal_values(which.factors_dtype, 2 * size.channels, 7);
+  const Values of_residual = normal_values(which.factors_dtype, 2 * size.channels, 8);
+  const bool is_raw = which.residual == Residual::raw;
   Operand in(dtype, x), residual(dtype, added), given(which.factors_dtype, factors),
-      out(dtype, size.elements()), mask(DType::u8, (size.elements() + 7) / 8);
+      given_of_residual(which.factors_dtype, of_residual), out(dtype, size.elements()),
+      mask(DType::u8, (size.elements() + 7) / 8);
   launch_norm_apply(size.partition(), dtype,
                     {.in = in.data(),
                      .factors = {given.data(), which.factors_dtype},
                      .out = out.data(),
-                     .residual = which.residual ? residual.data() : nullptr,
+                     .residual = which.residual == Residual::none ? nullptr : residual.data(),
+                     .residual_factors = {is_raw ? given_of_residual.data() : nullptr, which.factors_dtype},
                      .mask = which.mask ? mask.as<std::uint8_t>() : nullptr,
                      .relu = which.relu},
                     nullptr);
   Values wanted(size.elements());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const std::size_t c = i % size.channels;
-    wanted[i] = factors[c] * x[i] + factors[size.channels + c] + (which.residual ? added[i] : 0);
+    wanted[i] = factors[c] * x[i] + factors[size.channels + c];
+    if (which.residual == Residual::stored) wanted[i] += added[i];
+    if (is_raw) wanted[i] += of_residual[c] * added[i] + of_residual[size.channels + c];
   }
   const Values made = out.values();
   const bool half = dtype != DType::f32;
@@ -190,10 +198,13 @@ void check_apply(DType dtype, const NormSize& size, const ApplyCase& which) {
 
 TEST(NormApply, NormalisesAddsActivatesAndKeepsWhatPassed) {
   for_all_sizes([](DType dtype, const NormSize& size) {
-    check_apply(dtype, size, {.residual = false, .relu = true, .mask = true, .factors_dtype = DType::f32});
-    check_apply(dtype, size, {.residual = true, .relu = true, .mask = true, .factors_dtype = DType::f32});
-    check_apply(dtype, size, {.residual = false, .relu = true, .mask = false, .factors_dtype = dtype});
-    check_apply(dtype, size, {.residual = true, .relu = false, .mask = false, .factors_dtype = dtype});
+    using enum Residual;
+    check_apply(dtype, size, {.residual = none, .relu = true, .mask = true, .factors_dtype = DType::f32});
+    check_apply(dtype, size, {.residual = stored, .relu = true, .mask = true, .factors_dtype = DType::f32});
+    check_apply(dtype, size, {.residual = raw, .relu = true, .mask = true, .factors_dtype = DType::f32});
+    check_apply(dtype, size, {.residual = none, .relu = true, .mask = false, .factors_dtype = dtype});
+    check_apply(dtype, size, {.residual = stored, .relu = false, .mask = false, .factors_dtype = dtype});
+    check_apply(dtype, size, {.residual = raw, .relu = false, .mask = false, .factors_dtype = dtype});
   });
 }
 

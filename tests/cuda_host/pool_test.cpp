@@ -80,11 +80,14 @@ struct PoolRun {
 };
 
 PoolRun run_max_pool(DType dtype, const PoolShape& shape, const std::vector<double>& in,
-                     const std::vector<double>& d_out) {
+                     const std::vector<double>& d_out, const std::vector<double>& factors = {}) {
+  Operand given(DType::f32, factors.empty() ? std::vector<double>{0} : factors);
   Operand input(dtype, in), out(dtype, elements_out(shape)), argmax(DType::u8, elements_out(shape));
   Operand d_output(dtype, d_out), d_in(dtype, elements_in(shape));
-  launch_max_pool_forward(dtype, shape, input.data(), out.data(), argmax.as<std::uint8_t>(), nullptr);
-  launch_max_pool_backward(dtype, shape, d_output.data(), argmax.as<std::uint8_t>(), d_in.data(), nullptr);
+  launch_max_pool_forward(dtype, shape, input.data(), factors.empty() ? nullptr : given.as<float>(),
+                          out.data(), argmax.as<std::uint8_t>(), nullptr);
+  launch_max_pool_backward(dtype, shape, d_output.data(), nullptr, argmax.as<std::uint8_t>(), d_in.data(),
+                           nullptr);
   return {.out = out.values(), .d_in = d_in.values(), .argmax = argmax.bytes()};
 }
 
@@ -105,6 +108,47 @@ TEST(MaxPool, TakesTheLargestAndSendsItsGradientBack) {
       EXPECT_EQ(run.out, wanted_out);
       expect_close(run.d_in, wanted_d_in, dtype, 2);
     }
+  }
+}
+
+// Factors of both signs and small numbers, so that nothing is rounded: many elements are 0 behind the ReLU.
+TEST(MaxPool, NormalisesAndActivatesWhatItReads) {
+  for (const PoolShape& shape : kShapes) {
+    for (DType dtype : kStorageTypes) {
+      SCOPED_TRACE(testing::Message() << name_of(dtype) << " " << shape.h << "x" << shape.w << "x" << shape.c
+                                      << " kernel " << shape.kernel);
+      const auto channels = static_cast<std::size_t>(shape.c);
+      std::vector<double> in = values_with_equals(elements_in(shape)), activated, factors, wanted;
+      for (std::size_t c = 0; c < channels; ++c) factors.push_back(c % 2 == 0 ? 2 : -1);
+      for (std::size_t c = 0; c < channels; ++c) factors.push_back(c % 2 == 0 ? 40 : -20);
+      for (std::size_t i = 0; i < in.size(); ++i)
+        activated.push_back(std::max(factors[i % channels] * in[i] + factors[channels + i % channels], 0.0));
+      const std::vector<double> d_out = normal_values(dtype, elements_out(shape), 2);
+      const PoolRun normalised = run_max_pool(dtype, shape, in, d_out, factors);
+      const PoolRun stored = run_max_pool(dtype, shape, activated, d_out);
+      for (std::size_t from : winners(shape, activated)) wanted.push_back(activated[from]);
+      EXPECT_EQ(normalised.out, wanted);
+      EXPECT_EQ(normalised.argmax, stored.argmax);
+    }
+  }
+}
+
+TEST(MaxPool, SendsTheSumOfTwoGradientsBack) {
+  for (const PoolShape& shape : kShapes) {
+    const std::vector<double> in = values_with_equals(elements_in(shape));
+    const std::vector<double> first = normal_values(DType::f16, elements_out(shape), 2),
+                              second = normal_values(DType::f16, elements_out(shape), 3);
+    Operand input(DType::f16, in), out(DType::f16, elements_out(shape)),
+        argmax(DType::u8, elements_out(shape)), d_out(DType::f16, first), more(DType::f16, second),
+        d_in(DType::f16, elements_in(shape));
+    launch_max_pool_forward(DType::f16, shape, input.data(), nullptr, out.data(), argmax.as<std::uint8_t>(),
+                            nullptr);
+    launch_max_pool_backward(DType::f16, shape, d_out.data(), more.data(), argmax.as<std::uint8_t>(),
+                             d_in.data(), nullptr);
+    std::vector<double> wanted(in.size(), 0.0);
+    const std::vector<std::size_t> from = winners(shape, in);
+    for (std::size_t i = 0; i < from.size(); ++i) wanted[from[i]] += first[i] + second[i];
+    expect_close(d_in.values(), wanted, DType::f16, 2);
   }
 }
 

@@ -104,6 +104,22 @@ TEST(PoolSteps, MaxKeepsWhereItCameFrom) {
   backward.read(DType::u8, forward.values(argmax));
   backward.run(prepare_pool);
   EXPECT_EQ(backward.values(d_in), (Values{0, 1, 0, 0, 0, 0, 2, 0, 3, 0, 0, 0, 0, 0, 0, 4}));
+  backward.read(DType::f16, {10, 20, 30, 40});
+  backward.run(prepare_pool);
+  EXPECT_EQ(backward.values(d_in), (Values{0, 11, 0, 0, 0, 0, 22, 0, 33, 0, 0, 0, 0, 0, 0, 44}));
+}
+
+TEST(PoolSteps, MaxNormalisesByFactors) {
+  Graph graph;
+  graph.values = {{"in", {.n = 1, .h = 2, .w = 2, .c = 2}}, {"out", {.n = 1, .c = 2}}};
+  graph.ops = {Pool{.name = "pool", .in = 0, .out = 1, .kernel = 2, .stride = 2}};
+  BoundStep forward(StepKind::pool_forward, graph);
+  forward.read(DType::f16, {1, 1, 4, 4, 3, 3, 2, 2});
+  const BufferId out = forward.write(DType::f16, 2), argmax = forward.write(DType::u8, 2);
+  forward.read(DType::f32, {-1, 2, 3, 1});
+  forward.run(prepare_pool);
+  EXPECT_EQ(forward.values(out), (Values{2, 9}));
+  EXPECT_EQ(forward.values(argmax), (Values{0, 1}));
 }
 
 TEST(PoolSteps, AverageIsGlobal) {

@@ -145,7 +145,7 @@ TEST(EmulatedTraining, Bf16IsCloseToFp32) {
 }
 
 TEST(EmulatedTraining, Bf16StaysCloseForThreeSteps) {
-  expect_close_to_fp32(half_steps(Precision::bf16, 3), {.loss = 0.01, .change = 0.35, .least_cosine = 0.65});
+  expect_close_to_fp32(half_steps(Precision::bf16, 3), {.loss = 0.01, .change = 0.35, .least_cosine = 0.55});
 }
 
 TEST(EmulatedTraining, Fp16OfOddChannelsIsCloseToFp32) {

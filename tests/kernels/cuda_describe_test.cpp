@@ -154,8 +154,7 @@ TEST(CudaDescribe, FoldsTheBlocksEndIntoItsNorm) {
   EXPECT_EQ(count_kind(program, StepKind::add_relu_forward), 0u);
   EXPECT_EQ(count_kind(program, StepKind::add_relu_backward), 0u);
   EXPECT_EQ(count_kind(program, StepKind::update), 1u);
-  // What two convolutions say of the max pool's output.
-  EXPECT_EQ(count_kind(program, StepKind::accumulate), 1u);
+  EXPECT_EQ(count_kind(program, StepKind::accumulate), 0u);
 }
 
 TEST(CudaDescribe, KeepsItsStateAndWhatTheLossNeeds) {
