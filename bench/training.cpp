@@ -163,6 +163,7 @@ class TrainingRun {
       run_iterations(runner);
     } catch (const Error& error) {
       report_failure(error);
+      log_.reset();  // an empty log goes
       end_for_all(options_program(), job_, error);
       throw FailureOfThisRank(error);
     }
