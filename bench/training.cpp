@@ -151,8 +151,12 @@ class TrainingRun {
   std::string program_text() const {
     const auto collectives = std::count_if(session_.program.steps.begin(), session_.program.steps.end(),
                                            [](const Step& step) { return step.lane == Lane::communication; });
-    return std::to_string(session_.program.steps.size()) + " steps, gradients in " +
-           std::to_string(collectives) + (collectives == 1 ? " bucket, " : " buckets, ") +
+    return std::to_string(session_.program.steps.size()) + " steps" +
+           (session_.captures ? ", captured as one CUDA graph, " : ", ") +
+           (collectives == 0 ? ""
+                             : std::to_string(collectives) +
+                                   (collectives == 1 ? " collective over " : " collectives over ") +
+                                   options().comm + ", ") +
            std::to_string(session_.plan.arena_bytes >> 20) + " MiB planned";
   }
 
