@@ -58,11 +58,13 @@ void require_memory(const Session& session, const Job& job, std::size_t planned_
           (fits > 0 ? "; by the plan --bs " + std::to_string(fits) + " fits" : "; not even --bs 1 fits"));
 }
 
-// "option --device: no GPU answers …" without its first two words.
-std::string without_option(const std::string& sentence) {
-  const std::size_t colon = sentence.find(": ");
-  return sentence.starts_with("option ") && colon != std::string::npos ? sentence.substr(colon + 2)
-                                                                       : sentence;
+// What a refusal says happened: "option --device: no GPU answers (…); install …" without its first two words
+// and the remedy, which nobody needs who asked for "auto".
+std::string reason_of(const std::string& sentence) {
+  const std::size_t colon = sentence.starts_with("option ") ? sentence.find(": ") : std::string::npos;
+  const std::size_t begin = colon == std::string::npos ? 0 : colon + 2;
+  const std::size_t end = sentence.find("); ", begin);
+  return sentence.substr(begin, end == std::string::npos ? end : end + 1 - begin);
 }
 
 float initial_loss_scale(const BenchOptions& options) {
@@ -168,7 +170,7 @@ Session open_session(const Job& job, const BenchOptions& options) {
                                  &why_not_cuda);
     session.options = resolve(options, session.device->limits());
     if (options.device == DeviceChoice::automatic && session.device->limits().kind == DeviceKind::cpu)
-      session.why_this_device = " (--device auto: " + without_option(why_not_cuda) + ")";
+      session.why_this_device = " (--device auto: " + reason_of(why_not_cuda) + ")";
     session.options.threads = threads;
     session.layout = world_layout(options, job.size(), job.nodes(), job.devices_per_node());
     session.captures = captures(session.options, session.device->limits(), job.size());
