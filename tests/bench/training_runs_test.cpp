@@ -180,8 +180,8 @@ TEST(TrainingRuns, ProfileAndTraceHoldEveryStepAndLeaveTheRunAsItIs) {
   for (const auto& step : profile.at("steps")) EXPECT_GE(step.at("seconds").get<double>(), 0) << step;
 }
 
-// The limit on the address space makes the host refuse memory in earnest.
-// What the process may write to is limited, not its address space: CUDA's libraries take much of that.
+// A limit on what the process may write to makes the host refuse memory in earnest. (One on its address space
+// would be spent on CUDA's libraries.)
 TEST(TrainingRuns, FindTheLargestBatchThatTheHostGivesMemoryFor) {
   if (!std::string(PLUMB_TEST_SANITIZERS).empty()) GTEST_SKIP() << "sanitizers reserve the address space";
   const ScratchFolder folder;
