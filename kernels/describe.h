@@ -17,6 +17,7 @@ struct DescribeOptions {
   bool load_batch_every_step = false;  // real images: a load_batch step on the input lane
   bool fuse = true;                    // cuda: cuDNN's fused engines where the device has them
   bool scale_loss = false;             // fp16: look for overflows, and skip the step where there is one
+  bool fp32_head = false;              // fp16, bf16: operations from Graph::head_begin on in fp32
 };
 
 // Throws Error(usage) if the device lacks the precision, naming those it has.

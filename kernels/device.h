@@ -45,7 +45,8 @@ struct UpdateRule {
 
 // What changes from iteration to iteration; lives in device memory, and the last step advances it.
 struct StepState {
-  std::uint64_t iteration = 0;  // of the step that is running, from 0
+  std::uint64_t iteration = 0;     // of the step that is running, from 0
+  std::uint64_t first_sample = 0;  // this rank's first image among those of all ranks, for dropout
   float learning_rate = 0;
   float gradient_scale = 1;  // the update multiplies gradients by it: 1 / world size (collectives sum)
   float loss_scale = 1;      // gradients come multiplied by it, and the update divides by it
@@ -56,7 +57,7 @@ struct StepState {
 struct IterationMetrics {
   double loss = 0;  // mean over the batch
   int top1 = 0;     // images whose label has the largest logit
-  int top5 = 0;     // … one of the five largest
+  int top5 = 0;     // … one of the five largest; -1: not counted (a margin loss)
   float loss_scale = 1;
   bool skipped = false;        // a gradient overflowed on some rank: no parameter changed
   double exposed_seconds = 0;  // that the compute lane waited for collectives; 0 where the host measures it

@@ -171,6 +171,34 @@ std::string_view name_of(StepKind kind) {
       return "find_overflow";
     case StepKind::update:
       return "update";
+    case StepKind::dropout_forward:
+      return "dropout_forward";
+    case StepKind::dropout_backward:
+      return "dropout_backward";
+    case StepKind::margin_features:
+      return "margin_features";
+    case StepKind::margin_sample:
+      return "margin_sample";
+    case StepKind::margin_gather:
+      return "margin_gather";
+    case StepKind::margin_class_norms:
+      return "margin_class_norms";
+    case StepKind::margin_products:
+      return "margin_products";
+    case StepKind::margin_statistics:
+      return "margin_statistics";
+    case StepKind::margin_rescale:
+      return "margin_rescale";
+    case StepKind::margin_gradient:
+      return "margin_gradient";
+    case StepKind::margin_feature_products:
+      return "margin_feature_products";
+    case StepKind::margin_weight_gradient:
+      return "margin_weight_gradient";
+    case StepKind::margin_features_backward:
+      return "margin_features_backward";
+    case StepKind::update_rows:
+      return "update_rows";
     case StepKind::advance_state:
       return "advance_state";
   }

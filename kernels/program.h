@@ -50,6 +50,8 @@ struct Buffer {
   std::size_t bytes = 0;    // as held by the device, padding included
   bool persistent = false;  // keeps its value between iterations: shares memory with nothing
   std::optional<View> view;
+  // Of a tensor whose rows the ranks share out: a gradient that isn't reduced, a weight that differs.
+  bool sharded = false;
   // How the device orders the elements, as text that ranks can compare; empty: row-major, or not settled yet.
   std::string layout;
 };
@@ -83,36 +85,58 @@ enum class StepKind {
                             // d_activated w, d_scale w, d_bias w, coefficients w: backward through the
                             // convolution and the ReLU of the norm in front of it, and that norm's reductions
   norm_forward,             // in r, scale r, bias r, running_mean rw, running_variance rw, out w, mean w,
-                            // variance w, [mask w], [residual r]; cuda has norm_statistics and norm_apply
+                            // inverse_deviation w, [residual r], [slope r]; cuda has norm_statistics and
+                            // norm_apply
   norm_statistics,          // in r, scale r, bias r, running_mean rw, running_variance rw, factors w, mean w,
                             // inverse_deviation w; factors [2, c]: normalised = factors[0] * x + factors[1];
                             // they are f32, and in the dtype of activations where a conv step reads them
   norm_finalize,            // the same with sums r in place of in: [2, c] of elements and of their squares
-  norm_apply,               // in r, factors r, out w, [mask w], [residual r], [residual's factors r]:
-                            // out = relu(normalised + residual); with factors, the residual is the input of a
-                            // norm that is normalised on the way
+  norm_apply,               // in r, factors r, out w, [mask w], [residual r], [residual's factors r], [slope
+                            // r]: out = activation(normalised + residual); with factors, the residual is the
+                            // input of a norm that is normalised on the way
   norm_backward_apply,      // d_activated r, in r, coefficients r, d_in w: coefficients [3, c],
                             // d_in = coefficients[0] * d_activated + coefficients[1] * in + coefficients[2]
-  norm_backward,        // in r, d_out r, scale r, bias r, mean r, variance r, d_in w, d_scale w, d_bias w,
-                        // [mask r], [second d_out r], [d_residual w]; cuda keeps 1 / sqrt(variance +
-                        // epsilon) in place of the variance; what passed the ReLU says a mask of
-                        // one bit per element (dtype u8), or the norm's output where it is > 0 (dims of in),
-                        // or the norm's factors [2, c] where factors[0] * in + factors[1] is > 0
-  add_relu_forward,     // out rw, residual r: out = max(out + residual, 0)
-  add_relu_backward,    // out r, d_out r, [second d_out r], d_in w: d_in = out > 0 ? sum of d_out : 0
-  pool_forward,         // in r, out w, [argmax w], [factors r]: with factors, of relu(normalised)
-  pool_backward,        // d_out r, d_in w, [argmax r, [second d_out r]]
-  dense_forward,        // in r, weight r, bias r, out w
-  dense_backward_data,  // d_out r, weight r, d_in w
+  norm_backward,            // in r, d_out r, scale r, bias r, mean r, inverse_deviation r, d_in w, d_scale w,
+                            // d_bias w, [mask r], [second d_out r], [d_residual w], [slope r, d_slope w];
+                  // inverse_deviation: 1 / sqrt(variance + epsilon); what passed the ReLU says a mask
+                  // of one bit per element (dtype u8), or the norm's output where it is > 0 (dims of
+                  // in), or the norm's factors [2, c] where factors[0] * in + factors[1] is > 0; a cpu
+                  // finds that out from in, scale and bias, as both do where a PReLU got > 0
+  add_relu_forward,        // out rw, residual r: out = max(out + residual, 0)
+  add_relu_backward,       // out r, d_out r, [second d_out r], d_in w: d_in = out > 0 ? sum of d_out : 0
+  pool_forward,            // in r, out w, [argmax w], [factors r]: with factors, of relu(normalised)
+  pool_backward,           // d_out r, d_in w, [argmax r, [second d_out r]]
+  dense_forward,           // in r, weight r, bias r, out w
+  dense_backward_data,     // d_out r, weight r, d_in w
   dense_backward_weights,  // in r, d_out r, d_weight w, d_bias w
+  dropout_forward,         // in r, state r, out w
+  dropout_backward,        // d_out r, state r, d_in w: the same elements again, from the same random numbers
   softmax_loss,            // logits r, labels r, d_logits w, state rw
-  accumulate,              // into rw, from r: into += from
-  cast,                    // from r, into w: another dtype, same elements, times Step::scale
-  reduce,                  // every buffer of the bucket rw
-  find_overflow,           // overflow w, gradients r …: whether one of them is not finite
-  update,         // master rw, momentum rw, gradient r, state r, [further copies of the weight w …];
-                  // all parameters in one step: state r, [overflow r], then of each master rw, momentum rw,
-                  // gradient r, [copies w …]; with an overflow nothing changes
+  // Of a margin loss (kernels/margin_lowering.h says who is who). N: images of all ranks in the head's batch,
+  // E: embedding, C: rows of class centres that the step works with. f32 but for weight copies, rows,
+  // cosines.
+  margin_features,           // features r, labels r, normalized w, labels of all w, inverse_norms w
+  margin_sample,             // labels of all r, state r, samples w, sample_count w, columns w
+  margin_gather,             // samples r, sample_count r, weight r, rows w
+  margin_class_norms,        // rows r, [sample_count r], class_inverse_norms w
+  margin_products,           // normalized of all r, rows r, products w: [N, C]
+  margin_statistics,         // products r, class_inverse_norms r, columns r, [sample_count r], local_max w,
+                             // row_max w, row_sums w, target_factor w
+  margin_rescale,            // local_max r, row_max r, row_sums rw: sums as if row_max had been their maximum
+  margin_gradient,           // products rw, class_inverse_norms r, columns r, [sample_count r], row_max r,
+                             // row_sums r, target_factor r, state rw: what flows back, in place of products
+  margin_feature_products,   // products r, rows r, d_normalized of all w
+  margin_weight_gradient,    // products r, normalized of all r, rows r, class_inverse_norms r, d_rows w
+  margin_features_backward,  // d_normalized r, normalized r, inverse_norms r, d_features w
+  accumulate,                // into rw, from r: into += from
+  cast,                      // from r, into w: another dtype, same elements, times Step::scale
+  reduce,                    // every buffer of the bucket rw
+  find_overflow,             // overflow w, gradients r …: whether one of them is not finite
+  update,       // master rw, momentum rw, gradient r, state r, [further copies of the weight w …];
+                // all parameters in one step: state r, [overflow r], then of each master rw, momentum rw,
+                // gradient r, [copies w …]; with an overflow nothing changes
+  update_rows,  // master rw, momentum rw, d_rows r, samples r, sample_count r, state r, [overflow r]: the
+                // update of the rows that were sampled; the others stay as they are
   advance_state,  // state rw, [overflow r]: iteration += 1, and the next loss scale
 };
 std::string_view name_of(StepKind kind);
@@ -130,12 +154,15 @@ struct ConvFusion {
   bool gathers_statistics = false;  // sums [2, c] of what it writes
 };
 
-// What the runner hands to the communicator in place of calling a function.
+// What the runner hands to the communicator in place of calling a function. All work in place. allgather and
+// reduce_scatter see the buffer as one part of elements / world size for each rank: allgather spreads rank
+// r's part r to all; reduce_scatter leaves the sum of all ranks' parts r in part r of rank r, and anything in
+// the other parts.
 struct Collective {
-  enum class Kind { allreduce_sum };
+  enum class Kind { allreduce_sum, allreduce_max, allgather, reduce_scatter_sum };
   Kind kind = Kind::allreduce_sum;
-  BufferId buffer = 0;  // the root (bucket) it works on, in place
-  std::size_t elements = 0;
+  BufferId buffer = 0;       // the root (bucket) it works on, in place
+  std::size_t elements = 0;  // of the whole buffer
   DType dtype = DType::f32;
 };
 

@@ -34,13 +34,21 @@ struct Initializer {
   double number = 0;
 };
 
+// This rank's rows of a tensor whose rows the ranks share out.
+struct RowShard {
+  std::int64_t first_row = 0;  // of the whole tensor
+  std::int64_t all_rows = 0;
+};
+
 // A trained tensor. `dims` are those of the public model: [out, in/groups, kh, kw] for convolutions,
-// [out, in] for dense layers, [channels] for norms and biases.
+// [out, in] for dense layers, [channels] for norms and biases; of a shard, dims[0] is this rank's rows.
 struct Parameter {
-  std::string name;  // torchvision's name, e.g. "layer1.0.conv1.weight"
+  std::string name;  // of the public model, e.g. torchvision's "layer1.0.conv1.weight"
   std::vector<std::int64_t> dims;
   Initializer initializer;
-  bool decays = true;  // weight decay applies
+  bool decays = true;   // weight decay applies
+  bool trained = true;  // false: keeps the value that it starts with, like a norm's scale that is fixed at 1
+  std::optional<RowShard> shard = std::nullopt;  // nothing: every rank has all of it
   std::int64_t elements() const {
     std::int64_t count = 1;
     for (std::int64_t dim : dims) count *= dim;
@@ -55,7 +63,8 @@ struct Statistic {
   double initial = 0;
 };
 
-enum class Activation { none, relu };
+// prelu: x where x > 0, slope * x elsewhere (He et al. 2015, arXiv:1502.01852).
+enum class Activation { none, relu, prelu };
 
 // out = in * weight, no bias. kernel, stride and padding are the same for both axes.
 struct Conv {
@@ -76,6 +85,7 @@ struct Norm {
   StatisticId running_mean = 0, running_variance = 0;
   Activation activation = Activation::none;
   double epsilon = 1e-5, momentum = 0.1;
+  std::optional<ParameterId> slope;  // prelu: [channels], or [1] for all of them; never with a residual
 };
 
 // max: kernel x kernel windows, padding never wins. average: global, kernel = h = w, no padding.
@@ -87,11 +97,20 @@ struct Pool {
   int kernel = 1, stride = 1, padding = 0;
 };
 
-// out[n, o] = sum_i in[n, i] * weight[o, i] + bias[o]; in's h and w are 1.
+// out[n, o] = sum_i in[n, i] * weight[o, i] + bias[o], where i counts the elements of an image in the order
+// c, h, w.
 struct Dense {
   std::string name;
   ValueId in = 0, out = 0;
   ParameterId weight = 0, bias = 0;
+};
+
+// out = in / (1 - probability) with probability 1 - probability, else 0; models/dropout.h says which.
+struct Dropout {
+  std::string name;
+  ValueId in = 0, out = 0;
+  double probability = 0;
+  std::uint64_t seed = 0;
 };
 
 // Mean over the batch of cross-entropy against q = (1 - smoothing) * onehot + smoothing / classes.
@@ -101,7 +120,39 @@ struct SoftmaxLoss {
   double label_smoothing = 0;
 };
 
-using Op = std::variant<Conv, Norm, Pool, Dense, SoftmaxLoss>;
+// How the class centres of a margin loss lie on the ranks.
+// replicated: every rank has all of them, and a loss over its own images (data-parallel).
+// sharded: each has its rows, features and labels of all ranks meet there (model-parallel).
+// sampled: sharded, and a step takes the centres of its labels and a sample of the others (Partial FC, An et
+// al. 2021, arXiv:2010.05222).
+enum class Head { replicated, sharded, sampled };
+
+// The target's logit is scale * (cos(m1 theta + m2) - m3), every other one scale * cos(theta), where theta is
+// the angle between an image's features and a class centre (Deng et al. 2019, arXiv:1801.07698).
+struct Margins {
+  double m1 = 1, m2 = 0.5, m3 = 0;
+  bool operator==(const Margins&) const = default;
+};
+
+// Mean over the images of all ranks of the cross-entropy of those logits. models/margin_head.h has the
+// formulas.
+struct MarginLoss {
+  enum class Gradient { exact, straight_through };
+  std::string name;
+  ValueId in = 0;                // features [n, 1, 1, embedding]
+  ParameterId weight = 0;        // class centres, this rank's rows [own classes, embedding]
+  std::int64_t classes = 0;      // of all ranks
+  std::int64_t first_class = 0;  // this rank's first one
+  Margins margins;
+  double scale = 64;
+  Gradient gradient = Gradient::exact;
+  Head head = Head::replicated;
+  int rank = 0, world_size = 1;  // over which centres and batch are spread; replicated: 0 and 1
+  double sample_rate = 1;        // sampled: of this rank's classes, in (0, 1]
+  std::uint64_t seed = 0;        // sampled: of the sample
+};
+
+using Op = std::variant<Conv, Norm, Pool, Dense, Dropout, SoftmaxLoss, MarginLoss>;
 
 // Operations are in an order in which they can run; values[0] is the input ("images", [n, h, w, 3]).
 struct Graph {
@@ -110,6 +161,8 @@ struct Graph {
   std::vector<Parameter> parameters;
   std::vector<Statistic> statistics;
   std::vector<Op> ops;
+  // The first operation of what makes features and loss of what the backbone gives (the last dense layer).
+  std::size_t head_begin = 0;
 
   std::int64_t batch() const { return values.front().shape.n; }
 };

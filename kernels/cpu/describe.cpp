@@ -3,6 +3,7 @@
 // that backward-data reads, written by the update.
 #include "kernels/describe.h"
 
+#include <stdexcept>
 #include <utility>
 
 #include "kernels/cpu/state.h"
@@ -195,6 +196,14 @@ class Describer {
     contribute(op.in, d_logits);
   }
   void backward(std::size_t, const SoftmaxLoss&) {}
+
+  [[noreturn]] void refuse(const std::string& name) const {
+    throw std::logic_error("this device has no answer for " + name);
+  }
+  void forward(std::size_t, const Dropout& op) { refuse(op.name); }
+  void backward(std::size_t, const Dropout& op) { refuse(op.name); }
+  void forward(std::size_t, const MarginLoss& op) { refuse(op.name); }
+  void backward(std::size_t, const MarginLoss& op) { refuse(op.name); }
 
   void update(ParameterId p) {
     const ParameterBuffers& buffers = lowering_.parameters[p];

@@ -9,6 +9,7 @@
 #include "kernels/describe.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "kernels/cuda/fusion.h"
@@ -295,6 +296,14 @@ class Describer {
     contribute(op.in, d_logits);
   }
   void backward(std::size_t, const SoftmaxLoss&) {}
+
+  [[noreturn]] void refuse(const std::string& name) const {
+    throw std::logic_error("this device has no answer for " + name);
+  }
+  void forward(std::size_t, const Dropout& op) { refuse(op.name); }
+  void backward(std::size_t, const Dropout& op) { refuse(op.name); }
+  void forward(std::size_t, const MarginLoss& op) { refuse(op.name); }
+  void backward(std::size_t, const MarginLoss& op) { refuse(op.name); }
 
   // Every gradient is complete: look for overflows, update every parameter that none keeps from it, go on.
   void update(bool scale_loss) {
