@@ -58,8 +58,12 @@ Finish prepare_conv(Context& context, Step& step);          // conv_*
 Finish prepare_norm(Context& context, Step& step);          // norm_*
 Finish prepare_pool(Context& context, Step& step);          // pool_*
 Finish prepare_dense(Context& context, Step& step);         // dense_*
+Finish prepare_depthwise(Context& context, Step& step);     // conv_* with as many groups as channels
+Finish prepare_dropout(Context& context, Step& step);       // dropout_*
 Finish prepare_softmax_loss(Context& context, Step& step);  // softmax_loss
+Finish prepare_margin_loss(Context& context, Step& step);   // margin_*
 Finish prepare_elementwise(Context& context, Step& step);   // pack_batch, accumulate, cast
 Finish prepare_update(Context& context, Step& step);        // find_overflow, update, advance_state
+Finish prepare_update_rows(Context& context, Step& step);   // update_rows
 
 }  // namespace plumb::cuda
