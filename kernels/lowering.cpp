@@ -74,25 +74,35 @@ double memory_traffic_bytes(const Program& program, const std::vector<BufferUse>
 
 namespace {
 
+bool is_sampled(const Graph& graph, ParameterId parameter) {
+  return std::any_of(graph.ops.begin(), graph.ops.end(), [parameter](const Op& op) {
+    const auto* loss = std::get_if<MarginLoss>(&op);
+    return loss && loss->head == Head::sampled && loss->weight == parameter;
+  });
+}
+
+ParameterBuffers add_parameter(Lowering& lowering, ParameterId id, DType weight_gradients) {
+  const Parameter& parameter = lowering.graph.parameters[id];
+  const auto add = [&](const char* suffix, Role role, DType dtype = DType::f32) {
+    return add_buffer(lowering.program, {.name = parameter.name + suffix,
+                                         .role = role,
+                                         .dtype = dtype,
+                                         .dims = parameter.dims,
+                                         .persistent = role != Role::activation_gradient,
+                                         .sharded = parameter.shard.has_value()});
+  };
+  ParameterBuffers buffers{.master = add("", Role::parameter)};
+  if (parameter.trained) buffers.momentum = add(".momentum", Role::optimizer);
+  const DType gradient_type = parameter.dims.size() > 1 ? weight_gradients : DType::f32;
+  if (!is_sampled(lowering.graph, id))
+    buffers.gradient =
+        add(".gradient", parameter.trained ? Role::gradient : Role::activation_gradient, gradient_type);
+  return buffers;
+}
+
 void add_parameters(Lowering& lowering, const StorageTypes& types) {
-  for (const Parameter& parameter : lowering.graph.parameters) {
-    const bool is_weight = parameter.dims.size() > 1;
-    const DType gradient_type = is_weight ? types.weight_gradients : DType::f32;
-    ParameterBuffers buffers;
-    buffers.master = add_buffer(
-        lowering.program,
-        {.name = parameter.name, .role = Role::parameter, .dims = parameter.dims, .persistent = true});
-    buffers.momentum = add_buffer(lowering.program, {.name = parameter.name + ".momentum",
-                                                     .role = Role::optimizer,
-                                                     .dims = parameter.dims,
-                                                     .persistent = true});
-    buffers.gradient = add_buffer(lowering.program, {.name = parameter.name + ".gradient",
-                                                     .role = Role::gradient,
-                                                     .dtype = gradient_type,
-                                                     .dims = parameter.dims,
-                                                     .persistent = true});
-    lowering.parameters.push_back(std::move(buffers));
-  }
+  for (ParameterId id = 0; id < lowering.graph.parameters.size(); ++id)
+    lowering.parameters.push_back(add_parameter(lowering, id, types.weight_gradients));
   for (const Statistic& statistic : lowering.graph.statistics)
     lowering.statistics.push_back(add_buffer(
         lowering.program,

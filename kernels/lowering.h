@@ -11,8 +11,11 @@
 
 namespace plumb {
 
+// Of an untrained parameter there is no momentum, and the gradient is a buffer like any other of the backward
+// pass (Role::activation_gradient, not persistent): a norm's backward writes it and nobody reads it. Of class
+// centres that are sampled there is no gradient until the margin loss is lowered: it has rows of its own.
 struct ParameterBuffers {
-  BufferId master = 0, momentum = 0, gradient = 0;
+  BufferId master = kNone, momentum = kNone, gradient = kNone;
   std::vector<BufferId>
       copies;  // what forward or backward-data read in place of the master, written by the update
 };
