@@ -9,6 +9,8 @@
 //   products_ij := (p_ij - [j = y_i]) / batch * scale * factor_ij * class_inverse_norms_j * loss scale
 // Divided by the batch of one rank: updates divide by the number of ranks (StepState::gradient_scale), as
 // they do for every other gradient.
+// Rows of a sample that are not in use are zeros from margin_gather on, and so are their inverse norms; they
+// have no part in the softmax, and what flows back to them is 0.
 #pragma once
 
 #include <cstddef>
@@ -36,18 +38,17 @@ struct MarginBuffers {
   BufferId local_max = 0, row_max = 0;   // f32 [N]: largest logit of a row on this rank, and on all
   BufferId row_sums = 0;  // f32 [2, N]: sum of exp(logit - max), and the target's logit, 0 where it isn't
   BufferId target_factor = 0;  // f32 [N]: d target cosine with margin / d cosine, 0 where it isn't
-  BufferId d_normalized_all = 0, d_normalized = 0;  // f32, like normalized_all and normalized
-  BufferId d_rows = 0;                              // f32 [C, E]: gradient of weight, or of the sampled rows
+  BufferId d_rows = 0;         // [C, E]: gradient of weight, or of the sampled rows, in its dtype
 };
 
 // Adds the steps from features to the loss (`features` f32 [n, E]) or from there back; `op` is the index of
 // the MarginLoss in the Graph. `weight`: what forward reads of the class centres (f32, f16 or bf16), ignored
 // where they are sampled, which reads the master and makes rows in `rows_dtype`. Collectives are there where
-// world_size > 1. Gradients of sampled centres go to a buffer [C, E] with Role::gradient that takes the place
-// of ParameterBuffers::gradient; update_rows is the device's describe's to add.
+// world_size > 1. Of sampled centres ParameterBuffers::gradient is made [C, E], and sharded; update_rows is
+// the device's describe's to add.
 MarginBuffers lower_margin_forward(Lowering& lowering, std::size_t op, BufferId features, BufferId weight,
                                    DType rows_dtype);
-// Returns the gradient of the features, f32 [n, E].
+// Returns the gradient of the features, f32 [n, E]; the centres' gradient is made while its parts travel.
 BufferId lower_margin_backward(Lowering& lowering, std::size_t op, const MarginBuffers& buffers);
 
 }  // namespace plumb
