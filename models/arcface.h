@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "models/decay.h"
 #include "models/graph.h"
-#include "models/resnet50.h"
 
 namespace plumb {
 

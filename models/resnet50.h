@@ -4,14 +4,10 @@
 
 #include <cstdint>
 
+#include "models/decay.h"
 #include "models/graph.h"
 
 namespace plumb {
-
-// Which parameters weight decay applies to. all: each of the 161 tensors. no_bn: all but those with "bn" in
-// their name (NVIDIA DeepLearningExamples, PyTorch: norms of the shortcuts are called downsample.1 and do
-// decay). weights_only: convolution and dense weights alone.
-enum class DecayRule { all, no_bn, weights_only };
 
 struct ResNet50Options {
   std::int64_t batch = 1;

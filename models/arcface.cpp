@@ -1,0 +1,120 @@
+#include "models/arcface.h"
+
+#include <cmath>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "models/error.h"
+#include "models/iresnet.h"
+#include "models/margin_head.h"
+#include "models/mobilefacenet.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::int64_t kImageSizeStep = 16, kMinImageSize = 32, kMaxImageSize = 1024;
+constexpr std::int64_t kMaxEmbedding = std::int64_t{1} << 16;
+constexpr std::int64_t kMaxClasses = (std::int64_t{1} << 31) - 1;  // what a class_permutation can take
+
+// insightface 7fadd420, arcface_torch/partial_fc_v2.py.
+constexpr Initializer kClassCentres{Initializer::Kind::normal, 0.01};
+
+std::string text_of(double number) {
+  std::ostringstream text;
+  text << number;
+  return text.str();
+}
+
+[[noreturn]] void refuse(const std::string& what, const std::string& remedy) {
+  throw Error(ExitCode::usage, what + " is out of range: give " + remedy);
+}
+
+void check_head(const ArcFaceOptions& options) {
+  require_between(options.classes, 1, kMaxClasses, "number of classes", "--classes");
+  require_between(options.world_size, 1, kMaxBatch, "number of ranks", "a number");
+  require_between(options.rank, 0, options.world_size - 1, "rank", "a number");
+  if (options.head != Head::replicated && options.classes < options.world_size) {
+    throw Error(ExitCode::usage, "--classes " + std::to_string(options.classes) + " is less than the " +
+                                     std::to_string(options.world_size) +
+                                     " ranks that share the classes out: give at least one for each, or "
+                                     "--head dp");
+  }
+  if (!(options.sample_rate > 0 && options.sample_rate <= 1)) {
+    refuse("sample rate " + text_of(options.sample_rate), "--sample-rate above 0 and up to 1");
+  }
+  const auto [m1, m2, m3] = options.margins;
+  if (!std::isfinite(m1) || !std::isfinite(m2) || !std::isfinite(m3)) {
+    refuse("margins " + text_of(m1) + "," + text_of(m2) + "," + text_of(m3),
+           "--margins as three finite numbers, like 1,0.5,0");
+  }
+  if (!(options.scale > 0 && std::isfinite(options.scale))) {
+    refuse("scale " + text_of(options.scale), "--scale as a number above 0, like 64");
+  }
+}
+
+void check(const ArcFaceOptions& options) {
+  require_between(options.batch, 1, kMaxBatch, "batch per device", "--bs");
+  require_between(options.image_size, kMinImageSize, kMaxImageSize, "image size", "--image-size");
+  if (options.image_size % kImageSizeStep != 0) {
+    refuse("image size " + std::to_string(options.image_size),
+           "--image-size as a multiple of " + std::to_string(kImageSizeStep));
+  }
+  require_between(options.embedding, 1, kMaxEmbedding, "embedding", "--embedding");
+  if (!(options.dropout >= 0 && options.dropout < 1)) {
+    refuse("dropout " + text_of(options.dropout), "--dropout from 0 to below 1");
+  }
+  check_head(options);
+}
+
+const char* model_name(Backbone backbone) {
+  switch (backbone) {
+    case Backbone::r50:
+      return "r50";
+    case Backbone::r100:
+      return "r100";
+    case Backbone::y1:
+      return "y1";
+  }
+  throw Error(ExitCode::internal, "unknown backbone");
+}
+
+ValueId add_backbone(GraphBuilder& net, ValueId images, const ArcFaceOptions& options) {
+  const BackboneOptions backbone{.embedding = options.embedding,
+                                 .prelu_per_layer = options.prelu_per_layer,
+                                 .dropout = options.dropout,
+                                 .seed = options.seed};
+  if (options.backbone == Backbone::y1) return add_mobilefacenet(net, images, backbone);
+  return add_iresnet(net, images, options.backbone == Backbone::r50 ? kIResNet50Units : kIResNet100Units,
+                     backbone);
+}
+
+void add_head(GraphBuilder& net, ValueId features, const ArcFaceOptions& options) {
+  const bool replicated = options.head == Head::replicated;
+  MarginLoss loss;
+  loss.name = "head";
+  loss.classes = options.classes;
+  loss.margins = options.margins;
+  loss.scale = options.scale;
+  loss.gradient = options.gradient;
+  loss.head = options.head;
+  loss.rank = replicated ? 0 : options.rank;
+  loss.world_size = replicated ? 1 : options.world_size;
+  loss.sample_rate = options.head == Head::sampled ? options.sample_rate : 1;
+  loss.seed = options.seed;
+  const ClassShard shard = class_shard(loss.classes, loss.rank, loss.world_size);
+  loss.first_class = shard.first;
+  net.margin_loss(std::move(loss), features, shard.count, kClassCentres);
+}
+
+}  // namespace
+
+Graph make_arcface(const ArcFaceOptions& options) {
+  check(options);
+  GraphBuilder net(model_name(options.backbone), options.decay);
+  const ValueId images = net.images(options.batch, options.image_size);
+  add_head(net, add_backbone(net, images, options), options);
+  return net.take();
+}
+
+}  // namespace plumb

@@ -1,0 +1,31 @@
+// What the backbones of face recognition have in common.
+#pragma once
+
+#include <cstdint>
+
+#include "models/graph_builder.h"
+
+namespace plumb {
+
+struct BackboneOptions {
+  std::int64_t embedding = 512;
+  bool prelu_per_layer = false;  // one slope per layer, and the last norm's scale is trained
+  double dropout = 0;            // in front of the last dense layer; 0: there is none
+  std::uint64_t seed = 0;        // of dropout
+};
+
+// Of the last norm, which has it in every backbone (insightface 863a7ea9, symbol_utils.py, get_fc1).
+inline constexpr double kEmbeddingEpsilon = 2e-5;
+
+// Start of the last dense layer (insightface 863a7ea9, train.py: Xavier, gaussian, factor "out", magnitude
+// 2).
+inline DenseInitializers embedding_start(std::int64_t embedding) {
+  return {.weight = he_fan_out(embedding), .bias = {Initializer::Kind::constant, 0}};
+}
+
+// The norm behind it.
+inline NormOptions embedding_norm(const BackboneOptions& options) {
+  return {.epsilon = kEmbeddingEpsilon, .fixed_scale = !options.prelu_per_layer};
+}
+
+}  // namespace plumb

@@ -1,0 +1,58 @@
+#include "models/iresnet.h"
+
+#include <string>
+
+namespace plumb {
+namespace {
+
+constexpr double kEpsilon = 2e-5;
+
+NormOptions plain_norm() {
+  return {.epsilon = kEpsilon};
+}
+
+NormOptions prelu_norm(const BackboneOptions& options, const std::string& slope) {
+  return {.activation = Activation::prelu,
+          .epsilon = kEpsilon,
+          .slope = slope,
+          .one_slope = options.prelu_per_layer};
+}
+
+// bn3(conv2(prelu(bn2(conv1(bn1(in)))))) + shortcut(in), with no activation after the sum. The first unit of
+// each stage halves the image in conv2 and in the shortcut.
+ValueId add_unit(GraphBuilder& net, const std::string& name, ValueId in, std::int64_t channels, bool is_first,
+                 const BackboneOptions& options) {
+  const int stride = is_first ? 2 : 1;
+  ValueId main = net.norm(name + ".bn1", in, plain_norm());
+  main = net.conv(name + ".conv1", main, {.channels = channels, .kernel = 3, .padding = 1});
+  main = net.norm(name + ".bn2", main, prelu_norm(options, name + ".prelu.weight"));
+  main = net.conv(name + ".conv2", main, {.channels = channels, .kernel = 3, .stride = stride, .padding = 1});
+  const Norm last = net.declare_norm(name + ".bn3", channels, plain_norm());
+  ValueId shortcut = in;
+  if (is_first) {
+    shortcut = net.conv(name + ".downsample.0", in, {.channels = channels, .stride = stride});
+    shortcut = net.norm(name + ".downsample.1", shortcut, plain_norm());
+  }
+  return net.apply(last, main, shortcut);
+}
+
+}  // namespace
+
+ValueId add_iresnet(GraphBuilder& net, ValueId images, const IResNetUnits& units,
+                    const BackboneOptions& options) {
+  ValueId value = net.conv("conv1", images, {.channels = 64, .kernel = 3, .padding = 1});
+  value = net.norm("bn1", value, prelu_norm(options, "prelu.weight"));
+  for (std::size_t stage = 0; stage < units.size(); ++stage) {
+    const std::int64_t channels = std::int64_t{64} << stage;
+    for (int unit = 0; unit < units[stage]; ++unit) {
+      const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(unit);
+      value = add_unit(net, name, value, channels, unit == 0, options);
+    }
+  }
+  value = net.norm("bn2", value, plain_norm());
+  if (options.dropout > 0) value = net.dropout("dropout", value, options.dropout, options.seed);
+  value = net.dense("fc", value, options.embedding, embedding_start(options.embedding));
+  return net.norm("features", value, embedding_norm(options));
+}
+
+}  // namespace plumb
