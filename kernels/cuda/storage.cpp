@@ -3,6 +3,7 @@
 #include <utility>
 #include <variant>
 
+#include "kernels/cuda/depthwise_shape.h"
 #include "kernels/cuda/state.h"
 
 namespace plumb::cuda {
@@ -28,6 +29,13 @@ void pad_input_channels(Lowering& lowering, const Conv& op, std::int64_t channel
     held = held / static_cast<std::size_t>(lowering.graph.values[op.in].shape.c) *
            static_cast<std::size_t>(channels);
   }
+}
+
+// Before copies are made, which take over the layout.
+void set_depthwise_layout(Lowering& lowering, const Conv& op) {
+  const ParameterBuffers& weight = lowering.parameters[op.weight];
+  for (BufferId id : {weight.master, weight.momentum, weight.gradient})
+    if (id != kNone) lowering.program.buffers[id].layout = kDepthwiseLayout;
 }
 
 void set_dtype(Buffer& buffer, DType dtype) {
@@ -56,8 +64,12 @@ Storage start_storage(const Graph& graph, Precision precision) {
                   .weights = {}};
   Lowering& lowering = storage.lowering;
   for (const Op& op : graph.ops) {
-    if (const Conv* conv = std::get_if<Conv>(&op); conv && conv->in == 0)
-      pad_input_channels(lowering, *conv, types.image_channels);
+    if (const Conv* conv = std::get_if<Conv>(&op)) {
+      if (is_depthwise(graph, *conv))
+        set_depthwise_layout(lowering, *conv);
+      else if (conv->in == 0)
+        pad_input_channels(lowering, *conv, types.image_channels);
+    }
     if (const SoftmaxLoss* loss = std::get_if<SoftmaxLoss>(&op))
       set_dtype(lowering.program.buffers[lowering.values[loss->in]], DType::f32);
   }

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "kernels/cuda/depthwise_shape.h"
+
 namespace plumb::cuda {
 namespace {
 
@@ -41,6 +43,7 @@ float load(DType dtype, const std::byte* at) {
 
 struct Shape4 {
   std::int64_t out = 1, in = 1, kh = 1, kw = 1, padded_in = 1;
+  bool taps_outside = false;  // of a depthwise convolution
 };
 
 Shape4 shape_of(const std::vector<std::int64_t>& dims, const Buffer& buffer) {
@@ -51,6 +54,7 @@ Shape4 shape_of(const std::vector<std::int64_t>& dims, const Buffer& buffer) {
     for (std::int64_t dim : dims) shape.in *= dim;
   const std::int64_t rows = shape.out * shape.kh * shape.kw;
   shape.padded_in = static_cast<std::int64_t>(buffer.bytes / bytes_of(buffer.dtype)) / rows;
+  shape.taps_outside = buffer.layout == kDepthwiseLayout;
   if (shape.padded_in < shape.in) throw std::logic_error("tensor is larger than buffer " + buffer.name);
   return shape;
 }
@@ -63,7 +67,9 @@ void for_each_element(const Shape4& shape, const Visit& visit) {
     for (std::int64_t in = 0; in < shape.in; ++in)
       for (std::int64_t y = 0; y < shape.kh; ++y)
         for (std::int64_t x = 0; x < shape.kw; ++x) {
-          const std::int64_t row = (out * shape.kh + y) * shape.kw + x;
+          const std::int64_t tap = y * shape.kw + x;
+          const std::int64_t row =
+              shape.taps_outside ? tap * shape.out + out : out * shape.kh * shape.kw + tap;
           visit(outside++, static_cast<std::size_t>(row * shape.padded_in + in));
         }
 }

@@ -1,5 +1,6 @@
 // Tensors as the CUDA device holds them, and back: [out, in, kh, kw] in fp32 at the border, [out, kh, kw, in]
-// with padded in-channels inside, in the buffer's dtype. Vectors and matrices stay as they are. On the host.
+// with padded in-channels inside ([kh, kw, out] where Buffer::layout is kDepthwiseLayout), in the buffer's
+// dtype. Vectors and matrices stay as they are. On the host.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,102 @@
+// Which convolutions go channel by channel, how the device holds their weights, and how the sums of a weight
+// gradient are shared out: by the shape alone, so that they are made in the same order on every GPU. Plain
+// C++.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/cuda/norm_partition.h"
+#include "kernels/program.h"
+#include "models/graph.h"
+
+namespace plumb::cuda {
+
+// Buffer::layout of a depthwise convolution's weight [c, 1, kh, kw], its momentum, gradient and copies: the
+// channels of a tap lie side by side, as those of a pixel do.
+inline constexpr std::string_view kDepthwiseLayout = "kh,kw,c";
+
+// c channels, each with kernel x kernel weights of its own.
+struct DepthwiseShape {
+  std::int64_t n = 0, h = 0, w = 0, c = 0;
+  std::int64_t out_h = 0, out_w = 0;
+  int kernel = 1, stride = 1, padding = 0;
+  std::int64_t taps() const { return std::int64_t{kernel} * kernel; }
+};
+
+inline bool is_depthwise(const Graph& graph, const Conv& op) {
+  return op.groups > 1 && op.groups == graph.values[op.in].shape.c &&
+         op.groups == graph.values[op.out].shape.c;
+}
+
+inline DepthwiseShape depthwise_shape(const Graph& graph, const Conv& op) {
+  const Shape &in = graph.values[op.in].shape, &out = graph.values[op.out].shape;
+  return {.n = in.n,
+          .h = in.h,
+          .w = in.w,
+          .c = in.c,
+          .out_h = out.h,
+          .out_w = out.w,
+          .kernel = op.kernel,
+          .stride = op.stride,
+          .padding = op.padding};
+}
+
+// Neighbouring channels of a thread: 16 bytes, where pixels are multiples of that.
+inline int depthwise_channels_at_once(const DepthwiseShape& shape, DType dtype) {
+  const auto most = static_cast<std::int64_t>(16 / bytes_of(dtype));
+  return shape.c % most == 0 ? static_cast<int>(most) : 1;
+}
+
+// The kernel and padding that threads go down the columns of an image for, rows of it in registers.
+inline bool is_depthwise_3x3(const DepthwiseShape& shape, DType dtype) {
+  return shape.kernel == 3 && shape.padding == 1 && shape.stride <= 2 &&
+         depthwise_channels_at_once(shape, dtype) > 1;
+}
+
+// How a weight gradient is added up: block (tile, b) has `lanes` groups of channels, and of the items those
+// from b * items_per_block on; its thread (lane, row) every rows-th of these. 3x3: an item is a column of an
+// image's output, and a thread has all taps; else it is a pixel of the output, a lane is a group of one tap,
+// and there is one row. Each block leaves partial sums [taps, c] in f32.
+struct DepthwisePartition {
+  std::int64_t items = 0, items_per_block = 0;
+  int lanes = 0, rows = 0, tiles = 0, blocks = 0;
+};
+inline constexpr int kDepthwiseThreads = 128;
+
+inline DepthwisePartition partition_depthwise(const DepthwiseShape& shape, DType dtype) {
+  const bool by_columns = is_depthwise_3x3(shape, dtype);
+  const std::int64_t groups = shape.c / depthwise_channels_at_once(shape, dtype);
+  DepthwisePartition partition{.items = shape.n * shape.out_w};
+  std::int64_t all_lanes = groups, most_lanes = 32, rows_per_item = shape.out_h;
+  if (!by_columns) {
+    partition.items *= shape.out_h;
+    all_lanes *= shape.taps();
+    most_lanes = kDepthwiseThreads;
+    rows_per_item = 1;
+  }
+  const std::int64_t lanes = std::min(all_lanes, most_lanes);
+  const std::int64_t rows = by_columns ? kDepthwiseThreads / lanes : 1;
+  const std::int64_t tiles = divide_up(all_lanes, lanes);
+  // Enough blocks for a large GPU, but 28 pixels for each thread at least: partial sums stay a few percent of
+  // what is read.
+  const std::int64_t wanted_blocks = std::max<std::int64_t>(1, 512 / tiles);
+  const std::int64_t least_items = rows * divide_up(28, rows_per_item);
+  partition.items_per_block =
+      std::max(least_items, rows * divide_up(divide_up(partition.items, wanted_blocks), rows));
+  partition.lanes = static_cast<int>(lanes);
+  partition.rows = static_cast<int>(rows);
+  partition.tiles = static_cast<int>(tiles);
+  partition.blocks = static_cast<int>(divide_up(partition.items, partition.items_per_block));
+  return partition;
+}
+
+// Of conv_backward_weights; the other steps take none.
+inline std::size_t depthwise_workspace_bytes(const DepthwiseShape& shape, DType dtype) {
+  return sizeof(float) *
+         static_cast<std::size_t>(partition_depthwise(shape, dtype).blocks * shape.taps() * shape.c);
+}
+
+}  // namespace plumb::cuda
