@@ -22,6 +22,7 @@ nlohmann::ordered_json buffer_json(const Buffer& buffer) {
                                  {"dims", buffer.dims},
                                  {"bytes", buffer.bytes}};
   if (buffer.persistent) json["persistent"] = true;
+  if (buffer.sharded) json["sharded"] = true;
   if (buffer.view) json["view"] = {{"of", buffer.view->root}, {"offset", buffer.view->offset}};
   return json;
 }
@@ -39,7 +40,7 @@ nlohmann::ordered_json step_json(const Step& step) {
                                  {"macs", step.work.macs},
                                  {"bytes", step.work.bytes}};
   if (const auto* collective = std::get_if<Collective>(&step.action))
-    json["collective"] = {{"kind", "allreduce_sum"},
+    json["collective"] = {{"kind", name_of(collective->kind)},
                           {"buffer", collective->buffer},
                           {"elements", collective->elements},
                           {"dtype", name_of(collective->dtype)}};

@@ -34,13 +34,17 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + kViewAlignment - 1) / kViewAlignment * kViewAlignment;
 }
 
+// Whether it is summed over ranks.
+bool is_reduced(const Buffer& buffer) {
+  return buffer.role == Role::gradient && !buffer.sharded;
+}
+
 void check_readers(const Program& program, const std::vector<std::optional<StepId>>& last_writers) {
   for (StepId id = 0; id < program.steps.size(); ++id) {
     const Step& step = program.steps[id];
     for (const BufferUse& use : step.uses) {
       const Buffer& buffer = program.buffers[use.buffer];
-      const bool reads_sum =
-          buffer.role == Role::gradient && use.reads() && id > last_writers[use.buffer].value_or(id);
+      const bool reads_sum = is_reduced(buffer) && use.reads() && id > last_writers[use.buffer].value_or(id);
       if (reads_sum && step.kind != StepKind::update && step.kind != StepKind::find_overflow) {
         throw Error(ExitCode::internal,
                     step.name + " reads " + buffer.name +
@@ -62,7 +66,7 @@ std::vector<Gradient> find_gradients(const Program& program) {
   std::vector<Gradient> gradients;
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     const Buffer& buffer = program.buffers[id];
-    if (buffer.role != Role::gradient) continue;
+    if (!is_reduced(buffer)) continue;
     if (buffer.view) {
       throw Error(ExitCode::internal, "gradient " + buffer.name + " lies in another buffer already");
     }
@@ -186,12 +190,19 @@ void append(std::vector<Step>& to, std::vector<Step>&& steps) {
   std::move(steps.begin(), steps.end(), std::back_inserter(to));
 }
 
+// How often a ring sends each part of the buffer but one.
+double rounds_of(Collective::Kind kind) {
+  const bool reduces_and_spreads =
+      kind == Collective::Kind::allreduce_sum || kind == Collective::Kind::allreduce_max;
+  return reduces_and_spreads ? 2 : 1;
+}
+
 }  // namespace
 
 Program add_gradient_reduction(Program program, const GradientReductionOptions& options) {
   const std::vector<Bucket> buckets = make_buckets(program, options.buckets);
-  if (buckets.empty()) return program;
-  const StepId latest = std::max(last_backward_step(program), buckets.back().complete_after);
+  StepId latest = last_backward_step(program);
+  if (!buckets.empty()) latest = std::max(latest, buckets.back().complete_after);
   std::vector<std::vector<Step>> starts_after(program.steps.size());
   std::vector<Step> before_updates;
   for (std::size_t i = 0; i < buckets.size(); ++i) {
@@ -216,9 +227,10 @@ double sent_bytes_per_rank(const Program& program, int world_size) {
   for (const Step& step : program.steps) {
     const Collective* collective = std::get_if<Collective>(&step.action);
     if (!collective) continue;
-    bytes += static_cast<double>(collective->elements) * static_cast<double>(bytes_of(collective->dtype));
+    bytes += rounds_of(collective->kind) * static_cast<double>(collective->elements) *
+             static_cast<double>(bytes_of(collective->dtype));
   }
-  return bytes * 2 * (world_size - 1) / world_size;
+  return bytes * (world_size - 1) / world_size;
 }
 
 }  // namespace plumb

@@ -27,6 +27,9 @@ struct GradientReductionOptions {
 // views, each at a multiple of 64 bytes. The collective covers the gaps too: they must hold finite numbers
 // (zeros).
 //
+// Gradients of sharded tensors (Buffer::sharded) are complete on their rank: they stay as they are, and
+// anybody may read them. Collectives that the Program has already keep their places.
+//
 // find_overflow and updates read gradients when they are reduced; after find_overflow an allreduce adds up
 // the ranks' overflow buffers ("overflow.allreduce").
 //
@@ -35,8 +38,9 @@ struct GradientReductionOptions {
 // last writer.
 Program add_gradient_reduction(Program program, const GradientReductionOptions& options);
 
-// Bytes that each rank sends per step when every allreduce runs as a ring: the sum of S * 2(n - 1) / n over
-// collectives of S bytes and n ranks, the least that any algorithm can do (Patarasuk and Yuan 2009,
+// Bytes that each rank sends per step when every collective runs as a ring: the sum over collectives of S
+// bytes and n ranks of S * 2(n - 1) / n for an allreduce and of S * (n - 1) / n for an allgather or a
+// reduce-scatter (S: the whole buffer), the least that any algorithm can do (Patarasuk and Yuan 2009,
 // doi:10.1016/j.jpdc.2008.09.002).
 double sent_bytes_per_rank(const Program& program, int world_size);
 

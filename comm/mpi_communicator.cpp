@@ -75,27 +75,32 @@ class MpiCommunicator : public Communicator {
         half_(make_half()),
         f16_sum_(make_sum(add_f16_elements)),
         bf16_sum_(make_sum(add_bf16_elements)),
+        rank_(job.rank()),
         size_(job.size()),
         elements_per_call_(options.elements_per_call) {
-    requests_.reserve(kExpectedRequests);
-    tickets_.reserve(kExpectedRequests);
-    finished_.reserve(kExpectedRequests);
+    const std::size_t expected = kExpectedRequests + static_cast<std::size_t>(size_);
+    requests_.reserve(expected);
+    tickets_.reserve(expected);
+    finished_.reserve(expected);
   }
 
   std::string name() const override { return "mpi"; }
   int size() const override { return size_; }
 
   Ticket start(const Collective& collective, std::byte* data) override {
-    const auto [type, operation] = sum_of(collective.dtype);
+    require_dtype(collective);
     const Ticket ticket = next_ticket_++;
-    for (std::size_t begin = 0; begin < collective.elements; begin += elements_per_call_) {
-      const std::size_t count = std::min(collective.elements - begin, elements_per_call_);
-      MPI_Request request = MPI_REQUEST_NULL;
-      check(MPI_Iallreduce(MPI_IN_PLACE, data + begin * bytes_of(collective.dtype), static_cast<int>(count),
-                           type, operation, communicator_.get(), &request),
-            "MPI_Iallreduce");
-      requests_.push_back(request);
-      tickets_.push_back(ticket);
+    switch (collective.kind) {
+      case Collective::Kind::allreduce_sum:
+      case Collective::Kind::allreduce_max:
+        start_allreduce(ticket, collective, data);
+        break;
+      case Collective::Kind::allgather:
+        start_allgather(ticket, collective, data);
+        break;
+      case Collective::Kind::reduce_scatter_sum:
+        start_reduce_scatter(ticket, collective, data);
+        break;
     }
     return ticket;
   }
@@ -122,15 +127,92 @@ class MpiCommunicator : public Communicator {
   }
 
  private:
-  // So many may be under way before a list grows: start() shouldn't allocate inside the timed window.
+  // So many, and one for each rank's part of a reduce-scatter, may be under way before a list grows: start()
+  // shouldn't allocate inside the timed window.
   static constexpr std::size_t kExpectedRequests = 256;
 
-  std::pair<MPI_Datatype, MPI_Op> sum_of(DType dtype) const {
-    if (dtype == DType::f32) return {MPI_FLOAT, MPI_SUM};
-    if (dtype == DType::f16) return {half_.get(), f16_sum_.get()};
-    if (dtype == DType::bf16) return {half_.get(), bf16_sum_.get()};
-    throw Error(ExitCode::internal, "--comm mpi can't sum gradients in " + std::string(name_of(dtype)) +
-                                        "; use --reduce-dtype fp32 or fp16");
+  // `call(first byte, count, where the request goes)` for as many elements at a time as a call takes.
+  template <typename Call>
+  void start_pieces(Ticket ticket, DType dtype, std::byte* data, std::size_t elements, const char* name,
+                    Call&& call) {
+    for (std::size_t begin = 0; begin < elements; begin += elements_per_call_) {
+      const auto count = static_cast<int>(std::min(elements - begin, elements_per_call_));
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(call(data + begin * bytes_of(dtype), count, &request), name);
+      requests_.push_back(request);
+      tickets_.push_back(ticket);
+    }
+  }
+
+  void start_allreduce(Ticket ticket, const Collective& collective, std::byte* data) {
+    start_pieces(ticket, collective.dtype, data, collective.elements, "MPI_Iallreduce",
+                 [&](std::byte* piece, int count, MPI_Request* request) {
+                   return MPI_Iallreduce(MPI_IN_PLACE, piece, count, type_of(collective.dtype),
+                                         operation_of(collective), communicator_.get(), request);
+                 });
+  }
+
+  // A call's pieces would lie in the parts of all ranks, which one count can't say: each rank sends its own
+  // where the buffer doesn't fit one call.
+  void start_allgather(Ticket ticket, const Collective& collective, std::byte* data) {
+    const std::size_t part = elements_per_rank(collective, size_);
+    const MPI_Datatype type = type_of(collective.dtype);
+    if (collective.elements <= elements_per_call_) {
+      start_pieces(ticket, collective.dtype, data, part, "MPI_Iallgather",
+                   [&](std::byte*, int count, MPI_Request* request) {
+                     return MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, count, type,
+                                           communicator_.get(), request);
+                   });
+      return;
+    }
+    for (int rank = 0; rank < size_; ++rank)
+      start_pieces(ticket, collective.dtype, data + offset_of(rank, part, collective.dtype), part,
+                   "MPI_Ibcast", [&](std::byte* piece, int count, MPI_Request* request) {
+                     return MPI_Ibcast(piece, count, type, rank, communicator_.get(), request);
+                   });
+  }
+
+  // MPI_Ireduce_scatter_block in place would leave every rank's part at the front of the buffer, and Open
+  // MPI 4 carries it through rank 0. Each part reduced to its rank is in its place, and every rank sends and
+  // sums as much as the others.
+  void start_reduce_scatter(Ticket ticket, const Collective& collective, std::byte* data) {
+    const std::size_t part = elements_per_rank(collective, size_);
+    for (int rank = 0; rank < size_; ++rank)
+      start_pieces(ticket, collective.dtype, data + offset_of(rank, part, collective.dtype), part,
+                   "MPI_Ireduce", [&](std::byte* piece, int count, MPI_Request* request) {
+                     const bool mine = rank == rank_;
+                     return MPI_Ireduce(mine ? MPI_IN_PLACE : piece, mine ? piece : nullptr, count,
+                                        type_of(collective.dtype), operation_of(collective), rank,
+                                        communicator_.get(), request);
+                   });
+  }
+
+  static std::size_t offset_of(int rank, std::size_t part, DType dtype) {
+    return static_cast<std::size_t>(rank) * part * bytes_of(dtype);
+  }
+
+  MPI_Datatype type_of(DType dtype) const {
+    switch (dtype) {
+      case DType::f32:
+        return MPI_FLOAT;
+      case DType::i32:
+        return MPI_INT32_T;
+      case DType::i64:
+        return MPI_INT64_T;
+      case DType::f16:
+      case DType::bf16:
+        return half_.get();
+      case DType::u8:
+        break;
+    }
+    return MPI_BYTE;
+  }
+
+  MPI_Op operation_of(const Collective& collective) const {
+    if (collective.kind == Collective::Kind::allreduce_max) return MPI_MAX;
+    if (collective.dtype == DType::f16) return f16_sum_.get();
+    if (collective.dtype == DType::bf16) return bf16_sum_.get();
+    return MPI_SUM;
   }
 
   // MPI leaves MPI_REQUEST_NULL where a request has ended.
@@ -149,7 +231,7 @@ class MpiCommunicator : public Communicator {
   CommunicatorOwner communicator_;
   DatatypeOwner half_;
   OperationOwner f16_sum_, bf16_sum_;
-  int size_ = 1;
+  int rank_ = 0, size_ = 1;
   std::size_t elements_per_call_ = 0;
   Ticket next_ticket_ = 0;
   // What is under way: each request, the ticket it belongs to, and room for what MPI_Testsome reports.

@@ -14,9 +14,9 @@ struct MpiCommunicatorOptions {
                                   << 30;  // MPI counts are ints: longer buffers take several calls
 };
 
-// f32 uses MPI_FLOAT; f16 and bf16 are summed by MPI operations of our own, element by element in fp32,
-// rounded to nearest even. Moves on only inside progress() and wait(): there is no thread. Must go before
-// `job` does; collectives that are under way then are given up.
+// Sums of f32 use MPI_FLOAT; f16 and bf16 are summed by MPI operations of our own, element by element in
+// fp32, rounded to nearest even. Moves on only inside progress() and wait(): there is no thread. Must go
+// before `job` does; collectives that are under way then are given up.
 std::unique_ptr<Communicator> make_mpi_communicator(const Job& job,
                                                     const MpiCommunicatorOptions& options = {});
 

@@ -81,15 +81,20 @@ ncclDataType_t type_of(DType dtype) {
       return ncclFloat16;
     case DType::bf16:
       return ncclBfloat16;
-    default:
-      throw Error(ExitCode::internal, "--comm nccl can't sum gradients in " + std::string(name_of(dtype)) +
-                                          "; use --reduce-dtype fp32 or fp16");
+    case DType::i32:
+      return ncclInt32;
+    case DType::i64:
+      return ncclInt64;
+    case DType::u8:
+      break;
   }
+  return ncclUint8;
 }
 
 class NcclCommunicator : public Communicator {
  public:
-  NcclCommunicator(const Job& job, cudaStream_t stream) : size_(job.size()), stream_(stream) {
+  NcclCommunicator(const Job& job, cudaStream_t stream)
+      : rank_(static_cast<std::size_t>(job.rank())), size_(job.size()), stream_(stream) {
     const ncclUniqueId id = spread_id(job);
     job.together([&] { communicator_.reset(join(job, id)); });
     communicator_.get_deleter().all_are_there = true;
@@ -100,8 +105,8 @@ class NcclCommunicator : public Communicator {
   bool enqueues() const override { return true; }
 
   Ticket start(const Collective& collective, std::byte* data) override {
-    const ncclDataType_t type = type_of(collective.dtype);
-    check_alive(ncclAllReduce(data, data, collective.elements, type, ncclSum, communicator_.get(), stream_));
+    require_dtype(collective);
+    check_alive(enqueue(collective, data));
     return next_ticket_++;
   }
 
@@ -115,12 +120,31 @@ class NcclCommunicator : public Communicator {
   void wait(Ticket) override {}
 
  private:
+  // In place, NCCL wants a rank's part where it lies in the whole.
+  ncclResult_t enqueue(const Collective& collective, std::byte* data) {
+    const ncclDataType_t type = type_of(collective.dtype);
+    const auto part = [&] { return elements_per_rank(collective, size_); };
+    const auto mine = [&] { return data + rank_ * part() * bytes_of(collective.dtype); };
+    switch (collective.kind) {
+      case Collective::Kind::allreduce_sum:
+        return ncclAllReduce(data, data, collective.elements, type, ncclSum, communicator_.get(), stream_);
+      case Collective::Kind::allreduce_max:
+        return ncclAllReduce(data, data, collective.elements, type, ncclMax, communicator_.get(), stream_);
+      case Collective::Kind::allgather:
+        return ncclAllGather(mine(), data, part(), type, communicator_.get(), stream_);
+      case Collective::Kind::reduce_scatter_sum:
+        return ncclReduceScatter(data, mine(), part(), type, ncclSum, communicator_.get(), stream_);
+    }
+    return ncclInvalidArgument;
+  }
+
   void check_alive(ncclResult_t result, const std::source_location& where = std::source_location::current()) {
     if (result == ncclSuccess) return;
     communicator_.get_deleter().all_are_there = false;
     throw nccl_error(result, communicator_.get(), where);
   }
 
+  std::size_t rank_ = 0;
   int size_ = 1;
   cudaStream_t stream_ = nullptr;
   CommunicatorOwner communicator_;

@@ -17,6 +17,11 @@ std::uint64_t hash_number(std::uint64_t hash, std::uint64_t number) {
   return hash;
 }
 
+// Whether each rank has a part of the buffer.
+bool has_parts(Collective::Kind kind) {
+  return kind == Collective::Kind::allgather || kind == Collective::Kind::reduce_scatter_sum;
+}
+
 // The collective's own buffer, and the buckets that are cast into it.
 std::vector<BufferId> reduced_roots(const Program& program, BufferId reduced) {
   std::vector<BufferId> roots{reduced};
@@ -205,6 +210,20 @@ std::string_view name_of(StepKind kind) {
   unknown("StepKind");
 }
 
+std::string_view name_of(Collective::Kind kind) {
+  switch (kind) {
+    case Collective::Kind::allreduce_sum:
+      return "allreduce_sum";
+    case Collective::Kind::allreduce_max:
+      return "allreduce_max";
+    case Collective::Kind::allgather:
+      return "allgather";
+    case Collective::Kind::reduce_scatter_sum:
+      return "reduce_scatter_sum";
+  }
+  unknown("Collective::Kind");
+}
+
 BufferId root_of(const Program& program, BufferId id) {
   const Buffer& buffer = program.buffers.at(id);
   return buffer.view ? buffer.view->root : id;
@@ -219,11 +238,13 @@ std::uint64_t reduction_hash(const Program& program) {
   for (const Step& step : program.steps) {
     const Collective* collective = std::get_if<Collective>(&step.action);
     if (!collective) continue;
+    hash = fnv1a(name_of(collective->kind), hash);
     hash = fnv1a(name_of(collective->dtype), hash);
     hash = hash_number(hash, collective->elements);
     const Buffer& root = program.buffers.at(collective->buffer);
     hash = hash_number(fnv1a(root.name, hash), root.bytes);
     hash = fnv1a(root.layout, hash);
+    if (has_parts(collective->kind)) continue;
     for (BufferId source : reduced_roots(program, collective->buffer)) {
       for (BufferId id : views[source]) {
         const Buffer& part = program.buffers[id];

@@ -98,10 +98,10 @@ enum class StepKind {
                             // d_in = coefficients[0] * d_activated + coefficients[1] * in + coefficients[2]
   norm_backward,            // in r, d_out r, scale r, bias r, mean r, inverse_deviation r, d_in w, d_scale w,
                             // d_bias w, [mask r], [second d_out r], [d_residual w], [slope r, d_slope w];
-                  // inverse_deviation: 1 / sqrt(variance + epsilon); what passed the ReLU says a mask
-                  // of one bit per element (dtype u8), or the norm's output where it is > 0 (dims of
-                  // in), or the norm's factors [2, c] where factors[0] * in + factors[1] is > 0; a cpu
-                  // finds that out from in, scale and bias, as both do where a PReLU got > 0
+  // inverse_deviation: 1 / sqrt(variance + epsilon); what passed the ReLU says a mask
+  // of one bit per element (dtype u8), or the norm's output where it is > 0 (dims of
+  // in), or the norm's factors [2, c] where factors[0] * in + factors[1] is > 0; a cpu
+  // finds that out from in, scale and bias, as both do where a PReLU got > 0
   add_relu_forward,        // out rw, residual r: out = max(out + residual, 0)
   add_relu_backward,       // out r, d_out r, [second d_out r], d_in w: d_in = out > 0 ? sum of d_out : 0
   pool_forward,            // in r, out w, [argmax w], [factors r]: with factors, of relu(normalised)
@@ -132,11 +132,11 @@ enum class StepKind {
   cast,                      // from r, into w: another dtype, same elements, times Step::scale
   reduce,                    // every buffer of the bucket rw
   find_overflow,             // overflow w, gradients r …: whether one of them is not finite
-  update,       // master rw, momentum rw, gradient r, state r, [further copies of the weight w …];
-                // all parameters in one step: state r, [overflow r], then of each master rw, momentum rw,
-                // gradient r, [copies w …]; with an overflow nothing changes
-  update_rows,  // master rw, momentum rw, d_rows r, samples r, sample_count r, state r, [overflow r]: the
-                // update of the rows that were sampled; the others stay as they are
+  update,         // master rw, momentum rw, gradient r, state r, [further copies of the weight w …];
+                  // all parameters in one step: state r, [overflow r], then of each master rw, momentum rw,
+                  // gradient r, [copies w …]; with an overflow nothing changes
+  update_rows,    // master rw, momentum rw, d_rows r, samples r, sample_count r, state r, [overflow r]: the
+                  // update of the rows that were sampled; the others stay as they are
   advance_state,  // state rw, [overflow r]: iteration += 1, and the next loss scale
 };
 std::string_view name_of(StepKind kind);
@@ -165,6 +165,7 @@ struct Collective {
   std::size_t elements = 0;  // of the whole buffer
   DType dtype = DType::f32;
 };
+std::string_view name_of(Collective::Kind kind);
 
 // A callable captures no value that changes per iteration: those live in the device's StepState.
 using ComputeFn = std::function<void()>;
@@ -195,8 +196,9 @@ struct Program {
 // The buffer that holds the memory of `id`: itself, or what it is a view of.
 BufferId root_of(const Program& program, BufferId id);
 
-// A hash over what all ranks must agree on: every collective's dtype and elements, and name, layout and bytes
-// of every buffer in it, in order (FNV-1a, 64 bit).
+// A hash over what all ranks must agree on: every collective's kind, dtype and elements, and name, layout and
+// bytes of every buffer that is reduced in it, in order (FNV-1a, 64 bit). Where ranks have a part each, that
+// part's place is another one on every rank and isn't looked at.
 std::uint64_t reduction_hash(const Program& program);
 
 }  // namespace plumb

@@ -27,8 +27,8 @@
 struct ncclComm {
   MPI_Comm mpi = MPI_COMM_NULL;
   int rank = 0, size = 1;
-  std::uint64_t calls = 0;       // of ncclAllReduce
-  std::uint64_t executions = 0;  // of all-reduces on the stream: more than calls where a graph is replayed
+  std::uint64_t calls = 0;       // of ncclAllReduce and the like
+  std::uint64_t executions = 0;  // of collectives on the stream: more than calls where a graph is replayed
   int asked = 0;                 // calls of ncclCommGetAsyncError
   cudaStream_t stream = nullptr;
   bool destroyed = false, aborted = false;
@@ -64,14 +64,25 @@ int number_in(const char* variable, int otherwise) {
   return text ? std::atoi(text) : otherwise;
 }
 
-// What all ranks must agree on before anything is summed.
+enum class Kind : std::uint64_t { all_reduce, all_gather, reduce_scatter };
+const char* name_of(Kind kind) {
+  if (kind == Kind::all_gather) return "all-gather";
+  return kind == Kind::all_reduce ? "all-reduce" : "reduce-scatter";
+}
+
+// What all ranks must agree on before anything is carried. elements: as the call gives them, of one rank's
+// part where each has one.
 struct Announcement {
-  std::uint64_t execution = 0, call = 0, elements = 0, type = 0;
+  std::uint64_t execution = 0, call = 0;
+  Kind kind = Kind::all_reduce;
+  std::uint64_t elements = 0, type = 0, operation = ncclSum;
   bool operator==(const Announcement&) const = default;
 };
 std::string text_of(const Announcement& one) {
-  return "all-reduce " + std::to_string(one.call) + " of " + std::to_string(one.elements) +
-         " elements of type " + std::to_string(one.type) + " as its " + std::to_string(one.execution) + ".";
+  return std::string(name_of(one.kind)) + " " + std::to_string(one.call) + " of " +
+         std::to_string(one.elements) + " elements of type " + std::to_string(one.type) +
+         (one.operation == ncclSum ? "" : " with operation " + std::to_string(one.operation)) + " as its " +
+         std::to_string(one.execution) + ".";
 }
 
 void add_f16_elements(void* in, void* in_out, int* count, MPI_Datatype*) {
@@ -82,13 +93,36 @@ void add_bf16_elements(void* in, void* in_out, int* count, MPI_Datatype*) {
            static_cast<std::size_t>(*count));
 }
 
-struct Sum {
+std::size_t bytes_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclInt8:
+    case ncclUint8:
+      return 1;
+    case ncclFloat16:
+    case ncclBfloat16:
+      return 2;
+    case ncclInt64:
+    case ncclUint64:
+    case ncclFloat64:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
+bool is_played(const Announcement& one) {
+  if (one.kind == Kind::all_gather) return true;
+  const bool half = one.type == ncclFloat16 || one.type == ncclBfloat16;
+  return one.type == ncclFloat32 ? one.operation == ncclSum || one.operation == ncclMax
+                                 : half && one.operation == ncclSum;
+}
+
+struct Reduction {
   MPI_Datatype type;
   MPI_Op operation;
-  std::size_t element_bytes;
 };
-Sum sum_of(ncclDataType_t type) {
-  if (type == ncclFloat32) return {MPI_FLOAT, MPI_SUM, 4};
+Reduction reduction_of(const Announcement& one) {
+  if (one.type == ncclFloat32) return {MPI_FLOAT, one.operation == ncclMax ? MPI_MAX : MPI_SUM};
   // Kept until the process ends: requests under way may need them.
   static const auto operations = [] {
     std::array<MPI_Op, 2> made{};
@@ -96,30 +130,34 @@ Sum sum_of(ncclDataType_t type) {
     check(MPI_Op_create(add_bf16_elements, 1, &made[1]), "MPI_Op_create");
     return made;
   }();
-  return {MPI_UINT16_T, operations[type == ncclFloat16 ? 0 : 1], 2};
+  return {MPI_UINT16_T, operations[one.type == ncclFloat16 ? 0 : 1]};
 }
 
-// One all-reduce as the stream runs it. The sum is made outside the GPU's memory, which is closed to the host
-// while no operation runs, but not to MPI.
+// One collective as the stream runs it, carried outside the GPU's memory, which is closed to the host while
+// no operation runs, but not to MPI. Of a reduce-scatter, the parts that other ranks get are spoilt.
 class Execution {
  public:
   Execution(const CommunicatorPtr& communicator, const Announcement& announcement)
-      : mpi_(communicator->mpi), mine_(announcement), all_(static_cast<std::size_t>(communicator->size)) {
+      : mpi_(communicator->mpi),
+        rank_(static_cast<std::size_t>(communicator->rank)),
+        mine_(announcement),
+        all_(static_cast<std::size_t>(communicator->size)) {
     check(
         MPI_Iallgather(&mine_, sizeof mine_, MPI_BYTE, all_.data(), sizeof mine_, MPI_BYTE, mpi_, &request_),
         "MPI_Iallgather");
   }
 
-  // Whether it has ended.
+  // Whether it has ended. `data`: the whole buffer.
   bool move_on(std::byte* data) {
     int ended = 0;
     check(MPI_Test(&request_, &ended, MPI_STATUS_IGNORE), "MPI_Test");
     if (!ended) return false;
     if (values_.empty() && mine_.elements > 0) {
       require_agreement();
-      start_sum(data);
+      carry(data);
       return false;
     }
+    spoil_other_parts();
     std::copy(values_.begin(), values_.end(), data);
     return true;
   }
@@ -132,15 +170,32 @@ class Execution {
                                text_of(all_[rank]) + " where rank 0 runs " + text_of(all_[0]));
     }
   }
-  void start_sum(const std::byte* data) {
-    const Sum sum = sum_of(static_cast<ncclDataType_t>(mine_.type));
-    values_.assign(data, data + mine_.elements * sum.element_bytes);
-    check(MPI_Iallreduce(MPI_IN_PLACE, values_.data(), static_cast<int>(mine_.elements), sum.type,
-                         sum.operation, mpi_, &request_),
+  void carry(const std::byte* data) {
+    const std::size_t part_bytes = mine_.elements * bytes_of(static_cast<ncclDataType_t>(mine_.type));
+    const std::size_t parts = mine_.kind == Kind::all_reduce ? 1 : all_.size();
+    const int count = static_cast<int>(mine_.elements);
+    values_.assign(data, data + parts * part_bytes);
+    if (mine_.kind == Kind::all_gather) {
+      check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, values_.data(), static_cast<int>(part_bytes),
+                           MPI_BYTE, mpi_, &request_),
+            "MPI_Iallgather");
+      return;
+    }
+    const Reduction reduction = reduction_of(mine_);
+    // Everything to everybody, of which a rank may look at its own part only.
+    check(MPI_Iallreduce(MPI_IN_PLACE, values_.data(), count * static_cast<int>(parts), reduction.type,
+                         reduction.operation, mpi_, &request_),
           "MPI_Iallreduce");
+  }
+  void spoil_other_parts() {
+    if (mine_.kind != Kind::reduce_scatter) return;
+    const std::size_t part_bytes = values_.size() / all_.size();
+    for (std::size_t byte = 0; byte < values_.size(); ++byte)
+      if (byte / part_bytes != rank_) values_[byte] = std::byte{0xff};  // not a number
   }
 
   MPI_Comm mpi_;
+  std::size_t rank_;
   Announcement mine_;
   std::vector<Announcement> all_;
   std::vector<std::byte> values_;
@@ -148,7 +203,7 @@ class Execution {
 };
 
 // What the stream runs, once or, in a graph, again and again: each run is a copy of its own.
-struct AllReduce {
+struct CollectiveRun {
   CommunicatorPtr communicator;
   Announcement announcement;
   std::byte* data = nullptr;
@@ -157,7 +212,7 @@ struct AllReduce {
   bool operator()() {
     if (communicator->aborted) return true;
     if (communicator->destroyed)
-      throw std::runtime_error("NCCL's stand-in: an all-reduce runs after its communicator was destroyed");
+      throw std::runtime_error("NCCL's stand-in: a collective runs after its communicator was destroyed");
     if (!execution) {
       announcement.execution = communicator->executions++;
       execution = std::make_shared<Execution>(communicator, announcement);
@@ -219,6 +274,33 @@ bool shall_fail(const ncclComm& communicator) {
   return communicator.rank == rank && communicator.asked > call;
 }
 
+// Where this rank's part of the buffer begins.
+std::byte* own_part(ncclComm_t handle, void* whole, std::size_t part_elements, ncclDataType_t type) {
+  const CommunicatorPtr communicator = find(handle);
+  const int rank = communicator ? communicator->rank : 0;
+  return static_cast<std::byte*>(whole) + static_cast<std::size_t>(rank) * part_elements * bytes_of(type);
+}
+
+ncclResult_t start(ncclComm_t handle, Kind kind, std::size_t elements, ncclDataType_t type,
+                   ncclRedOp_t operation, void* whole, cudaStream_t stream) {
+  const CommunicatorPtr communicator = find(handle);
+  if (!communicator) return fail(ncclInvalidArgument, "no such communicator, or one that was destroyed");
+  Announcement announcement{.kind = kind,
+                            .elements = elements,
+                            .type = static_cast<std::uint64_t>(type),
+                            .operation = static_cast<std::uint64_t>(operation)};
+  if (!is_played(announcement))
+    return fail(ncclInvalidArgument, std::string(name_of(kind)) + " with type " + std::to_string(type) +
+                                         " and operation " + std::to_string(operation) + " is not played");
+  const std::size_t parts = kind == Kind::all_reduce ? 1 : static_cast<std::size_t>(communicator->size);
+  const std::string wrong = complaint(*communicator, whole, parts * elements * bytes_of(type), stream);
+  if (!wrong.empty()) return fail(ncclInvalidArgument, wrong);
+  announcement.call = communicator->calls++;
+  const cudaError_t status =
+      enqueue(stream, CollectiveRun{communicator, announcement, static_cast<std::byte*>(whole), nullptr});
+  return status == cudaSuccess ? ncclSuccess : fail(ncclUnhandledCudaError, cudaGetErrorName(status));
+}
+
 }  // namespace
 }  // namespace plumb::gpu::emulated
 
@@ -247,18 +329,23 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* handle, int size, ncclUniqueId i
 
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type,
                            ncclRedOp_t operation, ncclComm_t handle, cudaStream_t stream) {
-  const CommunicatorPtr communicator = find(handle);
-  if (!communicator) return fail(ncclInvalidArgument, "no such communicator, or one that was destroyed");
-  if (from != to || operation != ncclSum) return fail(ncclInvalidArgument, "only sums in place are played");
-  if (type != ncclFloat32 && type != ncclFloat16 && type != ncclBfloat16)
-    return fail(ncclInvalidArgument, "type " + std::to_string(type) + " is not played");
-  const std::string wrong = complaint(*communicator, to, count * sum_of(type).element_bytes, stream);
-  if (!wrong.empty()) return fail(ncclInvalidArgument, wrong);
-  const Announcement announcement{
-      .call = communicator->calls++, .elements = count, .type = static_cast<std::uint64_t>(type)};
-  const cudaError_t status =
-      enqueue(stream, AllReduce{communicator, announcement, static_cast<std::byte*>(to), nullptr});
-  return status == cudaSuccess ? ncclSuccess : fail(ncclUnhandledCudaError, cudaGetErrorName(status));
+  if (from != to) return fail(ncclInvalidArgument, "only collectives in place are played");
+  return start(handle, Kind::all_reduce, count, type, operation, to, stream);
+}
+
+ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t handle,
+                           cudaStream_t stream) {
+  if (from != own_part(handle, to, count, type))
+    return fail(ncclInvalidArgument, "only collectives in place are played");
+  return start(handle, Kind::all_gather, count, type, ncclSum, to, stream);
+}
+
+ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type,
+                               ncclRedOp_t operation, ncclComm_t handle, cudaStream_t stream) {
+  auto* whole = const_cast<void*>(from);
+  if (to != own_part(handle, whole, count, type))
+    return fail(ncclInvalidArgument, "only collectives in place are played");
+  return start(handle, Kind::reduce_scatter, count, type, operation, whole, stream);
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* state) {

@@ -1,0 +1,43 @@
+#include "comm/communicator.h"
+
+#include <stdexcept>
+
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+bool can_carry(Collective::Kind kind, DType dtype) {
+  switch (kind) {
+    case Collective::Kind::allgather:
+      return true;
+    case Collective::Kind::allreduce_max:
+      return dtype == DType::f32;
+    case Collective::Kind::allreduce_sum:
+    case Collective::Kind::reduce_scatter_sum:
+      return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+  }
+  return false;
+}
+
+}  // namespace
+
+void require_dtype(const Collective& collective) {
+  if (can_carry(collective.kind, collective.dtype)) return;
+  const bool of_maxima = collective.kind == Collective::Kind::allreduce_max;
+  throw Error(ExitCode::internal, std::string("no communicator can ") +
+                                      (of_maxima ? "take a maximum" : "sum gradients") + " in " +
+                                      std::string(name_of(collective.dtype)) + "; use " +
+                                      (of_maxima ? "f32" : "--reduce-dtype fp32 or fp16"));
+}
+
+std::size_t elements_per_rank(const Collective& collective, int world_size) {
+  const auto ranks = static_cast<std::size_t>(world_size);
+  if (collective.elements % ranks != 0)
+    throw std::logic_error(std::string(name_of(collective.kind)) + " of " +
+                           std::to_string(collective.elements) + " elements can't be shared out to " +
+                           std::to_string(ranks) + " ranks");
+  return collective.elements / ranks;
+}
+
+}  // namespace plumb
