@@ -69,9 +69,12 @@ struct MarginLowering {
         .kind = kind, .buffer = buffer, .elements = held.bytes / bytes_of(held.dtype), .dtype = held.dtype};
     add_step(program, std::move(step));
   }
-  // The count of a sample, for steps that take one only then.
-  static void add_count(std::vector<BufferUse>& uses, const MarginBuffers& buffers) {
-    if (buffers.sample_count) uses.push_back(reads(*buffers.sample_count));
+  // `before`, the count of a sample where there is one, `after`.
+  static std::vector<BufferUse> with_count(const MarginBuffers& buffers, std::vector<BufferUse> before,
+                                           const std::vector<BufferUse>& after) {
+    if (buffers.sample_count) before.push_back(reads(*buffers.sample_count));
+    for (const BufferUse& use : after) before.push_back(use);
+    return before;
   }
 };
 
@@ -93,6 +96,8 @@ void sample_rows(MarginLowering& head, MarginBuffers& buffers, BufferId master, 
                  DType rows_dtype) {
   buffers.samples = head.add_buffer("samples", {head.rows}, DType::i32);
   buffers.sample_count = head.add_buffer("sample_count", {1}, DType::i32);
+  for (BufferId kept : {*buffers.samples, *buffers.sample_count})
+    head.program.buffers[kept].persistent = true;  // they say which rows the gradient is of
   buffers.columns = head.add_buffer("columns", {head.all_images}, DType::i32);
   buffers.rows = head.add_buffer("rows", {head.rows, head.embedding}, rows_dtype);
   head.add(StepKind::margin_sample, Phase::forward, "sample",
@@ -115,29 +120,31 @@ void add_softmax(MarginLowering& head, MarginBuffers& buffers, DType rows_dtype,
   head.add(StepKind::margin_products, Phase::forward, "products",
            {reads(buffers.normalized_all), reads(buffers.rows), writes(buffers.products)},
            head.product_macs());
-  std::vector<BufferUse> uses{reads(buffers.products), reads(buffers.class_inverse_norms),
-                              reads(buffers.columns)};
-  MarginLowering::add_count(uses, buffers);
-  uses.insert(uses.end(), {writes(buffers.local_max), writes(buffers.row_max), writes(buffers.row_sums),
-                           writes(buffers.target_factor)});
-  head.add(StepKind::margin_statistics, Phase::forward, "statistics", std::move(uses));
+  head.add(StepKind::margin_statistics, Phase::forward, "statistics",
+           MarginLowering::with_count(
+               buffers, {reads(buffers.products), reads(buffers.class_inverse_norms), reads(buffers.columns)},
+               {writes(buffers.local_max), writes(buffers.row_max), writes(buffers.row_sums),
+                writes(buffers.target_factor)}));
   head.meet(Collective::Kind::allreduce_max, "row_max.allreduce", buffers.row_max);
   if (head.spread())
     head.add(StepKind::margin_rescale, Phase::forward, "rescale",
              {reads(buffers.local_max), reads(buffers.row_max), updates(buffers.row_sums)});
   head.meet(Collective::Kind::allreduce_sum, "row_sums.allreduce", buffers.row_sums);
-  uses = {updates(buffers.products), reads(buffers.class_inverse_norms), reads(buffers.columns)};
-  MarginLowering::add_count(uses, buffers);
-  uses.insert(uses.end(), {reads(buffers.row_max), reads(buffers.row_sums), reads(buffers.target_factor),
-                           updates(state)});
-  head.add(StepKind::margin_gradient, Phase::forward, "gradient", std::move(uses));
+  head.add(
+      StepKind::margin_gradient, Phase::forward, "gradient",
+      MarginLowering::with_count(
+          buffers, {updates(buffers.products), reads(buffers.class_inverse_norms), reads(buffers.columns)},
+          {reads(buffers.row_max), reads(buffers.row_sums), reads(buffers.target_factor), updates(state)}));
 }
 
-// The sampled rows' gradient in place of the gradient of all rows.
-void shrink_gradient(const MarginLowering& head, Buffer& gradient) {
-  gradient.dims = {head.rows, head.embedding};
-  gradient.bytes = bytes_of(gradient.dtype) * static_cast<std::size_t>(head.rows * head.embedding);
-  gradient.sharded = true;
+// The gradient of the sampled rows, which stands for that of all rows.
+BufferId sampled_gradient(const Lowering& lowering, const MarginLowering& head, DType dtype) {
+  return add_buffer(head.program, {.name = lowering.graph.parameters[head.op.weight].name + ".gradient",
+                                   .role = Role::gradient,
+                                   .dtype = dtype,
+                                   .dims = {head.rows, head.embedding},
+                                   .persistent = true,
+                                   .sharded = true});
 }
 
 }  // namespace
@@ -145,19 +152,19 @@ void shrink_gradient(const MarginLowering& head, Buffer& gradient) {
 MarginBuffers lower_margin_forward(Lowering& lowering, std::size_t op, BufferId features, BufferId weight,
                                    DType rows_dtype) {
   MarginLowering head(lowering, op);
-  const ParameterBuffers& parameter = lowering.parameters[head.op.weight];
+  ParameterBuffers& parameter = lowering.parameters[head.op.weight];
   MarginBuffers buffers;
   gather_features(head, buffers, features, lowering.labels);
   buffers.rows = weight;
-  if (head.sampled()) sample_rows(head, buffers, parameter.master, lowering.state, rows_dtype);
-  buffers.class_inverse_norms = head.add_buffer("class_inverse_norms", {head.rows});
-  std::vector<BufferUse> uses{reads(buffers.rows)};
-  MarginLowering::add_count(uses, buffers);
-  uses.push_back(writes(buffers.class_inverse_norms));
-  head.add(StepKind::margin_class_norms, Phase::forward, "class_norms", std::move(uses));
-  add_softmax(head, buffers, rows_dtype, lowering.state);
+  if (head.sampled()) {
+    sample_rows(head, buffers, parameter.master, lowering.state, rows_dtype);
+    parameter.gradient = sampled_gradient(lowering, head, rows_dtype);
+  }
   buffers.d_rows = parameter.gradient;
-  if (head.sampled()) shrink_gradient(head, lowering.program.buffers[parameter.gradient]);
+  buffers.class_inverse_norms = head.add_buffer("class_inverse_norms", {head.rows});
+  head.add(StepKind::margin_class_norms, Phase::forward, "class_norms",
+           MarginLowering::with_count(buffers, {reads(buffers.rows)}, {writes(buffers.class_inverse_norms)}));
+  add_softmax(head, buffers, rows_dtype, lowering.state);
   return buffers;
 }
 

@@ -31,21 +31,21 @@ struct MarginBuffers {
   // i32 [N]: which column is an image's label: labels_all (from which first_class is to be taken), or, of a
   // sample, its place there, -1 if another rank has it.
   BufferId columns = 0;
-  std::optional<BufferId> samples;       // i32 [C]: row of weight for each sampled row
+  std::optional<BufferId> samples;       // i32 [C]: row of weight for each sampled row, -1: none
   std::optional<BufferId> sample_count;  // i32 [1]: how many rows are in use; the others stand for nothing
   BufferId class_inverse_norms = 0;      // f32 [C]: 1 / |w|
   BufferId products = 0;                 // [N, C] in the dtype of rows
   BufferId local_max = 0, row_max = 0;   // f32 [N]: largest logit of a row on this rank, and on all
   BufferId row_sums = 0;  // f32 [2, N]: sum of exp(logit - max), and the target's logit, 0 where it isn't
   BufferId target_factor = 0;  // f32 [N]: d target cosine with margin / d cosine, 0 where it isn't
-  BufferId d_rows = 0;         // [C, E]: gradient of weight, or of the sampled rows, in its dtype
+  BufferId d_rows = 0;         // [C, E]: gradient of weight, or of the sampled rows
 };
 
 // Adds the steps from features to the loss (`features` f32 [n, E]) or from there back; `op` is the index of
 // the MarginLoss in the Graph. `weight`: what forward reads of the class centres (f32, f16 or bf16), ignored
 // where they are sampled, which reads the master and makes rows in `rows_dtype`. Collectives are there where
-// world_size > 1. Of sampled centres ParameterBuffers::gradient is made [C, E], and sharded; update_rows is
-// the device's describe's to add.
+// world_size > 1. Of sampled centres ParameterBuffers::gradient becomes that of the rows, [C, E] in
+// `rows_dtype`, and sharded; update_rows is the device's describe's to add.
 MarginBuffers lower_margin_forward(Lowering& lowering, std::size_t op, BufferId features, BufferId weight,
                                    DType rows_dtype);
 // Returns the gradient of the features, f32 [n, E]; the centres' gradient is made while its parts travel.
