@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <optional>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <variant>
@@ -12,6 +10,7 @@
 
 #include "models/cost.h"
 #include "models/error.h"
+#include "tests/models/graph_order.h"
 
 namespace plumb {
 namespace {
@@ -59,28 +58,6 @@ int decaying(DecayRule rule) {
   return count;
 }
 
-struct Ports {
-  std::vector<ValueId> in;
-  std::optional<ValueId> out;
-};
-Ports ports(const Conv& op) {
-  return {{op.in}, op.out};
-}
-Ports ports(const Pool& op) {
-  return {{op.in}, op.out};
-}
-Ports ports(const Dense& op) {
-  return {{op.in}, op.out};
-}
-Ports ports(const SoftmaxLoss& op) {
-  return {{op.in}, std::nullopt};
-}
-Ports ports(const Norm& op) {
-  Ports result{{op.in}, op.out};
-  if (op.residual) result.in.push_back(*op.residual);
-  return result;
-}
-
 TEST(ResNet50, ParametersHaveTorchvisionsNamesInItsOrder) {
   const Graph graph = make_resnet50({});
   std::vector<std::string> names;
@@ -101,15 +78,7 @@ TEST(ResNet50, HasRunningMeanAndVarianceOfEveryNorm) {
 }
 
 TEST(ResNet50, OperationsReadOnlyWhatEarlierOnesMade) {
-  const Graph graph = make_resnet50({});
-  std::set<ValueId> made{0};
-  for (const Op& op : graph.ops) {
-    const Ports io = std::visit([](const auto& one) { return ports(one); }, op);
-    for (ValueId in : io.in) EXPECT_TRUE(made.contains(in)) << graph.values[in].name;
-    if (!io.out) continue;
-    EXPECT_TRUE(made.insert(*io.out).second) << graph.values[*io.out].name;
-  }
-  EXPECT_EQ(made.size(), graph.values.size());
+  expect_runs_in_order(make_resnet50({}));
 }
 
 TEST(ResNet50, ResidualsEnterTheLastNormOfEachBlock) {
