@@ -7,8 +7,6 @@
 #include <mpi.h>
 #include <nccl.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -18,10 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "comm/bf16_sum.h"
-#include "comm/f16_sum.h"
 #include "comm/mpi_check.h"
 #include "tests/cuda_host/device_memory.h"
+#include "tests/cuda_host/nccl_execution.h"
 #include "tests/cuda_host/runtime_state.h"
 
 struct ncclComm {
@@ -64,150 +61,12 @@ int number_in(const char* variable, int otherwise) {
   return text ? std::atoi(text) : otherwise;
 }
 
-enum class Kind : std::uint64_t { all_reduce, all_gather, reduce_scatter };
-const char* name_of(Kind kind) {
-  if (kind == Kind::all_gather) return "all-gather";
-  return kind == Kind::all_reduce ? "all-reduce" : "reduce-scatter";
-}
-
-// What all ranks must agree on before anything is carried. elements: as the call gives them, of one rank's
-// part where each has one.
-struct Announcement {
-  std::uint64_t execution = 0, call = 0;
-  Kind kind = Kind::all_reduce;
-  std::uint64_t elements = 0, type = 0, operation = ncclSum;
-  bool operator==(const Announcement&) const = default;
-};
-std::string text_of(const Announcement& one) {
-  return std::string(name_of(one.kind)) + " " + std::to_string(one.call) + " of " +
-         std::to_string(one.elements) + " elements of type " + std::to_string(one.type) +
-         (one.operation == ncclSum ? "" : " with operation " + std::to_string(one.operation)) + " as its " +
-         std::to_string(one.execution) + ".";
-}
-
-void add_f16_elements(void* in, void* in_out, int* count, MPI_Datatype*) {
-  add_f16(static_cast<const _Float16*>(in), static_cast<_Float16*>(in_out), static_cast<std::size_t>(*count));
-}
-void add_bf16_elements(void* in, void* in_out, int* count, MPI_Datatype*) {
-  add_bf16(static_cast<const std::uint16_t*>(in), static_cast<std::uint16_t*>(in_out),
-           static_cast<std::size_t>(*count));
-}
-
-std::size_t bytes_of(ncclDataType_t type) {
-  switch (type) {
-    case ncclInt8:
-    case ncclUint8:
-      return 1;
-    case ncclFloat16:
-    case ncclBfloat16:
-      return 2;
-    case ncclInt64:
-    case ncclUint64:
-    case ncclFloat64:
-      return 8;
-    default:
-      return 4;
-  }
-}
-
-bool is_played(const Announcement& one) {
-  if (one.kind == Kind::all_gather) return true;
-  const bool half = one.type == ncclFloat16 || one.type == ncclBfloat16;
-  return one.type == ncclFloat32 ? one.operation == ncclSum || one.operation == ncclMax
-                                 : half && one.operation == ncclSum;
-}
-
-struct Reduction {
-  MPI_Datatype type;
-  MPI_Op operation;
-};
-Reduction reduction_of(const Announcement& one) {
-  if (one.type == ncclFloat32) return {MPI_FLOAT, one.operation == ncclMax ? MPI_MAX : MPI_SUM};
-  // Kept until the process ends: requests under way may need them.
-  static const auto operations = [] {
-    std::array<MPI_Op, 2> made{};
-    check(MPI_Op_create(add_f16_elements, 1, &made[0]), "MPI_Op_create");
-    check(MPI_Op_create(add_bf16_elements, 1, &made[1]), "MPI_Op_create");
-    return made;
-  }();
-  return {MPI_UINT16_T, operations[one.type == ncclFloat16 ? 0 : 1]};
-}
-
-// One collective as the stream runs it, carried outside the GPU's memory, which is closed to the host while
-// no operation runs, but not to MPI. Of a reduce-scatter, the parts that other ranks get are spoilt.
-class Execution {
- public:
-  Execution(const CommunicatorPtr& communicator, const Announcement& announcement)
-      : mpi_(communicator->mpi),
-        rank_(static_cast<std::size_t>(communicator->rank)),
-        mine_(announcement),
-        all_(static_cast<std::size_t>(communicator->size)) {
-    check(
-        MPI_Iallgather(&mine_, sizeof mine_, MPI_BYTE, all_.data(), sizeof mine_, MPI_BYTE, mpi_, &request_),
-        "MPI_Iallgather");
-  }
-
-  // Whether it has ended. `data`: the whole buffer.
-  bool move_on(std::byte* data) {
-    int ended = 0;
-    check(MPI_Test(&request_, &ended, MPI_STATUS_IGNORE), "MPI_Test");
-    if (!ended) return false;
-    if (values_.empty() && mine_.elements > 0) {
-      require_agreement();
-      carry(data);
-      return false;
-    }
-    spoil_other_parts();
-    std::copy(values_.begin(), values_.end(), data);
-    return true;
-  }
-
- private:
-  void require_agreement() const {
-    for (std::size_t rank = 0; rank < all_.size(); ++rank) {
-      if (all_[rank] == all_[0]) continue;
-      throw std::runtime_error("NCCL's stand-in: rank " + std::to_string(rank) + " runs " +
-                               text_of(all_[rank]) + " where rank 0 runs " + text_of(all_[0]));
-    }
-  }
-  void carry(const std::byte* data) {
-    const std::size_t part_bytes = mine_.elements * bytes_of(static_cast<ncclDataType_t>(mine_.type));
-    const std::size_t parts = mine_.kind == Kind::all_reduce ? 1 : all_.size();
-    const int count = static_cast<int>(mine_.elements);
-    values_.assign(data, data + parts * part_bytes);
-    if (mine_.kind == Kind::all_gather) {
-      check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, values_.data(), static_cast<int>(part_bytes),
-                           MPI_BYTE, mpi_, &request_),
-            "MPI_Iallgather");
-      return;
-    }
-    const Reduction reduction = reduction_of(mine_);
-    // Everything to everybody, of which a rank may look at its own part only.
-    check(MPI_Iallreduce(MPI_IN_PLACE, values_.data(), count * static_cast<int>(parts), reduction.type,
-                         reduction.operation, mpi_, &request_),
-          "MPI_Iallreduce");
-  }
-  void spoil_other_parts() {
-    if (mine_.kind != Kind::reduce_scatter) return;
-    const std::size_t part_bytes = values_.size() / all_.size();
-    for (std::size_t byte = 0; byte < values_.size(); ++byte)
-      if (byte / part_bytes != rank_) values_[byte] = std::byte{0xff};  // not a number
-  }
-
-  MPI_Comm mpi_;
-  std::size_t rank_;
-  Announcement mine_;
-  std::vector<Announcement> all_;
-  std::vector<std::byte> values_;
-  MPI_Request request_ = MPI_REQUEST_NULL;
-};
-
 // What the stream runs, once or, in a graph, again and again: each run is a copy of its own.
 struct CollectiveRun {
   CommunicatorPtr communicator;
-  Announcement announcement;
+  NcclAnnouncement announcement;
   std::byte* data = nullptr;
-  std::shared_ptr<Execution> execution;
+  std::shared_ptr<NcclExecution> execution;
 
   bool operator()() {
     if (communicator->aborted) return true;
@@ -215,7 +74,7 @@ struct CollectiveRun {
       throw std::runtime_error("NCCL's stand-in: a collective runs after its communicator was destroyed");
     if (!execution) {
       announcement.execution = communicator->executions++;
-      execution = std::make_shared<Execution>(communicator, announcement);
+      execution = std::make_shared<NcclExecution>(communicator->mpi, announcement);
     }
     return execution->move_on(data);
   }
@@ -281,18 +140,18 @@ std::byte* own_part(ncclComm_t handle, void* whole, std::size_t part_elements, n
   return static_cast<std::byte*>(whole) + static_cast<std::size_t>(rank) * part_elements * bytes_of(type);
 }
 
-ncclResult_t start(ncclComm_t handle, Kind kind, std::size_t elements, ncclDataType_t type,
+ncclResult_t start(ncclComm_t handle, NcclKind kind, std::size_t elements, ncclDataType_t type,
                    ncclRedOp_t operation, void* whole, cudaStream_t stream) {
   const CommunicatorPtr communicator = find(handle);
   if (!communicator) return fail(ncclInvalidArgument, "no such communicator, or one that was destroyed");
-  Announcement announcement{.kind = kind,
-                            .elements = elements,
-                            .type = static_cast<std::uint64_t>(type),
-                            .operation = static_cast<std::uint64_t>(operation)};
+  NcclAnnouncement announcement{.kind = kind,
+                                .elements = elements,
+                                .type = static_cast<std::uint64_t>(type),
+                                .operation = static_cast<std::uint64_t>(operation)};
   if (!is_played(announcement))
     return fail(ncclInvalidArgument, std::string(name_of(kind)) + " with type " + std::to_string(type) +
                                          " and operation " + std::to_string(operation) + " is not played");
-  const std::size_t parts = kind == Kind::all_reduce ? 1 : static_cast<std::size_t>(communicator->size);
+  const std::size_t parts = kind == NcclKind::all_reduce ? 1 : static_cast<std::size_t>(communicator->size);
   const std::string wrong = complaint(*communicator, whole, parts * elements * bytes_of(type), stream);
   if (!wrong.empty()) return fail(ncclInvalidArgument, wrong);
   announcement.call = communicator->calls++;
@@ -330,14 +189,14 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* handle, int size, ncclUniqueId i
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type,
                            ncclRedOp_t operation, ncclComm_t handle, cudaStream_t stream) {
   if (from != to) return fail(ncclInvalidArgument, "only collectives in place are played");
-  return start(handle, Kind::all_reduce, count, type, operation, to, stream);
+  return start(handle, NcclKind::all_reduce, count, type, operation, to, stream);
 }
 
 ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t handle,
                            cudaStream_t stream) {
   if (from != own_part(handle, to, count, type))
     return fail(ncclInvalidArgument, "only collectives in place are played");
-  return start(handle, Kind::all_gather, count, type, ncclSum, to, stream);
+  return start(handle, NcclKind::all_gather, count, type, ncclSum, to, stream);
 }
 
 ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type,
@@ -345,7 +204,7 @@ ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDat
   auto* whole = const_cast<void*>(from);
   if (to != own_part(handle, whole, count, type))
     return fail(ncclInvalidArgument, "only collectives in place are played");
-  return start(handle, Kind::reduce_scatter, count, type, operation, whole, stream);
+  return start(handle, NcclKind::reduce_scatter, count, type, operation, whole, stream);
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* state) {

@@ -1,0 +1,50 @@
+// One collective of NCCL's stand-in (nccl_over_mpi.cpp), as a stream runs it over MPI.
+#pragma once
+
+#include <mpi.h>
+#include <nccl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace plumb::gpu::emulated {
+
+enum class NcclKind : std::uint64_t { all_reduce, all_gather, reduce_scatter };
+const char* name_of(NcclKind kind);
+std::size_t bytes_of(ncclDataType_t type);
+
+// What all ranks must agree on before anything is carried. elements: as the call gives them, of one rank's
+// part where each has one.
+struct NcclAnnouncement {
+  std::uint64_t execution = 0, call = 0;
+  NcclKind kind = NcclKind::all_reduce;
+  std::uint64_t elements = 0, type = 0, operation = ncclSum;
+  bool operator==(const NcclAnnouncement&) const = default;
+};
+
+// Gathers of every type, sums of f32, f16 and bf16, maxima of f32.
+bool is_played(const NcclAnnouncement& one);
+
+// Carried outside the GPU's memory, which is closed to the host while no operation runs, but not to MPI. Of a
+// reduce-scatter, the parts that other ranks get are spoilt. `mpi` must outlive it.
+class NcclExecution {
+ public:
+  NcclExecution(MPI_Comm mpi, const NcclAnnouncement& announcement);
+  // Whether it has ended. `data`: the whole buffer. Throws std::runtime_error where ranks disagree.
+  bool move_on(std::byte* data);
+
+ private:
+  void require_agreement() const;
+  void carry(const std::byte* data);
+  void spoil_other_parts();
+
+  MPI_Comm mpi_;
+  NcclAnnouncement mine_;
+  std::vector<NcclAnnouncement> all_;
+  std::vector<std::byte> values_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
+}  // namespace plumb::gpu::emulated
