@@ -20,6 +20,12 @@ struct NormFactors {
   DType dtype = DType::f32;
 };
 
+// f32, of a PReLU: [channels], or [1] for all of them.
+struct NormSlope {
+  const float* data = nullptr;
+  bool per_channel = true;
+};
+
 // Where the statistics of a batch go, [channels] each; factors [2, channels].
 struct NormStatistics {
   const float* scale = nullptr;
@@ -45,8 +51,9 @@ void launch_norm_finalize(std::int64_t pixels, int channels, const float* sums, 
                           cudaStream_t stream);
 
 // out = factors[0] * in + factors[1] (+ residual, or residual_factors[0] * residual + residual_factors[1]),
-// and max(…, 0) of it if `relu`. Bit i of mask[k]: element 8 k + i is > 0 before the ReLU (a NaN counts as
-// such, so that it gets through in both directions).
+// and max(…, 0) of it if `relu`, or slope * … where it is <= 0 if there is a slope, which goes with neither a
+// residual nor a mask. Bit i of mask[k]: element 8 k + i is > 0 before the ReLU (a NaN counts as such, so
+// that it gets through in both directions).
 struct NormApply {
   const std::byte* in = nullptr;
   NormFactors factors;
@@ -55,13 +62,15 @@ struct NormApply {
   NormFactors residual_factors;         // or null
   std::uint8_t* mask = nullptr;         // or null; with relu only
   bool relu = false;
+  NormSlope slope;  // or null
 };
 void launch_norm_apply(const NormPartition& partition, DType dtype, const NormApply& pass,
                        cudaStream_t stream);
 
 // The gradient of a norm's output behind its ReLU: d_out (+ second_d_out) where the mask's bit is set, or
 // where `activated`, the stored output, is > 0, or where factors[0] * in + factors[1] is > 0; everywhere
-// without all three. Factors go with one d_out.
+// without all three. Behind its PReLU: slope * d_out where it is not > 0 by the factors. Factors go with one
+// d_out.
 struct NormGradient {
   const std::byte* in = nullptr;
   const std::byte* d_out = nullptr;
@@ -69,9 +78,11 @@ struct NormGradient {
   const std::uint8_t* mask = nullptr;       // or null
   const std::byte* activated = nullptr;     // or null
   NormFactors factors;                      // or null
+  NormSlope slope;                          // or null; with factors
 };
 // Per channel and block of pixels: sums of that gradient and of its product with (in - mean), into
-// `partials`. d_residual, if not null, becomes that gradient.
+// `partials`, and, with a slope, of d_out * (factors[0] * in + factors[1]) where that is not > 0. d_residual,
+// if not null, becomes that gradient.
 void launch_norm_backward_sums(const NormPartition& partition, DType dtype, const NormGradient& gradient,
                                const float* mean, std::byte* d_residual, float* partials,
                                cudaStream_t stream);
@@ -86,9 +97,12 @@ struct NormBackward {
   float* d_scale = nullptr;
   float* d_bias = nullptr;
   float* coefficients = nullptr;
+  float* d_slope = nullptr;  // or null: there is no third sum
 };
 void launch_norm_backward_finish(const NormPartition& partition, const float* partials,
                                  const NormBackward& into, cudaStream_t stream);
+// d_slope[0] = sum of per_channel[0 … channels - 1]: the gradient of a slope that all channels share.
+void launch_norm_sum_slopes(const float* per_channel, int channels, float* d_slope, cudaStream_t stream);
 void launch_norm_backward_apply(const NormPartition& partition, DType dtype, const NormGradient& gradient,
                                 const NormFactors& coefficients, std::byte* d_in, cudaStream_t stream);
 

@@ -7,34 +7,47 @@
 namespace plumb::cuda {
 namespace {
 
+// Where a gradient comes from, beside d_out and what a mask or the stored output say of it.
+enum class Source { d_out, two_d_outs, d_out_by_factors, d_out_through_prelu };
+
+template <Source kSource>
+inline constexpr bool kByFactors =
+    kSource == Source::d_out_by_factors || kSource == Source::d_out_through_prelu;
+template <Source kSource>
+inline constexpr int kSums = kSource == Source::d_out_through_prelu ? kPreluSums : kNormSums;
+// Of a PReLU two: its line and sums take more registers, and 32 KiB on their way per multiprocessor will do.
+template <bool kWhole, Source kSource>
+inline constexpr int kBlocks = kWhole&& kSource == Source::d_out_through_prelu ? 2 : kBlocksAtOnce<kWhole>;
+
+// Of the gradient, of its product with (in - mean), and of what a slope's gradient adds up.
+template <Source kSource>
 struct GradientSums {
-  float gradient[kNormGroup] = {};
-  float product[kNormGroup] = {};  // of the gradient with (in - mean)
-  float unused = 0;                // to 17 floats, which spread over all banks of shared memory
+  float of[kSums<kSource>][kNormGroup] = {};
+  float unused = 0;  // to 17 or 25 floats, which spread over all banks of shared memory
 
   __device__ void merge(const GradientSums& other) {
 #pragma unroll
-    for (int j = 0; j < kNormGroup; ++j) {
-      gradient[j] += other.gradient[j];
-      product[j] += other.product[j];
+    for (int i = 0; i < kSums<kSource>; ++i) {
+#pragma unroll
+      for (int j = 0; j < kNormGroup; ++j) of[i][j] += other.of[i][j];
     }
   }
 };
 
-// Where a gradient comes from, beside d_out and what a mask or the stored output say of it.
-enum class Source { d_out, two_d_outs, d_out_by_factors };
-
-// A thread's factors: passed where slope * in + offset > 0 (a NaN passes, too).
+// A thread's factors: passed where factor * in + offset > 0 (a NaN passes, too), or through a PReLU's slope.
 struct Line {
-  float slope[kNormGroup], offset[kNormGroup];
+  float factor[kNormGroup], offset[kNormGroup], slope[kNormGroup];
+  __device__ float at(int j, float in) const { return factor[j] * in + offset[j]; }
 };
 template <bool kWhole, Source kSource>
-__device__ void load_line(const NormFactors& factors, int channels, const Place& place, Line& into) {
-  if constexpr (kSource == Source::d_out_by_factors) {
-    load_factors<kWhole>(factors.data, factors.dtype, place.channel, place, into.slope);
-    load_factors<kWhole>(factors.data, factors.dtype, std::int64_t{channels} + place.channel, place,
-                         into.offset);
+__device__ void load_line(const NormGradient& from, int channels, const Place& place, Line& into) {
+  if constexpr (kByFactors<kSource>) {
+    const auto [data, dtype] = from.factors;
+    load_factors<kWhole>(data, dtype, place.channel, place, into.factor);
+    load_factors<kWhole>(data, dtype, std::int64_t{channels} + place.channel, place, into.offset);
   }
+  if constexpr (kSource == Source::d_out_through_prelu)
+    load_slopes<kWhole>(from.slope, place.channel, place, into.slope);
 }
 
 // What a thread has asked for at one pixel, as it is stored.
@@ -46,10 +59,12 @@ struct Loaded {
   __device__ void gradient(const NormGradient& from, const Line& line, float (&values)[kNormGroup]) const {
 #pragma unroll
     for (int j = 0; j < kNormGroup; ++j) values[j] = d_out.at(j);
-    if constexpr (kSource == Source::d_out_by_factors) {
+    if constexpr (kByFactors<kSource>) {
 #pragma unroll
-      for (int j = 0; j < kNormGroup; ++j)
-        values[j] = line.slope[j] * in.at(j) + line.offset[j] <= 0 ? 0 : values[j];
+      for (int j = 0; j < kNormGroup; ++j) {
+        const float held_back = kSource == Source::d_out_by_factors ? 0 : line.slope[j] * values[j];
+        values[j] = line.at(j, in.at(j)) <= 0 ? held_back : values[j];
+      }
       return;
     }
     if constexpr (kSource == Source::two_d_outs) {
@@ -79,7 +94,7 @@ __device__ void load_pixel(const NormGradient& from, std::int64_t at, int channe
                            Loaded<T, kSource>& into) {
   into.in = load_group<kWhole>(as<T>(from.in) + at, channels);
   into.d_out = load_group<kWhole>(as<T>(from.d_out) + at, channels);
-  if constexpr (kSource == Source::d_out_by_factors) return;
+  if constexpr (kByFactors<kSource>) return;
   if constexpr (kSource == Source::two_d_outs)
     into.second_d_out = load_group<kWhole>(as<T>(from.second_d_out) + at, channels);
   if (from.activated) into.activated = load_group<kWhole>(as<T>(from.activated) + at, channels);
@@ -90,15 +105,15 @@ __device__ void load_pixel(const NormGradient& from, std::int64_t at, int channe
 // mask, 2 more for a second d_out or the output in the mask's place, and writes 2 for a residual's gradient;
 // twice that in f32. Bound by memory.
 template <typename T, bool kWhole, Source kSource>
-__global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kWhole>)
+__global__ void __launch_bounds__(kNormThreads, kBlocks<kWhole, kSource>)
     norm_backward_sums(NormGradient from, const float* mean, std::byte* d_residual, float* partials,
                        NormPartition partition) {
   const Place place = place_of(partition, static_cast<int>(blockIdx.y));
   float center[kNormGroup] = {};
   if (place.pixels > 0) load_floats<kWhole>(mean + place.channel, place.channels, center);
   Line line = {};
-  if (place.pixels > 0) load_line<kWhole, kSource>(from.factors, partition.channels, place, line);
-  GradientSums own;
+  if (place.pixels > 0) load_line<kWhole, kSource>(from, partition.channels, place, line);
+  GradientSums<kSource> own;
   for_pixels<kAtOnceOfSeveral<T, kWhole>>(place, [&](auto at_once, std::int64_t at) {
     Loaded<T, kSource> pixel[at_once.value];
 #pragma unroll
@@ -112,36 +127,63 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kWhole>)
         store_group<kWhole>(as<T>(d_residual) + at + u * place.stride, gradient, place.channels);
 #pragma unroll
       for (int j = 0; j < kNormGroup; ++j) {
-        own.gradient[j] += gradient[j];
-        own.product[j] += gradient[j] * (pixel[u].in.at(j) - center[j]);
+        const float in = pixel[u].in.at(j);
+        own.of[0][j] += gradient[j];
+        own.of[1][j] += gradient[j] * (in - center[j]);
+        if constexpr (kSource == Source::d_out_through_prelu) {
+          const float y = line.at(j, in);
+          own.of[2][j] += y <= 0 ? pixel[u].d_out.at(j) * y : 0;
+        }
       }
     }
   });
   merge_rows(own);
   if (threadIdx.y != 0 || place.channels <= 0) return;
-  float* const sums = partials + std::int64_t{blockIdx.y} * 2 * partition.channels + place.channel;
-  store_group<kWhole>(sums, own.gradient, place.channels);
-  store_group<kWhole>(sums + partition.channels, own.product, place.channels);
+  float* sums = partials + std::int64_t{blockIdx.y} * kSums<kSource> * partition.channels + place.channel;
+#pragma unroll
+  for (int i = 0; i < kSums<kSource>; ++i, sums += partition.channels)
+    store_group<kWhole>(sums, own.of[i], place.channels);
 }
 
-// A block adds up the partial sums of 32 channels and settles what follows. Reads 8 bytes per channel and
-// block of pixels, out of the L2 cache; its time is that of a launch.
+// A block adds up the partial sums of 32 channels and settles what follows. Reads 8 bytes (12 with a slope)
+// per channel and block of pixels, out of the L2 cache; its time is that of a launch.
+template <int kCount>
 __global__ void __launch_bounds__(kFinishThreads, 1)
     norm_backward_finish(const float* partials, NormPartition partition, NormBackward into) {
   const int channels = partition.channels;
   const int channel = static_cast<int>(blockIdx.x * kFinishColumns + threadIdx.x);
-  const float2 sum = sum_partials(partials, partition, channel, [](int, float2 sums) { return sums; });
+  const PartialSums<kCount> sum = sum_partials<kCount>(
+      partials, partition, channel, [](int, const PartialSums<kCount>& sums) { return sums; });
   if (threadIdx.y != 0 || channel >= channels) return;
   const auto count = static_cast<float>(partition.pixels);
   const float inverse_deviation = into.inverse_deviation[channel];
-  const float d_scale = sum.y * inverse_deviation;
+  const float d_scale = sum.at[1] * inverse_deviation;
   const float of_gradient = into.scale[channel] * inverse_deviation;
   const float of_in = -of_gradient * inverse_deviation * d_scale / count;
   into.d_scale[channel] = d_scale;
-  into.d_bias[channel] = sum.x;
+  into.d_bias[channel] = sum.at[0];
   into.coefficients[channel] = of_gradient;
   into.coefficients[channels + channel] = of_in;
-  into.coefficients[2 * channels + channel] = -of_gradient * sum.x / count - of_in * into.mean[channel];
+  into.coefficients[2 * channels + channel] = -of_gradient * sum.at[0] / count - of_in * into.mean[channel];
+  if constexpr (kCount == kPreluSums) into.d_slope[channel] = sum.at[2];
+}
+
+constexpr int kSlopeThreads = 256;
+
+// One block adds up all channels, each thread every 256th, then as a tree. Some KiB: its time is that of a
+// launch.
+__global__ void sum_slopes(const float* per_channel, int channels, float* d_slope) {
+  __shared__ float sums[kSlopeThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  float sum = 0;
+  for (int channel = thread; channel < channels; channel += kSlopeThreads) sum += per_channel[channel];
+  sums[thread] = sum;
+  __syncthreads();
+  for (int half = kSlopeThreads / 2; half > 0; half /= 2) {
+    if (thread < half) sums[thread] += sums[thread + half];
+    __syncthreads();
+  }
+  if (thread == 0) *d_slope = sums[0];
 }
 
 // A block computes d_in for its tile of channels at its pixels, last pixels first; a thread keeps the
@@ -149,7 +191,7 @@ __global__ void __launch_bounds__(kFinishThreads, 1)
 // for a second d_out (with a residual its gradient in place of these three), writes 2; twice that in f32.
 // Bound by memory.
 template <typename T, bool kWhole, Source kSource>
-__global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kWhole>)
+__global__ void __launch_bounds__(kNormThreads, kBlocks<kWhole, kSource>)
     norm_backward_apply(NormGradient from, NormFactors coefficients, std::byte* d_in,
                         NormPartition partition) {
   const Place place = reversed_place_of(partition);
@@ -160,7 +202,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<kWhole>)
   load_factors<kWhole>(coefficients.data, coefficients.dtype, channels + place.channel, place, of_in);
   load_factors<kWhole>(coefficients.data, coefficients.dtype, 2 * channels + place.channel, place, constant);
   Line line = {};
-  load_line<kWhole, kSource>(from.factors, partition.channels, place, line);
+  load_line<kWhole, kSource>(from, partition.channels, place, line);
   for_pixels<kAtOnceOfSeveral<T, kWhole>>(place, [&](auto at_once, std::int64_t at) {
     Loaded<T, kSource> pixel[at_once.value];
 #pragma unroll
@@ -184,6 +226,9 @@ void with_source_of(const NormGradient& gradient, Use&& use) {
   using enum Source;
   if (gradient.factors.data && gradient.second_d_out)
     throw std::logic_error("a norm's factors mask one gradient of its output, not two");
+  if (gradient.slope.data && !gradient.factors.data)
+    throw std::logic_error("backward through a PReLU wants the norm's factors");
+  if (gradient.slope.data) return use(std::integral_constant<Source, d_out_through_prelu>{});
   if (gradient.factors.data) return use(std::integral_constant<Source, d_out_by_factors>{});
   if (gradient.second_d_out) return use(std::integral_constant<Source, two_d_outs>{});
   use(std::integral_constant<Source, d_out>{});
@@ -200,16 +245,25 @@ void launch_norm_backward_sums(const NormPartition& partition, DType dtype, cons
       const auto kernel = partition.channels % kNormGroup == 0 ? norm_backward_sums<T, true, source.value>
                                                                : norm_backward_sums<T, false, source.value>;
       gpu::launch(kernel, pass_grid(partition), pass_block(partition),
-                  sizeof(GradientSums) * kNormThreads / 2, stream, gradient, mean, d_residual, partials,
-                  partition);
+                  sizeof(GradientSums<source.value>) * kNormThreads / 2, stream, gradient, mean, d_residual,
+                  partials, partition);
     });
   });
 }
 
 void launch_norm_backward_finish(const NormPartition& partition, const float* partials,
                                  const NormBackward& into, cudaStream_t stream) {
-  gpu::launch(norm_backward_finish, finish_grid(partition), dim3(kFinishColumns, kFinishRows),
-              kFinishSharedBytes, stream, partials, partition, into);
+  const dim3 block(kFinishColumns, kFinishRows);
+  if (into.d_slope)
+    gpu::launch(norm_backward_finish<kPreluSums>, finish_grid(partition), block,
+                kFinishSharedBytes<kPreluSums>, stream, partials, partition, into);
+  else
+    gpu::launch(norm_backward_finish<kNormSums>, finish_grid(partition), block, kFinishSharedBytes<kNormSums>,
+                stream, partials, partition, into);
+}
+
+void launch_norm_sum_slopes(const float* per_channel, int channels, float* d_slope, cudaStream_t stream) {
+  gpu::launch(sum_slopes, dim3(1), dim3(kSlopeThreads), 0, stream, per_channel, channels, d_slope);
 }
 
 void launch_norm_backward_apply(const NormPartition& partition, DType dtype, const NormGradient& gradient,

@@ -1,3 +1,5 @@
+#include <stdexcept>
+
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/norm_tile.h"
 
@@ -100,16 +102,17 @@ __global__ void __launch_bounds__(kFinishThreads, 1)
   const int channel = static_cast<int>(blockIdx.x * kFinishColumns + threadIdx.x);
   const bool there = channel < partition.channels;
   const float shift = there ? partials[channel] : 0;
-  const float2 sum = sum_partials(partials, partition, channel, [&](int block, float2 moments) {
+  using Moment = PartialSums<kNormSums>;
+  const Moment sum = sum_partials<kNormSums>(partials, partition, channel, [&](int block, Moment moment) {
     const std::int64_t left = partition.pixels - block * partition.pixels_per_block;
     const auto count = static_cast<float>(min(left, partition.pixels_per_block));
-    const float difference = moments.x - shift;
-    return float2{count * difference, moments.y + count * difference * difference};
+    const float difference = moment.at[0] - shift;
+    return Moment{{count * difference, moment.at[1] + count * difference * difference}};
   });
   if (threadIdx.y != 0 || !there) return;
   const auto count = static_cast<float>(partition.pixels);
-  const float offset = sum.x / count;
-  settle(into, channel, partition.channels, shift + offset, fmaxf(sum.y / count - offset * offset, 0),
+  const float offset = sum.at[0] / count;
+  settle(into, channel, partition.channels, shift + offset, fmaxf(sum.at[1] / count - offset * offset, 0),
          partition.pixels);
 }
 
@@ -124,48 +127,52 @@ __global__ void norm_finalize(const float* sums, std::int64_t pixels, int channe
   settle(into, channel, channels, static_cast<float>(mean), static_cast<float>(variance), pixels);
 }
 
-// value + residual through the ReLU; returns whether it passed.
+// value through the ReLU; returns whether it passed.
 __device__ bool activate(float& value, bool relu) {
   const bool passes = !(value <= 0);
   if (relu && !passes) value = 0;
   return passes;
 }
 
-// What a thread's channels from `index` on are multiplied with and get added: scale * in + residual_scale *
-// residual + bias.
-template <bool kWhole>
+// Of a thread's channels: scale * in + residual_scale * residual + bias; a PReLU has its slope in
+// residual_scale's place.
+struct Line {
+  float scale[kNormGroup], residual_scale[kNormGroup], bias[kNormGroup];
+};
+// From channel `index` on.
+template <bool kWhole, bool kPrelu>
 __device__ void load_line(const NormApply& pass, int channels, std::int64_t index, const Place& place,
-                          float (&scale)[kNormGroup], float (&residual_scale)[kNormGroup],
-                          float (&bias)[kNormGroup]) {
-  load_factors<kWhole>(pass.factors.data, pass.factors.dtype, index, place, scale);
-  load_factors<kWhole>(pass.factors.data, pass.factors.dtype, channels + index, place, bias);
+                          Line& line) {
+  load_factors<kWhole>(pass.factors.data, pass.factors.dtype, index, place, line.scale);
+  load_factors<kWhole>(pass.factors.data, pass.factors.dtype, channels + index, place, line.bias);
+  if constexpr (kPrelu) return load_slopes<kWhole>(pass.slope, index, place, line.residual_scale);
 #pragma unroll
-  for (int j = 0; j < kNormGroup; ++j) residual_scale[j] = 1;
+  for (int j = 0; j < kNormGroup; ++j) line.residual_scale[j] = 1;
   const auto [data, dtype] = pass.residual_factors;
   if (!data) return;
   float residual_bias[kNormGroup];
-  load_factors<kWhole>(data, dtype, index, place, residual_scale);
+  load_factors<kWhole>(data, dtype, index, place, line.residual_scale);
   load_factors<kWhole>(data, dtype, channels + index, place, residual_bias);
 #pragma unroll
-  for (int j = 0; j < kNormGroup; ++j) bias[j] += residual_bias[j];
+  for (int j = 0; j < kNormGroup; ++j) line.bias[j] += residual_bias[j];
 }
 
 // A block normalises its tile of channels at its pixels, last pixels first; a thread keeps the factors of its
-// 8 channels in registers, a shortcut's too. Per element in a half type: reads 2 bytes (4 with a residual),
-// writes 2 and 1/8 of mask; twice that in f32. Bound by memory.
-template <typename T>
+// 8 channels in registers, a shortcut's or the slopes too. Per element in a half type: reads 2 bytes (4 with
+// a residual), writes 2 and 1/8 of mask; twice that in f32. Bound by memory.
+template <typename T, bool kPrelu>
 __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<>)
     norm_apply(NormApply pass, NormPartition partition) {
   const Place place = reversed_place_of(partition);
   if (place.pixels == 0) return;
-  float scale[kNormGroup], residual_scale[kNormGroup], bias[kNormGroup];
-  load_line<true>(pass, partition.channels, place.channel, place, scale, residual_scale, bias);
+  Line line;
+  load_line<true, kPrelu>(pass, partition.channels, place.channel, place, line);
   for_pixels<kAtOnceAlone<T>>(place, [&](auto at_once, std::int64_t at) {
     Group<T> x[at_once.value], residual[at_once.value];
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u)
       x[u] = load_group<true>(as<T>(pass.in) + at + u * place.stride, kNormGroup);
-    if (pass.residual) {
+    if (!kPrelu && pass.residual) {
 #pragma unroll
       for (int u = 0; u < at_once.value; ++u)
         residual[u] = load_group<true>(as<T>(pass.residual) + at + u * place.stride, kNormGroup);
@@ -176,19 +183,24 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<>)
       unsigned passed = 0;
 #pragma unroll
       for (int j = 0; j < kNormGroup; ++j) {
-        y[j] = scale[j] * x[u].at(j) + bias[j];
-        if (pass.residual) y[j] += residual_scale[j] * residual[u].at(j);
-        passed |= static_cast<unsigned>(activate(y[j], pass.relu)) << j;
+        y[j] = line.scale[j] * x[u].at(j) + line.bias[j];
+        if constexpr (kPrelu) {
+          y[j] *= y[j] <= 0 ? line.residual_scale[j] : 1;
+        } else {
+          if (pass.residual) y[j] += line.residual_scale[j] * residual[u].at(j);
+          passed |= static_cast<unsigned>(activate(y[j], pass.relu)) << j;
+        }
       }
       store<kNormGroup>(as<T>(pass.out) + at + u * place.stride, y);
-      if (pass.mask) pass.mask[(at + u * place.stride) / kNormGroup] = static_cast<std::uint8_t>(passed);
+      if (!kPrelu && pass.mask)
+        pass.mask[(at + u * place.stride) / kNormGroup] = static_cast<std::uint8_t>(passed);
     }
   });
 }
 
 // The same where the channels aren't a multiple of 8: a thread has 8 neighbouring elements of any channels,
-// which are one byte of the mask. Reads each element's factors, 8 or 16 bytes from caches, with it.
-template <typename T>
+// which are one byte of the mask. Reads each element's factors, 8 to 16 bytes from caches, with it.
+template <typename T, bool kPrelu>
 __global__ void norm_apply_any(NormApply pass, NormPartition partition) {
   const std::int64_t count = partition.pixels * partition.channels;
   const std::int64_t first = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kNormGroup;
@@ -200,13 +212,30 @@ __global__ void norm_apply_any(NormApply pass, NormPartition partition) {
   for (int j = 0; j < kNormGroup && first + j < count; ++j) {
     const Place channel{.channels = 1};
     const std::int64_t index = (first + j) % partition.channels;
-    float scale[kNormGroup], residual_scale[kNormGroup], bias[kNormGroup];
-    load_line<false>(pass, partition.channels, index, channel, scale, residual_scale, bias);
-    y[j] = scale[0] * y[j] + bias[0] + residual_scale[0] * residual[j];
-    passed |= static_cast<unsigned>(activate(y[j], pass.relu)) << j;
+    Line line;
+    load_line<false, kPrelu>(pass, partition.channels, index, channel, line);
+    y[j] = line.scale[0] * y[j] + line.bias[0];
+    if constexpr (kPrelu) {
+      y[j] *= y[j] <= 0 ? line.residual_scale[0] : 1;
+    } else {
+      y[j] += line.residual_scale[0] * residual[j];
+      passed |= static_cast<unsigned>(activate(y[j], pass.relu)) << j;
+    }
   }
   store_first<kNormGroup>(as<T>(pass.out) + first, count - first, y);
   if (pass.mask) pass.mask[first / kNormGroup] = static_cast<std::uint8_t>(passed);
+}
+
+template <typename T, bool kPrelu>
+void launch_apply(const NormPartition& partition, const NormApply& pass, cudaStream_t stream) {
+  if (partition.channels % kNormGroup == 0) {
+    gpu::launch(norm_apply<T, kPrelu>, pass_grid(partition), pass_block(partition), 0, stream, pass,
+                partition);
+  } else {
+    const unsigned blocks =
+        blocks_for(partition.pixels * partition.channels, std::int64_t{kNormThreads} * kNormGroup);
+    gpu::launch(norm_apply_any<T, kPrelu>, dim3(blocks), dim3(kNormThreads), 0, stream, pass, partition);
+  }
 }
 
 }  // namespace
@@ -224,8 +253,8 @@ void launch_norm_statistics(const NormPartition& partition, DType dtype, const s
 
 void launch_norm_finish(const NormPartition& partition, const float* partials, const NormStatistics& into,
                         cudaStream_t stream) {
-  gpu::launch(norm_finish, finish_grid(partition), dim3(kFinishColumns, kFinishRows), kFinishSharedBytes,
-              stream, partials, partition, into);
+  gpu::launch(norm_finish, finish_grid(partition), dim3(kFinishColumns, kFinishRows),
+              kFinishSharedBytes<kNormSums>, stream, partials, partition, into);
 }
 
 void launch_norm_finalize(std::int64_t pixels, int channels, const float* sums, const NormStatistics& into,
@@ -237,15 +266,12 @@ void launch_norm_finalize(std::int64_t pixels, int channels, const float* sums, 
 
 void launch_norm_apply(const NormPartition& partition, DType dtype, const NormApply& pass,
                        cudaStream_t stream) {
+  if (pass.slope.data && (pass.residual || pass.mask || pass.relu))
+    throw std::logic_error("a PReLU goes with neither a residual nor a ReLU");
   with_type_of(dtype, [&](auto zero) {
     using T = decltype(zero);
-    if (partition.channels % kNormGroup == 0) {
-      gpu::launch(norm_apply<T>, pass_grid(partition), pass_block(partition), 0, stream, pass, partition);
-    } else {
-      const unsigned blocks =
-          blocks_for(partition.pixels * partition.channels, std::int64_t{kNormThreads} * kNormGroup);
-      gpu::launch(norm_apply_any<T>, dim3(blocks), dim3(kNormThreads), 0, stream, pass, partition);
-    }
+    const auto launch = pass.slope.data ? launch_apply<T, true> : launch_apply<T, false>;
+    launch(partition, pass, stream);
   });
 }
 

@@ -49,16 +49,19 @@ constexpr NormPartition partition_norm(std::int64_t pixels, std::int64_t channel
           .pixel_blocks = static_cast<int>(divide_up(pixels, pixels_per_block))};
 }
 
-// Two partial sums per channel and block of pixels, [pixel_blocks, 2, channels] in f32.
-constexpr std::size_t norm_partials_bytes(const NormPartition& partition) {
-  return 2 * sizeof(float) * static_cast<std::size_t>(partition.pixel_blocks) *
+// Partial sums of a channel and block of pixels, [pixel_blocks, sums, channels] in f32: two, and a third
+// where a PReLU's slope gets a gradient.
+inline constexpr int kNormSums = 2;
+inline constexpr int kPreluSums = 3;
+constexpr std::size_t norm_partials_bytes(const NormPartition& partition, int sums = kNormSums) {
+  return static_cast<std::size_t>(sums) * sizeof(float) * static_cast<std::size_t>(partition.pixel_blocks) *
          static_cast<std::size_t>(partition.channels);
 }
-// What norm_statistics (partial sums) and norm_backward (three coefficients per channel beside them) take as
-// workspace.
-constexpr std::size_t norm_workspace_bytes(std::int64_t pixels, std::int64_t channels) {
-  return norm_partials_bytes(partition_norm(pixels, channels)) +
-         3 * sizeof(float) * static_cast<std::size_t>(channels);
+// What norm_statistics (partial sums) and norm_backward (in front of them three coefficients per channel, and
+// with a PReLU the gradient of its slope) take as workspace.
+constexpr std::size_t norm_workspace_bytes(std::int64_t pixels, std::int64_t channels, int sums = kNormSums) {
+  return norm_partials_bytes(partition_norm(pixels, channels), sums) +
+         static_cast<std::size_t>(sums + 1) * sizeof(float) * static_cast<std::size_t>(channels);
 }
 
 }  // namespace plumb::cuda

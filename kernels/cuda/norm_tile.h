@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/elements.h"
+#include "kernels/cuda/norm.h"
 #include "kernels/cuda/norm_partition.h"
 
 namespace plumb::cuda {
@@ -138,8 +139,17 @@ __device__ void load_factors(const std::byte* data, DType dtype, std::int64_t in
     load_floats<kWhole>(as<float>(data) + index, place.channels, values);
 }
 
+// The slopes of a PReLU at this thread's channels, from `index` on.
+template <bool kWhole>
+__device__ void load_slopes(const NormSlope& slope, std::int64_t index, const Place& place,
+                            float (&values)[kNormGroup]) {
+  if (slope.per_channel) return load_floats<kWhole>(slope.data + index, place.channels, values);
+#pragma unroll
+  for (int j = 0; j < kNormGroup; ++j) values[j] = slope.data[0];
+}
+
 // Merges what the threads of a block's column hold, row by row in a fixed tree; row 0 has the result. Shared
-// memory: one Sum for every second thread. A Sum of 17 floats spreads over all 32 banks.
+// memory: one Sum for every second thread. A Sum of an odd number of floats spreads over all 32 banks.
 template <typename Sum>
 __device__ void merge_rows(Sum& own) {
   Sum* other = gpu::dynamic_shared<Sum>();
@@ -158,31 +168,37 @@ inline constexpr int kFinishColumns = 32;  // channels of a finishing block
 inline constexpr int kFinishRows = 32;     // threads that share the partial sums of a channel
 inline constexpr int kFinishThreads = kFinishColumns * kFinishRows;
 
-// The sum over the blocks of pixels, in a fixed order, of term(block, the two partial results of `channel`);
-// the threads with threadIdx.y = 0 have it. For blocks of kFinishColumns x kFinishRows threads with half as
-// many float2 of shared memory. A thread asks for 16 blocks' results at once: waiting for memory is all that
-// this takes.
-template <typename Term>
-__device__ float2 sum_partials(const float* partials, const NormPartition& partition, int channel,
-                               const Term& term) {
-  constexpr int kAtOnce = 16;
+template <int kSums>
+struct PartialSums {
+  float at[kSums] = {};
+};
+
+// The sum over the blocks of pixels, in a fixed order, of term(block, the partial results of `channel`); the
+// threads with threadIdx.y = 0 have it. For blocks of kFinishColumns x kFinishRows threads with a PartialSums
+// of shared memory for every second one. A thread asks for several blocks' results at once: waiting for
+// memory is all that this takes.
+template <int kSums, typename Term>
+__device__ PartialSums<kSums> sum_partials(const float* partials, const NormPartition& partition, int channel,
+                                           const Term& term) {
+  constexpr int kAtOnce = kSums == 2 ? 16 : 8;
   const int last = channel < partition.channels ? partition.pixel_blocks - 1 : -1;
-  float2* other = gpu::dynamic_shared<float2>();
-  float2 sum{0, 0};
+  PartialSums<kSums>* other = gpu::dynamic_shared<PartialSums<kSums>>();
+  PartialSums<kSums> sum;
   for (int first = static_cast<int>(threadIdx.y); first <= last; first += kAtOnce * kFinishRows) {
-    float2 held[kAtOnce];
+    PartialSums<kSums> held[kAtOnce];
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
       const int block = min(first + u * kFinishRows, last);
-      const float* const pair = partials + block * 2 * partition.channels + channel;
-      held[u] = {pair[0], pair[partition.channels]};
+      const float* const from = partials + std::int64_t{block} * kSums * partition.channels + channel;
+#pragma unroll
+      for (int i = 0; i < kSums; ++i) held[u].at[i] = from[std::int64_t{i} * partition.channels];
     }
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
       const int block = first + u * kFinishRows;
-      const float2 more = term(min(block, last), held[u]);
-      sum.x += block <= last ? more.x : 0;
-      sum.y += block <= last ? more.y : 0;
+      const PartialSums<kSums> more = term(min(block, last), held[u]);
+#pragma unroll
+      for (int i = 0; i < kSums; ++i) sum.at[i] += block <= last ? more.at[i] : 0;
     }
   }
   const int row = static_cast<int>(threadIdx.y);
@@ -190,8 +206,8 @@ __device__ float2 sum_partials(const float* partials, const NormPartition& parti
     if (row >= half && row < 2 * half) other[(row - half) * kFinishColumns + threadIdx.x] = sum;
     __syncthreads();
     if (row < half) {
-      sum.x += other[row * kFinishColumns + threadIdx.x].x;
-      sum.y += other[row * kFinishColumns + threadIdx.x].y;
+#pragma unroll
+      for (int i = 0; i < kSums; ++i) sum.at[i] += other[row * kFinishColumns + threadIdx.x].at[i];
     }
     __syncthreads();
   }
@@ -207,6 +223,7 @@ inline dim3 pass_block(const NormPartition& partition) {
 inline dim3 finish_grid(const NormPartition& partition) {
   return dim3(blocks_for(partition.channels, kFinishColumns));
 }
-inline constexpr std::size_t kFinishSharedBytes = sizeof(float2) * kFinishThreads / 2;
+template <int kSums>
+inline constexpr std::size_t kFinishSharedBytes = sizeof(PartialSums<kSums>) * kFinishThreads / 2;
 
 }  // namespace plumb::cuda
