@@ -79,7 +79,7 @@ const char* model_name(Backbone backbone) {
   throw Error(ExitCode::internal, "unknown backbone");
 }
 
-ValueId add_backbone(GraphBuilder& net, ValueId images, const ArcFaceOptions& options) {
+ValueId add_backbone(ModelBuilder& net, ValueId images, const ArcFaceOptions& options) {
   const BackboneOptions backbone{.embedding = options.embedding,
                                  .prelu_per_layer = options.prelu_per_layer,
                                  .dropout = options.dropout,
@@ -89,7 +89,7 @@ ValueId add_backbone(GraphBuilder& net, ValueId images, const ArcFaceOptions& op
                      backbone);
 }
 
-void add_head(GraphBuilder& net, ValueId features, const ArcFaceOptions& options) {
+void add_head(ModelBuilder& net, ValueId features, const ArcFaceOptions& options) {
   const bool replicated = options.head == Head::replicated;
   MarginLoss loss;
   loss.name = "head";
@@ -111,7 +111,7 @@ void add_head(GraphBuilder& net, ValueId features, const ArcFaceOptions& options
 
 Graph make_arcface(const ArcFaceOptions& options) {
   check(options);
-  GraphBuilder net(model_name(options.backbone), options.decay);
+  ModelBuilder net(model_name(options.backbone), options.decay);
   const ValueId images = net.images(options.batch, options.image_size);
   add_head(net, add_backbone(net, images, options), options);
   return net.take();

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "models/graph_builder.h"
+#include "models/model_builder.h"
 
 namespace plumb {
 

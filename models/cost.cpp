@@ -1,9 +1,13 @@
 #include "models/cost.h"
 
-#include <optional>
+#include <string_view>
+
+#include "models/margin_head.h"
 
 namespace plumb {
 namespace {
+
+constexpr std::string_view kWeightSuffix = ".weight";
 
 std::string joined(const std::vector<std::int64_t>& dims) {
   std::string text;
@@ -32,38 +36,53 @@ std::int64_t macs_of(const Graph&, const OtherOp&) {
   return 0;
 }
 
-std::optional<LayerCost> cost_of(const Graph& graph, const Conv& conv) {
+void add_rows(const Graph& graph, const Conv& conv, std::vector<LayerCost>& rows) {
   const Parameter& weight = graph.parameters[conv.weight];
-  const std::string shape = joined(weight.dims) + "/s" + std::to_string(conv.stride) + "/p" +
-                            std::to_string(conv.padding) + "/g" + std::to_string(conv.groups);
-  return LayerCost{
-      conv.name,           "conv", shape, image_shape(graph.values[conv.out].shape), weight.elements(),
-      macs_of(graph, conv)};
+  rows.push_back({.name = conv.name,
+                  .kind = "conv",
+                  .weight_shape = joined(weight.dims) + "/s" + std::to_string(conv.stride) + "/p" +
+                                  std::to_string(conv.padding) + "/g" + std::to_string(conv.groups),
+                  .out_shape = image_shape(graph.values[conv.out].shape),
+                  .parameters = weight.elements(),
+                  .macs = macs_of(graph, conv)});
 }
 
-std::optional<LayerCost> cost_of(const Graph& graph, const Norm& norm) {
+void add_rows(const Graph& graph, const Norm& norm, std::vector<LayerCost>& rows) {
   const Parameter& scale = graph.parameters[norm.scale];
-  return LayerCost{norm.name,
-                   "bn",
-                   joined(scale.dims),
-                   image_shape(graph.values[norm.out].shape),
-                   scale.elements() + graph.parameters[norm.bias].elements(),
-                   0};
+  const std::string out_shape = image_shape(graph.values[norm.out].shape);
+  rows.push_back({.name = norm.name,
+                  .kind = "bn",
+                  .weight_shape = joined(scale.dims),
+                  .out_shape = out_shape,
+                  .parameters = scale.elements() + graph.parameters[norm.bias].elements()});
+  if (!norm.slope) return;
+  const Parameter& slope = graph.parameters[*norm.slope];
+  rows.push_back({.name = slope.name.substr(0, slope.name.size() - kWeightSuffix.size()),
+                  .kind = "prelu",
+                  .weight_shape = joined(slope.dims),
+                  .out_shape = out_shape,
+                  .parameters = slope.elements()});
 }
 
-std::optional<LayerCost> cost_of(const Graph& graph, const Dense& dense) {
+void add_rows(const Graph& graph, const Dense& dense, std::vector<LayerCost>& rows) {
   const Parameter& weight = graph.parameters[dense.weight];
-  return LayerCost{dense.name,
-                   "fc",
-                   joined(weight.dims),
-                   std::to_string(graph.values[dense.out].shape.c),
-                   weight.elements() + graph.parameters[dense.bias].elements(),
-                   macs_of(graph, dense)};
+  rows.push_back({.name = dense.name,
+                  .kind = "fc",
+                  .weight_shape = joined(weight.dims),
+                  .out_shape = std::to_string(graph.values[dense.out].shape.c),
+                  .parameters = weight.elements() + graph.parameters[dense.bias].elements(),
+                  .macs = macs_of(graph, dense)});
 }
 
 template <typename OtherOp>
-std::optional<LayerCost> cost_of(const Graph&, const OtherOp&) {
-  return std::nullopt;
+void add_rows(const Graph&, const OtherOp&, std::vector<LayerCost>&) {}
+
+const MarginLoss* margin_loss(const Graph& graph) {
+  return graph.ops.empty() ? nullptr : std::get_if<MarginLoss>(&graph.ops.back());
+}
+
+std::int64_t embedding(const Graph& graph, const MarginLoss& loss) {
+  return graph.parameters[loss.weight].dims.back();
 }
 
 }  // namespace
@@ -72,6 +91,16 @@ std::int64_t parameter_count(const Graph& graph) {
   std::int64_t count = 0;
   for (const Parameter& parameter : graph.parameters) count += parameter.elements();
   return count;
+}
+
+std::int64_t backbone_parameter_count(const Graph& graph) {
+  const MarginLoss* loss = margin_loss(graph);
+  return parameter_count(graph) - (loss ? graph.parameters[loss->weight].elements() : 0);
+}
+
+std::int64_t head_parameter_count(const Graph& graph) {
+  const MarginLoss* loss = margin_loss(graph);
+  return loss ? loss->classes * embedding(graph, *loss) : 0;
 }
 
 std::int64_t macs_per_image(const Graph& graph, const Op& op) {
@@ -84,13 +113,20 @@ std::int64_t macs_per_image(const Graph& graph) {
   return macs;
 }
 
+std::int64_t head_macs_per_image(const Graph& graph) {
+  const MarginLoss* loss = margin_loss(graph);
+  if (!loss) return 0;
+  // The first ranks have one class more.
+  const std::int64_t each = loss->classes / loss->world_size, larger = loss->classes % loss->world_size;
+  const std::int64_t rows = larger * margin_rows(*loss, each + 1, graph.batch()) +
+                            (loss->world_size - larger) * margin_rows(*loss, each, graph.batch());
+  return rows * embedding(graph, *loss);
+}
+
 std::vector<LayerCost> layer_costs(const Graph& graph) {
-  std::vector<LayerCost> costs;
-  for (const Op& op : graph.ops) {
-    if (auto cost = std::visit([&](const auto& one) { return cost_of(graph, one); }, op))
-      costs.push_back(*cost);
-  }
-  return costs;
+  std::vector<LayerCost> rows;
+  for (const Op& op : graph.ops) std::visit([&](const auto& one) { add_rows(graph, one, rows); }, op);
+  return rows;
 }
 
 }  // namespace plumb

@@ -9,20 +9,29 @@
 
 namespace plumb {
 
-// Trained elements of the whole Graph.
+// Elements of all parameters that this rank has.
 std::int64_t parameter_count(const Graph& graph);
+// … of those that aren't class centres of a margin loss, trained or not: what models are published with.
+std::int64_t backbone_parameter_count(const Graph& graph);
+// … of the class centres of all ranks; 0 if there is no margin loss.
+std::int64_t head_parameter_count(const Graph& graph);
 
 // Multiply-accumulates of one operation's forward pass for one image (convolutions and dense layers; others
 // 0).
 std::int64_t macs_per_image(const Graph& graph, const Op& op);
-// … of the whole forward pass for one image. A training step costs about three times that.
+// … of the whole forward pass for one image, but for class centres. A training step costs about three times
+// that.
 std::int64_t macs_per_image(const Graph& graph);
+// … of one image with the class centres of all ranks that a step takes (of a sample, rows as margin_rows
+// counts them); 0 if there is no margin loss.
+std::int64_t head_macs_per_image(const Graph& graph);
 
-// One row per operation with parameters, in the Graph's order.
+// One row per operation with parameters, in the Graph's order, but for class centres; a norm with slopes has
+// a second row for them.
 struct LayerCost {
   std::string name;
-  std::string kind;          // "conv", "bn", "fc"
-  std::string weight_shape;  // conv: "64x3x7x7/s2/p3/g1"; bn: "64"; fc: "1000x2048"
+  std::string kind;          // "conv", "bn", "prelu", "fc"
+  std::string weight_shape;  // conv: "64x3x7x7/s2/p3/g1"; bn: "64"; prelu: "64" or "1"; fc: "1000x2048"
   std::string out_shape;     // "64x112x112"; fc: "1000"
   std::int64_t parameters = 0;
   std::int64_t macs = 0;  // per image, forward

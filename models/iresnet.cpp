@@ -20,7 +20,7 @@ NormOptions prelu_norm(const BackboneOptions& options, const std::string& slope)
 
 // bn3(conv2(prelu(bn2(conv1(bn1(in)))))) + shortcut(in), with no activation after the sum. The first unit of
 // each stage halves the image in conv2 and in the shortcut.
-ValueId add_unit(GraphBuilder& net, const std::string& name, ValueId in, std::int64_t channels, bool is_first,
+ValueId add_unit(ModelBuilder& net, const std::string& name, ValueId in, std::int64_t channels, bool is_first,
                  const BackboneOptions& options) {
   const int stride = is_first ? 2 : 1;
   ValueId main = net.norm(name + ".bn1", in, plain_norm());
@@ -38,7 +38,7 @@ ValueId add_unit(GraphBuilder& net, const std::string& name, ValueId in, std::in
 
 }  // namespace
 
-ValueId add_iresnet(GraphBuilder& net, ValueId images, const IResNetUnits& units,
+ValueId add_iresnet(ModelBuilder& net, ValueId images, const IResNetUnits& units,
                     const BackboneOptions& options) {
   ValueId value = net.conv("conv1", images, {.channels = 64, .kernel = 3, .padding = 1});
   value = net.norm("bn1", value, prelu_norm(options, "prelu.weight"));

@@ -14,7 +14,7 @@ inline constexpr IResNetUnits kIResNet50Units{3, 4, 14, 3};
 inline constexpr IResNetUnits kIResNet100Units{3, 13, 30, 3};
 
 // Embeddings [n, 1, 1, embedding] of images [n, h, w, 3], h = w a multiple of 16.
-ValueId add_iresnet(GraphBuilder& net, ValueId images, const IResNetUnits& units,
+ValueId add_iresnet(ModelBuilder& net, ValueId images, const IResNetUnits& units,
                     const BackboneOptions& options);
 
 }  // namespace plumb

@@ -24,7 +24,7 @@ constexpr std::array<Stage, 3> kStages{{{"dconv_23", 128, "res_3", 128, 4, 64},
                                         {"dconv_45", 512, "res_5", 256, 2, 128}}};
 
 // prelu(norm(conv(in))).
-ValueId add_conv(GraphBuilder& net, const std::string& name, ValueId in, const ConvOptions& conv,
+ValueId add_conv(ModelBuilder& net, const std::string& name, ValueId in, const ConvOptions& conv,
                  const BackboneOptions& options) {
   const ValueId out = net.conv(name + "_conv2d", in, conv);
   return net.norm(name + "_batchnorm", out,
@@ -35,7 +35,7 @@ ValueId add_conv(GraphBuilder& net, const std::string& name, ValueId in, const C
 }
 
 // norm(conv(in)) [+ residual].
-ValueId add_linear(GraphBuilder& net, const std::string& name, ValueId in, const ConvOptions& conv,
+ValueId add_linear(ModelBuilder& net, const std::string& name, ValueId in, const ConvOptions& conv,
                    std::optional<ValueId> residual = {}) {
   const ValueId out = net.conv(name + "_conv2d", in, conv);
   const Norm norm = net.declare_norm(name + "_batchnorm", net.shape(out).c, {.epsilon = kEpsilon});
@@ -47,7 +47,7 @@ ConvOptions depthwise(std::int64_t channels, int kernel, int stride, int padding
 }
 
 // 1x1 to `expanded` channels, 3x3 on each of them, 1x1 to `channels`.
-ValueId add_depth_wise_block(GraphBuilder& net, const std::string& name, ValueId in, std::int64_t expanded,
+ValueId add_depth_wise_block(ModelBuilder& net, const std::string& name, ValueId in, std::int64_t expanded,
                              std::int64_t channels, bool is_residual, const BackboneOptions& options) {
   ValueId value = add_conv(net, name + "_conv_sep", in, {.channels = expanded}, options);
   value = add_conv(net, name + "_conv_dw", value, depthwise(expanded, 3, is_residual ? 1 : 2, 1), options);
@@ -57,7 +57,7 @@ ValueId add_depth_wise_block(GraphBuilder& net, const std::string& name, ValueId
 
 }  // namespace
 
-ValueId add_mobilefacenet(GraphBuilder& net, ValueId images, const BackboneOptions& options) {
+ValueId add_mobilefacenet(ModelBuilder& net, ValueId images, const BackboneOptions& options) {
   ValueId value =
       add_conv(net, "conv_1", images, {.channels = 64, .kernel = 3, .stride = 2, .padding = 1}, options);
   value = add_conv(net, "conv_2_dw", value, depthwise(64, 3, 1, 1), options);

@@ -7,6 +7,6 @@
 namespace plumb {
 
 // Embeddings [n, 1, 1, embedding] of images [n, h, w, 3], h = w a multiple of 16. It has no dropout.
-ValueId add_mobilefacenet(GraphBuilder& net, ValueId images, const BackboneOptions& options);
+ValueId add_mobilefacenet(ModelBuilder& net, ValueId images, const BackboneOptions& options);
 
 }  // namespace plumb

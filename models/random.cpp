@@ -14,17 +14,16 @@ std::uint64_t mixed(std::uint64_t bits) {
   return bits ^ (bits >> 31);
 }
 
-// Calls values(block) -> array of 4 floats for each block and stores what fits.
+// out[i] = values(block (first + i) / 4)[(first + i) % 4], each block made once.
 template <typename Values>
 void fill(PhiloxKey key, std::span<float> out, std::uint64_t first, const Values& values) {
-  const std::size_t whole = out.size() / 4;
-  for (std::size_t i = 0; i < whole; ++i) {
-    const std::array<float, 4> four = values(random_block(key, first / 4 + i));
-    std::copy(four.begin(), four.end(), out.begin() + static_cast<std::ptrdiff_t>(4 * i));
-  }
-  if (const std::size_t rest = out.size() % 4; rest > 0) {
-    const std::array<float, 4> four = values(random_block(key, first / 4 + whole));
-    std::copy_n(four.begin(), rest, out.begin() + static_cast<std::ptrdiff_t>(4 * whole));
+  std::size_t skipped = first % 4;
+  for (std::uint64_t block = first / 4; !out.empty(); ++block) {
+    const std::array<float, 4> four = values(random_block(key, block));
+    const std::size_t taken = std::min(four.size() - skipped, out.size());
+    std::copy_n(four.begin() + static_cast<std::ptrdiff_t>(skipped), taken, out.begin());
+    out = out.subspan(taken);
+    skipped = 0;
   }
 }
 

@@ -52,8 +52,8 @@ inline std::array<float, 2> normal_from(std::uint32_t bits0, std::uint32_t bits1
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-// out[i] comes from bits of block (first + i) / 4 of the stream; `first` must be a multiple of 4, so a long
-// sequence can be made in pieces. Uniform in [low, high); normal with the given mean and standard deviation.
+// out[i] comes from bits of block (first + i) / 4 of the stream, so a long sequence can be made in pieces.
+// Uniform in [low, high); normal with the given mean and standard deviation.
 void fill_uniform(PhiloxKey key, float low, float high, std::span<float> out, std::uint64_t first = 0);
 void fill_normal(PhiloxKey key, float mean, float deviation, std::span<float> out, std::uint64_t first = 0);
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "models/error.h"
-#include "models/graph_builder.h"
+#include "models/model_builder.h"
 
 namespace plumb {
 namespace {
@@ -27,7 +27,7 @@ constexpr std::int64_t kExpansion = 4;
 
 // relu(bn3(conv3(relu(bn2(conv2(relu(bn1(conv1(in)))))))) + shortcut(in)). Parameters are registered in
 // torchvision's order, where bn3's come before the shortcut's although it is the last to run.
-ValueId add_bottleneck(GraphBuilder& net, const std::string& name, ValueId in, std::int64_t width,
+ValueId add_bottleneck(ModelBuilder& net, const std::string& name, ValueId in, std::int64_t width,
                        int stride) {
   const std::int64_t channels = width * kExpansion;
   ValueId main = net.conv(name + ".conv1", in, {.channels = width});
@@ -61,7 +61,7 @@ Graph make_resnet50(const ResNet50Options& options) {
                                      " is out of range: give --label-smoothing from 0 to below 1.");
   }
 
-  GraphBuilder net("resnet50", options.decay);
+  ModelBuilder net("resnet50", options.decay);
   ValueId value = net.images(options.batch, options.image_size);
   value = net.conv("conv1", value, {.channels = 64, .kernel = 7, .stride = 2, .padding = 3});
   value = net.norm("bn1", value, {.activation = kRelu});

@@ -1,7 +1,8 @@
 #include "models/weights.h"
 
-#include <cmath>
+#include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "models/error.h"
 #include "models/random.h"
@@ -9,21 +10,42 @@
 namespace plumb {
 namespace {
 
-constexpr const char* kRemedy = "; give a file with the names and shapes of torchvision's model";
+constexpr const char* kRemedy = "; give a file with this model's names and shapes";
+
+// Of a parameter's elements, counted in the whole tensor.
+std::int64_t first_element(const Parameter& parameter) {
+  if (!parameter.shard) return 0;
+  return parameter.shard->first_row * (parameter.elements() / parameter.dims.front());
+}
+
+// Dims that a file has it with: of a shard, those of the whole tensor.
+std::vector<std::int64_t> whole_dims(const Parameter& parameter) {
+  std::vector<std::int64_t> dims = parameter.dims;
+  if (parameter.shard) dims.front() = parameter.shard->all_rows;
+  return dims;
+}
+
+// This rank's rows of the whole tensor.
+Tensor own_rows(const Parameter& parameter, const Tensor& whole) {
+  if (!parameter.shard) return whole;
+  const auto begin = whole.values.begin() + first_element(parameter);
+  return {parameter.dims, {begin, begin + parameter.elements()}};
+}
 
 Tensor fresh_tensor(const Parameter& parameter, std::uint64_t seed) {
   Tensor tensor{parameter.dims, std::vector<float>(static_cast<std::size_t>(parameter.elements()))};
   const auto number = static_cast<float>(parameter.initializer.number);
   const PhiloxKey key = stream_key(seed, parameter.name);
+  const auto first = static_cast<std::uint64_t>(first_element(parameter));
   switch (parameter.initializer.kind) {
     case Initializer::Kind::constant:
       tensor.values.assign(tensor.values.size(), number);
       break;
     case Initializer::Kind::normal:
-      fill_normal(key, 0, number, tensor.values);
+      fill_normal(key, 0, number, tensor.values, first);
       break;
     case Initializer::Kind::uniform:
-      fill_uniform(key, -number, number, tensor.values);
+      fill_uniform(key, -number, number, tensor.values, first);
       break;
   }
   return tensor;
@@ -39,15 +61,51 @@ bool ignored(const std::string& name) {
   return name.ends_with(".num_batches_tracked");
 }
 
-// What the Graph wants: name and dims, in the Graph's order.
-std::vector<std::pair<std::string, std::vector<std::int64_t>>> wanted_tensors(const Graph& graph) {
-  std::vector<std::pair<std::string, std::vector<std::int64_t>>> wanted;
-  for (const Parameter& parameter : graph.parameters) wanted.emplace_back(parameter.name, parameter.dims);
-  for (const Statistic& statistic : graph.statistics) {
-    wanted.emplace_back(statistic.name, std::vector<std::int64_t>{statistic.channels});
-  }
-  return wanted;
+bool holds_class_centres(const Graph& graph, const std::string& name) {
+  return std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) {
+    const auto* loss = std::get_if<MarginLoss>(&op);
+    return loss && graph.parameters[loss->weight].name == name;
+  });
 }
+
+// Takes tensors out of a file, or tells what is wrong with them.
+class Taker {
+ public:
+  Taker(const Graph& graph, const TensorFile& file, const std::filesystem::path& path)
+      : graph_(graph), file_(file), path_(path) {}
+
+  const Tensor& take(const std::string& name, const std::vector<std::int64_t>& dims) const {
+    if (file_.integers.contains(name)) refuse(name, "holds I64 values where F32 is wanted");
+    const auto found = file_.floats.find(name);
+    if (found == file_.floats.end()) refuse(name, "of shape " + text_of(dims) + " is missing");
+    if (found->second.dims != dims) refuse_dims(name, found->second.dims, dims);
+    return found->second;
+  }
+
+  void refuse_unknown(const std::string& name) const { refuse(name, "is unknown to model " + graph_.model); }
+
+ private:
+  [[noreturn]] void refuse(const std::string& name, const std::string& what,
+                           const std::string& remedy = kRemedy) const {
+    throw Error(ExitCode::bad_data,
+                "option --weights: " + path_.string() + ": tensor " + shown_name(name) + " " + what + remedy);
+  }
+
+  [[noreturn]] void refuse_dims(const std::string& name, const std::vector<std::int64_t>& found,
+                                const std::vector<std::int64_t>& wanted) const {
+    if (holds_class_centres(graph_, name) && found.size() == 2 && found[1] == wanted[1]) {
+      const std::string rows = std::to_string(found[0]);
+      refuse(name,
+             "has the centres of " + rows + " classes where " + std::to_string(wanted[0]) + " are wanted",
+             "; give --classes " + rows + ", or another file");
+    }
+    refuse(name, "has shape " + text_of(found) + " where " + text_of(wanted) + " is wanted");
+  }
+
+  const Graph& graph_;
+  const TensorFile& file_;
+  const std::filesystem::path& path_;
+};
 
 }  // namespace
 
@@ -63,22 +121,16 @@ TensorMap initial_tensors(const Graph& graph, std::uint64_t seed) {
 }
 
 TensorMap tensors_for(const Graph& graph, const TensorFile& file, const std::filesystem::path& path) {
-  const auto fail = [&](const std::string& name, const std::string& what) {
-    throw Error(ExitCode::bad_data,
-                "option --weights: " + path.string() + ": tensor " + shown_name(name) + " " + what + kRemedy);
-  };
+  const Taker taker(graph, file, path);
   TensorMap tensors;
-  for (const auto& [name, dims] : wanted_tensors(graph)) {
-    if (file.integers.contains(name)) fail(name, "holds I64 values where F32 is wanted");
-    const auto found = file.floats.find(name);
-    if (found == file.floats.end()) fail(name, "of shape " + text_of(dims) + " is missing");
-    if (found->second.dims != dims) {
-      fail(name, "has shape " + text_of(found->second.dims) + " where " + text_of(dims) + " is wanted");
-    }
-    tensors.emplace(name, found->second);
+  for (const Parameter& parameter : graph.parameters) {
+    tensors.emplace(parameter.name, own_rows(parameter, taker.take(parameter.name, whole_dims(parameter))));
+  }
+  for (const Statistic& statistic : graph.statistics) {
+    tensors.emplace(statistic.name, taker.take(statistic.name, {statistic.channels}));
   }
   const auto refuse_unknown = [&](const std::string& name) {
-    if (!tensors.contains(name) && !ignored(name)) fail(name, "is unknown to model " + graph.model);
+    if (!tensors.contains(name) && !ignored(name)) taker.refuse_unknown(name);
   };
   for (const auto& entry : file.floats) refuse_unknown(entry.first);
   for (const auto& entry : file.integers) refuse_unknown(entry.first);

@@ -37,11 +37,13 @@ TensorFile read_safetensors(const std::filesystem::path& path, const std::string
 void write_safetensors(const std::filesystem::path& path, const TensorFile& file);
 
 // Parameters and running statistics of `graph` by name, as a fresh run starts: every tensor from its own
-// counter-based stream keyed by (seed, name), so that the values depend on nothing else.
+// counter-based stream keyed by (seed, name), so that the values depend on nothing else. A sharded one has
+// this rank's rows, with the values that they have in the whole tensor.
 TensorMap initial_tensors(const Graph& graph, std::uint64_t seed);
 
-// The tensors of `file` that `graph` wants. Throws Error(bad_data) naming the first tensor that is missing,
-// of another shape (wanted, found) or unknown to the graph; "*.num_batches_tracked" is accepted and ignored.
+// The tensors of `file` that `graph` wants; a sharded one, which the file holds whole, with this rank's rows.
+// Throws Error(bad_data) naming the first tensor that is missing, of another shape (wanted, found) or unknown
+// to the graph; "*.num_batches_tracked" is accepted and ignored.
 TensorMap tensors_for(const Graph& graph, const TensorFile& file, const std::filesystem::path& path);
 
 // A tensor's name as messages show it: in quotes, shortened, '?' for what a terminal might obey.

@@ -1,4 +1,4 @@
-#include "models/graph_builder.h"
+#include "models/model_builder.h"
 
 #include <cmath>
 #include <utility>
@@ -39,19 +39,19 @@ Initializer he_fan_out(std::int64_t outputs, std::int64_t window) {
           std::sqrt(2.0 / (static_cast<double>(outputs) * static_cast<double>(window)))};
 }
 
-GraphBuilder::GraphBuilder(std::string model, DecayRule decay) : decay_(decay) {
+ModelBuilder::ModelBuilder(std::string model, DecayRule decay) : decay_(decay) {
   graph_.model = std::move(model);
 }
 
-Graph GraphBuilder::take() {
+Graph ModelBuilder::take() {
   return std::move(graph_);
 }
 
-ValueId GraphBuilder::images(std::int64_t batch, std::int64_t size) {
+ValueId ModelBuilder::images(std::int64_t batch, std::int64_t size) {
   return add_value("images", {batch, size, size, 3});
 }
 
-ValueId GraphBuilder::conv(const std::string& name, ValueId in, const ConvOptions& options) {
+ValueId ModelBuilder::conv(const std::string& name, ValueId in, const ConvOptions& options) {
   const auto [channels, kernel, stride, padding, groups] = options;
   const ParameterId weight =
       add_parameter(name + ".weight", {channels, shape(in).c / groups, kernel, kernel},
@@ -61,7 +61,7 @@ ValueId GraphBuilder::conv(const std::string& name, ValueId in, const ConvOption
   return out;
 }
 
-Norm GraphBuilder::declare_norm(const std::string& name, std::int64_t channels, const NormOptions& options) {
+Norm ModelBuilder::declare_norm(const std::string& name, std::int64_t channels, const NormOptions& options) {
   Norm norm;
   norm.name = name;
   norm.activation = options.activation;
@@ -81,7 +81,7 @@ Norm GraphBuilder::declare_norm(const std::string& name, std::int64_t channels, 
   return norm;
 }
 
-ValueId GraphBuilder::apply(Norm norm, ValueId in, std::optional<ValueId> residual) {
+ValueId ModelBuilder::apply(Norm norm, ValueId in, std::optional<ValueId> residual) {
   norm.in = in;
   norm.out = add_value(norm.name, shape(in));
   norm.residual = residual;
@@ -89,30 +89,30 @@ ValueId GraphBuilder::apply(Norm norm, ValueId in, std::optional<ValueId> residu
   return norm.out;
 }
 
-ValueId GraphBuilder::norm(const std::string& name, ValueId in, const NormOptions& options) {
+ValueId ModelBuilder::norm(const std::string& name, ValueId in, const NormOptions& options) {
   return apply(declare_norm(name, shape(in).c, options), in);
 }
 
-ValueId GraphBuilder::max_pool(const std::string& name, ValueId in, int kernel, int stride, int padding) {
+ValueId ModelBuilder::max_pool(const std::string& name, ValueId in, int kernel, int stride, int padding) {
   const ValueId out = add_value(name, window_shape(shape(in), kernel, stride, padding, shape(in).c));
   graph_.ops.push_back(Pool{name, in, out, Pool::Kind::max, kernel, stride, padding});
   return out;
 }
 
-ValueId GraphBuilder::global_average_pool(const std::string& name, ValueId in) {
+ValueId ModelBuilder::global_average_pool(const std::string& name, ValueId in) {
   const int window = static_cast<int>(shape(in).h);
   const ValueId out = add_value(name, {shape(in).n, 1, 1, shape(in).c});
   graph_.ops.push_back(Pool{name, in, out, Pool::Kind::global_average, window, 1, 0});
   return out;
 }
 
-ValueId GraphBuilder::dropout(const std::string& name, ValueId in, double probability, std::uint64_t seed) {
+ValueId ModelBuilder::dropout(const std::string& name, ValueId in, double probability, std::uint64_t seed) {
   const ValueId out = add_value(name, shape(in));
   graph_.ops.push_back(Dropout{name, in, out, probability, seed});
   return out;
 }
 
-ValueId GraphBuilder::dense(const std::string& name, ValueId in, std::int64_t outputs,
+ValueId ModelBuilder::dense(const std::string& name, ValueId in, std::int64_t outputs,
                             const DenseInitializers& start) {
   const ParameterId weight = add_parameter(name + ".weight", {outputs, elements_per_image(shape(in))},
                                            start.weight, ParameterUse::weight);
@@ -123,11 +123,11 @@ ValueId GraphBuilder::dense(const std::string& name, ValueId in, std::int64_t ou
   return out;
 }
 
-void GraphBuilder::softmax_loss(const std::string& name, ValueId in, double label_smoothing) {
+void ModelBuilder::softmax_loss(const std::string& name, ValueId in, double label_smoothing) {
   graph_.ops.push_back(SoftmaxLoss{name, in, label_smoothing});
 }
 
-void GraphBuilder::margin_loss(MarginLoss loss, ValueId in, std::int64_t own_rows, const Initializer& start) {
+void ModelBuilder::margin_loss(MarginLoss loss, ValueId in, std::int64_t own_rows, const Initializer& start) {
   loss.in = in;
   loss.weight = add_parameter(loss.name + ".weight", {own_rows, elements_per_image(shape(in))}, start,
                               ParameterUse::weight);
@@ -137,24 +137,24 @@ void GraphBuilder::margin_loss(MarginLoss loss, ValueId in, std::int64_t own_row
   graph_.ops.push_back(std::move(loss));
 }
 
-ValueId GraphBuilder::add_value(const std::string& name, const Shape& shape) {
+ValueId ModelBuilder::add_value(const std::string& name, const Shape& shape) {
   graph_.values.push_back({name, shape});
   return graph_.values.size() - 1;
 }
 
-ParameterId GraphBuilder::add_parameter(const std::string& name, std::vector<std::int64_t> dims,
+ParameterId ModelBuilder::add_parameter(const std::string& name, std::vector<std::int64_t> dims,
                                         const Initializer& init, ParameterUse use) {
   graph_.parameters.push_back(
       {.name = name, .dims = std::move(dims), .initializer = init, .decays = decays(name, use)});
   return graph_.parameters.size() - 1;
 }
 
-StatisticId GraphBuilder::add_statistic(const std::string& name, std::int64_t channels, double initial) {
+StatisticId ModelBuilder::add_statistic(const std::string& name, std::int64_t channels, double initial) {
   graph_.statistics.push_back({name, channels, initial});
   return graph_.statistics.size() - 1;
 }
 
-bool GraphBuilder::decays(const std::string& name, ParameterUse use) const {
+bool ModelBuilder::decays(const std::string& name, ParameterUse use) const {
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
   if (decay_ == DecayRule::weights_only) return use == ParameterUse::weight;
   return decay_ == DecayRule::all || !(has("bn") || has("batchnorm"));

@@ -45,9 +45,9 @@ struct DenseInitializers {
 
 // Parameters come in the order of the calls; names are those that operations have, plus ".weight" and ".bias"
 // (".running_mean" and ".running_var").
-class GraphBuilder {
+class ModelBuilder {
  public:
-  GraphBuilder(std::string model, DecayRule decay);
+  ModelBuilder(std::string model, DecayRule decay);
   Graph take();
 
   const Shape& shape(ValueId value) const { return graph_.values[value].shape; }
