@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/state.h"
 #include "kernels/lowering.h"
+#include "kernels/margin_lowering.h"
 
 namespace plumb::cpu {
 namespace {
@@ -202,10 +203,27 @@ class Describer {
   }
   void forward(std::size_t, const Dropout& op) { refuse(op.name); }
   void backward(std::size_t, const Dropout& op) { refuse(op.name); }
-  void forward(std::size_t, const MarginLoss& op) { refuse(op.name); }
-  void backward(std::size_t, const MarginLoss& op) { refuse(op.name); }
+  void forward(std::size_t i, const MarginLoss& op) {
+    margin_ =
+        lower_margin_forward(lowering_, i, value(op.in), lowering_.parameters[op.weight].master, DType::f32);
+  }
+  void backward(std::size_t i, const MarginLoss& op) {
+    contribute(op.in, lower_margin_backward(lowering_, i, margin_));
+    if (op.head == Head::sampled) sampled_ = op.weight;
+  }
 
+  // Of the rows that the margin loss sampled.
+  void update_rows(ParameterId p) {
+    const ParameterBuffers& buffers = lowering_.parameters[p];
+    Step& step = add(graph_.parameters[p].name + ".update", StepKind::update_rows, Phase::update, kNone,
+                     {updates(buffers.master), updates(buffers.momentum), reads(buffers.gradient),
+                      reads(*margin_.samples), reads(*margin_.sample_count), reads(lowering_.state)});
+    step.parameter = p;
+    // Of master and momentum the sampled rows alone are read and written.
+    step.work.bytes = 5.0 * static_cast<double>(lowering_.program.buffers[buffers.gradient].bytes);
+  }
   void update(ParameterId p) {
+    if (p == sampled_) return update_rows(p);
     const ParameterBuffers& buffers = lowering_.parameters[p];
     std::vector<BufferUse> uses{updates(buffers.master), updates(buffers.momentum), reads(buffers.gradient),
                                 reads(lowering_.state)};
@@ -218,6 +236,8 @@ class Describer {
   Lowering lowering_;
   std::vector<BufferId> means_, variances_;     // by op
   std::vector<std::optional<BufferId>> saved_;  // by op: ReLU mask or argmax
+  MarginBuffers margin_;
+  std::optional<ParameterId> sampled_;  // whose rows the margin loss samples
 };
 
 }  // namespace

@@ -71,13 +71,28 @@ Finish prepare_step(Context& context, Step& step) {
     case StepKind::accumulate:
     case StepKind::cast:
       return prepare_elementwise(context, step);
+    case StepKind::margin_features:
+    case StepKind::margin_class_norms:
+    case StepKind::margin_products:
+    case StepKind::margin_feature_products:
+    case StepKind::margin_weight_gradient:
+    case StepKind::margin_features_backward:
+      return prepare_margin_rows(context, step);
+    case StepKind::margin_sample:
+    case StepKind::margin_gather:
+      return prepare_margin_sample(context, step);
+    case StepKind::margin_statistics:
+    case StepKind::margin_rescale:
+    case StepKind::margin_gradient:
+      return prepare_margin_softmax(context, step);
     case StepKind::update:
+    case StepKind::update_rows:
     case StepKind::advance_state:
       return prepare_update(context, step);
     case StepKind::load_batch:
     case StepKind::reduce:
       return {};  // the runner's and the communicator's
-    default:  // what only the cuda device describes
+    default:      // what only the cuda device describes
       break;
   }
   throw std::logic_error("the cpu device has no answer for step " + step.name);
@@ -142,7 +157,15 @@ class CpuDevice final : public Device {
     read(parameters_.at(parameter).master, values);
   }
   void read_gradient(ParameterId parameter, std::span<float> values) const override {
-    read(parameters_.at(parameter).gradient, values);
+    const BufferId gradient = parameters_.at(parameter).gradient;
+    const auto sampled = sampled_rows_.find(parameter);
+    if (sampled == sampled_rows_.end()) return read(gradient, values);
+    std::fill(values.begin(), values.end(), 0.0f);  // of the rows that the last step left out
+    const auto columns = graph_.parameters[parameter].dims[1];
+    const auto* rows = reinterpret_cast<const std::int32_t*>(arena_.data(sampled->second.samples));
+    const auto count = *reinterpret_cast<const std::int32_t*>(arena_.data(sampled->second.count));
+    for (std::int64_t i = 0; i < count; ++i)
+      std::copy_n(arena_.floats(gradient) + i * columns, columns, values.data() + rows[i] * columns);
   }
   void write_statistic(StatisticId statistic, std::span<const float> values) override {
     write(statistics_.at(statistic), values);
@@ -222,11 +245,15 @@ class CpuDevice final : public Device {
       statistics_[id] = by_name.at(graph_.statistics[id].name);
     labels_ = by_name.at("labels");
     state_ = by_name.at("state");
+    sampled_rows_.clear();
     for (const Step& step : program.steps) {
-      if (step.kind != StepKind::update) continue;
+      const bool of_rows = step.kind == StepKind::update_rows;
+      if (step.kind != StepKind::update && !of_rows) continue;
       ParameterBuffers& buffers = parameters_.at(step.parameter);
       buffers = {
           .master = step.uses[0].buffer, .momentum = step.uses[1].buffer, .gradient = step.uses[2].buffer};
+      if (of_rows) sampled_rows_[step.parameter] = {step.uses[3].buffer, step.uses[4].buffer};
+      if (of_rows) continue;
       for (std::size_t use = 4; use < step.uses.size(); ++use)
         buffers.copies.push_back(step.uses[use].buffer);
     }
@@ -260,6 +287,10 @@ class CpuDevice final : public Device {
   Graph graph_;
   UpdateRule rule_;
   std::vector<ParameterBuffers> parameters_;
+  struct SampledRows {
+    BufferId samples = 0, count = 0;
+  };
+  std::map<ParameterId, SampledRows> sampled_rows_;  // of the parameters whose gradient is of some rows
   std::vector<BufferId> statistics_, values_;
   BufferId labels_ = 0, state_ = 0;
   std::vector<std::optional<dnnl::memory::desc>> layouts_;

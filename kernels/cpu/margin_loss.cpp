@@ -1,0 +1,272 @@
+// Softmax over the logits of a margin loss, in two passes over [N, C] products: one reads them for maxima and
+// sums (4 bytes per class and image), one puts what flows back in their place (reads 4, writes 4). Blocks of
+// kBlock classes of one image are what a thread takes; their order in every sum is fixed, so that results are
+// the same for any number of threads. Formulas: kernels/margin_lowering.h, models/margin_head.h.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/binding.h"
+#include "kernels/cpu/fast_exp.h"
+#include "models/margin_head.h"
+
+namespace plumb::cpu {
+namespace {
+
+constexpr std::ptrdiff_t kBlock =
+    4096;  // products and inverse norms of a block stay in the first-level cache
+// Below this many products starting threads costs more than the loop.
+constexpr std::ptrdiff_t kWorthThreads = 16384;
+constexpr float kNothing = -std::numeric_limits<float>::infinity();  // the largest of no logits
+
+struct Problem {
+  std::ptrdiff_t images = 0;        // N, of all ranks
+  std::ptrdiff_t own_images = 0;    // n
+  std::ptrdiff_t first_own = 0;     // the first of them
+  std::ptrdiff_t classes = 0;       // C: columns of products
+  std::ptrdiff_t first_column = 0;  // to be taken from what `columns` holds
+  float scale = 0;
+  Margins margins;
+  bool straight_through = false;
+  std::ptrdiff_t blocks() const { return (classes + kBlock - 1) / kBlock; }
+};
+
+Problem problem_of(const Context& context, const Step& step) {
+  const MarginLoss& op = std::get<MarginLoss>(context.graph.ops[step.op]);
+  const std::int64_t own_classes = context.graph.parameters[op.weight].dims[0];
+  const std::int64_t batch = context.graph.batch();
+  return {.images = batch * op.world_size,
+          .own_images = batch,
+          .first_own = batch * op.rank,
+          .classes = margin_rows(op, own_classes, batch),
+          .first_column = op.head == Head::sampled ? 0 : op.first_class,
+          .scale = static_cast<float>(op.scale),
+          .margins = op.margins,
+          .straight_through = op.gradient == MarginLoss::Gradient::straight_through};
+}
+
+// What both passes see.
+struct Logits {
+  float* products = nullptr;             // [N, C]
+  const float* inverse_norms = nullptr;  // [C]
+  const std::int32_t* columns = nullptr;
+  const std::int32_t* sample_count = nullptr;  // null: all classes are in use
+
+  std::ptrdiff_t used(const Problem& of) const {
+    return sample_count ? std::min<std::ptrdiff_t>(*sample_count, of.classes) : of.classes;
+  }
+  // The image's column, or -1.
+  std::ptrdiff_t target(const Problem& of, std::ptrdiff_t image) const {
+    const std::ptrdiff_t column = columns[image] - of.first_column;
+    return column >= 0 && column < used(of) ? column : -1;
+  }
+};
+
+// Logits of a row, by column.
+struct Row {
+  const float* products = nullptr;
+  const float* inverse_norms = nullptr;
+  float scale = 0;
+  float logit(std::ptrdiff_t j) const { return products[j] * inverse_norms[j] * scale; }
+};
+
+// A NaN is never the largest: it shows in the sum.
+float largest_logit(const Row& row, std::ptrdiff_t begin, std::ptrdiff_t end, float largest) {
+#pragma omp simd reduction(max : largest)
+  for (std::ptrdiff_t j = begin; j < end; ++j) {
+    const float logit = row.logit(j);
+    largest = logit > largest ? logit : largest;
+  }
+  return largest;
+}
+
+float sum_of_exponentials(const Row& row, std::ptrdiff_t begin, std::ptrdiff_t end, float largest) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::ptrdiff_t j = begin; j < end; ++j) sum += fast_exp(row.logit(j) - largest);
+  return sum;
+}
+
+// Of some logits: the largest, and the sum of exp(logit - largest).
+struct Part {
+  float largest = kNothing, sum = 0;
+};
+
+// Of a block, without the target, whose logit is another one.
+Part part_of(const Row& row, std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t target) {
+  const bool inside = target >= begin && target < end;
+  const std::ptrdiff_t until = inside ? target : end, from = inside ? target + 1 : end;
+  const float largest = largest_logit(row, from, end, largest_logit(row, begin, until, kNothing));
+  return {largest,
+          sum_of_exponentials(row, begin, until, largest) + sum_of_exponentials(row, from, end, largest)};
+}
+
+struct Target {
+  float logit = 0, factor = 0;
+};
+
+Target target_of(const Problem& problem, const Row& row, std::ptrdiff_t column) {
+  const double cosine = static_cast<double>(row.products[column]) * row.inverse_norms[column];
+  const Margins& m = problem.margins;
+  const auto with_margin = margin_target<double>(cosine, m.m1, m.m2, m.m3, problem.straight_through);
+  return {static_cast<float>(problem.scale * with_margin.cosine), static_cast<float>(with_margin.factor)};
+}
+
+struct Statistics {
+  float *local_max = nullptr, *row_max = nullptr;  // [N]
+  float* sums = nullptr;                           // [2, N]
+  float* target_factor = nullptr;                  // [N]
+};
+
+// One image's blocks become its maximum and its sum; in double, as there may be many.
+void combine(const Problem& problem, const Logits& logits, const Part* parts, const Statistics& to,
+             std::ptrdiff_t image) {
+  const std::ptrdiff_t column = logits.target(problem, image);
+  const Row row{logits.products + image * problem.classes, logits.inverse_norms, problem.scale};
+  const Target target = column >= 0 ? target_of(problem, row, column) : Target{};
+  float largest = column >= 0 ? target.logit : kNothing;
+  for (std::ptrdiff_t block = 0; block < problem.blocks(); ++block)
+    largest = parts[block].largest > largest ? parts[block].largest : largest;
+  double sum = column >= 0 ? std::exp(static_cast<double>(target.logit) - largest) : 0;
+  for (std::ptrdiff_t block = 0; block < problem.blocks(); ++block)
+    if (parts[block].sum != 0)  // nothing to scale, and nothing to scale it by
+      sum += parts[block].sum * std::exp(static_cast<double>(parts[block].largest) - largest);
+  to.local_max[image] = to.row_max[image] = largest;
+  to.sums[image] = static_cast<float>(sum);
+  to.sums[problem.images + image] = target.logit;
+  to.target_factor[image] = target.factor;
+}
+
+void gather_statistics(const Problem& problem, const Logits& logits, Part* parts, const Statistics& to) {
+  const std::ptrdiff_t blocks = problem.blocks(), used = logits.used(problem);
+  const bool worth = problem.images * problem.classes >= kWorthThreads;
+  // Images within blocks: the inverse norms of a block are read once.
+#pragma omp parallel for schedule(static) if (worth)
+  for (std::ptrdiff_t task = 0; task < problem.images * blocks; ++task) {
+    const std::ptrdiff_t image = task % problem.images, block = task / problem.images;
+    const Row row{logits.products + image * problem.classes, logits.inverse_norms, problem.scale};
+    const std::ptrdiff_t begin = block * kBlock, end = std::min(begin + kBlock, used);
+    parts[image * blocks + block] =
+        begin < end ? part_of(row, begin, end, logits.target(problem, image)) : Part{};
+  }
+#pragma omp parallel for schedule(static) if (worth)
+  for (std::ptrdiff_t image = 0; image < problem.images; ++image)
+    combine(problem, logits, parts + image * blocks, to, image);
+}
+
+// One block of one image; what it writes depends on its own products alone.
+struct Backward {
+  float largest = 0;  // of all logits of the image
+  float sum = 0;      // of exp(logit - largest)
+  float slope = 0;    // scale / batch * loss scale
+};
+
+void put_gradient(float* products, const float* inverse_norms, float scale, const Backward& by,
+                  std::ptrdiff_t count) {
+  const float slope = by.slope / by.sum;
+#pragma omp simd
+  for (std::ptrdiff_t j = 0; j < count; ++j) {
+    const float inverse_norm = inverse_norms[j];
+    products[j] = fast_exp(products[j] * inverse_norm * scale - by.largest) * (slope * inverse_norm);
+  }
+}
+
+void put_gradients(const Problem& problem, const Logits& logits, const Statistics& statistics, float slope) {
+  const std::ptrdiff_t used = logits.used(problem);
+#pragma omp parallel for schedule(static) if (problem.images * problem.classes >= kWorthThreads)
+  for (std::ptrdiff_t task = 0; task < problem.images * problem.blocks(); ++task) {
+    const std::ptrdiff_t image = task % problem.images, block = task / problem.images;
+    const std::ptrdiff_t begin = block * kBlock, end = std::min(begin + kBlock, problem.classes);
+    const std::ptrdiff_t used_end = std::clamp(used, begin, end);
+    float* row = logits.products + image * problem.classes;
+    const Backward by{statistics.row_max[image], statistics.sums[image], slope};
+    put_gradient(row + begin, logits.inverse_norms + begin, problem.scale, by, used_end - begin);
+    std::fill(row + used_end, row + end, 0.0f);
+    const std::ptrdiff_t target = logits.target(problem, image);
+    if (target < begin || target >= end) continue;
+    const double logit = statistics.sums[problem.images + image];
+    const double probability = std::exp(logit - by.largest) / by.sum;
+    row[target] = static_cast<float>((probability - 1) * slope * logits.inverse_norms[target] *
+                                     statistics.target_factor[image]);
+  }
+}
+
+// Of this rank's own images. The largest logit is the target's own where the image is recognised.
+IterationMetrics metrics_of(const Problem& problem, const Statistics& statistics) {
+  double loss = 0;
+  int top1 = 0;
+  for (std::ptrdiff_t i = problem.first_own; i < problem.first_own + problem.own_images; ++i) {
+    const double largest = statistics.row_max[i], target = statistics.sums[problem.images + i];
+    loss += largest + std::log(static_cast<double>(statistics.sums[i])) - target;
+    top1 += target >= largest ? 1 : 0;
+  }
+  return {.loss = loss / static_cast<double>(problem.own_images), .top1 = top1, .top5 = -1};
+}
+
+// Addresses of a step's uses, where [sample_count] may be missing in the middle.
+struct Operands {
+  const Arena& arena;
+  const std::vector<BufferUse>& uses;
+  std::size_t optional_ones;
+  float* before(std::size_t i) const { return arena.floats(uses[i].buffer); }
+  float* after(std::size_t i) const { return arena.floats(uses[i + optional_ones].buffer); }
+  Logits logits() const {
+    const auto integers = [this](std::size_t i) {
+      return reinterpret_cast<const std::int32_t*>(arena.data(uses[i].buffer));
+    };
+    return {.products = before(0),
+            .inverse_norms = before(1),
+            .columns = integers(2),
+            .sample_count = optional_ones ? integers(3) : nullptr};
+  }
+};
+
+Finish prepare_statistics(const Problem& problem, Step& step) {
+  step.workspace_bytes = static_cast<std::size_t>(problem.images * problem.blocks()) * sizeof(Part);
+  return [=, uses = step.uses, lane = step.lane](const Arena& arena) -> ComputeFn {
+    const Operands at{arena, uses, uses.size() - 7};
+    const Statistics to{at.after(3), at.after(4), at.after(5), at.after(6)};
+    auto* parts = reinterpret_cast<Part*>(arena.workspace(lane));
+    return [=, logits = at.logits()] { gather_statistics(problem, logits, parts, to); };
+  };
+}
+
+Finish prepare_gradient(const Problem& problem, const Step& step) {
+  return [=, uses = step.uses](const Arena& arena) -> ComputeFn {
+    const Operands at{arena, uses, uses.size() - 7};
+    const Statistics statistics{nullptr, at.after(3), at.after(4), at.after(5)};
+    auto* state = reinterpret_cast<State*>(at.after(6));
+    return [=, logits = at.logits()] {
+      const StepState& now = state->step;
+      state->metrics[now.iteration % Device::kMetricsKept] = metrics_of(problem, statistics);
+      const float slope = problem.scale / static_cast<float>(problem.own_images) * now.loss_scale;
+      put_gradients(problem, logits, statistics, slope);
+    };
+  };
+}
+
+Finish prepare_rescale(const Problem& problem, const Step& step) {
+  return [images = problem.images, uses = step.uses](const Arena& arena) -> ComputeFn {
+    return [images, local_max = arena.floats(uses[0].buffer), row_max = arena.floats(uses[1].buffer),
+            sums = arena.floats(uses[2].buffer)] {
+      for (std::ptrdiff_t i = 0; i < images; ++i)
+        if (sums[i] != 0) sums[i] *= std::exp(local_max[i] - row_max[i]);
+    };
+  };
+}
+
+}  // namespace
+
+Finish prepare_margin_softmax(Context& context, Step& step) {
+  const Problem problem = problem_of(context, step);
+  switch (step.kind) {
+    case StepKind::margin_statistics:
+      return prepare_statistics(problem, step);
+    case StepKind::margin_rescale:
+      return prepare_rescale(problem, step);
+    default:
+      return prepare_gradient(problem, step);
+  }
+}
+
+}  // namespace plumb::cpu

@@ -1,0 +1,222 @@
+// What a margin loss does with rows of E numbers, features and class centres: their norms, the three products
+// of all images with all centres, and the way back through the division by the norms.
+// Formulas: kernels/margin_lowering.h, models/margin_head.h.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/cpu/binding.h"
+#include "kernels/cpu/onednn.h"
+#include "models/margin_head.h"
+
+namespace plumb::cpu {
+namespace {
+
+using dnnl::matmul;
+using dnnl::memory;
+using Addresses = std::vector<std::byte*>;
+
+// Below this many numbers starting threads costs more than the loop.
+constexpr std::ptrdiff_t kWorthThreads = 16384;
+// Centres whose gradient a thread finishes before it goes on: 512 KiB at E = 512, which its cache holds.
+constexpr std::ptrdiff_t kRowBlock = 256;
+
+struct Problem {
+  std::ptrdiff_t images = 0;      // N, of all ranks
+  std::ptrdiff_t own_images = 0;  // n
+  std::ptrdiff_t rows = 0;        // C
+  std::ptrdiff_t embedding = 0;   // E
+};
+
+Problem problem_of(const Context& context, const Step& step) {
+  const MarginLoss& op = std::get<MarginLoss>(context.graph.ops[step.op]);
+  const std::vector<std::int64_t>& centres = context.graph.parameters[op.weight].dims;
+  const std::int64_t batch = context.graph.batch();
+  return {.images = batch * op.world_size,
+          .own_images = batch,
+          .rows = margin_rows(op, centres[0], batch),
+          .embedding = centres[1]};
+}
+
+float* floats(std::byte* address) {
+  return reinterpret_cast<float*>(address);
+}
+double dot(const float* a, const float* b, std::ptrdiff_t count) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::ptrdiff_t i = 0; i < count; ++i) sum += static_cast<double>(a[i]) * b[i];
+  return sum;
+}
+
+// The product of row-major matrices, written as oneDNN's sgemm has it: c[m, n] = a[m, k] * b[k, n], where `a`
+// may be held as [k, m].
+void multiply(bool a_transposed, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k, const float* a,
+              std::ptrdiff_t a_stride, const float* b, float* c) {
+  dnnl::error::wrap_c_api(
+      dnnl_sgemm(a_transposed ? 'T' : 'N', 'N', m, n, k, 1.0f, a, a_stride, b, n, 0.0f, c, n),
+      "could not multiply two matrices");
+}
+
+// In any plain dims that their maker gave them: [n, E] or [n, E, 1, 1].
+memory::desc features_layout(const Context& context, const Step& step) {
+  const BufferId features = context.values[std::get<MarginLoss>(context.graph.ops[step.op]).in];
+  const auto& held = context.layouts[features];
+  return plain_layout(held ? dims_of(*held) : context.program.buffers[features].dims);
+}
+
+// In double: whatever fp32 holds has a norm.
+void normalize(const Problem& p, const float* features, float* normalized, float* inverse_norms) {
+  for (std::ptrdiff_t i = 0; i < p.own_images; ++i) {
+    const float* x = features + i * p.embedding;
+    const double inverse = inverse_norm(dot(x, x, p.embedding));
+    for (std::ptrdiff_t e = 0; e < p.embedding; ++e)
+      normalized[i * p.embedding + e] = static_cast<float>(x[e] * inverse);
+    inverse_norms[i] = static_cast<float>(inverse);
+  }
+}
+
+Finish prepare_features(Context& context, Step& step, const Problem& p) {
+  Call call(context, step);
+  call.input(0, step.uses[0].buffer, features_layout(context, step));
+  call.raw(1, step.uses[1].buffer, plain_layout({p.own_images}));
+  call.raw(2, step.uses[2].buffer, plain_layout({p.own_images, p.embedding}));
+  call.raw(3, step.uses[3].buffer, plain_layout({p.own_images}));
+  call.raw(4, step.uses[4].buffer, plain_layout({p.own_images}));
+  return call.finish(Call::Body([p](const Addresses& at) -> ComputeFn {
+    return [=, features = floats(at[0]), labels = at[1], normalized = floats(at[2]), own_labels = at[3],
+            inverse_norms = floats(at[4])] {
+      std::memcpy(own_labels, labels, static_cast<std::size_t>(p.own_images) * sizeof(std::int32_t));
+      normalize(p, features, normalized, inverse_norms);
+    };
+  }));
+}
+
+// d_x = (d_x^ - x^ (x^ . d_x^)) / |x|
+void features_backward(const Problem& p, const float* d_normalized, const float* normalized,
+                       const float* inverse_norms, float* d_features) {
+  for (std::ptrdiff_t i = 0; i < p.own_images; ++i) {
+    const float* d = d_normalized + i * p.embedding;
+    const float* x = normalized + i * p.embedding;
+    const double along = dot(d, x, p.embedding);
+    for (std::ptrdiff_t e = 0; e < p.embedding; ++e)
+      d_features[i * p.embedding + e] = static_cast<float>((d[e] - along * x[e]) * inverse_norms[i]);
+  }
+}
+
+Finish prepare_features_backward(Context& context, Step& step, const Problem& p) {
+  const memory::desc own = plain_layout({p.own_images, p.embedding});
+  Call call(context, step);
+  call.raw(0, step.uses[0].buffer, own);
+  call.raw(1, step.uses[1].buffer, own);
+  call.raw(2, step.uses[2].buffer, plain_layout({p.own_images}));
+  call.output(3, step.uses[3].buffer, features_layout(context, step));
+  return call.finish(Call::Body([p](const Addresses& at) -> ComputeFn {
+    return [=] { features_backward(p, floats(at[0]), floats(at[1]), floats(at[2]), floats(at[3])); };
+  }));
+}
+
+// Reads 4 E bytes per centre.
+void class_norms(const Problem& p, const float* rows, std::ptrdiff_t used, float* inverse_norms) {
+#pragma omp parallel for schedule(static) if (used * p.embedding >= kWorthThreads)
+  for (std::ptrdiff_t j = 0; j < used; ++j) {
+    const float* row = rows + j * p.embedding;
+    float squares = 0;
+#pragma omp simd reduction(+ : squares)
+    for (std::ptrdiff_t e = 0; e < p.embedding; ++e) squares += row[e] * row[e];
+    inverse_norms[j] = inverse_norm(squares);
+  }
+  std::fill(inverse_norms + used, inverse_norms + p.rows, 0.0f);
+}
+
+Finish prepare_class_norms(Context& context, Step& step, const Problem& p) {
+  context.settle(step.uses[0].buffer, plain_layout({p.rows, p.embedding}));
+  return [p, uses = step.uses](const Arena& arena) -> ComputeFn {
+    const bool sampled = uses.size() > 2;
+    const auto* count = sampled ? reinterpret_cast<const std::int32_t*>(arena.data(uses[1].buffer)) : nullptr;
+    return [=, rows = arena.floats(uses[0].buffer), inverse_norms = arena.floats(uses.back().buffer)] {
+      class_norms(p, rows, count ? *count : p.rows, inverse_norms);
+    };
+  };
+}
+
+Finish prepare_products(Context& context, Step& step, const Problem& p) {
+  const memory::desc images = plain_layout({p.images, p.embedding});
+  const memory::desc centres({p.embedding, p.rows}, memory::data_type::f32,
+                             memory::dims{1, p.embedding});  // [C, E] transposed
+  const memory::desc products = plain_layout({p.images, p.rows});
+  const auto descriptor =
+      describe_primitive<matmul>(context.engine, user_scratchpad(), images, centres, products);
+  Call call(context, step);
+  call.raw(DNNL_ARG_SRC, step.uses[0].buffer, images);
+  call.raw(DNNL_ARG_WEIGHTS, step.uses[1].buffer, centres);
+  call.raw(DNNL_ARG_DST, step.uses[2].buffer, products);
+  call.scratchpad(descriptor.scratchpad_desc());
+  return call.finish(matmul(descriptor));
+}
+
+Finish prepare_feature_products(const Step& step, const Problem& p) {
+  return [p, uses = step.uses](const Arena& arena) -> ComputeFn {
+    return [=, products = arena.floats(uses[0].buffer), rows = arena.floats(uses[1].buffer),
+            d_normalized = arena.floats(uses[2].buffer)] {
+      multiply(false, p.images, p.embedding, p.rows, products, p.rows, rows, d_normalized);
+    };
+  };
+}
+
+struct CentresBackward {
+  const float *products = nullptr, *normalized = nullptr, *rows = nullptr, *inverse_norms = nullptr;
+  float* d_rows = nullptr;
+};
+
+// u = products^T x^, then d_w = u - w (w . u) / |w|^2: the products hold 1 / |w| already. What one block of
+// centres needs stays in a cache: reads 4 (N + E), writes 4 E bytes per centre.
+void weight_gradient(const Problem& p, const CentresBackward& at) {
+#pragma omp parallel for schedule(static) if (p.images * p.rows >= kWorthThreads)
+  for (std::ptrdiff_t begin = 0; begin < p.rows; begin += kRowBlock) {
+    const std::ptrdiff_t count = std::min(kRowBlock, p.rows - begin);
+    multiply(true, count, p.embedding, p.images, at.products + begin, p.rows, at.normalized,
+             at.d_rows + begin * p.embedding);
+    for (std::ptrdiff_t j = begin; j < begin + count; ++j) {
+      const float* w = at.rows + j * p.embedding;
+      float* u = at.d_rows + j * p.embedding;
+      const double inverse_norm = at.inverse_norms[j];
+      const auto along = static_cast<float>(dot(w, u, p.embedding) * inverse_norm * inverse_norm);
+#pragma omp simd
+      for (std::ptrdiff_t e = 0; e < p.embedding; ++e) u[e] -= along * w[e];
+    }
+  }
+}
+
+Finish prepare_weight_gradient(Context& context, const Step& step, const Problem& p) {
+  context.settle(step.uses[4].buffer, plain_layout({p.rows, p.embedding}));
+  return [p, uses = step.uses](const Arena& arena) -> ComputeFn {
+    const CentresBackward at{.products = arena.floats(uses[0].buffer),
+                             .normalized = arena.floats(uses[1].buffer),
+                             .rows = arena.floats(uses[2].buffer),
+                             .inverse_norms = arena.floats(uses[3].buffer),
+                             .d_rows = arena.floats(uses[4].buffer)};
+    return [=] { weight_gradient(p, at); };
+  };
+}
+
+}  // namespace
+
+Finish prepare_margin_rows(Context& context, Step& step) {
+  const Problem problem = problem_of(context, step);
+  switch (step.kind) {
+    case StepKind::margin_features:
+      return prepare_features(context, step, problem);
+    case StepKind::margin_class_norms:
+      return prepare_class_norms(context, step, problem);
+    case StepKind::margin_products:
+      return prepare_products(context, step, problem);
+    case StepKind::margin_feature_products:
+      return prepare_feature_products(step, problem);
+    case StepKind::margin_weight_gradient:
+      return prepare_weight_gradient(context, step, problem);
+    default:
+      return prepare_features_backward(context, step, problem);
+  }
+}
+
+}  // namespace plumb::cpu

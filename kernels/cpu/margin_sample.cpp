@@ -1,0 +1,124 @@
+// Which class centres a step of Partial FC works with, and their rows. The work is that of the sample: no
+// loop goes over all classes. Order of a sample: models/margin_head.h.
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "kernels/cpu/binding.h"
+#include "models/margin_head.h"
+
+namespace plumb::cpu {
+namespace {
+
+// Below this many numbers starting threads costs more than the loop.
+constexpr std::ptrdiff_t kWorthThreads = 16384;
+
+using Integers = std::span<std::int32_t>;
+
+struct Sampling {
+  PhiloxKey key{};
+  std::int64_t first_class = 0, own_classes = 0;
+  std::int64_t least_rows = 0;  // so many, unless more classes are labels
+};
+
+bool is_among(std::span<const std::int32_t> ascending, std::int32_t value) {
+  return std::binary_search(ascending.begin(), ascending.end(), value);
+}
+
+// Fills `samples` up to `wanted` rows behind the labels, which are its first `positives`, and returns how
+// many there are. The values that are most likely needed are made by all threads.
+std::size_t add_negatives(const ClassPermutation& permutation, Integers samples, std::size_t positives,
+                          std::size_t wanted) {
+  const std::span<const std::int32_t> labels = samples.first(positives);
+  const Integers others = samples.subspan(positives, wanted - positives);
+  const auto count = static_cast<std::ptrdiff_t>(others.size());
+#pragma omp parallel for schedule(static) if (count >= kWorthThreads)
+  for (std::ptrdiff_t i = 0; i < count; ++i)
+    others[static_cast<std::size_t>(i)] =
+        static_cast<std::int32_t>(permutation(static_cast<std::uint32_t>(i)));
+  const auto is_label = [labels](std::int32_t value) { return is_among(labels, value); };
+  auto kept = std::remove_if(others.begin(), others.end(), is_label);
+  for (auto i = static_cast<std::uint32_t>(count); kept != others.end() && i < permutation.count; ++i) {
+    const auto value = static_cast<std::int32_t>(permutation(i));
+    if (!is_label(value)) *kept++ = value;
+  }
+  return positives + static_cast<std::size_t>(kept - others.begin());
+}
+
+// `own` is room for all labels; a label that no rank has is nobody's.
+void sample(const Sampling& by, std::uint64_t step, std::span<const std::int32_t> labels, Integers own,
+            Integers samples, std::int32_t& sample_count, std::int32_t* columns) {
+  auto end = own.begin();
+  for (std::int32_t label : labels) {
+    const std::int64_t row = label - by.first_class;
+    if (row >= 0 && row < by.own_classes) *end++ = static_cast<std::int32_t>(row);
+  }
+  std::sort(own.begin(), end);
+  end = std::unique(own.begin(), end);
+  const std::span<const std::int32_t> positives(own.begin(), end);
+  std::copy(positives.begin(), positives.end(), samples.begin());
+  const std::size_t wanted = std::max<std::size_t>(static_cast<std::size_t>(by.least_rows), positives.size());
+  const auto permutation = class_permutation(by.key, step, static_cast<std::uint32_t>(by.own_classes));
+  const std::size_t count = add_negatives(permutation, samples, positives.size(), wanted);
+  std::fill(samples.begin() + static_cast<std::ptrdiff_t>(count), samples.end(), -1);
+  sample_count = static_cast<std::int32_t>(count);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const std::int64_t row = labels[i] - by.first_class;
+    const bool here = row >= 0 && row < by.own_classes;
+    const auto place = std::lower_bound(positives.begin(), positives.end(), row);
+    columns[i] = here ? static_cast<std::int32_t>(place - positives.begin()) : -1;
+  }
+}
+
+Finish prepare_sample(Context& context, Step& step, const MarginLoss& op, std::int64_t own_classes) {
+  const Sampling by{.key = sample_key(op),
+                    .first_class = op.first_class,
+                    .own_classes = own_classes,
+                    .least_rows = sampled_rows(op.sample_rate, own_classes)};
+  const auto images = static_cast<std::size_t>(context.graph.batch() * op.world_size);
+  const auto rows = static_cast<std::size_t>(margin_rows(op, own_classes, context.graph.batch()));
+  step.workspace_bytes = images * sizeof(std::int32_t);
+  return [=, uses = step.uses, lane = step.lane](const Arena& arena) -> ComputeFn {
+    const auto integers = [&](std::size_t use) {
+      return reinterpret_cast<std::int32_t*>(arena.data(uses[use].buffer));
+    };
+    const std::span<const std::int32_t> labels(integers(0), images);
+    const Integers own(reinterpret_cast<std::int32_t*>(arena.workspace(lane)), images);
+    const auto* state = reinterpret_cast<const State*>(arena.data(uses[1].buffer));
+    return [=, samples = Integers(integers(2), rows), sample_count = integers(3), columns = integers(4)] {
+      sample(by, state->step.iteration, labels, own, samples, *sample_count, columns);
+    };
+  };
+}
+
+// Reads and writes 4 E bytes per row of the sample.
+Finish prepare_gather(Context& context, const Step& step, const MarginLoss& op) {
+  const std::vector<std::int64_t>& centres = context.graph.parameters[op.weight].dims;
+  const std::ptrdiff_t rows = margin_rows(op, centres[0], context.graph.batch()), embedding = centres[1];
+  context.settle(step.uses[2].buffer, plain_layout(centres));
+  return [=, uses = step.uses](const Arena& arena) -> ComputeFn {
+    const auto* samples = reinterpret_cast<const std::int32_t*>(arena.data(uses[0].buffer));
+    const auto* count = reinterpret_cast<const std::int32_t*>(arena.data(uses[1].buffer));
+    const float* from = arena.floats(uses[2].buffer);
+    float* to = arena.floats(uses[3].buffer);
+    return [=] {
+#pragma omp parallel for schedule(static) if (rows * embedding >= kWorthThreads)
+      for (std::ptrdiff_t i = 0; i < rows; ++i) {
+        if (i < *count)
+          std::copy_n(from + samples[i] * embedding, embedding, to + i * embedding);
+        else
+          std::fill_n(to + i * embedding, embedding, 0.0f);
+      }
+    };
+  };
+}
+
+}  // namespace
+
+Finish prepare_margin_sample(Context& context, Step& step) {
+  const MarginLoss& op = std::get<MarginLoss>(context.graph.ops[step.op]);
+  if (step.kind == StepKind::margin_gather) return prepare_gather(context, step, op);
+  return prepare_sample(context, step, op, context.graph.parameters[op.weight].dims[0]);
+}
+
+}  // namespace plumb::cpu
