@@ -1,0 +1,34 @@
+// Depthwise convolutions, NHWC, in f32, f16 or bf16 with sums in f32: 3x3 with padding 1 and stride 1 or 2
+// fast, any other window (as one over a whole image) and channels that aren't a multiple of 16 bytes one
+// output at a time. Weights are [kh, kw, c] in the dtype of activations. Everything is enqueued on the
+// stream, and runs repeat bit for bit on every GPU; addresses are multiples of 16 bytes.
+//
+// cuDNN 9.19 has plans for all of MobileFaceNet's depthwise convolutions on sm_75, 80 and 90
+// (tests/cuda_plans), but in strict fp32 its engines for weight gradients want a workspace or sum in a fixed
+// order only after they have been slowed down; these kernels need no plan and run on the emulated GPU.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "kernels/cuda/depthwise_shape.h"
+#include "kernels/program.h"
+
+namespace plumb::cuda {
+
+// At most 65535 images. out[n, y, x, c] = sum over the window of in * weight.
+void launch_depthwise_forward(DType dtype, const DepthwiseShape& shape, const std::byte* in,
+                              const std::byte* weight, std::byte* out, cudaStream_t stream);
+
+// d_in[n, y, x, c] = sum of d_out * weight over the windows that hold the pixel.
+void launch_depthwise_backward_data(DType dtype, const DepthwiseShape& shape, const std::byte* d_out,
+                                    const std::byte* weight, std::byte* d_in, cudaStream_t stream);
+
+// d_weight[kh, kw, c] = sum of in * d_out over images and windows; by way of depthwise_workspace_bytes() of
+// partial sums.
+void launch_depthwise_backward_weights(DType dtype, const DepthwiseShape& shape, const std::byte* in,
+                                       const std::byte* d_out, float* partials, DType d_weight_dtype,
+                                       std::byte* d_weight, cudaStream_t stream);
+
+}  // namespace plumb::cuda

@@ -1,0 +1,75 @@
+// What the kernels of depthwise convolutions share: which pixel and channels a thread has, and how it reads
+// pixels beyond an image's border. For .cu files only.
+#pragma once
+
+#include <gpu_runtime.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/cuda/depthwise.h"
+#include "kernels/cuda/elements.h"
+
+namespace plumb::cuda {
+
+// The channels of a thread, and which of a row's threads for those it is.
+template <int kCount>
+struct DepthwisePlace {
+  std::int64_t channel = 0, x = 0;
+  __device__ explicit DepthwisePlace(std::int64_t channels) {
+    const unsigned index = blockIdx.x * kDepthwiseThreads + threadIdx.x;
+    const auto groups = static_cast<unsigned>(channels / kCount);
+    channel = std::int64_t{index % groups} * kCount;
+    x = index / groups;
+  }
+};
+
+template <typename T, int kCount>
+__device__ void convert(const Elements<T, kCount>& held, float (&values)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values[i] = to_float(held.at[i]);
+}
+
+// 16 bytes of channels of each pixel of an image: of image blockIdx.z, or of the one that is given.
+template <typename T>
+struct Image {
+  const T* first = nullptr;
+  int height = 0, width = 0;
+  std::int64_t channels = 0;
+
+  __device__ Image(const T* images, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t channel,
+                   std::int64_t image)
+      : first(images + image * h * w * c + channel),
+        height(static_cast<int>(h)),
+        width(static_cast<int>(w)),
+        channels(c) {}
+  __device__ Image(const T* images, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t channel)
+      : Image(images, h, w, c, channel, blockIdx.z) {}
+
+  // Neighbouring pixels from column `left` of a row on; those beyond the border are 0.
+  template <int kPixels>
+  __device__ void row(int row, int left, Elements<T, kPack<T>> (&pixels)[kPixels]) const {
+    const bool row_there = row >= 0 && row < height;
+    const T* const begin = first + std::int64_t{row} * width * channels;
+#pragma unroll
+    for (int i = 0; i < kPixels; ++i) {
+      const int column = left + i;
+      pixels[i] = {};
+      if (row_there && column >= 0 && column < width)
+        pixels[i] = *reinterpret_cast<const Elements<T, kPack<T>>*>(begin + column * channels);
+    }
+  }
+};
+
+// body(T{}, integral_constant with the channels that a thread takes at once).
+template <typename Body>
+void with_type_and_count(DType dtype, const DepthwiseShape& shape, const Body& body) {
+  with_type_of(dtype, [&](auto type) {
+    if (depthwise_channels_at_once(shape, dtype) > 1)
+      body(type, std::integral_constant<int, kPack<decltype(type)>>{});
+    else
+      body(type, std::integral_constant<int, 1>{});
+  });
+}
+
+}  // namespace plumb::cuda

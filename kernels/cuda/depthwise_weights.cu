@@ -1,0 +1,172 @@
+#include "kernels/cuda/depthwise_tile.h"
+#include "kernels/cuda/norm_tile.h"
+
+namespace plumb::cuda {
+namespace {
+
+// What a thread has of the gradient of a 3x3 weight: 9 taps of its channels. An odd number of words, so that
+// neighbouring threads' sums spread over all banks of shared memory.
+template <int kCount>
+struct TapSums {
+  float at[9][kCount] = {};
+  float unused = 0;
+
+  __device__ void merge(const TapSums& other) {
+#pragma unroll
+    for (int tap = 0; tap < 9; ++tap) {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) at[tap][i] += other.at[tap][i];
+    }
+  }
+  // Taps of row `tap_row` over an input row's three pixels under d_out.
+  template <typename T>
+  __device__ void add(int tap_row, const Elements<T, kCount> (&pixels)[3], const Elements<T, kCount>& d_out) {
+    float gradient[kCount], value[kCount];
+    convert(d_out, gradient);
+#pragma unroll
+    for (int tap = 0; tap < 3; ++tap) {
+      convert(pixels[tap], value);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) at[tap_row * 3 + tap][i] += value[i] * gradient[i];
+    }
+  }
+};
+
+// Adds one column of an image's output; each row of the input is read once, d_out's rows around it wait in
+// registers.
+template <typename T, int kStride>
+__device__ void add_column(const Image<T>& in, const Image<T>& d_out, int x, TapSums<kPack<T>>& sums) {
+  Elements<T, kPack<T>> pixels[3], before{}, own[1], next[1];
+  d_out.row(0, x, own);
+  for (int row = 0; row < d_out.height; ++row) {
+    d_out.row(row + 1, x, next);
+    in.row(row * kStride, x * kStride - 1, pixels);
+    sums.add(1, pixels, own[0]);
+    if constexpr (kStride == 1) {
+      sums.add(2, pixels, before);
+      sums.add(0, pixels, next[0]);
+      before = own[0];
+    } else {
+      in.row(2 * row + 1, 2 * x - 1, pixels);
+      sums.add(2, pixels, own[0]);
+      sums.add(0, pixels, next[0]);
+    }
+    own[0] = next[0];
+  }
+}
+
+// Block (tile, b) adds up the 9 taps of its channels over its columns of images, and leaves [9, c] of partial
+// sums. A thread has 16 bytes of channels, its sums in registers. Per element of d_out: reads one, and
+// stride^2 elements of the input (a column's two neighbours come from the caches); half precision: 4 bytes at
+// stride 1, 10 at stride 2. 9 multiply-adds: bound by memory.
+template <typename T, int kStride>
+__global__ void __launch_bounds__(kDepthwiseThreads, 3)
+    weights_3x3(DepthwiseShape shape, DepthwisePartition partition, const T* in, const T* d_out,
+                float* partials) {
+  constexpr int kCount = kPack<T>;
+  const std::int64_t channel = std::int64_t{blockIdx.x * blockDim.x + threadIdx.x} * kCount;
+  const std::int64_t first = blockIdx.y * partition.items_per_block;
+  const std::int64_t end = min(first + partition.items_per_block, partition.items);
+  TapSums<kCount> sums;
+  if (channel < shape.c) {
+    for (std::int64_t item = first + threadIdx.y; item < end; item += blockDim.y) {
+      const std::int64_t image = item / shape.out_w;
+      add_column<T, kStride>(Image<T>(in, shape.h, shape.w, shape.c, channel, image),
+                             Image<T>(d_out, shape.out_h, shape.out_w, shape.c, channel, image),
+                             static_cast<int>(item % shape.out_w), sums);
+    }
+  }
+  merge_rows(sums);
+  if (threadIdx.y != 0 || channel >= shape.c) return;
+#pragma unroll
+  for (int tap = 0; tap < 9; ++tap)
+    store<kCount>(partials + (std::int64_t{blockIdx.y} * 9 + tap) * shape.c + channel, sums.at[tap]);
+}
+
+// Any window: block (tile, b) adds up kDepthwiseThreads taps of kCount channels over its pixels of d_out.
+// Pixels whose window has the tap beyond the border count nothing, but read the nearest one in the image, so
+// that no load waits for a branch. Per pixel of d_out and tap: reads an element of both, of which one comes
+// from memory where windows don't overlap; over a whole image, 7x7, half precision: 2 bytes per element of
+// the input. Bound by memory there, else by the caches.
+template <typename T, int kCount>
+__global__ void weights_any(DepthwiseShape shape, DepthwisePartition partition, const T* in, const T* d_out,
+                            float* partials) {
+  const std::int64_t groups = shape.c / kCount;
+  const std::int64_t lane = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (lane >= groups * shape.kernel * shape.kernel) return;
+  const std::int64_t channel = lane % groups * kCount, tap = lane / groups;
+  const int row = static_cast<int>(tap) / shape.kernel - shape.padding,
+            column = static_cast<int>(tap) % shape.kernel - shape.padding;
+  const std::int64_t first = blockIdx.y * partition.items_per_block;
+  const std::int64_t end = min(first + partition.items_per_block, partition.items);
+  float sum[kCount] = {};
+#pragma unroll 4
+  for (std::int64_t item = first; item < end; ++item) {
+    const std::int64_t line = item / shape.out_w;  // of all images' output
+    const std::int64_t image = line / shape.out_h;
+    const auto y = static_cast<int>(line - image * shape.out_h) * shape.stride + row;
+    const auto x = static_cast<int>(item - line * shape.out_w) * shape.stride + column;
+    const int near_y = min(max(y, 0), static_cast<int>(shape.h) - 1);
+    const int near_x = min(max(x, 0), static_cast<int>(shape.w) - 1);
+    float value[kCount], gradient[kCount];
+    load<kCount>(in + ((image * shape.h + near_y) * shape.w + near_x) * shape.c + channel, value);
+    load<kCount>(d_out + item * shape.c + channel, gradient);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) sum[i] += y == near_y && x == near_x ? value[i] * gradient[i] : 0.0F;
+  }
+  store<kCount>(partials + (std::int64_t{blockIdx.y} * shape.kernel * shape.kernel + tap) * shape.c + channel,
+                sum);
+}
+
+// The sum of one weight over the blocks that have a part of it.
+struct WeightSum {
+  float value = 0;
+  __device__ void merge(const WeightSum& other) { value += other.value; }
+};
+
+// A block adds up the partial sums of 32 weights, in a fixed order. Reads 4 bytes per weight and block of
+// partial sums out of the L2 cache, writes one element per weight: its time is that of a launch.
+template <typename T>
+__global__ void __launch_bounds__(kFinishThreads, 1)
+    weights_finish(const float* partials, int blocks, std::int64_t weights, T* d_weight) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * kFinishColumns + threadIdx.x;
+  WeightSum sum;
+  if (at < weights) {
+#pragma unroll 8
+    for (int block = static_cast<int>(threadIdx.y); block < blocks; block += kFinishRows)
+      sum.value += partials[block * weights + at];
+  }
+  merge_rows(sum);
+  if (threadIdx.y == 0 && at < weights) d_weight[at] = from_float<T>(sum.value);
+}
+
+}  // namespace
+
+void launch_depthwise_backward_weights(DType dtype, const DepthwiseShape& shape, const std::byte* in,
+                                       const std::byte* d_out, float* partials, DType d_weight_dtype,
+                                       std::byte* d_weight, cudaStream_t stream) {
+  const DepthwisePartition partition = partition_depthwise(shape, dtype);
+  const dim3 grid(static_cast<unsigned>(partition.tiles), static_cast<unsigned>(partition.blocks));
+  const dim3 block(static_cast<unsigned>(partition.lanes), static_cast<unsigned>(partition.rows));
+  with_type_and_count(dtype, shape, [&](auto type, auto count) {
+    using T = decltype(type);
+    constexpr int kCount = decltype(count)::value;
+    if (is_depthwise_3x3(shape, dtype)) {
+      const auto kernel = shape.stride == 1 ? weights_3x3<T, 1> : weights_3x3<T, 2>;
+      gpu::launch(kernel, grid, block, sizeof(TapSums<kPack<T>>) * kDepthwiseThreads / 2, stream, shape,
+                  partition, as<T>(in), as<T>(d_out), partials);
+    } else {
+      gpu::launch(weights_any<T, kCount>, grid, block, 0, stream, shape, partition, as<T>(in), as<T>(d_out),
+                  partials);
+    }
+  });
+  const std::int64_t weights = shape.taps() * shape.c;
+  with_type_of(d_weight_dtype, [&](auto type) {
+    using T = decltype(type);
+    gpu::launch(weights_finish<T>, dim3(blocks_for(weights, kFinishColumns)),
+                dim3(kFinishColumns, kFinishRows), sizeof(WeightSum) * kFinishThreads / 2, stream, partials,
+                partition.blocks, weights, as<T>(d_weight));
+  });
+}
+
+}  // namespace plumb::cuda
