@@ -14,10 +14,12 @@
 namespace plumb::cuda {
 
 // c[m, n] = op(a)[m, k] * op(b)[k, n] (+ bias[n]), all row-major; sums are made in f32. op transposes where
-// it is asked for: a is [k, m] then, b [n, k].
+// it is asked for: a is [k, m] then, b [n, k]. A stride is the elements from one row to the next as it lies
+// in memory; 0: its columns, no more.
 struct GemmProblem {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
+  std::int64_t a_stride = 0, c_stride = 0;
   DType in = DType::f32;   // of a and b
   DType out = DType::f32;  // of c
   bool bias = false;       // f32 [n]

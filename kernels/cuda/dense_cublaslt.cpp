@@ -59,10 +59,11 @@ std::string text_of(const GemmProblem& problem) {
          std::string(name_of(problem.in)) + " to " + std::string(name_of(problem.out));
 }
 
-Layout make_layout(DType dtype, std::int64_t rows, std::int64_t columns) {  // row-major
+// Row-major; stride 0: rows lie one behind the other.
+Layout make_layout(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride = 0) {
   cublasLtMatrixLayout_t made = nullptr;
   check(cublasLtMatrixLayoutCreate(&made, data_type(dtype), static_cast<std::uint64_t>(columns),
-                                   static_cast<std::uint64_t>(rows), columns));
+                                   static_cast<std::uint64_t>(rows), stride > 0 ? stride : columns));
   return Layout(made);
 }
 
@@ -97,11 +98,11 @@ class CublasLtPlan final : public GemmPlan {
       : library_(std::move(library)),
         problem_(problem),
         operation_(make_operation(problem)),
-        a_(problem.transpose_a ? make_layout(problem.in, problem.k, problem.m)
-                               : make_layout(problem.in, problem.m, problem.k)),
+        a_(problem.transpose_a ? make_layout(problem.in, problem.k, problem.m, problem.a_stride)
+                               : make_layout(problem.in, problem.m, problem.k, problem.a_stride)),
         b_(problem.transpose_b ? make_layout(problem.in, problem.n, problem.k)
                                : make_layout(problem.in, problem.k, problem.n)),
-        c_(make_layout(problem.out, problem.m, problem.n)),
+        c_(make_layout(problem.out, problem.m, problem.n, problem.c_stride)),
         chosen_(choose(workspace_limit)) {}
 
   std::size_t workspace_bytes() const override { return chosen_.workspaceSize; }

@@ -94,6 +94,14 @@ void with_type_of(DType dtype, const Body& body) {
   }
 }
 
+// body(std::integral_constant<int, count>{}) with the elements of one access: kMost where every row of so
+// many columns begins at a multiple of their bytes, else one.
+template <int kMost, typename Body>
+void with_access(std::int64_t columns, const Body& body) {
+  if (columns % kMost == 0) return body(std::integral_constant<int, kMost>{});
+  body(std::integral_constant<int, 1>{});
+}
+
 // Throws std::logic_error unless a pixel of a batch of this shape fills 16 bytes when padded.
 template <typename T>
 void check_padding(const Shape& shape, int padded_channels) {

@@ -155,7 +155,33 @@ Finish prepare_advance_state(const Context& context, const Step& step) {
   };
 }
 
+// The overflow stands behind all that update_rows always has.
+constexpr std::size_t kRowsOverflow = 6;
+
 }  // namespace
+
+Finish prepare_update_rows(Context& context, Step& step) {
+  step.workspace_bytes = 0;
+  const Buffer &master = context.buffer(step, 0), &gradient = context.buffer(step, 2);
+  UpdatedRows rows{
+      .gradient_dtype = gradient.dtype,
+      .capacity = context.buffer(step, 3).dims.at(0),
+      .columns = master.dims.at(1),
+      .weight_decay = decays(context.graph, master.name) ? static_cast<float>(context.rule.weight_decay) : 0};
+  std::optional<BufferId> overflow;
+  if (step.uses.size() > kRowsOverflow) overflow = step.uses[kRowsOverflow].buffer;
+  return
+      [=, uses = step.uses, rule = context.rule, stream = context.stream](const Arena& arena) -> ComputeFn {
+        UpdatedRows at = rows;
+        at.master = arena.as<float>(uses[0].buffer);
+        at.momentum = arena.as<float>(uses[1].buffer);
+        at.gradient = arena.data(uses[2].buffer);
+        at.samples = arena.as<std::int32_t>(uses[3].buffer);
+        at.sample_count = arena.as<std::int32_t>(uses[4].buffer);
+        const auto* state = arena.as<State>(uses[5].buffer);
+        return [=, flag = address_of(arena, overflow)] { launch_update_rows(rule, at, state, flag, stream); };
+      };
+}
 
 std::vector<ParameterBuffers> updated_parameters(const Program& program, const Step& step) {
   std::vector<ParameterBuffers> parameters;

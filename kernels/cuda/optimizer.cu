@@ -33,6 +33,29 @@ __device__ void store_any(DType dtype, std::byte* to, std::int64_t first, std::i
   }
 }
 
+// What an update does to each element of a parameter.
+struct UpdateFactors {
+  float learning_rate = 0, momentum = 0, decay = 0;
+  float gradient_scale = 1;  // loss scaling undone
+};
+__device__ UpdateFactors factors_of(const State* state, float momentum, float decay) {
+  return {.learning_rate = state->step.learning_rate,
+          .momentum = momentum,
+          .decay = decay,
+          .gradient_scale = state->step.gradient_scale / state->step.loss_scale};
+}
+
+template <bool kNesterov, int kCount>
+__device__ void update_elements(const UpdateFactors& by, float (&weight)[kCount], float (&velocity)[kCount],
+                                const float (&gradient)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const float slope = by.gradient_scale * gradient[i] + by.decay * weight[i];
+    velocity[i] = by.momentum * velocity[i] + slope;
+    weight[i] -= by.learning_rate * (kNesterov ? slope + by.momentum * velocity[i] : velocity[i]);
+  }
+}
+
 // Block i updates chunk i. Per element: reads master, momentum and gradient, writes master, momentum and the
 // copy: 12 + 8 bytes in f32, 10 + 10 in half precision. Bound by memory; nothing is read twice.
 template <bool kNesterov>
@@ -40,25 +63,43 @@ __global__ void update(const UpdateChunk* chunks, const State* state, const floa
                        float weight_decay) {
   if (overflow != nullptr && *overflow != 0) return;
   const UpdateChunk at = chunks[blockIdx.x];
-  const float gradient_scale = state->step.gradient_scale / state->step.loss_scale;
-  const float learning_rate = state->step.learning_rate;
-  const float decay = at.decays ? weight_decay : 0.0F;
+  const UpdateFactors by = factors_of(state, momentum, at.decays ? weight_decay : 0.0F);
   for (int first = static_cast<int>(threadIdx.x) * kPerThread; first < at.count;
        first += kThreads * kPerThread) {
     const int left = at.count - first;
-    float weight[kPerThread], velocity[kPerThread], slope[kPerThread];
+    float weight[kPerThread], velocity[kPerThread], gradient[kPerThread];
     load_first<kPerThread>(at.master + first, left, weight);
     load_first<kPerThread>(at.momentum + first, left, velocity);
-    load_any(at.gradient_dtype, at.gradient, first, left, slope);
-#pragma unroll
-    for (int i = 0; i < kPerThread; ++i) {
-      slope[i] = gradient_scale * slope[i] + decay * weight[i];
-      velocity[i] = momentum * velocity[i] + slope[i];
-      weight[i] -= learning_rate * (kNesterov ? slope[i] + momentum * velocity[i] : velocity[i]);
-    }
+    load_any(at.gradient_dtype, at.gradient, first, left, gradient);
+    update_elements<kNesterov>(by, weight, velocity, gradient);
     store_first<kPerThread>(at.momentum + first, left, velocity);
     store_first<kPerThread>(at.master + first, left, weight);
     if (at.copy != nullptr) store_any(at.copy_dtype, at.copy, first, left, weight);
+  }
+}
+
+// A warp updates one sampled row, wherever it lies. Per element: reads 12 bytes and writes 8 in f32, 16 at a
+// time where rows begin at multiples of that. Bound by memory: a row is 2 KB for an embedding of 512.
+template <int kCount, typename T>
+__global__ void update_rows(UpdatedRows at, const State* state, const float* overflow, float momentum,
+                            bool nesterov) {
+  if (overflow != nullptr && *overflow != 0) return;
+  const std::int64_t sample = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+  if (sample >= at.capacity || sample >= *at.sample_count) return;
+  const UpdateFactors by = factors_of(state, momentum, at.weight_decay);
+  const std::int64_t row = std::int64_t{at.samples[sample]} * at.columns;
+  const T* gradients = as<T>(at.gradient) + sample * at.columns;
+  for (std::int64_t first = threadIdx.x % 32 * kCount; first < at.columns; first += 32 * kCount) {
+    float weight[kCount], velocity[kCount], gradient[kCount];
+    load(at.master + row + first, weight);
+    load(at.momentum + row + first, velocity);
+    load(gradients + first, gradient);
+    if (nesterov)
+      update_elements<true>(by, weight, velocity, gradient);
+    else
+      update_elements<false>(by, weight, velocity, gradient);
+    store(at.momentum + row + first, velocity);
+    store(at.master + row + first, weight);
   }
 }
 
@@ -118,6 +159,17 @@ void launch_update(const UpdateRule& rule, const UpdateChunk* chunks, std::size_
   gpu::launch(rule.optimizer == Optimizer::nag ? update<true> : update<false>, static_cast<unsigned>(count),
               kThreads, 0, stream, chunks, state, overflow, static_cast<float>(rule.momentum),
               static_cast<float>(rule.weight_decay));
+}
+
+void launch_update_rows(const UpdateRule& rule, const UpdatedRows& rows, const State* state,
+                        const float* overflow, cudaStream_t stream) {
+  with_type_of(rows.gradient_dtype, [&](auto type) {
+    using T = decltype(type);
+    with_access<kPack<T>>(rows.columns, [&](auto count) {
+      gpu::launch(update_rows<count, T>, blocks_for(rows.capacity, kThreads / 32), kThreads, 0, stream, rows,
+                  state, overflow, static_cast<float>(rule.momentum), rule.optimizer == Optimizer::nag);
+    });
+  });
 }
 
 void launch_find_overflow(const GradientChunk* chunks, std::size_t count, float* overflow,

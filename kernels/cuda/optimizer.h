@@ -40,6 +40,21 @@ struct UpdateChunk {
 void launch_update(const UpdateRule& rule, const UpdateChunk* chunks, std::size_t count, const State* state,
                    const float* overflow, cudaStream_t stream);
 
+// Rows of a parameter [rows, columns] of which only some have a gradient.
+struct UpdatedRows {
+  float* master = nullptr;
+  float* momentum = nullptr;
+  const std::byte* gradient = nullptr;         // [capacity, columns]: of row samples[k]
+  DType gradient_dtype = DType::f32;           // f32, f16 or bf16
+  const std::int32_t* samples = nullptr;       // [capacity]: each row at most once
+  const std::int32_t* sample_count = nullptr;  // how many of them there are
+  std::int64_t capacity = 0, columns = 0;
+  float weight_decay = 0;
+};
+// The same update of those rows; the others, and their momentum, stay as they are.
+void launch_update_rows(const UpdateRule& rule, const UpdatedRows& rows, const State* state,
+                        const float* overflow, cudaStream_t stream);
+
 struct GradientChunk {
   const std::byte* gradient = nullptr;
   std::int32_t count = 0;  // elements, at most kChunkElements

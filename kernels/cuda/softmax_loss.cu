@@ -1,34 +1,11 @@
 #include "kernels/cuda/elements.h"
+#include "kernels/cuda/reduce.h"
 #include "kernels/cuda/softmax_loss.h"
 
 namespace plumb::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWarps = kThreads / 32;
-
-struct Sum {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return a + b;
-  }
-};
-struct Largest {
-  __device__ float operator()(float a, float b) const { return a > b ? a : b; }
-};
-
-// `value` of all threads of the block combined, in the same order every time; every thread gets the result.
-template <typename T, typename Combine>
-__device__ T combine_block(T value, Combine combine) {
-  __shared__ T of_warp[kWarps];
-  for (int lanes = 16; lanes > 0; lanes /= 2) value = combine(value, __shfl_xor_sync(~0U, value, lanes));
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
-  __syncthreads();
-  value = of_warp[0];
-  for (int warp = 1; warp < kWarps; ++warp) value = combine(value, of_warp[warp]);
-  __syncthreads();  // before of_warp is written again
-  return value;
-}
 
 // Block r computes row r. Reads 4 bytes per class from memory, and again from the cache for the sum of
 // exponentials and for the gradient, writes 4 or 2; batch x classes is small (1 MB for 256 x 1000), so that
@@ -48,13 +25,13 @@ __global__ void softmax_rows(SoftmaxOperands at, int classes, float smoothing) {
     logit_sum += logit;
     larger += logit > logit_of_label ? 1 : 0;
   }
-  largest = combine_block(largest, Largest());
-  logit_sum = combine_block(logit_sum, Sum());
-  larger = combine_block(larger, Sum());
+  largest = combine_block<kThreads>(largest, Largest());
+  logit_sum = combine_block<kThreads>(logit_sum, Sum());
+  larger = combine_block<kThreads>(larger, Sum());
 
   float sum = 0;
   for (int k = threadIdx.x; k < classes; k += kThreads) sum += expf(logits[k] - largest);
-  sum = combine_block(sum, Sum());
+  sum = combine_block<kThreads>(sum, Sum());
 
   const float factor = at.state->step.loss_scale / static_cast<float>(gridDim.x);
   const float everywhere = smoothing / static_cast<float>(classes);
@@ -82,9 +59,9 @@ __global__ void sum_rows(const RowLoss* rows, int count, const State* state, Ite
     top1 += rows[row].top1;
     top5 += rows[row].top5;
   }
-  loss = combine_block(loss, Sum());
-  top1 = combine_block(top1, Sum());
-  top5 = combine_block(top5, Sum());
+  loss = combine_block<kThreads>(loss, Sum());
+  top1 = combine_block<kThreads>(top1, Sum());
+  top5 = combine_block<kThreads>(top5, Sum());
   if (threadIdx.x != 0) return;
   IterationRecord& record = records[state->step.iteration % Device::kMetricsKept];
   record.loss = loss / count;

@@ -11,11 +11,35 @@
 namespace plumb::cuda {
 namespace {
 
+// A matrix without what lies between its rows, and back.
+std::vector<float> read_rows(const std::byte* from, std::int64_t rows, std::int64_t columns,
+                             std::int64_t stride, DType dtype) {
+  if (stride == 0 || stride == columns)
+    return read_floats(from, static_cast<std::size_t>(rows * columns), dtype);
+  std::vector<float> matrix;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::vector<float> values =
+        read_floats(from + static_cast<std::size_t>(row * stride) * bytes_of(dtype),
+                    static_cast<std::size_t>(columns), dtype);
+    matrix.insert(matrix.end(), values.begin(), values.end());
+  }
+  return matrix;
+}
+void write_rows(std::byte* to, const std::vector<float>& matrix, std::int64_t columns, std::int64_t stride,
+                DType dtype) {
+  if (stride == 0 || stride == columns) return write_floats(to, matrix, dtype);
+  for (auto row = matrix.begin(); row != matrix.end(); row += columns) {
+    write_floats(to, {row, row + columns}, dtype);
+    to += static_cast<std::size_t>(stride) * bytes_of(dtype);
+  }
+}
+
 void multiply(const GemmProblem& p, const GemmOperands& operands) {
   const auto count = [](std::int64_t rows, std::int64_t columns) {
     return static_cast<std::size_t>(rows * columns);
   };
-  const std::vector<float> a = read_floats(operands.a, count(p.m, p.k), p.in);
+  const std::vector<float> a =
+      read_rows(operands.a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.a_stride, p.in);
   const std::vector<float> b = read_floats(operands.b, count(p.k, p.n), p.in);
   std::vector<float> c(count(p.m, p.n));
   const dnnl::status status =
@@ -26,7 +50,7 @@ void multiply(const GemmProblem& p, const GemmOperands& operands) {
     const std::vector<float> bias = read_floats(operands.bias, count(p.n, 1), DType::f32);
     for (std::size_t i = 0; i < c.size(); ++i) c[i] += bias[i % bias.size()];
   }
-  write_floats(operands.c, c, p.out);
+  write_rows(operands.c, c, p.n, p.c_stride, p.out);
 }
 
 class GemmOnCpu final : public GemmPlan {

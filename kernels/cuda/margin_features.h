@@ -1,0 +1,47 @@
+// What a margin loss does row by row with features and class centres: norms, unit vectors, and the way back
+// through them. Matrices are row-major with `embedding` columns, of any number; everything is enqueued on the
+// stream; addresses are multiples of 16 bytes.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/program.h"
+
+namespace plumb::cuda {
+
+// normalized = x * inverse_norms, inverse_norms = inverse_norm(|x|^2) (models/margin_head.h), and the labels
+// to labels_out. [images, embedding], [images].
+struct MarginFeatures {
+  const float* features = nullptr;
+  const std::int32_t* labels = nullptr;
+  float* normalized = nullptr;
+  std::int32_t* labels_out = nullptr;
+  float* inverse_norms = nullptr;
+};
+void launch_margin_features(const MarginFeatures& at, std::int64_t images, std::int64_t embedding,
+                            cudaStream_t stream);
+
+// inverse_norms[k] of rows[k], f32, f16 or bf16; 0 from *sample_count on, which may be null.
+void launch_class_norms(DType dtype, const std::byte* rows, const std::int32_t* sample_count,
+                        float* inverse_norms, std::int64_t classes, std::int64_t embedding,
+                        cudaStream_t stream);
+
+// Back through x -> x / |x|: d_features = (d - unit (unit . d)) / |x|, all f32.
+void launch_features_backward(const float* d_unit, const float* unit, const float* inverse_norms,
+                              float* d_features, std::int64_t images, std::int64_t embedding,
+                              cudaStream_t stream);
+
+// In place, U being what the product with the features gave, d_w^ / |w|: U - w (w . U) / |w|^2.
+struct ProjectedRows {
+  std::byte* d_rows = nullptr;
+  const std::byte* rows = nullptr;
+  DType d_rows_dtype = DType::f32, rows_dtype = DType::f32;
+  const float* inverse_norms = nullptr;
+};
+void launch_project_rows(const ProjectedRows& at, std::int64_t classes, std::int64_t embedding,
+                         cudaStream_t stream);
+
+}  // namespace plumb::cuda

@@ -1,0 +1,65 @@
+// Softmax cross-entropy over products of unit features and class centres, with a margin on the target, and
+// its gradient; models/margin_head.h has the arithmetic, kernels/margin_lowering.h the tensors. Everything is
+// enqueued on the stream; addresses are multiples of 16 bytes.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/margin_partition.h"
+#include "kernels/cuda/state.h"
+#include "kernels/program.h"
+#include "models/graph.h"
+
+namespace plumb::cuda {
+
+struct MarginRule {
+  float scale = 64;
+  float m1 = 1, m2 = 0, m3 = 0;
+  bool straight_through = false;
+};
+MarginRule rule_of(const MarginLoss& op);
+
+// What the softmax is over: logit_ij = scale * products_ij * class_inverse_norms_j, with its margin where j
+// is i's label. Columns from *sample_count on count for nothing.
+struct MarginLogits {
+  std::byte* products = nullptr;  // [images, classes], rows product_stride() apart
+  DType dtype = DType::f32;       // of products: f32, f16 or bf16
+  std::int64_t images = 0, classes = 0;
+  const float* class_inverse_norms = nullptr;  // [classes]
+  const std::int32_t* columns =
+      nullptr;  // [images]: minus first_class, the label's column if in [0, classes)
+  std::int32_t first_class = 0;
+  const std::int32_t* sample_count = nullptr;  // null: all columns count
+};
+
+// Of each row, [images] f32 unless said otherwise.
+struct MarginRows {
+  float* local_max = nullptr;
+  float* row_max = nullptr;
+  float* row_sums = nullptr;  // [2, images]: sum of exp(logit - max); target's logit, 0 where it isn't here
+  float* target_factor = nullptr;  // 0 where the target isn't here
+};
+
+// Writes all of `rows`, row_max as local_max; of a rank without columns the maximum is the least finite f32.
+// `shares` is the workspace, [partition.shares, images]. A NaN among a row's products makes its sum NaN.
+void launch_margin_statistics(const MarginLogits& logits, const MarginRule& rule, const MarginRows& rows,
+                              RowShare* shares, cudaStream_t stream);
+
+// row_sums[0] *= exp(local_max - row_max).
+void launch_margin_rescale(const MarginRows& rows, std::int64_t images, cudaStream_t stream);
+
+// Which rows are this rank's own ones; their number is what gradients are divided by.
+struct OwnImages {
+  std::int64_t first = 0, count = 0;
+};
+// products_ij := (p_ij - [j = y_i]) / own.count * scale * factor_ij * class_inverse_norms_j * loss_scale, 0
+// in columns that don't count. The mean loss over the own rows and how many of their targets have the largest
+// logit, margin included, go to the record of the state's iteration; top5 becomes -1.
+void launch_margin_gradient(const MarginLogits& logits, float scale, const MarginRows& rows,
+                            const OwnImages& own, const State* state, IterationRecord* records,
+                            cudaStream_t stream);
+
+}  // namespace plumb::cuda

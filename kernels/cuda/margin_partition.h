@@ -1,0 +1,93 @@
+// How the steps of a margin loss share out their work, and what they take beside their buffers: told by sizes
+// alone, so that sums are made in the same order on every GPU. Plain C++. N: images of all ranks in the
+// head's batch, C: rows of class centres that a step works with, E: embedding.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/norm_partition.h"
+#include "kernels/program.h"
+
+namespace plumb::cuda {
+
+inline constexpr int kMarginThreads = 256;
+inline constexpr int kMarginRows = 4;  // images that a block has at once: they share what it reads per class
+inline constexpr std::int64_t kMarginBlocks = 1024;  // as kNormBlocks: enough; more only add partial sums
+inline constexpr std::int64_t kMarginRoundsMost = 8;
+inline constexpr std::size_t kMarginGemmWorkspace = std::size_t{32} << 20;
+
+// Elements from one image of `products` to the next: each begins at a multiple of 16 bytes, which an odd
+// number of classes alone would not give; matrix products of halves want that, too.
+inline std::int64_t product_stride(std::int64_t classes, DType dtype) {
+  const auto pack = static_cast<std::int64_t>(16 / bytes_of(dtype));
+  return divide_up(classes, pack) * pack;
+}
+inline std::size_t product_bytes(std::int64_t images, std::int64_t classes, DType dtype) {
+  return static_cast<std::size_t>(images * product_stride(classes, dtype)) * bytes_of(dtype);
+}
+
+// Block (share, group) has the classes from share * columns on, of kMarginRows images.
+struct MarginPartition {
+  std::int64_t columns = 0;  // of a share: some rounds of kMarginThreads threads with 16 bytes each
+  std::int64_t shares = 0, groups = 0;
+};
+inline MarginPartition partition_margin(std::int64_t images, std::int64_t classes, DType dtype) {
+  const std::int64_t round = kMarginThreads * static_cast<std::int64_t>(16 / bytes_of(dtype));
+  const std::int64_t groups = divide_up(images, kMarginRows), rounds = divide_up(classes, round);
+  const std::int64_t columns =
+      round * std::clamp<std::int64_t>(rounds * groups / kMarginBlocks, 1, kMarginRoundsMost);
+  return {.columns = columns, .shares = divide_up(classes, columns), .groups = groups};
+}
+
+// What a share of a row's logits leaves: their maximum, and the sum of exp(logit - maximum).
+struct RowShare {
+  float largest, sum;
+};
+
+// margin_sample: candidates that a block looks at, and the workspace's arrays of i32, in this order.
+inline constexpr int kCandidatesPerBlock = 1024;
+struct SampleWorkspace {
+  std::int64_t own_labels = 0;    // [N]: labels that this rank has, as rows of its centres
+  std::int64_t images = 0;        // [N]: which image each of them is from
+  std::int64_t is_first = 0;      // [N]: 1 where no earlier one is the same
+  std::int64_t counts = 0;        // [2]: own labels; different ones
+  std::int64_t block_counts = 0;  // [blocks]: negatives that each block of candidates found
+  std::int64_t elements = 0;      // of all
+};
+constexpr SampleWorkspace sample_workspace(std::int64_t images, std::int64_t capacity) {
+  return {.own_labels = 0,
+          .images = images,
+          .is_first = 2 * images,
+          .counts = 3 * images,
+          .block_counts = 3 * images + 2,
+          .elements = 3 * images + 2 + divide_up(capacity, kCandidatesPerBlock)};
+}
+
+// The copy of x^ in half precision that a product with half-precision rows reads.
+constexpr std::size_t margin_copy_bytes(std::int64_t images, std::int64_t embedding, DType rows_dtype) {
+  if (rows_dtype == DType::f32) return 0;
+  return static_cast<std::size_t>(divide_up(2 * images * embedding, 256) * 256);
+}
+
+// Step::workspace_bytes of a margin_* step; of those with matrix products the most that they may take.
+inline std::size_t margin_workspace_bytes(StepKind kind, std::int64_t images, std::int64_t classes,
+                                          std::int64_t embedding, DType rows_dtype) {
+  switch (kind) {
+    case StepKind::margin_sample:
+      return static_cast<std::size_t>(sample_workspace(images, classes).elements) * sizeof(std::int32_t);
+    case StepKind::margin_statistics:
+      return static_cast<std::size_t>(partition_margin(images, classes, rows_dtype).shares * images) *
+             sizeof(RowShare);
+    case StepKind::margin_products:
+    case StepKind::margin_weight_gradient:
+      return margin_copy_bytes(images, embedding, rows_dtype) + kMarginGemmWorkspace;
+    case StepKind::margin_feature_products:
+      return kMarginGemmWorkspace;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace plumb::cuda
