@@ -1,24 +1,6 @@
 // Trains ResNet-50 v1.5 and times it.
-#include <cstdio>
-
-#include "bench/environment.h"
-#include "bench/find_max_batch.h"
-#include "bench/inquiries.h"
-#include "bench/program_main.h"
-#include "bench/training.h"
+#include "bench/bench_main.h"
 
 int main(int argc, char** argv) {
-  using namespace plumb;
-  const std::string program = "bench_resnet50";
-  ensure_passive_openmp(argv);
-  return run_program(program, [&] {
-    const BenchOptions options = parse_options(argc, argv);
-    if (const auto answer = answer_without_running(program, options)) {
-      if (launched_as().rank == 0) std::fputs(answer->c_str(), stdout);
-      return;
-    }
-    const Job job(&argc, &argv);
-    run_in_job(program, job,
-               [&] { options.find_max_bs ? report_max_batch(job, options) : run_training(job, options); });
-  });
+  return plumb::run_bench(plumb::Workload::resnet50, argc, argv);
 }

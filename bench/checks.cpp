@@ -11,6 +11,7 @@ std::uint64_t parameter_checksum(const Graph& graph, const Device& device) {
   std::uint64_t hash = kFnvOffset;
   std::vector<float> values;
   for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
+    if (graph.parameters[p].shard) continue;
     values.resize(static_cast<std::size_t>(graph.parameters[p].elements()));
     device.read_parameter(p, values);
     hash = fnv1a(values, hash);

@@ -11,7 +11,8 @@
 
 namespace plumb {
 
-// fnv1a over the bytes of every parameter, in public order and layout.
+// fnv1a over the bytes of every parameter that all ranks have alike, in public order and layout: not of rows
+// that the ranks share out.
 std::uint64_t parameter_checksum(const Graph& graph, const Device& device);
 
 // The first parameter or running statistic that holds NaN or infinity; empty if none does. The loss alone

@@ -158,6 +158,27 @@ std::int64_t largest_batch(const std::function<double(std::int64_t batch)>& plan
   return good;
 }
 
+std::int64_t largest_on_a_line(const std::function<double(std::int64_t count)>& planned_bytes,
+                               double memory_bytes, const CountRange& range) {
+  std::int64_t good = range.least, bad = range.most + 1;
+  double good_bytes = planned_bytes(good);
+  if (good_bytes > memory_bytes) return 0;
+  double bad_bytes = planned_bytes(range.most);
+  if (bad_bytes <= memory_bytes) return range.most;
+  bad = range.most;
+  for (int guess = 0; bad - good > 1; ++guess) {
+    // Where the line meets the limit, a bit to either side in turn; halves if that doesn't close in.
+    const double share = (memory_bytes - good_bytes) / (bad_bytes - good_bytes);
+    const auto met = good + static_cast<std::int64_t>(share * static_cast<double>(bad - good));
+    const std::int64_t middle =
+        guess < 8 ? std::clamp(met + guess % 2, good + 1, bad - 1) : std::midpoint(good, bad);
+    const double bytes = planned_bytes(middle);
+    (bytes <= memory_bytes ? good : bad) = middle;
+    (bytes <= memory_bytes ? good_bytes : bad_bytes) = bytes;
+  }
+  return good;
+}
+
 Json to_json(const DryRun& run) {
   Json memory = Json::object();
   for (const auto& [name, bytes] : parts_of(run.memory)) memory[name] = bytes;

@@ -55,6 +55,14 @@ DryRun dry_run(const Graph& graph, const Program& program, const MemoryPlan& pla
 std::int64_t largest_batch(const std::function<double(std::int64_t batch)>& planned_bytes,
                            double memory_bytes);
 
+struct CountRange {
+  std::int64_t least = 1, most = 1;
+};
+// The largest count in the range whose plan fits, where planned_bytes is nearly a line, so that few plans are
+// made; 0 if the least doesn't fit.
+std::int64_t largest_on_a_line(const std::function<double(std::int64_t count)>& planned_bytes,
+                               double memory_bytes, const CountRange& range);
+
 // One object with the keys parameters, macs_per_image, memory_bytes, target, fits, largest_batch,
 // roofline_seconds, traffic_bytes and steps, beside what was asked for. memory_bytes.peak is null: nothing
 // ran.

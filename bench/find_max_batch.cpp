@@ -35,8 +35,8 @@ double memory_of_rank(const Job& job, const Session& session) {
 std::int64_t planned_largest(const Job& job, const Session& session, double memory_bytes) {
   const auto planned_bytes = [&](std::int64_t batch) {
     const BenchOptions options = with_batch(session.options, batch);
-    const Program program =
-        describe(make_graph(options), describe_options(options, true), session.device->limits());
+    const Program program = describe(make_graph(options, job.rank(), job.size()),
+                                     describe_options(options, true), session.device->limits());
     return static_cast<double>(plan_memory(with_collectives(program, options, job.size())).arena_bytes);
   };
   return largest_batch(planned_bytes, memory_bytes);
@@ -105,6 +105,7 @@ MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
     const Session session = open_session(job, with_batch(options, 1));
     memory = memory_bytes.value_or(memory_of_rank(job, session));
     found.device = session.device->description();
+    found.model = make_graph(session.options, job.rank(), job.size()).model;
     found.precision = session.options.precision;
     found.world_size = job.size();
     found.image_size = session.options.image_size;
@@ -159,7 +160,7 @@ nlohmann::ordered_json to_json(const MaxBatch& found) {
   nlohmann::ordered_json tries = nlohmann::ordered_json::array();
   for (const BatchTry& one : found.search.tries) tries.push_back({{"batch", one.batch}, {"ran", one.ran}});
   return {{"schema", "plumbline.max_batch/1"},
-          {"model", "resnet50"},
+          {"model", found.model},
           {"precision", name_of(found.precision)},
           {"image_size", found.image_size},
           {"device_name", found.device},

@@ -30,6 +30,7 @@ BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
                                  const std::function<bool(std::int64_t batch)>& runs);
 
 struct MaxBatch {
+  std::string model = "resnet50";
   std::string device;
   Precision precision = Precision::fp32;
   int world_size = 1;

@@ -1,6 +1,7 @@
 #include "bench/inquiries.h"
 
 #include "bench/dry_run.h"
+#include "bench/head_table.h"
 #include "bench/session.h"
 #include "bench/target_list.h"
 #include "bench/version.h"
@@ -32,26 +33,32 @@ std::string answer_dry_run(const BenchOptions& asked) {
       [&](std::int64_t batch) {
         BenchOptions other = options;
         other.batch_per_device = batch;
-        return static_cast<double>(plan_memory(program_for(make_graph(other))).arena_bytes);
+        return static_cast<double>(plan_memory(program_for(make_graph(other, 0, ranks))).arena_bytes);
       },
       limits.memory_bytes);
-  const Graph graph = make_graph(options);
+  const Graph graph = make_graph(options, 0, ranks);
   const Program program = program_for(graph);
   const DryRun run = dry_run(graph, program, plan_memory(program), limits,
                              {.precision = options.precision, .world_size = ranks, .largest_batch = fits});
-  if (options.json) return to_json(run).dump(2) + "\n";
+  std::vector<HeadPlan> heads;
+  if (options.workload == Workload::arcface) heads = plan_heads(options, limits, ranks);
+  if (options.json) {
+    nlohmann::ordered_json json = to_json(run);
+    if (!heads.empty()) json["heads"] = to_json(heads);
+    return json.dump(2) + "\n";
+  }
   const std::string fused =
       options.verbose ? fusion_text(graph, describe_options(options, same_batch), limits) : "";
-  return to_text(run) + (fused.empty() ? "" : "\n" + fused);
+  return to_text(run) + (heads.empty() ? "" : to_text(heads)) + (fused.empty() ? "" : "\n" + fused);
 }
 
 }  // namespace
 
 std::optional<std::string> answer_without_running(const std::string& program, const BenchOptions& options) {
-  if (options.help) return options_help();
+  if (options.help) return options_help(options.workload);
   if (options.version) return version_text(program);
   if (!options.completions.empty()) {
-    BenchOptions defaults;
+    BenchOptions defaults = default_options(options.workload);
     return bash_completions(bench_option_table(defaults));
   }
   if (options.list_targets)

@@ -179,6 +179,14 @@ OptionSpec real_option(const std::string& names, const std::string& value_name, 
                        });
 }
 
+OptionSpec real_option(const std::string& names, const std::string& value_name, std::optional<double>& target,
+                       Range<double> range, const std::string& help) {
+  return number_option(names, value_name, target, help,
+                       [range](const std::string& option, const std::string& text) {
+                         return parse_real(option, text, range);
+                       });
+}
+
 OptionSpec text_option(const std::string& names, const std::string& value_name, std::string& target,
                        const std::string& help) {
   OptionSpec spec = make_option(names, value_name, help);

@@ -80,6 +80,8 @@ OptionSpec integer_option(const std::string& names, const std::string& value_nam
                           Range<int> range, const std::string& help);
 OptionSpec real_option(const std::string& names, const std::string& value_name, double& target,
                        Range<double> range, const std::string& help);
+OptionSpec real_option(const std::string& names, const std::string& value_name, std::optional<double>& target,
+                       Range<double> range, const std::string& help);
 OptionSpec text_option(const std::string& names, const std::string& value_name, std::string& target,
                        const std::string& help);
 // A text that must be one of `allowed`.

@@ -118,6 +118,21 @@ OptionGroup device_group(BenchOptions& o) {
            .with_default("read from the hosts")}};
 }
 
+// Of faces there is one size: any other one is another network.
+OptionSpec image_size_option(BenchOptions& o) {
+  OptionSpec spec = integer_option("--image-size", "N", o.image_size, {32, kLargestImage},
+                                   "height and width in pixels; other than 224 is marked as not comparable");
+  if (o.workload == Workload::resnet50) return spec;
+  spec.help = "height and width in pixels; fixed";
+  spec.set = [&o](const std::string& text) {
+    if (text != std::to_string(o.image_size))
+      throw Error(ExitCode::usage, "option --image-size: '" + text + "' is not " +
+                                       std::to_string(o.image_size) +
+                                       ", the size that these networks are made for; leave it out");
+  };
+  return spec;
+}
+
 OptionGroup data_group(BenchOptions& o) {
   return {
       "Images",
@@ -127,12 +142,11 @@ OptionGroup data_group(BenchOptions& o) {
            "of JPEG images per class, or a RecordIO file X.rec with its index X.idx"),
        integer_option("--data-workers", "N", o.data_workers, {1, 1024}, "threads that decode images ahead")
            .with_default("from the CPUs"),
-       integer_option("--image-size", "N", o.image_size, {32, kLargestImage},
-                      "height and width in pixels; other than 224 is marked as not comparable")}};
+       image_size_option(o)}};
 }
 
 OptionGroup training_group(BenchOptions& o) {
-  return {
+  OptionGroup group{
       "Training",
       {enum_option<Optimizer>("--optimizer", o.optimizer, {{"sgd", Optimizer::sgd}, {"nag", Optimizer::nag}},
                               "v = momentum v + (g + decay w), w -= lr v; nag: Nesterov's"),
@@ -145,8 +159,6 @@ OptionGroup training_group(BenchOptions& o) {
            "--decay", o.decay,
            {{"all", DecayRule::all}, {"no-bn", DecayRule::no_bn}, {"weights-only", DecayRule::weights_only}},
            "which parameters decay"),
-       real_option("--label-smoothing", "X", o.label_smoothing,
-                   {.lowest = 0, .highest = 1, .below_highest = true}, "share of the target spread evenly"),
        text_option("--weights", "F", o.weights, "start from the parameters of this safetensors file"),
        text_option("--batch", "F", o.batch,
                    "every rank takes every step's batch from this safetensors file: images [n,3,H,W] fp32, "
@@ -154,6 +166,12 @@ OptionGroup training_group(BenchOptions& o) {
        text_option("--save-weights", "F", o.save_weights, "write parameters to this file at the end"),
        integer_option("--seed", "N", o.seed, {}, "where all randomness starts"),
        flag_option("--deterministic", o.deterministic, true, "bitwise the same result in every run")}};
+  if (o.workload == Workload::resnet50)
+    group.options.insert(
+        group.options.begin() + 5,
+        real_option("--label-smoothing", "X", o.label_smoothing,
+                    {.lowest = 0, .highest = 1, .below_highest = true}, "share of the target spread evenly"));
+  return group;
 }
 
 OptionGroup output_group(BenchOptions& o) {
@@ -221,6 +239,7 @@ void check_together(const BenchOptions& o) {
     refuse(std::string("options --find-max-bs and ") + (o.dry_run ? "--dry-run" : "--batch") +
            " exclude each other; " +
            (o.dry_run ? "give --dry-run alone for the plan's answer" : "leave --batch out"));
+  if (o.workload == Workload::arcface) check_face(o.face);
   if (!o.target.empty() && !o.dry_run)
     refuse("option --target: " + o.target +
            " can't be trained on, a run uses this machine's device; add --dry-run");
@@ -233,18 +252,40 @@ void check_together(const BenchOptions& o) {
 
 }  // namespace
 
-OptionTable bench_option_table(BenchOptions& options) {
-  return {.program = "bench_resnet50",
-          .description =
-              "Trains ResNet-50 v1.5, times every iteration, and writes logs that DLPerf's analyzers read. "
-              "Under mpirun every rank trains on its own images and gradients are averaged.",
-          .groups = {length_group(options), precision_group(options), device_group(options),
-                     cuda_group(options), data_group(options), training_group(options), output_group(options),
-                     information_group(options)}};
+BenchOptions default_options(Workload workload) {
+  BenchOptions options{.workload = workload};
+  options.image_size = published_image_size(workload);
+  if (workload == Workload::resnet50) return options;
+  options.iterations = 150;
+  options.warmup = 50;
+  options.learning_rate = 0.01;
+  options.momentum = 0.9;
+  options.weight_decay = 5e-4;
+  options.label_smoothing = 0;
+  return options;
 }
 
-BenchOptions parse_options(int argc, const char* const* argv) {
-  BenchOptions options;
+OptionTable bench_option_table(BenchOptions& options) {
+  const bool faces = options.workload == Workload::arcface;
+  const std::string what = faces ? "ArcFace face recognition" : "ResNet-50 v1.5";
+  OptionTable table{
+      .program = program_of(options.workload),
+      .description = "Trains " + what +
+                     ", times every iteration, and writes logs that DLPerf's analyzers read. Under mpirun "
+                     "every rank trains on its own images and gradients are averaged.",
+      .groups = {length_group(options), precision_group(options)}};
+  if (faces) {
+    table.groups.push_back(backbone_group(options.face));
+    table.groups.push_back(margin_group(options.face));
+  }
+  for (const auto& group :
+       {device_group, cuda_group, data_group, training_group, output_group, information_group})
+    table.groups.push_back(group(options));
+  return table;
+}
+
+BenchOptions parse_options(int argc, const char* const* argv, Workload workload) {
+  BenchOptions options = default_options(workload);
   parse_command_line(bench_option_table(options), argc, argv);
   if (!options.help && !options.version && !options.list_targets && options.completions.empty())
     check_together(options);
@@ -272,6 +313,7 @@ BenchOptions resolve(BenchOptions options, const DeviceLimits& limits) {
     options.comm = on_cuda && why_no_nccl().empty() && !options.share_gpu ? "nccl" : "mpi";
   if (!options.loss_scaling && options.precision == Precision::fp16)
     options.loss_scaling = LossScaling{.kind = LossScaling::Kind::dynamic};
+  options.face = resolve_face(options.face);
   return options;
 }
 
@@ -287,13 +329,16 @@ std::string options_fingerprint(const BenchOptions& options) {
   return lines;
 }
 
-std::string options_program() {
-  BenchOptions defaults;
-  return bench_option_table(defaults).program;
+std::string program_of(Workload workload) {
+  return workload == Workload::arcface ? "bench_arcface" : "bench_resnet50";
 }
 
-std::string options_help() {
-  BenchOptions defaults;
+std::int64_t published_image_size(Workload workload) {
+  return workload == Workload::arcface ? 112 : 224;
+}
+
+std::string options_help(Workload workload) {
+  BenchOptions defaults = default_options(workload);
   return help_text(bench_option_table(defaults));
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/face_options.h"
 #include "bench/option_table.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/device.h"
@@ -19,8 +20,13 @@ inline constexpr std::int64_t kLargestBatch = std::int64_t{1} << 24;  // per dev
 
 enum class CudaGraph { automatic, on, off };
 
-// Options of bench_resnet50, resolved: what is empty here is decided by the device (see resolve()).
+// What is trained: one for each bench program.
+enum class Workload { resnet50, arcface };
+
+// Options of a bench program, resolved: what is empty here is decided by the device (see resolve()).
 struct BenchOptions {
+  Workload workload = Workload::resnet50;
+  FaceOptions face;                              // arcface
   std::optional<std::int64_t> batch_per_device;  // default 128 on cuda, 8 on cpu
   Precision precision = Precision::fp32;
   std::int64_t iterations = 120;
@@ -58,12 +64,15 @@ struct BenchOptions {
   std::string completions;             // "bash"; empty: not asked for
 };
 
-// The table, bound to `options`, which must outlive it.
+// Before a command line is read.
+BenchOptions default_options(Workload workload);
+
+// The table of the workload's program, bound to `options`, which must outlive it.
 OptionTable bench_option_table(BenchOptions& options);
 
 // Reads and cross-checks a command line. Asked for help, version, targets or completions, nothing else is
 // checked. Throws Error(usage); Error(unavailable) for a communicator that this build lacks.
-BenchOptions parse_options(int argc, const char* const* argv);
+BenchOptions parse_options(int argc, const char* const* argv, Workload workload = Workload::resnet50);
 
 // Fills in what the device decides (batch, communicator) and checks what it must be able to do.
 // Throws Error(usage) that names the precisions the device has.
@@ -76,10 +85,13 @@ std::string options_fingerprint(const BenchOptions& options);
 // Every option and its value: "config" of result.json.
 nlohmann::ordered_json options_json(const BenchOptions& options);
 
-// What the program is called in messages.
-std::string options_program();
+// What the program is called in messages: "bench_resnet50".
+std::string program_of(Workload workload);
 
-// --help of bench_resnet50.
-std::string options_help();
+// --help.
+std::string options_help(Workload workload = Workload::resnet50);
+
+// Height and width that published results have, in pixels.
+std::int64_t published_image_size(Workload workload);
 
 }  // namespace plumb

@@ -44,8 +44,8 @@ void require_memory(const Session& session, const Job& job, std::size_t planned_
       [&](std::int64_t batch) {
         BenchOptions smaller = session.options;
         smaller.batch_per_device = batch;
-        const Program program =
-            describe(make_graph(smaller), describe_options(smaller, true), session.device->limits());
+        const Program program = describe(make_graph(smaller, job.rank(), job.size()),
+                                         describe_options(smaller, true), session.device->limits());
         return plan_memory(with_collectives(program, smaller, job.size())).arena_bytes;
       },
       free);
@@ -89,7 +89,12 @@ std::unique_ptr<Communicator> make_communicator(const Job& job, const BenchOptio
   return make_staged_communicator(std::move(mpi), copies_of(device));
 }
 
-// Rank 0's tensors (from --weights or fresh) to every rank's device.
+bool has_shards(const Graph& graph) {
+  return std::any_of(graph.parameters.begin(), graph.parameters.end(),
+                     [](const Parameter& parameter) { return parameter.shard.has_value(); });
+}
+
+// Rank 0's tensors (from --weights or fresh) to every rank's device, and every rank's own rows to its own.
 void distribute_tensors(const Job& job, Session& session, TensorMap tensors) {
   const auto hand_out = [&](const std::string& name, std::int64_t count) -> std::vector<float>& {
     std::vector<float>& values = tensors[name].values;
@@ -98,8 +103,11 @@ void distribute_tensors(const Job& job, Session& session, TensorMap tensors) {
     return values;
   };
   const Graph& graph = session.graph;
-  for (ParameterId p = 0; p < graph.parameters.size(); ++p)
-    session.device->write_parameter(p, hand_out(graph.parameters[p].name, graph.parameters[p].elements()));
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
+    const Parameter& parameter = graph.parameters[p];
+    session.device->write_parameter(p, parameter.shard ? tensors.at(parameter.name).values
+                                                       : hand_out(parameter.name, parameter.elements()));
+  }
   for (StatisticId s = 0; s < graph.statistics.size(); ++s)
     session.device->write_statistic(s, hand_out(graph.statistics[s].name, graph.statistics[s].channels));
 }
@@ -123,18 +131,38 @@ WorldLayout world_layout(const BenchOptions& options, int ranks, int nodes, int 
   return layout;
 }
 
-Graph make_graph(const BenchOptions& options) {
-  return make_resnet50({.batch = *options.batch_per_device,
-                        .image_size = options.image_size,
-                        .label_smoothing = options.label_smoothing,
-                        .decay = options.decay});
+Graph make_graph(const BenchOptions& options, int rank, int world_size) {
+  if (options.workload == Workload::resnet50)
+    return make_resnet50({.batch = *options.batch_per_device,
+                          .image_size = options.image_size,
+                          .label_smoothing = options.label_smoothing,
+                          .decay = options.decay});
+  const FaceOptions face = resolve_face(options.face);
+  check_face_on(face, world_size);
+  return make_arcface({.backbone = face.backbone,
+                       .batch = *options.batch_per_device,
+                       .image_size = options.image_size,
+                       .embedding = *face.embedding,
+                       .prelu_per_layer = face.prelu_per_layer,
+                       .dropout = *face.dropout,
+                       .classes = face.classes,
+                       .margins = *face.margins,
+                       .scale = face.scale,
+                       .gradient = face.margin_gradient,
+                       .head = face.head,
+                       .sample_rate = face.sample_rate.value_or(1),
+                       .rank = rank,
+                       .world_size = world_size,
+                       .decay = options.decay,
+                       .seed = options.seed});
 }
 
 DescribeOptions describe_options(const BenchOptions& options, bool same_batch_every_step) {
   return {.precision = options.precision,
           .load_batch_every_step = !same_batch_every_step,
           .fuse = options.fuse,
-          .scale_loss = options.loss_scaling && options.loss_scaling->kind != LossScaling::Kind::none};
+          .scale_loss = options.loss_scaling && options.loss_scaling->kind != LossScaling::Kind::none,
+          .fp32_head = options.workload == Workload::arcface && options.face.fp32_head};
 }
 
 Program with_collectives(Program program, const BenchOptions& options, int world_size) {
@@ -189,14 +217,14 @@ Session open_session(const Job& job, const BenchOptions& options) {
 void read_inputs(const Job& job, Session& session) {
   const BenchOptions& options = session.options;
   job.together([&] {
-    session.graph = make_graph(options);
+    session.graph = make_graph(options, job.rank(), job.size());
     const bool same_batch = options.data == "synthetic" || !options.batch.empty();
     session.described_with = describe_options(options, same_batch);
     session.program = describe(session.graph, session.described_with, session.device->limits());
     // Once before anything is read, and again when layouts are chosen and buffers of images are there.
     require_memory(session, job,
                    plan_memory(with_collectives(session.program, options, job.size())).arena_bytes);
-    if (job.rank() == 0 && !options.weights.empty())
+    if (!options.weights.empty() && (job.rank() == 0 || has_shards(session.graph)))
       session.given =
           tensors_for(session.graph, read_safetensors(options.weights, "--weights"), options.weights);
     session.source = make_batch_source(source_options(session, job));
@@ -207,7 +235,8 @@ void prepare_session(const Job& job, Session& session) {
   const BenchOptions& options = session.options;
   TensorMap tensors = std::move(session.given);
   job.together([&] {
-    if (job.rank() == 0 && options.weights.empty()) tensors = initial_tensors(session.graph, options.seed);
+    if (options.weights.empty() && (job.rank() == 0 || has_shards(session.graph)))
+      tensors = initial_tensors(session.graph, options.seed);
     const UpdateRule rule{.optimizer = options.optimizer,
                           .momentum = options.momentum,
                           .weight_decay = options.weight_decay,
@@ -223,6 +252,7 @@ void prepare_session(const Job& job, Session& session) {
   job.together([&] { session.device->bind(session.program, session.plan); });
   distribute_tensors(job, session, std::move(tensors));
   session.device->write_state({.iteration = 0,
+                               .first_sample = static_cast<std::uint64_t>(job.rank() * session.graph.batch()),
                                .learning_rate = static_cast<float>(options.learning_rate),
                                .gradient_scale = 1 / static_cast<float>(job.size()),
                                .loss_scale = initial_loss_scale(options)});
@@ -247,6 +277,17 @@ TensorFile read_tensors(const Graph& graph, const Device& device) {
     tensor.dims = {graph.statistics[s].channels};
     tensor.values.resize(static_cast<std::size_t>(graph.statistics[s].channels));
     device.read_statistic(s, tensor.values);
+  }
+  return file;
+}
+
+TensorFile gather_tensors(const Job& job, const Graph& graph, const Device& device) {
+  TensorFile file = read_tensors(graph, device);
+  for (const Parameter& parameter : graph.parameters) {
+    if (!parameter.shard) continue;
+    Tensor& tensor = file.floats[parameter.name];
+    tensor.dims.front() = parameter.shard->all_rows;
+    tensor.values = job.concatenate(tensor.values);
   }
   return file;
 }

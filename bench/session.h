@@ -25,7 +25,8 @@ struct WorldLayout {
 // Throws Error(usage) if --nodes x --devices-per-node is another number than `ranks`.
 WorldLayout world_layout(const BenchOptions& options, int ranks, int nodes, int devices_per_node);
 
-Graph make_graph(const BenchOptions& options);
+// What rank `rank` of `world_size` trains: ranks have graphs of their own where they share out class centres.
+Graph make_graph(const BenchOptions& options, int rank, int world_size);
 DescribeOptions describe_options(const BenchOptions& options, bool same_batch_every_step);
 // What a Program of this run is after the pass that adds collectives; without them in a world of one.
 Program with_collectives(Program program, const BenchOptions& options, int world_size);
@@ -42,7 +43,9 @@ struct Session {
   DescribeOptions described_with;
   Program program;
   MemoryPlan plan;
-  TensorMap given;              // rank 0, until prepare_session: the tensors of --weights
+  // Until prepare_session: the tensors of --weights. On rank 0, and on all ranks where each has rows of its
+  // own.
+  TensorMap given;
   std::string why_this_device;  // " (…)", where --device auto chose it
   std::string remark;           // one sentence about threads, if there is something to say
 };
@@ -55,7 +58,10 @@ void read_inputs(const Job& job, Session& session);
 // At last what costs time: primitives, memory, parameters on the device.
 void prepare_session(const Job& job, Session& session);
 
-// Parameters and running statistics as the device has them, by their public names.
+// Parameters and running statistics as the device has them, by their public names: of a shard this rank's
+// rows.
 TensorFile read_tensors(const Graph& graph, const Device& device);
+// The same, whole, on rank 0; what the other ranks get is worth nothing. Every rank calls it.
+TensorFile gather_tensors(const Job& job, const Graph& graph, const Device& device);
 
 }  // namespace plumb

@@ -84,7 +84,7 @@ class TrainingRun {
   std::int64_t images_per_step() const { return *options().batch_per_device * job_.size(); }
 
   void open_outputs() {
-    record_.model = "resnet50";
+    record_.model = session_.graph.model;
     record_.precision = name_of(options().precision);
     record_.device = name_of(session_.device->limits().kind);
     record_.device_name = session_.device->description();
@@ -126,10 +126,7 @@ class TrainingRun {
     messages_.say("training " + record_.model + " " + record_.precision + " on " + record_.device_name +
                   session_.why_this_device + ", " + std::to_string(job_.size()) +
                   (job_.size() == 1 ? " rank" : " ranks") + ", batch " +
-                  std::to_string(record_.batch_per_device) + " each" +
-                  (options().image_size == 224 ? ""
-                                               : ", images of " + std::to_string(options().image_size) +
-                                                     " pixels (not comparable with published numbers: 224)"));
+                  std::to_string(record_.batch_per_device) + " each" + image_size_remark());
     prepare_session(job_, session_);
     if (options().verbose) messages_.say(session_.source->description() + "; " + program_text());
     if (!session_.remark.empty()) messages_.say(session_.remark);
@@ -145,6 +142,13 @@ class TrainingRun {
     job_.together([&] {
       if (first()) results_->write_json("program.json", program_json(session_.program, &session_.plan));
     });
+  }
+
+  std::string image_size_remark() const {
+    const std::int64_t published = published_image_size(options().workload);
+    if (options().image_size == published) return "";
+    return ", images of " + std::to_string(options().image_size) +
+           " pixels (not comparable with published numbers: " + std::to_string(published) + ")";
   }
 
   // One line for --verbose: what the options have become.
@@ -168,7 +172,7 @@ class TrainingRun {
     } catch (const Error& error) {
       report_failure(error);
       log_.reset();  // an empty log goes
-      end_for_all(options_program(), job_, error);
+      end_for_all(program_of(options().workload), job_, error);
       throw FailureOfThisRank(error);
     }
   }
@@ -296,10 +300,11 @@ class TrainingRun {
   }
 
   void finish() {
+    TensorFile tensors;
+    if (!options().save_weights.empty()) tensors = gather_tensors(job_, session_.graph, *session_.device);
     job_.together([&] {
       if (!first()) return;
-      if (!options().save_weights.empty())
-        write_safetensors(options().save_weights, read_tensors(session_.graph, *session_.device));
+      if (!options().save_weights.empty()) write_safetensors(options().save_weights, tensors);
       write_profile();
       record_.log_files = {log_->path()};
       record_.status = "ok";

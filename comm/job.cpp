@@ -124,6 +124,26 @@ std::vector<double> Job::gather(const std::vector<double>& mine) const {
   return all;
 }
 
+std::vector<float> Job::concatenate(const std::vector<float>& mine) const {
+  constexpr std::size_t kMostPerMessage = std::size_t{1} << 28;
+  std::vector<float> all = rank_ == 0 ? mine : std::vector<float>();
+  for (int rank = 1; rank < size_; ++rank) {
+    std::uint64_t count = mine.size();
+    broadcast_bytes(&count, sizeof(count), rank);
+    const std::size_t begin = all.size();
+    if (rank_ == 0) all.resize(begin + count);
+    for (std::size_t done = 0; done < count; done += kMostPerMessage) {
+      const int now = static_cast<int>(std::min(count - done, kMostPerMessage));
+      if (rank_ == rank)
+        check(MPI_Send(mine.data() + done, now, MPI_FLOAT, 0, 0, MPI_COMM_WORLD), "MPI_Send");
+      if (rank_ == 0)
+        check(MPI_Recv(all.data() + begin + done, now, MPI_FLOAT, rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+              "MPI_Recv");
+    }
+  }
+  return all;
+}
+
 std::vector<double> Job::sum(const std::vector<double>& mine) const {
   std::vector<double> total(mine.size());
   check(MPI_Allreduce(mine.data(), total.data(), mpi_count(mine.size(), "a list of numbers to sum"),

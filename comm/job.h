@@ -48,6 +48,8 @@ class Job {
   std::vector<std::string> all_gather(const std::string& mine) const;
   // Every rank's numbers, in rank order, on rank 0 (elsewhere empty). All ranks give the same count.
   std::vector<double> gather(const std::vector<double>& mine) const;
+  // Every rank's numbers one after the other, in rank order, on rank 0 (elsewhere empty). Counts may differ.
+  std::vector<float> concatenate(const std::vector<float>& mine) const;
   // Element-wise sum over ranks, on every rank. All ranks give the same count.
   std::vector<double> sum(const std::vector<double>& mine) const;
   // Rank 0's values to every rank, in place.

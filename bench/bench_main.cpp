@@ -1,0 +1,28 @@
+#include "bench/bench_main.h"
+
+#include <cstdio>
+
+#include "bench/environment.h"
+#include "bench/find_max_batch.h"
+#include "bench/inquiries.h"
+#include "bench/program_main.h"
+#include "bench/training.h"
+
+namespace plumb {
+
+int run_bench(Workload workload, int argc, char** argv) {
+  const std::string program = program_of(workload);
+  ensure_passive_openmp(argv);
+  return run_program(program, [&] {
+    const BenchOptions options = parse_options(argc, argv, workload);
+    if (const auto answer = answer_without_running(program, options)) {
+      if (launched_as().rank == 0) std::fputs(answer->c_str(), stdout);
+      return;
+    }
+    const Job job(&argc, &argv);
+    run_in_job(program, job,
+               [&] { options.find_max_bs ? report_max_batch(job, options) : run_training(job, options); });
+  });
+}
+
+}  // namespace plumb
