@@ -22,7 +22,7 @@ class Communicator {
   virtual bool enqueues() const { return false; }
 
   // Starts the collective on `data` (in place) and returns at once; `data` must stay as it is until the end.
-  // All ranks start the same ones in the same order. Throws what require_dtype and elements_per_rank throw.
+  // All ranks start the same ones in the same order. Throws what require_sound() throws.
   virtual Ticket start(const Collective& collective, std::byte* data) = 0;
   // Lets started collectives move on, or finds out that they failed: throws Error(peer_lost). Called between
   // compute steps, or, if enqueues(), once per iteration.
@@ -33,11 +33,8 @@ class Communicator {
   virtual void wait(Ticket ticket) = 0;
 };
 
-// Every communicator gathers any dtype, sums f32, f16 and bf16, and takes maxima of f32. Throws
-// Error(internal) for another one.
-void require_dtype(const Collective& collective);
-
-// Elements of each rank's part. Throws std::logic_error where ranks can't have equal ones.
-std::size_t elements_per_rank(const Collective& collective, int world_size);
+// What every communicator's start() begins with: any dtype is gathered, f32, f16 and bf16 are summed, maxima
+// are of f32. Throws Error(internal) for another one, std::logic_error where ranks can't have equal parts.
+void require_sound(const Collective& collective, int world_size);
 
 }  // namespace plumb

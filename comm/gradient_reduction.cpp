@@ -190,13 +190,6 @@ void append(std::vector<Step>& to, std::vector<Step>&& steps) {
   std::move(steps.begin(), steps.end(), std::back_inserter(to));
 }
 
-// How often a ring sends each part of the buffer but one.
-double rounds_of(Collective::Kind kind) {
-  const bool reduces_and_spreads =
-      kind == Collective::Kind::allreduce_sum || kind == Collective::Kind::allreduce_max;
-  return reduces_and_spreads ? 2 : 1;
-}
-
 }  // namespace
 
 Program add_gradient_reduction(Program program, const GradientReductionOptions& options) {
@@ -227,7 +220,7 @@ double sent_bytes_per_rank(const Program& program, int world_size) {
   for (const Step& step : program.steps) {
     const Collective* collective = std::get_if<Collective>(&step.action);
     if (!collective) continue;
-    bytes += rounds_of(collective->kind) * static_cast<double>(collective->elements) *
+    bytes += (has_parts(collective->kind) ? 1 : 2) * static_cast<double>(collective->elements) *
              static_cast<double>(bytes_of(collective->dtype));
   }
   return bytes * (world_size - 1) / world_size;

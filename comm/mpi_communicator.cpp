@@ -88,7 +88,7 @@ class MpiCommunicator : public Communicator {
   int size() const override { return size_; }
 
   Ticket start(const Collective& collective, std::byte* data) override {
-    require_dtype(collective);
+    require_sound(collective, size_);
     const Ticket ticket = next_ticket_++;
     switch (collective.kind) {
       case Collective::Kind::allreduce_sum:
@@ -155,7 +155,7 @@ class MpiCommunicator : public Communicator {
   // A call's pieces would lie in the parts of all ranks, which one count can't say: each rank sends its own
   // where the buffer doesn't fit one call.
   void start_allgather(Ticket ticket, const Collective& collective, std::byte* data) {
-    const std::size_t part = elements_per_rank(collective, size_);
+    const std::size_t part = collective.elements / static_cast<std::size_t>(size_);
     const MPI_Datatype type = type_of(collective.dtype);
     if (collective.elements <= elements_per_call_) {
       start_pieces(ticket, collective.dtype, data, part, "MPI_Iallgather",
@@ -176,7 +176,7 @@ class MpiCommunicator : public Communicator {
   // MPI 4 carries it through rank 0. Each part reduced to its rank is in its place, and every rank sends and
   // sums as much as the others.
   void start_reduce_scatter(Ticket ticket, const Collective& collective, std::byte* data) {
-    const std::size_t part = elements_per_rank(collective, size_);
+    const std::size_t part = collective.elements / static_cast<std::size_t>(size_);
     for (int rank = 0; rank < size_; ++rank)
       start_pieces(ticket, collective.dtype, data + offset_of(rank, part, collective.dtype), part,
                    "MPI_Ireduce", [&](std::byte* piece, int count, MPI_Request* request) {

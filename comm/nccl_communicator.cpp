@@ -105,7 +105,7 @@ class NcclCommunicator : public Communicator {
   bool enqueues() const override { return true; }
 
   Ticket start(const Collective& collective, std::byte* data) override {
-    require_dtype(collective);
+    require_sound(collective, size_);
     check_alive(enqueue(collective, data));
     return next_ticket_++;
   }
@@ -123,17 +123,17 @@ class NcclCommunicator : public Communicator {
   // In place, NCCL wants a rank's part where it lies in the whole.
   ncclResult_t enqueue(const Collective& collective, std::byte* data) {
     const ncclDataType_t type = type_of(collective.dtype);
-    const auto part = [&] { return elements_per_rank(collective, size_); };
-    const auto mine = [&] { return data + rank_ * part() * bytes_of(collective.dtype); };
+    const std::size_t part = collective.elements / static_cast<std::size_t>(size_);
+    std::byte* const mine = data + rank_ * part * bytes_of(collective.dtype);
     switch (collective.kind) {
       case Collective::Kind::allreduce_sum:
         return ncclAllReduce(data, data, collective.elements, type, ncclSum, communicator_.get(), stream_);
       case Collective::Kind::allreduce_max:
         return ncclAllReduce(data, data, collective.elements, type, ncclMax, communicator_.get(), stream_);
       case Collective::Kind::allgather:
-        return ncclAllGather(mine(), data, part(), type, communicator_.get(), stream_);
+        return ncclAllGather(mine, data, part, type, communicator_.get(), stream_);
       case Collective::Kind::reduce_scatter_sum:
-        return ncclReduceScatter(data, mine(), part(), type, ncclSum, communicator_.get(), stream_);
+        return ncclReduceScatter(data, mine, part, type, ncclSum, communicator_.get(), stream_);
     }
     return ncclInvalidArgument;
   }

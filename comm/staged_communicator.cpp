@@ -20,6 +20,7 @@ class StagedCommunicator : public Communicator {
   int size() const override { return carrier_->size(); }
 
   Ticket start(const Collective& collective, std::byte* data) override {
+    require_sound(collective, size());
     const Ticket ticket = next_ticket_++;
     const std::size_t bytes = collective.elements * bytes_of(collective.dtype);
     if (bytes == 0) return ticket;

@@ -17,11 +17,6 @@ std::uint64_t hash_number(std::uint64_t hash, std::uint64_t number) {
   return hash;
 }
 
-// Whether each rank has a part of the buffer.
-bool has_parts(Collective::Kind kind) {
-  return kind == Collective::Kind::allgather || kind == Collective::Kind::reduce_scatter_sum;
-}
-
 // The collective's own buffer, and the buckets that are cast into it.
 std::vector<BufferId> reduced_roots(const Program& program, BufferId reduced) {
   std::vector<BufferId> roots{reduced};
@@ -222,6 +217,10 @@ std::string_view name_of(Collective::Kind kind) {
       return "reduce_scatter_sum";
   }
   unknown("Collective::Kind");
+}
+
+bool has_parts(Collective::Kind kind) {
+  return kind == Collective::Kind::allgather || kind == Collective::Kind::reduce_scatter_sum;
 }
 
 BufferId root_of(const Program& program, BufferId id) {

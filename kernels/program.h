@@ -98,10 +98,10 @@ enum class StepKind {
                             // d_in = coefficients[0] * d_activated + coefficients[1] * in + coefficients[2]
   norm_backward,            // in r, d_out r, scale r, bias r, mean r, inverse_deviation r, d_in w, d_scale w,
                             // d_bias w, [mask r], [second d_out r], [d_residual w], [slope r, d_slope w];
-  // inverse_deviation: 1 / sqrt(variance + epsilon); what passed the ReLU says a mask
-  // of one bit per element (dtype u8), or the norm's output where it is > 0 (dims of
-  // in), or the norm's factors [2, c] where factors[0] * in + factors[1] is > 0; a cpu
-  // finds that out from in, scale and bias, as both do where a PReLU got > 0
+                            // cuda: d_in rw where it is added to a gradient that is there already
+  // inverse_deviation: 1 / sqrt(variance + epsilon); what passed the ReLU or PReLU says a mask of one bit per
+  // element (dtype u8), or the norm's output where it is > 0 (dims of in), or the norm's factors [2, c] where
+  // factors[0] * in + factors[1] is > 0; a cpu finds that out from in, scale and bias
   add_relu_forward,        // out rw, residual r: out = max(out + residual, 0)
   add_relu_backward,       // out r, d_out r, [second d_out r], d_in w: d_in = out > 0 ? sum of d_out : 0
   pool_forward,            // in r, out w, [argmax w], [factors r]: with factors, of relu(normalised)
@@ -166,6 +166,8 @@ struct Collective {
   DType dtype = DType::f32;
 };
 std::string_view name_of(Collective::Kind kind);
+// Whether each rank has a part of the buffer: an allgather, a reduce-scatter.
+bool has_parts(Collective::Kind kind);
 
 // A callable captures no value that changes per iteration: those live in the device's StepState.
 using ComputeFn = std::function<void()>;

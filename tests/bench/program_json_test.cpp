@@ -48,6 +48,18 @@ TEST(ProgramJson, HoldsBuffersStepsWorkAndCollectives) {
   EXPECT_EQ(json.at("steps")[1].at("lane"), "communication");
 }
 
+TEST(ProgramJson, TellsTheKindOfACollectiveAndWhatIsSharded) {
+  Program program = small_program();
+  std::get<Collective>(program.steps[1].action).kind = Collective::Kind::reduce_scatter_sum;
+  program.buffers[1].sharded = true;
+  const nlohmann::ordered_json json = program_json(program, nullptr);
+  EXPECT_EQ(json.at("steps")[1].at("collective").at("kind"), "reduce_scatter_sum");
+  EXPECT_EQ(json.at("buffers")[1].at("sharded"), true);
+  EXPECT_FALSE(json.at("buffers")[0].contains("sharded"));
+  EXPECT_EQ(program_json(small_program(), nullptr).at("steps")[1].at("collective").at("kind"),
+            "allreduce_sum");
+}
+
 TEST(ProgramJson, LeavesThePlanOutWhereThereIsNone) {
   const nlohmann::ordered_json json = program_json(small_program(), nullptr);
   EXPECT_FALSE(json.contains("arena_bytes"));

@@ -184,26 +184,6 @@ TEST(GradientReduction, OfResNet50CanBePlanned) {
   }
 }
 
-// As small_program, with a loss scale: one search for overflows, then one update of all.
-Program scaled_program(const std::vector<SmallGradient>& gradients) {
-  Program program = small_program(gradients);
-  std::erase_if(program.steps, [](const Step& step) { return step.kind == StepKind::update; });
-  const BufferId overflow = program.buffers.size();
-  program.buffers.push_back(
-      {.name = "overflow", .role = Role::overflow, .dims = {1}, .bytes = 4, .persistent = true});
-  Step find{.name = "find_overflow", .kind = StepKind::find_overflow, .phase = Phase::update};
-  Step update{.name = "update", .kind = StepKind::update, .phase = Phase::update};
-  find.uses = {{overflow, Access::write}};
-  update.uses = {{overflow, Access::read}};
-  for (BufferId gradient = 0; gradient < gradients.size(); ++gradient) {
-    find.uses.push_back({gradient, Access::read});
-    update.uses.push_back({gradient, Access::read});
-  }
-  program.steps.push_back(find);
-  program.steps.push_back(update);
-  return program;
-}
-
 TEST(OverflowReduction, StandsBetweenTheSearchAndTheUpdate) {
   const Program program = add_gradient_reduction(scaled_program({{100}, {100}}), limits(100, 200));
   EXPECT_EQ(step_names(program),
@@ -320,20 +300,6 @@ TEST(GradientReduction, IsTheSameWhateverIsFused) {
     EXPECT_NE(fused.steps.size(), plain.steps.size());
     EXPECT_EQ(reduction_hash(fused), reduction_hash(plain)) << target;
   }
-}
-
-TEST(TrafficBytes, IsTwiceTheBucketsLessOneShare) {
-  const Program program = add_gradient_reduction(small_program({{640}, {640}}), limits(640, 640));
-  EXPECT_DOUBLE_EQ(sent_bytes_per_rank(program, 1), 0);
-  EXPECT_DOUBLE_EQ(sent_bytes_per_rank(program, 2), 1280);
-  EXPECT_DOUBLE_EQ(sent_bytes_per_rank(program, 4), 1280 * 1.5);
-}
-
-TEST(TrafficBytes, HalvesWithF16) {
-  GradientReductionOptions options;
-  options.dtype = ReduceDType::fp16;
-  const Program program = add_gradient_reduction(small_program({{640}, {640}}), options);
-  EXPECT_DOUBLE_EQ(sent_bytes_per_rank(program, 2), 640);
 }
 
 }  // namespace

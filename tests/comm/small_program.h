@@ -12,6 +12,7 @@ namespace plumb {
 struct SmallGradient {
   std::size_t bytes = 0;
   DType dtype = DType::f32;
+  bool sharded = false;
 };
 
 // Backward writes the gradients from the last to the first, one step each ("backward2", "backward1", …), then
@@ -20,13 +21,14 @@ struct SmallGradient {
 inline Program small_program(const std::vector<SmallGradient>& gradients) {
   Program program;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const auto [bytes, dtype] = gradients[i];
+    const auto [bytes, dtype, sharded] = gradients[i];
     program.buffers.push_back({.name = "gradient" + std::to_string(i),
                                .role = Role::gradient,
                                .dtype = dtype,
                                .dims = {static_cast<std::int64_t>(bytes / bytes_of(dtype))},
                                .bytes = bytes,
-                               .persistent = true});
+                               .persistent = true,
+                               .sharded = sharded});
   }
   program.steps.push_back({.name = "forward", .kind = StepKind::conv_forward, .phase = Phase::forward});
   for (std::size_t i = gradients.size(); i-- > 0;) {
@@ -43,6 +45,26 @@ inline Program small_program(const std::vector<SmallGradient>& gradients) {
                              .phase = Phase::update,
                              .uses = {{i, Access::read}}});
   }
+  return program;
+}
+
+// The same with a loss scale: one search for overflows ("find_overflow"), then one update of all ("update").
+inline Program scaled_program(const std::vector<SmallGradient>& gradients) {
+  Program program = small_program(gradients);
+  std::erase_if(program.steps, [](const Step& step) { return step.kind == StepKind::update; });
+  const BufferId overflow = program.buffers.size();
+  program.buffers.push_back(
+      {.name = "overflow", .role = Role::overflow, .dims = {1}, .bytes = 4, .persistent = true});
+  Step find{.name = "find_overflow", .kind = StepKind::find_overflow, .phase = Phase::update};
+  Step update{.name = "update", .kind = StepKind::update, .phase = Phase::update};
+  find.uses = {{overflow, Access::write}};
+  update.uses = {{overflow, Access::read}};
+  for (BufferId gradient = 0; gradient < gradients.size(); ++gradient) {
+    find.uses.push_back({gradient, Access::read});
+    update.uses.push_back({gradient, Access::read});
+  }
+  program.steps.push_back(find);
+  program.steps.push_back(update);
   return program;
 }
 

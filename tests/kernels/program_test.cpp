@@ -27,6 +27,13 @@ TEST(Program, EveryStepKindHasItsOwnName) {
   EXPECT_EQ(names.size(), static_cast<std::size_t>(kinds));
 }
 
+TEST(Program, EveryKindOfCollectiveHasItsOwnName) {
+  std::set<std::string_view> names;
+  const int kinds = static_cast<int>(Collective::Kind::reduce_scatter_sum) + 1;
+  for (int kind = 0; kind < kinds; ++kind) names.insert(name_of(static_cast<Collective::Kind>(kind)));
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(kinds));
+}
+
 TEST(Program, BytesOfDTypes) {
   EXPECT_EQ(bytes_of(DType::f32), 4u);
   EXPECT_EQ(bytes_of(DType::f16), 2u);
@@ -52,6 +59,9 @@ TEST(ReductionHash, SeesEverythingThatRanksMustAgreeOn) {
   EXPECT_EQ(hash, reduction_hash(bucket_of_two_gradients()));
   EXPECT_NE(hash, changed([](Program& p) { std::get<Collective>(p.steps[0].action).elements = 7; }));
   EXPECT_NE(hash, changed([](Program& p) { std::get<Collective>(p.steps[0].action).dtype = DType::f16; }));
+  EXPECT_NE(hash, changed([](Program& p) {
+              std::get<Collective>(p.steps[0].action).kind = Collective::Kind::allreduce_max;
+            }));
   EXPECT_NE(hash, changed([](Program& p) { p.buffers[1].name = "c.gradient"; }));
   EXPECT_NE(hash, changed([](Program& p) { p.buffers[2].bytes = 4; }));
   EXPECT_NE(hash, changed([](Program& p) { p.buffers[2].layout = "1/16x1"; }));
@@ -64,6 +74,18 @@ TEST(ReductionHash, IgnoresWhatStaysOnARank) {
   program.buffers.push_back({.name = "activation", .bytes = 4096});
   program.steps.push_back({.name = "forward", .uses = {{3, Access::write}}});
   EXPECT_EQ(reduction_hash(program), reduction_hash(bucket_of_two_gradients()));
+}
+
+TEST(ReductionHash, IgnoresWhereEachRanksPartLies) {
+  for (Collective::Kind kind : {Collective::Kind::allgather, Collective::Kind::reduce_scatter_sum}) {
+    Program first = bucket_of_two_gradients();
+    std::get<Collective>(first.steps[0].action).kind = kind;
+    Program second = first;
+    second.buffers[2].view->offset = 8;
+    EXPECT_EQ(reduction_hash(first), reduction_hash(second));
+    second.buffers[0].bytes = 48;
+    EXPECT_NE(reduction_hash(first), reduction_hash(second));
+  }
 }
 
 }  // namespace
