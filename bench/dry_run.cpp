@@ -51,6 +51,11 @@ std::string totals_text(const DryRun& run) {
   text += fmt::format("on {}\n\n", shortened(run.target, 90));
   text += fmt::format("{:<20}{:>16}\n", "parameters", grouped(run.parameters));
   text += fmt::format("{:<20}{:>16}\n", "MACs per image", grouped(run.macs_per_image));
+  if (run.head_parameters > 0) {
+    text +=
+        fmt::format("{:<20}{:>16} parameters on all ranks\n", "class centres", grouped(run.head_parameters));
+    text += fmt::format("{:<20}{:>16} with them\n", "MACs per image", grouped(run.head_macs_per_image));
+  }
   text += fmt::format("{:<20}{:>16.3f} ms, {:.1f} images/s per device, {:.0f} % of it bound by bandwidth\n",
                       "roofline step", run.roofline_seconds * kMilliseconds,
                       run.roofline_seconds > 0 ? run.batch_per_device / run.roofline_seconds : 0,
@@ -122,8 +127,10 @@ DryRun dry_run(const Graph& graph, const Program& program, const MemoryPlan& pla
   run.precision = job.precision;
   run.batch_per_device = graph.batch();
   run.world_size = job.world_size;
-  run.parameters = parameter_count(graph);
+  run.parameters = backbone_parameter_count(graph);
   run.macs_per_image = macs_per_image(graph);
+  run.head_parameters = head_parameter_count(graph);
+  run.head_macs_per_image = head_macs_per_image(graph);
   run.memory = memory_bytes(program, plan);
   run.device_memory_bytes = limits.memory_bytes;
   run.fits = static_cast<double>(run.memory.planned) <= limits.memory_bytes;
@@ -192,20 +199,25 @@ Json to_json(const DryRun& run) {
                      {"bytes", static_cast<std::int64_t>(step.bytes)},
                      {"roofline_seconds", step.roofline_seconds}});
   }
-  return {{"model", run.model},
-          {"precision", name_of(run.precision)},
-          {"batch_per_device", run.batch_per_device},
-          {"world_size", run.world_size},
-          {"target", run.target},
-          {"parameters", run.parameters},
-          {"macs_per_image", run.macs_per_image},
-          {"memory_bytes", std::move(memory)},
-          {"device_memory_bytes", static_cast<std::int64_t>(run.device_memory_bytes)},
-          {"fits", run.fits},
-          {"largest_batch", run.largest_batch},
-          {"roofline_seconds", run.roofline_seconds},
-          {"traffic_bytes", static_cast<std::int64_t>(run.traffic_bytes)},
-          {"steps", std::move(steps)}};
+  Json json = {{"model", run.model},
+               {"precision", name_of(run.precision)},
+               {"batch_per_device", run.batch_per_device},
+               {"world_size", run.world_size},
+               {"target", run.target},
+               {"parameters", run.parameters},
+               {"macs_per_image", run.macs_per_image},
+               {"memory_bytes", std::move(memory)},
+               {"device_memory_bytes", static_cast<std::int64_t>(run.device_memory_bytes)},
+               {"fits", run.fits},
+               {"largest_batch", run.largest_batch},
+               {"roofline_seconds", run.roofline_seconds},
+               {"traffic_bytes", static_cast<std::int64_t>(run.traffic_bytes)},
+               {"steps", std::move(steps)}};
+  if (run.head_parameters > 0) {
+    json["head_parameters"] = run.head_parameters;
+    json["head_macs_per_image"] = run.head_macs_per_image;
+  }
+  return json;
 }
 
 std::string to_text(const DryRun& run) {

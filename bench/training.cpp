@@ -130,8 +130,10 @@ class TrainingRun {
     prepare_session(job_, session_);
     if (options().verbose) messages_.say(session_.source->description() + "; " + program_text());
     if (!session_.remark.empty()) messages_.say(session_.remark);
-    record_.parameters = parameter_count(session_.graph);
+    record_.parameters = backbone_parameter_count(session_.graph);
     record_.macs_per_image = macs_per_image(session_.graph);
+    record_.head_parameters = head_parameter_count(session_.graph);
+    record_.head_macs_per_image = head_macs_per_image(session_.graph);
     const MemoryBytes bytes = memory_bytes(session_.program, session_.plan);
     const auto number = [](std::size_t value) { return static_cast<std::int64_t>(value); };
     record_.memory_bytes = {

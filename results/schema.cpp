@@ -103,6 +103,10 @@ Json to_json(const RunRecord& record) {
   json["data_wait_seconds"] = record.data_wait_seconds;
   json["parameters"] = record.parameters;
   json["macs_per_image"] = record.macs_per_image;
+  if (record.head_parameters > 0) {
+    json["head_parameters"] = record.head_parameters;
+    json["head_macs_per_image"] = record.head_macs_per_image;
+  }
   json["memory_bytes"] = memory_json(record.memory_bytes);
   json["checks"] = record.checks;
   json["config"] = record.config;
@@ -129,6 +133,10 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
   read_measurements(reader, origin, record);
   record.parameters = reader.integer("parameters", 0);
   record.macs_per_image = reader.integer("macs_per_image", 0);
+  if (json.contains("head_parameters")) {
+    record.head_parameters = reader.integer("head_parameters", 0);
+    record.head_macs_per_image = reader.integer("head_macs_per_image", 0);
+  }
   read_memory(reader, origin, record);
   read_checks(reader, origin, record);
   record.config = reader.object("config");

@@ -37,7 +37,9 @@ struct RunRecord {
   std::vector<double> rank_window_seconds;  // iterations warmup … end, one per rank
   // Mean per step of the window, rank 0: how long compute waited for a collective, for a batch.
   double exposed_communication_seconds = 0, data_wait_seconds = 0;
-  std::int64_t parameters = 0, macs_per_image = 0;
+  std::int64_t parameters = 0, macs_per_image = 0;  // without class centres: what models are published with
+  // Class centres of all ranks, and what an image costs with those that a step takes; 0: none, and no key.
+  std::int64_t head_parameters = 0, head_macs_per_image = 0;
   // parameters, gradients, optimizer, activations, workspace, planned, peak
   std::map<std::string, std::int64_t> memory_bytes;
   nlohmann::ordered_json checks = nlohmann::ordered_json::object();  // name -> true | false | "skipped"
