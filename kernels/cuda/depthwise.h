@@ -3,9 +3,9 @@
 // output at a time. Weights are [kh, kw, c] in the dtype of activations. Everything is enqueued on the
 // stream, and runs repeat bit for bit on every GPU; addresses are multiples of 16 bytes.
 //
-// cuDNN 9.19 has plans for all of MobileFaceNet's depthwise convolutions on sm_75, 80 and 90
-// (tests/cuda_plans), but in strict fp32 its engines for weight gradients want a workspace or sum in a fixed
-// order only after they have been slowed down; these kernels need no plan and run on the emulated GPU.
+// Why not cuDNN: 9.19 plans all of MobileFaceNet's depthwise convolutions for sm_75, 80 and 90, but only in
+// f16, and there only 3x3 without backward-data at stride 2, by engines made for them (57, 61 and 62).
+// Everything else falls to its general engine 0, or to one with up to 245 MiB of workspace.
 #pragma once
 
 #include <cuda_runtime_api.h>
