@@ -2,18 +2,18 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "models/arcface.h"
 #include "models/resnet50.h"
+#include "tests/models/layer_table.h"
 
 namespace plumb {
 namespace {
 
-// The table calls the shortcut's convolution and norm "down" and "downbn".
+// The table of ResNet-50 calls the shortcut's convolution and norm "down" and "downbn".
 std::string torchvision_name(const std::string& name) {
   const auto dot = name.rfind('.');
   const std::string last = name.substr(dot + 1);
@@ -22,52 +22,102 @@ std::string torchvision_name(const std::string& name) {
   return name;
 }
 
-// Rows of the reference table by torchvision's names.
-std::map<std::string, LayerCost> reference_layers() {
-  std::map<std::string, LayerCost> layers;
-  std::ifstream in(std::string(PLUMB_TEST_DATA) + "/layers_resnet50v15.csv");
-  std::string line;
-  std::getline(in, line);
-  while (std::getline(in, line)) {
-    std::istringstream row(line);
-    std::vector<std::string> cells;
-    for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
-    const LayerCost cost{
-        torchvision_name(cells.at(0)), cells.at(1), cells.at(2), cells.at(3), std::stoll(cells.at(4)),
-        std::stoll(cells.at(5))};
-    layers[cost.name] = cost;
+// MXNet's name of a layer of IResNet, as the tables have it, by arcface_torch's: stage2_unit1_relu1 is
+// layer2.0.prelu.
+std::string arcface_torch_name(const std::string& name) {
+  static const std::map<std::string, std::string> kOutside{{"conv0", "conv1"}, {"bn0", "bn1"},
+                                                           {"relu0", "prelu"}, {"bn1", "bn2"},
+                                                           {"pre_fc1", "fc"},  {"fc1", "features"}};
+  static const std::map<std::string, std::string> kInside{{"bn1", "bn1"},
+                                                          {"conv1", "conv1"},
+                                                          {"bn2", "bn2"},
+                                                          {"relu1", "prelu"},
+                                                          {"conv2", "conv2"},
+                                                          {"bn3", "bn3"},
+                                                          {"conv1sc", "downsample.0"},
+                                                          {"sc", "downsample.1"}};
+  const auto last = name.rfind('_');
+  if (!name.starts_with("stage")) return kOutside.at(name);
+  const auto unit = name.find("_unit");
+  const int number = std::stoi(name.substr(unit + 5, last - unit - 5));
+  return "layer" + name.substr(5, unit - 5) + "." + std::to_string(number - 1) + "." +
+         kInside.at(name.substr(last + 1));
+}
+
+std::string same_name(const std::string& name) {
+  return name;
+}
+
+// A layer's output has all its channels, one slope or many; the tables show one channel for one slope.
+LayerCost as_tables_show_it(LayerCost layer) {
+  if (layer.kind == "prelu") {
+    layer.out_shape = layer.weight_shape + layer.out_shape.substr(layer.out_shape.find('x'));
   }
-  return layers;
+  return layer;
+}
+
+void expect_matches_table(const Graph& graph, const std::string& file, std::size_t layer_count,
+                          std::string (*our_name)(const std::string&)) {
+  SCOPED_TRACE(file);
+  std::map<std::string, LayerCost> table;
+  for (const LayerCost& row : read_layer_table(file)) table[our_name(row.name)] = row;
+  ASSERT_EQ(table.size(), layer_count);
+  const std::vector<LayerCost> layers = layer_costs(graph);
+  EXPECT_EQ(layers.size(), layer_count);
+  for (const LayerCost& layer : layers) {
+    const auto wanted = table.find(layer.name);
+    ASSERT_NE(wanted, table.end()) << layer.name;
+    expect_same_cost(as_tables_show_it(layer), wanted->second);
+  }
+}
+
+Graph arcface(Backbone backbone, std::int64_t embedding = 512, bool prelu_per_layer = false) {
+  ArcFaceOptions options;
+  options.backbone = backbone;
+  options.embedding = embedding;
+  options.prelu_per_layer = prelu_per_layer;
+  return make_arcface(options);
 }
 
 TEST(Cost, EveryLayerOfResNet50MatchesTheReferenceTable) {
-  const auto reference = reference_layers();
-  ASSERT_EQ(reference.size(), 107U);
-  const std::vector<LayerCost> layers = layer_costs(make_resnet50({}));
-  EXPECT_EQ(layers.size(), reference.size());
-  for (const LayerCost& layer : layers) {
-    ASSERT_TRUE(reference.contains(layer.name)) << layer.name;
-    const LayerCost& wanted = reference.at(layer.name);
-    EXPECT_EQ(layer.kind, wanted.kind) << layer.name;
-    EXPECT_EQ(layer.weight_shape, wanted.weight_shape) << layer.name;
-    EXPECT_EQ(layer.out_shape, wanted.out_shape) << layer.name;
-    EXPECT_EQ(layer.parameters, wanted.parameters) << layer.name;
-    EXPECT_EQ(layer.macs, wanted.macs) << layer.name;
-  }
+  expect_matches_table(make_resnet50({}), "layers_resnet50v15.csv", 107, torchvision_name);
 }
 
-TEST(Cost, TotalsOfResNet50) {
-  const Graph graph = make_resnet50({});
-  EXPECT_EQ(parameter_count(graph), 25557032);
-  EXPECT_EQ(macs_per_image(graph), 4089184256);
+TEST(Cost, EveryLayerOfIResNet50MatchesTheReferenceTable) {
+  expect_matches_table(arcface(Backbone::r50), "layers_iresnet50.csv", 158, arcface_torch_name);
+}
+
+TEST(Cost, EveryLayerOfIResNet100MatchesTheReferenceTable) {
+  expect_matches_table(arcface(Backbone::r100), "layers_iresnet100.csv", 308, arcface_torch_name);
+}
+
+TEST(Cost, EveryLayerOfPlscsResNet50MatchesTheReferenceTable) {
+  expect_matches_table(arcface(Backbone::r50, 512, true), "layers_plsc_r50.csv", 158, arcface_torch_name);
+}
+
+TEST(Cost, EveryLayerOfMobileFaceNetMatchesTheReferenceTableByName) {
+  expect_matches_table(arcface(Backbone::y1, 128), "layers_mobilefacenet_y1_128.csv", 133, same_name);
+  expect_matches_table(arcface(Backbone::y1, 512), "layers_mobilefacenet_y1_512.csv", 133, same_name);
+}
+
+void expect_totals(const Graph& graph, std::int64_t parameters, std::int64_t macs) {
+  EXPECT_EQ(backbone_parameter_count(graph), parameters);
+  EXPECT_EQ(macs_per_image(graph), macs);
+}
+
+TEST(Cost, TotalsArePublishedOnes) {
+  expect_totals(make_resnet50({}), 25557032, 4089184256);
+  expect_totals(arcface(Backbone::r50), 43590848, 6309330944);
+  expect_totals(arcface(Backbone::r100), 65156160, 12089606144);
+  expect_totals(arcface(Backbone::r50, 512, true), 43584985, 6309330944);
+  expect_totals(arcface(Backbone::y1, 128), 1003264, 220965376);
+  expect_totals(arcface(Backbone::y1, 512), 1201024, 221161984);
 }
 
 TEST(Cost, DoesNotDependOnTheBatch) {
   ResNet50Options options;
   options.batch = 7;
-  const Graph graph = make_resnet50(options);
-  EXPECT_EQ(parameter_count(graph), 25557032);
-  EXPECT_EQ(macs_per_image(graph), 4089184256);
+  expect_totals(make_resnet50(options), 25557032, 4089184256);
 }
 
 TEST(Cost, ConvolutionsScaleWithThePixelsOfTheImage) {
@@ -75,6 +125,42 @@ TEST(Cost, ConvolutionsScaleWithThePixelsOfTheImage) {
   options.image_size = 448;
   constexpr std::int64_t kDense = 2048 * 1000;
   EXPECT_EQ(macs_per_image(make_resnet50(options)) - kDense, 4 * (4089184256 - kDense));
+}
+
+TEST(Cost, HeadIsCountedApartAndForAllRanks) {
+  ArcFaceOptions options;
+  options.backbone = Backbone::y1;
+  options.embedding = 128;
+  options.classes = 1003;
+  for (const Head head : {Head::replicated, Head::sharded}) {
+    options.head = head;
+    options.world_size = 4;
+    options.rank = 3;
+    const Graph graph = make_arcface(options);
+    expect_totals(graph, 1003264, 220965376);
+    EXPECT_EQ(head_parameter_count(graph), 1003 * 128);
+    EXPECT_EQ(head_macs_per_image(graph), 1003 * 128);
+    EXPECT_EQ(parameter_count(graph), 1003264 + (head == Head::sharded ? 250 : 1003) * 128);
+  }
+}
+
+TEST(Cost, ASampledHeadMultipliesWithItsSampleAlone) {
+  ArcFaceOptions options;
+  options.backbone = Backbone::y1;
+  options.batch = 2;
+  options.classes = 1003;  // 251, 251, 251, 250 on the ranks
+  options.head = Head::sampled;
+  options.sample_rate = 0.5;
+  options.world_size = 4;
+  const Graph graph = make_arcface(options);
+  EXPECT_EQ(head_macs_per_image(graph), 4 * 125 * 512);
+  EXPECT_EQ(head_parameter_count(graph), 1003 * 512);
+}
+
+TEST(Cost, SoftmaxLossHasNoHead) {
+  EXPECT_EQ(head_parameter_count(make_resnet50({})), 0);
+  EXPECT_EQ(head_macs_per_image(make_resnet50({})), 0);
+  EXPECT_EQ(parameter_count(make_resnet50({})), backbone_parameter_count(make_resnet50({})));
 }
 
 }  // namespace

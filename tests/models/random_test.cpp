@@ -72,13 +72,22 @@ TEST(Random, NormalFillHasTheMomentsOfItsDistribution) {
   EXPECT_NEAR(neighbours / count, 0, 0.01);
 }
 
-TEST(Random, AFillIsTheSameWholeAndInPieces) {
+TEST(Random, AFillIsTheSameWholeAndInPiecesThatBeginAnywhere) {
   const PhiloxKey key = stream_key(3, "pieces");
-  std::vector<float> whole(103), pieces(103);
-  fill_normal(key, 0, 1, whole);
-  fill_normal(key, 0, 1, std::span(pieces).first(40), 0);
-  fill_normal(key, 0, 1, std::span(pieces).subspan(40), 40);
-  EXPECT_EQ(whole, pieces);
+  for (const bool normal : {false, true}) {
+    const auto fill = [&](std::span<float> out, std::uint64_t first) {
+      return normal ? fill_normal(key, 0, 1, out, first) : fill_uniform(key, -1, 1, out, first);
+    };
+    std::vector<float> whole(103), pieces(103);
+    fill(whole, 0);
+    std::size_t begin = 0;
+    for (const std::size_t length : {40, 1, 2, 3, 1, 4, 5, 0, 47}) {
+      fill(std::span(pieces).subspan(begin, length), begin);
+      begin += length;
+    }
+    ASSERT_EQ(begin, whole.size());
+    EXPECT_EQ(whole, pieces);
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "models/arcface.h"
 #include "models/error.h"
 #include "models/resnet50.h"
 
@@ -70,6 +71,72 @@ TEST(InitialTensors, ConvolutionsOfResNet50HaveTheirDeviation) {
     const double deviation = std::sqrt(squares / count) / parameter.initializer.number;
     EXPECT_NEAR(deviation, 1, 5 / std::sqrt(2 * count)) << parameter.name;  // five standard errors
   }
+}
+
+// y1 with 11 classes on 3 ranks, or all of them on one.
+Graph faces(Head head, int rank, std::int64_t embedding = 6) {
+  ArcFaceOptions options;
+  options.backbone = Backbone::y1;
+  options.image_size = 32;
+  options.embedding = embedding;
+  options.classes = 11;
+  options.head = head;
+  options.rank = rank;
+  options.world_size = 3;
+  return make_arcface(options);
+}
+
+std::vector<float> rows_of_all_ranks(TensorMap (*tensors)(const Graph&, const TensorMap&),
+                                     std::int64_t embedding, const TensorMap& whole) {
+  std::vector<float> rows;
+  for (int rank = 0; rank < 3; ++rank) {
+    const Graph graph = faces(Head::sharded, rank, embedding);
+    const Tensor own = tensors(graph, whole).at("head.weight");
+    EXPECT_EQ(own.dims, graph.parameters.back().dims);
+    rows.insert(rows.end(), own.values.begin(), own.values.end());
+  }
+  return rows;
+}
+
+TEST(InitialTensors, RowsOfAllRanksAreThoseOfTheWholeTensor) {
+  for (const std::int64_t embedding : {1, 2, 3, 5, 6, 8}) {
+    const TensorMap whole = initial_tensors(faces(Head::replicated, 0, embedding), 1);
+    const auto fresh = [](const Graph& graph, const TensorMap&) { return initial_tensors(graph, 1); };
+    EXPECT_EQ(rows_of_all_ranks(fresh, embedding, whole), whole.at("head.weight").values) << embedding;
+  }
+}
+
+TEST(TensorsFor, EveryRankTakesItsRowsFromTheSameFile) {
+  const TensorMap whole = initial_tensors(faces(Head::replicated, 0), 1);
+  const auto taken = [](const Graph& graph, const TensorMap& tensors) {
+    return tensors_for(graph, {tensors, {}}, "f");
+  };
+  EXPECT_EQ(rows_of_all_ranks(taken, 6, whole), whole.at("head.weight").values);
+}
+
+TEST(TensorsFor, NamesTheClassesOfClassCentresForAnotherNumberOfThem) {
+  for (const Head head : {Head::replicated, Head::sharded, Head::sampled}) {
+    TensorFile file{initial_tensors(faces(Head::replicated, 0), 1), {}};
+    file.floats["head.weight"] = {{4, 6}, std::vector<float>(24)};  // as many as rank 0 has
+    const std::string message = refusal(faces(head, 0), file);
+    for (const char* part : {"\"head.weight\"", "4 classes", "11 are wanted", "--classes 4"}) {
+      EXPECT_TRUE(mentions(message, part)) << part << " in: " << message;
+    }
+  }
+}
+
+TEST(TensorsFor, NamesBothShapesOfClassCentresOfAnotherEmbedding) {
+  TensorFile file{initial_tensors(faces(Head::replicated, 0), 1), {}};
+  file.floats["head.weight"] = {{11, 5}, std::vector<float>(55)};
+  const std::string message = refusal(faces(Head::sharded, 1), file);
+  EXPECT_TRUE(mentions(message, "[11, 5] where [11, 6] is wanted")) << message;
+}
+
+TEST(TensorsFor, WantsClassCentresToo) {
+  TensorFile file{initial_tensors(faces(Head::replicated, 0), 1), {}};
+  file.floats.erase("head.weight");
+  EXPECT_TRUE(
+      mentions(refusal(faces(Head::sharded, 1), file), "\"head.weight\" of shape [11, 6] is missing"));
 }
 
 TEST(TensorsFor, TakesWhatTheGraphWantsAndIgnoresBatchCounters) {

@@ -1,0 +1,17 @@
+// Tables of layers in tests/data, which were counted apart from this project.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/cost.h"
+
+namespace plumb {
+
+// Rows of tests/data/<file>: name, kind, weight_shape, out_shape, parameters, MACs.
+std::vector<LayerCost> read_layer_table(const std::string& file);
+
+// Compares all but names.
+void expect_same_cost(const LayerCost& layer, const LayerCost& wanted);
+
+}  // namespace plumb
