@@ -1,0 +1,218 @@
+// The margin loss on one CPU device, against the definition in double precision.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "kernels/cpu/fast_exp.h"
+#include "kernels/describe.h"
+#include "kernels/memory_plan.h"
+#include "tests/kernels/margin_ranks.h"
+#include "tests/models/margin_reference.h"
+
+namespace plumb {
+namespace {
+
+MarginAnswer answer_of(const MarginRanks& setup, const MarginTensors& tensors) {
+  return margin_reference({.images = setup.images * setup.ranks,
+                           .embedding = setup.embedding,
+                           .classes = setup.classes,
+                           .features = {tensors.features.begin(), tensors.features.end()},
+                           .centres = {tensors.centres.begin(), tensors.centres.end()},
+                           .labels = tensors.labels,
+                           .margins = setup.margins,
+                           .scale = setup.scale,
+                           .gradient = setup.gradient});
+}
+
+double length(const std::vector<float>& values) {
+  return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
+}
+
+// To `tolerance` of the largest magnitude.
+void expect_near(const std::vector<float>& values, const std::vector<double>& expected, double tolerance) {
+  ASSERT_EQ(values.size(), expected.size());
+  double largest = 0;
+  for (double value : expected) largest = std::max(largest, std::abs(value));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    ASSERT_NEAR(values[i], expected[i], tolerance * largest) << "element " << i;
+}
+
+// A cosine is off by about sqrt(embedding) of fp32's 6e-8, a logit by 64 times that, and a probability by as
+// much of itself.
+constexpr double kTolerance = 3e-5;
+
+void expect_matches_reference(const MarginRanks& setup, const MarginTensors& tensors) {
+  const MarginRun run = run_margin_ranks(setup, tensors);
+  const MarginAnswer answer = answer_of(setup, tensors);
+  EXPECT_NEAR(run.losses[0], answer.loss, 1e-5 * std::max(1.0, answer.loss));
+  expect_near(run.feature_gradient, answer.feature_gradient, kTolerance);
+  expect_near(run.centre_gradient, answer.centre_gradient, kTolerance);
+}
+
+struct Row {
+  const char* name;
+  Margins margins;
+  MarginLoss::Gradient gradient;
+  double loss, feature_gradient_length, centre_gradient_length, first_feature_gradient;
+};
+
+// Computed apart from this project, in NumPy, and confirmed by finite differences to 2e-8.
+const Row kRows[] = {{"arcface",
+                      {1, 0.5, 0},
+                      MarginLoss::Gradient::exact,
+                      78.064953766,
+                      12.079427909,
+                      13.048544518,
+                      -4.640843159},
+                     {"straight-through",
+                      {1, 0.5, 0},
+                      MarginLoss::Gradient::straight_through,
+                      78.064953766,
+                      13.337096881,
+                      15.055791552,
+                      -2.034191996},
+                     {"cosface",
+                      {1, 0, 0.4},
+                      MarginLoss::Gradient::exact,
+                      81.778523418,
+                      13.337096944,
+                      15.055791607,
+                      -2.034192128},
+                     {"combined",
+                      {1, 0.3, 0.2},
+                      MarginLoss::Gradient::exact,
+                      82.315179903,
+                      12.642724591,
+                      13.878842244,
+                      -3.702271119}};
+
+TEST(CpuMarginHead, GivesThePublishedLossesAndGradients) {
+  MarginTensors tensors{.features = {}, .centres = {}, .labels = {3, 7, 0, 9}};
+  for (int i = 0; i < 32; ++i) tensors.features.push_back(static_cast<float>(std::sin(0.37 * i + 0.11)));
+  for (int i = 0; i < 80; ++i) tensors.centres.push_back(static_cast<float>(std::cos(0.23 * i + 0.05)));
+  for (const Row& row : kRows) {
+    for (Head head : {Head::replicated, Head::sharded, Head::sampled}) {
+      SCOPED_TRACE(row.name);
+      const MarginRun run =
+          run_margin_ranks({.head = head, .margins = row.margins, .gradient = row.gradient}, tensors);
+      EXPECT_NEAR(run.losses[0], row.loss, 1e-4);
+      EXPECT_NEAR(length(run.feature_gradient), row.feature_gradient_length, 1e-4);
+      EXPECT_NEAR(length(run.centre_gradient), row.centre_gradient_length, 1e-4);
+      EXPECT_NEAR(run.feature_gradient[0], row.first_feature_gradient, 1e-4);
+    }
+  }
+}
+
+TEST(CpuMarginHead, MatchesTheReferenceWithBlocksThatArentFull) {
+  for (std::int64_t classes : {1, 17, 4095, 4097, 9001}) {
+    SCOPED_TRACE(classes);
+    const MarginRanks setup{.images = 5, .embedding = 19, .classes = classes, .scale = 16};
+    expect_matches_reference(setup, random_margin_tensors(setup, 1));
+  }
+}
+
+TEST(CpuMarginHead, CountsImagesWhoseTargetIsLargestInSpiteOfItsMargin) {
+  const MarginRanks setup{.images = 3, .embedding = 2, .classes = 2};
+  // Angles to the own centre: 0, 40 and 80 degrees, to the other 90, 50 and 10; the margin is 28.6 degrees.
+  const auto degrees = [](double angle) { return static_cast<float>(angle * std::acos(-1.0) / 180); };
+  MarginTensors tensors{.features = {}, .centres = {1, 0, 0, 1}, .labels = {0, 0, 0}};
+  for (double angle : {0.0, 40.0, 80.0})
+    tensors.features.insert(tensors.features.end(), {std::cos(degrees(angle)), std::sin(degrees(angle))});
+  EXPECT_EQ(run_margin_ranks(setup, tensors).top1[0], 1);
+}
+
+TEST(CpuMarginHead, StaysFiniteWhereFeaturesLieOnACentre) {
+  MarginRanks setup{.images = 2, .embedding = 8, .classes = 6};
+  MarginTensors tensors = random_margin_tensors(setup, 2);
+  tensors.labels = {1, 4};
+  for (std::size_t e = 0; e < 8; ++e) {
+    tensors.features[e] = 3 * tensors.centres[8 + e];
+    tensors.features[8 + e] = -2 * tensors.centres[4 * 8 + e];
+  }
+  for (const Margins& margins : {Margins{1, 0.5, 0}, Margins{1, 0, 0.4}, Margins{1.2, 0.3, 0.2}}) {
+    setup.margins = margins;
+    const MarginRun run = run_margin_ranks(setup, tensors);
+    EXPECT_NEAR(run.losses[0], answer_of(setup, tensors).loss,
+                0.05);  // theta near pi is what rounding makes it
+    EXPECT_TRUE(std::isfinite(length(run.feature_gradient)));
+    EXPECT_TRUE(std::isfinite(length(run.centre_gradient)));
+  }
+}
+
+TEST(CpuMarginHead, FeaturesOfAnySizeHaveTheSameLoss) {
+  const MarginRanks setup{.images = 3, .embedding = 16, .classes = 12};
+  MarginTensors tensors = random_margin_tensors(setup, 3);
+  const double loss = run_margin_ranks(setup, tensors).losses[0];
+  for (float size : {1e-9f, 1e9f, 1e37f}) {
+    MarginTensors sized = tensors;
+    for (float& feature : sized.features) feature *= size;
+    EXPECT_NEAR(run_margin_ranks(setup, sized).losses[0], loss, 1e-4) << size;
+  }
+}
+
+TEST(CpuMarginHead, WhatIsNotFiniteGivesALossThatIsNotANumber) {
+  const MarginRanks setup{.images = 3, .embedding = 16, .classes = 5000};
+  for (float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    MarginTensors tensors = random_margin_tensors(setup, 4);
+    tensors.features[20] = bad;
+    EXPECT_TRUE(std::isnan(run_margin_ranks(setup, tensors).losses[0])) << bad;
+    tensors = random_margin_tensors(setup, 4);
+    tensors.centres[4321 * 16 + 3] = bad;
+    EXPECT_TRUE(std::isnan(run_margin_ranks(setup, tensors).losses[0])) << bad;
+  }
+}
+
+TEST(CpuMarginHead, LabelsThatNoRankHasTouchNothingElse) {
+  for (Head head : {Head::replicated, Head::sharded, Head::sampled}) {
+    const MarginRanks setup{.images = 4, .classes = 10, .head = head, .sample_rate = 0.5};
+    MarginTensors tensors = random_margin_tensors(setup, 5);
+    tensors.labels = {-1, 10, std::numeric_limits<std::int32_t>::max(),
+                      std::numeric_limits<std::int32_t>::min()};
+    const MarginRun run = run_margin_ranks(setup, tensors);
+    EXPECT_TRUE(std::isfinite(run.losses[0]));
+    EXPECT_TRUE(std::isfinite(length(run.centres)));
+  }
+}
+
+TEST(CpuMarginHead, IsTheSameForAnyNumberOfThreads) {
+  for (Head head : {Head::sharded, Head::sampled}) {
+    MarginRanks setup{
+        .images = 5, .embedding = 32, .classes = 50001, .head = head, .sample_rate = 0.5, .iterations = 3};
+    const MarginTensors tensors = random_margin_tensors(setup, 6);
+    setup.threads = 1;
+    const MarginRun one = run_margin_ranks(setup, tensors);
+    for (int threads : {2, 3}) {
+      setup.threads = threads;
+      const MarginRun more = run_margin_ranks(setup, tensors);
+      EXPECT_EQ(more.losses, one.losses);
+      EXPECT_EQ(more.samples, one.samples);
+      EXPECT_TRUE(more.centres == one.centres);
+      EXPECT_TRUE(more.feature_gradient == one.feature_gradient);
+    }
+  }
+}
+
+TEST(CpuMarginHead, HoldsTheLogitsOnce) {
+  const MarginRanks setup{.images = 64, .embedding = 4, .classes = 5000};
+  const auto device = cpu::make_device({.choice = DeviceChoice::cpu});
+  const Graph graph = margin_graph(setup, 0);
+  Program program = describe(graph, {}, device->limits());
+  device->prepare(graph, setup.rule, program);
+  const MemoryBytes bytes = memory_bytes(program, plan_memory(program));
+  const std::size_t logits = 64 * 5000 * sizeof(float);
+  EXPECT_GE(bytes.activations, logits);
+  EXPECT_LT(bytes.activations, logits + logits / 5);
+}
+
+TEST(CpuMarginHead, ItsExponentialIsThatOfTheLibrary) {
+  for (float x = -87; x < 88; x += 0.00137f)
+    ASSERT_NEAR(cpu::fast_exp(x) / std::exp(static_cast<double>(x)), 1, 2e-7) << x;
+  EXPECT_EQ(cpu::fast_exp(0), 1);
+  EXPECT_LT(cpu::fast_exp(-std::numeric_limits<float>::infinity()), 2e-38f);
+  EXPECT_TRUE(std::isnan(cpu::fast_exp(std::numeric_limits<float>::quiet_NaN())));
+}
+
+}  // namespace
+}  // namespace plumb
