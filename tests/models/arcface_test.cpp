@@ -3,14 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "models/error.h"
-#include "models/margin_head.h"
 #include "tests/models/graph_order.h"
 #include "tests/models/layer_table.h"
 
@@ -94,10 +91,6 @@ std::vector<Kind> ops_of(const Graph& graph) {
   return found;
 }
 
-const MarginLoss& loss_of(const Graph& graph) {
-  return std::get<MarginLoss>(graph.ops.back());
-}
-
 std::int64_t trained_backbone_elements(const Graph& graph) {
   std::int64_t count = 0;
   for (const Parameter& parameter : graph.parameters) {
@@ -160,7 +153,7 @@ TEST(ArcFace, HeadBeginsWithTheLastDenseLayer) {
     ASSERT_EQ(graph.head_begin, graph.ops.size() - 3);
     EXPECT_TRUE(std::holds_alternative<Dense>(graph.ops[graph.head_begin]));
     EXPECT_TRUE(std::holds_alternative<Norm>(graph.ops[graph.head_begin + 1]));
-    EXPECT_EQ(graph.values[loss_of(graph).in].shape,
+    EXPECT_EQ(graph.values[std::get<MarginLoss>(graph.ops.back()).in].shape,
               (Shape{128, 1, 1, backbone == Backbone::y1 ? 128 : 512}));
   }
 }
@@ -244,58 +237,6 @@ TEST(ArcFace, ImageSizeShapesTheDenseLayerAndTheGlobalConvolution) {
   EXPECT_EQ(parameter_named(graph, "pre_fc1.weight").dims, (std::vector<std::int64_t>{128, 512}));
 }
 
-TEST(ArcFace, AReplicatedHeadHasAllClassesOnEveryRank) {
-  ArcFaceOptions options = options_of(Backbone::y1);
-  options.classes = 10;
-  options.world_size = 16;
-  options.rank = 2;
-  const Graph graph = make_arcface(options);
-  EXPECT_EQ(graph.parameters.back().dims, (std::vector<std::int64_t>{10, 128}));
-  EXPECT_FALSE(graph.parameters.back().shard);
-  EXPECT_EQ(loss_of(graph).rank, 0);
-  EXPECT_EQ(loss_of(graph).world_size, 1);
-  EXPECT_EQ(loss_of(graph).first_class, 0);
-}
-
-TEST(ArcFace, ShardedHeadsShareTheClassesOut) {
-  for (const Head head : {Head::sharded, Head::sampled}) {
-    std::int64_t next = 0;
-    for (int rank = 0; rank < 3; ++rank) {
-      ArcFaceOptions options = options_of(Backbone::y1);
-      options.head = head;
-      options.classes = 11;
-      options.world_size = 3;
-      options.rank = rank;
-      const Graph graph = make_arcface(options);
-      const Parameter& centres = graph.parameters.back();
-      ASSERT_TRUE(centres.shard);
-      EXPECT_EQ(centres.shard->first_row, next);
-      EXPECT_EQ(centres.shard->all_rows, 11);
-      const MarginLoss& loss = loss_of(graph);
-      EXPECT_EQ(loss.first_class, next);
-      EXPECT_EQ(loss.classes, 11);
-      EXPECT_EQ(loss.rank, rank);
-      EXPECT_EQ(loss.world_size, 3);
-      EXPECT_EQ(loss.sample_rate, head == Head::sampled ? 0.1 : 1);
-      next += centres.dims[0];
-    }
-    EXPECT_EQ(next, 11);
-  }
-}
-
-TEST(ArcFace, TheLossHasItsMarginsScaleAndGradient) {
-  ArcFaceOptions options = options_of(Backbone::y1);
-  options.margins = {1, 0.3, 0.2};
-  options.scale = 30;
-  options.gradient = MarginLoss::Gradient::straight_through;
-  options.seed = 4;
-  const Graph graph = make_arcface(options);
-  EXPECT_EQ(loss_of(graph).margins, (Margins{1, 0.3, 0.2}));
-  EXPECT_EQ(loss_of(graph).scale, 30);
-  EXPECT_EQ(loss_of(graph).gradient, MarginLoss::Gradient::straight_through);
-  EXPECT_EQ(loss_of(graph).seed, 4U);
-}
-
 int decaying(Backbone backbone, DecayRule rule) {
   ArcFaceOptions options = options_of(backbone);
   options.decay = rule;
@@ -311,77 +252,6 @@ TEST(ArcFace, DecayRulesPickTheirTensors) {
   EXPECT_EQ(decaying(Backbone::r50, DecayRule::no_bn), 53 + 25 + 4 * 2 + 2 + 1 + 1);
   EXPECT_EQ(decaying(Backbone::y1, DecayRule::all), 183 + 1);
   EXPECT_EQ(decaying(Backbone::y1, DecayRule::no_bn), 49 + 33 + 2 + 1 + 1);
-}
-
-// The sentence that refuses these options, or nothing.
-template <typename Change>
-std::string refusal(Change change) {
-  ArcFaceOptions options = options_of(Backbone::y1);
-  change(options);
-  try {
-    make_arcface(options);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  return "";
-}
-
-TEST(ArcFace, RefusesOptionsThatMakeNoNetworkAndNamesThem) {
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const auto names = [](const std::string& sentence, const std::string& option) {
-    EXPECT_NE(sentence.find(option), std::string::npos) << sentence;
-  };
-  for (const std::int64_t batch : {0, -1}) names(refusal([&](auto& o) { o.batch = batch; }), "--bs");
-  for (const std::int64_t size : {0, 16, 100, 1 << 20}) {
-    names(refusal([&](auto& o) { o.image_size = size; }), "--image-size");
-  }
-  for (const std::int64_t embedding : {0, -5, 1 << 20}) {
-    names(refusal([&](auto& o) { o.embedding = embedding; }), "--embedding");
-  }
-  for (const double dropout : {-0.1, 1.0, kNan}) {
-    names(refusal([&](auto& o) { o.dropout = dropout; }), "--dropout");
-  }
-  for (const double rate : {0.0, -0.5, 1.01, kNan}) {
-    names(refusal([&](auto& o) { o.sample_rate = rate; }), "--sample-rate");
-  }
-  for (const double scale : {0.0, -64.0, kNan, kInfinity}) {
-    names(refusal([&](auto& o) { o.scale = scale; }), "--scale");
-  }
-  for (const Margins margins : {Margins{kNan, 0, 0}, Margins{1, kInfinity, 0}, Margins{1, 0, -kInfinity}}) {
-    names(refusal([&](auto& o) { o.margins = margins; }), "--margins");
-  }
-  for (const std::int64_t classes : {std::int64_t{0}, std::int64_t{-3}, std::int64_t{1} << 31}) {
-    names(refusal([&](auto& o) { o.classes = classes; }), "--classes");
-  }
-}
-
-TEST(ArcFace, RefusesFewerClassesThanRanksThatShareThemOut) {
-  const auto with = [](Head head, std::int64_t classes) {
-    return refusal([&](auto& o) {
-      o.head = head;
-      o.classes = classes;
-      o.world_size = 8;
-    });
-  };
-  for (const Head head : {Head::sharded, Head::sampled}) {
-    const std::string sentence = with(head, 7);
-    for (const char* part : {"--classes 7", "8 ranks", "--head dp"}) {
-      EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
-    }
-    EXPECT_EQ(with(head, 8), "");
-  }
-  EXPECT_EQ(with(Head::replicated, 7), "");
-}
-
-TEST(ArcFace, TakesTheMostClassesThatAnIntegerOf32BitsCounts) {
-  EXPECT_EQ(refusal([](auto& o) {
-              o.classes = (std::int64_t{1} << 31) - 1;
-              o.head = Head::sampled;
-              o.world_size = 1024;
-            }),
-            "");
 }
 
 }  // namespace
