@@ -56,6 +56,20 @@ ValueId GraphBuilder::norm(ValueId in, Activation activation, std::optional<Valu
   return op.out;
 }
 
+ValueId GraphBuilder::norm_prelu(ValueId in, bool slope_per_channel) {
+  const ValueId out = norm(in, Activation::prelu);
+  Norm& op = std::get<Norm>(graph_.ops.back());
+  op.slope = add_parameter(op.name + ".slope", {slope_per_channel ? shape(in).c : 1});
+  return out;
+}
+
+void GraphBuilder::fix_scale(ValueId norm_out) {
+  for (const Op& op : graph_.ops) {
+    const Norm* norm = std::get_if<Norm>(&op);
+    if (norm && norm->out == norm_out) graph_.parameters[norm->scale].trained = false;
+  }
+}
+
 ValueId GraphBuilder::max_pool(ValueId in, int kernel, int stride, int padding) {
   const Shape from = shape(in);
   const auto pixels = [&](std::int64_t size) { return (size + 2 * padding - kernel) / stride + 1; };
@@ -83,8 +97,15 @@ ValueId GraphBuilder::dense(ValueId in, std::int64_t outputs) {
   const Shape from = shape(in);
   Dense op{.name = next_name("dense"), .in = in};
   op.out = add_value(op.name, {from.n, 1, 1, outputs});
-  op.weight = add_parameter(op.name + ".weight", {outputs, from.c});
+  op.weight = add_parameter(op.name + ".weight", {outputs, from.c * from.h * from.w});
   op.bias = add_parameter(op.name + ".bias", {outputs});
+  graph_.ops.push_back(op);
+  return op.out;
+}
+
+ValueId GraphBuilder::dropout(ValueId in, double probability, std::uint64_t seed) {
+  Dropout op{.name = next_name("dropout"), .in = in, .probability = probability, .seed = seed};
+  op.out = add_value(op.name, shape(in));
   graph_.ops.push_back(op);
   return op.out;
 }

@@ -22,9 +22,13 @@ class GraphBuilder {
   };
   ValueId conv(ValueId in, std::int64_t out_channels, ConvOptions options);
   ValueId norm(ValueId in, Activation activation = Activation::none, std::optional<ValueId> residual = {});
+  // With a PReLU behind: one slope for each channel, or one for all.
+  ValueId norm_prelu(ValueId in, bool slope_per_channel = true);
+  void fix_scale(ValueId norm_out);  // of that norm: it isn't trained
   ValueId max_pool(ValueId in, int kernel, int stride, int padding);
   ValueId global_average(ValueId in);  // in must be square
   ValueId dense(ValueId in, std::int64_t outputs);
+  ValueId dropout(ValueId in, double probability, std::uint64_t seed = 1);
 
   // The Graph with a softmax loss on `logits`; the builder is empty afterwards.
   Graph loss(ValueId logits, double label_smoothing = 0.1);

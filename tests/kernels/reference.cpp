@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
+
+#include "models/dropout.h"
 
 namespace plumb {
 namespace {
@@ -75,8 +78,9 @@ std::size_t argmax(const Pool& op, const Shape& in, const Doubles& values, std::
 // Runs one batch through the Graph; each op has a forward and a backward overload.
 class Interpreter {
  public:
-  Interpreter(const Graph& graph, const ReferenceState& state, std::span<const std::int64_t> labels)
-      : graph_(graph), state_(state), labels_(labels) {
+  Interpreter(const Graph& graph, const ReferenceState& state, std::span<const std::int64_t> labels,
+              ReferencePosition position)
+      : graph_(graph), state_(state), labels_(labels), position_(position) {
     result_.statistics = state.statistics;
     for (const Value& value : graph.values) {
       result_.values.emplace_back(value.shape.elements());
@@ -117,6 +121,13 @@ class Interpreter {
     });
   }
 
+  double slope_below_zero(const Norm& op, std::int64_t c) const {
+    if (op.activation == Activation::none) return 1;
+    if (op.activation == Activation::relu) return 0;
+    const Doubles& slope = parameter(*op.slope);
+    return slope.size() == 1 ? slope[0] : slope[c];
+  }
+
   void forward(const Norm& op) {
     const Shape& extent = shape(op.in);
     const NormStatistics batch = statistics_of(value(op.in), extent);
@@ -125,7 +136,7 @@ class Interpreter {
       const double normalised = (value(op.in)[i] - batch.mean[c]) / std::sqrt(batch.variance[c] + op.epsilon);
       double out = parameter(op.scale)[c] * normalised + parameter(op.bias)[c];
       if (op.residual) out += value(*op.residual)[i];
-      value(op.out)[i] = op.activation == Activation::relu ? std::max(out, 0.0) : out;
+      value(op.out)[i] = out > 0 ? out : slope_below_zero(op, c) * out;
     });
     // One element per channel has no unbiased variance; the running value then takes the biased one, 0.
     const double unbiased = batch.elements > 1 ? batch.elements / (batch.elements - 1) : 1;
@@ -143,14 +154,22 @@ class Interpreter {
     const Shape& extent = shape(op.in);
     const NormStatistics batch = statistics_of(value(op.in), extent);
     Doubles g = gradient(op.out);
-    if (op.activation == Activation::relu)
-      for (std::size_t i = 0; i < g.size(); ++i)
-        if (value(op.out)[i] <= 0) g[i] = 0;
-    if (op.residual)
-      for (std::size_t i = 0; i < g.size(); ++i) gradient(*op.residual)[i] += g[i];
     const auto normalised = [&](std::size_t i, std::int64_t c) {
       return (value(op.in)[i] - batch.mean[c]) / std::sqrt(batch.variance[c] + op.epsilon);
     };
+    for_each_element(extent, [&](auto n, auto c, auto y, auto x) {
+      const std::size_t i = at(extent, n, c, y, x);
+      double activated = parameter(op.scale)[c] * normalised(i, c) + parameter(op.bias)[c];
+      if (op.residual) activated += value(*op.residual)[i];
+      if (activated > 0) return;
+      if (op.slope) {
+        Doubles& d_slope = parameter_gradient(*op.slope);
+        d_slope[d_slope.size() == 1 ? 0 : c] += g[i] * activated;
+      }
+      g[i] *= slope_below_zero(op, c);
+    });
+    if (op.residual)
+      for (std::size_t i = 0; i < g.size(); ++i) gradient(*op.residual)[i] += g[i];
     Doubles sum_g(extent.c), sum_gy(extent.c);
     for_each_element(extent, [&](auto n, auto c, auto y, auto x) {
       const std::size_t i = at(extent, n, c, y, x);
@@ -196,8 +215,10 @@ class Interpreter {
     }
   }
 
+  std::int64_t inputs_of(const Dense& op) const { return shape(op.in).elements() / shape(op.in).n; }
+  // An image's elements lie in the order c, h, w, as the weights want them.
   void forward(const Dense& op) {
-    const std::int64_t inputs = shape(op.in).c, outputs = shape(op.out).c;
+    const std::int64_t inputs = inputs_of(op), outputs = shape(op.out).c;
     for (std::int64_t n = 0; n < shape(op.in).n; ++n)
       for (std::int64_t o = 0; o < outputs; ++o) {
         double sum = parameter(op.bias)[o];
@@ -208,7 +229,7 @@ class Interpreter {
   }
 
   void backward(const Dense& op) {
-    const std::int64_t inputs = shape(op.in).c, outputs = shape(op.out).c;
+    const std::int64_t inputs = inputs_of(op), outputs = shape(op.out).c;
     for (std::int64_t n = 0; n < shape(op.in).n; ++n)
       for (std::int64_t o = 0; o < outputs; ++o) {
         const double g = gradient(op.out)[n * outputs + o];
@@ -219,6 +240,21 @@ class Interpreter {
         }
       }
   }
+
+  double dropout_factor(const Dropout& op, std::int64_t image, std::int64_t element) const {
+    const DropoutRule rule = dropout_rule(op.seed, op.name, op.probability);
+    const PhiloxBlock bits = dropout_bits(rule.key, position_.iteration,
+                                          position_.first_sample + static_cast<std::uint64_t>(image),
+                                          static_cast<std::uint32_t>(element / 4));
+    return bits[static_cast<std::size_t>(element % 4)] < rule.threshold ? 0 : 1 / (1 - op.probability);
+  }
+  void spread_dropout(const Dropout& op, const Doubles& from, Doubles& into) {
+    const std::int64_t per_image = shape(op.in).elements() / shape(op.in).n;
+    for (std::int64_t i = 0; i < shape(op.in).elements(); ++i)
+      into[i] += dropout_factor(op, i / per_image, i % per_image) * from[i];
+  }
+  void forward(const Dropout& op) { spread_dropout(op, value(op.in), value(op.out)); }
+  void backward(const Dropout& op) { spread_dropout(op, gradient(op.out), gradient(op.in)); }
 
   // Loss and the logits' gradient (p - q) / batch in one go, as the loss is the last operation.
   void forward(const SoftmaxLoss& op) {
@@ -242,22 +278,27 @@ class Interpreter {
   }
   void backward(const SoftmaxLoss&) {}
 
+  void forward(const MarginLoss& op) { throw std::logic_error("no reference pass through " + op.name); }
+  void backward(const MarginLoss& op) { throw std::logic_error("no reference pass through " + op.name); }
+
   const Graph& graph_;
   const ReferenceState& state_;
   std::span<const std::int64_t> labels_;
+  ReferencePosition position_;
   ReferencePass result_;
 };
 
 }  // namespace
 
 ReferencePass reference_pass(const Graph& graph, const ReferenceState& state, std::span<const double> images,
-                             std::span<const std::int64_t> labels) {
-  return Interpreter(graph, state, labels).run(images);
+                             std::span<const std::int64_t> labels, ReferencePosition position) {
+  return Interpreter(graph, state, labels, position).run(images);
 }
 
 void reference_update(const Graph& graph, const UpdateRule& rule, double learning_rate, double gradient_scale,
                       const std::vector<Doubles>& gradients, ReferenceState& state) {
   for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
+    if (!graph.parameters[p].trained) continue;
     const double decay = graph.parameters[p].decays ? rule.weight_decay : 0;
     for (std::size_t i = 0; i < gradients[p].size(); ++i) {
       double &w = state.parameters[p][i], &v = state.momenta[p][i];
@@ -273,7 +314,8 @@ ReferenceTraining reference_train(const Graph& graph, ReferenceState state, std:
                                   double learning_rate, int iterations) {
   ReferenceTraining training;
   for (int i = 0; i < iterations; ++i) {
-    ReferencePass pass = reference_pass(graph, state, images, labels);
+    ReferencePass pass =
+        reference_pass(graph, state, images, labels, {.iteration = static_cast<std::uint64_t>(i)});
     state.statistics = pass.statistics;
     reference_update(graph, rule, learning_rate, 1, pass.parameter_gradients, state);
     training.passes.push_back(std::move(pass));

@@ -26,18 +26,23 @@ struct ReferencePass {
   std::vector<Doubles> values, value_gradients, parameter_gradients, statistics;
 };
 
+// Where a pass stands in training, for what depends on it (dropout).
+struct ReferencePosition {
+  std::uint64_t iteration = 0, first_sample = 0;  // as in StepState
+};
+
 // images: [n, c, h, w] of values[0]; labels: [n].
 ReferencePass reference_pass(const Graph& graph, const ReferenceState& state, std::span<const double> images,
-                             std::span<const std::int64_t> labels);
+                             std::span<const std::int64_t> labels, ReferencePosition position = {});
 
 // g' = gradient_scale * g + weight_decay * w (decay only where Parameter::decays); v = momentum * v + g'.
 // sgd: w -= lr * v (torch.optim.SGD). nag: w -= lr * (g' + momentum * v) (torch.optim.SGD(nesterov=True)),
 // which for a constant lr is MXNet's NAG, u = momentum * u - lr * g', w += momentum * u - lr * g', with u =
-// -lr * v.
+// -lr * v. Untrained parameters stay as they are.
 void reference_update(const Graph& graph, const UpdateRule& rule, double learning_rate, double gradient_scale,
                       const std::vector<Doubles>& gradients, ReferenceState& state);
 
-// `iterations` steps on one batch: `passes[i]` is that of step i, before its update.
+// `iterations` steps on one batch, from iteration 0: `passes[i]` is that of step i, before its update.
 struct ReferenceTraining {
   std::vector<ReferencePass> passes;
   ReferenceState end;

@@ -83,6 +83,25 @@ TEST(Reference, NormWithReluMatchesFiniteDifferences) {
       b.classify(b.norm(b.conv(GraphBuilder::kImages, 5, {.kernel = 3, .padding = 1}), Activation::relu)));
 }
 
+TEST(Reference, NormWithPreluMatchesFiniteDifferences) {
+  for (bool per_channel : {true, false}) {
+    GraphBuilder b({2, 5, 5, 3});
+    const ValueId in = b.conv(GraphBuilder::kImages, 5, {.kernel = 3, .padding = 1});
+    expect_gradients_match_finite_differences(b.classify(b.norm_prelu(in, per_channel)));
+  }
+}
+
+TEST(Reference, DenseOfImagesWithPixelsMatchesFiniteDifferences) {
+  GraphBuilder b({2, 3, 2, 3});
+  expect_gradients_match_finite_differences(b.loss(b.dense(b.conv(GraphBuilder::kImages, 4, {}), 5)));
+}
+
+TEST(Reference, DropoutMatchesFiniteDifferences) {
+  GraphBuilder b({2, 3, 3, 3});
+  expect_gradients_match_finite_differences(
+      b.loss(b.dense(b.dropout(b.conv(GraphBuilder::kImages, 5, {}), 0.4), 5)));
+}
+
 TEST(Reference, NormOfOneElementPerChannelIsItsBiasAndPassesNoGradient) {
   GraphBuilder b({1, 1, 1, 4});
   const Graph graph = b.classify(b.norm(b.conv(GraphBuilder::kImages, 3, {})));
