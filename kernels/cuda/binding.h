@@ -53,6 +53,9 @@ struct Context {
   }
 };
 
+// What runs a step, by one of those below; nothing for a step that isn't the device's (load_batch, reduce).
+Finish prepare_step(Context& context, Step& step);
+
 // One file each; the step kinds they answer for stand in program.h. Each sets Step::workspace_bytes.
 Finish prepare_conv(Context& context, Step& step);          // conv_*
 Finish prepare_norm(Context& context, Step& step);          // norm_*

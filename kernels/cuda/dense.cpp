@@ -1,5 +1,6 @@
 // The dense layer as three products of matrices: out = in weight^T + bias, d_in = d_out weight, d_weight =
-// d_out^T in; d_bias is the column sums of d_out. Rows are images; their number is any.
+// d_out^T in; d_bias is the column sums of d_out. Rows are images; their number is any. An image's elements
+// are in the order h, w, c, those of a row of the weight, too (tensor_layout.h).
 #include "kernels/cuda/dense.h"
 
 #include "kernels/cuda/binding.h"
@@ -51,7 +52,7 @@ Places places_of(StepKind kind) {
 Finish prepare_dense(Context& context, Step& step) {
   const Dense& op = std::get<Dense>(context.graph.ops[step.op]);
   const Shape &in = context.graph.values[op.in].shape, &out = context.graph.values[op.out].shape;
-  const Extent extent{.rows = in.n, .in = in.c, .out = out.c};
+  const Extent extent{.rows = in.n, .in = in.h * in.w * in.c, .out = out.c};
   const std::shared_ptr<const GemmPlan> plan =
       context.products.plan(problem_of(context, step, extent), step.workspace_bytes);
   step.workspace_bytes = plan->workspace_bytes();

@@ -4,35 +4,31 @@
 // finds from the norm's input, or, after a residual, from one bit each that forward keeps. Where
 // plan_fusion() says so, convolutions take parts of that over: the statistics of what they write, the
 // normalisation of what they read, backward through the norm in front of them; a norm that is normalised
-// inside a convolution alone is never stored. One multi-tensor update writes the half-precision copies of the
-// weights, too.
+// inside a convolution alone is never stored. The gradient that a shortcut without ReLU hands on is that of
+// the sum itself, and a norm in front of the first convolution of a block adds its own to it. One
+// multi-tensor update writes the half-precision copies of the weights, too.
 #include "kernels/describe.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
 #include "kernels/cuda/fusion.h"
+#include "kernels/cuda/margin_partition.h"
 #include "kernels/cuda/norm_partition.h"
 #include "kernels/cuda/storage.h"
+#include "kernels/cuda/update_lowering.h"
+#include "kernels/cuda/workspaces.h"
+#include "kernels/margin_lowering.h"
 #include "models/cost.h"
 
 namespace plumb::cuda {
 namespace {
 
-// A convolution's engine may take what its tensors suggest, within these bounds; a GEMM's what cuBLASLt
-// recommends for sm_90. Engines that want more aren't chosen.
-constexpr std::size_t kConvWorkspaceLeast = std::size_t{32} << 20;
-constexpr std::size_t kConvWorkspaceMost = std::size_t{256} << 20;
-constexpr std::size_t kDenseWorkspaceLimit = std::size_t{32} << 20;
-// Loss (f64), and whether the label is the largest or among the five largest (i32 each), of each image.
-constexpr std::size_t kLossWorkspacePerImage = 16;
-
 class Describer {
  public:
   Describer(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
       : graph_(graph),
-        storage_(start_storage(graph, options.precision)),
+        storage_(start_storage(graph, options)),
         lowering_(storage_.lowering),
         layers_(plan_fusion(graph, options, limits)),
         saved_(graph.ops.size()) {
@@ -45,7 +41,7 @@ class Describer {
       std::visit([&](const auto& op) { forward(i, op); }, graph_.ops[i]);
     for (std::size_t i = graph_.ops.size(); i-- > 0;)
       std::visit([&](const auto& op) { backward(i, op); }, graph_.ops[i]);
-    update(options.scale_loss);
+    lower_update(lowering_, sampled_, options.scale_loss);
     drop_unused_buffers(lowering_.program);  // values that no step stores
     return std::move(lowering_.program);
   }
@@ -56,6 +52,8 @@ class Describer {
     BufferId mean = 0, inverse_deviation = 0;
     BufferId sums = 0, factors = 0, coefficients = 0;  // where convolutions do parts of the norm
     std::optional<BufferId> mask, argmax;
+    BufferId cast_in = 0;  // a dense layer's input in the dtype that it computes with
+    MarginBuffers margin;
   };
 
   Step& add(std::string name, StepKind kind, Phase phase, std::size_t op, std::vector<BufferUse> uses) {
@@ -77,12 +75,29 @@ class Describer {
     return add_buffer(lowering_.program, {.name = std::move(name), .dtype = dtype, .dims = std::move(dims)});
   }
   BufferId new_gradient(ValueId id, const std::string& by) {
+    return new_gradient(id, by, storage_.gradients[id]);
+  }
+  BufferId new_gradient(ValueId id, const std::string& by, DType dtype) {
     return add_buffer(lowering_.program, {.name = graph_.values[id].name + ".gradient_by." + by,
                                           .role = Role::activation_gradient,
-                                          .dtype = storage_.activations,
+                                          .dtype = dtype,
                                           .dims = nchw(shape(id))});
   }
-  void contribute(ValueId id, BufferId buffer) { lowering_.gradients[id].push_back({buffer, false}); }
+  void contribute(ValueId id, BufferId buffer, bool shared = false) {
+    lowering_.gradients[id].push_back({buffer, shared});
+  }
+
+  // The same elements in this dtype: itself, or what a step of operation `i` makes of it.
+  BufferId as_dtype(DType dtype, BufferId from, std::string name, Phase phase, std::size_t i) {
+    Buffer into = lowering_.program.buffers[from];
+    if (into.dtype == dtype) return from;
+    into.name = name;
+    into.bytes = into.bytes / bytes_of(into.dtype) * bytes_of(dtype);
+    into.dtype = dtype;
+    const BufferId made = add_buffer(lowering_.program, std::move(into));
+    add(std::move(name), StepKind::cast, phase, kNone, {reads(from), writes(made)}).op = i;
+    return made;
+  }
 
   void load_batch() {
     const Staging staged = add_staging(lowering_);
@@ -97,11 +112,10 @@ class Describer {
         .work.bytes -= unused_half;
   }
 
-  // Engines may transpose what they read and write, and keep partial sums of weights in fp32. An estimate:
-  // the plan that is chosen settles it.
-  std::size_t conv_workspace_bytes(const Conv& op) const {
-    const double wanted = bytes(value(op.in)) + bytes(value(op.out)) + 4 * bytes(master(op.weight));
-    return std::clamp(static_cast<std::size_t>(wanted), kConvWorkspaceLeast, kConvWorkspaceMost);
+  std::size_t conv_workspace(const Conv& op, StepKind kind) const {
+    const auto buffer = [&](BufferId id) -> const Buffer& { return lowering_.program.buffers[id]; };
+    return conv_workspace_bytes(graph_, op, kind, buffer(value(op.in)), buffer(value(op.out)),
+                                buffer(master(op.weight)));
   }
   const Norm& norm_in_front(std::size_t i) const {
     return std::get<Norm>(graph_.ops[*layers_[i].norm_in_front]);
@@ -123,7 +137,7 @@ class Describer {
     }
     Step& step = add(op.name + ".forward", StepKind::conv_forward, Phase::forward, i, std::move(uses));
     step.fusion = layer.forward;
-    step.workspace_bytes = conv_workspace_bytes(op);
+    step.workspace_bytes = conv_workspace(op, step.kind);
   }
   void backward(std::size_t i, const Conv& op) {
     const LayerFusion& layer = layers_[i];
@@ -136,7 +150,7 @@ class Describer {
     Step& weights = add(op.name + ".backward_weights", StepKind::conv_backward_weights, Phase::backward, i,
                         std::move(uses));
     weights.fusion.normalizes_input = layer.weights_normalize_input;
-    weights.workspace_bytes = conv_workspace_bytes(op);
+    weights.workspace_bytes = conv_workspace(op, weights.kind);
     if (op.in == 0) return;  // nobody wants the gradient of the images
     const BufferId d_in = new_gradient(op.in, op.name);
     contribute(op.in, d_in);
@@ -144,7 +158,7 @@ class Describer {
                      ? backward_through_norm(i, op, d_out, d_in)
                      : add(op.name + ".backward_data", StepKind::conv_backward_data, Phase::backward, i,
                            {reads(d_out), reads(storage_.weights[op.weight]), writes(d_in)});
-    data.workspace_bytes = conv_workspace_bytes(op);
+    data.workspace_bytes = conv_workspace(op, data.kind);
   }
 
   // d_in is the gradient in front of the ReLU then; backward of the norm itself ends with its coefficients.
@@ -175,6 +189,7 @@ class Describer {
     } else if (op.residual) {
       uses.push_back(reads(value(*op.residual)));
     }
+    if (op.slope) uses.push_back(reads(master(*op.slope)));
     add(op.name + ".forward", StepKind::norm_apply, Phase::forward, i, std::move(uses));
   }
 
@@ -184,8 +199,8 @@ class Describer {
     const std::int64_t channels = shape(op.in).c;
     saved.mean = add_saved(op.name + ".mean", DType::f32, {channels});
     saved.inverse_deviation = add_saved(op.name + ".inverse_deviation", DType::f32, {channels});
-    saved.factors =
-        add_saved(op.name + ".factors", layer.inside_conv ? storage_.activations : DType::f32, {2, channels});
+    saved.factors = add_saved(op.name + ".factors", layer.inside_conv ? storage_.operations[i] : DType::f32,
+                              {2, channels});
     std::vector<BufferUse> uses{reads(layer.statistics_by ? saved_[*layer.statistics_by].sums : value(op.in)),
                                 reads(master(op.scale)),
                                 reads(master(op.bias)),
@@ -211,29 +226,54 @@ class Describer {
     contribute(op.in, d_in);
   }
 
-  // What tells backward which elements passed the ReLU: without a residual, the norm's own input; with one,
-  // the output where a convolution wrote it, and bits elsewhere.
+  // What tells backward which elements passed the ReLU: without a residual, and of a PReLU, the norm's own
+  // input; with one, the output where a convolution wrote it, and bits elsewhere.
   std::optional<BufferId> mask_of(std::size_t i, const Norm& op) const {
     if (op.activation == Activation::none) return {};
     if (!op.residual) return saved_[i].factors;
     return layers_[i].inside_conv ? value(op.out) : saved_[i].mask;
   }
 
-  // Two passes: sums over in and d_out, then d_in. With a residual the first pass writes its gradient, the
-  // masked sum of what reaches the output, and the second reads that in place of the parts and the mask.
+  // Where a norm's gradient adds to what the other readers of its input, which come later in the Graph and so
+  // earlier here, have left: in place of a buffer of its own, and of a pass that adds up both.
+  std::optional<BufferId> take_sum(const Norm& op) {
+    std::vector<Lowering::Contribution>& parts = lowering_.gradients[op.in];
+    if (op.activation != Activation::none || op.residual || parts.size() != 1 || parts.front().shared)
+      return {};
+    const BufferId sum = parts.front().buffer;
+    parts.clear();
+    return sum;
+  }
+
+  // What reaches the output is the residual's gradient, too: where there is no ReLU, the same buffer, which
+  // nobody reads after this norm unless somebody did before.
+  void share_with_residual(const Norm& op, BufferId d_out) {
+    const std::vector<Lowering::Contribution>& parts = lowering_.gradients[op.out];
+    contribute(*op.residual, d_out, parts.front().shared);
+  }
+
+  // Two passes: sums over in and d_out, then d_in. The residual's gradient, where it isn't d_out itself, is
+  // written by the first pass, which masks and adds up what reaches the output; the second one reads that in
+  // place of the parts and the mask.
   void norm_backward(std::size_t i, const Norm& op) {
     const Saved& saved = saved_[i];
     const std::optional<BufferId> mask = mask_of(i, op);
     const std::vector<BufferId> d_out = gradient_of(lowering_, op.out, mask == saved.factors ? 1 : 2);
-    const BufferId d_in = new_gradient(op.in, op.name);
-    std::vector<BufferUse> uses{
-        reads(value(op.in)),    reads(d_out.front()),       reads(master(op.scale)),
-        reads(master(op.bias)), reads(saved.mean),          reads(saved.inverse_deviation),
-        writes(d_in),           writes(gradient(op.scale)), writes(gradient(op.bias))};
+    const std::optional<BufferId> sum = d_out.size() == 1 ? take_sum(op) : std::nullopt;
+    const BufferId d_in = sum ? *sum : new_gradient(op.in, op.name);
+    std::vector<BufferUse> uses{reads(value(op.in)),
+                                reads(d_out.front()),
+                                reads(master(op.scale)),
+                                reads(master(op.bias)),
+                                reads(saved.mean),
+                                reads(saved.inverse_deviation),
+                                sum ? updates(d_in) : writes(d_in),
+                                writes(gradient(op.scale)),
+                                writes(gradient(op.bias))};
     double second_pass_bytes = bytes(value(op.in));
     if (mask) uses.push_back(reads(*mask));
     if (d_out.size() > 1) uses.push_back(reads(d_out.back()));
-    if (op.residual) {
+    if (op.residual && (mask || d_out.size() > 1)) {
       const BufferId d_residual = new_gradient(*op.residual, op.name);
       uses.push_back(writes(d_residual));
       contribute(*op.residual, d_residual);
@@ -241,10 +281,13 @@ class Describer {
     } else {
       for (BufferId part : d_out) second_pass_bytes += bytes(part);
       if (mask) second_pass_bytes += bytes(*mask);
+      if (op.residual) share_with_residual(op, d_out.front());
     }
+    if (op.slope) uses.insert(uses.end(), {reads(master(*op.slope)), writes(gradient(*op.slope))});
     Step& step = add(op.name + ".backward", StepKind::norm_backward, Phase::backward, i, std::move(uses));
     step.work.bytes += second_pass_bytes;
-    step.workspace_bytes = norm_workspace_bytes(pixels(op.in), shape(op.in).c);
+    step.workspace_bytes =
+        norm_workspace_bytes(pixels(op.in), shape(op.in).c, op.slope ? kPreluSums : kNormSums);
     contribute(op.in, d_in);
   }
 
@@ -269,21 +312,38 @@ class Describer {
   }
 
   void forward(std::size_t i, const Dense& op) {
+    saved_[i].cast_in =
+        as_dtype(storage_.operations[i], value(op.in), op.name + ".cast_in", Phase::forward, i);
     add(op.name + ".forward", StepKind::dense_forward, Phase::forward, i,
-        {reads(value(op.in)), reads(storage_.weights[op.weight]), reads(master(op.bias)),
+        {reads(saved_[i].cast_in), reads(storage_.weights[op.weight]), reads(master(op.bias)),
          writes(value(op.out))})
         .workspace_bytes = kDenseWorkspaceLimit;
   }
   void backward(std::size_t i, const Dense& op) {
-    const BufferId d_out = gradient_of(lowering_, op.out, 1).front();
+    const BufferId d_out = gradient_of(lowering_, op.out, 1).front(), in = saved_[i].cast_in;
     add(op.name + ".backward_weights", StepKind::dense_backward_weights, Phase::backward, i,
-        {reads(value(op.in)), reads(d_out), writes(gradient(op.weight)), writes(gradient(op.bias))})
+        {reads(in), reads(d_out), writes(gradient(op.weight)), writes(gradient(op.bias))})
         .workspace_bytes = kDenseWorkspaceLimit;
     if (op.in == 0) return;
-    const BufferId d_in = new_gradient(op.in, op.name);
+    const BufferId d_in = new_gradient(op.in, op.name, storage_.operations[i]);
     add(op.name + ".backward_data", StepKind::dense_backward_data, Phase::backward, i,
         {reads(d_out), reads(storage_.weights[op.weight]), writes(d_in)})
         .workspace_bytes = kDenseWorkspaceLimit;
+    contribute_as_stored(op.in, d_in, op.name, i);
+  }
+  void contribute_as_stored(ValueId id, BufferId buffer, const std::string& by, std::size_t i) {
+    contribute(id, as_dtype(storage_.gradients[id], buffer, by + ".cast_d_in", Phase::backward, i));
+  }
+
+  void forward(std::size_t i, const Dropout& op) {
+    add(op.name + ".forward", StepKind::dropout_forward, Phase::forward, i,
+        {reads(value(op.in)), reads(lowering_.state), writes(value(op.out))});
+  }
+  void backward(std::size_t i, const Dropout& op) {
+    const BufferId d_out = gradient_of(lowering_, op.out, 1).front();
+    const BufferId d_in = new_gradient(op.in, op.name);
+    add(op.name + ".backward", StepKind::dropout_backward, Phase::backward, i,
+        {reads(d_out), reads(lowering_.state), writes(d_in)});
     contribute(op.in, d_in);
   }
 
@@ -297,40 +357,32 @@ class Describer {
   }
   void backward(std::size_t, const SoftmaxLoss&) {}
 
-  [[noreturn]] void refuse(const std::string& name) const {
-    throw std::logic_error("this device has no answer for " + name);
+  void forward(std::size_t i, const MarginLoss& op) {
+    const BufferId features = as_dtype(DType::f32, value(op.in), op.name + ".cast_in", Phase::forward, i);
+    MarginBuffers& margin = saved_[i].margin;
+    const std::size_t first = lowering_.program.steps.size();
+    margin =
+        lower_margin_forward(lowering_, i, features, storage_.weights[op.weight], storage_.operations[i]);
+    if (margin.samples)
+      sampled_.push_back({.op = i, .samples = *margin.samples, .sample_count = *margin.sample_count});
+    const Buffer& rows = lowering_.program.buffers[margin.rows];
+    lowering_.program.buffers[margin.products].bytes =
+        product_bytes(op.world_size * graph_.batch(), rows.dims[0], rows.dtype);
+    set_margin_workspaces(lowering_.program, first, op.world_size * graph_.batch(), rows);
   }
-  void forward(std::size_t, const Dropout& op) { refuse(op.name); }
-  void backward(std::size_t, const Dropout& op) { refuse(op.name); }
-  void forward(std::size_t, const MarginLoss& op) { refuse(op.name); }
-  void backward(std::size_t, const MarginLoss& op) { refuse(op.name); }
-
-  // Every gradient is complete: look for overflows, update every parameter that none keeps from it, go on.
-  void update(bool scale_loss) {
-    std::vector<BufferUse> update_uses{reads(lowering_.state)}, state_uses{updates(lowering_.state)};
-    if (scale_loss) {
-      const BufferId overflow = add_buffer(
-          lowering_.program, {.name = "overflow", .role = Role::overflow, .dims = {1}, .persistent = true});
-      std::vector<BufferUse> uses{writes(overflow)};
-      for (const ParameterBuffers& buffers : lowering_.parameters) uses.push_back(reads(buffers.gradient));
-      add("find_overflow", StepKind::find_overflow, Phase::update, kNone, std::move(uses));
-      update_uses.push_back(reads(overflow));
-      state_uses.push_back(reads(overflow));
-    }
-    for (const ParameterBuffers& buffers : lowering_.parameters) {
-      update_uses.insert(update_uses.end(),
-                         {updates(buffers.master), updates(buffers.momentum), reads(buffers.gradient)});
-      for (BufferId copy : buffers.copies) update_uses.push_back(writes(copy));
-    }
-    add("update", StepKind::update, Phase::update, kNone, std::move(update_uses));
-    add("advance_state", StepKind::advance_state, Phase::update, kNone, std::move(state_uses));
+  void backward(std::size_t i, const MarginLoss& op) {
+    const std::size_t first = lowering_.program.steps.size();
+    const BufferId d_features = lower_margin_backward(lowering_, i, saved_[i].margin);
+    set_margin_workspaces(lowering_.program, first, op.world_size * graph_.batch(),
+                          lowering_.program.buffers[saved_[i].margin.rows]);
+    contribute_as_stored(op.in, d_features, op.name, i);
   }
-
   const Graph& graph_;
   Storage storage_;
   Lowering& lowering_;  // of the storage
   std::vector<LayerFusion> layers_;
   std::vector<Saved> saved_;  // by op
+  std::vector<SampledCentres> sampled_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "kernels/device.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -20,43 +21,10 @@
 namespace plumb::cuda {
 namespace {
 
-Finish prepare_step(Context& context, Step& step) {
-  switch (step.kind) {
-    case StepKind::conv_forward:
-    case StepKind::conv_backward_data:
-    case StepKind::conv_backward_weights:
-    case StepKind::conv_norm_backward_data:
-      return prepare_conv(context, step);
-    case StepKind::norm_statistics:
-    case StepKind::norm_finalize:
-    case StepKind::norm_apply:
-    case StepKind::norm_backward:
-    case StepKind::norm_backward_apply:
-      return prepare_norm(context, step);
-    case StepKind::pool_forward:
-    case StepKind::pool_backward:
-      return prepare_pool(context, step);
-    case StepKind::dense_forward:
-    case StepKind::dense_backward_data:
-    case StepKind::dense_backward_weights:
-      return prepare_dense(context, step);
-    case StepKind::softmax_loss:
-      return prepare_softmax_loss(context, step);
-    case StepKind::pack_batch:
-    case StepKind::accumulate:
-    case StepKind::cast:
-      return prepare_elementwise(context, step);
-    case StepKind::find_overflow:
-    case StepKind::update:
-    case StepKind::advance_state:
-      return prepare_update(context, step);
-    case StepKind::load_batch:
-    case StepKind::reduce:
-      return {};  // the runner's and the communicator's
-    default:
-      throw std::logic_error("the cuda device has no answer for step " + step.name);
-  }
-}
+// Buffers that say which rows a sample is of.
+struct Samples {
+  BufferId rows = 0, count = 0;
+};
 
 class CudaDevice final : public Device {
  public:
@@ -103,14 +71,22 @@ class CudaDevice final : public Device {
 
   void write_parameter(ParameterId parameter, std::span<const float> values) override {
     const ParameterBuffers& held = parameters_.at(parameter);
-    upload(held.master, values, graph_.parameters[parameter].dims);
-    for (BufferId copy : held.copies) upload(copy, values, graph_.parameters[parameter].dims);
+    const std::vector<std::int64_t> dims = layout_dims(graph_, parameter);
+    upload(held.master, values, dims);
+    for (BufferId copy : held.copies) upload(copy, values, dims);
   }
   void read_parameter(ParameterId parameter, std::span<float> values) const override {
-    download(parameters_.at(parameter).master, values, graph_.parameters[parameter].dims);
+    download(parameters_.at(parameter).master, values, layout_dims(graph_, parameter));
   }
   void read_gradient(ParameterId parameter, std::span<float> values) const override {
-    download(parameters_.at(parameter).gradient, values, graph_.parameters[parameter].dims);
+    const BufferId gradient = parameters_.at(parameter).gradient;
+    const auto sampled = samples_.find(parameter);
+    if (gradient == kNone)
+      std::fill(values.begin(), values.end(), 0.0F);
+    else if (sampled == samples_.end())
+      download(gradient, values, layout_dims(graph_, parameter));
+    else
+      download_rows(gradient, sampled->second, values, graph_.parameters[parameter].dims);
   }
   void write_statistic(StatisticId statistic, std::span<const float> values) override {
     upload(statistics_.at(statistic), values, {static_cast<std::int64_t>(values.size())});
@@ -239,10 +215,33 @@ class CudaDevice final : public Device {
         staged_images_ = step.uses[0].buffer;
         staged_labels_ = step.uses[1].buffer;
       }
-      if (step.kind == StepKind::update) parameters_ = updated_parameters(program, step);
     }
-    if (parameters_.size() != graph_.parameters.size())
-      throw std::logic_error("the update doesn't reach every parameter");
+    find_parameters(program, by_name);
+  }
+
+  // Those that no step updates keep only their master.
+  void find_parameters(const Program& program, const std::map<std::string, BufferId>& by_name) {
+    std::map<std::string, ParameterBuffers> updated;
+    samples_.clear();
+    for (const Step& step : program.steps) {
+      if (step.kind == StepKind::update) {
+        for (const ParameterBuffers& buffers : updated_parameters(program, step))
+          updated[program.buffers[buffers.master].name] = buffers;
+      } else if (step.kind == StepKind::update_rows) {
+        const ParameterBuffers rows{
+            .master = step.uses[0].buffer, .momentum = step.uses[1].buffer, .gradient = step.uses[2].buffer};
+        updated[program.buffers[rows.master].name] = rows;
+        samples_[step.parameter] = {.rows = step.uses[3].buffer, .count = step.uses[4].buffer};
+      }
+    }
+    parameters_.clear();
+    for (const Parameter& parameter : graph_.parameters) {
+      const auto found = updated.find(parameter.name);
+      if (found == updated.end() && parameter.trained)
+        throw std::logic_error("no update reaches " + parameter.name);
+      parameters_.push_back(found != updated.end() ? found->second
+                                                   : ParameterBuffers{.master = by_name.at(parameter.name)});
+    }
   }
 
   // A value that no step stores has no buffer.
@@ -276,8 +275,10 @@ class CudaDevice final : public Device {
     return static_cast<int>(buffer.bytes / bytes_of(buffer.dtype) / pixels);
   }
   std::int64_t classes() const {
-    for (const Op& op : graph_.ops)
+    for (const Op& op : graph_.ops) {
       if (const auto* loss = std::get_if<SoftmaxLoss>(&op)) return graph_.values[loss->in].shape.c;
+      if (const auto* loss = std::get_if<MarginLoss>(&op)) return loss->classes;
+    }
     throw std::logic_error("a Graph without a loss has no classes");
   }
 
@@ -317,6 +318,28 @@ class CudaDevice final : public Device {
     from_device_layout(held, dims, buffers_[buffer], values);
   }
 
+  // Of class centres of which a step took a sample: the gradient's rows to where they are from, 0 elsewhere.
+  void download_rows(BufferId gradient, const Samples& samples, std::span<float> values,
+                     const std::vector<std::int64_t>& dims) const {
+    const Buffer& held = buffers_[gradient];
+    const auto row_elements = static_cast<std::size_t>(dims[1]);
+    std::vector<float> rows(static_cast<std::size_t>(held.dims[0]) * row_elements);
+    download(gradient, rows, held.dims);
+    const std::vector<std::int32_t> places = download_integers(samples.rows);
+    const std::int32_t count = download_integers(samples.count).front();
+    std::fill(values.begin(), values.end(), 0.0F);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
+      std::copy_n(&rows[i * row_elements], row_elements,
+                  &values[static_cast<std::size_t>(places[i]) * row_elements]);
+  }
+  std::vector<std::int32_t> download_integers(BufferId buffer) const {
+    std::vector<std::int32_t> values(buffers_[buffer].bytes / sizeof(std::int32_t));
+    check(cudaMemcpyAsync(values.data(), arena_.data(buffer), buffers_[buffer].bytes, cudaMemcpyDeviceToHost,
+                          compute()));
+    check(cudaStreamSynchronize(compute()));
+    return values;
+  }
+
   SelectedGpu gpu_;
   DeviceLimits limits_;
   Lanes lanes_;
@@ -326,6 +349,7 @@ class CudaDevice final : public Device {
   Graph graph_;
   UpdateRule rule_;
   std::vector<ParameterBuffers> parameters_;
+  std::map<ParameterId, Samples> samples_;  // of parameters that are updated row by row
   std::vector<BufferId> statistics_, values_;
   BufferId labels_ = 0, state_ = 0, staged_labels_ = 0;
   std::optional<BufferId> staged_images_;

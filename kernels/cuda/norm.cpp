@@ -169,7 +169,8 @@ Finish prepare_backward(Context& context, Step& step, const Norm& op) {
     // With a residual's gradient the first pass has written what the second one reads.
     const NormGradient second_pass =
         d_residual ? NormGradient{.in = first_pass.in, .d_out = d_residual} : first_pass;
-    return [=, d_in = arena.data(uses[6].buffer)] {
+    const NormInputGradient d_in{.data = arena.data(uses[6].buffer), .adds = uses[6].reads()};
+    return [=] {
       launch_norm_backward_sums(partition, dtype, first_pass, backward.mean, d_residual, partials, stream);
       launch_norm_backward_finish(partition, partials, backward, stream);
       if (adds_slopes) launch_norm_sum_slopes(backward.d_slope, partition.channels, d_slope, stream);
@@ -186,7 +187,7 @@ Finish prepare_backward_apply(const Context& context, Step& step, const Norm& op
           coefficients_dtype = context.buffer(step, 2).dtype](const Arena& arena) -> ComputeFn {
     const NormGradient gradient{.in = arena.data(uses[1].buffer), .d_out = arena.data(uses[0].buffer)};
     const NormFactors coefficients{.data = arena.data(uses[2].buffer), .dtype = coefficients_dtype};
-    return [=, d_in = arena.data(uses[3].buffer)] {
+    return [=, d_in = NormInputGradient{.data = arena.data(uses[3].buffer)}] {
       launch_norm_backward_apply(partition, dtype, gradient, coefficients, d_in, stream);
     };
   };

@@ -103,7 +103,14 @@ void launch_norm_backward_finish(const NormPartition& partition, const float* pa
                                  const NormBackward& into, cudaStream_t stream);
 // d_slope[0] = sum of per_channel[0 … channels - 1]: the gradient of a slope that all channels share.
 void launch_norm_sum_slopes(const float* per_channel, int channels, float* d_slope, cudaStream_t stream);
+// d_in = …, or, where it is added to a gradient that is there, d_in += …, which goes with one d_out and no
+// factors.
+struct NormInputGradient {
+  std::byte* data = nullptr;
+  bool adds = false;
+};
 void launch_norm_backward_apply(const NormPartition& partition, DType dtype, const NormGradient& gradient,
-                                const NormFactors& coefficients, std::byte* d_in, cudaStream_t stream);
+                                const NormFactors& coefficients, const NormInputGradient& d_in,
+                                cudaStream_t stream);
 
 }  // namespace plumb::cuda

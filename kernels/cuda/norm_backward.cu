@@ -7,8 +7,9 @@
 namespace plumb::cuda {
 namespace {
 
-// Where a gradient comes from, beside d_out and what a mask or the stored output say of it.
-enum class Source { d_out, two_d_outs, d_out_by_factors, d_out_through_prelu };
+// Where a gradient comes from, beside d_out and what a mask or the stored output say of it. d_out_into_sum:
+// what follows from it is added to what d_in holds.
+enum class Source { d_out, two_d_outs, d_out_by_factors, d_out_through_prelu, d_out_into_sum };
 
 template <Source kSource>
 inline constexpr bool kByFactors =
@@ -188,7 +189,8 @@ __global__ void sum_slopes(const float* per_channel, int channels, float* d_slop
 
 // A block computes d_in for its tile of channels at its pixels, last pixels first; a thread keeps the
 // coefficients of its 8 channels in registers. Per element in a half type: reads 4 bytes, 1/8 of mask and 2
-// for a second d_out (with a residual its gradient in place of these three), writes 2; twice that in f32.
+// for a second d_out (with a residual its gradient in place of these three) or for the sum that it adds to,
+// writes 2; twice that in f32.
 // Bound by memory.
 template <typename T, bool kWhole, Source kSource>
 __global__ void __launch_bounds__(kNormThreads, kBlocks<kWhole, kSource>)
@@ -208,13 +210,20 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kWhole, kSource>)
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u)
       load_pixel<kWhole>(from, at + u * place.stride, place.channels, pixel[u]);
+    if constexpr (kSource == Source::d_out_into_sum) {
+#pragma unroll
+      for (int u = 0; u < at_once.value; ++u)
+        pixel[u].second_d_out = load_group<kWhole>(as<T>(d_in) + at + u * place.stride, place.channels);
+    }
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
       float values[kNormGroup];
       pixel[u].gradient(from, line, values);
 #pragma unroll
-      for (int j = 0; j < kNormGroup; ++j)
+      for (int j = 0; j < kNormGroup; ++j) {
         values[j] = of_gradient[j] * values[j] + (of_in[j] * pixel[u].in.at(j) + constant[j]);
+        if constexpr (kSource == Source::d_out_into_sum) values[j] += pixel[u].second_d_out.at(j);
+      }
       store_group<kWhole>(as<T>(d_in) + at + u * place.stride, values, place.channels);
     }
   });
@@ -267,15 +276,20 @@ void launch_norm_sum_slopes(const float* per_channel, int channels, float* d_slo
 }
 
 void launch_norm_backward_apply(const NormPartition& partition, DType dtype, const NormGradient& gradient,
-                                const NormFactors& coefficients, std::byte* d_in, cudaStream_t stream) {
+                                const NormFactors& coefficients, const NormInputGradient& d_in,
+                                cudaStream_t stream) {
+  if (d_in.adds && (gradient.factors.data || gradient.second_d_out))
+    throw std::logic_error("a norm adds to a gradient what one plain d_out makes of it");
   with_type_of(dtype, [&](auto zero) {
     using T = decltype(zero);
-    with_source_of(gradient, [&](auto source) {
+    const auto launch = [&](auto source) {
       const auto kernel = partition.channels % kNormGroup == 0 ? norm_backward_apply<T, true, source.value>
                                                                : norm_backward_apply<T, false, source.value>;
       gpu::launch(kernel, pass_grid(partition), pass_block(partition), 0, stream, gradient, coefficients,
-                  d_in, partition);
-    });
+                  d_in.data, partition);
+    };
+    if (d_in.adds) return launch(std::integral_constant<Source, Source::d_out_into_sum>{});
+    with_source_of(gradient, launch);
   });
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/cuda/storage.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -43,11 +44,9 @@ void set_dtype(Buffer& buffer, DType dtype) {
   buffer.dtype = dtype;
 }
 
-// What forward and backward-data read of a parameter: its master, or a copy that the update writes.
-BufferId weight_of(Lowering& lowering, ParameterId id, DType dtype) {
+// What forward and backward-data read of a weight in half precision; the update writes it.
+BufferId add_half_copy(Lowering& lowering, ParameterId id, DType dtype) {
   ParameterBuffers& buffers = lowering.parameters[id];
-  const bool is_weight = lowering.graph.parameters[id].dims.size() > 1;
-  if (!is_weight || dtype == DType::f32) return buffers.master;
   Buffer copy = lowering.program.buffers[buffers.master];
   set_dtype(copy, dtype);
   copy.name += ".half";
@@ -55,26 +54,66 @@ BufferId weight_of(Lowering& lowering, ParameterId id, DType dtype) {
   return buffers.copies.back();
 }
 
+template <typename T>
+concept Weighted = requires(const T& op) {
+  op.weight;
+};
+template <typename T>
+concept Making = requires(const T& op) {
+  op.out;
+};
+
+bool is_sampled(const MarginLoss& op) {
+  return op.head == Head::sampled;
+}
+bool is_sampled(const auto&) {
+  return false;
+}
+
+// Sampled rows become half as they are gathered, and their gradient has a buffer of its own.
+void hold_weight(Storage& storage, const auto& op, DType dtype) {
+  Lowering& lowering = storage.lowering;
+  const ParameterBuffers& buffers = lowering.parameters[op.weight];
+  storage.weights[op.weight] = buffers.master;
+  if (is_sampled(op)) return;
+  set_dtype(lowering.program.buffers[buffers.gradient], dtype);
+  if (dtype != DType::f32) storage.weights[op.weight] = add_half_copy(lowering, op.weight, dtype);
+}
+
+void hold_value(Storage& storage, ValueId value, DType dtype) {
+  set_dtype(storage.lowering.program.buffers[storage.lowering.values[value]], dtype);
+  storage.gradients[value] = dtype;
+}
+
 }  // namespace
 
-Storage start_storage(const Graph& graph, Precision precision) {
-  const StorageTypes types = storage_types(precision);
+Storage start_storage(const Graph& graph, const DescribeOptions& options) {
+  const StorageTypes types = storage_types(options.precision);
   Storage storage{.lowering = start_lowering(graph, types, sizeof(State)),
-                  .activations = types.activations,
-                  .weights = {}};
+                  .operations = std::vector(graph.ops.size(), types.activations),
+                  .gradients = std::vector(graph.values.size(), types.activations),
+                  .weights = std::vector<BufferId>(graph.parameters.size(), kNone)};
   Lowering& lowering = storage.lowering;
-  for (const Op& op : graph.ops) {
-    if (const Conv* conv = std::get_if<Conv>(&op)) {
+  if (options.fp32_head)
+    std::fill(storage.operations.begin() + static_cast<std::ptrdiff_t>(graph.head_begin),
+              storage.operations.end(), DType::f32);
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    const DType dtype = storage.operations[i];
+    if (const Conv* conv = std::get_if<Conv>(&graph.ops[i])) {
       if (is_depthwise(graph, *conv))
         set_depthwise_layout(lowering, *conv);
       else if (conv->in == 0)
         pad_input_channels(lowering, *conv, types.image_channels);
     }
-    if (const SoftmaxLoss* loss = std::get_if<SoftmaxLoss>(&op))
+    std::visit(
+        [&]<typename T>(const T& op) {
+          if constexpr (Making<T>) hold_value(storage, op.out, dtype);
+          if constexpr (Weighted<T>) hold_weight(storage, op, dtype);
+        },
+        graph.ops[i]);
+    if (const SoftmaxLoss* loss = std::get_if<SoftmaxLoss>(&graph.ops[i]))
       set_dtype(lowering.program.buffers[lowering.values[loss->in]], DType::f32);
   }
-  for (ParameterId id = 0; id < graph.parameters.size(); ++id)
-    storage.weights.push_back(weight_of(lowering, id, types.activations));
   return storage;
 }
 

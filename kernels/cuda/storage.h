@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "kernels/describe.h"
 #include "kernels/lowering.h"
 #include "kernels/targets.h"
 
@@ -10,16 +11,19 @@ namespace plumb::cuda {
 
 // fp16 and bf16 hold activations, their gradients, convolution and dense weights (a copy beside the fp32
 // master) and those weights' gradients in half; masters, momentum, norms, biases, statistics and the logits
-// are f32 in every precision. The images, and all that has the first convolution's layout, have 4 channels
-// (f32) or 8 (half) in place of 3: tensor cores read 16 bytes at once.
+// of a softmax loss are f32 in every precision. With DescribeOptions::fp32_head that ends where the head
+// begins: what its operations make and read, weights and gradients included, is f32, with no copies. The
+// images, and all that has the first convolution's layout, have 4 channels (f32) or 8 (half) in place of 3:
+// tensor cores read 16 bytes at once.
 struct Storage {
   Lowering lowering;
-  DType activations = DType::f32;
+  std::vector<DType> operations;  // by op: of what it writes, of its weights and of their gradients
+  std::vector<DType> gradients;   // by ValueId
   std::vector<BufferId> weights;  // by ParameterId: what forward and backward-data read
 };
 
 // Buffers of a Program that has no steps yet.
-Storage start_storage(const Graph& graph, Precision precision);
+Storage start_storage(const Graph& graph, const DescribeOptions& options);
 
 // Where batches arrive from the host, in two halves by turns, so that one is filled while the other one is
 // read: images f32 [2, n, c, h, w], labels i32 [2, n].

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <stdexcept>
+#include <variant>
 
 #include "kernels/cuda/depthwise_shape.h"
 
@@ -75,6 +76,16 @@ void for_each_element(const Shape4& shape, const Visit& visit) {
 }
 
 }  // namespace
+
+std::vector<std::int64_t> layout_dims(const Graph& graph, ParameterId parameter) {
+  for (const Op& op : graph.ops) {
+    const Dense* dense = std::get_if<Dense>(&op);
+    if (!dense || dense->weight != parameter) continue;
+    const Shape& in = graph.values[dense->in].shape;
+    return {graph.parameters[parameter].dims[0], in.c, in.h, in.w};
+  }
+  return graph.parameters[parameter].dims;
+}
 
 std::vector<std::byte> to_device_layout(std::span<const float> values, const std::vector<std::int64_t>& dims,
                                         const Buffer& buffer) {

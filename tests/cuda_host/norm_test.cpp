@@ -295,8 +295,8 @@ BackwardRun run_backward(DType dtype, const NormSize& size, const BackwardInputs
                                .coefficients = coefficients.as<float>()},
                               nullptr);
   if (which.residual) gradient = {.in = x.data(), .d_out = d_residual.data()};
-  launch_norm_backward_apply(partition, dtype, gradient, {coefficients.data(), DType::f32}, d_in.data(),
-                             nullptr);
+  launch_norm_backward_apply(partition, dtype, gradient, {coefficients.data(), DType::f32},
+                             {.data = d_in.data()}, nullptr);
   return {d_in.values(), d_scale.values(), d_bias.values(), d_residual.values()};
 }
 

@@ -1,0 +1,33 @@
+#include "kernels/cuda/workspaces.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/depthwise_shape.h"
+#include "kernels/cuda/margin_partition.h"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr std::size_t kConvWorkspaceLeast = std::size_t{32} << 20;
+constexpr std::size_t kConvWorkspaceMost = std::size_t{256} << 20;
+
+}  // namespace
+
+std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, StepKind kind, const Buffer& in,
+                                 const Buffer& out, const Buffer& weight) {
+  if (!is_depthwise(graph, op))
+    return std::clamp(in.bytes + out.bytes + 4 * weight.bytes, kConvWorkspaceLeast, kConvWorkspaceMost);
+  if (kind != StepKind::conv_backward_weights) return 0;
+  return depthwise_workspace_bytes(depthwise_shape(graph, op), in.dtype);
+}
+
+void set_margin_workspaces(Program& program, std::size_t first_step, std::int64_t images_of_all_ranks,
+                           const Buffer& rows) {
+  for (std::size_t i = first_step; i < program.steps.size(); ++i) {
+    Step& step = program.steps[i];
+    step.workspace_bytes =
+        margin_workspace_bytes(step.kind, images_of_all_ranks, rows.dims[0], rows.dims[1], rows.dtype);
+  }
+}
+
+}  // namespace plumb::cuda
