@@ -145,10 +145,6 @@ std::string_view name_of(StepKind kind) {
       return "norm_backward_apply";
     case StepKind::norm_backward:
       return "norm_backward";
-    case StepKind::add_relu_forward:
-      return "add_relu_forward";
-    case StepKind::add_relu_backward:
-      return "add_relu_backward";
     case StepKind::pool_forward:
       return "pool_forward";
     case StepKind::pool_backward:

@@ -102,8 +102,6 @@ enum class StepKind {
   // inverse_deviation: 1 / sqrt(variance + epsilon); what passed the ReLU or PReLU says a mask of one bit per
   // element (dtype u8), or the norm's output where it is > 0 (dims of in), or the norm's factors [2, c] where
   // factors[0] * in + factors[1] is > 0; a cpu finds that out from in, scale and bias
-  add_relu_forward,        // out rw, residual r: out = max(out + residual, 0)
-  add_relu_backward,       // out r, d_out r, [second d_out r], d_in w: d_in = out > 0 ? sum of d_out : 0
   pool_forward,            // in r, out w, [argmax w], [factors r]: with factors, of relu(normalised)
   pool_backward,           // d_out r, d_in w, [argmax r, [second d_out r]]
   dense_forward,           // in r, weight r, bias r, out w

@@ -104,7 +104,8 @@ Finish prepare_norm(Context& context, Step& step);
 Finish prepare_pool(Context& context, Step& step);
 Finish prepare_dense(Context& context, Step& step);
 Finish prepare_softmax_loss(Context& context, Step& step);
-Finish prepare_elementwise(Context& context, Step& step);     // add_relu_*, accumulate, cast
+Finish prepare_dropout(Context& context, Step& step);
+Finish prepare_elementwise(Context& context, Step& step);     // accumulate, cast
 Finish prepare_margin_rows(Context& context, Step& step);     // margin_features … margin_features_backward
 Finish prepare_margin_sample(Context& context, Step& step);   // margin_sample, margin_gather
 Finish prepare_margin_softmax(Context& context, Step& step);  // margin_statistics, _rescale, _gradient

@@ -1,5 +1,6 @@
-// The dense layer by oneDNN's inner product. The input keeps its [n, c, 1, 1] form, so that it can stay in
-// the layout that pooling wrote; the weight is [out, c, 1, 1] to match.
+// The dense layer by oneDNN's inner product. The input keeps its [n, c, h, w] form, so that it can stay in
+// the layout that it was written in; the weight is [out, c, h, w] to match, which row by row has the order of
+// the public [out, c * h * w].
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/onednn.h"
 
@@ -24,8 +25,11 @@ Problem problem_of(const Context& context, const Dense& op) {
   };
   const memory::desc in = held_or(context.values[op.in], plain_layout(nchw(graph.values[op.in].shape)));
   const bool rows = dims_of(in).size() == 2;  // written by another dense layer
-  const std::vector<std::int64_t> weight_dims =
-      rows ? dims : std::vector{dims[0], dims[1], std::int64_t{1}, std::int64_t{1}};
+  std::vector<std::int64_t> weight_dims = dims;
+  if (!rows) {
+    weight_dims = nchw(graph.values[op.in].shape);
+    weight_dims[0] = dims[0];
+  }
   return {.in = in,
           .weight = held_or(context.parameters[op.weight].master, any_layout(weight_dims)),
           .bias = plain_layout({dims[0]}),

@@ -1,6 +1,5 @@
-// The training step on a CPU: oneDNN's operations, batch norm fused with ReLU where no residual comes
-// between, the block's end (add, ReLU) as one elementwise step, a second copy of each weight in the layout
-// that backward-data reads, written by the update.
+// The training step on a CPU: oneDNN's operations, batch norm of our own with residual and activation inside,
+// a second copy of each weight in the layout that backward-data reads, written by the update.
 #include "kernels/describe.h"
 
 #include <stdexcept>
@@ -13,17 +12,12 @@
 namespace plumb::cpu {
 namespace {
 
-// oneDNN's batch norm keeps which elements passed the ReLU as one bit each.
-std::size_t relu_mask_bytes(const Shape& shape) {
-  return static_cast<std::size_t>((shape.elements() + 7) / 8);
-}
-
 class Describer {
  public:
   explicit Describer(const Graph& graph)
       : graph_(graph), lowering_(start_lowering(graph, StorageTypes{}, sizeof(State))) {
     means_.resize(graph.ops.size());
-    variances_.resize(graph.ops.size());
+    inverse_deviations_.resize(graph.ops.size());
     saved_.resize(graph.ops.size());
   }
 
@@ -58,6 +52,9 @@ class Describer {
   BufferId channel_buffer(const std::string& name, std::int64_t channels) {
     return add_buffer(lowering_.program, {.name = name, .role = Role::activation, .dims = {channels}});
   }
+  double bytes_of_buffer(BufferId id) const {
+    return static_cast<double>(lowering_.program.buffers[id].bytes);
+  }
   void contribute(ValueId id, BufferId buffer, bool shared = false) {
     lowering_.gradients[id].push_back({buffer, shared});
   }
@@ -67,7 +64,7 @@ class Describer {
     return static_cast<double>(shape(op.out).elements()) * op.kernel * op.kernel * channels_per_group;
   }
   double macs(const Dense& op) const {
-    return static_cast<double>(shape(op.out).elements()) * shape(op.in).c;
+    return static_cast<double>(shape(op.out).elements() * (shape(op.in).elements() / shape(op.in).n));
   }
 
   void forward(std::size_t i, const Conv& op) {
@@ -90,11 +87,9 @@ class Describer {
     contribute(op.in, d_in);
   }
 
-  bool relu_inside(const Norm& op) const { return op.activation == Activation::relu && !op.residual; }
-
   void forward(std::size_t i, const Norm& op) {
     means_[i] = channel_buffer(op.name + ".mean", shape(op.in).c);
-    variances_[i] = channel_buffer(op.name + ".variance", shape(op.in).c);
+    inverse_deviations_[i] = channel_buffer(op.name + ".inverse_deviation", shape(op.in).c);
     std::vector<BufferUse> uses{reads(value(op.in)),
                                 reads(lowering_.parameters[op.scale].master),
                                 reads(lowering_.parameters[op.bias].master),
@@ -102,51 +97,46 @@ class Describer {
                                 updates(lowering_.statistics[op.running_variance]),
                                 writes(value(op.out)),
                                 writes(means_[i]),
-                                writes(variances_[i])};
-    if (relu_inside(op)) {
-      saved_[i] = add_buffer(lowering_.program,
-                             {.name = op.name + ".mask",
-                              .role = Role::activation,
-                              .dtype = DType::u8,
-                              .dims = {static_cast<std::int64_t>(relu_mask_bytes(shape(op.out)))}});
-      uses.push_back(writes(*saved_[i]));
-    }
-    Step& step = add(op.name + ".forward", StepKind::norm_forward, Phase::forward, i, std::move(uses));
-    step.work.bytes += static_cast<double>(
-        lowering_.program.buffers[value(op.in)].bytes);  // statistics need a read of their own
-    if (!op.residual) return;
-    const bool relu = op.activation == Activation::relu;
-    add(op.name + (relu ? ".add_relu" : ".add"), relu ? StepKind::add_relu_forward : StepKind::accumulate,
-        Phase::forward, i, {updates(value(op.out)), reads(value(*op.residual))});
+                                writes(inverse_deviations_[i])};
+    if (op.residual) uses.push_back(reads(value(*op.residual)));
+    if (op.slope) uses.push_back(reads(lowering_.parameters[*op.slope].master));
+    add(op.name + ".forward", StepKind::norm_forward, Phase::forward, i, std::move(uses)).work.bytes +=
+        bytes_of_buffer(value(op.in));  // statistics need a read of their own
   }
+  // The residual's gradient is what passes the activation: the output's own, where all of it passes.
   void backward(std::size_t i, const Norm& op) {
-    BufferId d_out;
-    if (op.residual && op.activation == Activation::relu) {
-      std::vector<BufferUse> uses{reads(value(op.out))};
-      for (BufferId part : gradient_of(lowering_, op.out, 2)) uses.push_back(reads(part));
-      d_out = new_gradient(op.out, op.name + ".add_relu");
-      uses.push_back(writes(d_out));
-      add(op.name + ".add_relu_backward", StepKind::add_relu_backward, Phase::backward, i, std::move(uses));
-      contribute(*op.residual, d_out, true);
-    } else {
-      d_out = gradient_of(lowering_, op.out, 1).front();
-      if (op.residual) contribute(*op.residual, d_out, true);
-    }
+    const std::vector<BufferId> d_out = gradient_of(lowering_, op.out, 2);
+    const bool relu_by_out = op.residual && op.activation == Activation::relu;
     const BufferId d_in = new_gradient(op.in, op.name);
     std::vector<BufferUse> uses{reads(value(op.in)),
-                                reads(d_out),
+                                reads(d_out[0]),
                                 reads(lowering_.parameters[op.scale].master),
                                 reads(lowering_.parameters[op.bias].master),
                                 reads(means_[i]),
-                                reads(variances_[i]),
+                                reads(inverse_deviations_[i]),
                                 writes(d_in),
                                 writes(lowering_.parameters[op.scale].gradient),
                                 writes(lowering_.parameters[op.bias].gradient)};
-    if (saved_[i]) uses.push_back(reads(*saved_[i]));
-    Step& step = add(op.name + ".backward", StepKind::norm_backward, Phase::backward, i, std::move(uses));
-    // The sums over in and d_out come before the first element of d_in: both are read twice.
-    step.work.bytes += static_cast<double>(lowering_.program.buffers[value(op.in)].bytes +
-                                           lowering_.program.buffers[d_out].bytes);
+    if (relu_by_out) uses.push_back(reads(value(op.out)));
+    if (d_out.size() > 1) uses.push_back(reads(d_out[1]));
+    // The sums over in and d_out come before the first element of d_in: both are read twice, or, in place of
+    // d_out, the residual's gradient.
+    double read_again = bytes_of_buffer(value(op.in));
+    if (relu_by_out || (op.residual && d_out.size() > 1)) {
+      const BufferId d_residual = new_gradient(*op.residual, op.name + ".residual");
+      uses.push_back(writes(d_residual));
+      read_again += bytes_of_buffer(d_residual);
+      contribute(*op.residual, d_residual);
+    } else {
+      for (BufferId part : d_out) read_again += bytes_of_buffer(part);
+      if (op.residual) contribute(*op.residual, d_out[0], true);
+    }
+    if (op.slope) {
+      uses.push_back(reads(lowering_.parameters[*op.slope].master));
+      uses.push_back(writes(lowering_.parameters[*op.slope].gradient));
+    }
+    add(op.name + ".backward", StepKind::norm_backward, Phase::backward, i, std::move(uses)).work.bytes +=
+        read_again;
     contribute(op.in, d_in);
   }
 
@@ -189,6 +179,18 @@ class Describer {
     contribute(op.in, d_in);
   }
 
+  void forward(std::size_t i, const Dropout& op) {
+    add(op.name + ".forward", StepKind::dropout_forward, Phase::forward, i,
+        {reads(value(op.in)), reads(lowering_.state), writes(value(op.out))});
+  }
+  void backward(std::size_t i, const Dropout& op) {
+    const BufferId d_out = gradient_of(lowering_, op.out, 1).front();
+    const BufferId d_in = new_gradient(op.in, op.name);
+    add(op.name + ".backward", StepKind::dropout_backward, Phase::backward, i,
+        {reads(d_out), reads(lowering_.state), writes(d_in)});
+    contribute(op.in, d_in);
+  }
+
   // Loss and its gradient in one step: both need the same exponentials.
   void forward(std::size_t i, const SoftmaxLoss& op) {
     const BufferId d_logits = new_gradient(op.in, op.name);
@@ -201,8 +203,6 @@ class Describer {
   [[noreturn]] void refuse(const std::string& name) const {
     throw std::logic_error("this device has no answer for " + name);
   }
-  void forward(std::size_t, const Dropout& op) { refuse(op.name); }
-  void backward(std::size_t, const Dropout& op) { refuse(op.name); }
   void forward(std::size_t i, const MarginLoss& op) {
     margin_ =
         lower_margin_forward(lowering_, i, value(op.in), lowering_.parameters[op.weight].master, DType::f32);
@@ -234,8 +234,8 @@ class Describer {
 
   const Graph& graph_;
   Lowering lowering_;
-  std::vector<BufferId> means_, variances_;     // by op
-  std::vector<std::optional<BufferId>> saved_;  // by op: ReLU mask or argmax
+  std::vector<BufferId> means_, inverse_deviations_;  // by op
+  std::vector<std::optional<BufferId>> saved_;        // by op: argmax
   MarginBuffers margin_;
   std::optional<ParameterId> sampled_;  // whose rows the margin loss samples
 };

@@ -64,10 +64,11 @@ Finish prepare_step(Context& context, Step& step) {
     case StepKind::dense_backward_data:
     case StepKind::dense_backward_weights:
       return prepare_dense(context, step);
+    case StepKind::dropout_forward:
+    case StepKind::dropout_backward:
+      return prepare_dropout(context, step);
     case StepKind::softmax_loss:
       return prepare_softmax_loss(context, step);
-    case StepKind::add_relu_forward:
-    case StepKind::add_relu_backward:
     case StepKind::accumulate:
     case StepKind::cast:
       return prepare_elementwise(context, step);
@@ -243,6 +244,8 @@ class CpuDevice final : public Device {
     for (ValueId id = 0; id < values_.size(); ++id) values_[id] = by_name.at(graph_.values[id].name);
     for (StatisticId id = 0; id < statistics_.size(); ++id)
       statistics_[id] = by_name.at(graph_.statistics[id].name);
+    for (ParameterId id = 0; id < parameters_.size(); ++id)  // no update names those that aren't trained
+      parameters_[id].master = by_name.at(graph_.parameters[id].name);
     labels_ = by_name.at("labels");
     state_ = by_name.at("state");
     sampled_rows_.clear();

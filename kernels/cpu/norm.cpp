@@ -1,106 +1,153 @@
-// Batch norm by oneDNN (with the ReLU inside where no residual comes between), running statistics by
-// ourselves.
-#include <utility>
-
+// Batch norm with the residual and the activation behind it, by loops of our own: oneDNN's knows neither a
+// residual nor a PReLU.
 #include "kernels/cpu/binding.h"
-#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/norm_loops.h"
+#include "kernels/cpu/threads.h"
 
 namespace plumb::cpu {
 namespace {
 
-using dnnl::batch_normalization_backward;
-using dnnl::batch_normalization_forward;
-using dnnl::memory;
-using dnnl::normalization_flags;
+struct Form {
+  dnnl::memory::desc layout;  // of everything that has the input's extent
+  NormTiling tiling;
+  double elements = 0;  // per channel
+};
 
-normalization_flags flags_of(const Norm& op) {
-  const auto flags = normalization_flags::use_scale | normalization_flags::use_shift;
-  const bool relu_inside = op.activation == Activation::relu && !op.residual;
-  return relu_inside ? flags | normalization_flags::fuse_norm_relu : flags;
+// In the layout that the input has, or, where our loops can't read that one, row-major.
+Form form_of(Context& context, const Step& step, const Norm& op) {
+  const Shape& shape = context.graph.values[op.in].shape;
+  const dnnl::memory::desc plain = plain_layout(nchw(shape));
+  const dnnl::memory::desc held = context.settle(step.uses[0].buffer, plain);
+  const auto elements = static_cast<double>(shape.n * shape.h * shape.w);
+  if (const auto layout = channel_layout(held))
+    if (const auto tiling = norm_tiling(*layout)) return {held, *tiling, elements};
+  return {plain, *norm_tiling(*channel_layout(plain)), elements};
 }
 
-batch_normalization_forward::primitive_desc forward_descriptor(const Context& context, const Norm& op,
-                                                               const memory::desc& layout) {
-  const auto kind = dnnl::prop_kind::forward_training;
-  const auto epsilon = static_cast<float>(op.epsilon);
-  if constexpr (kOneDnn2<>)
-    return describe_primitive<batch_normalization_forward>(context.engine, user_scratchpad(), kind, layout,
-                                                           epsilon, flags_of(op));
-  else
-    return describe_primitive<batch_normalization_forward>(context.engine, user_scratchpad(), kind, layout,
-                                                           layout, epsilon, flags_of(op));
+// Of a core's second-level cache: what a group may touch so that the second pass finds it there.
+constexpr std::size_t kCachedBytes = 512 * 1024;
+
+// Whether one thread should take all of a group: it fits, and all threads have as much to do.
+bool group_by_group(const NormTiling& tiling, std::size_t tensors) {
+  const std::int64_t threads = threads_in_use();
+  const bool is_even = tiling.groups % threads == 0 || tiling.groups >= 8 * threads;
+  return is_even && tensors * tiling.bytes_of_group() <= kCachedBytes;
 }
 
-batch_normalization_backward::primitive_desc backward_descriptor(const Context& context, const Norm& op,
-                                                                 const memory::desc& layout) {
-  const auto kind = dnnl::prop_kind::backward;
-  const auto epsilon = static_cast<float>(op.epsilon);
-  const auto hint = forward_descriptor(context, op, layout);
-  if constexpr (kOneDnn2<>)
-    return describe_backward<batch_normalization_backward>(context.engine, user_scratchpad(), hint, kind,
-                                                           layout, layout, epsilon, flags_of(op));
-  else
-    return describe_backward<batch_normalization_backward>(context.engine, user_scratchpad(), hint, kind,
-                                                           layout, layout, layout, epsilon, flags_of(op));
+dnnl::memory::desc sums_layout(std::size_t sums) {
+  return plain_layout({static_cast<std::int64_t>(sums * sizeof(LaneSums) / sizeof(float))});
 }
 
-// running = (1 - momentum) * running + momentum * batch; the variance without bias, n / (n - 1), where n > 1
-// elements share a channel (PyTorch, aten/src/ATen/native/Normalization.cpp; n = 1 keeps the biased one).
-void update_running(float* running, const float* batch, std::size_t channels, float momentum,
-                    float correction) {
-  for (std::size_t c = 0; c < channels; ++c)
-    running[c] = (1 - momentum) * running[c] + momentum * correction * batch[c];
+float* floats(std::byte* address) {
+  return reinterpret_cast<float*>(address);
 }
+
+// Takes the addresses of a Call's operands in the order in which they were added.
+class Addresses {
+ public:
+  explicit Addresses(const std::vector<std::byte*>& all) : next_(all.begin()) {}
+  float* next(bool there = true) { return there ? floats(*next_++) : nullptr; }
+  LaneSums* sums() { return reinterpret_cast<LaneSums*>(*next_++); }
+
+ private:
+  std::vector<std::byte*>::const_iterator next_;
+};
 
 Finish forward(Context& context, Step& step, const Norm& op) {
-  const Shape& shape = context.graph.values[op.in].shape;
-  const memory::desc layout = context.settle(step.uses[0].buffer, plain_layout(nchw(shape)));
-  const memory::desc channels = plain_layout({shape.c});
-  const auto descriptor = forward_descriptor(context, op, layout);
-  for (std::size_t use : {1, 2, 3, 4, 6, 7}) context.settle(step.uses[use].buffer, channels);
+  const Form form = form_of(context, step, op);
+  const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
+  const bool has_residual = op.residual.has_value(), has_slope = op.slope.has_value();
+  NormForward at{.tiling = form.tiling,
+                 .activation = op.activation,
+                 .group_by_group = group_by_group(form.tiling, has_residual ? 3 : 2),
+                 .one_slope = has_slope && context.graph.parameters[*op.slope].elements() == 1,
+                 .epsilon = op.epsilon,
+                 .momentum = op.momentum,
+                 .elements = form.elements};
   Call call(context, step);
-  call.input(DNNL_ARG_SRC, step.uses[0].buffer, layout);
-  call.input(DNNL_ARG_SCALE, step.uses[1].buffer, channels);
-  call.input(DNNL_ARG_SHIFT, step.uses[2].buffer, channels);
-  call.output(DNNL_ARG_DST, step.uses[5].buffer, layout);
-  call.output(DNNL_ARG_MEAN, step.uses[6].buffer, channels);
-  call.output(DNNL_ARG_VARIANCE, step.uses[7].buffer, channels);
-  if (step.uses.size() > 8) call.raw(DNNL_ARG_WORKSPACE, step.uses[8].buffer, descriptor.workspace_desc());
-  call.scratchpad(descriptor.scratchpad_desc());
-  Finish normalise = call.finish(batch_normalization_forward(descriptor));
+  call.input(0, step.uses[0].buffer, form.layout);
+  for (std::size_t use : {1, 2, 3, 4}) call.input(0, step.uses[use].buffer, channels);
+  call.output(0, step.uses[5].buffer, form.layout);
+  for (std::size_t use : {6, 7}) call.output(0, step.uses[use].buffer, channels);
+  if (has_residual) call.input(0, step.uses[8].buffer, form.layout);
+  if (has_slope) call.input(0, step.uses[8].buffer, plain_layout(context.graph.parameters[*op.slope].dims));
+  call.scratchpad(sums_layout(norm_forward_sums(form.tiling)));
+  return call.finish(Call::Body([=](const std::vector<std::byte*>& addresses) mutable -> ComputeFn {
+    Addresses next(addresses);
+    at.in = next.next();
+    at.scale = next.next();
+    at.bias = next.next();
+    at.running_mean = next.next();
+    at.running_variance = next.next();
+    at.out = next.next();
+    at.mean = next.next();
+    at.inverse_deviation = next.next();
+    at.residual = next.next(has_residual);
+    at.slope = next.next(has_slope);
+    at.sums = next.sums();
+    return [at] { norm_forward(at); };
+  }));
+}
 
-  const auto per_channel = static_cast<float>(shape.n * shape.h * shape.w);
-  const float correction = per_channel > 1 ? per_channel / (per_channel - 1) : 1;
-  return [=, uses = step.uses, momentum = static_cast<float>(op.momentum),
-          count = static_cast<std::size_t>(shape.c)](const Arena& arena) -> ComputeFn {
-    return [=, run = normalise(arena), running_mean = arena.floats(uses[3].buffer),
-            running_variance = arena.floats(uses[4].buffer), mean = arena.floats(uses[6].buffer),
-            variance = arena.floats(uses[7].buffer)] {
-      run();
-      update_running(running_mean, mean, count, momentum, 1);
-      update_running(running_variance, variance, count, momentum, correction);
-    };
-  };
+// Which of the operands that aren't always there a backward step has.
+struct Optional {
+  bool out = false, second = false, residual = false, slope = false;
+};
+Optional optional_uses(const Program& program, const Step& step, const Norm& op) {
+  Optional there;
+  there.out = op.residual && op.activation == Activation::relu;
+  const std::size_t next = there.out ? 10 : 9;
+  there.second = step.uses.size() > next && step.uses[next].access == Access::read &&
+                 program.buffers[step.uses[next].buffer].role == Role::activation_gradient;
+  there.residual = op.residual && (there.out || there.second);
+  there.slope = op.slope.has_value();
+  return there;
 }
 
 Finish backward(Context& context, Step& step, const Norm& op) {
-  const Shape& shape = context.graph.values[op.in].shape;
-  const memory::desc layout = context.settle(step.uses[0].buffer, plain_layout(nchw(shape)));
-  const memory::desc channels = plain_layout({shape.c});
-  const auto descriptor = backward_descriptor(context, op, layout);
+  const Form form = form_of(context, step, op);
+  const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
+  const Optional there = optional_uses(context.program, step, op);
+  NormBackward at{.tiling = form.tiling,
+                  .activation = op.activation,
+                  .group_by_group =
+                      group_by_group(form.tiling, std::size_t{3} + there.out + there.second + there.residual),
+                  .one_slope = there.slope && context.graph.parameters[*op.slope].elements() == 1,
+                  .elements = form.elements};
   Call call(context, step);
-  call.input(DNNL_ARG_SRC, step.uses[0].buffer, layout);
-  call.input(DNNL_ARG_DIFF_DST, step.uses[1].buffer, layout);
-  call.input(DNNL_ARG_SCALE, step.uses[2].buffer, channels);
-  if constexpr (kOneDnn2<>) call.input(DNNL_ARG_SHIFT, step.uses[3].buffer, channels);
-  call.input(DNNL_ARG_MEAN, step.uses[4].buffer, channels);
-  call.input(DNNL_ARG_VARIANCE, step.uses[5].buffer, channels);
-  call.output(DNNL_ARG_DIFF_SRC, step.uses[6].buffer, layout);
-  call.output(DNNL_ARG_DIFF_SCALE, step.uses[7].buffer, channels);
-  call.output(DNNL_ARG_DIFF_SHIFT, step.uses[8].buffer, channels);
-  if (step.uses.size() > 9) call.raw(DNNL_ARG_WORKSPACE, step.uses[9].buffer, descriptor.workspace_desc());
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(batch_normalization_backward(descriptor));
+  for (std::size_t use : {0, 1}) call.input(0, step.uses[use].buffer, form.layout);
+  for (std::size_t use : {2, 3, 4, 5}) call.input(0, step.uses[use].buffer, channels);
+  call.output(0, step.uses[6].buffer, form.layout);
+  for (std::size_t use : {7, 8}) call.output(0, step.uses[use].buffer, channels);
+  std::size_t next_use = 9;
+  if (there.out) call.input(0, step.uses[next_use++].buffer, form.layout);
+  if (there.second) call.input(0, step.uses[next_use++].buffer, form.layout);
+  if (there.residual) call.output(0, step.uses[next_use++].buffer, form.layout);
+  if (there.slope) {
+    const auto slopes = plain_layout(context.graph.parameters[*op.slope].dims);
+    call.input(0, step.uses[next_use++].buffer, slopes);
+    call.output(0, step.uses[next_use++].buffer, slopes);
+  }
+  call.scratchpad(sums_layout(norm_backward_sums(form.tiling)));
+  return call.finish(Call::Body([=](const std::vector<std::byte*>& addresses) mutable -> ComputeFn {
+    Addresses next(addresses);
+    at.in = next.next();
+    at.d_out = next.next();
+    at.scale = next.next();
+    at.bias = next.next();
+    at.mean = next.next();
+    at.inverse_deviation = next.next();
+    at.d_in = next.next();
+    at.d_scale = next.next();
+    at.d_bias = next.next();
+    at.out = next.next(there.out);
+    at.d_second = next.next(there.second);
+    at.d_residual = next.next(there.residual);
+    at.slope = next.next(there.slope);
+    at.d_slope = next.next(there.slope);
+    at.sums = next.sums();
+    return [at] { norm_backward(at); };
+  }));
 }
 
 }  // namespace

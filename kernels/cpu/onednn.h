@@ -2,8 +2,10 @@
 // Primitive::desc and takes the engine after it; version 3 takes the engine first and has no desc.
 #pragma once
 
+#include <cstdint>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
+#include <vector>
 
 namespace plumb::cpu {
 
@@ -12,9 +14,8 @@ concept HasDescriptor = requires {
   typename Primitive::desc;
 };
 
-// True for oneDNN 2.x: batch norm infers the output's layout, backward wants the shift, pooling has no
-// dilation.
-template <typename Primitive = dnnl::batch_normalization_forward>
+// True for oneDNN 2.x, where pooling has no dilation.
+template <typename Primitive>
 inline constexpr bool kOneDnn2 = HasDescriptor<Primitive>;
 
 // Descriptors whose arguments are the same in both versions. Scratch memory is always ours.
@@ -48,16 +49,22 @@ dnnl::memory::dims dims_of(const Layout& layout) {
     return layout.dims();
 }
 
-// The order of elements as text: strides of the outer dimensions, then blocks as dimension x length,
-// outermost first: "4608,1152,384,128/1x8,0x16".
+// The order of elements: strides of the outer dimensions, then blocks, outermost first.
+struct Blocking {
+  struct Block {
+    std::int64_t dimension = 0, length = 1;
+  };
+  std::vector<std::int64_t> strides;
+  std::vector<Block> blocks;
+};
+
 template <typename Layout>
-std::string layout_text(const Layout& layout) {
-  std::string text;
+Blocking blocking_of(const Layout& layout) {
+  Blocking result;
   const auto add = [&](const auto& strides, auto dims, const auto& lengths, const auto& block_dims,
                        auto blocks) {
-    for (int i = 0; i < dims; ++i) text += (i ? "," : "") + std::to_string(strides[i]);
-    for (int i = 0; i < blocks; ++i)
-      text += (i ? "," : "/") + std::to_string(block_dims[i]) + "x" + std::to_string(lengths[i]);
+    for (int i = 0; i < dims; ++i) result.strides.push_back(strides[i]);
+    for (int i = 0; i < blocks; ++i) result.blocks.push_back({block_dims[i], lengths[i]});
   };
   if constexpr (requires { layout.get_strides(); }) {
     add(layout.get_strides(), layout.get_ndims(), layout.get_inner_blks(), layout.get_inner_idxs(),
@@ -66,6 +73,19 @@ std::string layout_text(const Layout& layout) {
     const auto& blocking = layout.data.format_desc.blocking;
     add(blocking.strides, layout.data.ndims, blocking.inner_blks, blocking.inner_idxs, blocking.inner_nblks);
   }
+  return result;
+}
+
+// The same as text, blocks as dimension x length: "4608,1152,384,128/1x8,0x16".
+template <typename Layout>
+std::string layout_text(const Layout& layout) {
+  const Blocking blocking = blocking_of(layout);
+  std::string text;
+  for (std::size_t i = 0; i < blocking.strides.size(); ++i)
+    text += (i ? "," : "") + std::to_string(blocking.strides[i]);
+  for (std::size_t i = 0; i < blocking.blocks.size(); ++i)
+    text += (i ? "," : "/") + std::to_string(blocking.blocks[i].dimension) + "x" +
+            std::to_string(blocking.blocks[i].length);
   return text;
 }
 

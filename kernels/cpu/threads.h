@@ -4,5 +4,6 @@
 namespace plumb::cpu {
 
 void use_threads(int threads);
+int threads_in_use();
 
 }  // namespace plumb::cpu

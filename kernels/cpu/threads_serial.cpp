@@ -5,4 +5,8 @@ namespace plumb::cpu {
 
 void use_threads(int) {}
 
+int threads_in_use() {
+  return 1;
+}
+
 }  // namespace plumb::cpu

@@ -12,8 +12,8 @@ namespace {
 std::vector<std::vector<float>> gradients_of(const Device& device, const Graph& graph) {
   std::vector<std::vector<float>> gradients;
   for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
-    gradients.emplace_back(graph.parameters[p].elements());
-    device.read_gradient(p, gradients.back());
+    gradients.emplace_back(graph.parameters[p].trained ? graph.parameters[p].elements() : 0);
+    if (graph.parameters[p].trained) device.read_gradient(p, gradients.back());
   }
   return gradients;
 }

@@ -17,7 +17,8 @@ struct GraphRunOptions {
   int threads = 0;     // 0: as the device chooses
 };
 
-// Vectors over Graph::parameters and Graph::statistics, in the public dims.
+// Vectors over Graph::parameters and Graph::statistics, in the public dims; untrained parameters have no
+// gradient.
 struct GraphRun {
   std::vector<IterationMetrics> metrics;                       // one per iteration
   std::vector<double> losses;                                  // those of `metrics`

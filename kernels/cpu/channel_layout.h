@@ -1,0 +1,25 @@
+// How our own loops see a layout that oneDNN chose: [image][channel block][pixel][channel of the block].
+#pragma once
+
+#include <cstdint>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
+
+namespace plumb::cpu {
+
+// block 1: nchw; 8 or 16: nChw8c, nChw16c, whose last block is padded with zeros; block = channels: nhwc and
+// rows of vectors [n, c].
+struct ChannelLayout {
+  std::int64_t images = 1, channels = 1, pixels = 1, block = 1;
+
+  std::int64_t blocks() const { return (channels + block - 1) / block; }
+  std::int64_t image_stride() const { return blocks() * pixels * block; }  // elements, padding included
+  std::int64_t offset(std::int64_t channel, std::int64_t pixel) const {    // inside an image
+    return (channel / block * pixels + pixel) * block + channel % block;
+  }
+};
+
+// Nothing where a layout of [n, c, h, w] or [n, c] has no such form.
+std::optional<ChannelLayout> channel_layout(const dnnl::memory::desc& layout);
+
+}  // namespace plumb::cpu

@@ -1,0 +1,87 @@
+// Dropout: an element's random bits are a function of where it is among all images and in its own one in the
+// order c, h, w, so that layouts and numbers of ranks don't matter. Reads 4, writes 4 bytes per element.
+#include "models/dropout.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/cpu/binding.h"
+#include "kernels/cpu/channel_layout.h"
+
+namespace plumb::cpu {
+namespace {
+
+struct Tensors {
+  ChannelLayout layout;
+  const float* from = nullptr;
+  float* into = nullptr;
+};
+
+constexpr std::int64_t kBlocks = 256;  // of four elements each: one thread's share at a time
+using Factors = std::array<std::array<float, kBlocks>, 4>;
+
+// What the elements of blocks first_block … of an image are multiplied by.
+void make_factors(const DropoutRule& rule, const StepState& step, std::uint64_t sample,
+                  std::int64_t first_block, Factors& factors) {
+  const std::uint64_t iteration = step.iteration;
+#pragma omp simd
+  for (std::int64_t block = 0; block < kBlocks; ++block) {
+    const PhiloxBlock bits =
+        dropout_bits(rule.key, iteration, sample, static_cast<std::uint32_t>(first_block + block));
+    for (std::size_t word = 0; word < 4; ++word)
+      factors[word][static_cast<std::size_t>(block)] = bits[word] < rule.threshold ? 0 : rule.keep_scale;
+  }
+}
+
+void clear_padding(const Tensors& at, std::int64_t image) {
+  const ChannelLayout& layout = at.layout;
+  for (std::int64_t channel = layout.channels; channel < layout.blocks() * layout.block; ++channel)
+    for (std::int64_t pixel = 0; pixel < layout.pixels; ++pixel)
+      at.into[image * layout.image_stride() + layout.offset(channel, pixel)] = 0;
+}
+
+void dropout(const Tensors& at, const DropoutRule& rule, const StepState& step) {
+  const ChannelLayout& layout = at.layout;
+  const std::int64_t elements = layout.channels * layout.pixels;
+  const std::int64_t parts = (elements + 4 * kBlocks - 1) / (4 * kBlocks);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t item = 0; item < layout.images * parts; ++item) {
+    const std::int64_t image = item / parts, first = item % parts * 4 * kBlocks;
+    Factors factors;
+    make_factors(rule, step, step.first_sample + static_cast<std::uint64_t>(image), first / 4, factors);
+    const float* from = at.from + image * layout.image_stride();
+    float* into = at.into + image * layout.image_stride();
+    std::int64_t channel = first / layout.pixels, pixel = first % layout.pixels;
+    for (std::int64_t i = 0; i < std::min(4 * kBlocks, elements - first); ++i) {
+      const std::int64_t offset = layout.offset(channel, pixel);
+      into[offset] = factors[static_cast<std::size_t>(i % 4)][static_cast<std::size_t>(i / 4)] * from[offset];
+      if (++pixel < layout.pixels) continue;
+      pixel = 0;
+      ++channel;
+    }
+    if (first == 0) clear_padding(at, image);
+  }
+}
+
+}  // namespace
+
+Finish prepare_dropout(Context& context, Step& step) {
+  const Dropout& op = std::get<Dropout>(context.graph.ops[step.op]);
+  const dnnl::memory::desc plain = plain_layout(nchw(context.graph.values[op.in].shape));
+  dnnl::memory::desc layout = context.settle(context.values[op.in], plain);
+  if (!channel_layout(layout)) layout = plain;
+  Call call(context, step);
+  call.input(0, step.uses[0].buffer, layout);
+  call.output(0, step.uses[2].buffer, layout);
+  call.raw(0, step.uses[1].buffer, plain_layout({1}));
+  return call.finish(
+      Call::Body([form = *channel_layout(layout), rule = dropout_rule(op.seed, op.name, op.probability)](
+                     const std::vector<std::byte*>& addresses) -> ComputeFn {
+        const Tensors at{.layout = form,
+                         .from = reinterpret_cast<const float*>(addresses[0]),
+                         .into = reinterpret_cast<float*>(addresses[1])};
+        return [=, state = reinterpret_cast<const State*>(addresses[2])] { dropout(at, rule, state->step); };
+      }));
+}
+
+}  // namespace plumb::cpu

@@ -1,0 +1,167 @@
+// Backward: sums over what passed the activation, g, then the input's gradient. With y = (x - mean) / s,
+// s = sqrt(variance + epsilon) and m elements per channel: d bias = sum g, d scale = sum g y,
+// d x = scale / s * (g - sum g / m - y * sum(g y) / m) (Ioffe and Szegedy 2015, arXiv:1502.03167).
+// Reads 16, writes 4 bytes per element; a second gradient of the output 8 more to read; a residual's gradient
+// 4 more to write, and then it is read in the second pass in place of the output's gradients.
+#include "kernels/cpu/norm_loops.h"
+
+namespace plumb::cpu {
+namespace {
+
+// What says which elements passed: nothing (all did), the norm's output found again, or kept.
+enum class Passed { all, relu, relu_by_out, prelu };
+
+struct GroupFactors {
+  Lanes mean, factor, bias, slope;
+};
+GroupFactors factors_of(const NormBackward& at, std::int64_t group) {
+  const NormTiling& tiling = at.tiling;
+  return {
+      .mean = lanes_of(tiling, group, at.mean),
+      .factor = lanes_of(tiling, group, at.scale) * lanes_of(tiling, group, at.inverse_deviation),
+      .bias = lanes_of(tiling, group, at.bias),
+      .slope = at.slope ? lanes_of(tiling, group, at.slope, at.one_slope) : Lanes{},
+  };
+}
+
+struct Element {
+  Lanes centred, passed;  // x - mean; g
+  Lanes of_slope;         // what the element adds to the slope's gradient
+};
+
+template <Passed kPassed, typename Row>
+Element element(const NormBackward& at, const GroupFactors& by, std::int64_t offset, Row row) {
+  Element result{.centred = row.read(at.in + offset) - by.mean, .passed = row.read(at.d_out + offset)};
+  if (at.d_second) result.passed = result.passed + row.read(at.d_second + offset);
+  if constexpr (kPassed == Passed::relu_by_out)
+    result.passed = where_positive(row.read(at.out + offset), result.passed, Lanes{});
+  if constexpr (kPassed == Passed::relu)
+    result.passed = where_positive(result.centred * by.factor + by.bias, result.passed, Lanes{});
+  if constexpr (kPassed == Passed::prelu) {
+    const Lanes value = result.centred * by.factor + by.bias;
+    result.of_slope = where_positive(value, Lanes{}, result.passed * value);
+    result.passed = where_positive(value, result.passed, result.passed * by.slope);
+  }
+  return result;
+}
+
+// Sums of a slice: g, g (x - mean), and what adds up to the slope's gradient.
+inline constexpr std::int64_t kSums = 3;
+
+template <Passed kPassed>
+void gather_sums(const NormBackward& at, std::int64_t group, std::int64_t slice) {
+  const GroupFactors by = factors_of(at, group);
+  LaneSums passed{}, centred{}, of_slope{};
+  for_each_run(at.tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
+    while (rows > 0) {
+      Lanes chunk_passed{}, chunk_centred{}, chunk_slope{};
+      const std::int64_t chunk = std::min(kChunkRows, rows);
+      for (std::int64_t r = 0; r < chunk; ++r, offset += at.tiling.row_stride) {
+        const Element one = element<kPassed>(at, by, offset, row);
+        chunk_passed = chunk_passed + one.passed;
+        chunk_centred = chunk_centred + one.passed * one.centred;
+        if constexpr (kPassed == Passed::prelu) chunk_slope = chunk_slope + one.of_slope;
+        if (at.d_residual) row.write(at.d_residual + offset, one.passed);
+      }
+      add_to(passed, chunk_passed);
+      add_to(centred, chunk_centred);
+      if constexpr (kPassed == Passed::prelu) add_to(of_slope, chunk_slope);
+      rows -= chunk;
+    }
+  });
+  LaneSums* into = at.sums + kSums * (group * at.tiling.slices + slice);
+  into[0] = passed;
+  into[1] = centred;
+  into[2] = of_slope;
+}
+
+// Brings a group's sums together: gradients of scale, bias and slope, and in place of the first slice's sums
+// the means, lane by lane: of g, and of g (x - mean) times 1 / s^2.
+void finish_sums(const NormBackward& at, std::int64_t group) {
+  const NormTiling& tiling = at.tiling;
+  LaneSums* parts = at.sums + kSums * group * tiling.slices;
+  LaneSums mean_passed{}, mean_centred{};
+  double of_slope = 0;
+  for (int lane = 0; lane < tiling.period; ++lane) {
+    const std::int64_t channel = tiling.channel(group, lane);
+    if (channel < 0) break;
+    const double passed = sum_of_channel(tiling, parts, kSums, lane);
+    const double centred = sum_of_channel(tiling, parts + 1, kSums, lane);
+    const double inverse = at.inverse_deviation[channel];
+    at.d_bias[channel] = static_cast<float>(passed);
+    at.d_scale[channel] = static_cast<float>(centred * inverse);
+    if (at.d_slope) {
+      const double sum = sum_of_channel(tiling, parts + 2, kSums, lane);
+      of_slope += sum;
+      if (!at.one_slope) at.d_slope[channel] = static_cast<float>(sum);
+    }
+    for (int same = lane; same < kLanes; same += tiling.period) {
+      mean_passed[static_cast<std::size_t>(same)] = passed / at.elements;
+      mean_centred[static_cast<std::size_t>(same)] = centred * inverse * inverse / at.elements;
+    }
+  }
+  parts[0] = mean_passed;
+  parts[1] = mean_centred;
+  parts[2][0] = of_slope;
+}
+
+Lanes rounded(const LaneSums& sums) {
+  float values[kLanes];
+  for (int lane = 0; lane < kLanes; ++lane)
+    values[lane] = static_cast<float>(sums[static_cast<std::size_t>(lane)]);
+  return load(values);
+}
+
+template <Passed kPassed>
+void apply(const NormBackward& at, std::int64_t group, std::int64_t slice) {
+  const GroupFactors by = factors_of(at, group);
+  const LaneSums* means = at.sums + kSums * group * at.tiling.slices;
+  const Lanes mean_passed = rounded(means[0]), mean_centred = rounded(means[1]);
+  for_each_run(at.tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
+    for (std::int64_t r = 0; r < rows; ++r, offset += at.tiling.row_stride) {
+      Lanes passed, centred;
+      if (at.d_residual) {
+        passed = row.read(at.d_residual + offset);
+        centred = row.read(at.in + offset) - by.mean;
+      } else {
+        const Element one = element<kPassed>(at, by, offset, row);
+        passed = one.passed;
+        centred = one.centred;
+      }
+      row.write(at.d_in + offset, by.factor * (passed - mean_passed - centred * mean_centred));
+    }
+  });
+}
+
+template <Passed kPassed>
+void run(const NormBackward& at) {
+  in_two_passes(
+      at.tiling, at.group_by_group,
+      [&](std::int64_t group, std::int64_t slice) { gather_sums<kPassed>(at, group, slice); },
+      [&](std::int64_t group) { finish_sums(at, group); },
+      [&](std::int64_t group, std::int64_t slice) { apply<kPassed>(at, group, slice); });
+  if (!at.d_slope || !at.one_slope) return;
+  double of_slope = 0;
+  for (std::int64_t group = 0; group < at.tiling.groups; ++group)
+    of_slope += at.sums[kSums * group * at.tiling.slices + 2][0];
+  *at.d_slope = static_cast<float>(of_slope);
+}
+
+}  // namespace
+
+std::size_t norm_backward_sums(const NormTiling& tiling) {
+  return static_cast<std::size_t>(kSums * tiling.items());
+}
+
+void norm_backward(const NormBackward& at) {
+  switch (at.activation) {
+    case Activation::none:
+      return run<Passed::all>(at);
+    case Activation::relu:
+      return at.out ? run<Passed::relu_by_out>(at) : run<Passed::relu>(at);
+    case Activation::prelu:
+      return run<Passed::prelu>(at);
+  }
+}
+
+}  // namespace plumb::cpu

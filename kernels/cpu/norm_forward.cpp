@@ -1,0 +1,136 @@
+// Forward: mean and variance in one pass over `in`, then one that normalises, adds a residual and applies the
+// activation. Reads 8, writes 4 bytes per element, 4 more to read with a residual; the second reading comes
+// from a cache where groups are small.
+#include <cmath>
+
+#include "kernels/cpu/norm_loops.h"
+
+namespace plumb::cpu {
+namespace {
+
+// Of a lane: the sum of elements, and of their squares.
+struct Moments {
+  LaneSums sum, squares;
+};
+
+// Squares are taken around the mean of a chunk of rows, whose elements are still in the first cache, and
+// moved to 0 in double: no digits are lost where the mean is large against the deviation.
+template <typename Row>
+void add_chunk(Moments& moments, const float* from, std::int64_t stride, std::int64_t rows, Row row) {
+  Lanes even{}, odd{};
+  std::int64_t r = 0;
+  for (; r + 2 <= rows; r += 2) {
+    even = even + row.read(from + r * stride);
+    odd = odd + row.read(from + (r + 1) * stride);
+  }
+  if (r < rows) even = even + row.read(from + r * stride);
+  const Lanes sum = even + odd;
+  const float inverse = 1 / static_cast<float>(rows);
+  const Lanes mean{sum.low * inverse, sum.high * inverse};
+  Lanes even_squares{}, odd_squares{};
+  for (r = 0; r + 2 <= rows; r += 2) {
+    const Lanes a = row.read(from + r * stride) - mean, b = row.read(from + (r + 1) * stride) - mean;
+    even_squares = even_squares + a * a;
+    odd_squares = odd_squares + b * b;
+  }
+  if (r < rows) {
+    const Lanes a = row.read(from + r * stride) - mean;
+    even_squares = even_squares + a * a;
+  }
+  float sums[kLanes], means[kLanes], squares[kLanes];
+  store(sums, sum);
+  store(means, mean);
+  store(squares, even_squares + odd_squares);
+  // sum (x - m)^2 = sum x^2 - 2 m sum x + rows m^2
+#pragma omp simd
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const double s = sums[lane], m = means[lane];
+    moments.sum[static_cast<std::size_t>(lane)] += s;
+    moments.squares[static_cast<std::size_t>(lane)] +=
+        squares[lane] + m * (2 * s - static_cast<double>(rows) * m);
+  }
+}
+
+void gather_moments(const NormForward& at, std::int64_t group, std::int64_t slice) {
+  Moments moments{};
+  const std::int64_t stride = at.tiling.row_stride;
+  for_each_run(at.tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
+    for (std::int64_t first = 0; first < rows; first += kChunkRows)
+      add_chunk(moments, at.in + offset + first * stride, stride, std::min(kChunkRows, rows - first), row);
+  });
+  LaneSums* into = at.sums + 2 * (group * at.tiling.slices + slice);
+  into[0] = moments.sum;
+  into[1] = moments.squares;
+}
+
+// running = (1 - momentum) * running + momentum * batch; the variance without bias, n / (n - 1), where n > 1
+// elements share a channel (PyTorch, aten/src/ATen/native/Normalization.cpp; n = 1 keeps the biased one).
+void finish_statistics(const NormForward& at, std::int64_t group) {
+  const LaneSums* parts = at.sums + 2 * group * at.tiling.slices;
+  const double unbiased = at.elements > 1 ? at.elements / (at.elements - 1) : 1;
+  const auto follow = [&](float& running, double batch) {
+    running = static_cast<float>((1 - at.momentum) * static_cast<double>(running) + at.momentum * batch);
+  };
+  for (int lane = 0; lane < at.tiling.period; ++lane) {
+    const std::int64_t channel = at.tiling.channel(group, lane);
+    if (channel < 0) break;
+    const double mean = sum_of_channel(at.tiling, parts, 2, lane) / at.elements;
+    const double squares = sum_of_channel(at.tiling, parts + 1, 2, lane) / at.elements;
+    const double variance = std::max(0.0, squares - mean * mean);
+    at.mean[channel] = static_cast<float>(mean);
+    at.inverse_deviation[channel] = static_cast<float>(1 / std::sqrt(variance + at.epsilon));
+    follow(at.running_mean[channel], mean);
+    follow(at.running_variance[channel], unbiased * variance);
+  }
+}
+
+template <Activation kActivation>
+Lanes activated(Lanes value, Lanes slope) {
+  if constexpr (kActivation == Activation::relu) return where_positive(value, value, Lanes{});
+  if constexpr (kActivation == Activation::prelu) return where_positive(value, value, slope * value);
+  return value;
+}
+
+template <Activation kActivation, bool kResidual>
+void apply(const NormForward& at, std::int64_t group, std::int64_t slice) {
+  const NormTiling& tiling = at.tiling;
+  const Lanes mean = lanes_of(tiling, group, at.mean), bias = lanes_of(tiling, group, at.bias);
+  const Lanes factor = lanes_of(tiling, group, at.scale) * lanes_of(tiling, group, at.inverse_deviation);
+  const Lanes slope =
+      kActivation == Activation::prelu ? lanes_of(tiling, group, at.slope, at.one_slope) : Lanes{};
+  for_each_run(tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
+    for (std::int64_t r = 0; r < rows; ++r, offset += tiling.row_stride) {
+      Lanes value = (row.read(at.in + offset) - mean) * factor + bias;
+      if constexpr (kResidual) value = value + row.read(at.residual + offset);
+      row.write(at.out + offset, activated<kActivation>(value, slope));
+    }
+  });
+}
+
+template <Activation kActivation, bool kResidual>
+void run(const NormForward& at) {
+  in_two_passes(
+      at.tiling, at.group_by_group,
+      [&](std::int64_t group, std::int64_t slice) { gather_moments(at, group, slice); },
+      [&](std::int64_t group) { finish_statistics(at, group); },
+      [&](std::int64_t group, std::int64_t slice) { apply<kActivation, kResidual>(at, group, slice); });
+}
+
+}  // namespace
+
+std::size_t norm_forward_sums(const NormTiling& tiling) {
+  return 2 * static_cast<std::size_t>(tiling.items());
+}
+
+void norm_forward(const NormForward& at) {
+  switch (at.activation) {
+    case Activation::none:
+      return at.residual ? run<Activation::none, true>(at) : run<Activation::none, false>(at);
+    case Activation::relu:
+      return at.residual ? run<Activation::relu, true>(at) : run<Activation::relu, false>(at);
+    case Activation::prelu:
+      return run<Activation::prelu, false>(at);
+  }
+}
+
+}  // namespace plumb::cpu

@@ -1,0 +1,41 @@
+#include "kernels/cpu/norm_lanes.h"
+
+namespace plumb::cpu {
+namespace {
+
+// Fixed numbers: how rows are cut up, and so the order of sums, may depend on the shape alone.
+constexpr std::int64_t kWantedItems = 512;  // work for many threads
+constexpr std::int64_t kLeastRows = 128;    // of a slice: 8 KiB, against which its sums are few
+
+}  // namespace
+
+std::optional<NormTiling> norm_tiling(const ChannelLayout& layout) {
+  NormTiling tiling{.channels = layout.channels, .images = layout.images};
+  std::int64_t pixels = layout.pixels;
+  if (layout.blocks() == 1) {  // images follow each other like pixels
+    pixels *= tiling.images;
+    tiling.images = 1;
+  }
+  tiling.image_stride = layout.image_stride();
+  if (kLanes % layout.block == 0) {
+    const std::int64_t run = pixels * layout.block;
+    tiling.groups = layout.blocks();
+    tiling.period = static_cast<int>(layout.block);
+    tiling.rows = (run + kLanes - 1) / kLanes;
+    tiling.tail = static_cast<int>(run % kLanes);
+    tiling.group_stride = run;
+  } else if (layout.block == layout.channels) {
+    tiling.groups = (layout.channels + kLanes - 1) / kLanes;
+    tiling.rows = pixels;
+    tiling.row_stride = layout.channels;
+    tiling.group_stride = kLanes;
+  } else {
+    return std::nullopt;
+  }
+  const std::int64_t enough = (kWantedItems + tiling.groups - 1) / tiling.groups;
+  tiling.slices = std::clamp<std::int64_t>(tiling.images * tiling.rows / kLeastRows, 1,
+                                           std::max<std::int64_t>(1, enough));
+  return tiling;
+}
+
+}  // namespace plumb::cpu

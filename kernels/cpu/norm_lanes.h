@@ -1,0 +1,172 @@
+// How the loops of batch norm run over a tensor: in rows of 16 floats whose lanes each belong to one channel,
+// the same one in all rows of a group. Sums are kept lane by lane and slice by slice, in an order that only
+// the shape decides.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cpu/channel_layout.h"
+
+namespace plumb::cpu {
+
+inline constexpr int kLanes = 16;
+// Rows whose sum is taken in fp32 before it is added to a double: 4 KiB, which stay in the first cache.
+inline constexpr std::int64_t kChunkRows = 64;
+
+// Two vectors as wide as most CPUs have them.
+struct Lanes {
+  using Half = float __attribute__((vector_size(32)));
+  Half low{}, high{};
+};
+inline Lanes operator+(Lanes a, Lanes b) {
+  return {a.low + b.low, a.high + b.high};
+}
+inline Lanes operator-(Lanes a, Lanes b) {
+  return {a.low - b.low, a.high - b.high};
+}
+inline Lanes operator*(Lanes a, Lanes b) {
+  return {a.low * b.low, a.high * b.high};
+}
+inline Lanes where_positive(Lanes test, Lanes yes, Lanes no) {
+  return {test.low > 0 ? yes.low : no.low, test.high > 0 ? yes.high : no.high};
+}
+inline Lanes load(const float* from) {
+  Lanes lanes;
+  std::memcpy(&lanes.low, from, sizeof lanes.low);
+  std::memcpy(&lanes.high, from + kLanes / 2, sizeof lanes.high);
+  return lanes;
+}
+inline void store(float* into, Lanes lanes) {
+  std::memcpy(into, &lanes.low, sizeof lanes.low);
+  std::memcpy(into + kLanes / 2, &lanes.high, sizeof lanes.high);
+}
+
+// How a row is read and written: all its lanes, or the first `width`, the others being zeros.
+struct WholeRow {
+  Lanes read(const float* from) const { return load(from); }
+  void write(float* into, Lanes lanes) const { store(into, lanes); }
+};
+struct PartialRow {
+  int width = 0;
+  Lanes read(const float* from) const {
+    float values[kLanes]{};
+    std::copy(from, from + width, values);
+    return load(values);
+  }
+  void write(float* into, Lanes lanes) const {
+    float values[kLanes];
+    store(values, lanes);
+    std::copy(values, values + width, into);
+  }
+};
+
+struct NormTiling {
+  std::int64_t channels = 0, images = 1, groups = 0;
+  std::int64_t rows = 0;  // per image and group, the last one perhaps partial
+  int tail = 0;           // lanes of that one; 0: it is whole
+  int period = kLanes;    // lane j of a group is channel j % period of it
+  std::int64_t row_stride = kLanes, group_stride = 0, image_stride = 0;  // elements
+  std::int64_t slices = 1;                                               // of a group's rows
+
+  // -1 for a lane of padding.
+  std::int64_t channel(std::int64_t group, int lane) const {
+    const std::int64_t channel = group * period + lane % period;
+    return channel < channels ? channel : -1;
+  }
+  // Lanes that all rows of a group have: fewer than kLanes only in the last group of channels-last layouts.
+  int width(std::int64_t group) const {
+    if (group_stride != kLanes || row_stride == kLanes) return kLanes;
+    return static_cast<int>(std::min<std::int64_t>(kLanes, channels - group * kLanes));
+  }
+  std::int64_t items() const { return groups * slices; }
+  std::size_t bytes_of_group() const {
+    return static_cast<std::size_t>(images * rows * kLanes) * sizeof(float);
+  }
+};
+
+// Nothing where the layout's blocks are neither a part of 16 channels nor all channels.
+std::optional<NormTiling> norm_tiling(const ChannelLayout& layout);
+
+// Calls visit(offset, rows, row) for runs of rows of one slice of a group: `rows` rows from `offset`, read
+// and written through `row`.
+template <typename Visit>
+void for_each_run(const NormTiling& tiling, std::int64_t group, std::int64_t slice, Visit visit) {
+  const std::int64_t all = tiling.images * tiling.rows;
+  const std::int64_t end = all * (slice + 1) / tiling.slices;
+  const int width = tiling.width(group);
+  for (std::int64_t row = all * slice / tiling.slices; row < end;) {
+    const std::int64_t first = row % tiling.rows, count = std::min(end - row, tiling.rows - first);
+    const std::int64_t offset =
+        row / tiling.rows * tiling.image_stride + group * tiling.group_stride + first * tiling.row_stride;
+    const bool has_tail = tiling.tail > 0 && first + count == tiling.rows;
+    if (width < kLanes)
+      visit(offset, count, PartialRow{width});
+    else
+      visit(offset, count - has_tail, WholeRow{});
+    if (has_tail) visit(offset + (count - 1) * tiling.row_stride, std::int64_t{1}, PartialRow{tiling.tail});
+    row += count;
+  }
+}
+
+// What belongs to the lanes of a group, 0 for padding. per_channel: one number each, or one for all.
+inline Lanes lanes_of(const NormTiling& tiling, std::int64_t group, const float* per_channel,
+                      bool one_for_all = false) {
+  float values[kLanes];
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const std::int64_t channel = tiling.channel(group, lane);
+    values[lane] = channel < 0 ? 0 : per_channel[one_for_all ? 0 : channel];
+  }
+  return load(values);
+}
+
+// Sums of one quantity, one per lane.
+using LaneSums = std::array<double, kLanes>;
+inline void add_to(LaneSums& sums, Lanes lanes) {
+  float values[kLanes];
+  store(values, lanes);
+#pragma omp simd
+  for (int lane = 0; lane < kLanes; ++lane) sums[static_cast<std::size_t>(lane)] += values[lane];
+}
+
+// Sum of what `parts` (one for each slice of a group, `stride` apart) say of channel `first_lane` of a group.
+inline double sum_of_channel(const NormTiling& tiling, const LaneSums* parts, std::int64_t stride,
+                             int first_lane) {
+  double sum = 0;
+  for (std::int64_t slice = 0; slice < tiling.slices; ++slice)
+    for (int lane = first_lane; lane < kLanes; lane += tiling.period)
+      sum += parts[slice * stride][static_cast<std::size_t>(lane)];
+  return sum;
+}
+
+// first(group, slice) for all, then finish(group), then second(group, slice). Where what a group touches
+// (`bytes`) stays in a core's cache between first and second, one thread does all of a group.
+template <typename First, typename FinishGroup, typename Second>
+void in_two_passes(const NormTiling& tiling, bool group_by_group, First first, FinishGroup finish,
+                   Second second) {
+  if (group_by_group) {
+#pragma omp parallel for schedule(static)
+    for (std::int64_t group = 0; group < tiling.groups; ++group) {
+      for (std::int64_t slice = 0; slice < tiling.slices; ++slice) first(group, slice);
+      finish(group);
+      for (std::int64_t slice = 0; slice < tiling.slices; ++slice) second(group, slice);
+    }
+    return;
+  }
+#pragma omp parallel
+  {
+#pragma omp for schedule(static)
+    for (std::int64_t item = 0; item < tiling.items(); ++item)
+      first(item / tiling.slices, item % tiling.slices);
+#pragma omp for schedule(static)
+    for (std::int64_t group = 0; group < tiling.groups; ++group) finish(group);
+#pragma omp for schedule(static)
+    for (std::int64_t item = 0; item < tiling.items(); ++item)
+      second(item / tiling.slices, item % tiling.slices);
+  }
+}
+
+}  // namespace plumb::cpu
