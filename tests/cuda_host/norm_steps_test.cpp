@@ -2,6 +2,7 @@
 // follow from those that are there.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -190,7 +191,9 @@ TEST(NormSteps, ApplyWithoutReLULetsAllThrough) {
 struct BackwardUses {
   BufferId d_in, d_scale, d_bias;
 };
-BackwardUses add_backward(NormStep& step, const Values& in, const NormMoments& moments) {
+// d_in_there: what d_in is added to, if anything.
+BackwardUses add_backward(NormStep& step, const Values& in, const NormMoments& moments,
+                          const Values& d_in_there = {}) {
   step.read(kHalf, in);
   step.read(kHalf, halves(5));       // d_out
   step.read(DType::f32, floats(1));  // scale
@@ -198,7 +201,7 @@ BackwardUses add_backward(NormStep& step, const Values& in, const NormMoments& m
   step.read(DType::f32, moments.mean);
   step.read(DType::f32, moments.inverse_deviation);
   BackwardUses uses{};
-  uses.d_in = step.write(kHalf, kElements);
+  uses.d_in = d_in_there.empty() ? step.write(kHalf, kElements) : step.update(kHalf, d_in_there);
   uses.d_scale = step.write(DType::f32, kChannels);
   uses.d_bias = step.write(DType::f32, kChannels);
   return uses;
@@ -279,6 +282,78 @@ TEST(NormSteps, BackwardApplyUsesTheCoefficientsOfAConvolution) {
     wanted[i] = c[0] * d_activated[i] + c[kChannels] * in[i] + c[2 * kChannels];
   }
   expect_close(step.values(d_in), wanted, kHalf, 1.1, 0.1);
+}
+
+// The slopes of a PReLU: of each channel, or one for all.
+const std::size_t kSlopes[] = {kChannels, 1};
+double slope_at(const Values& slopes, std::size_t i) {
+  return slopes[slopes.size() > 1 ? i % kChannels : 0];
+}
+
+TEST(NormSteps, ApplyTakesThePReLUsSlopeFromTheLastUse) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
+  const Values factors = normal_values(DType::f32, 2 * kChannels, 9);
+  for (const std::size_t count : kSlopes) {
+    const Values slopes = normal_values(DType::f32, count, 12);
+    NormStep apply(StepKind::norm_apply, Activation::prelu);
+    apply.read(kHalf, in);
+    apply.read(DType::f32, factors);
+    const BufferId out = apply.write(kHalf, kElements);
+    apply.read(DType::f32, slopes);
+    apply.run();
+    Values wanted = on_line(in, factors);
+    for (std::size_t i = 0; i < kElements; ++i) wanted[i] *= wanted[i] > 0 ? 1 : slope_at(slopes, i);
+    expect_close(apply.values(out), wanted, kHalf, 1.1, 0.1);
+  }
+}
+
+TEST(NormSteps, BackwardThroughAPReLUEndsWithTheSlopeAndItsGradient) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
+  const Values factors = normal_values(DType::f32, 2 * kChannels, 9), line = on_line(in, factors);
+  for (const std::size_t count : kSlopes) {
+    const Values slopes = normal_values(DType::f32, count, 12);
+    NormStep step(StepKind::norm_backward, Activation::prelu);
+    const BackwardUses uses = add_backward(step, in, norm_moments(in, kChannels));
+    step.read(DType::f32, factors);
+    step.read(DType::f32, slopes);
+    const BufferId d_slope = step.write(DType::f32, count);
+    step.run();
+    Values gradient = halves(5), wanted(count), magnitudes(count);
+    for (std::size_t i = 0; i < kElements; ++i) {
+      if (line[i] > 0) continue;
+      wanted[count > 1 ? i % kChannels : 0] += gradient[i] * line[i];
+      magnitudes[count > 1 ? i % kChannels : 0] += std::abs(gradient[i] * line[i]);
+      gradient[i] *= slope_at(slopes, i);
+    }
+    expect_gradients(step, uses, in, gradient);
+    expect_close(step.values(d_slope), wanted, DType::f32, 8, largest(magnitudes));
+    EXPECT_EQ(step.workspace_bytes(), norm_workspace_bytes(kPixels, kChannels, kPreluSums));
+  }
+}
+
+TEST(NormSteps, BackwardWithoutReLUGivesTheResidualTheSumOfTwoGradients) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
+  NormStep step(StepKind::norm_backward, Activation::none);
+  const BackwardUses uses = add_backward(step, in, norm_moments(in, kChannels));
+  step.read(kHalf, halves(6));  // second d_out
+  const BufferId d_residual = step.write(kHalf, kElements);
+  step.run();
+  const Values gradient = sum(halves(5), halves(6));
+  expect_close(step.values(d_residual), gradient, kHalf, 1.01, 0.1);
+  expect_gradients(step, uses, in, gradient, 6);
+}
+
+TEST(NormSteps, BackwardAddsToAGradientThatItReadsToo) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3), there = halves(8);
+  const NormMoments moments = norm_moments(in, kChannels);
+  NormStep plain(StepKind::norm_backward, Activation::none),
+      adding(StepKind::norm_backward, Activation::none);
+  const BackwardUses alone = add_backward(plain, in, moments),
+                     onto = add_backward(adding, in, moments, there);
+  plain.run();
+  adding.run();
+  expect_close(adding.values(onto.d_in), sum(plain.values(alone.d_in), there), kHalf, 2.1);
+  EXPECT_EQ(adding.values(onto.d_scale), plain.values(alone.d_scale));
 }
 
 }  // namespace

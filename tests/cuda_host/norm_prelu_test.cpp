@@ -1,0 +1,186 @@
+// The passes of a norm with a PReLU, and of one that adds to a gradient, on the emulated GPU against loops in
+// double.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/cuda/norm.h"
+#include "tests/cuda_host/norm_reference.h"
+#include "tests/cuda_host/operand.h"
+
+namespace plumb::cuda {
+namespace {
+
+struct Size {
+  std::size_t pixels, channels;
+  std::size_t elements() const { return pixels * channels; }
+  NormPartition partition() const {
+    return partition_norm(static_cast<std::int64_t>(pixels), static_cast<std::int64_t>(channels));
+  }
+};
+// Vectors of few images, tails of pixels and channels, several blocks and tiles.
+constexpr Size kSizes[] = {{1, 8}, {2, 66}, {5, 512}, {513, 24}, {1569, 3}, {1569, 66}, {520, 264}};
+
+template <typename Check>
+void for_all(const Check& check) {
+  for (DType dtype : kStorageTypes) {
+    for (const Size& size : kSizes) {
+      for (const bool per_channel : {true, false}) {
+        SCOPED_TRACE(std::string(name_of(dtype)) + " " + std::to_string(size.pixels) + " x " +
+                     std::to_string(size.channels) + (per_channel ? "" : ", one slope"));
+        check(dtype, size, per_channel);
+      }
+    }
+  }
+}
+
+struct Inputs {
+  Inputs(DType dtype, const Size& size, bool per_channel)
+      : x(norm_inputs(dtype, size.pixels, size.channels, 31)),
+        d_out(normal_values(dtype, size.elements(), 32)),
+        scale(normal_values(DType::f32, size.channels, 33)),
+        factors(normal_values(DType::f32, 2 * size.channels, 34)),
+        slopes(normal_values(DType::f32, per_channel ? size.channels : 1, 35)),
+        moments(norm_moments(x, size.channels)) {
+    moments.mean = rounded(DType::f32, moments.mean);
+    moments.inverse_deviation = rounded(DType::f32, moments.inverse_deviation);
+  }
+  std::size_t channels() const { return scale.size(); }
+  double slope(std::size_t i) const { return slopes[slopes.size() > 1 ? i % channels() : 0]; }
+  double line(std::size_t i) const {
+    return factors[i % channels()] * x[i] + factors[channels() + i % channels()];
+  }
+  Values x, d_out, scale, factors, slopes;
+  NormMoments moments;
+};
+
+TEST(NormPrelu, AppliesASlopeBelowZero) {
+  for_all([](DType dtype, const Size& size, bool per_channel) {
+    const Inputs inputs(dtype, size, per_channel);
+    Operand in(dtype, inputs.x), factors(DType::f32, inputs.factors), slope(DType::f32, inputs.slopes),
+        out(dtype, size.elements());
+    launch_norm_apply(size.partition(), dtype,
+                      {.in = in.data(),
+                       .factors = {factors.data(), DType::f32},
+                       .out = out.data(),
+                       .slope = {slope.as<float>(), per_channel}},
+                      nullptr);
+    Values wanted(size.elements());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const double y = inputs.line(i);
+      wanted[i] = y > 0 ? y : inputs.slope(i) * y;
+    }
+    const bool half = dtype != DType::f32;
+    expect_close(out.values(), wanted, dtype, half ? 1.01 : 8, largest(wanted) / (half ? 64 : 1));
+  });
+}
+
+struct BackwardRun {
+  Values d_in, d_scale, d_bias, d_slope;
+};
+BackwardRun run_backward(DType dtype, const Size& size, const Inputs& inputs) {
+  const NormPartition partition = size.partition();
+  const bool per_channel = inputs.slopes.size() > 1;
+  Operand x(dtype, inputs.x), d_out(dtype, inputs.d_out), factors(DType::f32, inputs.factors),
+      slope(DType::f32, inputs.slopes), scale(DType::f32, inputs.scale),
+      mean(DType::f32, inputs.moments.mean), inverse_deviation(DType::f32, inputs.moments.inverse_deviation),
+      partials(DType::f32, norm_partials_bytes(partition, kPreluSums) / sizeof(float)),
+      d_scale(DType::f32, size.channels), d_bias(DType::f32, size.channels),
+      coefficients(DType::f32, 3 * size.channels), d_slopes(DType::f32, size.channels),
+      d_slope(DType::f32, std::size_t{1}), d_in(dtype, size.elements());
+  const NormGradient gradient{.in = x.data(),
+                              .d_out = d_out.data(),
+                              .factors = {factors.data(), DType::f32},
+                              .slope = {slope.as<float>(), per_channel}};
+  launch_norm_backward_sums(partition, dtype, gradient, mean.as<float>(), nullptr, partials.as<float>(),
+                            nullptr);
+  launch_norm_backward_finish(partition, partials.as<float>(),
+                              {.scale = scale.as<float>(),
+                               .mean = mean.as<float>(),
+                               .inverse_deviation = inverse_deviation.as<float>(),
+                               .d_scale = d_scale.as<float>(),
+                               .d_bias = d_bias.as<float>(),
+                               .coefficients = coefficients.as<float>(),
+                               .d_slope = d_slopes.as<float>()},
+                              nullptr);
+  launch_norm_sum_slopes(d_slopes.as<float>(), partition.channels, d_slope.as<float>(), nullptr);
+  launch_norm_backward_apply(partition, dtype, gradient, {coefficients.data(), DType::f32},
+                             {.data = d_in.data()}, nullptr);
+  return {d_in.values(), d_scale.values(), d_bias.values(),
+          per_channel ? d_slopes.values() : d_slope.values()};
+}
+
+TEST(NormPrelu, GoesBackThroughTheSlopeAndGivesItAGradient) {
+  for_all([](DType dtype, const Size& size, bool per_channel) {
+    const Inputs inputs(dtype, size, per_channel);
+    Values gradient = inputs.d_out, d_slope(inputs.slopes.size()), magnitudes(inputs.slopes.size());
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      const double y = inputs.line(i);
+      if (y > 0) continue;
+      const std::size_t place = per_channel ? i % size.channels : 0;
+      d_slope[place] += gradient[i] * y;
+      magnitudes[place] += std::abs(gradient[i] * y);
+      gradient[i] *= inputs.slope(i);
+    }
+    const NormGradients wanted = norm_gradients(inputs.x, gradient, inputs.moments, inputs.scale);
+    const BackwardRun made = run_backward(dtype, size, inputs);
+    expect_close(made.d_bias, wanted.d_bias, DType::f32, 4, wanted.largest_sum);
+    expect_close(made.d_scale, wanted.d_scale, DType::f32, 16, wanted.largest_sum);
+    expect_close(made.d_slope, d_slope, DType::f32, 8, largest(magnitudes));
+    const double magnitude =
+        largest(inputs.scale) * largest(inputs.moments.inverse_deviation) * largest(gradient);
+    expect_close(made.d_in, wanted.d_in, dtype, dtype == DType::f32 ? 32 : 1,
+                 magnitude / (dtype == DType::f32 ? 1 : 4));
+  });
+}
+
+TEST(NormPrelu, RepeatsBitForBitInWhateverOrderThreadsRun) {
+  const Size size{1569, 24};
+  for (const bool per_channel : {true, false}) {
+    const Inputs inputs(DType::f16, size, per_channel);
+    const BackwardRun first = run_backward(DType::f16, size, inputs);
+    for (int i = 0; i < 3; ++i) {  // the emulated GPU draws another order for every kernel
+      const BackwardRun again = run_backward(DType::f16, size, inputs);
+      EXPECT_EQ(again.d_in, first.d_in);
+      EXPECT_EQ(again.d_slope, first.d_slope);
+    }
+  }
+}
+
+TEST(NormPrelu, GoesWithNeitherResidualNorReLU) {
+  Operand any(DType::f32, Values(16, 1.0));
+  const NormApply apply{.in = any.data(),
+                        .factors = {any.data(), DType::f32},
+                        .out = any.data(),
+                        .residual = any.data(),
+                        .slope = {any.as<float>(), true}};
+  EXPECT_THROW(launch_norm_apply(partition_norm(1, 8), DType::f32, apply, nullptr), std::logic_error);
+}
+
+TEST(NormBackwardApply, AddsToTheGradientThatIsThere) {
+  for (DType dtype : kStorageTypes) {
+    for (const Size& size : kSizes) {
+      SCOPED_TRACE(std::string(name_of(dtype)) + " " + std::to_string(size.pixels) + " x " +
+                   std::to_string(size.channels));
+      const Inputs inputs(dtype, size, true);
+      const Values there = normal_values(dtype, size.elements(), 36),
+                   c = normal_values(DType::f32, 3 * size.channels, 37);
+      Operand x(dtype, inputs.x), d_out(dtype, inputs.d_out), coefficients(DType::f32, c), d_in(dtype, there);
+      launch_norm_backward_apply(size.partition(), dtype, {.in = x.data(), .d_out = d_out.data()},
+                                 {coefficients.data(), DType::f32}, {.data = d_in.data(), .adds = true},
+                                 nullptr);
+      Values wanted = there;
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const std::size_t channel = i % size.channels;
+        wanted[i] += c[channel] * inputs.d_out[i] + c[size.channels + channel] * inputs.x[i] +
+                     c[2 * size.channels + channel];
+      }
+      expect_close(d_in.values(), wanted, dtype, dtype == DType::f32 ? 8 : 1.01, dtype == DType::f32 ? 8 : 1);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumb::cuda

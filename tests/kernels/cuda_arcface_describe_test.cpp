@@ -1,0 +1,220 @@
+// What a training step of face recognition on a GPU holds and moves: heads in fp32, samples, shortcuts whose
+// gradient is handed on.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "kernels/cuda/fusion.h"
+#include "kernels/cuda/margin_partition.h"
+#include "kernels/describe.h"
+#include "kernels/memory_plan.h"
+#include "kernels/roofline.h"
+#include "models/arcface.h"
+
+namespace plumb {
+namespace {
+
+ArcFaceOptions small(Backbone backbone = Backbone::r50) {
+  return {.backbone = backbone, .batch = 2, .image_size = 32, .embedding = 64, .classes = 100};
+}
+Program described(const Graph& graph, const DescribeOptions& options) {
+  return describe(graph, options, *find_target("h200"));
+}
+constexpr DescribeOptions kHalf{.precision = Precision::fp16, .scale_loss = true};
+constexpr DescribeOptions kHalfWithFp32Head{
+    .precision = Precision::fp16, .scale_loss = true, .fp32_head = true};
+
+std::map<std::string, Buffer> buffers_of(const Program& program) {
+  std::map<std::string, Buffer> buffers;
+  for (const Buffer& buffer : program.buffers) buffers[buffer.name] = buffer;
+  return buffers;
+}
+const Step& step_called(const Program& program, const std::string& name) {
+  const auto found = std::find_if(program.steps.begin(), program.steps.end(),
+                                  [&](const Step& step) { return step.name == name; });
+  if (found == program.steps.end()) throw std::logic_error("no step is called " + name);
+  return *found;
+}
+std::vector<std::string> uses_of(const Program& program, const std::string& step) {
+  std::vector<std::string> uses;
+  for (const BufferUse& use : step_called(program, step).uses) {
+    const char* access = use.access == Access::read ? "r " : use.access == Access::write ? "w " : "rw ";
+    uses.push_back(access + program.buffers[use.buffer].name);
+  }
+  return uses;
+}
+std::size_t count_kind(const Program& program, StepKind kind) {
+  return static_cast<std::size_t>(std::count_if(program.steps.begin(), program.steps.end(),
+                                                [&](const Step& step) { return step.kind == kind; }));
+}
+
+TEST(CudaArcFaceDescribe, AnFp32HeadHoldsNothingInHalf) {
+  const std::map<std::string, Buffer> buffers =
+      buffers_of(described(make_arcface(small()), kHalfWithFp32Head));
+  for (const char* name : {"fc", "fc.cast_in", "fc.gradient_by.features", "features", "head.products"})
+    EXPECT_EQ(buffers.at(name).dtype, DType::f32) << name;
+  EXPECT_EQ(buffers.at("fc.weight.gradient").dtype, DType::f32);
+  EXPECT_EQ(buffers.at("head.weight.gradient").dtype, DType::f32);
+  EXPECT_FALSE(buffers.contains("fc.weight.half"));
+  EXPECT_FALSE(buffers.contains("head.weight.half"));
+  EXPECT_EQ(buffers.at("dropout").dtype, DType::f16);
+  EXPECT_EQ(buffers.at("conv1.weight.half").dtype, DType::f16);
+  EXPECT_EQ(buffers.at("conv1.weight.gradient").dtype, DType::f16);
+}
+
+TEST(CudaArcFaceDescribe, CastsStandWhereTheFp32HeadBegins) {
+  const Program program = described(make_arcface(small()), kHalfWithFp32Head);
+  EXPECT_EQ(count_kind(program, StepKind::cast), 2U);
+  EXPECT_EQ(uses_of(program, "fc.cast_in"), (std::vector<std::string>{"r dropout", "w fc.cast_in"}));
+  EXPECT_EQ(uses_of(program, "fc.cast_d_in"),
+            (std::vector<std::string>{"r dropout.gradient_by.fc", "w fc.cast_d_in"}));
+  EXPECT_EQ(buffers_of(program).at("fc.cast_d_in").dtype, DType::f16);
+  EXPECT_EQ(step_called(program, "fc.cast_in").work.macs, 0);
+  EXPECT_EQ(step_called(program, "fc.cast_in").work.bytes, 2 * 512 * 2 * 2 * 6);
+  EXPECT_EQ(uses_of(program, "fc.forward")[0], "r fc.cast_in");
+  EXPECT_EQ(uses_of(program, "fc.backward_weights")[0], "r fc.cast_in");
+}
+
+TEST(CudaArcFaceDescribe, AHalfHeadIsCastWhereMarginsWantFp32Features) {
+  const Program program = described(make_arcface(small()), kHalf);
+  const std::map<std::string, Buffer> buffers = buffers_of(program);
+  EXPECT_EQ(count_kind(program, StepKind::cast), 2U);
+  EXPECT_EQ(uses_of(program, "head.cast_in"), (std::vector<std::string>{"r features", "w head.cast_in"}));
+  EXPECT_EQ(buffers.at("features").dtype, DType::f16);
+  EXPECT_EQ(buffers.at("head.cast_in").dtype, DType::f32);
+  EXPECT_EQ(buffers.at("head.cast_d_in").dtype, DType::f16);
+  EXPECT_EQ(buffers.at("head.weight.half").dtype, DType::f16);
+  EXPECT_EQ(buffers.at("head.products").dtype, DType::f16);
+  EXPECT_EQ(buffers.at("head.weight.gradient").dtype, DType::f16);
+}
+
+TEST(CudaArcFaceDescribe, Fp32NeedsNoCasts) {
+  EXPECT_EQ(count_kind(described(make_arcface(small()), {}), StepKind::cast), 0U);
+  EXPECT_EQ(count_kind(described(make_arcface(small()), {.fp32_head = true}), StepKind::cast), 0U);
+}
+
+TEST(CudaArcFaceDescribe, AnUntrainedScaleIsNeitherUpdatedNorLookedAt) {
+  const Program program = described(make_arcface(small()), kHalfWithFp32Head);
+  const std::map<std::string, Buffer> buffers = buffers_of(program);
+  EXPECT_TRUE(buffers.at("features.weight").persistent);
+  EXPECT_FALSE(buffers.contains("features.weight.momentum"));
+  EXPECT_EQ(buffers.at("features.weight.gradient").role, Role::activation_gradient);
+  for (const char* step : {"update", "find_overflow"}) {
+    const std::vector<std::string> uses = uses_of(program, step);
+    EXPECT_EQ(std::count(uses.begin(), uses.end(), "r features.weight.gradient"), 0) << step;
+    EXPECT_EQ(std::count(uses.begin(), uses.end(), "r features.bias.gradient"), 1) << step;
+  }
+}
+
+TEST(CudaArcFaceDescribe, SampledCentresAreUpdatedRowByRow) {
+  ArcFaceOptions options = small();
+  options.head = Head::sampled;
+  options.sample_rate = 0.25;
+  const Program program = described(make_arcface(options), kHalf);
+  EXPECT_EQ(uses_of(program, "head.weight.update_rows"),
+            (std::vector<std::string>{"rw head.weight", "rw head.weight.momentum", "r head.weight.gradient",
+                                      "r head.samples", "r head.sample_count", "r state", "r overflow"}));
+  const std::vector<std::string> updated = uses_of(program, "update");
+  EXPECT_EQ(std::count(updated.begin(), updated.end(), "rw head.weight"), 0);
+  const std::map<std::string, Buffer> buffers = buffers_of(program);
+  EXPECT_EQ(buffers.at("head.weight.gradient").dims, (std::vector<std::int64_t>{25, 64}));
+  EXPECT_FALSE(buffers.contains("head.weight.half"));
+  // 25 rows of 64: the gradient once, master and momentum read and written.
+  EXPECT_EQ(step_called(program, "head.weight.update_rows").work.bytes, 25 * 64 * (2 + 4 * 4));
+}
+
+TEST(CudaArcFaceDescribe, CosinesTakeRowsThatBeginAtSixteenBytes) {
+  ArcFaceOptions options = small();
+  options.classes = 101;
+  const Program program = described(make_arcface(options), kHalf);
+  EXPECT_EQ(buffers_of(program).at("head.products").bytes, 2U * 104 * 2);
+  EXPECT_EQ(step_called(program, "head.products").workspace_bytes,
+            cuda::margin_workspace_bytes(StepKind::margin_products, 2, 101, 64, DType::f16));
+}
+
+TEST(CudaArcFaceDescribe, AShortcutsGradientIsHandedOnAndAddedTo) {
+  const Program program = described(make_arcface(small()), kHalf);
+  EXPECT_EQ(count_kind(program, StepKind::accumulate), 0U);
+  // What layer4's shortcut leaves goes through all of layer3, and each unit adds to it.
+  const std::string sum = "layer3.13.bn3.gradient_by.layer4.0.downsample.0";
+  EXPECT_EQ(uses_of(program, "layer3.5.bn3.backward")[1], "r " + sum);
+  EXPECT_EQ(uses_of(program, "layer3.5.bn3.backward").size(), 9U);
+  EXPECT_EQ(uses_of(program, "layer3.5.bn1.backward")[6], "rw " + sum);
+  EXPECT_EQ(uses_of(program, "layer3.0.downsample.1.backward")[1], "r " + sum);
+  // in and d_out twice, the sum read and written; [scale, bias, mean, deviation, their gradients].
+  const double pass = 2 * 256 * 4 * 4 * 2.0;
+  EXPECT_EQ(step_called(program, "layer3.5.bn1.backward").work.bytes, 6 * pass + 6 * 256 * 4);
+  EXPECT_EQ(step_called(program, "layer3.5.bn3.backward").work.bytes, 5 * pass + 6 * 256 * 4);
+}
+
+TEST(CudaArcFaceDescribe, APReLUsSlopeComesLastInItsSteps) {
+  for (const bool one_slope : {false, true}) {
+    ArcFaceOptions options = small();
+    options.prelu_per_layer = one_slope;
+    const Program program = described(make_arcface(options), kHalf);
+    EXPECT_EQ(uses_of(program, "bn1.forward"),
+              (std::vector<std::string>{"r conv1", "r bn1.factors", "w bn1", "r prelu.weight"}));
+    const std::vector<std::string> backward = uses_of(program, "bn1.backward");
+    EXPECT_EQ(std::vector<std::string>(backward.begin() + 9, backward.end()),
+              (std::vector<std::string>{"r bn1.factors", "r prelu.weight", "w prelu.weight.gradient"}));
+    EXPECT_EQ(buffers_of(program).at("prelu.weight.gradient").bytes, one_slope ? 4U : 64U * 4);
+    EXPECT_FALSE(buffers_of(program).contains("bn1.mask"));
+  }
+}
+
+TEST(CudaArcFaceDescribe, EveryNormBehindAPlainConvolutionHasItsStatisticsFromIt) {
+  for (const Backbone backbone : {Backbone::r50, Backbone::y1}) {
+    const Graph graph = make_arcface({.backbone = backbone, .batch = 2});
+    const std::vector<cuda::LayerFusion> layers = cuda::plan_fusion(graph, kHalf, *find_target("h200"));
+    std::map<ValueId, const Conv*> made_by;
+    for (const Op& op : graph.ops)
+      if (const Conv* conv = std::get_if<Conv>(&op)) made_by[conv->out] = conv;
+    std::size_t gathered = 0;
+    for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+      const Norm* norm = std::get_if<Norm>(&graph.ops[i]);
+      if (!norm) continue;
+      const auto conv = made_by.find(norm->in);
+      const bool is_plain = conv != made_by.end() && conv->second->in != 0 && conv->second->groups == 1;
+      EXPECT_EQ(layers[i].statistics_by.has_value(), is_plain) << norm->name;
+      EXPECT_FALSE(layers[i].inside_conv || layers[i].backward_by_conv) << norm->name;
+      gathered += is_plain;
+    }
+    EXPECT_EQ(gathered, backbone == Backbone::r50 ? 52U : 31U);
+  }
+}
+
+TEST(CudaArcFaceDescribe, ShortcutsAreNormalisedOnTheWay) {
+  const Program program = described(make_arcface(small()), kHalf);
+  EXPECT_EQ(uses_of(program, "layer2.0.bn3.forward"),
+            (std::vector<std::string>{"r layer2.0.conv2", "r layer2.0.bn3.factors", "w layer2.0.bn3",
+                                      "r layer2.0.downsample.0", "r layer2.0.downsample.1.factors"}));
+  EXPECT_FALSE(buffers_of(program).contains("layer2.0.downsample.1"));
+}
+
+TEST(CudaArcFaceDescribe, StepsAreCalledDifferently) {
+  for (const Backbone backbone : {Backbone::r50, Backbone::y1}) {
+    for (const DescribeOptions& options : {DescribeOptions{}, kHalf, kHalfWithFp32Head}) {
+      const Program program = described(make_arcface(small(backbone)), options);
+      std::set<std::string> names;
+      for (const Step& step : program.steps) EXPECT_TRUE(names.insert(step.name).second) << step.name;
+    }
+  }
+}
+
+// Bytes that a step moves, per image, and the limit that follows; the head in fp32 with 85,742 classes.
+TEST(CudaArcFaceDescribe, MovesWhatPlainConvolutionsAndOwnNormsHaveTo) {
+  const DeviceLimits h200 = *find_target("h200");
+  const auto bytes_per_image = [&](Backbone backbone, std::int64_t embedding) {
+    const Graph graph = make_arcface({.backbone = backbone, .batch = 128, .embedding = embedding});
+    double bytes = 0;
+    for (const Step& step : describe(graph, kHalfWithFp32Head, h200).steps) bytes += step.work.bytes;
+    return bytes / 128;
+  };
+  EXPECT_LT(bytes_per_image(Backbone::r50, 512), 235e6);
+  EXPECT_LT(bytes_per_image(Backbone::y1, 128), 95e6);
+}
+
+}  // namespace
+}  // namespace plumb
