@@ -153,9 +153,9 @@ Finish prepare_gradient(const Context& context, const Step& step, const MarginLo
 
 MarginRule rule_of(const MarginLoss& op) {
   return {.scale = static_cast<float>(op.scale),
-          .m1 = static_cast<float>(op.margins.m1),
-          .m2 = static_cast<float>(op.margins.m2),
-          .m3 = static_cast<float>(op.margins.m3),
+          .m1 = op.margins.m1,
+          .m2 = op.margins.m2,
+          .m3 = op.margins.m3,
           .straight_through = op.gradient == MarginLoss::Gradient::straight_through};
 }
 

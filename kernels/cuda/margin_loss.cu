@@ -124,12 +124,11 @@ __global__ void finish_rows(MarginLogits at, MarginRule rule, std::int64_t share
   if (threadIdx.x % 32 != 0) return;
   float target_logit = 0, target_factor = 0;
   if (const int column = target_column(at, image, 0, columns_in_use(at)); column >= 0) {
-    const float cosine =
-        to_float(as<T>(at.products)[image * stride + column]) * at.class_inverse_norms[column];
-    const MarginTarget<float> target =
-        margin_target(cosine, rule.m1, rule.m2, rule.m3, rule.straight_through);
-    target_logit = rule.scale * target.cosine;
-    target_factor = target.factor;
+    const double product = to_float(as<T>(at.products)[image * stride + column]);
+    const MarginTarget<double> target = margin_target(product * at.class_inverse_norms[column], rule.m1,
+                                                      rule.m2, rule.m3, rule.straight_through);
+    target_logit = static_cast<float>(rule.scale * target.cosine);
+    target_factor = static_cast<float>(target.factor);
     const float logit[1] = {target_logit};
     add_logits(logit, row);
   }

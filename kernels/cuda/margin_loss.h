@@ -17,7 +17,7 @@ namespace plumb::cuda {
 
 struct MarginRule {
   float scale = 64;
-  float m1 = 1, m2 = 0, m3 = 0;
+  double m1 = 1, m2 = 0, m3 = 0;  // near a cosine of 1 the derivative takes more digits than f32 has
   bool straight_through = false;
 };
 MarginRule rule_of(const MarginLoss& op);

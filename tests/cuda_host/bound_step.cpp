@@ -6,15 +6,9 @@
 #include "kernels/memory_plan.h"
 
 namespace plumb::cuda {
-namespace {
-
-class NoConvolutions : public ConvEngine {
-  std::unique_ptr<ConvPlan> plan(const ConvProblem&, std::size_t) override {
-    throw std::logic_error("no convolution was expected");
-  }
-};
-
-}  // namespace
+std::unique_ptr<ConvPlan> NoConvolutions::plan(const ConvProblem&, std::size_t) {
+  throw std::logic_error("no convolution was expected");
+}
 
 void BoundStep::run(Finish (*prepare)(Context&, Step&), int times) {
   NoConvolutions convolutions;

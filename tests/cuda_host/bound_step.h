@@ -11,6 +11,12 @@
 
 namespace plumb::cuda {
 
+// For steps that have nothing to do with convolutions.
+class NoConvolutions : public ConvEngine {
+ public:
+  std::unique_ptr<ConvPlan> plan(const ConvProblem& problem, std::size_t workspace_limit) override;
+};
+
 class BoundStep {
  public:
   BoundStep(StepKind kind, Graph graph) : graph_(std::move(graph)) {

@@ -1,0 +1,83 @@
+// Dropout on the emulated GPU: the elements that models/dropout.h says, and no others.
+#include "kernels/cuda/dropout.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/cuda_host/bound_step.h"
+
+namespace plumb::cuda {
+namespace {
+
+// What is left of `in`, both in NHWC.
+std::vector<double> dropped(const Shape& shape, const DropoutRule& rule, const StepState& step,
+                            const std::vector<double>& in) {
+  std::vector<double> out(in.size());
+  const std::int64_t pixels = shape.h * shape.w;
+  for (std::int64_t n = 0; n < shape.n; ++n)
+    for (std::int64_t c = 0; c < shape.c; ++c)
+      for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
+        const auto element = static_cast<std::uint32_t>(c * pixels + pixel);
+        const PhiloxBlock bits = dropout_bits(rule.key, step.iteration,
+                                              step.first_sample + static_cast<std::uint64_t>(n), element / 4);
+        const auto place = static_cast<std::size_t>((n * pixels + pixel) * shape.c + c);
+        out[place] =
+            bits[element % 4] < rule.threshold ? 0 : in[place] * static_cast<double>(rule.keep_scale);
+      }
+  return out;
+}
+
+// A vector, odd numbers of channels, runs of pixels that begin anywhere in a random block, several tiles of
+// both kinds.
+const Shape kShapes[] = {{.n = 3, .h = 1, .w = 1, .c = 5},   {.n = 2, .h = 1, .w = 1, .c = 512},
+                         {.n = 2, .h = 7, .w = 7, .c = 72},  {.n = 2, .h = 3, .w = 1, .c = 13},
+                         {.n = 1, .h = 9, .w = 15, .c = 66}, {.n = 1, .h = 16, .w = 8, .c = 8}};
+constexpr StepState kStep{.iteration = 0x100000005, .first_sample = 0xFFFFFFFF};
+
+TEST(Dropout, DropsTheSameElementsInEveryLayoutAndType) {
+  const DropoutRule rule = dropout_rule(3, "dropout", 0.4);
+  for (const Shape& shape : kShapes) {
+    for (DType in_dtype : kStorageTypes) {
+      for (DType out_dtype : kStorageTypes) {
+        SCOPED_TRACE(testing::Message()
+                     << name_of(in_dtype) << " to " << name_of(out_dtype) << " c=" << shape.c);
+        const auto count = static_cast<std::size_t>(shape.elements());
+        const std::vector<double> values = normal_values(in_dtype, count, 5);
+        Operand in(in_dtype, values), out(out_dtype, count);
+        const State state{.step = kStep};
+        launch_dropout({in.data(), out.data(), in_dtype, out_dtype, shape}, rule, &state, nullptr);
+        const std::vector<double> wanted = dropped(shape, rule, kStep, values);
+        expect_close(out.values(), wanted, out_dtype, 1.01, 0.01);
+      }
+    }
+  }
+}
+
+TEST(Dropout, TakesKeyAndScaleFromItsLayerBothWays) {
+  const Shape shape{.n = 2, .h = 2, .w = 3, .c = 9};
+  Graph graph;
+  graph.values = {{"in", shape}, {"out", shape}};
+  graph.ops = {plumb::Dropout{.name = "drop", .in = 0, .out = 1, .probability = 0.25, .seed = 11}};
+  const std::vector<double> values = normal_values(DType::f16, static_cast<std::size_t>(shape.elements()), 6);
+  for (StepKind kind : {StepKind::dropout_forward, StepKind::dropout_backward}) {
+    BoundStep bound(kind, graph);
+    bound.read(DType::f16, values);
+    bound.use_object(State{.step = kStep}, Role::state, Access::read);
+    const BufferId out = bound.write(DType::f16, values.size());
+    bound.run(prepare_dropout);
+    const std::vector<double> wanted = dropped(shape, dropout_rule(11, "drop", 0.25), kStep, values);
+    expect_close(bound.values(out), wanted, DType::f16, 1.01, 0.01);
+  }
+}
+
+TEST(Dropout, KeepsEverythingAtProbabilityZero) {
+  const Shape shape{.n = 1, .h = 4, .w = 5, .c = 16};
+  const std::vector<double> values = normal_values(DType::f32, static_cast<std::size_t>(shape.elements()), 7);
+  Operand in(DType::f32, values), out(DType::f32, values.size());
+  const State state{.step = kStep};
+  launch_dropout({in.data(), out.data(), DType::f32, DType::f32, shape}, dropout_rule(1, "drop", 0), &state,
+                 nullptr);
+  EXPECT_EQ(out.values(), values);
+}
+
+}  // namespace
+}  // namespace plumb::cuda

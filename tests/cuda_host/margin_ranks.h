@@ -1,0 +1,43 @@
+// A margin head on several ranks at once: each has its own Program and memory on the emulated GPU,
+// collectives are loops over the ranks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/program.h"
+#include "models/graph.h"
+
+namespace plumb::cuda {
+
+struct HeadCase {
+  std::int64_t images = 4;  // of a rank
+  std::int64_t embedding = 8, classes = 10;
+  int ranks = 1;
+  Head head = Head::sharded;
+  double sample_rate = 1;
+  DType rows_dtype = DType::f32, gradient_dtype = DType::f32;
+  Margins margins = {1, 0.5, 0};
+  double scale = 64;
+  MarginLoss::Gradient gradient = MarginLoss::Gradient::exact;
+  float loss_scale = 1;
+  std::uint64_t iteration = 0;
+};
+
+struct HeadInput {
+  std::vector<double> features;  // [ranks * images, embedding]
+  std::vector<double> centres;   // [classes, embedding]
+  std::vector<std::int64_t> labels;
+};
+
+// Gradients as the ranks' updates will see them, summed over ranks and divided by their number, without the
+// loss scale: those of the mean loss over the images of all.
+struct HeadAnswer {
+  double loss = 0;
+  int top1 = 0;
+  std::vector<double> feature_gradient, centre_gradient;
+  std::vector<std::int64_t> sample;  // the classes that took part
+};
+HeadAnswer run_head(const HeadCase& by, const HeadInput& input);
+
+}  // namespace plumb::cuda
