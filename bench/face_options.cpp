@@ -111,13 +111,6 @@ void check_face(const FaceOptions& o) {
     refuse("option --prelu: 'layer' is for --backbone r50 and r100, y1 has slopes per channel; leave it out");
 }
 
-void check_face_on(const FaceOptions& o, int world_size) {
-  if (o.head == Head::replicated || o.classes >= world_size) return;
-  throw Error(ExitCode::usage, "option --classes: " + std::to_string(o.classes) +
-                                   " can't be shared out over " + std::to_string(world_size) +
-                                   " ranks; give at least one class per rank, or --head dp");
-}
-
 FaceOptions resolve_face(FaceOptions o) {
   const bool is_y1 = o.backbone == Backbone::y1;
   if (!o.embedding) o.embedding = is_y1 ? 128 : 512;

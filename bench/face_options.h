@@ -34,8 +34,6 @@ OptionGroup margin_group(FaceOptions& options);
 
 // Throws Error(usage) for options that contradict each other.
 void check_face(const FaceOptions& options);
-// Throws Error(usage) for fewer classes than ranks.
-void check_face_on(const FaceOptions& options, int world_size);
 
 // Fills in what is empty: what a run has is what its "config" says.
 FaceOptions resolve_face(FaceOptions options);

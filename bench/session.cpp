@@ -138,7 +138,6 @@ Graph make_graph(const BenchOptions& options, int rank, int world_size) {
                           .label_smoothing = options.label_smoothing,
                           .decay = options.decay});
   const FaceOptions face = resolve_face(options.face);
-  check_face_on(face, world_size);
   return make_arcface({.backbone = face.backbone,
                        .batch = *options.batch_per_device,
                        .image_size = options.image_size,
