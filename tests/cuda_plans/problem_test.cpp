@@ -10,8 +10,8 @@ namespace plumb::cuda {
 namespace {
 
 WantedPlan find(const std::vector<WantedPlan>& plans, const std::string& step) {
-  const auto found =
-      std::find_if(plans.begin(), plans.end(), [&](const WantedPlan& plan) { return plan.step == step; });
+  const auto found = std::find_if(plans.begin(), plans.end(),
+                                  [&](const WantedPlan& plan) { return plan.step == "resnet50 " + step; });
   if (found == plans.end()) throw std::out_of_range(step);
   return *found;
 }

@@ -1,4 +1,4 @@
-// The convolutions of ResNet-50 as the CUDA device's Programs ask for them.
+// The convolutions of ResNet-50 and of the backbones of faces as the CUDA device's Programs ask for them.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,10 @@ struct WantedPlan {
 
 inline constexpr std::int64_t kBatch = 128;
 
-// What the steps of a batch of kBatch want, each problem once, in the order of the steps.
+// What the steps of a batch of kBatch want, each problem once, in the order of the steps: those of ResNet-50,
+// and those of r50, r100 and y1 but for depthwise convolutions, which no engine is asked for.
 std::vector<WantedPlan> wanted_plans(const DeviceLimits& gpu, const DescribeOptions& options);
+std::vector<WantedPlan> wanted_face_plans(const DeviceLimits& gpu, const DescribeOptions& options);
 
 struct Planned {
   bool built = false;

@@ -1,6 +1,6 @@
-// Prints the plans that cuDNN builds for ResNet-50's convolutions on a V100, which isn't there, and the
-// workspace of each; exit code 1 if one has none. By itself, because the cuDNN that knows sm_70 is older than
-// the one that this build may have: tests/volta_lane.sh --plans builds it.
+// Prints the plans that cuDNN builds for the convolutions of ResNet-50, r50, r100 and y1 on a V100, which
+// isn't there, and the workspace of each; exit code 1 if one has none. By itself, because the cuDNN that
+// knows sm_70 is older than the one that this build may have: tests/volta_lane.sh --plans builds it.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -26,10 +26,11 @@ AbsentGpu v100() {
           .l2_bytes = 6L << 20};
 }
 
-int missing_plans(Precision precision) {
+template <typename Plans>
+int missing_plans(const char* models, const Plans& plans_for, Precision precision) {
   const AbsentGpu gpu = v100();
   const auto engine = make_conv_engine({.device_properties_json = gpu.properties_json()});
-  const auto wanted = wanted_plans(gpu.limits(), {.precision = precision, .fuse = true});
+  const std::vector<WantedPlan> wanted = plans_for(gpu.limits(), {.precision = precision, .fuse = true});
   int missing = 0;
   std::size_t largest = 0;
   for (const WantedPlan& plan : wanted) {
@@ -37,8 +38,9 @@ int missing_plans(Precision precision) {
     missing += planned.built ? 0 : 1;
     largest = std::max(largest, planned.workspace_bytes);
   }
-  std::printf("%s: %zu of %zu plans built, largest workspace %.1f MiB\n", test_name(gpu, precision).c_str(),
-              wanted.size() - missing, wanted.size(), static_cast<double>(largest) / (1 << 20));
+  std::printf("%s, %s: %zu of %zu plans built, largest workspace %.1f MiB\n", models,
+              test_name(gpu, precision).c_str(), wanted.size() - missing, wanted.size(),
+              static_cast<double>(largest) / (1 << 20));
   return missing;
 }
 
@@ -46,9 +48,13 @@ int missing_plans(Precision precision) {
 }  // namespace plumb::cuda
 
 int main() {
+  using namespace plumb;
   try {
-    const int missing = plumb::cuda::missing_plans(plumb::Precision::fp16) +
-                        plumb::cuda::missing_plans(plumb::Precision::fp32);
+    int missing = 0;
+    for (const Precision precision : {Precision::fp16, Precision::fp32}) {
+      missing += cuda::missing_plans("ResNet-50", cuda::wanted_plans, precision);
+      missing += cuda::missing_plans("faces", cuda::wanted_face_plans, precision);
+    }
     return missing == 0 ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "volta_plans: %s\n", error.what());
