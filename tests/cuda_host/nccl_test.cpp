@@ -1,56 +1,21 @@
 // comm/nccl_communicator.cpp on emulated GPUs, one per rank (EMULATED_GPUS).
+#include "tests/cuda_host/nccl_test.h"
+
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <vector>
-
-#include "comm/nccl_communicator.h"
-#include "kernels/cuda/runtime.h"
-#include "tests/comm/mpi/mpi_test.h"
 
 namespace plumb {
 namespace {
 
 using cuda::check;
 
-template <typename T>
-cuda::DeviceMemory on_gpu(const std::vector<T>& values) {
-  cuda::DeviceMemory memory = cuda::allocate_device(values.size() * sizeof(T));
-  check(cudaMemcpy(memory.get(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
-  return memory;
-}
-
-template <typename T>
-std::vector<T> on_host(const cuda::DeviceMemory& memory, std::size_t count) {
-  std::vector<T> values(count);
-  check(cudaMemcpy(values.data(), memory.get(), count * sizeof(T), cudaMemcpyDeviceToHost));
-  return values;
-}
-
 std::uint16_t bf16_bits(float value) {  // of a number that bfloat16 holds
   return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
 }
 
-template <typename Call>
-Error error_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ExitCode::ok, "no error");
-}
-
-class Nccl : public MpiTest {
+class Nccl : public NcclTest {
  protected:
-  void SetUp() override {
-    check(cudaSetDevice(job().local_rank()));
-    stream = cuda::make_stream(cuda::Priority::high);
-  }
-  std::unique_ptr<Communicator> make() const { return make_nccl_communicator(job(), stream.get()); }
-  void synchronize() const { check(cudaStreamSynchronize(stream.get())); }
-  static int sum_of_ranks() { return job().size() * (job().size() + 1) / 2; }
-
   // Sums (i % 8 + 1) * (rank + 1) over ranks; `bits` turns a number into what the GPU holds.
   template <typename T, typename Bits>
   void expect_exact_sums(DType dtype, Bits&& bits) {
@@ -67,18 +32,6 @@ class Nccl : public MpiTest {
       EXPECT_TRUE(on_host<T>(memory, count) == wanted) << count;
     }
   }
-  cuda::ExecutableGraph capture(const std::function<void()>& enqueue) const {
-    check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
-    enqueue();
-    cudaGraph_t graph = nullptr;
-    check(cudaStreamEndCapture(stream.get(), &graph));
-    const cuda::CapturedGraph captured(graph);
-    cudaGraphExec_t executable = nullptr;
-    check(cudaGraphInstantiate(&executable, captured.get(), 0));
-    return cuda::ExecutableGraph(executable);
-  }
-
-  cuda::Stream stream;
 };
 
 TEST_F(Nccl, IsInThisBuildAndSpansTheJob) {
@@ -193,9 +146,6 @@ TEST_F(Nccl, TwoRanksOnOneGpuAreRefusedOnEveryRank) {
   EXPECT_EQ(error.code(), ExitCode::peer_lost);
   EXPECT_NE(std::string(error.what()).find("Duplicate GPU"), std::string::npos) << error.what();
 }
-
-// Each of the following is run alone: it leaves the rank's GPU or its communicators broken.
-class NcclFault : public Nccl {};
 
 // With EMULATED_NCCL_FAIL=1:3.
 TEST_F(NcclFault, AFailureMeanwhileIsTheRanksThatSawIt) {
