@@ -23,7 +23,7 @@ OptionTable analyze_options(AnalyzeArguments& arguments) {
   constexpr std::int64_t kMostIterations = 100'000'000;
   std::vector<std::string> names{"auto"};
   for (const Dialect* dialect : dialects()) names.emplace_back(dialect->name);
-  Window& window = arguments.options.window;
+  WindowChoice& window = arguments.options.window;
   return {
       "plumbline analyze",
       "Averages, medians and speedups of a folder of logs, LOG_DIR/<N>n<G>g/<model>_b<BS>_<prec>_<run>.log. "
@@ -32,9 +32,11 @@ OptionTable analyze_options(AnalyzeArguments& arguments) {
         {positional("LOG_DIR", arguments.log_dir, "folder that holds 1n1g, 1n8g, …").as_required(),
          choice_option("--dialect", arguments.options.dialect, names,
                        "how lines are read; auto looks at them, and reads Plumbline's own as paddle_speed"),
-         integer_option("--warmup", "N", window.warmup, {0, kMostIterations}, "leading iterations left out"),
+         integer_option("--warmup", "N", window.warmup, {0, kMostIterations}, "leading iterations left out")
+             .with_default("20; plsc 50"),
          integer_option("--iters", "N", window.iterations, {1, kMostIterations},
-                        "iterations looked at, warm-up included"),
+                        "iterations looked at, warm-up included")
+             .with_default("120; plsc 150"),
          flag_option("--as-published", arguments.options.as_published, true,
                      "what DLPerf's script makes of the folder, its mistakes included; checks nothing")}},
        {"Output",

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <optional>
 
 #include "bench/checks.h"
@@ -208,11 +209,12 @@ class TrainingRun {
     const IterationMetrics& metrics = timed_.metrics.back();
     const StepTimer& timer = timed_.timer;
     const auto batch = static_cast<double>(record_.batch_per_device);
+    constexpr double kNotCounted = std::numeric_limits<double>::quiet_NaN();
     if (log_)
       log_->write({.iteration = iteration,
                    .loss = metrics.loss,
                    .top1 = metrics.top1 / batch,
-                   .top5 = metrics.top5 / batch,
+                   .top5 = metrics.top5 < 0 ? kNotCounted : metrics.top5 / batch,
                    .learning_rate = options().learning_rate,
                    .seconds = timer.step_seconds().back(),
                    .end_seconds = timer.end_seconds().back()},
@@ -308,7 +310,7 @@ class TrainingRun {
       if (!first()) return;
       if (!options().save_weights.empty()) write_safetensors(options().save_weights, tensors);
       write_profile();
-      record_.log_files = {log_->path()};
+      record_.log_files = log_->paths();
       record_.status = "ok";
       results_->write_result(record_);  // before the log gets its name: no .log without a result that says ok
       log_->finish();

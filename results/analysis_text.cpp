@@ -25,8 +25,7 @@ Row row_of(const CaseSummary& summary) {
 
 std::string heading(const CaseSummary& summary, const Analysis& analysis) {
   return summary.model + ", batch " + std::to_string(summary.batch_per_device) + " per device, " +
-         summary.precision + ": images/s of iterations " + std::to_string(analysis.window.warmup + 1) +
-         " to " + std::to_string(analysis.window.iterations) + ", read as " + analysis.dialect;
+         summary.precision + ": images/s of " + analysis.window + ", read as " + analysis.dialect;
 }
 
 // Calls `begin` before the first case of each heading and `row` for each case.

@@ -31,17 +31,29 @@ std::string text_of(const Configuration& configuration) {
   return "b" + std::to_string(std::get<0>(configuration)) + "_" + std::get<1>(configuration);
 }
 
-void check_window(const Dialect& dialect, const AnalyzeOptions& options) {
-  const Window& window = options.window;
+Window choose_window(const Dialect& dialect, const AnalyzeOptions& options) {
+  const Window window{options.window.iterations.value_or(dialect.default_window.iterations),
+                      options.window.warmup.value_or(dialect.default_window.warmup)};
   const std::int64_t lowest_warmup = !dialect.values_are_stamps ? 0 : options.as_published ? 2 : 1;
-  const std::string given = std::to_string(window.warmup);
+  const std::string given = "option --warmup: " + std::to_string(window.warmup);
+  const std::string iterations = std::to_string(window.iterations);
+  const std::int64_t step = dialect.index_step;
   if (window.warmup >= window.iterations)
-    throw Error(ExitCode::usage, "option --warmup: " + given + " leaves nothing of --iters " +
-                                     std::to_string(window.iterations) + "; give a smaller one");
+    throw Error(ExitCode::usage, given + " leaves nothing of --iters " + iterations + "; give a smaller one");
   if (window.warmup < lowest_warmup)
-    throw Error(ExitCode::usage, "option --warmup: " + given + " is too small for the dialect " +
-                                     std::string(dialect.name) + ", which times from the end of a warm-up " +
-                                     "iteration; give at least " + std::to_string(lowest_warmup));
+    throw Error(ExitCode::usage, given + " is too small for the dialect " + std::string(dialect.name) +
+                                     ", which times from the end of a warm-up iteration; give at least " +
+                                     std::to_string(lowest_warmup));
+  if (!options.as_published && window.warmup % step != 0)
+    throw Error(ExitCode::usage, given + " is no multiple of " + std::to_string(step) + ", and a line of " +
+                                     std::string(dialect.name) + " is of as many iterations; give " +
+                                     std::to_string(window.warmup / step * step));
+  if (!options.as_published && window.warmup / step >= window.iterations / step)
+    throw Error(ExitCode::usage, "option --iters: " + iterations + " leaves no whole line of " +
+                                     std::string(dialect.name) + ", which are of " + std::to_string(step) +
+                                     " iterations, after --warmup " + std::to_string(window.warmup) +
+                                     "; give at least " + std::to_string(window.warmup + step));
+  return window;
 }
 
 // The dialect that most of the files show.
@@ -73,24 +85,29 @@ const Dialect& choose_dialect(const std::string& name, const std::vector<LogFile
   return *found;
 }
 
-// Reads every file; what has a defect, and what is a copy of a file read before, goes to `bad`.
+// Reads every file; what has a defect, and what is a copy of a file read before, goes to the bad ones.
 std::vector<Run> read_runs(const LogTree& tree, const Dialect& dialect, const Window& window,
-                           const fs::path& dir, std::vector<BadFile>& bad) {
+                           const fs::path& dir, Analysis& analysis) {
   std::vector<Run> runs;
+  std::vector<BadFile>& bad = analysis.bad;
+  std::set<std::string> caveats;
   std::map<std::pair<std::int64_t, std::uint64_t>, std::string> seen;
   for (const LogFile& file : tree.files) {
-    LogReading log = read_log(dialect, file.path, window, file.name.images_per_step());
+    LogReading log = read_log(dialect, file.path, window, file.name.size());
     const std::string path = display_path(file.path, dir);
     if (log.defect) {
       bad.push_back({path, *log.defect});
       continue;
     }
     const auto [first, is_new] = seen.emplace(std::make_pair(log.bytes, log.hash), path);
-    if (is_new)
-      runs.push_back({file, log.images_per_second});
-    else
+    if (!is_new) {
       bad.push_back({path, {Flaw::duplicated, "it is a copy of " + first->second}});
+      continue;
+    }
+    runs.push_back({file, log.images_per_second});
+    if (!log.caveat.empty()) caveats.insert(file.name.case_name + ": " + log.caveat);
   }
+  analysis.notes.insert(analysis.notes.end(), caveats.begin(), caveats.end());
   return runs;
 }
 
@@ -190,11 +207,12 @@ Json dictionary_of(const std::vector<CaseSummary>& cases) {
 Analysis analyze_logs(const fs::path& dir, const AnalyzeOptions& options) {
   LogTree tree = find_logs(dir);
   const Dialect& dialect = choose_dialect(options.dialect, tree.files);
-  check_window(dialect, options);
-  if (options.as_published) return analyze_as_published(dir, dialect, options.window);
-  Analysis analysis{
-      .dialect = std::string(dialect.name), .window = options.window, .bad = std::move(tree.bad)};
-  std::vector<Run> runs = read_runs(tree, dialect, options.window, dir, analysis.bad);
+  const Window window = choose_window(dialect, options);
+  if (options.as_published) return analyze_as_published(dir, dialect, window);
+  Analysis analysis{.dialect = std::string(dialect.name),
+                    .window = window_text(dialect, window),
+                    .bad = std::move(tree.bad)};
+  std::vector<Run> runs = read_runs(tree, dialect, window, dir, analysis);
   keep_one_configuration(runs, dir, analysis.bad);
   if (runs.empty()) {
     std::string why = "; logs lie at <N>n<G>g/<model>_b<BS>_<prec>_<run>.log in it";

@@ -14,9 +14,14 @@
 
 namespace plumb {
 
+// Where it is empty, the dialect's own.
+struct WindowChoice {
+  std::optional<std::int64_t> iterations, warmup;
+};
+
 struct AnalyzeOptions {
   std::string dialect = "auto";  // or a name of dialects()
-  Window window;
+  WindowChoice window = {};
   // True: what the published script does, its own mistakes included: nothing is checked, short logs and
   // repeated lines are averaged in, without 1n1g there is no average. A log on which the script dies ends the
   // analysis.
@@ -33,7 +38,7 @@ struct CaseSummary {
 
 struct Analysis {
   std::string dialect;
-  Window window;
+  std::string window;              // what counts: "iterations 21 to 120"
   std::vector<CaseSummary> cases;  // by model, batch, precision; then by devices
   nlohmann::ordered_json
       dictionary;            // {model: {case: {average_speed, batch_size_per_device, median_speed, speedup}}}

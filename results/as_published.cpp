@@ -1,8 +1,6 @@
 // What DLPerf's scripts (commit c89430b) make of a folder, step by step, with the mistakes that they have.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <tuple>
 
@@ -21,16 +19,10 @@ namespace fs = std::filesystem;
   throw Error(ExitCode::bad_data, reason);
 }
 
-// Python's int(): blanks around it and a sign are fine.
-std::int64_t python_int(std::string_view text, const std::string& what) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  std::int64_t value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || stop != text.data() + text.size() || std::abs(value) > 1'000'000'000)
-    dies(what + " is no number");
-  return value;
+std::int64_t number_in(std::string_view text, const std::string& what) {
+  const std::optional<std::int64_t> value = python_int(text);
+  if (!value || *value > 1'000'000'000 || *value < -1'000'000'000) dies(what + " is no number");
+  return *value;
 }
 
 // Python's str.strip(): a set of characters, at both ends.
@@ -43,7 +35,7 @@ std::string_view strip(std::string_view text, std::string_view characters) {
 struct PublishedName {
   std::string model, precision;
   std::int64_t batch_per_device = 0, run = 0;
-  double images_per_step = 0;
+  RunSize size;
 };
 
 PublishedName parse_name(std::string_view case_name, std::string_view file_name, bool reads_any_case) {
@@ -55,17 +47,17 @@ PublishedName parse_name(std::string_view case_name, std::string_view file_name,
   }
   if (fields.size() < 4) dies("its name has fewer than four fields between '_'");
   PublishedName name{std::string(fields[0]), std::string(fields[2])};
-  name.batch_per_device = python_int(strip(fields[1], "b"), "the batch in its name");
-  name.run = python_int(strip(fields[3], ".log"), "the run in its name");
-  const std::int64_t nodes = python_int(case_name.substr(0, 1), "the number of nodes in its folder's name");
+  name.batch_per_device = number_in(strip(fields[1], "b"), "the batch in its name");
+  name.run = number_in(strip(fields[3], ".log"), "the run in its name");
+  const std::int64_t nodes = number_in(case_name.substr(0, 1), "the number of nodes in its folder's name");
   std::int64_t devices = 0;
   if (case_name.size() == 4)
-    devices = python_int(case_name.substr(2, 1), "the number of devices in its folder's name");
+    devices = number_in(case_name.substr(2, 1), "the number of devices in its folder's name");
   else if (case_name.size() == 5)
-    devices = python_int(case_name.substr(2, 2), "the number of devices in its folder's name");
+    devices = number_in(case_name.substr(2, 2), "the number of devices in its folder's name");
   else if (!reads_any_case)
     dies("its folder's name has neither four nor five characters");
-  name.images_per_step = static_cast<double>(nodes * devices * name.batch_per_device);
+  name.size = {static_cast<double>(nodes * devices * name.batch_per_device), nodes, devices};
   return name;
 }
 
@@ -151,7 +143,7 @@ Analysis analyze_as_published(const fs::path& dir, const Dialect& dialect, const
       const PublishedName name =
           parse_name(case_name, path.filename().string(), dialect.published_reads_any_case);
       LineReader lines(path);
-      models[name.model][case_name].take(name, dialect.published(lines, window, name.images_per_step));
+      models[name.model][case_name].take(name, dialect.published(lines, window, name.size));
     } catch (const Error& error) {
       throw Error(error.code(), "the published script fails on " + display_path(path, dir) + ": " +
                                     error.what() + "; leave out --as-published or move the file away");
@@ -161,7 +153,7 @@ Analysis analyze_as_published(const fs::path& dir, const Dialect& dialect, const
     throw Error(ExitCode::bad_data,
                 "log folder '" + dir.string() +
                     "' has no usable log; logs lie at <N>n<G>g/<model>_b<BS>_<prec>_<run>.log");
-  Analysis analysis{.dialect = std::string(dialect.name), .window = window};
+  Analysis analysis{.dialect = std::string(dialect.name), .window = window_text(dialect, window)};
   std::map<std::string, std::map<std::string, Json>> sorted;
   for (const auto& [model, cases] : models) {
     if (!cases.contains("1n1g")) sorted[model]["1n1g"] = Json{{"average_speed", Json::object()}};

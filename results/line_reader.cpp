@@ -60,6 +60,7 @@ std::optional<std::string_view> LineReader::next() {
     if (begin_ == buffer_.size()) return std::nullopt;
     const std::string_view last = std::string_view(buffer_).substr(begin_);
     begin_ = buffer_.size();
+    line_had_end_ = false;
     ++line_number_;
     return last;
   }

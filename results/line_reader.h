@@ -25,6 +25,8 @@ class LineReader {
   // Error(bad_data) for a line above kLongestLine, Error(io_error) if reading fails.
   std::optional<std::string_view> next();
 
+  // False only for a last line that the file's end cuts off (or that its writer left without an end).
+  bool line_had_end() const { return line_had_end_; }
   std::int64_t line_number() const { return line_number_; }  // of the line given last; the first is 1
   std::int64_t bytes_read() const { return bytes_read_; }
   std::uint64_t hash() const { return hash_; }  // fnv1a of the bytes read
@@ -39,7 +41,8 @@ class LineReader {
   std::filesystem::path path_;
   std::unique_ptr<std::FILE, Close> file_;
   std::string buffer_;
-  std::size_t begin_ = 0;      // of what is not given out yet
+  std::size_t begin_ = 0;  // of what is not given out yet
+  bool line_had_end_ = true;
   bool skip_newline_ = false;  // the line before ended with \r: a \n here belongs to it
   std::int64_t line_number_ = 0, bytes_read_ = 0;
   std::uint64_t hash_ = kFnvOffset;

@@ -73,8 +73,9 @@ void take_file(const fs::path& dir, const fs::path& path, const std::string& cas
 
 }  // namespace
 
-double LogName::images_per_step() const {
-  return static_cast<double>(nodes) * devices_per_node * static_cast<double>(batch_per_device);
+RunSize LogName::size() const {
+  return {static_cast<double>(nodes) * devices_per_node * static_cast<double>(batch_per_device), nodes,
+          devices_per_node};
 }
 
 bool parse_case_name(std::string_view text, int& nodes, int& devices_per_node) {

@@ -20,7 +20,7 @@ struct LogName {
   std::string model, precision;
   std::int64_t batch_per_device = 0, run = 0;
 
-  double images_per_step() const;  // over all ranks
+  RunSize size() const;
 };
 
 // The name, or what is wrong with it. Numbers are plain decimals without leading zeros and at least 1 (run:

@@ -43,62 +43,120 @@ class ImagesPerStep {
 // Takes a log's lines one by one; knows at the end whether it is whole.
 class LogCheck {
  public:
-  LogCheck(const Dialect& dialect, const Window& window) : dialect_(dialect), window_(window) {}
+  LogCheck(const Dialect& dialect, const Window& window, const RunSize& size)
+      : dialect_(dialect), window_(window), size_(size) {}
 
   void take(const LineReading& reading, std::int64_t line_number) {
-    ++lines_;
+    ++series_.lines;
     if (!reading.problem.empty()) {
       if (unreadable_.empty()) unreadable_ = at_line(line_number) + std::string(reading.problem);
-    } else if (expected_ < 0 ? reading.index > dialect_.highest_first_index : reading.index > expected_) {
-      if (gap_.empty())
-        gap_ = "iterations before " + std::to_string(reading.index) + " are missing at line " +
-               std::to_string(line_number);
-      expected_ = reading.index + 1;
-    } else if (expected_ >= 0 && reading.index < expected_) {
-      if (++repeats_ == 1)
-        repeated_ = "iteration " + std::to_string(reading.index) + " at line " + std::to_string(line_number);
-    } else {
-      expected_ = reading.index + 1;
+      return;
+    }
+    if (expected_ < 0 && is_first(reading.index)) begin(reading.index);
+    const bool is_of_another_rank = dialect_.ranks_share_a_log && !lines_of_index_.empty() &&
+                                    reading.index == expected_ - dialect_.index_step;
+    if (reading.index == expected_ || is_of_another_rank) {
+      if (!is_of_another_rank) lines_of_index_.push_back(0);
+      ++lines_of_index_.back();
+      expected_ = reading.index + dialect_.index_step;
       take_value(reading.value, line_number);
+    } else {
+      note_disorder(reading.index, line_number);
     }
   }
 
-  std::optional<Defect> defect() const {
-    if (lines_ == 0) return Defect{Flaw::empty, "it has no line of dialect " + std::string(dialect_.name)};
+  // To be called once, after the last line.
+  std::optional<Defect> defect() {
+    if (series_.lines == 0)
+      return Defect{Flaw::empty, "it has no line of dialect " + std::string(dialect_.name)};
     if (repeats_ > 1)
       return Defect{Flaw::mixed, std::to_string(repeats_) + " lines repeat earlier iterations, first " +
                                      repeated_ + ": more than one run in one file"};
     if (!unreadable_.empty()) return Defect{Flaw::malformed, unreadable_};
     if (repeats_ == 1) return Defect{Flaw::duplicated, "a second line for " + repeated_};
     if (!gap_.empty()) return Defect{Flaw::truncated, gap_};
-    const std::int64_t count = static_cast<std::int64_t>(values_.size());
-    if (count < window_.iterations)
+    const std::int64_t count = static_cast<std::int64_t>(lines_of_index_.size());
+    if (count < wanted_)
       return Defect{Flaw::truncated, "it has " + std::to_string(count) + " of the " +
-                                         std::to_string(window_.iterations) +
-                                         " iterations that --iters wants"};
-    return std::nullopt;
+                                         std::to_string(wanted_) + " lines that --iters " +
+                                         std::to_string(window_.iterations) + " wants"};
+    return uneven_ranks();
   }
 
-  const std::vector<double>& values() const { return values_; }
+  const LogSeries& series() const { return series_; }
 
  private:
   static std::string at_line(std::int64_t number) { return "line " + std::to_string(number) + " "; }
+
+  bool is_first(std::int64_t index) const {
+    return index <= dialect_.highest_first_index && index % dialect_.index_step == 0;
+  }
+
+  void begin(std::int64_t index) {
+    series_.first_index = expected_ = index;
+    const std::int64_t wanted = dialect_.indices_wanted ? dialect_.indices_wanted(window_, index)
+                                                        : window_.iterations / dialect_.index_step;
+    wanted_ = std::max<std::int64_t>(1, wanted);
+  }
+
+  void note_disorder(std::int64_t index, std::int64_t line_number) {
+    if (index >= expected_) {
+      if (gap_.empty())
+        gap_ = "iterations before " + std::to_string(index) + " are missing at line " +
+               std::to_string(line_number);
+      // What follows is looked at for repeats only.
+      expected_ = index > kHighestIndex ? kHighestIndex : index + dialect_.index_step;
+    } else if (const bool is_behind_a_gap = lines_of_index_.empty() && dialect_.ranks_share_a_log;
+               !is_behind_a_gap && ++repeats_ == 1) {
+      repeated_ = "iteration " + std::to_string(index) + " at line " + std::to_string(line_number);
+    }
+  }
 
   void take_value(double value, std::int64_t line_number) {
     if (dialect_.values_are_stamps && value < last_value_ && unreadable_.empty())
       unreadable_ = at_line(line_number) + "has an earlier stamp than the line before";
     last_value_ = value;
-    if (static_cast<std::int64_t>(values_.size()) < window_.iterations) values_.push_back(value);
+    if (dialect_.has_no_end || static_cast<std::int64_t>(lines_of_index_.size()) <= wanted_)
+      series_.values.push_back(value);
   }
+
+  // One line for every index, or one of each rank of the node.
+  std::optional<Defect> uneven_ranks() {
+    series_.lines_per_index = lines_of_index_.front();
+    for (std::int64_t i = 0; i < wanted_; ++i)
+      if (const std::int64_t lines = lines_of_index_[static_cast<std::size_t>(i)];
+          lines != series_.lines_per_index)
+        return Defect{lines < series_.lines_per_index ? Flaw::truncated : Flaw::mixed,
+                      "iteration " + std::to_string(series_.first_index + i * dialect_.index_step) + " has " +
+                          std::to_string(lines) + " lines, the first one " +
+                          std::to_string(series_.lines_per_index)};
+    if (series_.lines_per_index == 1 || series_.lines_per_index == size_.devices_per_node)
+      return std::nullopt;
+    return Defect{Flaw::mixed, "every iteration has " + std::to_string(series_.lines_per_index) +
+                                   " lines, neither one nor one of each rank of its node: more than one " +
+                                   "run in one file"};
+  }
+
+  static constexpr std::int64_t kHighestIndex = std::int64_t{1} << 62;
 
   const Dialect& dialect_;
   const Window& window_;
-  std::vector<double> values_;
-  std::int64_t lines_ = 0, repeats_ = 0;
+  const RunSize& size_;
+  LogSeries series_;
+  std::vector<std::int64_t> lines_of_index_;
+  std::int64_t wanted_ = 1, repeats_ = 0;
   std::int64_t expected_ = -1;  // index of the next line; negative before the first
   double last_value_ = 0;
   std::string unreadable_, gap_, repeated_;
 };
+
+// A last line without an end whose value may have lost digits.
+bool is_torn(std::string_view line, const Dialect& dialect) {
+  const std::size_t decimals = dialect.decimals_at_line_end;
+  if (decimals == 0) return false;
+  const std::size_t before = line.find_last_not_of("0123456789");
+  return before == std::string_view::npos || line[before] != '.' || line.size() - before - 1 < decimals;
+}
 
 }  // namespace
 
@@ -113,7 +171,8 @@ double Dialect::round_average(double value) const {
 }
 
 std::span<const Dialect* const> dialects() {
-  static constexpr std::array<const Dialect*, 3> kDialects{&kPaddleSpeed, &kPaddleTime, &kMxnetRn50v1b};
+  static constexpr std::array<const Dialect*, 7> kDialects{
+      &kPaddleSpeed, &kPaddleTime, &kMxnetRn50v1b, &kMxnetArcface, &kMxnetPartialFc, &kOneflowFace, &kPlsc};
   return kDialects;
 }
 
@@ -129,7 +188,8 @@ const Dialect* recognise_dialect(const std::filesystem::path& file) {
   while (const std::optional<std::string_view> line = lines.next()) {
     for (const Dialect* dialect : dialects()) {
       if (dialect->values_are_stamps) continue;
-      if (const auto reading = dialect->read_line(*line, 1); reading && reading->problem.empty())
+      if (const auto reading = dialect->read_line(*line, {.images_per_step = 1});
+          reading && reading->problem.empty())
         return dialect;
     }
     if (lines.line_number() >= kHeaderLines) break;
@@ -137,16 +197,29 @@ const Dialect* recognise_dialect(const std::filesystem::path& file) {
   return nullptr;
 }
 
+std::span<const double> after_warmup(const LogSeries& series, const Window& window, std::int64_t index_step) {
+  const std::int64_t left_out = window.warmup / index_step * series.lines_per_index;
+  return std::span(series.values).subspan(static_cast<std::size_t>(left_out));
+}
+
+std::string window_text(const Dialect& dialect, const Window& window) {
+  if (dialect.window_text) return dialect.window_text(window);
+  const std::int64_t end = window.iterations / dialect.index_step * dialect.index_step;
+  return "iterations " + std::to_string(window.warmup + 1) + " to " + std::to_string(end);
+}
+
 LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, const Window& window,
-                    double images_per_step) {
+                    const RunSize& size) {
   LogReading log;
-  LogCheck check(dialect, window);
+  LogCheck check(dialect, window, size);
   ImagesPerStep images;
   try {
     LineReader lines(file);
     while (const std::optional<std::string_view> line = lines.next()) {
-      const std::optional<LineReading> reading = dialect.read_line(*line, images_per_step);
+      std::optional<LineReading> reading = dialect.read_line(*line, size);
       if (!reading) continue;
+      if (!lines.line_had_end() && reading->problem.empty() && is_torn(*line, dialect))
+        reading->problem = "is cut off";
       check.take(*reading, lines.line_number());
       images.take(*line);
     }
@@ -157,14 +230,17 @@ LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, c
     return log;
   }
   log.defect = log.bytes == 0 ? Defect{Flaw::empty, "it is empty"} : check.defect();
-  if (const auto other = images.other_than(images_per_step); other && !log.defect)
+  if (const auto other = images.other_than(size.images_per_step); other && !log.defect)
     log.defect = Defect{Flaw::misnamed, "its lines are of " + std::to_string(*other) +
                                             " images per step, its name and folder say " +
-                                            std::to_string(std::llround(images_per_step))};
+                                            std::to_string(std::llround(size.images_per_step))};
   if (log.defect) return log;
-  log.images_per_second = dialect.round_average(dialect.speed(check.values(), window, images_per_step));
+  log.images_per_second = dialect.round_average(dialect.speed(check.series(), window, size));
   if (!std::isfinite(log.images_per_second))
-    log.defect = Defect{Flaw::malformed, "no time passes in the window"};
+    log.defect = Defect{Flaw::malformed, dialect.values_are_stamps ? "no time passes in the window"
+                                                                   : "its speeds are too large to average"};
+  else if (dialect.caveat)
+    log.caveat = dialect.caveat(check.series(), window, size);
   return log;
 }
 

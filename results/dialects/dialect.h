@@ -1,5 +1,6 @@
-// A log dialect: how the lines of one framework's logs give a run's speed. Each dialect is one small file;
-// what they share (reading, checking that the log is whole, finding out a dialect) is here.
+// A log dialect: how the lines of one framework's logs give a run's speed, and how Plumbline writes them.
+// Each dialect is one small file; what they share (reading, checking that the log is whole, finding out a
+// dialect) is here.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,16 @@
 
 namespace plumb {
 
-// Iterations warmup … iterations-1 count. Defaults: those of DLPerf's scripts (commit c89430b).
+// Iterations warmup … iterations-1 count, as far as a dialect's lines can tell them apart. Defaults: those of
+// DLPerf's scripts (commit c89430b).
 struct Window {
   std::int64_t iterations = 120, warmup = 20;
+};
+
+// The run that a log is of, as its name and folder say.
+struct RunSize {
+  double images_per_step = 0;  // over all ranks
+  std::int64_t nodes = 1, devices_per_node = 1;
 };
 
 // What is wrong with a log.
@@ -35,6 +43,13 @@ struct LineReading {
   std::string_view problem;  // not empty: the line belongs to the dialect but can't be read
 };
 
+// The lines of a whole log: lines_per_index of them for first_index, as many for first_index + index_step, ….
+struct LogSeries {
+  std::vector<double> values;  // as far as the window wants them, in the order of the lines
+  std::int64_t first_index = 0, lines_per_index = 1;
+  std::int64_t lines = 0;  // in all
+};
+
 // What a published script makes of one log. `no_end`: it found no end line and counts 0 (an int, which its
 // JSON shows).
 struct PublishedFigure {
@@ -42,21 +57,51 @@ struct PublishedFigure {
   bool no_end = false;
 };
 
+// What Plumbline's line tells: iterations `first` to `last` (from 0) as rank 0 saw them.
+struct LoggedInterval {
+  std::int64_t first = 0, last = 0;
+  double images_per_second = 0;  // over all ranks and these iterations
+  double loss = 0, top1 = 0;     // of the last one; top1: share of the batch, 0 to 1
+  double learning_rate = 0;
+  std::string_view stamp;  // wall clock at its end, "2025-01-02 23:59:53,657"
+};
+
+// How a run is written in a dialect that has a file of its own: a line, without its end, for iterations
+// first_iteration … first_iteration + iterations_per_line - 1, one for as many after them, …; what is left in
+// the end has none.
+struct LineFormat {
+  std::int64_t iterations_per_line = 1, first_iteration = 0;
+  std::string (*line)(const LoggedInterval& interval, const RunSize& size) = nullptr;
+};
+
 struct Dialect {
-  std::string_view name;                 // "paddle_speed"
-  std::string_view source;               // what writes such lines and what reads them
-  std::int64_t highest_first_index = 0;  // the first line's index: 0 … this
+  std::string_view name;    // "paddle_speed"
+  std::string_view source;  // what writes such lines and what reads them
+  Window default_window = {};
+  std::int64_t index_step = 1;           // from line to line; a line's value is of as many iterations
+  std::int64_t highest_first_index = 0;  // the first line's index: 0 … this, a multiple of index_step
   bool values_are_stamps = false;        // values never fall
+  bool ranks_share_a_log = false;        // each rank of the log's node may have written a line per index
+  bool reads_own_layout = false;         // that of bench/log_writer.h, which every run writes
+  bool has_no_end = false;               // lines behind --iters count as well: it only says how many to want
+  std::size_t decimals_at_line_end = 0;  // a line ends with its value, with so many: fewer show a torn line
   bool averages_in_python = false;  // run figures and averages are rounded by round_decimal, else round_numpy
   bool published_reads_any_case = false;  // the script never uses the number of devices
 
-  // Nothing if the line isn't one of the dialect's. `images_per_step`: over all ranks.
-  std::optional<LineReading> (*read_line)(std::string_view line, double images_per_step) = nullptr;
-  // Images per second from the values of iterations 0 … window.iterations-1, not rounded.
-  double (*speed)(std::span<const double> values, const Window& window, double images_per_step) = nullptr;
+  // Nothing if the line isn't one of the dialect's.
+  std::optional<LineReading> (*read_line)(std::string_view line, const RunSize& size) = nullptr;
+  // How many indices a log must have that begins with `first_index`; without it, iterations / index_step.
+  std::int64_t (*indices_wanted)(const Window& window, std::int64_t first_index) = nullptr;
+  // Images per second from the values of as many indices, not rounded.
+  double (*speed)(const LogSeries& series, const Window& window, const RunSize& size) = nullptr;
   // What the published script makes of the log, rounded as it does. Throws Error(bad_data) where the script
   // dies.
-  PublishedFigure (*published)(LineReader& lines, const Window& window, double images_per_step) = nullptr;
+  PublishedFigure (*published)(LineReader& lines, const Window& window, const RunSize& size) = nullptr;
+  // One clause on what the published script does wrong with a log that is whole; empty if nothing.
+  std::string (*caveat)(const LogSeries& series, const Window& window, const RunSize& size) = nullptr;
+  // What counts, for people; without it, "iterations 21 to 120".
+  std::string (*window_text)(const Window& window) = nullptr;
+  LineFormat format = {};  // without a line(): Plumbline writes no log of its own for it
 
   double round_average(double value) const;  // to 2 decimals, by the dialect's rounding
 };
@@ -69,16 +114,23 @@ const Dialect* find_dialect(std::string_view name);
 // stamps are left out: their lines are those of another dialect, which says more.
 const Dialect* recognise_dialect(const std::filesystem::path& file);
 
-// A log read with every check: one line per iteration, in order, nothing missing, each value usable.
+// The values of a log of speeds whose lines are index_step iterations apart, warm-up left out.
+std::span<const double> after_warmup(const LogSeries& series, const Window& window, std::int64_t index_step);
+std::string window_text(const Dialect& dialect, const Window& window);
+
+// A log read with every check: one line per iteration (or as many as the dialect has), in order, nothing
+// missing, each value usable.
 struct LogReading {
   double images_per_second = 0;  // rounded to 2 decimals
   std::optional<Defect> defect;  // set: the figure is none
+  std::string caveat;            // see Dialect::caveat
   std::int64_t bytes = 0;        // with `hash`: two equal files are one file copied
   std::uint64_t hash = 0;
 };
 LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, const Window& window,
-                    double images_per_step);
+                    const RunSize& size);
 
-extern const Dialect kPaddleSpeed, kPaddleTime, kMxnetRn50v1b;
+extern const Dialect kPaddleSpeed, kPaddleTime, kMxnetRn50v1b, kMxnetArcface, kMxnetPartialFc, kOneflowFace,
+    kPlsc;
 
 }  // namespace plumb

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kMark = "Epoch[0] Batch[";
 
-std::optional<LineReading> read_line(std::string_view line, double /*images_per_step*/) {
+std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
   if (line.find(kMark) == std::string_view::npos) return std::nullopt;
   LineReading reading;
   const std::optional<std::int64_t> index = number_between(line, kMark, "]");
@@ -30,11 +30,11 @@ std::optional<LineReading> read_line(std::string_view line, double /*images_per_
   return reading;
 }
 
-double speed(std::span<const double> values, const Window& window, double /*images_per_step*/) {
-  return mean(values.subspan(static_cast<std::size_t>(window.warmup)));
+double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
+  return mean(after_warmup(series, window, 1));
 }
 
-PublishedFigure published(LineReader& lines, const Window& window, double /*images_per_step*/) {
+PublishedFigure published(LineReader& lines, const Window& window, const RunSize& /*size*/) {
   // The script's own window: at least 20 iterations are left out, and only warmup-20 if warmup is above 20.
   const std::int64_t from = window.warmup <= 20 ? 20 : window.warmup - 20;
   std::vector<double> in_window;
@@ -57,6 +57,7 @@ PublishedFigure published(LineReader& lines, const Window& window, double /*imag
 const Dialect kMxnetRn50v1b{.name = "mxnet_rn50v1b",
                             .source = "MXNet's gluon-cv and Plumbline, from each line's Speed",
                             .highest_first_index = 1,
+                            .reads_own_layout = true,
                             .published_reads_any_case = true,
                             .read_line = read_line,
                             .speed = speed,

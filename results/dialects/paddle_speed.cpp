@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kSpeedDecimals = 4;  // the script rounds each iteration's speed to these
 
-std::optional<LineReading> read_line(std::string_view line, double images_per_step) {
+std::optional<LineReading> read_line(std::string_view line, const RunSize& size) {
   if (line.find("elapse") == std::string_view::npos) return std::nullopt;
   LineReading reading;
   const std::optional<std::int64_t> index = number_between(line, "train batch ", "]");
@@ -19,27 +19,27 @@ std::optional<LineReading> read_line(std::string_view line, double images_per_st
     reading.problem = "has 'elapse' but no 'train batch N]'";
   } else if (!seconds) {
     reading.problem = "has no time of the form 'elapse 0.3208 sec'";
-  } else if (!(*seconds > 0) || images_per_step / *seconds <= 0) {  // 0, negative, NaN, infinite
+  } else if (!(*seconds > 0) || size.images_per_step / *seconds <= 0) {  // 0, negative, NaN, infinite
     reading.problem = "has a time that is not a positive number of seconds";
   } else {
     reading.index = *index;
-    reading.value = round_decimal(images_per_step / *seconds, kSpeedDecimals);
+    reading.value = round_decimal(size.images_per_step / *seconds, kSpeedDecimals);
   }
   return reading;
 }
 
-double speed(std::span<const double> values, const Window& window, double /*images_per_step*/) {
-  return mean(values.subspan(static_cast<std::size_t>(window.warmup)));
+double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
+  return mean(after_warmup(series, window, 1));
 }
 
-PublishedFigure published(LineReader& lines, const Window& window, double images_per_step) {
+PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
   std::vector<double> in_window;
   for (std::int64_t count = 0; const std::optional<std::string_view> line = lines.next();) {
     if (line->find("elapse") == std::string_view::npos) continue;
     const std::optional<double> seconds = elapse_seconds(*line);
     if (!seconds) throw Error(ExitCode::bad_data, "no number in 'elapse … sec'");
     if (*seconds == 0) throw Error(ExitCode::bad_data, "elapse is 0");
-    const double value = round_decimal(images_per_step / *seconds, kSpeedDecimals);
+    const double value = round_decimal(size.images_per_step / *seconds, kSpeedDecimals);
     if (count >= window.warmup && count < window.iterations) in_window.push_back(value);
     ++count;
   }
@@ -50,6 +50,7 @@ PublishedFigure published(LineReader& lines, const Window& window, double images
 
 const Dialect kPaddleSpeed{.name = "paddle_speed",
                            .source = "Paddle and Plumbline, from each iteration's elapse",
+                           .reads_own_layout = true,
                            .read_line = read_line,
                            .speed = speed,
                            .published = published};

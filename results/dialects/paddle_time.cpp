@@ -11,7 +11,7 @@
 namespace plumb {
 namespace {
 
-std::optional<LineReading> read_line(std::string_view line, double /*images_per_step*/) {
+std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
   if (line.find("elapse") == std::string_view::npos) return std::nullopt;
   LineReading reading;
   const std::optional<std::int64_t> index = number_between(line, "train batch ", "]");
@@ -30,14 +30,14 @@ std::optional<LineReading> read_line(std::string_view line, double /*images_per_
 }
 
 double speed_between(double begin_microseconds, double end_microseconds, const Window& window,
-                     double images_per_step) {
+                     const RunSize& size) {
   const double seconds = (end_microseconds - begin_microseconds) / 1e6;
-  return images_per_step / (seconds / static_cast<double>(window.iterations - window.warmup));
+  return size.images_per_step / (seconds / static_cast<double>(window.iterations - window.warmup));
 }
 
-double speed(std::span<const double> values, const Window& window, double images_per_step) {
-  return speed_between(values[static_cast<std::size_t>(window.warmup - 1)], values.back(), window,
-                       images_per_step);
+double speed(const LogSeries& series, const Window& window, const RunSize& size) {
+  return speed_between(series.values[static_cast<std::size_t>(window.warmup - 1)], series.values.back(),
+                       window, size);
 }
 
 double stamp_of(std::string_view line) {
@@ -46,7 +46,7 @@ double stamp_of(std::string_view line) {
   return static_cast<double>(stamp.microseconds);
 }
 
-PublishedFigure published(LineReader& lines, const Window& window, double images_per_step) {
+PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
   const std::string begin_mark = "train batch " + std::to_string(window.warmup - 1) + "]";
   const std::string end_mark = "train batch " + std::to_string(window.iterations - 1) + "]";
   std::string begin_line;
@@ -59,7 +59,7 @@ PublishedFigure published(LineReader& lines, const Window& window, double images
     } else if (line->find(end_mark) != std::string_view::npos) {
       const double end = stamp_of(*line), begin = stamp_of(begin_line);
       if (end == begin) throw Error(ExitCode::bad_data, "no time passes in the window");
-      return {round_decimal(speed_between(begin, end, window, images_per_step), 2)};
+      return {round_decimal(speed_between(begin, end, window, size), 2)};
     }
   }
   return {0, true};
@@ -70,6 +70,7 @@ PublishedFigure published(LineReader& lines, const Window& window, double images
 const Dialect kPaddleTime{.name = "paddle_time",
                           .source = "Paddle and Plumbline, from the lines' wall stamps",
                           .values_are_stamps = true,
+                          .reads_own_layout = true,
                           .averages_in_python = true,
                           .read_line = read_line,
                           .speed = speed,

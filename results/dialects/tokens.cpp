@@ -124,6 +124,32 @@ std::optional<double> samples_per_second(std::string_view line) {
   return text ? python_float(*text) : std::nullopt;
 }
 
+std::optional<double> decimal_between(std::string_view line, std::string_view before,
+                                      std::string_view after) {
+  for (std::size_t at = line.find(before); at != std::string_view::npos; at = line.find(before, at + 1)) {
+    const std::size_t begin = at + before.size(), whole = digits_at(line, begin);
+    if (whole == 0 || begin + whole >= line.size() || line[begin + whole] != '.') continue;
+    const std::size_t fraction = digits_at(line, begin + whole + 1), end = begin + whole + 1 + fraction;
+    if (fraction > 0 && line.substr(end).starts_with(after))
+      return python_float(line.substr(begin, end - begin));
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> python_int(std::string_view text) {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  std::string plain;
+  if (!drop_underscores(text, plain)) return std::nullopt;
+  const bool has_plus = plain.starts_with('+');
+  if (has_plus && plain.size() > 1 && plain[1] == '-') return std::nullopt;
+  std::int64_t value = 0;
+  const char* const end = plain.data() + plain.size();
+  const auto [stop, error] = std::from_chars(plain.data() + (has_plus ? 1 : 0), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
 Stamp find_stamp(std::string_view line) {
   Fields fields;
   std::size_t position = 0;

@@ -17,6 +17,12 @@ std::optional<double> elapse_seconds(std::string_view line);
 // `Speed: (\d+.\d+) samples/sec`, the first, read by float(); the dot stands for any character.
 std::optional<double> samples_per_second(std::string_view line);
 
+// `BEFORE(\d+\.\d+)AFTER`, the first, read by float(), e.g. "Total:" and " it/sec".
+std::optional<double> decimal_between(std::string_view line, std::string_view before, std::string_view after);
+
+// What Python's int() reads from the text: blanks around it, a sign and underscores between digits are fine.
+std::optional<std::int64_t> python_int(std::string_view text);
+
 // `\d{4}-\d{1,2}-\d{1,2}\s\d{1,2}:\d{1,2}:\d{1,2},\d{3}`, the first. no_stamp: there is none; no_date: not a
 // date or time that exists.
 enum class StampError { none, no_stamp, no_date };

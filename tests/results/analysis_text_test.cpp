@@ -6,7 +6,7 @@ namespace plumb {
 namespace {
 
 Analysis example() {
-  Analysis analysis{.dialect = "paddle_speed"};
+  Analysis analysis{.dialect = "paddle_speed", .window = "iterations 21 to 120"};
   analysis.cases = {{"rn50", "1n1g", "fp32", 128, 5, 396.76, 396.8, 1.0},
                     {"rn50", "4n8g", "fp32", 128, 5, 11604.18, 11604.0, nullptr},
                     {"rn50", "1n1g", "fp16", 256, 1, 800.0, 800.0, 1.0}};

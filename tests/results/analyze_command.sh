@@ -30,6 +30,15 @@ for dialect in paddle_speed paddle_time mxnet_rn50v1b; do
   cmp "$work/$dialect.json" "$data/expected_$dialect.json" || failures=$((failures + 1))
 done
 
+# Without --warmup and --iters each dialect has its script's own window.
+for dialect in mxnet_arcface mxnet_partial_fc oneflow_face plsc; do
+  expect 0 "read as $dialect" analyze "$data/$dialect" --as-published --json "$work/$dialect.json"
+  cmp "$work/$dialect.json" "$data/expected_$dialect.json" || failures=$((failures + 1))
+done
+expect 0 'slice \[5:15\] takes lines of batches 0 to 10' analyze "$data/plsc" --json "$work/plsc_correct.json"
+cmp "$work/plsc_correct.json" "$data/expected_plsc_correct.json" || failures=$((failures + 1))
+expect 64 'no multiple of 20' analyze "$data/mxnet_arcface" --warmup 50 --iters 150
+
 expect 73 exists analyze "$data/tree" --json "$work/paddle_time.json"
 expect 73 created analyze "$data/tree" --json "$work/none/new.json"
 expect 65 none analyze "$work/none"

@@ -70,11 +70,11 @@ TEST(HostileLogs, NeverCrashAReader) {
     const auto file = folder.write("a.log", text);
     recognise_dialect(file);
     for (const Dialect* dialect : dialects()) {
-      const LogReading log = read_log(*dialect, file, window, 128);
+      const LogReading log = read_log(*dialect, file, window, {.images_per_step = 128});
       EXPECT_TRUE(log.defect || (std::isfinite(log.images_per_second) && log.images_per_second >= 0));
       try {
         LineReader lines(file);
-        dialect->published(lines, window, 128);
+        dialect->published(lines, window, {.images_per_step = 128});
       } catch (const Error&) {  // where the script dies
       }
     }
@@ -89,14 +89,14 @@ TEST(HostileLogs, AreNeverShortAndAccepted) {
   for (std::size_t size = 0; size < last_line; size += 37) {
     const auto file = folder.write("a.log", whole.substr(0, size));
     for (const Dialect* dialect : dialects())
-      EXPECT_TRUE(read_log(*dialect, file, window, 128).defect) << size;
+      EXPECT_TRUE(read_log(*dialect, file, window, {.images_per_step = 128}).defect) << size;
   }
 }
 
 TEST(HostileLogs, OfManyMegabytesWithoutALineEndAreRefused) {
   const ScratchFolder folder;
   const auto file = folder.write("a.log", std::string(8 << 20, '\0'));
-  const LogReading log = read_log(kPaddleSpeed, file, {}, 128);
+  const LogReading log = read_log(kPaddleSpeed, file, {}, {.images_per_step = 128});
   ASSERT_TRUE(log.defect);
   EXPECT_EQ(log.defect->flaw, Flaw::unreadable);
 }

@@ -19,7 +19,7 @@ TEST(ParseLogName, ReadsFolderAndFile) {
   EXPECT_EQ(name.batch_per_device, 128);
   EXPECT_EQ(name.precision, "fp32");
   EXPECT_EQ(name.run, 7);
-  EXPECT_EQ(name.images_per_step(), 12 * 16 * 128);
+  EXPECT_EQ(name.size().images_per_step, 12 * 16 * 128);
 }
 
 TEST(ParseLogName, SaysWhatIsWrong) {

@@ -49,6 +49,24 @@ TEST(SamplesPerSecond, TakesTheFirstThatFits) {
   EXPECT_FALSE(samples_per_second("Speed: "));
 }
 
+TEST(DecimalBetween, TakesTheFirstThatFits) {
+  const auto total = [](const char* line) { return decimal_between(line, "Total:", " it/sec"); };
+  EXPECT_EQ(total("Rank:27.30 it/sec Total:218.84 it/sec"), 218.84);
+  EXPECT_EQ(total("Total:1 it/sec Total:2.5 it/sec Total:3.5 it/sec"), 2.5);
+  for (const char* line : {"Total:1x5 it/sec", "Total:.5 it/sec", "Total:5. it/sec", "Total:1.5it/sec",
+                           "Total:1.5", "Total:-1.5 it/sec", "Total:nan it/sec", "Total: 1.5 it/sec", ""})
+    EXPECT_FALSE(total(line)) << line;
+  EXPECT_EQ(decimal_between("x qps:12.34acc", " qps:", ""), 12.34);
+}
+
+TEST(PythonInt, ReadsWhatPythonReads) {
+  EXPECT_EQ(python_int(" 1_0\t"), 10);
+  EXPECT_EQ(python_int("+7"), 7);
+  EXPECT_EQ(python_int("-007"), -7);
+  for (const char* text : {"", " ", "1.0", "+-1", "_1", "1__0", "0x1", "1 2", "99999999999999999999"})
+    EXPECT_FALSE(python_int(text)) << text;
+}
+
 TEST(FindStamp, ReadsTheFirst) {
   const Stamp stamp = find_stamp("x 2025-1-2 3:04:05,678901 2026-01-01 00:00:00,000");
   EXPECT_EQ(stamp.error, StampError::none);

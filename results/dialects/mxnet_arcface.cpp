@@ -1,0 +1,105 @@
+// InsightFace's ArcFace on MXNet: "INFO:root:Epoch[0] Batch [40]<TAB>Speed: 1195.56
+// samples/sec<TAB>acc=0.000000", a line every 20 iterations with the speed of one node in them. Published
+// script: DLPerf c89430b, MxNet/InsightFace/ArcFace/extract_mxnet_logs.py; lines: insightface 863a7ea9 with
+// MXNet's Speedometer.
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "models/error.h"
+#include "results/dialects/dialect.h"
+#include "results/dialects/tokens.h"
+#include "results/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::int64_t kIterationsPerLine = 20;
+constexpr int kSpeedDecimals = 1;  // the script rounds each line's speed to these
+constexpr std::array<std::string_view, 2> kMarks{"INFO:root:Epoch[0] Batch", "INFO:root:Iter[0] Batch"};
+
+bool is_of_dialect(std::string_view line) {
+  return line.find(kMarks[0]) != std::string_view::npos || line.find(kMarks[1]) != std::string_view::npos;
+}
+
+// Of "Batch [40]", "Batch[40]" or "Batch [20-40]": 40.
+std::optional<std::int64_t> batch_of(std::string_view line) {
+  for (const std::string_view mark : kMarks) {
+    const std::size_t at = line.find(mark);
+    if (at == std::string_view::npos) continue;
+    const std::string_view rest = line.substr(at + mark.size());
+    if (!rest.starts_with("[") && !rest.starts_with(" [")) return std::nullopt;
+    if (const auto batch = number_between(rest, "[", "]")) return batch;
+    return number_between(rest, "[", "-") ? number_between(rest, "-", "]") : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> images_per_second_of(std::string_view line) {
+  return decimal_between(line, "Speed: ", " samples/sec");
+}
+
+double over_all_nodes(double images_per_second_of_node, const RunSize& size) {
+  return round_decimal(images_per_second_of_node, kSpeedDecimals) * static_cast<double>(size.nodes);
+}
+
+std::optional<LineReading> read_line(std::string_view line, const RunSize& size) {
+  if (!is_of_dialect(line)) return std::nullopt;
+  LineReading reading;
+  const std::optional<std::int64_t> index = batch_of(line);
+  const std::optional<double> images_per_second = images_per_second_of(line);
+  if (!index) {
+    reading.problem = "has no 'Batch [N]'";
+  } else if (!images_per_second) {
+    reading.problem = "has no speed of the form 'Speed: 1195.56 samples/sec'";
+  } else if (!(over_all_nodes(*images_per_second, size) > 0) || !std::isfinite(*images_per_second)) {
+    reading.problem = "has a speed that is not a positive number";
+  } else {
+    reading.index = *index;
+    reading.value = over_all_nodes(*images_per_second, size);
+  }
+  return reading;
+}
+
+double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
+  return mean(after_warmup(series, window, kIterationsPerLine));
+}
+
+PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
+  if (window.warmup % kIterationsPerLine != 0)
+    throw Error(ExitCode::bad_data, "--warmup is no multiple of 20");
+  std::vector<double> in_window;
+  for (std::int64_t count = 0; const std::optional<std::string_view> line = lines.next();) {
+    if (!is_of_dialect(*line)) continue;
+    const std::optional<double> images_per_second = images_per_second_of(*line);
+    if (!images_per_second) throw Error(ExitCode::bad_data, "no number in 'Speed: … samples/sec'");
+    if (count >= window.warmup / kIterationsPerLine && count < window.iterations / kIterationsPerLine)
+      in_window.push_back(over_all_nodes(*images_per_second, size));
+    ++count;
+  }
+  return {round_numpy(mean(in_window), 2)};
+}
+
+// Numbered by the iterations done, as after them; the speed is that of one node.
+std::string line_of(const LoggedInterval& interval, const RunSize& size) {
+  std::array<char, 1024> text;  // a double may have 309 digits before its point
+  std::snprintf(text.data(), text.size(),
+                "INFO:root:Epoch[0] Batch [%lld]\tSpeed: %.2f samples/sec\tacc=%.6f",
+                static_cast<long long>(interval.last + 1),
+                interval.images_per_second / static_cast<double>(size.nodes), interval.top1);
+  return text.data();
+}
+
+}  // namespace
+
+const Dialect kMxnetArcface{.name = "mxnet_arcface",
+                            .source = "InsightFace on MXNet, from the Speed of every 20 iterations",
+                            .index_step = kIterationsPerLine,
+                            .highest_first_index = kIterationsPerLine,
+                            .published_reads_any_case = true,
+                            .read_line = read_line,
+                            .speed = speed,
+                            .published = published,
+                            .format = {.iterations_per_line = kIterationsPerLine, .line = line_of}};
+
+}  // namespace plumb

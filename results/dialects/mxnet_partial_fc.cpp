@@ -1,0 +1,101 @@
+// InsightFace's Partial FC on MXNet, a line of rank 0 for every iteration but the first:
+// "rank-id:0:2021-02-22 10:00:00,123-Iter:21 Rank:27.30 it/sec Total:218.84 it/sec [0][loss]:45.10"; "it" are
+// images. Published script: DLPerf c89430b, MxNet/InsightFace/PartailFC/extract_mxnet_logs.py; lines:
+// insightface 863a7ea9, recognition/partial_fc/mxnet/callbacks.py, with config.frequent = 1.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "models/error.h"
+#include "results/dialects/dialect.h"
+#include "results/dialects/tokens.h"
+#include "results/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr int kSpeedDecimals = 1;  // the script rounds each line's speed to these
+
+bool is_of_dialect(std::string_view line) {
+  return line.find("Rank:") != std::string_view::npos && line.find("Total:") != std::string_view::npos;
+}
+
+std::optional<double> images_per_second_of(std::string_view line) {
+  const std::optional<double> value = decimal_between(line, "Total:", " it/sec");
+  return value ? std::optional(round_decimal(*value, kSpeedDecimals)) : std::nullopt;
+}
+
+std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
+  if (!is_of_dialect(line)) return std::nullopt;
+  LineReading reading;
+  const std::optional<std::int64_t> index = number_between(line, "Iter:", " ");
+  const std::optional<double> images_per_second = images_per_second_of(line);
+  if (!index) {
+    reading.problem = "has no 'Iter:N'";
+  } else if (!images_per_second) {
+    reading.problem = "has no speed of the form 'Total:218.84 it/sec'";
+  } else if (!(*images_per_second > 0) || !std::isfinite(*images_per_second)) {
+    reading.problem = "has a speed that is not a positive number";
+  } else {
+    reading.index = *index;
+    reading.value = *images_per_second;
+  }
+  return reading;
+}
+
+std::int64_t indices_wanted(const Window& window, std::int64_t first_index) {
+  return window.iterations - std::max<std::int64_t>(first_index, 1) + 1;
+}
+
+// The script's window, from the line numbered `warmup` on and without an end.
+double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
+  const std::int64_t left_out = std::max<std::int64_t>(window.warmup - 1, 0);
+  return mean(std::span(series.values).subspan(static_cast<std::size_t>(left_out)));
+}
+
+PublishedFigure published(LineReader& lines, const Window& window, const RunSize& /*size*/) {
+  std::vector<double> values;
+  while (const std::optional<std::string_view> line = lines.next()) {
+    if (!is_of_dialect(*line)) continue;
+    const std::optional<double> images_per_second = images_per_second_of(*line);
+    if (!images_per_second) throw Error(ExitCode::bad_data, "no number in 'Total:… it/sec'");
+    values.push_back(*images_per_second);
+  }
+  const auto count = static_cast<std::int64_t>(values.size());
+  // values[-1:] is the last one.
+  const std::int64_t from =
+      window.warmup == 0 ? std::max<std::int64_t>(count - 1, 0) : std::min(window.warmup - 1, count);
+  return {round_numpy(mean(std::span(values).subspan(static_cast<std::size_t>(from))), 2)};
+}
+
+std::string window_of(const Window& window) {
+  return "iterations " + std::to_string(window.warmup + 1) + " to the end of each log";
+}
+
+std::string line_of(const LoggedInterval& interval, const RunSize& size) {
+  std::array<char, 1024> text;  // a double may have 309 digits before its point
+  const double ranks = static_cast<double>(size.nodes) * static_cast<double>(size.devices_per_node);
+  std::snprintf(text.data(), text.size(),
+                "rank-id:0:%.*s-Iter:%lld Rank:%.2f it/sec Total:%.2f it/sec [0][loss]:%.2f",
+                static_cast<int>(interval.stamp.size()), interval.stamp.data(),
+                static_cast<long long>(interval.last + 1), interval.images_per_second / ranks,
+                interval.images_per_second, interval.loss);
+  return text.data();
+}
+
+}  // namespace
+
+const Dialect kMxnetPartialFc{.name = "mxnet_partial_fc",
+                              .source = "InsightFace's Partial FC on MXNet, from each line's Total",
+                              .highest_first_index = 2,
+                              .has_no_end = true,
+                              .published_reads_any_case = true,
+                              .read_line = read_line,
+                              .indices_wanted = indices_wanted,
+                              .speed = speed,
+                              .published = published,
+                              .window_text = window_of,
+                              .format = {.first_iteration = 1, .line = line_of}};
+
+}  // namespace plumb

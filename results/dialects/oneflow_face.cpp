@@ -1,0 +1,108 @@
+// OneFlow's InsightFace, a line for every iteration, counted from 0: "train: iter 25, loss 45.2, throughput:
+// 245.290". Published script: DLPerf c89430b, OneFlow/Recognition/insightface/extract_oneflow_logs_time.py;
+// lines: oneflow_face 1705ae5b. The script passes over iterations 0 to 5, then counts lines, and takes the
+// 20th to the 120th: iterations 25 to 125, 101 of them.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "models/error.h"
+#include "results/dialects/dialect.h"
+#include "results/dialects/tokens.h"
+#include "results/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::string_view kMark = "train: iter";
+constexpr std::int64_t kFirstCounted = 6;  // iteration of the line that the script counts as its first
+
+// `train: iter (.*), loss`
+std::optional<std::int64_t> iteration_of(std::string_view line) {
+  constexpr std::string_view kBefore = "train: iter ", kAfter = ", loss";
+  const std::size_t at = line.find(kBefore), end = line.rfind(kAfter);
+  if (at == std::string_view::npos || end == std::string_view::npos || end < at + kBefore.size())
+    return std::nullopt;
+  return python_int(line.substr(at + kBefore.size(), end - at - kBefore.size()));
+}
+
+// `throughput: (.*)`
+std::optional<double> images_per_second_of(std::string_view line) {
+  constexpr std::string_view kBefore = "throughput: ";
+  const std::size_t at = line.find(kBefore);
+  return at == std::string_view::npos ? std::nullopt : python_float(line.substr(at + kBefore.size()));
+}
+
+std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
+  if (line.find(kMark) == std::string_view::npos) return std::nullopt;
+  LineReading reading;
+  const std::optional<std::int64_t> index = iteration_of(line);
+  const std::optional<double> images_per_second = images_per_second_of(line);
+  if (!index || *index < 0) {
+    reading.problem = "has no 'train: iter N, loss'";
+  } else if (!images_per_second) {
+    reading.problem = "has no speed of the form 'throughput: 245.290'";
+  } else if (!(*images_per_second > 0) || !std::isfinite(*images_per_second)) {
+    reading.problem = "has a speed that is not a positive number";
+  } else {
+    reading.index = *index;
+    reading.value = *images_per_second;
+  }
+  return reading;
+}
+
+std::int64_t indices_wanted(const Window& window, std::int64_t first_index) {
+  return window.iterations + kFirstCounted - first_index;
+}
+
+std::int64_t first_line(const Window& window) {
+  return std::max<std::int64_t>(window.warmup, 1);
+}
+
+double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
+  const std::int64_t left_out = kFirstCounted - series.first_index + first_line(window) - 1;
+  return mean(std::span(series.values).subspan(static_cast<std::size_t>(left_out)));
+}
+
+PublishedFigure published(LineReader& lines, const Window& window, const RunSize& /*size*/) {
+  std::vector<double> in_window;
+  for (std::int64_t count = 0; const std::optional<std::string_view> line = lines.next();) {
+    if (line->find(kMark) == std::string_view::npos) continue;
+    const std::optional<std::int64_t> iteration = iteration_of(*line);
+    if (!iteration) throw Error(ExitCode::bad_data, "no number in 'train: iter …, loss'");
+    if (*iteration < kFirstCounted || ++count < window.warmup) continue;
+    const std::optional<double> images_per_second = images_per_second_of(*line);
+    if (!images_per_second) throw Error(ExitCode::bad_data, "no number in 'throughput: …'");
+    in_window.push_back(*images_per_second);
+    if (count == window.iterations) return {round_numpy(mean(in_window), 2)};
+  }
+  return {0, true};
+}
+
+std::string window_of(const Window& window) {
+  return "lines " + std::to_string(first_line(window)) + " to " + std::to_string(window.iterations) +
+         " after iteration " + std::to_string(kFirstCounted - 1);
+}
+
+std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
+  std::array<char, 1024> text;  // a double may have 309 digits before its point
+  std::snprintf(text.data(), text.size(), "train: iter %lld, loss %.6f, throughput: %.3f",
+                static_cast<long long>(interval.last), interval.loss, interval.images_per_second);
+  return text.data();
+}
+
+}  // namespace
+
+const Dialect kOneflowFace{.name = "oneflow_face",
+                           .source = "OneFlow's InsightFace, from each iteration's throughput",
+                           .highest_first_index = 1,
+                           .decimals_at_line_end = 3,
+                           .read_line = read_line,
+                           .indices_wanted = indices_wanted,
+                           .speed = speed,
+                           .published = published,
+                           .window_text = window_of,
+                           .format = {.line = line_of}};
+
+}  // namespace plumb

@@ -1,0 +1,121 @@
+// PaddlePaddle's PLSC, a line of every 10 batches with the images/s of all ranks in them:
+// "INFO 2021-03-12 10:00:00,000 entry.py:1020] Pass:0 batch:10 lr:0.01250000 loss:40.000000 qps:397.44".
+// Published script: DLPerf branch dev_paddle_plsc_arcface (7e236cf4),
+// PaddlePaddle/PLSC/extract_paddle_logs.py; lines: PLSC 9bba9c90, plsc/entry.py.
+//
+// Paddle's launcher sends every rank's output to one terminal, so a log holds each line as often as its node
+// has ranks. The script takes lines 5N to 15N of it (N: nodes), as if a log held one line of each node; with
+// 8 ranks on one node those are lines of batches 0 and 10, where they should be of 50 to 140. Here the lines
+// of a batch belong together, and batches are counted.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "models/error.h"
+#include "results/dialects/dialect.h"
+#include "results/dialects/tokens.h"
+#include "results/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::string_view kMark = "Pass:0 batch:";
+constexpr std::int64_t kBatchesPerLine = 10;
+
+std::optional<double> images_per_second_of(std::string_view line) {
+  return decimal_between(line, " qps:", "");
+}
+
+std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
+  if (line.find(kMark) == std::string_view::npos) return std::nullopt;
+  LineReading reading;
+  const std::optional<std::int64_t> index = number_between(line, kMark, " ");
+  const std::optional<double> images_per_second = images_per_second_of(line);
+  if (!index) {
+    reading.problem = "has no 'Pass:0 batch:N'";
+  } else if (!images_per_second) {
+    reading.problem = "has no speed of the form 'qps:397.44'";
+  } else if (!(*images_per_second > 0) || !std::isfinite(*images_per_second)) {
+    reading.problem = "has a speed that is not a positive number";
+  } else {
+    reading.index = *index;
+    reading.value = *images_per_second;
+  }
+  return reading;
+}
+
+double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
+  return mean(after_warmup(series, window, kBatchesPerLine));
+}
+
+// The script's slice of the lines.
+struct Slice {
+  std::int64_t from = 0, to = 0;
+};
+Slice slice_of(const Window& window, const RunSize& size) {
+  return {window.warmup / kBatchesPerLine * size.nodes, window.iterations / kBatchesPerLine * size.nodes};
+}
+
+PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
+  const Slice slice = slice_of(window, size);
+  std::vector<double> in_slice;
+  for (std::int64_t count = 0; const std::optional<std::string_view> line = lines.next();) {
+    if (line->find(kMark) == std::string_view::npos) continue;
+    const std::optional<double> images_per_second = images_per_second_of(*line);
+    if (!images_per_second) throw Error(ExitCode::bad_data, "no number in ' qps:…'");
+    if (count >= slice.from && count < slice.to) in_slice.push_back(*images_per_second);
+    ++count;
+  }
+  return {round_numpy(mean(in_slice), 2)};
+}
+
+std::string batches(std::int64_t from, std::int64_t to) {
+  return "batches " + std::to_string(from) + " to " + std::to_string(to);
+}
+
+std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) {
+  const std::int64_t ranks = series.lines_per_index;
+  if (ranks == size.nodes) return "";
+  const Slice slice = slice_of(window, size);
+  const auto batch_of_line = [&](std::int64_t line) {
+    return series.first_index + line / ranks * kBatchesPerLine;
+  };
+  const std::string taken = slice.from >= series.lines
+                                ? "no line at all"
+                                : "lines of " + batches(batch_of_line(slice.from),
+                                                        batch_of_line(std::min(slice.to, series.lines) - 1));
+  return std::to_string(ranks) + (ranks == 1 ? " rank has" : " ranks have") +
+         " written into each log, and the published slice [" + std::to_string(slice.from) + ":" +
+         std::to_string(slice.to) + "] takes " + taken + "; these figures are of " +
+         batches(series.first_index + window.warmup,
+                 series.first_index + (window.iterations / kBatchesPerLine - 1) * kBatchesPerLine);
+}
+
+// Numbered by the first of its batches, so that the script's slice of a 150-iteration log is iterations 51 to
+// 150, its warm-up left out whole (PLSC's own lines give the last, so it takes batches 41 to 140).
+std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
+  std::array<char, 1024> text;  // a double may have 309 digits before its point
+  std::snprintf(
+      text.data(), text.size(), "INFO %.*s entry.py:1020] Pass:0 batch:%lld lr:%.8f loss:%.6f qps:%.2f",
+      static_cast<int>(interval.stamp.size()), interval.stamp.data(), static_cast<long long>(interval.first),
+      interval.learning_rate, interval.loss, interval.images_per_second);
+  return text.data();
+}
+
+}  // namespace
+
+const Dialect kPlsc{.name = "plsc",
+                    .source = "PaddlePaddle's PLSC, from the qps of every 10 batches",
+                    .default_window = {.iterations = 150, .warmup = 50},
+                    .index_step = kBatchesPerLine,
+                    .highest_first_index = kBatchesPerLine,
+                    .ranks_share_a_log = true,
+                    .decimals_at_line_end = 2,
+                    .read_line = read_line,
+                    .speed = speed,
+                    .published = published,
+                    .caveat = caveat,
+                    .format = {.iterations_per_line = kBatchesPerLine, .line = line_of}};
+
+}  // namespace plumb
