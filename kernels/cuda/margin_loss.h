@@ -29,8 +29,7 @@ struct MarginLogits {
   DType dtype = DType::f32;       // of products: f32, f16 or bf16
   std::int64_t images = 0, classes = 0;
   const float* class_inverse_norms = nullptr;  // [classes]
-  const std::int32_t* columns =
-      nullptr;  // [images]: minus first_class, the label's column if in [0, classes)
+  const std::int32_t* columns = nullptr;       // [images]: of the label, plus first_class; outside: not here
   std::int32_t first_class = 0;
   const std::int32_t* sample_count = nullptr;  // null: all columns count
 };

@@ -15,7 +15,7 @@ struct State {
 };
 
 // One entry per iteration in a ring of Device::kMetricsKept in page-locked host memory; iteration i is at i
-// modulo kMetricsKept. The softmax loss writes loss, top1 and top5; advance_state the rest.
+// modulo kMetricsKept. The loss writes loss, top1 and top5 (a margin loss -1); advance_state the rest.
 struct IterationRecord {
   double loss = 0;
   int top1 = 0, top5 = 0;
