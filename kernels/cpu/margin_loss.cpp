@@ -3,11 +3,12 @@
 // kBlock classes of one image are what a thread takes; their order in every sum is fixed, so that results are
 // the same for any number of threads. Formulas: kernels/margin_lowering.h, models/margin_head.h.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include "kernels/cpu/binding.h"
-#include "kernels/cpu/fast_exp.h"
+#include "kernels/cpu/fast_exp2.h"
 #include "models/margin_head.h"
 
 namespace plumb::cpu {
@@ -62,51 +63,63 @@ struct Logits {
   }
 };
 
-// Logits of a row, by column.
-struct Row {
-  const float* products = nullptr;
-  const float* inverse_norms = nullptr;
-  float scale = 0;
-  float logit(std::ptrdiff_t j) const { return products[j] * inverse_norms[j] * scale; }
-};
+// The loops below take addresses and numbers by value: what they had to look up might change as they write,
+// and would keep them from being vectorised.
+constexpr float kLog2E = 1.44269504f;
+constexpr double kLog2EExact = 1.4426950408889634;
 
-// A NaN is never the largest: it shows in the sum.
-float largest_logit(const Row& row, std::ptrdiff_t begin, std::ptrdiff_t end, float largest) {
-#pragma omp simd reduction(max : largest)
-  for (std::ptrdiff_t j = begin; j < end; ++j) {
-    const float logit = row.logit(j);
-    largest = logit > largest ? logit : largest;
+// A NaN is never the largest: it shows in the sum. In lanes, as compilers don't reorder comparisons.
+float largest_cosine(const float* products, const float* inverse_norms, std::ptrdiff_t count) {
+  constexpr std::ptrdiff_t kLanes = 32;
+  std::array<float, kLanes> lanes;
+  lanes.fill(kNothing);
+  std::ptrdiff_t first = 0;
+  for (; first + kLanes <= count; first += kLanes) {
+#pragma omp simd
+    for (std::ptrdiff_t lane = 0; lane < kLanes; ++lane) {
+      const float cosine = products[first + lane] * inverse_norms[first + lane];
+      lanes[lane] = cosine > lanes[lane] ? cosine : lanes[lane];
+    }
   }
-  return largest;
+  for (; first < count; ++first) lanes[0] = std::max(lanes[0], products[first] * inverse_norms[first]);
+  return *std::max_element(lanes.begin(), lanes.end());
 }
 
-float sum_of_exponentials(const Row& row, std::ptrdiff_t begin, std::ptrdiff_t end, float largest) {
+// Of 2^(cosine * scale - shift).
+float sum_of_powers(const float* products, const float* inverse_norms, std::ptrdiff_t count, float scale,
+                    float shift) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (std::ptrdiff_t j = begin; j < end; ++j) sum += fast_exp(row.logit(j) - largest);
+  for (std::ptrdiff_t j = 0; j < count; ++j) sum += fast_exp2(products[j] * inverse_norms[j] * scale - shift);
   return sum;
 }
 
-// Of some logits: the largest, and the sum of exp(logit - largest).
+// Of some logits: the largest, and the sum of exp(logit) / 2^shift.
 struct Part {
-  float largest = kNothing, sum = 0;
+  float largest = kNothing, sum = 0, shift = 0;
 };
 
-// Of a block, without the target, whose logit is another one.
-Part part_of(const Row& row, std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t target) {
-  const bool inside = target >= begin && target < end;
-  const std::ptrdiff_t until = inside ? target : end, from = inside ? target + 1 : end;
-  const float largest = largest_logit(row, from, end, largest_logit(row, begin, until, kNothing));
-  return {largest,
-          sum_of_exponentials(row, begin, until, largest) + sum_of_exponentials(row, from, end, largest)};
+// Of a block, without the target (from the block's beginning; -1: elsewhere), whose logit is another one.
+Part part_of(const float* products, const float* inverse_norms, std::ptrdiff_t count, std::ptrdiff_t target,
+             float scale) {
+  const std::ptrdiff_t until = target < 0 ? count : target;  // the target, and after it
+  const std::ptrdiff_t from = target < 0 ? count : target + 1;
+  const float largest = scale * std::max(largest_cosine(products, inverse_norms, until),
+                                         largest_cosine(products + from, inverse_norms + from, count - from));
+  const float shift = largest * kLog2E;
+  const auto sum = [=](std::ptrdiff_t begin, std::ptrdiff_t end) {
+    return sum_of_powers(products + begin, inverse_norms + begin, end - begin, scale * kLog2E, shift);
+  };
+  return {largest, sum(0, until) + sum(from, count), shift};
 }
 
 struct Target {
   float logit = 0, factor = 0;
 };
 
-Target target_of(const Problem& problem, const Row& row, std::ptrdiff_t column) {
-  const double cosine = static_cast<double>(row.products[column]) * row.inverse_norms[column];
+Target target_of(const Problem& problem, const Logits& logits, std::ptrdiff_t image, std::ptrdiff_t column) {
+  const double cosine =
+      static_cast<double>(logits.products[image * problem.classes + column]) * logits.inverse_norms[column];
   const Margins& m = problem.margins;
   const auto with_margin = margin_target<double>(cosine, m.m1, m.m2, m.m3, problem.straight_through);
   return {static_cast<float>(problem.scale * with_margin.cosine), static_cast<float>(with_margin.factor)};
@@ -122,15 +135,14 @@ struct Statistics {
 void combine(const Problem& problem, const Logits& logits, const Part* parts, const Statistics& to,
              std::ptrdiff_t image) {
   const std::ptrdiff_t column = logits.target(problem, image);
-  const Row row{logits.products + image * problem.classes, logits.inverse_norms, problem.scale};
-  const Target target = column >= 0 ? target_of(problem, row, column) : Target{};
+  const Target target = column >= 0 ? target_of(problem, logits, image, column) : Target{};
   float largest = column >= 0 ? target.logit : kNothing;
   for (std::ptrdiff_t block = 0; block < problem.blocks(); ++block)
     largest = parts[block].largest > largest ? parts[block].largest : largest;
   double sum = column >= 0 ? std::exp(static_cast<double>(target.logit) - largest) : 0;
   for (std::ptrdiff_t block = 0; block < problem.blocks(); ++block)
     if (parts[block].sum != 0)  // nothing to scale, and nothing to scale it by
-      sum += parts[block].sum * std::exp(static_cast<double>(parts[block].largest) - largest);
+      sum += parts[block].sum * std::exp2(parts[block].shift - largest * kLog2EExact);
   to.local_max[image] = to.row_max[image] = largest;
   to.sums[image] = static_cast<float>(sum);
   to.sums[problem.images + image] = target.logit;
@@ -144,30 +156,27 @@ void gather_statistics(const Problem& problem, const Logits& logits, Part* parts
 #pragma omp parallel for schedule(static) if (worth)
   for (std::ptrdiff_t task = 0; task < problem.images * blocks; ++task) {
     const std::ptrdiff_t image = task % problem.images, block = task / problem.images;
-    const Row row{logits.products + image * problem.classes, logits.inverse_norms, problem.scale};
-    const std::ptrdiff_t begin = block * kBlock, end = std::min(begin + kBlock, used);
-    parts[image * blocks + block] =
-        begin < end ? part_of(row, begin, end, logits.target(problem, image)) : Part{};
+    const std::ptrdiff_t begin = block * kBlock, count = std::min(kBlock, used - begin);
+    const std::ptrdiff_t target = logits.target(problem, image) - begin;
+    if (count > 0)
+      parts[image * blocks + block] =
+          part_of(logits.products + image * problem.classes + begin, logits.inverse_norms + begin, count,
+                  target < count ? std::max<std::ptrdiff_t>(target, -1) : -1, problem.scale);
+    else
+      parts[image * blocks + block] = {};
   }
 #pragma omp parallel for schedule(static) if (worth)
   for (std::ptrdiff_t image = 0; image < problem.images; ++image)
     combine(problem, logits, parts + image * blocks, to, image);
 }
 
-// One block of one image; what it writes depends on its own products alone.
-struct Backward {
-  float largest = 0;  // of all logits of the image
-  float sum = 0;      // of exp(logit - largest)
-  float slope = 0;    // scale / batch * loss scale
-};
-
-void put_gradient(float* products, const float* inverse_norms, float scale, const Backward& by,
-                  std::ptrdiff_t count) {
-  const float slope = by.slope / by.sum;
+// products := 2^(cosine * scale - shift) * slope * inverse norm
+void put_gradient(float* products, const float* inverse_norms, std::ptrdiff_t count, float scale, float shift,
+                  float slope) {
 #pragma omp simd
   for (std::ptrdiff_t j = 0; j < count; ++j) {
     const float inverse_norm = inverse_norms[j];
-    products[j] = fast_exp(products[j] * inverse_norm * scale - by.largest) * (slope * inverse_norm);
+    products[j] = fast_exp2(products[j] * inverse_norm * scale - shift) * (slope * inverse_norm);
   }
 }
 
@@ -179,13 +188,16 @@ void put_gradients(const Problem& problem, const Logits& logits, const Statistic
     const std::ptrdiff_t begin = block * kBlock, end = std::min(begin + kBlock, problem.classes);
     const std::ptrdiff_t used_end = std::clamp(used, begin, end);
     float* row = logits.products + image * problem.classes;
-    const Backward by{statistics.row_max[image], statistics.sums[image], slope};
-    put_gradient(row + begin, logits.inverse_norms + begin, problem.scale, by, used_end - begin);
+    const double largest = statistics.row_max[image], sum = statistics.sums[image];
+    const auto shift = static_cast<float>(largest * kLog2EExact);
+    const double lost = std::exp2(shift - largest * kLog2EExact);  // as shift is rounded
+    put_gradient(row + begin, logits.inverse_norms + begin, used_end - begin, problem.scale * kLog2E, shift,
+                 static_cast<float>(slope / sum * lost));
     std::fill(row + used_end, row + end, 0.0f);
     const std::ptrdiff_t target = logits.target(problem, image);
     if (target < begin || target >= end) continue;
     const double logit = statistics.sums[problem.images + image];
-    const double probability = std::exp(logit - by.largest) / by.sum;
+    const double probability = std::exp(logit - largest) / sum;
     row[target] = static_cast<float>((probability - 1) * slope * logits.inverse_norms[target] *
                                      statistics.target_factor[image]);
   }

@@ -48,6 +48,14 @@ double dot(const float* a, const float* b, std::ptrdiff_t count) {
   return sum;
 }
 
+// In fp32, where the numbers are of a size and the loop has to keep up with memory.
+float fast_dot(const float* a, const float* b, std::ptrdiff_t count) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::ptrdiff_t i = 0; i < count; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
 // The product of row-major matrices, written as oneDNN's sgemm has it: c[m, n] = a[m, k] * b[k, n], where `a`
 // may be held as [k, m].
 void multiply(bool a_transposed, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k, const float* a,
@@ -120,10 +128,7 @@ void class_norms(const Problem& p, const float* rows, std::ptrdiff_t used, float
 #pragma omp parallel for schedule(static) if (used * p.embedding >= kWorthThreads)
   for (std::ptrdiff_t j = 0; j < used; ++j) {
     const float* row = rows + j * p.embedding;
-    float squares = 0;
-#pragma omp simd reduction(+ : squares)
-    for (std::ptrdiff_t e = 0; e < p.embedding; ++e) squares += row[e] * row[e];
-    inverse_norms[j] = inverse_norm(squares);
+    inverse_norms[j] = inverse_norm(fast_dot(row, row, p.embedding));
   }
   std::fill(inverse_norms + used, inverse_norms + p.rows, 0.0f);
 }
@@ -179,8 +184,8 @@ void weight_gradient(const Problem& p, const CentresBackward& at) {
     for (std::ptrdiff_t j = begin; j < begin + count; ++j) {
       const float* w = at.rows + j * p.embedding;
       float* u = at.d_rows + j * p.embedding;
-      const double inverse_norm = at.inverse_norms[j];
-      const auto along = static_cast<float>(dot(w, u, p.embedding) * inverse_norm * inverse_norm);
+      const float inverse_norm = at.inverse_norms[j];
+      const float along = fast_dot(w, u, p.embedding) * inverse_norm * inverse_norm;
 #pragma omp simd
       for (std::ptrdiff_t e = 0; e < p.embedding; ++e) u[e] -= along * w[e];
     }
