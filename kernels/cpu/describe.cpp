@@ -30,7 +30,8 @@ class Describer {
       std::visit([&](const auto& op) { forward(i, op); }, graph_.ops[i]);
     for (std::size_t i = graph_.ops.size(); i-- > 0;)
       std::visit([&](const auto& op) { backward(i, op); }, graph_.ops[i]);
-    for (ParameterId p = 0; p < graph_.parameters.size(); ++p) update(p);
+    for (ParameterId p = 0; p < graph_.parameters.size(); ++p)
+      if (graph_.parameters[p].trained) update(p);
     add("advance_state", StepKind::advance_state, Phase::update, kNone, {updates(lowering_.state)});
     return std::move(lowering_.program);
   }
