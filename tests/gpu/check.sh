@@ -6,15 +6,15 @@
 #
 #   --out       where results go (check_results); each stage's STAGE.json is there as soon as the stage is done
 #   --from      leave out the stages before this one; --only: run just this one
-#   --programs  the folder of bench_resnet50; default: bin beside this script, else build/release/bin
+#   --programs  the folder of bench_resnet50 and bench_arcface; default: bin beside this script, else build/release/bin
 #   --rehearse  no GPU: hands every command line to a dry run, then runs it in small on the CPU
 #
-# Stages: smoke, headline, precisions, steps, pytorch, limits, sanitizer. Exit codes: 0 all passed or were skipped,
+# Stages: smoke, headline, arcface, precisions, steps, pytorch, limits, sanitizer. Exit codes: 0 all passed or were skipped,
 # 1 a stage failed, 64 usage, 69 no programs or no GPU.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-stages=(smoke headline precisions steps pytorch limits sanitizer)
-declare -A seconds_of=([smoke]=90 [headline]=120 [precisions]=120 [steps]=120 [pytorch]=240 [limits]=180 [sanitizer]=240)
+stages=(smoke headline arcface precisions steps pytorch limits sanitizer)
+declare -A seconds_of=([smoke]=120 [headline]=120 [arcface]=150 [precisions]=120 [steps]=180 [pytorch]=360 [limits]=300 [sanitizer]=300)
 
 give_up() {
   echo "check.sh: $2" >&2
@@ -41,7 +41,9 @@ if [ -z "$programs" ]; then
   programs=$here/bin
   [ -d "$programs" ] || programs=$here/../../build/release/bin
 fi
-[ -x "$programs/bench_resnet50" ] || give_up 69 "there is no bench_resnet50 in $programs; name its folder with --programs"
+for name in bench_resnet50 bench_arcface; do
+  [ -x "$programs/$name" ] || give_up 69 "there is no $name in $programs; name its folder with --programs"
+done
 programs=$(cd "$programs" && pwd)
 mkdir -p "$out" && cd "$out" || give_up 69 "folder '$out' can't be made; give another --out"
 out=$PWD
@@ -49,7 +51,10 @@ out=$PWD
 # shellcheck source=tests/gpu/check_runs.sh disable=SC2034
 source "$here/check_runs.sh"
 
-# --- the stages; each calls run, compare or skip_run ------------------------------------------------------------
+# --- the stages; each calls bench, face, compare, torch or skip_run ----------------------------------------------
+
+# face NAME ARGUMENT…: bench, of the program for faces.
+face() { program=bench_arcface bench "$@"; }
 
 smoke() {
   local small=(--bs 16 --image-size 64 --lr 0.0001 --iters 5 --warmup 1)
@@ -62,6 +67,18 @@ smoke() {
   bench fp16 "${small[@]}" --fp16 --loss-scale 128
   compare losses fp32_as_on_cpu --first 0.001 --rest 0.05 smoke/fp32.json smoke/on_cpu.json
   compare losses fp16_as_on_cpu --first 0.02 --rest 0.1 smoke/fp16.json smoke/on_cpu.json
+  smoke_of_faces y1
+  smoke_of_faces r50
+}
+
+# Dropout takes the same elements on every device.
+smoke_of_faces() {
+  local small=(--backbone "$1" --classes 1000 --bs 8 --lr 0.0001 --iters 5 --warmup 1)
+  face "$1_on_cpu" --device cpu "${small[@]}"
+  face "$1_fp32" "${small[@]}" --fp32
+  face "$1_fp16" "${small[@]}" --fp16 --loss-scale 128
+  compare losses "$1_fp32_as_on_cpu" --first 0.001 --rest 0.05 "smoke/$1_fp32.json" "smoke/$1_on_cpu.json"
+  compare losses "$1_fp16_as_on_cpu" --first 0.02 --rest 0.1 "smoke/$1_fp16.json" "smoke/$1_on_cpu.json"
 }
 
 headline() {
@@ -69,6 +86,23 @@ headline() {
   bench fp16_bs256_no_fusion --fp16 --bs 256 --fusion off
   bench fp32_bs128 --fp32 --bs 128
   bench fp16_bs256_profile --fp16 --bs 256 --profile
+}
+
+# 85,742 classes; with one rank, mp is dp without its copies.
+arcface() {
+  local backbone run=(--fp16 --bs 128)
+  for backbone in r50 r100 y1; do
+    face "$backbone" --backbone $backbone "${run[@]}"
+    face "${backbone}_limit" --backbone $backbone "${run[@]}" --dry-run
+    compare share "${backbone}_of_roofline" --aim 0.7 "arcface/$backbone.json" "arcface/${backbone}_limit.json"
+  done
+  face r50_profile --backbone r50 "${run[@]}" --profile
+  face r100_profile --backbone r100 "${run[@]}" --profile
+  face r50_dp --backbone r50 "${run[@]}" --head dp
+  face r50_pfc --backbone r50 "${run[@]}" --head pfc --sample-rate 0.1
+  face y1_pfc_million --backbone y1 "${run[@]}" --head pfc --sample-rate 0.1 --classes 1000000
+  face r50_no_fusion --backbone r50 "${run[@]}" --fusion off
+  face r50_fp32 --backbone r50 --fp32 --bs 64
 }
 
 precisions() {
@@ -112,7 +146,28 @@ steps() {
   compare losses many_unfused_fp16_as_on_cpu --first 0.005 --rest 0.02 steps/unfused_fp16.json steps/many_cpu.json
   bench dynamic_scale_fp16 --fp16 --loss-scale dynamic "${images[@]}" --iters 40 --warmup 1 --lr 0.001
   two_ranks
+  steps_of_faces
   rm -f "$out"/steps/*.safetensors
+}
+
+# One step from the same weights, every head; 20 losses, graph and eager alike.
+steps_of_faces() {
+  local head backbone given
+  local few=(--bs 16 --classes 1000)
+  for backbone in y1 r50; do
+    face "${backbone}_start" --device cpu --backbone $backbone "${few[@]}" --iters 1 --warmup 0 --lr 0 --no-check \
+      --save-weights "$files/$backbone.safetensors"
+    given=(--backbone "$backbone" "${few[@]}" --weights "$files/$backbone.safetensors" "${many[@]}")
+    for head in dp mp pfc; do
+      face "${backbone}_${head}_cpu" --device cpu "${given[@]}" --head $head
+      face "${backbone}_$head" --fp32 "${given[@]}" --head $head --deterministic --cuda-graph on
+      face "${backbone}_${head}_eager" --fp32 "${given[@]}" --head $head --deterministic --cuda-graph off
+      compare losses "${backbone}_${head}_graph_as_eager" --first 0 --rest 0 "steps/${backbone}_$head.json" \
+        "steps/${backbone}_${head}_eager.json"
+      compare losses "${backbone}_${head}_as_on_cpu" --first 0.0001 --rest 0.02 "steps/${backbone}_$head.json" \
+        "steps/${backbone}_${head}_cpu.json"
+    done
+  done
 }
 
 # graph_and_eager NAME OPTION…: the same losses to the bit; within steps.
@@ -134,6 +189,10 @@ two_ranks() {
   launcher=("$mpirun" -np 2 --oversubscribe --bind-to none)
   [ "$(id -u)" -ne 0 ] || launcher+=(--allow-run-as-root)
   bench two_ranks_share_gpu --fp16 --loss-scale 128 --share-gpu --bs 8 --image-size "$steps_size" --iters 5 --warmup 1 --lr 0.001
+  local head
+  for head in dp mp pfc; do
+    face "two_ranks_$head" --backbone y1 --classes 1000 --head $head --share-gpu --bs 8 --iters 5 --warmup 1 --lr 0.001
+  done
   launcher=()
 }
 
@@ -145,17 +204,19 @@ pytorch() {
   bench ours_again --fp16 --bs 256
   bench ours_fp32 --fp32 --bs 128
   torch eager_fp32 --precision fp32 --batch 128
+  face r50_ours_first --backbone r50 --fp16 --bs 128
+  local peer=pytorch_arcface.py
+  torch r50_eager_fp16 --backbone r50 --precision fp16
+  torch r50_compiled_fp16 --backbone r50 --precision fp16 --compile
+  face r50_ours_again --backbone r50 --fp16 --bs 128
 }
 
 limits() {
   bench largest_fp16 --fp16 --find-max-bs
   bench largest_fp32 --fp32 --find-max-bs
   bench sustained_fp16 --fp16 --bs 256 --seconds 60
-  if [ -x "$programs/bench_arcface" ]; then
-    program=bench_arcface bench arcface_r100_fp16 --fp16 --bs 128
-  else
-    skip_run arcface_r100_fp16 "bench_arcface is not among these programs"
-  fi
+  face largest_r50_fp16 --backbone r50 --fp16 --find-max-bs
+  face sustained_r100_fp16 --backbone r100 --fp16 --bs 128 --seconds 60
 }
 
 sanitizer() {
@@ -168,6 +229,7 @@ sanitizer() {
     fi
     under=("$tool" --tool "$check" --error-exitcode 9 --target-processes all)
     bench "$check" --fp16 --loss-scale 128 --bs 2 --image-size 32 --iters 1 --warmup 0 --cuda-graph off --no-check
+    face "y1_$check" --backbone y1 --classes 1000 --fp16 --loss-scale 128 --bs 2 --iters 1 --warmup 0 --cuda-graph off --no-check
     # shellcheck disable=SC2034 # check_runs.sh reads it
     under=()
   done

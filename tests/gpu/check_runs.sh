@@ -5,6 +5,7 @@
 under=()    # a tool that the next program runs under; not in a rehearsal
 launcher=() # mpirun and its options, for more than one rank
 program=bench_resnet50
+peer=pytorch_resnet50.py
 
 python_there() { command -v python3 >/dev/null; }
 
@@ -62,7 +63,11 @@ in_small() {
   while [ $# -gt 0 ]; do
     case $1 in
       --fp16 | --bf16 | --tf32 | --fp32 | --autotune | --profile | --share-gpu) ;;
-      --cuda-graph | --fusion | --loss-scale | --seconds | --image-size | --device) shift ;;
+      --cuda-graph | --fusion | --loss-scale | --seconds | --image-size | --device | --classes) shift ;;
+      --backbone)
+        small_arguments+=(--backbone y1) # r50 and r100 would take minutes
+        shift
+        ;;
       --bs | --iters)
         no_more_than "$1" "$2" 2
         shift
@@ -73,14 +78,23 @@ in_small() {
   done
   [[ " ${small_arguments[*]} " == *" --iters "* ]] || small_arguments+=(--iters 2 --warmup 1 --lr 0.001)
   [[ " ${small_arguments[*]} " == *" --bs "* ]] || small_arguments+=(--bs 2)
-  small_arguments+=(--image-size 32)
+  if [ "$program" = bench_arcface ]; then
+    small_arguments+=(--classes 100) # and one size of images
+  else
+    small_arguments+=(--image-size 32)
+  fi
 }
+
+# A run that the CPU has nothing to add to after its dry run.
+ends_with_dry_run() { [[ " $* " == *" --find-max-bs "* || " $* " == *" --dry-run "* ]]; }
 
 # dry NAME ARGUMENT…: does the program take this command line for an H200?
 dry() {
   local name=$1 argument arguments=()
   shift
-  for argument in "$@"; do [ "$argument" = --find-max-bs ] || arguments+=("$argument"); done
+  for argument in "$@"; do
+    [ "$argument" = --find-max-bs ] || [ "$argument" = --dry-run ] || arguments+=("$argument")
+  done
   limited "$name" "$programs/$program" --dry-run --target h200 --json "${arguments[@]}"
 }
 
@@ -94,9 +108,9 @@ bench() {
     limited "$name" "${launcher[@]}" "${under[@]}" "$programs/$program" "${arguments[@]}" "${output[@]}" || code=$?
   else
     [[ " $* " == *" --device cpu "* ]] || dry "$name" "${arguments[@]}" || code=$?
-    if [ $code -eq 0 ] && [[ " $* " != *" --find-max-bs "* ]]; then
+    if [ $code -eq 0 ] && ! ends_with_dry_run "$@"; then
       in_small "${arguments[@]}"
-      like=$out/like/$(printf '%s' "${launcher[*]} ${small_arguments[*]}" | cksum | tr ' ' _)
+      like=$out/like/$(printf '%s' "$program ${launcher[*]} ${small_arguments[*]}" | cksum | tr ' ' _)
       if [[ " $* " != *" --save-weights "* ]] && [ -e "$like" ]; then
         cp "$like" "$out/$stage/$name.json"
       else
@@ -113,7 +127,7 @@ bench() {
   record "$name" $code $((SECONDS - begin)) "$note" "$program" "${arguments[@]}"
 }
 
-# compare losses|weights NAME ARGUMENT…: two runs held against each other by compare_runs.py.
+# compare losses|weights|share NAME ARGUMENT…: two runs held against each other by compare_runs.py.
 compare() {
   local kind=$1 name=$2 code=0
   shift 2
@@ -121,11 +135,11 @@ compare() {
     skip_run "$name" "python3 is not there, which compares"
     return
   fi
-  limited "$name" python3 "$here/compare_runs.py" "$kind" "$@" || code=$?
+  limited "$name" python3 -B "$here/compare_runs.py" "$kind" "$@" || code=$?
   record "$name" $code 0 "$(sed -n 's/.*"summary": "\([^"]*\)".*/\1/p' "$out/$stage/$name.json")" compare_runs.py "$kind" "$@"
 }
 
-# torch NAME ARGUMENT…: PyTorch's rate on the same GPU, where python3 has it.
+# torch NAME ARGUMENT…: $peer's rate on the same GPU, where python3 has torch.
 torch() {
   local name=$1 code=0 begin=$SECONDS arguments=("${@:2}")
   if ! python_there || ! python3 -c 'import torch' 2>/dev/null; then
@@ -133,11 +147,11 @@ torch() {
     return
   fi
   [ "$rehearse" = no ] || arguments=(--device cpu --batch 2 --image-size 32 --iterations 2 --warmup 1)
-  limited "$name" python3 "$here/pytorch_resnet50.py" "${arguments[@]}" || code=$?
+  limited "$name" python3 -B "$here/$peer" "${arguments[@]}" || code=$?
   local note
   note=$(figure "$out/$stage/$name.json")
   [ $code -eq 0 ] || note=$(tail -n 1 "$out/$stage/$name.err")
-  record "$name" $code $((SECONDS - begin)) "$note" pytorch_resnet50.py "${arguments[@]}"
+  record "$name" $code $((SECONDS - begin)) "$note" "$peer" "${arguments[@]}"
 }
 
 # {"stage": …, "status": …, "seconds": …, "runs": {NAME: {"status", "command", "result"}, …}}

@@ -5,8 +5,9 @@
   compare_runs.py calm WEIGHTS OUT                               scale the last norm of each residual block down
   compare_runs.py losses --first X --rest Y RUN REFERENCE        result JSON against result JSON
   compare_runs.py weights --precision P START RUN REFERENCE      what one step changed, tensor by tensor
+  compare_runs.py share --aim X RUN LIMIT                        result JSON against a dry run's roofline
 
-Prints one JSON object; exit code 1 if the runs differ by more than they may.
+Prints one JSON object; exit code 1 if the runs differ by more than they may. A share below its aim is no failure.
 """
 import argparse
 import array
@@ -92,6 +93,16 @@ def losses(options):
             "away": away, "run": run, "reference": reference}
 
 
+def share(options):
+    run, limit = (json.load(open(path)) for path in (options.run, options.limit))
+    rate = run["images_per_second"]["mean"]
+    most = run["batch_per_device"] * run["world_size"] / limit["roofline_seconds"]
+    reached = "reached" if rate >= options.aim * most else "missed"
+    return {"summary": f"{100 * rate / most:.1f} % of {most:.0f} images/s, aim of {100 * options.aim:.0f} % {reached}",
+            "within": True, "images_per_second": rate, "limit_images_per_second": most, "share": rate / most,
+            "aim": options.aim}
+
+
 def weights(options):
     start, run, reference = map(sampled_tensors, (options.start, options.run, options.reference))
     if start.keys() != run.keys() or start.keys() != reference.keys():
@@ -126,6 +137,10 @@ def parse():
     kind.add_argument("--rest", type=float, required=True)
     kind.add_argument("run")
     kind.add_argument("reference")
+    kind = kinds.add_parser("share")
+    kind.add_argument("--aim", type=float, required=True)
+    kind.add_argument("run")
+    kind.add_argument("limit")
     kind = kinds.add_parser("weights")
     kind.add_argument("--precision", choices=MAY_DIFFER, required=True)
     for file in ("start", "run", "reference"):
@@ -135,7 +150,7 @@ def parse():
 
 def main():
     options = parse()
-    answer = {"batch": batch, "calm": calm, "losses": losses, "weights": weights}[options.kind](options)
+    answer = {"batch": batch, "calm": calm, "losses": losses, "share": share, "weights": weights}[options.kind](options)
     print(json.dumps(answer))
     return 0 if answer["within"] else 1
 

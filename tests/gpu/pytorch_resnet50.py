@@ -1,18 +1,13 @@
 #!/usr/bin/env python3
-"""Training throughput of ResNet-50 v1.5 in PyTorch as it is at its best: channels-last, autocast with loss scaling in
-half precision, fused SGD, cuDNN's benchmark mode, on request torch.compile. One synthetic batch that stays on the
-device; the recipe of bench_resnet50. Needs torch, not torchvision. Prints one JSON object:
+"""Training throughput of ResNet-50 v1.5 in PyTorch, with the recipe of bench_resnet50 (pytorch_training.py has the
+loop). Needs torch, not torchvision. Prints one JSON object:
 
     python3 pytorch_resnet50.py --precision fp16 --batch 256 --compile
 """
-import argparse
-import contextlib
-import json
-import statistics
-import time
-
 import torch
 from torch import nn
+
+import pytorch_training
 
 
 class Bottleneck(nn.Module):
@@ -44,76 +39,11 @@ def resnet50() -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 1000))
 
 
-class Clock:
-    """Marks between steps on the device's own clock, so that nothing waits for them."""
-
-    def __init__(self, device: str) -> None:
-        self.on_gpu = device == "cuda"
-        self.marks = []
-
-    def mark(self) -> None:
-        if self.on_gpu:
-            self.marks.append(torch.cuda.Event(enable_timing=True))
-            self.marks[-1].record()
-        else:
-            self.marks.append(time.perf_counter())
-
-    def step_seconds(self) -> list:
-        pairs = zip(self.marks, self.marks[1:])
-        if not self.on_gpu:
-            return [b - a for a, b in pairs]
-        torch.cuda.synchronize()
-        return [a.elapsed_time(b) / 1000 for a, b in pairs]
-
-
-def train(args: argparse.Namespace) -> list:
-    torch.manual_seed(0)
-    torch.backends.cudnn.benchmark = True
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = args.precision == "tf32"
-    model = resnet50().to(args.device, memory_format=torch.channels_last).train()
-    images = torch.randn(args.batch, 3, args.image_size, args.image_size, device=args.device)
-    images = images.contiguous(memory_format=torch.channels_last)
-    labels = torch.randint(1000, (args.batch,), device=args.device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.875, weight_decay=2.0**-15,
-                                fused=args.device == "cuda" or None)
-    criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
-    half = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(args.precision)
-    scaler = torch.amp.GradScaler(args.device, enabled=args.precision == "fp16")
-    autocast = (lambda: torch.autocast(args.device, half)) if half else contextlib.nullcontext
-    if args.compile:
-        model = torch.compile(model)
-
-    clock = Clock(args.device)
-    clock.mark()
-    for _ in range(args.iterations):
-        optimizer.zero_grad(set_to_none=True)
-        with autocast():
-            loss = criterion(model(images), labels)
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        clock.mark()
-    return clock.step_seconds()[args.warmup:]
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--precision", choices=("fp32", "tf32", "fp16", "bf16"), default="fp32")
-    parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--image-size", type=int, default=224)
-    parser.add_argument("--iterations", type=int, default=120, help="steps in all")
-    parser.add_argument("--warmup", type=int, default=20, help="leading steps left out of the figures")
-    parser.add_argument("--compile", action="store_true", help="through torch.compile")
-    args = parser.parse_args()
-    seconds = train(args)
-    median = statistics.median(seconds)
-    name = torch.cuda.get_device_name() if args.device == "cuda" else "cpu"
-    print(json.dumps({
-        "framework": "pytorch", "version": torch.__version__, "compiled": args.compile, "model": "resnet50",
-        "device_name": name, "precision": args.precision, "batch_per_device": args.batch, "image_size": args.image_size,
-        "iterations": args.iterations, "warmup": args.warmup, "step_seconds": seconds,
-        "images_per_second": {"mean": args.batch * len(seconds) / sum(seconds), "median": args.batch / median}}))
+    args = pytorch_training.options(__doc__, batch=256, image_size=224, iterations=120, warmup=20).parse_args()
+    seconds = pytorch_training.step_seconds(args, resnet50, nn.CrossEntropyLoss(label_smoothing=0.1), classes=1000,
+                                            momentum=0.875, decay=2.0**-15)
+    pytorch_training.print_result(args, "resnet50", seconds)
 
 
 if __name__ == "__main__":

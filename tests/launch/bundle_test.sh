@@ -77,6 +77,10 @@ expect_code 0
 expect_word "bench_resnet50"
 expect_word "Open MPI"
 
+inside "/plumbline/bin/bench_arcface --version"
+expect_code 0
+expect_word "bench_arcface"
+
 # The check of a GPU, as far as it goes without one, from the bundle.
 "$jail/plumbline/check.sh" --rehearse --only smoke --out "$jail/check_results" || fail "check.sh of the bundle"
 

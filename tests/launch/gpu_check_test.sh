@@ -36,11 +36,12 @@ case $behaviour in
   rehearsal)
     check --rehearse
     expect_code 0
-    for stage in smoke headline precisions steps pytorch limits sanitizer; do
+    for stage in smoke headline arcface precisions steps pytorch limits sanitizer; do
       [ -s "$scratch/results/$stage.json" ] || fail "no $stage.json: $output"
       ! command -v python3 >/dev/null || python3 -m json.tool "$scratch/results/$stage.json" >/dev/null
     done
     expect_word "fp16_bs256_profile"
+    expect_word "r100_of_roofline"
     ;;
   one_stage_alone)
     check --rehearse --only limits
@@ -49,9 +50,11 @@ case $behaviour in
     [ ! -e "$scratch/results/smoke.json" ] || fail "another stage ran"
     ;;
   a_failing_run_fails_its_stage)
-    printf '#!/bin/sh\n[ "$1" != --version ] || exit 0\necho "bench_resnet50: no such luck" >&2\nexit 70\n' \
-      >"$scratch/bench_resnet50"
-    chmod +x "$scratch/bench_resnet50"
+    for program in bench_resnet50 bench_arcface; do
+      printf '#!/bin/sh\n[ "$1" != --version ] || exit 0\necho "%s: no such luck" >&2\nexit 70\n' $program \
+        >"$scratch/$program"
+      chmod +x "$scratch/$program"
+    done
     programs=$scratch
     check --rehearse --only limits
     expect_code 1
@@ -81,6 +84,14 @@ case $behaviour in
     echo '{"loss": [NaN, 6.5]}' >nan.json
     try python3 "$checks/compare_runs.py" losses --first 0.1 --rest 0.1 nan.json a.json
     expect_code 1
+    echo '{"images_per_second": {"mean": 900}, "batch_per_device": 100, "world_size": 1}' >run.json
+    echo '{"roofline_seconds": 0.1}' >limit.json
+    try python3 -B "$checks/compare_runs.py" share --aim 0.7 run.json limit.json
+    expect_code 0
+    expect_word "90.0 % of 1000 images/s, aim of 70 % reached"
+    try python3 -B "$checks/compare_runs.py" share --aim 0.95 run.json limit.json
+    expect_code 0
+    expect_word "aim of 95 % missed"
     parameters start 0
     parameters run 1.001
     parameters reference 1
