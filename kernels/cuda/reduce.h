@@ -11,8 +11,9 @@ struct Sum {
     return a + b;
   }
 };
+// Of a NaN and a number, the number: a NaN shows in a sum.
 struct Largest {
-  __device__ float operator()(float a, float b) const { return a > b ? a : b; }
+  __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
 };
 
 // `value` of all lanes combined; every lane gets the result. All 32 take part.
