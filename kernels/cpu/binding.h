@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cpu/channel_layout.h"
 #include "kernels/cpu/state.h"
 #include "kernels/device.h"
 #include "kernels/lowering.h"
@@ -55,6 +56,9 @@ struct Context {
 dnnl::primitive_attr user_scratchpad();
 dnnl::memory::desc any_layout(const std::vector<std::int64_t>& dims);
 dnnl::memory::desc plain_layout(const std::vector<std::int64_t>& dims);  // row-major
+
+// Nothing where a layout of [n, c, h, w] or [n, c] has no such form.
+std::optional<ChannelLayout> channel_layout(const dnnl::memory::desc& layout);
 
 // One execution of a primitive, or of a loop of ours, with its operands. An operand that it wants in another
 // layout than the buffer holds is reordered through the workspace, before or after.

@@ -1,5 +1,6 @@
 #include "kernels/cpu/channel_layout.h"
 
+#include "kernels/cpu/binding.h"
 #include "kernels/cpu/onednn.h"
 
 namespace plumb::cpu {

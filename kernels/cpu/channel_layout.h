@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <oneapi/dnnl/dnnl.hpp>
-#include <optional>
 
 namespace plumb::cpu {
 
@@ -18,8 +16,5 @@ struct ChannelLayout {
     return (channel / block * pixels + pixel) * block + channel % block;
   }
 };
-
-// Nothing where a layout of [n, c, h, w] or [n, c] has no such form.
-std::optional<ChannelLayout> channel_layout(const dnnl::memory::desc& layout);
 
 }  // namespace plumb::cpu

@@ -201,9 +201,6 @@ class Describer {
   }
   void backward(std::size_t, const SoftmaxLoss&) {}
 
-  [[noreturn]] void refuse(const std::string& name) const {
-    throw std::logic_error("this device has no answer for " + name);
-  }
   void forward(std::size_t i, const MarginLoss& op) {
     margin_ =
         lower_margin_forward(lowering_, i, value(op.in), lowering_.parameters[op.weight].master, DType::f32);

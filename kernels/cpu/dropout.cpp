@@ -6,7 +6,6 @@
 #include <array>
 
 #include "kernels/cpu/binding.h"
-#include "kernels/cpu/channel_layout.h"
 
 namespace plumb::cpu {
 namespace {

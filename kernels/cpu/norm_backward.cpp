@@ -3,6 +3,7 @@
 // d x = scale / s * (g - sum g / m - y * sum(g y) / m) (Ioffe and Szegedy 2015, arXiv:1502.03167).
 // Reads 16, writes 4 bytes per element; a second gradient of the output 8 more to read; a residual's gradient
 // 4 more to write, and then it is read in the second pass in place of the output's gradients.
+#include "kernels/cpu/norm_lanes.h"
 #include "kernels/cpu/norm_loops.h"
 
 namespace plumb::cpu {

@@ -3,6 +3,7 @@
 // from a cache where groups are small.
 #include <cmath>
 
+#include "kernels/cpu/norm_lanes.h"
 #include "kernels/cpu/norm_loops.h"
 
 namespace plumb::cpu {
@@ -13,8 +14,8 @@ struct Moments {
   LaneSums sum, squares;
 };
 
-// Squares are taken around the mean of a chunk of rows, whose elements are still in the first cache, and
-// moved to 0 in double: no digits are lost where the mean is large against the deviation.
+// Sums are taken around the mean of a chunk of rows, whose elements are still in the first cache, and moved
+// to 0 in double: no digits are lost where the mean is large against the deviation.
 template <typename Row>
 void add_chunk(Moments& moments, const float* from, std::int64_t stride, std::int64_t rows, Row row) {
   Lanes even{}, odd{};
@@ -27,27 +28,27 @@ void add_chunk(Moments& moments, const float* from, std::int64_t stride, std::in
   const Lanes sum = even + odd;
   const float inverse = 1 / static_cast<float>(rows);
   const Lanes mean{sum.low * inverse, sum.high * inverse};
+  even = odd = {};
   Lanes even_squares{}, odd_squares{};
+  const auto add = [&](std::int64_t at, Lanes& distances, Lanes& squares) {
+    const Lanes distance = row.read(from + at * stride) - mean;
+    distances = distances + distance;
+    squares = squares + distance * distance;
+  };
   for (r = 0; r + 2 <= rows; r += 2) {
-    const Lanes a = row.read(from + r * stride) - mean, b = row.read(from + (r + 1) * stride) - mean;
-    even_squares = even_squares + a * a;
-    odd_squares = odd_squares + b * b;
+    add(r, even, even_squares);
+    add(r + 1, odd, odd_squares);
   }
-  if (r < rows) {
-    const Lanes a = row.read(from + r * stride) - mean;
-    even_squares = even_squares + a * a;
-  }
-  float sums[kLanes], means[kLanes], squares[kLanes];
-  store(sums, sum);
+  if (r < rows) add(r, even, even_squares);
+  float means[kLanes], distances[kLanes], squares[kLanes];
   store(means, mean);
+  store(distances, even + odd);
   store(squares, even_squares + odd_squares);
-  // sum (x - m)^2 = sum x^2 - 2 m sum x + rows m^2
 #pragma omp simd
   for (int lane = 0; lane < kLanes; ++lane) {
-    const double s = sums[lane], m = means[lane];
-    moments.sum[static_cast<std::size_t>(lane)] += s;
-    moments.squares[static_cast<std::size_t>(lane)] +=
-        squares[lane] + m * (2 * s - static_cast<double>(rows) * m);
+    const double m = means[lane], d = distances[lane], all = static_cast<double>(rows) * m;
+    moments.sum[static_cast<std::size_t>(lane)] += all + d;
+    moments.squares[static_cast<std::size_t>(lane)] += squares[lane] + m * (2 * d + all);
   }
 }
 

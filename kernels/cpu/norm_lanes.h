@@ -1,19 +1,14 @@
-// How the loops of batch norm run over a tensor: in rows of 16 floats whose lanes each belong to one channel,
-// the same one in all rows of a group. Sums are kept lane by lane and slice by slice, in an order that only
-// the shape decides.
+// What the loops of batch norm do with a row of 16 floats, and how they go through all rows.
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/cpu/channel_layout.h"
+#include "kernels/cpu/norm_tiling.h"
 
 namespace plumb::cpu {
 
-inline constexpr int kLanes = 16;
 // Rows whose sum is taken in fp32 before it is added to a double: 4 KiB, which stay in the first cache.
 inline constexpr std::int64_t kChunkRows = 64;
 
@@ -64,33 +59,6 @@ struct PartialRow {
   }
 };
 
-struct NormTiling {
-  std::int64_t channels = 0, images = 1, groups = 0;
-  std::int64_t rows = 0;  // per image and group, the last one perhaps partial
-  int tail = 0;           // lanes of that one; 0: it is whole
-  int period = kLanes;    // lane j of a group is channel j % period of it
-  std::int64_t row_stride = kLanes, group_stride = 0, image_stride = 0;  // elements
-  std::int64_t slices = 1;                                               // of a group's rows
-
-  // -1 for a lane of padding.
-  std::int64_t channel(std::int64_t group, int lane) const {
-    const std::int64_t channel = group * period + lane % period;
-    return channel < channels ? channel : -1;
-  }
-  // Lanes that all rows of a group have: fewer than kLanes only in the last group of channels-last layouts.
-  int width(std::int64_t group) const {
-    if (group_stride != kLanes || row_stride == kLanes) return kLanes;
-    return static_cast<int>(std::min<std::int64_t>(kLanes, channels - group * kLanes));
-  }
-  std::int64_t items() const { return groups * slices; }
-  std::size_t bytes_of_group() const {
-    return static_cast<std::size_t>(images * rows * kLanes) * sizeof(float);
-  }
-};
-
-// Nothing where the layout's blocks are neither a part of 16 channels nor all channels.
-std::optional<NormTiling> norm_tiling(const ChannelLayout& layout);
-
 // Calls visit(offset, rows, row) for runs of rows of one slice of a group: `rows` rows from `offset`, read
 // and written through `row`.
 template <typename Visit>
@@ -123,8 +91,7 @@ inline Lanes lanes_of(const NormTiling& tiling, std::int64_t group, const float*
   return load(values);
 }
 
-// Sums of one quantity, one per lane.
-using LaneSums = std::array<double, kLanes>;
+// Adds to the sums of a quantity.
 inline void add_to(LaneSums& sums, Lanes lanes) {
   float values[kLanes];
   store(values, lanes);

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "kernels/cpu/norm_lanes.h"
+#include "kernels/cpu/norm_tiling.h"
 #include "models/graph.h"
 
 namespace plumb::cpu {

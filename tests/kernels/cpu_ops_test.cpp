@@ -77,50 +77,14 @@ TEST(CpuConv, GroupedAndDepthwiseMatchTheReference) {
   }
 }
 
-TEST(CpuNorm, MatchesTheReferenceWithAndWithoutRelu) {
-  for (Activation activation : {Activation::none, Activation::relu})
-    for (std::int64_t channels : {3, 5, 17, 64})
-      for (std::int64_t batch : {1, 3}) {
-        SCOPED_TRACE(testing::Message() << channels << " channels, batch " << batch << ", "
-                                        << (activation == Activation::relu ? "relu" : "no activation"));
-        GraphBuilder b({batch, 5, 5, 3});
-        const ValueId in = b.conv(kImages, channels, {.kernel = 3, .padding = 1});
-        expect_cpu_matches_reference(read_out(b, b.norm(in, activation)), {.iterations = 2});
-      }
-}
-
-TEST(CpuNorm, AddsAResidualWithAndWithoutRelu) {
-  for (Activation activation : {Activation::none, Activation::relu})
-    for (std::int64_t channels : {5, 64}) {
-      SCOPED_TRACE(testing::Message() << channels << " channels, "
-                                      << (activation == Activation::relu ? "relu" : "no activation"));
-      GraphBuilder b({2, 5, 5, 3});
-      const ValueId residual = b.conv(kImages, channels, {});
-      const ValueId in = b.conv(kImages, channels, {.kernel = 3, .padding = 1});
-      expect_cpu_matches_reference(read_out(b, b.norm(in, activation, residual)));
-    }
-}
-
-TEST(CpuNorm, OfTheImagesThemselves) {
-  GraphBuilder b({2, 5, 5, 3});
-  expect_cpu_matches_reference(read_out(b, b.norm(kImages, Activation::relu)), {.iterations = 2});
-}
-
-TEST(CpuNorm, OneElementPerChannelDividesByNothing) {
-  for (std::int64_t channels : {3, 16, 17}) {
+TEST(CpuConv, DepthwiseOverAllPixelsLeavesVectors) {
+  for (std::int64_t channels : {17, 32}) {
     SCOPED_TRACE(testing::Message() << channels << " channels");
-    GraphBuilder b({1, 1, 1, 3});
-    expect_cpu_matches_reference(b.classify(b.norm(b.conv(kImages, channels, {}), Activation::relu)),
-                                 {.iterations = 2});
+    GraphBuilder b({2, 7, 7, 3});
+    const ValueId in = b.conv(kImages, channels, {});
+    const int groups = static_cast<int>(channels);
+    expect_cpu_matches_reference(b.classify(b.conv(in, channels, {.kernel = 7, .groups = groups})));
   }
-}
-
-TEST(CpuNorm, ConstantChannelsDivideByNothing) {
-  GraphBuilder b({2, 3, 3, 3});
-  const Graph graph = b.classify(b.norm(b.conv(kImages, 5, {}), Activation::relu));
-  TestTensors tensors = random_tensors(graph, 7);
-  tensors.images.assign(tensors.images.size(), 0.0f);
-  expect_cpu_matches_reference(graph, tensors, {.iterations = 2});
 }
 
 TEST(CpuPool, MaxMatchesTheReferenceForManyShapes) {
@@ -178,6 +142,57 @@ TEST(CpuDense, ReadsImagesAndChains) {
   expect_cpu_matches_reference(b.loss(b.dense(b.dense(kImages, 9), 4)));
 }
 
+TEST(CpuDense, ReadsThePixelsOfAnImageInTheOrderChannelsThenRows) {
+  for (std::int64_t channels : {3, 16, 17, 64}) {
+    SCOPED_TRACE(testing::Message() << channels << " channels");
+    GraphBuilder b({2, 3, 4, 3});
+    const ValueId in = b.conv(kImages, channels, {.kernel = 3, .padding = 1});
+    expect_cpu_matches_reference(b.loss(b.dense(in, 9)), {.iterations = 2});
+  }
+}
+
+TEST(CpuDense, ReadsThePixelsOfTheImagesThemselves) {
+  GraphBuilder b({2, 3, 4, 3});
+  expect_cpu_matches_reference(b.loss(b.dense(kImages, 9)), {.iterations = 2});
+}
+
+TEST(CpuDropout, DropsTheSameElementsInEveryLayout) {
+  for (std::int64_t channels : {3, 16, 17, 64})
+    for (std::int64_t side : {1, 3, 7}) {
+      SCOPED_TRACE(testing::Message() << channels << " channels, side " << side);
+      GraphBuilder b({2, side, side, 3});
+      const ValueId in = b.conv(kImages, channels, {});
+      expect_cpu_matches_reference(read_out(b, b.dropout(in, 0.4)), {.iterations = 3, .first_sample = 5});
+    }
+}
+
+TEST(CpuDropout, KeepsEverythingWithProbabilityZero) {
+  GraphBuilder dropped({2, 4, 4, 3}), whole({2, 4, 4, 3});
+  const Graph with = read_out(dropped, dropped.dropout(dropped.conv(kImages, 5, {}), 0));
+  const Graph without = read_out(whole, whole.conv(kImages, 5, {}));
+  const TestTensors tensors = random_tensors(with, 7);
+  EXPECT_EQ(run_on_cpu(with, tensors, {}).losses, run_on_cpu(without, tensors, {}).losses);
+}
+
+TEST(CpuDropout, OfABatchIsThatOfItsHalvesOnTwoRanks) {
+  const auto graph_of = [](std::int64_t batch) {
+    GraphBuilder b({batch, 3, 3, 3});
+    return b.loss(b.dense(b.dropout(b.conv(kImages, 17, {}), 0.5), 6));
+  };
+  const TestTensors whole = random_tensors(graph_of(4), 7);
+  const double loss = run_on_cpu(graph_of(4), whole, {.first_sample = 8}).losses[0];
+  double halves = 0;
+  for (std::size_t rank : {0, 1}) {
+    TestTensors half = whole;
+    const auto images = static_cast<std::ptrdiff_t>(whole.images.size() / 2);
+    half.images.assign(whole.images.begin() + static_cast<std::ptrdiff_t>(rank) * images,
+                       whole.images.begin() + static_cast<std::ptrdiff_t>(rank + 1) * images);
+    half.labels = {whole.labels[2 * rank], whole.labels[2 * rank + 1]};
+    halves += run_on_cpu(graph_of(2), half, {.first_sample = 8 + 2 * rank}).losses[0] / 2;
+  }
+  EXPECT_NEAR(halves, loss, 1e-6 * loss);
+}
+
 TEST(CpuLoss, MatchesTheReferenceForEverySmoothing) {
   for (double smoothing : {0.0, 0.1, 1.0}) {
     SCOPED_TRACE(testing::Message() << "smoothing " << smoothing);
@@ -214,6 +229,27 @@ TEST(CpuBlocks, BottleneckWithProjectionThenIdentityMatchesTheReference) {
     out = bottleneck(out, 5, 1);
     out = bottleneck(out, 5, 1);
     expect_cpu_matches_reference(read_out(b, out));
+  }
+}
+
+// A unit of an IResNet and its end: norms in front of convolutions, a PReLU, sums without an activation, and
+// features that a norm with a fixed scale makes.
+TEST(CpuBlocks, UnitsOfIResNetMatchTheReference) {
+  for (bool slope_per_channel : {true, false}) {
+    SCOPED_TRACE(testing::Message() << (slope_per_channel ? "a slope per channel" : "one slope"));
+    GraphBuilder b({3, 8, 8, 3});
+    const auto unit = [&](ValueId in, std::int64_t width, int stride) {
+      ValueId main = b.conv(b.norm(in), width, {.kernel = 3, .padding = 1});
+      main = b.norm_prelu(main, slope_per_channel);
+      main = b.conv(main, width, {.kernel = 3, .stride = stride, .padding = 1});
+      const ValueId residual = stride != 1 ? b.norm(b.conv(in, width, {.stride = stride})) : in;
+      return b.norm(main, Activation::none, residual);
+    };
+    ValueId out = b.norm_prelu(b.conv(kImages, 6, {.kernel = 3, .padding = 1}), slope_per_channel);
+    out = unit(unit(unit(out, 17, 2), 17, 1), 17, 1);
+    const ValueId features = b.norm(b.dense(b.dropout(b.norm(out), 0.4), 12));
+    b.fix_scale(features);
+    expect_cpu_matches_reference(b.loss(b.dense(features, 5)), {.iterations = 2});
   }
 }
 

@@ -39,9 +39,9 @@ void expect_near(const std::vector<float>& actual, const Doubles& truth, const s
 void expect_cpu_matches_reference(const Graph& graph, const TestTensors& tensors,
                                   const GraphRunOptions& options) {
   const GraphRun run = run_on_cpu(graph, tensors, options);
-  const ReferenceTraining truth =
-      reference_train(graph, reference_state(tensors), to_double(tensors.images), tensors.labels,
-                      options.rule, static_cast<double>(options.learning_rate), options.iterations);
+  const ReferenceTraining truth = reference_train(
+      graph, reference_state(tensors), to_double(tensors.images), tensors.labels, options.rule,
+      static_cast<double>(options.learning_rate), options.iterations, options.first_sample);
   for (int i = 0; i < options.iterations; ++i) {
     const ReferencePass& pass = truth.passes[i];
     EXPECT_NEAR(run.losses[i], pass.loss, kRelative * std::abs(pass.loss) + kAbsolute) << "iteration " << i;

@@ -311,11 +311,12 @@ void reference_update(const Graph& graph, const UpdateRule& rule, double learnin
 
 ReferenceTraining reference_train(const Graph& graph, ReferenceState state, std::span<const double> images,
                                   std::span<const std::int64_t> labels, const UpdateRule& rule,
-                                  double learning_rate, int iterations) {
+                                  double learning_rate, int iterations, std::uint64_t first_sample) {
   ReferenceTraining training;
   for (int i = 0; i < iterations; ++i) {
     ReferencePass pass =
-        reference_pass(graph, state, images, labels, {.iteration = static_cast<std::uint64_t>(i)});
+        reference_pass(graph, state, images, labels,
+                       {.iteration = static_cast<std::uint64_t>(i), .first_sample = first_sample});
     state.statistics = pass.statistics;
     reference_update(graph, rule, learning_rate, 1, pass.parameter_gradients, state);
     training.passes.push_back(std::move(pass));

@@ -49,6 +49,6 @@ struct ReferenceTraining {
 };
 ReferenceTraining reference_train(const Graph& graph, ReferenceState state, std::span<const double> images,
                                   std::span<const std::int64_t> labels, const UpdateRule& rule,
-                                  double learning_rate, int iterations);
+                                  double learning_rate, int iterations, std::uint64_t first_sample = 0);
 
 }  // namespace plumb

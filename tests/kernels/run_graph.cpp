@@ -51,7 +51,7 @@ GraphRun run_on_cpu(const Graph& graph, const TestTensors& tensors, const GraphR
   device->prepare(graph, options.rule, program);
   device->bind(program, plan_memory(program));
   write_tensors(*device, tensors);
-  device->write_state({.learning_rate = options.learning_rate});
+  device->write_state({.first_sample = options.first_sample, .learning_rate = options.learning_rate});
 
   GraphRun run;
   for (int i = 0; i < options.iterations; ++i) {

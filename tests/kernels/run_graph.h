@@ -15,6 +15,7 @@ struct GraphRunOptions {
   float learning_rate = 0.1f;
   int iterations = 1;  // all on the same batch
   int threads = 0;     // 0: as the device chooses
+  std::uint64_t first_sample = 0;
 };
 
 // Vectors over Graph::parameters and Graph::statistics, in the public dims; untrained parameters have no

@@ -1,4 +1,4 @@
-#include "kernels/cpu/norm_lanes.h"
+#include "kernels/cpu/norm_tiling.h"
 
 namespace plumb::cpu {
 namespace {

@@ -1,0 +1,277 @@
+// The CPU's loops of batch norm by themselves, in every layout and with every combination of what goes in,
+// against the plainest loops in double precision.
+#include "kernels/cpu/norm_loops.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "kernels/cpu/threads.h"
+#include "tests/kernels/tensors.h"
+
+namespace plumb::cpu {
+namespace {
+
+using Floats = std::vector<float>;
+
+struct Case {
+  ChannelLayout layout;
+  Activation activation = Activation::none;
+  bool residual = false, second = false, one_slope = false;
+  double mean = 0.3;  // of what goes in, with a deviation near 0.6
+  bool has_d_residual() const { return residual && (second || activation == Activation::relu); }
+};
+
+// Logical tensors, [n][c][pixel].
+struct Tensors {
+  Floats in, residual, d_out, d_second;  // one per element
+  Floats scale, bias, slope, running_mean, running_variance;
+};
+
+Tensors tensors_of(const Case& c) {
+  std::mt19937 bits(11);
+  const auto numbers = [&](std::int64_t count, double centre) {
+    Floats values(static_cast<std::size_t>(count));
+    for (float& value : values)
+      value = static_cast<float>(centre + static_cast<double>(bits()) / 2147483648.0 - 1.0);
+    return values;
+  };
+  const std::int64_t channels = c.layout.channels, elements = c.layout.images * channels * c.layout.pixels;
+  return {numbers(elements, c.mean),
+          numbers(elements, 0),
+          numbers(elements, 0),
+          numbers(elements, 0),
+          numbers(channels, 1),
+          numbers(channels, 0),
+          numbers(c.one_slope ? 1 : channels, 0),
+          numbers(channels, 0),
+          numbers(channels, 2)};
+}
+
+std::size_t held_elements(const ChannelLayout& layout) {
+  return static_cast<std::size_t>(layout.images * layout.image_stride());
+}
+// Calls visit(logical index, place in memory, channel) for every element.
+template <typename Visit>
+void for_each_element(const ChannelLayout& layout, Visit visit) {
+  std::size_t logical = 0;
+  for (std::int64_t n = 0; n < layout.images; ++n)
+    for (std::int64_t c = 0; c < layout.channels; ++c)
+      for (std::int64_t p = 0; p < layout.pixels; ++p)
+        visit(logical++, static_cast<std::size_t>(n * layout.image_stride() + layout.offset(c, p)),
+              static_cast<std::size_t>(c));
+}
+Floats packed(const ChannelLayout& layout, const Floats& logical) {
+  Floats held(held_elements(layout), 0.0f);
+  for_each_element(layout, [&](auto from, auto to, auto) { held[to] = logical[from]; });
+  return held;
+}
+// In logical order; what isn't an element must be 0.
+Floats unpacked(const ChannelLayout& layout, Floats held) {
+  Floats logical;
+  for_each_element(layout, [&](auto, auto from, auto) {
+    logical.push_back(held[from]);
+    held[from] = 0;
+  });
+  EXPECT_EQ(held, Floats(held.size(), 0.0f)) << "padding";
+  return logical;
+}
+
+struct Results {
+  Floats out, mean, inverse_deviation, running_mean, running_variance;
+  Floats d_in, d_residual, d_scale, d_bias, d_slope;
+  bool operator==(const Results&) const = default;
+};
+
+Results run(const Case& c, const Tensors& tensors, bool group_by_group) {
+  const ChannelLayout& layout = c.layout;
+  const NormTiling tiling = *norm_tiling(layout);
+  const bool prelu = c.activation == Activation::prelu;
+  const auto channels = static_cast<std::size_t>(layout.channels);
+  const auto elements = static_cast<double>(layout.images * layout.pixels);
+  const float unset = std::numeric_limits<float>::quiet_NaN();
+  const Floats in = packed(layout, tensors.in), residual = packed(layout, tensors.residual);
+  const Floats d_out = packed(layout, tensors.d_out), d_second = packed(layout, tensors.d_second);
+  Floats out(in.size(), unset), d_in(in.size(), unset), d_residual(in.size(), unset);
+  Results r{.mean = Floats(channels, unset),
+            .inverse_deviation = Floats(channels, unset),
+            .running_mean = tensors.running_mean,
+            .running_variance = tensors.running_variance,
+            .d_scale = Floats(channels, unset),
+            .d_bias = Floats(channels, unset),
+            .d_slope = Floats(prelu ? tensors.slope.size() : 0, unset)};
+  std::vector<LaneSums> sums(std::max(norm_forward_sums(tiling), norm_backward_sums(tiling)));
+  norm_forward({.tiling = tiling,
+                .activation = c.activation,
+                .group_by_group = group_by_group,
+                .one_slope = c.one_slope,
+                .elements = elements,
+                .in = in.data(),
+                .scale = tensors.scale.data(),
+                .bias = tensors.bias.data(),
+                .residual = c.residual ? residual.data() : nullptr,
+                .slope = prelu ? tensors.slope.data() : nullptr,
+                .running_mean = r.running_mean.data(),
+                .running_variance = r.running_variance.data(),
+                .out = out.data(),
+                .mean = r.mean.data(),
+                .inverse_deviation = r.inverse_deviation.data(),
+                .sums = sums.data()});
+  norm_backward({.tiling = tiling,
+                 .activation = c.activation,
+                 .group_by_group = group_by_group,
+                 .one_slope = c.one_slope,
+                 .elements = elements,
+                 .in = in.data(),
+                 .d_out = d_out.data(),
+                 .scale = tensors.scale.data(),
+                 .bias = tensors.bias.data(),
+                 .mean = r.mean.data(),
+                 .inverse_deviation = r.inverse_deviation.data(),
+                 .out = c.residual && c.activation == Activation::relu ? out.data() : nullptr,
+                 .d_second = c.second ? d_second.data() : nullptr,
+                 .slope = prelu ? tensors.slope.data() : nullptr,
+                 .d_in = d_in.data(),
+                 .d_scale = r.d_scale.data(),
+                 .d_bias = r.d_bias.data(),
+                 .d_residual = c.has_d_residual() ? d_residual.data() : nullptr,
+                 .d_slope = prelu ? r.d_slope.data() : nullptr,
+                 .sums = sums.data()});
+  r.out = unpacked(layout, out);
+  r.d_in = unpacked(layout, d_in);
+  if (c.has_d_residual()) r.d_residual = unpacked(layout, d_residual);
+  return r;
+}
+
+struct Truth {
+  Doubles out, mean, inverse_deviation, running_mean, running_variance;
+  Doubles d_in, d_residual, d_scale, d_bias, d_slope;
+};
+
+Truth truth_of(const Case& c, const Tensors& t) {
+  const auto channels = static_cast<std::size_t>(c.layout.channels);
+  const auto m = static_cast<double>(c.layout.images * c.layout.pixels);
+  Truth r{.out = Doubles(t.in.size()),
+          .mean = Doubles(channels),
+          .inverse_deviation = Doubles(channels),
+          .running_mean = to_double(t.running_mean),
+          .running_variance = to_double(t.running_variance),
+          .d_in = Doubles(t.in.size()),
+          .d_scale = Doubles(channels),
+          .d_bias = Doubles(channels),
+          .d_slope = Doubles(c.activation == Activation::prelu ? t.slope.size() : 0)};
+  Doubles variance(channels), passed(t.in.size());
+  for_each_element(c.layout, [&](auto i, auto, auto k) { r.mean[k] += t.in[i] / m; });
+  for_each_element(c.layout, [&](auto i, auto, auto k) {
+    variance[k] += (t.in[i] - r.mean[k]) * (t.in[i] - r.mean[k]) / m;
+  });
+  for (std::size_t k = 0; k < channels; ++k) {
+    r.inverse_deviation[k] = 1 / std::sqrt(variance[k] + 1e-5);
+    r.running_mean[k] += 0.1 * (r.mean[k] - r.running_mean[k]);
+    r.running_variance[k] += 0.1 * (variance[k] * (m > 1 ? m / (m - 1) : 1) - r.running_variance[k]);
+  }
+  const auto normalised = [&](auto i, auto k) { return (t.in[i] - r.mean[k]) * r.inverse_deviation[k]; };
+  for_each_element(c.layout, [&](auto i, auto, auto k) {
+    const double value = t.scale[k] * normalised(i, k) + t.bias[k] + (c.residual ? t.residual[i] : 0.0);
+    const std::size_t which = c.one_slope ? 0 : k;
+    const double below = c.activation == Activation::none   ? 1.0
+                         : c.activation == Activation::relu ? 0.0
+                                                            : static_cast<double>(t.slope[which]);
+    const double d_out = t.d_out[i] + (c.second ? t.d_second[i] : 0.0);
+    r.out[i] = value > 0 ? value : below * value;
+    passed[i] = value > 0 ? d_out : below * d_out;
+    if (c.activation == Activation::prelu && value <= 0) r.d_slope[which] += d_out * value;
+    r.d_bias[k] += passed[i];
+    r.d_scale[k] += passed[i] * normalised(i, k);
+  });
+  for_each_element(c.layout, [&](auto i, auto, auto k) {
+    r.d_in[i] = t.scale[k] * r.inverse_deviation[k] *
+                (passed[i] - r.d_bias[k] / m - normalised(i, k) * r.d_scale[k] / m);
+  });
+  if (c.has_d_residual()) r.d_residual = passed;
+  return r;
+}
+
+void expect_near(const Floats& actual, const Doubles& truth, const char* name, double relative = 1e-5) {
+  ASSERT_EQ(actual.size(), truth.size()) << name;
+  double largest = 0;
+  for (double value : truth) largest = std::max(largest, std::abs(value));
+  for (std::size_t i = 0; i < truth.size(); ++i)
+    ASSERT_NEAR(actual[i], truth[i], relative * largest + 1e-6) << name << '[' << i << ']';
+}
+
+void expect_matches(const Results& actual, const Truth& truth) {
+  expect_near(actual.out, truth.out, "out");
+  expect_near(actual.mean, truth.mean, "mean");
+  expect_near(actual.inverse_deviation, truth.inverse_deviation, "inverse deviation", 1e-6);
+  expect_near(actual.running_mean, truth.running_mean, "running mean");
+  expect_near(actual.running_variance, truth.running_variance, "running variance");
+  expect_near(actual.d_in, truth.d_in, "d_in");
+  expect_near(actual.d_residual, truth.d_residual, "d_residual");
+  expect_near(actual.d_scale, truth.d_scale, "d_scale");
+  expect_near(actual.d_bias, truth.d_bias, "d_bias");
+  expect_near(actual.d_slope, truth.d_slope, "d_slope");
+}
+
+// Channels that fill blocks and that don't, pixels that fill rows of 16 and that don't; nchw, blocks of 8 and
+// 16, channels last, vectors.
+std::vector<ChannelLayout> layouts() {
+  std::vector<ChannelLayout> all;
+  for (std::int64_t channels : {5, 32, 37})
+    for (std::int64_t pixels : {1, 25, 160})
+      for (std::int64_t block : {std::int64_t{1}, std::int64_t{8}, std::int64_t{16}, channels})
+        all.push_back({.images = 3, .channels = channels, .pixels = pixels, .block = block});
+  all.push_back({.images = 5, .channels = 16, .pixels = 900, .block = 16});  // several slices
+  all.push_back({.images = 1, .channels = 1, .pixels = 9000, .block = 1});
+  return all;
+}
+
+std::vector<Case> cases_in(const ChannelLayout& layout) {
+  std::vector<Case> all;
+  for (bool second : {false, true}) {
+    for (Activation activation : {Activation::none, Activation::relu})
+      for (bool residual : {false, true}) all.push_back({layout, activation, residual, second});
+    for (bool one_slope : {false, true}) all.push_back({layout, Activation::prelu, false, second, one_slope});
+  }
+  return all;
+}
+
+TEST(NormLoops, MatchDoublePrecisionInEveryLayoutAndCombination) {
+  for (const ChannelLayout& layout : layouts())
+    for (const Case& c : cases_in(layout)) {
+      SCOPED_TRACE(testing::Message()
+                   << layout.channels << " channels in blocks of " << layout.block << ", " << layout.pixels
+                   << " pixels, activation " << static_cast<int>(c.activation)
+                   << (c.residual ? ", residual" : "") << (c.second ? ", two gradients" : "")
+                   << (c.one_slope ? ", one slope" : ""));
+      const Tensors tensors = tensors_of(c);
+      expect_matches(run(c, tensors, false), truth_of(c, tensors));
+      if (testing::Test::HasFatalFailure()) return;
+    }
+}
+
+TEST(NormLoops, GiveTheSameBitsForAnyNumberOfThreadsAndOrderOfGroups) {
+  for (const ChannelLayout& layout : {ChannelLayout{.images = 5, .channels = 37, .pixels = 900, .block = 16},
+                                      {.images = 3, .channels = 37, .pixels = 160, .block = 37}})
+    for (const Case& c : cases_in(layout)) {
+      const Tensors tensors = tensors_of(c);
+      use_threads(1);
+      const Results alone = run(c, tensors, true);
+      use_threads(3);
+      EXPECT_TRUE(run(c, tensors, false) == alone);
+      EXPECT_TRUE(run(c, tensors, true) == alone);
+    }
+  use_threads(2);
+}
+
+TEST(NormLoops, KeepTheVarianceWhereTheMeanIsLarge) {
+  const Case c{.layout = {.images = 4, .channels = 8, .pixels = 400, .block = 8}, .mean = 1000};
+  const Tensors tensors = tensors_of(c);
+  expect_near(run(c, tensors, false).inverse_deviation, truth_of(c, tensors).inverse_deviation,
+              "inverse deviation", 1e-6);
+}
+
+}  // namespace
+}  // namespace plumb::cpu
