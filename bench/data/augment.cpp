@@ -9,7 +9,6 @@ namespace {
 
 constexpr int kTries = 10;
 constexpr double kSmallestArea = 0.08, kNarrowest = 3.0 / 4, kWidest = 4.0 / 3;
-constexpr std::array<float, 3> kMean = {0.485F, 0.456F, 0.406F}, kDeviation = {0.229F, 0.224F, 0.225F};
 
 double between(double low, double high, std::uint32_t bits) {
   return low + (high - low) * bits * 0x1p-32;
@@ -32,17 +31,45 @@ Crop middle_crop(ImageSize image) {
   return {(image.width - size.width) / 2, (image.height - size.height) / 2, size, false};
 }
 
+PhiloxBlock bits_of(PhiloxKey key, std::uint64_t sample, std::uint32_t number) {
+  return philox4x32(
+      key, {static_cast<std::uint32_t>(sample), static_cast<std::uint32_t>(sample >> 32), number, 0});
+}
+
+bool is_flipped(PhiloxKey key, std::uint64_t sample) {
+  return (bits_of(key, sample, kTries)[0] & 1) != 0;
+}
+
 }  // namespace
 
+Normalisation normalisation_of(Preprocessing preprocessing) {
+  if (preprocessing == Preprocessing::insightface) {
+    constexpr float kFactor = 0.0078125F, kOffset = -127.5F * kFactor;
+    return {{kFactor, kFactor, kFactor}, {kOffset, kOffset, kOffset}};
+  }
+  constexpr std::array<float, 3> kMean = {0.485F, 0.456F, 0.406F}, kDeviation = {0.229F, 0.224F, 0.225F};
+  Normalisation normalisation{};
+  for (std::size_t c = 0; c < 3; ++c) {
+    normalisation.factor[c] = 1 / (255 * kDeviation[c]);
+    normalisation.offset[c] = -kMean[c] / kDeviation[c];
+  }
+  return normalisation;
+}
+
+Crop whole_image(ImageSize image, PhiloxKey key, std::uint64_t sample) {
+  return {0, 0, image, is_flipped(key, sample)};
+}
+
+Crop crop_for(Preprocessing preprocessing, ImageSize image, PhiloxKey key, std::uint64_t sample) {
+  return preprocessing == Preprocessing::insightface ? whole_image(image, key, sample)
+                                                     : random_crop(image, key, sample);
+}
+
 Crop random_crop(ImageSize image, PhiloxKey key, std::uint64_t sample) {
-  const auto bits_of = [&](std::uint32_t number) {
-    return philox4x32(
-        key, {static_cast<std::uint32_t>(sample), static_cast<std::uint32_t>(sample >> 32), number, 0});
-  };
   const double area = static_cast<double>(image.width) * image.height;
   Crop crop = middle_crop(image);
   for (std::uint32_t attempt = 0; attempt < kTries; ++attempt) {
-    const PhiloxBlock bits = bits_of(attempt);
+    const PhiloxBlock bits = bits_of(key, sample, attempt);
     const double wanted = area * between(kSmallestArea, 1, bits[0]);
     const double ratio = std::exp(between(std::log(kNarrowest), std::log(kWidest), bits[1]));
     const ImageSize size{rounded(std::sqrt(wanted * ratio)), rounded(std::sqrt(wanted / ratio))};
@@ -51,7 +78,7 @@ Crop random_crop(ImageSize image, PhiloxKey key, std::uint64_t sample) {
             size, false};
     break;
   }
-  crop.flip = (bits_of(kTries)[0] & 1) != 0;
+  crop.flip = is_flipped(key, sample);
   return crop;
 }
 
@@ -118,11 +145,7 @@ void Resizer::resize(const RgbxImage& image, const Box& box, bool flip, int out_
   const std::size_t row_bytes = static_cast<std::size_t>(image.size.width) * 4;
   const std::uint8_t* corner = image.pixels.data() + static_cast<std::size_t>(x_.lowest) * 4;
   row_.resize(static_cast<std::size_t>(x_.highest - x_.lowest) * 4);
-  std::array<float, 3> factor{}, offset{};
-  for (std::size_t c = 0; c < 3; ++c) {
-    factor[c] = 1 / (255 * kDeviation[c]);
-    offset[c] = -kMean[c] / kDeviation[c];
-  }
+  const auto& [factor, offset] = normalisation_;
   const auto size = static_cast<std::size_t>(out_size);
   for (std::size_t y = 0; y < size; ++y) {
     blend_rows(corner + static_cast<std::size_t>(y_.first[y]) * row_bytes, row_bytes,

@@ -1,6 +1,7 @@
 // From a decoded photograph to what the network reads: random crop, flip, resize, normalise.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -9,6 +10,19 @@
 #include "models/random.h"
 
 namespace plumb {
+
+// How a network wants its images.
+//   imagenet     random_crop, ImageNet's mean .485 .456 .406 and deviation .229 .224 .225 of pixels in [0, 1]
+//   insightface  aligned faces, cut already: the whole image, flipped with probability 1/2, (x - 127.5) / 128
+//                (insightface 863a7ea9); an image of another size than the network's is resized as a whole,
+//                its aspect ratio given up
+enum class Preprocessing { imagenet, insightface };
+
+// value = pixel * factor + offset, pixels from 0 to 255; red, green, blue.
+struct Normalisation {
+  std::array<float, 3> factor, offset;
+};
+Normalisation normalisation_of(Preprocessing preprocessing);
 
 // A part of an image, in its pixels.
 struct Crop {
@@ -22,6 +36,12 @@ struct Crop {
 // function of (key, sample) alone.
 Crop random_crop(ImageSize image, PhiloxKey key, std::uint64_t sample);
 
+// The whole image, flipped with probability 1/2: a function of (key, sample) alone.
+Crop whole_image(ImageSize image, PhiloxKey key, std::uint64_t sample);
+
+// The part of an image that sample number `sample` is.
+Crop crop_for(Preprocessing preprocessing, ImageSize image, PhiloxKey key, std::uint64_t sample);
+
 // `crop` of an image as it lies in the image decoded at a smaller size.
 struct Box {
   double left = 0, top = 0, width = 0, height = 0;
@@ -29,10 +49,12 @@ struct Box {
 Box scaled(const Crop& crop, ImageSize full, ImageSize decoded);
 
 // Resizes with a triangle filter, as wide as one pixel of the wider grid (so that shrinking averages:
-// Pillow's BILINEAR, torchvision's antialias=True), and normalises with ImageNet's mean .485 .456 .406 and
-// deviation .229 .224 .225 (red, green, blue, of pixels in [0, 1]). Keeps its buffers.
+// Pillow's BILINEAR, torchvision's antialias=True), and normalises. A box of out_size pixels on pixel borders
+// keeps its pixels as they are. Keeps its buffers.
 class Resizer {
  public:
+  explicit Resizer(Preprocessing preprocessing) : normalisation_(normalisation_of(preprocessing)) {}
+
   // out: [3, out_size, out_size]. The filter sees only pixels that lie in the box, at least in part.
   void resize(const RgbxImage& image, const Box& box, bool flip, int out_size, std::span<float> out);
 
@@ -45,6 +67,7 @@ class Resizer {
     int lowest = 0, highest = 0;  // input pixels [lowest, highest) are read
     void plan(double start, double length, int pixels, int out_size);
   };
+  Normalisation normalisation_;
   Axis x_, y_;
   std::vector<float> row_;  // one output row, not yet resized along x, 4 floats per pixel
 };

@@ -33,7 +33,7 @@ void check_shape(const std::string& path, const std::string& name, const Dims& f
     Dims wanted{rows_wanted};
     wanted.insert(wanted.end(), row.begin(), row.end());
     refuse(path, "tensor \"" + name + "\" must have the shape " + text(wanted) + " or more rows, found " +
-                     text(found) + "; make it for this --image-size");
+                     text(found) + "; make it for a network of this image size");
   }
   if (found.front() < rows_wanted)
     refuse(path, "tensor \"" + name + "\" has " + std::to_string(found.front()) + " rows, --bs wants " +

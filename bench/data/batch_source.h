@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/data/augment.h"
+
 namespace plumb {
 
 // images: [batch_per_device, 3, image_size, image_size] fp32, normalised, row-major. labels:
@@ -46,7 +48,8 @@ struct BatchSourceOptions {
   std::string batch_file;          // a safetensors file that replaces `data` if it isn't empty
   std::int64_t batch_per_device = 1;
   std::int64_t image_size = 224;
-  std::int64_t classes = 1000;
+  std::int64_t classes = 1000;                            // at most 2^31 - 1
+  Preprocessing preprocessing = Preprocessing::imagenet;  // of images; batch files are normalised already
   std::uint64_t seed = 0;
   int rank = 0, world_size = 1;
   int workers = 1;  // threads that decode images ahead, at least 1

@@ -79,7 +79,7 @@ std::string ImageLoader::description() const {
 
 void ImageLoader::work(const std::stop_token& stop) {
   try {
-    Worker worker;
+    Worker worker{.resizer = Resizer(options_.preprocessing)};
     while (const auto sample = take_sample(stop)) {
       load_sample(worker, *sample);
       finish_sample(*sample);
@@ -109,7 +109,7 @@ void ImageLoader::load_sample(Worker& worker, std::uint64_t sample) {
     try {
       const EncodedImage encoded = images_->read(number, worker.bytes);
       const ImageSize full = worker.decoder.read_header(encoded.bytes);
-      const Crop crop = random_crop(full, augmentation_key_, global(sample));
+      const Crop crop = crop_for(options_.preprocessing, full, augmentation_key_, global(sample));
       const RgbxImage image = worker.decoder.decode(eighths_that_cover(crop.size, size));
       worker.resizer.resize(image, scaled(crop, full, image.size), crop.flip, size,
                             std::span(buffer.images).subspan(row * row_pixels, row_pixels));

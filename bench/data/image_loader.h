@@ -44,8 +44,8 @@ class ImageLoader : public BatchSource {
   enum class ImageState : std::uint8_t { untried, good, corrupt };
   // What a worker keeps from image to image.
   struct Worker {
-    ImageDecoder decoder;
     Resizer resizer;
+    ImageDecoder decoder;
     std::vector<std::uint8_t> bytes;
   };
 

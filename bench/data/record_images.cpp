@@ -133,14 +133,21 @@ void RecordImages::keep_images(float end, float identities_end) {
   if (identities_end - end > static_cast<float>(classes_))
     refuse("holds " + std::to_string(static_cast<std::int64_t>(identities_end - end)) +
            " identities, the network has " + std::to_string(classes_) + " classes; give a file with fewer");
+  if (identities_end - end >= static_cast<float>(kFirstInexactLabel))
+    refuse("its header promises " + shown(identities_end - end) +
+           " identities, more than labels can tell apart: " + "they are floats, which skip numbers from " +
+           std::to_string(kFirstInexactLabel) + " on; give an image folder");
   const auto image_end = static_cast<std::uint64_t>(end);
   const auto stop = std::ranges::lower_bound(places_, image_end, {}, &RecordPlace::key);
   places_.erase(stop, places_.end());
   places_.erase(places_.begin());
   if (places_.size() != image_end - 1)
     refuse("its header promises the images 1 to " + std::to_string(image_end - 1) + ", " +
-           index_path_.string() + " has " + std::to_string(places_.size()) +
-           " of them; write the index anew");
+           index_path_.string() + " has " + std::to_string(places_.size()) + " of them; " +
+           (image_end >= static_cast<std::uint64_t>(kFirstInexactLabel)
+                ? "a header's floats skip numbers from " + std::to_string(kFirstInexactLabel) +
+                      " on, so leave out the header and the identities"
+                : "write the index anew"));
   if (places_.empty()) refuse("holds labels only, no images; pack the images with their labels");
 }
 
@@ -166,6 +173,12 @@ EncodedImage RecordImages::read(std::size_t image, std::vector<std::uint8_t>& bu
                                         std::to_string(label) + ", the network has " +
                                         std::to_string(classes_) + " classes; give a file with labels 0 to " +
                                         std::to_string(classes_ - 1));
+  if (label >= kFirstInexactLabel)
+    throw Error(ExitCode::bad_data, "option --data: " + name_of(image) + " has label " +
+                                        std::to_string(label) +
+                                        ", which may stand for a neighbour's: labels " +
+                                        "of a .rec file are floats, which skip numbers from " +
+                                        std::to_string(kFirstInexactLabel) + " on; give an image folder");
   return {record.payload, label};
 }
 

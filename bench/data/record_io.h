@@ -20,6 +20,8 @@
 namespace plumb {
 
 inline constexpr std::uint32_t kRecordMagic = 0xced7230a;
+// Labels are floats, so from here on two classes may have the same one.
+inline constexpr std::int64_t kFirstInexactLabel = std::int64_t{1} << 24;
 inline constexpr std::size_t kMostPartBytes = (std::size_t{1} << 29) - 1;
 
 // Appends one record in its frame. The record is at most kMostPartBytes long.

@@ -123,7 +123,7 @@ TEST(Resizer, MatchesTheDefinitionInDoublePrecision) {
                                    {{1, 1}, {0, 0, 1, 1}, 8},
                                    {{200, 5}, {0, 0, 200, 5}, 7},
                                    {{31, 17}, {30.4, 16.2, 0.6, 0.8}, 5}};
-  Resizer resizer;
+  Resizer resizer(Preprocessing::imagenet);
   for (const Case& c : cases) {
     const auto pixels = random_pixels(c.size);
     const RgbxImage image{c.size, pixels};
@@ -148,10 +148,35 @@ TEST(Resizer, MatchesTheDefinitionInDoublePrecision) {
 TEST(Resizer, SameSizeCopiesThePixels) {
   const auto pixels = random_pixels({6, 6});
   std::vector<float> out(3 * 36);
-  Resizer().resize({{6, 6}, pixels}, {0, 0, 6, 6}, false, 6, out);
+  Resizer(Preprocessing::imagenet).resize({{6, 6}, pixels}, {0, 0, 6, 6}, false, 6, out);
   EXPECT_NEAR(out[0], (pixels[0] / 255.0 - 0.485) / 0.229, 1e-5);
   EXPECT_NEAR(out[36 + 7], (pixels[7 * 4 + 1] / 255.0 - 0.456) / 0.224, 1e-5);
   EXPECT_NEAR(out[72 + 35], (pixels[35 * 4 + 2] / 255.0 - 0.406) / 0.225, 1e-5);
+}
+
+TEST(Resizer, FacesOfTheRightSizeKeepEveryPixelExactly) {
+  const auto pixels = random_pixels({7, 7});
+  for (const bool flip : {false, true}) {
+    std::vector<float> out(3 * 49);
+    Resizer(Preprocessing::insightface).resize({{7, 7}, pixels}, {0, 0, 7, 7}, flip, 7, out);
+    for (std::size_t c = 0; c < 3; ++c)
+      for (std::size_t i = 0; i < 49; ++i) {
+        const std::size_t from = flip ? i / 7 * 7 + 6 - i % 7 : i;
+        ASSERT_EQ(out[c * 49 + i], (static_cast<float>(pixels[from * 4 + c]) - 127.5F) * 0.0078125F);
+      }
+  }
+}
+
+TEST(WholeImage, IsFlippedHalfOfTheTimesByKeyAndSampleAlone) {
+  int flips = 0;
+  for (std::uint64_t sample = 0; sample < 4000; ++sample) {
+    const Crop crop = crop_for(Preprocessing::insightface, {112, 113}, kKey, sample);
+    ASSERT_EQ(crop.size, (ImageSize{112, 113}));
+    ASSERT_EQ(crop.left + crop.top, 0);
+    ASSERT_EQ(crop.flip, whole_image({112, 113}, kKey, sample).flip);
+    flips += crop.flip;
+  }
+  EXPECT_NEAR(flips, 2000, 130);
 }
 
 TEST(Resizer, PixelsOutsideTheCropHaveNoInfluence) {
@@ -160,7 +185,7 @@ TEST(Resizer, PixelsOutsideTheCropHaveNoInfluence) {
     for (std::size_t x = 4; x < 12; ++x)
       for (std::size_t c = 0; c < 3; ++c) pixels[(y * 20 + x) * 4 + c] = 0;
   std::vector<float> out(3 * 36);
-  Resizer().resize({{20, 20}, pixels}, {4, 5, 8, 10}, false, 6, out);
+  Resizer(Preprocessing::imagenet).resize({{20, 20}, pixels}, {4, 5, 8, 10}, false, 6, out);
   for (std::size_t i = 0; i < 36; ++i) ASSERT_NEAR(out[i], -0.485 / 0.229, 1e-5);
 }
 

@@ -108,6 +108,43 @@ TEST(ImageLoader, PixelsAreTheImages) {
   EXPECT_NEAR(batch.images.back(), -0.406 / 0.225, 0.03);
 }
 
+TEST(ImageLoader, FacesAreWholeImagesMirroredBySeed) {
+  const ScratchFolder folder;
+  // Dark to bright from left to right, not square: nothing is cut off.
+  write_file(folder / "a/a.jpg", encode_jpeg(32, 48, JpegKind::color, [](int x, int) {
+               const auto shade = static_cast<std::uint8_t>(8 * x);
+               return Pixel{shade, shade, shade, 0};
+             }));
+  BatchSourceOptions options = options_for(folder, 64);
+  options.preprocessing = Preprocessing::insightface;
+  const auto left_edges = [](const BatchSourceOptions& wanted) {
+    ImageLoader loader(wanted);
+    const Batch batch = loader.next();
+    std::vector<float> edges;
+    for (std::size_t row = 0; row < 64; ++row) {
+      const float left = batch.images[row * 768], right = batch.images[row * 768 + 15];
+      EXPECT_NEAR(std::min(left, right), (4 - 127.5) / 128, 0.06);
+      EXPECT_NEAR(std::max(left, right), (244 - 127.5) / 128, 0.06);
+      edges.push_back(left);
+    }
+    return edges;
+  };
+  const std::vector<float> edges = left_edges(options);
+  EXPECT_NEAR(std::ranges::count_if(edges, [](float left) { return left > 0; }), 32, 20);
+  EXPECT_EQ(edges, left_edges(options));
+  options.seed = 4;
+  EXPECT_NE(edges, left_edges(options));
+}
+
+TEST(ImageLoader, MoreFoldersThanClassesAreRefused) {
+  const ScratchFolder folder;
+  write_image_folder(folder.path(), 4, 1);
+  BatchSourceOptions options = options_for(folder, 1);
+  options.classes = 3;
+  expect_error(ExitCode::bad_data, {"--data", "4 class folders", "3 classes"},
+               [&] { make_batch_source(options); });
+}
+
 TEST(ImageLoader, BuffersAreReused) {
   const ScratchFolder folder;
   write_image_folder(folder.path(), 2, 2);

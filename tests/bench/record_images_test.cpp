@@ -213,6 +213,46 @@ TEST_F(RecordFolder, ALabelBeyondTheClassesEndsTheRunAndNamesTheRecord) {
   }
 }
 
+TEST_F(RecordFolder, LabelsThatFloatsCannotTellApartAreRefused) {
+  constexpr std::int64_t kClasses = 100'000'000;
+  const RecordImages images = open(images_with_labels({16777215, 16777216, 99999992}), kClasses);
+  EXPECT_EQ(images.read(0, buffer_).label, 16777215);
+  for (const std::size_t image : {std::size_t{1}, std::size_t{2}})
+    expect_error(ExitCode::bad_data,
+                 {"--data", "x.rec: record " + std::to_string(image), "floats", "from 16777216 on", "folder"},
+                 [&] { images.read(image, buffer_); });
+  Packed packed;
+  packed.add(0, record_of({2, 2 + 0x1p24F}, {}));
+  packed.add(1, record_of({1}, jpeg(1)));
+  expect_refused(packed, {"x.rec", "header", "16777216 identities", "floats"}, kClasses);
+  packed = {};
+  packed.add(0, record_of({0x1p24F, 2 + 0x1p24F}, {}));
+  packed.add(1, record_of({1}, jpeg(1)));
+  expect_refused(packed, {"x.rec", "the images 1 to 16777215", "x.idx has 1", "floats skip", "leave out"});
+}
+
+TEST_F(RecordFolder, FacesGoThroughTheLoaderAsInsightfacePacksThem) {
+  Packed packed;
+  packed.add(0, record_of({4, 6}, {}));
+  for (std::uint64_t key = 1; key < 4; ++key)  // flat, so that mirroring changes nothing
+    packed.add(key, record_of({static_cast<float>(key - 1), static_cast<float>(key)},
+                              flat_jpeg(16, 16, {static_cast<std::uint8_t>(60 * key), 128, 128, 0})));
+  packed.add(4, record_of({1, 3}, {}));
+  packed.add(5, record_of({3, 4}, {}));
+  BatchSourceOptions options = loading(packed, 3);
+  options.preprocessing = Preprocessing::insightface;
+  const auto source = make_batch_source(options);
+  const Batch batch = source->next();
+  for (std::size_t row = 0; row < 3; ++row)
+    EXPECT_NEAR(batch.images[row * 768], (60.0 * static_cast<double>(batch.labels[row] + 1) - 127.5) / 128,
+                0.03);
+  options.classes = 2;
+  expect_error(ExitCode::bad_data, {"record 3 at offset", "label 2", "2 classes"}, [&] {
+    ImageLoader loader(options);
+    for (int i = 0; i < 3; ++i) loader.next();
+  });
+}
+
 TEST_F(RecordFolder, RanksShareAnEpochWithoutOverlap) {
   const Packed packed = images_with_labels({0, 1, 2, 3, 4, 5, 6, 7, 8});
   std::map<std::int64_t, int> seen;
