@@ -95,6 +95,26 @@ TEST(RecordWriter, ANameTakenMeanwhileIsNotReplaced) {
   }
 }
 
+// One image of a class that a record's float can't tell from its neighbour.
+class ImageOfClass2To24 : public EncodedImages {
+ public:
+  std::size_t count() const override { return 1; }
+  EncodedImage read(std::size_t, std::vector<std::uint8_t>& buffer) const override {
+    buffer.assign(4, 1);
+    return {buffer, std::int64_t{1} << 24};
+  }
+  std::string name_of(std::size_t) const override { return "face.jpg"; }
+  std::size_t host_bytes() const override { return 0; }
+  std::string description() const override { return "a face"; }
+};
+
+TEST(RecordWriter, AClassThatALabelCannotTellIsRefused) {
+  const ScratchFolder place;
+  expect_error(ExitCode::bad_data, {"face.jpg", "class 16777216"},
+               [&] { write_records(ImageOfClass2To24(), place / "packed", [](std::size_t) {}); });
+  EXPECT_TRUE(place.list().empty());
+}
+
 TEST(RecordWriter, AnImageThatCannotBePackedIsNamedAndNoFileIsLeft) {
   const ScratchFolder place;
   write_image_folder(place / "images", 2, 2);
