@@ -1,5 +1,6 @@
 #include "bench/options.h"
 
+#include "bench/log_writer.h"
 #include "comm/nccl_communicator.h"
 #include "models/error.h"
 
@@ -180,6 +181,8 @@ OptionGroup output_group(BenchOptions& o) {
       {text_option("--log-dir", "D", o.log_dir, "log at D/<N>n<G>g/<model>_b<BS>_<prec>_<K>.log"),
        integer_option("--run", "K", o.run, {1, 1'000'000}, "number K of the log")
            .with_default("the next free"),
+       text_option("--dialect", "A,B", o.dialect,
+                   "further logs at D/<dialect>/…, for the analyzers of: " + names_of_written_dialects()),
        text_option("--out", "D", o.out, "result.json, env.json and program.json in a new folder here"),
        flag_option(
            "--profile", o.profile, true,
@@ -218,6 +221,7 @@ void check_together(const BenchOptions& o) {
   if (o.warmup >= o.iterations)
     refuse("options --warmup " + std::to_string(o.warmup) + " and --iters " + std::to_string(o.iterations) +
            " leave no iteration to measure; give --warmup fewer than --iters");
+  dialects_to_write(o.dialect, o.seconds > 0 ? 0 : o.iterations);  // throws for what can't be written
   if (!o.batch.empty() && o.data != "synthetic")
     refuse("options --batch " + o.batch + " and --data " + o.data +
            " exclude each other; give one source of images");

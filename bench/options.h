@@ -52,6 +52,7 @@ struct BenchOptions {
   std::string weights, batch, save_weights;  // safetensors files; empty: not asked for
   std::string log_dir = "logs", out = "runs";
   std::optional<int> run;
+  std::string dialect;  // "A,B": further logs
   bool dry_run = false, list_targets = false, json = false;
   std::string target;
   int nodes = 0, devices_per_node = 0;  // 0: read from the hosts
