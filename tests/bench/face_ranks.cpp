@@ -102,6 +102,7 @@ FaceRun train_faces(const Job& job, const FaceTraining& training) {
       runner.run_iteration();
     }
     device->synchronize();
+    run.captured = runner.captured();
   }
   for (int i = 0; i < training.iterations; ++i) {
     const IterationMetrics metrics = device->metrics(static_cast<std::uint64_t>(i));

@@ -32,6 +32,7 @@ struct FaceRun {
   std::vector<double> top1;       // by iteration, images of all ranks
   std::vector<float> centres;     // after the last update, of all classes; on rank 0 only
   std::vector<float> backbone;    // … every other parameter, one after the other
+  bool captured = false;          // whether all iterations but the first were replays of one graph
   std::vector<std::string> sent;  // names of the collectives of a step, in order
 };
 
