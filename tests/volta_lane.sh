@@ -4,7 +4,7 @@
 # against CUDA 12's headers. Fetches those (45 MB) once into build/fetched/cuda12, or $PLUMB_FETCHED/cuda12.
 #
 # volta_lane.sh --plans: also fetches cuDNN 9.10.2, the last line with sm_70 (0.7 GB), and lets it build the execution plans
-# of ResNet-50's convolutions for a V100.
+# of the convolutions of ResNet-50, r50, r100 and y1 for a V100.
 #
 # Exit codes: 0 proved, 1 something doesn't compile or build, 64 usage, 77 skipped: no network or no clang.
 set -euo pipefail

@@ -14,7 +14,7 @@
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 stages=(smoke headline arcface precisions steps pytorch limits sanitizer)
-declare -A seconds_of=([smoke]=120 [headline]=120 [arcface]=150 [precisions]=120 [steps]=180 [pytorch]=360 [limits]=300 [sanitizer]=300)
+declare -A seconds_of=([smoke]=120 [headline]=120 [arcface]=150 [precisions]=120 [steps]=300 [pytorch]=360 [limits]=300 [sanitizer]=300)
 
 give_up() {
   echo "check.sh: $2" >&2
@@ -150,23 +150,26 @@ steps() {
   rm -f "$out"/steps/*.safetensors
 }
 
-# One step from the same weights, every head; 20 losses, graph and eager alike.
 steps_of_faces() {
-  local head backbone given
-  local few=(--bs 16 --classes 1000)
-  for backbone in y1 r50; do
-    face "${backbone}_start" --device cpu --backbone $backbone "${few[@]}" --iters 1 --warmup 0 --lr 0 --no-check \
-      --save-weights "$files/$backbone.safetensors"
-    given=(--backbone "$backbone" "${few[@]}" --weights "$files/$backbone.safetensors" "${many[@]}")
-    for head in dp mp pfc; do
-      face "${backbone}_${head}_cpu" --device cpu "${given[@]}" --head $head
-      face "${backbone}_$head" --fp32 "${given[@]}" --head $head --deterministic --cuda-graph on
-      face "${backbone}_${head}_eager" --fp32 "${given[@]}" --head $head --deterministic --cuda-graph off
-      compare losses "${backbone}_${head}_graph_as_eager" --first 0 --rest 0 "steps/${backbone}_$head.json" \
-        "steps/${backbone}_${head}_eager.json"
-      compare losses "${backbone}_${head}_as_on_cpu" --first 0.0001 --rest 0.02 "steps/${backbone}_$head.json" \
-        "steps/${backbone}_${head}_cpu.json"
-    done
+  steps_of_heads y1 dp mp pfc
+  steps_of_heads r50 mp
+}
+
+# steps_of_heads BACKBONE HEAD…: 20 losses from the same weights, graph and eager alike.
+steps_of_heads() {
+  local backbone=$1 head like_this few=(--bs 16 --classes 1000)
+  shift
+  face "${backbone}_start" --device cpu --backbone "$backbone" "${few[@]}" --iters 1 --warmup 0 --lr 0 --no-check \
+    --save-weights "$files/$backbone.safetensors"
+  for head in "$@"; do
+    like_this=(--backbone "$backbone" "${few[@]}" --weights "$files/$backbone.safetensors" "${many[@]}" --head "$head")
+    face "${backbone}_${head}_cpu" --device cpu "${like_this[@]}"
+    face "${backbone}_$head" --fp32 "${like_this[@]}" --deterministic --cuda-graph on
+    face "${backbone}_${head}_eager" --fp32 "${like_this[@]}" --deterministic --cuda-graph off
+    compare losses "${backbone}_${head}_graph_as_eager" --first 0 --rest 0 "steps/${backbone}_$head.json" \
+      "steps/${backbone}_${head}_eager.json"
+    compare losses "${backbone}_${head}_as_on_cpu" --first 0.0001 --rest 0.02 "steps/${backbone}_$head.json" \
+      "steps/${backbone}_${head}_cpu.json"
   done
 }
 
@@ -205,9 +208,8 @@ pytorch() {
   bench ours_fp32 --fp32 --bs 128
   torch eager_fp32 --precision fp32 --batch 128
   face r50_ours_first --backbone r50 --fp16 --bs 128
-  local peer=pytorch_arcface.py
-  torch r50_eager_fp16 --backbone r50 --precision fp16
-  torch r50_compiled_fp16 --backbone r50 --precision fp16 --compile
+  peer=pytorch_arcface.py torch r50_eager_fp16 --backbone r50 --precision fp16
+  peer=pytorch_arcface.py torch r50_compiled_fp16 --backbone r50 --precision fp16 --compile
   face r50_ours_again --backbone r50 --fp16 --bs 128
 }
 
