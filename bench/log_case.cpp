@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -105,6 +106,17 @@ std::string LogCase::folder() const {
 
 std::string LogCase::stem() const {
   return model + "_b" + std::to_string(batch_per_device) + "_" + precision + "_";
+}
+
+std::string head_options(const nlohmann::ordered_json& config) {
+  std::string text;
+  for (const char* key : {"head", "classes", "embedding", "sample_rate"}) {
+    if (!config.contains(key) || config[key].is_null()) continue;
+    std::string name = std::string(text.empty() ? "--" : " --") + key;
+    std::ranges::replace(name, '_', '-');
+    text += name + " " + (config[key].is_string() ? config[key].get<std::string>() : config[key].dump());
+  }
+  return text;
 }
 
 Error log_cannot_be_created(const std::string& path, const std::string& why) {

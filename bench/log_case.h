@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "bench/unique_fd.h"
@@ -17,13 +18,17 @@ struct LogCase {
   std::int64_t batch_per_device = 1;
   std::int64_t image_size = 224;
   std::string data = "synthetic";  // "synthetic", "images" (a folder of them) or "batch" (a file)
-  std::string head;                // of ArcFace, as its options: "--head mp --classes 85742"; else empty
+  std::string head;                // head_options()
   int nodes = 1, devices_per_node = 1;
 
   RunSize size() const;
   std::string folder() const;  // "4n8g"
   std::string stem() const;    // "resnet50_b128_fp32_", of the names of its logs
 };
+
+// What tells runs of one backbone apart, from a run's config: "--head pfc --classes 85742 --embedding 512
+// --sample-rate 0.1"; empty without a head.
+std::string head_options(const nlohmann::ordered_json& config);
 
 // "log PATH can't be created: WHY"
 Error log_cannot_be_created(const std::string& path, const std::string& why);

@@ -17,6 +17,7 @@ namespace plumb {
 namespace {
 
 constexpr int kMostWorkersByDefault = 8;
+constexpr std::int64_t kImageNetClasses = 1000;
 
 int default_workers(int threads) {
   return std::clamp(threads / 2, 1, kMostWorkersByDefault);
@@ -24,10 +25,13 @@ int default_workers(int threads) {
 
 BatchSourceOptions source_options(const Session& session, const Job& job) {
   const BenchOptions& options = session.options;
+  const bool faces = options.workload == Workload::arcface;
   return {.data = options.data,
           .batch_file = options.batch,
           .batch_per_device = *options.batch_per_device,
           .image_size = options.image_size,
+          .classes = faces ? options.face.classes : kImageNetClasses,
+          .preprocessing = faces ? Preprocessing::insightface : Preprocessing::imagenet,
           .seed = options.seed,
           .rank = job.rank(),
           .world_size = job.size(),

@@ -101,7 +101,8 @@ class TrainingRun {
       require_creatable("--save-weights", options().save_weights);
       results_.emplace(options().out, run_folder_name(record_, std::chrono::system_clock::now()), record_);
       try {
-        log_.emplace(options().log_dir, log_case(), options().run);
+        log_.emplace(options().log_dir, log_case(), options().run,
+                     dialects_to_write(options().dialect, options().seconds > 0 ? 0 : options().iterations));
       } catch (const Error&) {
         results_->discard();
         throw;
@@ -119,6 +120,7 @@ class TrainingRun {
             .data = !options().batch.empty()        ? "batch"
                     : options().data == "synthetic" ? "synthetic"
                                                     : "images",
+            .head = head_options(record_.config),
             .nodes = record_.nodes,
             .devices_per_node = record_.devices_per_node};
   }

@@ -408,6 +408,14 @@ TEST(LogWriter, DialectFoldersHoldOneConfigurationEach) {
   EXPECT_TRUE(folder.list("1n1g").empty());
 }
 
+TEST(HeadOptions, AreTheOnesThatTellRunsApart) {
+  EXPECT_EQ(head_options({{"model", "resnet50"}}), "");
+  EXPECT_EQ(head_options({{"head", "mp"}, {"classes", 4}, {"embedding", 128}, {"sample_rate", nullptr}}),
+            "--head mp --classes 4 --embedding 128");
+  EXPECT_EQ(head_options({{"head", "pfc"}, {"classes", 85742}, {"embedding", 512}, {"sample_rate", 0.1}}),
+            "--head pfc --classes 85742 --embedding 512 --sample-rate 0.1");
+}
+
 TEST(LogWriter, AllLogsGetTheirNamesOrNone) {
   ScratchFolder folder;
   LogWriter log(folder.path(), kCase, {}, kFaceDialects);
