@@ -52,7 +52,7 @@ GraphRun read_results(const Device& device, const Graph& graph, int iterations) 
     run.parameters.emplace_back(graph.parameters[p].elements());
     device.read_parameter(p, run.parameters.back());
     run.gradients.emplace_back(graph.parameters[p].elements());
-    device.read_gradient(p, run.gradients.back());
+    if (graph.parameters[p].trained) device.read_gradient(p, run.gradients.back());
     for (float& value : run.gradients.back()) value /= run.metrics.back().loss_scale;
   }
   for (StatisticId s = 0; s < graph.statistics.size(); ++s) {
@@ -101,7 +101,8 @@ GraphRun train_on_gpu(const Graph& graph, const TestTensors& tensors, const Trai
                 {.precision = options.precision,
                  .load_batch_every_step = options.other_batches,
                  .fuse = options.fuse,
-                 .scale_loss = options.rule.loss_scaling.kind != LossScaling::Kind::none});
+                 .scale_loss = options.rule.loss_scaling.kind != LossScaling::Kind::none,
+                 .fp32_head = options.fp32_head});
   }
   EXPECT_EQ(gpu::emulated::leaks(), "");
   return run;

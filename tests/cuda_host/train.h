@@ -13,6 +13,7 @@ namespace plumb {
 struct TrainOptions {
   Precision precision = Precision::fp32;
   bool fuse = true;
+  bool fp32_head = false;
   int compute_capability = 90;  // that the Program is described for
   UpdateRule rule;
   float learning_rate = 0.02F;
@@ -23,8 +24,8 @@ struct TrainOptions {
   int stamped_iterations = 0;  // so many iterations, the first ones, stamp every step
 };
 
-// GraphRun::first_gradients stays empty: nothing waits for the device before the last iteration has been
-// given to it. Gradients are divided by the loss scale.
+// Gradients of untrained parameters are 0. GraphRun::first_gradients stays empty: nothing waits for the
+// device before the last iteration has been given to it. Gradients are divided by the loss scale.
 GraphRun train_on_gpu(const Graph& graph, const TestTensors& tensors, const TrainOptions& options);
 // fp32, whatever the options' precision.
 GraphRun train_on_cpu(const Graph& graph, const TestTensors& tensors, const TrainOptions& options);

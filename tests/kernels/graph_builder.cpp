@@ -120,6 +120,15 @@ Graph GraphBuilder::classify(ValueId in, std::int64_t classes) {
   return loss(dense(in, classes));
 }
 
+namespace {
+
+std::int64_t classes_of(const Graph& graph) {
+  if (const auto* loss = std::get_if<MarginLoss>(&graph.ops.back())) return loss->classes;
+  return graph.values[std::get<SoftmaxLoss>(graph.ops.back()).in].shape.c;
+}
+
+}  // namespace
+
 TestTensors random_tensors(const Graph& graph, std::uint32_t seed) {
   // std::mt19937 is the same everywhere, the standard's distributions are not.
   std::mt19937 bits(seed);
@@ -140,8 +149,8 @@ TestTensors random_tensors(const Graph& graph, std::uint32_t seed) {
     tensors.statistics.emplace_back(statistic.channels, static_cast<float>(statistic.initial));
   tensors.images.resize(graph.values[0].shape.elements());
   for (float& value : tensors.images) value = static_cast<float>(1.7 * even() + 0.1);
-  const Shape logits = graph.values[std::get<SoftmaxLoss>(graph.ops.back()).in].shape;
-  for (std::int64_t n = 0; n < logits.n; ++n) tensors.labels.push_back(bits() % logits.c);
+  const std::int64_t classes = classes_of(graph);
+  for (std::int64_t n = 0; n < graph.batch(); ++n) tensors.labels.push_back(bits() % classes);
   return tensors;
 }
 
