@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "absent_gpu.h"
+#include "kernels/cuda/depthwise_shape.h"
+#include "models/arcface.h"
 #include "problems.h"
 
 namespace plumb::cuda {
@@ -59,6 +61,31 @@ TEST(ConvProblem, TakesTheDtypeOfTheFactorsThatItsStepReads) {
     EXPECT_EQ(plan.problem.factors_dtype, DType::f16) << plan.step;
   }
   EXPECT_GT(normalising, 0);
+}
+
+// Their steps ask for no plan, so nothing may be fused into them.
+TEST(DepthwiseSteps, AreDescribedPlainlyWithTheirOwnLayoutAndWorkspace) {
+  const Graph graph = make_arcface({.backbone = Backbone::y1, .batch = 8, .embedding = 128, .classes = 100});
+  for (const Precision precision : {Precision::fp16, Precision::fp32}) {
+    const Program program =
+        plumb::describe(graph, {.precision = precision, .fp32_head = true}, h200().limits());
+    int found = 0;
+    for (const Step& step : program.steps) {
+      const Conv* conv = step.op == kNone ? nullptr : std::get_if<Conv>(&graph.ops[step.op]);
+      if (!conv || !is_depthwise(graph, *conv)) continue;
+      ++found;
+      EXPECT_FALSE(step.fusion.normalizes_input || step.fusion.gathers_statistics) << step.name;
+      EXPECT_NE(step.kind, StepKind::conv_norm_backward_data) << step.name;
+      const bool makes_weights = step.kind == StepKind::conv_backward_weights;
+      const Buffer& weight = program.buffers[step.uses.at(makes_weights ? 2 : 1).buffer];
+      EXPECT_EQ(weight.layout, kDepthwiseLayout) << step.name;
+      const DType dtype = program.buffers[step.uses.at(0).buffer].dtype;
+      EXPECT_EQ(step.workspace_bytes,
+                makes_weights ? depthwise_workspace_bytes(depthwise_shape(graph, *conv), dtype) : 0)
+          << step.name;
+    }
+    EXPECT_EQ(found, 3 * 17);
+  }
 }
 
 }  // namespace
