@@ -3,9 +3,9 @@
 // kBlock classes of one image are what a thread takes; their order in every sum is fixed, so that results are
 // the same for any number of threads. Formulas: kernels/margin_lowering.h, models/margin_head.h.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/fast_exp2.h"
@@ -14,8 +14,11 @@
 namespace plumb::cpu {
 namespace {
 
-constexpr std::ptrdiff_t kBlock =
-    4096;  // products and inverse norms of a block stay in the first-level cache
+// Classes that one sum in fp32 goes over.
+constexpr std::ptrdiff_t kBlock = 4096;
+// Blocks of one image in a row, before the next image: long enough for memory to be read ahead, short enough
+// for the second-level cache to keep the inverse norms until then.
+constexpr std::ptrdiff_t kRun = 8;
 // Below this many products starting threads costs more than the loop.
 constexpr std::ptrdiff_t kWorthThreads = 16384;
 constexpr float kNothing = -std::numeric_limits<float>::infinity();  // the largest of no logits
@@ -30,6 +33,7 @@ struct Problem {
   Margins margins;
   bool straight_through = false;
   std::ptrdiff_t blocks() const { return (classes + kBlock - 1) / kBlock; }
+  std::ptrdiff_t runs() const { return (blocks() + kRun - 1) / kRun; }
 };
 
 Problem problem_of(const Context& context, const Step& step) {
@@ -68,49 +72,34 @@ struct Logits {
 constexpr float kLog2E = 1.44269504f;
 constexpr double kLog2EExact = 1.4426950408889634;
 
-// A NaN is never the largest: it shows in the sum. In lanes, as compilers don't reorder comparisons.
-float largest_cosine(const float* products, const float* inverse_norms, std::ptrdiff_t count) {
-  constexpr std::ptrdiff_t kLanes = 32;
-  std::array<float, kLanes> lanes;
-  lanes.fill(kNothing);
-  std::ptrdiff_t first = 0;
-  for (; first + kLanes <= count; first += kLanes) {
-#pragma omp simd
-    for (std::ptrdiff_t lane = 0; lane < kLanes; ++lane) {
-      const float cosine = products[first + lane] * inverse_norms[first + lane];
-      lanes[lane] = cosine > lanes[lane] ? cosine : lanes[lane];
-    }
-  }
-  for (; first < count; ++first) lanes[0] = std::max(lanes[0], products[first] * inverse_norms[first]);
-  return *std::max_element(lanes.begin(), lanes.end());
-}
-
-// Of 2^(cosine * scale - shift).
-float sum_of_powers(const float* products, const float* inverse_norms, std::ptrdiff_t count, float scale,
-                    float shift) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::ptrdiff_t j = 0; j < count; ++j) sum += fast_exp2(products[j] * inverse_norms[j] * scale - shift);
-  return sum;
-}
-
 // Of some logits: the largest, and the sum of exp(logit) / 2^shift.
 struct Part {
   float largest = kNothing, sum = 0, shift = 0;
 };
 
-// Of a block, without the target (from the block's beginning; -1: elsewhere), whose logit is another one.
-Part part_of(const float* products, const float* inverse_norms, std::ptrdiff_t count, std::ptrdiff_t target,
-             float scale) {
-  const std::ptrdiff_t until = target < 0 ? count : target;  // the target, and after it
-  const std::ptrdiff_t from = target < 0 ? count : target + 1;
-  const float largest = scale * std::max(largest_cosine(products, inverse_norms, until),
-                                         largest_cosine(products + from, inverse_norms + from, count - from));
-  const float shift = largest * kLog2E;
-  const auto sum = [=](std::ptrdiff_t begin, std::ptrdiff_t end) {
-    return sum_of_powers(products + begin, inverse_norms + begin, end - begin, scale * kLog2E, shift);
-  };
-  return {largest, sum(0, until) + sum(from, count), shift};
+// A NaN is never the largest: it shows in the sum.
+Part sum_up(const float* products, const float* inverse_norms, std::ptrdiff_t count, float scale,
+            float shift) {
+  const float scale_of_two = scale * kLog2E;
+  float largest = kNothing, sum = 0;
+#pragma omp simd reduction(max : largest) reduction(+ : sum)
+  for (std::ptrdiff_t j = 0; j < count; ++j) {
+    const float cosine = products[j] * inverse_norms[j];
+    largest = cosine > largest ? cosine : largest;
+    sum += fast_exp2(cosine * scale_of_two - shift);
+  }
+  return {scale * largest, sum, shift};
+}
+
+// One pass: the shift comes from the first few logits, and will do unless the largest is 2^kFar above it.
+Part part_of(const float* products, const float* inverse_norms, std::ptrdiff_t count, float scale) {
+  constexpr std::ptrdiff_t kFew = 256;
+  constexpr float kFar = 100;  // sums of 2^12 numbers stay below fp32's 2^128
+  if (count <= 0) return {};
+  const float guess = sum_up(products, inverse_norms, std::min(kFew, count), scale, 0).largest * kLog2E;
+  const Part part = sum_up(products, inverse_norms, count, scale, guess);
+  const float shift = part.largest * kLog2E;
+  return shift - guess > kFar ? sum_up(products, inverse_norms, count, scale, shift) : part;
 }
 
 struct Target {
@@ -125,6 +114,9 @@ Target target_of(const Problem& problem, const Logits& logits, std::ptrdiff_t im
   return {static_cast<float>(problem.scale * with_margin.cosine), static_cast<float>(with_margin.factor)};
 }
 
+// Parts per block: the target, whose logit is another one, is left out between two.
+constexpr std::ptrdiff_t kParts = 2;
+
 struct Statistics {
   float *local_max = nullptr, *row_max = nullptr;  // [N]
   float* sums = nullptr;                           // [2, N]
@@ -132,17 +124,16 @@ struct Statistics {
 };
 
 // One image's blocks become its maximum and its sum; in double, as there may be many.
-void combine(const Problem& problem, const Logits& logits, const Part* parts, const Statistics& to,
+void combine(const Problem& problem, const Logits& logits, std::span<const Part> parts, const Statistics& to,
              std::ptrdiff_t image) {
   const std::ptrdiff_t column = logits.target(problem, image);
   const Target target = column >= 0 ? target_of(problem, logits, image, column) : Target{};
   float largest = column >= 0 ? target.logit : kNothing;
-  for (std::ptrdiff_t block = 0; block < problem.blocks(); ++block)
-    largest = parts[block].largest > largest ? parts[block].largest : largest;
+  for (const Part& part : parts) largest = part.largest > largest ? part.largest : largest;
   double sum = column >= 0 ? std::exp(static_cast<double>(target.logit) - largest) : 0;
-  for (std::ptrdiff_t block = 0; block < problem.blocks(); ++block)
-    if (parts[block].sum != 0)  // nothing to scale, and nothing to scale it by
-      sum += parts[block].sum * std::exp2(parts[block].shift - largest * kLog2EExact);
+  for (const Part& part : parts)
+    if (part.sum != 0)  // nothing to scale, and nothing to scale it by
+      sum += part.sum * std::exp2(part.shift - largest * kLog2EExact);
   to.local_max[image] = to.row_max[image] = largest;
   to.sums[image] = static_cast<float>(sum);
   to.sums[problem.images + image] = target.logit;
@@ -152,22 +143,24 @@ void combine(const Problem& problem, const Logits& logits, const Part* parts, co
 void gather_statistics(const Problem& problem, const Logits& logits, Part* parts, const Statistics& to) {
   const std::ptrdiff_t blocks = problem.blocks(), used = logits.used(problem);
   const bool worth = problem.images * problem.classes >= kWorthThreads;
-  // Images within blocks: the inverse norms of a block are read once.
 #pragma omp parallel for schedule(static) if (worth)
-  for (std::ptrdiff_t task = 0; task < problem.images * blocks; ++task) {
-    const std::ptrdiff_t image = task % problem.images, block = task / problem.images;
-    const std::ptrdiff_t begin = block * kBlock, count = std::min(kBlock, used - begin);
-    const std::ptrdiff_t target = logits.target(problem, image) - begin;
-    if (count > 0)
-      parts[image * blocks + block] =
-          part_of(logits.products + image * problem.classes + begin, logits.inverse_norms + begin, count,
-                  target < count ? std::max<std::ptrdiff_t>(target, -1) : -1, problem.scale);
-    else
-      parts[image * blocks + block] = {};
+  for (std::ptrdiff_t task = 0; task < problem.images * problem.runs(); ++task) {
+    const std::ptrdiff_t image = task % problem.images, run = task / problem.images;
+    const float* products = logits.products + image * problem.classes;
+    for (std::ptrdiff_t block = run * kRun; block < std::min((run + 1) * kRun, blocks); ++block) {
+      const std::ptrdiff_t begin = block * kBlock, end = std::min(begin + kBlock, used);
+      const std::ptrdiff_t target = logits.target(problem, image);
+      const bool inside = target >= begin && target < end;
+      const std::ptrdiff_t until = inside ? target : end, from = inside ? target + 1 : end;
+      Part* two = parts + (image * blocks + block) * kParts;
+      two[0] = part_of(products + begin, logits.inverse_norms + begin, until - begin, problem.scale);
+      two[1] = part_of(products + from, logits.inverse_norms + from, end - from, problem.scale);
+    }
   }
 #pragma omp parallel for schedule(static) if (worth)
   for (std::ptrdiff_t image = 0; image < problem.images; ++image)
-    combine(problem, logits, parts + image * blocks, to, image);
+    combine(problem, logits, {parts + image * blocks * kParts, static_cast<std::size_t>(blocks * kParts)}, to,
+            image);
 }
 
 // products := 2^(cosine * scale - shift) * slope * inverse norm
@@ -234,7 +227,7 @@ struct Operands {
 };
 
 Finish prepare_statistics(const Problem& problem, Step& step) {
-  step.workspace_bytes = static_cast<std::size_t>(problem.images * problem.blocks()) * sizeof(Part);
+  step.workspace_bytes = static_cast<std::size_t>(problem.images * problem.blocks() * kParts) * sizeof(Part);
   return [=, uses = step.uses, lane = step.lane](const Arena& arena) -> ComputeFn {
     const Operands at{arena, uses, uses.size() - 7};
     const Statistics to{at.after(3), at.after(4), at.after(5), at.after(6)};
