@@ -89,6 +89,7 @@ class Device {
   // goes to its master and to every copy that the device keeps of it.
   virtual void write_parameter(ParameterId parameter, std::span<const float> values) = 0;
   virtual void read_parameter(ParameterId parameter, std::span<float> values) const = 0;
+  // Of a parameter that is trained; of class centres that a step samples, 0 in the rows that it left out.
   virtual void read_gradient(ParameterId parameter, std::span<float> values) const = 0;
   virtual void write_statistic(StatisticId statistic, std::span<const float> values) = 0;
   virtual void read_statistic(StatisticId statistic, std::span<float> values) const = 0;

@@ -80,13 +80,10 @@ class CudaDevice final : public Device {
   }
   void read_gradient(ParameterId parameter, std::span<float> values) const override {
     const BufferId gradient = parameters_.at(parameter).gradient;
-    const auto sampled = samples_.find(parameter);
-    if (gradient == kNone)
-      std::fill(values.begin(), values.end(), 0.0F);
-    else if (sampled == samples_.end())
-      download(gradient, values, layout_dims(graph_, parameter));
-    else
+    if (const auto sampled = samples_.find(parameter); sampled != samples_.end())
       download_rows(gradient, sampled->second, values, graph_.parameters[parameter].dims);
+    else
+      download(gradient, values, layout_dims(graph_, parameter));
   }
   void write_statistic(StatisticId statistic, std::span<const float> values) override {
     upload(statistics_.at(statistic), values, {static_cast<std::int64_t>(values.size())});
