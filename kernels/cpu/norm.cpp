@@ -24,16 +24,6 @@ Form form_of(Context& context, const Step& step, const Norm& op) {
   return {plain, *norm_tiling(*channel_layout(plain)), elements};
 }
 
-// Of a core's second-level cache: what a group may touch so that the second pass finds it there.
-constexpr std::size_t kCachedBytes = 512 * 1024;
-
-// Whether one thread should take all of a group: it fits, and all threads have as much to do.
-bool group_by_group(const NormTiling& tiling, std::size_t tensors) {
-  const std::int64_t threads = threads_in_use();
-  const bool is_even = tiling.groups % threads == 0 || tiling.groups >= 8 * threads;
-  return is_even && tensors * tiling.bytes_of_group() <= kCachedBytes;
-}
-
 dnnl::memory::desc sums_layout(std::size_t sums) {
   return plain_layout({static_cast<std::int64_t>(sums * sizeof(LaneSums) / sizeof(float))});
 }
@@ -59,7 +49,7 @@ Finish forward(Context& context, Step& step, const Norm& op) {
   const bool has_residual = op.residual.has_value(), has_slope = op.slope.has_value();
   NormForward at{.tiling = form.tiling,
                  .activation = op.activation,
-                 .group_by_group = group_by_group(form.tiling, has_residual ? 3 : 2),
+                 .order = norm_order(form.tiling, has_residual ? 3 : 2, threads_in_use()),
                  .one_slope = has_slope && context.graph.parameters[*op.slope].elements() == 1,
                  .epsilon = op.epsilon,
                  .momentum = op.momentum,
@@ -108,12 +98,12 @@ Finish backward(Context& context, Step& step, const Norm& op) {
   const Form form = form_of(context, step, op);
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
   const Optional there = optional_uses(context.program, step, op);
-  NormBackward at{.tiling = form.tiling,
-                  .activation = op.activation,
-                  .group_by_group =
-                      group_by_group(form.tiling, std::size_t{3} + there.out + there.second + there.residual),
-                  .one_slope = there.slope && context.graph.parameters[*op.slope].elements() == 1,
-                  .elements = form.elements};
+  NormBackward at{
+      .tiling = form.tiling,
+      .activation = op.activation,
+      .order = norm_order(form.tiling, 3 + there.out + there.second + there.residual, threads_in_use()),
+      .one_slope = there.slope && context.graph.parameters[*op.slope].elements() == 1,
+      .elements = form.elements};
   Call call(context, step);
   for (std::size_t use : {0, 1}) call.input(0, step.uses[use].buffer, form.layout);
   for (std::size_t use : {2, 3, 4, 5}) call.input(0, step.uses[use].buffer, channels);

@@ -137,7 +137,7 @@ void apply(const NormBackward& at, std::int64_t group, std::int64_t slice) {
 template <Passed kPassed>
 void run(const NormBackward& at) {
   in_two_passes(
-      at.tiling, at.group_by_group,
+      at.tiling, at.order,
       [&](std::int64_t group, std::int64_t slice) { gather_sums<kPassed>(at, group, slice); },
       [&](std::int64_t group) { finish_sums(at, group); },
       [&](std::int64_t group, std::int64_t slice) { apply<kPassed>(at, group, slice); });

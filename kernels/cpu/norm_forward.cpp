@@ -111,8 +111,7 @@ void apply(const NormForward& at, std::int64_t group, std::int64_t slice) {
 template <Activation kActivation, bool kResidual>
 void run(const NormForward& at) {
   in_two_passes(
-      at.tiling, at.group_by_group,
-      [&](std::int64_t group, std::int64_t slice) { gather_moments(at, group, slice); },
+      at.tiling, at.order, [&](std::int64_t group, std::int64_t slice) { gather_moments(at, group, slice); },
       [&](std::int64_t group) { finish_statistics(at, group); },
       [&](std::int64_t group, std::int64_t slice) { apply<kActivation, kResidual>(at, group, slice); });
 }

@@ -109,12 +109,12 @@ inline double sum_of_channel(const NormTiling& tiling, const LaneSums* parts, st
   return sum;
 }
 
-// first(group, slice) for all, then finish(group), then second(group, slice). Where what a group touches
-// (`bytes`) stays in a core's cache between first and second, one thread does all of a group.
+// first(group, slice) for all, then finish(group), then second(group, slice), so that second finds what first
+// has read in a cache where that is possible (NormOrder).
 template <typename First, typename FinishGroup, typename Second>
-void in_two_passes(const NormTiling& tiling, bool group_by_group, First first, FinishGroup finish,
+void in_two_passes(const NormTiling& tiling, const NormOrder& order, First first, FinishGroup finish,
                    Second second) {
-  if (group_by_group) {
+  if (order.group_by_group) {
 #pragma omp parallel for schedule(static)
     for (std::int64_t group = 0; group < tiling.groups; ++group) {
       for (std::int64_t slice = 0; slice < tiling.slices; ++slice) first(group, slice);
@@ -124,14 +124,15 @@ void in_two_passes(const NormTiling& tiling, bool group_by_group, First first, F
     return;
   }
 #pragma omp parallel
-  {
+  for (std::int64_t begin = 0; begin < tiling.groups; begin += order.groups_at_once) {
+    const std::int64_t end = std::min(begin + order.groups_at_once, tiling.groups);
 #pragma omp for schedule(static)
-    for (std::int64_t item = 0; item < tiling.items(); ++item)
+    for (std::int64_t item = begin * tiling.slices; item < end * tiling.slices; ++item)
       first(item / tiling.slices, item % tiling.slices);
 #pragma omp for schedule(static)
-    for (std::int64_t group = 0; group < tiling.groups; ++group) finish(group);
+    for (std::int64_t group = begin; group < end; ++group) finish(group);
 #pragma omp for schedule(static)
-    for (std::int64_t item = 0; item < tiling.items(); ++item)
+    for (std::int64_t item = begin * tiling.slices; item < end * tiling.slices; ++item)
       second(item / tiling.slices, item % tiling.slices);
   }
 }

@@ -12,7 +12,7 @@ namespace plumb::cpu {
 struct NormForward {
   NormTiling tiling;
   Activation activation = Activation::none;
-  bool group_by_group = false;  // in_two_passes()
+  NormOrder order;
   bool one_slope = false;
   double epsilon = 1e-5, momentum = 0.1;
   double elements = 0;  // per channel
@@ -29,7 +29,7 @@ void norm_forward(const NormForward& at);
 struct NormBackward {
   NormTiling tiling;
   Activation activation = Activation::none;
-  bool group_by_group = false;
+  NormOrder order;
   bool one_slope = false;
   double elements = 0;
   const float *in = nullptr, *d_out = nullptr, *scale = nullptr, *bias = nullptr;

@@ -7,6 +7,9 @@ namespace {
 constexpr std::int64_t kWantedItems = 512;  // work for many threads
 constexpr std::int64_t kLeastRows = 128;    // of a slice: 8 KiB, against which its sums are few
 
+constexpr std::size_t kCoresCacheBytes = 512 * 1024;         // second-level caches have as much or more
+constexpr std::size_t kSharedCacheBytes = 16 * 1024 * 1024;  // half of the third-level cache of a Zen 4 CCD
+
 }  // namespace
 
 std::optional<NormTiling> norm_tiling(const ChannelLayout& layout) {
@@ -36,6 +39,14 @@ std::optional<NormTiling> norm_tiling(const ChannelLayout& layout) {
   tiling.slices = std::clamp<std::int64_t>(tiling.images * tiling.rows / kLeastRows, 1,
                                            std::max<std::int64_t>(1, enough));
   return tiling;
+}
+
+NormOrder norm_order(const NormTiling& tiling, int tensors, int threads) {
+  const std::size_t bytes = static_cast<std::size_t>(tensors) * tiling.bytes_of_group();
+  const bool is_even = tiling.groups % threads == 0 || tiling.groups >= 8 * threads;
+  const auto fit = static_cast<std::int64_t>(kSharedCacheBytes / bytes);
+  return {.group_by_group = is_even && bytes <= kCoresCacheBytes,
+          .groups_at_once = std::clamp<std::int64_t>(fit, 1, tiling.groups)};
 }
 
 }  // namespace plumb::cpu

@@ -41,6 +41,16 @@ struct NormTiling {
   }
 };
 
+// Who does what when; the sums are the same in any order. group_by_group: one thread does both passes over a
+// group; otherwise all threads share the rows of `groups_at_once` groups, and wait for each other in between.
+struct NormOrder {
+  bool group_by_group = false;
+  std::int64_t groups_at_once = 1;
+};
+// For `tensors` tensors that both passes touch: so that they stay in a core's cache in between, or, where a
+// group is too large for that, in the cache that cores share.
+NormOrder norm_order(const NormTiling& tiling, int tensors, int threads);
+
 // Nothing where the layout's blocks are neither a part of 16 channels nor all channels.
 std::optional<NormTiling> norm_tiling(const ChannelLayout& layout);
 

@@ -85,7 +85,7 @@ struct Results {
   bool operator==(const Results&) const = default;
 };
 
-Results run(const Case& c, const Tensors& tensors, bool group_by_group) {
+Results run(const Case& c, const Tensors& tensors, NormOrder order) {
   const ChannelLayout& layout = c.layout;
   const NormTiling tiling = *norm_tiling(layout);
   const bool prelu = c.activation == Activation::prelu;
@@ -105,7 +105,7 @@ Results run(const Case& c, const Tensors& tensors, bool group_by_group) {
   std::vector<LaneSums> sums(std::max(norm_forward_sums(tiling), norm_backward_sums(tiling)));
   norm_forward({.tiling = tiling,
                 .activation = c.activation,
-                .group_by_group = group_by_group,
+                .order = order,
                 .one_slope = c.one_slope,
                 .elements = elements,
                 .in = in.data(),
@@ -121,7 +121,7 @@ Results run(const Case& c, const Tensors& tensors, bool group_by_group) {
                 .sums = sums.data()});
   norm_backward({.tiling = tiling,
                  .activation = c.activation,
-                 .group_by_group = group_by_group,
+                 .order = order,
                  .one_slope = c.one_slope,
                  .elements = elements,
                  .in = in.data(),
@@ -247,7 +247,7 @@ TEST(NormLoops, MatchDoublePrecisionInEveryLayoutAndCombination) {
                    << (c.residual ? ", residual" : "") << (c.second ? ", two gradients" : "")
                    << (c.one_slope ? ", one slope" : ""));
       const Tensors tensors = tensors_of(c);
-      expect_matches(run(c, tensors, false), truth_of(c, tensors));
+      expect_matches(run(c, tensors, {.groups_at_once = 2}), truth_of(c, tensors));
       if (testing::Test::HasFatalFailure()) return;
     }
 }
@@ -258,10 +258,10 @@ TEST(NormLoops, GiveTheSameBitsForAnyNumberOfThreadsAndOrderOfGroups) {
     for (const Case& c : cases_in(layout)) {
       const Tensors tensors = tensors_of(c);
       use_threads(1);
-      const Results alone = run(c, tensors, true);
+      const Results alone = run(c, tensors, {.group_by_group = true});
       use_threads(3);
-      EXPECT_TRUE(run(c, tensors, false) == alone);
-      EXPECT_TRUE(run(c, tensors, true) == alone);
+      EXPECT_TRUE(run(c, tensors, {.groups_at_once = 2}) == alone);
+      EXPECT_TRUE(run(c, tensors, {.group_by_group = true}) == alone);
     }
   use_threads(2);
 }
@@ -269,8 +269,8 @@ TEST(NormLoops, GiveTheSameBitsForAnyNumberOfThreadsAndOrderOfGroups) {
 TEST(NormLoops, KeepTheVarianceWhereTheMeanIsLarge) {
   const Case c{.layout = {.images = 4, .channels = 8, .pixels = 400, .block = 8}, .mean = 1000};
   const Tensors tensors = tensors_of(c);
-  expect_near(run(c, tensors, false).inverse_deviation, truth_of(c, tensors).inverse_deviation,
-              "inverse deviation", 1e-6);
+  expect_near(run(c, tensors, {.groups_at_once = 2}).inverse_deviation,
+              truth_of(c, tensors).inverse_deviation, "inverse deviation", 1e-6);
 }
 
 }  // namespace
