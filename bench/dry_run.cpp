@@ -140,8 +140,9 @@ DryRun dry_run(const Graph& graph, const Program& program, const MemoryPlan& pla
   run.traffic_bytes = sent_bytes_per_rank(program, job.world_size);
   for (const Step& step : program.steps) {
     const bool counts = step.lane == Lane::compute;
-    run.steps.push_back({step.name, step.phase, step.lane, step.work.macs, step.work.bytes,
-                         counts ? roofline_seconds(step.work, limits, job.precision) : 0});
+    run.steps.push_back(
+        {step.name, step.phase, step.lane, step.work.macs, step.work.bytes,
+         counts ? roofline_seconds(step.work, limits, precision_of(program, step, job.precision)) : 0});
   }
   return run;
 }

@@ -133,7 +133,8 @@ Profile make_profile(const Program& program, std::span<const StepTime> times, co
   for (const StepTime& time : times) seconds.at(time.step).push_back(seconds_of(time));
   for (StepId id = 0; id < program.steps.size(); ++id) {
     if (seconds[id].empty()) continue;
-    profile.steps.push_back(profile_step(program.steps[id], id, seconds[id], limits, precision));
+    const Precision of_step = precision_of(program, program.steps[id], precision);
+    profile.steps.push_back(profile_step(program.steps[id], id, seconds[id], limits, of_step));
     profile.roofline_seconds += profile.steps.back().roofline_seconds;
     if (program.steps[id].lane == Lane::compute) profile.step_seconds += profile.steps.back().seconds;
   }

@@ -24,11 +24,19 @@ double roofline_seconds(const Work& work, const DeviceLimits& limits, Precision 
                   work.bytes / limits.bytes_per_second);
 }
 
+Precision precision_of(const Program& program, const Step& step, Precision run) {
+  if (run != Precision::fp16 && run != Precision::bf16) return run;
+  const bool in_half = std::any_of(step.uses.begin(), step.uses.end(), [&](const BufferUse& use) {
+    return bytes_of(program.buffers[use.buffer].dtype) == 2;
+  });
+  return in_half ? run : Precision::fp32;
+}
+
 Roofline roofline(const Program& program, const DeviceLimits& limits, Precision precision) {
   Roofline total;
   for (const Step& step : program.steps) {
     if (step.lane != Lane::compute) continue;
-    const double seconds = roofline_seconds(step.work, limits, precision);
+    const double seconds = roofline_seconds(step.work, limits, precision_of(program, step, precision));
     total.seconds += seconds;
     total.flops += 2 * step.work.macs;
     total.bytes += step.work.bytes;

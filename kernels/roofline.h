@@ -17,6 +17,10 @@ struct Roofline {
 
 double roofline_seconds(const Work& work, const DeviceLimits& limits, Precision precision);
 
+// What a step computes in, in a run of that precision: fp32 where the run is in half precision and none of
+// its operands is (a head that is kept in fp32).
+Precision precision_of(const Program& program, const Step& step, Precision run);
+
 // Steps of the other lanes run beside these and are left out. Throws Error(usage) if the device lacks the
 // precision.
 Roofline roofline(const Program& program, const DeviceLimits& limits, Precision precision);

@@ -18,6 +18,7 @@ std::vector<float> parameter_values(const Parameter& parameter, std::uint64_t po
   if (dims.size() == 2) return filled(0, std::sqrt(1.0 / static_cast<double>(dims[1])));
   if (parameter.name == "fc.bias") return filled(0, 0.1);
   const bool ends_block = parameter.name.find("bn3.") != std::string::npos;
+  if (parameter.name.ends_with("relu.weight")) return filled(0.25, 0.125);
   if (parameter.name.ends_with(".weight")) return filled(ends_block ? 0.2 : 1, 0);
   return filled(ends_block ? 0 : 3, 1);
 }
@@ -50,12 +51,14 @@ double closed_form_even(std::uint64_t tensor, std::uint64_t element) {
 
 TestTensors closed_form_tensors(const Graph& graph) {
   TestTensors tensors;
+  const auto* margin = std::get_if<MarginLoss>(&graph.ops.back());
   for (ParameterId p = 0; p < graph.parameters.size(); ++p)
     tensors.parameters.push_back(parameter_values(graph.parameters[p], p));
   for (const Statistic& statistic : graph.statistics)
     tensors.statistics.emplace_back(statistic.channels, static_cast<float>(statistic.initial));
   tensors.images = image_values(graph.values[0].shape);
-  for (std::int64_t n = 0; n < graph.batch(); ++n) tensors.labels.push_back((37 * n + 11) % 1000);
+  for (std::int64_t n = 0; n < graph.batch(); ++n)
+    tensors.labels.push_back((37 * n + 11) % (margin ? margin->classes : 1000));
   return tensors;
 }
 

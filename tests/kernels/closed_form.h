@@ -14,9 +14,10 @@ namespace plumb {
 // Pseudorandom Number Generators, 2014) over both positions.
 double closed_form_even(std::uint64_t tensor, std::uint64_t element);
 
-// Everything for a ResNet-50 Graph. Convolutions have variance 2 / fan_out, the dense layer the bound
-// 1 / sqrt(fan_in); scales are 1, at a block's end 0.2; biases of norms lie around 3, at a block's end around
-// 0: that keeps ReLUs off their edge, where one rounding error changes gradients by a per cent.
+// Everything for a Graph of make_resnet50 or make_arcface. Convolutions have variance 2 / fan_out, dense
+// layers and class centres the bound 1 / sqrt(fan_in); scales are 1, at a block's end 0.2; slopes of PReLUs
+// lie around 0.25; biases of norms lie around 3, at a block's end around 0: that keeps ReLUs off their edge,
+// where one rounding error changes gradients by a per cent.
 TestTensors closed_form_tensors(const Graph& graph);
 
 }  // namespace plumb

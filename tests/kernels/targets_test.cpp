@@ -80,5 +80,20 @@ TEST(Roofline, SumsOverTheComputeLane) {
   EXPECT_DOUBLE_EQ(total.bytes, 60);
 }
 
+TEST(Roofline, StepsOfAnFp32HeadHaveFp32sPeak) {
+  Program program;
+  program.buffers = {{.name = "half", .dtype = DType::f16}, {.name = "full", .dtype = DType::f32}};
+  const Step half{.name = "half", .uses = {{1, Access::read}, {0, Access::write}}, .work = {.macs = 100}};
+  const Step full{.name = "full", .uses = {{1, Access::read}, {1, Access::write}}, .work = {.macs = 100}};
+  program.steps = {half, full};
+  const DeviceLimits limits{.name = "x",
+                            .flops_per_second = {{Precision::fp32, 10}, {Precision::fp16, 100}},
+                            .bytes_per_second = 1};
+  EXPECT_EQ(precision_of(program, half, Precision::fp16), Precision::fp16);
+  EXPECT_EQ(precision_of(program, full, Precision::fp16), Precision::fp32);
+  EXPECT_EQ(precision_of(program, full, Precision::tf32), Precision::tf32);
+  EXPECT_DOUBLE_EQ(roofline(program, limits, Precision::fp16).seconds, 2 + 20);
+}
+
 }  // namespace
 }  // namespace plumb

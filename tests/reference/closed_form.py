@@ -19,15 +19,17 @@ def even(tensor_index: int, count: int) -> np.ndarray:
 
 
 def parameter(tensor_index: int, name: str, dims: tuple) -> np.ndarray:
-    """A parameter of ResNet-50 by its position in the public order, its public name and its dims; fp32."""
+    """A parameter by its position in the public order, its public name and its dims; fp32."""
     count = int(np.prod(dims))
     if len(dims) == 4:  # variance 2 / fan_out (He et al. 2015)
         values = np.sqrt(6.0 / (dims[0] * dims[2] * dims[3])) * even(tensor_index, count)
     elif len(dims) == 2:  # bound 1 / sqrt(fan_in)
         values = np.sqrt(1.0 / dims[1]) * even(tensor_index, count)
+    elif name.endswith("relu.weight"):  # slope of a PReLU
+        values = 0.25 + 0.125 * even(tensor_index, count)
     elif name.endswith(".weight"):  # scale of a norm; small at a block's end, for a well-conditioned net
         values = np.full(count, 0.2 if name.endswith("bn3.weight") else 1.0)
-    elif name == "fc.bias":
+    elif name.endswith("fc.bias"):
         values = 0.1 * even(tensor_index, count)
     else:  # far from 0, where one rounding error could flip a ReLU and change gradients by a per cent
         values = (0.0 if name.endswith("bn3.bias") else 3.0) + even(tensor_index, count)
@@ -45,8 +47,8 @@ def images(batch: int, image_size: int) -> np.ndarray:
     return values.astype(np.float32)
 
 
-def labels(batch: int) -> np.ndarray:
-    return (37 * np.arange(batch, dtype=np.int64) + 11) % 1000
+def labels(batch: int, classes: int = 1000) -> np.ndarray:
+    return (37 * np.arange(batch, dtype=np.int64) + 11) % classes
 
 
 def fill(model: torch.nn.Module) -> None:
