@@ -145,16 +145,19 @@ __device__ void load_line(const NormApply& pass, int channels, std::int64_t inde
                           Line& line) {
   load_factors<kWhole>(pass.factors.data, pass.factors.dtype, index, place, line.scale);
   load_factors<kWhole>(pass.factors.data, pass.factors.dtype, channels + index, place, line.bias);
-  if constexpr (kPrelu) return load_slopes<kWhole>(pass.slope, index, place, line.residual_scale);
+  if constexpr (kPrelu) {
+    load_slopes<kWhole>(pass.slope, index, place, line.residual_scale);
+  } else {
 #pragma unroll
-  for (int j = 0; j < kNormGroup; ++j) line.residual_scale[j] = 1;
-  const auto [data, dtype] = pass.residual_factors;
-  if (!data) return;
-  float residual_bias[kNormGroup];
-  load_factors<kWhole>(data, dtype, index, place, line.residual_scale);
-  load_factors<kWhole>(data, dtype, channels + index, place, residual_bias);
+    for (int j = 0; j < kNormGroup; ++j) line.residual_scale[j] = 1;
+    const auto [data, dtype] = pass.residual_factors;
+    if (!data) return;
+    float residual_bias[kNormGroup];
+    load_factors<kWhole>(data, dtype, index, place, line.residual_scale);
+    load_factors<kWhole>(data, dtype, channels + index, place, residual_bias);
 #pragma unroll
-  for (int j = 0; j < kNormGroup; ++j) line.bias[j] += residual_bias[j];
+    for (int j = 0; j < kNormGroup; ++j) line.bias[j] += residual_bias[j];
+  }
 }
 
 // A block normalises its tile of channels at its pixels, last pixels first; a thread keeps the factors of its

@@ -1,14 +1,10 @@
-// Whole training steps of ResNet-50 on the emulated GPU against PyTorch: the case of 64 pixels of
-// data/resnet50_pytorch.json, which the CPU device answers in tests/kernels/pytorch_parity_test.cpp.
+// Whole training steps of ResNet-50 and IResNet-50 on the emulated GPU against PyTorch: the cases of small
+// images, which the CPU device answers in tests/kernels/pytorch_parity_test.cpp.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
-
-#include "models/resnet50.h"
 #include "tests/cuda_host/train.h"
 #include "tests/kernels/closed_form.h"
+#include "tests/kernels/pytorch_reference.h"
 
 namespace plumb {
 namespace {
@@ -19,21 +15,13 @@ struct Case {
   std::vector<double> losses;  // PyTorch's, in fp64
 };
 
-Case read_case() {
-  std::ifstream file(PLUMB_TEST_DATA "/resnet50_pytorch.json");
-  const nlohmann::json document = nlohmann::json::parse(file);
-  for (const nlohmann::json& entry : document.at("cases")) {
-    if (entry.at("name") != "bs4_64px") continue;
-    return {.graph = make_resnet50({.batch = entry.at("batch"),
-                                    .image_size = entry.at("image_size"),
-                                    .label_smoothing = document.at("label_smoothing")}),
-            .options = {.rule = {.momentum = document.at("momentum"),
-                                 .weight_decay = document.at("weight_decay")},
-                        .learning_rate = entry.at("learning_rate"),
-                        .iterations = entry.at("steps")},
-            .losses = entry.at("losses_fp64")};
-  }
-  throw std::runtime_error("resnet50_pytorch.json has no case bs4_64px");
+Case read_case(const std::string& file = "resnet50_pytorch.json", const std::string& name = "bs4_64px") {
+  const PyTorchCase reference = read_pytorch_case(file, name);
+  return {.graph = reference.graph,
+          .options = {.rule = reference.options.rule,
+                      .learning_rate = reference.options.learning_rate,
+                      .iterations = reference.options.iterations},
+          .losses = reference.expected.at("losses_fp64")};
 }
 
 void expect_losses(const Case& expected, double first, double later) {
@@ -46,6 +34,12 @@ void expect_losses(const Case& expected, double first, double later) {
 
 TEST(CudaPyTorchParity, Fp32StepsMatch) {
   Case expected = read_case();
+  expected.options.capture = true;
+  expect_losses(expected, 1e-4, 5e-4);
+}
+
+TEST(CudaPyTorchParity, Fp32StepsOfR50Match) {
+  Case expected = read_case("arcface_pytorch.json", "r50_bs8_32px");
   expected.options.capture = true;
   expect_losses(expected, 1e-4, 5e-4);
 }
