@@ -109,7 +109,8 @@ def command_export(args) -> None:
     embedding = args.embedding or (128 if args.model == "y1" else 512)
     face = new_model(torch.float32, args.model, 112, embedding, args.classes, (1.0, 0.5, 0.0))
     images, labels = closed_form.images(args.batch_size, 112), closed_form.labels(args.batch_size, args.classes)
-    safetensors_file.write(args.weights, {name: t.numpy() for name, t in face.public(face.state_dict().items()).items()})
+    tensors = face.public(face.state_dict().items())
+    safetensors_file.write(args.weights, {name: tensor.numpy() for name, tensor in tensors.items()})
     safetensors_file.write(args.batch, {"images": images, "labels": labels})
     if args.steps:
         losses, _ = train(face, torch.from_numpy(images), torch.from_numpy(labels), args.steps, 0.001)
