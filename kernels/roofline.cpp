@@ -29,7 +29,7 @@ Precision precision_of(const Program& program, const Step& step, Precision run) 
   const bool in_half = std::any_of(step.uses.begin(), step.uses.end(), [&](const BufferUse& use) {
     return bytes_of(program.buffers[use.buffer].dtype) == 2;
   });
-  return in_half ? run : Precision::fp32;
+  return in_half || step.uses.empty() ? run : Precision::fp32;
 }
 
 Roofline roofline(const Program& program, const DeviceLimits& limits, Precision precision) {
