@@ -41,7 +41,8 @@ def resnet50() -> nn.Module:
 
 def main() -> None:
     args = pytorch_training.options(__doc__, batch=256, image_size=224, iterations=120, warmup=20).parse_args()
-    seconds = pytorch_training.step_seconds(args, resnet50, nn.CrossEntropyLoss(label_smoothing=0.1), classes=1000,
+    criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
+    seconds = pytorch_training.step_seconds(args, lambda: pytorch_training.WithLoss(resnet50(), criterion), classes=1000,
                                             momentum=0.875, decay=2.0**-15)
     pytorch_training.print_result(args, "resnet50", seconds)
 

@@ -34,6 +34,8 @@ class Clock:
 
 
 class WithLoss(nn.Module):
+    """Images and labels to the loss."""
+
     def __init__(self, model: nn.Module, loss) -> None:
         super().__init__()
         self.model, self.loss = model, loss
@@ -42,15 +44,17 @@ class WithLoss(nn.Module):
         return self.loss(self.model(images), labels)
 
 
-def step_seconds(args: argparse.Namespace, make_model, loss, classes: int, momentum: float, decay: float) -> list:
+def step_seconds(args: argparse.Namespace, make_network, classes: int, momentum: float, decay: float) -> list:
+    """Seconds of the steps after the warm-up. make_network() gives a module from images and labels to the loss."""
     torch.manual_seed(0)
     torch.backends.cudnn.benchmark = True
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = args.precision == "tf32"
-    network = WithLoss(make_model(), loss).to(args.device, memory_format=torch.channels_last).train()
+    network = make_network().to(args.device, memory_format=torch.channels_last).train()
     images = torch.randn(args.batch, 3, args.image_size, args.image_size, device=args.device)
     images = images.contiguous(memory_format=torch.channels_last)
     labels = torch.randint(classes, (args.batch,), device=args.device)
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.001, momentum=momentum, weight_decay=decay,
+    trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.SGD(trained, lr=0.001, momentum=momentum, weight_decay=decay,
                                 fused=args.device == "cuda" or None)
     half = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(args.precision)
     scaler = torch.amp.GradScaler(args.device, enabled=args.precision == "fp16")

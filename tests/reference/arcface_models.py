@@ -1,6 +1,8 @@
 """IResNet, MobileFaceNet y1 and the margin loss in PyTorch, with the parameters in the order and under the names
 that bench_arcface has. What they are: insightface 863a7ea9 (fresnet unit 3 with output E, fmobilefacenet y1) and
-arcface_torch at 7fadd420 for IResNet's names; here without dropout, which no two generators share."""
+arcface_torch at 7fadd420 for IResNet's names. Under autocast the last dense layer, the last norm and the softmax are
+fp32, the products with the class centres half. Reference values are made without dropout, which no two generators
+share."""
 
 from collections import OrderedDict
 
@@ -40,8 +42,16 @@ class Unit(nn.Module):
         return self.bn3(self.conv2(self.prelu(self.bn2(self.conv1(self.bn1(x)))))) + shortcut
 
 
+def without_autocast(x: torch.Tensor):
+    return torch.autocast(x.device.type, enabled=False)
+
+
+def at_least_fp32(x: torch.Tensor) -> torch.Tensor:
+    return x if x.dtype == torch.float64 else x.float()
+
+
 class IResNet(nn.Module):
-    def __init__(self, units, embedding: int, image_size: int):
+    def __init__(self, units, embedding: int, image_size: int, dropout: float):
         super().__init__()
         self.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
         self.bn1 = norm2d(64, 2e-5)
@@ -53,13 +63,16 @@ class IResNet(nn.Module):
             setattr(self, f"layer{stage + 1}", nn.Sequential(*blocks))
             inside = outside
         self.bn2 = norm2d(512, 2e-5)
+        self.dropout = nn.Dropout(dropout)
         self.fc = nn.Linear(512 * (image_size // 16) ** 2, embedding)
         self.features = embedding_norm(embedding)
 
     def forward(self, x):
         x = self.prelu(self.bn1(self.conv1(x)))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return self.features(self.fc(torch.flatten(self.bn2(x), 1)))
+        x = torch.flatten(self.dropout(self.bn2(x)), 1)
+        with without_autocast(x):
+            return self.features(self.fc(at_least_fp32(x)))
 
 
 class MobileFaceNet(nn.Module):
@@ -105,7 +118,9 @@ class MobileFaceNet(nn.Module):
             if name + "_relu" in self.layers:
                 x = self.layers[name + "_relu"](x)
             x = x + kept if residual == "end" else x
-        return self.layers["fc1"](self.layers["pre_fc1"](torch.flatten(x, 1)))
+        x = torch.flatten(x, 1)
+        with without_autocast(x):
+            return self.layers["fc1"](self.layers["pre_fc1"](at_least_fp32(x)))
 
 
 class Head(nn.Module):
@@ -119,16 +134,18 @@ class Head(nn.Module):
     def forward(self, features, labels):
         m1, m2, m3 = self.margins
         cosines = functional.linear(functional.normalize(features), functional.normalize(self.weight))
-        target = cosines.gather(1, labels[:, None]).clamp(-1 + 1e-7, 1 - 1e-7)
-        moved = torch.cos(m1 * torch.acos(target) + m2) - m3
-        return functional.cross_entropy(64 * cosines.scatter(1, labels[:, None], moved), labels)
+        with without_autocast(cosines):
+            cosines = cosines.to(features.dtype)
+            target = cosines.gather(1, labels[:, None]).clamp(-1 + 1e-7, 1 - 1e-7)
+            moved = torch.cos(m1 * torch.acos(target) + m2) - m3
+            return functional.cross_entropy(64 * cosines.scatter(1, labels[:, None], moved), labels)
 
 
 class Face(nn.Module):
-    def __init__(self, model: str, classes: int, embedding: int, image_size: int, margins):
+    def __init__(self, model: str, classes: int, embedding: int, image_size: int, margins, dropout: float = 0.0):
         super().__init__()
         self.backbone = (MobileFaceNet(embedding, image_size) if model == "y1" else
-                         IResNet(IRESNET_UNITS[model], embedding, image_size))
+                         IResNet(IRESNET_UNITS[model], embedding, image_size, dropout))
         self.head = Head(classes, embedding, margins)
 
     def forward(self, images, labels):

@@ -33,7 +33,7 @@ def make_case(args):
         criterion = torch.nn.CrossEntropyLoss(label_smoothing=0.1)
         return model, lambda images, labels: criterion(model(images), labels), 224, 1000, (0.875, 2.0**-15)
     embedding = 128 if args.model == "y1" else 512
-    model = Face(args.model, args.classes, embedding, 112, (1.0, 0.5, 0.0))
+    model = Face(args.model, args.classes, embedding, 112, (1.0, 0.5, 0.0), dropout=0.4)
     torch.nn.init.normal_(model.head.weight, std=0.01)
     return model, model, 112, args.classes, (0.9, 5e-4)
 

@@ -59,8 +59,8 @@ def train(face, images, labels, steps: int, learning_rate: float):
 
 
 def distances(gradients: dict, truth: dict) -> list:
-    """‖gradient − truth‖ / ‖truth‖ of each tensor. Some are 0 but for rounding, like that of a bias in front of a
-    norm: their distance is in parts of the largest one."""
+    """‖gradient − truth‖ / ‖truth‖ of each tensor. Some are 0 but for rounding, like that of a bias in front of
+    a norm: their distance is in parts of the largest one."""
     floor = 1e-6 * max(norms(truth))
     return [((gradients[name] - truth[name]).norm() / max(truth[name].norm(), floor)).item() for name in truth]
 
