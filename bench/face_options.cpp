@@ -77,7 +77,8 @@ OptionGroup margin_group(FaceOptions& o) {
   using Gradient = MarginLoss::Gradient;
   return {
       "Class centres and loss",
-      {integer_option("--classes", "N", o.classes, {1, kMostClasses}, "faces to tell apart, over all ranks"),
+      {integer_option("--classes", "N", o.classes, {1, kMostClasses},
+                      "identities to tell apart, over all ranks"),
        enum_option<Head>(
            "--head", o.head, {{"dp", Head::replicated}, {"mp", Head::sharded}, {"pfc", Head::sampled}},
            "dp: every rank has all class centres; mp: the ranks share them out; pfc: Partial FC, "

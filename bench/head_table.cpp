@@ -37,6 +37,13 @@ Program program_of_head(const BenchOptions& options, const DeviceLimits& limits,
   return with_collectives(describe(graph, describe_options(options, true), limits), options, world_size);
 }
 
+std::int64_t rows_of_step(const Graph& graph) {
+  const MarginLoss& loss = std::get<MarginLoss>(graph.ops.back());
+  return margin_rows(loss, graph.parameters[loss.weight].dims.front(), graph.batch());
+}
+
+}  // namespace
+
 // Memory grows with the classes by a line, but for rounding: two plans say where it meets the limit, and a
 // few more around that place settle it.
 std::optional<std::int64_t> largest_classes(const BenchOptions& options, const DeviceLimits& limits,
@@ -50,24 +57,27 @@ std::optional<std::int64_t> largest_classes(const BenchOptions& options, const D
   return largest_on_a_line(planned_bytes, limits.memory_bytes, {world_size, kMostClasses});
 }
 
-}  // namespace
-
 std::vector<HeadPlan> plan_heads(const BenchOptions& options, const DeviceLimits& limits, int world_size) {
   std::vector<HeadPlan> plans;
   for (const auto& [name, head] : kHeads) {
     const BenchOptions one = with_head(options, head);
     const Program program = program_of_head(one, limits, world_size);
     const Graph graph = make_graph(one, 0, world_size);
-    const MarginLoss& loss = std::get<MarginLoss>(graph.ops.back());
     HeadPlan plan{.head = name,
                   .planned_bytes = static_cast<double>(plan_memory(program).arena_bytes),
                   .traffic_bytes = sent_bytes_per_rank(program, world_size),
-                  .rows = margin_rows(loss, graph.parameters[loss.weight].dims.front(), graph.batch())};
+                  .rows = rows_of_step(graph)};
     for (const char* target : kTargets)
       plan.largest_classes.emplace_back(target, largest_classes(one, *find_target(target), world_size));
     plans.push_back(std::move(plan));
   }
   return plans;
+}
+
+std::string shard_text(const Graph& graph) {
+  const MarginLoss& loss = std::get<MarginLoss>(graph.ops.back());
+  return fmt::format("{} of {} class centres, {} in a step", graph.parameters[loss.weight].dims.front(),
+                     loss.classes, rows_of_step(graph));
 }
 
 nlohmann::ordered_json to_json(const std::vector<HeadPlan>& heads) {

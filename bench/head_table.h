@@ -11,6 +11,7 @@
 
 #include "bench/options.h"
 #include "kernels/targets.h"
+#include "models/graph.h"
 
 namespace plumb {
 
@@ -26,6 +27,14 @@ struct HeadPlan {
 
 // `options`: resolved, of Workload::arcface. `limits`: the device of the dry run.
 std::vector<HeadPlan> plan_heads(const BenchOptions& options, const DeviceLimits& limits, int world_size);
+
+// The most classes over all ranks with which rank 0's plan fits limits.memory_bytes, 0 if one class per rank
+// is too much; nothing where the device lacks the precision. `options`: resolved.
+std::optional<std::int64_t> largest_classes(const BenchOptions& options, const DeviceLimits& limits,
+                                            int world_size);
+
+// What this rank has of them: "501 of 1001 class centres, 50 in a step".
+std::string shard_text(const Graph& graph);
 
 nlohmann::ordered_json to_json(const std::vector<HeadPlan>& heads);
 std::string to_text(const std::vector<HeadPlan>& heads);

@@ -6,6 +6,7 @@
 
 #include "bench/dry_run.h"
 #include "bench/environment.h"
+#include "bench/head_table.h"
 #include "bench/version.h"
 #include "comm/distinct_gpus.h"
 #include "comm/gradient_reduction.h"
@@ -38,6 +39,18 @@ BatchSourceOptions source_options(const Session& session, const Job& job) {
           .workers = options.data_workers};
 }
 
+// "; --bs 8 has room for --classes 1000": what is left to do where class centres take the memory. Empty where
+// they don't.
+std::string classes_that_fit(const Session& session, const Job& job, double free_bytes) {
+  if (session.options.workload != Workload::arcface) return "";
+  DeviceLimits limits = session.device->limits();
+  limits.memory_bytes = free_bytes;
+  const std::int64_t classes = largest_classes(session.options, limits, job.size()).value_or(0);
+  if (classes == 0) return "";
+  return "; --bs " + std::to_string(*session.options.batch_per_device) + " has room for --classes " +
+         std::to_string(classes);
+}
+
 // Throws Error(out_of_memory) if `planned_bytes` are more than this rank's share of the host.
 void require_memory(const Session& session, const Job& job, std::size_t planned_bytes) {
   const auto wanted = static_cast<double>(planned_bytes);
@@ -59,7 +72,8 @@ void require_memory(const Session& session, const Job& job, std::size_t planned_
           std::to_string(static_cast<std::int64_t>(wanted)) + " bytes for --bs " +
           std::to_string(*session.options.batch_per_device) + " and has " +
           std::to_string(static_cast<std::int64_t>(free)) + " free" +
-          (fits > 0 ? "; by the plan --bs " + std::to_string(fits) + " fits" : "; not even --bs 1 fits"));
+          (fits > 0 ? "; by the plan --bs " + std::to_string(fits) + " fits" : "; not even --bs 1 fits") +
+          classes_that_fit(session, job, free));
 }
 
 // What a refusal says happened: "option --device: no GPU answers (…); install …" without its first two words

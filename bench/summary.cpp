@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "bench/log_case.h"
 #include "models/error.h"
 
 namespace plumb {
@@ -93,8 +94,8 @@ std::string summary_table(const RunRecord& record) {
   if (const auto peak = record.memory_bytes.find("peak"); peak != record.memory_bytes.end())
     table += row("peak memory", fmt::format("{:.1f} MiB", static_cast<double>(peak->second) / (1 << 20)));
   if (record.head_parameters > 0)
-    table += row("class centres", fmt::format("{} parameters, --head {}", record.head_parameters,
-                                              record.config.value("head", "")));
+    table += row("class centres",
+                 fmt::format("{}, {} parameters", head_options(record.config), record.head_parameters));
   if (!record.loss.empty())
     table +=
         row("loss, first and last", fmt::format("{:.5f}, {:.5f}", record.loss.front(), record.loss.back()));

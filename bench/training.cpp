@@ -14,6 +14,7 @@
 #include "bench/checks.h"
 #include "bench/environment.h"
 #include "bench/gpu_monitor.h"
+#include "bench/head_table.h"
 #include "bench/log_writer.h"
 #include "bench/profile.h"
 #include "bench/program_json.h"
@@ -126,12 +127,15 @@ class TrainingRun {
   }
 
   void prepare() {
+    const std::string head = head_options(record_.config);
     messages_.say("training " + record_.model + " " + record_.precision + " on " + record_.device_name +
                   session_.why_this_device + ", " + std::to_string(job_.size()) +
                   (job_.size() == 1 ? " rank" : " ranks") + ", batch " +
-                  std::to_string(record_.batch_per_device) + " each" + image_size_remark());
+                  std::to_string(record_.batch_per_device) + " each" + (head.empty() ? "" : ", ") + head +
+                  image_size_remark());
     prepare_session(job_, session_);
-    if (options().verbose) messages_.say(session_.source->description() + "; " + program_text());
+    if (options().verbose)
+      messages_.say(session_.source->description() + "; " + head_text() + program_text());
     if (!session_.remark.empty()) messages_.say(session_.remark);
     record_.parameters = backbone_parameter_count(session_.graph);
     record_.macs_per_image = macs_per_image(session_.graph);
@@ -154,6 +158,10 @@ class TrainingRun {
     if (options().image_size == published) return "";
     return ", images of " + std::to_string(options().image_size) +
            " pixels (not comparable with published numbers: " + std::to_string(published) + ")";
+  }
+
+  std::string head_text() const {
+    return options().workload == Workload::arcface ? shard_text(session_.graph) + " of rank 0; " : "";
   }
 
   // One line for --verbose: what the options have become.
@@ -339,11 +347,15 @@ class TrainingRun {
     job_.together([&] {
       if (!first()) return;
       print_result(record_, options().json);
-      if (!options().json && options().verbose)
-        print_text("\n" + fusion_text(session_.graph, session_.described_with, session_.device->limits()));
+      if (!options().json && options().verbose) print_fusion();
       if (!options().json && options().profile) print_text("\n" + profile_text_);
       messages_.last(results_->folder());
     });
+  }
+
+  void print_fusion() const {
+    const std::string text = fusion_text(session_.graph, session_.described_with, session_.device->limits());
+    if (!text.empty()) print_text("\n" + text);
   }
 
   void report_failure(const Error& error) {

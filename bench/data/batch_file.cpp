@@ -65,7 +65,8 @@ BatchFileSource::BatchFileSource(const BatchSourceOptions& options)
   for (std::size_t i = 0; i < labels_.size(); ++i)
     if (labels_[i] < 0 || labels_[i] >= options.classes)
       refuse(path, "label " + std::to_string(labels_[i]) + " in row " + std::to_string(i) +
-                       " is outside 0 to " + std::to_string(options.classes - 1));
+                       " is outside 0 to " + std::to_string(options.classes - 1) +
+                       "; give labels of these, or, for faces, more --classes");
 }
 
 }  // namespace plumb

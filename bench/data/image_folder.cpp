@@ -89,7 +89,8 @@ ImageFolder list_image_folder(const fs::path& path, std::int64_t most_classes,
     refuse("holds no class folders; put the JPEG files into one subfolder per class");
   if (static_cast<std::int64_t>(folder.classes.size()) > most_classes)
     refuse("holds " + std::to_string(folder.classes.size()) + " class folders, the network has " +
-           std::to_string(most_classes) + " classes; leave out some folders");
+           std::to_string(most_classes) +
+           " classes; leave out some folders, or, for faces, give more --classes");
   for (std::size_t label = 0; label < folder.classes.size(); ++label) {
     const auto names = names_in(refuse, path / folder.classes[label],
                                 [](const fs::directory_entry& entry) { return is_jpeg(entry.path()); });

@@ -132,7 +132,8 @@ void RecordImages::keep_images(float end, float identities_end) {
            ", which is no range; get a whole copy of the file");
   if (identities_end - end > static_cast<float>(classes_))
     refuse("holds " + std::to_string(static_cast<std::int64_t>(identities_end - end)) +
-           " identities, the network has " + std::to_string(classes_) + " classes; give a file with fewer");
+           " identities, the network has " + std::to_string(classes_) +
+           " classes; give a file with fewer, or, for faces, more --classes");
   if (identities_end - end >= static_cast<float>(kFirstInexactLabel))
     refuse("its header promises " + shown(identities_end - end) +
            " identities, more than labels can tell apart: " + "they are floats, which skip numbers from " +
@@ -172,7 +173,7 @@ EncodedImage RecordImages::read(std::size_t image, std::vector<std::uint8_t>& bu
     throw Error(ExitCode::bad_data, "option --data: " + name_of(image) + " has label " +
                                         std::to_string(label) + ", the network has " +
                                         std::to_string(classes_) + " classes; give a file with labels 0 to " +
-                                        std::to_string(classes_ - 1));
+                                        std::to_string(classes_ - 1) + ", or, for faces, more --classes");
   if (label >= kFirstInexactLabel)
     throw Error(ExitCode::bad_data, "option --data: " + name_of(image) + " has label " +
                                         std::to_string(label) +

@@ -64,7 +64,7 @@ TEST(BenchOptions, RefusesTheBadInputsOneByOne) {
 }
 
 TEST(BenchOptions, RefusesOptionsOfLaterVersions) {
-  for (const char* later : {"--dialect", "--timeout-s"})
+  for (const char* later : {"--startup-timeout-s", "--timeout-s"})
     expect_refused({later}, {"option " + std::string(later) + ": no such option"});
 }
 

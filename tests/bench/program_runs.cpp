@@ -26,13 +26,13 @@ nlohmann::ordered_json newest_result(const fs::path& runs) {
 
 }  // namespace
 
-ProgramRun run_bench_resnet50(const fs::path& folder, int ranks, const std::string& arguments,
-                              const std::string& before) {
+ProgramRun run_program(const fs::path& folder, int ranks, const std::string& program,
+                       const std::string& arguments, const std::string& before) {
   const std::string launcher =
       ranks == 1 ? "" : "mpirun --oversubscribe --bind-to none -np " + std::to_string(ranks) + " ";
-  const std::string command =
-      before + "cd '" + folder.string() + "' && OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " +
-      launcher + PLUMB_BENCH_RESNET50 + " --threads 1 --json " + arguments + " >out.txt 2>err.txt";
+  const std::string command = before + "cd '" + folder.string() +
+                              "' && OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " + launcher +
+                              program + " " + arguments + " >out.txt 2>err.txt";
   const int status = std::system(command.c_str());
   ProgramRun run;
   run.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

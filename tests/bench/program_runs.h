@@ -13,9 +13,9 @@ struct ProgramRun {
   nlohmann::ordered_json result;  // result.json of the newest run folder; null without one
 };
 
-// `bench_resnet50 arguments --json` on `ranks` ranks (mpirun for more than one), in `folder`, one thread per
-// rank unless the arguments say otherwise; `before`: shell text that stands in front of it all.
-ProgramRun run_bench_resnet50(const std::filesystem::path& folder, int ranks, const std::string& arguments,
-                              const std::string& before = "");
+// `program arguments` on `ranks` ranks (mpirun for more than one), in `folder`; `before`: shell text that
+// stands in front of it all.
+ProgramRun run_program(const std::filesystem::path& folder, int ranks, const std::string& program,
+                       const std::string& arguments, const std::string& before = "");
 
 }  // namespace plumb

@@ -3,73 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <fstream>
 #include <functional>
 #include <map>
 
 #include "bench/data/image_loader.h"
-#include "expect_error.h"
-#include "image_files.h"
 #include "models/error.h"
+#include "tests/bench/expect_error.h"
+#include "tests/bench/image_files.h"
+#include "tests/bench/record_files.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {
-
-using Bytes = std::vector<std::uint8_t>;
-
-void append_word(std::uint32_t word, Bytes& out) {
-  for (int i = 0; i < 4; ++i) out.push_back(static_cast<std::uint8_t>(word >> (8 * i)));
-}
-
-// One label goes into the header, several behind it.
-Bytes record_of(const std::vector<float>& labels, const Bytes& payload) {
-  Bytes record;
-  append_word(labels.size() > 1 ? static_cast<std::uint32_t>(labels.size()) : 0, record);
-  append_word(std::bit_cast<std::uint32_t>(labels.front()), record);
-  record.resize(24);
-  if (labels.size() > 1)
-    for (const float label : labels) append_word(std::bit_cast<std::uint32_t>(label), record);
-  record.insert(record.end(), payload.begin(), payload.end());
-  return record;
-}
-
-Bytes jpeg(int shade) {
-  return flat_jpeg(24, 24, {static_cast<std::uint8_t>(shade), 90, 30, 0});
-}
-
-// Packed records, kept with the place of each.
-struct Packed {
-  Bytes records;
-  std::string index;
-  std::vector<std::uint64_t> offsets;
-
-  void add(std::uint64_t key, const Bytes& record) {
-    offsets.push_back(records.size());
-    index += std::to_string(key) + "\t" + std::to_string(records.size()) + "\n";
-    append_record(record, records);
-  }
-};
-
-Packed images_with_labels(const std::vector<float>& labels) {
-  Packed packed;
-  for (std::size_t i = 0; i < labels.size(); ++i)
-    packed.add(i, record_of({labels[i]}, jpeg(static_cast<int>(10 * i))));
-  return packed;
-}
-
-// InsightFace's layout: a header, `images` images, and what is known of two identities.
-Packed faces(std::size_t images) {
-  Packed packed;
-  const auto end = static_cast<float>(images + 1);
-  packed.add(0, record_of({end, end + 2}, {}));
-  for (std::size_t i = 1; i <= images; ++i)
-    packed.add(i, record_of({static_cast<float>(i % 2), 0.5F}, jpeg(static_cast<int>(i))));
-  packed.add(images + 1, record_of({1, 2}, {}));
-  packed.add(images + 2, record_of({2, end}, {}));
-  return packed;
-}
 
 class RecordFolder : public testing::Test {
  protected:
@@ -141,8 +87,8 @@ TEST_F(RecordFolder, HeaderTellsImagesFromIdentities) {
 
 TEST_F(RecordFolder, ALabelArrayInTheFirstImageIsNoHeader) {
   Packed packed;
-  packed.add(0, record_of({4, 9}, jpeg(1)));
-  packed.add(1, record_of({5, 9}, jpeg(2)));
+  packed.add(0, record_of({4, 9}, small_jpeg(1)));
+  packed.add(1, record_of({5, 9}, small_jpeg(2)));
   EXPECT_EQ(labels_of(open(packed)), (std::vector<std::int64_t>{4, 5}));
 }
 
@@ -155,7 +101,7 @@ TEST_F(RecordFolder, HeadersThatDoNotFitAreRefused) {
        std::map<float, float>{{0, 1}, {3.5, 4}, {5, 4}, {-1, 2}, {2, INFINITY}, {NAN, 1}}) {
     Packed bad;
     bad.add(0, record_of({end, last}, {}));
-    bad.add(1, record_of({1}, jpeg(1)));
+    bad.add(1, record_of({1}, small_jpeg(1)));
     expect_refused(bad, {"x.rec", "no range"});
   }
   packed = faces(5);
@@ -223,11 +169,11 @@ TEST_F(RecordFolder, LabelsThatFloatsCannotTellApartAreRefused) {
                  [&] { images.read(image, buffer_); });
   Packed packed;
   packed.add(0, record_of({2, 2 + 0x1p24F}, {}));
-  packed.add(1, record_of({1}, jpeg(1)));
+  packed.add(1, record_of({1}, small_jpeg(1)));
   expect_refused(packed, {"x.rec", "header", "16777216 identities", "floats"}, kClasses);
   packed = {};
   packed.add(0, record_of({0x1p24F, 2 + 0x1p24F}, {}));
-  packed.add(1, record_of({1}, jpeg(1)));
+  packed.add(1, record_of({1}, small_jpeg(1)));
   expect_refused(packed, {"x.rec", "the images 1 to 16777215", "x.idx has 1", "floats skip", "leave out"});
 }
 

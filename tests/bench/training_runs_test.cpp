@@ -17,6 +17,12 @@ namespace {
 
 const std::string kSmall = "--image-size 32 --bs 4 --lr 0.001 --warmup 1 --seed 7 ";
 
+// With --json, one thread per rank.
+ProgramRun run_bench_resnet50(const std::filesystem::path& folder, int ranks, const std::string& arguments,
+                              const std::string& before = "") {
+  return run_program(folder, ranks, PLUMB_BENCH_RESNET50, "--threads 1 --json " + arguments, before);
+}
+
 std::vector<double> losses(const ProgramRun& run) {
   return run.result.at("loss").get<std::vector<double>>();
 }

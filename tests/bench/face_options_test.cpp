@@ -1,0 +1,177 @@
+#include "bench/face_options.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "bench/options.h"
+#include "kernels/targets.h"
+#include "tests/bench/expect_error.h"
+
+namespace plumb {
+namespace {
+
+BenchOptions parse(const std::vector<std::string>& arguments) {
+  std::vector<const char*> argv = {"bench_arcface"};
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  return parse_options(static_cast<int>(argv.size()), argv.data(), Workload::arcface);
+}
+
+FaceOptions resolved(const std::vector<std::string>& arguments) {
+  return resolve(parse(arguments), *find_target("h200")).face;
+}
+
+void expect_refused(const std::vector<std::string>& arguments, const std::vector<std::string>& words) {
+  SCOPED_TRACE(arguments.back());
+  expect_error(ExitCode::usage, words, [&] { parse(arguments); });
+}
+
+void expect_margins(const std::vector<std::string>& arguments, const Margins& wanted) {
+  const Margins margins = *resolved(arguments).margins;
+  EXPECT_EQ(margins.m1, wanted.m1);
+  EXPECT_EQ(margins.m2, wanted.m2);
+  EXPECT_EQ(margins.m3, wanted.m3);
+}
+
+TEST(FaceOptions, DefaultsAreThoseOfTheDocumentation) {
+  const BenchOptions options = resolve(parse({}), *find_target("h200"));
+  EXPECT_EQ(options.iterations, 150);
+  EXPECT_EQ(options.warmup, 50);
+  EXPECT_EQ(options.image_size, 112);
+  EXPECT_EQ(options.batch_per_device, 128);
+  EXPECT_EQ(options.learning_rate, 0.01);
+  EXPECT_EQ(options.momentum, 0.9);
+  EXPECT_EQ(options.weight_decay, 5e-4);
+  EXPECT_EQ(options.label_smoothing, 0);
+  EXPECT_EQ(options.face.classes, 85742);
+  EXPECT_EQ(options.face.head, Head::sharded);
+  EXPECT_EQ(options.face.scale, 64);
+  EXPECT_EQ(options.face.margin_gradient, MarginLoss::Gradient::exact);
+  EXPECT_TRUE(options.face.fp32_head);
+}
+
+TEST(FaceOptions, BackbonesDecideEmbeddingAndDropout) {
+  for (const char* backbone : {"r50", "r100"}) {
+    EXPECT_EQ(resolved({"--backbone", backbone}).embedding, 512);
+    EXPECT_EQ(resolved({"--backbone", backbone}).dropout, 0.4);
+  }
+  EXPECT_EQ(resolved({"--backbone", "y1"}).embedding, 128);
+  EXPECT_EQ(resolved({"--backbone", "y1"}).dropout, 0);
+  const FaceOptions own = resolved({"--embedding", "256", "--dropout", "0.1", "--prelu", "layer"});
+  EXPECT_EQ(own.embedding, 256);
+  EXPECT_EQ(own.dropout, 0.1);
+  EXPECT_TRUE(own.prelu_per_layer);
+}
+
+TEST(FaceOptions, OnlyTheSampledHeadHasARate) {
+  EXPECT_EQ(resolved({"--head", "pfc"}).sample_rate, 0.1);
+  EXPECT_EQ(resolved({"--head", "pfc", "--sample-rate", "1"}).sample_rate, 1);
+  EXPECT_FALSE(resolved({"--head", "mp"}).sample_rate);
+  for (const char* head : {"mp", "dp"})
+    expect_refused({"--sample-rate", "0.1", "--head", head}, {"--sample-rate", "--head pfc", "leave it out"});
+  for (const char* rate : {"0", "-0.1", "1.1", "nan", "some"})
+    expect_refused({"--head", "pfc", "--sample-rate", rate},
+                   {"option --sample-rate", "'" + std::string(rate) + "'"});
+}
+
+TEST(FaceOptions, LossesAreNamesOfMargins) {
+  expect_margins({}, {.m1 = 1, .m2 = 0.5, .m3 = 0});
+  expect_margins({"--loss", "cosface"}, {.m1 = 1, .m2 = 0, .m3 = 0.4});
+  expect_margins({"--loss", "combined"}, {.m1 = 1, .m2 = 0.3, .m3 = 0.2});
+  expect_margins({"--margins", "0.9,-0.25,1e-1"}, {.m1 = 0.9, .m2 = -0.25, .m3 = 0.1});
+}
+
+TEST(FaceOptions, MarginsThatAreNotThreeNumbersAreRefused) {
+  for (const char* margins : {"1", "1,0.5", "1,0.5,", "1,0.5,0,", "1,0.5,0,0", ",,", "1,,0", "a,b,c",
+                              "1,0.5,x", "1,0.5,nan", "1,0.5,11", "1 0.5 0", "1;0.5;0"})
+    expect_refused({"--margins", margins},
+                   {"option --margins", "'" + std::string(margins) + "'", "three numbers", "1,0.5,0"});
+}
+
+TEST(FaceOptions, WhatY1HasNotIsRefused) {
+  expect_refused({"--backbone", "y1", "--dropout", "0.4"}, {"--dropout", "y1", "--backbone r50"});
+  expect_refused({"--backbone", "y1", "--prelu", "layer"}, {"--prelu", "'layer'", "y1", "leave it out"});
+  EXPECT_EQ(resolved({"--backbone", "y1", "--dropout", "0"}).dropout, 0);
+}
+
+TEST(FaceOptions, UnknownNamesAreRefusedWithTheKnownOnes) {
+  expect_refused({"--loss", "triplet"}, {"option --loss", "'triplet'", "arcface, cosface, combined"});
+  expect_refused({"--backbone", "r18"}, {"option --backbone", "'r18'", "r50, r100, y1"});
+  expect_refused({"--head", "tp"}, {"option --head", "'tp'", "dp, mp, pfc"});
+  expect_refused({"--margin-gradient", "none"}, {"option --margin-gradient", "exact, straight-through"});
+  expect_refused({"--head-dtype", "fp16"}, {"option --head-dtype", "'fp16'", "fp32, same"});
+  expect_refused({"--prelu", "shared"}, {"option --prelu", "'shared'", "channel, layer"});
+  expect_refused({"--dialect", "plsc,caffe"}, {"option --dialect", "'caffe'", "plsc", "oneflow_face"});
+  expect_refused({"--class", "5"}, {"option --class: no such option", "--classes"});
+}
+
+TEST(FaceOptions, NumbersOutsideTheirRangesAreRefused) {
+  expect_refused({"--embedding", "0"}, {"option --embedding", "'0'", "from 1 to"});
+  expect_refused({"--classes", "0"}, {"option --classes", "'0'", "from 1 to"});
+  expect_refused({"--classes", "2147483648"}, {"option --classes", "'2147483648'", "to 2147483647"});
+  expect_refused({"--dropout", "1"}, {"option --dropout", "'1'", "below 1"});
+  expect_refused({"--scale", "0"}, {"option --scale", "'0'", "above 0"});
+}
+
+TEST(FaceOptions, ImagesHaveOneSize) {
+  EXPECT_EQ(parse({"--image-size", "112"}).image_size, 112);
+  for (const char* size : {"224", "0", "many"})
+    expect_refused({"--image-size", size},
+                   {"option --image-size", "'" + std::string(size) + "'", "112", "leave it out"});
+}
+
+TEST(FaceOptions, LogsOfADialectNeedIterationsEnoughForALine) {
+  expect_refused({"--dialect", "plsc", "--iters", "9", "--warmup", "1"},
+                 {"option --iters", "9", "plsc", "at least 10"});
+  EXPECT_EQ(parse({"--dialect", "plsc", "--iters", "10", "--warmup", "1"}).dialect, "plsc");
+}
+
+TEST(FaceOptions, ConfigurationSaysWhatARunHas) {
+  BenchOptions options = parse({"--backbone", "y1", "--head", "pfc", "--loss", "combined"});
+  nlohmann::ordered_json config = options_json(options);
+  EXPECT_EQ(config.at("embedding"), nullptr) << "of a run that no device has resolved";
+  config = options_json(resolve(options, *find_target("h200")));
+  EXPECT_EQ(config.at("backbone"), "y1");
+  EXPECT_EQ(config.at("embedding"), 128);
+  EXPECT_EQ(config.at("prelu"), "channel");
+  EXPECT_EQ(config.at("dropout"), 0);
+  EXPECT_EQ(config.at("classes"), 85742);
+  EXPECT_EQ(config.at("head"), "pfc");
+  EXPECT_EQ(config.at("sample_rate"), 0.1);
+  EXPECT_EQ(config.at("loss"), "combined");
+  EXPECT_EQ(config.at("margins"), nlohmann::ordered_json({1, 0.3, 0.2}));
+  EXPECT_EQ(config.at("scale"), 64);
+  EXPECT_EQ(config.at("margin_gradient"), "exact");
+  EXPECT_EQ(config.at("head_dtype"), "fp32");
+  EXPECT_FALSE(config.contains("label_smoothing"));
+}
+
+TEST(FaceOptions, RanksWithOtherHeadsDoNotGetTogether) {
+  const std::string usual = options_fingerprint(parse({}));
+  EXPECT_EQ(usual, options_fingerprint(parse({"--head", "mp", "--margins", "1,0.5,0"})));
+  for (const auto& other : std::vector<std::vector<std::string>>{{"--head", "dp"},
+                                                                 {"--classes", "85743"},
+                                                                 {"--backbone", "r100"},
+                                                                 {"--embedding", "256"},
+                                                                 {"--margins", "1,0.5,0.1"},
+                                                                 {"--scale", "32"},
+                                                                 {"--prelu", "layer"},
+                                                                 {"--dropout", "0.3"},
+                                                                 {"--head-dtype", "same"},
+                                                                 {"--margin-gradient", "straight-through"}})
+    EXPECT_NE(options_fingerprint(parse(other)), usual) << other.front();
+}
+
+TEST(FaceOptions, HelpFitsAHundredColumnsAndHasNoOptionOfResNet50Alone) {
+  const std::string help = options_help(Workload::arcface);
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+  for (const char* part : {"Usage: bench_arcface", "--backbone r50|r100|y1", "--head dp|mp|pfc",
+                           "(default: 512; y1 128)", "(default: 0.1)", "--dialect A,B"})
+    EXPECT_NE(help.find(part), std::string::npos) << part;
+  EXPECT_EQ(help.find("--label-smoothing"), std::string::npos);
+  EXPECT_EQ(options_help().find("--classes"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace plumb
