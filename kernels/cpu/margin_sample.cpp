@@ -5,6 +5,7 @@
 #include <span>
 
 #include "kernels/cpu/binding.h"
+#include "kernels/cpu/prefetch.h"
 #include "models/margin_head.h"
 
 namespace plumb::cpu {
@@ -104,6 +105,7 @@ Finish prepare_gather(Context& context, const Step& step, const MarginLoss& op) 
     return [=] {
 #pragma omp parallel for schedule(static) if (rows * embedding >= kWorthThreads)
       for (std::ptrdiff_t i = 0; i < rows; ++i) {
+        if (i + kRowsAhead < *count) prefetch_row(from + samples[i + kRowsAhead] * embedding, embedding);
         if (i < *count)
           std::copy_n(from + samples[i] * embedding, embedding, to + i * embedding);
         else

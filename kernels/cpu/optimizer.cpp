@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/binding.h"
+#include "kernels/cpu/prefetch.h"
 
 namespace plumb::cpu {
 namespace {
@@ -57,6 +58,11 @@ template <bool kNesterov>
 void update_rows(const Tensors& at, const Rows& rows, const Coefficients& by) {
 #pragma omp parallel for schedule(static) if (*rows.count * rows.columns >= kWorthThreads)
   for (std::ptrdiff_t i = 0; i < *rows.count; ++i) {
+    if (i + kRowsAhead < *rows.count) {
+      const std::ptrdiff_t ahead = rows.samples[i + kRowsAhead] * rows.columns;
+      prefetch_row(at.weight + ahead, rows.columns);
+      prefetch_row(at.momentum + ahead, rows.columns);
+    }
     const std::ptrdiff_t row = rows.samples[i] * rows.columns;
     update_part<kNesterov>(at.weight + row, at.momentum + row, at.gradient + i * rows.columns, rows.columns,
                            by);
