@@ -49,12 +49,13 @@ std::int64_t rows_of_step(const Graph& graph) {
 std::optional<std::int64_t> largest_classes(const BenchOptions& options, const DeviceLimits& limits,
                                             int world_size) {
   if (!limits.flops_per_second.contains(options.precision)) return std::nullopt;
-  const auto planned_bytes = [&](std::int64_t classes) {
+  const auto bytes = [&](std::int64_t classes) {
     BenchOptions other = options;
     other.face.classes = classes;
-    return static_cast<double>(plan_memory(program_of_head(other, limits, world_size)).arena_bytes);
+    const Program program = program_of_head(other, limits, world_size);
+    return needed_bytes(program, plan_memory(program), limits);
   };
-  return largest_on_a_line(planned_bytes, limits.memory_bytes, {world_size, kMostClasses});
+  return largest_on_a_line(bytes, limits.memory_bytes, {world_size, kMostClasses});
 }
 
 std::vector<HeadPlan> plan_heads(const BenchOptions& options, const DeviceLimits& limits, int world_size) {

@@ -28,8 +28,8 @@ struct HeadPlan {
 // `options`: resolved, of Workload::arcface. `limits`: the device of the dry run.
 std::vector<HeadPlan> plan_heads(const BenchOptions& options, const DeviceLimits& limits, int world_size);
 
-// The most classes over all ranks with which rank 0's plan fits limits.memory_bytes, 0 if one class per rank
-// is too much; nothing where the device lacks the precision. `options`: resolved.
+// The most classes over all ranks with which what rank 0 needs fits limits.memory_bytes, 0 if one class per
+// rank is too much; nothing where the device lacks the precision. `options`: resolved.
 std::optional<std::int64_t> largest_classes(const BenchOptions& options, const DeviceLimits& limits,
                                             int world_size);
 

@@ -19,6 +19,8 @@ namespace {
 
 constexpr int kMostWorkersByDefault = 8;
 constexpr std::int64_t kImageNetClasses = 1000;
+constexpr const char* kOneVector =
+    "--bs 1 leaves the last norm one vector, which it makes zero: times are right, losses mean nothing";
 
 int default_workers(int threads) {
   return std::clamp(threads / 2, 1, kMostWorkersByDefault);
@@ -51,9 +53,8 @@ std::string classes_that_fit(const Session& session, const Job& job, double free
          std::to_string(classes);
 }
 
-// Throws Error(out_of_memory) if `planned_bytes` are more than this rank's share of the host.
-void require_memory(const Session& session, const Job& job, std::size_t planned_bytes) {
-  const auto wanted = static_cast<double>(planned_bytes);
+// Throws Error(out_of_memory) if `wanted` bytes are more than this rank's share of the host.
+void require_memory(const Session& session, const Job& job, double wanted) {
   const bool shares = session.device->limits().kind == DeviceKind::cpu || session.shares_gpu;
   const double free = session.device->limits().memory_bytes / (shares ? job.local_size() : 1);
   if (wanted <= free) return;
@@ -63,7 +64,8 @@ void require_memory(const Session& session, const Job& job, std::size_t planned_
         smaller.batch_per_device = batch;
         const Program program = describe(make_graph(smaller, job.rank(), job.size()),
                                          describe_options(smaller, true), session.device->limits());
-        return plan_memory(with_collectives(program, smaller, job.size())).arena_bytes;
+        const Program whole = with_collectives(program, smaller, job.size());
+        return needed_bytes(whole, plan_memory(whole), session.device->limits());
       },
       free);
   throw Error(
@@ -192,6 +194,11 @@ Program with_collectives(Program program, const BenchOptions& options, int world
   return add_gradient_reduction(std::move(program), reduction);
 }
 
+double needed_bytes(const Program& program, const MemoryPlan& plan, const DeviceLimits& limits) {
+  const std::size_t copies = limits.kind == DeviceKind::cpu ? memory_bytes(program, plan).parameters : 0;
+  return static_cast<double>(plan.arena_bytes + copies);
+}
+
 bool captures(const BenchOptions& options, const DeviceLimits& limits, int world_size) {
   if (limits.kind != DeviceKind::cuda || options.cuda_graph == CudaGraph::off) return false;
   const bool can = world_size == 1 || options.comm == "nccl";
@@ -224,6 +231,8 @@ Session open_session(const Job& job, const BenchOptions& options) {
     if (session.options.data_workers == 0) session.options.data_workers = default_workers(threads);
   });
   if (options.threads == 0) session.remark = share.remark;
+  if (options.workload == Workload::arcface && session.options.batch_per_device == 1)
+    session.remark += (session.remark.empty() ? "" : "; ") + std::string(kOneVector);
   session.shares_gpu = require_distinct_gpus(job, session.device->unique_id(), options.share_gpu);
   job.require_same("build", version_text("bench"));
   job.require_same("options", options_fingerprint(options) + "device kind=" +
@@ -239,8 +248,8 @@ void read_inputs(const Job& job, Session& session) {
     session.described_with = describe_options(options, same_batch);
     session.program = describe(session.graph, session.described_with, session.device->limits());
     // Once before anything is read, and again when layouts are chosen and buffers of images are there.
-    require_memory(session, job,
-                   plan_memory(with_collectives(session.program, options, job.size())).arena_bytes);
+    const Program whole = with_collectives(session.program, options, job.size());
+    require_memory(session, job, needed_bytes(whole, plan_memory(whole), session.device->limits()));
     if (!options.weights.empty() && (job.rank() == 0 || has_shards(session.graph)))
       session.given =
           tensors_for(session.graph, read_safetensors(options.weights, "--weights"), options.weights);
@@ -261,7 +270,9 @@ void prepare_session(const Job& job, Session& session) {
     session.device->prepare(session.graph, rule, session.program);
     session.program = with_collectives(std::move(session.program), options, job.size());
     session.plan = plan_memory(session.program);
-    require_memory(session, job, session.plan.arena_bytes + session.source->host_bytes());
+    require_memory(session, job,
+                   needed_bytes(session.program, session.plan, session.device->limits()) +
+                       static_cast<double>(session.source->host_bytes()));
   });
   job.require_same("Program", "hash=" + std::to_string(reduction_hash(session.program)) + "\n");
   // First what takes memory without asking how much is left: a failure to bind says what is missing.

@@ -30,6 +30,9 @@ Graph make_graph(const BenchOptions& options, int rank, int world_size);
 DescribeOptions describe_options(const BenchOptions& options, bool same_batch_every_step);
 // What a Program of this run is after the pass that adds collectives; without them in a world of one.
 Program with_collectives(Program program, const BenchOptions& options, int world_size);
+// The plan's arena and, on a CPU device, the copies of parameters that lie beside it while start values are
+// handed out and while a run is checked.
+double needed_bytes(const Program& program, const MemoryPlan& plan, const DeviceLimits& limits);
 
 struct Session {
   BenchOptions options;  // resolved

@@ -203,6 +203,7 @@ class TrainingRun {
     record_.data_wait_seconds = timed_.data_wait_seconds;
     if (monitor) gpu_ = record_of(*monitor);
     bar.clear();
+    record_.memory_bytes["peak"] = static_cast<std::int64_t>(session_.device->peak_bytes());
     if (options().profile || options().trace) stamped_ = run_stamped(session_, runner);
   }
 
@@ -249,7 +250,6 @@ class TrainingRun {
     record_.loss = job_.sum(losses());
     for (double& loss : record_.loss) loss /= job_.size();
     record_.rank_window_seconds = job_.gather({timed_.timer.window_seconds(options().warmup)});
-    record_.memory_bytes["peak"] = static_cast<std::int64_t>(session_.device->peak_bytes());
     if (first())
       record_.images_per_second = images_per_second(record_.step_seconds, record_.rank_window_seconds,
                                                     options().warmup, images_per_step());

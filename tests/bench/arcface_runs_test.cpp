@@ -149,6 +149,7 @@ TEST_F(ArcFaceRuns, LogsOfEveryDialectGiveTheSpeedOfTheResult) {
       "--bs 1 --classes 9 --iters 20 --warmup 10 --dialect plsc,oneflow_face,mxnet_arcface,mxnet_partial_fc");
   ASSERT_EQ(done.exit_code, 0) << done.messages;
   EXPECT_EQ(done.result.at("log_files").size(), 5U);
+  EXPECT_NE(done.messages.find("losses mean nothing"), std::string::npos) << done.messages;
   const std::vector<double> seconds = numbers(done, "step_seconds");
   const auto images_per_second = [&](std::size_t begin, std::size_t end) {
     return 2 * static_cast<double>(end - begin) / sum(std::span(seconds).subspan(begin, end - begin));
@@ -241,6 +242,14 @@ TEST_F(ArcFaceRuns, RanksWithoutAClassAreRefused) {
   EXPECT_EQ(refused.exit_code, static_cast<int>(ExitCode::usage));
   for (const char* word : {"--classes 1", "2 ranks", "--head dp"})
     EXPECT_NE(refused.messages.find(word), std::string::npos) << word << " in:\n" << refused.messages;
+}
+
+TEST_F(ArcFaceRuns, MoreClassesThanMemoryAreRefusedWithHowManyFit) {
+  const ProgramRun refused = run(1, "--bs 2 --classes 2147483647");
+  EXPECT_EQ(refused.exit_code, static_cast<int>(ExitCode::out_of_memory));
+  for (const char* word : {"not even --bs 1 fits", "--bs 2 has room for --classes "})
+    EXPECT_NE(refused.messages.find(word), std::string::npos) << word << " in:\n" << refused.messages;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
 }
 
 TEST_F(ArcFaceRuns, ALossThatIsNoNumberIsNoMeasurement) {
