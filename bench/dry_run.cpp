@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "bench/session.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/roofline.h"
 #include "models/cost.h"
@@ -132,7 +133,7 @@ DryRun dry_run(const Graph& graph, const Program& program, const MemoryPlan& pla
   run.head_macs_per_image = head_macs_per_image(graph);
   run.memory = memory_bytes(program, plan);
   run.device_memory_bytes = limits.memory_bytes;
-  run.fits = static_cast<double>(run.memory.planned) <= limits.memory_bytes;
+  run.fits = needed_bytes(program, plan, limits) <= limits.memory_bytes;
   run.largest_batch = job.largest_batch;
   const Roofline least = roofline(program, limits, job.precision);
   run.roofline_seconds = least.seconds;

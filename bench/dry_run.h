@@ -32,7 +32,7 @@ struct DryRun {
   std::int64_t head_parameters = 0, head_macs_per_image = 0;  // class centres; 0: none
   MemoryBytes memory;
   double device_memory_bytes = 0;
-  bool fits = false;               // memory.planned is at most device_memory_bytes
+  bool fits = false;               // needed_bytes() are at most device_memory_bytes
   std::int64_t largest_batch = 0;  // per device; 0: not even one image fits
   double roofline_seconds = 0;     // per step: the sum over `steps`
   double bandwidth_share = 0;      // part of roofline_seconds that memory bandwidth sets, 0 … 1

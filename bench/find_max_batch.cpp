@@ -33,13 +33,15 @@ double memory_of_rank(const Job& job, const Session& session) {
 
 // By the description alone: what the device adds to the plan when it chooses implementations isn't in it.
 std::int64_t planned_largest(const Job& job, const Session& session, double memory_bytes) {
-  const auto planned_bytes = [&](std::int64_t batch) {
+  const auto bytes = [&](std::int64_t batch) {
     const BenchOptions options = with_batch(session.options, batch);
-    const Program program = describe(make_graph(options, job.rank(), job.size()),
-                                     describe_options(options, true), session.device->limits());
-    return static_cast<double>(plan_memory(with_collectives(program, options, job.size())).arena_bytes);
+    const DeviceLimits& limits = session.device->limits();
+    const Program program = with_collectives(
+        describe(make_graph(options, job.rank(), job.size()), describe_options(options, true), limits),
+        options, job.size());
+    return needed_bytes(program, plan_memory(program), limits);
   };
-  return largest_batch(planned_bytes, memory_bytes);
+  return largest_batch(bytes, memory_bytes);
 }
 
 // As a run begins: one iteration step by step and, where the run would, one that is captured and replayed.

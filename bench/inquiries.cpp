@@ -33,7 +33,8 @@ std::string answer_dry_run(const BenchOptions& asked) {
       [&](std::int64_t batch) {
         BenchOptions other = options;
         other.batch_per_device = batch;
-        return static_cast<double>(plan_memory(program_for(make_graph(other, 0, ranks))).arena_bytes);
+        const Program program = program_for(make_graph(other, 0, ranks));
+        return needed_bytes(program, plan_memory(program), limits);
       },
       limits.memory_bytes);
   const Graph graph = make_graph(options, 0, ranks);
