@@ -3,8 +3,11 @@
 // are in the order h, w, c, those of a row of the weight, too (tensor_layout.h).
 #include "kernels/cuda/dense.h"
 
+#include <algorithm>
+
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/norm_partition.h"
 
 namespace plumb::cuda {
 namespace {
@@ -47,24 +50,37 @@ Places places_of(StepKind kind) {
   }
 }
 
+// The workspace begins with the bias in the dtype of an output in half precision, which the product wants.
+std::size_t rounded_bias_bytes(const GemmProblem& problem) {
+  if (!problem.bias || problem.out == DType::f32) return 0;
+  return static_cast<std::size_t>(divide_up(problem.n, 128) * 128) * bytes_of(problem.out);
+}
+
 }  // namespace
 
 Finish prepare_dense(Context& context, Step& step) {
   const Dense& op = std::get<Dense>(context.graph.ops[step.op]);
   const Shape &in = context.graph.values[op.in].shape, &out = context.graph.values[op.out].shape;
   const Extent extent{.rows = in.n, .in = in.h * in.w * in.c, .out = out.c};
+  const GemmProblem problem = problem_of(context, step, extent);
+  const std::size_t bias_bytes = rounded_bias_bytes(problem);
   const std::shared_ptr<const GemmPlan> plan =
-      context.products.plan(problem_of(context, step, extent), step.workspace_bytes);
-  step.workspace_bytes = plan->workspace_bytes();
+      context.products.plan(problem, std::max(step.workspace_bytes, bias_bytes) - bias_bytes);
+  step.workspace_bytes = bias_bytes + plan->workspace_bytes();
   return [=, kind = step.kind, uses = step.uses, lane = step.lane, stream = context.stream,
           d_out_dtype = context.buffer(step, 1).dtype](const Arena& arena) -> ComputeFn {
     const Places places = places_of(kind);
-    const GemmOperands operands{
-        .a = arena.data(uses[places.a].buffer),
-        .b = arena.data(uses[places.b].buffer),
-        .bias = kind == StepKind::dense_forward ? arena.data(uses[2].buffer) : nullptr,
-        .c = arena.data(uses[places.c].buffer)};
     std::byte* workspace = arena.workspace(lane);
+    const std::byte* bias = kind == StepKind::dense_forward ? arena.data(uses[2].buffer) : nullptr;
+    const GemmOperands operands{.a = arena.data(uses[places.a].buffer),
+                                .b = arena.data(uses[places.b].buffer),
+                                .bias = bias_bytes > 0 ? workspace : bias,
+                                .c = arena.data(uses[places.c].buffer)};
+    if (bias_bytes > 0)
+      return [=] {
+        launch_cast(DType::f32, bias, problem.out, workspace, problem.n, 1, stream);
+        plan->run(stream, operands, workspace + bias_bytes);
+      };
     if (kind != StepKind::dense_backward_weights) return [=] { plan->run(stream, operands, workspace); };
     return [=, d_bias = arena.as<float>(uses[3].buffer)] {
       plan->run(stream, operands, workspace);

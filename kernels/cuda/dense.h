@@ -22,7 +22,7 @@ struct GemmProblem {
   std::int64_t a_stride = 0, c_stride = 0;
   DType in = DType::f32;   // of a and b
   DType out = DType::f32;  // of c
-  bool bias = false;       // f32 [n]
+  bool bias = false;  // [n], stored as c is: cuBLASLt knows no other (cublasLt.h, …_DESC_BIAS_DATA_TYPE)
   bool allow_tf32 = false;
 };
 struct GemmOperands {

@@ -87,7 +87,7 @@ Operation make_operation(const GemmProblem& problem) {
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, problem.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (problem.bias) {
     set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
+    set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(problem.out));
   }
   return operation;
 }

@@ -47,7 +47,7 @@ void multiply(const GemmProblem& p, const GemmOperands& operands) {
                   p.transpose_a ? p.m : p.k, b.data(), p.transpose_b ? p.k : p.n, 0, c.data(), p.n);
   if (status != dnnl::status::success) throw Error(ExitCode::internal, "oneDNN refused a matrix product");
   if (p.bias) {
-    const std::vector<float> bias = read_floats(operands.bias, count(p.n, 1), DType::f32);
+    const std::vector<float> bias = read_floats(operands.bias, count(p.n, 1), p.out);
     for (std::size_t i = 0; i < c.size(); ++i) c[i] += bias[i % bias.size()];
   }
   write_rows(operands.c, c, p.n, p.c_stride, p.out);

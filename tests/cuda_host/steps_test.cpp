@@ -36,24 +36,31 @@ Graph dense_graph() {
   return graph;
 }
 
+void expect_forward(DType dtype, DType out_dtype) {
+  const Values in = normal_values(dtype, kRows * kIn, 1), weight = normal_values(dtype, kOut * kIn, 2);
+  const Values bias = floats(kOut, 3);
+  BoundStep bound(StepKind::dense_forward, dense_graph());
+  bound.step.workspace_bytes = kGemmLimit;
+  bound.read(dtype, in);
+  bound.read(dtype, weight);
+  bound.read(DType::f32, bias);
+  const BufferId out = bound.write(out_dtype, kRows * kOut);
+  bound.run(prepare_dense);
+  Values wanted = product(
+      kRows, kOut, kIn, [&](std::size_t n, std::size_t k) { return in[n * kIn + k]; },
+      [&](std::size_t k, std::size_t o) { return weight[o * kIn + k]; });
+  for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] += bias[i % kOut];
+  expect_close(bound.values(out), wanted, out_dtype, 16, 4);
+  const std::size_t rounded_bias = out_dtype == DType::f32 ? 0 : 256;
+  EXPECT_EQ(bound.step.workspace_bytes, rounded_bias) << "and the plan's, not the limit";
+}
+
 TEST(DenseSteps, ForwardAddsTheBiasAndGivesF32) {
-  for (DType dtype : kStorageTypes) {
-    const Values in = normal_values(dtype, kRows * kIn, 1), weight = normal_values(dtype, kOut * kIn, 2);
-    const Values bias = floats(kOut, 3);
-    BoundStep bound(StepKind::dense_forward, dense_graph());
-    bound.step.workspace_bytes = kGemmLimit;
-    bound.read(dtype, in);
-    bound.read(dtype, weight);
-    bound.read(DType::f32, bias);
-    const BufferId out = bound.write(DType::f32, kRows * kOut);
-    bound.run(prepare_dense);
-    Values wanted = product(
-        kRows, kOut, kIn, [&](std::size_t n, std::size_t k) { return in[n * kIn + k]; },
-        [&](std::size_t k, std::size_t o) { return weight[o * kIn + k]; });
-    for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] += bias[i % kOut];
-    expect_close(bound.values(out), wanted, DType::f32, 16, 4);
-    EXPECT_EQ(bound.step.workspace_bytes, 0U) << "the plan's, not the limit";
-  }
+  for (DType dtype : kStorageTypes) expect_forward(dtype, DType::f32);
+}
+
+TEST(DenseSteps, ForwardToAHalfTypeTakesItsBiasInThatTypeToo) {
+  for (DType dtype : {DType::f16, DType::bf16}) expect_forward(dtype, dtype);
 }
 
 TEST(DenseSteps, BackwardGivesTheGradientsOfInputWeightAndBias) {
