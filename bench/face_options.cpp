@@ -8,9 +8,6 @@
 namespace plumb {
 namespace {
 
-constexpr std::int64_t kMostClasses = (std::int64_t{1} << 31) - 1;
-constexpr std::int64_t kLargestEmbedding = 65536;
-
 // ArcFace, Deng et al. 2019; CosFace as insightface's partial_fc and glint360k have it; combined,
 // insightface's recommendation for m1, m2, m3.
 Margins margins_of(FaceLoss loss) {
@@ -62,7 +59,7 @@ OptionGroup backbone_group(FaceOptions& o) {
           {enum_option<Backbone>("--backbone", o.backbone,
                                  {{"r50", Backbone::r50}, {"r100", Backbone::r100}, {"y1", Backbone::y1}},
                                  "IResNet-50 or -100, or MobileFaceNet y1"),
-           integer_option("--embedding", "N", o.embedding, {1, kLargestEmbedding}, "features of a face")
+           integer_option("--embedding", "N", o.embedding, {1, kMaxEmbedding}, "features of a face")
                .with_default("512; y1 128"),
            enum_option<bool>(
                "--prelu", o.prelu_per_layer, {{"channel", false}, {"layer", true}},
@@ -77,7 +74,7 @@ OptionGroup margin_group(FaceOptions& o) {
   using Gradient = MarginLoss::Gradient;
   return {
       "Class centres and loss",
-      {integer_option("--classes", "N", o.classes, {1, kMostClasses},
+      {integer_option("--classes", "N", o.classes, {1, kMaxClasses},
                       "identities to tell apart, over all ranks"),
        enum_option<Head>(
            "--head", o.head, {{"dp", Head::replicated}, {"mp", Head::sharded}, {"pfc", Head::sampled}},

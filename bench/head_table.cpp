@@ -8,6 +8,7 @@
 #include "bench/dry_run.h"
 #include "bench/session.h"
 #include "comm/gradient_reduction.h"
+#include "models/arcface.h"
 #include "models/margin_head.h"
 
 namespace plumb {
@@ -16,7 +17,6 @@ namespace {
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 constexpr double kGiga = 1e9;
 constexpr std::array kTargets = {"v100-16gb", "v100-32gb", "h200"};
-constexpr std::int64_t kMostClasses = (std::int64_t{1} << 31) - 1;
 
 struct NamedHead {
   const char* name;
@@ -55,12 +55,13 @@ std::optional<std::int64_t> largest_classes(const BenchOptions& options, const D
     const Program program = program_of_head(other, limits, world_size);
     return needed_bytes(program, plan_memory(program), limits);
   };
-  return largest_on_a_line(bytes, limits.memory_bytes, {world_size, kMostClasses});
+  return largest_on_a_line(bytes, limits.memory_bytes, {world_size, kMaxClasses});
 }
 
 std::vector<HeadPlan> plan_heads(const BenchOptions& options, const DeviceLimits& limits, int world_size) {
   std::vector<HeadPlan> plans;
   for (const auto& [name, head] : kHeads) {
+    if (head != Head::replicated && options.face.classes < world_size) continue;
     const BenchOptions one = with_head(options, head);
     const Program program = program_of_head(one, limits, world_size);
     const Graph graph = make_graph(one, 0, world_size);

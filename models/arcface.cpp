@@ -14,8 +14,6 @@ namespace plumb {
 namespace {
 
 constexpr std::int64_t kImageSizeStep = 16, kMinImageSize = 32, kMaxImageSize = 1024;
-constexpr std::int64_t kMaxEmbedding = std::int64_t{1} << 16;
-constexpr std::int64_t kMaxClasses = (std::int64_t{1} << 31) - 1;  // what a class_permutation can take
 
 // insightface 7fadd420, arcface_torch/partial_fc_v2.py.
 constexpr Initializer kClassCentres{Initializer::Kind::normal, 0.01};
@@ -32,7 +30,7 @@ std::string text_of(double number) {
 
 void check_head(const ArcFaceOptions& options) {
   require_between(options.classes, 1, kMaxClasses, "number of classes", "--classes");
-  require_between(options.world_size, 1, kMaxBatch, "number of ranks", "a number");
+  require_between(options.world_size, 1, kMaxRanks, "number of ranks", "a number");
   require_between(options.rank, 0, options.world_size - 1, "rank", "a number");
   if (options.head != Head::replicated && options.classes < options.world_size) {
     throw Error(ExitCode::usage, "--classes " + std::to_string(options.classes) + " is less than the " +

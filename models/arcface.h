@@ -8,6 +8,9 @@
 
 namespace plumb {
 
+inline constexpr std::int64_t kMaxEmbedding = std::int64_t{1} << 16;
+inline constexpr std::int64_t kMaxClasses = (std::int64_t{1} << 31) - 1;  // labels and samples are i32
+
 // r50, r100: IResNet (insightface's fresnet, unit 3, output E); y1: MobileFaceNet.
 enum class Backbone { r50, r100, y1 };
 

@@ -14,6 +14,7 @@ namespace plumb {
 // Bounds that keep every element count and every product of costs inside 64 bits; whether a Graph fits is the
 // memory plan's matter.
 inline constexpr std::int64_t kMaxBatch = std::int64_t{1} << 24;
+inline constexpr std::int64_t kMaxRanks = std::int64_t{1} << 18;
 
 // Throws Error(usage): "<what> <value> is out of range: give <option> from <least> to <most>".
 void require_between(std::int64_t value, std::int64_t least, std::int64_t most, const std::string& what,

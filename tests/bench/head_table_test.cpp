@@ -123,6 +123,13 @@ TEST(HeadTable, LargestClassCountGrowsWithMemoryRanksAndSharing) {
   EXPECT_EQ(largest_on(fewer.at("mp"), "h200"), (std::int64_t{1} << 31) - 1) << "what --classes takes";
 }
 
+TEST(HeadTable, LeavesOutHeadsForWhichThereAreTooFewClasses) {
+  const std::vector<HeadPlan> plans = plan_heads(options_for("h200", 7, "dp"), *find_target("h200"), 8);
+  ASSERT_EQ(plans.size(), 1U);
+  EXPECT_EQ(plans.front().head, "dp");
+  EXPECT_EQ(plan_heads(options_for("h200", 8, "dp"), *find_target("h200"), 8).size(), 3U);
+}
+
 TEST(HeadTable, StandsInTheDryRunAsTextAndJson) {
   const std::vector<std::string> asked{
       "--dry-run", "--target",           "h200", "--bf16", "--nodes", "2", "--classes",
