@@ -1,8 +1,11 @@
 #include "bench/options.h"
 
+#include <algorithm>
+
 #include "bench/log_writer.h"
 #include "comm/nccl_communicator.h"
 #include "models/error.h"
+#include "models/model_builder.h"
 
 namespace plumb {
 namespace {
@@ -221,6 +224,11 @@ void check_together(const BenchOptions& o) {
   if (o.warmup >= o.iterations)
     refuse("options --warmup " + std::to_string(o.warmup) + " and --iters " + std::to_string(o.iterations) +
            " leave no iteration to measure; give --warmup fewer than --iters");
+  const std::int64_t devices = std::int64_t{std::max(o.nodes, 1)} * std::max(o.devices_per_node, 1);
+  if (devices > kMaxRanks)
+    refuse("options --nodes " + std::to_string(o.nodes) + " and --devices-per-node " +
+           std::to_string(o.devices_per_node) + " make " + std::to_string(devices) +
+           " devices; give a layout of at most " + std::to_string(kMaxRanks));
   dialects_to_write(o.dialect, o.seconds > 0 ? 0 : o.iterations);  // throws for what can't be written
   if (!o.batch.empty() && o.data != "synthetic")
     refuse("options --batch " + o.batch + " and --data " + o.data +

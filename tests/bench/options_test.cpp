@@ -74,6 +74,8 @@ TEST(BenchOptions, ThatMeasureMoreAreOffUnlessGiven) {
   EXPECT_TRUE(all.profile && all.trace && all.find_max_bs);
   EXPECT_EQ(options_json(all).at("profile"), true);
   expect_refused({"--find-max-bs", "--bs", "8"}, {"--find-max-bs", "--bs 8", "exclude each other"});
+  expect_refused({"--nodes", "65536", "--devices-per-node", "65536", "--dry-run"},
+                 {"--nodes 65536", "--devices-per-node 65536", "4294967296", "262144"});
   expect_refused({"--find-max-bs", "--dry-run"}, {"--find-max-bs", "--dry-run", "exclude each other"});
   expect_refused({"--find-max-bs", "--batch", "b.safetensors"}, {"--find-max-bs", "--batch"});
 }
