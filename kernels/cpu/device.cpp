@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,17 +20,25 @@
 namespace plumb::cpu {
 namespace {
 
+// oneDNN generates code when primitives are made and in the first of its matrix products, and dies where it
+// gets no memory for it: what it takes, several times over, must be left beside the arena.
+constexpr std::size_t kRoomForCode = std::size_t{64} << 20;
+
 // Anonymous memory, zeroed by the kernel: padding of blocked layouts starts as zeros.
 class ArenaMemory {
  public:
   ArenaMemory() = default;
   explicit ArenaMemory(std::size_t bytes) : bytes_(bytes) {
-    void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* address =
+        mmap(nullptr, bytes + kRoomForCode, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (address == MAP_FAILED)
       throw Error(ExitCode::out_of_memory,
                   "this host refuses " + std::to_string(bytes) + " bytes for the arena; use a smaller --bs");
-    madvise(address, bytes, MADV_HUGEPAGE);
     base_ = static_cast<std::byte*>(address);
+    const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t kept = (bytes + page - 1) / page * page;
+    munmap(base_ + kept, bytes + kRoomForCode - kept);
+    madvise(address, bytes, MADV_HUGEPAGE);
   }
   ~ArenaMemory() {
     if (base_) munmap(base_, bytes_);
