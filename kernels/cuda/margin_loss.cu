@@ -15,6 +15,17 @@ __device__ std::int64_t columns_in_use(const MarginLogits& at) {
   return at.sample_count != nullptr ? *at.sample_count : at.classes;
 }
 
+// What a block has.
+struct BlockPlace {
+  int share = 0, first_image = 0;
+  std::int64_t begin = 0;  // its first column
+};
+__device__ BlockPlace place_of(const MarginPartition& partition) {
+  const auto shares = static_cast<unsigned>(partition.shares);
+  const auto share = static_cast<int>(blockIdx.x % shares);
+  return {share, static_cast<int>(blockIdx.x / shares) * kMarginRows, share * partition.columns};
+}
+
 // Of an image's label, counted from `begin`; -1 if it isn't one of `count` columns.
 __device__ int target_column(const MarginLogits& at, std::int64_t image, std::int64_t begin,
                              std::int64_t count) {
@@ -23,9 +34,9 @@ __device__ int target_column(const MarginLogits& at, std::int64_t image, std::in
 }
 
 // How many of a block's columns, from `begin` on, are among the first `all`.
-__device__ int columns_here(std::int64_t all, std::int64_t begin, int share_columns) {
+__device__ int columns_here(std::int64_t all, std::int64_t begin, std::int64_t share_columns) {
   const std::int64_t left = all - begin;
-  return left < share_columns ? (left < 0 ? 0 : static_cast<int>(left)) : share_columns;
+  return static_cast<int>(left < share_columns ? (left < 0 ? 0 : left) : share_columns);
 }
 
 __device__ RowShare merged(const RowShare& a, const RowShare& b) {
@@ -57,16 +68,16 @@ __device__ void add_logits(const float (&logits)[kCount], RowShare& share) {
   for (int i = 0; i < kCount; ++i) share.sum += __expf(logits[i] - share.largest);
 }
 
-// Block (share, group) makes the sums of its classes for its images, without their targets. Reads each
+// A block makes the sums of its classes for its images, without their targets. Reads each
 // product once, 4 or 2 bytes, 16 at a time, and per class 4 bytes of its norm for kMarginRows images; writes
 // 8 bytes per image. Bound by memory: some ten instructions per element, of which one is the exponential.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    margin_shares(MarginLogits at, float scale, int share_columns, std::int64_t stride, RowShare* shares) {
+    margin_shares(MarginLogits at, float scale, MarginPartition partition, std::int64_t stride,
+                  RowShare* shares) {
   constexpr int kCount = kPack<T>;
-  const std::int64_t first_image = std::int64_t{blockIdx.y} * kMarginRows;
-  const std::int64_t begin = std::int64_t{blockIdx.x} * share_columns;
-  const int columns = columns_here(columns_in_use(at), begin, share_columns);
+  const auto [own_share, first_image, begin] = place_of(partition);
+  const int columns = columns_here(columns_in_use(at), begin, partition.columns);
   const float* norms_here = at.class_inverse_norms + begin;
   RowShare share[kMarginRows];
   int target[kMarginRows];
@@ -107,7 +118,7 @@ __global__ void __launch_bounds__(kThreads)
   if (row >= kMarginRows || first_image + row >= at.images) return;
   RowShare all = of_warp[row][0];
   for (int warp = 1; warp < kWarps; ++warp) all = merged(all, of_warp[row][warp]);
-  shares[blockIdx.x * at.images + first_image + row] = all;
+  shares[own_share * at.images + first_image + row] = all;
 }
 
 // A warp brings the shares of an image together and adds its target. Reads 8 bytes per share and the target's
@@ -146,22 +157,21 @@ __global__ void margin_rescale(MarginRows rows, std::int64_t images) {
   rows.row_sums[image] *= expf(rows.local_max[image] - rows.row_max[image]);
 }
 
-// Block (share, group) puts gradients in place of its products. Reads and writes each once, 4 or 2 bytes, 16
+// A block puts gradients in place of its products. Reads and writes each once, 4 or 2 bytes, 16
 // at a time, and reads per class 4 bytes of its norm for kMarginRows images. Bound by memory, as
-// margin_shares.
+// margin_shares; 64 registers, 2 more in local memory, leave room for 4 blocks on a multiprocessor.
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 4)
     margin_gradient(MarginLogits at, float scale, MarginRows rows, const State* state, float inverse_batch,
-                    int share_columns, std::int64_t stride) {
+                    MarginPartition partition, std::int64_t stride) {
   constexpr int kCount = kPack<T>;
-  const std::int64_t first_image = std::int64_t{blockIdx.y} * kMarginRows;
-  const std::int64_t begin = std::int64_t{blockIdx.x} * share_columns;
-  const int columns = columns_here(at.classes, begin, share_columns);
-  const int used = columns_here(columns_in_use(at), begin, share_columns);
+  const auto [own_share, first_image, begin] = place_of(partition);
+  const int columns = columns_here(at.classes, begin, partition.columns);
+  const int used = columns_here(columns_in_use(at), begin, partition.columns);
   const float* norms_here = at.class_inverse_norms + begin;
   T* products_here = as<T>(at.products) + first_image * stride + begin;
   const float loss_factor = state->step.loss_scale * inverse_batch;
-  const std::int64_t left = at.images - first_image;
+  const auto left = static_cast<int>(min(at.images - first_image, std::int64_t{kMarginRows}));
   float row_max[kMarginRows], inverse_sum[kMarginRows];
   int target[kMarginRows];
 #pragma unroll
@@ -188,9 +198,9 @@ __global__ void __launch_bounds__(kThreads)
         values[r][i] = probability * (weights[i] * loss_factor);
       }
       if (used - first < kCount || holds<kCount>(first, target[r])) {
-        const std::int64_t image = first_image + r;
-        const float probability = __expf(rows.row_sums[at.images + image] - row_max[r]) * inverse_sum[r];
-        const float of_target = (probability - 1) * rows.target_factor[image] * loss_factor;
+        const float probability =
+            __expf(rows.row_sums[at.images + first_image + r] - row_max[r]) * inverse_sum[r];
+        const float of_target = (probability - 1) * rows.target_factor[first_image + r] * loss_factor;
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
           if (first + i == target[r]) values[r][i] = of_target * weights[i];
@@ -222,10 +232,6 @@ __global__ void margin_record(MarginRows rows, std::int64_t images, OwnImages ow
   record.top5 = -1;
 }
 
-dim3 grid_of(const MarginPartition& partition) {
-  return dim3(static_cast<unsigned>(partition.shares), static_cast<unsigned>(partition.groups));
-}
-
 }  // namespace
 
 void launch_margin_statistics(const MarginLogits& logits, const MarginRule& rule, const MarginRows& rows,
@@ -234,8 +240,8 @@ void launch_margin_statistics(const MarginLogits& logits, const MarginRule& rule
   const std::int64_t stride = product_stride(logits.classes, logits.dtype);
   with_type_of(logits.dtype, [&](auto type) {
     using T = decltype(type);
-    gpu::launch(margin_shares<T>, grid_of(partition), kThreads, 0, stream, logits, rule.scale,
-                static_cast<int>(partition.columns), stride, shares);
+    gpu::launch(margin_shares<T>, static_cast<unsigned>(partition.blocks()), kThreads, 0, stream, logits,
+                rule.scale, partition, stride, shares);
     gpu::launch(finish_rows<T>, blocks_for(logits.images, kWarps), kThreads, 0, stream, logits, rule,
                 partition.shares, stride, shares, rows);
   });
@@ -250,8 +256,8 @@ void launch_margin_gradient(const MarginLogits& logits, float scale, const Margi
                             cudaStream_t stream) {
   const MarginPartition partition = partition_margin(logits.images, logits.classes, logits.dtype);
   with_type_of(logits.dtype, [&](auto type) {
-    gpu::launch(margin_gradient<decltype(type)>, grid_of(partition), kThreads, 0, stream, logits, scale, rows,
-                state, 1.0F / static_cast<float>(own.count), static_cast<int>(partition.columns),
+    gpu::launch(margin_gradient<decltype(type)>, static_cast<unsigned>(partition.blocks()), kThreads, 0,
+                stream, logits, scale, rows, state, 1.0F / static_cast<float>(own.count), partition,
                 product_stride(logits.classes, logits.dtype));
   });
   gpu::launch(margin_record, 1, kThreads, 0, stream, rows, logits.images, own, state, records);

@@ -23,8 +23,8 @@ struct MarginRule {
 MarginRule rule_of(const MarginLoss& op);
 
 // What the softmax is over: logit_ij = scale * products_ij * class_inverse_norms_j, with its margin where j
-// is i's label. Columns from *sample_count on count for nothing. At most 262140 images and 2^31 - 1 classes;
-// products may be more than 2^31.
+// is i's label. Columns from *sample_count on count for nothing. At most 2^31 - 1 classes, and as many
+// blocks of a MarginPartition; products may be more.
 struct MarginLogits {
   std::byte* products = nullptr;  // [images, classes], rows product_stride() apart
   DType dtype = DType::f32;       // of products: f32, f16 or bf16

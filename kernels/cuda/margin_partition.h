@@ -28,10 +28,13 @@ inline std::size_t product_bytes(std::int64_t images, std::int64_t classes, DTyp
   return static_cast<std::size_t>(images * product_stride(classes, dtype)) * bytes_of(dtype);
 }
 
-// Block (share, group) has the classes from share * columns on, of kMarginRows images.
+// Block group * shares + share has the classes from share * columns on, of kMarginRows images. One dimension:
+// of the other two a GPU takes 65535 blocks at most, which the groups of 2048 GPUs with 128 images each
+// exceed.
 struct MarginPartition {
   std::int64_t columns = 0;  // of a share: some rounds of kMarginThreads threads with 16 bytes each
   std::int64_t shares = 0, groups = 0;
+  std::int64_t blocks() const { return shares * groups; }
 };
 inline MarginPartition partition_margin(std::int64_t images, std::int64_t classes, DType dtype) {
   const std::int64_t round = kMarginThreads * static_cast<std::int64_t>(16 / bytes_of(dtype));

@@ -309,6 +309,17 @@ TEST(MarginLoss, HasNothingToAddWithoutColumns) {
   EXPECT_EQ(found.target, (std::vector<double>{0, 0}));
 }
 
+// Their groups are more than a grid's second dimension holds.
+TEST(MarginLoss, TakesTheImagesOf2048GpusWith128Each) {
+  const Case by{.images = 2048 * 128, .classes = 1};
+  const Inputs inputs = inputs_of(by, DType::f16);
+  Softmax softmax(by, DType::f16, inputs);
+  softmax.put_gradient();  // of rows whose sums are 0
+  std::size_t left = 0;
+  for (double product : softmax.products()) left += std::isfinite(product) ? 1 : 0;
+  EXPECT_EQ(left, 0U);
+}
+
 TEST(MarginLoss, RepeatsBitForBitInAnyOrderOfThreads) {
   const Case by{.images = 9, .classes = 5000, .own = {0, 9}};
   const Inputs inputs = inputs_of(by, DType::bf16);
