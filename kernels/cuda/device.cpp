@@ -26,6 +26,16 @@ struct Samples {
   BufferId rows = 0, count = 0;
 };
 
+// Kernels have images in a grid's second or third dimension, which ends here. For a search of what fits it is
+// as if there were no more memory.
+void require_grid_for(std::int64_t images) {
+  constexpr std::int64_t kMostImages = 65535;
+  if (images > kMostImages)
+    throw Error(ExitCode::out_of_memory, "--bs " + std::to_string(images) + " is more than the " +
+                                             std::to_string(kMostImages) +
+                                             " images that a GPU takes at once; lower --bs");
+}
+
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(const DeviceOptions& options)
@@ -42,6 +52,7 @@ class CudaDevice final : public Device {
   std::string unique_id() const override { return gpu_.uuid; }
 
   void prepare(const Graph& graph, const UpdateRule& rule, Program& program) override {
+    require_grid_for(graph.batch());
     graph_ = graph;
     rule_ = rule;
     find_buffers(program);

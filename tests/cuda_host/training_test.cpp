@@ -3,7 +3,10 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <string>
 
+#include "models/error.h"
 #include "tests/cuda_host/train.h"
 
 namespace plumb {
@@ -183,6 +186,26 @@ TEST(EmulatedTraining, StampingChangesNothing) {
   const GraphRun plain = train_on_gpu(graph, tensors, options);
   options.stamped_iterations = 2;
   expect_identical(train_on_gpu(graph, tensors, options), plain);
+}
+
+TEST(EmulatedTraining, RefusesMoreImagesThanAGridHoldsAsIfTheyDidNotFit) {
+  const std::unique_ptr<Device> device = cuda::make_device({.choice = DeviceChoice::cuda});
+  for (std::int64_t batch : {65535, 65536}) {
+    GraphBuilder b({batch, 1, 1, 3});
+    const Graph graph = b.classify(b.norm(b.conv(GraphBuilder::kImages, 8, {}), Activation::relu));
+    Program program = describe(graph, {}, device->limits());
+    if (batch == 65535) {
+      EXPECT_NO_THROW(device->prepare(graph, {}, program));
+      continue;
+    }
+    try {
+      device->prepare(graph, {}, program);
+      ADD_FAILURE() << "nothing was refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::out_of_memory);
+      EXPECT_NE(std::string(error.what()).find("--bs 65536 is more than the 65535"), std::string::npos);
+    }
+  }
 }
 
 TEST(EmulatedTraining, BatchesArriveInTurn) {
