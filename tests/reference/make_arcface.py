@@ -3,8 +3,9 @@
 
     python3 make_arcface.py reference --out ../data/arcface_pytorch.json
         Trains the models of arcface_models.py from closed-form weights (closed_form.py) and writes what C++ tests
-        (tests/kernels/arcface_parity_test.cpp) must reproduce: losses of the steps, each trained parameter's
-        gradient norm at step 0, the norms of the running statistics at the end; in fp32 and, as the truth, in fp64.
+        (pytorch_parity_test.cpp in tests/kernels and tests/cuda_host) must reproduce: losses of the steps, each
+        trained parameter's gradient norm at step 0, the norms of the running statistics at the end; in fp32 and, as
+        the truth, in fp64.
     python3 make_arcface.py export --model r50 --classes 1000 --weights w.safetensors --batch b.safetensors
         Writes closed-form weights and one batch of 4 images for bench_arcface; `--steps N` prints the losses that
         N steps with lr 0.001 must have:
