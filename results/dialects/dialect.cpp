@@ -160,6 +160,15 @@ bool is_torn(std::string_view line, const Dialect& dialect) {
 
 }  // namespace
 
+LineReading reading_of_speed(std::optional<std::int64_t> index, std::optional<double> images_per_second,
+                             std::string_view no_index, std::string_view no_speed) {
+  if (!index) return {.problem = no_index};
+  if (!images_per_second) return {.problem = no_speed};
+  if (!(*images_per_second > 0) || !std::isfinite(*images_per_second))
+    return {.problem = "has a speed that is not a positive number"};
+  return {.index = *index, .value = *images_per_second};
+}
+
 std::string_view flaw_name(Flaw flaw) {
   constexpr std::array<std::string_view, 8> kNames{"unreadable", "wrongly named", "unfinished", "empty",
                                                    "truncated",  "malformed",     "duplicated", "mixed"};

@@ -43,6 +43,11 @@ struct LineReading {
   std::string_view problem;  // not empty: the line belongs to the dialect but can't be read
 };
 
+// The reading of a line that gives a speed. `no_index`, `no_speed`: the problem where one is missing, texts
+// that last as long as the program.
+LineReading reading_of_speed(std::optional<std::int64_t> index, std::optional<double> images_per_second,
+                             std::string_view no_index, std::string_view no_speed);
+
 // The lines of a whole log: lines_per_index of them for first_index, as many for first_index + index_step, ….
 struct LogSeries {
   std::vector<double> values;  // as far as the window wants them, in the order of the lines

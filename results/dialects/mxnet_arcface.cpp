@@ -3,7 +3,6 @@
 // script: DLPerf c89430b, MxNet/InsightFace/ArcFace/extract_mxnet_logs.py; lines: insightface 863a7ea9 with
 // MXNet's Speedometer.
 #include <array>
-#include <cmath>
 #include <cstdio>
 
 #include "models/error.h"
@@ -45,20 +44,10 @@ double over_all_nodes(double images_per_second_of_node, const RunSize& size) {
 
 std::optional<LineReading> read_line(std::string_view line, const RunSize& size) {
   if (!is_of_dialect(line)) return std::nullopt;
-  LineReading reading;
-  const std::optional<std::int64_t> index = batch_of(line);
-  const std::optional<double> images_per_second = images_per_second_of(line);
-  if (!index) {
-    reading.problem = "has no 'Batch [N]'";
-  } else if (!images_per_second) {
-    reading.problem = "has no speed of the form 'Speed: 1195.56 samples/sec'";
-  } else if (!(over_all_nodes(*images_per_second, size) > 0) || !std::isfinite(*images_per_second)) {
-    reading.problem = "has a speed that is not a positive number";
-  } else {
-    reading.index = *index;
-    reading.value = over_all_nodes(*images_per_second, size);
-  }
-  return reading;
+  std::optional<double> images_per_second = images_per_second_of(line);
+  if (images_per_second) images_per_second = over_all_nodes(*images_per_second, size);
+  return reading_of_speed(batch_of(line), images_per_second, "has no 'Batch [N]'",
+                          "has no speed of the form 'Speed: 1195.56 samples/sec'");
 }
 
 double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {

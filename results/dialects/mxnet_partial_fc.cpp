@@ -4,7 +4,6 @@
 // insightface 863a7ea9, recognition/partial_fc/mxnet/callbacks.py, with config.frequent = 1.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 
 #include "models/error.h"
@@ -28,20 +27,8 @@ std::optional<double> images_per_second_of(std::string_view line) {
 
 std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
   if (!is_of_dialect(line)) return std::nullopt;
-  LineReading reading;
-  const std::optional<std::int64_t> index = number_between(line, "Iter:", " ");
-  const std::optional<double> images_per_second = images_per_second_of(line);
-  if (!index) {
-    reading.problem = "has no 'Iter:N'";
-  } else if (!images_per_second) {
-    reading.problem = "has no speed of the form 'Total:218.84 it/sec'";
-  } else if (!(*images_per_second > 0) || !std::isfinite(*images_per_second)) {
-    reading.problem = "has a speed that is not a positive number";
-  } else {
-    reading.index = *index;
-    reading.value = *images_per_second;
-  }
-  return reading;
+  return reading_of_speed(number_between(line, "Iter:", " "), images_per_second_of(line), "has no 'Iter:N'",
+                          "has no speed of the form 'Total:218.84 it/sec'");
 }
 
 std::int64_t indices_wanted(const Window& window, std::int64_t first_index) {

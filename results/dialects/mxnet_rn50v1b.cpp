@@ -1,7 +1,5 @@
 // gluon-cv's ResNet-50 v1b as DLPerf ran it: "Epoch[0] Batch[8]<TAB>Speed: 384.19 samples/sec".
 // Published script: DLPerf c89430b, MxNet/Classification/RN50v1b/extract_mxnet_logs.py.
-#include <cmath>
-
 #include "models/error.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/tokens.h"
@@ -14,19 +12,10 @@ constexpr std::string_view kMark = "Epoch[0] Batch[";
 
 std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
   if (line.find(kMark) == std::string_view::npos) return std::nullopt;
-  LineReading reading;
-  const std::optional<std::int64_t> index = number_between(line, kMark, "]");
-  const std::optional<double> images_per_second = samples_per_second(line);
-  if (!index) {
-    reading.problem = "has no 'Batch[N]'";
-  } else if (!images_per_second) {
-    reading.problem = "has no speed of the form 'Speed: 384.19 samples/sec'";
-  } else if (!(*images_per_second > 0) || !std::isfinite(*images_per_second)) {
-    reading.problem = "has a speed that is not a positive number";
-  } else {
-    reading.index = *index;
-    reading.value = round_decimal(*images_per_second, 2);
-  }
+  LineReading reading =
+      reading_of_speed(number_between(line, kMark, "]"), samples_per_second(line), "has no 'Batch[N]'",
+                       "has no speed of the form 'Speed: 384.19 samples/sec'");
+  reading.value = round_decimal(reading.value, 2);
   return reading;
 }
 

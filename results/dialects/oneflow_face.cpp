@@ -4,7 +4,6 @@
 // 20th to the 120th: iterations 25 to 125, 101 of them.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 
 #include "models/error.h"
@@ -36,20 +35,10 @@ std::optional<double> images_per_second_of(std::string_view line) {
 
 std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
   if (line.find(kMark) == std::string_view::npos) return std::nullopt;
-  LineReading reading;
-  const std::optional<std::int64_t> index = iteration_of(line);
-  const std::optional<double> images_per_second = images_per_second_of(line);
-  if (!index || *index < 0) {
-    reading.problem = "has no 'train: iter N, loss'";
-  } else if (!images_per_second) {
-    reading.problem = "has no speed of the form 'throughput: 245.290'";
-  } else if (!(*images_per_second > 0) || !std::isfinite(*images_per_second)) {
-    reading.problem = "has a speed that is not a positive number";
-  } else {
-    reading.index = *index;
-    reading.value = *images_per_second;
-  }
-  return reading;
+  std::optional<std::int64_t> index = iteration_of(line);
+  if (index && *index < 0) index.reset();
+  return reading_of_speed(index, images_per_second_of(line), "has no 'train: iter N, loss'",
+                          "has no speed of the form 'throughput: 245.290'");
 }
 
 std::int64_t indices_wanted(const Window& window, std::int64_t first_index) {

@@ -9,7 +9,6 @@
 // of a batch belong together, and batches are counted.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 
 #include "models/error.h"
@@ -29,20 +28,8 @@ std::optional<double> images_per_second_of(std::string_view line) {
 
 std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
   if (line.find(kMark) == std::string_view::npos) return std::nullopt;
-  LineReading reading;
-  const std::optional<std::int64_t> index = number_between(line, kMark, " ");
-  const std::optional<double> images_per_second = images_per_second_of(line);
-  if (!index) {
-    reading.problem = "has no 'Pass:0 batch:N'";
-  } else if (!images_per_second) {
-    reading.problem = "has no speed of the form 'qps:397.44'";
-  } else if (!(*images_per_second > 0) || !std::isfinite(*images_per_second)) {
-    reading.problem = "has a speed that is not a positive number";
-  } else {
-    reading.index = *index;
-    reading.value = *images_per_second;
-  }
-  return reading;
+  return reading_of_speed(number_between(line, kMark, " "), images_per_second_of(line),
+                          "has no 'Pass:0 batch:N'", "has no speed of the form 'qps:397.44'");
 }
 
 double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
