@@ -110,12 +110,17 @@ std::string LogCase::stem() const {
 
 std::string head_options(const nlohmann::ordered_json& config) {
   std::string text;
-  for (const char* key : {"head", "classes", "embedding", "sample_rate"}) {
-    if (!config.contains(key) || config[key].is_null()) continue;
+  const auto add = [&](const char* key) {
     std::string name = std::string(text.empty() ? "--" : " --") + key;
     std::ranges::replace(name, '_', '-');
     text += name + " " + (config[key].is_string() ? config[key].get<std::string>() : config[key].dump());
-  }
+  };
+  for (const char* key : {"head", "classes", "embedding", "sample_rate"})
+    if (config.contains(key) && !config[key].is_null()) add(key);
+  // Most runs have these, and don't say so.
+  if (config.value("prelu", "channel") != "channel") add("prelu");
+  if (config.value("head_dtype", "fp32") != "fp32" && config.value("precision", "fp32").ends_with("16"))
+    add("head_dtype");
   return text;
 }
 

@@ -154,6 +154,14 @@ TEST(HeadOptions, AreTheOnesThatTellRunsApart) {
             "--head mp --classes 4 --embedding 128");
   EXPECT_EQ(head_options({{"head", "pfc"}, {"classes", 85742}, {"embedding", 512}, {"sample_rate", 0.1}}),
             "--head pfc --classes 85742 --embedding 512 --sample-rate 0.1");
+  nlohmann::ordered_json config{
+      {"precision", "fp16"}, {"prelu", "channel"}, {"head", "dp"}, {"classes", 4}, {"head_dtype", "fp32"}};
+  EXPECT_EQ(head_options(config), "--head dp --classes 4");
+  config["prelu"] = "layer";
+  config["head_dtype"] = "same";
+  EXPECT_EQ(head_options(config), "--head dp --classes 4 --prelu layer --head-dtype same");
+  config["precision"] = "fp32";
+  EXPECT_EQ(head_options(config), "--head dp --classes 4 --prelu layer") << "all of it is fp32";
 }
 
 TEST(LogWriter, AllLogsGetTheirNamesOrNone) {
