@@ -27,8 +27,8 @@ struct LogCase {
 };
 
 // What tells runs of one backbone apart, from a run's config: "--head pfc --classes 85742 --embedding 512
-// --sample-rate 0.1", with --prelu layer and, in half precision, --head-dtype same behind it where the run has
-// them; empty without a head.
+// --sample-rate 0.1", with --prelu layer and, in half precision, --head-dtype same behind it where the run
+// has them; empty without a head.
 std::string head_options(const nlohmann::ordered_json& config);
 
 // "log PATH can't be created: WHY"
