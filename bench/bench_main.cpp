@@ -2,11 +2,11 @@
 
 #include <cstdio>
 
-#include "bench/environment.h"
-#include "bench/find_max_batch.h"
-#include "bench/inquiries.h"
+#include "bench/inquiries/inquiries.h"
 #include "bench/program_main.h"
-#include "bench/training.h"
+#include "bench/run/environment.h"
+#include "bench/run/find_max_batch.h"
+#include "bench/run/training.h"
 
 namespace plumb {
 

@@ -1,7 +1,7 @@
 // The main of the bench programs.
 #pragma once
 
-#include "bench/options.h"
+#include "bench/options/options.h"
 
 namespace plumb {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/analyze_command.h"
-#include "bench/make_rec_command.h"
-#include "bench/option_table.h"
-#include "bench/version.h"
+#include "bench/commands/analyze_command.h"
+#include "bench/commands/make_rec_command.h"
+#include "bench/inquiries/version.h"
+#include "bench/options/option_table.h"
 #include "models/error.h"
 
 namespace {

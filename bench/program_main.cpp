@@ -5,7 +5,7 @@
 #include <new>
 #include <thread>
 
-#include "bench/training.h"
+#include "bench/run/training.h"
 #include "comm/launched_as.h"
 #include "models/error.h"
 

@@ -40,7 +40,7 @@ check_the_check() {
   echo '  #  include "comm/job.h"' >"$tree/kernels/a.cpp"
   echo '#include "kernels/device.h"' >"$tree/comm/a.h"
   echo '#include "kernels/device.h"' >"$tree/results/a.h"
-  echo '#include "bench/options.h"' >"$tree/launch/a.h"
+  echo '#include "bench/options/options.h"' >"$tree/launch/a.h"
   echo '#include "tests/comm/small_program.h"' >"$tree/bench/a.h"
   printf '#include "models/graph.h"\n#include <vector>\n' >"$tree/kernels/b.h"
   printf '#include "kernels/program.h"\n#include "comm/job.h"\n' >"$tree/comm/b.h"
@@ -49,7 +49,7 @@ check_the_check() {
 kernels/a.cpp: comm/job.h
 comm/a.h: kernels/device.h
 results/a.h: kernels/device.h
-launch/a.h: bench/options.h
+launch/a.h: bench/options/options.h
 bench/a.h: tests/comm/small_program.h
 sources 8'
   if [ "$found" != "$expected" ]; then

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "bench/unique_fd.h"
+#include "bench/output/unique_fd.h"
 
 namespace plumb {
 

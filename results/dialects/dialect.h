@@ -87,7 +87,7 @@ struct Dialect {
   std::int64_t highest_first_index = 0;  // the first line's index: 0 … this, a multiple of index_step
   bool values_are_stamps = false;        // values never fall
   bool ranks_share_a_log = false;        // each rank of the log's node may have written a line per index
-  bool reads_own_layout = false;         // that of bench/log_writer.h, which every run writes
+  bool reads_own_layout = false;         // that of bench/output/log_writer.h, which every run writes
   bool has_no_end = false;               // lines behind --iters count as well: it only says how many to want
   std::size_t decimals_at_line_end = 0;  // a line ends with its value, with so many: fewer show a torn line
   bool averages_in_python = false;  // run figures and averages are rounded by round_decimal, else round_numpy

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "bench/data/synthetic.h"
-#include "bench/runner.h"
+#include "bench/run/runner.h"
 #include "kernels/device.h"
 #include "kernels/memory_plan.h"
 #include "models/resnet50.h"

@@ -1,4 +1,4 @@
-#include "bench/dry_run.h"
+#include "bench/inquiries/dry_run.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "bench/target_list.h"
+#include "bench/inquiries/target_list.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/describe.h"
 #include "kernels/targets.h"

@@ -1,11 +1,11 @@
-#include "bench/environment.h"
+#include "bench/run/environment.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <cstdio>
 
-#include "bench/version.h"
+#include "bench/inquiries/version.h"
 
 namespace plumb {
 namespace {

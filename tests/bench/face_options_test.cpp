@@ -1,10 +1,10 @@
-#include "bench/face_options.h"
+#include "bench/options/face_options.h"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "bench/options.h"
+#include "bench/options/options.h"
 #include "kernels/targets.h"
 #include "tests/bench/expect_error.h"
 

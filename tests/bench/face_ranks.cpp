@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "bench/runner.h"
+#include "bench/run/runner.h"
 #include "comm/gradient_reduction.h"
 #include "comm/mpi_communicator.h"
 #include "comm/nccl_communicator.h"

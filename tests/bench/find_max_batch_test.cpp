@@ -1,4 +1,4 @@
-#include "bench/find_max_batch.h"
+#include "bench/run/find_max_batch.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/gpu_monitor.h"
+#include "bench/run/gpu_monitor.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "bench/head_table.h"
+#include "bench/inquiries/head_table.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <map>
 #include <sstream>
 
-#include "bench/inquiries.h"
-#include "bench/session.h"
+#include "bench/inquiries/inquiries.h"
+#include "bench/run/session.h"
 #include "models/margin_head.h"
 
 namespace plumb {

@@ -1,4 +1,4 @@
-#include "bench/inquiries.h"
+#include "bench/inquiries/inquiries.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "bench/log_writer.h"
+#include "bench/output/log_writer.h"
 #include "results/analyze.h"
 #include "tests/bench/expect_error.h"
 #include "tests/bench/log_lines.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/log_writer.h"
+#include "bench/output/log_writer.h"
 
 namespace plumb {
 

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "bench/log_writer.h"
+#include "bench/output/log_writer.h"
 #include "tests/bench/expect_error.h"
 #include "tests/bench/log_lines.h"
 #include "tests/scratch_folder.h"

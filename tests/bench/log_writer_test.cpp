@@ -1,4 +1,4 @@
-#include "bench/log_writer.h"
+#include "bench/output/log_writer.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

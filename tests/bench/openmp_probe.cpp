@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "bench/environment.h"
+#include "bench/run/environment.h"
 
 int main(int argc, char** argv) {
   plumb::ensure_passive_openmp(argv);

@@ -1,4 +1,4 @@
-#include "bench/option_table.h"
+#include "bench/options/option_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/profile.h"
+#include "bench/output/profile.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/program_json.h"
+#include "bench/output/program_json.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/progress.h"
+#include "bench/output/progress.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

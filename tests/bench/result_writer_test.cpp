@@ -1,4 +1,4 @@
-#include "bench/result_writer.h"
+#include "bench/output/result_writer.h"
 
 #include <gtest/gtest.h>
 

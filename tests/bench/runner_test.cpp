@@ -1,5 +1,5 @@
 // The runner with a device and a communicator that write down what they are asked for.
-#include "bench/runner.h"
+#include "bench/run/runner.h"
 
 #include <gtest/gtest.h>
 

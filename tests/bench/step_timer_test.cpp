@@ -1,4 +1,4 @@
-#include "bench/step_timer.h"
+#include "bench/run/step_timer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/summary.h"
+#include "bench/output/summary.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/text.h"
+#include "bench/output/text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/trace_writer.h"
+#include "bench/output/trace_writer.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "bench/runner.h"
+#include "bench/run/runner.h"
 #include "kernels/memory_plan.h"
 #include "tests/cuda_host/runtime_state.h"
 

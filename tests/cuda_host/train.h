@@ -1,5 +1,5 @@
-// Trains a Graph for a few iterations as the programs do, by bench/runner.h, on the emulated GPU or on the
-// CPU device.
+// Trains a Graph for a few iterations as the programs do, by bench/run/runner.h, on the emulated GPU or on
+// the CPU device.
 #pragma once
 
 #include "kernels/describe.h"

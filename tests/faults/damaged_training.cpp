@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/program_main.h"
-#include "bench/training.h"
+#include "bench/run/training.h"
 
 namespace {
 

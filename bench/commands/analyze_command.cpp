@@ -1,0 +1,71 @@
+#include "bench/commands/analyze_command.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "bench/options/option_table.h"
+#include "models/error.h"
+#include "results/analysis_text.h"
+#include "results/analyze.h"
+
+namespace plumb {
+namespace {
+
+struct AnalyzeArguments {
+  AnalyzeOptions options;
+  std::string log_dir, json;
+  bool markdown = false, verbose = false, help = false;
+};
+
+OptionTable analyze_options(AnalyzeArguments& arguments) {
+  constexpr std::int64_t kMostIterations = 100'000'000;
+  std::vector<std::string> names{"auto"};
+  for (const Dialect* dialect : dialects()) names.emplace_back(dialect->name);
+  WindowChoice& window = arguments.options.window;
+  return {
+      "plumbline analyze",
+      "Averages, medians and speedups of a folder of logs, LOG_DIR/<N>n<G>g/<model>_b<BS>_<prec>_<run>.log. "
+      "Logs that are short, broken, repeated, mixed or wrongly named are left out and named.",
+      {{"Input",
+        {positional("LOG_DIR", arguments.log_dir, "folder that holds 1n1g, 1n8g, …").as_required(),
+         choice_option("--dialect", arguments.options.dialect, names,
+                       "how lines are read; auto looks at them, and reads Plumbline's own as paddle_speed"),
+         integer_option("--warmup", "N", window.warmup, {0, kMostIterations}, "leading iterations left out")
+             .with_default("20; plsc 50"),
+         integer_option("--iters", "N", window.iterations, {1, kMostIterations},
+                        "iterations looked at, warm-up included")
+             .with_default("120; plsc 150"),
+         flag_option("--as-published", arguments.options.as_published, true,
+                     "what DLPerf's script makes of the folder, its mistakes included; checks nothing")}},
+       {"Output",
+        {text_option("--json", "FILE", arguments.json, "write the analyzers' dictionary to a new file"),
+         flag_option("--markdown", arguments.markdown, true, "print the table in Markdown"),
+         flag_option("--verbose", arguments.verbose, true, "name every file that is left out"),
+         stop_option("--help", arguments.help, "this text")}}}};
+}
+
+}  // namespace
+
+void analyze_command(int argc, const char* const* argv) {
+  AnalyzeArguments arguments;
+  const OptionTable table = analyze_options(arguments);
+  parse_command_line(table, argc, argv);
+  if (arguments.help) {
+    std::fputs(help_text(table).c_str(), stdout);
+    return;
+  }
+  if (!arguments.json.empty()) check_can_create(arguments.json);
+  const Analysis analysis = analyze_logs(arguments.log_dir, arguments.options);
+  if (!arguments.json.empty()) write_dictionary(arguments.json, analysis.dictionary);
+  const std::string text = arguments.markdown ? markdown_text(analysis) : table_text(analysis);
+  const std::size_t most_lines = arguments.verbose ? 0 : isatty(STDERR_FILENO) ? 20 : 4;
+  std::fputs(text.c_str(), stdout);
+  if (std::fflush(stdout) != 0)
+    throw Error(ExitCode::io_error, "the table can't be written to standard output; make room and try again");
+  for (const std::string& line : message_lines(analysis, most_lines))
+    std::fprintf(stderr, "plumbline: %s\n", line.c_str());
+}
+
+}  // namespace plumb

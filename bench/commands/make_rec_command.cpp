@@ -1,0 +1,64 @@
+#include "bench/commands/make_rec_command.h"
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include "bench/data/image_folder.h"
+#include "bench/data/record_writer.h"
+#include "bench/options/option_table.h"
+#include "bench/output/progress.h"
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+// The label of a record is a float: beyond this, not every whole number is one.
+constexpr std::int64_t kMostClasses = std::int64_t{1} << 24;
+
+struct MakeRecArguments {
+  std::string folder, out;
+  bool help = false;
+};
+
+OptionTable make_rec_options(MakeRecArguments& arguments) {
+  return {
+      "plumbline make-rec",
+      "Packs an image folder into OUT.rec and its index OUT.idx, in MXNet's RecordIO format. The bytes of "
+      "the JPEG files stay as they are; labels count the class folders in sorted order, keys the images "
+      "from 0; there is no header record, so that MXNet and InsightFace read the file alike.",
+      {{"Input and output",
+        {positional("FOLDER", arguments.folder, "one subfolder of .jpg or .jpeg files per class")
+             .as_required(),
+         positional("OUT", arguments.out, "name of the files, with or without .rec; neither may exist")
+             .as_required(),
+         stop_option("--help", arguments.help, "this text")}}}};
+}
+
+}  // namespace
+
+void make_rec_command(int argc, const char* const* argv) {
+  MakeRecArguments arguments;
+  const OptionTable table = make_rec_options(arguments);
+  parse_command_line(table, argc, argv);
+  if (arguments.help) {
+    std::fputs(help_text(table).c_str(), stdout);
+    return;
+  }
+  const FolderImages images(
+      list_image_folder(arguments.folder, kMostClasses, {.name = "argument FOLDER", .alternatives = ""}));
+  ProgressBar bar(stderr, terminal_of(stderr), static_cast<std::int64_t>(images.count()), 1);
+  const auto start = std::chrono::steady_clock::now();
+  const std::uint64_t bytes = write_records(images, arguments.out, [&](std::size_t done) {
+    bar.update(static_cast<std::int64_t>(done),
+               std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  });
+  bar.clear();
+  std::printf("%s (%.1f MiB) and %s: %s\n", record_path(arguments.out).c_str(),
+              static_cast<double>(bytes) / (1 << 20), index_path(arguments.out).c_str(),
+              images.description().c_str());
+  if (std::fflush(stdout) != 0)
+    throw Error(ExitCode::io_error, "standard output can't be written, the two files are there; make room");
+}
+
+}  // namespace plumb

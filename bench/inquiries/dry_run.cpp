@@ -1,0 +1,228 @@
+#include "bench/inquiries/dry_run.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "bench/run/session.h"
+#include "comm/gradient_reduction.h"
+#include "kernels/roofline.h"
+#include "models/cost.h"
+
+namespace plumb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr double kGiga = 1e9;
+constexpr double kMilliseconds = 1e3;
+constexpr std::size_t kLongestStepsShown = 10;
+constexpr std::size_t kNameColumns = 48;
+
+// Key of memory_bytes and its figure, in the order in which they are shown.
+std::vector<std::pair<const char*, std::size_t>> parts_of(const MemoryBytes& memory) {
+  return {{"parameters", memory.parameters}, {"gradients", memory.gradients},
+          {"optimizer", memory.optimizer},   {"activations", memory.activations},
+          {"workspace", memory.workspace},   {"planned", memory.planned}};
+}
+
+// "25,557,032"
+std::string grouped(std::int64_t number) {
+  std::string text = std::to_string(number);
+  for (auto at = std::ssize(text) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), 1, ',');
+  return text;
+}
+
+std::string shortened(std::string text, std::size_t columns) {
+  if (text.size() <= columns) return text;
+  text.resize(columns - 2);
+  return text + "..";
+}
+
+double percent(double part, double whole) {
+  return whole > 0 ? 100 * part / whole : 0;
+}
+
+std::string totals_text(const DryRun& run) {
+  std::string text = fmt::format("{}, {}, batch {} per device, world size {}\n", run.model,
+                                 name_of(run.precision), grouped(run.batch_per_device), run.world_size);
+  text += fmt::format("on {}\n\n", shortened(run.target, 90));
+  text += fmt::format("{:<20}{:>16}\n", "parameters", grouped(run.parameters));
+  text += fmt::format("{:<20}{:>16}\n", "MACs per image", grouped(run.macs_per_image));
+  if (run.head_parameters > 0) {
+    text += fmt::format("{:<20}{:>16} parameters in all, {} MACs per image\n", "class centres",
+                        grouped(run.head_parameters), grouped(run.head_macs_per_image));
+  }
+  text += fmt::format("{:<20}{:>16.3f} ms, {:.1f} images/s per device, {:.0f} % of it bound by bandwidth\n",
+                      "roofline step", run.roofline_seconds * kMilliseconds,
+                      run.roofline_seconds > 0 ? run.batch_per_device / run.roofline_seconds : 0,
+                      100 * run.bandwidth_share);
+  text += fmt::format("{:<20}{:>16.3f} GB per step and rank\n", "sent to others", run.traffic_bytes / kGiga);
+  text += fmt::format("{:<20}{:>16} {:.2f} GiB planned of {:.2f} GiB\n", "fits",
+                      run.fits ? "yes:" : "no:", static_cast<double>(run.memory.planned) / kGiB,
+                      run.device_memory_bytes / kGiB);
+  text += fmt::format("{:<20}{:>16} per device\n", "largest batch", grouped(run.largest_batch));
+  return text;
+}
+
+std::string memory_text(const MemoryBytes& memory) {
+  std::string text = fmt::format("\n{:<20}{:>16}\n", "memory", "GiB");
+  for (const auto& [name, bytes] : parts_of(memory)) {
+    text += fmt::format("  {:<18}{:>16.3f}\n", name, static_cast<double>(bytes) / kGiB);
+  }
+  return text;
+}
+
+std::string phases_text(const DryRun& run) {
+  std::string text = fmt::format("\n{:<20}{:>8}{:>12}{:>12}{:>14}{:>8}\n", "phase", "steps", "GMAC", "GB",
+                                 "roofline ms", "share");
+  for (const Phase phase : {Phase::input, Phase::forward, Phase::backward, Phase::reduce, Phase::update}) {
+    std::size_t count = 0;
+    double macs = 0, bytes = 0, seconds = 0;
+    for (const DryRunStep& step : run.steps) {
+      if (step.phase != phase) continue;
+      ++count;
+      macs += step.macs;
+      bytes += step.bytes;
+      seconds += step.roofline_seconds;
+    }
+    if (count == 0) continue;
+    text += fmt::format("  {:<18}{:>8}{:>12.2f}{:>12.3f}{:>14.3f}{:>6.0f} %\n", name_of(phase), count,
+                        macs / kGiga, bytes / kGiga, seconds * kMilliseconds,
+                        percent(seconds, run.roofline_seconds));
+  }
+  return text;
+}
+
+std::string longest_steps_text(const DryRun& run) {
+  std::vector<const DryRunStep*> longest;
+  for (const DryRunStep& step : run.steps) longest.push_back(&step);
+  const std::size_t shown = std::min(longest.size(), kLongestStepsShown);
+  std::stable_sort(longest.begin(), longest.end(), [](const DryRunStep* a, const DryRunStep* b) {
+    return a->roofline_seconds > b->roofline_seconds;
+  });
+  const std::string title = fmt::format("longest {} of {} steps", shown, longest.size());
+  std::string text =
+      fmt::format("\n{:<50}{:>10}{:>10}{:>14}{:>8}\n", title, "GMAC", "GB", "roofline ms", "share");
+  for (const DryRunStep* step :
+       std::vector(longest.begin(), longest.begin() + static_cast<std::ptrdiff_t>(shown))) {
+    text +=
+        fmt::format("  {:<48}{:>10.2f}{:>10.3f}{:>14.3f}{:>6.0f} %\n", shortened(step->name, kNameColumns),
+                    step->macs / kGiga, step->bytes / kGiga, step->roofline_seconds * kMilliseconds,
+                    percent(step->roofline_seconds, run.roofline_seconds));
+  }
+  return text + "(--json lists them all)\n";
+}
+
+}  // namespace
+
+DryRun dry_run(const Graph& graph, const Program& program, const MemoryPlan& plan, const DeviceLimits& limits,
+               const DryRunJob& job) {
+  DryRun run;
+  run.model = graph.model;
+  run.target = limits.name;
+  run.precision = job.precision;
+  run.batch_per_device = graph.batch();
+  run.world_size = job.world_size;
+  run.parameters = backbone_parameter_count(graph);
+  run.macs_per_image = macs_per_image(graph);
+  run.head_parameters = head_parameter_count(graph);
+  run.head_macs_per_image = head_macs_per_image(graph);
+  run.memory = memory_bytes(program, plan);
+  run.device_memory_bytes = limits.memory_bytes;
+  run.fits = needed_bytes(program, plan, limits) <= limits.memory_bytes;
+  run.largest_batch = job.largest_batch;
+  const Roofline least = roofline(program, limits, job.precision);
+  run.roofline_seconds = least.seconds;
+  run.bandwidth_share = least.seconds > 0 ? least.bytes_seconds / least.seconds : 0;
+  run.traffic_bytes = sent_bytes_per_rank(program, job.world_size);
+  for (const Step& step : program.steps) {
+    const bool counts = step.lane == Lane::compute;
+    run.steps.push_back(
+        {step.name, step.phase, step.lane, step.work.macs, step.work.bytes,
+         counts ? roofline_seconds(step.work, limits, precision_of(program, step, job.precision)) : 0});
+  }
+  return run;
+}
+
+std::int64_t largest_batch(const std::function<double(std::int64_t batch)>& planned_bytes,
+                           double memory_bytes) {
+  const auto fits = [&](std::int64_t batch) { return planned_bytes(batch) <= memory_bytes; };
+  if (!fits(1)) return 0;
+  std::int64_t good = 1;
+  std::int64_t bad = 2;
+  while (bad <= kLargestBatch && fits(bad)) {
+    good = bad;
+    bad *= 2;
+  }
+  if (bad > kLargestBatch) return kLargestBatch;
+  while (bad - good > 1) {
+    const std::int64_t middle = std::midpoint(good, bad);
+    (fits(middle) ? good : bad) = middle;
+  }
+  return good;
+}
+
+std::int64_t largest_on_a_line(const std::function<double(std::int64_t count)>& planned_bytes,
+                               double memory_bytes, const CountRange& range) {
+  std::int64_t good = range.least, bad = range.most + 1;
+  double good_bytes = planned_bytes(good);
+  if (good_bytes > memory_bytes) return 0;
+  double bad_bytes = planned_bytes(range.most);
+  if (bad_bytes <= memory_bytes) return range.most;
+  bad = range.most;
+  for (int guess = 0; bad - good > 1; ++guess) {
+    // Where the line meets the limit, a bit to either side in turn; halves if that doesn't close in.
+    const double share = (memory_bytes - good_bytes) / (bad_bytes - good_bytes);
+    const auto met = good + static_cast<std::int64_t>(share * static_cast<double>(bad - good));
+    const std::int64_t middle =
+        guess < 8 ? std::clamp(met + guess % 2, good + 1, bad - 1) : std::midpoint(good, bad);
+    const double bytes = planned_bytes(middle);
+    (bytes <= memory_bytes ? good : bad) = middle;
+    (bytes <= memory_bytes ? good_bytes : bad_bytes) = bytes;
+  }
+  return good;
+}
+
+Json to_json(const DryRun& run) {
+  Json memory = Json::object();
+  for (const auto& [name, bytes] : parts_of(run.memory)) memory[name] = bytes;
+  memory["peak"] = nullptr;
+  Json steps = Json::array();
+  for (const DryRunStep& step : run.steps) {
+    steps.push_back({{"name", step.name},
+                     {"phase", name_of(step.phase)},
+                     {"lane", name_of(step.lane)},
+                     {"macs", static_cast<std::int64_t>(step.macs)},
+                     {"bytes", static_cast<std::int64_t>(step.bytes)},
+                     {"roofline_seconds", step.roofline_seconds}});
+  }
+  Json json = {{"model", run.model},
+               {"precision", name_of(run.precision)},
+               {"batch_per_device", run.batch_per_device},
+               {"world_size", run.world_size},
+               {"target", run.target},
+               {"parameters", run.parameters},
+               {"macs_per_image", run.macs_per_image},
+               {"memory_bytes", std::move(memory)},
+               {"device_memory_bytes", static_cast<std::int64_t>(run.device_memory_bytes)},
+               {"fits", run.fits},
+               {"largest_batch", run.largest_batch},
+               {"roofline_seconds", run.roofline_seconds},
+               {"traffic_bytes", static_cast<std::int64_t>(run.traffic_bytes)},
+               {"steps", std::move(steps)}};
+  if (run.head_parameters > 0) {
+    json["head_parameters"] = run.head_parameters;
+    json["head_macs_per_image"] = run.head_macs_per_image;
+  }
+  return json;
+}
+
+std::string to_text(const DryRun& run) {
+  return totals_text(run) + memory_text(run.memory) + phases_text(run) + longest_steps_text(run);
+}
+
+}  // namespace plumb

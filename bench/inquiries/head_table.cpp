@@ -1,0 +1,115 @@
+#include "bench/inquiries/head_table.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+
+#include "bench/inquiries/dry_run.h"
+#include "bench/run/session.h"
+#include "comm/gradient_reduction.h"
+#include "models/arcface.h"
+#include "models/margin_head.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr double kGiga = 1e9;
+constexpr std::array kTargets = {"v100-16gb", "v100-32gb", "h200"};
+
+struct NamedHead {
+  const char* name;
+  Head head;
+};
+constexpr std::array<NamedHead, 3> kHeads = {
+    {{"dp", Head::replicated}, {"mp", Head::sharded}, {"pfc", Head::sampled}}};
+
+BenchOptions with_head(BenchOptions options, Head head) {
+  options.face.head = head;
+  if (head != Head::sampled) options.face.sample_rate.reset();
+  options.face = resolve_face(options.face);
+  return options;
+}
+
+Program program_of_head(const BenchOptions& options, const DeviceLimits& limits, int world_size) {
+  const Graph graph = make_graph(options, 0, world_size);
+  return with_collectives(describe(graph, describe_options(options, true), limits), options, world_size);
+}
+
+std::int64_t rows_of_step(const Graph& graph) {
+  const MarginLoss& loss = std::get<MarginLoss>(graph.ops.back());
+  return margin_rows(loss, graph.parameters[loss.weight].dims.front(), graph.batch());
+}
+
+}  // namespace
+
+// Memory grows with the classes by a line, but for rounding: two plans say where it meets the limit, and a
+// few more around that place settle it.
+std::optional<std::int64_t> largest_classes(const BenchOptions& options, const DeviceLimits& limits,
+                                            int world_size) {
+  if (!limits.flops_per_second.contains(options.precision)) return std::nullopt;
+  const auto bytes = [&](std::int64_t classes) {
+    BenchOptions other = options;
+    other.face.classes = classes;
+    const Program program = program_of_head(other, limits, world_size);
+    return needed_bytes(program, plan_memory(program), limits);
+  };
+  return largest_on_a_line(bytes, limits.memory_bytes, {world_size, kMaxClasses});
+}
+
+std::vector<HeadPlan> plan_heads(const BenchOptions& options, const DeviceLimits& limits, int world_size) {
+  std::vector<HeadPlan> plans;
+  for (const auto& [name, head] : kHeads) {
+    if (head != Head::replicated && options.face.classes < world_size) continue;
+    const BenchOptions one = with_head(options, head);
+    const Program program = program_of_head(one, limits, world_size);
+    const Graph graph = make_graph(one, 0, world_size);
+    HeadPlan plan{.head = name,
+                  .planned_bytes = static_cast<double>(plan_memory(program).arena_bytes),
+                  .traffic_bytes = sent_bytes_per_rank(program, world_size),
+                  .rows = rows_of_step(graph)};
+    for (const char* target : kTargets)
+      plan.largest_classes.emplace_back(target, largest_classes(one, *find_target(target), world_size));
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+std::string shard_text(const Graph& graph) {
+  const MarginLoss& loss = std::get<MarginLoss>(graph.ops.back());
+  return fmt::format("{} of {} class centres, {} in a step", graph.parameters[loss.weight].dims.front(),
+                     loss.classes, rows_of_step(graph));
+}
+
+nlohmann::ordered_json to_json(const std::vector<HeadPlan>& heads) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const HeadPlan& plan : heads) {
+    nlohmann::ordered_json largest = nlohmann::ordered_json::object();
+    for (const auto& [target, classes] : plan.largest_classes)
+      largest[target] = classes ? nlohmann::ordered_json(*classes) : nlohmann::ordered_json();
+    json.push_back({{"head", plan.head},
+                    {"planned_bytes", static_cast<std::int64_t>(plan.planned_bytes)},
+                    {"traffic_bytes", static_cast<std::int64_t>(plan.traffic_bytes)},
+                    {"rows", plan.rows},
+                    {"largest_classes", std::move(largest)}});
+  }
+  return json;
+}
+
+std::string to_text(const std::vector<HeadPlan>& heads) {
+  std::string text = fmt::format("\n{:<14}{:>12}{:>16}{:>14}", "class centres", "GiB planned",
+                                 "GB sent / step", "rows / step");
+  for (const char* target : kTargets) text += fmt::format("{:>14}", target);
+  text += "\n";
+  for (const HeadPlan& plan : heads) {
+    text += fmt::format("  --head {:<5}{:>12.3f}{:>16.3f}{:>14}", plan.head, plan.planned_bytes / kGiB,
+                        plan.traffic_bytes / kGiga, plan.rows);
+    for (const auto& [target, classes] : plan.largest_classes)
+      text += fmt::format("{:>14}", classes ? std::to_string(*classes) : "n/a");
+    text += "\n";
+  }
+  return text + "(per rank; the last columns: most classes that fit such a GPU)\n";
+}
+
+}  // namespace plumb

@@ -1,0 +1,43 @@
+// What class centres would cost: for each way to lay them on the ranks, memory and traffic of a rank, and how
+// many classes a GPU has room for.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/options/options.h"
+#include "kernels/targets.h"
+#include "models/graph.h"
+
+namespace plumb {
+
+struct HeadPlan {
+  std::string head;          // "dp", "mp", "pfc"
+  double planned_bytes = 0;  // of rank 0, which has the most classes
+  double traffic_bytes = 0;  // sent per step and rank
+  std::int64_t rows = 0;     // class centres that a step of rank 0 works with
+  // By name of target: most classes over all ranks with which a plan fits; nothing where the target lacks the
+  // precision.
+  std::vector<std::pair<std::string, std::optional<std::int64_t>>> largest_classes;
+};
+
+// Without the heads that would leave a rank without a class. `options`: resolved, of Workload::arcface.
+// `limits`: the device of the dry run.
+std::vector<HeadPlan> plan_heads(const BenchOptions& options, const DeviceLimits& limits, int world_size);
+
+// The most classes over all ranks with which what rank 0 needs fits limits.memory_bytes, 0 if one class per
+// rank is too much; nothing where the device lacks the precision. `options`: resolved.
+std::optional<std::int64_t> largest_classes(const BenchOptions& options, const DeviceLimits& limits,
+                                            int world_size);
+
+// What this rank has of them: "501 of 1001 class centres, 50 in a step".
+std::string shard_text(const Graph& graph);
+
+nlohmann::ordered_json to_json(const std::vector<HeadPlan>& heads);
+std::string to_text(const std::vector<HeadPlan>& heads);
+
+}  // namespace plumb

@@ -1,0 +1,224 @@
+// Reading a command line by an option table, and what a user sees of the table: --help, hints, completions.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "bench/options/option_table.h"
+#include "bench/output/text.h"
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+std::size_t edit_distance(const std::string& left, const std::string& right) {
+  std::vector<std::size_t> row(right.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= left.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= right.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (left[i - 1] == right[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row.back();
+}
+
+std::vector<const OptionSpec*> all_options(const OptionTable& table) {
+  std::vector<const OptionSpec*> specs;
+  for (const OptionGroup& group : table.groups)
+    for (const OptionSpec& spec : group.options) specs.push_back(&spec);
+  return specs;
+}
+
+std::vector<std::string> dashed_names(const OptionTable& table) {
+  std::vector<std::string> names;
+  for (const OptionSpec* spec : all_options(table))
+    if (!spec->is_positional()) names.insert(names.end(), spec->names.begin(), spec->names.end());
+  return names;
+}
+
+[[noreturn]] void refuse_unknown(const OptionTable& table, const std::string& argument) {
+  if (!argument.starts_with('-'))
+    throw Error(ExitCode::usage, "argument '" + argument + "' is one too many; " + table.program +
+                                     " --help lists what it takes");
+  const std::string name = argument.substr(0, argument.find('='));
+  const std::string near = nearest_name(name, dashed_names(table));
+  throw Error(ExitCode::usage,
+              near.empty() ? "option " + name + ": no such option; " + table.program + " --help lists all"
+                           : "option " + name + ": no such option; did you mean " + near + "?");
+}
+
+struct Registered {
+  const OptionSpec* spec;
+  CLI::Option* option;
+};
+
+std::vector<Registered> register_options(CLI::App& app, const OptionTable& table) {
+  std::vector<Registered> registered;
+  for (const OptionSpec* spec : all_options(table)) {
+    std::string names;
+    for (const std::string& name : spec->names) names += (names.empty() ? "" : ",") + name;
+    CLI::Option* option = nullptr;
+    if (spec->is_flag()) {
+      option = app.add_flag(names);
+      option->disable_flag_override();
+    } else {
+      option = app.add_option(names);
+      // An option takes 0 values as well: that one is missing, or given twice, is said in our words.
+      option->expected(spec->is_positional() ? 1 : 0, 1);
+      option->allow_extra_args(false);
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    }
+    registered.push_back({spec, option});
+  }
+  return registered;
+}
+
+struct FlagWithValue {
+  std::string name, value;
+};
+
+// Takes out of the command line what gives a flag a value, and returns the first such.
+std::optional<FlagWithValue> take_flags_with_values(const OptionTable& table,
+                                                    std::vector<const char*>& arguments) {
+  std::optional<FlagWithValue> first;
+  const std::vector<const OptionSpec*> specs = all_options(table);
+  std::erase_if(arguments, [&](const std::string& argument) {
+    const std::size_t equals = argument.find('=');
+    if (equals == std::string::npos) return false;
+    const std::string name = argument.substr(0, equals);
+    const bool is_flag = std::any_of(specs.begin(), specs.end(), [&](const OptionSpec* spec) {
+      return spec->is_flag() && std::count(spec->names.begin(), spec->names.end(), name) > 0;
+    });
+    if (is_flag && !first) first = {name, argument.substr(equals + 1)};
+    return is_flag;
+  });
+  return first;
+}
+
+void check_exclusive_sets(const std::vector<Registered>& given) {
+  std::map<std::string, std::string> chosen;
+  for (const Registered& item : given) {
+    if (item.spec->exclusive_set.empty()) continue;
+    const std::string& name = item.spec->names.front();
+    const auto [entry, is_first] = chosen.emplace(item.spec->exclusive_set, name);
+    if (!is_first)
+      throw Error(ExitCode::usage, "options " + entry->second + " and " + name +
+                                       " exclude each other; give one " + item.spec->exclusive_set);
+  }
+}
+
+void apply(const Registered& item) {
+  const OptionSpec& spec = *item.spec;
+  const std::string& name = spec.names.front();
+  if (spec.is_flag()) return spec.set("");
+  const std::vector<std::string> values = item.option->results();
+  if (values.size() > 1)
+    throw Error(ExitCode::usage, "option " + name + ": given " + std::to_string(values.size()) + " times ('" +
+                                     values.front() + "', '" + values.back() + "'); give it once");
+  for (const std::string& value : values) {
+    if (value.empty() || value == "{}")
+      throw Error(ExitCode::usage, "option " + name + ": needs a value; write " + name + " " +
+                                       (spec.value_name.empty() ? "TEXT" : spec.value_name));
+    spec.set(value);
+  }
+}
+
+std::string left_column(const OptionSpec& spec) {
+  std::string text;
+  for (const std::string& name : spec.names) text += (text.empty() ? "" : ", ") + name;
+  return spec.value_name.empty() ? text : text + " " + spec.value_name;
+}
+
+std::string usage_line(const OptionTable& table) {
+  std::string line = "Usage: " + table.program;
+  for (const OptionSpec* spec : all_options(table))
+    if (spec->is_positional()) {
+      const std::string name = left_column(*spec);
+      line += spec->required ? " " + name : " [" + name + "]";
+    }
+  return line + " [options]\n";
+}
+
+}  // namespace
+
+std::string nearest_name(const std::string& name, const std::vector<std::string>& known) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  for (const std::string& candidate : known) {
+    std::size_t distance = edit_distance(name, candidate);
+    if (name.size() >= 4 && candidate.starts_with(name)) distance = std::min<std::size_t>(distance, 1);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+void parse_command_line(const OptionTable& table, int argc, const char* const* argv) {
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  const std::vector<Registered> registered = register_options(app, table);
+  std::vector<const char*> arguments(argv, argv + argc);
+  const std::optional<FlagWithValue> misused = take_flags_with_values(table, arguments);
+  try {
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
+  } catch (const CLI::ParseError& error) {
+    throw Error(ExitCode::usage,
+                std::string(error.what()) + "; " + table.program + " --help lists what it takes");
+  }
+  std::vector<Registered> given;
+  for (const Registered& item : registered)
+    if (item.option->count() > 0) given.push_back(item);
+  for (const Registered& item : given)
+    if (item.spec->ends_parsing) return apply(item);
+  if (misused)
+    throw Error(ExitCode::usage, "option " + misused->name + ": takes no value, got '" + misused->value +
+                                     "'; give " + misused->name + " alone or leave it out");
+  if (const std::vector<std::string> extras = app.remaining(); !extras.empty())
+    refuse_unknown(table, extras.front());
+  check_exclusive_sets(given);
+  for (const Registered& item : given) apply(item);
+  for (const Registered& item : registered)
+    if (item.spec->required && item.option->count() == 0)
+      throw Error(ExitCode::usage, (item.spec->is_positional() ? "argument " : "option ") +
+                                       item.spec->names.front() + " is missing: " + item.spec->help);
+}
+
+std::string help_text(const OptionTable& table, int columns) {
+  constexpr std::size_t kIndent = 2, kHelpColumn = 34;
+  const std::size_t width = static_cast<std::size_t>(columns);
+  std::string text = usage_line(table) + "\n";
+  for (const std::string& line : wrapped_lines(table.description, width)) text += line + "\n";
+  for (const OptionGroup& group : table.groups) {
+    text += "\n" + group.title + ":\n";
+    for (const OptionSpec& spec : group.options) {
+      std::string line = std::string(kIndent, ' ') + left_column(spec);
+      const std::string fallback = spec.default_text.empty() ? "" : " (default: " + spec.default_text + ")";
+      for (const std::string& help : wrapped_lines(spec.help + fallback, width - kHelpColumn)) {
+        if (line.size() + 2 > kHelpColumn) {
+          text += line + "\n";
+          line.clear();
+        }
+        text += line + std::string(kHelpColumn - line.size(), ' ') + help + "\n";
+        line.clear();
+      }
+    }
+  }
+  return text;
+}
+
+std::string bash_completions(const OptionTable& table) {
+  std::string words;
+  for (const std::string& name : dashed_names(table)) words += (words.empty() ? "" : " ") + name;
+  const std::string program = table.program.substr(0, table.program.find(' '));
+  return "complete -o default -W \"" + words + "\" " + program + "\n";
+}
+
+}  // namespace plumb

@@ -1,0 +1,121 @@
+#include "bench/options/face_options.h"
+
+#include <sstream>
+#include <vector>
+
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+// ArcFace, Deng et al. 2019; CosFace as insightface's partial_fc and glint360k have it; combined,
+// insightface's recommendation for m1, m2, m3.
+Margins margins_of(FaceLoss loss) {
+  switch (loss) {
+    case FaceLoss::cosface:
+      return {.m1 = 1, .m2 = 0, .m3 = 0.4};
+    case FaceLoss::combined:
+      return {.m1 = 1, .m2 = 0.3, .m3 = 0.2};
+    case FaceLoss::arcface:
+      break;
+  }
+  return {.m1 = 1, .m2 = 0.5, .m3 = 0};
+}
+
+Margins parse_margins(const std::string& text) {
+  std::istringstream parts(text);
+  std::vector<double> numbers;
+  for (std::string part; std::getline(parts, part, ',') && numbers.size() < 4;) {
+    try {
+      numbers.push_back(parse_real("--margins", part, {.lowest = -10, .highest = 10}));
+    } catch (const Error&) {
+      numbers.clear();
+      break;
+    }
+  }
+  if (numbers.size() != 3 || text.ends_with(','))
+    throw Error(ExitCode::usage, "option --margins: '" + text +
+                                     "' is not three numbers from -10 to 10; give m1,m2,m3 as in 1,0.5,0");
+  return {.m1 = numbers[0], .m2 = numbers[1], .m3 = numbers[2]};
+}
+
+OptionSpec margins_option(FaceOptions& o) {
+  OptionSpec spec = make_option("--margins", "m1,m2,m3",
+                                "target logit: scale * (cos(m1 theta + m2) - m3), theta the angle between "
+                                "features and class centre");
+  spec.set = [&o](const std::string& text) { o.margins = parse_margins(text); };
+  spec.get = [&o]() -> nlohmann::ordered_json {
+    const Margins margins = o.margins.value_or(margins_of(o.loss));
+    return {margins.m1, margins.m2, margins.m3};
+  };
+  spec.default_text = "arcface 1,0.5,0; cosface 1,0,0.4; combined 1,0.3,0.2";
+  return spec;
+}
+
+}  // namespace
+
+OptionGroup backbone_group(FaceOptions& o) {
+  return {"Network",
+          {enum_option<Backbone>("--backbone", o.backbone,
+                                 {{"r50", Backbone::r50}, {"r100", Backbone::r100}, {"y1", Backbone::y1}},
+                                 "IResNet-50 or -100, or MobileFaceNet y1"),
+           integer_option("--embedding", "N", o.embedding, {1, kMaxEmbedding}, "features of a face")
+               .with_default("512; y1 128"),
+           enum_option<bool>(
+               "--prelu", o.prelu_per_layer, {{"channel", false}, {"layer", true}},
+               "slopes of PReLUs: one per channel; layer: PLSC's variant, one per layer and the last "
+               "norm's scale trained"),
+           real_option("--dropout", "P", o.dropout, {.lowest = 0, .highest = 1, .below_highest = true},
+                       "share of features dropped in front of the last dense layer")
+               .with_default("0.4; y1 has none")}};
+}
+
+OptionGroup margin_group(FaceOptions& o) {
+  using Gradient = MarginLoss::Gradient;
+  return {
+      "Class centres and loss",
+      {integer_option("--classes", "N", o.classes, {1, kMaxClasses},
+                      "identities to tell apart, over all ranks"),
+       enum_option<Head>(
+           "--head", o.head, {{"dp", Head::replicated}, {"mp", Head::sharded}, {"pfc", Head::sampled}},
+           "dp: every rank has all class centres; mp: the ranks share them out; pfc: Partial FC, "
+           "mp with a sample of the negative classes"),
+       real_option("--sample-rate", "R", o.sample_rate, {.lowest = 0, .highest = 1, .above_lowest = true},
+                   "pfc: share of a rank's classes in a step")
+           .with_default("0.1"),
+       enum_option<FaceLoss>(
+           "--loss", o.loss,
+           {{"arcface", FaceLoss::arcface}, {"cosface", FaceLoss::cosface}, {"combined", FaceLoss::combined}},
+           "names a set of margins"),
+       margins_option(o),
+       real_option("--scale", "S", o.scale, {.lowest = 0, .highest = 1e4, .above_lowest = true},
+                   "factor on all logits"),
+       enum_option<Gradient>(
+           "--margin-gradient", o.margin_gradient,
+           {{"exact", Gradient::exact}, {"straight-through", Gradient::straight_through}},
+           "of the target's logit; straight-through: as if its margin were a constant, like arcface_torch"),
+       enum_option<bool>("--head-dtype", o.fp32_head, {{"fp32", true}, {"same", false}},
+                         "fp16 and bf16: last dense layer, last norm and class centres; same: as the "
+                         "backbone")}};
+}
+
+void check_face(const FaceOptions& o) {
+  const auto refuse = [](const std::string& sentence) { throw Error(ExitCode::usage, sentence); };
+  if (o.sample_rate && o.head != Head::sampled)
+    refuse("option --sample-rate: is for --head pfc only, the other heads take all classes; leave it out");
+  if (o.backbone == Backbone::y1 && o.dropout.value_or(0) > 0)
+    refuse("option --dropout: y1 has no dropout; leave it out, or give --backbone r50 or r100");
+  if (o.backbone == Backbone::y1 && o.prelu_per_layer)
+    refuse("option --prelu: 'layer' is for --backbone r50 and r100, y1 has slopes per channel; leave it out");
+}
+
+FaceOptions resolve_face(FaceOptions o) {
+  const bool is_y1 = o.backbone == Backbone::y1;
+  if (!o.embedding) o.embedding = is_y1 ? 128 : 512;
+  if (!o.dropout) o.dropout = is_y1 ? 0 : 0.4;
+  if (!o.sample_rate && o.head == Head::sampled) o.sample_rate = 0.1;
+  if (!o.margins) o.margins = margins_of(o.loss);
+  return o;
+}
+
+}  // namespace plumb

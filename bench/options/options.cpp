@@ -1,0 +1,357 @@
+#include "bench/options/options.h"
+
+#include <algorithm>
+
+#include "bench/output/log_writer.h"
+#include "comm/nccl_communicator.h"
+#include "models/error.h"
+#include "models/model_builder.h"
+
+namespace plumb {
+namespace {
+
+// Limits that keep every product of sizes inside 64 bits; far above what any device holds.
+constexpr std::int64_t kLargestImage = 4096;
+constexpr std::int64_t kMostIterations = 10'000'000;
+
+OptionGroup length_group(BenchOptions& o) {
+  return {"Batch and length",
+          {integer_option("--bs,--batch-per-device", "N", o.batch_per_device, {1, kLargestBatch},
+                          "images per device and step")
+               .with_default("128 on cuda, 8 on cpu")
+               .with_key("batch_per_device"),
+           integer_option("--iters", "N", o.iterations, {1, kMostIterations}, "iterations run in all")
+               .with_key("iterations"),
+           integer_option("--warmup", "N", o.warmup, {0, kMostIterations},
+                          "leading iterations that are left out of averages; fewer than --iters"),
+           real_option("--seconds", "S", o.seconds, {0, 1e7},
+                       "run at least this long, for a steady temperature")}};
+}
+
+OptionSpec precision_flag(BenchOptions& o, const std::string& name, Precision precision,
+                          const std::string& help) {
+  OptionSpec spec = make_option("--" + name, "", help);
+  spec.config_key = "precision";  // all four give the same value
+  spec.exclusive_set = "precision";
+  spec.set = [&o, precision](const std::string&) { o.precision = precision; };
+  spec.get = [&o] { return nlohmann::ordered_json(name_of(o.precision)); };
+  return spec;
+}
+
+OptionGroup precision_group(BenchOptions& o) {
+  return {"Precision, one of them; what the device can't do is refused",
+          {precision_flag(o, "fp32", Precision::fp32, "strict single precision (default)"),
+           precision_flag(o, "tf32", Precision::tf32, "fp32 storage, products rounded to TF32"),
+           precision_flag(o, "fp16", Precision::fp16, "mixed: fp32 masters, statistics and losses"),
+           precision_flag(o, "bf16", Precision::bf16, "mixed: fp32 masters, statistics and losses")}};
+}
+
+OptionSpec comm_option(BenchOptions& o) {
+  OptionSpec spec = choice_option("--comm", o.comm, {"auto", "nccl", "mpi"},
+                                  "what carries the gradients; auto: nccl between GPUs, else mpi");
+  spec.set = [set = spec.set](const std::string& value) {
+    if (value == "nccl" && !why_no_nccl().empty())
+      throw Error(ExitCode::unavailable,
+                  "option --comm: 'nccl' is not available, " + why_no_nccl() + "; give --comm mpi");
+    set(value);
+  };
+  return spec;
+}
+
+// dynamic, none, or a factor.
+OptionSpec loss_scale_option(BenchOptions& o) {
+  using Kind = LossScaling::Kind;
+  OptionSpec spec = make_option("--loss-scale", "dynamic|N|none",
+                                "fp16 only: factor on the loss that keeps gradients in range; dynamic: 2^16, "
+                                "doubled after 2000 clean steps, halved on overflow");
+  spec.set = [&o](const std::string& text) {
+    if (text == "dynamic" || text == "none") {
+      o.loss_scaling = LossScaling{.kind = text == "none" ? Kind::none : Kind::dynamic};
+      return;
+    }
+    const double factor =
+        parse_real("--loss-scale", text, {.lowest = 0, .highest = 0x1p24, .above_lowest = true});
+    o.loss_scaling = LossScaling{.kind = Kind::fixed, .initial = static_cast<float>(factor)};
+  };
+  spec.get = [&o]() -> nlohmann::ordered_json {
+    if (!o.loss_scaling || o.loss_scaling->kind == Kind::none) return "none";
+    if (o.loss_scaling->kind == Kind::dynamic) return "dynamic";
+    return o.loss_scaling->initial;
+  };
+  spec.default_text = "dynamic with --fp16";
+  return spec;
+}
+
+OptionGroup cuda_group(BenchOptions& o) {
+  return {
+      "GPUs (--device cuda)",
+      {enum_option<CudaGraph>(
+           "--cuda-graph", o.cuda_graph,
+           {{"auto", CudaGraph::automatic}, {"on", CudaGraph::on}, {"off", CudaGraph::off}},
+           "capture the step once and replay it; auto: on with nccl or one rank"),
+       enum_option<bool>("--fusion", o.fuse, {{"auto", true}, {"off", false}},
+                         "cuDNN's fused engines where the GPU and the precision have them"),
+       flag_option("--autotune", o.autotune, true,
+                   "time the engines of every convolution before the run, and remember the fastest"),
+       loss_scale_option(o),
+       flag_option("--share-gpu", o.share_gpu, true, "let several ranks use one GPU, through --comm mpi")}};
+}
+
+OptionGroup device_group(BenchOptions& o) {
+  return {
+      "Device and gradient exchange",
+      {enum_option<DeviceChoice>(
+           "--device", o.device,
+           {{"auto", DeviceChoice::automatic}, {"cuda", DeviceChoice::cuda}, {"cpu", DeviceChoice::cpu}},
+           "auto: cuda if a GPU answers, else cpu; it says what it chose"),
+       integer_option("--threads", "N", o.threads, {1, 4096}, "cpu threads per rank")
+           .with_default("the CPUs of the rank's affinity mask, shared by the ranks that have the same mask"),
+       comm_option(o),
+       real_option("--bucket-mb", "X", o.bucket_mb, {.lowest = 0, .highest = 4096, .above_lowest = true},
+                   "gradients that travel together, in MiB; the first bucket takes 1 MiB"),
+       enum_option<ReduceDType>(
+           "--reduce-dtype", o.reduce_dtype,
+           {{"same", ReduceDType::same}, {"fp32", ReduceDType::fp32}, {"fp16", ReduceDType::fp16}},
+           "what gradients are summed in; same: as they are"),
+       flag_option("--no-overlap", o.overlap, false, "exchange gradients after backward, not during it")
+           .with_key("overlap"),
+       integer_option("--nodes", "N", o.nodes, {1, 1'000'000},
+                      "nodes of the layout; names the case of a run, sets the world of a dry run")
+           .with_default("read from the hosts"),
+       integer_option("--devices-per-node", "G", o.devices_per_node, {1, 1'000'000}, "devices of each node")
+           .with_default("read from the hosts")}};
+}
+
+// Of faces there is one size: any other one is another network.
+OptionSpec image_size_option(BenchOptions& o) {
+  OptionSpec spec = integer_option("--image-size", "N", o.image_size, {32, kLargestImage},
+                                   "height and width in pixels; other than 224 is marked as not comparable");
+  if (o.workload == Workload::resnet50) return spec;
+  spec.help = "height and width in pixels; fixed";
+  spec.set = [&o](const std::string& text) {
+    if (text != std::to_string(o.image_size))
+      throw Error(ExitCode::usage, "option --image-size: '" + text + "' is not " +
+                                       std::to_string(o.image_size) +
+                                       ", the size that these networks are made for; leave it out");
+  };
+  return spec;
+}
+
+OptionGroup data_group(BenchOptions& o) {
+  return {
+      "Images",
+      {text_option(
+           "--data", "synthetic|PATH", o.data,
+           "synthetic: one batch per rank from --seed and the rank; PATH: a folder with one subfolder "
+           "of JPEG images per class, or a RecordIO file X.rec with its index X.idx"),
+       integer_option("--data-workers", "N", o.data_workers, {1, 1024}, "threads that decode images ahead")
+           .with_default("from the CPUs"),
+       image_size_option(o)}};
+}
+
+OptionGroup training_group(BenchOptions& o) {
+  OptionGroup group{
+      "Training",
+      {enum_option<Optimizer>("--optimizer", o.optimizer, {{"sgd", Optimizer::sgd}, {"nag", Optimizer::nag}},
+                              "v = momentum v + (g + decay w), w -= lr v; nag: Nesterov's"),
+       real_option("--lr", "X", o.learning_rate, {0, 3e38}, "learning rate, constant")
+           .with_key("learning_rate"),
+       real_option("--momentum", "X", o.momentum, {.lowest = 0, .highest = 1, .below_highest = true},
+                   "share of the last velocity that is kept"),
+       real_option("--weight-decay", "X", o.weight_decay, {0, 1}, "L2 decay of parameters"),
+       enum_option<DecayRule>(
+           "--decay", o.decay,
+           {{"all", DecayRule::all}, {"no-bn", DecayRule::no_bn}, {"weights-only", DecayRule::weights_only}},
+           "which parameters decay"),
+       text_option("--weights", "F", o.weights, "start from the parameters of this safetensors file"),
+       text_option("--batch", "F", o.batch,
+                   "every rank takes every step's batch from this safetensors file: images [n,3,H,W] fp32, "
+                   "labels [n] int64"),
+       text_option("--save-weights", "F", o.save_weights, "write parameters to this file at the end"),
+       integer_option("--seed", "N", o.seed, {}, "where all randomness starts"),
+       flag_option("--deterministic", o.deterministic, true, "bitwise the same result in every run")}};
+  if (o.workload == Workload::resnet50)
+    group.options.insert(
+        group.options.begin() + 5,
+        real_option("--label-smoothing", "X", o.label_smoothing,
+                    {.lowest = 0, .highest = 1, .below_highest = true}, "share of the target spread evenly"));
+  return group;
+}
+
+OptionGroup output_group(BenchOptions& o) {
+  return {
+      "Output",
+      {text_option("--log-dir", "D", o.log_dir, "log at D/<N>n<G>g/<model>_b<BS>_<prec>_<K>.log"),
+       integer_option("--run", "K", o.run, {1, 1'000'000}, "number K of the log")
+           .with_default("the next free"),
+       text_option("--dialect", "A,B", o.dialect,
+                   "further logs at D/<dialect>/…, for the analyzers of: " + names_of_written_dialects()),
+       text_option("--out", "D", o.out, "result.json, env.json and program.json in a new folder here"),
+       flag_option(
+           "--profile", o.profile, true,
+           "after the run: every step's time against the device's limits, as a table and profile.json"),
+       flag_option("--trace", o.trace, true,
+                   "after the run: trace.json, a time line of every step for chrome://tracing or Perfetto"),
+       flag_option("--json", o.json, true, "print one JSON object in place of the table"),
+       flag_option("--no-check", o.check, false,
+                   "don't verify after the run that replicas agree, parameters moved and losses are finite")
+           .with_key("check"),
+       flag_option("--quiet", o.quiet, true, "failures and results only").in_set("loudness"),
+       flag_option("--verbose", o.verbose, true, "say more of what is chosen").in_set("loudness")}};
+}
+
+OptionGroup information_group(BenchOptions& o) {
+  OptionSpec targets =
+      stop_option("--list-targets", o.list_targets, "devices known to --target, with their limits");
+  OptionSpec completions =
+      choice_option("--completions", o.completions, {"bash"}, "print completions for a shell");
+  completions.config_key.clear();
+  completions.ends_parsing = true;
+  return {
+      "Without running",
+      {flag_option("--dry-run", o.dry_run, true,
+                   "print parameters, MACs, memory plan and roofline; needs no device, allocates nothing"),
+       flag_option("--find-max-bs", o.find_max_bs, true,
+                   "find the largest --bs that really runs a step, by trying; writes no log"),
+       text_option("--target", "NAME", o.target, "the device of a dry run").with_default("this machine's"),
+       std::move(targets), std::move(completions),
+       stop_option("--version", o.version, "version and libraries"),
+       stop_option("--help,-h", o.help, "this text")}};
+}
+
+void check_together(const BenchOptions& o) {
+  const auto refuse = [](const std::string& sentence) { throw Error(ExitCode::usage, sentence); };
+  if (o.warmup >= o.iterations)
+    refuse("options --warmup " + std::to_string(o.warmup) + " and --iters " + std::to_string(o.iterations) +
+           " leave no iteration to measure; give --warmup fewer than --iters");
+  const std::int64_t devices = std::int64_t{std::max(o.nodes, 1)} * std::max(o.devices_per_node, 1);
+  if (devices > kMaxRanks)
+    refuse("options --nodes " + std::to_string(o.nodes) + " and --devices-per-node " +
+           std::to_string(o.devices_per_node) + " make " + std::to_string(devices) +
+           " devices; give a layout of at most " + std::to_string(kMaxRanks));
+  dialects_to_write(o.dialect, o.seconds > 0 ? 0 : o.iterations);  // throws for what can't be written
+  if (!o.batch.empty() && o.data != "synthetic")
+    refuse("options --batch " + o.batch + " and --data " + o.data +
+           " exclude each other; give one source of images");
+  if (o.comm == "nccl" && o.share_gpu)
+    refuse(
+        "options --comm nccl and --share-gpu exclude each other: NCCL wants a GPU for each rank; give --comm "
+        "mpi");
+  if (o.cuda_graph == CudaGraph::on && (o.comm == "mpi" || o.share_gpu))
+    refuse(std::string("option --cuda-graph: 'on' can't go with ") +
+           (o.share_gpu ? "--share-gpu" : "--comm mpi") +
+           ", whose sums the host carries; give --cuda-graph off or --comm nccl");
+  if (o.loss_scaling && o.loss_scaling->kind != LossScaling::Kind::none && o.precision != Precision::fp16)
+    refuse("option --loss-scale: is for --fp16 only, and this run is in " +
+           std::string(name_of(o.precision)) + "; leave it out");
+  if (o.find_max_bs && o.batch_per_device)
+    refuse("options --find-max-bs and --bs " + std::to_string(*o.batch_per_device) +
+           " exclude each other: it looks for the batch; leave --bs out");
+  if (o.find_max_bs && (o.dry_run || !o.batch.empty()))
+    refuse(std::string("options --find-max-bs and ") + (o.dry_run ? "--dry-run" : "--batch") +
+           " exclude each other; " +
+           (o.dry_run ? "give --dry-run alone for the plan's answer" : "leave --batch out"));
+  if (o.workload == Workload::arcface) check_face(o.face);
+  if (!o.target.empty() && !o.dry_run)
+    refuse("option --target: " + o.target +
+           " can't be trained on, a run uses this machine's device; add --dry-run");
+  if (!o.target.empty() && !find_target(o.target)) {
+    std::string known;
+    for (const DeviceLimits& limits : targets()) known += (known.empty() ? "" : ", ") + limits.name;
+    refuse("option --target: '" + o.target + "' is not one of " + known);
+  }
+}
+
+}  // namespace
+
+BenchOptions default_options(Workload workload) {
+  BenchOptions options{.workload = workload};
+  options.image_size = published_image_size(workload);
+  if (workload == Workload::resnet50) return options;
+  options.iterations = 150;
+  options.warmup = 50;
+  options.learning_rate = 0.01;
+  options.momentum = 0.9;
+  options.weight_decay = 5e-4;
+  options.label_smoothing = 0;
+  return options;
+}
+
+OptionTable bench_option_table(BenchOptions& options) {
+  const bool faces = options.workload == Workload::arcface;
+  const std::string what = faces ? "ArcFace face recognition" : "ResNet-50 v1.5";
+  OptionTable table{
+      .program = program_of(options.workload),
+      .description = "Trains " + what +
+                     ", times every iteration, and writes logs that DLPerf's analyzers read. Under mpirun "
+                     "every rank trains on its own images and gradients are averaged.",
+      .groups = {length_group(options), precision_group(options)}};
+  if (faces) {
+    table.groups.push_back(backbone_group(options.face));
+    table.groups.push_back(margin_group(options.face));
+  }
+  for (const auto& group :
+       {device_group, cuda_group, data_group, training_group, output_group, information_group})
+    table.groups.push_back(group(options));
+  return table;
+}
+
+BenchOptions parse_options(int argc, const char* const* argv, Workload workload) {
+  BenchOptions options = default_options(workload);
+  parse_command_line(bench_option_table(options), argc, argv);
+  if (!options.help && !options.version && !options.list_targets && options.completions.empty())
+    check_together(options);
+  return options;
+}
+
+BenchOptions resolve(BenchOptions options, const DeviceLimits& limits) {
+  if (!limits.flops_per_second.contains(options.precision)) {
+    std::string able;
+    for (const auto& [precision, flops] : limits.flops_per_second)
+      able += (able.empty() ? "--" : " or --") + std::string(name_of(precision));
+    throw Error(ExitCode::usage, "option --" + std::string(name_of(options.precision)) + ": device " +
+                                     limits.name + " can't do it; give " + able);
+  }
+  const bool on_cuda = limits.kind == DeviceKind::cuda;
+  if (!options.batch_per_device) options.batch_per_device = on_cuda ? 128 : 8;
+  options.device = on_cuda ? DeviceChoice::cuda : DeviceChoice::cpu;
+  if (options.comm == "nccl" && !on_cuda)
+    throw Error(ExitCode::usage, "option --comm: 'nccl' is for GPUs, and device " + limits.name +
+                                     " is a cpu; give --comm mpi");
+  if (options.cuda_graph == CudaGraph::on && !on_cuda)
+    throw Error(ExitCode::usage, "option --cuda-graph: 'on' is for GPUs, and device " + limits.name +
+                                     " is a cpu; leave it out");
+  if (options.comm == "auto")
+    options.comm = on_cuda && why_no_nccl().empty() && !options.share_gpu ? "nccl" : "mpi";
+  if (!options.loss_scaling && options.precision == Precision::fp16)
+    options.loss_scaling = LossScaling{.kind = LossScaling::Kind::dynamic};
+  options.face = resolve_face(options.face);
+  return options;
+}
+
+nlohmann::ordered_json options_json(const BenchOptions& options) {
+  BenchOptions copy = options;
+  return config_json(bench_option_table(copy));
+}
+
+std::string options_fingerprint(const BenchOptions& options) {
+  const nlohmann::ordered_json config = options_json(options);
+  std::string lines;
+  for (const auto& [key, value] : config.items()) lines += key + "=" + value.dump() + "\n";
+  return lines;
+}
+
+std::string program_of(Workload workload) {
+  return workload == Workload::arcface ? "bench_arcface" : "bench_resnet50";
+}
+
+std::int64_t published_image_size(Workload workload) {
+  return workload == Workload::arcface ? 112 : 224;
+}
+
+std::string options_help(Workload workload) {
+  BenchOptions defaults = default_options(workload);
+  return help_text(bench_option_table(defaults));
+}
+
+}  // namespace plumb

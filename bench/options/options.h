@@ -1,0 +1,98 @@
+// The options of the bench programs: one table drives parsing, --help, the nearest-name hint, completions and
+// the "config" of result.json.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/options/face_options.h"
+#include "bench/options/option_table.h"
+#include "comm/gradient_reduction.h"
+#include "kernels/device.h"
+#include "models/resnet50.h"
+
+namespace plumb {
+
+inline constexpr std::int64_t kLargestBatch = std::int64_t{1} << 24;  // per device
+
+enum class CudaGraph { automatic, on, off };
+
+// What is trained: one for each bench program.
+enum class Workload { resnet50, arcface };
+
+// Options of a bench program, resolved: what is empty here is decided by the device (see resolve()).
+struct BenchOptions {
+  Workload workload = Workload::resnet50;
+  FaceOptions face;                              // arcface
+  std::optional<std::int64_t> batch_per_device;  // default 128 on cuda, 8 on cpu
+  Precision precision = Precision::fp32;
+  std::int64_t iterations = 120;
+  std::int64_t warmup = 20;
+  double seconds = 0;  // run at least this long
+  DeviceChoice device = DeviceChoice::automatic;
+  int threads = 0;  // cpu threads of this rank; 0: its share of the affinity mask
+  std::string comm = "auto";
+  double bucket_mb = 25;
+  ReduceDType reduce_dtype = ReduceDType::same;
+  bool overlap = true;
+  bool share_gpu = false;
+  CudaGraph cuda_graph = CudaGraph::automatic;
+  bool fuse = true, autotune = false;       // cuda: engines of convolutions
+  std::optional<LossScaling> loss_scaling;  // default: dynamic with fp16, none elsewhere
+  std::string data = "synthetic";
+  int data_workers = 0;  // 0: chosen from the CPUs
+  std::int64_t image_size = 224;
+  Optimizer optimizer = Optimizer::sgd;
+  double learning_rate = 0.1, momentum = 0.875, weight_decay = 3.0517578125e-5;
+  DecayRule decay = DecayRule::all;
+  double label_smoothing = 0.1;
+  std::string weights, batch, save_weights;  // safetensors files; empty: not asked for
+  std::string log_dir = "logs", out = "runs";
+  std::optional<int> run;
+  std::string dialect;  // "A,B": further logs
+  bool dry_run = false, list_targets = false, json = false;
+  std::string target;
+  int nodes = 0, devices_per_node = 0;  // 0: read from the hosts
+  bool check = true;
+  bool profile = false, trace = false;  // stamped iterations after the run
+  bool find_max_bs = false;             // in place of a run
+  std::uint64_t seed = 0;
+  bool deterministic = false, quiet = false, verbose = false;
+  bool help = false, version = false;  // answered by main, as list_targets and completions are
+  std::string completions;             // "bash"; empty: not asked for
+};
+
+// Before a command line is read.
+BenchOptions default_options(Workload workload);
+
+// The table of the workload's program, bound to `options`, which must outlive it.
+OptionTable bench_option_table(BenchOptions& options);
+
+// Reads and cross-checks a command line. Asked for help, version, targets or completions, nothing else is
+// checked. Throws Error(usage); Error(unavailable) for a communicator that this build lacks.
+BenchOptions parse_options(int argc, const char* const* argv, Workload workload = Workload::resnet50);
+
+// Fills in what the device decides (batch, communicator) and checks what it must be able to do.
+// Throws Error(usage) that names the precisions the device has.
+BenchOptions resolve(BenchOptions options, const DeviceLimits& limits);
+
+// What all ranks of a job must share, one "key=value" line per option, as given (before a rank fills in what
+// is its own, such as threads).
+std::string options_fingerprint(const BenchOptions& options);
+
+// Every option and its value: "config" of result.json.
+nlohmann::ordered_json options_json(const BenchOptions& options);
+
+// What the program is called in messages: "bench_resnet50".
+std::string program_of(Workload workload);
+
+// --help.
+std::string options_help(Workload workload = Workload::resnet50);
+
+// Height and width that published results have, in pixels.
+std::int64_t published_image_size(Workload workload);
+
+}  // namespace plumb

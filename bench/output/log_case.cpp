@@ -1,0 +1,149 @@
+#include "bench/output/log_case.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+namespace plumb {
+namespace {
+
+constexpr const char* kCaseFile = ".plumbline-case";
+
+std::string case_text(const LogCase& log_case) {
+  nlohmann::ordered_json json = {{"model", log_case.model},
+                                 {"batch_per_device", log_case.batch_per_device},
+                                 {"precision", log_case.precision},
+                                 {"image_size", log_case.image_size},
+                                 {"data", log_case.data}};
+  if (!log_case.head.empty()) json["head"] = log_case.head;
+  return json.dump() + "\n";
+}
+
+// What a case file says; nothing if it isn't one.
+std::optional<LogCase> parse_case(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  try {
+    return LogCase{.model = json.at("model"),
+                   .precision = json.at("precision"),
+                   .batch_per_device = json.at("batch_per_device"),
+                   .image_size = json.at("image_size"),
+                   .data = json.value("data", "synthetic"),
+                   .head = json.value("head", "")};
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+// "--bs 16 --fp32 --image-size 224 on synthetic data"
+std::string shown(const LogCase& log_case) {
+  const std::string source = log_case.data == "batch"    ? "a batch file"
+                             : log_case.data == "images" ? "images"
+                                                         : log_case.data + " data";
+  return "--bs " + std::to_string(log_case.batch_per_device) + " --" + log_case.precision + " --image-size " +
+         std::to_string(log_case.image_size) + (log_case.head.empty() ? "" : " " + log_case.head) + " on " +
+         source;
+}
+
+// Names of all logs of the folder, finished and unfinished.
+std::vector<std::string> logs_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename();
+    if (name.ends_with(".log") || name.ends_with(".log.part")) names.push_back(name);
+  }
+  return names;
+}
+
+std::string read_all(int fd) {
+  std::string text(4096, '\0');
+  const ssize_t count = ::pread(fd, text.data(), text.size(), 0);
+  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return text;
+}
+
+[[noreturn]] void refuse_folder(const std::string& folder, const std::string& holds,
+                                const LogCase& log_case) {
+  throw Error(ExitCode::cannot_create, "option --log-dir: " + folder + " holds " + holds + ", this " +
+                                           log_case.model + " run has " + shown(log_case) +
+                                           "; name another --log-dir");
+}
+
+// The folder's configuration is ours, or becomes ours if no log is there. `fd`: the case file, locked.
+void settle_case(int fd, const std::string& folder, const LogCase& log_case) {
+  const std::vector<std::string> logs = logs_in(folder);
+  const std::string wanted = case_text(log_case), text = read_all(fd);
+  const std::optional<LogCase> found = parse_case(text);
+  if (found && case_text(*found) == wanted) return;
+  if (!logs.empty() && found) refuse_folder(folder, found->model + " runs with " + shown(*found), log_case);
+  for (const std::string& name : logs)
+    if (!name.starts_with(log_case.stem()) || !text.empty())
+      refuse_folder(folder, name + " of another configuration", log_case);
+  if (::ftruncate(fd, 0) != 0 ||
+      ::pwrite(fd, wanted.data(), wanted.size(), 0) != static_cast<ssize_t>(wanted.size()))
+    throw log_cannot_be_created(folder + "/" + kCaseFile,
+                                std::string(std::strerror(errno)) + "; free space or give another --log-dir");
+}
+
+}  // namespace
+
+RunSize LogCase::size() const {
+  return {static_cast<double>(batch_per_device) * nodes * devices_per_node, nodes, devices_per_node};
+}
+
+std::string LogCase::folder() const {
+  return std::to_string(nodes) + "n" + std::to_string(devices_per_node) + "g";
+}
+
+std::string LogCase::stem() const {
+  return model + "_b" + std::to_string(batch_per_device) + "_" + precision + "_";
+}
+
+std::string head_options(const nlohmann::ordered_json& config) {
+  std::string text;
+  const auto add = [&](const char* key) {
+    std::string name = std::string(text.empty() ? "--" : " --") + key;
+    std::ranges::replace(name, '_', '-');
+    text += name + " " + (config[key].is_string() ? config[key].get<std::string>() : config[key].dump());
+  };
+  for (const char* key : {"head", "classes", "embedding", "sample_rate"})
+    if (config.contains(key) && !config[key].is_null()) add(key);
+  // Most runs have these, and don't say so.
+  if (config.value("prelu", "channel") != "channel") add("prelu");
+  if (config.value("head_dtype", "fp32") != "fp32" && config.value("precision", "fp32").ends_with("16"))
+    add("head_dtype");
+  return text;
+}
+
+Error log_cannot_be_created(const std::string& path, const std::string& why) {
+  return {ExitCode::cannot_create, "log " + path + " can't be created: " + why};
+}
+
+UniqueFd lock_case_folder(const std::string& folder, const LogCase& log_case) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!std::filesystem::is_directory(folder))
+    throw Error(ExitCode::cannot_create, "option --log-dir: folder " + folder + " can't be created: " +
+                                             (error ? error.message() : std::strerror(ENOTDIR)) +
+                                             "; give another --log-dir");
+  const std::string path = folder + "/" + kCaseFile;
+  UniqueFd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock)
+    throw log_cannot_be_created(path, std::string(std::strerror(errno)) + "; give another --log-dir");
+  // Where locks don't exist, exclusive creation still keeps runs apart.
+  while (::flock(lock.get(), LOCK_EX) != 0 && errno == EINTR) {
+  }
+  settle_case(lock.get(), folder, log_case);
+  return lock;
+}
+
+}  // namespace plumb

@@ -1,0 +1,42 @@
+// The folder of a case holds runs of one configuration. Which one stands in its file ".plumbline-case" (one
+// line of JSON: model, batch_per_device, precision, image_size, data, and head where the network has one;
+// where data is missing it is "synthetic"), which also serves as the lock for choosing the number of a run.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "bench/output/unique_fd.h"
+#include "models/error.h"
+#include "results/dialects/dialect.h"
+
+namespace plumb {
+
+struct LogCase {
+  std::string model, precision;  // "resnet50", "fp32"
+  std::int64_t batch_per_device = 1;
+  std::int64_t image_size = 224;
+  std::string data = "synthetic";  // "synthetic", "images" (a folder of them) or "batch" (a file)
+  std::string head;                // head_options()
+  int nodes = 1, devices_per_node = 1;
+
+  RunSize size() const;
+  std::string folder() const;  // "4n8g"
+  std::string stem() const;    // "resnet50_b128_fp32_", of the names of its logs
+};
+
+// What tells runs of one backbone apart, from a run's config: "--head pfc --classes 85742 --embedding 512
+// --sample-rate 0.1", with --prelu layer and, in half precision, --head-dtype same behind it where the run
+// has them; empty without a head.
+std::string head_options(const nlohmann::ordered_json& config);
+
+// "log PATH can't be created: WHY"
+Error log_cannot_be_created(const std::string& path, const std::string& why);
+
+// The folder's case file, locked until it is closed. The folder's configuration is `log_case`, or becomes it
+// if no log is there. Throws Error(cannot_create) if the folder can't be made or written, or holds logs of
+// another configuration.
+UniqueFd lock_case_folder(const std::string& folder, const LogCase& log_case);
+
+}  // namespace plumb

@@ -1,0 +1,86 @@
+#include "bench/output/partial_log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "bench/output/log_case.h"
+
+namespace plumb {
+namespace {
+
+// 0, or what went wrong. Never replaces a file.
+int rename_without_replacing(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // File systems without it: a second name, which fails if that is taken, then the first one goes.
+  if (::link(from.c_str(), to.c_str()) != 0) return errno;
+  return ::unlink(from.c_str()) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+std::optional<PartialLog> PartialLog::create(const std::string& path) {
+  const std::string part = path + ".part";
+  if (::access(path.c_str(), F_OK) == 0) return std::nullopt;
+  UniqueFd file(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
+  if (!file) {
+    if (errno == EEXIST) return std::nullopt;
+    throw log_cannot_be_created(part, std::string(std::strerror(errno)) + "; give another --log-dir");
+  }
+  // Another run may have finished between the two calls, and so have freed the unfinished name.
+  if (::access(path.c_str(), F_OK) == 0) {
+    ::unlink(part.c_str());
+    return std::nullopt;
+  }
+  return PartialLog(path, std::move(file));
+}
+
+PartialLog::~PartialLog() {
+  if (file_ && !published_ && is_empty()) ::unlink(part_path().c_str());
+}
+
+void PartialLog::write(const std::string& text, std::int64_t iteration) {
+  ssize_t count = 0;
+  do {
+    count = ::write(file_.get(), text.data(), text.size());
+  } while (count < 0 && errno == EINTR);
+  if (count == static_cast<ssize_t>(text.size())) {
+    written_bytes_ += count;
+    return;
+  }
+  const std::string why = count < 0 ? std::strerror(errno) : "no space for a whole line";
+  failed_ = true;
+  // A part of a line goes, so that what is left parses; where even that fails, the run has failed all the
+  // same.
+  const bool cut = count <= 0 || ::ftruncate(file_.get(), written_bytes_) == 0;
+  throw Error(ExitCode::io_error,
+              "log " + part_path() + " can't be written at iteration " + std::to_string(iteration) + ": " +
+                  why + (cut ? "" : ", its last line is torn") + "; free space or give another --log-dir");
+}
+
+void PartialLog::save() {
+  if (failed_) throw Error(ExitCode::io_error, "log " + part_path() + " is incomplete and stays unfinished");
+  if (::fsync(file_.get()) != 0)
+    throw Error(ExitCode::io_error, "log " + part_path() + " can't be saved: " + std::strerror(errno));
+}
+
+void PartialLog::publish() {
+  if (const int error = rename_without_replacing(part_path(), path_); error != 0)
+    throw Error(error == EEXIST ? ExitCode::cannot_create : ExitCode::io_error,
+                "log " + part_path() + " can't be renamed to " + path_ + ": " + std::strerror(error));
+  published_ = true;
+  const std::string folder = std::filesystem::path(path_).parent_path();
+  const UniqueFd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory) ::fsync(directory.get());
+}
+
+void PartialLog::withdraw() noexcept {
+  if (published_ && rename_without_replacing(path_, part_path()) == 0) published_ = false;
+}
+
+}  // namespace plumb

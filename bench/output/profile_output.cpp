@@ -1,0 +1,173 @@
+// How a profile is shown: as a table for people, and as profile.json.
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "bench/output/profile.h"
+
+namespace plumb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kMilliseconds = 1e3;
+constexpr double kGiga = 1e9;
+constexpr std::size_t kNameColumns = 37;
+
+double percent(double part, double whole) {
+  return whole > 0 ? 100 * part / whole : 0;
+}
+
+std::string shortened(const std::string& text, std::size_t columns) {
+  return text.size() <= columns ? text : text.substr(0, columns - 2) + "..";
+}
+
+std::string totals_text(const Profile& profile, std::optional<double> run_step_seconds) {
+  std::string text = fmt::format("profile of {} iterations, {}, {}\n", profile.iterations,
+                                 name_of(profile.precision), shortened(profile.device, 60));
+  text += fmt::format("limits: {:.0f} GFLOP/s, {:.0f} GB/s; times are medians, with stamps between steps\n\n",
+                      profile.peak_flops_per_second / kGiga, profile.peak_bytes_per_second / kGiga);
+  const auto row = [&](const char* name, double seconds, const std::string& remark) {
+    text += fmt::format("  {:<22}{:>12.3f} ms{}\n", name, seconds * kMilliseconds, remark);
+  };
+  row("stamped step", profile.iteration_seconds,
+      run_step_seconds ? fmt::format(", and {:.3f} ms without stamps", *run_step_seconds * kMilliseconds)
+                       : "");
+  row("in steps", profile.busy_seconds,
+      fmt::format(", {:.1f} %", percent(profile.busy_seconds, profile.iteration_seconds)));
+  row("in gaps between them", profile.gap_seconds,
+      fmt::format(", {:.1f} %", percent(profile.gap_seconds, profile.iteration_seconds)));
+  row("roofline", profile.roofline_seconds,
+      fmt::format(", {:.1f} % of the time in steps",
+                  percent(profile.roofline_seconds, profile.step_seconds)));
+  return text;
+}
+
+std::string groups_text(const char* title, const std::vector<ProfileTotal>& totals, double all_seconds) {
+  std::string text = fmt::format("\n{:<40}{:>6}{:>12}{:>8}{:>13}{:>12}\n", title, "steps", "ms", "share",
+                                 "roofline ms", "of roofline");
+  for (const ProfileTotal& total : totals)
+    text +=
+        fmt::format("  {:<38}{:>6}{:>12.3f}{:>6.1f} %{:>13.3f}{:>10.0f} %\n", total.name, total.steps,
+                    total.seconds * kMilliseconds, percent(total.seconds, all_seconds),
+                    total.roofline_seconds * kMilliseconds, percent(total.roofline_seconds, total.seconds));
+  return text;
+}
+
+std::string step_row(const std::string& name, const StepProfile& step, std::string_view bound) {
+  return fmt::format("  {:<37}{:>9.3f}{:>6.1f} %{:>9.0f}{:>8.1f}{:>9.3f}{:>6.0f} % {:>9}\n", name,
+                     step.seconds * kMilliseconds, 100 * step.share, step.flops_per_second / kGiga,
+                     step.bytes_per_second / kGiga, step.lost_seconds() * kMilliseconds,
+                     100 * step.roofline_share, bound);
+}
+
+// Steps [first, end) as one.
+StepProfile sum_of(const Program& program, std::span<const StepProfile> steps) {
+  StepProfile sum;
+  double macs = 0, bytes = 0;
+  for (const StepProfile& step : steps) {
+    sum.seconds += step.seconds;
+    sum.share += step.share;
+    sum.roofline_seconds += step.roofline_seconds;
+    macs += program.steps[step.step].work.macs;
+    bytes += program.steps[step.step].work.bytes;
+  }
+  if (sum.seconds > 0) {
+    sum.flops_per_second = 2 * macs / sum.seconds;
+    sum.bytes_per_second = bytes / sum.seconds;
+    sum.roofline_share = sum.roofline_seconds / sum.seconds;
+  }
+  return sum;
+}
+
+std::string steps_text(const Program& program, const Profile& profile, std::size_t shown) {
+  std::vector<StepProfile> steps;
+  for (const StepProfile& step : profile.steps)
+    if (program.steps[step.step].lane == Lane::compute) steps.push_back(step);
+  std::stable_sort(steps.begin(), steps.end(), [](const StepProfile& a, const StepProfile& b) {
+    return a.lost_seconds() > b.lost_seconds();
+  });
+  const std::size_t rows = std::min(shown, steps.size());
+  std::string text = fmt::format("\n{:<39}{:>9}{:>8}{:>9}{:>8}{:>9}{:>8} {:>9}\n",
+                                 fmt::format("{} of {} steps, most lost first", rows, steps.size()), "ms",
+                                 "share", "GFLOP/s", "GB/s", "lost ms", "of roof", "bound by");
+  for (const StepProfile& step : std::span(steps).first(rows))
+    text += step_row(shortened(program.steps[step.step].name, kNameColumns), step, name_of(step.bound));
+  const std::span<const StepProfile> rest = std::span(steps).subspan(rows);
+  if (!rest.empty()) text += step_row(fmt::format("{} others", rest.size()), sum_of(program, rest), "");
+  return text;
+}
+
+// Other lanes run beside the compute lane; what of it hurts is in the run's own figures.
+std::string other_lanes_text(const Program& program, const Profile& profile) {
+  std::string text;
+  for (const Lane lane : {Lane::input, Lane::communication}) {
+    double seconds = 0;
+    std::size_t count = 0;
+    for (const StepProfile& step : profile.steps) {
+      if (program.steps[step.step].lane != lane) continue;
+      seconds += step.seconds;
+      ++count;
+    }
+    if (count > 0)
+      text += fmt::format("\n{} lane, beside these: {} {}, {:.3f} ms\n", name_of(lane), count,
+                          count == 1 ? "step" : "steps", seconds * kMilliseconds);
+  }
+  return text;
+}
+
+Json group_json(const std::vector<ProfileTotal>& totals) {
+  Json list = Json::array();
+  for (const ProfileTotal& total : totals)
+    list.push_back({{"name", total.name},
+                    {"steps", total.steps},
+                    {"seconds", total.seconds},
+                    {"roofline_seconds", total.roofline_seconds}});
+  return list;
+}
+
+}  // namespace
+
+std::string profile_text(const Program& program, const Profile& profile,
+                         std::optional<double> run_step_seconds, std::size_t shown) {
+  return totals_text(profile, run_step_seconds) + groups_text("phase", profile.phases, profile.step_seconds) +
+         groups_text("kind of step", profile.kinds, profile.step_seconds) +
+         steps_text(program, profile, shown) + other_lanes_text(program, profile);
+}
+
+Json profile_json(const Program& program, const Profile& profile, std::optional<double> run_step_seconds) {
+  Json json{{"format", kProfileFormat},
+            {"device", profile.device},
+            {"precision", name_of(profile.precision)},
+            {"peak_flops_per_second", profile.peak_flops_per_second},
+            {"peak_bytes_per_second", profile.peak_bytes_per_second},
+            {"iterations", profile.iterations},
+            {"iteration_seconds", profile.iteration_seconds},
+            {"run_step_seconds", run_step_seconds ? Json(*run_step_seconds) : Json(nullptr)},
+            {"busy_seconds", profile.busy_seconds},
+            {"gap_seconds", profile.gap_seconds},
+            {"step_seconds", profile.step_seconds},
+            {"roofline_seconds", profile.roofline_seconds},
+            {"phases", group_json(profile.phases)},
+            {"kinds", group_json(profile.kinds)},
+            {"steps", Json::array()}};
+  for (const StepProfile& profiled : profile.steps) {
+    const Step& step = program.steps[profiled.step];
+    json["steps"].push_back({{"name", step.name},
+                             {"kind", name_of(step.kind)},
+                             {"phase", name_of(step.phase)},
+                             {"lane", name_of(step.lane)},
+                             {"seconds", profiled.seconds},
+                             {"min_seconds", profiled.min_seconds},
+                             {"max_seconds", profiled.max_seconds},
+                             {"share", profiled.share},
+                             {"flops_per_second", profiled.flops_per_second},
+                             {"bytes_per_second", profiled.bytes_per_second},
+                             {"roofline_seconds", profiled.roofline_seconds},
+                             {"roofline_share", profiled.roofline_share},
+                             {"bound_by", name_of(profiled.bound)}});
+  }
+  return json;
+}
+
+}  // namespace plumb

@@ -1,0 +1,66 @@
+#include "bench/output/program_json.h"
+
+namespace plumb {
+namespace {
+
+const char* letter_of(Access access) {
+  switch (access) {
+    case Access::read:
+      return "r";
+    case Access::write:
+      return "w";
+    case Access::read_write:
+      return "rw";
+  }
+  return "";
+}
+
+nlohmann::ordered_json buffer_json(const Buffer& buffer) {
+  nlohmann::ordered_json json = {{"name", buffer.name},
+                                 {"role", name_of(buffer.role)},
+                                 {"dtype", name_of(buffer.dtype)},
+                                 {"dims", buffer.dims},
+                                 {"bytes", buffer.bytes}};
+  if (buffer.persistent) json["persistent"] = true;
+  if (buffer.sharded) json["sharded"] = true;
+  if (buffer.view) json["view"] = {{"of", buffer.view->root}, {"offset", buffer.view->offset}};
+  return json;
+}
+
+nlohmann::ordered_json step_json(const Step& step) {
+  nlohmann::ordered_json uses = nlohmann::ordered_json::array();
+  for (const BufferUse& use : step.uses)
+    uses.push_back({{"buffer", use.buffer}, {"access", letter_of(use.access)}});
+  nlohmann::ordered_json json = {{"name", step.name},
+                                 {"kind", name_of(step.kind)},
+                                 {"phase", name_of(step.phase)},
+                                 {"lane", name_of(step.lane)},
+                                 {"uses", uses},
+                                 {"workspace_bytes", step.workspace_bytes},
+                                 {"macs", step.work.macs},
+                                 {"bytes", step.work.bytes}};
+  if (const auto* collective = std::get_if<Collective>(&step.action))
+    json["collective"] = {{"kind", name_of(collective->kind)},
+                          {"buffer", collective->buffer},
+                          {"elements", collective->elements},
+                          {"dtype", name_of(collective->dtype)}};
+  return json;
+}
+
+}  // namespace
+
+nlohmann::ordered_json program_json(const Program& program, const MemoryPlan* plan) {
+  nlohmann::ordered_json json = {{"format", kProgramFormat}};
+  if (plan != nullptr) json["arena_bytes"] = plan->arena_bytes;
+  json["buffers"] = nlohmann::ordered_json::array();
+  for (std::size_t index = 0; index < program.buffers.size(); ++index) {
+    nlohmann::ordered_json buffer = buffer_json(program.buffers[index]);
+    if (plan != nullptr) buffer["offset"] = plan->offsets.at(index);
+    json["buffers"].push_back(std::move(buffer));
+  }
+  json["steps"] = nlohmann::ordered_json::array();
+  for (const Step& step : program.steps) json["steps"].push_back(step_json(step));
+  return json;
+}
+
+}  // namespace plumb

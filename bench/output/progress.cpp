@@ -1,0 +1,109 @@
+#include "bench/output/progress.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+namespace plumb {
+namespace {
+
+constexpr double kSecondsBetweenDraws = 0.2;
+constexpr int kLinesOffTerminal = 4;
+
+std::string clock_text(double seconds) {
+  const long long whole = std::llround(std::clamp(seconds, 0.0, 1e9));
+  char text[48];
+  if (whole >= 3600)
+    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
+  else
+    std::snprintf(text, sizeof text, "%lld:%02lld", whole / 60, whole % 60);
+  return text;
+}
+
+}  // namespace
+
+Terminal terminal_of(std::FILE* stream) {
+  Terminal terminal;
+  const int fd = fileno(stream);
+  const char* no_colour = std::getenv("NO_COLOR");
+  terminal.is_terminal = isatty(fd) == 1;
+  terminal.colour = terminal.is_terminal && (no_colour == nullptr || *no_colour == '\0');
+  winsize size{};
+  if (terminal.is_terminal && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    terminal.columns = size.ws_col;
+  return terminal;
+}
+
+std::string progress_line(std::int64_t done, std::int64_t total, double images_per_second,
+                          double seconds_left, int columns) {
+  char text[128];
+  std::snprintf(text, sizeof text, " %lld/%lld  %.1f images/s  %s left", static_cast<long long>(done),
+                static_cast<long long>(total), images_per_second, clock_text(seconds_left).c_str());
+  std::string line(text);
+  const int room = columns - static_cast<int>(line.size()) - 3;  // brackets, and the last column stays free
+  if (room < 5) return line.substr(1, static_cast<std::size_t>(std::max(0, columns - 1)));
+  const int cells = std::min(room, 40);
+  const double share =
+      total > 0 ? std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0) : 0;
+  std::string bar(static_cast<std::size_t>(cells), ' ');
+  std::fill_n(bar.begin(), static_cast<std::size_t>(share * cells), '=');
+  return "[" + bar + "]" + line;
+}
+
+ProgressBar::ProgressBar(std::FILE* stream, const Terminal& terminal, std::int64_t iterations,
+                         std::int64_t images_per_step)
+    : stream_(stream), terminal_(terminal), iterations_(iterations), images_per_step_(images_per_step) {}
+
+void ProgressBar::update(std::int64_t iterations_done, double elapsed_seconds) {
+  if (!terminal_.is_terminal || iterations_done <= 0 || elapsed_seconds <= 0) return;
+  if (drawn_at_seconds_ >= 0 && elapsed_seconds - drawn_at_seconds_ < kSecondsBetweenDraws) return;
+  drawn_at_seconds_ = elapsed_seconds;
+  const double step_seconds = elapsed_seconds / static_cast<double>(iterations_done);
+  const std::int64_t left = std::max<std::int64_t>(0, iterations_ - iterations_done);
+  const std::string line =
+      progress_line(iterations_done, iterations_, static_cast<double>(images_per_step_) / step_seconds,
+                    static_cast<double>(left) * step_seconds, terminal_.columns);
+  std::fprintf(stream_, "\r%s\x1b[K", line.c_str());
+  std::fflush(stream_);
+  visible_ = true;
+}
+
+void ProgressBar::clear() {
+  if (!visible_) return;
+  std::fputs("\r\x1b[K", stream_);
+  std::fflush(stream_);
+  visible_ = false;
+}
+
+Messages::Messages(std::FILE* stream, const Terminal& terminal, bool quiet)
+    : stream_(stream),
+      lines_left_(terminal.is_terminal ? std::numeric_limits<int>::max() : kLinesOffTerminal),
+      quiet_(quiet) {}
+
+// Leaves `lines_kept` lines for what is more important.
+void Messages::print_keeping(int lines_kept, const std::string& sentence) {
+  if (lines_left_ <= lines_kept) return;
+  --lines_left_;
+  std::fprintf(stream_, "%s\n", sentence.c_str());
+}
+
+void Messages::say(const std::string& sentence) {
+  if (!quiet_) print_keeping(warned_ ? 1 : 2, sentence);
+}
+
+void Messages::warn(const std::string& sentence) {
+  if (!quiet_) print_keeping(1, sentence);
+  warned_ = true;
+}
+
+void Messages::last(const std::string& sentence) {
+  print_keeping(0, sentence);
+  lines_left_ = 0;
+  std::fflush(stream_);
+}
+
+}  // namespace plumb

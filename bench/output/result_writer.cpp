@@ -1,0 +1,121 @@
+#include "bench/output/result_writer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+
+#include "bench/output/unique_fd.h"
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+constexpr int kMostFolders = 100'000;
+
+namespace fs = std::filesystem;
+
+// The highest folder of `path` that does not exist; empty if all do.
+std::string topmost_missing(fs::path path) {
+  fs::path missing;
+  std::error_code ignored;
+  for (; !path.empty() && !fs::exists(path, ignored); path = path.parent_path()) missing = path;
+  return missing;
+}
+
+// The part of `path` that is there but isn't a folder; empty if none is.
+std::string not_a_folder(const fs::path& path) {
+  fs::path so_far;
+  std::error_code ignored;
+  for (const fs::path& part : path) {
+    so_far /= part;
+    if (fs::exists(so_far, ignored) && !fs::is_directory(so_far, ignored)) return so_far;
+  }
+  return "";
+}
+
+std::string make_new_folder(const std::string& out_dir, const std::string& name) {
+  if (const std::string file = not_a_folder(out_dir); !file.empty())
+    throw Error(ExitCode::cannot_create,
+                "option --out: " + file + " is a file and not a folder; name another --out");
+  std::error_code error;
+  fs::create_directories(out_dir, error);
+  for (int n = 1; n <= kMostFolders; ++n) {
+    std::string folder = out_dir + "/" + name + "_" + std::to_string(n);
+    if (::mkdir(folder.c_str(), 0755) == 0) return folder;
+    if (errno != EEXIST)
+      throw Error(ExitCode::cannot_create, "option --out: run folder " + folder + " can't be created: " +
+                                               std::strerror(errno) + "; give another --out");
+  }
+  throw Error(ExitCode::cannot_create, "option --out: run folder " + out_dir + "/" + name +
+                                           "_* can't be created: " + std::to_string(kMostFolders) +
+                                           " exist; give another --out");
+}
+
+// Empty, or why it can't be written. All of `text` is on disk when it returns.
+std::string write_whole(const std::string& path, const std::string& text) {
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file) return std::strerror(errno);
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t count = ::write(file.get(), text.data() + done, text.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return count < 0 ? std::strerror(errno) : "no space";
+    done += static_cast<std::size_t>(count);
+  }
+  return ::fsync(file.get()) == 0 ? "" : std::strerror(errno);
+}
+
+}  // namespace
+
+std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::time_point start) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(start);
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  char stamp[32];
+  std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
+  return record.model + "_" + std::to_string(record.nodes) + "n" + std::to_string(record.devices_per_node) +
+         "g_b" + std::to_string(record.batch_per_device) + "_" + record.precision + "_" + stamp;
+}
+
+ResultWriter::ResultWriter(const std::string& out_dir, const std::string& name, RunRecord record)
+    : topmost_new_(topmost_missing(out_dir)), folder_(make_new_folder(out_dir, name)) {
+  record.status = "failed";
+  record.failure = "interrupted before it ended";
+  try {
+    write_result(record);
+  } catch (const Error& error) {
+    discard();
+    throw Error(ExitCode::cannot_create, error.what());
+  }
+}
+
+void ResultWriter::discard() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+  // fs::remove leaves a folder that another run uses meanwhile.
+  for (fs::path path = fs::path(folder_).parent_path();
+       !topmost_new_.empty() && path.string().size() >= topmost_new_.size(); path = path.parent_path())
+    if (!fs::remove(path, ignored)) break;
+}
+
+void ResultWriter::write_result(const RunRecord& record) const {
+  write_json("result.json", to_json(record));
+}
+
+void ResultWriter::write_json(const std::string& file, const nlohmann::ordered_json& json) const {
+  const std::string path = folder_ + "/" + file, unfinished = folder_ + "/." + file + ".part";
+  // Texts from outside (file names, hosts) may not be UTF-8; they must not cost us the result.
+  const std::string text = json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  std::string why = write_whole(unfinished, text);
+  if (why.empty() && std::rename(unfinished.c_str(), path.c_str()) != 0) why = std::strerror(errno);
+  if (why.empty()) return;
+  ::unlink(unfinished.c_str());
+  throw Error(ExitCode::io_error,
+              "file " + path + " can't be written: " + why + "; free space or give another --out");
+}
+
+}  // namespace plumb

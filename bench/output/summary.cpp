@@ -1,0 +1,123 @@
+#include "bench/output/summary.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "bench/output/log_case.h"
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+std::string row(const std::string& name, const std::string& value) {
+  return "  " + name + std::string(name.size() < 24 ? 24 - name.size() : 1, ' ') + value + "\n";
+}
+
+// Linear interpolation between the two nearest samples; `sorted` isn't empty.
+double quantile(const std::vector<double>& sorted, double share) {
+  const double place = share * static_cast<double>(sorted.size() - 1);
+  const std::size_t below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+std::string headline(const RunRecord& record) {
+  const std::string layout =
+      std::to_string(record.nodes) + "n" + std::to_string(record.devices_per_node) + "g";
+  return record.model + " " + record.precision + ", batch " + std::to_string(record.batch_per_device) +
+         " per device, " + layout + ", " + record.device + (record.device_name.empty() ? "" : ": ") +
+         record.device_name + "\n";
+}
+
+std::string timing_rows(const RunRecord& record) {
+  const std::size_t warmup = std::min(static_cast<std::size_t>(std::max<std::int64_t>(0, record.warmup)),
+                                      record.step_seconds.size());
+  std::vector<double> window(record.step_seconds.begin() + static_cast<std::ptrdiff_t>(warmup),
+                             record.step_seconds.end());
+  if (window.empty()) return "";
+  std::sort(window.begin(), window.end());
+  const double median = quantile(window, 0.5);
+  const auto share_of_step = [median](double seconds) { return median > 0 ? 100 * seconds / median : 0; };
+  std::string rows;
+  rows += row("images/s", fmt::format("{:.2f}", record.images_per_second.mean));
+  rows += row("images/s per device",
+              fmt::format("{:.2f}", record.images_per_second.mean / std::max(1, record.world_size)));
+  rows += row("step time, median", fmt::format("{:.3f} ms", 1e3 * median));
+  rows +=
+      row("step time, spread", fmt::format("{:.3f} to {:.3f} ms (10 % to 90 %), {:.3f} to {:.3f} ms in all",
+                                           1e3 * quantile(window, 0.1), 1e3 * quantile(window, 0.9),
+                                           1e3 * window.front(), 1e3 * window.back()));
+  rows += row("exposed communication",
+              fmt::format("{:.3f} ms per step ({:.1f} %)", 1e3 * record.exposed_communication_seconds,
+                          share_of_step(record.exposed_communication_seconds)));
+  rows += row("waiting for data", fmt::format("{:.3f} ms per step ({:.1f} %)", 1e3 * record.data_wait_seconds,
+                                              share_of_step(record.data_wait_seconds)));
+  return rows;
+}
+
+std::string checks_text(const RunRecord& record) {
+  std::string text;
+  for (const auto& [name, outcome] : record.checks.items()) {
+    const std::string word = !outcome.is_boolean() ? "skipped" : outcome.get<bool>() ? "yes" : "NO";
+    text += (text.empty() ? "" : ", ") + name + ": " + word;
+  }
+  return text;
+}
+
+// "65536, 32768 from iteration 1, 16384 from iteration 2; 2 iterations skipped".
+std::string loss_scale_text(const RunRecord& record) {
+  constexpr std::size_t kMostShown = 4;
+  std::vector<std::string> changes;
+  for (std::size_t i = 0; i < record.loss_scale.size(); ++i)
+    if (i > 0 && record.loss_scale[i] != record.loss_scale[i - 1])
+      changes.push_back(fmt::format("{} from iteration {}", record.loss_scale[i], i));
+  std::string text = fmt::format("{}", record.loss_scale.front());
+  const std::size_t left_out = changes.size() > kMostShown ? changes.size() - kMostShown : 0;
+  if (left_out > 0) text += fmt::format(", {} changes", left_out);
+  for (std::size_t i = left_out; i < changes.size(); ++i) text += ", " + changes[i];
+  return text + fmt::format("; {} {} skipped", record.skipped_iterations,
+                            record.skipped_iterations == 1 ? "iteration" : "iterations");
+}
+
+}  // namespace
+
+std::string summary_table(const RunRecord& record) {
+  std::string table = headline(record);
+  if (record.status != "ok") table += row("FAILED", record.failure);
+  table += row("iterations", std::to_string(record.iterations) + ", of which " +
+                                 std::to_string(record.warmup) + " warm-up");
+  table += timing_rows(record);
+  if (const auto peak = record.memory_bytes.find("peak"); peak != record.memory_bytes.end())
+    table += row("peak memory", fmt::format("{:.1f} MiB", static_cast<double>(peak->second) / (1 << 20)));
+  if (record.head_parameters > 0)
+    table += row("class centres",
+                 fmt::format("{}, {} parameters", head_options(record.config), record.head_parameters));
+  if (!record.loss.empty())
+    table +=
+        row("loss, first and last", fmt::format("{:.5f}, {:.5f}", record.loss.front(), record.loss.back()));
+  if (!record.loss_scale.empty()) table += row("loss scale", loss_scale_text(record));
+  if (record.energy_joules_per_image)
+    table += row("energy per image", fmt::format("{:.3f} J", *record.energy_joules_per_image));
+  for (const GpuRecord& gpu : record.gpus)
+    if (const std::string text = throttling_text(gpu); !text.empty()) table += row("THROTTLED", text);
+  if (!record.checks.empty()) table += row("checks", checks_text(record));
+  for (const std::string& file : record.log_files) table += row("log", file);
+  return table;
+}
+
+void print_text(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+    throw Error(ExitCode::io_error, std::string("stdout can't be written: ") + std::strerror(errno));
+}
+
+void print_result(const RunRecord& record, bool as_json) {
+  print_text(as_json ? to_json(record).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+                           "\n"
+                     : summary_table(record));
+}
+
+}  // namespace plumb

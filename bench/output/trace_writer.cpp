@@ -1,0 +1,124 @@
+#include "bench/output/trace_writer.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "bench/output/profile.h"
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kMicroseconds = 1e6;
+constexpr int kIterationsThread = 0;
+
+int thread_of(Lane lane) {
+  return 1 + static_cast<int>(lane);
+}
+
+// The list of events, written one by one.
+class EventList {
+ public:
+  explicit EventList(std::ostream& stream) : stream_(stream) {
+    stream_ << R"({"displayTimeUnit":"ms","traceEvents":[)";
+  }
+  void add(const Json& event) {
+    stream_ << (first_ ? "\n" : ",\n")
+            << event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    first_ = false;
+  }
+  void end() { stream_ << "\n]}\n"; }
+
+ private:
+  std::ostream& stream_;
+  bool first_ = true;
+};
+
+void name_process_and_threads(EventList& events, const TraceDescription& description) {
+  const int rank = description.rank;
+  const auto name = [&](const char* what, int thread, const std::string& text) {
+    events.add({{"ph", "M"}, {"pid", rank}, {"tid", thread}, {"name", what}, {"args", {{"name", text}}}});
+  };
+  name("process_name", 0, "rank " + std::to_string(rank) + ": " + description.device);
+  const auto add_thread = [&](int thread, const std::string& text) {
+    name("thread_name", thread, text);
+    events.add({{"ph", "M"},
+                {"pid", rank},
+                {"tid", thread},
+                {"name", "thread_sort_index"},
+                {"args", {{"sort_index", thread}}}});
+  };
+  add_thread(kIterationsThread, "iterations");
+  for (const Lane lane : {Lane::input, Lane::compute, Lane::communication})
+    add_thread(thread_of(lane), std::string(name_of(lane)));
+}
+
+Json complete_event(int rank, int thread, const std::string& name, double begin, double end) {
+  return {{"ph", "X"},
+          {"pid", rank},
+          {"tid", thread},
+          {"ts", begin * kMicroseconds},
+          {"dur", std::max(0.0, end - begin) * kMicroseconds},
+          {"name", name}};
+}
+
+}  // namespace
+
+void write_trace(std::ostream& stream, const Program& program, std::span<const StepTime> times,
+                 const TraceDescription& description) {
+  EventList events(stream);
+  name_process_and_threads(events, description);
+  const auto earlier = [](const StepTime& a, const StepTime& b) { return a.begin < b.begin; };
+  const double zero = times.empty() ? 0 : std::min_element(times.begin(), times.end(), earlier)->begin;
+  std::array<double, kLanes> lane_end{};
+  std::size_t number = 0;
+  for (const std::span<const StepTime> iteration : split_iterations(times)) {
+    const double begin = std::min_element(iteration.begin(), iteration.end(), earlier)->begin - zero;
+    double end = begin;
+    for (const StepTime& time : iteration) end = std::max(end, time.end - zero);
+    events.add(complete_event(description.rank, kIterationsThread, "iteration " + std::to_string(number),
+                              begin, end));
+    for (const StepTime& time : iteration) {
+      const Step& step = program.steps.at(time.step);
+      double& free_from = lane_end[static_cast<std::size_t>(step.lane)];
+      const double step_begin = std::max(time.begin - zero, free_from);
+      free_from = std::max(step_begin, time.end - zero);
+      Json event =
+          complete_event(description.rank, thread_of(step.lane), step.name, step_begin, time.end - zero);
+      event["cat"] = name_of(step.phase);
+      event["args"] = {{"kind", name_of(step.kind)},
+                       {"phase", name_of(step.phase)},
+                       {"iteration", number},
+                       {"macs", step.work.macs},
+                       {"bytes", step.work.bytes}};
+      events.add(event);
+    }
+    ++number;
+  }
+  events.end();
+}
+
+void write_trace_file(const std::string& path, const Program& program, std::span<const StepTime> times,
+                      const TraceDescription& description) {
+  const std::filesystem::path file(path);
+  const std::string unfinished = file.parent_path() / ("." + file.filename().string() + ".part");
+  errno = 0;
+  std::ofstream stream(unfinished, std::ios::binary | std::ios::trunc);
+  write_trace(stream, program, times, description);
+  stream.close();
+  if (stream && std::rename(unfinished.c_str(), path.c_str()) == 0) return;
+  const std::string why = errno != 0 ? std::strerror(errno) : "no space";
+  std::remove(unfinished.c_str());
+  throw Error(ExitCode::io_error,
+              "file " + path + " can't be written: " + why + "; free space or give another --out");
+}
+
+}  // namespace plumb

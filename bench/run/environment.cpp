@@ -1,0 +1,195 @@
+#include "bench/run/environment.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fstream>
+
+#include "bench/inquiries/version.h"
+
+namespace plumb {
+namespace {
+
+// Kept sorted.
+constexpr std::array kRecordedVariables = {
+    "CUDA_DEVICE_MAX_CONNECTIONS",
+    "CUDA_DEVICE_ORDER",
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_MODULE_LOADING",
+    "CUDA_VISIBLE_DEVICES",
+    "DNNL_CPU_ISA_HINTS",
+    "DNNL_DEFAULT_FPMATH_MODE",
+    "DNNL_MAX_CPU_ISA",
+    "DNNL_PRIMITIVE_CACHE_CAPACITY",
+    "DNNL_VERBOSE",
+    "GOMP_CPU_AFFINITY",
+    "GOMP_SPINCOUNT",
+    "KMP_AFFINITY",
+    "KMP_BLOCKTIME",
+    "KMP_HW_SUBSET",
+    "MALLOC_ARENA_MAX",
+    "NCCL_ALGO",
+    "NCCL_BUFFSIZE",
+    "NCCL_CROSS_NIC",
+    "NCCL_DEBUG",
+    "NCCL_IB_DISABLE",
+    "NCCL_IB_GID_INDEX",
+    "NCCL_IB_HCA",
+    "NCCL_MAX_NCHANNELS",
+    "NCCL_MIN_NCHANNELS",
+    "NCCL_NET_GDR_LEVEL",
+    "NCCL_NVLS_ENABLE",
+    "NCCL_P2P_DISABLE",
+    "NCCL_P2P_LEVEL",
+    "NCCL_PROTO",
+    "NCCL_SHM_DISABLE",
+    "NCCL_SOCKET_IFNAME",
+    "NCCL_SOCKET_NTHREADS",
+    "OMPI_MCA_btl",
+    "OMPI_MCA_btl_tcp_if_exclude",
+    "OMPI_MCA_btl_tcp_if_include",
+    "OMPI_MCA_btl_vader_single_copy_mechanism",
+    "OMPI_MCA_coll_hcoll_enable",
+    "OMPI_MCA_coll_tuned_allreduce_algorithm",
+    "OMPI_MCA_coll_tuned_use_dynamic_rules",
+    "OMPI_MCA_hwloc_base_binding_policy",
+    "OMPI_MCA_mpi_yield_when_idle",
+    "OMPI_MCA_pml",
+    "OMPI_MCA_rmaps_base_mapping_policy",
+    "OMP_DYNAMIC",
+    "OMP_MAX_ACTIVE_LEVELS",
+    "OMP_NUM_THREADS",
+    "OMP_PLACES",
+    "OMP_PROC_BIND",
+    "OMP_SCHEDULE",
+    "OMP_STACKSIZE",
+    "OMP_THREAD_LIMIT",
+    "OMP_WAIT_POLICY",
+    "SLURM_CPUS_PER_TASK",
+    "SLURM_JOB_ID",
+    "SLURM_JOB_NUM_NODES",
+    "SLURM_NNODES",
+    "SLURM_NTASKS",
+    "SLURM_NTASKS_PER_NODE",
+};
+
+}  // namespace
+
+bool is_recorded_variable(std::string_view name) {
+  return std::find(kRecordedVariables.begin(), kRecordedVariables.end(), name) != kRecordedVariables.end();
+}
+
+std::map<std::string, std::string> recorded_variables(const char* const* environment) {
+  std::map<std::string, std::string> kept;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry(*environment);
+    const std::size_t equals = entry.find('=');
+    if (equals != std::string_view::npos && is_recorded_variable(entry.substr(0, equals)))
+      kept.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return kept;
+}
+
+nlohmann::ordered_json environment_json() {
+  utsname name{};
+  uname(&name);
+  const std::string memory = cpu::proc_value("/proc/meminfo", "MemTotal");  // "8123456 kB"
+  const long long memory_kib = std::strtoll(memory.c_str(), nullptr, 10);
+  return {{"host", name.nodename},
+          {"kernel", std::string(name.sysname) + " " + name.release + " " + name.machine},
+          {"cpu", cpu::proc_value("/proc/cpuinfo", "model name")},
+          {"cpus", online_cpus()},
+          {"affinity", cpu_list_text(affinity_cpus())},
+          {"memory_bytes", memory_kib * 1024},
+          {"build", build_json()},
+          {"variables", recorded_variables(environ)}};
+}
+
+std::string cpu_list_text(const std::vector<int>& cpus) {
+  std::string text;
+  for (std::size_t first = 0; first < cpus.size();) {
+    std::size_t last = first;
+    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(cpus[first]);
+    if (last > first) text += "-" + std::to_string(cpus[last]);
+    first = last + 1;
+  }
+  return text;
+}
+
+int online_cpus() {
+  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+int cpus_per_core() {
+  const std::vector<int> cpus = affinity_cpus();
+  if (cpus.empty()) return 1;
+  // One bit per CPU of the core, in hexadecimal groups: "00000003".
+  std::ifstream stream("/sys/devices/system/cpu/cpu" + std::to_string(cpus.front()) +
+                       "/topology/thread_siblings");
+  std::string bits;
+  stream >> bits;
+  int count = 0;
+  for (const char digit : bits)
+    for (int value = digit == ',' ? 0
+                                  : static_cast<int>(std::strtol(std::string(1, digit).c_str(), nullptr, 16));
+         value != 0; value &= value - 1)
+      ++count;
+  return std::max(1, count);
+}
+
+std::string placement_text(const std::string& host, const std::vector<int>& cpus) {
+  return host + " " + cpu_list_text(cpus);
+}
+
+namespace {
+
+int cpus_of_placement(const std::string& placement) {
+  int count = 0;
+  const char* at = placement.c_str() + placement.find(' ') + 1;
+  while (*at != '\0') {
+    char* end = nullptr;
+    const long first = std::strtol(at, &end, 10);
+    if (end == at) break;
+    const long last = *end == '-' ? std::strtol(end + 1, &end, 10) : first;
+    count += static_cast<int>(last - first + 1);
+    at = *end == ',' ? end + 1 : end;
+  }
+  return count;
+}
+
+}  // namespace
+
+ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, int rank, int host_cpus,
+                                  int host_cpus_per_core) {
+  const std::string& mine = placements.at(static_cast<std::size_t>(rank));
+  const std::string host = mine.substr(0, mine.find(' ') + 1);
+  int sharing = 0, before_me = 0, on_host = 0;
+  for (std::size_t other = 0; other < placements.size(); ++other) {
+    on_host += placements[other].starts_with(host);
+    if (placements[other] != mine) continue;
+    ++sharing;
+    before_me += other < static_cast<std::size_t>(rank);
+  }
+  const int cpus = cpus_of_placement(mine);
+  ThreadShare share;
+  share.threads = std::max(1, cpus / sharing + (before_me < cpus % sharing ? 1 : 0));
+  const int fair = host_cpus / on_host;
+  if (cpus > 0 && cpus <= host_cpus_per_core && fair > cpus)
+    share.remark =
+        "rank " + std::to_string(rank) + " is bound to one core of a host with " + std::to_string(host_cpus) +
+        " CPUs; mpirun --map-by slot:PE=" + std::to_string(std::max(1, fair / host_cpus_per_core)) +
+        " or --bind-to none lets it use its share";
+  return share;
+}
+
+void ensure_passive_openmp(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;  // set by the user, or by this function before
+  if (setenv("OMP_WAIT_POLICY", "passive", 1) != 0) return;
+  execv("/proc/self/exe", argv);  // returns only if it failed: then the run is slower, and right
+}
+
+}  // namespace plumb

@@ -1,0 +1,176 @@
+#include "bench/run/find_max_batch.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "bench/inquiries/dry_run.h"
+#include "bench/output/progress.h"
+#include "bench/output/summary.h"
+#include "bench/run/runner.h"
+#include "bench/run/session.h"
+#include "bench/run/training.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kMiB = 1024.0 * 1024;
+// A plan is off by a few percent at most: the first stride away from it.
+constexpr std::int64_t kStrideShare = 32;
+
+BenchOptions with_batch(BenchOptions options, std::int64_t batch) {
+  options.batch_per_device = batch;
+  return options;
+}
+
+// What a rank may take of the device, by the device's own word.
+double memory_of_rank(const Job& job, const Session& session) {
+  const bool shares = session.device->limits().kind == DeviceKind::cpu || session.shares_gpu;
+  return session.device->limits().memory_bytes / (shares ? job.local_size() : 1);
+}
+
+// By the description alone: what the device adds to the plan when it chooses implementations isn't in it.
+std::int64_t planned_largest(const Job& job, const Session& session, double memory_bytes) {
+  const auto bytes = [&](std::int64_t batch) {
+    const BenchOptions options = with_batch(session.options, batch);
+    const DeviceLimits& limits = session.device->limits();
+    const Program program = with_collectives(
+        describe(make_graph(options, job.rank(), job.size()), describe_options(options, true), limits),
+        options, job.size());
+    return needed_bytes(program, plan_memory(program), limits);
+  };
+  return largest_batch(bytes, memory_bytes);
+}
+
+// As a run begins: one iteration step by step and, where the run would, one that is captured and replayed.
+void run_iterations(Session& session) {
+  Runner runner(session.program, *session.device, session.communicator.get(), *session.source);
+  session.device->start_clock();
+  runner.run_iteration();
+  session.device->synchronize();
+  if (session.captures) {
+    runner.capture();
+    runner.run_iteration();
+  }
+  session.device->synchronize();
+}
+
+// Fills in what a batch took. Throws Error(out_of_memory), on all ranks, if it doesn't run.
+void try_batch(const Job& job, const BenchOptions& options, double memory_bytes, MaxBatch& found) {
+  Session session = open_session(job, options);
+  read_inputs(job, session);
+  prepare_session(job, session);
+  if (static_cast<double>(session.plan.arena_bytes) > memory_bytes)  // known to all ranks: they plan alike
+    throw Error(ExitCode::out_of_memory, "the plan takes more than the memory that is given");
+  try {
+    run_iterations(session);
+  } catch (const Error& error) {
+    if (job.size() == 1) throw;
+    throw FailureOfThisRank(error);  // the others are inside a collective
+  }
+  found.planned_bytes = session.plan.arena_bytes;
+  found.peak_bytes = session.device->peak_bytes();
+  job.barrier();
+}
+
+}  // namespace
+
+BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
+                                 const std::function<bool(std::int64_t batch)>& runs) {
+  BatchSearch search;
+  std::int64_t bad = highest + 1;
+  const auto try_one = [&](std::int64_t batch) {
+    const bool ran = runs(batch);
+    search.tries.push_back({batch, ran});
+    (ran ? search.batch : bad) = batch;
+    return ran;
+  };
+  const std::int64_t start = std::clamp<std::int64_t>(estimate, 1, highest);
+  std::int64_t stride = std::max<std::int64_t>(1, start / kStrideShare);
+  if (try_one(start)) {
+    while (search.batch < highest && try_one(std::min(highest, search.batch + stride))) stride *= 2;
+  } else {
+    while (bad > 1 && !try_one(std::max<std::int64_t>(1, bad - stride))) stride *= 2;
+  }
+  while (bad - search.batch > 1) try_one(std::midpoint(search.batch, bad));
+  return search;
+}
+
+MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
+                        const std::function<void(const BatchTry&)>& tried,
+                        std::optional<double> memory_bytes) {
+  MaxBatch found;
+  double memory = 0;
+  {
+    const Session session = open_session(job, with_batch(options, 1));
+    memory = memory_bytes.value_or(memory_of_rank(job, session));
+    found.device = session.device->description();
+    found.model = make_graph(session.options, job.rank(), job.size()).model;
+    found.precision = session.options.precision;
+    found.world_size = job.size();
+    found.image_size = session.options.image_size;
+    std::uint64_t largest = static_cast<std::uint64_t>(planned_largest(job, session, memory));
+    job.broadcast(largest);  // hosts may have different memory: all start at the same batch
+    found.largest_planned = static_cast<std::int64_t>(largest);
+  }
+  const auto runs = [&](std::int64_t batch) {
+    try {
+      try_batch(job, with_batch(options, batch), memory_bytes ? memory : HUGE_VAL, found);
+      return true;
+    } catch (const FailureOfThisRank&) {
+      throw;
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::out_of_memory) throw;
+      return false;
+    }
+  };
+  found.search = search_largest_batch(found.largest_planned, kLargestBatch, [&](std::int64_t batch) {
+    const bool ran = runs(batch);
+    tried({batch, ran});
+    return ran;
+  });
+  return found;
+}
+
+void report_max_batch(const Job& job, const BenchOptions& options) {
+  Messages messages(stderr, terminal_of(stderr), options.quiet || job.rank() != 0);
+  messages.say("looking for the largest --bs by running steps; a try takes as long as a run's start");
+  const MaxBatch found = find_max_batch(job, options, [&](const BatchTry& one) {
+    messages.say("--bs " + std::to_string(one.batch) + (one.ran ? " runs" : " doesn't fit"));
+  });
+  job.together([&] {
+    if (job.rank() == 0) print_text(options.json ? to_json(found).dump(2) + "\n" : to_text(found));
+  });
+}
+
+std::string to_text(const MaxBatch& found) {
+  const std::string tries =
+      fmt::format("by the plan {}, {} tries", found.largest_planned, found.search.tries.size());
+  const std::string where =
+      fmt::format("{}, {} pixels, {}", name_of(found.precision), found.image_size, found.device);
+  if (found.search.batch == 0)
+    return fmt::format("no batch runs a step, not even --bs 1 ({}): {}\n", tries, where);
+  return fmt::format(
+      "largest batch that runs a step: --bs {} ({}), planned {:.0f} MiB, peak {:.0f} MiB: {}\n",
+      found.search.batch, tries, static_cast<double>(found.planned_bytes) / kMiB,
+      static_cast<double>(found.peak_bytes) / kMiB, where);
+}
+
+nlohmann::ordered_json to_json(const MaxBatch& found) {
+  nlohmann::ordered_json tries = nlohmann::ordered_json::array();
+  for (const BatchTry& one : found.search.tries) tries.push_back({{"batch", one.batch}, {"ran", one.ran}});
+  return {{"schema", "plumbline.max_batch/1"},
+          {"model", found.model},
+          {"precision", name_of(found.precision)},
+          {"image_size", found.image_size},
+          {"device_name", found.device},
+          {"world_size", found.world_size},
+          {"batch_per_device", found.search.batch},
+          {"planned_batch_per_device", found.largest_planned},
+          {"memory_bytes", {{"planned", found.planned_bytes}, {"peak", found.peak_bytes}}},
+          {"tries", std::move(tries)}};
+}
+
+}  // namespace plumb

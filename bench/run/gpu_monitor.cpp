@@ -1,0 +1,204 @@
+#include "bench/run/gpu_monitor.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "results/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kMilli = 1e-3;
+
+struct NamedReason {
+  ClockReason bit;
+  const char* name;
+  bool throttles;
+};
+constexpr std::array<NamedReason, 9> kReasons{{
+    {ClockReason::idle, "idle", false},
+    {ClockReason::application_setting, "application setting", false},
+    {ClockReason::power_cap, "power cap", true},
+    {ClockReason::hardware_slowdown, "hardware slowdown", true},
+    {ClockReason::sync_boost, "sync boost", true},
+    {ClockReason::thermal, "thermal", true},
+    {ClockReason::hardware_thermal, "hardware thermal", true},
+    {ClockReason::power_brake, "power brake", true},
+    {ClockReason::display_setting, "display setting", false},
+}};
+
+bool has(std::uint64_t reasons, ClockReason bit) {
+  return (reasons & static_cast<std::uint64_t>(bit)) != 0;
+}
+
+GpuRange range_of(std::vector<double> values) {
+  if (values.empty()) return {};
+  const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
+  return {*lowest, median(values), *highest};
+}
+
+// `value` at `seconds`, on the line between the two samples around it.
+template <typename Value>
+double at(std::span<const GpuSample> samples, double seconds, Value value) {
+  const auto after = std::lower_bound(samples.begin(), samples.end(), seconds,
+                                      [](const GpuSample& sample, double s) { return sample.seconds < s; });
+  if (after == samples.begin()) return value(*after);
+  const GpuSample &left = *(after - 1), &right = *after;
+  const double share = (seconds - left.seconds) / (right.seconds - left.seconds);
+  return value(left) + share * (value(right) - value(left));
+}
+
+double watts(const GpuSample& sample) {
+  return kMilli * sample.reading.power_milliwatts;
+}
+
+// Trapezoids between the samples and both ends.
+double integrated_joules(std::span<const GpuSample> samples, std::span<const GpuSample> inside, double begin,
+                         double end) {
+  double joules = 0, last_seconds = begin, last_watts = at(samples, begin, watts);
+  const auto add = [&](double seconds, double power) {
+    joules += (seconds - last_seconds) * (power + last_watts) / 2;
+    last_seconds = seconds;
+    last_watts = power;
+  };
+  for (const GpuSample& sample : inside) add(sample.seconds, watts(sample));
+  add(end, at(samples, end, watts));
+  return joules;
+}
+
+void add_energy(std::span<const GpuSample> samples, std::span<const GpuSample> inside, double begin,
+                double end, GpuRecord& record) {
+  if (samples.empty() || samples.front().seconds > begin || samples.back().seconds < end) return;
+  const auto counts = [](const GpuSample& sample) { return sample.energy_millijoules.has_value(); };
+  if (std::all_of(samples.begin(), samples.end(), counts)) {
+    // From the first count on: the counter's own value is too large for the difference of two doubles.
+    const std::uint64_t first = *samples.front().energy_millijoules;
+    const auto joules = [first](const GpuSample& sample) {
+      return kMilli * static_cast<double>(static_cast<std::int64_t>(*sample.energy_millijoules - first));
+    };
+    record.joules = at(samples, end, joules) - at(samples, begin, joules);
+    record.energy_source = "counter";
+  } else if (std::all_of(samples.begin(), samples.end(),
+                         [](const GpuSample& sample) { return sample.reading.power_milliwatts > 0; })) {
+    record.joules = integrated_joules(samples, inside, begin, end);
+    record.energy_source = "power";
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> reason_names(std::uint64_t reasons) {
+  std::vector<std::string> names;
+  for (const NamedReason& reason : kReasons)
+    if (has(reasons, reason.bit)) names.emplace_back(reason.name);
+  return names;
+}
+
+bool is_throttled(std::uint64_t reasons) {
+  return std::any_of(kReasons.begin(), kReasons.end(),
+                     [&](const NamedReason& reason) { return reason.throttles && has(reasons, reason.bit); });
+}
+
+GpuRecord summarize_gpu(std::span<const GpuSample> samples, double begin, double end) {
+  const auto earlier = [](const GpuSample& sample, double seconds) { return sample.seconds < seconds; };
+  const auto later = [](double seconds, const GpuSample& sample) { return seconds < sample.seconds; };
+  const std::span<const GpuSample> inside(std::lower_bound(samples.begin(), samples.end(), begin, earlier),
+                                          std::upper_bound(samples.begin(), samples.end(), end, later));
+  GpuRecord record;
+  record.window_seconds = end - begin;
+  record.samples = std::ssize(inside);
+  std::vector<double> sm, memory, temperature, power;
+  std::size_t throttled = 0;
+  for (const GpuSample& sample : inside) {
+    const NvmlReading& reading = sample.reading;
+    sm.push_back(reading.sm_clock_mhz);
+    memory.push_back(reading.memory_clock_mhz);
+    temperature.push_back(reading.temperature_celsius);
+    power.push_back(watts(sample));
+    throttled += is_throttled(reading.reasons) ? 1U : 0U;
+    for (const std::string& reason : reason_names(reading.reasons)) record.clock_reasons[reason] += 1;
+    record.moments.push_back({.seconds = sample.seconds - begin,
+                              .sm_clock_mhz = sm.back(),
+                              .memory_clock_mhz = memory.back(),
+                              .temperature_celsius = temperature.back(),
+                              .power_watts = power.back(),
+                              .throttled = is_throttled(reading.reasons)});
+  }
+  const double count = std::max(1.0, static_cast<double>(inside.size()));
+  for (auto& [reason, share] : record.clock_reasons) share /= count;
+  record.throttled_share = static_cast<double>(throttled) / count;
+  record.sm_clock_mhz = range_of(std::move(sm));
+  record.memory_clock_mhz = range_of(std::move(memory));
+  record.temperature_celsius = range_of(std::move(temperature));
+  record.power_watts = range_of(std::move(power));
+  add_energy(samples, inside, begin, end, record);
+  return record;
+}
+
+GpuMonitor::GpuMonitor(std::unique_ptr<NvmlGpu> gpu, GpuMonitorOptions options)
+    : gpu_(std::move(gpu)), options_(std::move(options)) {
+  samples_.reserve(options_.most_samples + 1);  // stop() adds one
+  take_sample();                                // before whatever is timed begins
+  thread_ = std::thread([this] { sample_until_stopped(); });
+}
+
+void GpuMonitor::stop() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stop_asked_.notify_all();
+  thread_.join();
+  take_sample();
+}
+
+void GpuMonitor::sample_until_stopped() {
+  std::unique_lock lock(mutex_);
+  while (!stop_asked_.wait_for(lock, std::chrono::duration<double>(options_.period_seconds),
+                               [this] { return stopping_; })) {
+    lock.unlock();
+    take_sample();
+    if (samples_.size() >= options_.most_samples) {
+      for (std::size_t i = 0; 2 * i < samples_.size(); ++i) samples_[i] = samples_[2 * i];
+      samples_.resize((samples_.size() + 1) / 2);
+      options_.period_seconds *= 2;
+    }
+    lock.lock();
+  }
+}
+
+void GpuMonitor::take_sample() {
+  const double seconds = options_.clock();
+  samples_.push_back({seconds, gpu_->read(), gpu_->energy_millijoules()});
+}
+
+GpuRecord GpuMonitor::record(double begin, double end, int rank, const std::string& id) const {
+  GpuRecord record = summarize_gpu(samples_, begin, end);
+  record.rank = rank;
+  record.name = gpu_->name();
+  record.id = id;
+  record.driver_version = gpu_->driver_version();
+  record.highest_sm_clock_mhz = gpu_->highest_sm_clock_mhz();
+  return record;
+}
+
+std::vector<GpuRecord> gather_gpus(const Job& job, std::optional<GpuRecord> mine) {
+  if (mine && job.rank() != 0) mine->moments.clear();
+  std::vector<GpuRecord> gpus;
+  for (const std::string& text : job.all_gather(mine ? to_json(*mine).dump() : ""))
+    if (!text.empty())
+      gpus.push_back(gpu_record_from_json(nlohmann::ordered_json::parse(text), "NVML's readings"));
+  return gpus;
+}
+
+std::unique_ptr<GpuMonitor> watch_gpu(const std::string& id, GpuMonitorOptions options) {
+  if (id.empty()) return nullptr;
+  std::unique_ptr<NvmlGpu> gpu = open_nvml_gpu(id, nvml_library_name());
+  if (!gpu) return nullptr;
+  return std::make_unique<GpuMonitor>(std::move(gpu), std::move(options));
+}
+
+}  // namespace plumb

@@ -1,0 +1,83 @@
+// Watches a GPU beside a run: a thread of its own samples what NVML tells, at a fixed period and with steady
+// time stamps, and the window is cut out of the samples afterwards. So the timed loop never calls NVML.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/run/nvml.h"
+#include "bench/run/step_timer.h"
+#include "comm/job.h"
+#include "results/gpu_record.h"
+
+namespace plumb {
+
+struct GpuSample {
+  double seconds = 0;  // on the monitor's clock
+  NvmlReading reading;
+  std::optional<std::uint64_t> energy_millijoules;
+};
+
+// Figures over the samples in [begin, end], seconds on the samples' clock; those at its ends are what lies on
+// the line between their neighbours. Energy is the difference of the counter at both ends or, for want of
+// one, the integral of power; nothing if the samples don't reach around the window.
+// rank, name, id and the like are left for the caller to fill in.
+GpuRecord summarize_gpu(std::span<const GpuSample> samples, double begin, double end);
+
+// "power cap", "thermal", …; unknown bits are left out.
+std::vector<std::string> reason_names(std::uint64_t reasons);
+// Whether one of the reasons slows down a GPU that has work: power, temperature or the board.
+bool is_throttled(std::uint64_t reasons);
+
+struct GpuMonitorOptions {
+  double period_seconds = 0.2;
+  // Kept at once; when they are reached every second one goes and the period doubles. 4096 take 14 minutes.
+  std::size_t most_samples = 4096;
+  std::function<double()> clock = steady_seconds;
+};
+
+class GpuMonitor {
+ public:
+  // Samples from now on, until stop().
+  explicit GpuMonitor(std::unique_ptr<NvmlGpu> gpu, GpuMonitorOptions options = {});
+  ~GpuMonitor() { stop(); }
+  GpuMonitor(const GpuMonitor&) = delete;
+  GpuMonitor& operator=(const GpuMonitor&) = delete;
+
+  // Takes a last sample and ends the thread.
+  void stop();
+
+  // After stop(): of the window from `begin` to `end` on the options' clock, moments included. `rank`: of
+  // this process.
+  GpuRecord record(double begin, double end, int rank, const std::string& id) const;
+  const std::vector<GpuSample>& samples() const { return samples_; }  // after stop()
+
+ private:
+  void sample_until_stopped();
+  void take_sample();
+
+  std::unique_ptr<NvmlGpu> gpu_;
+  GpuMonitorOptions options_;
+  std::vector<GpuSample> samples_;
+  std::mutex mutex_;
+  std::condition_variable stop_asked_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+// A monitor of the GPU `id` (Device::unique_id); null where there is none or NVML doesn't know it.
+std::unique_ptr<GpuMonitor> watch_gpu(const std::string& id, GpuMonitorOptions options = {});
+
+// What every rank's monitor says of its window, in rank order, on every rank; ranks that give nothing are
+// left out, and moments are rank 0's. A collective.
+std::vector<GpuRecord> gather_gpus(const Job& job, std::optional<GpuRecord> mine);
+
+}  // namespace plumb

@@ -1,0 +1,323 @@
+#include "bench/run/session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "bench/inquiries/dry_run.h"
+#include "bench/inquiries/head_table.h"
+#include "bench/inquiries/version.h"
+#include "bench/run/environment.h"
+#include "comm/distinct_gpus.h"
+#include "comm/gradient_reduction.h"
+#include "comm/mpi_communicator.h"
+#include "comm/nccl_communicator.h"
+#include "comm/staged_communicator.h"
+
+namespace plumb {
+namespace {
+
+constexpr int kMostWorkersByDefault = 8;
+constexpr std::int64_t kImageNetClasses = 1000;
+constexpr const char* kOneVector =
+    "--bs 1 leaves the last norm one vector, which it makes zero: times are right, losses mean nothing";
+
+int default_workers(int threads) {
+  return std::clamp(threads / 2, 1, kMostWorkersByDefault);
+}
+
+BatchSourceOptions source_options(const Session& session, const Job& job) {
+  const BenchOptions& options = session.options;
+  const bool faces = options.workload == Workload::arcface;
+  return {.data = options.data,
+          .batch_file = options.batch,
+          .batch_per_device = *options.batch_per_device,
+          .image_size = options.image_size,
+          .classes = faces ? options.face.classes : kImageNetClasses,
+          .preprocessing = faces ? Preprocessing::insightface : Preprocessing::imagenet,
+          .seed = options.seed,
+          .rank = job.rank(),
+          .world_size = job.size(),
+          .workers = options.data_workers};
+}
+
+// "; --bs 8 has room for --classes 1000": what is left to do where class centres take the memory. Empty where
+// they don't.
+std::string classes_that_fit(const Session& session, const Job& job, double free_bytes) {
+  if (session.options.workload != Workload::arcface) return "";
+  DeviceLimits limits = session.device->limits();
+  limits.memory_bytes = free_bytes;
+  const std::int64_t classes = largest_classes(session.options, limits, job.size()).value_or(0);
+  if (classes == 0) return "";
+  return "; --bs " + std::to_string(*session.options.batch_per_device) + " has room for --classes " +
+         std::to_string(classes);
+}
+
+// Throws Error(out_of_memory) if `wanted` bytes are more than this rank's share of the host.
+void require_memory(const Session& session, const Job& job, double wanted) {
+  const bool shares = session.device->limits().kind == DeviceKind::cpu || session.shares_gpu;
+  const double free = session.device->limits().memory_bytes / (shares ? job.local_size() : 1);
+  if (wanted <= free) return;
+  const std::int64_t fits = largest_batch(
+      [&](std::int64_t batch) {
+        BenchOptions smaller = session.options;
+        smaller.batch_per_device = batch;
+        const Program program = describe(make_graph(smaller, job.rank(), job.size()),
+                                         describe_options(smaller, true), session.device->limits());
+        const Program whole = with_collectives(program, smaller, job.size());
+        return needed_bytes(whole, plan_memory(whole), session.device->limits());
+      },
+      free);
+  throw Error(
+      ExitCode::out_of_memory,
+      "rank " + std::to_string(job.rank()) + " on " + job.host() + " would need " +
+          std::to_string(static_cast<std::int64_t>(wanted)) + " bytes for --bs " +
+          std::to_string(*session.options.batch_per_device) + " and has " +
+          std::to_string(static_cast<std::int64_t>(free)) + " free" +
+          (fits > 0 ? "; by the plan --bs " + std::to_string(fits) + " fits" : "; not even --bs 1 fits") +
+          classes_that_fit(session, job, free));
+}
+
+// What a refusal says happened: "option --device: no GPU answers (…); install …" without its first two words
+// and the remedy, which nobody needs who asked for "auto".
+std::string reason_of(const std::string& sentence) {
+  const std::size_t colon = sentence.starts_with("option ") ? sentence.find(": ") : std::string::npos;
+  const std::size_t begin = colon == std::string::npos ? 0 : colon + 2;
+  const std::size_t end = sentence.find("); ", begin);
+  return sentence.substr(begin, end == std::string::npos ? end : end + 1 - begin);
+}
+
+float initial_loss_scale(const BenchOptions& options) {
+  const LossScaling scaling = options.loss_scaling.value_or(LossScaling{});
+  return scaling.kind == LossScaling::Kind::none ? 1 : scaling.initial;
+}
+
+DeviceCopies copies_of(Device& device) {
+  return {.allocate_pinned = [&device](std::size_t bytes) { return device.allocate_pinned(bytes); },
+          .to_host = [&device](std::byte* host, const std::byte* from,
+                               std::size_t bytes) { device.copy(host, from, bytes, Lane::communication); },
+          .to_device = [&device](std::byte* to, const std::byte* host,
+                                 std::size_t bytes) { device.copy(to, host, bytes, Lane::communication); },
+          .mark = [&device] { return device.mark(Lane::communication); },
+          .reached = [&device](std::size_t mark) { return device.reached(mark); }};
+}
+
+std::unique_ptr<Communicator> make_communicator(const Job& job, const BenchOptions& options, Device& device) {
+  if (options.comm == "nccl") return make_nccl_communicator(job, device.queue(Lane::communication));
+  std::unique_ptr<Communicator> mpi = make_mpi_communicator(job);
+  if (device.limits().kind == DeviceKind::cpu) return mpi;
+  return make_staged_communicator(std::move(mpi), copies_of(device));
+}
+
+bool has_shards(const Graph& graph) {
+  return std::any_of(graph.parameters.begin(), graph.parameters.end(),
+                     [](const Parameter& parameter) { return parameter.shard.has_value(); });
+}
+
+// Rank 0's tensors (from --weights or fresh) to every rank's device, and every rank's own rows to its own.
+void distribute_tensors(const Job& job, Session& session, TensorMap tensors) {
+  const auto hand_out = [&](const std::string& name, std::int64_t count) -> std::vector<float>& {
+    std::vector<float>& values = tensors[name].values;
+    values.resize(static_cast<std::size_t>(count));
+    job.broadcast(values.data(), values.size());
+    return values;
+  };
+  const Graph& graph = session.graph;
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
+    const Parameter& parameter = graph.parameters[p];
+    session.device->write_parameter(p, parameter.shard ? tensors.at(parameter.name).values
+                                                       : hand_out(parameter.name, parameter.elements()));
+  }
+  for (StatisticId s = 0; s < graph.statistics.size(); ++s)
+    session.device->write_statistic(s, hand_out(graph.statistics[s].name, graph.statistics[s].channels));
+}
+
+}  // namespace
+
+WorldLayout world_layout(const BenchOptions& options, int ranks, int nodes, int devices_per_node) {
+  WorldLayout layout{nodes, devices_per_node};
+  if (options.nodes > 0) layout.nodes = options.nodes;
+  if (options.devices_per_node > 0) layout.devices_per_node = options.devices_per_node;
+  if (options.nodes > 0 && options.devices_per_node == 0)
+    layout.devices_per_node = std::max(1, ranks / layout.nodes);
+  if (options.devices_per_node > 0 && options.nodes == 0)
+    layout.nodes = std::max(1, ranks / layout.devices_per_node);
+  if (layout.devices() != ranks)
+    throw Error(ExitCode::usage, "option --nodes: " + std::to_string(layout.nodes) +
+                                     " with --devices-per-node " + std::to_string(layout.devices_per_node) +
+                                     " makes " + std::to_string(layout.devices()) + " devices, but " +
+                                     std::to_string(ranks) + (ranks == 1 ? " rank runs" : " ranks run") +
+                                     "; start as many, or leave the layout to the hosts");
+  return layout;
+}
+
+Graph make_graph(const BenchOptions& options, int rank, int world_size) {
+  if (options.workload == Workload::resnet50)
+    return make_resnet50({.batch = *options.batch_per_device,
+                          .image_size = options.image_size,
+                          .label_smoothing = options.label_smoothing,
+                          .decay = options.decay});
+  const FaceOptions face = resolve_face(options.face);
+  return make_arcface({.backbone = face.backbone,
+                       .batch = *options.batch_per_device,
+                       .image_size = options.image_size,
+                       .embedding = *face.embedding,
+                       .prelu_per_layer = face.prelu_per_layer,
+                       .dropout = *face.dropout,
+                       .classes = face.classes,
+                       .margins = *face.margins,
+                       .scale = face.scale,
+                       .gradient = face.margin_gradient,
+                       .head = face.head,
+                       .sample_rate = face.sample_rate.value_or(1),
+                       .rank = rank,
+                       .world_size = world_size,
+                       .decay = options.decay,
+                       .seed = options.seed});
+}
+
+DescribeOptions describe_options(const BenchOptions& options, bool same_batch_every_step) {
+  return {.precision = options.precision,
+          .load_batch_every_step = !same_batch_every_step,
+          .fuse = options.fuse,
+          .scale_loss = options.loss_scaling && options.loss_scaling->kind != LossScaling::Kind::none,
+          .fp32_head = options.workload == Workload::arcface && options.face.fp32_head};
+}
+
+Program with_collectives(Program program, const BenchOptions& options, int world_size) {
+  if (world_size == 1) return program;
+  GradientReductionOptions reduction{
+      .dtype = options.reduce_dtype, .world_size = world_size, .overlap = options.overlap};
+  reduction.buckets.bucket_bytes = static_cast<std::size_t>(std::llround(options.bucket_mb * (1 << 20)));
+  reduction.buckets.first_bucket_bytes =
+      std::min(reduction.buckets.first_bucket_bytes, reduction.buckets.bucket_bytes);
+  return add_gradient_reduction(std::move(program), reduction);
+}
+
+double needed_bytes(const Program& program, const MemoryPlan& plan, const DeviceLimits& limits) {
+  const std::size_t copies = limits.kind == DeviceKind::cpu ? memory_bytes(program, plan).parameters : 0;
+  return static_cast<double>(plan.arena_bytes + copies);
+}
+
+bool captures(const BenchOptions& options, const DeviceLimits& limits, int world_size) {
+  if (limits.kind != DeviceKind::cuda || options.cuda_graph == CudaGraph::off) return false;
+  const bool can = world_size == 1 || options.comm == "nccl";
+  if (!can && options.cuda_graph == CudaGraph::on)
+    throw Error(ExitCode::usage, "option --cuda-graph: 'on' can't go with --comm " + options.comm +
+                                     ", whose sums the host carries; give --cuda-graph off or --comm nccl");
+  return can;
+}
+
+Session open_session(const Job& job, const BenchOptions& options) {
+  Session session;
+  const ThreadShare share = threads_for_this_rank(job.all_gather(placement_text(job.host(), affinity_cpus())),
+                                                  job.rank(), online_cpus(), cpus_per_core());
+  job.together([&] {
+    std::string why_not_cuda;
+    const int threads = options.threads > 0 ? options.threads : share.threads;
+    session.device = make_device({.choice = options.device,
+                                  .threads = threads,
+                                  .local_rank = job.local_rank(),
+                                  .autotune = options.autotune},
+                                 &why_not_cuda);
+    session.options = resolve(options, session.device->limits());
+    if (options.device == DeviceChoice::automatic && session.device->limits().kind == DeviceKind::cpu)
+      session.why_this_device = " (--device auto: " + reason_of(why_not_cuda) + ")";
+    session.options.threads = threads;
+    session.layout = world_layout(options, job.size(), job.nodes(), job.devices_per_node());
+    session.captures = captures(session.options, session.device->limits(), job.size());
+    session.options.nodes = session.layout.nodes;
+    session.options.devices_per_node = session.layout.devices_per_node;
+    if (session.options.data_workers == 0) session.options.data_workers = default_workers(threads);
+  });
+  if (options.threads == 0) session.remark = share.remark;
+  if (options.workload == Workload::arcface && session.options.batch_per_device == 1)
+    session.remark += (session.remark.empty() ? "" : "; ") + std::string(kOneVector);
+  session.shares_gpu = require_distinct_gpus(job, session.device->unique_id(), options.share_gpu);
+  job.require_same("build", version_text("bench"));
+  job.require_same("options", options_fingerprint(options) + "device kind=" +
+                                  std::string(name_of(session.device->limits().kind)) + "\n");
+  return session;
+}
+
+void read_inputs(const Job& job, Session& session) {
+  const BenchOptions& options = session.options;
+  job.together([&] {
+    session.graph = make_graph(options, job.rank(), job.size());
+    const bool same_batch = options.data == "synthetic" || !options.batch.empty();
+    session.described_with = describe_options(options, same_batch);
+    session.program = describe(session.graph, session.described_with, session.device->limits());
+    // Once before anything is read, and again when layouts are chosen and buffers of images are there.
+    const Program whole = with_collectives(session.program, options, job.size());
+    require_memory(session, job, needed_bytes(whole, plan_memory(whole), session.device->limits()));
+    if (!options.weights.empty() && (job.rank() == 0 || has_shards(session.graph)))
+      session.given =
+          tensors_for(session.graph, read_safetensors(options.weights, "--weights"), options.weights);
+    session.source = make_batch_source(source_options(session, job));
+  });
+}
+
+void prepare_session(const Job& job, Session& session) {
+  const BenchOptions& options = session.options;
+  TensorMap tensors = std::move(session.given);
+  job.together([&] {
+    if (options.weights.empty() && (job.rank() == 0 || has_shards(session.graph)))
+      tensors = initial_tensors(session.graph, options.seed);
+    const UpdateRule rule{.optimizer = options.optimizer,
+                          .momentum = options.momentum,
+                          .weight_decay = options.weight_decay,
+                          .loss_scaling = options.loss_scaling.value_or(LossScaling{})};
+    session.device->prepare(session.graph, rule, session.program);
+    session.program = with_collectives(std::move(session.program), options, job.size());
+    session.plan = plan_memory(session.program);
+    require_memory(session, job,
+                   needed_bytes(session.program, session.plan, session.device->limits()) +
+                       static_cast<double>(session.source->host_bytes()));
+  });
+  job.require_same("Program", "hash=" + std::to_string(reduction_hash(session.program)) + "\n");
+  // First what takes memory without asking how much is left: a failure to bind says what is missing.
+  if (job.size() > 1) session.communicator = make_communicator(job, options, *session.device);
+  job.together([&] { session.device->bind(session.program, session.plan); });
+  distribute_tensors(job, session, std::move(tensors));
+  session.device->write_state({.iteration = 0,
+                               .first_sample = static_cast<std::uint64_t>(job.rank() * session.graph.batch()),
+                               .learning_rate = static_cast<float>(options.learning_rate),
+                               .gradient_scale = 1 / static_cast<float>(job.size()),
+                               .loss_scale = initial_loss_scale(options)});
+  const bool synthetic = options.data == "synthetic" && options.batch.empty();
+  if (synthetic && session.device->make_synthetic_batch(options.seed, job.rank())) return;
+  if (session.source->always_the_same()) {
+    const Batch batch = session.source->next();
+    session.device->write_batch(batch.images, batch.labels);
+  }
+}
+
+TensorFile read_tensors(const Graph& graph, const Device& device) {
+  TensorFile file;
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
+    Tensor& tensor = file.floats[graph.parameters[p].name];
+    tensor.dims = graph.parameters[p].dims;
+    tensor.values.resize(static_cast<std::size_t>(graph.parameters[p].elements()));
+    device.read_parameter(p, tensor.values);
+  }
+  for (StatisticId s = 0; s < graph.statistics.size(); ++s) {
+    Tensor& tensor = file.floats[graph.statistics[s].name];
+    tensor.dims = {graph.statistics[s].channels};
+    tensor.values.resize(static_cast<std::size_t>(graph.statistics[s].channels));
+    device.read_statistic(s, tensor.values);
+  }
+  return file;
+}
+
+TensorFile gather_tensors(const Job& job, const Graph& graph, const Device& device) {
+  TensorFile file = read_tensors(graph, device);
+  for (const Parameter& parameter : graph.parameters) {
+    if (!parameter.shard) continue;
+    Tensor& tensor = file.floats[parameter.name];
+    tensor.dims.front() = parameter.shard->all_rows;
+    tensor.values = job.concatenate(tensor.values);
+  }
+  return file;
+}
+
+}  // namespace plumb

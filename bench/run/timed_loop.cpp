@@ -1,0 +1,110 @@
+#include "bench/run/timed_loop.h"
+
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+namespace plumb {
+namespace {
+
+// Enough to keep a device busy while the host writes a log line, few enough to notice a failure soon.
+constexpr std::int64_t kIterationsUnderWay = 4;
+constexpr std::chrono::microseconds kBetweenLooks{20};
+
+class TimedLoop {
+ public:
+  TimedLoop(const Job& job, Session& session, Runner& runner, TimedIterations& result,
+            const std::function<void(std::int64_t)>& ended)
+      : job_(job), session_(session), runner_(runner), result_(result), ended_(ended) {}
+
+  void run(bool capture) {
+    const BenchOptions& options = session_.options;
+    agreed_ = options.iterations;
+    result_.timer = StepTimer(static_cast<std::size_t>(agreed_));
+    result_.metrics.reserve(static_cast<std::size_t>(agreed_));
+    waited_in_warmup_ = session_.source->waited_seconds();
+    session_.device->start_clock();
+    result_.timer.start();
+    while (goes_on()) {
+      runner_.run_iteration();
+      if (++started_ == 1 && capture) {
+        collect(0);
+        runner_.capture();
+      }
+      collect(kIterationsUnderWay);
+    }
+    collect(0);
+    conclude();
+  }
+
+ private:
+  std::int64_t told() const { return result_.timer.iterations(); }
+
+  // --iters, and then until --seconds are over: how many more that takes rank 0 decides for all, from the
+  // mean so far, and again when they are done.
+  bool goes_on() {
+    if (started_ < agreed_) return true;
+    if (session_.options.seconds == 0) return false;
+    collect(0);
+    const double elapsed = result_.timer.elapsed_seconds(), left = session_.options.seconds - elapsed;
+    const double step = elapsed / static_cast<double>(told());
+    std::uint64_t more = left > 0 ? static_cast<std::uint64_t>(std::ceil(left / step)) : 0;
+    job_.broadcast(more);
+    agreed_ += static_cast<std::int64_t>(more);
+    return more != 0;
+  }
+
+  // Takes note of what has ended, and waits until at most so many iterations are under way.
+  void collect(std::int64_t under_way) {
+    while (told() < started_) {
+      const std::optional<double> end = session_.device->next_end();
+      if (end) {
+        tell(*end);
+      } else if (started_ - told() > under_way) {
+        if (session_.communicator) session_.communicator->progress();
+        std::this_thread::sleep_for(kBetweenLooks);
+      } else {
+        return;
+      }
+    }
+  }
+
+  void tell(double end_seconds) {
+    result_.timer.lap(end_seconds);
+    const std::int64_t iteration = told() - 1;
+    result_.metrics.push_back(session_.device->metrics(static_cast<std::uint64_t>(iteration)));
+    if (iteration >= session_.options.warmup) device_exposed_ += result_.metrics.back().exposed_seconds;
+    ended_(iteration);
+    if (told() == session_.options.warmup) {
+      host_exposed_in_warmup_ = runner_.exposed_communication_seconds();
+      waited_in_warmup_ = session_.source->waited_seconds();
+    }
+  }
+
+  void conclude() {
+    const auto steps = static_cast<double>(told() - session_.options.warmup);
+    const bool on_host = session_.device->limits().kind == DeviceKind::cpu;
+    result_.exposed_communication_seconds =
+        (on_host ? runner_.exposed_communication_seconds() - host_exposed_in_warmup_ : device_exposed_) /
+        steps;
+    result_.data_wait_seconds = (session_.source->waited_seconds() - waited_in_warmup_) / steps;
+  }
+
+  const Job& job_;
+  Session& session_;
+  Runner& runner_;
+  TimedIterations& result_;
+  const std::function<void(std::int64_t)>& ended_;
+  std::int64_t started_ = 0;
+  std::int64_t agreed_ = 0;  // that all ranks run
+  double device_exposed_ = 0, host_exposed_in_warmup_ = 0, waited_in_warmup_ = 0;
+};
+
+}  // namespace
+
+void run_timed(const Job& job, Session& session, Runner& runner, bool capture, TimedIterations& result,
+               const std::function<void(std::int64_t iteration)>& ended) {
+  TimedLoop(job, session, runner, result, ended).run(capture);
+}
+
+}  // namespace plumb

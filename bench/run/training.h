@@ -1,0 +1,29 @@
+// One timed training run, from options to a log, a result folder and a table.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "bench/options/options.h"
+#include "bench/run/session.h"
+#include "comm/job.h"
+
+namespace plumb {
+
+// A failure that other ranks don't know of: the job must be ended for them (Job::abort).
+class FailureOfThisRank : public Error {
+ public:
+  explicit FailureOfThisRank(const Error& error) : Error(error.code(), error.what()) {}
+};
+
+struct TrainingHooks {
+  // Called on every rank when an iteration has ended, outside the timed interval's compute; tests do damage
+  // here.
+  std::function<void(std::int64_t iteration, Session&)> after_iteration;
+};
+
+// Runs, checks and reports. Every rank calls it. Throws Error on which all ranks agree, or FailureOfThisRank.
+// result.json says what failed in either case.
+void run_training(const Job& job, const BenchOptions& options, const TrainingHooks& hooks = {});
+
+}  // namespace plumb
