@@ -42,15 +42,15 @@ TEST(PyTorchParity, FourStepsOf224PixelsMatch) {
   expect_parity(kResNet50, "bs2_224px");
 }
 
-TEST(PyTorchParity, StepsOfR50OnSmallImagesMatch) {
+TEST(PyTorchParity, FourStepsOfR50OnSmallImagesMatch) {
   expect_parity(kArcFace, "r50_bs8_32px");
 }
 
-TEST(PyTorchParity, StepsOfR50Match) {
+TEST(PyTorchParity, FourStepsOfR50Match) {
   expect_parity(kArcFace, "r50_bs4_112px");
 }
 
-TEST(PyTorchParity, StepsOfY1WithACombinedMarginMatch) {
+TEST(PyTorchParity, FourStepsOfY1WithACombinedMarginMatch) {
   expect_parity(kArcFace, "y1_bs8_112px");
 }
 

@@ -30,9 +30,9 @@ from make_resnet50 import norms, rounded
 
 MOMENTUM, WEIGHT_DECAY = 0.9, 5e-4
 CASES = [  # name, model, images, pixels, embedding, classes, margins, steps
-    ("r50_bs8_32px", "r50", 8, 32, 64, 50, (1.0, 0.5, 0.0), 3),
-    ("r50_bs4_112px", "r50", 4, 112, 512, 1000, (1.0, 0.5, 0.0), 2),
-    ("y1_bs8_112px", "y1", 8, 112, 128, 200, (1.0, 0.3, 0.2), 3),
+    ("r50_bs8_32px", "r50", 8, 32, 64, 50, (1.0, 0.5, 0.0), 4),
+    ("r50_bs4_112px", "r50", 4, 112, 512, 1000, (1.0, 0.5, 0.0), 4),
+    ("y1_bs8_112px", "y1", 8, 112, 128, 200, (1.0, 0.3, 0.2), 4),
 ]
 
 
