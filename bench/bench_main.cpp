@@ -12,7 +12,7 @@ namespace plumb {
 
 int run_bench(Workload workload, int argc, char** argv) {
   const std::string program = program_of(workload);
-  ensure_passive_openmp(argv);
+  ensure_short_openmp_waits(argv);
   return run_program(program, [&] {
     const BenchOptions options = parse_options(argc, argv, workload);
     if (const auto answer = answer_without_running(program, options)) {

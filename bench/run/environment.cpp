@@ -58,6 +58,7 @@ constexpr std::array kRecordedVariables = {
     "OMPI_MCA_hwloc_base_binding_policy",
     "OMPI_MCA_mpi_yield_when_idle",
     "OMPI_MCA_pml",
+    "GOMP_SPINCOUNT",
     "OMPI_MCA_rmaps_base_mapping_policy",
     "OMP_DYNAMIC",
     "OMP_MAX_ACTIVE_LEVELS",
@@ -186,9 +187,10 @@ ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, in
   return share;
 }
 
-void ensure_passive_openmp(char** argv) {
-  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;  // set by the user, or by this function before
-  if (setenv("OMP_WAIT_POLICY", "passive", 1) != 0) return;
+void ensure_short_openmp_waits(char** argv) {
+  // Set by the user, or by this function before.
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
+  if (setenv("OMP_WAIT_POLICY", "passive", 1) != 0 || setenv("GOMP_SPINCOUNT", "3000", 1) != 0) return;
   execv("/proc/self/exe", argv);  // returns only if it failed: then the run is slower, and right
 }
 

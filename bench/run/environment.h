@@ -41,10 +41,12 @@ struct ThreadShare {
 ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, int rank, int host_cpus,
                                   int host_cpus_per_core);
 
-// OpenMP threads that spin while they wait slow batch norm down badly where others use the same CPUs, and the
-// runtime reads OMP_WAIT_POLICY when the process starts. If the user has not set it, sets it to passive and
-// starts this program anew with the same arguments; to be called first in main, before MPI_Init. Returns if
-// nothing was to do, or if it can't be done.
-void ensure_passive_openmp(char** argv);
+// OpenMP threads that spin for long at a barrier slow a run down badly where others use the same CPUs; threads
+// that sleep at once take 50 us to wake, some hundred times per step. If the user has set neither
+// OMP_WAIT_POLICY nor GOMP_SPINCOUNT, sets the first to passive and the second (of GCC's runtime) to 3000
+// turns, some 50 us, and starts this program anew with the same arguments, as the runtime reads both when the
+// process starts. To be called first in main, before MPI_Init. Returns if nothing was to do, or if it can't be
+// done. Figures: docs/performance.md.
+void ensure_short_openmp_waits(char** argv);
 
 }  // namespace plumb

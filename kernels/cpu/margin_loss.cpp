@@ -3,6 +3,7 @@
 // kBlock classes of one image are what a thread takes; their order in every sum is fixed, so that results are
 // the same for any number of threads. Formulas: kernels/margin_lowering.h, models/margin_head.h.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -15,9 +16,11 @@ namespace plumb::cpu {
 namespace {
 
 // Classes that one sum in fp32 goes over.
-constexpr std::ptrdiff_t kBlock = 4096;
-// Blocks of one image in a row, before the next image: long enough for memory to be read ahead, short enough
-// for the second-level cache to keep the inverse norms until then.
+constexpr std::ptrdiff_t kBlock = 1024;
+// Images that a thread goes over side by side.
+constexpr std::ptrdiff_t kTogether = 4;
+// Blocks of the same images in a row, before the next ones: long enough for memory to be read ahead, short
+// enough for the second-level cache to keep the inverse norms until then.
 constexpr std::ptrdiff_t kRun = 8;
 // Below this many products starting threads costs more than the loop.
 constexpr std::ptrdiff_t kWorthThreads = 16384;
@@ -32,6 +35,7 @@ struct Problem {
   float scale = 0;
   Margins margins;
   bool straight_through = false;
+  std::ptrdiff_t groups() const { return (images + kTogether - 1) / kTogether; }
   std::ptrdiff_t blocks() const { return (classes + kBlock - 1) / kBlock; }
   std::ptrdiff_t runs() const { return (blocks() + kRun - 1) / kRun; }
 };
@@ -77,29 +81,75 @@ struct Part {
   float largest = kNothing, sum = 0, shift = 0;
 };
 
-// A NaN is never the largest: it shows in the sum.
-Part sum_up(const float* products, const float* inverse_norms, std::ptrdiff_t count, float scale,
-            float shift) {
+// Partial sums side by side, in fixed places, so that their order is the same for any number of images at once.
+constexpr std::ptrdiff_t kLanes = 16;
+
+// Adds one group of at most kLanes logits to as many partial sums. A NaN is never the largest: it shows in the sum.
+inline void add_lanes(const float* products, const float* inverse_norms, std::ptrdiff_t count, float scale,
+                      float shift, float* largest, float* sum) {
+#pragma omp simd
+  for (std::ptrdiff_t lane = 0; lane < count; ++lane) {
+    const float cosine = products[lane] * inverse_norms[lane];
+    largest[lane] = cosine > largest[lane] ? cosine : largest[lane];
+    sum[lane] += fast_exp2(cosine * scale - shift);
+  }
+}
+
+// The parts of kImages rows of products, `stride` apart, over the same classes. Rows side by side are streams
+// from memory side by side.
+template <int kImages>
+std::array<Part, kImages> sum_up(const float* products, std::ptrdiff_t stride, const float* inverse_norms,
+                                 std::ptrdiff_t count, float scale, std::array<float, kImages> shifts) {
   const float scale_of_two = scale * kLog2E;
-  float largest = kNothing, sum = 0;
-#pragma omp simd reduction(max : largest) reduction(+ : sum)
+  float largest[kImages][kLanes], sums[kImages][kLanes];
+  for (int image = 0; image < kImages; ++image) {
+    std::fill_n(largest[image], kLanes, kNothing);
+    std::fill_n(sums[image], kLanes, 0.0f);
+  }
+  std::ptrdiff_t j = 0;
+  for (; j + kLanes <= count; j += kLanes)
+    for (int image = 0; image < kImages; ++image)
+      add_lanes(products + image * stride + j, inverse_norms + j, kLanes, scale_of_two, shifts[image],
+                largest[image], sums[image]);
+  std::array<Part, kImages> parts;
+  for (int image = 0; image < kImages; ++image) {
+    add_lanes(products + image * stride + j, inverse_norms + j, count - j, scale_of_two, shifts[image],
+              largest[image], sums[image]);
+    Part& part = parts[image] = {kNothing, 0, shifts[image]};
+    for (std::ptrdiff_t lane = 0; lane < kLanes; ++lane) {
+      part.largest = std::max(part.largest, scale * largest[image][lane]);
+      part.sum += sums[image][lane];
+    }
+  }
+  return parts;
+}
+
+float largest_of(const float* products, const float* inverse_norms, std::ptrdiff_t count) {
+  float largest = kNothing;
+#pragma omp simd reduction(max : largest)
   for (std::ptrdiff_t j = 0; j < count; ++j) {
     const float cosine = products[j] * inverse_norms[j];
     largest = cosine > largest ? cosine : largest;
-    sum += fast_exp2(cosine * scale_of_two - shift);
   }
-  return {scale * largest, sum, shift};
+  return largest;
 }
 
 // One pass: the shift comes from the first few logits, and will do unless the largest is 2^kFar above it.
-Part part_of(const float* products, const float* inverse_norms, std::ptrdiff_t count, float scale) {
-  constexpr std::ptrdiff_t kFew = 256;
-  constexpr float kFar = 100;  // sums of 2^12 numbers stay below fp32's 2^128
+template <int kImages>
+std::array<Part, kImages> parts_of(const float* products, std::ptrdiff_t stride, const float* inverse_norms,
+                                   std::ptrdiff_t count, float scale) {
+  constexpr std::ptrdiff_t kFew = 64;
+  constexpr float kFar = 100;  // sums of 2^10 numbers stay below fp32's 2^128
   if (count <= 0) return {};
-  const float guess = sum_up(products, inverse_norms, std::min(kFew, count), scale, 0).largest * kLog2E;
-  const Part part = sum_up(products, inverse_norms, count, scale, guess);
-  const float shift = part.largest * kLog2E;
-  return shift - guess > kFar ? sum_up(products, inverse_norms, count, scale, shift) : part;
+  std::array<float, kImages> shifts;
+  for (int image = 0; image < kImages; ++image)
+    shifts[image] =
+        scale * kLog2E * largest_of(products + image * stride, inverse_norms, std::min(kFew, count));
+  auto parts = sum_up<kImages>(products, stride, inverse_norms, count, scale, shifts);
+  for (int image = 0; image < kImages; ++image)
+    if (const float shift = parts[image].largest * kLog2E; shift - shifts[image] > kFar)
+      parts[image] = sum_up<1>(products + image * stride, stride, inverse_norms, count, scale, {shift})[0];
+  return parts;
 }
 
 struct Target {
@@ -140,21 +190,47 @@ void combine(const Problem& problem, const Logits& logits, std::span<const Part>
   to.target_factor[image] = target.factor;
 }
 
+// One block of one image, around its target.
+void gather_block(const Problem& problem, const Logits& logits, std::ptrdiff_t image, std::ptrdiff_t block,
+                  Part* parts) {
+  const float* products = logits.products + image * problem.classes;
+  const std::ptrdiff_t begin = block * kBlock, end = std::min(begin + kBlock, logits.used(problem));
+  const std::ptrdiff_t target = logits.target(problem, image);
+  const bool inside = target >= begin && target < end;
+  const std::ptrdiff_t until = inside ? target : end, from = inside ? target + 1 : end;
+  Part* two = parts + (image * problem.blocks() + block) * kParts;
+  two[0] = parts_of<1>(products + begin, 0, logits.inverse_norms + begin, until - begin, problem.scale)[0];
+  two[1] = parts_of<1>(products + from, 0, logits.inverse_norms + from, end - from, problem.scale)[0];
+}
+
+// One block of kTogether images, none of whose targets is in it.
+void gather_blocks(const Problem& problem, const Logits& logits, std::ptrdiff_t first, std::ptrdiff_t block,
+                   Part* parts) {
+  const std::ptrdiff_t begin = block * kBlock, end = std::min(begin + kBlock, logits.used(problem));
+  const auto together =
+      parts_of<kTogether>(logits.products + first * problem.classes + begin, problem.classes,
+                          logits.inverse_norms + begin, end - begin, problem.scale);
+  for (int i = 0; i < kTogether; ++i) {
+    Part* two = parts + ((first + i) * problem.blocks() + block) * kParts;
+    two[0] = together[i];
+    two[1] = {};
+  }
+}
+
 void gather_statistics(const Problem& problem, const Logits& logits, Part* parts, const Statistics& to) {
-  const std::ptrdiff_t blocks = problem.blocks(), used = logits.used(problem);
+  const std::ptrdiff_t blocks = problem.blocks();
   const bool worth = problem.images * problem.classes >= kWorthThreads;
 #pragma omp parallel for schedule(static) if (worth)
-  for (std::ptrdiff_t task = 0; task < problem.images * problem.runs(); ++task) {
-    const std::ptrdiff_t image = task % problem.images, run = task / problem.images;
-    const float* products = logits.products + image * problem.classes;
+  for (std::ptrdiff_t task = 0; task < problem.groups() * problem.runs(); ++task) {
+    const std::ptrdiff_t first = task % problem.groups() * kTogether, run = task / problem.groups();
+    const std::ptrdiff_t last = std::min(first + kTogether, problem.images);
     for (std::ptrdiff_t block = run * kRun; block < std::min((run + 1) * kRun, blocks); ++block) {
-      const std::ptrdiff_t begin = block * kBlock, end = std::min(begin + kBlock, used);
-      const std::ptrdiff_t target = logits.target(problem, image);
-      const bool inside = target >= begin && target < end;
-      const std::ptrdiff_t until = inside ? target : end, from = inside ? target + 1 : end;
-      Part* two = parts + (image * blocks + block) * kParts;
-      two[0] = part_of(products + begin, logits.inverse_norms + begin, until - begin, problem.scale);
-      two[1] = part_of(products + from, logits.inverse_norms + from, end - from, problem.scale);
+      bool alone = last - first < kTogether;
+      for (std::ptrdiff_t image = first; image < last; ++image)
+        alone |= logits.target(problem, image) / kBlock == block;  // -1 / kBlock is 0: no harm
+      if (!alone) gather_blocks(problem, logits, first, block, parts);
+      for (std::ptrdiff_t image = first; alone && image < last; ++image)
+        gather_block(problem, logits, image, block, parts);
     }
   }
 #pragma omp parallel for schedule(static) if (worth)
@@ -163,9 +239,21 @@ void gather_statistics(const Problem& problem, const Logits& logits, Part* parts
             image);
 }
 
+// Of one image's gradient: 2^(logit - shift) * slope is what its probabilities are times the loss's slope.
+struct Slope {
+  float shift = 0, slope = 0;
+};
+
+Slope slope_of(const Statistics& statistics, std::ptrdiff_t image, float slope) {
+  const double largest = statistics.row_max[image], sum = statistics.sums[image];
+  const auto shift = static_cast<float>(largest * kLog2EExact);
+  const double lost = std::exp2(shift - largest * kLog2EExact);  // as shift is rounded
+  return {shift, static_cast<float>(slope / sum * lost)};
+}
+
 // products := 2^(cosine * scale - shift) * slope * inverse norm
-void put_gradient(float* products, const float* inverse_norms, std::ptrdiff_t count, float scale, float shift,
-                  float slope) {
+inline void put_gradient(float* products, const float* inverse_norms, std::ptrdiff_t count, float scale,
+                         float shift, float slope) {
 #pragma omp simd
   for (std::ptrdiff_t j = 0; j < count; ++j) {
     const float inverse_norm = inverse_norms[j];
@@ -173,27 +261,53 @@ void put_gradient(float* products, const float* inverse_norms, std::ptrdiff_t co
   }
 }
 
+template <int kImages>
+void put_gradient(float* products, std::ptrdiff_t stride, const float* inverse_norms, std::ptrdiff_t count,
+                  float scale, std::array<Slope, kImages> of) {
+  for (std::ptrdiff_t j = 0; j < count; j += kLanes)
+    for (int image = 0; image < kImages; ++image)
+      put_gradient(products + image * stride + j, inverse_norms + j, std::min(kLanes, count - j), scale,
+                   of[image].shift, of[image].slope);
+}
+
+void put_target(const Problem& problem, const Logits& logits, const Statistics& statistics, std::ptrdiff_t image,
+                float slope) {
+  const std::ptrdiff_t target = logits.target(problem, image);
+  if (target < 0) return;
+  const double logit = statistics.sums[problem.images + image];
+  const double probability = std::exp(logit - statistics.row_max[image]) / statistics.sums[image];
+  logits.products[image * problem.classes + target] = static_cast<float>(
+      (probability - 1) * slope * logits.inverse_norms[target] * statistics.target_factor[image]);
+}
+
+// The gradient of kImages images from `first` on, over one run of classes.
+template <int kImages>
+void put_run(const Problem& problem, const Logits& logits, const Statistics& statistics, std::ptrdiff_t first,
+             std::ptrdiff_t run, float slope) {
+  const std::ptrdiff_t begin = run * kRun * kBlock, end = std::min(begin + kRun * kBlock, problem.classes);
+  const std::ptrdiff_t used_end = std::clamp(logits.used(problem), begin, end);
+  std::array<Slope, kImages> slopes;
+  for (int i = 0; i < kImages; ++i) slopes[i] = slope_of(statistics, first + i, slope);
+  float* rows = logits.products + first * problem.classes;
+  put_gradient<kImages>(rows + begin, problem.classes, logits.inverse_norms + begin, used_end - begin,
+                        problem.scale * kLog2E, slopes);
+  for (int i = 0; i < kImages; ++i)
+    std::fill(rows + i * problem.classes + used_end, rows + i * problem.classes + end, 0.0f);
+}
+
 void put_gradients(const Problem& problem, const Logits& logits, const Statistics& statistics, float slope) {
-  const std::ptrdiff_t used = logits.used(problem);
 #pragma omp parallel for schedule(static) if (problem.images * problem.classes >= kWorthThreads)
-  for (std::ptrdiff_t task = 0; task < problem.images * problem.blocks(); ++task) {
-    const std::ptrdiff_t image = task % problem.images, block = task / problem.images;
-    const std::ptrdiff_t begin = block * kBlock, end = std::min(begin + kBlock, problem.classes);
-    const std::ptrdiff_t used_end = std::clamp(used, begin, end);
-    float* row = logits.products + image * problem.classes;
-    const double largest = statistics.row_max[image], sum = statistics.sums[image];
-    const auto shift = static_cast<float>(largest * kLog2EExact);
-    const double lost = std::exp2(shift - largest * kLog2EExact);  // as shift is rounded
-    put_gradient(row + begin, logits.inverse_norms + begin, used_end - begin, problem.scale * kLog2E, shift,
-                 static_cast<float>(slope / sum * lost));
-    std::fill(row + used_end, row + end, 0.0f);
-    const std::ptrdiff_t target = logits.target(problem, image);
-    if (target < begin || target >= end) continue;
-    const double logit = statistics.sums[problem.images + image];
-    const double probability = std::exp(logit - largest) / sum;
-    row[target] = static_cast<float>((probability - 1) * slope * logits.inverse_norms[target] *
-                                     statistics.target_factor[image]);
+  for (std::ptrdiff_t task = 0; task < problem.groups() * problem.runs(); ++task) {
+    const std::ptrdiff_t first = task % problem.groups() * kTogether, run = task / problem.groups();
+    const std::ptrdiff_t last = std::min(first + kTogether, problem.images);
+    if (last - first == kTogether)
+      put_run<kTogether>(problem, logits, statistics, first, run, slope);
+    else
+      for (std::ptrdiff_t image = first; image < last; ++image)
+        put_run<1>(problem, logits, statistics, image, run, slope);
   }
+  for (std::ptrdiff_t image = 0; image < problem.images; ++image)
+    put_target(problem, logits, statistics, image, slope);
 }
 
 // Of this rank's own images. The largest logit is the target's own where the image is recognised.
