@@ -4,43 +4,34 @@
 #include <string>
 #include <vector>
 
-#include "bench/commands/analyze_command.h"
-#include "bench/commands/make_rec_command.h"
+#include "bench/commands/command.h"
 #include "bench/inquiries/version.h"
-#include "bench/options/option_table.h"
 #include "models/error.h"
 
 namespace {
 
-struct Command {
-  std::string name, help;
-  void (*run)(int argc, const char* const* argv);
-};
-
-const std::vector<Command>& commands() {
-  static const std::vector<Command> list{
-      {"analyze", "averages, medians and speedups of a folder of logs", plumb::analyze_command},
-      {"make-rec", "an image folder to a RecordIO file and its index", plumb::make_rec_command}};
-  return list;
-}
+using plumb::Command;
 
 void print_help() {
   std::string text = "Usage: plumbline COMMAND [options]\n\nCommands:\n";
-  for (const Command& command : commands())
+  for (const Command& command : plumb::plumbline_commands())
     text += "  " + command.name + std::string(12 - command.name.size(), ' ') + command.help + "\n";
   text += "\nplumbline COMMAND --help lists a command's options; plumbline --version says what was built.\n";
   std::fputs(text.c_str(), stdout);
 }
 
-void run(int argc, const char* const* argv) {
+int run(int argc, const char* const* argv) {
   const std::string name = argc > 1 ? argv[1] : "";
-  if (name == "--help" || name == "-h") return print_help();
+  if (name == "--help" || name == "-h") {
+    print_help();
+    return 0;
+  }
   if (name == "--version") {
     std::fputs(plumb::version_text("plumbline").c_str(), stdout);
-    return;
+    return 0;
   }
   std::vector<std::string> names;
-  for (const Command& command : commands()) {
+  for (const Command& command : plumb::plumbline_commands()) {
     if (command.name == name) return command.run(argc - 1, argv + 1);
     names.push_back(command.name);
   }
@@ -56,8 +47,7 @@ void run(int argc, const char* const* argv) {
 
 int main(int argc, char** argv) {
   try {
-    run(argc, argv);
-    return 0;
+    return run(argc, argv);
   } catch (const plumb::Error& error) {
     std::fprintf(stderr, "plumbline: %s\n", error.what());
     return static_cast<int>(error.code());

@@ -8,13 +8,16 @@ set -euo pipefail
 packages=(
   cmake
   g++
+  libboost-dev
   libcli11-dev
   libdnnl-dev
   libgtest-dev
   libjpeg-dev
   libjpeg-turbo-progs
+  libjs-chart.js
   libopenmpi-dev
   libspdlog-dev
+  libtomlplusplus-dev
   ninja-build
   nlohmann-json3-dev
   ocl-icd-opencl-dev

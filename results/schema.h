@@ -20,6 +20,13 @@ struct ImagesPerSecond {
   double mean = 0, median = 0, min = 0, max = 0;
 };
 
+// One rank over the window: seconds per step in which it waited for others in a collective. The rank that the
+// others wait for waits least itself.
+struct RankRecord {
+  std::string host;
+  double exposed_communication_seconds = 0;
+};
+
 struct RunRecord {
   std::string status = "failed";  // "ok" | "failed"
   std::string failure;            // one sentence; empty when ok
@@ -45,6 +52,7 @@ struct RunRecord {
   nlohmann::ordered_json checks = nlohmann::ordered_json::object();  // name -> true | false | "skipped"
   nlohmann::ordered_json config = nlohmann::ordered_json::object();  // every option, resolved
   std::vector<std::string> log_files;
+  std::vector<RankRecord> ranks;  // one per rank; empty (no key): a run of before they were kept
   std::optional<double> energy_joules_per_image;  // all GPUs' energy in the window / its images
   std::vector<GpuRecord> gpus;  // of the ranks whose GPU tells what it does, in their order; empty: no key
 };

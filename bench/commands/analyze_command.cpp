@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "bench/commands/command.h"
 #include "bench/options/option_table.h"
 #include "models/error.h"
 #include "results/analysis_text.h"
@@ -48,14 +49,14 @@ OptionTable analyze_options(AnalyzeArguments& arguments) {
 
 }  // namespace
 
-void analyze_command(int argc, const char* const* argv) {
+OptionTable analyze_table() {
+  return table_of(analyze_options);
+}
+
+int analyze_command(int argc, const char* const* argv) {
   AnalyzeArguments arguments;
   const OptionTable table = analyze_options(arguments);
-  parse_command_line(table, argc, argv);
-  if (arguments.help) {
-    std::fputs(help_text(table).c_str(), stdout);
-    return;
-  }
+  if (helped(table, arguments, argc, argv)) return 0;
   if (!arguments.json.empty()) check_can_create(arguments.json);
   const Analysis analysis = analyze_logs(arguments.log_dir, arguments.options);
   if (!arguments.json.empty()) write_dictionary(arguments.json, analysis.dictionary);
@@ -66,6 +67,7 @@ void analyze_command(int argc, const char* const* argv) {
     throw Error(ExitCode::io_error, "the table can't be written to standard output; make room and try again");
   for (const std::string& line : message_lines(analysis, most_lines))
     std::fprintf(stderr, "plumbline: %s\n", line.c_str());
+  return 0;
 }
 
 }  // namespace plumb

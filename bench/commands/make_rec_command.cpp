@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 
+#include "bench/commands/command.h"
 #include "bench/data/image_folder.h"
 #include "bench/data/record_writer.h"
 #include "bench/options/option_table.h"
@@ -37,14 +38,14 @@ OptionTable make_rec_options(MakeRecArguments& arguments) {
 
 }  // namespace
 
-void make_rec_command(int argc, const char* const* argv) {
+OptionTable make_rec_table() {
+  return table_of(make_rec_options);
+}
+
+int make_rec_command(int argc, const char* const* argv) {
   MakeRecArguments arguments;
   const OptionTable table = make_rec_options(arguments);
-  parse_command_line(table, argc, argv);
-  if (arguments.help) {
-    std::fputs(help_text(table).c_str(), stdout);
-    return;
-  }
+  if (helped(table, arguments, argc, argv)) return 0;
   const FolderImages images(
       list_image_folder(arguments.folder, kMostClasses, {.name = "argument FOLDER", .alternatives = ""}));
   ProgressBar bar(stderr, terminal_of(stderr), static_cast<std::int64_t>(images.count()), 1);
@@ -59,6 +60,7 @@ void make_rec_command(int argc, const char* const* argv) {
               images.description().c_str());
   if (std::fflush(stdout) != 0)
     throw Error(ExitCode::io_error, "standard output can't be written, the two files are there; make room");
+  return 0;
 }
 
 }  // namespace plumb

@@ -1,0 +1,14 @@
+#include "bench/commands/analyze_command.h"
+#include "bench/commands/command.h"
+#include "bench/commands/make_rec_command.h"
+
+namespace plumb {
+
+const std::vector<Command>& plumbline_commands() {
+  static const std::vector<Command> list{
+      {"analyze", "averages, medians and speedups of a folder of logs", analyze_command, analyze_table},
+      {"make-rec", "an image folder to a RecordIO file and its index", make_rec_command, make_rec_table}};
+  return list;
+}
+
+}  // namespace plumb

@@ -1,0 +1,15 @@
+# Writes SOURCE: the bytes of FILE as a string_view named SYMBOL.
+file(READ ${FILE} bytes HEX)
+string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
+string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+file(WRITE ${SOURCE} "#include <string_view>
+
+namespace plumb {
+namespace {
+constexpr unsigned char kBytes[] = {
+${bytes}0};
+}  // namespace
+extern const std::string_view ${SYMBOL};
+const std::string_view ${SYMBOL}{reinterpret_cast<const char*>(kBytes), sizeof(kBytes) - 1};
+}  // namespace plumb
+")

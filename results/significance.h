@@ -1,0 +1,61 @@
+// What a few runs can and can't show: intervals of medians and ratios, and whether two samples differ.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace plumb {
+
+struct Interval {
+  double low = 0, high = 0;
+  double confidence = 0;  // that it covers what it is of: 0.984
+};
+
+// Of the median of what `values` were drawn from, from order statistics, so whatever their distribution: the
+// narrowest pair of ranks that reaches `wanted`, else smallest and largest. Of n values these cover it with
+// 1 - 2^(1-n): 5 values 93.8 %, 7 values 98.4 % (David & Nagaraja, Order Statistics, 3rd ed., 7.1). Nothing
+// for fewer than 2 values.
+std::optional<Interval> median_interval(std::span<const double> values, double wanted = 0.98);
+
+struct RankTest {
+  double u = 0;       // Mann-Whitney's U of `first`
+  double p_less = 1;  // one-sided: first tends to be smaller
+  double p_two_sided = 1;
+  bool exact = false;  // from all orders (small samples, with ties too); else the normal approximation
+};
+RankTest mann_whitney(std::span<const double> first, std::span<const double> second);
+
+// Of median(second) / median(first), by the bootstrap (percentile method, Efron 1979), `resamples` times with
+// a fixed generator started from `seed`.
+Interval ratio_interval(std::span<const double> first, std::span<const double> second,
+                        double confidence = 0.95, int resamples = 10000, std::uint64_t seed = 1);
+
+enum class Verdict { faster, slower, none_shown, too_few };
+
+struct Comparison {
+  double ratio = 1;  // median(second) / median(first)
+  Interval ratio_range;
+  RankTest test;
+  Verdict verdict = Verdict::too_few;  // of second against first
+  // The smallest |ratio - 1| that these runs, with the spread that they have, would have shown four times in
+  // five.
+  double smallest_shown = 0;
+};
+
+struct Criteria {
+  double min_effect = 0.01;    // of the ratio: smaller differences are none worth the name
+  double significance = 0.05;  // two-sided
+  std::size_t least_runs = 3;  // on either side
+};
+
+// A difference is called one only if it is significant and above the smallest effect.
+Comparison compare(std::span<const double> first, std::span<const double> second,
+                   const Criteria& criteria = {});
+
+// "7.3 % faster (95 % interval 6.9 to 7.7 %, p = 0.0006)" or "no difference shown; these runs would have
+// shown 1.4 %" or "2 runs are too few to say; 3 on either side are needed".
+std::string verdict_text(const Comparison& comparison, const Criteria& criteria = {});
+
+}  // namespace plumb
