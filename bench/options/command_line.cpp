@@ -69,8 +69,9 @@ std::vector<Registered> register_options(CLI::App& app, const OptionTable& table
     } else {
       option = app.add_option(names);
       // An option takes 0 values as well: that one is missing, or given twice, is said in our words.
-      option->expected(spec->is_positional() ? 1 : 0, 1);
-      option->allow_extra_args(false);
+      option->expected(spec->is_positional() ? 1 : 0,
+                       spec->repeated ? CLI::detail::expected_max_vector_size : 1);
+      option->allow_extra_args(spec->repeated);
       option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     }
     registered.push_back({spec, option});
@@ -117,7 +118,7 @@ void apply(const Registered& item) {
   const std::string& name = spec.names.front();
   if (spec.is_flag()) return spec.set("");
   const std::vector<std::string> values = item.option->results();
-  if (values.size() > 1)
+  if (values.size() > 1 && !spec.repeated)
     throw Error(ExitCode::usage, "option " + name + ": given " + std::to_string(values.size()) + " times ('" +
                                      values.front() + "', '" + values.back() + "'); give it once");
   for (const std::string& value : values) {

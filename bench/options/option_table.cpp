@@ -228,6 +228,15 @@ OptionSpec positional(const std::string& name, std::string& target, const std::s
   return spec;
 }
 
+OptionSpec positional(const std::string& name, std::vector<std::string>& target, const std::string& help) {
+  OptionSpec spec = make_option(name, "", help);
+  spec.config_key.clear();
+  spec.repeated = true;
+  spec.set = [&target](const std::string& text) { target.push_back(text); };
+  spec.get = [&target] { return nlohmann::ordered_json(target); };
+  return spec;
+}
+
 nlohmann::ordered_json config_json(const OptionTable& table) {
   nlohmann::ordered_json config = nlohmann::ordered_json::object();
   for (const OptionGroup& group : table.groups)

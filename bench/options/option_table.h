@@ -22,6 +22,7 @@ struct OptionSpec {
   std::string config_key;     // key in the configuration; empty: leaves no trace there
   std::string exclusive_set;  // at most one option of a named set may be given
   bool required = false;
+  bool repeated = false;      // a positional argument that takes one value or more, each through `set`
   bool ends_parsing = false;  // --help: given, the rest of the command line isn't looked at
   // Takes one value ("" for a flag). Throws Error(usage): option, value, what is allowed.
   std::function<void(const std::string& value)> set;
@@ -92,6 +93,8 @@ OptionSpec flag_option(const std::string& names, bool& target, bool value, const
 // Given, nothing after it is checked: --help, --version.
 OptionSpec stop_option(const std::string& names, bool& target, const std::string& help);
 OptionSpec positional(const std::string& name, std::string& target, const std::string& help);
+// "PATH…": as many as are given, in their order.
+OptionSpec positional(const std::string& name, std::vector<std::string>& target, const std::string& help);
 
 // Without set and get, for kinds of its own.
 OptionSpec make_option(const std::string& names, const std::string& value_name, const std::string& help);

@@ -131,6 +131,22 @@ TEST(OptionTable, RefusesAMissingRequiredArgument) {
   expect_error(ExitCode::usage, {"'b'", "one too many"}, [&] { parse_command_line(table, 3, two); });
 }
 
+TEST(OptionTable, ARepeatedArgumentTakesAllValuesBeforeAndBehindOptions) {
+  std::vector<std::string> paths;
+  Sample sample;
+  const OptionTable table{.program = "p",
+                          .description = "",
+                          .groups = {{"A",
+                                      {positional("PATH…", paths, "where").as_required(),
+                                       text_option("-o,--output", "FILE", sample.path, "there")}}}};
+  const char* argv[] = {"p", "a", "-o", "out", "b", "c"};
+  parse_command_line(table, 6, argv);
+  EXPECT_EQ(paths, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(sample.path, "out");
+  const char* none[] = {"p", "-o", "out"};
+  expect_error(ExitCode::usage, {"PATH… is missing"}, [&] { parse_command_line(table, 3, none); });
+}
+
 TEST(OptionTable, HelpShowsGroupsAndDefaultsWithinTheWidth) {
   Sample sample;
   const std::string help = help_text(make_table(sample), 80);
