@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what Plumbline is built from: packages on Debian and its kin, and the headers for GPUs that Debian lacks, from
-# PyPI into build/fetched (or $PLUMB_FETCHED). Takes no arguments, says nothing when nothing is missing. Why each is
-# wanted: docs/dependencies.md. Exit codes: 0 all there, or all but headers that only GPU parts want; 64 usage; 69 can't
-# install.
+# PyPI into build/fetched (or $PLUMB_FETCHED). With --tests also what only tests start. Says nothing when nothing is
+# missing. Why each is wanted: docs/dependencies.md. Exit codes: 0 all there, or all but what only GPU parts or single
+# tests want; 64 usage; 69 can't install.
 set -euo pipefail
 
 packages=(
@@ -22,6 +22,13 @@ packages=(
   nlohmann-json3-dev
   ocl-icd-opencl-dev
   openmpi-bin
+)
+
+# With --tests: a browser that opens reports, and what draws single plots. Without them their tests are skipped.
+test_packages=(
+  chromium
+  gnuplot-nox
+  python3
 )
 
 # With a CUDA toolkit: the library over cuDNN's graph API. Without: CUDA's own headers, for the tests on an emulated GPU.
@@ -86,6 +93,14 @@ install_packages() {
   fi
 }
 
+install_test_packages() {
+  command -v dpkg-query >/dev/null && command -v apt-get >/dev/null || return 0
+  missing_of "${test_packages[@]}"
+  [ ${#missing[@]} -gt 0 ] || return 0
+  may_install && apt_install "${missing[@]}" ||
+    echo "install_deps.sh: going on without ${missing[*]}: tests of reports will be skipped" >&2
+}
+
 # fetch NAME PIN…: headers of pinned wheels into $fetched/NAME/include. Without pip, tries to install it first.
 fetch() {
   local no_pip=72 code=0 wheels
@@ -112,11 +127,12 @@ fetch_headers() {
   fi
 }
 
-if [ $# -ne 0 ]; then
-  echo "install_deps.sh: takes no arguments, got '$1'" >&2
+if [ $# -gt 1 ] || [ "${1---tests}" != --tests ]; then
+  echo "install_deps.sh: takes no arguments but --tests, got '$*'" >&2
   exit 64
 fi
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 fetch_headers
 install_packages
+[ $# -eq 0 ] || install_test_packages

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-launch/install_deps.sh
+launch/install_deps.sh --tests
 cmake --preset release --log-level=WARNING >/dev/null
 cmake --build --preset release
 exec ctest --preset release -j 2

@@ -166,6 +166,27 @@ case $behaviour in
     done
     [ "$(grep -c download "$scratch/pip_calls")" -eq 2 ] || fail "pip calls: $(cat "$scratch/pip_calls")"
     ;;
+  test_packages_are_installed_on_request)
+    fake_packages chromium
+    fake_user 0
+    fake_apt
+    fake_pip 0 0
+    install_deps
+    expect_code 0
+    [ ! -e "$scratch/apt_calls" ] || fail "installed a browser unasked"
+    install_deps --tests
+    expect_code 0
+    expect_apt "install -y --no-install-recommends chromium"
+    ;;
+  without_test_packages_goes_on)
+    fake_packages chromium gnuplot-nox
+    fake_user 0
+    fake_apt 100
+    fake_pip 0 0
+    install_deps --tests
+    expect_code 0
+    expect_word "going on without chromium gnuplot-nox"
+    ;;
   arguments_are_refused)
     install_deps --help
     expect_code 64
