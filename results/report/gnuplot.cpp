@@ -1,0 +1,123 @@
+#include "results/report/gnuplot.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+// Without a name, so nothing is left over whatever happens.
+File temporary_file() {
+  File file(std::tmpfile());
+  if (!file)
+    throw Error(ExitCode::io_error, std::string("a temporary file for gnuplot can't be created: ") +
+                                        std::strerror(errno) + "; make room in /tmp");
+  return file;
+}
+
+std::string contents(std::FILE* file) {
+  std::rewind(file);
+  std::string text;
+  std::vector<char> chunk(1 << 16);
+  while (const std::size_t count = std::fread(chunk.data(), 1, chunk.size(), file))
+    text.append(chunk.data(), count);
+  return text;
+}
+
+// posix_spawn's list of what becomes of descriptors.
+class FileActions {
+ public:
+  FileActions() { posix_spawn_file_actions_init(&actions_); }
+  FileActions(const FileActions&) = delete;
+  FileActions& operator=(const FileActions&) = delete;
+  ~FileActions() { posix_spawn_file_actions_destroy(&actions_); }
+
+  void put(std::FILE* file, int descriptor) {
+    posix_spawn_file_actions_adddup2(&actions_, fileno(file), descriptor);
+  }
+  const posix_spawn_file_actions_t* get() const { return &actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+};
+
+// True if gnuplot ended with exit code 0.
+bool run_gnuplot(std::FILE* input, std::FILE* output, std::FILE* messages) {
+  FileActions actions;
+  actions.put(input, STDIN_FILENO);
+  actions.put(output, STDOUT_FILENO);
+  actions.put(messages, STDERR_FILENO);
+  std::string program = "gnuplot", no_startup_files = "--default-settings";
+  char* const arguments[] = {program.data(), no_startup_files.data(), nullptr};
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, "gnuplot", actions.get(), nullptr, arguments, environ);
+  if (error != 0)
+    throw Error(ExitCode::unavailable,
+                std::string("--format svg and png are drawn by gnuplot, which can't be started (") +
+                    std::strerror(error) +
+                    "): install it (Debian: gnuplot-nox), or take --format markdown or html");
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+std::string terminal(PictureFormat format, PictureSize size) {
+  const std::string name = format == PictureFormat::svg ? "svg" : "pngcairo";
+  const std::string font = format == PictureFormat::svg ? "font 'sans-serif,14'" : "font 'Sans,11'";
+  return "set encoding utf8\nset terminal " + name + " noenhanced size " + std::to_string(size.width) + "," +
+         std::to_string(size.height) + " background '#ffffff' " + font + "\n";
+}
+
+// The line that says what was wrong: gnuplot prints the command, a pointer into it, then the reason.
+std::string last_line(const std::string& messages) {
+  const std::size_t end = messages.find_last_not_of(" \n");
+  if (end == std::string::npos) return "it said nothing";
+  const std::size_t line = messages.rfind('\n', end);
+  const std::size_t begin = line == std::string::npos ? 0 : line + 1;
+  return messages.substr(begin, end + 1 - begin);
+}
+
+}  // namespace
+
+std::string gnuplot_literal(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'') quoted += '\'';  // doubled, as gnuplot wants it
+    quoted += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+  }
+  return quoted + "'";
+}
+
+std::string draw_with_gnuplot(const std::string& commands, PictureFormat format, PictureSize size) {
+  const File input = temporary_file(), output = temporary_file(), messages = temporary_file();
+  const std::string script = terminal(format, size) + commands;
+  if (std::fwrite(script.data(), 1, script.size(), input.get()) != script.size() ||
+      std::fflush(input.get()) != 0)
+    throw Error(ExitCode::io_error, "a temporary file for gnuplot can't be written; make room in /tmp");
+  std::rewind(input.get());
+  const bool drawn = run_gnuplot(input.get(), output.get(), messages.get());
+  std::string picture = contents(output.get());
+  if (drawn && !picture.empty()) return picture;
+  const std::string reason = last_line(contents(messages.get()));
+  if (reason.find("unknown or ambiguous terminal") != std::string::npos)
+    throw Error(ExitCode::unavailable, "this gnuplot can't draw --format " +
+                                           std::string(format == PictureFormat::svg ? "svg" : "png") +
+                                           ": install one with cairo (Debian: gnuplot-nox)");
+  throw Error(ExitCode::internal, "gnuplot didn't draw the plot: " + reason);
+}
+
+}  // namespace plumb

@@ -1,0 +1,112 @@
+// What a report shows, as plain data: the page, its single plots and its tables are all drawn from this.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "results/configuration.h"
+#include "results/gpu_record.h"
+#include "results/report/memory_picture.h"
+#include "results/report/run_profile.h"
+#include "results/report/run_trace.h"
+#include "results/report/step_times.h"
+#include "results/samples.h"
+#include "results/schema.h"
+#include "results/significance.h"
+
+namespace plumb {
+
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
+
+// One configuration on one number of devices, over all of its runs.
+struct ReportPoint {
+  std::string case_name;  // "4n8g"
+  int devices = 0;
+  std::vector<double> images_per_second;  // all devices together; one per run
+  double median_images_per_second = 0;
+  std::optional<Interval> interval;  // of the median; nothing for one run
+  // Against the median on one device of the same curve (of published curves: as published, where it is);
+  // nothing where there is none. efficiency = speedup / devices.
+  std::optional<double> speedup, efficiency;
+  // Medians over the runs of what each has as mean per step of its window, rank 0; nothing for logs.
+  std::optional<double> step_seconds, exposed_communication_seconds, data_wait_seconds;
+  std::optional<double> joules_per_image;         // median over the runs that have it
+  std::optional<std::int64_t> peak_memory_bytes;  // the largest of any run, per device
+  std::vector<std::size_t> runs;                  // indices into ReportData::runs; empty for published ones
+};
+
+// What differs by nothing but the number of devices.
+struct ReportCurve {
+  std::string label;                // unique: "Plumbline fp16, batch 128"
+  Configuration configuration;      // nodes and devices_per_node are 0
+  std::vector<ReportPoint> points;  // by devices
+  bool published = false;
+  // Of published curves:
+  bool selected = true;     // drawn until somebody chooses otherwise: the nearest ones
+  std::string source;       // file and line
+  std::string differences;  // from the own curve it is nearest to: "batch per device 128 against 256"
+  std::vector<std::string> notes;
+};
+
+// A flag and what it is about.
+struct ReportFlag {
+  std::string subject;  // the point's configuration
+  std::string kind;     // "drift", "slow_rank", …, as Flag::Kind
+  std::string sentence;
+};
+
+// One run folder or log.
+struct ReportRun {
+  std::string label;  // unique: "resnet50 fp16, batch 128, 4n8g, run 2"
+  std::string origin;
+  Configuration configuration;
+  double images_per_second = 0;
+  // All below: run folders only.
+  std::string device_name;
+  std::optional<ImagesPerSecond> speeds;
+  std::optional<StepTimes> steps;
+  std::optional<StepHistogram> histogram;                           // of the window
+  double exposed_communication_seconds = 0, data_wait_seconds = 0;  // mean per step of the window, rank 0
+  std::optional<double> first_loss, last_loss;
+  std::optional<double> joules_per_image;
+  std::vector<double> rank_window_seconds;
+  std::vector<RankRecord> ranks;
+  std::vector<GpuRecord> gpus;                                     // at most 300 moments each
+  std::vector<std::pair<std::string, std::int64_t>> memory_bytes;  // in the order of result.json
+  NamedTexts config, environment, checks;
+  // Of the run of its configuration that is nearest to the median and has the file.
+  std::optional<MemoryPicture> memory;
+  std::optional<RunProfile> profile;
+  std::optional<RunTrace> trace;
+};
+
+struct ReportData {
+  std::string title;
+  std::string made_by;  // "plumbline 0.1.0 (c7e97064483e)"
+  std::string created;  // "2026-01-31 12:00 UTC"; empty: not said
+  std::vector<ReportFlag> flags;
+  std::vector<ReportCurve> curves;     // own ones
+  std::vector<ReportCurve> published;  // of the models that were run, the nearest first
+  std::vector<ReportRun> runs;         // in the order of the points
+  std::vector<std::string> left_out;   // "path: why"
+};
+
+struct ReportOptions {
+  std::string title;  // empty: made from what was run
+  std::string made_by, created;
+  std::size_t selected_published = 3;  // per curve's model and precision
+};
+
+// Reads program.json, env.json, profile.json and trace.json of the runs too; one that is there and can't be
+// read is named in left_out.
+ReportData collect_report(const LoadedSamples& samples, const ReportOptions& options = {});
+
+// What the page's scripts read. Names of steps and buffers are kept once, under "names", and referred to by
+// index; times are rounded to nanoseconds.
+nlohmann::ordered_json to_json(const ReportData& data);
+
+}  // namespace plumb
