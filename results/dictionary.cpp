@@ -1,14 +1,10 @@
 // The analyzers' dictionary as a file, byte for byte as Python writes it with sorted keys.
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <memory>
 
-#include "models/error.h"
 #include "results/analyze.h"
+#include "results/new_file.h"
 
 namespace plumb {
 namespace {
@@ -28,14 +24,6 @@ std::string python_number(double value) {
   return is_plain && digits.find('.') == std::string::npos ? digits + ".0" : digits;
 }
 
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
-  throw Error(ExitCode::cannot_create, "option --json: '" + path.string() + "' " + why);
-}
-
-struct Close {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
 }  // namespace
 
 std::string dictionary_text(const Json& value) {
@@ -49,23 +37,11 @@ std::string dictionary_text(const Json& value) {
 }
 
 void check_can_create(const std::filesystem::path& path) {
-  std::error_code error;
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  if (std::filesystem::exists(std::filesystem::symlink_status(path, error)))
-    refuse(path, "exists already and is not replaced; give another name");
-  if (!std::filesystem::is_directory(folder, error))
-    refuse(path, "can't be created, its folder is not there; create the folder or give another name");
+  check_new_file("--json", path);
 }
 
 void write_dictionary(const std::filesystem::path& path, const Json& dictionary) {
-  check_can_create(path);
-  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wbx"));
-  if (!file) refuse(path, std::string("can't be created: ") + std::strerror(errno) + "; give another name");
-  const std::string text = dictionary_text(dictionary) + "\n";
-  const bool is_written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
-  if (!is_written || std::fflush(file.get()) != 0)
-    throw Error(ExitCode::io_error, "option --json: '" + path.string() + "' can't be written: " +
-                                        std::strerror(errno) + "; make room and try again");
+  write_new_file("--json", path, dictionary_text(dictionary) + "\n");
 }
 
 }  // namespace plumb

@@ -1,0 +1,18 @@
+// Files that a command makes: never in the place of another one, and there only when they are whole.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace plumb {
+
+// Before anything is read: throws Error(cannot_create) that names `option` and `path` if something of that
+// name exists or its folder doesn't.
+void check_new_file(const std::string& option, const std::filesystem::path& path);
+
+// Creates `path` with `text`. Throws Error(cannot_create) if it exists or can't be created, Error(io_error)
+// if writing fails; then nothing is left.
+void write_new_file(const std::string& option, const std::filesystem::path& path, std::string_view text);
+
+}  // namespace plumb
