@@ -47,6 +47,17 @@ void read_measurements(const ObjectReader& reader, const std::string& origin, Ru
   record.data_wait_seconds = reader.number("data_wait_seconds");
 }
 
+void read_ranks(const ObjectReader& reader, const Json& json, const std::string& origin, RunRecord& record) {
+  if (!json.contains("ranks")) return;
+  const Json& ranks = reader.list("ranks");
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const ObjectReader of(ranks[rank], origin, "ranks[" + std::to_string(rank) + "]");
+    record.ranks.push_back({of.text("host"), of.number("exposed_communication_seconds")});
+  }
+  if (record.ranks.size() != static_cast<std::size_t>(record.world_size))
+    reader.fail("ranks", "has not one entry per rank");
+}
+
 void read_memory(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
   const ObjectReader memory(reader.object("memory_bytes"), origin, "memory_bytes");
   for (const auto& [key, value] : reader.object("memory_bytes").items()) {
@@ -113,6 +124,9 @@ Json to_json(const RunRecord& record) {
   json["log_files"] = record.log_files;
   json["energy_joules_per_image"] =
       record.energy_joules_per_image ? Json(*record.energy_joules_per_image) : Json(nullptr);
+  for (const RankRecord& rank : record.ranks)
+    json["ranks"].push_back(
+        {{"host", rank.host}, {"exposed_communication_seconds", rank.exposed_communication_seconds}});
   for (const GpuRecord& gpu : record.gpus) json["gpus"].push_back(to_json(gpu));
   return json;
 }
@@ -137,6 +151,7 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
     record.head_parameters = reader.integer("head_parameters", 0);
     record.head_macs_per_image = reader.integer("head_macs_per_image", 0);
   }
+  read_ranks(reader, json, origin, record);
   read_memory(reader, origin, record);
   read_checks(reader, origin, record);
   record.config = reader.object("config");

@@ -253,9 +253,17 @@ class TrainingRun {
     if (first())
       record_.images_per_second = images_per_second(record_.step_seconds, record_.rank_window_seconds,
                                                     options().warmup, images_per_step());
+    gather_ranks();
     gather_loss_scale();
     gather_energy();
     tell_corrupt_files();
+  }
+
+  void gather_ranks() {
+    const std::vector<std::string> hosts = job_.all_gather(job_.host());
+    const std::vector<double> exposed = job_.gather({timed_.exposed_communication_seconds});
+    for (std::size_t rank = 0; rank < exposed.size(); ++rank)
+      record_.ranks.push_back({hosts[rank], exposed[rank]});
   }
 
   void gather_loss_scale() {

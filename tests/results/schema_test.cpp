@@ -141,6 +141,20 @@ TEST(ThrottlingText, NamesRankReasonsAndClocks) {
   EXPECT_EQ(throttling_text(gpu), "");
 }
 
+TEST(RunRecord, KeepsWhatEachRankWaitedFor) {
+  EXPECT_FALSE(to_json(example()).contains("ranks"));
+  RunRecord record = example();
+  record.ranks = {{"node1", 0.01}, {"node2", 0.002}};
+  Json json = Json::parse(to_json(record).dump());
+  const RunRecord back = run_record_from_json(json, "x");
+  ASSERT_EQ(back.ranks.size(), 2u);
+  EXPECT_EQ(back.ranks[1].host, "node2");
+  EXPECT_EQ(back.ranks[1].exposed_communication_seconds, 0.002);
+  json["ranks"].erase(1);
+  expect_error(ExitCode::bad_data, {"x", "'ranks'", "one entry per rank"},
+               [&] { run_record_from_json(json, "x"); });
+}
+
 TEST(RunRecord, HasItsKeysInTheirOrder) {
   std::string keys;
   const Json json = to_json(example());
