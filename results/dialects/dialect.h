@@ -80,8 +80,9 @@ struct LineFormat {
 };
 
 struct Dialect {
-  std::string_view name;    // "paddle_speed"
-  std::string_view source;  // what writes such lines and what reads them
+  std::string_view name;       // "paddle_speed"
+  std::string_view framework;  // as results/published.csv spells it: "PaddlePaddle"
+  std::string_view source;     // what writes such lines and what reads them
   Window default_window = {};
   std::int64_t index_step = 1;           // from line to line; a line's value is of as many iterations
   std::int64_t highest_first_index = 0;  // the first line's index: 0 … this, a multiple of index_step

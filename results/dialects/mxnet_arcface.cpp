@@ -82,6 +82,7 @@ std::string line_of(const LoggedInterval& interval, const RunSize& size) {
 }  // namespace
 
 const Dialect kMxnetArcface{.name = "mxnet_arcface",
+                            .framework = "MXNet (deepinsight)",
                             .source = "InsightFace on MXNet, from the Speed of every 20 iterations",
                             .index_step = kIterationsPerLine,
                             .highest_first_index = kIterationsPerLine,

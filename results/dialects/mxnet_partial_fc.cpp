@@ -74,6 +74,7 @@ std::string line_of(const LoggedInterval& interval, const RunSize& size) {
 }  // namespace
 
 const Dialect kMxnetPartialFc{.name = "mxnet_partial_fc",
+                              .framework = "MXNet (deepinsight partial_fc)",
                               .source = "InsightFace's Partial FC on MXNet, from each line's Total",
                               .highest_first_index = 2,
                               .has_no_end = true,

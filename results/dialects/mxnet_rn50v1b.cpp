@@ -44,6 +44,7 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
 }  // namespace
 
 const Dialect kMxnetRn50v1b{.name = "mxnet_rn50v1b",
+                            .framework = "MXNet (gluon-cv)",
                             .source = "MXNet's gluon-cv and Plumbline, from each line's Speed",
                             .highest_first_index = 1,
                             .reads_own_layout = true,

@@ -84,6 +84,7 @@ std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
 }  // namespace
 
 const Dialect kOneflowFace{.name = "oneflow_face",
+                           .framework = "OneFlow",
                            .source = "OneFlow's InsightFace, from each iteration's throughput",
                            .highest_first_index = 1,
                            .decimals_at_line_end = 3,

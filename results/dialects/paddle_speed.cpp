@@ -49,6 +49,7 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
 }  // namespace
 
 const Dialect kPaddleSpeed{.name = "paddle_speed",
+                           .framework = "PaddlePaddle",
                            .source = "Paddle and Plumbline, from each iteration's elapse",
                            .reads_own_layout = true,
                            .read_line = read_line,

@@ -68,6 +68,7 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
 }  // namespace
 
 const Dialect kPaddleTime{.name = "paddle_time",
+                          .framework = "PaddlePaddle",
                           .source = "Paddle and Plumbline, from the lines' wall stamps",
                           .values_are_stamps = true,
                           .reads_own_layout = true,

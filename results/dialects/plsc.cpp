@@ -93,6 +93,7 @@ std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
 }  // namespace
 
 const Dialect kPlsc{.name = "plsc",
+                    .framework = "PaddlePaddle PLSC",
                     .source = "PaddlePaddle's PLSC, from the qps of every 10 batches",
                     .default_window = {.iterations = 150, .warmup = 50},
                     .index_step = kBatchesPerLine,
