@@ -1,0 +1,31 @@
+// Single plots of a report, for documents that can't hold a page.
+#pragma once
+
+#include <string>
+
+#include "results/report/gnuplot.h"
+#include "results/report/report_data.h"
+
+namespace plumb {
+
+enum class Plot { throughput, speedup, efficiency, steps, profile, memory };
+
+// gnuplot's commands with the data inside, without terminal and output. Throws Error(bad_data) where the data
+// have nothing to show, and says what to run or to give so that they have.
+//
+// throughput, speedup, efficiency: own curves and the selected published ones over the number of devices,
+//   with an ideal line; throughput with the intervals of its medians.
+// steps: step times of every run over iterations, warm-up shaded.
+// profile: the longest steps beside their rooflines; memory: the arena over an iteration. Both of the first
+//   run that has one.
+std::string plot_commands(const ReportData& data, Plot plot);
+
+// Throws Error(unavailable) without gnuplot.
+std::string plot_picture(const ReportData& data, Plot plot, PictureFormat format, PictureSize size = {});
+
+std::string scaling_plot(const ReportData& data, Plot plot);  // throughput, speedup or efficiency
+std::string steps_plot(const ReportData& data);
+std::string profile_plot(const ReportData& data);
+std::string memory_plot(const ReportData& data);
+
+}  // namespace plumb

@@ -1,0 +1,51 @@
+#include <algorithm>
+
+#include "models/error.h"
+#include "results/report/plot.h"
+#include "results/report/plot_text.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::size_t kMostBars = 25;
+
+// One bar per step, the longest at the top: begin, end, lower and upper edge.
+void add_bar(DataBlock& block, double ms, double row, double half_height) {
+  block.add_row({ms / 2, row, 0, ms, row - half_height, row + half_height});
+}
+
+std::string bars(const DataBlock& block, const std::string& colour, const std::string& title) {
+  return block.name() + " using 1:2:3:4:5:6 with boxxyerror fillstyle solid noborder linecolor rgb '" +
+         colour + "' title " + gnuplot_literal(title);
+}
+
+}  // namespace
+
+std::string profile_plot(const ReportData& data) {
+  const auto run = std::find_if(data.runs.begin(), data.runs.end(), [](const ReportRun& candidate) {
+    return candidate.profile && !candidate.profile->steps.empty();
+  });
+  if (run == data.runs.end())
+    throw Error(ExitCode::bad_data,
+                "--plot profile needs a run folder with a profile.json; make one with --profile");
+  const std::vector<ProfiledStep>& steps = run->profile->steps;
+  const std::size_t count = std::min(steps.size(), kMostBars);
+  DataBlock measured("measured"), roofline("roofline");
+  std::string names;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double row = static_cast<double>(count - 1 - i);
+    add_bar(measured, steps[i].seconds * 1e3, row, 0.4);
+    add_bar(roofline, steps[i].roofline_seconds * 1e3, row, 0.2);
+    names += (i == 0 ? "" : ", ") + gnuplot_literal(steps[i].name) + " " + plot_number(row);
+  }
+  const std::string title = "The " + std::to_string(count) + " longest of " +
+                            std::to_string(steps.size() + static_cast<std::size_t>(run->profile->left_out)) +
+                            " steps: " + run->label;
+  return plot_frame(title, "ms per iteration", "") + "set ytics (" + names +
+         ") font ',10'\nset yrange [-1:" + std::to_string(count) + "]\nset xrange [0:*]\n" + measured.text() +
+         roofline.text() +
+         plot_of({bars(measured, "#56b4e9", "measured"),
+                  bars(roofline, "#d55e00", "least time that the device's peaks allow (roofline)")});
+}
+
+}  // namespace plumb

@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "models/error.h"
+#include "results/report/plot.h"
+#include "results/report/plot_text.h"
+
+namespace plumb {
+namespace {
+
+std::optional<double> value_of(const ReportPoint& point, Plot plot) {
+  if (plot == Plot::throughput) return point.median_images_per_second;
+  if (plot == Plot::speedup) return point.speedup;
+  return point.efficiency ? std::optional(*point.efficiency * 100) : std::nullopt;
+}
+
+struct Extent {
+  double low = 0, high = 0;
+  void add(double value) {
+    low = low == 0 ? value : std::min(low, value);
+    high = std::max(high, value);
+  }
+};
+
+// Devices, value, and both ends of the median's interval where the plot has one, else the value again.
+DataBlock curve_block(const ReportCurve& curve, Plot plot, std::string_view name, Extent& values,
+                      std::set<int>& devices) {
+  DataBlock block(name);
+  for (const ReportPoint& point : curve.points) {
+    const std::optional<double> value = value_of(point, plot);
+    if (!value || !(*value > 0)) continue;
+    const bool interval = plot == Plot::throughput && point.interval;
+    const double low = interval ? point.interval->low : *value;
+    const double high = interval ? point.interval->high : *value;
+    block.add_row({static_cast<double>(point.devices), *value, low, high});
+    values.add(low);
+    values.add(high);
+    devices.insert(point.devices);
+  }
+  return block;
+}
+
+std::string curve_part(const DataBlock& block, const ReportCurve& curve, std::size_t index) {
+  const std::string colour = " linecolor rgb '" + std::string(plot_colour(index)) + "'";
+  const std::string title = " title " + gnuplot_literal(curve.label);
+  if (curve.published)
+    return block.name() + " using 1:2 with linespoints dashtype 3 linewidth 1 pointtype 6" + colour + title;
+  return block.name() + " using 1:2:3:4 with yerrorlines linewidth 2 pointtype 7" + colour + title;
+}
+
+// What the own curves would be if each further device added as much as the first ones did.
+std::string ideal_part(const ReportData& data, Plot plot) {
+  const std::string style = " with lines dashtype 2 linecolor rgb '#777777' title 'ideal'";
+  if (plot == Plot::speedup) return "x" + style;
+  if (plot == Plot::efficiency) return "100" + style;
+  double per_device = 0;
+  for (const ReportCurve& curve : data.curves)
+    if (!curve.points.empty())
+      per_device =
+          std::max(per_device, curve.points.front().median_images_per_second / curve.points.front().devices);
+  return "x*" + plot_number(per_device) + style;
+}
+
+std::string axes(Plot plot, Extent values, const std::set<int>& devices) {
+  const double fewest = *devices.begin(), most = *devices.rbegin();
+  std::string text = "set logscale x 2\nset xrange [" + plot_number(fewest / 1.15) + ":" +
+                     plot_number(most * 1.15) + "]\nset xtics (";
+  for (const int count : devices) {
+    const std::string number = std::to_string(count);
+    text += (count == *devices.begin() ? "" : ", ") + gnuplot_literal(number) + " " + number;
+  }
+  text += ")\n";
+  if (plot == Plot::efficiency)
+    return text + "set yrange [0:" + plot_number(std::max(105.0, values.high * 1.05)) + "]\n";
+  return text + "set logscale y\nset yrange [" + plot_number(values.low / 1.3) + ":" +
+         plot_number(values.high * 1.3) + "]\n";
+}
+
+struct Words {
+  const char *title, *y_label;
+};
+
+Words words_of(Plot plot) {
+  if (plot == Plot::throughput) return {"Throughput", "images/s, all devices"};
+  if (plot == Plot::speedup) return {"Speedup against one device", "speedup"};
+  return {"Efficiency: speedup / devices", "%"};
+}
+
+}  // namespace
+
+std::string scaling_plot(const ReportData& data, Plot plot) {
+  std::vector<const ReportCurve*> curves;
+  for (const ReportCurve& curve : data.curves) curves.push_back(&curve);
+  for (const ReportCurve& curve : data.published)
+    if (curve.selected) curves.push_back(&curve);
+  Extent values;
+  std::set<int> devices;
+  std::string blocks;
+  std::vector<std::string> parts{ideal_part(data, plot)};
+  bool any_own = false;
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const DataBlock block = curve_block(*curves[i], plot, "curve" + std::to_string(i), values, devices);
+    if (block.empty()) continue;
+    any_own = any_own || !curves[i]->published;
+    blocks += block.text();
+    parts.push_back(curve_part(block, *curves[i], i));
+  }
+  if (!any_own)
+    throw Error(ExitCode::bad_data,
+                "--plot speedup and efficiency need runs on one device to relate the others to; give a run "
+                "of the case 1n1g with the same batch and precision, or take --plot throughput");
+  const Words words = words_of(plot);
+  return plot_frame(words.title, "devices", words.y_label) + axes(plot, values, devices) + blocks +
+         plot_of(parts);
+}
+
+}  // namespace plumb

@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <set>
+
+#include "models/error.h"
+#include "results/report/plot.h"
+#include "results/report/plot_text.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kMilliseconds = 1e3;  // per second
+
+struct Highest {
+  double window_ms = 0, warmup_ms = 0;
+};
+
+// Iteration and ms; an entry of several iterations stands in their middle.
+DataBlock steps_block(const StepTimes& steps, std::size_t index, Highest& highest) {
+  DataBlock block("run" + std::to_string(index));
+  for (std::size_t i = 0; i < steps.median_seconds.size(); ++i) {
+    const double first = static_cast<double>(static_cast<std::int64_t>(i) * steps.per_entry + 1);
+    block.add_row(
+        {first + static_cast<double>(steps.per_entry - 1) / 2, steps.median_seconds[i] * kMilliseconds});
+    double& high = first <= static_cast<double>(steps.warmup) ? highest.warmup_ms : highest.window_ms;
+    high = std::max(high, steps.max_seconds[i] * kMilliseconds);
+  }
+  return block;
+}
+
+// Shades the warm-up that all runs share, and keeps its slow steps from pressing the others flat.
+std::string range_and_warmup(const Highest& highest, std::int64_t warmup, bool cut) {
+  std::string text;
+  if (warmup > 0)
+    text += "set object 1 rectangle from graph 0, graph 0 to first " + plot_number(warmup + 0.5) +
+            ", graph 1 fillcolor rgb '#eeeeee' fillstyle solid noborder behind\n";
+  if (cut) text += "set yrange [0:" + plot_number(highest.window_ms * 1.25) + "]\n";
+  return text + (cut ? "" : "set yrange [0:*]\n");
+}
+
+}  // namespace
+
+std::string steps_plot(const ReportData& data) {
+  Highest highest;
+  std::set<std::int64_t> warmups;
+  std::string blocks;
+  std::vector<std::string> parts;
+  std::size_t colour = 0;
+  for (const ReportCurve& curve : data.curves) {
+    for (const ReportPoint& point : curve.points) {
+      bool named = false;
+      for (const std::size_t index : point.runs) {
+        const ReportRun& run = data.runs.at(index);
+        if (!run.steps || run.steps->median_seconds.empty()) continue;
+        warmups.insert(run.steps->warmup);
+        const DataBlock block = steps_block(*run.steps, index, highest);
+        blocks += block.text();
+        const std::string title = "title " + gnuplot_literal(curve.label + ", " + point.case_name);
+        parts.push_back(block.name() + " using 1:2 with lines linewidth 1.5 linecolor rgb '" +
+                        std::string(plot_colour(colour)) + "' " + (named ? "notitle" : title));
+        named = true;
+      }
+      if (named) ++colour;
+    }
+  }
+  if (parts.empty())
+    throw Error(ExitCode::bad_data,
+                "--plot steps needs run folders, in which every step's time is kept; logs have none: give "
+                "the folder that --out named");
+  const std::int64_t warmup = warmups.size() == 1 ? *warmups.begin() : 0;
+  const bool cut = highest.window_ms > 0 && highest.warmup_ms > highest.window_ms * 1.25;
+  std::string x_label = "iteration";
+  if (warmup > 0) x_label += " (grey: warm-up, left out of all figures)";
+  if (cut) x_label += "; highest before the window: " + plot_number(std::round(highest.warmup_ms)) + " ms";
+  return plot_frame("Step time", x_label, "ms") + range_and_warmup(highest, warmup, cut) + blocks +
+         plot_of(parts);
+}
+
+}  // namespace plumb

@@ -1,0 +1,39 @@
+// What all plots are written with.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumb {
+
+// Shortest text that reads back as the same number, whatever the locale; "NaN" for what is none, which
+// gnuplot leaves out.
+std::string plot_number(double value);
+
+// "$name << end" with one row per entry.
+class DataBlock {
+ public:
+  explicit DataBlock(std::string_view name) : name_(name) {}
+  void add_row(std::initializer_list<double> values);
+  bool empty() const { return rows_.empty(); }
+  std::string text() const;
+  std::string name() const { return "$" + name_; }
+
+ private:
+  std::string name_, rows_;
+};
+
+// Colours that stay apart for the colour-blind and in grey (Okabe & Ito 2008, without the yellow, which is
+// too light for lines on white), taken in turn.
+std::string_view plot_colour(std::size_t index);
+
+// Title, labels of both axes, a thin frame, a grid, and the key above it.
+std::string plot_frame(const std::string& title, const std::string& x_label, const std::string& y_label);
+
+// "plot a, b, c"
+std::string plot_of(const std::vector<std::string>& parts);
+
+}  // namespace plumb

@@ -1,0 +1,18 @@
+// A report as Markdown tables, for READMEs.
+#pragma once
+
+#include <string>
+
+#include "results/report/report_data.h"
+
+namespace plumb {
+
+// A heading line and a table per own curve: case, runs, median, its interval, per device, speedup,
+// efficiency; below it what is odd about its runs, at the end what was left out. Neither date nor version of
+// this program, so equal runs give equal text.
+std::string report_markdown(const ReportData& data);
+
+// Text in which Markdown finds nothing to act on, on one line.
+std::string markdown_literal(const std::string& text);
+
+}  // namespace plumb
