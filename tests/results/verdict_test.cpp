@@ -1,0 +1,96 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "models/error.h"
+#include "results/significance.h"
+#include "tests/results/simulated_runs.h"
+
+namespace plumb {
+namespace {
+
+const std::vector<double> kSlow{355.1, 352.9, 358.4, 354.0, 356.2, 351.7, 353.3};
+
+std::vector<double> times(const std::vector<double>& values, double factor) {
+  std::vector<double> result;
+  for (const double value : values) result.push_back(value * factor);
+  return result;
+}
+
+TEST(Compare, CallsALargeDifferenceByItsName) {
+  const Comparison faster = compare(kSlow, times(kSlow, 1.073));
+  EXPECT_EQ(faster.verdict, Verdict::faster);
+  EXPECT_NEAR(faster.ratio, 1.073, 1e-12);
+  EXPECT_EQ(verdict_text(faster).substr(0, 31), "7.3 % faster (95 % interval 6.4");
+  EXPECT_NE(verdict_text(faster).find("p = 0.0006)"), std::string::npos) << verdict_text(faster);
+  const Comparison slower = compare(times(kSlow, 1.073), kSlow);
+  EXPECT_EQ(slower.verdict, Verdict::slower);
+  EXPECT_EQ(verdict_text(slower).substr(0, 12), "6.8 % slower");
+  EXPECT_EQ(verdict_text(compare(kSlow, times(kSlow, 2.5))).substr(0, 18), "2.50 times as fast");
+}
+
+TEST(Compare, SaysWhatItWouldHaveShown) {
+  const Comparison same = compare(kSlow, times(kSlow, 1.001));
+  EXPECT_EQ(same.verdict, Verdict::none_shown);
+  EXPECT_GT(same.smallest_shown, 0.01);
+  EXPECT_LT(same.smallest_shown, 0.02);
+  EXPECT_EQ(verdict_text(same).find("no difference shown; these runs would have shown 1."), 0u)
+      << verdict_text(same);
+}
+
+TEST(Compare, CallsASmallDifferenceNone) {
+  const std::vector<double> steady{100, 100.01, 100.02, 100.03, 100.04};
+  const Comparison small = compare(steady, times(steady, 1.004));
+  EXPECT_EQ(small.verdict, Verdict::none_shown);
+  EXPECT_EQ(verdict_text(small), "no difference above 1 % shown (0.4 % faster, p = 0.008)");
+  EXPECT_EQ(compare(steady, times(steady, 1.004), {.min_effect = 0.003}).verdict, Verdict::faster);
+}
+
+TEST(Compare, TakesNoFewRunsForAnAnswer) {
+  const std::vector<double> two{100, 101}, three{100, 101, 102}, one{100};
+  EXPECT_EQ(verdict_text(compare(two, times(three, 2))),
+            "2 runs are too few to say; 3 on either side are needed");
+  EXPECT_EQ(verdict_text(compare(three, one)), "1 run is too few to say; 3 on either side are needed");
+  // Of 20 orders of six values none is as rare as 5 % on two sides.
+  const Comparison threes = compare(three, times(three, 2));
+  EXPECT_EQ(threes.verdict, Verdict::none_shown);
+  EXPECT_TRUE(std::isinf(threes.smallest_shown));
+  EXPECT_EQ(verdict_text(threes),
+            "no difference shown; 3 and 3 runs can't show any at a significance of 5 %");
+}
+
+TEST(Compare, TakesNothingButThroughputs) {
+  for (const double bad : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    const std::vector<double> broken{100, bad, 101};
+    EXPECT_THROW(compare(kSlow, broken), Error) << bad;
+    EXPECT_THROW(ratio_interval(broken, kSlow), Error) << bad;
+  }
+}
+
+// What was promised to be shown four times in five is.
+TEST(Compare, ShowsItsSmallestDifferenceFourTimesInFive) {
+  for (const std::size_t runs : {std::size_t{5}, std::size_t{7}}) {
+    SimulatedNoise noise("power");
+    constexpr int kCases = 60;
+    double smallest = 0;
+    for (int i = 0; i < kCases; ++i)
+      smallest += compare(noise.figures(runs, 100, 0.008), noise.figures(runs, 100, 0.008)).smallest_shown;
+    smallest /= kCases;
+    int shown = 0;
+    for (int i = 0; i < kCases; ++i)
+      shown += compare(noise.figures(runs, 100, 0.008), noise.figures(runs, 100 * (1 + smallest), 0.008))
+                   .verdict == Verdict::faster;
+    EXPECT_NEAR(static_cast<double>(shown) / kCases, 0.8, 0.16) << runs;  // chance: 0.052
+  }
+}
+
+TEST(Compare, OfManyRunsShowsLittle) {
+  SimulatedNoise noise("many");
+  const Comparison many =
+      compare(noise.figures(100, 100, 0.008), noise.figures(100, 100, 0.008), {.min_effect = 0});
+  EXPECT_NEAR(many.smallest_shown, 2.80 * 0.008 * std::sqrt(2 / 100.0 * 1.047), 0.0006);
+}
+
+}  // namespace
+}  // namespace plumb
