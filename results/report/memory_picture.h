@@ -10,10 +10,10 @@ namespace plumb {
 
 struct MemoryBlock {
   std::string name;  // the buffer's; of several together the largest one's
-  std::string role;  // "parameter", "activation", …
+  std::string role;  // "parameter", "activation", …; "mixed" of several
   std::int64_t offset = 0, bytes = 0;
   int first_step = 0, last_step = 0;  // both included; what persists: all steps
-  int buffers = 1;                    // how many small neighbours of one role and one life it stands for
+  int buffers = 1;                    // how many small neighbours of one life it stands for
 };
 
 struct StepSpan {

@@ -1,0 +1,52 @@
+#include "results/report/run_profile.h"
+
+#include <algorithm>
+
+#include "results/object_reader.h"
+
+namespace plumb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+ProfiledKind kind_of(const ObjectReader& reader) {
+  return {reader.text("name"), reader.count("steps", 0), reader.number("seconds"),
+          reader.number("roofline_seconds")};
+}
+
+ProfiledStep step_of(const ObjectReader& reader) {
+  return {.name = reader.text("name"),
+          .kind = reader.text("kind"),
+          .phase = reader.text("phase"),
+          .lane = reader.text("lane"),
+          .seconds = reader.number("seconds"),
+          .roofline_seconds = reader.number("roofline_seconds"),
+          .flops_per_second = reader.number("flops_per_second"),
+          .bytes_per_second = reader.number("bytes_per_second"),
+          .bound_by = reader.text("bound_by")};
+}
+
+}  // namespace
+
+RunProfile run_profile(const Json& json, const std::string& origin, std::size_t most_steps) {
+  const ObjectReader reader(json, origin);
+  RunProfile profile;
+  profile.device = reader.text("device");
+  profile.peak_flops_per_second = reader.number("peak_flops_per_second");
+  profile.peak_bytes_per_second = reader.number("peak_bytes_per_second");
+  profile.iteration_seconds = reader.number("iteration_seconds");
+  profile.busy_seconds = reader.number("busy_seconds");
+  profile.gap_seconds = reader.number("gap_seconds");
+  profile.roofline_seconds = reader.number("roofline_seconds");
+  for (const Json& kind : reader.list("kinds")) profile.kinds.push_back(kind_of({kind, origin, "kinds[]"}));
+  for (const Json& step : reader.list("steps")) profile.steps.push_back(step_of({step, origin, "steps[]"}));
+  std::stable_sort(profile.steps.begin(), profile.steps.end(),
+                   [](const ProfiledStep& a, const ProfiledStep& b) { return a.seconds > b.seconds; });
+  if (profile.steps.size() > most_steps) {
+    profile.left_out = static_cast<int>(profile.steps.size() - most_steps);
+    profile.steps.resize(most_steps);
+  }
+  return profile;
+}
+
+}  // namespace plumb

@@ -1,0 +1,84 @@
+#include "results/report/step_times.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "results/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::size_t kMostBins = 60;
+// Beyond this many bins above the upper quartile a step no longer belongs to the body of the distribution.
+constexpr double kFarInQuartileRanges = 8;
+
+// 1, 2 or 5 times a power of ten, at least `value`.
+double nice_at_least(double value) {
+  const double power = std::pow(10.0, std::floor(std::log10(value)));
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (factor * power >= value * (1 - 1e-9)) return factor * power;
+  return 10 * power;
+}
+
+// Nearest rank: the smallest value that at least `share` of all are not above.
+double quantile(const std::vector<double>& sorted, double share) {
+  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+  return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
+}
+
+// Where the last bin ends at the latest: the largest value, or what is still near the body.
+double highest_near(const std::vector<double>& sorted, double quartile_range) {
+  const double far = quantile(sorted, 0.75) + kFarInQuartileRanges * quartile_range;
+  return quartile_range > 0 ? std::min(sorted.back(), far) : sorted.back();
+}
+
+}  // namespace
+
+StepTimes step_times(std::span<const double> step_seconds, std::int64_t warmup, std::size_t most_entries) {
+  StepTimes times;
+  times.iterations = static_cast<std::int64_t>(step_seconds.size());
+  times.warmup = warmup;
+  const std::size_t per_entry =
+      std::max<std::size_t>(1, (step_seconds.size() + most_entries - 1) / most_entries);
+  times.per_entry = static_cast<std::int64_t>(per_entry);
+  for (std::size_t begin = 0; begin < step_seconds.size(); begin += per_entry) {
+    const auto entry = step_seconds.subspan(begin, std::min(per_entry, step_seconds.size() - begin));
+    times.min_seconds.push_back(*std::min_element(entry.begin(), entry.end()));
+    times.median_seconds.push_back(median({entry.begin(), entry.end()}));
+    times.max_seconds.push_back(*std::max_element(entry.begin(), entry.end()));
+  }
+  return times;
+}
+
+StepHistogram step_histogram(std::span<const double> step_seconds) {
+  StepHistogram histogram;
+  if (step_seconds.empty()) return histogram;
+  std::vector<double> sorted(step_seconds.begin(), step_seconds.end());
+  std::sort(sorted.begin(), sorted.end());
+  histogram.median_seconds = median(sorted);
+  histogram.p1_seconds = quantile(sorted, 0.01);
+  histogram.p99_seconds = quantile(sorted, 0.99);
+
+  const double quartile_range = quantile(sorted, 0.75) - quantile(sorted, 0.25);
+  const double high = highest_near(sorted, quartile_range);
+  const double range = high - sorted.front();
+  // A thousandth of the median where all steps are alike: bins need some width.
+  const double wanted = std::max({2 * quartile_range / std::cbrt(static_cast<double>(sorted.size())),
+                                  range / static_cast<double>(kMostBins - 2), sorted.front() * 1e-3});
+  const double width = nice_at_least(wanted);
+  const double low_bin = std::floor(sorted.front() / width * (1 + 1e-12));
+  const auto bins = static_cast<std::size_t>(std::floor(high / width * (1 + 1e-12)) - low_bin) + 1;
+  histogram.width_seconds = width;
+  histogram.low_seconds = low_bin * width;
+  histogram.counts.assign(bins, 0);
+  for (const double seconds : sorted) {
+    const double bin = std::floor(seconds / width * (1 + 1e-12)) - low_bin;
+    if (bin < static_cast<double>(bins))
+      ++histogram.counts[static_cast<std::size_t>(bin)];
+    else
+      ++histogram.above;
+  }
+  return histogram;
+}
+
+}  // namespace plumb
