@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 
 #include "models/error.h"
 
@@ -9,11 +10,7 @@ namespace plumb {
 namespace {
 
 constexpr std::size_t kChunk = 64 << 10;
-
-std::size_t find_line_end(std::string_view text) {
-  const std::size_t newline = text.find('\n');
-  return std::min(newline, text.substr(0, newline).find('\r'));
-}
+constexpr std::uint64_t kHashFactor = 0x9e3779b97f4a7c15;  // odd, so that no chunk's hash gets lost
 
 }  // namespace
 
@@ -35,8 +32,16 @@ bool LineReader::read_chunk() {
   if (got < kChunk && std::ferror(file_.get()))
     throw Error(ExitCode::io_error, std::string("can't be read to its end: ") + std::strerror(errno));
   bytes_read_ += static_cast<std::int64_t>(got);
-  hash_ = fnv1a(std::string_view(buffer_).substr(kept), hash_);
+  // Only the last chunk is a short one, so equal files have equal chunks.
+  hash_ = (hash_ ^ std::hash<std::string_view>{}(std::string_view(buffer_).substr(kept))) * kHashFactor;
+  newline_ = std::min(buffer_.find('\n'), buffer_.size());
   return got > 0;
+}
+
+std::size_t LineReader::find_line_end() {
+  if (newline_ < begin_) newline_ = std::min(buffer_.find('\n', begin_), buffer_.size());
+  const std::string_view line = std::string_view(buffer_).substr(begin_, newline_ - begin_);
+  return std::min(line.find('\r'), line.size());
 }
 
 std::optional<std::string_view> LineReader::next() {
@@ -46,11 +51,11 @@ std::optional<std::string_view> LineReader::next() {
       skip_newline_ = false;
     }
     const std::string_view rest = std::string_view(buffer_).substr(begin_);
-    const std::size_t end = find_line_end(rest);
-    if (std::min(end, rest.size()) > kLongestLine)
+    const std::size_t end = find_line_end();
+    if (end > kLongestLine)
       throw Error(ExitCode::bad_data, "line " + std::to_string(line_number_ + 1) +
                                           " is longer than 1 MiB, so this is no training log");
-    if (end != std::string_view::npos) {
+    if (end < rest.size()) {
       skip_newline_ = rest[end] == '\r';
       begin_ += end + 1;
       ++line_number_;

@@ -9,8 +9,6 @@
 #include <string>
 #include <string_view>
 
-#include "models/hash.h"
-
 namespace plumb {
 
 // Lines end with \n, \r\n or \r, as Python reads text. NUL and other bytes are kept.
@@ -29,11 +27,12 @@ class LineReader {
   bool line_had_end() const { return line_had_end_; }
   std::int64_t line_number() const { return line_number_; }  // of the line given last; the first is 1
   std::int64_t bytes_read() const { return bytes_read_; }
-  std::uint64_t hash() const { return hash_; }  // fnv1a of the bytes read
+  std::uint64_t hash() const { return hash_; }  // of the bytes read; within one process
   const std::filesystem::path& path() const { return path_; }
 
  private:
   bool read_chunk();
+  std::size_t find_line_end();  // from begin_ on; the buffer's end if the line doesn't end in it
 
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
@@ -41,11 +40,12 @@ class LineReader {
   std::filesystem::path path_;
   std::unique_ptr<std::FILE, Close> file_;
   std::string buffer_;
-  std::size_t begin_ = 0;  // of what is not given out yet
+  std::size_t begin_ = 0;    // of what is not given out yet
+  std::size_t newline_ = 0;  // the next \n, if not below begin_; the buffer's end: there is none
   bool line_had_end_ = true;
   bool skip_newline_ = false;  // the line before ended with \r: a \n here belongs to it
   std::int64_t line_number_ = 0, bytes_read_ = 0;
-  std::uint64_t hash_ = kFnvOffset;
+  std::uint64_t hash_ = 0;
 };
 
 }  // namespace plumb

@@ -53,11 +53,11 @@ class LogCheck {
       return;
     }
     if (expected_ < 0 && is_first(reading.index)) begin(reading.index);
-    const bool is_of_another_rank = dialect_.ranks_share_a_log && !lines_of_index_.empty() &&
-                                    reading.index == expected_ - dialect_.index_step;
+    const bool is_of_another_rank =
+        dialect_.ranks_share_a_log && indices_ > 0 && reading.index == expected_ - dialect_.index_step;
     if (reading.index == expected_ || is_of_another_rank) {
-      if (!is_of_another_rank) lines_of_index_.push_back(0);
-      ++lines_of_index_.back();
+      if (!is_of_another_rank) ++indices_;
+      count_line();
       expected_ = reading.index + dialect_.index_step;
       take_value(reading.value, line_number);
     } else {
@@ -75,9 +75,8 @@ class LogCheck {
     if (!unreadable_.empty()) return Defect{Flaw::malformed, unreadable_};
     if (repeats_ == 1) return Defect{Flaw::duplicated, "a second line for " + repeated_};
     if (!gap_.empty()) return Defect{Flaw::truncated, gap_};
-    const std::int64_t count = static_cast<std::int64_t>(lines_of_index_.size());
-    if (count < wanted_)
-      return Defect{Flaw::truncated, "it has " + std::to_string(count) + " of the " +
+    if (indices_ < wanted_)
+      return Defect{Flaw::truncated, "it has " + std::to_string(indices_) + " of the " +
                                          std::to_string(wanted_) + " lines that --iters " +
                                          std::to_string(window_.iterations) + " wants"};
     return uneven_ranks();
@@ -99,6 +98,13 @@ class LogCheck {
     wanted_ = std::max<std::int64_t>(1, wanted);
   }
 
+  // Of indices that the window doesn't want, so that a long log takes no memory, nothing is kept.
+  void count_line() {
+    if (indices_ > wanted_) return;
+    if (static_cast<std::int64_t>(lines_of_index_.size()) < indices_) lines_of_index_.push_back(0);
+    ++lines_of_index_.back();
+  }
+
   void note_disorder(std::int64_t index, std::int64_t line_number) {
     if (index >= expected_) {
       if (gap_.empty())
@@ -106,7 +112,7 @@ class LogCheck {
                std::to_string(line_number);
       // What follows is looked at for repeats only.
       expected_ = index > kHighestIndex ? kHighestIndex : index + dialect_.index_step;
-    } else if (const bool is_behind_a_gap = lines_of_index_.empty() && dialect_.ranks_share_a_log;
+    } else if (const bool is_behind_a_gap = indices_ == 0 && dialect_.ranks_share_a_log;
                !is_behind_a_gap && ++repeats_ == 1) {
       repeated_ = "iteration " + std::to_string(index) + " at line " + std::to_string(line_number);
     }
@@ -116,8 +122,7 @@ class LogCheck {
     if (dialect_.values_are_stamps && value < last_value_ && unreadable_.empty())
       unreadable_ = at_line(line_number) + "has an earlier stamp than the line before";
     last_value_ = value;
-    if (dialect_.has_no_end || static_cast<std::int64_t>(lines_of_index_.size()) <= wanted_)
-      series_.values.push_back(value);
+    if (dialect_.has_no_end || indices_ <= wanted_) series_.values.push_back(value);
   }
 
   // One line for every index, or one of each rank of the node.
@@ -143,8 +148,8 @@ class LogCheck {
   const Window& window_;
   const RunSize& size_;
   LogSeries series_;
-  std::vector<std::int64_t> lines_of_index_;
-  std::int64_t wanted_ = 1, repeats_ = 0;
+  std::vector<std::int64_t> lines_of_index_;  // of the first `wanted_`
+  std::int64_t indices_ = 0, wanted_ = 1, repeats_ = 0;
   std::int64_t expected_ = -1;  // index of the next line; negative before the first
   double last_value_ = 0;
   std::string unreadable_, gap_, repeated_;

@@ -55,15 +55,20 @@ bool stamp_at(std::string_view text, std::size_t position, Fields& fields) {
   return true;
 }
 
-// Underscores are allowed between digits only.
-bool drop_underscores(std::string_view text, std::string& plain) {
+// Leaves the number without blanks around it and underscores, which are allowed between digits only; `kept`
+// holds the text if it isn't the same any more.
+bool strip_number(std::string_view& text, std::string& kept) {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  if (text.find('_') == std::string_view::npos) return true;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {
-      plain += text[i];
+      kept += text[i];
     } else if (i == 0 || i + 1 == text.size() || !is_digit(text[i - 1]) || !is_digit(text[i + 1])) {
       return false;
     }
   }
+  text = kept;
   return true;
 }
 
@@ -97,20 +102,16 @@ std::optional<std::string_view> speed_text(std::string_view line) {
 }  // namespace
 
 std::optional<double> python_float(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  std::string plain;
-  if (!drop_underscores(text, plain)) return std::nullopt;
-  std::size_t begin = 0;
-  const bool negative = plain.starts_with('-');
-  if (negative || plain.starts_with('+')) ++begin;
-  if (begin == plain.size() || plain[begin] == '-' || plain.find('(') != std::string::npos)
-    return std::nullopt;
+  std::string kept;
+  if (!strip_number(text, kept)) return std::nullopt;
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  if (text.empty() || text.front() == '-' || text.find('(') != std::string_view::npos) return std::nullopt;
   double value = 0;
-  const char* const end = plain.data() + plain.size();
-  const auto [stop, error] = std::from_chars(plain.data() + begin, end, value);
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error == std::errc::invalid_argument || stop != end) return std::nullopt;
-  if (error == std::errc::result_out_of_range) value = std::strtod(plain.c_str() + begin, nullptr);
+  if (error == std::errc::result_out_of_range) value = std::strtod(std::string(text).c_str(), nullptr);
   return negative ? -value : value;
 }
 
@@ -137,15 +138,15 @@ std::optional<double> decimal_between(std::string_view line, std::string_view be
 }
 
 std::optional<std::int64_t> python_int(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  std::string plain;
-  if (!drop_underscores(text, plain)) return std::nullopt;
-  const bool has_plus = plain.starts_with('+');
-  if (has_plus && plain.size() > 1 && plain[1] == '-') return std::nullopt;
+  std::string kept;
+  if (!strip_number(text, kept)) return std::nullopt;
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) return std::nullopt;
+  }
   std::int64_t value = 0;
-  const char* const end = plain.data() + plain.size();
-  const auto [stop, error] = std::from_chars(plain.data() + (has_plus ? 1 : 0), end, value);
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || stop != end) return std::nullopt;
   return value;
 }
