@@ -203,14 +203,14 @@ two_ranks() {
 # In turn, so that a GPU that warms up slows both.
 pytorch() {
   bench ours_first --fp16 --bs 256
-  torch eager_fp16 --precision fp16 --batch 256
-  torch compiled_fp16 --precision fp16 --batch 256 --compile
+  torch eager_fp16 --fp16 --bs 256
+  torch compiled_fp16 --fp16 --bs 256 --compile
   bench ours_again --fp16 --bs 256
   bench ours_fp32 --fp32 --bs 128
-  torch eager_fp32 --precision fp32 --batch 128
+  torch eager_fp32 --fp32 --bs 128
   face r50_ours_first --backbone r50 --fp16 --bs 128
-  peer=pytorch_arcface.py torch r50_eager_fp16 --backbone r50 --precision fp16
-  peer=pytorch_arcface.py torch r50_compiled_fp16 --backbone r50 --precision fp16 --compile
+  peer=pytorch_arcface.py torch r50_eager_fp16 --backbone r50 --fp16 --bs 128
+  peer=pytorch_arcface.py torch r50_compiled_fp16 --backbone r50 --fp16 --bs 128 --compile
   face r50_ours_again --backbone r50 --fp16 --bs 128
 }
 

@@ -6,6 +6,8 @@ under=()    # a tool that the next program runs under; not in a rehearsal
 launcher=() # mpirun and its options, for more than one rank
 program=bench_resnet50
 peer=pytorch_resnet50.py
+peers=$here # in a bundle; in the repository among the peers
+[ -e "$peers/$peer" ] || peers=$here/../../results/peers
 
 python_there() { command -v python3 >/dev/null; }
 
@@ -146,8 +148,8 @@ torch() {
     skip_run "$name" "python3 has no torch"
     return
   fi
-  [ "$rehearse" = no ] || arguments=(--device cpu --batch 2 --image-size 32 --iterations 2 --warmup 1)
-  limited "$name" python3 -B "$here/$peer" "${arguments[@]}" || code=$?
+  [ "$rehearse" = no ] || arguments=(--device cpu --bs 2 --image-size 32 --iters 2 --warmup 1 --lr 0.001)
+  limited "$name" python3 -B "$peers/$peer" "${arguments[@]}" || code=$?
   local note
   note=$(figure "$out/$stage/$name.json")
   [ $code -eq 0 ] || note=$(tail -n 1 "$out/$stage/$name.err")

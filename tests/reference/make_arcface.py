@@ -2,9 +2,9 @@
 """Reference values of ArcFace training from PyTorch. Needs torch, torchvision and numpy, on any CPU.
 
     python3 make_arcface.py reference --out ../data/arcface_pytorch.json
-        Trains the models of arcface_models.py from closed-form weights (closed_form.py) and writes what C++ tests
-        (pytorch_parity_test.cpp in tests/kernels and tests/cuda_host) must reproduce: losses of the steps, each
-        trained parameter's gradient norm at step 0, the norms of the running statistics at the end; in fp32 and, as
+        Trains the models of results/peers/arcface_models.py from closed-form weights (closed_form.py) and writes what
+        C++ tests (pytorch_parity_test.cpp in tests/kernels and tests/cuda_host) must reproduce: losses of the steps,
+        each trained parameter's gradient norm at step 0, the norms of the running statistics at the end; in fp32 and, as
         the truth, in fp64.
     python3 make_arcface.py export --model r50 --classes 1000 --weights w.safetensors --batch b.safetensors
         Writes closed-form weights and one batch of 4 images for bench_arcface; `--steps N` prints the losses that
@@ -18,6 +18,8 @@ rate; dropout is off.
 
 import argparse
 import json
+import pathlib
+import sys
 import time
 
 import numpy as np
@@ -25,8 +27,10 @@ import torch
 
 import closed_form
 import safetensors_file
-from arcface_models import Face
 from make_resnet50 import norms, rounded
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "results" / "peers"))
+from arcface_models import Face  # noqa: E402
 
 MOMENTUM, WEIGHT_DECAY = 0.9, 5e-4
 CASES = [  # name, model, images, pixels, embedding, classes, margins, steps

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A bench program and PyTorch on the same CPU, in turn, so that drift of the machine hits both alike. Needs torch and
-torchvision for benchmark_pytorch.py, which it starts with the same python3.
+"""A bench program and PyTorch on the same CPU, in turn, so that drift of the machine hits both alike; for figures of a
+few iterations, which no analyzer takes. Needs torch for the scripts of results/peers, which it starts with the same
+python3. Whole runs, with logs and tests of significance: launch/compare_peers.sh.
 
     python3 side_by_side.py build/release/bin/bench_resnet50 --threads 2 --batch 16 --rounds 5
     python3 side_by_side.py build/release/bin/bench_arcface --model r50 --classes 85742
@@ -19,32 +20,30 @@ import sys
 import tempfile
 import time
 
+PEERS = pathlib.Path(__file__).resolve().parents[2] / "results" / "peers"
 
-def model_options(args, option: str) -> list:
-    return [] if args.model == "resnet50" else [option, args.model, "--classes", str(args.classes)]
+
+def common_options(args) -> list:
+    model = [] if args.model == "resnet50" else ["--backbone", args.model, "--classes", str(args.classes)]
+    return [*model, "--device", "cpu", "--bs", str(args.batch), "--threads", str(args.threads),
+            "--iters", str(args.warmup + args.iters), "--warmup", str(args.warmup), "--lr", "0.001"]
 
 
 def run_ours(args) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         started = time.monotonic()
-        run = subprocess.run(
-            [pathlib.Path(args.program).resolve(), *model_options(args, "--backbone"), "--device", "cpu",
-             "--bs", str(args.batch), "--threads", str(args.threads), "--iters", str(args.warmup + args.iters),
-             "--warmup", str(args.warmup), "--lr", "0.001", "--json", "--quiet"],
-            cwd=folder, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        run = subprocess.run([pathlib.Path(args.program).resolve(), *common_options(args), "--json", "--quiet"],
+                             cwd=folder, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         seconds = time.monotonic() - started
     result = json.loads(run.stdout)
     return {"ours": result["images_per_second"]["median"], "start": seconds - sum(result["step_seconds"])}
 
 
-def run_pytorch(args) -> dict:
-    script = pathlib.Path(__file__).with_name("benchmark_pytorch.py")
-    run = subprocess.run(
-        [sys.executable, script, *model_options(args, "--model"), "--threads", str(args.threads),
-         "--batch", str(args.batch), "--iters", str(args.iters), "--warmup", str(args.warmup)],
-        check=True, stdout=subprocess.PIPE)
-    lines = [json.loads(line) for line in run.stdout.splitlines()]
-    return {line["layout"]: line["images_per_second"] for line in lines}
+def run_pytorch(args, layout: str) -> dict:
+    script = PEERS / ("pytorch_resnet50.py" if args.model == "resnet50" else "pytorch_arcface.py")
+    run = subprocess.run([sys.executable, script, *common_options(args), "--layout", layout],
+                         check=True, stdout=subprocess.PIPE)
+    return {layout: json.loads(run.stdout)["images_per_second"]["median"]}
 
 
 def main() -> None:
@@ -60,8 +59,8 @@ def main() -> None:
     args = parser.parse_args()
     rounds = []
     for number in range(args.rounds):
-        figures = run_ours(args) | run_pytorch(args)
-        figures["ratio"] = figures["ours"] / max(figures["default"], figures["channels_last"])
+        figures = run_ours(args) | run_pytorch(args, "default") | run_pytorch(args, "channels-last")
+        figures["ratio"] = figures["ours"] / max(figures["default"], figures["channels-last"])
         rounds.append(figures)
         print(number + 1, {name: round(value, 2) for name, value in figures.items()}, flush=True)
     print("median", {name: round(statistics.median(r[name] for r in rounds), 2) for name in rounds[0]})

@@ -2,11 +2,13 @@
 """Training throughput of ResNet-50 v1.5 in PyTorch, with the recipe of bench_resnet50 (pytorch_training.py has the
 loop). Needs torch, not torchvision. Prints one JSON object:
 
-    python3 pytorch_resnet50.py --precision fp16 --batch 256 --compile
+    python3 pytorch_resnet50.py --fp16 --bs 256 --compile --log-dir pytorch_logs
+    mpirun -np 8 python3 pytorch_resnet50.py --fp16 --bs 256 --trace pytorch.json
 """
 import torch
 from torch import nn
 
+import pytorch_options
 import pytorch_training
 
 
@@ -40,11 +42,11 @@ def resnet50() -> nn.Module:
 
 
 def main() -> None:
-    args = pytorch_training.options(__doc__, batch=256, image_size=224, iterations=120, warmup=20).parse_args()
+    parser = pytorch_options.options(__doc__, batch=128, image_size=224, iterations=120, warmup=20, learning_rate=0.1)
+    args = pytorch_options.checked(parser, parser.parse_args())
     criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
-    seconds = pytorch_training.step_seconds(args, lambda: pytorch_training.WithLoss(resnet50(), criterion), classes=1000,
-                                            momentum=0.875, decay=2.0**-15)
-    pytorch_training.print_result(args, "resnet50", seconds)
+    pytorch_training.run(args, "resnet50", lambda: pytorch_training.WithLoss(resnet50(), criterion), classes=1000,
+                         momentum=0.875, decay=2.0**-15)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,45 @@
+"""The log of a run in Plumbline's own layout, which `plumbline analyze` and `compare` read as paddle_speed:
+LOG_DIR/<N>n<G>g/<model>_b<batch>_<precision>_<run>.log, one line for every iteration, the warm-up too."""
+import datetime
+import os
+import pathlib
+
+
+class LogFile:
+    """Takes its name at once, so that a run that can't keep its log ends before it begins; has it when it is whole."""
+
+    def __init__(self, log_dir: str, nodes: int, devices_per_node: int, model: str, batch: int, precision: str,
+                 run: int | None) -> None:
+        folder = pathlib.Path(log_dir) / f"{nodes}n{devices_per_node}g"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.images_per_step = batch * nodes * devices_per_node
+        number = run or 1
+        while True:
+            self.path = folder / f"{model}_b{batch}_{precision}_{number}.log"
+            self.unfinished = self.path.with_name(self.path.name + ".part")
+            try:
+                if self.path.exists():
+                    raise FileExistsError(f"{self.path} exists already")
+                self.file = open(self.unfinished, "x", encoding="ascii", newline="\n")
+                return
+            except FileExistsError:
+                if run:
+                    raise
+            number += 1
+
+    def write(self, step_seconds: list, losses: list, learning_rate: float, start: datetime.datetime) -> None:
+        """All lines at once, after the run; `start`: wall clock of the first iteration's begin."""
+        end = start
+        with self.file as log:
+            for index, (seconds, loss) in enumerate(zip(step_seconds, losses, strict=True)):
+                end += datetime.timedelta(seconds=seconds)
+                stamp = end.strftime("%Y-%m-%d %H:%M:%S") + f",{end.microsecond // 1000:03d}"
+                log.write(f"{stamp}-INFO: [Pass 0, train batch {index}] \tloss {loss:.5f}, lr {learning_rate:.5f}, "
+                          f"elapse {seconds:.6f} sec Epoch[0] Batch[{index + 1}]\t"
+                          f"Speed: {self.images_per_step / seconds:.2f} samples/sec\n")
+        os.link(self.unfinished, self.path)  # never over another one
+        self.unfinished.unlink()
+
+    def discard(self) -> None:
+        self.file.close()
+        self.unfinished.unlink(missing_ok=True)
