@@ -11,7 +11,8 @@ namespace plumb {
 std::string plot_number(double value) {
   if (!std::isfinite(value)) return "NaN";
   std::array<char, 32> text;
-  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 9);
   return {text.data(), end};
 }
 

@@ -9,8 +9,7 @@
 
 namespace plumb {
 
-// Shortest text that reads back as the same number, whatever the locale; "NaN" for what is none, which
-// gnuplot leaves out.
+// Nine digits, whatever the locale; "NaN" for what is none, which gnuplot leaves out.
 std::string plot_number(double value);
 
 // "$name << end" with one row per entry.

@@ -1,5 +1,6 @@
 #include "results/report/report_markdown.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string_view>

@@ -1,0 +1,177 @@
+#include "results/report/plot.h"
+
+#include <gtest/gtest.h>
+
+#include "models/error.h"
+#include "tests/results/small_report.h"
+#include "tests/scratch_folder.h"
+
+namespace plumb {
+namespace {
+
+using testing::Test;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+ExitCode code_of(const ReportData& data, Plot plot) {
+  try {
+    plot_commands(data, plot);
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return ExitCode::ok;
+}
+
+TEST(Plot, ThroughputHasEveryPointWithItsInterval) {
+  const std::string commands = plot_commands(small_report(), Plot::throughput);
+  EXPECT_TRUE(has(commands, "\n1 100 99 102\n2 190 189 192\nend_of_data"));
+  EXPECT_TRUE(has(commands, "\n2 300 299 302\nend_of_data"));
+  EXPECT_TRUE(has(commands, "set xtics ('1' 1, '2' 2)"));
+  EXPECT_TRUE(has(commands, "x*150 with lines"));  // 300 images/s on two devices
+}
+
+TEST(Plot, PublishedCurvesAreDrawnIfSelected) {
+  const std::string commands = plot_commands(small_report(), Plot::throughput);
+  EXPECT_TRUE(has(commands, "'MXNet fp32'"));
+  EXPECT_FALSE(has(commands, "OneFlow"));
+}
+
+TEST(Plot, SpeedupLeavesOutWhatHasNone) {
+  const std::string commands = plot_commands(small_report(), Plot::speedup);
+  EXPECT_TRUE(has(commands, "\n1 1 1 1\n2 1.9 1.9 1.9\nend_of_data"));
+  EXPECT_FALSE(has(commands, "Plumbline fp16"));
+  ReportData data = small_report();
+  data.curves.erase(data.curves.begin());
+  EXPECT_EQ(code_of(data, Plot::speedup), ExitCode::bad_data);
+  EXPECT_EQ(code_of(data, Plot::throughput), ExitCode::ok);
+}
+
+TEST(Plot, EfficiencyIsInPercent) {
+  EXPECT_TRUE(
+      has(plot_commands(small_report(), Plot::efficiency), "\n1 100 100 100\n2 95 95 95\nend_of_data"));
+}
+
+TEST(Plot, StepsAreInMillisecondsBehindAShadedWarmup) {
+  const std::string commands = plot_commands(small_report(), Plot::steps);
+  EXPECT_TRUE(has(commands, "\n1 500\n2 100\n3 100\n4 150"));
+  EXPECT_TRUE(has(commands, "to first 2.5, graph 1"));
+  EXPECT_TRUE(has(commands, "set yrange [0:187.5]"));  // 150 ms and a quarter
+  EXPECT_TRUE(has(commands, "highest before the window: 500 ms"));
+}
+
+TEST(Plot, WarmupsThatDifferAreNotShaded) {
+  ReportData data = small_report();
+  data.runs[0].steps->warmup = 1;
+  EXPECT_FALSE(has(plot_commands(data, Plot::steps), "rectangle"));
+}
+
+TEST(Plot, ProfileShowsTheLongestStepsBesideTheirRooflines) {
+  ReportData data = small_report();
+  data.runs[1].profile.emplace();
+  for (int i = 0; i < 30; ++i)
+    data.runs[1].profile->steps.push_back(
+        {.name = "step" + std::to_string(i), .seconds = 0.01 / (i + 1), .roofline_seconds = 0.002});
+  data.runs[1].profile->left_out = 7;
+  const std::string commands = plot_commands(data, Plot::profile);
+  EXPECT_TRUE(has(commands, "'The 25 longest of 37 steps: "));
+  EXPECT_TRUE(has(commands, "$measured << end_of_data\n5 24 0 10 23.6 24.4\n"));
+  EXPECT_TRUE(has(commands, "$roofline << end_of_data\n1 24 0 2 23.8 24.2\n"));
+  EXPECT_TRUE(has(commands, "'step24' 0)"));
+}
+
+TEST(Plot, MemoryShowsEveryBlockByRole) {
+  ReportData data = small_report();
+  data.runs[0].memory = MemoryPicture{.arena_bytes = 4 << 20, .steps = 10};
+  data.runs[0].memory->blocks = {{"w", "parameter", 0, 1 << 20, 0, 9},
+                                 {"a", "activation", 1 << 20, 2 << 20, 3, 4}};
+  const std::string commands = plot_commands(data, Plot::memory);
+  EXPECT_TRUE(has(commands, "$role0 << end_of_data\n4.5 0.5 -0.5 9.5 0 1\nend"));
+  EXPECT_TRUE(has(commands, "$role1 << end_of_data\n3.5 2 2.5 4.5 1 3\nend"));
+  EXPECT_TRUE(has(commands, "set yrange [0:4]"));
+}
+
+TEST(Plot, WhatTheDataDoNotHoldIsRefused) {
+  ReportData data = small_report();
+  EXPECT_EQ(code_of(data, Plot::profile), ExitCode::bad_data);
+  EXPECT_EQ(code_of(data, Plot::memory), ExitCode::bad_data);
+  for (ReportRun& run : data.runs) run.steps.reset();
+  EXPECT_EQ(code_of(data, Plot::steps), ExitCode::bad_data);
+}
+
+class Gnuplot : public Test {
+ protected:
+  void SetUp() override {
+    try {
+      draw_with_gnuplot("plot x\n", PictureFormat::png);
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::unavailable) GTEST_SKIP() << error.what();
+      throw;
+    }
+  }
+};
+
+TEST_F(Gnuplot, DrawsPngOfTheSizeWanted) {
+  const std::string picture =
+      plot_picture(small_report(), Plot::throughput, PictureFormat::png, {.width = 300, .height = 200});
+  ASSERT_GT(picture.size(), 24U);
+  EXPECT_EQ(picture.substr(0, 8), "\x89PNG\r\n\x1a\n");
+  EXPECT_EQ(picture.substr(16, 8), std::string("\0\0\1\x2c\0\0\0\xc8", 8));
+}
+
+TEST_F(Gnuplot, AcceptsEveryPlot) {
+  ReportData data = small_report();
+  data.runs[0].memory = MemoryPicture{.arena_bytes = 1 << 20, .steps = 1};
+  data.runs[0].memory->blocks = {{"w", "parameter", 0, 1 << 20, 0, 0}};
+  data.runs[0].profile.emplace().steps = {{.name = "conv1.forward", .seconds = 1, .roofline_seconds = 0.5}};
+  const std::pair<Plot, std::string> words[]{
+      {Plot::throughput, "Plumbline fp32"}, {Plot::speedup, "ideal"},
+      {Plot::efficiency, "MXNet fp32"},     {Plot::steps, "warm-up"},
+      {Plot::profile, "conv1.forward"},     {Plot::memory, "parameter"}};
+  for (const auto& [plot, word] : words) {
+    const std::string picture = plot_picture(data, plot, PictureFormat::svg);
+    EXPECT_TRUE(has(picture, word)) << word;
+    EXPECT_TRUE(has(picture, "</svg>")) << word;
+  }
+}
+
+TEST_F(Gnuplot, TextOfOthersIsOnlyText) {
+  const ScratchFolder scratch;
+  const std::string trap = scratch / "trap";
+  ReportData data = small_report();
+  data.curves[0].label = "it's `touch " + trap + "` {/Bold x} @y <b>\n\"\\n'\nset output '" + trap + "'";
+  const std::string picture = plot_picture(data, Plot::throughput, PictureFormat::svg);
+  EXPECT_TRUE(scratch.list().empty());
+  EXPECT_TRUE(has(picture, "it's `touch " + trap + "` {/Bold x} @y &lt;b>"));
+}
+
+TEST_F(Gnuplot, SaysWhatItRefuses) {
+  try {
+    draw_with_gnuplot("plt x\n", PictureFormat::svg);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::internal);
+    EXPECT_TRUE(has(error.what(), "invalid command")) << error.what();
+  }
+}
+
+TEST(WithoutGnuplot, SaysWhatToInstall) {
+  const ScratchFolder empty;
+  const std::string path = getenv("PATH");
+  setenv("PATH", empty.path().c_str(), 1);
+  std::string sentence;
+  ExitCode code = ExitCode::ok;
+  try {
+    draw_with_gnuplot("plot x\n", PictureFormat::svg);
+  } catch (const Error& error) {
+    code = error.code();
+    sentence = error.what();
+  }
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(code, ExitCode::unavailable);
+  EXPECT_TRUE(has(sentence, "gnuplot-nox")) << sentence;
+}
+
+}  // namespace
+}  // namespace plumb

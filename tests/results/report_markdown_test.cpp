@@ -1,0 +1,53 @@
+#include "results/report/report_markdown.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/results/small_report.h"
+
+namespace plumb {
+namespace {
+
+TEST(ReportMarkdown, HasATablePerCurveWithItsNotesBelow) {
+  ReportData data = small_report();
+  const std::string two = configuration_text(data.runs[1].configuration);
+  data.flags = {{two, "drift", "run 1 slows down by 3 %"}};
+  data.left_out = {"x/result.json: is cut short"};
+  EXPECT_EQ(report_markdown(data), R"(**resnet50 fp32, batch 128 per device, NVIDIA H200, synthetic**
+
+| case | runs | images/s, median | its interval | per device | speedup | efficiency |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |
+| 1n1g | 3 | 100.00 | 99.00 to 102.00 (75.0 %) | 100.00 | 1.00 | 100.0 % |
+| 1n2g | 3 | 190.00 | 189.00 to 192.00 (75.0 %) | 95.00 | 1.90 | 95.0 % |
+
+- 1n2g: run 1 slows down by 3 %
+
+**resnet50 fp16, batch 128 per device, NVIDIA H200, synthetic**
+
+| case | runs | images/s, median | its interval | per device | speedup | efficiency |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |
+| 1n2g | 3 | 300.00 | 299.00 to 302.00 (75.0 %) | 150.00 | n/a | n/a |
+
+Left out:
+
+- x/result.json: is cut short
+)");
+}
+
+TEST(ReportMarkdown, OneRunHasNoInterval) {
+  ReportData data = small_report();
+  data.curves.resize(1);
+  data.curves[0].points.resize(1);
+  data.curves[0].points[0].interval.reset();
+  data.curves[0].points[0].images_per_second = {1234.56};
+  data.curves[0].points[0].median_images_per_second = 1234.56;
+  EXPECT_NE(report_markdown(data).find("| 1n1g | 1 | 1234.6 | - | 1234.6 | 1.00 | 100.0 % |\n"),
+            std::string::npos);
+}
+
+TEST(ReportMarkdown, TextOfOthersIsOnlyText) {
+  EXPECT_EQ(markdown_literal("a|b\n<img src=x> `c` *d* [e](f) & \\"),
+            "a\\|b \\<img src=x> \\`c\\` \\*d\\* \\[e\\](f) \\& \\\\");
+}
+
+}  // namespace
+}  // namespace plumb
