@@ -16,19 +16,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-struct Run {
-  LogFile file;
-  double images_per_second = 0;
-};
+using Kind = std::tuple<std::int64_t, std::string>;  // batch, precision
 
-using Configuration = std::tuple<std::int64_t, std::string>;  // batch, precision
-
-Configuration configuration_of(const LogName& name) {
+Kind kind_of(const LogName& name) {
   return {name.batch_per_device, name.precision};
 }
 
-std::string text_of(const Configuration& configuration) {
-  return "b" + std::to_string(std::get<0>(configuration)) + "_" + std::get<1>(configuration);
+std::string text_of(const Kind& kind) {
+  return "b" + std::to_string(std::get<0>(kind)) + "_" + std::get<1>(kind);
 }
 
 Window choose_window(const Dialect& dialect, const AnalyzeOptions& options) {
@@ -86,54 +81,57 @@ const Dialect& choose_dialect(const std::string& name, const std::vector<LogFile
 }
 
 // Reads every file; what has a defect, and what is a copy of a file read before, goes to the bad ones.
-std::vector<Run> read_runs(const LogTree& tree, const Dialect& dialect, const Window& window,
-                           const fs::path& dir, Analysis& analysis) {
-  std::vector<Run> runs;
-  std::vector<BadFile>& bad = analysis.bad;
+void read_runs(const LogTree& tree, const fs::path& dir, ReadLogs& read) {
   std::set<std::string> caveats;
   std::map<std::pair<std::int64_t, std::uint64_t>, std::string> seen;
   for (const LogFile& file : tree.files) {
-    LogReading log = read_log(dialect, file.path, window, file.name.size());
+    LogReading log = read_log(*read.dialect, file.path, read.window, file.name.size());
     const std::string path = display_path(file.path, dir);
     if (log.defect) {
-      bad.push_back({path, *log.defect});
+      read.bad.push_back({path, *log.defect});
       continue;
     }
     const auto [first, is_new] = seen.emplace(std::make_pair(log.bytes, log.hash), path);
     if (!is_new) {
-      bad.push_back({path, {Flaw::duplicated, "it is a copy of " + first->second}});
+      read.bad.push_back({path, {Flaw::duplicated, "it is a copy of " + first->second}});
       continue;
     }
-    runs.push_back({file, log.images_per_second});
+    read.runs.push_back({file, log.images_per_second, log.hash});
     if (!log.caveat.empty()) caveats.insert(file.name.case_name + ": " + log.caveat);
   }
-  analysis.notes.insert(analysis.notes.end(), caveats.begin(), caveats.end());
-  return runs;
+  read.notes.assign(caveats.begin(), caveats.end());
+}
+
+[[noreturn]] void refuse_useless(const fs::path& dir, const std::vector<BadFile>& bad) {
+  std::string why = "; logs lie at <N>n<G>g/<model>_b<BS>_<prec>_<run>.log in it";
+  if (!bad.empty())
+    why = " (" + count_flaws(bad) + "); " + bad.front().path + ": " + bad.front().defect.reason;
+  throw Error(ExitCode::bad_data, "log folder '" + dir.string() + "' has no usable log" + why);
 }
 
 // Keeps one configuration per model and case.
-void keep_one_configuration(std::vector<Run>& runs, const fs::path& dir, std::vector<BadFile>& bad) {
-  std::map<std::pair<std::string, std::string>, std::map<Configuration, std::int64_t>> in_case;
-  std::map<std::string, std::map<Configuration, std::int64_t>> in_model;
-  for (const Run& run : runs) {
-    ++in_case[{run.file.name.model, run.file.name.case_name}][configuration_of(run.file.name)];
-    ++in_model[run.file.name.model][configuration_of(run.file.name)];
+void keep_one_configuration(std::vector<LogRun>& runs, const fs::path& dir, std::vector<BadFile>& bad) {
+  std::map<std::pair<std::string, std::string>, std::map<Kind, std::int64_t>> in_case;
+  std::map<std::string, std::map<Kind, std::int64_t>> in_model;
+  for (const LogRun& run : runs) {
+    ++in_case[{run.file.name.model, run.file.name.case_name}][kind_of(run.file.name)];
+    ++in_model[run.file.name.model][kind_of(run.file.name)];
   }
-  const auto wins_over = [&](const LogName& name, const Configuration& own, const Configuration& other) {
+  const auto wins_over = [&](const LogName& name, const Kind& own, const Kind& other) {
     const auto& here = in_case[{name.model, name.case_name}];
     const auto& everywhere = in_model[name.model];
     return std::make_pair(here.at(own), everywhere.at(own)) >
            std::make_pair(here.at(other), everywhere.at(other));
   };
   const auto defect_of = [&](const LogName& name) -> std::optional<Defect> {
-    const Configuration own = configuration_of(name);
+    const Kind own = kind_of(name);
     for (const auto& [other, count] : in_case[{name.model, name.case_name}])
       if (other != own && !wins_over(name, own, other))
         return Defect{Flaw::mixed, "it is " + text_of(own) + " among runs of " + text_of(other)};
     return std::nullopt;
   };
-  std::vector<Run> kept;
-  for (Run& run : runs) {
+  std::vector<LogRun> kept;
+  for (LogRun& run : runs) {
     if (const std::optional<Defect> defect = defect_of(run.file.name))
       bad.push_back({display_path(run.file.path, dir), *defect});
     else
@@ -155,7 +153,7 @@ CaseSummary summarise(const LogName& name, const std::vector<double>& figures, c
           .median = round_numpy(median(figures), 2)};
 }
 
-std::vector<CaseSummary> summarise_cases(const std::vector<Run>& runs, const Dialect& dialect) {
+std::vector<CaseSummary> summarise_cases(const std::vector<LogRun>& runs, const Dialect& dialect) {
   std::vector<CaseSummary> cases;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const LogName& name = runs[i].file.name;
@@ -164,7 +162,7 @@ std::vector<CaseSummary> summarise_cases(const std::vector<Run>& runs, const Dia
     };
     if (std::any_of(cases.begin(), cases.end(), is_same)) continue;
     std::vector<double> figures;
-    for (const Run& run : runs)
+    for (const LogRun& run : runs)
       if (run.file.name.model == name.model && run.file.name.case_name == name.case_name)
         figures.push_back(run.images_per_second);
     cases.push_back(summarise(name, figures, dialect));
@@ -204,24 +202,25 @@ Json dictionary_of(const std::vector<CaseSummary>& cases) {
 
 }  // namespace
 
-Analysis analyze_logs(const fs::path& dir, const AnalyzeOptions& options) {
+ReadLogs read_logs(const fs::path& dir, const AnalyzeOptions& options) {
   LogTree tree = find_logs(dir);
   const Dialect& dialect = choose_dialect(options.dialect, tree.files);
-  const Window window = choose_window(dialect, options);
-  if (options.as_published) return analyze_as_published(dir, dialect, window);
+  ReadLogs read{.dialect = &dialect, .window = choose_window(dialect, options), .bad = std::move(tree.bad)};
+  if (!options.as_published) read_runs(tree, dir, read);
+  return read;
+}
+
+Analysis analyze_logs(const fs::path& dir, const AnalyzeOptions& options) {
+  ReadLogs read = read_logs(dir, options);
+  const Dialect& dialect = *read.dialect;
+  if (options.as_published) return analyze_as_published(dir, dialect, read.window);
+  keep_one_configuration(read.runs, dir, read.bad);
+  if (read.runs.empty()) refuse_useless(dir, read.bad);
   Analysis analysis{.dialect = std::string(dialect.name),
-                    .window = window_text(dialect, window),
-                    .bad = std::move(tree.bad)};
-  std::vector<Run> runs = read_runs(tree, dialect, window, dir, analysis);
-  keep_one_configuration(runs, dir, analysis.bad);
-  if (runs.empty()) {
-    std::string why = "; logs lie at <N>n<G>g/<model>_b<BS>_<prec>_<run>.log in it";
-    if (!analysis.bad.empty())
-      why = " (" + count_flaws(analysis.bad) + "); " + analysis.bad.front().path + ": " +
-            analysis.bad.front().defect.reason;
-    throw Error(ExitCode::bad_data, "log folder '" + dir.string() + "' has no usable log" + why);
-  }
-  analysis.cases = summarise_cases(runs, dialect);
+                    .window = window_text(dialect, read.window),
+                    .cases = summarise_cases(read.runs, dialect),
+                    .bad = std::move(read.bad),
+                    .notes = std::move(read.notes)};
   add_speedups(analysis.cases, analysis.notes);
   analysis.dictionary = dictionary_of(analysis.cases);
   return analysis;

@@ -28,6 +28,25 @@ struct AnalyzeOptions {
   bool as_published = false;
 };
 
+struct LogRun {
+  LogFile file;
+  double images_per_second = 0;  // rounded to 2 decimals
+  std::uint64_t hash = 0;        // of the file's bytes
+};
+
+// Every log of a folder, before cases are made of them.
+struct ReadLogs {
+  const Dialect* dialect = nullptr;
+  Window window;
+  std::vector<LogRun> runs;        // in find_logs' order; of equal files the first
+  std::vector<BadFile> bad;        // left out
+  std::vector<std::string> notes;  // sentences on what a dialect's script makes of them
+};
+
+// Throws Error: bad_data if the folder isn't there, usage for an impossible window or an unknown dialect.
+// With as_published no file is read.
+ReadLogs read_logs(const std::filesystem::path& dir, const AnalyzeOptions& options);
+
 // The runs of one case that have one configuration.
 struct CaseSummary {
   std::string model, case_name, precision;

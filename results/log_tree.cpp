@@ -31,12 +31,6 @@ bool is_word(std::string_view text) {
   });
 }
 
-std::string printable(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  return text;
-}
-
 std::string quoted(std::string_view text) {
   return "'" + printable(std::string(text)) + "'";
 }
@@ -72,6 +66,12 @@ void take_file(const fs::path& dir, const fs::path& path, const std::string& cas
 }
 
 }  // namespace
+
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  return text;
+}
 
 RunSize LogName::size() const {
   return {static_cast<double>(nodes) * devices_per_node * static_cast<double>(batch_per_device), nodes,

@@ -48,6 +48,8 @@ struct LogTree {
 // Error(bad_data) if `dir` is no folder or can't be listed.
 LogTree find_logs(const std::filesystem::path& dir);
 
+// Control characters replaced: for messages.
+std::string printable(std::string text);
 // `path` below `dir` as text for messages.
 std::string display_path(const std::filesystem::path& path, const std::filesystem::path& dir);
 

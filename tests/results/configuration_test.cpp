@@ -1,0 +1,97 @@
+#include "results/configuration.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/results/run_folder.h"
+
+namespace plumb {
+namespace {
+
+Configuration configuration_of_log(const std::string& file) {
+  return configuration_of(std::get<LogName>(parse_log_name("1n2g", file)), "PyTorch");
+}
+
+TEST(Configuration, IsWhatARunSays) {
+  const Configuration own = configuration_of(example_face_run(1000));
+  EXPECT_EQ(own.framework, "Plumbline");
+  EXPECT_EQ(own.device, "NVIDIA H200");
+  EXPECT_EQ(own.case_name(), "1n1g");
+  EXPECT_EQ(own.head, "pfc 0.1");
+  EXPECT_EQ(own.classes, 85742);
+  EXPECT_EQ(configuration_text(own),
+            "r50 fp16, batch 128 per device, 1n1g, NVIDIA H200, synthetic, head pfc 0.1 of 85742 classes");
+}
+
+TEST(Configuration, OfACpuKeepsItsThreadsAndLeavesLibraryVersionsOut) {
+  EXPECT_EQ(configuration_of(example_run(32)).device, "some CPU, 1 thread");
+  EXPECT_EQ(configuration_text(configuration_of(example_run(32))),
+            "resnet50 fp32, batch 8 per device, 1n2g, some CPU, 1 thread, synthetic");
+}
+
+TEST(Configuration, NamesEachDifference) {
+  RunRecord other = example_run(32);
+  other.batch_per_device = 16;
+  other.precision = "bf16";
+  other.nodes = 2;
+  other.devices_per_node = 1;
+  other.device_name = "another CPU, 1 thread, oneDNN 2.6.3";
+  other.config["data"] = "/data/ImageNet/";
+  other.config["optimizer"] = "nag";
+  EXPECT_EQ(differences_text(differences(configuration_of(example_run(32)), configuration_of(other))),
+            "precision fp32 against bf16, device some CPU, 1 thread against another CPU, 1 thread, "
+            "data synthetic against ImageNet, batch per device 8 against 16, nodes 1 against 2, "
+            "devices per node 2 against 1, optimizer sgd against nag");
+}
+
+TEST(Configuration, LeavesDevicesOutWhereTheirNumberIsWhatOneLooksAt) {
+  RunRecord other = example_run(32);
+  other.nodes = 4;
+  EXPECT_EQ(
+      differences(configuration_of(example_run(32)), configuration_of(other), /*device_count=*/false).size(),
+      0u);
+}
+
+TEST(Configuration, OfALogDiffersFromNothingThatItsNameDoesNotSay) {
+  const Configuration log = configuration_of_log("resnet50_b8_fp32_1.log");
+  EXPECT_EQ(log.framework, "PyTorch");
+  EXPECT_TRUE(differences(log, configuration_of(example_run(32))).empty());
+  EXPECT_EQ(
+      differences(configuration_of_log("resnet50_b4_fp32_1.log"), configuration_of(example_run(32))).size(),
+      1u);
+}
+
+TEST(Configuration, KnowsAModelByItsOtherNames) {
+  for (const char* name : {"rn50_b8_fp32_1.log", "ResNet50v1.5_b8_FP32_1.log"})
+    EXPECT_TRUE(differences(configuration_of_log(name), configuration_of(example_run(32))).empty()) << name;
+  EXPECT_EQ(configuration_of_log("resnet50v1b_b8_fp32_1.log").model, "rn50v1b");
+}
+
+TEST(Configuration, TakesAMakersNameForNoDifference) {
+  Configuration one = configuration_of(example_face_run(1000)), other = one;
+  one.device = "Tesla V100-SXM2-16GB";
+  other.device = "V100-SXM2-16GB";
+  EXPECT_TRUE(differences(one, other).empty());
+}
+
+TEST(Configuration, KeepsHowTheWorkWasDoneApartFromTheWork) {
+  RunRecord other = example_run(32);
+  other.config["overlap"] = false;
+  other.iterations = 1000;
+  other.step_seconds.assign(1000, 0.5);
+  other.loss.assign(1000, 7);
+  const Configuration a = configuration_of(example_run(32)), b = configuration_of(other);
+  EXPECT_TRUE(differences(a, b).empty());
+  EXPECT_FALSE(a == b);
+  EXPECT_EQ(differences_text(setting_differences(a, b)),
+            "iterations as usual against 1000, 20 of them warm-up, overlap as usual against false");
+}
+
+TEST(Configuration, OfRunsOfSoManySecondsIsTheSameWhateverTheirIterations) {
+  RunRecord one = example_run(32), other = one;
+  one.config["seconds"] = other.config["seconds"] = 60.0;
+  other.iterations = 133;
+  EXPECT_TRUE(configuration_of(one) == configuration_of(other));
+}
+
+}  // namespace
+}  // namespace plumb
