@@ -92,6 +92,19 @@ double parse_real(const std::string& option, const std::string& text, Range<doub
   return parse_number(option, text, range);
 }
 
+double parse_percent(const std::string& option, const std::string& text, Range<double> range) {
+  const bool percent = text.ends_with('%');
+  try {
+    const double number = parse_real(option, percent ? text.substr(0, text.size() - 1) : text, {});
+    const double share = percent ? number / 100 : number;
+    return parse_real(option, print(share), range);
+  } catch (const Error&) {
+    throw Error(ExitCode::usage, "option " + option + ": '" + text + "' is no share " +
+                                     describe_range(range).substr(std::string("a number ").size()) +
+                                     "; write it as 2% or 0.02");
+  }
+}
+
 std::size_t parse_choice(const std::string& option, const std::string& text,
                          const std::vector<std::string>& allowed) {
   const auto found = std::find(allowed.begin(), allowed.end(), text);
@@ -185,6 +198,16 @@ OptionSpec real_option(const std::string& names, const std::string& value_name, 
                        [range](const std::string& option, const std::string& text) {
                          return parse_real(option, text, range);
                        });
+}
+
+OptionSpec percent_option(const std::string& names, double& target, Range<double> range,
+                          const std::string& help) {
+  OptionSpec spec =
+      number_option(names, "P%", target, help, [range](const std::string& option, const std::string& text) {
+        return parse_percent(option, text, range);
+      });
+  spec.default_text = print(std::round(1e8 * target) / 1e6) + "%";  // 7, not 7.000000000000001
+  return spec;
 }
 
 OptionSpec text_option(const std::string& names, const std::string& value_name, std::string& target,

@@ -61,6 +61,8 @@ struct Range {
 std::int64_t parse_integer(const std::string& option, const std::string& text, Range<std::int64_t> range);
 std::uint64_t parse_unsigned(const std::string& option, const std::string& text, Range<std::uint64_t> range);
 double parse_real(const std::string& option, const std::string& text, Range<double> range);
+// "2%" or "0.02": the share, 0.02; `range` is of the share.
+double parse_percent(const std::string& option, const std::string& text, Range<double> range);
 // Index into `allowed`.
 std::size_t parse_choice(const std::string& option, const std::string& text,
                          const std::vector<std::string>& allowed);
@@ -83,6 +85,9 @@ OptionSpec real_option(const std::string& names, const std::string& value_name, 
                        Range<double> range, const std::string& help);
 OptionSpec real_option(const std::string& names, const std::string& value_name, std::optional<double>& target,
                        Range<double> range, const std::string& help);
+// As parse_percent reads it; the default is shown in percent.
+OptionSpec percent_option(const std::string& names, double& target, Range<double> range,
+                          const std::string& help);
 OptionSpec text_option(const std::string& names, const std::string& value_name, std::string& target,
                        const std::string& help);
 // A text that must be one of `allowed`.

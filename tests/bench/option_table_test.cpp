@@ -93,6 +93,20 @@ TEST(OptionTable, RefusesWhatIsNotWhollyANumberInRange) {
   expect_refused({"--seed", "-1"}, {"--seed", "-1"});
 }
 
+TEST(OptionTable, ReadsAShareAsPercentOrAsANumber) {
+  double share = 0.07;
+  const OptionSpec spec = percent_option("--share", share, {.lowest = 0, .highest = 1}, "how much");
+  EXPECT_EQ(spec.default_text, "7%");
+  spec.set("2.5%");
+  EXPECT_DOUBLE_EQ(share, 0.025);
+  spec.set("0.3");
+  EXPECT_DOUBLE_EQ(share, 0.3);
+  for (const char* bad : {"2", "101%", "-1%", "%", "1%%", "x", "nan", ""})
+    expect_error(ExitCode::usage, {"--share", "from 0 to 1", "write it as 2% or 0.02"},
+                 [&] { spec.set(bad); });
+  EXPECT_DOUBLE_EQ(share, 0.3);
+}
+
 TEST(OptionTable, NamesTheNearestOption) {
   expect_refused({"--conut", "3"}, {"option --conut: no such option; did you mean --count?"});
   expect_refused({"--numb=3"}, {"option --numb: no such option; did you mean --number-of-things?"});
