@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# keep_runs.sh NAME RUN_FOLDER…: keeps finished runs under results/measured/NAME, from which launch/update_readme.sh fills
+# the README's tables: of each folder result.json (every sample) and env.json (the machine, by its host name, too).
+# NAME: the machine, for readers. Exit codes: 0 kept; 64 usage; 65 no finished run; 73 kept already.
+set -euo pipefail
+
+give_up() {
+  echo "keep_runs.sh: $2" >&2
+  exit "$1"
+}
+
+[ $# -ge 2 ] || give_up 64 "wants a name for the machine and run folders, as in: launch/keep_runs.sh epyc_2_cpus runs/*"
+case $1 in
+  */* | .* | '') give_up 64 "'$1' can't be the name of a folder; take one of letters and digits, such as epyc_2_cpus" ;;
+esac
+measured=$(cd "$(dirname "$0")/.." && pwd)/results/measured/$1
+shift
+
+for run in "$@"; do
+  for file in result.json env.json; do
+    [ -r "$run/$file" ] || give_up 65 "'$run' has no $file that can be read; name folders that --out of a run made"
+  done
+  grep -q '"status": *"ok"' "$run/result.json" || give_up 65 "the run '$run' failed; only finished ones are kept"
+  [ ! -e "$measured/$(basename "$run")" ] || give_up 73 "'$measured/$(basename "$run")' exists; remove it to replace it"
+done
+for run in "$@"; do
+  kept=$measured/$(basename "$run")
+  mkdir -p "$kept"
+  cp "$run/result.json" "$run/env.json" "$kept"
+done
+echo "kept $# runs in $measured; now: launch/update_readme.sh"

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Makes run folders as a bench program with --profile and --trace leaves them, of a cluster that doesn't exist:
+ResNet-50 on 1, 2, 4 and 8 devices, as large as real ones. The same every time.
+
+made_runs.py FOLDER [RUNS_PER_CASE]: a folder per run, named like <case>_<run>."""
+
+import json
+import os
+import random
+import sys
+
+ITERATIONS, WARMUP, BATCH = 120, 20, 128
+CASES = (1, 2, 4, 8)
+LAYERS = 54                       # forward, two backward steps and updates of each make about 440 steps
+DEVICE = "Imagined <b>GPU</b> & co</script><script>window.hacked = true</script>"
+SLOW_RANK = 5                     # of 8
+
+
+def write(folder, name, value):
+    with open(os.path.join(folder, name), "w") as file:
+        file.write(json.dumps(value))
+
+
+def step_names():
+    for i in range(LAYERS):
+        yield f"layer{i}.conv.forward", "conv_forward", "forward", 1
+        yield f"layer{i}.norm.forward", "norm_forward", "forward", 0.3
+    for i in reversed(range(LAYERS)):
+        yield f"layer{i}.norm.backward", "norm_backward", "backward", 0.4
+        yield f"layer{i}.conv.backward_data", "conv_backward_data", "backward", 1.1
+        yield f"layer{i}.conv.backward_weights", "conv_backward_weights", "backward", 0.9
+    for i in range(LAYERS * 3):
+        yield f"layer{i // 3}.update{i % 3}", "update", "update", 0.05
+
+
+def program():
+    """Three persistent buffers and an activation per layer; an activation lives from forward to backward."""
+    buffers, steps, offset = [], [], 0
+    for i in range(LAYERS):
+        for role in ("parameter", "optimizer", "gradient"):
+            size = 4096 * (1 + i)
+            buffers.append({"name": f"layer{i}.weight.{role}", "role": role, "dtype": "f32", "dims": [size // 4],
+                            "bytes": size, "persistent": True, "offset": offset})
+            offset += size
+    activations = len(buffers)
+    for i in range(LAYERS):
+        size = 1 << 20
+        buffers.append({"name": f"layer{i}.output", "role": "activation", "dtype": "f32", "dims": [size // 4],
+                        "bytes": size, "offset": offset})
+        offset += size
+    for name, kind, phase, _ in step_names():
+        layer = int(name.split(".")[0][len("layer"):])
+        uses = [{"buffer": layer * 3, "access": "r"}]
+        if phase != "update":
+            uses.append({"buffer": activations + layer, "access": "w" if phase == "forward" else "r"})
+        steps.append({"name": name, "kind": kind, "phase": phase, "lane": "compute", "uses": uses,
+                      "workspace_bytes": 0, "macs": 1e9, "bytes": 1e6})
+    return {"format": "plumbline.program/1", "arena_bytes": offset, "buffers": buffers, "steps": steps}
+
+
+def profile(step_seconds):
+    names = list(step_names())
+    unit = 0.9 * step_seconds / sum(weight for *_, weight in names)
+    steps = [{"name": name, "kind": kind, "phase": phase, "lane": "compute", "seconds": unit * weight,
+              "min_seconds": unit * weight * 0.99, "max_seconds": unit * weight * 1.02, "share": unit * weight / step_seconds,
+              "flops_per_second": 4e14 * weight, "bytes_per_second": 2e12, "roofline_seconds": unit * weight * 0.7,
+              "roofline_share": 0.7, "bound_by": "compute" if "conv" in kind else "bandwidth"}
+             for name, kind, phase, weight in names]
+
+    def sums(key):
+        groups = {}
+        for step in steps:
+            group = groups.setdefault(step[key], {"name": step[key], "steps": 0, "seconds": 0, "roofline_seconds": 0})
+            group["steps"] += 1
+            group["seconds"] += step["seconds"]
+            group["roofline_seconds"] += step["roofline_seconds"]
+        return sorted(groups.values(), key=lambda group: -group["seconds"])
+
+    return {"format": "plumbline.profile/1", "device": "Imagined GPU", "precision": "fp16",
+            "peak_flops_per_second": 1e15, "peak_bytes_per_second": 4e12, "iterations": 10,
+            "iteration_seconds": step_seconds, "run_step_seconds": step_seconds, "busy_seconds": 0.9 * step_seconds,
+            "gap_seconds": 0.1 * step_seconds, "step_seconds": 0.9 * step_seconds,
+            "roofline_seconds": 0.63 * step_seconds, "phases": sums("phase"), "kinds": sums("kind"), "steps": steps}
+
+
+def trace(step_seconds):
+    lanes = ("iterations", "input", "compute", "communication")
+    events = [{"ph": "M", "pid": 0, "tid": 0, "name": "process_name", "args": {"name": "rank 0: " + DEVICE}}]
+    events += [{"ph": "M", "pid": 0, "tid": i, "name": "thread_name", "args": {"name": lane}}
+               for i, lane in enumerate(lanes)]
+    names = list(step_names())
+    length = step_seconds * 1e6
+    unit = 0.9 * length / sum(weight for *_, weight in names)
+    for iteration in range(10):
+        begin = now = iteration * length
+
+        def add(lane, name, at, duration, phase, kind):
+            events.append({"ph": "X", "pid": 0, "tid": lanes.index(lane), "ts": at, "dur": duration, "name": name,
+                           "cat": phase, "args": {"kind": kind, "phase": phase, "iteration": iteration}})
+
+        events.append({"ph": "X", "pid": 0, "tid": 0, "ts": begin, "dur": length, "name": f"iteration {iteration}"})
+        add("input", "batch", begin, length * 0.05, "input", "batch")
+        for name, kind, phase, weight in names:
+            add("compute", name, now, unit * weight, phase, kind)
+            now += unit * weight
+        for bucket in range(5):
+            add("communication", f"bucket{bucket}.allreduce", begin + length * (0.5 + 0.08 * bucket), length * 0.06,
+                "backward", "allreduce")
+    return {"displayTimeUnit": "ms", "traceEvents": events}
+
+
+def gpu(rank, dice, seconds):
+    clocks = [1980 - 15 * dice.randrange(4) for _ in range(120)]
+    record = {"rank": rank, "name": DEVICE, "id": f"GPU-{rank}", "driver_version": "570.00",
+              "highest_sm_clock_mhz": 1980, "window_seconds": seconds, "samples": len(clocks),
+              "sm_clock_mhz": {"min": min(clocks), "median": sorted(clocks)[60], "max": max(clocks)},
+              "memory_clock_mhz": {"min": 3201, "median": 3201, "max": 3201},
+              "temperature_celsius": {"min": 50, "median": 62, "max": 66},
+              "power_watts": {"min": 480, "median": 640, "max": 695},
+              "clock_reasons": {"power cap": 0.25}, "throttled_share": 0.25, "joules": 640 * seconds,
+              "energy_source": "counter"}
+    if rank == 0:
+        record["moments"] = {"seconds": [seconds * i / len(clocks) for i in range(len(clocks))],
+                             "sm_clock_mhz": clocks, "memory_clock_mhz": [3201] * len(clocks),
+                             "temperature_celsius": [50 + i / 8 for i in range(len(clocks))],
+                             "power_watts": [600 + i % 40 for i in range(len(clocks))],
+                             "throttled": [i % 4 == 0 for i in range(len(clocks))]}
+    return record
+
+
+def result(devices, run):
+    dice = random.Random(1000 * devices + run)
+    exposed = 0.0004 * (devices - 1)
+    base = 0.0105 + exposed + 0.0001 * dice.random()
+    steps = [base * (4 if i == 0 else 1.2 if i < 5 else 1) * (1 + 0.01 * dice.random()) for i in range(ITERATIONS)]
+    window = sum(steps[WARMUP:])
+    images = BATCH * devices
+    in_window = sorted(steps[WARMUP:])
+    middle = (in_window[49] + in_window[50]) / 2
+    return {"schema": "plumbline.result/1", "status": "ok", "failure": "", "model": "resnet50", "precision": "fp16",
+            "device": "cuda", "device_name": DEVICE, "batch_per_device": BATCH, "world_size": devices, "nodes": 1,
+            "devices_per_node": devices, "iterations": ITERATIONS, "warmup": WARMUP, "step_seconds": steps,
+            "loss": [7 * 0.97 ** i for i in range(ITERATIONS)],
+            "images_per_second": {"mean": images * (ITERATIONS - WARMUP) / window, "median": images / middle,
+                                  "min": images / in_window[-1], "max": images / in_window[0]},
+            "rank_window_seconds": [window * (1 - 0.001 * rank) for rank in range(devices)],
+            "exposed_communication_seconds": exposed, "data_wait_seconds": 0.0001,
+            "parameters": 25557032, "macs_per_image": 4089184256,
+            "memory_bytes": {"parameters": 204 << 20, "gradients": 51 << 20, "optimizer": 102 << 20,
+                             "activations": 9000 << 20, "workspace": 64 << 20, "planned": 9421 << 20,
+                             "peak": 9800 << 20},
+            "checks": {"replicas_identical": True, "parameters_moved": True, "loss_finite": True},
+            "config": {"batch_per_device": BATCH, "iterations": ITERATIONS, "warmup": WARMUP, "precision": "fp16",
+                       "data": "synthetic", "image_size": 224, "optimizer": "sgd", "note": "</script>\u2028'\"&"},
+            "log_files": [],
+            "ranks": [{"host": f"node{rank // 4 + 1}",
+                       "exposed_communication_seconds": exposed * (0.05 if rank == SLOW_RANK else 1)}
+                      for rank in range(devices)],
+            "energy_joules_per_image": 640 * window * devices / (images * (ITERATIONS - WARMUP)),
+            "gpus": [gpu(rank, dice, window) for rank in range(devices)]}
+
+
+def environment():
+    return {"host": "node1", "kernel": "Linux 6.1.0 x86_64", "cpu": "Imagined CPU", "cpus": 64, "affinity": "0-63",
+            "memory_bytes": 1 << 38, "build": {"version": "0.1.0", "commit": "0123456789ab", "compiler": "GNU 12.2.0",
+                                               "libraries": {"cuDNN": "9.10"}},
+            "variables": {"OMP_NUM_THREADS": "8", "NCCL_DEBUG": "<i>WARN</i>"}}
+
+
+def make_runs(folder, runs_per_case=5):
+    """Returns {name of the run's folder: its result}."""
+    made = {}
+    for devices in CASES:
+        for run in range(1, runs_per_case + 1):
+            name = f"resnet50_1n{devices}g_{run}"
+            path = os.path.join(folder, name)
+            os.makedirs(path)
+            made[name] = result(devices, run)
+            step_seconds = sorted(made[name]["step_seconds"])[60]
+            write(path, "result.json", made[name])
+            write(path, "env.json", environment())
+            write(path, "program.json", program())
+            write(path, "profile.json", profile(step_seconds))
+            write(path, "trace.json", trace(step_seconds))
+    return made
+
+
+if __name__ == "__main__":
+    make_runs(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 5)
