@@ -11,7 +11,7 @@ allowed() {
     kernels) echo '^(kernels|models)/' ;;
     comm) echo '^(comm/|kernels/program\.h$|models/error\.h$)' ;;
     results) echo '^(results/|models/|kernels/program\.h$)' ;;
-    launch) echo '^(launch/|results/|models/error\.h$)' ;;
+    launch) echo '^(launch/|results/|models/(error|hash)\.h$)' ;;
     bench) echo '^(bench|models|kernels|comm|results|launch)/' ;;
   esac
 }

@@ -1,0 +1,221 @@
+#include "bench/commands/sweep_command.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "bench/commands/command.h"
+#include "bench/commands/sweep_programs.h"
+#include "bench/output/progress.h"
+#include "kernels/targets.h"
+#include "launch/sweep.h"
+#include "models/error.h"
+#include "results/analysis_text.h"
+#include "results/analyze.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SweepArguments {
+  std::string file, out, target;
+  bool resume = false, dry_run = false, quiet = false, markdown = false, help = false;
+};
+
+OptionTable sweep_options(SweepArguments& arguments) {
+  std::vector<std::string> targets_known;
+  for (const DeviceLimits& limits : targets()) targets_known.push_back(limits.name);
+  return {
+      "plumbline sweep",
+      "Runs what a TOML file asks for (models, batch sizes, precisions, numbers of devices; each case "
+      "several "
+      "times, in an order that is shuffled anew for every repetition), one program after the other through "
+      "mpirun, and prints the table of plumbline analyze. A run that fails is tried again and recorded; a "
+      "sweep that was stopped or killed goes on with --resume, and ends with the same set of results.",
+      {{"Input",
+        {positional("FILE", arguments.file, "sweep file; share/plumbline/launch/sweeps has examples")
+             .as_required(),
+         flag_option("--resume", arguments.resume, true,
+                     "go on with the sweep in --out: what is finished is kept, what failed is tried again"),
+         flag_option("--dry-run", arguments.dry_run, true,
+                     "print order, commands and time of what would be run; starts and writes nothing"),
+         choice_option("--target", arguments.target, targets_known,
+                       "with --dry-run: the device for which the least time is told")}},
+       {"Output",
+        {text_option("--out", "DIR", arguments.out,
+                     "new folder for the results: logs/<configuration>/1n8g/…, runs/<run>/result.json, what "
+                     "programs said in output/, what failed in failed/, journal.jsonl")
+             .with_default("sweeps/<name of FILE>"),
+         flag_option("--markdown", arguments.markdown, true, "print the table in Markdown"),
+         flag_option("--quiet", arguments.quiet, true, "failures and results only"),
+         stop_option("--help", arguments.help, "this text")}}}};
+}
+
+std::string read_file(const std::string& path) {
+  constexpr std::size_t kLargest = 1 << 20;
+  std::error_code error;
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream || fs::is_directory(path, error))
+    throw Error(ExitCode::bad_data, "argument FILE: sweep file " + path + " can't be read; check its name");
+  std::string text;
+  for (std::istreambuf_iterator<char> letter(stream), end; letter != end; ++letter) {
+    text += *letter;
+    if (text.size() > kLargest)
+      throw Error(ExitCode::bad_data, "argument FILE: " + path + " is larger than 1 MiB, no sweep file is");
+  }
+  return text;
+}
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<long long>(seconds + 0.5);
+  char text[64];
+  std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
+  return text;
+}
+
+// What would be run, and how long it would take.
+std::string plan_text(const SweepPlan& plan, const SweepFolder& folder, const SweepArguments& arguments) {
+  std::map<std::string, RunState> states;
+  if (arguments.resume) states = read_sweep_states(folder.path);
+  const auto state = [&](const std::string& run) {
+    const auto found = states.find(run);
+    return found == states.end() ? RunState{} : found->second;
+  };
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < plan.runs.size(); ++i)
+    if (!state(plan.runs[i].name).done) open.push_back(i);
+  std::string text = std::to_string(open.size()) + " runs to do, " +
+                     std::to_string(plan.runs.size() - open.size()) + " finished; " +
+                     std::to_string(plan.repetitions) + " repetitions, seed " + std::to_string(plan.seed) +
+                     ", up to " + std::to_string(plan.retries) + " retries\n";
+  const auto measured = seconds_left(plan, state);
+  const auto least = least_seconds(plan, open, arguments.target);
+  if (measured)
+    text += "time: " + duration_text(*measured) + " as the finished runs took\n";
+  else if (least)
+    text += "time: at least " + duration_text(*least) +
+            ", the iterations at the roofline without starts and ends\n";
+  else
+    text += "time: not known before a run has ended; --target tells the least that a device would take\n";
+  for (const std::size_t index : open) text += shell_text(command_of(plan, plan.runs[index], folder)) + "\n";
+  return text;
+}
+
+// One table per configuration, and what failed.
+std::string result_text(const SweepPlan& plan, const SweepFolder& folder, const SweepOutcome& outcome,
+                        bool markdown) {
+  std::string text;
+  for (const SweepGroup& group : plan.groups) {
+    std::string table;
+    try {
+      const Analysis analysis =
+          analyze_logs(folder.logs(group),
+                       {.dialect = "paddle_speed", .window = {group.length.iterations, group.length.warmup}});
+      table = markdown ? markdown_text(analysis) : table_text(analysis);
+      for (const std::string& message : message_lines(analysis, 0)) table += message + "\n";
+    } catch (const Error&) {  // it has no finished run; which failed stands below
+      continue;
+    }
+    text += (text.empty() ? "" : "\n") + group.name + "\n" + (markdown ? "\n" : "") + table;
+  }
+  if (!outcome.failed.empty()) text += (text.empty() ? "" : "\n") + std::string("Failed:\n");
+  for (const FailedRun& run : outcome.failed)
+    text += (markdown ? "- " : "  ") + run.name + ": " + std::to_string(run.failures) +
+            (run.failures == 1 ? " attempt, code " : " attempts, code ") + std::to_string(run.code) + ", " +
+            run.reason + "\n";
+  return text;
+}
+
+// The line that is drawn over and over on a terminal.
+class SweepLine {
+ public:
+  SweepLine(std::FILE* stream, bool quiet) : stream_(stream), terminal_(terminal_of(stream)), quiet_(quiet) {}
+  ~SweepLine() { clear(); }
+  SweepLine(const SweepLine&) = delete;
+  SweepLine& operator=(const SweepLine&) = delete;
+
+  void draw(const SweepProgress& progress) {
+    if (!terminal_.is_terminal || quiet_) return;
+    std::string line =
+        std::to_string(progress.finished) + "/" + std::to_string(progress.total) + "  " +
+        (progress.seconds_left ? duration_text(*progress.seconds_left) + " left" : "time unknown") + "  " +
+        progress.run + (progress.attempt > 1 ? ", attempt " + std::to_string(progress.attempt) : "");
+    line.resize(std::min(line.size(), static_cast<std::size_t>(std::max(1, terminal_.columns - 1))));
+    std::fprintf(stream_, "\r%s\x1b[K", line.c_str());
+    std::fflush(stream_);
+    visible_ = true;
+  }
+  void clear() {
+    if (visible_) std::fputs("\r\x1b[K", stream_);
+    visible_ = false;
+  }
+
+ private:
+  std::FILE* stream_;
+  Terminal terminal_;
+  bool quiet_, visible_ = false;
+};
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  if (std::fflush(stdout) != 0)
+    throw Error(ExitCode::io_error, "the table can't be written to standard output; make room and try again");
+}
+
+int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepIdentity& identity,
+                 const SweepArguments& arguments) {
+  SweepJournal journal(folder.path, identity, arguments.resume);
+  SweepLine line(stderr, arguments.quiet);
+  Messages messages(stderr, terminal_of(stderr), arguments.quiet);
+  const std::string again = "plumbline sweep " + arguments.file + " --resume --out " + folder.path.string();
+  std::size_t warnings = 0;
+  const SweepListener listener{.progress = [&](const SweepProgress& progress) { line.draw(progress); },
+                               .warn =
+                                   [&](const std::string& sentence) {
+                                     line.clear();
+                                     ++warnings;
+                                     messages.warn("plumbline: " + sentence);
+                                   }};
+  messages.say("plumbline: " + std::to_string(plan.runs.size()) + " runs in " + folder.path.string());
+  const SweepOutcome outcome = run_sweep(plan, folder, journal, listener);
+  line.clear();
+  print(result_text(plan, folder, outcome, arguments.markdown));
+  const std::string done = "plumbline: " + std::to_string(outcome.finished) + " of " +
+                           std::to_string(outcome.total) + " runs finished, " +
+                           std::to_string(outcome.failed.size()) + " failed";
+  messages.last(done + (outcome.finished == outcome.total ? "; results in " + folder.path.string()
+                                                          : "; " + again + " goes on"));
+  return exit_code_of(outcome);
+}
+
+}  // namespace
+
+OptionTable sweep_table() {
+  return table_of(sweep_options);
+}
+
+int sweep_command(int argc, const char* const* argv) {
+  SweepArguments arguments;
+  const OptionTable table = sweep_options(arguments);
+  if (helped(table, arguments, argc, argv)) return 0;
+  if (!arguments.target.empty() && !arguments.dry_run)
+    throw Error(ExitCode::usage, "option --target: " + arguments.target +
+                                     " is for --dry-run; runs use the devices that are there");
+  const std::string text = read_file(arguments.file);
+  SweepPlan plan = read_sweep_plan(text, arguments.file, check_options);
+  if (plan.launcher.programs.empty()) plan.launcher.programs = folder_of_this_program();
+  const fs::path name = fs::path(arguments.file).stem();
+  const SweepFolder folder{arguments.out.empty() ? fs::path("sweeps") / name : fs::path(arguments.out)};
+  if (arguments.dry_run) {
+    print(plan_text(plan, folder, arguments));
+    return 0;
+  }
+  const SweepIdentity identity{
+      .plan = plan_hash(plan), .build = build_hash(plan), .file = arguments.file, .toml = text};
+  return run_and_tell(plan, folder, identity, arguments);
+}
+
+}  // namespace plumb

@@ -1,0 +1,233 @@
+#include "launch/child_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kPollMilliseconds = 200;
+constexpr std::chrono::milliseconds kLeftoverGrace{3000};
+
+sigset_t watched_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
+  return set;
+}
+
+// This process's environment with the mark in it.
+std::vector<std::string> marked_environment(const std::string& mark) {
+  const std::string begin = std::string(kSweepVariable) + "=";
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (!std::string_view(*variable).starts_with(begin)) variables.emplace_back(*variable);
+  variables.push_back(begin + mark);
+  return variables;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// posix_spawnp with what a child needs, taken back on every way out.
+struct SpawnSettings {
+  SpawnSettings() {
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+  }
+  ~SpawnSettings() {
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+};
+
+pid_t spawn(const ChildCommand& command) {
+  const int output = ::open(command.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (output < 0)
+    throw Error(ExitCode::cannot_create, command.output.string() + " can't be created: " +
+                                             std::strerror(errno) + "; make room or name another --out");
+  SpawnSettings settings;
+  posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&settings.actions, output, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&settings.actions, output, STDERR_FILENO);
+  sigset_t none, all = watched_signals();
+  sigemptyset(&none);
+  sigaddset(&all, SIGPIPE);
+  posix_spawnattr_setsigmask(&settings.attributes, &none);
+  posix_spawnattr_setsigdefault(&settings.attributes, &all);
+  posix_spawnattr_setpgroup(&settings.attributes, 0);
+  posix_spawnattr_setflags(&settings.attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::vector<std::string> words = command.words, environment = marked_environment(command.mark);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, words.front().c_str(), &settings.actions, &settings.attributes,
+                                 pointers_to(words).data(), pointers_to(environment).data());
+  ::close(output);
+  if (error != 0)
+    throw Error(ExitCode::unavailable, "'" + words.front() + "' can't be started: " + std::strerror(error) +
+                                           "; install it or correct the sweep file");
+  return child;
+}
+
+// Waits up to kPollMilliseconds. Returns a signal that is to end the sweep; 0: none came.
+int next_signal(const SignalWatch& signals, int milliseconds) {
+  pollfd ready{.fd = signals.descriptor(), .events = POLLIN, .revents = 0};
+  if (::poll(&ready, 1, milliseconds) <= 0) return 0;
+  signalfd_siginfo info{};
+  while (::read(signals.descriptor(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+    if (info.ssi_signo != SIGCHLD) return static_cast<int>(info.ssi_signo);
+  return 0;
+}
+
+// A child that is killed, with everything that has the mark, unless it has been seen to end.
+class Child {
+ public:
+  explicit Child(const ChildCommand& command) : mark_(command.mark), pid_(spawn(command)) {}
+  ~Child() {
+    if (!ended_) kill_all();
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  bool ended() {
+    if (!ended_ && ::waitpid(pid_, &status_, WNOHANG) == pid_) ended_ = true;
+    return ended_;
+  }
+  void pass_on(int signal) const { ::kill(-pid_, signal); }
+  void kill_all() {
+    ::kill(-pid_, SIGKILL);
+    while (::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
+    }
+    ended_ = true;
+    end_marked_processes(mark_, std::chrono::milliseconds(0));
+  }
+  int code() const { return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_); }
+
+ private:
+  std::string mark_;
+  pid_t pid_;
+  int status_ = 0;
+  bool ended_ = false;
+};
+
+bool has_variable(const fs::path& process, const std::string& variable) {
+  std::ifstream stream(process / "environ", std::ios::binary);
+  const std::string text = '\0' + std::string((std::istreambuf_iterator<char>(stream)), {}) + '\0';
+  return text.find('\0' + variable + '\0') != std::string::npos;
+}
+
+// Zombies have no environment left, and don't count.
+std::vector<pid_t> marked_processes(const std::string& mark) {
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc", error)) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid > 0 && pid != getpid() && has_variable(entry.path(), std::string(kSweepVariable) + "=" + mark))
+      found.push_back(pid);
+  }
+  return found;
+}
+
+}  // namespace
+
+SignalWatch::SignalWatch() {
+  const sigset_t set = watched_signals();
+  pthread_sigmask(SIG_BLOCK, &set, &before_);
+  descriptor_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (descriptor_ < 0)
+    throw Error(ExitCode::internal, std::string("signals can't be watched: ") + std::strerror(errno));
+}
+
+SignalWatch::~SignalWatch() {
+  ::close(descriptor_);
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+ChildEnd run_child(const ChildCommand& command, const SignalWatch& signals, double timeout_seconds,
+                   const std::function<void()>& idle, std::chrono::seconds grace) {
+  ChildEnd end;
+  if ((end.signal = next_signal(signals, 0)) != 0) return end;
+  Child child(command);
+  const Clock::time_point start = Clock::now();
+  Clock::time_point told_to_end{};
+  while (!child.ended()) {
+    const Clock::time_point now = Clock::now();
+    const bool told = end.signal != 0 || end.timed_out;
+    if (told && now - told_to_end > grace) {
+      child.kill_all();
+      break;
+    }
+    if (!told && timeout_seconds > 0 && now - start > std::chrono::duration<double>(timeout_seconds)) {
+      end.timed_out = true;
+      told_to_end = now;
+      child.pass_on(SIGTERM);
+    }
+    if (const int signal = next_signal(signals, kPollMilliseconds); signal != 0) {
+      if (!told) told_to_end = Clock::now();
+      end.signal = signal;
+      child.pass_on(signal);
+    }
+    idle();
+  }
+  end.code = child.code();
+  // Ranks whose launcher is gone.
+  end_marked_processes(command.mark, kLeftoverGrace);
+  return end;
+}
+
+int end_marked_processes(const std::string& mark, std::chrono::milliseconds grace) {
+  std::vector<pid_t> left = marked_processes(mark);
+  const int count = static_cast<int>(left.size());
+  const Clock::time_point start = Clock::now();
+  for (int signal = grace.count() > 0 ? SIGTERM : SIGKILL; !left.empty(); left = marked_processes(mark)) {
+    for (const pid_t pid : left) ::kill(pid, signal);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (Clock::now() - start > grace) signal = SIGKILL;
+    if (Clock::now() - start > grace + std::chrono::seconds(10)) break;  // stuck in the kernel
+  }
+  return count;
+}
+
+bool can_be_started(const std::string& program) {
+  const auto is_program = [](const fs::path& path) {
+    std::error_code error;
+    return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
+  };
+  if (program.find('/') != std::string::npos) return is_program(program);
+  const char* folders = std::getenv("PATH");
+  std::string rest = folders ? folders : "";
+  while (true) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    if (is_program(fs::path(rest.substr(0, end)) / program)) return true;
+    if (end == rest.size()) return false;
+    rest.erase(0, end + 1);
+  }
+}
+
+}  // namespace plumb

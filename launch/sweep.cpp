@@ -1,0 +1,293 @@
+#include "launch/sweep.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <system_error>
+
+#include "launch/child_process.h"
+#include "models/error.h"
+#include "models/hash.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kGraceOfLeftovers{5000};
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error)
+    throw Error(ExitCode::io_error, "folder " + path.string() + " can't be created (" + error.message() +
+                                        "); make room or name "
+                                        "another --out");
+}
+
+void remove_tree(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error)
+    throw Error(ExitCode::io_error, path.string() + " can't be removed (" + error.message() +
+                                        "); remove it, then go on with --resume");
+}
+
+void move_tree(const fs::path& from, const fs::path& to) {
+  make_folder(to.parent_path());
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error)
+    throw Error(ExitCode::io_error, from.string() + " can't be moved to " + to.string() + " (" +
+                                        error.message() + "); make room, then go on with --resume");
+}
+
+// All logs of a run, finished or not, in Plumbline's layout and in the layouts of other dialects beside it.
+std::vector<fs::path> logs_of(const SweepPlan& plan, const SweepFolder& folder, const SweepRun& run) {
+  const fs::path log = folder.log(plan, run);
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(folder.logs(plan.groups[run.group]), error)) {
+    const std::string name = entry.path().filename(), stem = log.filename();
+    if ((name == stem || name == stem + ".part") && entry.path().parent_path().filename() == run.case_name())
+      found.push_back(entry.path());
+  }
+  return found;
+}
+
+// The only folder that an attempt left in its work folder and that has a result; empty if there is none.
+fs::path result_folder(const fs::path& work) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(work, error))
+    if (fs::exists(entry.path() / "result.json", error)) return entry.path();
+  return {};
+}
+
+// What a program said last, or where it has a sentence of its own, that: "bench_resnet50: out of memory: …".
+std::string reason_in(const fs::path& output, const std::string& program) {
+  constexpr std::size_t kLongest = 400;
+  std::ifstream stream(output);
+  std::string last, sentence;
+  for (std::string line; std::getline(stream, line);) {
+    for (char& letter : line)
+      if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) letter = ' ';
+    if (line.find_first_not_of(" -=*") == std::string::npos) continue;
+    last = line;
+    if (line.starts_with(program + ": ")) sentence = line.substr(program.size() + 2);
+  }
+  return (sentence.empty() ? last : sentence).substr(0, kLongest);
+}
+
+class Sweep {
+ public:
+  Sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
+        const SweepListener& listener)
+      : plan_(plan), folder_(folder), journal_(journal), listener_(listener) {
+    mark_ = fs::canonical(folder.path);
+  }
+
+  SweepOutcome run() {
+    for (const char* name : {"logs", "runs", "output"}) make_folder(folder_.path / name);
+    // The folder is locked, so whoever works for it was started by a sweep that is gone.
+    end_marked_processes(mark_, kGraceOfLeftovers);
+    SweepOutcome outcome{.total = plan_.runs.size()};
+    for (const SweepRun& run : plan_.runs) finished_ += settle(run) ? 1 : 0;
+    for (const SweepRun& run : plan_.runs) {
+      if (outcome.signal == 0 && !journal_.state(run.name).done) outcome.signal = attempt_until_done(run);
+      const RunState state = journal_.state(run.name);
+      if (!state.done && state.failures > 0)
+        outcome.failed.push_back({run.name, state.reason, state.code, state.failures});
+    }
+    std::error_code ignored;
+    fs::remove(folder_.path / "work", ignored);
+    outcome.finished = finished_;
+    return outcome;
+  }
+
+ private:
+  // True if the run is done. Else nothing of it is left.
+  bool settle(const SweepRun& run) {
+    std::error_code error;
+    const RunState state = journal_.state(run.name);
+    if (state.done && fs::exists(folder_.log(plan_, run), error) &&
+        fs::exists(folder_.runs() / run.name / "result.json", error))
+      return true;
+    if (state.done) {
+      journal_.lost(run.name);
+      listener_.warn("results of " + run.name + " are gone; it is measured again");
+    }
+    clear(run);
+    return false;
+  }
+
+  void clear(const SweepRun& run) {
+    for (const fs::path& log : logs_of(plan_, folder_, run)) remove_tree(log);
+    remove_tree(folder_.runs() / run.name);
+    remove_tree(folder_.work(run));
+  }
+
+  // Returns the signal that ended it.
+  int attempt_until_done(const SweepRun& run) {
+    for (int attempt = 0; attempt <= plan_.retries; ++attempt) {
+      if (const int signal = attempt_once(run); signal != 0) return signal;
+      if (journal_.state(run.name).done) break;
+    }
+    return 0;
+  }
+
+  int attempt_once(const SweepRun& run) {
+    const int attempt = journal_.started(run.name);
+    make_folder(folder_.work(run));
+    const fs::path output = folder_.output(run, attempt);
+    SweepProgress progress{.finished = finished_,
+                           .total = plan_.runs.size(),
+                           .run = run.name,
+                           .attempt = attempt,
+                           .seconds_left = left()};
+    const Clock::time_point start = Clock::now();
+    const auto idle = [&] {
+      SweepProgress now = progress;
+      if (now.seconds_left) *now.seconds_left = std::max(0.0, *now.seconds_left - seconds_since(start));
+      listener_.progress(now);
+    };
+    idle();
+    const ChildEnd end =
+        run_child({command_of(plan_, run, folder_), output, mark_}, signals_, plan_.timeout_seconds, idle);
+    if (end.signal != 0) {
+      clear(run);
+      journal_.interrupted(run.name, end.signal);
+      return end.signal;
+    }
+    const std::string failure = why_failed(run, end, output);
+    if (failure.empty()) {
+      move_tree(result_folder(folder_.work(run)), folder_.runs() / run.name);
+      remove_tree(folder_.work(run));
+      journal_.done(run.name, seconds_since(start));
+      ++finished_;
+    } else {
+      keep_failed(run, attempt);
+      journal_.failed(run.name, seconds_since(start), end.code, failure);
+      listener_.warn(run.name + " failed with code " + std::to_string(end.code) + ": " + failure);
+    }
+    return 0;
+  }
+
+  // Empty: it did not.
+  std::string why_failed(const SweepRun& run, const ChildEnd& end, const fs::path& output) const {
+    if (end.timed_out) return "it took longer than the sweep file's timeout_minutes and was ended";
+    if (end.code != 0) {
+      const std::string reason = reason_in(output, plan_.groups[run.group].program);
+      return reason.empty() ? "it said nothing" : reason;
+    }
+    std::error_code error;
+    if (!fs::exists(folder_.log(plan_, run), error))
+      return "it ended well and left no log " + folder_.log(plan_, run).string();
+    if (result_folder(folder_.work(run)).empty()) return "it ended well and left no result.json";
+    return "";
+  }
+
+  // Out of the way of the next attempt.
+  void keep_failed(const SweepRun& run, int attempt) {
+    const fs::path kept = folder_.failed(run, attempt);
+    remove_tree(kept);
+    move_tree(folder_.work(run), kept);
+    for (const fs::path& log : logs_of(plan_, folder_, run)) move_tree(log, kept / log.filename());
+  }
+
+  std::optional<double> left() const {
+    return seconds_left(plan_, [this](const std::string& run) { return journal_.state(run); });
+  }
+
+  const SweepPlan& plan_;
+  const SweepFolder& folder_;
+  SweepJournal& journal_;
+  const SweepListener& listener_;
+  SignalWatch signals_;
+  std::string mark_;
+  std::size_t finished_ = 0;
+};
+
+struct Mean {
+  double sum = 0;
+  std::size_t count = 0;
+  void add(double value) {
+    sum += value;
+    ++count;
+  }
+};
+
+}  // namespace
+
+SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
+                       const SweepListener& listener) {
+  if (!can_be_started(plan.launcher.command))
+    throw Error(ExitCode::unavailable,
+                "launcher '" + plan.launcher.command +
+                    "' is not there; install it, or name another 'command' in [launcher]");
+  return Sweep(plan, folder, journal, listener).run();
+}
+
+std::optional<double> seconds_left(const SweepPlan& plan,
+                                   const std::function<RunState(const std::string& run)>& state) {
+  std::map<std::pair<std::size_t, int>, Mean> of_case;
+  std::map<std::size_t, Mean> of_group;
+  Mean of_all;
+  std::vector<const SweepRun*> open;
+  for (const SweepRun& run : plan.runs) {
+    const RunState known = state(run.name);
+    if (!known.done) {
+      open.push_back(&run);
+      continue;
+    }
+    of_case[{run.group, run.devices}].add(known.seconds);
+    of_group[run.group].add(known.seconds);
+    of_all.add(known.seconds);
+  }
+  if (of_all.count == 0) return open.empty() ? std::optional<double>(0) : std::nullopt;
+  double seconds = 0;
+  for (const SweepRun* run : open) {
+    const Mean& same_case = of_case[{run->group, run->devices}];
+    const Mean& same_group = of_group[run->group];
+    const Mean& mean = same_case.count > 0 ? same_case : same_group.count > 0 ? same_group : of_all;
+    seconds += mean.sum / static_cast<double>(mean.count);
+  }
+  return seconds;
+}
+
+std::uint64_t build_hash(const SweepPlan& plan) {
+  std::map<std::string, std::uint64_t> programs;
+  for (const SweepGroup& group : plan.groups) {
+    if (programs.contains(group.program)) continue;
+    const fs::path path = plan.launcher.programs / group.program;
+    std::ifstream stream(path, std::ios::binary);
+    if (!stream || !can_be_started(path))
+      throw Error(ExitCode::unavailable,
+                  "program " + path.string() + " is not there; name its folder as 'programs' in [launcher]");
+    std::uint64_t hash = kFnvOffset;
+    std::vector<char> bytes(1 << 20);
+    while (stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size())), stream.gcount() > 0)
+      hash = fnv1a({bytes.data(), static_cast<std::size_t>(stream.gcount())}, hash);
+    programs[group.program] = hash;
+  }
+  std::uint64_t hash = kFnvOffset;
+  for (const auto& [program, bytes] : programs) hash = fnv1a(program + std::to_string(bytes), hash);
+  return hash;
+}
+
+int exit_code_of(const SweepOutcome& outcome) {
+  if (outcome.signal != 0) return 128 + outcome.signal;
+  if (outcome.failed.empty()) return 0;
+  constexpr std::array kDocumented{64, 65, 69, 70, 71, 73, 74, 75, 76};
+  const int code = outcome.failed.front().code;
+  for (const int documented : kDocumented)
+    if (code == documented) return code;
+  return code > 128 && code < 160 ? code : static_cast<int>(ExitCode::internal);
+}
+
+}  // namespace plumb

@@ -1,0 +1,222 @@
+#include "launch/sweep_journal.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kSchema = "plumbline.sweep/1";
+constexpr const char* kName = "journal.jsonl";
+
+std::string hex(std::uint64_t hash) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+std::string host_name() {
+  char name[256] = "";
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+// Whole lines; what stands behind the last newline was being written when its writer died.
+std::vector<std::string> whole_lines(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(stream)), {});
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+    lines.push_back(text.substr(begin, end - begin));
+  return lines;
+}
+
+std::size_t bytes_of(const std::vector<std::string>& lines) {
+  std::size_t bytes = 0;
+  for (const std::string& line : lines) bytes += line.size() + 1;
+  return bytes;
+}
+
+void apply_event(const Json& line, std::map<std::string, RunState>& states) {
+  const std::string event = line.at("event");
+  if (event == "begin") return;
+  RunState& state = states[line.at("run").get<std::string>()];
+  if (event == "start") {
+    state.attempts = line.at("attempt");
+  } else if (event == "done") {
+    state = {.done = true, .attempts = state.attempts, .seconds = line.at("seconds")};
+  } else if (event == "failed") {
+    ++state.failures;
+    state.seconds = line.at("seconds");
+    state.code = line.at("code");
+    state.reason = line.at("reason");
+  } else if (event == "lost") {
+    state = {.attempts = state.attempts};
+  }
+}
+
+void replay_line(const fs::path& path, const std::string& text, std::size_t number,
+                 std::map<std::string, RunState>& states) {
+  try {
+    apply_event(Json::parse(text), states);
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ExitCode::bad_data, path.string() + ", line " + std::to_string(number) +
+                                        ": not a line of a sweep's journal; name another --out");
+  }
+}
+
+Error refused(const fs::path& folder, const std::string& why) {
+  return {ExitCode::cannot_create, "option --out: " + folder.string() + " " + why};
+}
+
+}  // namespace
+
+SweepJournal::SweepJournal(const fs::path& folder, const SweepIdentity& identity, bool resume)
+    : folder_(folder), path_(folder / kName) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!fs::is_directory(folder))
+    throw refused(folder, "can't be created (" + (error ? error.message() : std::strerror(ENOTDIR)) +
+                              "); name another folder");
+  if (!fs::exists(path_) && !fs::is_empty(folder, error))
+    throw refused(folder, "is not empty and holds no sweep; name another folder");
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (descriptor_ < 0)
+    throw refused(folder,
+                  std::string("can't be written (") + std::strerror(errno) + "); name another folder");
+  try {
+    lock();
+    const std::vector<std::string> lines = whole_lines(path_);
+    if (!lines.empty() && !resume)
+      throw refused(folder, "holds a sweep already; give --resume to go on with it, or name another folder");
+    if (!lines.empty()) check_header(lines.front(), identity);
+    for (std::size_t i = 1; i < lines.size(); ++i) replay(lines[i], i + 1);
+    if (::ftruncate(descriptor_, static_cast<off_t>(bytes_of(lines))) != 0)
+      throw refused(folder,
+                    std::string("can't be written (") + std::strerror(errno) + "); name another folder");
+    if (lines.empty())
+      append({{"schema", kSchema},
+              {"plan", hex(identity.plan)},
+              {"build", hex(identity.build)},
+              {"file", identity.file},
+              {"toml", identity.toml}});
+    append({{"event", "begin"}, {"time", utc_now()}, {"process", getpid()}, {"host", host_name()}});
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+SweepJournal::~SweepJournal() {
+  ::close(descriptor_);
+}
+
+void SweepJournal::lock() {
+  while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EWOULDBLOCK)
+      throw refused(folder_,
+                    "is in use by another sweep that is still running; wait for it, or name another "
+                    "folder");
+    throw refused(folder_, std::string("can't be locked (") + std::strerror(errno) +
+                               "); name a folder on a local disk");
+  }
+}
+
+void SweepJournal::check_header(const std::string& line, const SweepIdentity& identity) const {
+  const Json header = Json::parse(line, nullptr, false);
+  if (!header.is_object() || header.value("schema", Json()) != kSchema)
+    throw Error(ExitCode::bad_data, path_.string() +
+                                        ", line 1: not the journal of a sweep that this version "
+                                        "knows; name another --out");
+  if (header.value("plan", Json()) != hex(identity.plan))
+    throw refused(folder_,
+                  "holds another sweep than " + identity.file +
+                      " asks for (its first line in journal.jsonl has the file); name another folder");
+  if (header.value("build", Json()) != hex(identity.build))
+    throw refused(folder_,
+                  "holds runs of another build of the programs, and the two don't mix; name another "
+                  "folder");
+}
+
+void SweepJournal::replay(const std::string& line, std::size_t number) {
+  replay_line(path_, line, number, states_);
+}
+
+void SweepJournal::append(const Json& line) {
+  const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  ssize_t count = 0;
+  while ((count = ::write(descriptor_, text.data(), text.size())) < 0 && errno == EINTR) {
+  }
+  if (count != static_cast<ssize_t>(text.size()))
+    throw Error(ExitCode::io_error, path_.string() + " can't be written: " +
+                                        (count < 0 ? std::strerror(errno) : "no space left on device") +
+                                        "; make room and go on with --resume");
+  ::fdatasync(descriptor_);
+}
+
+void SweepJournal::append_event(const char* event, const std::string& run, Json more) {
+  Json line{{"event", event}, {"time", utc_now()}, {"run", run}};
+  for (auto& [key, value] : more.items()) line[key] = std::move(value);
+  append(line);
+  apply_event(line, states_);
+}
+
+RunState SweepJournal::state(const std::string& run) const {
+  const auto found = states_.find(run);
+  return found == states_.end() ? RunState{} : found->second;
+}
+
+int SweepJournal::started(const std::string& run) {
+  const int attempt = state(run).attempts + 1;
+  append_event("start", run, {{"attempt", attempt}});
+  return attempt;
+}
+
+void SweepJournal::done(const std::string& run, double seconds) {
+  append_event("done", run, {{"attempt", state(run).attempts}, {"seconds", seconds}});
+}
+
+void SweepJournal::failed(const std::string& run, double seconds, int code, const std::string& reason) {
+  append_event("failed", run,
+               {{"attempt", state(run).attempts}, {"seconds", seconds}, {"code", code}, {"reason", reason}});
+}
+
+void SweepJournal::interrupted(const std::string& run, int signal) {
+  append_event("interrupted", run, {{"attempt", state(run).attempts}, {"signal", signal}});
+}
+
+void SweepJournal::lost(const std::string& run) {
+  append_event("lost", run);
+}
+
+std::map<std::string, RunState> read_sweep_states(const fs::path& folder) {
+  std::map<std::string, RunState> states;
+  const std::vector<std::string> lines = whole_lines(folder / kName);
+  for (std::size_t i = 1; i < lines.size(); ++i) replay_line(folder / kName, lines[i], i + 1, states);
+  return states;
+}
+
+}  // namespace plumb
