@@ -2,20 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <set>
 #include <utility>
+
+#include "results/text_case.h"
 
 namespace plumb {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  return text;
-}
 
 // One name per model, whatever a log calls it.
 std::string model_name(const std::string& name) {
@@ -29,7 +24,7 @@ std::string model_name(const std::string& name) {
        {"iresnet50", "r50"},
        {"iresnet100", "r100"},
        {"mobilefacenet", "y1"}}};
-  const std::string wanted = lower(name);
+  const std::string wanted = lower_case(name);
   for (const auto& [other, known] : kOtherNames)
     if (wanted == other) return known;
   return name;
@@ -42,7 +37,7 @@ std::string device_of(const std::string& description) {
 
 // "Tesla V100-SXM2-16GB" and "V100-SXM2-16GB" are one device.
 std::string bare_device(const std::string& name) {
-  std::string bare = lower(name);
+  std::string bare = lower_case(name);
   for (const std::string maker : {"nvidia ", "tesla "})
     if (bare.starts_with(maker)) bare = bare.substr(maker.size());
   return bare;
@@ -220,7 +215,7 @@ Configuration configuration_of(const RunRecord& record) {
 Configuration configuration_of(const LogName& name, const std::string& framework) {
   return {.framework = framework,
           .model = model_name(name.model),
-          .precision = lower(name.precision),
+          .precision = lower_case(name.precision),
           .batch_per_device = name.batch_per_device,
           .nodes = name.nodes,
           .devices_per_node = name.devices_per_node};

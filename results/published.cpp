@@ -1,0 +1,262 @@
+#include "results/published.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "models/error.h"
+#include "results/csv.h"
+#include "results/text_case.h"
+
+namespace plumb {
+
+extern const std::string_view kPublishedCsv;
+
+namespace {
+
+const std::vector<std::string> kHeader{"source",
+                                       "framework",
+                                       "framework_version",
+                                       "model",
+                                       "dataset_or_mode",
+                                       "precision",
+                                       "batch_size_per_device",
+                                       "nodes",
+                                       "gpus_per_node",
+                                       "throughput_samples_per_s",
+                                       "speedup",
+                                       "notes"};
+
+// The GPU of DLPerf's tables, unless a row's notes say otherwise (DLPerf/README.md, commit c89430b).
+constexpr const char* kGpu = "V100-SXM2-16GB";
+
+[[noreturn]] void refuse(std::size_t record, const std::string& what) {
+  throw Error(ExitCode::bad_data, "published.csv, record " + std::to_string(record) + ": " + what);
+}
+
+template <typename Number>
+std::optional<Number> number_of(const std::string& text, std::size_t record, const std::string& column) {
+  if (text.empty()) return std::nullopt;
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value > 0))
+    refuse(record, column + " '" + text + "' is no number above 0");
+  return value;
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string model_of(const std::string& published) {
+  static constexpr std::array<std::pair<const char*, const char*>, 5> kModels{{{"ResNet50 v1.5", "resnet50"},
+                                                                               {"ResNet50 v1b", "rn50v1b"},
+                                                                               {"r100", "r100"},
+                                                                               {"r50", "r50"},
+                                                                               {"y1", "y1"}}};
+  for (const auto& [part, model] : kModels)
+    if (contains(published, part)) return model;
+  return published;
+}
+
+// "face_emore; partial-fc r=0.1" -> "pfc 0.1". PLSC's distributed softmax is its only one.
+std::string head_of(const PublishedResult& row, bool is_face) {
+  if (!is_face) return "none";
+  const std::string& mode = row.dataset_or_mode;
+  if (contains(mode, "data-parallel")) return "dp";
+  if (contains(mode, "partial-fc r=1.0")) return "pfc 1";
+  if (const std::size_t rate = mode.find("partial-fc r="); rate != std::string::npos)
+    return "pfc " + mode.substr(rate + 13);
+  return "mp";
+}
+
+// Identities of the data sets; PLSC's benchmark trains on random images with MS1M's number of them.
+std::int64_t classes_of(const std::string& data, bool is_face) {
+  return !is_face || data.starts_with("max ") ? 0 : data == "glint360k" ? 360232 : 85742;
+}
+
+std::string device_of(const std::string& notes) {
+  if (contains(notes, "hardware unspecified")) return "";
+  return contains(notes, "V100-SXM2-32GB") || contains(notes, "V100-32GB") ? "V100-SXM2-32GB" : kGpu;
+}
+
+Configuration configuration_of(const PublishedResult& row) {
+  const std::string model = model_of(row.model);
+  const bool is_face = model == "r50" || model == "r100" || model == "y1";
+  const std::string data = row.dataset_or_mode.substr(0, row.dataset_or_mode.find(';'));
+  return {.framework = row.framework,
+          .model = model,
+          .precision = lower_case(row.precision),
+          .device = device_of(row.notes),
+          .data = data.starts_with("max ") ? "" : data,
+          .batch_per_device = row.batch_per_device.value_or(0),
+          .nodes = row.nodes.value_or(0),
+          .devices_per_node = row.devices_per_node.value_or(0),
+          .image_size = is_face ? 112 : 224,
+          .head = head_of(row, is_face),
+          .classes = classes_of(data, is_face)};
+}
+
+// Where the published tables contradict each other or what they were made with. `source`, `framework`,
+// `precision`: part of the row's source, whole framework and precision; empty and 0 match all.
+struct KnownInconsistency {
+  const char *source, *framework, *precision;
+  double images_per_second;
+  const char* really;  // the precision in our terms, where the published one is wrong
+  const char* sentence;
+};
+constexpr std::array<KnownInconsistency, 9> kInconsistencies{
+    {{"DLPerf/README.md", "NGC MXNet", "FP32", 11233.92, "",
+      "the report and NGC MXNet's own table say 11331.93 (speedup 28.89)"},
+     {"", "NGC MXNet", "FP32", 11331.93, "", "DLPerf's top README says 11233.92 (speedup 28.67)"},
+     {"report_v1.md", "NGC MXNet", "AMP", 0, "fp16",
+      "pure fp16 in a column headed AMP; with AMP NGC MXNet's own table has 27558.28 on 4n8g"},
+     {"DLPerf/README.md", "NGC MXNet", "AMP", 0, "fp16",
+      "pure fp16 in a column headed AMP; with AMP NGC MXNet's own table has 27558.28 on 4n8g"},
+     {"", "MXNet", "AMP", 0, "fp16",
+      "the network cast to fp16, without loss scaling, in a column headed AMP"},
+     {"", "PaddlePaddle", "AMP", 11617.57, "",
+      "batch 196 with DALI beside other batches without; batch 224 without DALI has 10633.22"},
+     {"", "PaddlePaddle", "", 10633.22, "",
+      "the printed speedup 10.2 is none of its figures: 10633.22 / 1034.64 is 10.28"},
+     {"seed 001", "", "", 0, "", "PaddlePaddle's cells are empty in this table"},
+     {"", "PaddlePaddle PLSC", "", 2545.3, "",
+      "probably too low: the script's window takes lines of batch 0, which 8 ranks in one log cause"}}};
+
+void mark_inconsistency(PublishedResult& row) {
+  for (const KnownInconsistency& known : kInconsistencies) {
+    if (!contains(row.source, known.source)) continue;
+    if (*known.framework && row.framework != known.framework) continue;
+    if (*known.precision && row.precision != known.precision) continue;
+    if (known.images_per_second != 0 && std::abs(row.images_per_second - known.images_per_second) > 0.005)
+      continue;
+    row.inconsistency = known.sentence;
+    if (*known.really) row.configuration.precision = known.really;
+    return;
+  }
+}
+
+PublishedResult result_of(const std::vector<std::string>& fields, std::size_t record) {
+  if (fields.size() != kHeader.size())
+    refuse(record, "has " + std::to_string(fields.size()) + " fields, not " + std::to_string(kHeader.size()));
+  PublishedResult row{.source = fields[0],
+                      .framework = fields[1],
+                      .framework_version = fields[2],
+                      .model = fields[3],
+                      .dataset_or_mode = fields[4],
+                      .precision = fields[5],
+                      .batch_per_device = number_of<std::int64_t>(fields[6], record, kHeader[6]),
+                      .nodes = number_of<int>(fields[7], record, kHeader[7]),
+                      .devices_per_node = number_of<int>(fields[8], record, kHeader[8]),
+                      .images_per_second = number_of<double>(fields[9], record, kHeader[9]).value_or(0),
+                      .speedup = number_of<double>(fields[10], record, kHeader[10]),
+                      .notes = fields[11]};
+  row.configuration = configuration_of(row);
+  mark_inconsistency(row);
+  return row;
+}
+
+bool is_part(const std::string& text, const std::string& part) {
+  return contains(lower_case(text), lower_case(part));
+}
+
+bool is_resnet(const std::string& model) {
+  return model == "resnet50" || model == "rn50v1b";
+}
+
+// Formats of 16 bits are nearer to each other than to those of 32, and the other way round.
+int precision_distance(const std::string& a, const std::string& b) {
+  if (a == b || a.empty() || b.empty()) return 0;
+  const auto is_wide = [](const std::string& precision) { return precision.ends_with("32"); };
+  return is_wide(a) == is_wide(b) ? 1 : 2;
+}
+
+// 1, 2, 4, … times as much are 0, 1, 2, … away.
+double octaves(std::int64_t a, std::int64_t b) {
+  if (a <= 0 || b <= 0) return 0;
+  return std::abs(std::log2(static_cast<double>(a) / static_cast<double>(b)));
+}
+
+// A median in a table of DLPerf's comes before single runs, means and figures of unknown GPUs.
+bool is_second_rate(const PublishedResult& row) {
+  return !row.source.starts_with("DLPerf") || contains(row.notes, "individual run") ||
+         row.configuration.device.empty();
+}
+
+auto distance(const Configuration& own, const PublishedResult& row) {
+  const Configuration& other = row.configuration;
+  const auto differ = [](const auto& a, const auto& b) { return a != b; };
+  return std::make_tuple(octaves(own.devices(), other.devices()), differ(own.nodes, other.nodes),
+                         precision_distance(own.precision, other.precision), differ(own.head, other.head),
+                         octaves(own.batch_per_device, other.batch_per_device), differ(own.data, other.data),
+                         differ(own.model, other.model), is_second_rate(row), !row.inconsistency.empty(),
+                         -row.images_per_second);
+}
+
+}  // namespace
+
+std::vector<PublishedResult> published_results_of(std::string_view csv) {
+  const auto records = csv_records(csv, "published.csv");
+  if (records.empty() || records.front() != kHeader) refuse(1, "is not the header that it should be");
+  std::vector<PublishedResult> results;
+  for (std::size_t i = 1; i < records.size(); ++i) results.push_back(result_of(records[i], i + 1));
+  return results;
+}
+
+std::vector<PublishedResult> published_results() {
+  return published_results_of(kPublishedCsv);
+}
+
+std::string framework_family(const std::string& framework) {
+  const std::string family = framework.substr(0, framework.find(" ("));
+  return family == "NGC TensorFlow 1.x" ? "NGC TensorFlow" : family;
+}
+
+bool matches(const PublishedResult& result, const PublishedFilter& filter) {
+  const Configuration& c = result.configuration;
+  const std::string texts = result.source + "\n" + result.framework + " " + result.framework_version + "\n" +
+                            result.model + "\n" + c.model + "\n" + result.dataset_or_mode + "\n" + c.head +
+                            "\n" + result.precision + "\n" + c.precision + "\n" + c.case_name() + "\n" +
+                            result.notes;
+  const std::string precision = lower_case(filter.precision);
+  return is_part(result.framework, filter.framework) && is_part(result.dataset_or_mode, filter.data) &&
+         (lower_case(filter.model) == c.model || is_part(result.model, filter.model)) &&
+         (precision.empty() || precision == c.precision || precision == lower_case(result.precision)) &&
+         (filter.case_name.empty() || filter.case_name == c.case_name()) &&
+         (filter.batch_per_device == 0 || filter.batch_per_device == c.batch_per_device) &&
+         std::all_of(filter.words.begin(), filter.words.end(),
+                     [&](const std::string& word) { return is_part(texts, word); });
+}
+
+std::vector<NearestPublished> nearest_published(const Configuration& own, std::size_t most) {
+  return nearest_among(published_results(), own, most);
+}
+
+std::vector<NearestPublished> nearest_among(std::span<const PublishedResult> results,
+                                            const Configuration& own, std::size_t most) {
+  std::vector<const PublishedResult*> best;
+  for (const PublishedResult& row : results) {
+    const std::string& model = row.configuration.model;
+    if (row.images_per_second <= 0) continue;
+    if (model != own.model && !(is_resnet(model) && is_resnet(own.model))) continue;
+    const auto same = std::find_if(best.begin(), best.end(), [&](const PublishedResult* other) {
+      return framework_family(other->framework) == framework_family(row.framework);
+    });
+    if (same == best.end())
+      best.push_back(&row);
+    else if (distance(own, row) < distance(own, **same))
+      *same = &row;
+  }
+  std::stable_sort(best.begin(), best.end(), [&](const PublishedResult* a, const PublishedResult* b) {
+    return distance(own, *a) < distance(own, *b);
+  });
+  best.resize(std::min(best.size(), most));
+  std::vector<NearestPublished> nearest;
+  for (const PublishedResult* row : best) nearest.push_back({*row, differences(own, row->configuration)});
+  return nearest;
+}
+
+}  // namespace plumb
