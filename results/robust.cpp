@@ -1,0 +1,106 @@
+#include "results/robust.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "results/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kMedianToMeanError = 1.2533;  // sqrt(pi / 2)
+
+double widening(double correlation) {
+  return std::sqrt((1 + correlation) / (1 - correlation));
+}
+
+// Of neighbours, each counted as no farther out than three deviations.
+double neighbour_correlation(const std::vector<double>& residuals, double deviation) {
+  constexpr double kMostTaken = 0.95;  // above it a short series tells nothing about itself
+  double products = 0, squares = 0, previous = 0;
+  for (const double residual : residuals) {
+    const double clipped = std::clamp(residual, -3 * deviation, 3 * deviation);
+    products += clipped * previous;
+    squares += clipped * clipped;
+    previous = clipped;
+  }
+  if (!(squares > 0)) return 0;
+  // Of n residuals of a line it comes out low by about (2 + 4 r) / n (Marriott & Pope 1954, with a slope).
+  const double raw = products / squares;
+  return std::clamp(raw + (2 + 4 * raw) / static_cast<double>(residuals.size()), 0.0, kMostTaken);
+}
+
+}  // namespace
+
+double median_deviation(std::span<const double> values, double center) {
+  if (values.empty()) return 0;
+  std::vector<double> distances;
+  for (const double value : values) distances.push_back(std::abs(value - center));
+  return 1.4826 * median(std::move(distances));
+}
+
+double Trend::median_error(std::size_t count) const {
+  return kMedianToMeanError * widening(correlation) * deviation / std::sqrt(static_cast<double>(count));
+}
+
+// A least-squares slope over n equally spaced values has sqrt(12 / n^3) of their deviation.
+double Trend::rise_error(std::size_t count) const {
+  return std::sqrt(12.0) * median_error(count);
+}
+
+Trend trend_of(std::span<const double> values) {
+  constexpr std::size_t kMostBlocks = 20, kLeastPerBlock = 4;
+  const std::size_t blocks = std::clamp<std::size_t>(values.size() / kLeastPerBlock, 2, kMostBlocks);
+  std::vector<double> middles, medians, slopes, offsets;
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const std::size_t begin = block * values.size() / blocks, end = (block + 1) * values.size() / blocks;
+    medians.push_back(median({values.begin() + static_cast<std::ptrdiff_t>(begin),
+                              values.begin() + static_cast<std::ptrdiff_t>(end)}));
+    middles.push_back(static_cast<double>(begin + end - 1) / 2);
+  }
+  for (std::size_t i = 0; i < blocks; ++i)
+    for (std::size_t j = i + 1; j < blocks; ++j)
+      slopes.push_back((medians[j] - medians[i]) / (middles[j] - middles[i]));
+  Trend trend;
+  trend.level = median({values.begin(), values.end()});
+  trend.slope = median(std::move(slopes));
+  for (std::size_t i = 0; i < blocks; ++i) offsets.push_back(medians[i] - trend.slope * middles[i]);
+  trend.first = median(std::move(offsets));
+  std::vector<double> residuals;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    residuals.push_back(values[i] - trend.at(static_cast<double>(i)));
+  trend.deviation = median_deviation(residuals, 0);
+  trend.correlation = neighbour_correlation(residuals, trend.deviation);
+  return trend;
+}
+
+std::optional<TwoGroups> two_groups(std::vector<double> values) {
+  constexpr std::size_t kLeastValues = 20, kClippedPart = 50, kLeastPart = 10;
+  const std::size_t count = values.size();
+  if (count < kLeastValues) return std::nullopt;
+  std::sort(values.begin(), values.end());
+  const std::size_t clipped = (count + kClippedPart - 1) / kClippedPart;
+  const double lowest = values[clipped], highest = values[count - 1 - clipped], middle = values[count / 2];
+  std::vector<double> sums{0}, squares{0};  // of the first i values, around `middle`
+  for (const double value : values) {
+    const double distance = std::clamp(value, lowest, highest) - middle;
+    sums.push_back(sums.back() + distance);
+    squares.push_back(squares.back() + distance * distance);
+  }
+  TwoGroups best;
+  double least_inside = std::numeric_limits<double>::infinity();
+  for (std::size_t split = count / kLeastPart; split <= count - count / kLeastPart; ++split) {
+    const auto low_count = static_cast<double>(split), high_count = static_cast<double>(count - split);
+    const double low = sums[split] / low_count, high = (sums[count] - sums[split]) / high_count;
+    const double low_squares = std::max(0.0, squares[split] - low * low * low_count);
+    const double high_squares = std::max(0.0, squares[count] - squares[split] - high * high * high_count);
+    if (low_squares + high_squares >= least_inside) continue;
+    least_inside = low_squares + high_squares;
+    const double deviation = std::sqrt((low_squares / low_count + high_squares / high_count) / 2);
+    best = {low + middle, high + middle, split, count - split, high == low ? 0 : (high - low) / deviation};
+  }
+  return best;
+}
+
+}  // namespace plumb

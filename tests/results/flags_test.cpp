@@ -1,0 +1,213 @@
+#include "results/flags.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "results/flag_parts.h"
+#include "tests/results/simulated_steps.h"
+
+namespace plumb {
+namespace {
+
+RunRecord steady_run() {
+  SimulatedNoise noise("run");
+  RunRecord record;
+  record.status = "ok";
+  record.iterations = 120;
+  record.warmup = 20;
+  record.step_seconds = simulated_steps(noise, 120, {0.005, 0.3, 0});
+  for (std::size_t i = 0; i < 20; ++i) record.step_seconds[i] = 2;
+  record.checks = {{"replicas_identical", true}, {"loss_finite", true}, {"parameters_moved", "skipped"}};
+  return record;
+}
+
+std::vector<RankRecord> ranks_waiting(const std::vector<double>& seconds, std::size_t per_host) {
+  std::vector<RankRecord> ranks;
+  for (std::size_t i = 0; i < seconds.size(); ++i)
+    ranks.push_back({"node" + std::to_string(i / per_host + 1), seconds[i]});
+  return ranks;
+}
+
+Sample sample_of(const std::vector<double>& figures) {
+  Sample sample;
+  for (const double figure : figures) {
+    Measurement run;
+    run.origin = "runs/" + std::to_string(sample.runs.size() + 1);
+    run.images_per_second = figure;
+    sample.runs.push_back(run);
+  }
+  return sample;
+}
+
+bool has(const std::vector<Flag>& flags, Flag::Kind kind) {
+  return std::any_of(flags.begin(), flags.end(), [kind](const Flag& flag) { return flag.kind == kind; });
+}
+
+TEST(RunFlags, OfASteadyRunAreNone) {
+  EXPECT_TRUE(run_flags(steady_run()).empty());
+  RunRecord stepless;
+  stepless.status = "ok";
+  EXPECT_TRUE(run_flags(stepless).empty());
+}
+
+TEST(RunFlags, NameTheRankThatOthersWaitFor) {
+  RunRecord record = steady_run();
+  record.ranks = ranks_waiting({0.0120, 0.0118, 0.0121, 0.0119, 0.0122, 0.0030, 0.0120, 0.0117}, 4);
+  const auto flags = run_flags(record);
+  ASSERT_EQ(flags.size(), 1u);
+  EXPECT_EQ(flags[0].kind, Flag::Kind::slow_rank);
+  EXPECT_EQ(flags[0].sentence, "rank 5 on node2 is 9 % slower than the others");
+}
+
+TEST(SlowRankFlags, NameAWholeNode) {
+  std::vector<double> waits(16, 0.02);
+  for (std::size_t rank = 8; rank < 16; ++rank) waits[rank] = 0.008;
+  const auto flags = slow_rank_flags(ranks_waiting(waits, 8), 0.1);
+  ASSERT_EQ(flags.size(), 1u);
+  EXPECT_EQ(flags[0].sentence, "ranks 8 to 15 on node2 are 12 % slower than the others");
+}
+
+TEST(SlowRankFlags, NameRanksOfSeveralNodes) {
+  std::vector<double> waits(8, 0.02);
+  waits[1] = waits[3] = waits[6] = 0.01;
+  const auto flags = slow_rank_flags(ranks_waiting(waits, 4), 0.1);
+  ASSERT_EQ(flags.size(), 2u);
+  EXPECT_EQ(flags[0].sentence, "ranks 1 and 3 on node1 are 10 % slower than the others");
+  EXPECT_EQ(flags[1].sentence, "rank 6 on node2 is 10 % slower than the others");
+}
+
+TEST(SlowRankFlags, FindARankThatIsATenthSlowerAndBlameNoneForNoise) {
+  SimulatedNoise noise("ranks");
+  constexpr int kRuns = 2000;
+  for (const std::size_t count : {std::size_t{2}, std::size_t{4}, std::size_t{8}, std::size_t{32}}) {
+    int blamed = 0, found = 0;
+    for (int i = 0; i < kRuns; ++i) {
+      std::vector<double> waits;
+      for (std::size_t rank = 0; rank < count; ++rank) waits.push_back(0.02 + 0.0005 * noise.normal());
+      blamed += !slow_rank_flags(ranks_waiting(waits, 8), 0.1).empty();
+      waits.back() -= 0.01;
+      const auto flags = slow_rank_flags(ranks_waiting(waits, 8), 0.1);
+      found +=
+          flags.size() == 1 && flags[0].sentence.starts_with("rank " + std::to_string(count - 1) + " on");
+    }
+    EXPECT_LE(blamed, kRuns / 500) << count;
+    EXPECT_GE(found, kRuns * 99 / 100) << count;
+  }
+}
+
+TEST(SlowRankFlags, NeedRanksThatWereWatched) {
+  EXPECT_TRUE(slow_rank_flags({}, 0.1).empty());
+  EXPECT_TRUE(slow_rank_flags(ranks_waiting({0.02}, 8), 0.1).empty());
+  EXPECT_TRUE(slow_rank_flags(ranks_waiting({0.02, std::nan("")}, 8), 0.1).empty());
+}
+
+TEST(RunFlags, NameFailedChecks) {
+  RunRecord record = steady_run();
+  record.checks["replicas_identical"] = false;
+  auto flags = run_flags(record);
+  ASSERT_EQ(flags.size(), 1u);
+  EXPECT_EQ(flags[0].kind, Flag::Kind::failed_check);
+  EXPECT_EQ(flags[0].sentence, "the check replicas_identical failed");
+  record.status = "failed";
+  record.failure = "rank 3 was lost";
+  flags = run_flags(record);
+  ASSERT_EQ(flags.size(), 2u);
+  EXPECT_EQ(flags[0].sentence, "the run failed: rank 3 was lost");
+}
+
+TEST(RunFlags, NameTheGpusThatWereThrottledLongest) {
+  RunRecord record = steady_run();
+  for (int rank = 0; rank < 6; ++rank) {
+    GpuRecord gpu;
+    gpu.rank = rank;
+    gpu.throttled_share = rank == 0 ? 0.04 : 0.1 * rank;
+    gpu.clock_reasons = {{"power cap", gpu.throttled_share}};
+    record.gpus.push_back(gpu);
+  }
+  const auto flags = run_flags(record);
+  ASSERT_EQ(flags.size(), 4u);
+  EXPECT_EQ(flags[0].sentence, throttling_text(record.gpus[5]));
+  EXPECT_EQ(flags[0].sentence.substr(0, 51), "rank 5's GPU was throttled in 50 % of the window (p");
+  EXPECT_EQ(flags[3].sentence, "2 more GPUs were throttled, too");
+}
+
+TEST(RunFlags, SayThatComputeWaitedForData) {
+  RunRecord record = steady_run();
+  record.data_wait_seconds = 0.012;
+  const auto flags = run_flags(record);
+  ASSERT_EQ(flags.size(), 1u);
+  EXPECT_EQ(flags[0].kind, Flag::Kind::note);
+  EXPECT_EQ(flags[0].sentence, "compute waits 12 % of a step for data");
+}
+
+// The slow steps of a warm-up that isn't over, and those of a second level, are no outliers besides.
+TEST(RunFlags, SayOneThingOnce) {
+  RunRecord record = steady_run();
+  for (std::size_t i = 20; i < 35; ++i) record.step_seconds[i] *= 1.5;
+  auto flags = run_flags(record);
+  ASSERT_EQ(flags.size(), 1u);
+  EXPECT_EQ(flags[0].kind, Flag::Kind::warmup_not_over);
+  record = steady_run();
+  for (std::size_t i = 20; i < 120; i += 4) record.step_seconds[i] *= 1.5;
+  flags = run_flags(record);
+  ASSERT_EQ(flags.size(), 1u);
+  EXPECT_EQ(flags[0].kind, Flag::Kind::two_modes);
+}
+
+TEST(RunFlags, DontLookAtStepsThatAreNone) {
+  RunRecord record = steady_run();
+  record.step_seconds[50] = std::nan("");
+  EXPECT_TRUE(run_flags(record).empty());
+}
+
+TEST(SampleFlags, NameARunFarOff) {
+  const auto flags = sample_flags(sample_of({100.1, 99.8, 100.4, 88, 100.2, 99.6, 99.9}));
+  ASSERT_EQ(flags.size(), 1u);
+  EXPECT_EQ(flags[0].kind, Flag::Kind::outlier_run);
+  EXPECT_EQ(
+      flags[0].sentence,
+      "runs/4 is 12 % slower than the mean of the other 6 runs (88.00 images/s against 100.00 images/s)");
+}
+
+TEST(SampleFlags, NameTwoGroupsOfRuns) {
+  const auto flags = sample_flags(sample_of({100, 92, 100.2, 100.4, 92.3, 99.8, 92.1}));
+  ASSERT_EQ(flags.size(), 1u);
+  EXPECT_EQ(flags[0].kind, Flag::Kind::two_modes);
+  EXPECT_EQ(
+      flags[0].sentence,
+      "the runs fall into two groups: 3 at about 92.10 images/s and 4 at about 100.10 images/s, 8.7 % more");
+}
+
+TEST(SampleFlags, AreRareAndFindWhatIsFarOff) {
+  SimulatedNoise noise("samples");
+  constexpr int kSamples = 3000;
+  for (const double spread : {0.002, 0.008, 0.02}) {
+    int false_alarms = 0, outliers = 0, groups = 0;
+    for (int i = 0; i < kSamples; ++i) {
+      std::vector<double> figures = noise.figures(7, 100, spread);
+      false_alarms += !sample_flags(sample_of(figures)).empty();
+      std::vector<double> one_slow = figures;
+      one_slow[3] *= 0.88;
+      outliers += has(sample_flags(sample_of(one_slow)), Flag::Kind::outlier_run);
+      for (std::size_t run = 0; run < 3; ++run) figures[run] *= 0.9;
+      groups += has(sample_flags(sample_of(figures)), Flag::Kind::two_modes);
+    }
+    EXPECT_LE(false_alarms, kSamples * 2 / 100) << spread;
+    if (spread > 0.01) continue;
+    EXPECT_GE(outliers, kSamples * 95 / 100) << spread;
+    EXPECT_GE(groups, kSamples * 85 / 100) << spread;
+  }
+}
+
+TEST(SampleFlags, PutTheRunBeforeItsOwn) {
+  Sample sample = sample_of({100, 101});
+  sample.runs[1].record = steady_run();
+  sample.runs[1].record->data_wait_seconds = 0.05;
+  const auto flags = sample_flags(sample);
+  ASSERT_EQ(flags.size(), 1u);
+  EXPECT_EQ(flags[0].sentence, "runs/2: compute waits 50 % of a step for data");
+}
+
+}  // namespace
+}  // namespace plumb
