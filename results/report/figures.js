@@ -1,0 +1,48 @@
+// Figures: a chart, its numbers below it, and what stands there if it has none.
+
+const charts = {};  // by the canvas's name without "chart-"
+
+function setDefaults() {
+  Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
+  Chart.defaults.font.size = 12;
+  Chart.defaults.animation = false;
+  Chart.defaults.maintainAspectRatio = false;
+  Chart.defaults.plugins.legend.labels.usePointStyle = true;
+  Chart.defaults.plugins.legend.labels.boxHeight = 7;
+  Chart.defaults.plugins.legend.position = "top";
+  Chart.defaults.plugins.legend.align = "start";
+  Chart.defaults.plugins.tooltip.boxPadding = 4;
+}
+
+const axis = (title, more = {}) => ({ title: { display: true, text: title }, ...more });
+
+function figureIsAbsent(figure, sentence) {
+  figure.classList.toggle("absent", Boolean(sentence));
+  figure.hidden = sentence === "";
+  figure.querySelector(".missing")?.remove();
+  if (sentence) figure.append(element("p", { class: "missing" }, sentence));
+}
+
+// Draws `made` = {config, table, label} into the figure `id`, or takes the figure away: with nothing made it says
+// what would give it (data-absent), or is hidden if it has nothing to say.
+function showFigure(id, made) {
+  const figure = document.getElementById(id);
+  charts[id]?.destroy();
+  delete charts[id];
+  figure.querySelector(".below")?.remove();
+  if (!made) return figureIsAbsent(figure, figure.dataset.absent ?? "");
+  figureIsAbsent(figure, null);
+  const canvas = document.getElementById(`chart-${id}`);
+  canvas.setAttribute("aria-label", `${made.label} The numbers are in the table below.`);
+  charts[id] = new Chart(canvas, made.config);
+  figure.append(numbersBelow(made.table, `${id}.csv`));
+}
+
+function showLegend(id, names) {
+  const list = document.querySelector(`#${id} .legend`);
+  list.replaceChildren(...names.map((name) => {
+    const swatch = element("span", { "aria-hidden": "true" });
+    swatch.style.background = namedColour(name);
+    return element("li", {}, swatch, words(name));
+  }));
+}

@@ -1,0 +1,90 @@
+#include "results/report/html_page.h"
+
+#include "models/error.h"
+
+namespace plumb {
+
+// Made by plumb_embed (results/CMakeLists.txt).
+extern const std::string_view kPageHtml, kPageCss, kChartJs;
+extern const std::string_view kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs,
+    kRunJs, kProfileJs, kMainJs;
+
+namespace {
+
+// One scope, in this order.
+std::string scripts() {
+  std::string text;
+  for (const std::string_view script : {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs,
+                                        kWaitsJs, kRunJs, kProfileJs, kMainJs})
+    text += std::string(script) + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string html_escaped(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string script_json(const nlohmann::ordered_json& json) {
+  const std::string text = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::string escaped;
+  escaped.reserve(text.size());
+  for (const char c : text) {
+    if (c == '<')
+      escaped += "\\u003c";
+    else
+      escaped += c;
+  }
+  return escaped;
+}
+
+std::string filled(std::string_view page, const std::map<std::string, std::string, std::less<>>& values) {
+  std::string text;
+  while (true) {
+    const std::size_t open = page.find("{{");
+    text += page.substr(0, open);
+    if (open == std::string_view::npos) return text;
+    const std::size_t close = page.find("}}", open);
+    const std::string_view name = page.substr(open + 2, close - open - 2);
+    const auto value = values.find(name);
+    if (close == std::string_view::npos || value == values.end())
+      throw Error(ExitCode::internal, "the report's page has a place '" + std::string(name) +
+                                          "' that nothing fills; this is a defect, please report it");
+    text += value->second;
+    page.remove_prefix(close + 2);
+  }
+}
+
+std::string html_page(const ReportData& data) {
+  return filled(kPageHtml, {{"title", html_escaped(data.title)},
+                            {"made_by", html_escaped(data.made_by)},
+                            {"css", std::string(kPageCss)},
+                            {"chart_js", std::string(kChartJs)},
+                            {"scripts", scripts()},
+                            {"data", script_json(to_json(data))}});
+}
+
+}  // namespace plumb

@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "results/report/report_curves.h"
+
+namespace plumb {
+namespace {
+
+using TableKey = std::tuple<std::string, std::string, std::string, std::string, std::string, std::int64_t>;
+
+TableKey table_of(const PublishedResult& row) {
+  return {row.source,
+          row.framework,
+          row.framework_version,
+          row.model,
+          row.dataset_or_mode + "|" + row.precision,
+          row.batch_per_device.value_or(0)};
+}
+
+// The paper's v1 and v1b are other networks of nearly the same cost, shown beside resnet50.
+bool is_of_model(const PublishedResult& row, const std::string& model) {
+  const std::string& published = row.configuration.model;
+  return published == model || (model == "resnet50" && published == "rn50v1b");
+}
+
+ReportPoint published_point(const PublishedResult& row) {
+  ReportPoint point;
+  point.case_name = row.configuration.case_name();
+  point.devices = row.configuration.devices();
+  point.images_per_second = {row.images_per_second};
+  point.median_images_per_second = row.images_per_second;
+  point.speedup = row.speedup;
+  return point;
+}
+
+ReportCurve published_curve(const PublishedResult& row) {
+  ReportCurve curve;
+  curve.published = true;
+  curve.selected = false;
+  curve.configuration = row.configuration;
+  curve.configuration.nodes = curve.configuration.devices_per_node = 0;
+  curve.source = row.source;
+  curve.label = row.framework + " " + row.configuration.precision;
+  if (row.batch_per_device) curve.label += ", batch " + std::to_string(*row.batch_per_device);
+  return curve;
+}
+
+// Labels that are used twice name the published model, then mode, then source.
+void tell_apart(std::vector<ReportCurve>& curves, const std::vector<const PublishedResult*>& firsts) {
+  const auto add = [&](const auto& text_of) {
+    std::map<std::string, std::set<std::string>> texts;
+    for (std::size_t i = 0; i < curves.size(); ++i) texts[curves[i].label].insert(text_of(*firsts[i]));
+    std::vector<std::string> labels;
+    for (std::size_t i = 0; i < curves.size(); ++i) {
+      const std::string text = text_of(*firsts[i]);
+      const bool adds = texts[curves[i].label].size() > 1 && !text.empty();
+      labels.push_back(curves[i].label + (adds ? ", " + text : ""));
+    }
+    for (std::size_t i = 0; i < curves.size(); ++i) curves[i].label = labels[i];
+  };
+  add([](const PublishedResult& row) { return row.model; });
+  add([](const PublishedResult& row) { return row.dataset_or_mode; });
+  add([](const PublishedResult& row) { return row.source; });
+  make_unique(curves);
+}
+
+// The nearest rows of every own curve's largest point: their curves are selected.
+void select_nearest(std::span<const ReportCurve> own, std::size_t selected,
+                    const std::map<TableKey, std::size_t>& index, std::vector<ReportCurve>& curves) {
+  for (const ReportCurve& curve : own) {
+    if (curve.points.empty()) continue;
+    Configuration configuration = curve.configuration;
+    configuration.nodes = 1;
+    configuration.devices_per_node = curve.points.back().devices;
+    for (const NearestPublished& near : nearest_published(configuration, selected)) {
+      const auto entry = index.find(table_of(near.result));
+      if (entry == index.end()) continue;
+      ReportCurve& found = curves[entry->second];
+      found.selected = true;
+      if (found.differences.empty())
+        found.differences = differences_text(differences(curve.configuration, found.configuration, false));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
+                                          std::span<const PublishedResult> published, std::size_t selected) {
+  std::vector<ReportCurve> curves;
+  std::vector<const PublishedResult*> firsts;
+  std::map<TableKey, std::size_t> index;
+  for (const PublishedResult& row : published) {
+    const bool wanted = std::any_of(own.begin(), own.end(), [&](const ReportCurve& curve) {
+      return is_of_model(row, curve.configuration.model);
+    });
+    if (!wanted || row.configuration.devices() < 1) continue;
+    const auto [entry, is_new] = index.emplace(table_of(row), curves.size());
+    if (is_new) {
+      curves.push_back(published_curve(row));
+      firsts.push_back(&row);
+    }
+    ReportCurve& curve = curves[entry->second];
+    curve.points.push_back(published_point(row));
+    for (const std::string& note : {row.notes, row.inconsistency})
+      if (!note.empty() && std::count(curve.notes.begin(), curve.notes.end(), note) == 0)
+        curve.notes.push_back(note);
+  }
+  tell_apart(curves, firsts);
+  for (ReportCurve& curve : curves) {
+    std::stable_sort(curve.points.begin(), curve.points.end(),
+                     [](const ReportPoint& a, const ReportPoint& b) { return a.devices < b.devices; });
+    add_speedups(curve);
+  }
+  select_nearest(own, selected, index, curves);
+  std::stable_partition(curves.begin(), curves.end(), [](const ReportCurve& c) { return c.selected; });
+  return curves;
+}
+
+}  // namespace plumb

@@ -1,0 +1,162 @@
+#include "results/report/report_curves.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "results/statistics.h"
+
+namespace plumb {
+namespace {
+
+std::vector<double> of_runs(const Sample& sample, double (*figure)(const RunRecord&)) {
+  std::vector<double> figures;
+  for (const Measurement& run : sample.runs)
+    if (run.record) figures.push_back(figure(*run.record));
+  return figures;
+}
+
+std::optional<double> median_of_runs(const Sample& sample, double (*figure)(const RunRecord&)) {
+  const std::vector<double> figures = of_runs(sample, figure);
+  return figures.empty() ? std::nullopt : std::optional(median(figures));
+}
+
+double window_step_seconds(const RunRecord& record) {
+  return mean(std::span(record.step_seconds).subspan(static_cast<std::size_t>(record.warmup)));
+}
+
+std::optional<double> joules_per_image(const Sample& sample) {
+  std::vector<double> joules;
+  for (const Measurement& run : sample.runs)
+    if (run.record && run.record->energy_joules_per_image)
+      joules.push_back(*run.record->energy_joules_per_image);
+  return joules.empty() ? std::nullopt : std::optional(median(joules));
+}
+
+std::optional<std::int64_t> peak_memory_bytes(const Sample& sample) {
+  std::optional<std::int64_t> peak;
+  for (const Measurement& run : sample.runs)
+    if (run.record && run.record->memory_bytes.contains("peak"))
+      peak = std::max(peak.value_or(0), run.record->memory_bytes.at("peak"));
+  return peak;
+}
+
+ReportPoint point_of(const Sample& sample) {
+  ReportPoint point;
+  point.case_name = sample.configuration.case_name();
+  point.devices = sample.configuration.devices();
+  point.images_per_second = sample.figures();
+  point.median_images_per_second = median(point.images_per_second);
+  point.interval = median_interval(point.images_per_second);
+  point.step_seconds = median_of_runs(sample, window_step_seconds);
+  point.exposed_communication_seconds =
+      median_of_runs(sample, [](const RunRecord& run) { return run.exposed_communication_seconds; });
+  point.data_wait_seconds =
+      median_of_runs(sample, [](const RunRecord& run) { return run.data_wait_seconds; });
+  point.joules_per_image = joules_per_image(sample);
+  point.peak_memory_bytes = peak_memory_bytes(sample);
+  return point;
+}
+
+bool is_one_curve(const Configuration& a, const Configuration& b) {
+  return a.framework == b.framework && differences(a, b, false).empty() && setting_differences(a, b).empty();
+}
+
+// What a label may name, by what it says about the configuration; the text stands for itself.
+std::map<std::string, std::string> label_parts(const Configuration& c) {
+  std::map<std::string, std::string> parts;
+  const auto add = [&](const std::string& what, const std::string& text) {
+    if (!text.empty()) parts[what] = text;
+  };
+  add("model", c.model);
+  add("device", c.device);
+  add("data", c.data);
+  add("image size", c.image_size > 0 ? std::to_string(c.image_size) + " pixels" : "");
+  add("head", c.head == "none" ? "" : "head " + c.head);
+  add("classes", c.classes > 0 ? std::to_string(c.classes) + " classes" : "");
+  for (const auto& [name, value] : c.options) add("option " + name, name + " " + value);
+  for (const auto& [name, value] : c.settings) add("setting " + name, name + " " + value);
+  return parts;
+}
+
+// "Plumbline fp16, batch 128", and what else tells the curves apart.
+void add_labels(std::vector<ReportCurve>& curves) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const ReportCurve& curve : curves)
+    for (const auto& [what, text] : label_parts(curve.configuration)) values[what].insert(text);
+  std::map<std::string, std::size_t> holders;
+  for (const ReportCurve& curve : curves)
+    for (const auto& [what, text] : label_parts(curve.configuration)) ++holders[what];
+  for (ReportCurve& curve : curves) {
+    const Configuration& c = curve.configuration;
+    curve.label = c.framework.empty() ? "unknown" : c.framework;
+    std::map<std::string, std::string> parts = label_parts(c);
+    std::erase_if(parts, [&](const auto& part) {
+      return values[part.first].size() < 2 && holders[part.first] == curves.size();
+    });
+    if (const auto model = parts.find("model"); model != parts.end()) {
+      curve.label += " " + model->second;
+      parts.erase(model);
+    }
+    if (!c.precision.empty()) curve.label += " " + c.precision;
+    if (c.batch_per_device > 0) curve.label += ", batch " + std::to_string(c.batch_per_device);
+    for (const auto& [what, text] : parts) curve.label += ", " + text;
+  }
+}
+
+}  // namespace
+
+void add_speedups(ReportCurve& curve) {
+  const auto one = std::find_if(curve.points.begin(), curve.points.end(),
+                                [](const ReportPoint& point) { return point.devices == 1; });
+  for (ReportPoint& point : curve.points) {
+    if (!point.speedup && one != curve.points.end() && one->median_images_per_second > 0)
+      point.speedup = point.median_images_per_second / one->median_images_per_second;
+    if (point.speedup && point.devices > 0) point.efficiency = *point.speedup / point.devices;
+  }
+}
+
+void make_unique(std::vector<ReportCurve>& curves) {
+  std::map<std::string, int> seen;
+  for (ReportCurve& curve : curves)
+    if (const int count = ++seen[curve.label]; count > 1) curve.label += " (" + std::to_string(count) + ")";
+}
+
+std::vector<CurveSamples> group_by_curve(const std::vector<Sample>& samples) {
+  std::vector<CurveSamples> groups;
+  for (const Sample& sample : samples) {
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const CurveSamples& known) {
+      return is_one_curve(known.front()->configuration, sample.configuration);
+    });
+    if (group == groups.end()) group = groups.insert(group, CurveSamples());
+    group->push_back(&sample);
+  }
+  for (CurveSamples& group : groups)
+    std::stable_sort(group.begin(), group.end(), [](const Sample* a, const Sample* b) {
+      return std::pair(a->configuration.devices(), a->configuration.nodes) <
+             std::pair(b->configuration.devices(), b->configuration.nodes);
+    });
+  return groups;
+}
+
+std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups) {
+  std::vector<ReportCurve> curves;
+  std::size_t runs = 0;
+  for (const CurveSamples& group : groups) {
+    ReportCurve curve;
+    curve.configuration = group.front()->configuration;
+    curve.configuration.nodes = curve.configuration.devices_per_node = 0;
+    for (const Sample* sample : group) {
+      curve.points.push_back(point_of(*sample));
+      for (std::size_t run = 0; run < sample->runs.size(); ++run) curve.points.back().runs.push_back(runs++);
+    }
+    add_speedups(curve);
+    curves.push_back(std::move(curve));
+  }
+  add_labels(curves);
+  make_unique(curves);
+  return curves;
+}
+
+}  // namespace plumb

@@ -1,0 +1,33 @@
+// Curves of a report: throughput, speedup and efficiency over numbers of devices, own ones and published
+// ones.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "results/published.h"
+#include "results/report/report_data.h"
+
+namespace plumb {
+
+// The samples that differ by nothing but the number of devices, by devices, then nodes.
+using CurveSamples = std::vector<const Sample*>;
+std::vector<CurveSamples> group_by_curve(const std::vector<Sample>& samples);
+
+// One curve for each group, one point for each sample. Speedups are against the median on one device of the
+// same curve. ReportPoint::runs counts the runs of all samples in this order.
+std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups);
+
+// What is published for the models of `own`: one curve per table of a report, precision and batch. Of each
+// own curve's last point the nearest `selected` rows are looked up; their curves are selected, say how they
+// differ, and come first.
+std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
+                                          std::span<const PublishedResult> published, std::size_t selected);
+
+// Speedups that no point states yet, where the curve has a point on one device, and efficiencies.
+void add_speedups(ReportCurve& curve);
+// Numbers the labels that are used twice: "… (2)".
+void make_unique(std::vector<ReportCurve>& curves);
+
+}  // namespace plumb

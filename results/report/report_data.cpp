@@ -1,0 +1,233 @@
+#include "results/report/report_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <numeric>
+#include <set>
+
+#include "models/error.h"
+#include "results/flags.h"
+#include "results/report/report_curves.h"
+
+namespace plumb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostMoments = 300;
+// Together the pictures of 20 configurations take about 1.3 MB of a page; of more, each takes less.
+constexpr std::size_t kMostDetails = 10000;
+constexpr std::size_t kMostPerRun = 500;
+
+std::string kind_name(Flag::Kind kind) {
+  switch (kind) {
+    case Flag::Kind::warmup_not_over:
+      return "warmup_not_over";
+    case Flag::Kind::drift:
+      return "drift";
+    case Flag::Kind::outliers:
+      return "outliers";
+    case Flag::Kind::two_modes:
+      return "two_modes";
+    case Flag::Kind::throttling:
+      return "throttling";
+    case Flag::Kind::slow_rank:
+      return "slow_rank";
+    case Flag::Kind::outlier_run:
+      return "outlier_run";
+    case Flag::Kind::failed_check:
+      return "failed_check";
+    case Flag::Kind::note:
+      return "note";
+  }
+  return "note";
+}
+
+std::string value_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// {"build": {"version": …}} becomes "build.version".
+void flatten(const Json& json, const std::string& prefix, NamedTexts& texts) {
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_object())
+      flatten(value, prefix + key + ".", texts);
+    else
+      texts.emplace_back(prefix + key, value_text(value));
+  }
+}
+
+NamedTexts flat(const Json& json) {
+  NamedTexts texts;
+  flatten(json, "", texts);
+  return texts;
+}
+
+Json read_json(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  Json json = Json::parse(stream, nullptr, false);
+  if (!stream || json.is_discarded() || !json.is_object())
+    throw Error(ExitCode::bad_data,
+                "'" + path.string() + "' is not a JSON object; run again or remove the file");
+  return json;
+}
+
+bool has_file(const Measurement& run, const char* name) {
+  std::error_code ignored;
+  return !run.run_folder.empty() && std::filesystem::is_regular_file(run.run_folder / name, ignored);
+}
+
+// What `read` makes of a file of a run; nothing, and a line in `left_out`, if it can't be read.
+template <typename Read>
+auto read_file(const Measurement& run, const char* name, std::vector<std::string>& left_out, const Read& read)
+    -> std::optional<decltype(read(Json(), std::string()))> {
+  const std::filesystem::path path = run.run_folder / name;
+  try {
+    return read(read_json(path), path.string());
+  } catch (const Error& error) {
+    left_out.push_back(error.what());
+    return {};
+  }
+}
+
+// The longest ones of a run's moments, evenly spread.
+void thin_moments(GpuRecord& gpu) {
+  if (gpu.moments.size() <= kMostMoments) return;
+  const std::size_t every = (gpu.moments.size() + kMostMoments - 1) / kMostMoments;
+  std::vector<GpuMoment> kept;
+  for (std::size_t i = 0; i < gpu.moments.size(); i += every) kept.push_back(gpu.moments[i]);
+  gpu.moments = std::move(kept);
+}
+
+std::vector<std::pair<std::string, std::int64_t>> ordered_memory(
+    const std::map<std::string, std::int64_t>& bytes) {
+  std::vector<std::pair<std::string, std::int64_t>> ordered;
+  for (const char* name :
+       {"parameters", "gradients", "optimizer", "activations", "workspace", "planned", "peak"})
+    if (const auto entry = bytes.find(name); entry != bytes.end()) ordered.emplace_back(*entry);
+  for (const auto& entry : bytes)
+    if (std::find(ordered.begin(), ordered.end(), std::pair<std::string, std::int64_t>(entry)) ==
+        ordered.end())
+      ordered.emplace_back(entry);
+  return ordered;
+}
+
+void add_record(const RunRecord& record, ReportRun& run) {
+  run.device_name = record.device_name;
+  run.speeds = record.images_per_second;
+  run.steps = step_times(record.step_seconds, record.warmup);
+  run.histogram =
+      step_histogram(std::span(record.step_seconds).subspan(static_cast<std::size_t>(record.warmup)));
+  run.exposed_communication_seconds = record.exposed_communication_seconds;
+  run.data_wait_seconds = record.data_wait_seconds;
+  if (!record.loss.empty()) {
+    run.first_loss = record.loss.front();
+    run.last_loss = record.loss.back();
+  }
+  run.joules_per_image = record.energy_joules_per_image;
+  run.rank_window_seconds = record.rank_window_seconds;
+  run.ranks = record.ranks;
+  run.gpus = record.gpus;
+  for (GpuRecord& gpu : run.gpus) thin_moments(gpu);
+  run.memory_bytes = ordered_memory(record.memory_bytes);
+  run.config = flat(record.config);
+  run.checks = flat(record.checks);
+}
+
+ReportRun run_of(const Measurement& measurement, const Sample& sample, std::vector<std::string>& left_out) {
+  ReportRun run;
+  run.origin = measurement.origin;
+  run.configuration = sample.configuration;
+  run.images_per_second = measurement.images_per_second;
+  if (measurement.record) add_record(*measurement.record, run);
+  if (has_file(measurement, "env.json"))
+    if (auto texts = read_file(measurement, "env.json", left_out,
+                               [](const Json& json, const std::string&) { return flat(json); }))
+      run.environment = std::move(*texts);
+  return run;
+}
+
+// The runs of a sample, the one nearest to the median first.
+std::vector<std::size_t> by_typicality(const Sample& sample, double median) {
+  std::vector<std::size_t> order(sample.runs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::fabs(sample.runs[a].images_per_second - median) <
+           std::fabs(sample.runs[b].images_per_second - median);
+  });
+  return order;
+}
+
+// Memory plan, profile and trace, each of the most typical run that has it.
+void add_details(const Sample& sample, const ReportPoint& point, std::size_t most, ReportData& data) {
+  const auto first_with = [&](const char* name, const auto& take) {
+    for (const std::size_t i : by_typicality(sample, point.median_images_per_second))
+      if (has_file(sample.runs[i], name) && take(sample.runs[i], name, data.runs[point.runs[i]])) return;
+  };
+  first_with("program.json", [&](const Measurement& from, const char* name, ReportRun& run) {
+    run.memory = read_file(from, name, data.left_out, [most](const Json& json, const std::string& origin) {
+      return memory_picture(json, origin, most);
+    });
+    return run.memory.has_value();
+  });
+  first_with("profile.json", [&](const Measurement& from, const char* name, ReportRun& run) {
+    run.profile = read_file(from, name, data.left_out, [most](const Json& json, const std::string& origin) {
+      return run_profile(json, origin, most);
+    });
+    return run.profile.has_value();
+  });
+  first_with("trace.json", [&](const Measurement& from, const char* name, ReportRun& run) {
+    run.trace = read_file(from, name, data.left_out, [most](const Json& json, const std::string& origin) {
+      return run_trace(json, origin, most);
+    });
+    return run.trace.has_value();
+  });
+}
+
+void add_runs(const std::vector<CurveSamples>& groups, std::size_t most, ReportData& data) {
+  for (std::size_t c = 0; c < groups.size(); ++c)
+    for (std::size_t p = 0; p < groups[c].size(); ++p) {
+      const Sample& sample = *groups[c][p];
+      const ReportPoint& point = data.curves[c].points[p];
+      for (std::size_t i = 0; i < sample.runs.size(); ++i) {
+        data.runs.push_back(run_of(sample.runs[i], sample, data.left_out));
+        data.runs.back().label = data.curves[c].label + ", " + point.case_name +
+                                 (sample.runs.size() > 1 ? ", run " + std::to_string(i + 1) : "");
+      }
+      add_details(sample, point, most, data);
+      for (const Flag& flag : sample_flags(sample))
+        data.flags.push_back(
+            {data.curves[c].label + ", " + point.case_name, kind_name(flag.kind), flag.sentence});
+    }
+}
+
+std::string title_of(const std::vector<ReportCurve>& curves) {
+  std::set<std::string> models, devices;
+  for (const ReportCurve& curve : curves) {
+    models.insert(curve.configuration.model);
+    if (!curve.configuration.device.empty()) devices.insert(curve.configuration.device);
+  }
+  std::string title = "Training throughput of ";
+  for (const std::string& model : models) title += (model == *models.begin() ? "" : ", ") + model;
+  return devices.size() == 1 ? title + " on " + *devices.begin() : title;
+}
+
+}  // namespace
+
+ReportData collect_report(const LoadedSamples& samples, const ReportOptions& options) {
+  ReportData data;
+  data.made_by = options.made_by;
+  data.created = options.created;
+  const std::vector<CurveSamples> groups = group_by_curve(samples.samples);
+  data.curves = own_curves(groups);
+  data.published = published_curves(data.curves, published_results(), options.selected_published);
+  data.title = options.title.empty() ? title_of(data.curves) : options.title;
+  for (const BadFile& bad : samples.bad) data.left_out.push_back(bad.path + ": " + bad.defect.reason);
+  const std::size_t configurations = std::max<std::size_t>(1, samples.samples.size());
+  add_runs(groups, std::clamp<std::size_t>(kMostDetails / configurations, 50, kMostPerRun), data);
+  return data;
+}
+
+}  // namespace plumb
