@@ -1,0 +1,59 @@
+#include "bench/commands/explain_command.h"
+
+#include <cstdio>
+#include <string>
+
+#include "bench/commands/command.h"
+#include "models/error.h"
+#include "results/explain.h"
+
+namespace plumb {
+namespace {
+
+struct ExplainArguments {
+  std::string run, trace;
+  bool json = false, force = false, help = false;
+};
+
+OptionTable explain_options(ExplainArguments& arguments) {
+  return {
+      "plumbline explain",
+      "Where a framework loses: its profiler's trace sorted into what a step's time goes into, beside a run "
+      "with --profile. The differences add up to the difference of the steps.",
+      {{"Input",
+        {positional("RUN", arguments.run, "run folder with result.json and profile.json").as_required(),
+         text_option("--trace", "FILE", arguments.trace,
+                     "trace in Chrome's format, by PyTorch's export_chrome_trace with step()")
+             .as_required(),
+         flag_option("--force", arguments.force, true, "also with another configuration, which is marked")}},
+       {"Output",
+        {flag_option("--json", arguments.json, true, "print one JSON object in place of the table"),
+         stop_option("--help", arguments.help, "this text")}}}};
+}
+
+}  // namespace
+
+OptionTable explain_table() {
+  return table_of(explain_options);
+}
+
+int explain_command(int argc, const char* const* argv) {
+  ExplainArguments arguments;
+  const OptionTable table = explain_options(arguments);
+  if (helped(table, arguments, argc, argv)) return 0;
+  const Explanation explanation = explain_run(arguments.run, arguments.trace);
+  if (!explanation.differences.empty() && !arguments.force)
+    throw Error(ExitCode::usage, "option --trace: " + arguments.trace + " is of another configuration than " +
+                                     arguments.run + ", " + differences_text(explanation.differences) +
+                                     "; trace the same, or give --force");
+  const std::string text =
+      arguments.json ? explanation_json(explanation)
+                               .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+                           "\n"
+                     : explanation_text(explanation);
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+    throw Error(ExitCode::io_error, "the table can't be written to standard output; make room and try again");
+  return 0;
+}
+
+}  // namespace plumb

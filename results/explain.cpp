@@ -1,0 +1,174 @@
+#include "results/explain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <numeric>
+
+#include "models/error.h"
+#include "results/result_file.h"
+
+namespace plumb {
+namespace {
+
+using enum StepCategory;
+using Json = nlohmann::ordered_json;
+
+constexpr double kMicroseconds = 1e6, kNanosecondsPerMicrosecond = 1e3;
+
+// Whole numbers with the sum of `parts`, rounded, each less than 1 from its part: the largest remainders are
+// rounded up.
+ByCategory<std::int64_t> in_whole_numbers(const ByCategory<double>& parts) {
+  const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
+  ByCategory<std::int64_t> whole{};
+  ByCategory<std::size_t> order{};
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto remainder = [&](std::size_t i) { return parts[i] - std::floor(parts[i]); };
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return remainder(a) > remainder(b); });
+  for (std::size_t i = 0; i < parts.size(); ++i) whole[i] = static_cast<std::int64_t>(std::floor(parts[i]));
+  std::int64_t missing = std::llround(sum) - std::accumulate(whole.begin(), whole.end(), std::int64_t{0});
+  for (std::size_t i = 0; missing > 0; i = (i + 1) % order.size(), --missing) ++whole[order[i]];
+  return whole;
+}
+
+// Microseconds of one of our steps.
+ByCategory<double> our_step(const RunRecord& record, const RunProfile& profile) {
+  ByCategory<double> time{};
+  double stamped = 0;
+  for (const ProfiledKind& kind : profile.kinds) {
+    time[index_of(category_of_step_kind(kind.name))] += kind.seconds;
+    stamped += kind.seconds;
+  }
+  for (double& part : time) part *= stamped > 0 ? profile.busy_seconds / stamped * kMicroseconds : 0;
+  double waiting = std::max(0.0, profile.iteration_seconds - profile.busy_seconds) * kMicroseconds;
+  const auto take = [&](StepCategory category, double seconds) {
+    const double part = std::clamp(seconds * kMicroseconds, 0.0, waiting);
+    time[index_of(category)] += part;
+    waiting -= part;
+  };
+  take(communication, record.exposed_communication_seconds);
+  take(data, record.data_wait_seconds);
+  time[index_of(gaps)] += waiting;
+  return time;
+}
+
+ByCategory<double> their_step(const FrameworkTrace& trace) {
+  ByCategory<double> time{};
+  for (std::size_t i = 0; i < time.size(); ++i)
+    time[i] =
+        static_cast<double>(trace.time[i]) / static_cast<double>(trace.steps) / kNanosecondsPerMicrosecond;
+  return time;
+}
+
+void move_time(ByCategory<double>& time, StepCategory from, StepCategory to) {
+  time[index_of(to)] += time[index_of(from)];
+  time[index_of(from)] = 0;
+}
+
+std::string text_in(const Json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::int64_t number_in(const Json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+}
+
+// What the trace says of its run; all it doesn't say differs from nothing.
+std::vector<Difference> differences_of(const RunRecord& record, const FrameworkTrace& trace) {
+  const Json& told = trace.description;
+  Configuration theirs;
+  theirs.model = text_in(told, "model");
+  theirs.precision = text_in(told, "precision");
+  theirs.batch_per_device = number_in(told, "batch_per_device");
+  theirs.image_size = number_in(told, "image_size");
+  const Configuration ours = configuration_of(record);
+  if (ours.classes != 0) theirs.classes = number_in(told, "classes");
+  std::vector<Difference> list = differences(ours, theirs, false);
+  const std::int64_t ranks = number_in(told, "world_size");
+  if (ranks != 0 && ranks != record.world_size)
+    list.push_back({"ranks", std::to_string(record.world_size), std::to_string(ranks)});
+  const std::string device = trace.on_gpu ? "cuda" : "cpu";
+  if (device != record.device) list.push_back({"device", record.device, device});
+  return list;
+}
+
+std::string framework_of(const Json& told) {
+  const std::string name = text_in(told, "framework"), version = text_in(told, "version");
+  if (name.empty()) return "framework";
+  const auto compiled = told.find("compiled");
+  return name + " " + version.substr(0, version.find('+')) +
+         (compiled != told.end() && *compiled == true ? ", compiled" : "");
+}
+
+// Times that a step can have: no NaN, nothing negative, no year.
+void check_times(const RunProfile& profile, const RunRecord& record, const std::string& origin) {
+  constexpr double kLongestSeconds = 1e6;
+  std::vector<double> times{profile.iteration_seconds, profile.busy_seconds,
+                            record.exposed_communication_seconds, record.data_wait_seconds};
+  for (const ProfiledKind& kind : profile.kinds) times.push_back(kind.seconds);
+  for (const double time : times)
+    if (!(time >= 0 && time <= kLongestSeconds))
+      throw Error(ExitCode::bad_data,
+                  origin + " has a time of " + std::to_string(time) + " s; run again with --profile");
+}
+
+Json read_profile(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream)
+    throw Error(ExitCode::bad_data, file.string() + " isn't there; explain wants a run with --profile");
+  const Json json = Json::parse(stream, nullptr, false);
+  if (!json.is_object())
+    throw Error(ExitCode::bad_data, file.string() + " is no JSON object; run again with --profile");
+  return json;
+}
+
+}  // namespace
+
+Explanation explain(const RunRecord& record, const RunProfile& profile, const FrameworkTrace& trace) {
+  Explanation result{.configuration = configuration_text(configuration_of(record)),
+                     .framework = framework_of(trace.description),
+                     .differences = differences_of(record, trace),
+                     .on_gpu = trace.on_gpu,
+                     .traced_steps = trace.steps};
+  ByCategory<double> ours = our_step(record, profile), theirs = their_step(trace);
+  const double step = std::accumulate(theirs.begin(), theirs.end(), 0.0);
+  result.merged_backward = theirs[index_of(conv_backward)] > kUntoldShare * step;
+  if (result.merged_backward) {
+    for (ByCategory<double>* side : {&ours, &theirs})
+      for (const StepCategory half : {conv_backward_data, conv_backward_weights})
+        move_time(*side, half, conv_backward);
+  } else {
+    move_time(theirs, conv_backward, unassigned);
+  }
+  const ByCategory<std::int64_t> our_parts = in_whole_numbers(ours), their_parts = in_whole_numbers(theirs);
+  for (std::size_t i = 0; i < kStepCategories; ++i) {
+    result.ours += our_parts[i];
+    result.theirs += their_parts[i];
+    const auto category = static_cast<StepCategory>(i);
+    if (our_parts[i] != 0 || their_parts[i] != 0 || category == gaps || category == unassigned)
+      result.rows.push_back({category, our_parts[i], their_parts[i]});
+  }
+  const auto per_step = [&](std::int64_t nanoseconds) {
+    return std::llround(static_cast<double>(nanoseconds) / static_cast<double>(trace.steps) /
+                        kNanosecondsPerMicrosecond);
+  };
+  for (const auto& [name, time] : trace.unassigned) result.unassigned.emplace_back(name, per_step(time));
+  result.hidden_communication = per_step(trace.hidden_communication);
+  return result;
+}
+
+Explanation explain_run(const std::filesystem::path& run_folder, const std::filesystem::path& trace) {
+  const RunRecord record = read_result_file(run_folder / "result.json").record;
+  const std::filesystem::path file = run_folder / "profile.json";
+  const Json json = read_profile(file);
+  const RunProfile profile = run_profile(json, file.string(), 0);
+  check_times(profile, record, run_folder.string());
+  Explanation result = explain(record, profile, read_framework_trace(trace));
+  if (const auto seconds = json.find("run_step_seconds"); seconds != json.end() && seconds->is_number())
+    result.run_step_seconds = seconds->get<double>();
+  return result;
+}
+
+}  // namespace plumb

@@ -1,0 +1,215 @@
+#include "results/framework_trace.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <queue>
+#include <tuple>
+
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+using enum StepCategory;
+
+struct Interval {
+  TimeSpan time;
+  StepCategory category = unassigned;
+  std::uint32_t name = 0;
+};
+
+// The operator that a kernel names: what it is part of, and when it began.
+struct Launcher {
+  std::uint64_t id = 0;
+  std::optional<StepCategory> category;
+  std::int64_t begin = 0;
+};
+
+bool says_something(const std::optional<StepCategory>& category) {
+  return category && *category != gaps;
+}
+
+struct SortedOperators {
+  std::vector<Interval>
+      outermost;  // that a rule fits, and those that none fits and that are in none of these
+  std::vector<Launcher> launchers;  // by id
+};
+
+// A walk over the operators of each thread, outer ones first.
+SortedOperators sort_operators(std::vector<OperatorEvent>& operators) {
+  std::ranges::sort(operators, [](const OperatorEvent& a, const OperatorEvent& b) {
+    return std::tie(a.thread, a.time.begin, b.time.end) < std::tie(b.thread, b.time.begin, a.time.end);
+  });
+  SortedOperators sorted;
+  std::vector<const OperatorEvent*> open;  // each inside the one before; `category` is settled
+  for (OperatorEvent& event : operators) {
+    while (!open.empty() &&
+           (open.back()->thread != event.thread || open.back()->time.end <= event.time.begin))
+      open.pop_back();
+    const bool inside = !open.empty() && says_something(open.back()->category);
+    const bool a_half = event.category == conv_backward_data || event.category == conv_backward_weights;
+    const bool says_more = a_half && inside && open.back()->category == conv_backward;
+    if (inside && !says_more)
+      event.category = open.back()->category;
+    else if (event.category != gaps && !inside)
+      sorted.outermost.push_back({event.time, event.category.value_or(unassigned), event.name});
+    if (event.id != 0) sorted.launchers.push_back({event.id, event.category, event.time.begin});
+    open.push_back(&event);
+  }
+  std::ranges::sort(sorted.launchers, {}, &Launcher::id);
+  return sorted;
+}
+
+const Launcher* launcher_of(const KernelEvent& kernel, const std::vector<Launcher>& launchers) {
+  const auto found = std::ranges::lower_bound(launchers, kernel.launched_by, {}, &Launcher::id);
+  return found != launchers.end() && found->id == kernel.launched_by ? &*found : nullptr;
+}
+
+StepCategory category_of(const KernelEvent& kernel, const Launcher* launcher) {
+  if (kernel.category) return *kernel.category;
+  if (launcher && says_something(launcher->category)) return *launcher->category;
+  return kernel.form.value_or(unassigned);
+}
+
+// Steps of the device, by the kernels that were launched in those of the host.
+std::vector<TimeSpan> device_steps(const std::vector<TimeSpan>& host_steps,
+                                   const std::vector<KernelEvent>& kernels,
+                                   const std::vector<Launcher>& launchers) {
+  std::vector<TimeSpan> steps(host_steps.size(), {std::numeric_limits<std::int64_t>::max(), 0});
+  for (const KernelEvent& kernel : kernels) {
+    const Launcher* launcher = launcher_of(kernel, launchers);
+    if (!launcher) continue;
+    const auto after = std::ranges::upper_bound(host_steps, launcher->begin, {}, &TimeSpan::begin);
+    if (after == host_steps.begin() || launcher->begin >= std::prev(after)->end) continue;
+    TimeSpan& step = steps[static_cast<std::size_t>(after - host_steps.begin()) - 1];
+    step.begin = std::min(step.begin, kernel.time.begin);
+    step.end = std::max(step.end, kernel.time.end);
+  }
+  std::erase_if(steps, [](const TimeSpan& step) { return step.end == 0; });
+  if (steps.empty()) return host_steps;
+  for (std::size_t i = 0; i + 1 < steps.size(); ++i)
+    steps[i].end = std::max(steps[i].begin, steps[i + 1].begin);
+  if (steps.size() > 1) steps.pop_back();
+  return steps;
+}
+
+int rank_of(StepCategory category) {
+  switch (category) {
+    case communication:
+      return 1;
+    case data:
+      return 2;
+    case unassigned:
+      return 3;
+    default:
+      return 0;
+  }
+}
+
+// Calls found(begin, end, index of the interval that counts), in order and without overlap. `intervals` by
+// begin.
+template <typename Found>
+void sweep(const std::vector<Interval>& intervals, Found found) {
+  using Key = std::tuple<int, std::int64_t, std::size_t>;  // the smallest counts
+  std::priority_queue<Key, std::vector<Key>, std::greater<>> active;
+  std::int64_t now = 0;
+  const auto advance = [&](std::int64_t until) {
+    while (!active.empty()) {
+      const std::size_t index = std::get<2>(active.top());
+      const std::int64_t end = intervals[index].time.end;
+      if (end > now) found(now, std::min(end, until), index);
+      if (end > until) break;
+      now = std::max(now, end);
+      active.pop();
+    }
+    now = until;
+  };
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    advance(intervals[i].time.begin);
+    active.emplace(rank_of(intervals[i].category), intervals[i].time.begin, i);
+  }
+  advance(std::numeric_limits<std::int64_t>::max());
+}
+
+// Calls found(nanoseconds, interval that counts) for what of the intervals is inside the spans. Both by
+// begin.
+template <typename Found>
+void sweep_inside(const std::vector<Interval>& intervals, const std::vector<TimeSpan>& spans, Found found) {
+  std::size_t span = 0;
+  sweep(intervals, [&](std::int64_t begin, std::int64_t end, std::size_t index) {
+    while (span < spans.size() && spans[span].end <= begin) ++span;
+    for (std::size_t i = span; i < spans.size() && spans[i].begin < end; ++i)
+      found(std::max<std::int64_t>(0, std::min(end, spans[i].end) - std::max(begin, spans[i].begin)),
+            intervals[index]);
+  });
+}
+
+// Steps that don't overlap, as marks of one thread can't.
+std::vector<TimeSpan> checked_steps(std::vector<TimeSpan> steps, const std::string& origin) {
+  if (steps.empty())
+    throw Error(ExitCode::bad_data,
+                origin +
+                    " has no ProfilerStep marks; call the profiler's step() after each step of "
+                    "training, or use the scripts of results/peers");
+  for (std::size_t i = 0; i + 1 < steps.size(); ++i)
+    steps[i].end = std::min(steps[i].end, steps[i + 1].begin);
+  return steps;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> longest(
+    const std::map<std::uint32_t, std::int64_t>& by_name, const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 10;
+  std::vector<std::pair<std::string, std::int64_t>> list;
+  for (const auto& [name, time] : by_name) list.emplace_back(names[name], time);
+  std::ranges::stable_sort(list, std::greater<>(), &std::pair<std::string, std::int64_t>::second);
+  list.resize(std::min(list.size(), kMost));
+  return list;
+}
+
+}  // namespace
+
+FrameworkTrace sort_trace(TraceEvents events, const std::string& origin) {
+  std::vector<TimeSpan> steps = checked_steps(std::move(events.steps), origin);
+  SortedOperators sorted = sort_operators(events.operators);
+  std::vector<Interval> intervals = std::move(sorted.outermost);
+  FrameworkTrace trace;
+  trace.on_gpu = !events.kernels.empty();
+  trace.description = std::move(events.description);
+  if (trace.on_gpu) {
+    steps = device_steps(steps, events.kernels, sorted.launchers);
+    intervals.clear();
+    for (const KernelEvent& kernel : events.kernels)
+      intervals.push_back(
+          {kernel.time, category_of(kernel, launcher_of(kernel, sorted.launchers)), kernel.name});
+  }
+  std::ranges::stable_sort(intervals, {}, [](const Interval& interval) { return interval.time.begin; });
+
+  trace.steps = steps.size();
+  for (const TimeSpan& step : steps) trace.total += step.end - step.begin;
+  std::map<std::uint32_t, std::int64_t> unknown;
+  std::int64_t assigned = 0;
+  sweep_inside(intervals, steps, [&](std::int64_t time, const Interval& interval) {
+    trace.time[index_of(interval.category)] += time;
+    assigned += time;
+    if (interval.category == unassigned) unknown[interval.name] += time;
+  });
+  if (assigned == 0 || trace.total == 0)
+    throw Error(
+        ExitCode::bad_data,
+        origin + " has steps but no operators or kernels in them; let the profiler record CPU and CUDA");
+  trace.time[index_of(gaps)] = trace.total - assigned;
+  trace.unassigned = longest(unknown, events.names);
+
+  std::erase_if(intervals, [](const Interval& interval) { return interval.category != communication; });
+  sweep_inside(intervals, steps,
+               [&](std::int64_t time, const Interval&) { trace.hidden_communication += time; });
+  trace.hidden_communication -= trace.time[index_of(communication)];
+  return trace;
+}
+
+FrameworkTrace read_framework_trace(const std::filesystem::path& file) {
+  return sort_trace(read_trace_events(file), "trace " + file.string());
+}
+
+}  // namespace plumb
