@@ -1,15 +1,14 @@
 #include "results/analysis_text.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>
+#include <utility>
+
+#include "results/text_table.h"
 
 namespace plumb {
 namespace {
-
-constexpr std::array<const char*, 5> kColumns{"case", "runs", "average", "median", "speedup"};
-using Row = std::array<std::string, 5>;
 
 std::string two_decimals(const nlohmann::ordered_json& value) {
   if (!value.is_number()) return "-";
@@ -18,7 +17,7 @@ std::string two_decimals(const nlohmann::ordered_json& value) {
   return text.data();
 }
 
-Row row_of(const CaseSummary& summary) {
+TextRow row_of(const CaseSummary& summary) {
   return {summary.case_name, std::to_string(summary.runs), two_decimals(summary.average),
           two_decimals(summary.median), two_decimals(summary.speedup)};
 }
@@ -43,24 +42,14 @@ void for_each_case(const Analysis& analysis, Begin begin, Emit emit) {
 }  // namespace
 
 std::string table_text(const Analysis& analysis) {
-  Row header;
-  std::array<std::size_t, 5> width{};
-  for (std::size_t i = 0; i < width.size(); ++i) header[i] = kColumns[i];
-  const auto widen = [&](const Row& row) {
-    for (std::size_t i = 0; i < width.size(); ++i) width[i] = std::max(width[i], row[i].size());
-  };
-  widen(header);
-  for (const CaseSummary& summary : analysis.cases) widen(row_of(summary));
+  std::vector<TextRow> rows{{"case", "runs", "average", "median", "speedup"}};
+  for (const CaseSummary& summary : analysis.cases) rows.push_back(row_of(summary));
+  const std::vector<std::size_t> widths = column_widths(rows);
   std::string text;
-  const auto add_row = [&](const Row& row) {
-    text += row[0] + std::string(width[0] - row[0].size(), ' ');
-    for (std::size_t i = 1; i < width.size(); ++i)
-      text += std::string(width[i] - row[i].size() + 2, ' ') + row[i];
-    text += "\n";
-  };
+  const auto add_row = [&](const TextRow& row) { text += padded_row(row, widths, "lr"); };
   const auto begin = [&](const std::string& title) {
     text += (text.empty() ? "" : "\n") + title + "\n";
-    add_row(header);
+    add_row(rows.front());
   };
   for_each_case(analysis, begin, add_row);
   return text;
@@ -68,7 +57,7 @@ std::string table_text(const Analysis& analysis) {
 
 std::string markdown_text(const Analysis& analysis) {
   std::string text;
-  const auto add_row = [&](const Row& row) {
+  const auto add_row = [&](const TextRow& row) {
     for (const std::string& cell : row) text += "| " + cell + " ";
     text += "|\n";
   };
@@ -90,8 +79,13 @@ std::string count_flaws(const std::vector<BadFile>& bad) {
 }
 
 std::vector<std::string> message_lines(const Analysis& analysis, std::size_t most_lines) {
-  std::vector<std::string> lines = analysis.notes;
-  for (const BadFile& file : analysis.bad)
+  return message_lines(analysis.notes, analysis.bad, most_lines);
+}
+
+std::vector<std::string> message_lines(std::vector<std::string> notes, const std::vector<BadFile>& bad,
+                                       std::size_t most_lines) {
+  std::vector<std::string> lines = std::move(notes);
+  for (const BadFile& file : bad)
     lines.push_back("left out: " + file.path + " (" + std::string(flaw_name(file.defect.flaw)) +
                     "): " + file.defect.reason);
   if (most_lines == 0 || lines.size() <= most_lines) return lines;
@@ -99,9 +93,8 @@ std::vector<std::string> message_lines(const Analysis& analysis, std::size_t mos
   const std::size_t hidden = lines.size() - shown;
   lines.resize(shown);
   std::string summary = std::to_string(hidden) + " more messages";
-  if (!analysis.bad.empty())
-    summary += "; in all " + std::to_string(analysis.bad.size()) + " files left out (" +
-               count_flaws(analysis.bad) + ")";
+  if (!bad.empty())
+    summary += "; in all " + std::to_string(bad.size()) + " files left out (" + count_flaws(bad) + ")";
   lines.push_back(summary + "; --verbose shows every one");
   return lines;
 }

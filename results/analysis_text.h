@@ -15,6 +15,8 @@ std::string markdown_text(const Analysis& analysis);
 // What was left out and why, then the notes. More than `most_lines` lines end in one that counts the rest by
 // flaw and names the option that shows all; 0: no limit.
 std::vector<std::string> message_lines(const Analysis& analysis, std::size_t most_lines);
+std::vector<std::string> message_lines(std::vector<std::string> notes, const std::vector<BadFile>& bad,
+                                       std::size_t most_lines);
 
 // "2 truncated, 1 wrongly named"
 std::string count_flaws(const std::vector<BadFile>& bad);

@@ -1,11 +1,10 @@
 #include "bench/commands/analyze_command.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <string>
 
 #include "bench/commands/command.h"
+#include "bench/commands/messages.h"
 #include "bench/options/option_table.h"
 #include "models/error.h"
 #include "results/analysis_text.h"
@@ -61,12 +60,10 @@ int analyze_command(int argc, const char* const* argv) {
   const Analysis analysis = analyze_logs(arguments.log_dir, arguments.options);
   if (!arguments.json.empty()) write_dictionary(arguments.json, analysis.dictionary);
   const std::string text = arguments.markdown ? markdown_text(analysis) : table_text(analysis);
-  const std::size_t most_lines = arguments.verbose ? 0 : isatty(STDERR_FILENO) ? 20 : 4;
   std::fputs(text.c_str(), stdout);
   if (std::fflush(stdout) != 0)
     throw Error(ExitCode::io_error, "the table can't be written to standard output; make room and try again");
-  for (const std::string& line : message_lines(analysis, most_lines))
-    std::fprintf(stderr, "plumbline: %s\n", line.c_str());
+  print_messages(analysis.notes, analysis.bad, arguments.verbose);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "bench/commands/command.h"
 #include "bench/commands/explain_command.h"
 #include "bench/commands/make_rec_command.h"
+#include "bench/commands/published_command.h"
 #include "bench/commands/sweep_command.h"
 
 namespace plumb {
@@ -12,6 +13,8 @@ const std::vector<Command>& plumbline_commands() {
       {"explain", "where a framework's step loses time, by its profiler's trace", explain_command,
        explain_table},
       {"make-rec", "an image folder to a RecordIO file and its index", make_rec_command, make_rec_table},
+      {"published", "what frameworks publish for the same workloads", published_command,
+       published_option_table},
       {"sweep", "the runs of a sweep file, shuffled, and their table", sweep_command, sweep_table}};
   return list;
 }

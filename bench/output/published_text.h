@@ -1,0 +1,25 @@
+// Published numbers as people and programs read them.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "results/published.h"
+
+namespace plumb {
+
+// One row each within 100 columns; below it the sources that the rows' numbers in brackets name, with the
+// published notes, and what contradicts what.
+std::string published_table(std::span<const PublishedResult> results);
+// The columns of results/published.csv and `inconsistency`.
+std::string published_csv(std::span<const PublishedResult> results);
+// {"schema": "plumbline.published/1", "results": [...]}
+nlohmann::ordered_json published_json(std::span<const PublishedResult> results);
+nlohmann::ordered_json published_result_json(const PublishedResult& result);
+
+// "batch 128, V100-SXM2-16GB, ImageNet": what the second sides of the differences are.
+std::string other_sides_text(const std::vector<Difference>& differences);
+
+}  // namespace plumb
