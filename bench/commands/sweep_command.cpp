@@ -116,8 +116,8 @@ std::string result_text(const SweepPlan& plan, const SweepFolder& folder, const 
                        {.dialect = "paddle_speed", .window = {group.length.iterations, group.length.warmup}});
       table = markdown ? markdown_text(analysis) : table_text(analysis);
       for (const std::string& message : message_lines(analysis, 0)) table += message + "\n";
-    } catch (const Error&) {  // it has no finished run; which failed stands below
-      continue;
+    } catch (const Error& error) {  // which runs failed, and why, stands below
+      table = std::string(error.what()) + "\n";
     }
     text += (text.empty() ? "" : "\n") + group.name + "\n" + (markdown ? "\n" : "") + table;
   }

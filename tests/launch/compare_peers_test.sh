@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# compare_peers_test.sh BEHAVIOUR SOURCE_DIR: what launch/compare_peers.sh starts, with programs that only note it.
+set -euo pipefail
+behaviour=$1
+script=$2/launch/compare_peers.sh
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+fail() {
+  echo "FAILED: $*"
+  exit 1
+}
+
+# fake NAME TEXT: a program that notes its name and arguments in calls, then does TEXT.
+fake() {
+  printf '#!/bin/bash\necho "%s $*" >>%q\n%s\n' "$1" "$scratch/calls" "${2:-}" >"$scratch/$1"
+  chmod +x "$scratch/$1"
+}
+fake bench_resnet50
+fake bench_arcface
+fake plumbline
+fake python
+
+# Leaves the exit code in `code`, all output in `output`.
+compare() {
+  code=0
+  output=$("$script" --programs "$scratch" --python "$scratch/python" --out "$scratch/out" --device cpu "$@" 2>&1) || code=$?
+}
+expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $output"; }
+expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
+# The runs in order, one word each: p plumbline's, e eager, c compiled, = plumbline compare.
+order() { sed -n 's/^bench_.*/p/p; s/.*--compile .*/c/p; s/^python -B .*/e/p; s/^plumbline compare .*/=/p' "$scratch/calls" | tr -d '\n'; }
+
+case $behaviour in
+  runs_alternate)
+    compare --rounds 3
+    expect_code 0
+    [ "$(order)" = pecpecpec= ] || fail "runs were in the order $(order)"
+    grep -qx "plumbline compare $scratch/out/plumbline $scratch/out/pytorch_eager $scratch/out/pytorch_compiled --iters 120 --warmup 20" \
+      "$scratch/calls" || fail "the logs didn't go to compare: $(cat "$scratch/calls")"
+    ;;
+  both_get_the_same_options)
+    compare --model r50 --bs 4 --precision bf16 --classes 100 --rounds 1 --peers eager --threads 2
+    expect_code 0
+    same='--backbone r50 --device cpu --bs 4 --bf16 --iters 150 --warmup 50 --lr 0.001 --classes 100 --threads 2'
+    for name in plumbline pytorch_eager; do
+      grep -qF -- "$same --log-dir $scratch/out/$name --run 1" "$scratch/calls" || fail "$name: $(cat "$scratch/calls")"
+    done
+    grep -q '^bench_arcface ' "$scratch/calls" || fail "another program ran"
+    grep -q '^python -B .*/results/peers/pytorch_arcface.py ' "$scratch/calls" || fail "another script ran"
+    ;;
+  without_pytorch_says_what_is_missing)
+    fake python 'exit 1'
+    compare
+    expect_code 69
+    expect_word "can't import torch"
+    [ ! -e "$scratch/out" ] || fail "it made a folder"
+    ;;
+  a_failing_run_ends_it)
+    fake bench_resnet50 'echo no such luck; exit 76'
+    compare
+    expect_code 76
+    expect_word "no such luck"
+    expect_word "round 1 of plumbline failed"
+    [ "$(order)" = p ] || fail "runs went on: $(order)"
+    ;;
+  bad_options_are_refused)
+    for bad in "--model vgg" "--bs 0" "--rounds x" "--peers tensorflow" "--peers ," "--precision int8" "--warmup 120" "--lunch 1" "--bs"; do
+      # shellcheck disable=SC2086 # an option and its value
+      compare $bad
+      expect_code 64
+      [ "$(wc -l <<<"$output")" -eq 1 ] || fail "$bad: more than a line: $output"
+    done
+    mkdir "$scratch/out"
+    compare
+    expect_code 73
+    ;;
+  *)
+    fail "there is no behaviour $behaviour"
+    ;;
+esac

@@ -1,0 +1,138 @@
+// What a sweep says, keeps and refuses.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/launch/fake_programs.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+
+void expect_refused(const EndedSweep& ended, int code, const std::string& word) {
+  EXPECT_EQ(ended.code, code);
+  EXPECT_EQ(ended.output, "");
+  ASSERT_EQ(ended.messages.size(), 1u);
+  EXPECT_NE(ended.messages[0].find(word), std::string::npos) << ended.messages[0];
+}
+
+int count(const std::string& text, const std::string& word) {
+  int found = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+TEST(SweepCommand, EndsWithTheTableOfItsLogs) {
+  const FakePrograms programs;
+  const EndedSweep ended = programs.sweep("out");
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_NE(ended.output.find("1n1g     3   100.00  100.00     1.00\n"), std::string::npos) << ended.output;
+  EXPECT_NE(ended.output.find("1n2g     3   200.00  200.00     2.00\n"), std::string::npos) << ended.output;
+  EXPECT_NE(ended.output.find("iterations 2 to 4"), std::string::npos) << ended.output;
+  ASSERT_EQ(ended.messages.size(), 2u);
+  EXPECT_NE(ended.messages[1].find("6 of 6 runs finished, 0 failed; results in out"), std::string::npos)
+      << ended.messages[1];
+}
+
+TEST(SweepCommand, AFailureIsTriedAgainAndRecorded) {
+  const FakePrograms programs("repetitions = 2\nretries = 2");
+  programs.set("fail_1n2g", "xx");
+  const EndedSweep ended = programs.sweep("out");
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_LE(ended.messages.size(), 4u);
+  EXPECT_NE(ended.messages[1].find("failed with code 71: out of memory: 5 GiB"), std::string::npos)
+      << ended.messages[1];
+  const std::string journal = read_text(programs.path("out/journal.jsonl"));
+  EXPECT_EQ(count(journal, R"("event":"failed")"), 2);
+  EXPECT_EQ(count(journal, R"("event":"done")"), 4);
+  EXPECT_EQ(programs.folder().list("out/failed").size(), 2u);
+  EXPECT_EQ(programs.folder().list("out/runs").size(), 4u);
+}
+
+TEST(SweepCommand, WhatFailsForGoodIsInTheTableAndTheExitCode) {
+  const FakePrograms programs("repetitions = 2\nretries = 1");
+  programs.set("fail_1n2g", "xxxx");
+  const EndedSweep ended = programs.sweep("out");
+  EXPECT_EQ(ended.code, 71);
+  EXPECT_LE(ended.messages.size(), 4u);
+  EXPECT_NE(ended.messages.back().find("2 of 4 runs finished, 2 failed"), std::string::npos);
+  EXPECT_NE(ended.output.find("1n1g     2 "), std::string::npos) << ended.output;
+  for (const char* run : {"resnet50_b2_fp32_1n2g_1", "resnet50_b2_fp32_1n2g_2"})
+    EXPECT_NE(ended.output.find(std::string(run) + ": 2 attempts, code 71, out of memory: 5 GiB wanted"),
+              std::string::npos)
+        << ended.output;
+  // Now there is memory.
+  const EndedSweep resumed = programs.sweep("out", "--resume");
+  EXPECT_EQ(resumed.code, 0);
+  EXPECT_EQ(resumed.output.find("Failed"), std::string::npos) << resumed.output;
+  EXPECT_EQ(programs.folder().list("out/runs").size(), 4u);
+}
+
+TEST(SweepCommand, ARunThatHangsIsEndedAndFails) {
+  const FakePrograms programs("repetitions = 1\nretries = 0\ntimeout_minutes = 0.005", "[1]");
+  programs.set("pause", "60");
+  const EndedSweep ended = programs.sweep("out");
+  EXPECT_EQ(ended.code, 143);
+  EXPECT_NE(ended.output.find("took longer than"), std::string::npos) << ended.output;
+  EXPECT_EQ(programs.processes("out"), 0);
+}
+
+TEST(SweepCommand, ADryRunShowsThePlanAndWritesNothing) {
+  const FakePrograms programs;
+  const EndedSweep dry = programs.sweep("out", "--dry-run");
+  EXPECT_EQ(dry.code, 0);
+  EXPECT_NE(dry.output.find("6 runs to do, 0 finished; 3 repetitions, seed 0"), std::string::npos)
+      << dry.output;
+  EXPECT_NE(dry.output.find("time: not known"), std::string::npos) << dry.output;
+  EXPECT_EQ(count(dry.output, "mpirun -np "), 6);
+  EXPECT_FALSE(fs::exists(programs.path("out")));
+  EXPECT_NE(programs.sweep("out", "--dry-run --target h200").output.find("time: at least 0:00:00"),
+            std::string::npos);
+  ASSERT_EQ(programs.sweep("out").code, 0);
+  EXPECT_NE(programs.sweep("out", "--dry-run --resume").output.find("0 runs to do, 6 finished"),
+            std::string::npos);
+}
+
+TEST(SweepCommand, FoldersThatHoldSomethingElseAreRefused) {
+  const FakePrograms programs("repetitions = 1");
+  programs.set("other/precious.txt", "keep");
+  expect_refused(programs.sweep("other"), 73, "holds no sweep");
+  programs.set("file", "");
+  expect_refused(programs.sweep("file"), 73, "can't be created");
+  ASSERT_EQ(programs.sweep("out").code, 0);
+  expect_refused(programs.sweep("out"), 73, "--resume");
+  programs.write_sweep("repetitions = 2", "[1, 2]");
+  expect_refused(programs.sweep("out", "--resume"), 73, "another sweep");
+  programs.write_sweep("repetitions = 1", "[1, 2]");
+  programs.set("bench_resnet50", read_text(programs.path("bench_resnet50")) + "# another build\n");
+  expect_refused(programs.sweep("out", "--resume"), 73, "another build");
+  programs.set("junk/journal.jsonl", "no journal\n");
+  expect_refused(programs.sweep("junk", "--resume"), 65, "line 1");
+  EXPECT_EQ(read_text(programs.path("other/precious.txt")), "keep");
+}
+
+TEST(SweepCommand, MistakesAreFoundBeforeAnythingIsStarted) {
+  const FakePrograms programs;
+  expect_refused(programs.sweep("out", "--target h200"), 64, "--dry-run");
+  programs.write_sweep("repetitions = 7\nrepetitons = 7", "[1]");
+  expect_refused(programs.sweep("out"), 65, "sweep.toml, line 3, column 1");
+  programs.write_sweep("repetitions = 7", "[1]\noptions = { lr = -1 }");
+  expect_refused(programs.sweep("out"), 65, "sweep.toml, line 10, column 18: option --lr: '-1'");
+  programs.write_sweep("repetitions = 7", "[1]\noptions = { lrr = 1 }");
+  expect_refused(programs.sweep("out"), 65, "did you mean");
+  programs.write_sweep("repetitions = 7", "[1]\noptions = { dry-run = true }");
+  expect_refused(programs.sweep("out"), 65, "something else than a run");
+  programs.write_sweep("repetitions = 7", "[1]\noptions = { comm = 'nccl' }");
+  EXPECT_EQ(programs.sweep("out", "--dry-run").code, 0) << "the programs may have what plumbline lacks";
+  programs.write_sweep("repetitions = 7", "[1]");
+  fs::remove(programs.path("mpirun"));
+  EXPECT_EQ(programs.sweep("out").code, 69);
+  fs::remove(programs.path("bench_resnet50"));
+  expect_refused(programs.sweep("out2"), 69, "bench_resnet50 is not there");
+  fs::remove(programs.path("sweep.toml"));
+  expect_refused(programs.sweep("out3"), 65, "can't be read");
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,196 @@
+#include "launch/sweep_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+RunLength accept_all(const std::string&, const std::vector<std::string>&) {
+  return {.iterations = 120, .warmup = 20};
+}
+
+SweepPlan plan_of(const std::string& text, const CheckOptions& check = accept_all) {
+  return read_sweep_plan(text, "x.toml", check);
+}
+
+const std::string kCase =
+    "[[case]]\nmodel = 'resnet50'\ndevices_per_node = [1, 2, 4, 8]\nbatch_sizes = [64, 128]\n"
+    "precisions = ['fp32', 'fp16']\n";
+
+std::string sweep_text(const std::string& keys) {
+  return "[sweep]\n" + keys + "\n" + kCase;
+}
+
+std::vector<std::string> names(const SweepPlan& plan) {
+  std::vector<std::string> all;
+  for (const SweepRun& run : plan.runs) all.push_back(run.name);
+  return all;
+}
+
+std::string cut_repetition(const std::string& name) {
+  return name.substr(0, name.rfind('_'));
+}
+
+TEST(SweepPlan, HasEveryCaseInEveryRepetition) {
+  const SweepPlan plan = plan_of(sweep_text("repetitions = 5"));
+  EXPECT_EQ(plan.groups.size(), 4u);
+  ASSERT_EQ(plan.runs.size(), 5u * 16);
+  std::set<std::string> all;
+  for (std::size_t repetition = 0; repetition < 5; ++repetition) {
+    std::set<std::string> cases;
+    for (std::size_t i = 0; i < 16; ++i) {
+      const SweepRun& run = plan.runs[16 * repetition + i];
+      EXPECT_EQ(run.repetition, static_cast<int>(repetition) + 1);
+      cases.insert(cut_repetition(run.name));
+      all.insert(run.name);
+    }
+    EXPECT_EQ(cases.size(), 16u);
+  }
+  EXPECT_EQ(all.size(), plan.runs.size());
+}
+
+TEST(SweepPlan, OrdersEachRepetitionAnewByTheSeed) {
+  const std::vector<std::string> first = names(plan_of(sweep_text("seed = 7")));
+  EXPECT_EQ(first, names(plan_of(sweep_text("seed = 7"))));
+  EXPECT_NE(first, names(plan_of(sweep_text("seed = 8"))));
+  std::set<std::vector<std::string>> orders;
+  for (std::size_t repetition = 0; repetition < 7; ++repetition) {
+    std::vector<std::string> order;
+    for (std::size_t i = 0; i < 16; ++i) order.push_back(cut_repetition(first[16 * repetition + i]));
+    orders.insert(order);
+  }
+  EXPECT_EQ(orders.size(), 7u);
+}
+
+// Over many repetitions every number of devices stands at every place of the order equally often: 99 of 16
+// cases with 4 of 8 devices have a mean place of 7.5 with a standard error of 0.2.
+TEST(SweepPlan, DriftMeetsSmallAndLargeCasesAlike) {
+  const SweepPlan plan = plan_of(sweep_text("repetitions = 99"));
+  std::map<int, double> place_sum;
+  for (std::size_t i = 0; i < plan.runs.size(); ++i)
+    place_sum[plan.runs[i].devices] += static_cast<double>(i % 16);
+  for (const auto& [devices, sum] : place_sum) EXPECT_NEAR(sum / (99 * 4), 7.5, 0.9) << devices << " devices";
+}
+
+TEST(SweepPlan, CommandsSayAllThatARunIs) {
+  const SweepPlan plan = plan_of(
+      "[sweep]\nrepetitions = 1\n[launcher]\ncommand = 'srun'\nranks_option = '-n'\narguments = "
+      "['--mpi=pmix']\n"
+      "programs = '/opt/bin'\n[[case]]\nname = 'slow'\nmodel = 'r50'\ndevices_per_node = [4]\nbatch_sizes = "
+      "[16]\n"
+      "precisions = ['bf16']\niterations = 30\nwarmup = 5\n"
+      "options = { lr = 0.01, no-overlap = true, data = 'my faces.rec', seed = 3 }");
+  ASSERT_EQ(plan.runs.size(), 1u);
+  EXPECT_EQ(plan.runs[0].name, "slow_r50_b16_bf16_1n4g_1");
+  EXPECT_EQ(shell_text(command_of(plan, plan.runs[0], {"out"})),
+            "srun --mpi=pmix -n 4 /opt/bin/bench_arcface --bs=16 --bf16 --backbone=r50 --iters=30 --warmup=5 "
+            "'--data=my faces.rec' --lr=0.01 --no-overlap --seed=3 --nodes=1 --devices-per-node=4 --run=1 "
+            "--log-dir=out/logs/slow_r50_b16_bf16 --out=out/work/slow_r50_b16_bf16_1n4g_1");
+  EXPECT_EQ(SweepFolder{"out"}.log(plan, plan.runs[0]), "out/logs/slow_r50_b16_bf16/1n4g/r50_b16_bf16_1.log");
+}
+
+TEST(SweepPlan, ShellTextQuotesWhatAShellWouldTakeApart) {
+  EXPECT_EQ(shell_text({"a", "", "b c", "it's", "$x"}), "a '' 'b c' 'it'\\''s' '$x'");
+}
+
+TEST(SweepPlan, HashTellsSweepsApartButNotRetriesAndPlaces) {
+  const std::uint64_t hash = plan_hash(plan_of(sweep_text("seed = 1")));
+  EXPECT_EQ(hash, plan_hash(plan_of(sweep_text("seed = 1\nretries = 9\ntimeout_minutes = 1.5"))));
+  EXPECT_EQ(hash, plan_hash(plan_of(sweep_text("seed = 1") + "[launcher]\nprograms = 'elsewhere'\n")));
+  EXPECT_NE(hash, plan_hash(plan_of(sweep_text("seed = 2"))));
+  EXPECT_NE(hash, plan_hash(plan_of(sweep_text("seed = 1\nrepetitions = 5"))));
+  EXPECT_NE(hash, plan_hash(plan_of(sweep_text("seed = 1") + "options = { lr = 0.5 }\n")));
+  EXPECT_NE(hash, plan_hash(plan_of(sweep_text("seed = 1") + "[launcher]\narguments = []\n")));
+}
+
+TEST(SweepPlan, ProgramsAreRelativeToTheFile) {
+  const std::string text = kCase + "[launcher]\nprograms = 'bin'\n";
+  EXPECT_EQ(read_sweep_plan(text, "/a/x.toml", accept_all).launcher.programs, "/a/bin");
+  EXPECT_EQ(read_sweep_plan(text, "x.toml", accept_all).launcher.programs, "bin");
+}
+
+TEST(SweepPlan, WhatAProgramWouldRefuseIsNamedWhereItStands) {
+  const auto refusing = [](const std::string& sentence) {
+    return [sentence](const std::string&, const std::vector<std::string>&) -> RunLength {
+      throw Error(ExitCode::usage, sentence);
+    };
+  };
+  const auto message = [&](const std::string& sentence) {
+    try {
+      plan_of(kCase + "warmup = 4\noptions = { lr = -1 }\n", refusing(sentence));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_data);
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(message("option --lr: wrong"), "x.toml, line 7, column 18: option --lr: wrong");
+  EXPECT_EQ(message("option --warmup: wrong"), "x.toml, line 6, column 10: option --warmup: wrong");
+  EXPECT_EQ(message("option --bs: wrong"), "x.toml, line 4, column 15: option --bs: wrong");
+  EXPECT_EQ(message("something else"), "x.toml, line 1, column 1: something else");
+}
+
+struct BadFile {
+  std::string name, text, begin, word;  // the message begins with `begin` and holds `word`
+};
+
+class BadSweepFile : public testing::TestWithParam<BadFile> {};
+
+TEST_P(BadSweepFile, IsNamedWithLineAndColumn) {
+  const auto& [name, text, begin, word] = GetParam();
+  try {
+    plan_of(text);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+    const std::string message = error.what();
+    EXPECT_TRUE(message.starts_with(begin)) << message;
+    EXPECT_NE(message.find(word), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Files, BadSweepFile,
+    testing::Values(
+        BadFile{"empty", "", "x.toml, line ", "no [[case]]"},
+        BadFile{"syntax", "[sweep]\nseed = = 1\n", "x.toml, line 2, column 8: ", ""},
+        BadFile{"binary", std::string("\x7f\x45\x4c\x46\0\1\2", 7), "x.toml, line 1, column 1: ", ""},
+        BadFile{"unknown_table", kCase + "[other]\n", "x.toml, line 6, column 1: ", "'other'"},
+        BadFile{"unknown_key", "[sweep]\n  repetitons = 7\n" + kCase,
+                "x.toml, line 2, column 3: ", "it has repetitions"},
+        BadFile{"unknown_case_key", kCase + "batch = 3\n", "x.toml, line 6, column 1: ", "'batch'"},
+        BadFile{"wrong_type", sweep_text("seed = 'one'"), "x.toml, line 2, column 8: ", "a whole number"},
+        BadFile{"too_many_repetitions", sweep_text("repetitions = 100"),
+                "x.toml, line 2, column 15: ", "1 to 99"},
+        BadFile{"number_for_a_list", "[[case]]\nmodel = 'r50'\ndevices_per_node = 8\n",
+                "x.toml, line 3, column 20: ", "list"},
+        BadFile{"empty_list", "[[case]]\nmodel = 'r50'\ndevices_per_node = []\n",
+                "x.toml, line 3, column 20: ", "empty"},
+        BadFile{"missing_model", "[[case]]\nbatch_sizes = [1]\n", "x.toml, line 1, column 1: ", "no 'model'"},
+        BadFile{"unknown_model", "[[case]]\nmodel = 'vgg'\n", "x.toml, line 2, column 9: ", "resnet50, r50"},
+        BadFile{"twice", "[[case]]\nmodel = 'r50'\ndevices_per_node = [1, 2, 1]\n",
+                "x.toml, line 3, column 27: ", "twice"},
+        BadFile{"zero_batch", "[[case]]\nmodel = 'r50'\ndevices_per_node = [1]\nbatch_sizes = [0]\n",
+                "x.toml, line 4, column 16: ", "1 to 16777216"},
+        BadFile{"case_is_no_list", "case = 3\n", "x.toml, line 1, column 8: ", "[[case]]"},
+        BadFile{"same_case_twice", kCase + kCase, "x.toml, line 6, column 1: ", "another 'name'"},
+        BadFile{"name_with_slash", kCase + "name = 'a/b'\n", "x.toml, line 6, column 8: ", "letters"},
+        BadFile{"option_of_the_sweep", kCase + "options = { bs = 3 }\n",
+                "x.toml, line 6, column 18: ", "batch_sizes"},
+        BadFile{"option_with_dashes", kCase + "options = { '--lr' = 3 }\n",
+                "x.toml, line 6, column 22: ", "dashes"},
+        BadFile{"option_is_a_list", kCase + "options = { lr = [3] }\n",
+                "x.toml, line 6, column 18: ", "a list"},
+        BadFile{"option_is_false", kCase + "options = { quiet = false }\n",
+                "x.toml, line 6, column 21: ", "leave it out"}),
+    [](const auto& param_info) { return param_info.param.name; });
+
+}  // namespace
+}  // namespace plumb
