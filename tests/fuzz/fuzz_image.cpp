@@ -1,0 +1,35 @@
+// A JPEG file from its bytes to what the network reads. The first byte chooses the crop.
+#include <cmath>
+#include <vector>
+
+#include "bench/data/augment.h"
+#include "tests/fuzz/fuzz_input.h"
+
+using namespace plumb;
+
+namespace {
+
+// Larger images run the same code, only longer.
+constexpr std::int64_t kMostPixels = 1 << 18;
+constexpr int kOutSize = 8;
+
+void decode(ImageDecoder& decoder, std::span<const std::uint8_t> jpeg, std::uint64_t sample) {
+  const auto preprocessing = sample % 2 ? Preprocessing::imagenet : Preprocessing::insightface;
+  const ImageSize full = decoder.read_header(jpeg);
+  if (std::int64_t{full.width} * full.height > kMostPixels) return;
+  const Crop crop = crop_for(preprocessing, full, {}, sample);
+  const RgbxImage image = decoder.decode(eighths_that_cover(crop.size, kOutSize));
+  std::vector<float> pixels(3 * kOutSize * kOutSize);
+  Resizer(preprocessing).resize(image, scaled(crop, full, image.size), crop.flip, kOutSize, pixels);
+  for (const float pixel : pixels) require(std::isfinite(pixel), "a pixel is no number");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 1) return 0;
+  ImageDecoder decoder;
+  for (int turn = 0; turn < 2; ++turn)  // the second time with what the first left behind
+    refuse_or([&] { decode(decoder, {data + 1, size - 1}, data[0]); });
+  return 0;
+}

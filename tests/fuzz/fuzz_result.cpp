@@ -1,0 +1,16 @@
+// result.json. What is accepted is written and read again without a change.
+#include "results/result_file.h"
+#include "tests/fuzz/fuzz_input.h"
+
+using namespace plumb;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const FileInMemory file(text_of(data, size));
+  refuse_or([&] {
+    const auto json = to_json(read_result_file(file.path()).record);
+    const std::string text = json.dump();
+    const FileInMemory again(text);
+    require(to_json(read_result_file(again.path()).record).dump() == text, "a result changes when written");
+  });
+  return 0;
+}

@@ -1,0 +1,30 @@
+// A safetensors file: weights, and a batch of images and labels.
+#include <string>
+
+#include "bench/data/batch_file.h"
+#include "models/weights.h"
+#include "tests/fuzz/fuzz_input.h"
+
+using namespace plumb;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const FileInMemory file(text_of(data, size));
+  refuse_or([&] {
+    const TensorFile tensors = read_safetensors(file.path());
+    for (const auto& [name, tensor] : tensors.floats) {
+      std::size_t elements = 1;
+      for (const std::int64_t dim : tensor.dims) elements *= static_cast<std::size_t>(dim);
+      require(elements == tensor.values.size(), "a tensor has not the values that its shape says");
+    }
+  });
+  refuse_or([&] {
+    BatchSourceOptions options;
+    options.batch_file = file.path();
+    options.batch_per_device = 2;
+    options.image_size = 2;
+    BatchFileSource source(options);
+    const Batch batch = source.next();
+    require(batch.images.size() == 24 && batch.labels.size() == 2, "a batch has another size");
+  });
+  return 0;
+}

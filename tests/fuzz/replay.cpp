@@ -1,0 +1,46 @@
+// Runs a fuzz target over the files of folders, or over single files: libFuzzer's main for compilers without
+// it. The last name printed is that of the input that ended the program.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/fuzz_input.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> inputs_at(const fs::path& path) {
+  if (!fs::is_directory(path)) return {path};
+  std::vector<fs::path> inputs;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path)) inputs.push_back(entry.path());
+  std::sort(inputs.begin(), inputs.end());
+  return inputs;
+}
+
+void replay(const fs::path& input) {
+  std::printf("%s\n", input.c_str());
+  std::fflush(stdout);
+  std::ifstream file(input, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  // An exact copy on the heap, so that reading one byte too many is seen.
+  const std::vector<std::uint8_t> exact(bytes.begin(), bytes.end());
+  LLVMFuzzerTestOneInput(exact.data(), exact.size());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::size_t count = 0;
+  for (int i = 1; i < argc; ++i)
+    for (const fs::path& input : inputs_at(argv[i])) {
+      replay(input);
+      ++count;
+    }
+  std::printf("%zu inputs\n", count);
+  return count > 0 ? 0 : 1;  // an empty corpus proves nothing
+}
