@@ -29,16 +29,20 @@ std::string text_of(const Kind& kind) {
 Window choose_window(const Dialect& dialect, const AnalyzeOptions& options) {
   const Window window{options.window.iterations.value_or(dialect.default_window.iterations),
                       options.window.warmup.value_or(dialect.default_window.warmup)};
-  const std::int64_t lowest_warmup = !dialect.values_are_stamps ? 0 : options.as_published ? 2 : 1;
+  const std::int64_t for_stamps = !dialect.values_are_stamps ? 0 : options.as_published ? 2 : 1;
+  const std::int64_t lowest_warmup = std::max(for_stamps, dialect.lowest_warmup);
   const std::string given = "option --warmup: " + std::to_string(window.warmup);
   const std::string iterations = std::to_string(window.iterations);
   const std::int64_t step = dialect.index_step;
   if (window.warmup >= window.iterations)
     throw Error(ExitCode::usage, given + " leaves nothing of --iters " + iterations + "; give a smaller one");
   if (window.warmup < lowest_warmup)
-    throw Error(ExitCode::usage, given + " is too small for the dialect " + std::string(dialect.name) +
-                                     ", which times from the end of a warm-up iteration; give at least " +
-                                     std::to_string(lowest_warmup));
+    throw Error(ExitCode::usage,
+                given + " is too small for the dialect " + std::string(dialect.name) +
+                    (dialect.lowest_warmup > for_stamps
+                         ? ", whose lines begin after as many iterations; give at least "
+                         : ", which times from the end of a warm-up iteration; give at least ") +
+                    std::to_string(lowest_warmup));
   if (!options.as_published && window.warmup % step != 0)
     throw Error(ExitCode::usage, given + " is no multiple of " + std::to_string(step) + ", and a line of " +
                                      std::string(dialect.name) + " is of as many iterations; give " +
@@ -144,13 +148,15 @@ void keep_one_configuration(std::vector<LogRun>& runs, const fs::path& dir, std:
 CaseSummary summarise(const LogName& name, const std::vector<double>& figures, const Dialect& dialect) {
   double total = 0;
   for (const double figure : figures) total += figure;
+  const double middle = median(figures);
   return {.model = name.model,
           .case_name = name.case_name,
           .precision = name.precision,
           .batch_per_device = name.batch_per_device,
           .runs = static_cast<std::int64_t>(figures.size()),
           .average = dialect.round_average(total / static_cast<double>(figures.size())),
-          .median = round_numpy(median(figures), 2)};
+          .median = dialect.round_median(middle),
+          .exact_median = middle};
 }
 
 std::vector<CaseSummary> summarise_cases(const std::vector<LogRun>& runs, const Dialect& dialect) {
@@ -174,7 +180,7 @@ std::vector<CaseSummary> summarise_cases(const std::vector<LogRun>& runs, const 
   return cases;
 }
 
-void add_speedups(std::vector<CaseSummary>& cases, std::vector<std::string>& notes) {
+void add_speedups(std::vector<CaseSummary>& cases, const Dialect& dialect, std::vector<std::string>& notes) {
   std::set<std::string> without;
   for (CaseSummary& summary : cases) {
     const auto base = std::find_if(cases.begin(), cases.end(), [&](const CaseSummary& c) {
@@ -182,7 +188,7 @@ void add_speedups(std::vector<CaseSummary>& cases, std::vector<std::string>& not
              c.batch_per_device == summary.batch_per_device && c.precision == summary.precision;
     });
     if (base != cases.end() && base->median.get<double>() > 0)
-      summary.speedup = round_numpy(summary.median.get<double>() / base->median.get<double>(), 2);
+      summary.speedup = dialect.speedup(summary.exact_median, base->exact_median);
     else
       without.insert(summary.model + "_" + text_of({summary.batch_per_device, summary.precision}));
   }
@@ -221,7 +227,7 @@ Analysis analyze_logs(const fs::path& dir, const AnalyzeOptions& options) {
                     .cases = summarise_cases(read.runs, dialect),
                     .bad = std::move(read.bad),
                     .notes = std::move(read.notes)};
-  add_speedups(analysis.cases, analysis.notes);
+  add_speedups(analysis.cases, dialect, analysis.notes);
   analysis.dictionary = dictionary_of(analysis.cases);
   return analysis;
 }

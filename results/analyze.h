@@ -53,6 +53,7 @@ struct CaseSummary {
   std::int64_t batch_per_device = 0;
   std::int64_t runs = 0;
   nlohmann::ordered_json average, median, speedup;  // images/s, images/s, ratio; null: not known
+  double exact_median = 0;                          // before rounding
 };
 
 struct Analysis {

@@ -115,14 +115,17 @@ CaseSummary summarise(const std::string& case_name, const PublishedCase& runs, c
                       .average = runs.last.no_end ? Json(0) : Json(runs.last.images_per_second),
                       .speedup = 1.0};
   const auto base = cases.find("1n1g");
-  if (base == cases.end() || base->second.last.images_per_second == 0) return summary;
+  const bool has_base = base != cases.end() && base->second.last.images_per_second != 0;
+  if (!has_base && !dialect.makes_a_table) return summary;
   const std::vector<double> figures = runs.figures();
   double total = 0;
   for (const double figure : figures) total += figure;
-  const double middle = round_numpy(median(figures), 2);
+  summary.exact_median = median(figures);
   summary.average = dialect.round_average(total / static_cast<double>(figures.size()));
-  summary.median = middle;
-  summary.speedup = round_numpy(middle / round_numpy(median(base->second.figures()), 2), 2);
+  summary.median = dialect.round_median(summary.exact_median);
+  // The middle one of integers is an integer to Python, but not to NumPy.
+  if (dialect.medians_in_python && figures.size() % 2 == 1 && summary.exact_median == 0) summary.median = 0;
+  summary.speedup = has_base ? dialect.speedup(summary.exact_median, median(base->second.figures())) : 0.0;
   return summary;
 }
 
@@ -143,7 +146,8 @@ Analysis analyze_as_published(const fs::path& dir, const Dialect& dialect, const
       const PublishedName name =
           parse_name(case_name, path.filename().string(), dialect.published_reads_any_case);
       LineReader lines(path);
-      models[name.model][case_name].take(name, dialect.published(lines, window, name.size));
+      const PublishedFigure figure = dialect.published(lines, window, name.size);
+      if (!figure.is_left_out) models[name.model][case_name].take(name, figure);
     } catch (const Error& error) {
       throw Error(error.code(), "the published script fails on " + display_path(path, dir) + ": " +
                                     error.what() + "; leave out --as-published or move the file away");
@@ -156,7 +160,8 @@ Analysis analyze_as_published(const fs::path& dir, const Dialect& dialect, const
   Analysis analysis{.dialect = std::string(dialect.name), .window = window_text(dialect, window)};
   std::map<std::string, std::map<std::string, Json>> sorted;
   for (const auto& [model, cases] : models) {
-    if (!cases.contains("1n1g")) sorted[model]["1n1g"] = Json{{"average_speed", Json::object()}};
+    if (!cases.contains("1n1g") && !dialect.makes_a_table)
+      sorted[model]["1n1g"] = Json{{"average_speed", Json::object()}};
     for (const auto& [case_name, runs] : cases) {
       analysis.cases.push_back(summarise(case_name, runs, cases, dialect));
       sorted[model][case_name] = entry_of(analysis.cases.back());

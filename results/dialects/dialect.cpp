@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models/error.h"
+#include "results/dialects/log_check.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics.h"
 
@@ -40,121 +41,6 @@ class ImagesPerStep {
   double highest_low_ = 0, lowest_high_ = HUGE_VAL;
 };
 
-// Takes a log's lines one by one; knows at the end whether it is whole.
-class LogCheck {
- public:
-  LogCheck(const Dialect& dialect, const Window& window, const RunSize& size)
-      : dialect_(dialect), window_(window), size_(size) {}
-
-  void take(const LineReading& reading, std::int64_t line_number) {
-    ++series_.lines;
-    if (!reading.problem.empty()) {
-      if (unreadable_.empty()) unreadable_ = at_line(line_number) + std::string(reading.problem);
-      return;
-    }
-    if (expected_ < 0 && is_first(reading.index)) begin(reading.index);
-    const bool is_of_another_rank =
-        dialect_.ranks_share_a_log && indices_ > 0 && reading.index == expected_ - dialect_.index_step;
-    if (reading.index == expected_ || is_of_another_rank) {
-      if (!is_of_another_rank) ++indices_;
-      count_line();
-      expected_ = reading.index + dialect_.index_step;
-      take_value(reading.value, line_number);
-    } else {
-      note_disorder(reading.index, line_number);
-    }
-  }
-
-  // To be called once, after the last line.
-  std::optional<Defect> defect() {
-    if (series_.lines == 0)
-      return Defect{Flaw::empty, "it has no line of dialect " + std::string(dialect_.name)};
-    if (repeats_ > 1)
-      return Defect{Flaw::mixed, std::to_string(repeats_) + " lines repeat earlier iterations, first " +
-                                     repeated_ + ": more than one run in one file"};
-    if (!unreadable_.empty()) return Defect{Flaw::malformed, unreadable_};
-    if (repeats_ == 1) return Defect{Flaw::duplicated, "a second line for " + repeated_};
-    if (!gap_.empty()) return Defect{Flaw::truncated, gap_};
-    if (indices_ < wanted_)
-      return Defect{Flaw::truncated, "it has " + std::to_string(indices_) + " of the " +
-                                         std::to_string(wanted_) + " lines that --iters " +
-                                         std::to_string(window_.iterations) + " wants"};
-    return uneven_ranks();
-  }
-
-  const LogSeries& series() const { return series_; }
-
- private:
-  static std::string at_line(std::int64_t number) { return "line " + std::to_string(number) + " "; }
-
-  bool is_first(std::int64_t index) const {
-    return index <= dialect_.highest_first_index && index % dialect_.index_step == 0;
-  }
-
-  void begin(std::int64_t index) {
-    series_.first_index = expected_ = index;
-    const std::int64_t wanted = dialect_.indices_wanted ? dialect_.indices_wanted(window_, index)
-                                                        : window_.iterations / dialect_.index_step;
-    wanted_ = std::max<std::int64_t>(1, wanted);
-  }
-
-  // Of indices that the window doesn't want, so that a long log takes no memory, nothing is kept.
-  void count_line() {
-    if (indices_ > wanted_) return;
-    if (static_cast<std::int64_t>(lines_of_index_.size()) < indices_) lines_of_index_.push_back(0);
-    ++lines_of_index_.back();
-  }
-
-  void note_disorder(std::int64_t index, std::int64_t line_number) {
-    if (index >= expected_) {
-      if (gap_.empty())
-        gap_ = "iterations before " + std::to_string(index) + " are missing at line " +
-               std::to_string(line_number);
-      // What follows is looked at for repeats only.
-      expected_ = index > kHighestIndex ? kHighestIndex : index + dialect_.index_step;
-    } else if (const bool is_behind_a_gap = indices_ == 0 && dialect_.ranks_share_a_log;
-               !is_behind_a_gap && ++repeats_ == 1) {
-      repeated_ = "iteration " + std::to_string(index) + " at line " + std::to_string(line_number);
-    }
-  }
-
-  void take_value(double value, std::int64_t line_number) {
-    if (dialect_.values_are_stamps && value < last_value_ && unreadable_.empty())
-      unreadable_ = at_line(line_number) + "has an earlier stamp than the line before";
-    last_value_ = value;
-    if (dialect_.has_no_end || indices_ <= wanted_) series_.values.push_back(value);
-  }
-
-  // One line for every index, or one of each rank of the node.
-  std::optional<Defect> uneven_ranks() {
-    series_.lines_per_index = lines_of_index_.front();
-    for (std::int64_t i = 0; i < wanted_; ++i)
-      if (const std::int64_t lines = lines_of_index_[static_cast<std::size_t>(i)];
-          lines != series_.lines_per_index)
-        return Defect{lines < series_.lines_per_index ? Flaw::truncated : Flaw::mixed,
-                      "iteration " + std::to_string(series_.first_index + i * dialect_.index_step) + " has " +
-                          std::to_string(lines) + " lines, the first one " +
-                          std::to_string(series_.lines_per_index)};
-    if (series_.lines_per_index == 1 || series_.lines_per_index == size_.devices_per_node)
-      return std::nullopt;
-    return Defect{Flaw::mixed, "every iteration has " + std::to_string(series_.lines_per_index) +
-                                   " lines, neither one nor one of each rank of its node: more than one " +
-                                   "run in one file"};
-  }
-
-  static constexpr std::int64_t kHighestIndex = std::int64_t{1} << 62;
-
-  const Dialect& dialect_;
-  const Window& window_;
-  const RunSize& size_;
-  LogSeries series_;
-  std::vector<std::int64_t> lines_of_index_;  // of the first `wanted_`
-  std::int64_t indices_ = 0, wanted_ = 1, repeats_ = 0;
-  std::int64_t expected_ = -1;  // index of the next line; negative before the first
-  double last_value_ = 0;
-  std::string unreadable_, gap_, repeated_;
-};
-
 // A last line without an end whose value may have lost digits.
 bool is_torn(std::string_view line, const Dialect& dialect) {
   const std::size_t decimals = dialect.decimals_at_line_end;
@@ -184,9 +70,21 @@ double Dialect::round_average(double value) const {
   return averages_in_python ? round_decimal(value, 2) : round_numpy(value, 2);
 }
 
+double Dialect::round_median(double value) const {
+  return medians_in_python ? round_decimal(value, 2) : round_numpy(value, 2);
+}
+
+double Dialect::speedup(double median, double base_median) const {
+  if (makes_a_table) return round_median(median / base_median);
+  return round_median(round_median(median) / round_median(base_median));
+}
+
 std::span<const Dialect* const> dialects() {
-  static constexpr std::array<const Dialect*, 7> kDialects{
-      &kPaddleSpeed, &kPaddleTime, &kMxnetRn50v1b, &kMxnetArcface, &kMxnetPartialFc, &kOneflowFace, &kPlsc};
+  static constexpr std::array<const Dialect*, 17> kDialects{
+      &kPaddleSpeed,   &kPaddleTime,   &kMxnetRn50v1b, &kMxnetArcface, &kMxnetPartialFc,
+      &kNgcMxnetSpeed, &kNgcMxnetTime, &kNgcTfSpeed,   &kNgcTfTime,    &kNgcPytorchTime,
+      &kPytorch,       &kTf2Speed,     &kTf2Time,      &kMindspore,    &kOneflowCnn,
+      &kOneflowFace,   &kPlsc};
   return kDialects;
 }
 
@@ -201,7 +99,7 @@ const Dialect* recognise_dialect(const std::filesystem::path& file) {
   LineReader lines(file);
   while (const std::optional<std::string_view> line = lines.next()) {
     for (const Dialect* dialect : dialects()) {
-      if (dialect->values_are_stamps) continue;
+      if (dialect->shares_lines_with_another) continue;
       if (const auto reading = dialect->read_line(*line, {.images_per_step = 1});
           reading && reading->problem.empty())
         return dialect;
@@ -211,9 +109,15 @@ const Dialect* recognise_dialect(const std::filesystem::path& file) {
   return nullptr;
 }
 
-std::span<const double> after_warmup(const LogSeries& series, const Window& window, std::int64_t index_step) {
-  const std::int64_t left_out = window.warmup / index_step * series.lines_per_index;
+std::span<const double> after_warmup(const LogSeries& series, const Window& window) {
+  const std::int64_t left_out = window.warmup / series.index_step * series.lines_per_index;
   return std::span(series.values).subspan(static_cast<std::size_t>(left_out));
+}
+
+std::string once_per_rank(const std::string& line, const RunSize& size) {
+  std::string text = line;
+  for (std::int64_t rank = 1; rank < size.nodes * size.devices_per_node; ++rank) text += "\n" + line;
+  return text;
 }
 
 std::string window_text(const Dialect& dialect, const Window& window) {
@@ -227,9 +131,11 @@ LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, c
   LogReading log;
   LogCheck check(dialect, window, size);
   ImagesPerStep images;
+  std::string contradiction;
   try {
     LineReader lines(file);
     while (const std::optional<std::string_view> line = lines.next()) {
+      if (dialect.contradiction && contradiction.empty()) contradiction = dialect.contradiction(*line, size);
       std::optional<LineReading> reading = dialect.read_line(*line, size);
       if (!reading) continue;
       if (!lines.line_had_end() && reading->problem.empty() && is_torn(*line, dialect))
@@ -248,8 +154,10 @@ LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, c
     log.defect = Defect{Flaw::misnamed, "its lines are of " + std::to_string(*other) +
                                             " images per step, its name and folder say " +
                                             std::to_string(std::llround(size.images_per_step))};
+  if (!contradiction.empty() && !log.defect) log.defect = Defect{Flaw::misnamed, contradiction};
   if (log.defect) return log;
-  log.images_per_second = dialect.round_average(dialect.speed(check.series(), window, size));
+  log.images_per_second = dialect.speed(check.series(), window, size);
+  if (!dialect.makes_a_table) log.images_per_second = dialect.round_average(log.images_per_second);
   if (!std::isfinite(log.images_per_second))
     log.defect = Defect{Flaw::malformed, dialect.values_are_stamps ? "no time passes in the window"
                                                                    : "its speeds are too large to average"};

@@ -36,10 +36,14 @@ struct Defect {
   std::string reason;  // what is wrong, without the file's name
 };
 
+// What a line says of an iteration; where it takes two lines, the value belongs to the index before it.
+enum class LinePart { all, index, value };
+
 // What one line says.
 struct LineReading {
+  LinePart part = LinePart::all;
   std::int64_t index = 0;    // the iteration as the line numbers it
-  double value = 0;          // speed in images/s, or a stamp in microseconds since 1970
+  double value = 0;          // speed in images/s, time or stamp: in what the dialect has them
   std::string_view problem;  // not empty: the line belongs to the dialect but can't be read
 };
 
@@ -50,16 +54,17 @@ LineReading reading_of_speed(std::optional<std::int64_t> index, std::optional<do
 
 // The lines of a whole log: lines_per_index of them for first_index, as many for first_index + index_step, ….
 struct LogSeries {
-  std::vector<double> values;  // as far as the window wants them, in the order of the lines
-  std::int64_t first_index = 0, lines_per_index = 1;
-  std::int64_t lines = 0;  // in all
+  std::vector<double> values;  // as far as the window wants them, by index, then in the order of the lines
+  std::int64_t first_index = 0, lines_per_index = 1, index_step = 1;
+  std::int64_t lines = 0;       // in all
+  std::int64_t late_lines = 0;  // of ranks that stand behind a line of the next index
 };
 
 // What a published script makes of one log. `no_end`: it found no end line and counts 0 (an int, which its
-// JSON shows).
+// JSON shows). `is_left_out`: it passes over the log.
 struct PublishedFigure {
   double images_per_second = 0;
-  bool no_end = false;
+  bool no_end = false, is_left_out = false;
 };
 
 // What Plumbline's line tells: iterations `first` to `last` (from 0) as rank 0 saw them.
@@ -68,14 +73,17 @@ struct LoggedInterval {
   double images_per_second = 0;  // over all ranks and these iterations
   double loss = 0, top1 = 0;     // of the last one; top1: share of the batch, 0 to 1
   double learning_rate = 0;
-  std::string_view stamp;  // wall clock at its end, "2025-01-02 23:59:53,657"
+  std::string_view stamp;       // wall clock at its end, "2025-01-02 23:59:53,657"
+  std::string_view fine_stamp;  // the same, "2025-01-02 23:59:53.657123"
+  double unix_seconds = 0;      // the same, since 1970
 };
 
 // How a run is written in a dialect that has a file of its own: a line, without its end, for iterations
 // first_iteration … first_iteration + iterations_per_line - 1, one for as many after them, …; what is left in
-// the end has none.
+// the end has none. It may be several lines, with ends between them.
 struct LineFormat {
   std::int64_t iterations_per_line = 1, first_iteration = 0;
+  std::string (*header)(const RunSize& size, std::string_view model) = nullptr;  // lines before the first
   std::string (*line)(const LoggedInterval& interval, const RunSize& size) = nullptr;
 };
 
@@ -84,14 +92,22 @@ struct Dialect {
   std::string_view framework;  // as results/published.csv spells it: "PaddlePaddle"
   std::string_view source;     // what writes such lines and what reads them
   Window default_window = {};
-  std::int64_t index_step = 1;           // from line to line; a line's value is of as many iterations
-  std::int64_t highest_first_index = 0;  // the first line's index: 0 … this, a multiple of index_step
-  bool values_are_stamps = false;        // values never fall
-  bool ranks_share_a_log = false;        // each rank of the log's node may have written a line per index
-  bool reads_own_layout = false;         // that of bench/output/log_writer.h, which every run writes
-  bool has_no_end = false;               // lines behind --iters count as well: it only says how many to want
+  std::int64_t lowest_warmup = 0;    // what the lines or the script need
+  std::int64_t index_step = 1;       // from line to line; a line's value is of as many iterations
+  bool step_is_first_index = false;  // index_step is what the first line is numbered
+  // The first line's index: lowest … highest, a multiple of index_step.
+  std::int64_t lowest_first_index = 0, highest_first_index = 0;
+  bool values_are_stamps = false;          // values never fall
+  bool stamps_have_no_year = false;        // …but at its end; microseconds
+  bool shares_lines_with_another = false;  // which comes before it and is what `auto` takes
+  bool ranks_share_a_log = false;  // each rank of its node, or of all, may have written a line per index
+  bool reads_own_layout = false;   // that of bench/output/log_writer.h, which every run writes
+  bool has_no_end = false;         // lines behind --iters count as well: it only says how many to want
   std::size_t decimals_at_line_end = 0;  // a line ends with its value, with so many: fewer show a torn line
   bool averages_in_python = false;  // run figures and averages are rounded by round_decimal, else round_numpy
+  bool medians_in_python = false;   // medians and speedups likewise
+  // The script prints a table: nothing is rounded before the end, and without a 1n1g the speedup is 0.
+  bool makes_a_table = false;
   bool published_reads_any_case = false;  // the script never uses the number of devices
 
   // Nothing if the line isn't one of the dialect's.
@@ -103,31 +119,38 @@ struct Dialect {
   // What the published script makes of the log, rounded as it does. Throws Error(bad_data) where the script
   // dies.
   PublishedFigure (*published)(LineReader& lines, const Window& window, const RunSize& size) = nullptr;
+  // A clause if the line says that the log is of another run than its name and folder; else empty.
+  std::string (*contradiction)(std::string_view line, const RunSize& size) = nullptr;
   // One clause on what the published script does wrong with a log that is whole; empty if nothing.
   std::string (*caveat)(const LogSeries& series, const Window& window, const RunSize& size) = nullptr;
   // What counts, for people; without it, "iterations 21 to 120".
   std::string (*window_text)(const Window& window) = nullptr;
   LineFormat format = {};  // without a line(): Plumbline writes no log of its own for it
 
-  double round_average(double value) const;  // to 2 decimals, by the dialect's rounding
+  // To 2 decimals, by the dialect's rounding.
+  double round_average(double value) const;
+  double round_median(double value) const;
+  double speedup(double median, double base_median) const;  // of medians that aren't rounded yet
 };
 
 // All dialects, in the order in which `auto` prefers them.
 std::span<const Dialect* const> dialects();
 // nullptr if there is none of that name.
 const Dialect* find_dialect(std::string_view name);
-// The first of dialects() that has a line among the first lines of the file; nullptr if none has. Dialects of
-// stamps are left out: their lines are those of another dialect, which says more.
+// The first of dialects() that has a line among the first lines of the file; nullptr if none has. Where two
+// dialects share their lines, it is that of the speeds.
 const Dialect* recognise_dialect(const std::filesystem::path& file);
 
-// The values of a log of speeds whose lines are index_step iterations apart, warm-up left out.
-std::span<const double> after_warmup(const LogSeries& series, const Window& window, std::int64_t index_step);
+// The values of a log's iterations, warm-up left out.
+std::span<const double> after_warmup(const LogSeries& series, const Window& window);
+// A line that every rank writes into one log.
+std::string once_per_rank(const std::string& line, const RunSize& size);
 std::string window_text(const Dialect& dialect, const Window& window);
 
 // A log read with every check: one line per iteration (or as many as the dialect has), in order, nothing
 // missing, each value usable.
 struct LogReading {
-  double images_per_second = 0;  // rounded to 2 decimals
+  double images_per_second = 0;  // rounded to 2 decimals, but see Dialect::makes_a_table
   std::optional<Defect> defect;  // set: the figure is none
   std::string caveat;            // see Dialect::caveat
   std::int64_t bytes = 0;        // with `hash`: two equal files are one file copied
@@ -136,7 +159,8 @@ struct LogReading {
 LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, const Window& window,
                     const RunSize& size);
 
-extern const Dialect kPaddleSpeed, kPaddleTime, kMxnetRn50v1b, kMxnetArcface, kMxnetPartialFc, kOneflowFace,
-    kPlsc;
+extern const Dialect kPaddleSpeed, kPaddleTime, kMxnetRn50v1b, kMxnetArcface, kMxnetPartialFc, kNgcMxnetSpeed,
+    kNgcMxnetTime, kNgcTfSpeed, kNgcTfTime, kNgcPytorchTime, kPytorch, kTf2Speed, kTf2Time, kMindspore,
+    kOneflowCnn, kOneflowFace, kPlsc;
 
 }  // namespace plumb

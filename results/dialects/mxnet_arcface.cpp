@@ -27,9 +27,7 @@ std::optional<std::int64_t> batch_of(std::string_view line) {
     const std::size_t at = line.find(mark);
     if (at == std::string_view::npos) continue;
     const std::string_view rest = line.substr(at + mark.size());
-    if (!rest.starts_with("[") && !rest.starts_with(" [")) return std::nullopt;
-    if (const auto batch = number_between(rest, "[", "]")) return batch;
-    return number_between(rest, "[", "-") ? number_between(rest, "-", "]") : std::nullopt;
+    return batch_in_brackets(rest.starts_with(" ") ? rest.substr(1) : rest);
   }
   return std::nullopt;
 }
@@ -51,7 +49,7 @@ std::optional<LineReading> read_line(std::string_view line, const RunSize& size)
 }
 
 double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
-  return mean(after_warmup(series, window, kIterationsPerLine));
+  return mean(after_warmup(series, window));
 }
 
 PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {

@@ -20,7 +20,7 @@ std::optional<LineReading> read_line(std::string_view line, const RunSize& /*siz
 }
 
 double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
-  return mean(after_warmup(series, window, 1));
+  return mean(after_warmup(series, window));
 }
 
 PublishedFigure published(LineReader& lines, const Window& window, const RunSize& /*size*/) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "models/error.h"
+#include "results/dialects/after_five.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics.h"
@@ -15,7 +16,6 @@ namespace plumb {
 namespace {
 
 constexpr std::string_view kMark = "train: iter";
-constexpr std::int64_t kFirstCounted = 6;  // iteration of the line that the script counts as its first
 
 // `train: iter (.*), loss`
 std::optional<std::int64_t> iteration_of(std::string_view line) {
@@ -39,10 +39,6 @@ std::optional<LineReading> read_line(std::string_view line, const RunSize& /*siz
   if (index && *index < 0) index.reset();
   return reading_of_speed(index, images_per_second_of(line), "has no 'train: iter N, loss'",
                           "has no speed of the form 'throughput: 245.290'");
-}
-
-std::int64_t indices_wanted(const Window& window, std::int64_t first_index) {
-  return window.iterations + kFirstCounted - first_index;
 }
 
 std::int64_t first_line(const Window& window) {
@@ -70,8 +66,7 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
 }
 
 std::string window_of(const Window& window) {
-  return "lines " + std::to_string(first_line(window)) + " to " + std::to_string(window.iterations) +
-         " after iteration " + std::to_string(kFirstCounted - 1);
+  return lines_after_five(first_line(window), window.iterations);
 }
 
 std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
@@ -89,7 +84,7 @@ const Dialect kOneflowFace{.name = "oneflow_face",
                            .highest_first_index = 1,
                            .decimals_at_line_end = 3,
                            .read_line = read_line,
-                           .indices_wanted = indices_wanted,
+                           .indices_wanted = indices_wanted_after_five,
                            .speed = speed,
                            .published = published,
                            .window_text = window_of,

@@ -5,6 +5,7 @@
 
 #include "models/error.h"
 #include "results/dialects/dialect.h"
+#include "results/dialects/stamps.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics.h"
 
@@ -13,31 +14,14 @@ namespace {
 
 std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
   if (line.find("elapse") == std::string_view::npos) return std::nullopt;
-  LineReading reading;
-  const std::optional<std::int64_t> index = number_between(line, "train batch ", "]");
-  const Stamp stamp = find_stamp(line);
-  if (!index) {
-    reading.problem = "has 'elapse' but no 'train batch N]'";
-  } else if (stamp.error == StampError::no_stamp) {
-    reading.problem = "has no stamp of the form '2025-01-02 23:59:53,657'";
-  } else if (stamp.error == StampError::no_date) {
-    reading.problem = "has a stamp that is no date";
-  } else {
-    reading.index = *index;
-    reading.value = static_cast<double>(stamp.microseconds);
-  }
-  return reading;
-}
-
-double speed_between(double begin_microseconds, double end_microseconds, const Window& window,
-                     const RunSize& size) {
-  const double seconds = (end_microseconds - begin_microseconds) / 1e6;
-  return size.images_per_step / (seconds / static_cast<double>(window.iterations - window.warmup));
+  return reading_of_stamp(number_between(line, "train batch ", "]"), find_stamp(line),
+                          "has 'elapse' but no 'train batch N]'",
+                          "has no stamp of the form '2025-01-02 23:59:53,657'");
 }
 
 double speed(const LogSeries& series, const Window& window, const RunSize& size) {
   return speed_between(series.values[static_cast<std::size_t>(window.warmup - 1)], series.values.back(),
-                       window, size);
+                       window.iterations - window.warmup, size.images_per_step);
 }
 
 double stamp_of(std::string_view line) {
@@ -59,7 +43,8 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
     } else if (line->find(end_mark) != std::string_view::npos) {
       const double end = stamp_of(*line), begin = stamp_of(begin_line);
       if (end == begin) throw Error(ExitCode::bad_data, "no time passes in the window");
-      return {round_decimal(speed_between(begin, end, window, size), 2)};
+      const std::int64_t iterations = window.iterations - window.warmup;
+      return {round_decimal(speed_between(begin, end, iterations, size.images_per_step), 2)};
     }
   }
   return {0, true};
@@ -71,6 +56,7 @@ const Dialect kPaddleTime{.name = "paddle_time",
                           .framework = "PaddlePaddle",
                           .source = "Paddle and Plumbline, from the lines' wall stamps",
                           .values_are_stamps = true,
+                          .shares_lines_with_another = true,
                           .reads_own_layout = true,
                           .averages_in_python = true,
                           .read_line = read_line,

@@ -33,7 +33,7 @@ std::optional<LineReading> read_line(std::string_view line, const RunSize& /*siz
 }
 
 double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
-  return mean(after_warmup(series, window, kBatchesPerLine));
+  return mean(after_warmup(series, window));
 }
 
 // The script's slice of the lines.

@@ -1,7 +1,6 @@
 #include "results/dialects/tokens.h"
 
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <string>
@@ -13,53 +12,11 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Python's str.isspace() for ASCII.
-bool is_blank(char c) {
-  return c == ' ' || (c >= '\t' && c <= '\r') || (c >= '\x1c' && c <= '\x1f');
-}
-
-std::size_t digits_at(std::string_view text, std::size_t begin) {
-  std::size_t end = begin;
-  while (end < text.size() && is_digit(text[end])) ++end;
-  return end - begin;
-}
-
-// 1 to 2 digits at `position`, then a character that `ends` accepts; moves behind it.
-template <typename Ends>
-bool take_field(std::string_view text, std::size_t& position, int& value, Ends ends) {
-  const std::size_t count = digits_at(text, position);
-  if (count < 1 || count > 2 || position + count >= text.size() || !ends(text[position + count]))
-    return false;
-  std::from_chars(text.data() + position, text.data() + position + count, value);
-  position += count + 1;
-  return true;
-}
-
-struct Fields {
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, millisecond = 0;
-};
-
-bool stamp_at(std::string_view text, std::size_t position, Fields& fields) {
-  const auto is = [](char wanted) { return [wanted](char c) { return c == wanted; }; };
-  if (position + 5 > text.size() || digits_at(text.substr(0, position + 4), position) != 4) return false;
-  if (text[position + 4] != '-') return false;
-  std::from_chars(text.data() + position, text.data() + position + 4, fields.year);
-  position += 5;
-  if (!take_field(text, position, fields.month, is('-'))) return false;
-  if (!take_field(text, position, fields.day, is_blank)) return false;
-  if (!take_field(text, position, fields.hour, is(':'))) return false;
-  if (!take_field(text, position, fields.minute, is(':'))) return false;
-  if (!take_field(text, position, fields.second, is(','))) return false;
-  if (digits_at(text, position) < 3) return false;
-  std::from_chars(text.data() + position, text.data() + position + 3, fields.millisecond);
-  return true;
-}
-
 // Leaves the number without blanks around it and underscores, which are allowed between digits only; `kept`
 // holds the text if it isn't the same any more.
 bool strip_number(std::string_view& text, std::string& kept) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  while (!text.empty() && is_python_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_python_blank(text.back())) text.remove_suffix(1);
   if (text.find('_') == std::string_view::npos) return true;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {
@@ -84,22 +41,17 @@ std::optional<std::string_view> elapse_text(std::string_view line) {
   return line.substr(begin, line.find(kAfter, begin) - begin);
 }
 
-std::optional<std::string_view> speed_text(std::string_view line) {
-  constexpr std::string_view kBefore = "Speed: ", kAfter = " samples/sec";
-  for (std::size_t at = line.find(kBefore); at != std::string_view::npos; at = line.find(kBefore, at + 1)) {
-    const std::size_t begin = at + kBefore.size();
-    const std::size_t whole = digits_at(line, begin);
-    if (whole == 0 || begin + whole >= line.size()) continue;
-    const std::size_t fraction = digits_at(line, begin + whole + 1);
-    const std::size_t long_end = begin + whole + 1 + fraction, short_end = begin + whole;
-    if (fraction > 0 && line.substr(long_end).starts_with(kAfter))
-      return line.substr(begin, long_end - begin);
-    if (whole >= 3 && line.substr(short_end).starts_with(kAfter)) return line.substr(begin, whole);
-  }
-  return std::nullopt;
+}  // namespace
+
+bool is_python_blank(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r') || (c >= '\x1c' && c <= '\x1f');
 }
 
-}  // namespace
+std::size_t digits_at(std::string_view text, std::size_t begin) {
+  std::size_t end = begin;
+  while (end < text.size() && is_digit(text[end])) ++end;
+  return end - begin;
+}
 
 std::optional<double> python_float(std::string_view text) {
   std::string kept;
@@ -120,9 +72,24 @@ std::optional<double> elapse_seconds(std::string_view line) {
   return text ? python_float(*text) : std::nullopt;
 }
 
+std::optional<double> number_with_any_point(std::string_view line, std::string_view before,
+                                            std::string_view after) {
+  for (std::size_t at = line.find(before); at != std::string_view::npos; at = line.find(before, at + 1)) {
+    const std::size_t begin = at + before.size();
+    const std::size_t whole = digits_at(line, begin);
+    if (whole == 0 || begin + whole >= line.size()) continue;
+    const std::size_t fraction = digits_at(line, begin + whole + 1);
+    const std::size_t long_end = begin + whole + 1 + fraction, short_end = begin + whole;
+    if (fraction > 0 && line.substr(long_end).starts_with(after))
+      return python_float(line.substr(begin, long_end - begin));
+    if (whole >= 3 && line.substr(short_end).starts_with(after))
+      return python_float(line.substr(begin, whole));
+  }
+  return std::nullopt;
+}
+
 std::optional<double> samples_per_second(std::string_view line) {
-  const std::optional<std::string_view> text = speed_text(line);
-  return text ? python_float(*text) : std::nullopt;
+  return number_with_any_point(line, "Speed: ", " samples/sec");
 }
 
 std::optional<double> decimal_between(std::string_view line, std::string_view before,
@@ -151,24 +118,6 @@ std::optional<std::int64_t> python_int(std::string_view text) {
   return value;
 }
 
-Stamp find_stamp(std::string_view line) {
-  Fields fields;
-  std::size_t position = 0;
-  while (position < line.size() && !stamp_at(line, position, fields)) ++position;
-  if (position >= line.size()) return {StampError::no_stamp, 0};
-  namespace chrono = std::chrono;
-  const chrono::year_month_day date{chrono::year{fields.year},
-                                    chrono::month{static_cast<unsigned>(fields.month)},
-                                    chrono::day{static_cast<unsigned>(fields.day)}};
-  if (fields.year == 0 || !date.ok() || fields.hour > 23 || fields.minute > 59 || fields.second > 59)
-    return {StampError::no_date, 0};
-  const chrono::milliseconds since_epoch = chrono::sys_days{date}.time_since_epoch() +
-                                           chrono::hours{fields.hour} + chrono::minutes{fields.minute} +
-                                           chrono::seconds{fields.second} +
-                                           chrono::milliseconds{fields.millisecond};
-  return {StampError::none, chrono::microseconds{since_epoch}.count()};
-}
-
 std::optional<std::int64_t> number_between(std::string_view line, std::string_view before,
                                            std::string_view after) {
   const std::size_t at = line.find(before);
@@ -179,6 +128,12 @@ std::optional<std::int64_t> number_between(std::string_view line, std::string_vi
   if (error != std::errc() || value < 0) return std::nullopt;
   if (!rest.substr(static_cast<std::size_t>(stop - rest.data())).starts_with(after)) return std::nullopt;
   return value;
+}
+
+std::optional<std::int64_t> batch_in_brackets(std::string_view text) {
+  if (!text.starts_with("[")) return std::nullopt;
+  if (const auto batch = number_between(text, "[", "]")) return batch;
+  return number_between(text, "[", "-") ? number_between(text, "-", "]") : std::nullopt;
 }
 
 }  // namespace plumb

@@ -7,6 +7,11 @@
 
 namespace plumb {
 
+// Python's str.isspace() for ASCII.
+bool is_python_blank(char c);
+// How many decimal digits stand at `begin` and behind it; 0 beyond the end.
+std::size_t digits_at(std::string_view text, std::size_t begin);
+
 // What Python's float() reads from the text, blanks around it and underscores included: "1e999" is inf.
 std::optional<double> python_float(std::string_view text);
 
@@ -14,6 +19,9 @@ std::optional<double> python_float(std::string_view text);
 // sec". Nothing if there is no such text or it isn't a number; the number may be anything that float() reads.
 std::optional<double> elapse_seconds(std::string_view line);
 
+// `BEFORE(\d+.\d+)AFTER`, the first, read by float(); the dot stands for any character.
+std::optional<double> number_with_any_point(std::string_view line, std::string_view before,
+                                            std::string_view after);
 // `Speed: (\d+.\d+) samples/sec`, the first, read by float(); the dot stands for any character.
 std::optional<double> samples_per_second(std::string_view line);
 
@@ -23,17 +31,11 @@ std::optional<double> decimal_between(std::string_view line, std::string_view be
 // What Python's int() reads from the text: blanks around it, a sign and underscores between digits are fine.
 std::optional<std::int64_t> python_int(std::string_view text);
 
-// `\d{4}-\d{1,2}-\d{1,2}\s\d{1,2}:\d{1,2}:\d{1,2},\d{3}`, the first. no_stamp: there is none; no_date: not a
-// date or time that exists.
-enum class StampError { none, no_stamp, no_date };
-struct Stamp {
-  StampError error = StampError::none;
-  std::int64_t microseconds = 0;  // since 1970, no time zone
-};
-Stamp find_stamp(std::string_view line);
-
 // The number between `before` and `after`, e.g. "train batch " and "]"; nothing if there is no such number.
 std::optional<std::int64_t> number_between(std::string_view line, std::string_view before,
                                            std::string_view after);
+
+// Of "[40]" or "[20-40]" at the beginning of the text: 40.
+std::optional<std::int64_t> batch_in_brackets(std::string_view text);
 
 }  // namespace plumb

@@ -10,11 +10,11 @@ Files: OUT/<N>n<G>g/<model>_b<batch>_<precision>_<run>.log, runs counted from 1.
 bytes. Speeds vary by run and by iteration; the wall stamps advance by each iteration's time, over midnight.
 plsc: the log of a node, into which each of its ranks has written its line (on one device: one line).
 
-tests/data/analyze/ was made with
+tests/data/dialects/ was made with
 
-    make_logs.py tests/data/analyze/tree --cases 1n1g,2n8g --runs 2 --seed 7
+    make_logs.py tests/data/dialects/tree --cases 1n1g,2n8g --runs 2 --seed 7
 
-and tests/data/analyze/expected_<dialect>.json are what the original scripts of DLPerf make of it. To repeat:
+and tests/data/dialects/expected_<dialect>.json are what the original scripts of DLPerf make of it. To repeat:
 
     git clone https://github.com/Oneflow-Inc/DLPerf && git -C DLPerf checkout c89430b
     python3 -m venv venv && venv/bin/pip install numpy
@@ -27,9 +27,9 @@ OUT/<name of TREE>_result.json, in the order in which the file system lists the 
 same with sorted keys: json.dumps(json.load(open(FILE)), sort_keys=True). `plumbline analyze TREE --dialect NAME
 --json FILE` writes the very same bytes.
 
-The four other dialects, tests/data/analyze/<dialect>/, each with
+The four other dialects, tests/data/dialects/<dialect>/, each with
 
-    make_logs.py tests/data/analyze/<dialect> --dialect <dialect> --cases 1n1g,2n8g --runs 2 --seed 7 --model r50 \\
+    make_logs.py tests/data/dialects/<dialect> --dialect <dialect> --cases 1n1g,2n8g --runs 2 --seed 7 --model r50 \\
                  --batch 64 --iters 160        (plsc: --cases 1n1g,1n8g)
 
 and expected_<dialect>.json in the same way by MxNet/InsightFace/ArcFace/extract_mxnet_logs.py, MxNet/InsightFace/
@@ -37,7 +37,7 @@ PartailFC/extract_mxnet_logs.py, OneFlow/Recognition/insightface/extract_oneflow
 dev_paddle_plsc_arcface (7e236cf4), PaddlePaddle/PLSC/extract_paddle_logs.py. The last one takes warm-up lines of a
 log of 8 ranks; what is right there is in expected_plsc_correct.json, by
 
-    make_logs.py tests/data/analyze/plsc --plsc-figures >tests/data/analyze/expected_plsc_correct.json
+    make_logs.py tests/data/dialects/plsc --plsc-figures >tests/data/dialects/expected_plsc_correct.json
 """
 import argparse
 import datetime

@@ -2,24 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "tests/bench/expect_error.h"
+#include "tests/results/dialect_sets.h"
 #include "tests/results/synthetic_log.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {
 
-const std::filesystem::path kData = std::filesystem::path(PLUMB_TEST_DATA) / "analyze";
-
-std::string file_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+const std::filesystem::path& kData = kDialectData;
 
 std::string flaws(const Analysis& analysis) {
   std::string text;
@@ -31,38 +22,6 @@ std::string flaws(const Analysis& analysis) {
 // One good log of `images` per step and the given step time at <case>/<name>.
 void write_run(const ScratchFolder& folder, const std::string& name, std::int64_t images, double seconds) {
   folder.write(name, log_text({.seconds = seconds, .images_per_step = images}));
-}
-
-class PublishedDictionary : public testing::TestWithParam<const Dialect*> {};
-INSTANTIATE_TEST_SUITE_P(Analyze, PublishedDictionary,
-                         testing::ValuesIn(dialects().begin(), dialects().end()),
-                         [](const auto& dialect) { return std::string(dialect.param->name); });
-
-// The folder whose dictionary is in expected_<dialect>.json.
-std::filesystem::path logs_of(const Dialect& dialect) {
-  return kData / (dialect.format.line ? std::string(dialect.name) : "tree");
-}
-
-std::string dictionary_of(const Dialect& dialect, bool as_published) {
-  const Analysis analysis =
-      analyze_logs(logs_of(dialect), {.dialect = std::string(dialect.name), .as_published = as_published});
-  EXPECT_EQ(flaws(analysis), "");
-  return dictionary_text(analysis.dictionary) + "\n";
-}
-
-// tests/reference/make_logs.py says how the expected files came about.
-TEST_P(PublishedDictionary, EqualsTheOriginalScriptsByteForByte) {
-  const std::string expected = file_text(kData / ("expected_" + std::string(GetParam()->name) + ".json"));
-  ASSERT_FALSE(expected.empty());
-  EXPECT_EQ(dictionary_of(*GetParam(), true), expected);
-  const bool script_is_wrong = GetParam() == &kPlsc;
-  EXPECT_EQ(dictionary_of(*GetParam(), false),
-            script_is_wrong ? file_text(kData / "expected_plsc_correct.json") : expected);
-}
-
-TEST_P(PublishedDictionary, IsOfTheDialectThatTheFilesShow) {
-  const bool is_own = GetParam()->format.line == nullptr;
-  EXPECT_EQ(analyze_logs(logs_of(*GetParam()), {}).dialect, is_own ? "paddle_speed" : GetParam()->name);
 }
 
 TEST(Analyze, ReadsOwnLogsAsPaddleSpeedUnlessTold) {

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "results/dialects/stamps.h"
+
 namespace plumb {
 namespace {
 

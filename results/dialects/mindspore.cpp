@@ -1,0 +1,143 @@
+// MindSpore with a data sink, for every epoch of one iteration or more two lines of each rank:
+// "epoch: 1 step: 1, loss is 7.0" and "epoch time: 320.803 ms, per step time: 320.803 ms". Published script:
+// DLPerf c89430b, MindSpore/resnet50v1.5/extract_mindspore_logs_time.py. It takes epoch·step for the number
+// of iterations, adds the times of all lines and divides by the number of ranks, whether all of them have
+// written or not.
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "models/error.h"
+#include "results/dialects/dialect.h"
+#include "results/dialects/tokens.h"
+#include "results/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::int64_t kHighest = 1'000'000'000;  // of an epoch and of a step
+
+bool is_epoch_line(std::string_view line) {
+  return line.find("epoch:") != std::string_view::npos && line.find("step:") != std::string_view::npos;
+}
+
+bool is_time_line(std::string_view line) {
+  return line.find("epoch time:") != std::string_view::npos;
+}
+
+// `(?<=WORD\s)\d+`, the first; kHighest if it is above.
+std::optional<std::int64_t> number_after(std::string_view line, std::string_view word) {
+  for (std::size_t at = line.find(word); at != std::string_view::npos; at = line.find(word, at + 1)) {
+    const std::size_t begin = at + word.size() + 1;
+    if (begin >= line.size() || !is_python_blank(line[begin - 1])) continue;
+    const std::size_t count = digits_at(line, begin);
+    if (count == 0) continue;
+    const std::optional<std::int64_t> number = python_int(line.substr(begin, count));
+    return number && *number < kHighest ? *number : kHighest;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> iterations_done(std::string_view line) {
+  const std::optional<std::int64_t> epoch = number_after(line, "epoch:"), step = number_after(line, "step:");
+  return epoch && step ? std::optional(*epoch * *step) : std::nullopt;
+}
+
+std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
+  if (is_epoch_line(line)) {
+    const std::optional<std::int64_t> index = iterations_done(line);
+    if (!index) return LineReading{.problem = "has no numbers of the form 'epoch: 1 step: 1'"};
+    return LineReading{.part = LinePart::index, .index = *index};
+  }
+  if (!is_time_line(line)) return std::nullopt;
+  const std::optional<double> milliseconds = decimal_between(line, "epoch time: ", " ms");
+  if (!milliseconds) return LineReading{.problem = "has no time of the form 'epoch time: 320.803 ms'"};
+  if (!(*milliseconds > 0) || !std::isfinite(*milliseconds))
+    return LineReading{.problem = "has a time that is not a positive number of milliseconds"};
+  return LineReading{.part = LinePart::value, .value = *milliseconds};
+}
+
+double speed_of(double milliseconds, std::int64_t iterations, const RunSize& size) {
+  return size.images_per_step / (milliseconds / 1000 / static_cast<double>(iterations));
+}
+
+double speed(const LogSeries& series, const Window& window, const RunSize& size) {
+  double milliseconds = 0;  // one after the other, as the script adds
+  for (const double value : after_warmup(series, window)) milliseconds += value;
+  const std::int64_t end = window.iterations / series.index_step * series.index_step;
+  return speed_of(milliseconds, (end - window.warmup) * series.lines_per_index, size);
+}
+
+// `(?<=epoch\stime:\s)\d+.\d{3}`, the first, read by float().
+std::optional<double> published_milliseconds(std::string_view line) {
+  constexpr std::string_view kWord = "epoch time:";
+  for (std::size_t at = line.find(kWord); at != std::string_view::npos; at = line.find(kWord, at + 1)) {
+    const std::size_t begin = at + kWord.size() + 1;
+    if (begin >= line.size() || !is_python_blank(line[begin - 1])) continue;
+    for (std::size_t whole = digits_at(line, begin); whole > 0; --whole)
+      if (const std::size_t fraction = begin + whole + 1; digits_at(line, fraction) >= 3)
+        return python_float(line.substr(begin, whole + 4));
+  }
+  return std::nullopt;
+}
+
+PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
+  constexpr double kNoTime = 1e-5;  // seconds, below which the script leaves out the log
+  double milliseconds = 0;
+  for (std::int64_t done = 0; const std::optional<std::string_view> line = lines.next();) {
+    if (is_epoch_line(*line)) {
+      const std::optional<std::int64_t> iterations = iterations_done(*line);
+      if (!iterations) throw Error(ExitCode::bad_data, "no numbers in 'epoch: … step: …'");
+      done = *iterations;
+      if (done > window.iterations) break;
+    }
+    if (!is_time_line(*line) || done <= window.warmup) continue;
+    const std::optional<double> value = published_milliseconds(*line);
+    if (!value) throw Error(ExitCode::bad_data, "no number in 'epoch time: …'");
+    milliseconds += *value;
+  }
+  if (milliseconds / 1000 <= kNoTime) return {.is_left_out = true};
+  const std::int64_t iterations = (window.iterations - window.warmup) * size.nodes * size.devices_per_node;
+  return {round_decimal(speed_of(milliseconds, iterations, size), 2)};
+}
+
+std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) {
+  const std::int64_t ranks = size.nodes * size.devices_per_node;
+  std::string text;
+  if (series.lines_per_index != ranks)
+    text = "an epoch has " + std::to_string(series.lines_per_index) +
+           (series.lines_per_index == 1 ? " time" : " times") + "; the published script divides by " +
+           std::to_string(ranks) + " ranks, and its figures are " +
+           std::to_string(ranks / series.lines_per_index) + " times too high";
+  if (window.iterations % series.index_step != 0)
+    text += std::string(text.empty() ? "" : ", and ") + "an epoch is of " +
+            std::to_string(series.index_step) +
+            " iterations, which the published script's window cuts in two";
+  return text;
+}
+
+// Both lines of every rank.
+std::string lines_of(const LoggedInterval& interval, const RunSize& size) {
+  const double milliseconds = size.images_per_step / interval.images_per_second * 1000;
+  std::array<char, 2048> text;  // a double may have 309 digits before its point
+  std::snprintf(text.data(), text.size(),
+                "epoch: %lld step: 1, loss is %.6f\nepoch time: %.3f ms, per step time: %.3f ms",
+                static_cast<long long>(interval.last + 1), interval.loss, milliseconds, milliseconds);
+  return once_per_rank(text.data(), size);
+}
+
+}  // namespace
+
+const Dialect kMindspore{.name = "mindspore",
+                         .framework = "MindSpore",
+                         .source = "MindSpore, from each epoch's time",
+                         .step_is_first_index = true,
+                         .ranks_share_a_log = true,
+                         .averages_in_python = true,
+                         .read_line = read_line,
+                         .speed = speed,
+                         .published = published,
+                         .caveat = caveat,
+                         .format = {.line = lines_of}};
+
+}  // namespace plumb

@@ -1,0 +1,90 @@
+// NVIDIA's PyTorch container, a line of rank 0 for every iteration, counted from 1: "DLL 2020-09-15
+// 14:29:13.473765 - Epoch: 0 Iteration: 1  train.loss : 7.09304  train.total_ips : 267.44 img/s". Published
+// script: DLPerf c89430b, NVIDIADeepLearningExamples/PyTorch/resnet50v1.5/extract_pytorch_logs_time.py: it
+// passes over iterations 1 to 5, then counts lines, and takes the stamps of the 20th and of the 120th.
+#include <array>
+#include <cstdio>
+
+#include "models/error.h"
+#include "results/dialects/after_five.h"
+#include "results/dialects/dialect.h"
+#include "results/dialects/stamps.h"
+#include "results/dialects/tokens.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::string_view kMark = "Iteration: ";
+
+// `Iteration: (.*)  train.loss :`
+std::optional<std::int64_t> iteration_of(std::string_view line) {
+  constexpr std::string_view kBefore = "  train", kAfter = "loss :";
+  const std::size_t at = line.find(kMark);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = line.substr(at + kMark.size());
+  for (std::size_t end = rest.rfind(kBefore); end != std::string_view::npos;
+       end = end == 0 ? std::string_view::npos : rest.rfind(kBefore, end - 1)) {
+    const std::size_t loss = end + kBefore.size() + 1;  // the dot stands for any character
+    if (loss <= rest.size() && rest.substr(loss).starts_with(kAfter)) return python_int(rest.substr(0, end));
+  }
+  return std::nullopt;
+}
+
+std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
+  if (line.find(kMark) == std::string_view::npos || line.find("train.loss :") == std::string_view::npos)
+    return std::nullopt;
+  std::optional<std::int64_t> index = iteration_of(line);
+  if (index && *index < 0) index.reset();
+  return reading_of_stamp(index, find_stamp(line, kMicroseconds), "has no 'Iteration: N  train.loss :'",
+                          "has no stamp of the form '2020-09-15 14:29:13.473765'");
+}
+
+double speed(const LogSeries& series, const Window& window, const RunSize& size) {
+  const std::int64_t begin = kFirstCounted - series.first_index + window.warmup - 1;
+  return speed_between(series.values[static_cast<std::size_t>(begin)], series.values.back(),
+                       window.iterations - window.warmup, size.images_per_step);
+}
+
+bool is_counted(std::string_view line) {
+  if (line.find(kMark) == std::string_view::npos) return false;
+  const std::optional<std::int64_t> iteration = iteration_of(line);
+  if (!iteration) throw Error(ExitCode::bad_data, "no number in 'Iteration: …  train.loss :'");
+  return *iteration >= kFirstCounted;
+}
+
+PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
+  return published_between(
+      lines, is_counted,
+      {.begin = window.warmup, .end = window.iterations, .iterations = window.iterations - window.warmup},
+      kMicroseconds, size.images_per_step);
+}
+
+std::string window_of(const Window& window) {
+  return lines_after_five(window.warmup + 1, window.iterations);
+}
+
+std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
+  std::array<char, 1024> text;  // a double may have 309 digits before its point
+  std::snprintf(text.data(), text.size(),
+                "DLL %.*s - Epoch: 0 Iteration: %lld  train.loss : %.5f  train.total_ips : %.2f img/s",
+                static_cast<int>(interval.fine_stamp.size()), interval.fine_stamp.data(),
+                static_cast<long long>(interval.last + 1), interval.loss, interval.images_per_second);
+  return text.data();
+}
+
+}  // namespace
+
+const Dialect kNgcPytorchTime{.name = "ngc_pytorch_time",
+                              .framework = "NGC PyTorch",
+                              .source = "NVIDIA's PyTorch, from the lines' wall stamps",
+                              .highest_first_index = 1,
+                              .values_are_stamps = true,
+                              .averages_in_python = true,
+                              .read_line = read_line,
+                              .indices_wanted = indices_wanted_after_five,
+                              .speed = speed,
+                              .published = published,
+                              .window_text = window_of,
+                              .format = {.line = line_of}};
+
+}  // namespace plumb

@@ -1,0 +1,150 @@
+// OneFlow's ResNet-50, a line every 20 iterations that ends with the wall clock in seconds since 1970:
+// "train: epoch 0, iter 20, loss: 7.087004, top_1: 0.000000, top_k: 0.000000, samples/s: 3988.891
+// 1597933942.9863544", and before them the run's size: "num_nodes = 2", "gpu_num_per_node = 8",
+// "batch_size_per_device = 128". Published script: DLPerf c89430b,
+// OneFlow/Classification/ConvNets/resnet50v1.5/ extract_cnn_result.py. It writes a table, no dictionary; the
+// figures are the same.
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "models/error.h"
+#include "results/dialects/dialect.h"
+#include "results/dialects/tokens.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::int64_t kIterationsPerLine = 20;
+constexpr std::array<std::string_view, 3> kSizes{"batch_size_per_device", "gpu_num_per_node", "num_nodes"};
+
+// Of "a b c", split at each blank as Python's split(' ') does, the field at `position`; -1: the last.
+std::optional<std::string_view> field(std::string_view line, int position) {
+  if (position < 0) return line.substr(line.rfind(' ') + 1);
+  for (; position > 0; --position) {
+    const std::size_t end = line.find(' ');
+    if (end == std::string_view::npos) return std::nullopt;
+    line.remove_prefix(end + 1);
+  }
+  return line.substr(0, line.find(' '));
+}
+
+std::optional<std::int64_t> iteration_of(std::string_view line) {
+  const std::optional<std::string_view> text = field(line, 4);
+  return text && !text->empty() ? python_int(text->substr(0, text->size() - 1)) : std::nullopt;
+}
+
+std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
+  if (!line.starts_with("train: epoch ")) return std::nullopt;
+  std::optional<std::int64_t> index = iteration_of(line);
+  if (!index || *index < 0) return LineReading{.problem = "has no 'iter N,'"};
+  const std::optional<double> seconds = python_float(*field(line, -1));
+  if (!seconds || !(*seconds > 0) || !std::isfinite(*seconds))
+    return LineReading{.problem = "doesn't end with a time in seconds since 1970"};
+  return LineReading{.index = *index, .value = *seconds};
+}
+
+double speed_between_seconds(double begin, double end, std::int64_t iterations, double images_per_step) {
+  return images_per_step * static_cast<double>(iterations) / (end - begin);
+}
+
+double speed(const LogSeries& series, const Window& window, const RunSize& size) {
+  const std::int64_t begin = window.warmup / series.index_step - 1;
+  const std::int64_t end = window.iterations / series.index_step * series.index_step;
+  return speed_between_seconds(series.values[static_cast<std::size_t>(begin)], series.values.back(),
+                               end - window.warmup, size.images_per_step);
+}
+
+std::string contradiction(std::string_view line, const RunSize& size) {
+  const std::int64_t ranks = size.nodes * size.devices_per_node;
+  const std::array<std::int64_t, 3> wanted{std::llround(size.images_per_step / static_cast<double>(ranks)),
+                                           size.devices_per_node, size.nodes};
+  for (std::size_t i = 0; i < kSizes.size(); ++i) {
+    if (field(line, 0) != kSizes[i]) continue;
+    const std::optional<std::string_view> text = field(line, 2);
+    if (const auto value = text ? python_int(*text) : std::nullopt; value && *value != wanted[i])
+      return std::string(kSizes[i]) + " is " + std::to_string(*value) + " in it and " +
+             std::to_string(wanted[i]) + " by its name and folder";
+  }
+  return "";
+}
+
+// What the script keeps of a log: texts, read as numbers in the end.
+struct Texts {
+  std::map<std::string, std::string, std::less<>> sizes;
+  std::string begin, end;
+};
+
+Texts texts_of(LineReader& lines, const Window& window) {
+  Texts texts;
+  while (const std::optional<std::string_view> line = lines.next()) {
+    const std::string_view first = *field(*line, 0);
+    for (const std::string_view name : kSizes)
+      if (first == name) {
+        const std::optional<std::string_view> value = field(*line, 2);
+        if (!value) throw Error(ExitCode::bad_data, "no value of " + std::string(name));
+        texts.sizes[std::string(name)] = *value;
+      }
+    if (first != "train:") continue;
+    const std::optional<std::int64_t> iteration = iteration_of(*line);
+    if (!iteration) throw Error(ExitCode::bad_data, "no number in 'train: epoch 0, iter …,'");
+    if (*iteration == window.warmup) texts.begin = *field(*line, -1);
+    if (*iteration == window.iterations) texts.end = *field(*line, -1);
+  }
+  return texts;
+}
+
+PublishedFigure published(LineReader& lines, const Window& window, const RunSize& /*size*/) {
+  const Texts texts = texts_of(lines, window);
+  const std::optional<double> begin = python_float(texts.begin), end = python_float(texts.end);
+  if (!begin || !end)
+    throw Error(ExitCode::bad_data, "no line with a time for iterations " + std::to_string(window.warmup) +
+                                        " and " + std::to_string(window.iterations));
+  double images = 1;
+  for (const std::string_view name : kSizes) {
+    const auto text = texts.sizes.find(name);
+    const auto value = text == texts.sizes.end() ? std::nullopt : python_int(text->second);
+    if (!value) throw Error(ExitCode::bad_data, "no number for " + std::string(name));
+    images *= static_cast<double>(*value);
+  }
+  if (*begin == *end) throw Error(ExitCode::bad_data, "no time passes in the window");
+  return {speed_between_seconds(*begin, *end, window.iterations - window.warmup, images)};
+}
+
+std::string header_of(const RunSize& size, std::string_view model) {
+  const std::int64_t ranks = size.nodes * size.devices_per_node;
+  return "model = " + std::string(model) + "\nbatch_size_per_device = " +
+         std::to_string(std::llround(size.images_per_step / static_cast<double>(ranks))) +
+         "\ngpu_num_per_node = " + std::to_string(size.devices_per_node) +
+         "\nnum_nodes = " + std::to_string(size.nodes) + "\n";
+}
+
+std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
+  std::array<char, 1024> text;  // a double may have 309 digits before its point
+  std::snprintf(text.data(), text.size(),
+                "train: epoch 0, iter %lld, loss: %.6f, top_1: %.6f, top_k: 0.000000, samples/s: %.3f %.6f",
+                static_cast<long long>(interval.last + 1), interval.loss, interval.top1,
+                interval.images_per_second, interval.unix_seconds);
+  return text.data();
+}
+
+}  // namespace
+
+const Dialect kOneflowCnn{
+    .name = "oneflow_cnn",
+    .framework = "OneFlow",
+    .source = "OneFlow's ResNet-50, from the clock of every 20 iterations",
+    .step_is_first_index = true,
+    .values_are_stamps = true,
+    .decimals_at_line_end = 6,
+    .averages_in_python = true,
+    .medians_in_python = true,
+    .makes_a_table = true,
+    .read_line = read_line,
+    .speed = speed,
+    .published = published,
+    .contradiction = contradiction,
+    .format = {.iterations_per_line = kIterationsPerLine, .header = header_of, .line = line_of}};
+
+}  // namespace plumb

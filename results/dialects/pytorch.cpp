@@ -1,0 +1,160 @@
+// PyTorch's ImageNet example as DLPerf ran it, a line for every iteration, counted from 0:
+// "Epoch: [0][ 6/53]<TAB>Time  0.403 ( 2.123)<TAB>Data  0.106 ( 0.077)<TAB>Loss 1.1494e+01 (1.8538e+01) …",
+// the iteration's seconds first. Published script: DLPerf c89430b,
+// PyTorch/resnet50v1.5/extract_pytorch_logs_time.py.
+//
+// The script passes over iterations 0 to 5, then counts lines, and takes lines 21 to 120. It is wrong in two
+// ways:
+// - `\d{1}.\d{1,3}\s` takes one digit before the point, so 12.363 s count as 2.363.
+// - Each rank of a node writes its lines into one log, so its 100 lines are of fewer iterations with more
+// ranks.
+//   Here the lines of an iteration belong together, and iterations are counted.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "models/error.h"
+#include "results/dialects/after_five.h"
+#include "results/dialects/dialect.h"
+#include "results/dialects/tokens.h"
+#include "results/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::string_view kMark = "Epoch: [0][";
+constexpr std::string_view kPublishedMark = "Epoch: ";
+constexpr double kLongTime = 10;  // seconds from which on the script drops digits
+
+// "Time  0.403 "
+std::optional<double> seconds_of(std::string_view line) {
+  constexpr std::string_view kBefore = "Time ";
+  const std::size_t at = line.find(kBefore);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::size_t begin = line.find_first_not_of(' ', at + kBefore.size());
+  if (begin == std::string_view::npos) return std::nullopt;
+  const std::size_t end = line.find(' ', begin);
+  return end == std::string_view::npos ? std::nullopt : python_float(line.substr(begin, end - begin));
+}
+
+std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
+  const std::size_t at = line.find(kMark);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = line.substr(at + kMark.size());
+  std::optional<std::int64_t> index = python_int(rest.substr(0, rest.find('/')));
+  if (index && *index < 0) index.reset();
+  const std::optional<double> seconds = seconds_of(rest);
+  if (!index) return LineReading{.problem = "has no iteration of the form 'Epoch: [0][6/53]'"};
+  if (!seconds) return LineReading{.problem = "has no time of the form 'Time 0.403 ('"};
+  if (!(*seconds > 0) || !std::isfinite(*seconds))
+    return LineReading{.problem = "has a time that is not a positive number of seconds"};
+  return LineReading{.index = *index, .value = *seconds};
+}
+
+// The seconds of the lines that count.
+std::span<const double> in_window(const LogSeries& series, const Window& window) {
+  const std::int64_t left_out = (kFirstCounted - series.first_index + window.warmup) * series.lines_per_index;
+  return std::span(series.values).subspan(static_cast<std::size_t>(left_out));
+}
+
+double speed(const LogSeries& series, const Window& window, const RunSize& size) {
+  double seconds = 0;  // one after the other, as the script adds
+  for (const double value : in_window(series, window)) seconds += value;
+  const std::int64_t lines = (window.iterations - window.warmup) * series.lines_per_index;
+  return size.images_per_step / (seconds / static_cast<double>(lines));
+}
+
+// `\[.*\]\[(.*)\]`, up to its first '/'.
+std::optional<std::int64_t> published_iteration(std::string_view line) {
+  const std::size_t open = line.find('['), close = line.rfind(']');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < 2) return std::nullopt;
+  const std::size_t between = line.rfind("][", close - 2);
+  if (between == std::string_view::npos || between < open + 1) return std::nullopt;
+  const std::string_view text = line.substr(between + 2, close - between - 2);
+  return python_int(text.substr(0, text.find('/')));
+}
+
+// `\d{1}.\d{1,3}\s`, the first, read by float().
+std::optional<double> published_seconds(std::string_view line) {
+  for (std::size_t i = 0; i + 2 < line.size(); ++i) {
+    if (digits_at(line.substr(0, i + 1), i) != 1) continue;
+    const std::size_t end = i + 2 + digits_at(line, i + 2);
+    const bool is_short = end > i + 2 && end <= i + 5;
+    if (is_short && (end == line.size() || is_python_blank(line[end])))
+      return python_float(line.substr(i, end - i));
+  }
+  return std::nullopt;
+}
+
+PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
+  double seconds = 0;
+  for (std::int64_t count = 0; const std::optional<std::string_view> line = lines.next();) {
+    if (line->find(kPublishedMark) == std::string_view::npos) continue;
+    const std::optional<std::int64_t> iteration = published_iteration(*line);
+    if (!iteration) throw Error(ExitCode::bad_data, "no number in 'Epoch: [0][…/'");
+    if (*iteration < kFirstCounted) continue;
+    if (++count > window.warmup) {
+      const std::optional<double> value = published_seconds(*line);
+      if (!value) throw Error(ExitCode::bad_data, "no number of seconds");
+      seconds += *value;
+    }
+    if (count < window.iterations) continue;
+    if (seconds == 0) throw Error(ExitCode::bad_data, "no time passes in the window");
+    return {round_decimal(
+        size.images_per_step / (seconds / static_cast<double>(window.iterations - window.warmup)), 2)};
+  }
+  return {0, true};
+}
+
+std::string caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
+  const std::int64_t ranks = series.lines_per_index;
+  std::string text;
+  if (ranks > 1)
+    text = std::to_string(ranks) + " ranks have written into each log, and the published script's lines " +
+           std::to_string(window.warmup + 1) + " to " + std::to_string(window.iterations) +
+           " are of iterations " + std::to_string(kFirstCounted + window.warmup / ranks) + " to " +
+           std::to_string(kFirstCounted + (window.iterations - 1) / ranks) + "; these figures are of " +
+           std::to_string(kFirstCounted + window.warmup) + " to " +
+           std::to_string(kFirstCounted + window.iterations - 1);
+  const auto counted = in_window(series, window);
+  if (std::ranges::any_of(counted, [](double seconds) { return seconds >= kLongTime; }))
+    text += std::string(text.empty() ? "" : ", and ") +
+            "some iterations took 10 s and more, of which the published script drops the tens";
+  return text;
+}
+
+std::string window_of(const Window& window) {
+  return lines_after_five(window.warmup + 1, window.iterations);
+}
+
+// Three decimals are what the published script can read. The averages in parentheses are left out: they are
+// 0.
+std::string line_of(const LoggedInterval& interval, const RunSize& size) {
+  std::array<char, 1024> text;  // a double may have 309 digits before its point
+  std::snprintf(text.data(), text.size(),
+                "Epoch: [0][%3lld/%lld]\tTime %6.3f ( 0.000)\tData  0.000 ( 0.000)\tLoss %.4e (0.0000e+00)\t"
+                "Acc@1 %6.2f (  0.00)",
+                static_cast<long long>(interval.last), static_cast<long long>(interval.last + 1),
+                size.images_per_step / interval.images_per_second, interval.loss, interval.top1 * 100);
+  return text.data();
+}
+
+}  // namespace
+
+const Dialect kPytorch{.name = "pytorch",
+                       .framework = "PyTorch",
+                       .source = "PyTorch's ImageNet example, from each iteration's Time",
+                       .highest_first_index = 1,
+                       .ranks_share_a_log = true,
+                       .averages_in_python = true,
+                       .medians_in_python = true,
+                       .read_line = read_line,
+                       .indices_wanted = indices_wanted_after_five,
+                       .speed = speed,
+                       .published = published,
+                       .caveat = caveat,
+                       .window_text = window_of,
+                       .format = {.line = line_of}};
+
+}  // namespace plumb
