@@ -3,6 +3,7 @@
 #include "bench/commands/explain_command.h"
 #include "bench/commands/make_rec_command.h"
 #include "bench/commands/published_command.h"
+#include "bench/commands/report_command.h"
 #include "bench/commands/sweep_command.h"
 
 namespace plumb {
@@ -15,6 +16,7 @@ const std::vector<Command>& plumbline_commands() {
       {"make-rec", "an image folder to a RecordIO file and its index", make_rec_command, make_rec_table},
       {"published", "what frameworks publish for the same workloads", published_command,
        published_option_table},
+      {"report", "measured runs as one HTML page", report_command, report_table},
       {"sweep", "the runs of a sweep file, shuffled, and their table", sweep_command, sweep_table}};
   return list;
 }

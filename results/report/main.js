@@ -106,7 +106,9 @@ function runTiles(run) {
 
 function showRun() {
   const run = data.runs[presentRun];
-  document.getElementById("run-note").textContent = [run.configuration_text, run.device_name, run.origin].filter(Boolean).join(" · ");
+  const device = run.configuration_text.includes(run.device_name) ? "" : run.device_name;
+  const device = run.configuration_text.includes(run.device_name) ? "" : run.device_name;
+  document.getElementById("run-note").textContent = [run.configuration_text, device, run.origin].filter(Boolean).join(" · ");
   showTiles(document.getElementById("run-figures"), runTiles(run));
   for (const [id, make] of Object.entries({ timeline: timelineFigure, histogram: histogramFigure, ranks: ranksFigure, clocks: clocksFigure }))
     showFigure(id, make(run));
@@ -115,6 +117,7 @@ function showRun() {
   showFigure("roofline", rooflineFigure(profiled, data.names));
   showFigure("trace", traceFigure(traced, data.names));
   showFigure("plan", planFigure(planned, data.names));
+  document.getElementById("plan-part").checked = false;
   showOf("steps", [profiled, traced].find(({ label }) => label) ?? run);
   showOf("memory", planned.label ? planned : run);
   showSetup(run);
@@ -161,6 +164,7 @@ showSummary();
 setUpSeries(series, () => showScaling(series));
 setUpRuns();
 setUpZoom();
+setUpPlanPart();
 watchTheme(drawAll);
 drawAll();
 // For tests and for the curious: the data, the charts by name, and how to look at another run.

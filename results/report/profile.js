@@ -83,12 +83,13 @@ function rooflineFigure(run, names) {
   };
 }
 
-const rectanglesConfig = (data, x, y, tooltip, ranges) => ({
+const rectanglesConfig = (data, x, y, tooltip, phases) => ({
   type: "rectangles",
   data: { datasets: [{ data }] },
   options: {
-    scales: { x: { type: "linear", ...x }, y: { type: "linear", ...y } },
-    plugins: { legend: { display: false }, ranges: { x: ranges },
+    layout: { padding: { top: phases.length ? 16 : 0 } },
+    scales: { x: { type: "linear", ticks: { includeBounds: false }, ...x }, y: { type: "linear", ticks: { includeBounds: false }, ...y } },
+    plugins: { legend: { display: false }, ranges: { phases },
                tooltip: { displayColors: false, callbacks: { title: ([item]) => item.raw.title, label: ({ raw }) => tooltip(raw) } } },
   },
 });
@@ -178,6 +179,18 @@ function planFigure(run, names) {
     config: rectanglesConfig(
       blocks, axis("step of the iteration", { min: 0, max: plan.steps }), axis(unit, { min: 0, max: plan.arena_bytes / factor }),
       (block) => [`${words(block.fill)}, ${bytes(block.bytes)}`, `steps ${block.first} to ${block.last}`],
-      plan.phases.map((phase) => [phase.first, phase.last + 1, phase.name, true])),
+      plan.phases.map((phase) => [phase.first, phase.last + 1, phase.name])),
   };
+}
+
+// Parameters and their like fill most of the arena in small batches: without them the rest can be seen.
+function setUpPlanPart() {
+  document.getElementById("plan-part").addEventListener("change", ({ target }) => {
+    const chart = charts.plan;
+    if (!chart) return;
+    const { x, y } = chart.options.scales;
+    const passing = chart.data.datasets[0].data.filter((block) => block.width < x.max);
+    y.min = target.checked && passing.length ? Math.min(...passing.map((block) => block.y)) : 0;
+    chart.update();
+  });
 }

@@ -47,7 +47,8 @@ ReportCurve published_curve(const PublishedResult& row) {
   return curve;
 }
 
-// Labels that are used twice name the published model, then mode, then source.
+// Labels that are used twice name the published model, then mode, version and
+// the file it is from.
 void tell_apart(std::vector<ReportCurve>& curves, const std::vector<const PublishedResult*>& firsts) {
   const auto add = [&](const auto& text_of) {
     std::map<std::string, std::set<std::string>> texts;
@@ -62,7 +63,8 @@ void tell_apart(std::vector<ReportCurve>& curves, const std::vector<const Publis
   };
   add([](const PublishedResult& row) { return row.model; });
   add([](const PublishedResult& row) { return row.dataset_or_mode; });
-  add([](const PublishedResult& row) { return row.source; });
+  add([](const PublishedResult& row) { return row.framework_version; });
+  add([](const PublishedResult& row) { return row.source.substr(row.source.rfind('/') + 1); });
   make_unique(curves);
 }
 
@@ -112,7 +114,8 @@ std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
   for (ReportCurve& curve : curves) {
     std::stable_sort(curve.points.begin(), curve.points.end(),
                      [](const ReportPoint& a, const ReportPoint& b) { return a.devices < b.devices; });
-    add_speedups(curve);
+    const ReportPoint& first = curve.points.front();
+    add_speedups(curve, first.devices == 1 ? std::optional(first.median_images_per_second) : std::nullopt);
   }
   select_nearest(own, selected, index, curves);
   std::stable_partition(curves.begin(), curves.end(), [](const ReportCurve& c) { return c.selected; });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -59,8 +60,29 @@ ReportPoint point_of(const Sample& sample) {
   return point;
 }
 
+bool is_of_communication(const std::string& setting) {
+  static const std::set<std::string> kNames{"bucket_mb", "comm", "overlap", "reduce_dtype", "share_gpu"};
+  return kNames.contains(setting);
+}
+
+// How devices talk says nothing about one that is alone.
 bool is_one_curve(const Configuration& a, const Configuration& b) {
-  return a.framework == b.framework && differences(a, b, false).empty() && setting_differences(a, b).empty();
+  if (a.framework != b.framework || !differences(a, b, false).empty()) return false;
+  const bool is_alone = a.devices() == 1 || b.devices() == 1;
+  const std::vector<Difference> settings = setting_differences(a, b);
+  return std::all_of(settings.begin(), settings.end(),
+                     [&](const Difference& one) { return is_alone && is_of_communication(one.what); });
+}
+
+// What speedups of `group` are against: its sample on one device, or that of another curve which differs in
+// how devices talk.
+std::optional<double> one_device_figure(const CurveSamples& group, const std::vector<CurveSamples>& groups) {
+  if (group.front()->configuration.devices() == 1) return median(group.front()->figures());
+  for (const CurveSamples& other : groups)
+    if (other.front()->configuration.devices() == 1 &&
+        is_one_curve(other.front()->configuration, group.front()->configuration))
+      return median(other.front()->figures());
+  return {};
 }
 
 // What a label may name, by what it says about the configuration; the text stands for itself.
@@ -69,14 +91,18 @@ std::map<std::string, std::string> label_parts(const Configuration& c) {
   const auto add = [&](const std::string& what, const std::string& text) {
     if (!text.empty()) parts[what] = text;
   };
+  const auto words = [](std::string name) {
+    std::replace(name.begin(), name.end(), '_', ' ');
+    return name;
+  };
   add("model", c.model);
   add("device", c.device);
   add("data", c.data);
   add("image size", c.image_size > 0 ? std::to_string(c.image_size) + " pixels" : "");
   add("head", c.head == "none" ? "" : "head " + c.head);
   add("classes", c.classes > 0 ? std::to_string(c.classes) + " classes" : "");
-  for (const auto& [name, value] : c.options) add("option " + name, name + " " + value);
-  for (const auto& [name, value] : c.settings) add("setting " + name, name + " " + value);
+  for (const auto& [name, value] : c.options) add("option " + name, words(name) + " " + value);
+  for (const auto& [name, value] : c.settings) add("setting " + name, words(name) + " " + value);
   return parts;
 }
 
@@ -92,8 +118,10 @@ void add_labels(std::vector<ReportCurve>& curves) {
     const Configuration& c = curve.configuration;
     curve.label = c.framework.empty() ? "unknown" : c.framework;
     std::map<std::string, std::string> parts = label_parts(c);
+    // A setting that a curve doesn't have is as usual; of anything else it is not known, or there is none.
     std::erase_if(parts, [&](const auto& part) {
-      return values[part.first].size() < 2 && holders[part.first] == curves.size();
+      const bool all_have_it = holders[part.first] == curves.size() || !part.first.starts_with("setting ");
+      return values[part.first].size() < 2 && all_have_it;
     });
     if (const auto model = parts.find("model"); model != parts.end()) {
       curve.label += " " + model->second;
@@ -107,12 +135,10 @@ void add_labels(std::vector<ReportCurve>& curves) {
 
 }  // namespace
 
-void add_speedups(ReportCurve& curve) {
-  const auto one = std::find_if(curve.points.begin(), curve.points.end(),
-                                [](const ReportPoint& point) { return point.devices == 1; });
+void add_speedups(ReportCurve& curve, std::optional<double> one_device) {
   for (ReportPoint& point : curve.points) {
-    if (!point.speedup && one != curve.points.end() && one->median_images_per_second > 0)
-      point.speedup = point.median_images_per_second / one->median_images_per_second;
+    if (!point.speedup && one_device.value_or(0) > 0)
+      point.speedup = point.median_images_per_second / *one_device;
     if (point.speedup && point.devices > 0) point.efficiency = *point.speedup / point.devices;
   }
 }
@@ -127,7 +153,9 @@ std::vector<CurveSamples> group_by_curve(const std::vector<Sample>& samples) {
   std::vector<CurveSamples> groups;
   for (const Sample& sample : samples) {
     auto group = std::find_if(groups.begin(), groups.end(), [&](const CurveSamples& known) {
-      return is_one_curve(known.front()->configuration, sample.configuration);
+      return std::all_of(known.begin(), known.end(), [&](const Sample* other) {
+        return is_one_curve(other->configuration, sample.configuration);
+      });
     });
     if (group == groups.end()) group = groups.insert(group, CurveSamples());
     group->push_back(&sample);
@@ -145,13 +173,13 @@ std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups) {
   std::size_t runs = 0;
   for (const CurveSamples& group : groups) {
     ReportCurve curve;
-    curve.configuration = group.front()->configuration;
+    curve.configuration = group.back()->configuration;
     curve.configuration.nodes = curve.configuration.devices_per_node = 0;
     for (const Sample* sample : group) {
       curve.points.push_back(point_of(*sample));
       for (std::size_t run = 0; run < sample->runs.size(); ++run) curve.points.back().runs.push_back(runs++);
     }
-    add_speedups(curve);
+    add_speedups(curve, one_device_figure(group, groups));
     curves.push_back(std::move(curve));
   }
   add_labels(curves);

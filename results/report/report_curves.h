@@ -2,6 +2,7 @@
 // ones.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,8 +16,9 @@ namespace plumb {
 using CurveSamples = std::vector<const Sample*>;
 std::vector<CurveSamples> group_by_curve(const std::vector<Sample>& samples);
 
-// One curve for each group, one point for each sample. Speedups are against the median on one device of the
-// same curve. ReportPoint::runs counts the runs of all samples in this order.
+// One curve for each group, one point for each sample. Speedups are against the median on one device, also
+// where that is in another curve that differs by how devices talk. ReportPoint::runs counts the runs of all
+// samples in this order.
 std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups);
 
 // What is published for the models of `own`: one curve per table of a report, precision and batch. Of each
@@ -25,8 +27,8 @@ std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups);
 std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
                                           std::span<const PublishedResult> published, std::size_t selected);
 
-// Speedups that no point states yet, where the curve has a point on one device, and efficiencies.
-void add_speedups(ReportCurve& curve);
+// Speedups that no point states yet, against `one_device` images/s, and efficiencies.
+void add_speedups(ReportCurve& curve, std::optional<double> one_device);
 // Numbers the labels that are used twice: "… (2)".
 void make_unique(std::vector<ReportCurve>& curves);
 

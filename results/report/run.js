@@ -23,7 +23,7 @@ function timelineFigure(run) {
   document.getElementById("timeline-note").textContent =
     (steps.per_entry > 1 ? `Median and range of ${steps.per_entry} iterations each, rank 0.` : "Every iteration, rank 0.") +
     " Shaded: warm-up, which no average counts." + (cut ? " Its longest steps reach beyond the top." : "");
-  const y = axis(unit, cut ? { min: Math.max(0, low - room), max: high + room } : { grace: "10%" });
+  const y = axis(unit, cut ? { min: Math.max(0, low - room), max: high + room, ticks: { includeBounds: false } } : { grace: "10%" });
   const columns = [{ name: "Iteration", text: count }, { name: "Step time", unit, csvUnit: "s", text: (value) => plain(factor * value) }];
   if (steps.per_entry > 1)
     columns.push({ name: "Shortest", unit, csvUnit: "s", text: columns[1].text }, { name: "Longest", unit, csvUnit: "s", text: columns[1].text });
@@ -101,7 +101,7 @@ function ranksFigure(run) {
       data: { labels: windows.map((_, i) => `${i}`),
               datasets: [{ label: title, data: shown.map((value) => factor * value), backgroundColor: seriesColour(1), maxBarThickness: 34 }] },
       options: {
-        scales: { x: axis("rank", { grid: { display: false } }), y: axis(title, { beginAtZero: true }) },
+        scales: { x: axis("rank", { grid: { display: false }, ticks: { maxRotation: 0 } }), y: axis(title, { beginAtZero: true }) },
         plugins: { legend: { display: false },
                    tooltip: { callbacks: { title: ([item]) => `rank ${name(item.dataIndex)}`, label: ({ raw }) => `${plain(raw)} ${unit}` } } },
       },

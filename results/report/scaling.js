@@ -33,6 +33,7 @@ const idealLine = (label, points) => ({
   backgroundColor: colour("soft"),
   borderWidth: 1,
   borderDash: [1, 4],
+  pointStyle: "line",
   pointRadius: 0,
   pointHitRadius: 0,
 });

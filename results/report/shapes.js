@@ -54,23 +54,36 @@ RectanglesController.id = "rectangles";
 RectanglesController.defaults = { dataElementType: "plainRectangle", animation: false };
 RectanglesController.overrides = { interaction: { mode: "point", intersect: true } };
 
-// options.plugins.ranges = {x: [[from, to, text], …]}: shaded, texts at the top.
+// options.plugins.ranges = {x: [[from, to, text], …]}: shaded, texts at the bottom. {phases: […]}, likewise: a line
+// where each begins, texts above the chart, where layout.padding.top makes room.
+function drawRanges(chart, ranges, draw) {
+  const { ctx: context, chartArea: area, scales } = chart;
+  context.save();
+  for (const [from, to, text] of ranges ?? []) {
+    const [left, right] = [from, to].map((value) =>
+      Math.min(Math.max(scales.x.getPixelForValue(value), area.left), area.right));
+    draw(context, area, left, right - left);
+    context.fillStyle = colour("soft");
+    if (text && right - left > context.measureText(text).width) context.fillText(text, left + 5, context.textAt);
+  }
+  context.restore();
+}
+
 const rangesPlugin = {
   id: "ranges",
   beforeDatasetsDraw(chart, _, options) {
-    const { ctx: context, chartArea: area, scales } = chart;
-    context.save();
-    for (const [from, to, text, line] of options.x ?? []) {
-      const [left, right] = [from, to].map((value) =>
-        Math.min(Math.max(scales.x.getPixelForValue(value), area.left), area.right));
-      context.fillStyle = line ? colour("line") : colour("shade");
-      context.fillRect(left, area.top, line ? 1 : right - left, area.bottom - area.top);
-      if (!text || right - left < context.measureText(text).width) continue;
+    drawRanges(chart, options.x, (context, area, left, width) => {
+      context.fillStyle = colour("shade");
+      context.fillRect(left, area.top, width, area.bottom - area.top);
+      context.textAt = area.bottom - 6;
+    });
+  },
+  afterDatasetsDraw(chart, _, options) {
+    drawRanges(chart, options.phases, (context, area, left) => {
       context.fillStyle = colour("soft");
-      context.textBaseline = "top";
-      context.fillText(text, left + 5, area.top + 4);
-    }
-    context.restore();
+      context.fillRect(left, area.top - 14, 1, area.bottom - area.top + 14);
+      context.textAt = area.top - 4;
+    });
   },
 };
 

@@ -1,0 +1,78 @@
+#include "bench/commands/report_command.h"
+
+#include <array>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "bench/commands/command.h"
+#include "bench/commands/messages.h"
+#include "bench/inquiries/version.h"
+#include "results/new_file.h"
+#include "results/report/html_page.h"
+#include "results/report/report_data.h"
+#include "results/samples.h"
+
+namespace plumb {
+namespace {
+
+struct ReportArguments {
+  std::vector<std::string> paths;
+  std::string output, title;
+  bool help = false;
+};
+
+OptionTable report_options(ReportArguments& arguments) {
+  return {
+      "plumbline report",
+      "Measured runs as one HTML page that needs nothing else: throughput and scaling beside published "
+      "numbers, where the time of a step goes, memory, profile and trace, and what is odd about the runs.",
+      {{"Input",
+        {positional("PATH…", arguments.paths,
+                    "run folders, folders of them (--out of the benches), or folders of logs")
+             .as_required()}},
+       {"Output",
+        {text_option("-o,--output", "FILE", arguments.output, "the page; a new file").as_required(),
+         text_option("--title", "TEXT", arguments.title, "heading of the page")
+             .with_default("what was run, and on what"),
+         stop_option("--help", arguments.help, "this text")}}}};
+}
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &utc);
+  return text.data();
+}
+
+ReportOptions options_of(const ReportArguments& arguments) {
+  const nlohmann::ordered_json build = build_json();
+  return {.title = arguments.title,
+          .made_by = "plumbline " + build.at("version").get<std::string>() + " (" +
+                     build.at("commit").get<std::string>() + ")",
+          .created = now_text()};
+}
+
+}  // namespace
+
+OptionTable report_table() {
+  return table_of(report_options);
+}
+
+int report_command(int argc, const char* const* argv) {
+  ReportArguments arguments;
+  const OptionTable table = report_options(arguments);
+  if (helped(table, arguments, argc, argv)) return 0;
+  check_new_file("-o", arguments.output);
+  const LoadedSamples samples = load_samples(arguments.paths);
+  const ReportData data = collect_report(samples, options_of(arguments));
+  write_new_file("-o", arguments.output, html_page(data));
+  // The files of `samples` come first there, and are told with their flaws.
+  const auto of_runs = data.left_out.begin() + static_cast<std::ptrdiff_t>(samples.bad.size());
+  print_messages({of_runs, data.left_out.end()}, samples.bad, false);
+  return 0;
+}
+
+}  // namespace plumb
