@@ -38,7 +38,7 @@ struct SortedOperators {
 
 // A walk over the operators of each thread, outer ones first.
 SortedOperators sort_operators(std::vector<OperatorEvent>& operators) {
-  std::ranges::sort(operators, [](const OperatorEvent& a, const OperatorEvent& b) {
+  std::ranges::stable_sort(operators, [](const OperatorEvent& a, const OperatorEvent& b) {
     return std::tie(a.thread, a.time.begin, b.time.end) < std::tie(b.thread, b.time.begin, a.time.end);
   });
   SortedOperators sorted;
@@ -47,7 +47,8 @@ SortedOperators sort_operators(std::vector<OperatorEvent>& operators) {
     while (!open.empty() &&
            (open.back()->thread != event.thread || open.back()->time.end <= event.time.begin))
       open.pop_back();
-    const bool inside = !open.empty() && says_something(open.back()->category);
+    const bool inside =
+        !open.empty() && says_something(open.back()->category) && event.time.end <= open.back()->time.end;
     const bool a_half = event.category == conv_backward_data || event.category == conv_backward_weights;
     const bool says_more = a_half && inside && open.back()->category == conv_backward;
     if (inside && !says_more)

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# Plumbline and PyTorch on this machine, in turn, so that whatever drifts hits both alike; at the end their logs go to
+# `plumbline compare`. Nothing is installed.
+#
+#   launch/compare_peers.sh [OPTION…]
+#
+#   --model resnet50|r50|r100|y1    default resnet50; the others are backbones of faces
+#   --device cuda|cpu               default: cuda where nvidia-smi finds a GPU
+#   --bs N                          images per device and step; default 128, on a CPU 8
+#   --precision fp32|tf32|fp16|bf16 default fp32
+#   --rounds N                      runs of each; default 5
+#   --peers eager,compiled          what PyTorch runs as; default both
+#   --ranks N                       through mpirun; default 1
+#   --iters N, --warmup N           default 120 and 20, of faces 150 and 50
+#   --image-size N, --classes N, --threads N, --lr X    as the programs take them; lr: 0.001
+#   --programs FOLDER               of bench_resnet50, bench_arcface and plumbline; default build/release/bin
+#   --python PROGRAM                a Python that has PyTorch; default python3
+#   --out FOLDER                    a new one for logs, runs and messages; default peer_comparison
+#
+# Exit codes: 0 done, 64 usage, 69 no programs or no PyTorch, 73 the folder exists; else that of the run that failed, or
+# of plumbline compare.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+
+give_up() {
+  echo "compare_peers.sh: $2" >&2
+  exit "$1"
+}
+
+model=resnet50 device='' bs='' precision=fp32 rounds=5 peers=eager,compiled ranks=1 iters='' warmup='' lr=0.001
+image_size='' classes='' threads='' programs=$root/build/release/bin python=python3 out=peer_comparison
+while [ $# -gt 0 ]; do
+  case $1 in
+    --model | --device | --bs | --precision | --rounds | --peers | --ranks | --iters | --warmup | --lr | --image-size | --classes | --threads | --programs | --python | --out)
+      [ $# -gt 1 ] || give_up 64 "$1 wants a value"
+      name=${1#--}
+      printf -v "${name//-/_}" %s "$2"
+      shift
+      ;;
+    --help)
+      sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"
+      exit 0
+      ;;
+    *) give_up 64 "'$1' is not an option; --help lists them" ;;
+  esac
+  shift
+done
+
+# one_of OPTION VALUE CHOICE…
+one_of() {
+  local choice
+  for choice in "${@:3}"; do [ "$2" != "$choice" ] || return 0; done
+  give_up 64 "option $1: '$2' is not one of ${*:3}"
+}
+
+# counts OPTION VALUE LOWEST: a whole number, or empty for the default.
+counts() {
+  [[ -z $2 || $2 =~ ^[0-9]{1,9}$ && $((10#$2)) -ge $3 ]] || give_up 64 "option $1: '$2' is no whole number from $3 on"
+}
+
+one_of --model "$model" resnet50 r50 r100 y1
+one_of --device "${device:-cpu}" cuda cpu
+one_of --precision "$precision" fp32 tf32 fp16 bf16
+IFS=, read -ra peer_list <<<"$peers"
+[ ${#peer_list[@]} -gt 0 ] || give_up 64 "option --peers: name eager, compiled or both"
+for peer in "${peer_list[@]}"; do one_of --peers "$peer" eager compiled; done
+counts --bs "$bs" 1
+counts --rounds "$rounds" 1
+counts --ranks "$ranks" 1
+counts --iters "$iters" 1
+counts --warmup "$warmup" 0
+
+if [ -z "$device" ]; then
+  device=cpu
+  ! nvidia-smi -L >/dev/null 2>&1 || device=cuda
+fi
+[ -n "$bs" ] || { [ $device = cpu ] && bs=8 || bs=128; }
+program=bench_resnet50 script=pytorch_resnet50.py model_options=()
+[ "$model" = resnet50 ] || { program=bench_arcface script=pytorch_arcface.py model_options=(--backbone "$model"); }
+[ -n "$iters" ] || { [ "$model" = resnet50 ] && iters=120 || iters=150; }
+[ -n "$warmup" ] || { [ "$model" = resnet50 ] && warmup=20 || warmup=50; }
+[ "$warmup" -lt "$iters" ] || give_up 64 "option --warmup: $warmup leaves none of $iters iterations; give less"
+
+for name in "$program" plumbline; do
+  [ -x "$programs/$name" ] || give_up 69 "there is no $name in $programs; build it, or name its folder with --programs"
+done
+command -v "$python" >/dev/null || give_up 69 "there is no '$python'; name a Python that has PyTorch with --python"
+"$python" -c 'import torch' 2>/dev/null ||
+  give_up 69 "PyTorch is missing: '$python' can't import torch; install it (pip install torch), or name a Python that has it with --python"
+scripts=$root/results/peers
+
+launcher=()
+if [ "$ranks" -gt 1 ]; then
+  command -v mpirun >/dev/null || give_up 69 "mpirun is missing, which --ranks $ranks wants"
+  launcher=(mpirun -np "$ranks" --bind-to none)
+  [ "$(id -u)" -ne 0 ] || launcher+=(--allow-run-as-root)
+fi
+
+[ ! -e "$out" ] || give_up 73 "option --out: $out exists already; give another"
+mkdir -p "$out" || give_up 73 "option --out: $out can't be made; give another"
+
+common=("${model_options[@]}" --device "$device" --bs "$bs" "--$precision" --iters "$iters" --warmup "$warmup" --lr "$lr")
+[ -z "$image_size" ] || common+=(--image-size "$image_size")
+[ -z "$classes" ] || common+=(--classes "$classes")
+[ -z "$threads" ] || common+=(--threads "$threads")
+
+# one_run NAME COMMAND…: messages and results in OUT/NAME_ROUND.txt.
+one_run() {
+  local name=$1 code=0 begin=$SECONDS messages=$out/$1_$round.txt
+  shift
+  "${launcher[@]}" "$@" "${common[@]}" --log-dir "$out/$name" --run "$round" >"$messages" 2>&1 || code=$?
+  if [ $code -ne 0 ]; then
+    tail -n 5 "$messages" >&2
+    give_up $code "round $round of $name failed with exit code $code; all it said is in $messages"
+  fi
+  echo "round $round of $rounds: $name, $((SECONDS - begin)) s" >&2
+}
+
+for ((round = 1; round <= rounds; ++round)); do
+  one_run plumbline "$programs/$program" --out "$out/runs"
+  for peer in "${peer_list[@]}"; do
+    compiled=()
+    [ "$peer" = eager ] || compiled=(--compile)
+    one_run "pytorch_$peer" "$python" -B "$scripts/$script" "${compiled[@]}"
+  done
+done
+
+exec "$programs/plumbline" compare "$out/plumbline" "${peer_list[@]/#/$out/pytorch_}" --iters "$iters" --warmup "$warmup"

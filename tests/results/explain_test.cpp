@@ -1,0 +1,211 @@
+#include "results/explain.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <sstream>
+
+#include "tests/bench/expect_error.h"
+#include "tests/results/trace_text.h"
+#include "tests/scratch_folder.h"
+
+namespace plumb {
+namespace {
+
+using enum StepCategory;
+
+RunRecord small_record() {
+  RunRecord record;
+  record.status = "ok";
+  record.model = "resnet50";
+  record.precision = "fp32";
+  record.device = "cpu";
+  record.batch_per_device = 16;
+  record.exposed_communication_seconds = 0.002;
+  record.data_wait_seconds = 0.0005;
+  record.config = {{"image_size", 224}, {"data", "synthetic"}};
+  return record;
+}
+
+// 10 ms, of which 7 busy: 4 of these in convolutions.
+RunProfile small_profile() {
+  RunProfile profile;
+  profile.iteration_seconds = 0.010;
+  profile.busy_seconds = 0.007;
+  profile.kinds = {{"conv_forward", 1, 0.0010, 0},
+                   {"conv_backward_data", 1, 0.0012, 0},
+                   {"conv_backward_weights", 1, 0.0018, 0},
+                   {"norm_forward", 1, 0.0020, 0},
+                   {"update", 1, 0.0010, 0}};
+  return profile;
+}
+
+FrameworkTrace small_trace(std::int64_t untold) {
+  FrameworkTrace trace;
+  trace.steps = 3;
+  trace.time[index_of(conv_forward)] = 6'000'001;
+  trace.time[index_of(conv_backward_data)] = 6'000'000;
+  trace.time[index_of(conv_backward_weights)] = 9'000'000;
+  trace.time[index_of(conv_backward)] = untold;
+  trace.time[index_of(norm)] = 7'000'000;
+  trace.time[index_of(gaps)] = 17'000'000 - untold;
+  trace.total = 45'000'001;
+  return trace;
+}
+
+const ExplainedRow* row_of(const Explanation& explanation, StepCategory category) {
+  for (const ExplainedRow& row : explanation.rows)
+    if (row.category == category) return &row;
+  return nullptr;
+}
+
+void expect_sums(const Explanation& explanation) {
+  std::int64_t ours = 0, theirs = 0, difference = 0;
+  for (const ExplainedRow& row : explanation.rows) {
+    ours += row.ours;
+    theirs += row.theirs;
+    difference += row.difference();
+  }
+  EXPECT_EQ(ours, explanation.ours);
+  EXPECT_EQ(theirs, explanation.theirs);
+  EXPECT_EQ(difference, explanation.theirs - explanation.ours);
+}
+
+TEST(Explain, RowsAddUpToTheStepsAndTheirDifference) {
+  const Explanation explanation = explain(small_record(), small_profile(), small_trace(0));
+  EXPECT_EQ(explanation.ours, 10'000);
+  EXPECT_EQ(explanation.theirs, 15'000);
+  expect_sums(explanation);
+  EXPECT_EQ(row_of(explanation, conv_forward)->ours, 1000);
+  EXPECT_EQ(row_of(explanation, conv_backward_weights)->difference(), 1200);
+  EXPECT_EQ(row_of(explanation, optimizer)->theirs, 0);
+  EXPECT_EQ(row_of(explanation, pooling), nullptr);
+  EXPECT_FALSE(explanation.merged_backward);
+}
+
+TEST(Explain, RowsAddUpWhateverTheTimes) {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 200; ++round) {
+    RunProfile profile = small_profile();
+    profile.busy_seconds = 0;
+    for (ProfiledKind& kind : profile.kinds)
+      profile.busy_seconds += kind.seconds = static_cast<double>(random() % 10'000'000) * 1e-9;
+    profile.iteration_seconds = profile.busy_seconds * 1.01 + 1e-7;
+    FrameworkTrace trace;
+    trace.steps = 1 + random() % 9;
+    for (std::int64_t& time : trace.time)
+      trace.total += time = static_cast<std::int64_t>(random() % 100'000'000);
+    const Explanation explanation = explain(small_record(), profile, trace);
+    expect_sums(explanation);
+    EXPECT_NEAR(static_cast<double>(explanation.ours), profile.iteration_seconds * 1e6, 0.51);
+    EXPECT_NEAR(static_cast<double>(explanation.theirs),
+                static_cast<double>(trace.total) / static_cast<double>(trace.steps) / 1000, 0.51);
+  }
+}
+
+TEST(Explain, BusyTimeIsSharedOutLikeTheMediansAndWaitingComesFromTheRun) {
+  RunProfile profile = small_profile();
+  profile.busy_seconds = 0.0084;  // medians of single steps are less than the median of their sum
+  const Explanation explanation = explain(small_record(), profile, small_trace(0));
+  EXPECT_EQ(row_of(explanation, norm)->ours, 2400);
+  EXPECT_EQ(row_of(explanation, communication)->ours, 1600);  // no more than was waited
+  EXPECT_EQ(row_of(explanation, data), nullptr);
+  EXPECT_EQ(row_of(explanation, gaps)->ours, 0);
+  profile.busy_seconds = 0.007;
+  const Explanation waiting = explain(small_record(), profile, small_trace(0));
+  EXPECT_EQ(row_of(waiting, communication)->ours, 2000);
+  EXPECT_EQ(row_of(waiting, data)->ours, 500);
+  EXPECT_EQ(row_of(waiting, gaps)->ours, 500);
+}
+
+TEST(Explain, BackwardConvolutionsThatDoNotSayOfWhatMergeBothSides) {
+  const Explanation merged = explain(small_record(), small_profile(), small_trace(600'000));
+  EXPECT_TRUE(merged.merged_backward);
+  EXPECT_EQ(row_of(merged, conv_backward)->ours, 3000);
+  EXPECT_EQ(row_of(merged, conv_backward)->theirs, 5200);
+  EXPECT_EQ(row_of(merged, conv_backward_data), nullptr);
+  const Explanation little = explain(small_record(), small_profile(), small_trace(300'000));
+  EXPECT_FALSE(little.merged_backward);
+  EXPECT_EQ(row_of(little, unassigned)->theirs, 100);
+  expect_sums(merged);
+  expect_sums(little);
+}
+
+TEST(Explain, NamesWhatTheTraceSaysIsDifferent) {
+  FrameworkTrace trace = small_trace(0);
+  EXPECT_TRUE(explain(small_record(), small_profile(), trace).differences.empty());
+  trace.description = {{"framework", "PyTorch"}, {"version", "2.9.1+cpu"}, {"compiled", true},
+                       {"model", "resnet50"},    {"precision", "fp32"},    {"batch_per_device", 8},
+                       {"image_size", 224},      {"world_size", 2},        {"classes", "x"}};
+  const Explanation explanation = explain(small_record(), small_profile(), trace);
+  EXPECT_EQ(explanation.framework, "PyTorch 2.9.1, compiled");
+  ASSERT_EQ(explanation.differences.size(), 2u);
+  EXPECT_EQ(explanation.differences[0].second, "8");
+  EXPECT_EQ(explanation.differences[1].what, "ranks");
+  trace.description = 5;
+  trace.on_gpu = true;
+  EXPECT_EQ(explain(small_record(), small_profile(), trace).differences.size(), 1u);
+}
+
+TEST(Explain, ColumnsOfTheTextAddUpToTheLastDigit) {
+  std::istringstream text(explanation_text(explain(small_record(), small_profile(), small_trace(600'000))));
+  double sums[3] = {0, 0, 0}, last[3] = {0, 0, 0};
+  int rows = 0;
+  for (std::string line; std::getline(text, line);) {
+    double values[3];
+    if (line.size() < 40 ||
+        std::sscanf(line.c_str() + 32, "%lf %lf %lf", &values[0], &values[1], &values[2]) != 3)
+      continue;
+    EXPECT_LE(line.size(), 100u);
+    for (int i = 0; i < 3; ++i) sums[i] += last[i] = values[i];
+    ++rows;
+  }
+  EXPECT_GE(rows, 7);
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(sums[i], 2 * last[i], 1e-9) << "column " << i;
+}
+
+TEST(Explain, JsonHasEveryCategoryAndTheUnassignedShare) {
+  FrameworkTrace trace = small_trace(0);
+  trace.time[index_of(unassigned)] = trace.time[index_of(gaps)];
+  trace.time[index_of(gaps)] = 0;
+  trace.unassigned = {{"mystery", 17'000'000}};
+  const TraceJson json = explanation_json(explain(small_record(), small_profile(), trace));
+  EXPECT_NEAR(json["unassigned_share"].get<double>(), 17.0 / 45, 1e-4);
+  EXPECT_EQ(json["unassigned"][0]["name"], "mystery");
+  double difference = 0;
+  for (const TraceJson& category : json["categories"])
+    difference += category["difference_seconds"].get<double>();
+  EXPECT_NEAR(difference, json["step_seconds"]["difference"].get<double>(), 1e-12);
+}
+
+TEST(Explain, ARunWithoutAProfileOrWithABrokenOneIsRefused) {
+  const ScratchFolder folder;
+  RunRecord record = small_record();
+  record.iterations = 2;
+  record.step_seconds = {0.01, 0.01};
+  record.loss = {1, 1};
+  record.rank_window_seconds = {0.02};
+  const auto refuse = [&](const std::vector<std::string>& words) {
+    expect_error(ExitCode::bad_data, words, [&] { explain_run(folder.path(), folder / "trace.json"); });
+  };
+  refuse({"result.json"});
+  folder.write("result.json", to_json(record).dump());
+  refuse({"profile.json", "--profile"});
+  folder.write("profile.json", "[1]");
+  refuse({"profile.json", "no JSON object"});
+  TraceJson profile{{"device", "cpu"},          {"peak_flops_per_second", 1},  {"peak_bytes_per_second", 1},
+                    {"iteration_seconds", 0.1}, {"busy_seconds", 0.1},         {"gap_seconds", 0},
+                    {"roofline_seconds", 0.1},  {"kinds", TraceJson::array()}, {"steps", TraceJson::array()}};
+  profile["kinds"].push_back({{"name", "attention"}, {"steps", 1}, {"seconds", 1}, {"roofline_seconds", 1}});
+  folder.write("trace.json", trace_text({step_mark(0, 0, 10), op("aten::conv2d", 1, 5)}));
+  folder.write("profile.json", profile.dump());
+  refuse({"'attention'"});
+  profile["busy_seconds"] = nullptr;
+  folder.write("profile.json", profile.dump());
+  refuse({"has a time of"});
+}
+
+}  // namespace
+}  // namespace plumb
