@@ -107,7 +107,6 @@ function runTiles(run) {
 function showRun() {
   const run = data.runs[presentRun];
   const device = run.configuration_text.includes(run.device_name) ? "" : run.device_name;
-  const device = run.configuration_text.includes(run.device_name) ? "" : run.device_name;
   document.getElementById("run-note").textContent = [run.configuration_text, device, run.origin].filter(Boolean).join(" · ");
   showTiles(document.getElementById("run-figures"), runTiles(run));
   for (const [id, make] of Object.entries({ timeline: timelineFigure, histogram: histogramFigure, ranks: ranksFigure, clocks: clocksFigure }))
