@@ -89,8 +89,8 @@ std::vector<TimeSpan> device_steps(const std::vector<TimeSpan>& host_steps,
   }
   std::erase_if(steps, [](const TimeSpan& step) { return step.end == 0; });
   if (steps.empty()) return host_steps;
-  for (std::size_t i = 0; i + 1 < steps.size(); ++i)
-    steps[i].end = std::max(steps[i].begin, steps[i + 1].begin);
+  std::ranges::sort(steps, {}, &TimeSpan::begin);
+  for (std::size_t i = 0; i + 1 < steps.size(); ++i) steps[i].end = steps[i + 1].begin;
   if (steps.size() > 1) steps.pop_back();
   return steps;
 }

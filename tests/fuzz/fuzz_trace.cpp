@@ -1,0 +1,20 @@
+// A framework's trace in Chrome's format. Whatever is accepted is sorted whole: every instant of its steps
+// once.
+#include <numeric>
+
+#include "results/framework_trace.h"
+#include "tests/fuzz/fuzz_input.h"
+
+using namespace plumb;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const FileInMemory file(text_of(data, size));
+  refuse_or([&] {
+    const FrameworkTrace trace = read_framework_trace(file.path());
+    require(std::accumulate(trace.time.begin(), trace.time.end(), std::int64_t{0}) == trace.total,
+            "times don't add up to the steps");
+    for (const std::int64_t time : trace.time) require(time >= 0, "a time is negative");
+    require(trace.hidden_communication >= 0, "hidden communication is negative");
+  });
+  return 0;
+}
