@@ -4,6 +4,7 @@
 #include <string>
 
 #include "bench/commands/command.h"
+#include "bench/commands/dialect_option.h"
 #include "bench/commands/messages.h"
 #include "bench/options/option_table.h"
 #include "models/error.h"
@@ -21,8 +22,6 @@ struct AnalyzeArguments {
 
 OptionTable analyze_options(AnalyzeArguments& arguments) {
   constexpr std::int64_t kMostIterations = 100'000'000;
-  std::vector<std::string> names{"auto"};
-  for (const Dialect* dialect : dialects()) names.emplace_back(dialect->name);
   WindowChoice& window = arguments.options.window;
   return {
       "plumbline analyze",
@@ -30,8 +29,7 @@ OptionTable analyze_options(AnalyzeArguments& arguments) {
       "Logs that are short, broken, repeated, mixed or wrongly named are left out and named.",
       {{"Input",
         {positional("LOG_DIR", arguments.log_dir, "folder that holds 1n1g, 1n8g, …").as_required(),
-         choice_option("--dialect", arguments.options.dialect, names,
-                       "how lines are read; auto looks at them, and reads Plumbline's own as paddle_speed"),
+         dialect_option(arguments.options.dialect),
          integer_option("--warmup", "N", window.warmup, {0, kMostIterations}, "leading iterations left out")
              .with_default("20; plsc 50"),
          integer_option("--iters", "N", window.iterations, {1, kMostIterations},

@@ -1,5 +1,6 @@
 #include "bench/commands/analyze_command.h"
 #include "bench/commands/command.h"
+#include "bench/commands/compare_command.h"
 #include "bench/commands/explain_command.h"
 #include "bench/commands/make_rec_command.h"
 #include "bench/commands/published_command.h"
@@ -11,6 +12,7 @@ namespace plumb {
 const std::vector<Command>& plumbline_commands() {
   static const std::vector<Command> list{
       {"analyze", "averages, medians and speedups of a folder of logs", analyze_command, analyze_table},
+      {"compare", "runs beside runs, and beside what is published", compare_command, compare_table},
       {"explain", "where a framework's step loses time, by its profiler's trace", explain_command,
        explain_table},
       {"make-rec", "an image folder to a RecordIO file and its index", make_rec_command, make_rec_table},

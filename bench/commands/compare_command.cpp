@@ -1,0 +1,105 @@
+#include "bench/commands/compare_command.h"
+
+#include <string>
+#include <vector>
+
+#include "bench/commands/command.h"
+#include "bench/commands/dialect_option.h"
+#include "bench/commands/messages.h"
+#include "bench/output/compare_text.h"
+#include "bench/output/summary.h"
+#include "models/error.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::size_t kMostPublished = 4;  // frameworks beside each sample
+
+struct CompareArguments {
+  std::vector<std::string> paths;
+  std::string published;
+  AnalyzeOptions reading;
+  CompareOptions options;
+  bool json = false, verbose = false, help = false;
+};
+
+OptionTable compare_options(CompareArguments& arguments) {
+  return {"plumbline compare",
+          "Sets the runs of B, … beside those of A: medians, the intervals that so few runs support, and "
+          "whether a difference is shown. Only equal configurations are compared. A alone is set beside "
+          "what is published.",
+          {{"Input",
+            {positional("PATH…", arguments.paths,
+                        "A and B, …: run folders, folders of them (--out of the benches), or folders of logs")
+                 .as_required(),
+             text_option("--published", "FILTER", arguments.published,
+                         "published numbers beside A's: those with all of these words, as in oneflow,fp32; "
+                         "or all")
+                 .with_default("all without B, else none"),
+             dialect_option(arguments.reading.dialect)}},
+           {"Judgement",
+            {percent_option("--min-effect", arguments.options.criteria.min_effect,
+                            {.lowest = 0, .highest = 1, .below_highest = true},
+                            "smaller differences are none worth the name"),
+             flag_option("--force", arguments.options.force, true,
+                         "compare different configurations too, marked as such")}},
+           {"Output",
+            {flag_option("--json", arguments.json, true, "print one JSON object in place of the table"),
+             flag_option("--verbose", arguments.verbose, true, "name every file that is left out"),
+             stop_option("--help", arguments.help, "this text")}}}};
+}
+
+std::vector<PublishedResult> wanted_results(const std::string& filter) {
+  std::vector<PublishedResult> results = published_results();
+  if (filter.empty() || filter == "all") return results;
+  PublishedFilter words;
+  for (std::size_t begin = 0; begin <= filter.size();) {
+    const std::size_t end = std::min(filter.find(',', begin), filter.size());
+    words.words.push_back(filter.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  std::erase_if(results, [&](const PublishedResult& result) { return !matches(result, words); });
+  if (results.empty())
+    throw Error(ExitCode::usage, "option --published: no published number has all words of '" + filter +
+                                     "'; plumbline published lists them");
+  return results;
+}
+
+std::vector<PublishedBeside> published_beside(const SampleSet& own, const std::string& filter) {
+  const std::vector<PublishedResult> results = wanted_results(filter);
+  std::vector<PublishedBeside> beside;
+  for (const Sample& sample : own.loaded.samples)
+    beside.push_back({&sample, nearest_among(results, sample.configuration, kMostPublished)});
+  return beside;
+}
+
+}  // namespace
+
+OptionTable compare_table() {
+  return table_of(compare_options);
+}
+
+int compare_command(int argc, const char* const* argv) {
+  CompareArguments arguments;
+  if (helped(compare_options(arguments), arguments, argc, argv)) return 0;
+  std::vector<SampleSet> sets;
+  for (const std::string& path : arguments.paths)
+    sets.push_back({path, load_samples(std::filesystem::path(path), arguments.reading)});
+  CompareReport report{.sets = sets,
+                       .comparison = compare_sets(sets, arguments.options),
+                       .published = {},
+                       .criteria = arguments.options.criteria};
+  if (sets.size() == 1 || !arguments.published.empty())
+    report.published = published_beside(sets.front(), arguments.published);
+  print_text(
+      arguments.json
+          ? compare_json(report).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
+          : compare_text(report));
+  std::vector<BadFile> left_out;
+  for (const SampleSet& set : sets)
+    left_out.insert(left_out.end(), set.loaded.bad.begin(), set.loaded.bad.end());
+  print_messages(report.comparison.notes, left_out, arguments.verbose);
+  return 0;
+}
+
+}  // namespace plumb
