@@ -1,0 +1,104 @@
+#include "bench/commands/gate_command.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "bench/commands/command.h"
+#include "models/error.h"
+#include "results/analysis_text.h"
+#include "results/gate.h"
+#include "results/new_file.h"
+#include "results/samples.h"
+
+namespace plumb {
+namespace {
+
+struct GateArguments {
+  GateCriteria criteria;
+  AnalyzeOptions options;
+  std::string run, baseline, junit;
+  bool json = false, help = false;
+};
+
+OptionTable gate_options(GateArguments& arguments) {
+  std::vector<std::string> names{"auto"};
+  for (const Dialect* dialect : dialects()) names.emplace_back(dialect->name);
+  return {
+      "plumbline gate",
+      "Compares runs with those of a baseline, case by case. Exit code 1: some case is significantly slower "
+      "(Mann and Whitney's test, one-sided, 5 %) and the estimate of its slow-down is above "
+      "--max-regression; "
+      "65: a case has fewer than 3 runs on either side or wasn't run in its configuration; 0 otherwise. 7 "
+      "runs "
+      "on either side that vary by 0.8 % show a slow-down of 3 % in at least 95 of 100 cases.",
+      {{"Input",
+        {positional("RUN", arguments.run, "folder of runs (--out of the benches) or of logs").as_required(),
+         text_option("--baseline", "BASE", arguments.baseline, "the same of the baseline").as_required(),
+         choice_option("--dialect", arguments.options.dialect, names, "how the lines of logs are read")}},
+       {"Judgement",
+        {percent_option("--max-regression", arguments.criteria.max_regression,
+                        {.lowest = 0, .highest = 1, .below_highest = true},
+                        "largest slow-down that is allowed"),
+         flag_option("--allow-missing", arguments.criteria.allow_missing, true,
+                     "pass over cases of the baseline that RUN hasn't got")}},
+       {"Output",
+        {text_option("--junit", "FILE", arguments.junit, "write the verdicts to a new file as JUnit's XML"),
+         flag_option("--json", arguments.json, true, "print one JSON object in place of the table"),
+         stop_option("--help", arguments.help, "this text")}}}};
+}
+
+void say(const std::string& line) {
+  std::fprintf(stderr, "plumbline: %s\n", line.c_str());
+}
+
+LoadedSamples load_side(const char* side, const std::string& path, const AnalyzeOptions& options) {
+  LoadedSamples loaded = load_samples(std::filesystem::path(path), options);
+  if (loaded.bad.empty()) return loaded;
+  const BadFile& first = loaded.bad.front();
+  say(std::to_string(loaded.bad.size()) + " of " + side + " left out (" + count_flaws(loaded.bad) +
+      "), first " + first.path + ": " + first.defect.reason);
+  return loaded;
+}
+
+void say_what_else(const GateReport& report, const GateArguments& arguments) {
+  std::error_code error;
+  if (std::filesystem::equivalent(arguments.run, arguments.baseline, error))
+    say("RUN and --baseline are the same folder, so that no regression can be found");
+  if (!report.only_new.empty())
+    say(std::to_string(report.only_new.size()) +
+        (report.only_new.size() == 1 ? " case of RUN has" : " cases of RUN have") + " no baseline, first " +
+        configuration_text(report.only_new.front()));
+}
+
+}  // namespace
+
+OptionTable gate_option_table() {
+  return table_of(gate_options);
+}
+
+int gate_command(int argc, const char* const* argv) {
+  GateArguments arguments;
+  const OptionTable table = gate_options(arguments);
+  if (helped(table, arguments, argc, argv)) return 0;
+  if (!arguments.junit.empty()) check_new_file("--junit", arguments.junit);
+  const LoadedSamples baseline = load_side("--baseline", arguments.baseline, arguments.options);
+  const LoadedSamples runs = load_side("RUN", arguments.run, arguments.options);
+  const GateReport report = gate(baseline.samples, runs.samples, arguments.criteria);
+  if (!arguments.junit.empty()) write_new_file("--junit", arguments.junit, gate_junit(report));
+  const std::string text =
+      arguments.json
+          ? gate_json(report).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
+          : gate_table(report);
+  std::fputs(text.c_str(), stdout);
+  if (std::fflush(stdout) != 0)
+    throw Error(ExitCode::io_error,
+                "the verdict can't be written to standard output; make room and try again");
+  say_what_else(report, arguments);
+  const ExitCode code = gate_exit_code(report);
+  if (code == ExitCode::bad_data) throw Error(code, gate_summary(report));
+  say(gate_summary(report));
+  return static_cast<int>(code);
+}
+
+}  // namespace plumb

@@ -1,0 +1,78 @@
+#include "results/power.h"
+
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "models/random.h"
+#include "results/rank_test.h"
+#include "results/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kPower = 0.8;  // four times in five
+
+// The smallest shift of the second of two standard normal samples that one draw would show. U counts the
+// pairs whose difference is below the shift, so it reaches `critical` at the critical-th smallest difference.
+double shift_shown(std::span<const float> first, std::span<const float> second, std::size_t critical,
+                   double deviation, const ShownWhen& shown) {
+  std::vector<double> differences;
+  for (const float a : first)
+    for (const float b : second) differences.push_back(static_cast<double>(a) - static_cast<double>(b));
+  const double estimated =
+      shown.estimate == ShownWhen::Estimate::pairs
+          ? median(differences)
+          : median({first.begin(), first.end()}) - median({second.begin(), second.end()});
+  const auto smallest = differences.begin() + static_cast<std::ptrdiff_t>(critical - 1);
+  std::nth_element(differences.begin(), smallest, differences.end());
+  return std::max(*smallest * deviation, shown.least_effect + estimated * deviation);
+}
+
+// Power of the rank test; pi / 3 is what it needs more than the t test of normal values.
+double noether_shift(double first_runs, double second_runs, double deviation, const ShownWhen& shown) {
+  const boost::math::normal standard;
+  const double quantiles = quantile(complement(standard, shown.tail)) + quantile(standard, kPower);
+  const double shift =
+      quantiles * deviation * std::sqrt(std::acos(-1.0) / 3 * (1 / first_runs + 1 / second_runs));
+  return std::max(shift, shown.least_effect);
+}
+
+}  // namespace
+
+double pooled_log_deviation(std::span<const double> first, std::span<const double> second) {
+  double squares = 0;
+  for (const auto& side : {first, second}) {
+    std::vector<double> logarithms;
+    for (const double value : side) logarithms.push_back(std::log(value));
+    const double level = mean(logarithms);
+    for (const double logarithm : logarithms) squares += (logarithm - level) * (logarithm - level);
+  }
+  return std::sqrt(squares / static_cast<double>(first.size() + second.size() - 2));
+}
+
+double smallest_shift(std::size_t first_runs, std::size_t second_runs, double log_deviation,
+                      const ShownWhen& shown) {
+  if (first_runs + second_runs > kMostExactValues)
+    return noether_shift(static_cast<double>(first_runs), static_cast<double>(second_runs), log_deviation,
+                         shown);
+  const auto critical = critical_u(first_runs, second_runs, shown.tail);
+  if (!critical) return std::numeric_limits<double>::infinity();
+  constexpr std::size_t kDraws = 1000;
+  const PhiloxKey key = stream_key(1, "smallest shift");
+  std::vector<float> draw(first_runs + second_runs);
+  std::vector<double> shifts;
+  for (std::size_t i = 0; i < kDraws; ++i) {
+    fill_normal(key, 0, 1, draw, i * draw.size());
+    const std::span<const float> values(draw);
+    shifts.push_back(
+        shift_shown(values.first(first_runs), values.subspan(first_runs), *critical, log_deviation, shown));
+  }
+  const auto at_power = shifts.begin() + static_cast<std::ptrdiff_t>(kPower * kDraws);
+  std::nth_element(shifts.begin(), at_power, shifts.end());
+  return *at_power;
+}
+
+}  // namespace plumb

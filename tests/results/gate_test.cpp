@@ -1,0 +1,239 @@
+#include "results/gate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "tests/results/simulated_runs.h"
+
+namespace plumb {
+namespace {
+
+Configuration resnet50(int nodes) {
+  Configuration configuration;
+  configuration.framework = "Plumbline";
+  configuration.model = "resnet50";
+  configuration.precision = "fp16";
+  configuration.device = "NVIDIA H200";
+  configuration.data = "synthetic";
+  configuration.batch_per_device = 128;
+  configuration.nodes = nodes;
+  configuration.devices_per_node = 8;
+  return configuration;
+}
+
+Sample sample_of(const Configuration& configuration, const std::vector<double>& figures) {
+  Sample sample;
+  sample.configuration = configuration;
+  for (const double figure : figures) {
+    Measurement run;
+    run.origin = "runs/" + std::to_string(sample.runs.size() + 1);
+    run.images_per_second = figure;
+    sample.runs.push_back(run);
+  }
+  return sample;
+}
+
+const std::vector<double> kBaseline{5871.4, 5902.2, 5889.0, 5895.6, 5911.3, 5880.7, 5868.9};
+
+std::vector<double> times(double factor, std::size_t runs = 7) {
+  std::vector<double> figures;
+  for (std::size_t i = 0; i < runs; ++i) figures.push_back(kBaseline[i] * factor);
+  return figures;
+}
+
+GateReport gate_of(const std::vector<double>& baseline, const std::vector<double>& figures,
+                   const GateCriteria& criteria = {}) {
+  return gate({sample_of(resnet50(1), baseline)}, {sample_of(resnet50(1), figures)}, criteria);
+}
+
+TEST(Gate, FailsOnlyWhatIsSlowerByMoreThanAllowed) {
+  EXPECT_EQ(gate_exit_code(gate_of(kBaseline, times(0.97))), ExitCode::regression);
+  EXPECT_EQ(gate_exit_code(gate_of(kBaseline, times(0.985))), ExitCode::ok) << "significant, but allowed";
+  EXPECT_EQ(gate_exit_code(gate_of(kBaseline, times(0.985), {.max_regression = 0.01})), ExitCode::regression);
+  EXPECT_EQ(gate_exit_code(gate_of(kBaseline, times(1.2))), ExitCode::ok);
+  EXPECT_EQ(gate_exit_code(gate_of(kBaseline, kBaseline)), ExitCode::ok);
+}
+
+TEST(Gate, PassesWhatChanceExplains) {
+  const std::vector<double> noisy{5000, 6900, 5300, 6500, 5100}, slower{4900, 6600, 5250, 6100, 5050};
+  const GateReport report = gate_of(noisy, slower);
+  EXPECT_GT(report.cases[0].slow_down, 0.02);
+  EXPECT_EQ(gate_exit_code(report), ExitCode::ok);
+  EXPECT_GT(report.cases[0].smallest_shown, 0.2);
+}
+
+TEST(Gate, AsksForThreeRunsOnEitherSide) {
+  EXPECT_EQ(gate_exit_code(gate_of(kBaseline, times(0.9, 2))), ExitCode::bad_data);
+  EXPECT_EQ(gate_exit_code(gate_of(times(1, 2), times(0.9))), ExitCode::bad_data);
+  const GateReport report = gate_of(kBaseline, times(0.9, 2));
+  EXPECT_EQ(gate_summary(report),
+            "resnet50 fp16, batch 128 per device, 1n8g, NVIDIA H200, synthetic: 2 runs against 7 of the "
+            "baseline; 3 on either side are needed; measure more runs");
+  EXPECT_EQ(gate_exit_code(gate_of(times(1, 3), times(0.9, 3))), ExitCode::regression);
+}
+
+TEST(Gate, RefusesOtherConfigurations) {
+  for (const std::function<void(Configuration&)>& change : std::vector<std::function<void(Configuration&)>>{
+           [](Configuration& c) { c.batch_per_device = 256; },
+           [](Configuration& c) { c.device = "NVIDIA H100"; }, [](Configuration& c) { c.nodes = 2; },
+           [](Configuration& c) { c.framework = "PyTorch"; },
+           [](Configuration& c) { c.settings["overlap"] = "false"; }}) {
+    Configuration other = resnet50(1);
+    change(other);
+    const GateReport report = gate({sample_of(resnet50(1), kBaseline)}, {sample_of(other, times(0.9))});
+    EXPECT_EQ(gate_exit_code(report), ExitCode::bad_data);
+    EXPECT_EQ(report.cases[0].differences.size(), 1u);
+    EXPECT_EQ(report.only_new.size(), 1u);
+    EXPECT_NE(gate_summary(report).find("the nearest of which differ: "), std::string::npos);
+    const GateReport allowing =
+        gate({sample_of(resnet50(1), kBaseline)}, {sample_of(other, times(1))}, {.allow_missing = true});
+    EXPECT_EQ(gate_exit_code(allowing), ExitCode::bad_data) << "nothing in common";
+  }
+}
+
+TEST(Gate, JudgesEveryCase) {
+  const std::vector<Sample> baseline{sample_of(resnet50(1), kBaseline), sample_of(resnet50(2), times(2)),
+                                     sample_of(resnet50(4), times(4))};
+  const std::vector<Sample> runs{sample_of(resnet50(2), times(1.9)), sample_of(resnet50(1), times(1)),
+                                 sample_of(resnet50(8), times(8))};
+  const GateReport report = gate(baseline, runs);
+  ASSERT_EQ(report.cases.size(), 3u);
+  EXPECT_EQ(report.cases[0].outcome, GateCase::Outcome::passed);
+  EXPECT_EQ(report.cases[1].outcome, GateCase::Outcome::regression);
+  EXPECT_NEAR(report.cases[1].slow_down, 0.05, 1e-12);
+  EXPECT_EQ(report.cases[2].outcome, GateCase::Outcome::missing);
+  ASSERT_EQ(report.only_new.size(), 1u);
+  EXPECT_EQ(report.only_new[0].nodes, 8);
+  EXPECT_EQ(gate_exit_code(report), ExitCode::regression) << "what is known counts more than what isn't";
+}
+
+TEST(Gate, PassesOverMissingCasesOnlyWhenAllowed) {
+  const std::vector<Sample> baseline{sample_of(resnet50(1), kBaseline), sample_of(resnet50(2), times(2))};
+  const std::vector<Sample> runs{sample_of(resnet50(1), times(1))};
+  EXPECT_EQ(gate_exit_code(gate(baseline, runs)), ExitCode::bad_data);
+  EXPECT_NE(gate_summary(gate(baseline, runs)).find("--allow-missing"), std::string::npos);
+  EXPECT_EQ(gate_exit_code(gate(baseline, runs, {.allow_missing = true})), ExitCode::ok);
+}
+
+TEST(Gate, MatchesWhatIsKnownInPartUnlessTwoFit) {
+  Configuration unknown = resnet50(1);
+  unknown.device = unknown.data = "";
+  EXPECT_EQ(gate_exit_code(gate({sample_of(unknown, kBaseline)}, {sample_of(resnet50(1), times(0.9))})),
+            ExitCode::regression);
+  Configuration other = resnet50(1);
+  other.device = "NVIDIA H100";
+  const std::vector<Sample> two{sample_of(resnet50(1), kBaseline), sample_of(other, kBaseline)};
+  EXPECT_THROW(gate({sample_of(unknown, kBaseline)}, two), Error);
+  EXPECT_THROW(gate(two, {sample_of(unknown, kBaseline)}), Error);
+}
+
+// What is promised of 7 runs on either side that vary by 0.8 %, over 10,000 cases each.
+TEST(Gate, FindsThreePercentAndRaisesNoFalseAlarm) {
+  struct Promise {
+    double slow_down, max_regression;
+    double least, most;  // share of cases that are called a regression
+  };
+  constexpr int kCases = 10000;
+  for (const Promise& promise : {Promise{0.03, 0.02, 0.97, 1}, Promise{0, 0.02, 0, 0.001},
+                                 Promise{0, 0, 0.03, 0.05}, Promise{0.01, 0.02, 0, 0.05}}) {
+    SimulatedNoise noise("gate");
+    int regressions = 0;
+    for (int i = 0; i < kCases; ++i) {
+      const auto baseline = noise.figures(7, 5000, 0.008);
+      const auto figures = noise.figures(7, 5000 * (1 - promise.slow_down), 0.008);
+      // gate() asks the same, and how small a slow-down the runs would have shown, which takes longer.
+      regressions += mann_whitney(figures, baseline).p_less <= GateCriteria().significance &&
+                     1 - shift_ratio(baseline, figures) > promise.max_regression;
+    }
+    const double share = static_cast<double>(regressions) / kCases;
+    EXPECT_GE(share, promise.least) << promise.slow_down << ", " << promise.max_regression;
+    EXPECT_LE(share, promise.most) << promise.slow_down << ", " << promise.max_regression;
+  }
+}
+
+TEST(Gate, JudgesAsItsSimulationDoes) {
+  SimulatedNoise noise("gate itself");
+  int found = 0, false_alarms = 0;
+  constexpr int kCases = 100;
+  for (int i = 0; i < kCases; ++i) {
+    const auto baseline = noise.figures(7, 5000, 0.008), same = noise.figures(7, 5000, 0.008);
+    const auto slower = noise.figures(7, 5000 * 0.97, 0.008);
+    false_alarms += gate_exit_code(gate_of(baseline, same)) == ExitCode::regression;
+    const GateReport report = gate_of(baseline, slower);
+    const bool regression =
+        mann_whitney(slower, baseline).p_less <= 0.05 && 1 - shift_ratio(baseline, slower) > 0.02;
+    EXPECT_EQ(gate_exit_code(report) == ExitCode::regression, regression);
+    found += regression;
+  }
+  EXPECT_GE(found, 95);
+  EXPECT_EQ(false_alarms, 0);
+}
+
+// Spread that isn't normal: one run in ten is slower by up to 5 %, on either side.
+TEST(Gate, HoldsWithRunsThatAreFarOff) {
+  SimulatedNoise noise("far off");
+  const auto runs = [&](double center) {
+    auto figures = noise.figures(7, center, 0.008);
+    for (double& figure : figures)
+      if (noise.uniform() < 0.1) figure *= 1 - 0.05 * noise.uniform();
+    return figures;
+  };
+  constexpr int kCases = 10000;
+  int found = 0, false_alarms = 0;
+  for (int i = 0; i < kCases; ++i) {
+    const auto baseline = runs(5000), same = runs(5000), slower = runs(5000 * 0.97);
+    const auto fails = [&](const std::vector<double>& figures) {
+      return mann_whitney(figures, baseline).p_less <= 0.05 && 1 - shift_ratio(baseline, figures) > 0.02;
+    };
+    false_alarms += fails(same);
+    found += fails(slower);
+  }
+  EXPECT_GE(found, kCases * 95 / 100);
+  EXPECT_LE(false_alarms, kCases / 100);
+}
+
+TEST(GateTable, HasALineForEachCase) {
+  EXPECT_EQ(
+      gate_table(gate_of(kBaseline, times(0.95))),
+      "images/s, medians; at most 2 % slower is allowed\n"
+      "verdict     runs  baseline      new  slow-down       p  would show  case\n"
+      "regression  7, 7   5889.00  5594.55      5.0 %  0.0003       2.1 %  resnet50 fp16, batch 128 per "
+      "device, 1n8g, NVIDIA H200, synthetic\n");
+}
+
+TEST(GateJson, HoldsFiguresAndVerdict) {
+  const auto json = gate_json(gate_of(kBaseline, times(0.95)));
+  EXPECT_EQ(json["schema"], "plumbline.gate/1");
+  EXPECT_EQ(json["status"], "regression");
+  EXPECT_EQ(json["exit_code"], 1);
+  EXPECT_EQ(json["cases"][0]["verdict"], "regression");
+  EXPECT_NEAR(json["cases"][0]["slow_down"].get<double>(), 0.05, 1e-12);
+  EXPECT_EQ(json["cases"][0]["baseline"]["runs"].size(), 7u);
+  EXPECT_EQ(json["cases"][0]["new"]["runs"][6]["origin"], "runs/7");
+  const auto few = gate_json(gate_of(kBaseline, times(0.95, 2)));
+  EXPECT_EQ(few["status"], "not judged");
+  EXPECT_EQ(few["exit_code"], 65);
+  EXPECT_TRUE(few["cases"][0]["p"].is_null());
+}
+
+TEST(GateJunit, CountsFailuresErrorsAndSkips) {
+  Configuration odd = resnet50(4);
+  odd.device = "<H200> & \"more\"\x01\xff";
+  const std::vector<Sample> baseline{sample_of(resnet50(1), kBaseline), sample_of(resnet50(2), times(2)),
+                                     sample_of(odd, times(4))};
+  const std::vector<Sample> runs{sample_of(resnet50(2), times(1.9)), sample_of(resnet50(1), times(1))};
+  const std::string text = gate_junit(gate(baseline, runs));
+  EXPECT_NE(text.find("tests=\"3\" failures=\"1\" errors=\"1\" skipped=\"0\""), std::string::npos) << text;
+  EXPECT_NE(text.find("<failure type=\"regression\" message=\"5.0 % slower (p = 0.0003), where 2 % are"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("&lt;H200&gt; &amp; &quot;more&quot;?\xEF\xBF\xBD"), std::string::npos) << text;
+  const std::string allowing = gate_junit(gate(baseline, runs, {.allow_missing = true}));
+  EXPECT_NE(allowing.find("errors=\"0\" skipped=\"1\""), std::string::npos);
+  EXPECT_NE(allowing.find("<skipped message=\"not among the new runs"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace plumb
