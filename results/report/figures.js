@@ -9,31 +9,33 @@ function setDefaults() {
   Chart.defaults.maintainAspectRatio = false;
   Chart.defaults.plugins.legend.labels.usePointStyle = true;
   Chart.defaults.plugins.legend.labels.boxHeight = 7;
-  Chart.defaults.plugins.legend.position = "top";
-  Chart.defaults.plugins.legend.align = "start";
+  Chart.defaults.plugins.legend.position = 'top';
+  Chart.defaults.plugins.legend.align = 'start';
   Chart.defaults.plugins.tooltip.boxPadding = 4;
 }
 
-const axis = (title, more = {}) => ({ title: { display: true, text: title }, ...more });
+const axis = (title, more = {}) => ({title: {display: true, text: title}, ...more});
 
 function figureIsAbsent(figure, sentence) {
-  figure.classList.toggle("absent", Boolean(sentence));
-  figure.hidden = sentence === "";
-  figure.querySelector(".missing")?.remove();
-  if (sentence) figure.append(element("p", { class: "missing" }, sentence));
+  figure.classList.toggle('absent', Boolean(sentence));
+  figure.hidden = sentence === '';
+  figure.querySelector('.missing')?.remove();
+  if (sentence) figure.append(element('p', {class: 'missing'}, sentence));
 }
 
-// Draws `made` = {config, table, label} into the figure `id`, or takes the figure away: with nothing made it says
-// what would give it (data-absent), or is hidden if it has nothing to say.
+// Draws `made` = {config, table, label, bars} into the figure `id`, or takes the figure away: with nothing
+// made it says what would give it (data-absent), or is hidden if it has nothing to say. `bars`: how many lie
+// on top of each other.
 function showFigure(id, made) {
   const figure = document.getElementById(id);
   charts[id]?.destroy();
   delete charts[id];
-  figure.querySelector(".below")?.remove();
-  if (!made) return figureIsAbsent(figure, figure.dataset.absent ?? "");
+  figure.querySelector('.below')?.remove();
+  if (!made) return figureIsAbsent(figure, figure.dataset.absent ?? '');
   figureIsAbsent(figure, null);
   const canvas = document.getElementById(`chart-${id}`);
-  canvas.setAttribute("aria-label", `${made.label} The numbers are in the table below.`);
+  if (made.bars) canvas.parentElement.style.height = `${Math.max(18, 1.5 * made.bars + 5.5)}rem`;
+  canvas.setAttribute('aria-label', `${made.label} The numbers are in the table below.`);
   charts[id] = new Chart(canvas, made.config);
   figure.append(numbersBelow(made.table, `${id}.csv`));
 }
@@ -41,8 +43,29 @@ function showFigure(id, made) {
 function showLegend(id, names) {
   const list = document.querySelector(`#${id} .legend`);
   list.replaceChildren(...names.map((name) => {
-    const swatch = element("span", { "aria-hidden": "true" });
+    const swatch = element('span', {'aria-hidden': 'true'});
     swatch.style.background = namedColour(name);
-    return element("li", {}, swatch, words(name));
+    return element('li', {}, swatch, words(name));
   }));
 }
+
+// A chart of rectangles; `phases` as in shapes.js, `tooltip` gives the text of one.
+const rectanglesConfig = (data, x, y, tooltip, phases) => ({
+  type: 'rectangles',
+  data: {datasets: [{data}]},
+  options: {
+    layout: {padding: {top: phases.length ? 16 : 0}},
+    scales: {
+      x: {type: 'linear', ticks: {includeBounds: false}, ...x},
+      y: {type: 'linear', ticks: {includeBounds: false}, ...y}
+    },
+    plugins: {
+      legend: {display: false},
+      ranges: {phases},
+      tooltip: {
+        displayColors: false,
+        callbacks: {title: ([item]) => item.raw.title, label: ({raw}) => tooltip(raw)}
+      }
+    },
+  },
+});

@@ -7,7 +7,7 @@ namespace plumb {
 // Made by plumb_embed (results/CMakeLists.txt).
 extern const std::string_view kPageHtml, kPageCss, kChartJs;
 extern const std::string_view kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs,
-    kRunJs, kProfileJs, kMainJs;
+    kRunJs, kProfileJs, kTraceJs, kMemoryJs, kMainJs;
 
 namespace {
 
@@ -15,7 +15,7 @@ namespace {
 std::string scripts() {
   std::string text;
   for (const std::string_view script : {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs,
-                                        kWaitsJs, kRunJs, kProfileJs, kMainJs})
+                                        kWaitsJs, kRunJs, kProfileJs, kTraceJs, kMemoryJs, kMainJs})
     text += std::string(script) + "\n";
   return text;
 }

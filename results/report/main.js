@@ -1,25 +1,56 @@
 // The page: what stands at the top, the summary, and the run that is looked at.
 
-const data = JSON.parse(document.getElementById("data").textContent);
+const data = JSON.parse(document.getElementById('data').textContent);
 const series = makeSeries(data);
 let presentRun = 0;
 
-function showTop() {
-  document.getElementById("made").textContent =
-    [data.created, data.made_by, plural(data.runs.length, "run")].filter(Boolean).join(" · ");
-  const list = document.getElementById("flag-list");
-  const items = data.flags.map((flag) =>
-    element("li", {}, element("span", { class: "subject" }, flag.subject), flag.sentence));
-  if (!items.length)
-    items.push(element("li", { class: "fine" }, "Nothing odd was found: no drift, no outliers, no rank or GPU behind the others."));
-  list.replaceChildren(...items);
-  const leftOut = document.getElementById("left-out");
-  leftOut.hidden = !data.left_out.length;
-  leftOut.querySelector("summary").textContent = `Left out: ${plural(data.left_out.length, "file")}`;
-  leftOut.querySelector("ul").replaceChildren(...data.left_out.map((line) => element("li", {}, line)));
+// The worst first.
+const kFlagTitles = {
+  failed_check: 'Failed checks',
+  slow_rank: 'A rank for which the others wait',
+  throttling: 'GPUs held back',
+  warmup_not_over: 'Warm-up that was not over',
+  drift: 'Drift',
+  two_modes: 'Two speeds',
+  outlier_run: 'Runs far off',
+  outliers: 'Steps far off',
+  note: 'Notes',
+};
+const kFlagsShown = 3;
+
+// All flags of one kind together; many are folded away.
+function flagItem(kind) {
+  const flags = data.flags.filter((flag) => flag.kind === kind);
+  const lines = flags.map(
+      (flag) => element(
+          'p', {}, element('span', {class: 'sentence'}, flag.sentence),
+          element('span', {class: 'subject'}, flag.subject)));
+  const item = element('li', {}, element('h3', {}, kFlagTitles[kind]), ...lines.slice(0, kFlagsShown));
+  const more = lines.slice(kFlagsShown);
+  if (more.length)
+    item.append(
+        element('details', {}, element('summary', {}, `${count(more.length)} more of this kind`), ...more));
+  return item;
 }
 
-const imagesUnit = () => element("span", { class: "unit" }, " images/s");
+function showFlags() {
+  const kinds = Object.keys(kFlagTitles).filter((kind) => data.flags.some((flag) => flag.kind === kind));
+  const fine = 'Nothing odd was found: no drift, no outliers, no rank or GPU behind the others.';
+  const items = kinds.length ? kinds.map(flagItem) : [element('li', {class: 'fine'}, fine)];
+  document.getElementById('flag-list').replaceChildren(...items);
+}
+
+function showTop() {
+  document.getElementById('made').textContent =
+      [data.created, data.made_by, plural(data.runs.length, 'run')].filter(Boolean).join(' · ');
+  showFlags();
+  const leftOut = document.getElementById('left-out');
+  leftOut.hidden = !data.left_out.length;
+  leftOut.querySelector('summary').textContent = `Left out: ${plural(data.left_out.length, 'file')}`;
+  leftOut.querySelector('ul').replaceChildren(...data.left_out.map((line) => element('li', {}, line)));
+}
+
+const imagesUnit = () => element('span', {class: 'unit'}, ' images/s');
 const withUnit = (number, unit) => {
   const whole = document.createDocumentFragment();
   whole.append(number, unit);
@@ -30,95 +61,133 @@ function showSummary() {
   const points = allPoints(data);
   const best = points.reduce((a, b) => (b.point.median > a.point.median ? b : a));
   const largest = points.reduce((a, b) => (b.point.devices > a.point.devices ? b : a));
-  const energy = points.filter(({ point }) => isNumber(point.joules_per_image));
-  showTiles(document.getElementById("headline"), [
-    ["Highest throughput", withUnit(plain(best.point.median), imagesUnit()), `${best.curve.label}, ${best.point.case}`],
-    ["Per device there", withUnit(plain(best.point.median / best.point.devices), imagesUnit()), plural(best.point.devices, "device")],
-    largest.point.devices > 1 && isNumber(largest.point.efficiency)
-      ? [`Efficiency on ${largest.point.devices} devices`, percent(largest.point.efficiency), `speedup ${plain(largest.point.speedup, 3)}`] : null,
-    ["Measured", plural(points.length, "configuration"), plural(data.runs.length, "run")],
-    energy.length ? ["Least energy per image", `${plain(Math.min(...energy.map(({ point }) => point.joules_per_image)), 3)} J`] : null,
+  const energy = points.filter(({point}) => isNumber(point.joules_per_image));
+  showTiles(document.getElementById('headline'), [
+    [
+      'Highest throughput', withUnit(plain(best.point.median), imagesUnit()),
+      `${best.curve.label}, ${best.point.case}`
+    ],
+    [
+      'Per device there', withUnit(plain(best.point.median / best.point.devices), imagesUnit()),
+      plural(best.point.devices, 'device')
+    ],
+    largest.point.devices > 1 && isNumber(largest.point.efficiency) ?
+        [
+          `Efficiency on ${largest.point.devices} devices`, percent(largest.point.efficiency),
+          `speedup ${plain(largest.point.speedup, 3)}`
+        ] :
+        null,
+    ['Measured', plural(points.length, 'configuration'), plural(data.runs.length, 'run')],
+    energy.length ?
+        [
+          'Least energy per image',
+          `${plain(Math.min(...energy.map(({point}) => point.joules_per_image)), 3)} J`
+        ] :
+        null,
   ]);
-  document.getElementById("summary-table").replaceChildren(
-    tableElement(summaryTable(points)), numbersBelowSummary(summaryTable(points)));
+  document.getElementById('summary-table')
+      .replaceChildren(tableElement(summaryTable(points)), numbersBelowSummary(summaryTable(points)));
 }
 
 function summaryTable(points) {
-  const number = (name, unit, value, text) => ({ name, unit, value, text });
+  const number = (name, unit, value, text) => ({name, unit, value, text});
   const wanted = [
-    { name: "Configuration", value: ({ curve }) => curve.label },
-    { name: "Case", value: ({ point }) => point.case },
-    number("Runs", "", ({ point }) => point.images_per_second.length, count),
-    number("Throughput", "images/s, median", ({ point }) => point.median, (value) => plain(value)),
-    number("from", "images/s", ({ point }) => point.interval?.low ?? null, (value) => plain(value)),
-    number("to", "images/s", ({ point }) => point.interval?.high ?? null, (value) => plain(value)),
-    number("Per device", "images/s", ({ point }) => point.median / point.devices, (value) => plain(value)),
-    number("Speedup", "", ({ point }) => point.speedup, (value) => plain(value, 3)),
-    number("Efficiency", "", ({ point }) => point.efficiency, (value) => percent(value)),
-    number("Peak memory", "GiB per device", ({ point }) =>
-      (isNumber(point.peak_memory_bytes) ? point.peak_memory_bytes / 2 ** 30 : null), (value) => plain(value, 3)),
-    number("Energy", "J/image", ({ point }) => point.joules_per_image, (value) => plain(value, 3)),
+    {name: 'Configuration', value: ({curve}) => curve.label},
+    {name: 'Case', value: ({point}) => point.case},
+    number('Runs', '', ({point}) => point.images_per_second.length, count),
+    number('Throughput', 'images/s, median', ({point}) => point.median, (value) => plain(value)),
+    number('from', 'images/s', ({point}) => point.interval?.low ?? null, (value) => plain(value)),
+    number('to', 'images/s', ({point}) => point.interval?.high ?? null, (value) => plain(value)),
+    number('Per device', 'images/s', ({point}) => point.median / point.devices, (value) => plain(value)),
+    number('Speedup', '', ({point}) => point.speedup, (value) => plain(value, 3)),
+    number('Efficiency', '', ({point}) => point.efficiency, (value) => percent(value)),
+    number(
+        'Peak memory', 'GiB per device',
+        ({point}) => (isNumber(point.peak_memory_bytes) ? point.peak_memory_bytes / 2 ** 30 : null),
+        (value) => plain(value, 3)),
+    number('Energy', 'J/image', ({point}) => point.joules_per_image, (value) => plain(value, 3)),
   ];
   // A column in which nothing was measured says nothing.
-  const columns = wanted.filter((column) => ["Speedup", "Runs"].includes(column.name) ||
-    points.some((one) => column.value(one) !== null && column.value(one) !== undefined));
-  return { caption: "Configurations", columns, whole: true,
-           rows: points.map((one) => columns.map((column) => column.value(one) ?? null)) };
+  const columns = wanted.filter(
+      (column) => ['Speedup', 'Runs'].includes(column.name) ||
+          points.some((one) => column.value(one) !== null && column.value(one) !== undefined));
+  return {
+    caption: 'Configurations',
+    columns,
+    whole: true,
+    rows: points.map((one) => columns.map((column) => column.value(one) ?? null))
+  };
 }
 
 function numbersBelowSummary(table) {
-  const below = numbersBelow(table, "summary.csv");
-  below.querySelector("details").remove();
-  const confidences = data.curves.flatMap(({ points }) => points.map((point) => point.interval?.confidence)).filter(Boolean);
+  const below = numbersBelow(table, 'summary.csv');
+  below.querySelector('details').remove();
+  const confidences =
+      data.curves.flatMap(({points}) => points.map((point) => point.interval?.confidence)).filter(Boolean);
   if (confidences.length) {
     const [low, high] = [Math.min(...confidences), Math.max(...confidences)];
     const range = low === high ? percent(low) : `${percent(low)} to ${percent(high)}`;
-    below.prepend(element("p", { class: "note" },
-      `From and to: an interval that covers the median with a confidence of ${range}, by order statistics, depending on the number of runs.`));
+    below.prepend(element(
+        'p', {class: 'note'},
+        `From and to: an interval that covers the median with a confidence of ${
+            range}, by order statistics, depending on the number of runs.`));
   }
   return below;
 }
 
 // The run itself, or another one of its configuration: pictures that take much room are kept of one run each.
 function runWith(index, key) {
-  const point = data.curves.flatMap((curve) => curve.points).find(({ runs }) => runs.includes(index));
+  const point = data.curves.flatMap((curve) => curve.points).find(({runs}) => runs.includes(index));
   const found = data.runs[index][key] ? index : point?.runs.find((other) => data.runs[other][key]);
   return found === undefined ? {} : data.runs[found];
 }
 
 function runTiles(run) {
-  const { histogram, speeds } = run;
+  const {histogram, speeds} = run;
   const figure = (name, value, remark) => [name, value, remark];
-  if (!histogram) return [figure("Throughput", withUnit(plain(run.images_per_second), imagesUnit()), "read from a log")];
-  const failed = run.checks.filter(([, value]) => value === "false").map(([name]) => words(name));
-  const peak = run.memory_bytes.find(([name]) => name === "peak")?.[1];
+  if (!histogram)
+    return [figure('Throughput', withUnit(plain(run.images_per_second), imagesUnit()), 'read from a log')];
+  const failed = run.checks.filter(([, value]) => value === 'false').map(([name]) => words(name));
+  const peak = run.memory_bytes.find(([name]) => name === 'peak')?.[1];
   return [
-    figure("Throughput", withUnit(plain(run.images_per_second), imagesUnit()), `steps from ${plain(speeds.min)} to ${plain(speeds.max)}`),
-    figure("Step time", seconds(histogram.median), `median; 1st to 99th percentile ${seconds(histogram.p1)} to ${seconds(histogram.p99)}`),
-    figure("Exposed communication", seconds(run.exposed_communication_seconds, 3), "per step, rank 0"),
-    figure("Waiting for data", seconds(run.data_wait_seconds, 3), "per step, rank 0"),
-    isNumber(peak) ? figure("Peak memory", bytes(peak), "of a device") : null,
-    isNumber(run.joules_per_image) ? figure("Energy", `${plain(run.joules_per_image, 3)} J`, "per image") : null,
-    isNumber(run.first_loss) ? figure("Loss", plain(run.last_loss), `at the end; ${plain(run.first_loss)} at first`) : null,
-    run.checks.length ? figure("Checks", failed.length ? "failed" : "passed", failed.join(", ") || plural(run.checks.length, "check")) : null,
+    figure(
+        'Throughput', withUnit(plain(run.images_per_second), imagesUnit()),
+        `steps from ${plain(speeds.min)} to ${plain(speeds.max)}`),
+    figure(
+        'Step time', seconds(histogram.median),
+        `median; 1st to 99th percentile ${seconds(histogram.p1)} to ${seconds(histogram.p99)}`),
+    figure('Exposed communication', seconds(run.exposed_communication_seconds, 3), 'per step, rank 0'),
+    figure('Waiting for data', seconds(run.data_wait_seconds, 3), 'per step, rank 0'),
+    isNumber(peak) ? figure('Peak memory', bytes(peak), 'of a device') : null,
+    isNumber(run.joules_per_image) ? figure('Energy', `${plain(run.joules_per_image, 3)} J`, 'per image') :
+                                     null,
+    isNumber(run.first_loss) ?
+        figure('Loss', plain(run.last_loss), `at the end; ${plain(run.first_loss)} at first`) :
+        null,
+    run.checks.length ? figure(
+                            'Checks', failed.length ? 'failed' : 'passed',
+                            failed.join(', ') || plural(run.checks.length, 'check')) :
+                        null,
   ];
 }
 
 function showRun() {
   const run = data.runs[presentRun];
-  const device = run.configuration_text.includes(run.device_name) ? "" : run.device_name;
-  document.getElementById("run-note").textContent = [run.configuration_text, device, run.origin].filter(Boolean).join(" · ");
-  showTiles(document.getElementById("run-figures"), runTiles(run));
-  for (const [id, make] of Object.entries({ timeline: timelineFigure, histogram: histogramFigure, ranks: ranksFigure, clocks: clocksFigure }))
+  const device = run.configuration_text.includes(run.device_name) ? '' : run.device_name;
+  document.getElementById('run-note').textContent =
+      [run.configuration_text, device, run.origin].filter(Boolean).join(' · ');
+  showTiles(document.getElementById('run-figures'), runTiles(run));
+  for (const [id, make] of Object.entries(
+           {timeline: timelineFigure, histogram: histogramFigure, ranks: ranksFigure, clocks: clocksFigure}))
     showFigure(id, make(run));
-  const [profiled, traced, planned] = ["profile", "trace", "memory"].map((key) => runWith(presentRun, key));
-  showFigure("kinds", kindsFigure(profiled));
-  showFigure("roofline", rooflineFigure(profiled, data.names));
-  showFigure("trace", traceFigure(traced, data.names));
-  showFigure("plan", planFigure(planned, data.names));
-  document.getElementById("plan-part").checked = false;
-  showOf("steps", [profiled, traced].find(({ label }) => label) ?? run);
-  showOf("memory", planned.label ? planned : run);
+  const [profiled, traced, planned] = ['profile', 'trace', 'memory'].map((key) => runWith(presentRun, key));
+  showFigure('kinds', kindsFigure(profiled));
+  showFigure('roofline', rooflineFigure(profiled, data.names));
+  showFigure('trace', traceFigure(traced, data.names));
+  showFigure('plan', planFigure(planned, data.names));
+  document.getElementById('plan-part').checked = false;
+  showOf('steps', [profiled, traced].find(({label}) => label) ?? run);
+  showOf('memory', planned.label ? planned : run);
   showSetup(run);
 }
 
@@ -127,23 +196,28 @@ const showOf = (section, run) => {
 };
 
 function showSetup(run) {
-  showOf("setup", run);
+  showOf('setup', run);
   const fill = (id, caption, pairs, otherwise) => document.getElementById(id).replaceChildren(
-    pairs?.length ? tableElement(nameValueTable(caption, pairs)) : element("p", { class: "missing" }, otherwise));
-  fill("environment", `Environment of ${run.label}`, run.environment, "A run folder (--out of the benches) has env.json; this run has none.");
-  fill("config", `Options of ${run.label}`, run.config, "Options are kept in run folders (--out of the benches), not in logs.");
+      pairs?.length ? tableElement(nameValueTable(caption, pairs)) :
+                      element('p', {class: 'missing'}, otherwise));
+  fill(
+      'environment', `Environment of ${run.label}`, run.environment,
+      'A run folder (--out of the benches) has env.json; this run has none.');
+  fill(
+      'config', `Options of ${run.label}`, run.config,
+      'Options are kept in run folders (--out of the benches), not in logs.');
 }
 
 function setUpRuns() {
-  const choice = document.getElementById("run-choice");
-  choice.replaceChildren(...data.runs.map((run, i) => element("option", { value: i }, run.label)));
+  const choice = document.getElementById('run-choice');
+  choice.replaceChildren(...data.runs.map((run, i) => element('option', {value: i}, run.label)));
   // The run of which most is known, of the largest case that has it.
-  const known = ({ steps, memory, profile, trace }) => [steps, memory, profile, trace].filter(Boolean).length;
+  const known = ({steps, memory, profile, trace}) => [steps, memory, profile, trace].filter(Boolean).length;
   data.runs.forEach((run, i) => {
     if (known(run) >= known(data.runs[presentRun])) presentRun = i;
   });
   choice.value = String(presentRun);
-  choice.addEventListener("change", () => {
+  choice.addEventListener('change', () => {
     presentRun = Number(choice.value);
     showRun();
   });
@@ -151,8 +225,8 @@ function setUpRuns() {
 
 function drawAll() {
   showScaling(series);
-  showFigure("waits", waitsFigure(data));
-  showFigure("energy", energyFigure(data));
+  showFigure('waits', waitsFigure(data));
+  showFigure('energy', energyFigure(data));
   showRun();
 }
 
@@ -172,7 +246,7 @@ window.plumbline = {
   charts,
   showRun: (index) => {
     presentRun = index;
-    document.getElementById("run-choice").value = String(index);
+    document.getElementById('run-choice').value = String(index);
     showRun();
   },
   ready: true,

@@ -186,6 +186,15 @@ void add_details(const Sample& sample, const ReportPoint& point, std::size_t mos
   });
 }
 
+// What is said of one run begins with its origin: the page calls it by its label.
+ReportFlag flag_of(const Flag& flag, const Sample& sample, const std::string& subject,
+                   const ReportPoint& point, const ReportData& data) {
+  for (std::size_t i = 0; i < sample.runs.size(); ++i)
+    if (const std::string prefix = sample.runs[i].origin + ": "; flag.sentence.starts_with(prefix))
+      return {data.runs[point.runs[i]].label, kind_name(flag.kind), flag.sentence.substr(prefix.size())};
+  return {subject, kind_name(flag.kind), flag.sentence};
+}
+
 void add_runs(const std::vector<CurveSamples>& groups, std::size_t most, ReportData& data) {
   for (std::size_t c = 0; c < groups.size(); ++c)
     for (std::size_t p = 0; p < groups[c].size(); ++p) {
@@ -199,7 +208,7 @@ void add_runs(const std::vector<CurveSamples>& groups, std::size_t most, ReportD
       add_details(sample, point, most, data);
       for (const Flag& flag : sample_flags(sample))
         data.flags.push_back(
-            {data.curves[c].label + ", " + point.case_name, kind_name(flag.kind), flag.sentence});
+            flag_of(flag, sample, data.curves[c].label + ", " + point.case_name, point, data));
     }
 }
 

@@ -54,7 +54,7 @@ struct ReportCurve {
 
 // A flag and what it is about.
 struct ReportFlag {
-  std::string subject;  // the point's configuration
+  std::string subject;  // label of the run, or of curve and case
   std::string kind;     // "drift", "slow_rank", …, as Flag::Kind
   std::string sentence;
 };

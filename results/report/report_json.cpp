@@ -196,12 +196,13 @@ Json pairs(const NamedTexts& texts) {
 // What only a run folder has.
 void add_measured(const ReportRun& run, Json& json) {
   json["device_name"] = run.device_name;
-  json["speeds"] = {{"mean", run.speeds->mean},
-                    {"median", run.speeds->median},
-                    {"min", run.speeds->min},
-                    {"max", run.speeds->max}};
+  if (run.speeds)
+    json["speeds"] = {{"mean", run.speeds->mean},
+                      {"median", run.speeds->median},
+                      {"min", run.speeds->min},
+                      {"max", run.speeds->max}};
   json["steps"] = to_json(*run.steps);
-  json["histogram"] = to_json(*run.histogram);
+  if (run.histogram) json["histogram"] = to_json(*run.histogram);
   json["exposed_communication_seconds"] = run.exposed_communication_seconds;
   json["data_wait_seconds"] = run.data_wait_seconds;
   json["first_loss"] = or_null(run.first_loss);

@@ -1,51 +1,85 @@
 // One run: step times, ranks, GPU clocks.
 
-const windowOf = ({ steps }) => steps.median.slice(Math.floor(steps.warmup / steps.per_entry));
+const windowOf = ({steps}) => steps.median.slice(Math.floor(steps.warmup / steps.per_entry));
 
 function timelineFigure(run) {
   if (!run.steps) return null;
-  const { steps } = run;
-  const { factor, unit } = timeUnit(windowOf(run));
+  const {steps} = run;
+  const {factor, unit} = timeUnit(windowOf(run));
   const at = (i) => i * steps.per_entry + (steps.per_entry - 1) / 2;
-  const points = (values) => values.map((value, i) => ({ x: at(i), y: factor * value }));
+  const points = (values) => values.map((value, i) => ({x: at(i), y: factor * value}));
   const line = seriesColour(0);
   const thin = steps.median.length > 150;
-  const datasets = [{ label: steps.per_entry > 1 ? "median" : "step", data: points(steps.median), borderColor: line,
-                      backgroundColor: line, borderWidth: 1.5, pointRadius: thin ? 0 : 2 }];
+  const datasets = [{
+    label: steps.per_entry > 1 ? 'median' : 'step',
+    data: points(steps.median),
+    borderColor: line,
+    backgroundColor: line,
+    borderWidth: 1.5,
+    pointRadius: thin ? 0 : 2
+  }];
   if (steps.per_entry > 1)
-    datasets.push({ label: "longest", data: points(steps.max), borderWidth: 0, pointRadius: 0, fill: "+1", backgroundColor: faded(line, 0.2) },
-                  { label: "shortest", data: points(steps.min), borderWidth: 0, pointRadius: 0 });
+    datasets.push(
+        {
+          label: 'longest',
+          data: points(steps.max),
+          borderWidth: 0,
+          pointRadius: 0,
+          fill: '+1',
+          backgroundColor: faded(line, 0.2)
+        },
+        {label: 'shortest', data: points(steps.min), borderWidth: 0, pointRadius: 0});
   // The first steps of a run may take many times as long: the window decides what is to be seen.
-  const inWindow = steps.per_entry > 1 ? steps.max.slice(Math.floor(steps.warmup / steps.per_entry)) : windowOf(run);
+  const inWindow =
+      steps.per_entry > 1 ? steps.max.slice(Math.floor(steps.warmup / steps.per_entry)) : windowOf(run);
   const high = factor * Math.max(...inWindow), low = factor * Math.min(...windowOf(run));
   const cut = factor * Math.max(...steps.median) > high + 2 * (high - low) + 0.3 * high;
   const room = Math.max(high - low, 0.02 * high);
-  document.getElementById("timeline-note").textContent =
-    (steps.per_entry > 1 ? `Median and range of ${steps.per_entry} iterations each, rank 0.` : "Every iteration, rank 0.") +
-    " Shaded: warm-up, which no average counts." + (cut ? " Its longest steps reach beyond the top." : "");
-  const y = axis(unit, cut ? { min: Math.max(0, low - room), max: high + room, ticks: { includeBounds: false } } : { grace: "10%" });
-  const columns = [{ name: "Iteration", text: count }, { name: "Step time", unit, csvUnit: "s", text: (value) => plain(factor * value) }];
+  document.getElementById('timeline-note').textContent =
+      (steps.per_entry > 1 ? `Median and range of ${steps.per_entry} iterations each, rank 0.` :
+                             'Every iteration, rank 0.') +
+      ' Shaded: warm-up, which no average counts.' + (cut ? ' Its longest steps reach beyond the top.' : '');
+  const y = axis(
+      unit,
+      cut ? {min: Math.max(0, low - room), max: high + room, ticks: {includeBounds: false}} : {grace: '10%'});
+  const columns = [
+    {name: 'Iteration', text: count},
+    {name: 'Step time', unit, csvUnit: 's', text: (value) => plain(factor * value)}
+  ];
   if (steps.per_entry > 1)
-    columns.push({ name: "Shortest", unit, csvUnit: "s", text: columns[1].text }, { name: "Longest", unit, csvUnit: "s", text: columns[1].text });
+    columns.push(
+        {name: 'Shortest', unit, csvUnit: 's', text: columns[1].text},
+        {name: 'Longest', unit, csvUnit: 's', text: columns[1].text});
   return {
-    label: `Line of ${plural(steps.iterations, "step time")}; ${count(steps.warmup)} of them warm-up; median behind it ${seconds(run.histogram.median)}.`,
+    label: `Line of ${plural(steps.iterations, 'step time')}; ${
+        count(steps.warmup)} of them warm-up; median behind it ${seconds(run.histogram.median)}.`,
     table: {
       caption: `Step times of ${run.label}`,
       columns,
-      rows: steps.median.map((value, i) =>
-        [i * steps.per_entry, value, ...(steps.per_entry > 1 ? [steps.min[i], steps.max[i]] : [])]),
+      rows: steps.median.map(
+          (value,
+           i) => [i * steps.per_entry, value, ...(steps.per_entry > 1 ? [steps.min[i], steps.max[i]] : [])]),
     },
     config: {
-      type: "line",
-      data: { datasets },
+      type: 'line',
+      data: {datasets},
       options: {
-        scales: { x: axis("iteration", { type: "linear", min: 0, max: Math.max(1, steps.iterations - 1), ticks: { precision: 0 } }), y },
-        interaction: { mode: "index", intersect: false },
+        scales: {
+          x: axis(
+              'iteration',
+              {type: 'linear', min: 0, max: Math.max(1, steps.iterations - 1), ticks: {precision: 0}}),
+          y
+        },
+        interaction: {mode: 'index', intersect: false},
         plugins: {
-          legend: { display: false },
-          ranges: { x: steps.warmup ? [[0, steps.warmup - 0.5, "warm-up"]] : [] },
-          tooltip: { callbacks: { title: ([item]) => `iteration ${count(Math.round(item.raw.x))}`,
-                                  label: ({ dataset, raw }) => `${dataset.label}: ${plain(raw.y)} ${unit}` } },
+          legend: {display: false},
+          ranges: {x: steps.warmup ? [[0, steps.warmup - 0.5, 'warm-up']] : []},
+          tooltip: {
+            callbacks: {
+              title: ([item]) => `iteration ${count(Math.round(item.raw.x))}`,
+              label: ({dataset, raw}) => `${dataset.label}: ${plain(raw.y)} ${unit}`
+            }
+          },
         },
       },
     },
@@ -54,28 +88,50 @@ function timelineFigure(run) {
 
 function histogramFigure(run) {
   if (!run.histogram?.counts.length) return null;
-  const { low, width, counts, above, median, p1, p99 } = run.histogram;
-  const { factor, unit } = timeUnit([low + width * counts.length]);
+  const {low, width, counts, above, median, p1, p99} = run.histogram;
+  const {factor, unit} = timeUnit([low + width * counts.length]);
   const decimals = Math.max(0, Math.ceil(-Math.log10(factor * width) - 1e-9));
   const edge = (bin) => (factor * (low + bin * width)).toFixed(Math.min(decimals, 9));
   const rows = counts.map((number, bin) => [`${edge(bin)} to ${edge(bin + 1)}`, number]);
   if (above) rows.push([`above ${edge(counts.length)}`, above]);
-  document.getElementById("histogram-note").textContent =
-    `Iterations behind the warm-up. Median ${seconds(median)}, from ${seconds(p1)} (1st percentile) to ${seconds(p99)} (99th).` +
-    (above ? ` ${plural(above, "step")} above the last bar ${above === 1 ? "is" : "are"} not drawn.` : "");
+  document.getElementById('histogram-note').textContent =
+      `Iterations behind the warm-up. Median ${seconds(median)}, from ${seconds(p1)} (1st percentile) to ${
+          seconds(p99)} (99th).` +
+      (above ? ` ${plural(above, 'step')} above the last bar ${above === 1 ? 'is' : 'are'} not drawn.` : '');
   return {
-    label: `Histogram of step times: median ${seconds(median)}, 1st percentile ${seconds(p1)}, 99th percentile ${seconds(p99)}.`,
-    table: { caption: `Distribution of step times of ${run.label}`,
-             columns: [{ name: `Step time in ${unit}` }, { name: "Iterations", text: count }], rows },
+    label: `Histogram of step times: median ${seconds(median)}, 1st percentile ${
+        seconds(p1)}, 99th percentile ${seconds(p99)}.`,
+    table: {
+      caption: `Distribution of step times of ${run.label}`,
+      columns: [{name: `Step time in ${unit}`}, {name: 'Iterations', text: count}],
+      rows
+    },
     config: {
-      type: "bar",
-      data: { labels: counts.map((_, bin) => edge(bin)),
-              datasets: [{ label: "iterations", data: counts, backgroundColor: seriesColour(0), barPercentage: 1, categoryPercentage: 0.94 }] },
+      type: 'bar',
+      data: {
+        labels: counts.map((_, bin) => edge(bin)),
+        datasets: [{
+          label: 'iterations',
+          data: counts,
+          backgroundColor: seriesColour(0),
+          barPercentage: 1,
+          categoryPercentage: 0.94
+        }]
+      },
       options: {
-        scales: { x: axis(`${unit} (start of each bar)`, { grid: { display: false }, ticks: { maxRotation: 0 } }),
-                  y: axis("iterations", { beginAtZero: true, ticks: { precision: 0 } }) },
-        plugins: { legend: { display: false },
-                   tooltip: { callbacks: { title: ([item]) => `${rows[item.dataIndex][0]} ${unit}`, label: ({ raw }) => plural(raw, "iteration") } } },
+        scales: {
+          x: axis(`${unit} (start of each bar)`, {grid: {display: false}, ticks: {maxRotation: 0}}),
+          y: axis('iterations', {beginAtZero: true, ticks: {precision: 0}})
+        },
+        plugins: {
+          legend: {display: false},
+          tooltip: {
+            callbacks: {
+              title: ([item]) => `${rows[item.dataIndex][0]} ${unit}`,
+              label: ({raw}) => plural(raw, 'iteration')
+            }
+          }
+        },
       },
     },
   };
@@ -87,23 +143,48 @@ function ranksFigure(run) {
   const ranks = run.ranks?.length === windows.length ? run.ranks : null;
   const waits = ranks?.map((rank) => rank.exposed_communication_seconds);
   const shown = waits ?? windows;
-  const { factor, unit } = timeUnit(shown);
+  const {factor, unit} = timeUnit(shown);
   const name = (i) => (ranks?.[i].host ? `${i} · ${ranks[i].host}` : `${i}`);
   const title = waits ? `${unit} waited per step` : `${unit} for the window`;
-  const columns = [{ name: "Rank" }, { name: "Window", unit: "s", text: (value) => plain(value, 5) }];
-  if (waits) columns.push({ name: "Waited in collectives", unit: `${unit} per step`, csvUnit: "s", text: (value) => plain(factor * value) });
+  const columns = [{name: 'Rank'}, {name: 'Window', unit: 's', text: (value) => plain(value, 5)}];
+  if (waits)
+    columns.push({
+      name: 'Waited in collectives',
+      unit: `${unit} per step`,
+      csvUnit: 's',
+      text: (value) => plain(factor * value)
+    });
   return {
-    label: `Bars of ${plural(windows.length, "rank")}: ${waits ? "how long each waited in collectives per step" : "how long each took for the window"}.`,
-    table: { caption: `Ranks of ${run.label}`, columns,
-             rows: windows.map((value, i) => [name(i), value, ...(waits ? [waits[i]] : [])]) },
+    label: `Bars of ${plural(windows.length, 'rank')}: ${
+        waits ? 'how long each waited in collectives per step' : 'how long each took for the window'}.`,
+    table: {
+      caption: `Ranks of ${run.label}`,
+      columns,
+      rows: windows.map((value, i) => [name(i), value, ...(waits ? [waits[i]] : [])])
+    },
     config: {
-      type: "bar",
-      data: { labels: windows.map((_, i) => `${i}`),
-              datasets: [{ label: title, data: shown.map((value) => factor * value), backgroundColor: seriesColour(1), maxBarThickness: 34 }] },
+      type: 'bar',
+      data: {
+        labels: windows.map((_, i) => `${i}`),
+        datasets: [{
+          label: title,
+          data: shown.map((value) => factor * value),
+          backgroundColor: seriesColour(1),
+          maxBarThickness: 34
+        }]
+      },
       options: {
-        scales: { x: axis("rank", { grid: { display: false }, ticks: { maxRotation: 0 } }), y: axis(title, { beginAtZero: true }) },
-        plugins: { legend: { display: false },
-                   tooltip: { callbacks: { title: ([item]) => `rank ${name(item.dataIndex)}`, label: ({ raw }) => `${plain(raw)} ${unit}` } } },
+        scales: {
+          x: axis('rank', {grid: {display: false}, ticks: {maxRotation: 0}}),
+          y: axis(title, {beginAtZero: true})
+        },
+        plugins: {
+          legend: {display: false},
+          tooltip: {
+            callbacks:
+                {title: ([item]) => `rank ${name(item.dataIndex)}`, label: ({raw}) => `${plain(raw)} ${unit}`}
+          }
+        },
       },
     },
   };
@@ -112,35 +193,58 @@ function ranksFigure(run) {
 function clocksFigure(run) {
   const gpu = run.gpus?.find((one) => one.moments?.seconds?.length);
   if (!gpu) return null;
-  const { moments } = gpu;
-  const points = (values) => moments.seconds.map((x, i) => ({ x, y: values[i] }));
+  const {moments} = gpu;
+  const points = (values) => moments.seconds.map((x, i) => ({x, y: values[i]}));
   const line = (label, values, index, yAxisID, borderDash) => ({
-    label, data: points(values), yAxisID, borderDash, borderColor: seriesColour(index), backgroundColor: seriesColour(index),
-    borderWidth: 1.5, pointRadius: 0,
+    label,
+    data: points(values),
+    yAxisID,
+    borderDash,
+    borderColor: seriesColour(index),
+    backgroundColor: seriesColour(index),
+    borderWidth: 1.5,
+    pointRadius: 0,
   });
   const held = [];
   moments.seconds.forEach((from, i) => {
     if (moments.throttled[i]) held.push([from, moments.seconds[i + 1] ?? gpu.window_seconds]);
   });
   return {
-    label: `Lines of rank ${gpu.rank}'s GPU: SM clock, ${plain(gpu.sm_clock_mhz.median)} MHz at the median, and power, ${plain(gpu.power_watts.median)} W.`,
+    label: `Lines of rank ${gpu.rank}'s GPU: SM clock, ${
+        plain(gpu.sm_clock_mhz.median)} MHz at the median, and power, ${plain(gpu.power_watts.median)} W.`,
     table: {
       caption: `GPU clocks and power of ${run.label}`,
-      columns: [{ name: "Time", unit: "s", text: (value) => plain(value) }, { name: "SM clock", unit: "MHz", text: count },
-                { name: "Memory clock", unit: "MHz", text: count }, { name: "Power", unit: "W", text: (value) => plain(value) },
-                { name: "Temperature", unit: "°C", text: count }, { name: "Held back" }],
-      rows: moments.seconds.map((time, i) => [time, moments.sm_clock_mhz[i], moments.memory_clock_mhz[i], moments.power_watts[i],
-                                              moments.temperature_celsius[i], moments.throttled[i] ? "yes" : "no"]),
+      columns: [
+        {name: 'Time', unit: 's', text: (value) => plain(value)},
+        {name: 'SM clock', unit: 'MHz', text: count}, {name: 'Memory clock', unit: 'MHz', text: count},
+        {name: 'Power', unit: 'W', text: (value) => plain(value)},
+        {name: 'Temperature', unit: '°C', text: count}, {name: 'Held back'}
+      ],
+      rows: moments.seconds.map(
+          (time, i) =>
+              [time, moments.sm_clock_mhz[i], moments.memory_clock_mhz[i], moments.power_watts[i],
+               moments.temperature_celsius[i], moments.throttled[i] ? 'yes' : 'no']),
     },
     config: {
-      type: "line",
-      data: { datasets: [line("SM clock (MHz)", moments.sm_clock_mhz, 0, "y", []), line("power (W)", moments.power_watts, 1, "power", [6, 3])] },
+      type: 'line',
+      data: {
+        datasets: [
+          line('SM clock (MHz)', moments.sm_clock_mhz, 0, 'y', []),
+          line('power (W)', moments.power_watts, 1, 'power', [6, 3])
+        ]
+      },
       options: {
-        scales: { x: axis("seconds of the window", { type: "linear", min: 0 }), y: axis("MHz", { beginAtZero: true }),
-                  power: axis("W", { position: "right", beginAtZero: true, grid: { display: false } }) },
-        interaction: { mode: "index", intersect: false },
-        plugins: { ranges: { x: held }, legend: { labels: { pointStyle: "line" } },
-                   tooltip: { callbacks: { title: ([item]) => `${plain(item.raw.x)} s` } } },
+        scales: {
+          x: axis('seconds of the window', {type: 'linear', min: 0}),
+          y: axis('MHz', {beginAtZero: true}),
+          power: axis('W', {position: 'right', beginAtZero: true, grid: {display: false}})
+        },
+        interaction: {mode: 'index', intersect: false},
+        plugins: {
+          ranges: {x: held},
+          legend: {labels: {pointStyle: 'line'}},
+          tooltip: {callbacks: {title: ([item]) => `${plain(item.raw.x)} s`}}
+        },
       },
     },
   };

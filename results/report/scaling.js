@@ -2,13 +2,14 @@
 
 // [{curve, published, name, style, shown}]: own curves first.
 function makeSeries(data) {
-  const own = data.curves.map((curve, i) => ({ curve, published: false, shown: true, style: { colour: i, marker: i } }));
+  const own =
+      data.curves.map((curve, i) => ({curve, published: false, shown: true, style: {colour: i, marker: i}}));
   const published = data.published.map((curve, i) => ({
-    curve,
-    published: true,
-    shown: curve.selected,
-    style: { colour: own.length + i, marker: own.length + i, dash: i },
-  }));
+                                         curve,
+                                         published: true,
+                                         shown: curve.selected,
+                                         style: {colour: own.length + i, marker: own.length + i, dash: i},
+                                       }));
   return [...own, ...published];
 }
 
@@ -29,27 +30,29 @@ function lineOf(series) {
 const idealLine = (label, points) => ({
   label,
   data: points,
-  borderColor: colour("soft"),
-  backgroundColor: colour("soft"),
+  borderColor: colour('soft'),
+  backgroundColor: colour('soft'),
   borderWidth: 1,
   borderDash: [1, 4],
-  pointStyle: "line",
+  pointStyle: 'line',
   pointRadius: 0,
   pointHitRadius: 0,
 });
 
 // 1, 2, 4, …, which is how devices come.
 function devicesAxis(series) {
-  const devices = series.flatMap(({ curve }) => curve.points.map((point) => point.devices));
+  const devices = series.flatMap(({curve}) => curve.points.map((point) => point.devices));
   const most = Math.max(...devices, 2);
   const ticks = [];
-  for (let value = 1; value < 2 * most; value *= 2) ticks.push({ value });
-  return axis("devices", {
-    type: "logarithmic",
+  for (let value = 1; value < 2 * most; value *= 2) ticks.push({value});
+  return axis('devices', {
+    type: 'logarithmic',
     min: 0.9,
     max: most * 1.12,
-    afterBuildTicks: (scale) => { scale.ticks = ticks.filter(({ value }) => value <= scale.max); },
-    ticks: { callback: count, autoSkip: false },
+    afterBuildTicks: (scale) => {
+      scale.ticks = ticks.filter(({value}) => value <= scale.max);
+    },
+    ticks: {callback: count, autoSkip: false},
   });
 }
 
@@ -59,142 +62,174 @@ function logAxis(title, values, text) {
   // Ticks at 1, 2 and 5 while they are few, at powers of ten where the axis is long.
   const steps = high / low > 1e4 ? [1] : [1, 2, 5];
   return axis(title, {
-    type: "logarithmic",
+    type: 'logarithmic',
     min: low / 1.25,
     max: high * 1.25,
     afterBuildTicks: (scale) => {
       scale.ticks = [];
       for (let power = 10 ** Math.floor(Math.log10(scale.min)); power <= scale.max; power *= 10)
         for (const step of steps)
-          if (step * power >= scale.min && step * power <= scale.max) scale.ticks.push({ value: step * power });
+          if (step * power >= scale.min && step * power <= scale.max) scale.ticks.push({value: step * power});
     },
-    ticks: { callback: text, autoSkip: false },
+    ticks: {callback: text, autoSkip: false},
   });
 }
 
 // What one figure shows of a point.
 const kMeasures = {
-  throughput: { value: (point) => point.median, title: "images/s", text: (value) => plain(value) },
-  speedup: { value: (point) => point.speedup, title: "speedup", text: (value) => plain(value, 3) },
-  efficiency: { value: (point) => point.efficiency, title: "efficiency", text: (value) => percent(value) },
+  throughput: {value: (point) => point.median, title: 'images/s', text: (value) => plain(value)},
+  speedup: {value: (point) => point.speedup, title: 'speedup', text: (value) => plain(value, 3)},
+  efficiency: {value: (point) => point.efficiency, title: 'efficiency', text: (value) => percent(value)},
 };
 
 function scalingDataset(series, measure) {
   const points = series.curve.points.filter((point) => isNumber(measure.value(point)));
   const dataset = {
     label: series.curve.label,
-    data: points.map((point) => ({ x: point.devices, y: measure.value(point), case: point.case })),
+    data: points.map((point) => ({x: point.devices, y: measure.value(point), case: point.case})),
     ...lineOf(series),
   };
   if (measure === kMeasures.throughput && !series.published)
-    dataset.intervals = points.map(({ interval }) => (interval ? [interval.low, interval.high] : null));
+    dataset.intervals = points.map(({interval}) => (interval ? [interval.low, interval.high] : null));
   return dataset;
 }
 
 function idealOf(id, series) {
-  const most = Math.max(...series.flatMap(({ curve }) => curve.points.map((point) => point.devices)), 1);
-  if (id === "efficiency") return idealLine("ideal", [{ x: 0.9, y: 1 }, { x: most * 1.12, y: 1 }]);
-  if (id === "speedup") return idealLine("ideal", [{ x: 1, y: 1 }, { x: most, y: most }]);
-  const first = series.find(({ published, curve }) => !published && curve.points[0]?.devices === 1);
+  const most = Math.max(...series.flatMap(({curve}) => curve.points.map((point) => point.devices)), 1);
+  if (id === 'efficiency') return idealLine('ideal', [{x: 0.9, y: 1}, {x: most * 1.12, y: 1}]);
+  if (id === 'speedup') return idealLine('ideal', [{x: 1, y: 1}, {x: most, y: most}]);
+  const first = series.find(({published, curve}) => !published && curve.points[0]?.devices === 1);
   if (!first) return null;
   const one = first.curve.points[0].median;
-  return idealLine(`ideal from one device of ${first.curve.label}`, [{ x: 1, y: one }, { x: most, y: one * most }]);
+  return idealLine(
+      `ideal from one device of ${first.curve.label}`, [{x: 1, y: one}, {x: most, y: one * most}]);
 }
 
 function scalingTable(id, series, measure) {
-  const rows = series.flatMap(({ curve }) =>
-    curve.points.filter((point) => isNumber(measure.value(point))).map((point) => {
-      const row = [curve.label, point.case, point.devices, measure.value(point)];
-      return id === "throughput" ? [...row, point.interval?.low ?? null, point.interval?.high ?? null] : row;
-    }));
-  const value = id === "efficiency"
-    ? { name: "Efficiency", unit: "", text: measure.text }
-    : { name: words(id)[0].toUpperCase() + id.slice(1), unit: id === "throughput" ? "images/s" : "", text: measure.text };
-  const columns = [{ name: "Line" }, { name: "Case" }, { name: "Devices", text: count }, value];
-  if (id === "throughput")
-    columns.push({ name: "Interval from", unit: "images/s", text: measure.text },
-                 { name: "Interval to", unit: "images/s", text: measure.text });
-  return { caption: `${value.name} by number of devices`, columns, rows };
+  const rows = series.flatMap(
+      ({curve}) => curve.points.filter((point) => isNumber(measure.value(point))).map((point) => {
+        const row = [curve.label, point.case, point.devices, measure.value(point)];
+        return id === 'throughput' ? [...row, point.interval?.low ?? null, point.interval?.high ?? null] :
+                                     row;
+      }));
+  const value = id === 'efficiency' ? {name: 'Efficiency', unit: '', text: measure.text} : {
+    name: words(id)[0].toUpperCase() + id.slice(1),
+    unit: id === 'throughput' ? 'images/s' : '',
+    text: measure.text
+  };
+  const columns = [{name: 'Line'}, {name: 'Case'}, {name: 'Devices', text: count}, value];
+  if (id === 'throughput')
+    columns.push(
+        {name: 'Interval from', unit: 'images/s', text: measure.text},
+        {name: 'Interval to', unit: 'images/s', text: measure.text});
+  return {caption: `${value.name} by number of devices`, columns, rows};
 }
 
 function scalingFigure(id, allSeries) {
   const measure = kMeasures[id];
   const series = allSeries.filter((one) => one.shown);
   const datasets = series.map((one) => scalingDataset(one, measure)).filter((dataset) => dataset.data.length);
-  const ownHas = allSeries.some((one) => !one.published && one.curve.points.some((point) => isNumber(measure.value(point))));
-  if (!datasets.length || (!ownHas && id !== "throughput")) return null;
-  const values = datasets.flatMap((dataset) => [...dataset.data.map(({ y }) => y), ...(dataset.intervals ?? []).flat()]);
+  const ownHas = allSeries.some(
+      (one) => !one.published && one.curve.points.some((point) => isNumber(measure.value(point))));
+  if (!datasets.length || (!ownHas && id !== 'throughput')) return null;
+  const values =
+      datasets.flatMap((dataset) => [...dataset.data.map(({y}) => y), ...(dataset.intervals ?? []).flat()]);
   const ideal = idealOf(id, series);
   if (ideal) datasets.push(ideal);
-  const most = Math.max(...series.flatMap(({ curve }) => curve.points.map((point) => point.devices)));
-  const y = id === "efficiency"
-    ? axis(measure.title, { beginAtZero: true, suggestedMax: 1.05, ticks: { callback: (value) => percent(value, 0) } })
-    : logAxis(measure.title, id === "speedup" ? [1, most, ...values] : values, (value) => plain(value, 1));
-  const label = ({ dataset, raw }) => `${dataset.label}: ${raw.case ?? ""} ${measure.text(raw.y)} ${id === "throughput" ? "images/s" : ""}`;
+  const most = Math.max(...series.flatMap(({curve}) => curve.points.map((point) => point.devices)));
+  const y = id === 'efficiency' ?
+      axis(
+          measure.title,
+          {beginAtZero: true, suggestedMax: 1.05, ticks: {callback: (value) => percent(value, 0)}}) :
+      logAxis(measure.title, id === 'speedup' ? [1, most, ...values] : values, (value) => plain(value, 1));
+  const label = ({dataset, raw}) =>
+      `${dataset.label}: ${raw.case ?? ''} ${measure.text(raw.y)} ${id === 'throughput' ? 'images/s' : ''}`;
   return {
-    label: `Lines of ${id} over the number of devices: ${series.map(({ curve }) => curve.label).join("; ")}.`,
+    label: `Lines of ${id} over the number of devices: ${series.map(({curve}) => curve.label).join('; ')}.`,
     table: scalingTable(id, series, measure),
     config: {
-      type: "line",
-      data: { datasets },
+      type: 'line',
+      data: {datasets},
       options: {
-        scales: { x: devicesAxis(series), y },
-        interaction: { mode: "nearest", intersect: false },
-        plugins: { legend: { display: false }, tooltip: { callbacks: { title: ([item]) => plural(item.raw.x, "device"), label } } },
+        scales: {x: devicesAxis(series), y},
+        interaction: {mode: 'nearest', intersect: false},
+        plugins: {
+          legend: {display: false},
+          tooltip: {callbacks: {title: ([item]) => plural(item.raw.x, 'device'), label}}
+        },
       },
     },
   };
 }
 
-const showScaling = (series) => Object.keys(kMeasures).forEach((id) => showFigure(id, scalingFigure(id, series)));
+const showScaling = (series) =>
+    Object.keys(kMeasures).forEach((id) => showFigure(id, scalingFigure(id, series)));
 
 // A short piece of the line with its marker, as the chart draws it.
 function swatch(series) {
-  const kNamespace = "http://www.w3.org/2000/svg";
+  const kNamespace = 'http://www.w3.org/2000/svg';
   const make = (name, attributes) => {
     const made = document.createElementNS(kNamespace, name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
     return made;
   };
-  const svg = make("svg", { width: 34, height: 12, "aria-hidden": "true" });
+  const svg = make('svg', {width: 34, height: 12, 'aria-hidden': 'true'});
   const line = `var(--series-${series.style.colour % kSeries})`;
-  svg.append(make("line", { x1: 0, x2: 34, y1: 6, y2: 6, stroke: line, "stroke-width": series.published ? 1.5 : 2.5,
-                            "stroke-dasharray": lineOf(series).borderDash.join(" ") }));
+  svg.append(make('line', {
+    x1: 0,
+    x2: 34,
+    y1: 6,
+    y2: 6,
+    stroke: line,
+    'stroke-width': series.published ? 1.5 : 2.5,
+    'stroke-dasharray': lineOf(series).borderDash.join(' ')
+  }));
   const shapes = {
-    circle: "M21 6a4 4 0 1 1-8 0 4 4 0 0 1 8 0", rect: "M13.5 2.5h7v7h-7z", triangle: "M17 1.5l4.5 8h-9z",
-    rectRot: "M17 1l5 5-5 5-5-5z", rectRounded: "M15 2.5h4a2 2 0 0 1 2 2v3a2 2 0 0 1-2 2h-4a2 2 0 0 1-2-2v-3a2 2 0 0 1 2-2z",
-    cross: "M17 1.5v9M12.5 6h9", crossRot: "M13.5 2.5l7 7M20.5 2.5l-7 7", star: "M17 1.5v9M12.5 6h9M14 3l6 6M20 3l-6 6",
+    circle: 'M21 6a4 4 0 1 1-8 0 4 4 0 0 1 8 0',
+    rect: 'M13.5 2.5h7v7h-7z',
+    triangle: 'M17 1.5l4.5 8h-9z',
+    rectRot: 'M17 1l5 5-5 5-5-5z',
+    rectRounded: 'M15 2.5h4a2 2 0 0 1 2 2v3a2 2 0 0 1-2 2h-4a2 2 0 0 1-2-2v-3a2 2 0 0 1 2-2z',
+    cross: 'M17 1.5v9M12.5 6h9',
+    crossRot: 'M13.5 2.5l7 7M20.5 2.5l-7 7',
+    star: 'M17 1.5v9M12.5 6h9M14 3l6 6M20 3l-6 6',
   };
-  svg.append(make("path", { d: shapes[kMarkers[series.style.marker % kMarkers.length]], fill: line, stroke: line, "stroke-width": 1.5 }));
+  svg.append(make('path', {
+    d: shapes[kMarkers[series.style.marker % kMarkers.length]],
+    fill: line,
+    stroke: line,
+    'stroke-width': 1.5
+  }));
   return svg;
 }
 
 function choiceOf(series, changed) {
-  const box = element("input", { type: "checkbox" });
+  const box = element('input', {type: 'checkbox'});
   box.checked = series.shown;
-  box.addEventListener("change", () => {
+  box.addEventListener('change', () => {
     series.shown = box.checked;
     changed();
   });
-  const { curve } = series;
-  const about = [curve.differences, ...(curve.notes ?? []), curve.source].filter(Boolean).join(" · ");
-  const label = element("label", about ? { title: about } : {}, box, swatch(series), element("span", {}, curve.label));
-  return element("li", {}, label);
+  const {curve} = series;
+  const about = [curve.differences, ...(curve.notes ?? []), curve.source].filter(Boolean).join(' · ');
+  const label =
+      element('label', about ? {title: about} : {}, box, swatch(series), element('span', {}, curve.label));
+  return element('li', {}, label);
 }
 
 // Lines that are shown at first stand on top, all other published ones in a list that can be searched.
 function setUpSeries(allSeries, changed) {
-  const [shown, more] = ["series-shown", "series-list"].map((id) => document.getElementById(id));
+  const [shown, more] = ['series-shown', 'series-list'].map((id) => document.getElementById(id));
   for (const series of allSeries) {
     const choice = choiceOf(series, changed);
     const apart = series.published && series.shown && series.curve.differences;
-    if (apart) choice.append(element("span", { class: "differs" }, ` differs: ${series.curve.differences}`));
+    if (apart) choice.append(element('span', {class: 'differs'}, ` differs: ${series.curve.differences}`));
     (series.shown ? shown : more).append(choice);
   }
-  document.getElementById("series-more").hidden = !more.children.length;
-  document.querySelector("#series-more summary").textContent =
-    `Choose from ${plural(more.children.length, "more published line")}`;
-  document.getElementById("series-filter").addEventListener("input", ({ target }) => {
+  document.getElementById('series-more').hidden = !more.children.length;
+  document.querySelector('#series-more summary').textContent =
+      `Choose from ${plural(more.children.length, 'more published line')}`;
+  document.getElementById('series-filter').addEventListener('input', ({target}) => {
     const wanted = target.value.toLowerCase().split(/\s+/);
     for (const item of more.children)
       item.hidden = !wanted.every((word) => item.textContent.toLowerCase().includes(word));

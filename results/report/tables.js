@@ -8,38 +8,44 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-// A table is {caption, columns: [{name, unit, text}], rows: [[…]], whole}. A column with `text` (value to text)
-// is one of numbers; CSV files have the values themselves, whose units are `csvUnit` or `unit`.
+// A table is {caption, columns: [{name, unit, text}], rows: [[…]], whole}. A column with `text` (value to
+// text) is one of numbers; CSV files have the values themselves, whose units are `csvUnit` or `unit`.
 function tableElement(table) {
-  const head = element("tr");
+  const head = element('tr');
   for (const column of table.columns) {
-    const cell = element("th", { scope: "col" }, column.name);
-    if (column.unit) cell.append(element("span", { class: "unit" }, column.unit));
-    if (column.text) cell.className = "number";
+    const cell = element('th', {scope: 'col'}, column.name);
+    if (column.unit) cell.append(element('span', {class: 'unit'}, column.unit));
+    if (column.text) cell.className = 'number';
     head.append(cell);
   }
-  const body = element("tbody");
+  const body = element('tbody');
   for (const row of table.rows) {
-    const line = element("tr");
+    const line = element('tr');
     row.forEach((value, i) => {
       const column = table.columns[i];
-      const cell = i === 0 ? element("th", { scope: "row" }) : element("td");
-      if (column.text) cell.className = "number";
-      cell.textContent = column.text ? column.text(value) : (value ?? "");
+      const cell = i === 0 ? element('th', {scope: 'row'}) : element('td');
+      if (column.text) cell.className = 'number';
+      cell.textContent = column.text ? column.text(value) : (value ?? '');
       line.append(cell);
     });
     body.append(line);
   }
-  const made = element("table", {}, element("caption", {}, table.caption), element("thead", {}, head), body);
-  const scroll = element("div", { class: table.whole ? "scroll whole" : "scroll", role: "region",
-                                  "aria-label": table.caption, tabindex: "0" }, made);
+  const made = element('table', {}, element('caption', {}, table.caption), element('thead', {}, head), body);
+  const scroll = element(
+      'div', {
+        class: table.whole ? 'scroll whole' : 'scroll',
+        role: 'region',
+        'aria-label': table.caption,
+        tabindex: '0'
+      },
+      made);
   return scroll;
 }
 
 // RFC 4180. What a spreadsheet would take for a formula is made text.
 function csvField(value) {
-  if (value === null || value === undefined) return "";
-  if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
+  if (value === null || value === undefined) return '';
+  if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
   const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
@@ -50,11 +56,12 @@ function csvText(table) {
     return unit ? `${column.name} (${unit})` : column.name;
   };
   const lines = [table.columns.map(name), ...table.rows];
-  return lines.map((line) => line.map(csvField).join(",")).join("\r\n") + "\r\n";
+  return lines.map((line) => line.map(csvField).join(',')).join('\r\n') + '\r\n';
 }
 
 function download(fileName, text) {
-  const link = element("a", { download: fileName, href: URL.createObjectURL(new Blob([text], { type: "text/csv" })) });
+  const link =
+      element('a', {download: fileName, href: URL.createObjectURL(new Blob([text], {type: 'text/csv'}))});
   document.body.append(link);
   link.click();
   link.remove();
@@ -63,19 +70,20 @@ function download(fileName, text) {
 
 // What stands below a chart: its numbers, closed at first, and as a file.
 function numbersBelow(table, fileName) {
-  const button = element("button", { type: "button", class: "csv" }, "Download CSV");
-  button.setAttribute("aria-label", `Download the numbers of “${table.caption}” as CSV`);
-  button.addEventListener("click", () => download(fileName, csvText(table)));
-  const summary = element("summary", {}, `Numbers (${plural(table.rows.length, "row")})`);
-  return element("div", { class: "below" }, element("details", {}, summary, tableElement(table)), button);
+  const button = element('button', {type: 'button', class: 'csv'}, 'Download CSV');
+  button.setAttribute('aria-label', `Download the numbers of “${table.caption}” as CSV`);
+  button.addEventListener('click', () => download(fileName, csvText(table)));
+  const summary = element('summary', {}, `Numbers (${plural(table.rows.length, 'row')})`);
+  return element('div', {class: 'below'}, element('details', {}, summary, tableElement(table)), button);
 }
 
 // Figures with a name: [[name, value, remark], …].
 function showTiles(list, tiles) {
-  list.replaceChildren(...tiles.filter(Boolean).map(([name, value, remark]) =>
-    element("div", {}, element("dt", {}, name),
-            element("dd", {}, value, remark ? element("small", {}, remark) : null))));
+  list.replaceChildren(...tiles.filter(Boolean).map(
+      ([name, value, remark]) => element(
+          'div', {}, element('dt', {}, name),
+          element('dd', {}, value, remark ? element('small', {}, remark) : null))));
 }
 
 const nameValueTable = (caption, pairs) =>
-  ({ caption, columns: [{ name: "Name" }, { name: "Value" }], rows: pairs, whole: false });
+    ({caption, columns: [{name: 'Name'}, {name: 'Value'}], rows: pairs, whole: false});

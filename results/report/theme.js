@@ -1,21 +1,34 @@
 // Light and dark, and what charts take from them.
 const kSeries = 8;
-const kMarkers = ["circle", "rect", "triangle", "rectRot", "crossRot", "star", "rectRounded", "cross"];
+const kMarkers = ['circle', 'rect', 'triangle', 'rectRot', 'crossRot', 'star', 'rectRounded', 'cross'];
 const kDashes = [[7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [12, 4], [2, 6], [6, 2, 2, 2, 2, 2], [1, 2]];
 
-const systemDark = window.matchMedia("(prefers-color-scheme: dark)");
+const systemDark = window.matchMedia('(prefers-color-scheme: dark)');
 let chosenTheme = null;
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const seriesColour = (index) => colour(`series-${index % kSeries}`);
 
-// The colour of a phase, a role, …, wherever it comes up: known ones are told apart by eyes that confuse red and
-// green, too.
+// The colour of a phase, a role, …, wherever it comes up: known ones are told apart by eyes that confuse red
+// and green, too.
 const kNamedColours = {
-  forward: 0, backward: 1, update: 2, reduce: 3, input: 5,
-  parameter: 0, gradient: 1, optimizer: 2, activation: 5, activation_gradient: 6, workspace: 4, statistic: 3,
-  mixed: 7, state: 7,
-  compute: 0, bandwidth: 1, latency: 4,
+  forward: 0,
+  backward: 1,
+  update: 2,
+  reduce: 3,
+  input: 5,
+  parameter: 0,
+  gradient: 1,
+  optimizer: 2,
+  activation: 5,
+  activation_gradient: 6,
+  workspace: 4,
+  statistic: 3,
+  mixed: 7,
+  state: 7,
+  compute: 0,
+  bandwidth: 1,
+  latency: 4,
 };
 const namedColour = (name) => seriesColour(kNamedColours[name] ?? 7);
 
@@ -26,14 +39,14 @@ function faded(hex, share) {
 
 function applyTheme(theme) {
   document.documentElement.dataset.theme = theme;
-  Chart.defaults.color = colour("soft");
-  Chart.defaults.borderColor = colour("grid");
-  Chart.defaults.backgroundColor = colour("shade");
-  const other = theme === "dark" ? "Light" : "Dark";
-  document.getElementById("theme").textContent = `${other} colours`;
+  Chart.defaults.color = colour('soft');
+  Chart.defaults.borderColor = colour('grid');
+  Chart.defaults.backgroundColor = colour('shade');
+  const other = theme === 'dark' ? 'Light' : 'Dark';
+  document.getElementById('theme').textContent = `${other} colours`;
 }
 
-const presentTheme = () => chosenTheme ?? (systemDark.matches ? "dark" : "light");
+const presentTheme = () => chosenTheme ?? (systemDark.matches ? 'dark' : 'light');
 
 // `redraw`: draws all charts anew.
 function watchTheme(redraw) {
@@ -41,12 +54,12 @@ function watchTheme(redraw) {
     applyTheme(theme);
     redraw();
   };
-  document.getElementById("theme").addEventListener("click", () => {
-    chosenTheme = presentTheme() === "dark" ? "light" : "dark";
+  document.getElementById('theme').addEventListener('click', () => {
+    chosenTheme = presentTheme() === 'dark' ? 'light' : 'dark';
     change(chosenTheme);
   });
-  systemDark.addEventListener("change", () => change(presentTheme()));
+  systemDark.addEventListener('change', () => change(presentTheme()));
   // Paper is white.
-  window.addEventListener("beforeprint", () => change("light"));
-  window.addEventListener("afterprint", () => change(presentTheme()));
+  window.addEventListener('beforeprint', () => change('light'));
+  window.addEventListener('afterprint', () => change(presentTheme()));
 }

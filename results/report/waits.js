@@ -2,82 +2,105 @@
 
 // What all labels begin with, whole words only: "Plumbline ".
 function commonWords(labels) {
-  const [first, ...others] = labels.map((label) => label.split(" "));
+  const [first, ...others] = labels.map((label) => label.split(' '));
   let same = 0;
   while (same < first.length - 1 && others.every((words) => words[same] === first[same])) ++same;
-  return same ? `${first.slice(0, same).join(" ")} ` : "";
+  return same ? `${first.slice(0, same).join(' ')} ` : '';
 }
 
 // [{curve, point, label}] of all own curves; the label names the curve where there are several.
 function allPoints(data) {
   const common = commonWords(data.curves.map((curve) => curve.label));
-  return data.curves.flatMap((curve) => curve.points.map((point) => ({
-    curve,
-    point,
-    label: data.curves.length > 1 ? `${point.case} · ${curve.label.slice(common.length)}` : point.case,
-  })));
+  return data.curves.flatMap(
+      (curve) => curve.points.map(
+          (point) => ({
+            curve,
+            point,
+            label: data.curves.length > 1 ? `${point.case} · ${curve.label.slice(common.length)}` :
+                                            point.case,
+          })));
 }
 
-const bars = (title, more) => ({ grid: { display: false }, ticks: { autoSkip: false, ...more }, title: { display: Boolean(title), text: title } });
+const bars = (title, more) => ({
+  grid: {display: false},
+  ticks: {autoSkip: false, ...more},
+  title: {display: Boolean(title), text: title}
+});
 
 function waitsFigure(data) {
-  const rows = allPoints(data).filter(({ point }) => isNumber(point.step_seconds));
+  const rows = allPoints(data).filter(({point}) => isNumber(point.step_seconds));
   if (!rows.length) return null;
-  const { factor, unit } = timeUnit(rows.map(({ point }) => point.step_seconds));
+  const {factor, unit} = timeUnit(rows.map(({point}) => point.step_seconds));
   const parts = [
-    ["computing", 0, (p) => p.step_seconds - p.exposed_communication_seconds - p.data_wait_seconds],
-    ["exposed communication", 1, (p) => p.exposed_communication_seconds],
-    ["waiting for data", 4, (p) => p.data_wait_seconds],
+    ['computing', 0, (p) => p.step_seconds - p.exposed_communication_seconds - p.data_wait_seconds],
+    ['exposed communication', 1, (p) => p.exposed_communication_seconds],
+    ['waiting for data', 4, (p) => p.data_wait_seconds],
   ];
   const datasets = parts.map(([label, index, value]) => ({
-    label,
-    data: rows.map(({ point }) => Math.max(0, factor * value(point))),
-    backgroundColor: seriesColour(index),
-    maxBarThickness: 26,
-  }));
-  const time = { unit: "s", text: (value) => seconds(value), csvUnit: "s" };
+                               label,
+                               data: rows.map(({point}) => Math.max(0, factor * value(point))),
+                               backgroundColor: seriesColour(index),
+                               maxBarThickness: 26,
+                             }));
+  const time = {unit: 's', text: (value) => seconds(value), csvUnit: 's'};
   return {
-    label: "Bars of a step's time, cut into computing, exposed communication and waiting for data.",
+    bars: rows.length,
+    label: 'Bars of a step\'s time, cut into computing, exposed communication and waiting for data.',
     table: {
-      caption: "Mean step by configuration",
-      columns: [{ name: "Configuration" }, { name: "Step", ...time, unit: "" }, { name: "Exposed communication", ...time, unit: "" },
-                { name: "Waiting for data", ...time, unit: "" }],
-      rows: rows.map(({ label, point }) =>
-        [label, point.step_seconds, point.exposed_communication_seconds, point.data_wait_seconds]),
+      caption: 'Mean step by configuration',
+      columns: [
+        {name: 'Configuration'}, {name: 'Step', ...time, unit: ''},
+        {name: 'Exposed communication', ...time, unit: ''}, {name: 'Waiting for data', ...time, unit: ''}
+      ],
+      rows: rows.map(
+          ({
+            label,
+            point
+          }) => [label, point.step_seconds, point.exposed_communication_seconds, point.data_wait_seconds]),
     },
     config: {
-      type: "bar",
-      data: { labels: rows.map(({ label }) => label), datasets },
+      type: 'bar',
+      data: {labels: rows.map(({label}) => label), datasets},
       options: {
-        indexAxis: "y",
-        scales: { x: axis(`${unit} per step`, { stacked: true, beginAtZero: true }), y: { stacked: true, ...bars() } },
-        plugins: { legend: { labels: { pointStyle: "rect" } },
-                   tooltip: { callbacks: { label: ({ dataset, raw }) => `${dataset.label}: ${plain(raw)} ${unit}` } } },
+        indexAxis: 'y',
+        scales:
+            {x: axis(`${unit} per step`, {stacked: true, beginAtZero: true}), y: {stacked: true, ...bars()}},
+        plugins: {
+          legend: {labels: {pointStyle: 'rect'}},
+          tooltip: {callbacks: {label: ({dataset, raw}) => `${dataset.label}: ${plain(raw)} ${unit}`}}
+        },
       },
     },
   };
 }
 
 function energyFigure(data) {
-  const rows = allPoints(data).filter(({ point }) => isNumber(point.joules_per_image));
+  const rows = allPoints(data).filter(({point}) => isNumber(point.joules_per_image));
   if (!rows.length) return null;
   return {
-    label: "Bars of energy per image.",
+    bars: rows.length,
+    label: 'Bars of energy per image.',
     table: {
-      caption: "Energy per image by configuration",
-      columns: [{ name: "Configuration" }, { name: "Energy", unit: "J/image", text: (value) => plain(value) }],
-      rows: rows.map(({ label, point }) => [label, point.joules_per_image]),
+      caption: 'Energy per image by configuration',
+      columns: [{name: 'Configuration'}, {name: 'Energy', unit: 'J/image', text: (value) => plain(value)}],
+      rows: rows.map(({label, point}) => [label, point.joules_per_image]),
     },
     config: {
-      type: "bar",
+      type: 'bar',
       data: {
-        labels: rows.map(({ label }) => label),
-        datasets: [{ label: "energy", data: rows.map(({ point }) => point.joules_per_image), backgroundColor: seriesColour(2), maxBarThickness: 26 }],
+        labels: rows.map(({label}) => label),
+        datasets: [{
+          label: 'energy',
+          data: rows.map(({point}) => point.joules_per_image),
+          backgroundColor: seriesColour(2),
+          maxBarThickness: 26
+        }],
       },
       options: {
-        indexAxis: "y",
-        scales: { x: axis("joules per image", { beginAtZero: true }), y: bars() },
-        plugins: { legend: { display: false }, tooltip: { callbacks: { label: ({ raw }) => `${plain(raw)} J per image` } } },
+        indexAxis: 'y',
+        scales: {x: axis('joules per image', {beginAtZero: true}), y: bars()},
+        plugins:
+            {legend: {display: false}, tooltip: {callbacks: {label: ({raw}) => `${plain(raw)} J per image`}}},
       },
     },
   };
