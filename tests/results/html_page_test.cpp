@@ -1,0 +1,61 @@
+#include "results/report/html_page.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/bench/expect_error.h"
+#include "tests/results/small_report.h"
+
+namespace plumb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(HtmlPage, DataCannotEndTheirScript) {
+  const Json json{{"name", "</script><script>alert(1)</script><!-- <SCRIPT"}};
+  const std::string text = script_json(json);
+  EXPECT_EQ(text.find('<'), std::string::npos) << text;
+  EXPECT_EQ(Json::parse(text), json);
+}
+
+TEST(HtmlPage, WhatIsNoUtf8IsReplaced) {
+  const std::string text = script_json(Json{{"name",
+                                             "a\xff"
+                                             "b"}});
+  EXPECT_EQ(Json::parse(text).at("name"),
+            "a\xef\xbf\xbd"
+            "b");
+}
+
+TEST(HtmlPage, TitlesAreText) {
+  ReportData data = small_report();
+  data.title = "A & B <script>\"'";
+  const std::string page = html_page(data);
+  EXPECT_EQ(count(page, "<title>A &amp; B &lt;script&gt;&quot;&#39;</title>"), 1U);
+  EXPECT_EQ(count(page, "<h1>A &amp; B &lt;script&gt;&quot;&#39;</h1>"), 1U);
+}
+
+TEST(HtmlPage, WhatIsFilledInIsNotLookedAtAgain) {
+  EXPECT_EQ(filled("{{a}}-{{b}}-{{a}}", {{"a", "{{b}}"}, {"b", "2"}}), "{{b}}-2-{{b}}");
+  EXPECT_EQ(filled("none", {}), "none");
+  expect_error(ExitCode::internal, {"'c'"}, [] { filled("{{c}}", {{"a", ""}}); });
+  expect_error(ExitCode::internal, {"defect"}, [] { filled("{{a", {{"a", ""}}); });
+}
+
+TEST(HtmlPage, HoldsEveryChartsCanvasAndNeedsNoOtherFile) {
+  const std::string page = html_page(small_report());
+  for (const char* chart : {"throughput", "speedup", "efficiency", "waits", "energy", "timeline", "histogram",
+                            "ranks", "clocks", "kinds", "roofline", "trace", "plan"})
+    EXPECT_EQ(count(page, "<canvas id=\"chart-" + std::string(chart) + "\""), 1U) << chart;
+  EXPECT_NE(page.find("Chart.js v3"), std::string::npos);
+  for (const char* outside : {"<link", " src=", "@import", "url(", "fetch(", "eval("})
+    EXPECT_EQ(page.find(outside), std::string::npos) << outside;
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,129 @@
+#include "results/report/report_data.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/results/run_folder.h"
+
+namespace plumb {
+namespace {
+
+class ReportDataTest : public testing::Test {
+ protected:
+  // A run on `devices` GPUs of one node, batch 8 on each.
+  void add_run(int devices, double images_per_second, const std::string& comm = "nccl") {
+    RunRecord record = example_run(images_per_second);
+    record.device = "cuda";
+    record.device_name = "NVIDIA H200";
+    record.world_size = record.devices_per_node = devices;
+    record.rank_window_seconds.assign(static_cast<std::size_t>(devices), 1.0);
+    record.step_seconds.assign(120, 8 * devices / images_per_second);
+    record.exposed_communication_seconds = devices > 1 ? 0.001 : 0;
+    record.config["comm"] = comm;
+    last_ = write_run_folder(scratch_, std::to_string(devices) + comm + std::to_string(count_++), record);
+  }
+  ReportData collect() { return collect_report(load_samples(scratch_.path())); }
+
+  ScratchFolder scratch_;
+  std::filesystem::path last_;
+  int count_ = 0;
+};
+
+TEST_F(ReportDataTest, ACurveHasOnePointPerNumberOfDevices) {
+  for (const double speed : {99, 100, 102}) add_run(1, speed);
+  for (const double speed : {388, 392}) add_run(4, speed);
+  const ReportData data = collect();
+  ASSERT_EQ(data.curves.size(), 1U);
+  ASSERT_EQ(data.curves[0].points.size(), 2U);
+  const ReportPoint& one = data.curves[0].points[0];
+  const ReportPoint& four = data.curves[0].points[1];
+  EXPECT_EQ(one.case_name, "1n1g");
+  EXPECT_DOUBLE_EQ(one.median_images_per_second, 100);
+  EXPECT_EQ(one.runs.size(), 3U);
+  EXPECT_DOUBLE_EQ(four.median_images_per_second, 390);
+  EXPECT_DOUBLE_EQ(four.speedup.value(), 3.9);
+  EXPECT_DOUBLE_EQ(four.efficiency.value(), 0.975);
+  EXPECT_NEAR(four.step_seconds.value(), 32 / 390.0, 1e-4);
+  EXPECT_DOUBLE_EQ(four.exposed_communication_seconds.value(), 0.001);
+  ASSERT_EQ(data.runs.size(), 5U);
+  EXPECT_EQ(data.runs[four.runs[1]].configuration.devices(), 4);
+  EXPECT_NE(data.runs[3].label, data.runs[4].label);
+}
+
+TEST_F(ReportDataTest, WithoutOneDeviceThereIsNoSpeedup) {
+  add_run(2, 200);
+  add_run(4, 390);
+  for (const ReportPoint& point : collect().curves.at(0).points) {
+    EXPECT_FALSE(point.speedup.has_value());
+    EXPECT_FALSE(point.efficiency.has_value());
+  }
+}
+
+TEST_F(ReportDataTest, HowDevicesTalkMakesCurvesThatShareTheOneDeviceRun) {
+  add_run(1, 100);
+  add_run(4, 390);
+  add_run(4, 300, "mpi");
+  const ReportData data = collect();
+  ASSERT_EQ(data.curves.size(), 2U);
+  EXPECT_NE(data.curves[0].label, data.curves[1].label);
+  for (const ReportCurve& curve : data.curves)
+    EXPECT_DOUBLE_EQ(curve.points.back().speedup.value(), curve.points.back().median_images_per_second / 100);
+}
+
+TEST_F(ReportDataTest, PublishedCurvesAreOfTheModelThatWasRunAndTheNearestAreSelected) {
+  add_run(4, 390);
+  const ReportData data = collect();
+  ASSERT_GT(data.published.size(), 10U);
+  std::size_t selected = 0;
+  for (const ReportCurve& curve : data.published) {
+    EXPECT_TRUE(curve.published);
+    EXPECT_TRUE(curve.configuration.model == "resnet50" || curve.configuration.model == "rn50v1b")
+        << curve.configuration.model;
+    EXPECT_FALSE(curve.points.empty());
+    EXPECT_FALSE(curve.source.empty());
+    selected += curve.selected;
+  }
+  EXPECT_GE(selected, 1U);
+  EXPECT_LE(selected, 3U);
+  EXPECT_TRUE(data.published.front().selected);
+  EXPECT_FALSE(data.published.front().differences.empty());
+}
+
+TEST_F(ReportDataTest, LabelsAreUnique) {
+  add_run(4, 390);
+  const ReportData data = collect();
+  std::set<std::string> labels;
+  for (const ReportCurve& curve : data.published)
+    EXPECT_TRUE(labels.insert(curve.label).second) << curve.label;
+}
+
+TEST_F(ReportDataTest, AFileThatCannotBeReadIsLeftOutAndNamed) {
+  add_run(1, 100);
+  write_text(last_ / "profile.json", "not json");
+  write_text(last_ / "trace.json", "{\"traceEvents\": []}");
+  write_text(last_ / "env.json", "{\"build\": {\"version\": \"0.1.0\"}}");
+  const ReportData data = collect();
+  EXPECT_EQ(data.left_out.size(), 2U);
+  EXPECT_NE(data.left_out.at(0).find("profile.json"), std::string::npos);
+  EXPECT_FALSE(data.runs.at(0).profile.has_value());
+  EXPECT_EQ(data.runs.at(0).environment, (NamedTexts{{"build.version", "0.1.0"}}));
+}
+
+TEST_F(ReportDataTest, JsonHasWhatThePageDraws) {
+  add_run(1, 100);
+  add_run(2, 190);
+  const nlohmann::ordered_json json = to_json(collect());
+  const nlohmann::ordered_json& point = json.at("curves").at(0).at("points").at(1);
+  EXPECT_EQ(point.at("case"), "1n2g");
+  EXPECT_EQ(point.at("devices"), 2);
+  EXPECT_EQ(point.at("median"), 190.0);
+  EXPECT_EQ(point.at("speedup"), 1.9);
+  EXPECT_TRUE(point.at("joules_per_image").is_null());
+  const nlohmann::ordered_json& run = json.at("runs").at(1);
+  EXPECT_EQ(run.at("steps").at("median").size(), 120U);
+  EXPECT_EQ(run.at("steps").at("warmup"), 20);
+  EXPECT_EQ(run.at("rank_window_seconds").size(), 2U);
+  EXPECT_FALSE(run.contains("profile"));
+}
+
+}  // namespace
+}  // namespace plumb
