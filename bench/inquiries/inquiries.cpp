@@ -1,5 +1,6 @@
 #include "bench/inquiries/inquiries.h"
 
+#include "bench/documents/completions.h"
 #include "bench/inquiries/dry_run.h"
 #include "bench/inquiries/head_table.h"
 #include "bench/inquiries/target_list.h"

@@ -1,4 +1,4 @@
-// Reading a command line by an option table, and what a user sees of the table: --help, hints, completions.
+// Reading a command line by an option table, and what a user sees of the table: --help and hints.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
@@ -213,13 +213,6 @@ std::string help_text(const OptionTable& table, int columns) {
     }
   }
   return text;
-}
-
-std::string bash_completions(const OptionTable& table) {
-  std::string words;
-  for (const std::string& name : dashed_names(table)) words += (words.empty() ? "" : " ") + name;
-  const std::string program = table.program.substr(0, table.program.find(' '));
-  return "complete -o default -W \"" + words + "\" " + program + "\n";
 }
 
 }  // namespace plumb

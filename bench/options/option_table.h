@@ -134,9 +134,6 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
 // --help: grouped, with defaults, no line longer than `columns`.
 std::string help_text(const OptionTable& table, int columns = 100);
 
-// What bash's `source` wants: every option name, and file names after them.
-std::string bash_completions(const OptionTable& table);
-
 // Every option that has a key, in the table's order, with its present value.
 nlohmann::ordered_json config_json(const OptionTable& table);
 

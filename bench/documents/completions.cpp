@@ -1,0 +1,89 @@
+#include "bench/documents/completions.h"
+
+#include <algorithm>
+
+namespace plumb {
+namespace {
+
+// "auto|cpu|cuda" -> "auto cpu cuda"; what is in capitals stands for a value and is left out.
+std::string values_of(const OptionSpec& spec) {
+  if (spec.value_name.find('|') == std::string::npos) return "";
+  std::string words;
+  for (std::size_t begin = 0; begin <= spec.value_name.size();) {
+    const std::size_t end = std::min(spec.value_name.find('|', begin), spec.value_name.size());
+    const std::string word = spec.value_name.substr(begin, end - begin);
+    if (std::none_of(word.begin(), word.end(), [](unsigned char letter) { return std::isupper(letter); }))
+      words += (words.empty() ? "" : " ") + word;
+    begin = end + 1;
+  }
+  return words;
+}
+
+// Shell that sets `names`, and `values` where the word before the present one is an option that has a list;
+// `indent`: blanks in front of every line.
+std::string settings_of(const OptionTable& table, const std::string& indent) {
+  std::string names, cases;
+  for (const OptionGroup& group : table.groups)
+    for (const OptionSpec& spec : group.options) {
+      if (spec.is_positional()) continue;
+      std::string pattern;
+      for (const std::string& name : spec.names) {
+        names += (names.empty() ? "" : " ") + name;
+        pattern += (pattern.empty() ? "" : " | ") + name;
+      }
+      if (const std::string values = values_of(spec); !values.empty())
+        cases += indent + "  " + pattern + ") values='" + values + "' ;;\n";
+    }
+  std::string text = indent + "names='" + names + "'\n";
+  if (!cases.empty()) text += indent + "case $before in\n" + cases + indent + "esac\n";
+  return text;
+}
+
+// A completion whose `names` and `values` are set by `settings`. "--a=b" comes as three words.
+std::string function_text(const std::string& program, const std::string& settings) {
+  const std::string function = "_plumbline_" + program;
+  return "# bash completion for " + program + "\n" + function +
+         "() {\n"
+         "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} names= values=\n"
+         "  if [ \"$word\" = = ]; then\n"
+         "    word=\n"
+         "  elif [ \"$before\" = = ]; then\n"
+         "    before=${COMP_WORDS[COMP_CWORD - 2]}\n"
+         "  fi\n" +
+         settings +
+         "  COMPREPLY=()\n"
+         "  if [ -n \"$values\" ]; then\n"
+         "    mapfile -t COMPREPLY < <(compgen -W \"$values\" -- \"$word\")\n"
+         "  elif [[ $word == -* || $names != -* ]]; then\n"
+         "    mapfile -t COMPREPLY < <(compgen -W \"$names\" -- \"$word\")\n"
+         "  fi\n"
+         "}\n"
+         "complete -o default -F " +
+         function + " " + program + "\n";
+}
+
+}  // namespace
+
+std::string bash_completions(const OptionTable& table) {
+  return function_text(table.program, settings_of(table, "  "));
+}
+
+std::string bash_completions(const std::string& program, const std::vector<Command>& commands) {
+  std::string names, cases;
+  for (const Command& command : commands) {
+    names += command.name + " ";
+    cases += "      " + command.name + ")\n" + settings_of(command.table(), "        ") + "        ;;\n";
+  }
+  return function_text(program,
+                       "  if [ \"$COMP_CWORD\" = 1 ]; then\n"
+                       "    names='" +
+                           names +
+                           "--help --version'\n"
+                           "  else\n"
+                           "    case ${COMP_WORDS[1]} in\n" +
+                           cases +
+                           "    esac\n"
+                           "  fi\n");
+}
+
+}  // namespace plumb

@@ -1,0 +1,41 @@
+// Manual pages and completions of the programs, from the tables of options that the programs read.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/commands/command.h"
+#include "bench/options/option_table.h"
+
+namespace plumb {
+
+// A section of paragraphs, each plain text, or an example that is set as it is.
+struct ManSection {
+  std::string title;
+  std::vector<std::string> paragraphs;
+  std::string example;  // empty: none
+};
+
+struct ManPage {
+  std::string name;     // "bench_resnet50"
+  std::string purpose;  // behind the name: "trains ResNet-50 and times every step"
+  std::vector<std::string> synopsis;
+  std::string description;
+  // Options stand by groups; commands, each with its table, in place of them where there are some.
+  std::vector<OptionTable> tables;
+  std::vector<std::pair<std::string, OptionTable>> commands;  // help line and table
+  std::vector<ManSection> sections;                           // behind the options
+};
+
+// Roff of section 1 for man(7), UTF-8, with EXIT STATUS behind the page's own sections.
+std::string man_page(const ManPage& page, const std::string& version);
+
+ManPage bench_man_page(const OptionTable& table, const std::string& purpose);
+// `example_sweep`: the text of a sweep file.
+ManPage plumbline_man_page(const std::vector<Command>& commands, const std::string& example_sweep);
+
+// Exit codes and their meanings, those of models/error.h, as README.md has them.
+const std::vector<std::pair<std::string, std::string>>& exit_code_texts();
+
+}  // namespace plumb

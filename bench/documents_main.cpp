@@ -1,0 +1,67 @@
+// plumbline_documents FOLDER: writes the manual pages and bash completions of all programs, when they are
+// built.
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "bench/build_info.h"
+#include "bench/commands/command.h"
+#include "bench/documents/completions.h"
+#include "bench/documents/man_page.h"
+#include "bench/options/options.h"
+#include "models/error.h"
+
+namespace plumb {
+
+extern const std::string_view kExampleSweep;  // launch/sweeps/dlperf_resnet50.toml
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void write(const fs::path& file, const std::string& text) {
+  fs::create_directories(file.parent_path());
+  std::ofstream stream(file, std::ios::binary);
+  stream << text;
+  stream.close();
+  if (!stream) throw Error(ExitCode::io_error, file.string() + " can't be written; make room");
+}
+
+void write_documents(const fs::path& folder) {
+  const auto write_page = [&](const ManPage& page) {
+    write(folder / "man1" / (page.name + ".1"), man_page(page, kVersion));
+  };
+  const auto write_completions = [&](const std::string& program, const std::string& text) {
+    write(folder / "completions" / program, text);
+  };
+  for (const Workload workload : {Workload::resnet50, Workload::arcface}) {
+    BenchOptions options = default_options(workload);
+    const OptionTable table = bench_option_table(options);
+    write_page(bench_man_page(table, workload == Workload::arcface
+                                         ? "train ArcFace face recognition and time every step"
+                                         : "train ResNet-50 v1.5 and time every step"));
+    write_completions(table.program, bash_completions(table));
+  }
+  write_page(plumbline_man_page(plumbline_commands(), std::string(kExampleSweep)));
+  write_completions("plumbline", bash_completions("plumbline", plumbline_commands()));
+}
+
+}  // namespace
+}  // namespace plumb
+
+int main(int argc, char** argv) {
+  try {
+    if (argc != 2) throw plumb::Error(plumb::ExitCode::usage, "give one folder to write to");
+    plumb::write_documents(argv[1]);
+    return 0;
+  } catch (const plumb::Error& error) {
+    std::fprintf(stderr, "plumbline_documents: %s\n", error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "plumbline_documents: %s\n", error.what());
+    return static_cast<int>(plumb::ExitCode::internal);
+  }
+}

@@ -1,0 +1,154 @@
+// Manual pages and completions, as man and bash take them.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <sstream>
+
+#include "bench/commands/command.h"
+#include "bench/documents/completions.h"
+#include "bench/documents/man_page.h"
+#include "bench/options/options.h"
+#include "tests/scratch_folder.h"
+
+namespace plumb {
+namespace {
+
+OptionTable table_of_bench(Workload workload) {
+  static BenchOptions resnet50 = default_options(Workload::resnet50),
+                      arcface = default_options(Workload::arcface);
+  return bench_option_table(workload == Workload::arcface ? arcface : resnet50);
+}
+
+std::string page_of_bench(Workload workload) {
+  return man_page(bench_man_page(table_of_bench(workload), "train"), "1.2.3");
+}
+
+std::string page_of_plumbline() {
+  return man_page(plumbline_man_page(plumbline_commands(), "[sweep]\n\nseed = 1 # .5 'a' \\\n.x = 3"),
+                  "1.2.3");
+}
+
+std::vector<std::string> names_of(const OptionTable& table) {
+  std::vector<std::string> names;
+  for (const OptionGroup& group : table.groups)
+    for (const OptionSpec& spec : group.options)
+      names.insert(names.end(), spec.names.begin(), spec.names.end());
+  return names;
+}
+
+// What the page says, as a reader sees it on one long line; empty without groff.
+std::string rendered(const std::string& page) {
+  if (std::system("command -v groff >/dev/null") != 0) return "";
+  const ScratchFolder scratch;
+  scratch.write("page", page);
+  const std::string command = "groff -Kutf8 -man -Tutf8 -P-c -P-b -P-u -ww -rLL=400n '" + scratch.path() +
+                              "/page' >'" + scratch.path() + "/text' 2>'" + scratch.path() + "/warnings'";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(read_text(scratch.path() + "/warnings"), "");
+  return read_text(scratch.path() + "/text");
+}
+
+// "--bs" is there, not only "--bs-something".
+bool has_word(const std::string& text, const std::string& word) {
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const char next = at + word.size() < text.size() ? text[at + word.size()] : ' ';
+    if (!std::isalnum(static_cast<unsigned char>(next)) && next != '-') return true;
+  }
+  return false;
+}
+
+void expect_all_options(const std::string& text, const OptionTable& table) {
+  for (const std::string& name : names_of(table))
+    EXPECT_TRUE(has_word(text, name)) << table.program << " " << name;
+}
+
+TEST(ManPage, ShowsEveryOptionOfEveryTableWithoutWarnings) {
+  for (const Workload workload : {Workload::resnet50, Workload::arcface}) {
+    const std::string text = rendered(page_of_bench(workload));
+    if (text.empty()) GTEST_SKIP() << "no groff";
+    expect_all_options(text, table_of_bench(workload));
+    EXPECT_NE(text.find("(default: 120)") != std::string::npos,
+              text.find("(default: 150)") != std::string::npos);
+  }
+  const std::string text = rendered(page_of_plumbline());
+  for (const Command& command : plumbline_commands()) {
+    const OptionTable table = command.table();
+    const std::size_t begin = text.find("\n   " + table.program + "\n");
+    ASSERT_NE(begin, std::string::npos) << table.program;
+    expect_all_options(text.substr(begin, text.find("\n   plumbline ", begin + 5) - begin), table);
+  }
+}
+
+TEST(ManPage, KeepsWhatRoffWouldTakeForItself) {
+  const std::string text = rendered(page_of_plumbline());
+  if (text.empty()) GTEST_SKIP() << "no groff";
+  EXPECT_NE(text.find("seed = 1 # .5 'a' \\\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(".x = 3"), std::string::npos) << text;
+}
+
+TEST(ManPage, ListsTheExitCodesOfTheReadme) {
+  std::istringstream readme(read_text(PLUMB_TEST_DATA "/../../README.md"));
+  std::vector<std::string> rows, expected;
+  bool inside = false;
+  for (std::string line; std::getline(readme, line);) {
+    if (line.starts_with("## ")) inside = line == "## Exit codes";
+    if (inside && line.starts_with("| ") && line != "| code | meaning |") rows.push_back(line);
+  }
+  for (const auto& [code, meaning] : exit_code_texts())
+    expected.push_back("| " + code + " | " + meaning + " |");
+  EXPECT_EQ(rows, expected);
+  for (const std::string& page : {page_of_bench(Workload::resnet50), page_of_plumbline()})
+    for (const auto& [code, meaning] : exit_code_texts())
+      EXPECT_NE(page.find(".TP\n\\fB" + code + "\\fR\n"), std::string::npos) << code;
+}
+
+// What bash offers for the last of `words`.
+std::set<std::string> offered(const std::string& script, const std::vector<std::string>& words) {
+  const ScratchFolder scratch;
+  std::string line = "source '" + scratch.write("completions", script).string() + "'; COMP_WORDS=(";
+  for (const std::string& word : words) line += "'" + word + "' ";
+  line += "); COMP_CWORD=" + std::to_string(words.size() - 1) + "; _plumbline_" + words.front() +
+          "; printf '%s\\n' \"${COMPREPLY[@]}\"";
+  scratch.write("line", line);
+  const std::string command = "bash '" + scratch.path() + "/line' >'" + scratch.path() + "/out' 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0) << read_text(scratch.path() + "/out");
+  std::istringstream out(read_text(scratch.path() + "/out"));
+  std::set<std::string> found;
+  for (std::string word; std::getline(out, word);)
+    if (!word.empty()) found.insert(word);
+  return found;
+}
+
+using Words = std::set<std::string>;
+
+TEST(Completions, CompleteOptionsAndTheirValues) {
+  const std::string script = bash_completions(table_of_bench(Workload::resnet50));
+  EXPECT_EQ(offered(script, {"bench_resnet50", "--warm"}), Words{"--warmup"});
+  EXPECT_EQ(offered(script, {"bench_resnet50", "--bs", "16", "--no-"}),
+            (Words{"--no-check", "--no-overlap"}));
+  EXPECT_EQ(offered(script, {"bench_resnet50", "--device", "c"}), (Words{"cpu", "cuda"}));
+  EXPECT_EQ(offered(script, {"bench_resnet50", "--device", "=", "cu"}), Words{"cuda"});
+  EXPECT_EQ(offered(script, {"bench_resnet50", "--device", "="}), (Words{"auto", "cpu", "cuda"}));
+  EXPECT_EQ(offered(script, {"bench_resnet50", "--weights", "fi"}), Words{})
+      << "file names are bash's to find";
+  const std::vector<std::string> names = names_of(table_of_bench(Workload::resnet50));
+  EXPECT_EQ(offered(script, {"bench_resnet50", "-"}), Words(names.begin(), names.end()));
+}
+
+TEST(Completions, CompleteCommandsAndThenTheirOptions) {
+  const std::string script = bash_completions("plumbline", plumbline_commands());
+  Words commands{"--help", "--version"};
+  for (const Command& command : plumbline_commands()) commands.insert(command.name);
+  EXPECT_EQ(offered(script, {"plumbline", ""}), commands);
+  EXPECT_EQ(offered(script, {"plumbline", "swe"}), Words{"sweep"});
+  EXPECT_EQ(offered(script, {"plumbline", "sweep", "x.toml", "--res"}), Words{"--resume"});
+  EXPECT_EQ(offered(script, {"plumbline", "sweep", "--target", "a100-4"}), Words{"a100-40gb"});
+  EXPECT_EQ(offered(script, {"plumbline", "analyze", "--dialect", "pls"}), Words{"plsc"});
+  EXPECT_EQ(offered(script, {"plumbline", "sweep", "fi"}), Words{});
+}
+
+}  // namespace
+}  // namespace plumb
