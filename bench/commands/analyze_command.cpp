@@ -21,7 +21,6 @@ struct AnalyzeArguments {
 };
 
 OptionTable analyze_options(AnalyzeArguments& arguments) {
-  constexpr std::int64_t kMostIterations = 100'000'000;
   WindowChoice& window = arguments.options.window;
   return {
       "plumbline analyze",
@@ -29,12 +28,7 @@ OptionTable analyze_options(AnalyzeArguments& arguments) {
       "Logs that are short, broken, repeated, mixed or wrongly named are left out and named.",
       {{"Input",
         {positional("LOG_DIR", arguments.log_dir, "folder that holds 1n1g, 1n8g, …").as_required(),
-         dialect_option(arguments.options.dialect),
-         integer_option("--warmup", "N", window.warmup, {0, kMostIterations}, "leading iterations left out")
-             .with_default("20; plsc 50"),
-         integer_option("--iters", "N", window.iterations, {1, kMostIterations},
-                        "iterations looked at, warm-up included")
-             .with_default("120; plsc 150"),
+         dialect_option(arguments.options.dialect), warmup_option(window), iterations_option(window),
          flag_option("--as-published", arguments.options.as_published, true,
                      "what DLPerf's script makes of the folder, its mistakes included; checks nothing")}},
        {"Output",

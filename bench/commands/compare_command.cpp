@@ -36,7 +36,8 @@ OptionTable compare_options(CompareArguments& arguments) {
                          "published numbers beside A's: those with all of these words, as in oneflow,fp32; "
                          "or all")
                  .with_default("all without B, else none"),
-             dialect_option(arguments.reading.dialect)}},
+             dialect_option(arguments.reading.dialect), warmup_option(arguments.reading.window),
+             iterations_option(arguments.reading.window)}},
            {"Judgement",
             {percent_option("--min-effect", arguments.options.criteria.min_effect,
                             {.lowest = 0, .highest = 1, .below_highest = true},

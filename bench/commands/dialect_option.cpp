@@ -5,6 +5,11 @@
 #include "results/dialects/dialect.h"
 
 namespace plumb {
+namespace {
+
+constexpr std::int64_t kMostIterations = 100'000'000;
+
+}  // namespace
 
 OptionSpec dialect_option(std::string& target) {
   std::vector<std::string> names{"auto"};
@@ -17,6 +22,18 @@ OptionSpec dialect_option(std::string& target) {
   OptionSpec spec = choice_option("--dialect", target, names, help);
   spec.value_name = "auto|NAME";
   return spec;
+}
+
+OptionSpec warmup_option(WindowChoice& window) {
+  return integer_option("--warmup", "N", window.warmup, {0, kMostIterations},
+                        "leading iterations of logs left out")
+      .with_default("20; plsc 50");
+}
+
+OptionSpec iterations_option(WindowChoice& window) {
+  return integer_option("--iters", "N", window.iterations, {1, kMostIterations},
+                        "iterations of logs looked at, warm-up included")
+      .with_default("120; plsc 150");
 }
 
 }  // namespace plumb
