@@ -7,15 +7,16 @@ namespace plumb {
 // Made by plumb_embed (results/CMakeLists.txt).
 extern const std::string_view kPageHtml, kPageCss, kChartJs;
 extern const std::string_view kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs,
-    kRunJs, kProfileJs, kTraceJs, kMemoryJs, kMainJs;
+    kRunJs, kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs;
 
 namespace {
 
 // One scope, in this order.
 std::string scripts() {
   std::string text;
-  for (const std::string_view script : {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs,
-                                        kWaitsJs, kRunJs, kProfileJs, kTraceJs, kMemoryJs, kMainJs})
+  for (const std::string_view script :
+       {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs, kRunJs, kGpusJs,
+        kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs})
     text += std::string(script) + "\n";
   return text;
 }

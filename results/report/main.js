@@ -4,46 +4,10 @@ const data = JSON.parse(document.getElementById('data').textContent);
 const series = makeSeries(data);
 let presentRun = 0;
 
-// The worst first.
-const kFlagTitles = {
-  failed_check: 'Failed checks',
-  slow_rank: 'A rank for which the others wait',
-  throttling: 'GPUs held back',
-  warmup_not_over: 'Warm-up that was not over',
-  drift: 'Drift',
-  two_modes: 'Two speeds',
-  outlier_run: 'Runs far off',
-  outliers: 'Steps far off',
-  note: 'Notes',
-};
-const kFlagsShown = 3;
-
-// All flags of one kind together; many are folded away.
-function flagItem(kind) {
-  const flags = data.flags.filter((flag) => flag.kind === kind);
-  const lines = flags.map(
-      (flag) => element(
-          'p', {}, element('span', {class: 'sentence'}, flag.sentence),
-          element('span', {class: 'subject'}, flag.subject)));
-  const item = element('li', {}, element('h3', {}, kFlagTitles[kind]), ...lines.slice(0, kFlagsShown));
-  const more = lines.slice(kFlagsShown);
-  if (more.length)
-    item.append(
-        element('details', {}, element('summary', {}, `${count(more.length)} more of this kind`), ...more));
-  return item;
-}
-
-function showFlags() {
-  const kinds = Object.keys(kFlagTitles).filter((kind) => data.flags.some((flag) => flag.kind === kind));
-  const fine = 'Nothing odd was found: no drift, no outliers, no rank or GPU behind the others.';
-  const items = kinds.length ? kinds.map(flagItem) : [element('li', {class: 'fine'}, fine)];
-  document.getElementById('flag-list').replaceChildren(...items);
-}
-
 function showTop() {
   document.getElementById('made').textContent =
       [data.created, data.made_by, plural(data.runs.length, 'run')].filter(Boolean).join(' · ');
-  showFlags();
+  showFlags(data);
   const leftOut = document.getElementById('left-out');
   leftOut.hidden = !data.left_out.length;
   leftOut.querySelector('summary').textContent = `Left out: ${plural(data.left_out.length, 'file')}`;

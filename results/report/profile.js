@@ -1,16 +1,16 @@
 // Steps against the roofline.
 
-const stepsOf = (profile, names) => profile.name.map((name, i) => ({
-                                                       name: names[name],
-                                                       kind: names[profile.kind[i]],
-                                                       phase: names[profile.phase[i]],
-                                                       lane: names[profile.lane[i]],
-                                                       bound: names[profile.bound_by[i]],
-                                                       seconds: profile.seconds[i],
-                                                       roofline: profile.roofline[i],
-                                                       flops: profile.flops_per_second[i],
-                                                       bytes: profile.bytes_per_second[i],
-                                                     }));
+function stepsOf(profile, names) {
+  return profile.name.map((name, i) => ({
+                            name: names[name],
+                            kind: names[profile.kind[i]],
+                            bound: names[profile.bound_by[i]],
+                            seconds: profile.seconds[i],
+                            roofline: profile.roofline[i],
+                            flops: 1e9 * profile.gigaflops_per_second[i],
+                            bytes: 1e9 * profile.gigabytes_per_second[i],
+                          }));
+}
 
 function kindsFigure(run) {
   if (!run.profile) return null;

@@ -159,8 +159,8 @@ function ranksFigure(run) {
         waits ? 'how long each waited in collectives per step' : 'how long each took for the window'}.`,
     table: {
       caption: `Ranks of ${run.label}`,
-      columns,
-      rows: windows.map((value, i) => [name(i), value, ...(waits ? [waits[i]] : [])])
+      columns: [...columns, ...(run.gpus ? kGpuColumns : [])],
+      rows: windows.map((value, i) => [name(i), value, ...(waits ? [waits[i]] : []), ...gpuCells(run, i)])
     },
     config: {
       type: 'bar',
@@ -184,66 +184,6 @@ function ranksFigure(run) {
             callbacks:
                 {title: ([item]) => `rank ${name(item.dataIndex)}`, label: ({raw}) => `${plain(raw)} ${unit}`}
           }
-        },
-      },
-    },
-  };
-}
-
-function clocksFigure(run) {
-  const gpu = run.gpus?.find((one) => one.moments?.seconds?.length);
-  if (!gpu) return null;
-  const {moments} = gpu;
-  const points = (values) => moments.seconds.map((x, i) => ({x, y: values[i]}));
-  const line = (label, values, index, yAxisID, borderDash) => ({
-    label,
-    data: points(values),
-    yAxisID,
-    borderDash,
-    borderColor: seriesColour(index),
-    backgroundColor: seriesColour(index),
-    borderWidth: 1.5,
-    pointRadius: 0,
-  });
-  const held = [];
-  moments.seconds.forEach((from, i) => {
-    if (moments.throttled[i]) held.push([from, moments.seconds[i + 1] ?? gpu.window_seconds]);
-  });
-  return {
-    label: `Lines of rank ${gpu.rank}'s GPU: SM clock, ${
-        plain(gpu.sm_clock_mhz.median)} MHz at the median, and power, ${plain(gpu.power_watts.median)} W.`,
-    table: {
-      caption: `GPU clocks and power of ${run.label}`,
-      columns: [
-        {name: 'Time', unit: 's', text: (value) => plain(value)},
-        {name: 'SM clock', unit: 'MHz', text: count}, {name: 'Memory clock', unit: 'MHz', text: count},
-        {name: 'Power', unit: 'W', text: (value) => plain(value)},
-        {name: 'Temperature', unit: '°C', text: count}, {name: 'Held back'}
-      ],
-      rows: moments.seconds.map(
-          (time, i) =>
-              [time, moments.sm_clock_mhz[i], moments.memory_clock_mhz[i], moments.power_watts[i],
-               moments.temperature_celsius[i], moments.throttled[i] ? 'yes' : 'no']),
-    },
-    config: {
-      type: 'line',
-      data: {
-        datasets: [
-          line('SM clock (MHz)', moments.sm_clock_mhz, 0, 'y', []),
-          line('power (W)', moments.power_watts, 1, 'power', [6, 3])
-        ]
-      },
-      options: {
-        scales: {
-          x: axis('seconds of the window', {type: 'linear', min: 0}),
-          y: axis('MHz', {beginAtZero: true}),
-          power: axis('W', {position: 'right', beginAtZero: true, grid: {display: false}})
-        },
-        interaction: {mode: 'index', intersect: false},
-        plugins: {
-          ranges: {x: held},
-          legend: {labels: {pointStyle: 'line'}},
-          tooltip: {callbacks: {title: ([item]) => `${plain(item.raw.x)} s`}}
         },
       },
     },

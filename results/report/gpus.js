@@ -1,0 +1,75 @@
+// GPUs while a run was timed: clocks, power, temperature.
+
+// Of each rank's GPU, where it tells: medians over the window.
+const kGpuColumns = [
+  {name: 'SM clock', unit: 'MHz', text: count}, {name: 'Power', unit: 'W', text: (value) => plain(value)},
+  {name: 'Temperature', unit: '°C', text: count},
+  {name: 'Held back', unit: 'of the time', text: (share) => percent(share)}
+];
+function gpuCells({gpus}, rank) {
+  if (!gpus) return [];
+  const at = gpus.rank.indexOf(rank);
+  return ['sm_clock_mhz', 'power_watts', 'temperature_celsius', 'throttled_share'].map(
+      (key) => gpus[key][at] ?? null);
+}
+
+function clocksFigure(run) {
+  const moments = run.gpus?.moments;
+  if (!moments) return null;
+  const mine = run.gpus.rank.indexOf(moments.rank);
+  const points = (values) => moments.seconds.map((x, i) => ({x, y: values[i]}));
+  const line = (label, values, index, yAxisID, borderDash) => ({
+    label,
+    data: points(values),
+    yAxisID,
+    borderDash,
+    borderColor: seriesColour(index),
+    backgroundColor: seriesColour(index),
+    borderWidth: 1.5,
+    pointRadius: 0,
+  });
+  const held = [];
+  moments.seconds.forEach((from, i) => {
+    if (moments.throttled[i]) held.push([from, moments.seconds[i + 1] ?? moments.window_seconds]);
+  });
+  return {
+    label: `Lines of rank ${moments.rank}'s GPU: SM clock, ${
+        plain(run.gpus.sm_clock_mhz[mine])} MHz at the median, and power, ${
+        plain(run.gpus.power_watts[mine])} W.`,
+    table: {
+      caption: `GPU clocks and power of ${run.label}`,
+      columns: [
+        {name: 'Time', unit: 's', text: (value) => plain(value)},
+        {name: 'SM clock', unit: 'MHz', text: count}, {name: 'Memory clock', unit: 'MHz', text: count},
+        {name: 'Power', unit: 'W', text: (value) => plain(value)},
+        {name: 'Temperature', unit: '°C', text: count}, {name: 'Held back'}
+      ],
+      rows: moments.seconds.map(
+          (time, i) =>
+              [time, moments.sm_clock_mhz[i], moments.memory_clock_mhz[i], moments.power_watts[i],
+               moments.temperature_celsius[i], moments.throttled[i] ? 'yes' : 'no']),
+    },
+    config: {
+      type: 'line',
+      data: {
+        datasets: [
+          line('SM clock (MHz)', moments.sm_clock_mhz, 0, 'y', []),
+          line('power (W)', moments.power_watts, 1, 'power', [6, 3])
+        ]
+      },
+      options: {
+        scales: {
+          x: axis('seconds of the window', {type: 'linear', min: 0}),
+          y: axis('MHz', {beginAtZero: true}),
+          power: axis('W', {position: 'right', beginAtZero: true, grid: {display: false}})
+        },
+        interaction: {mode: 'index', intersect: false},
+        plugins: {
+          ranges: {x: held},
+          legend: {labels: {pointStyle: 'line'}},
+          tooltip: {callbacks: {title: ([item]) => `${plain(item.raw.x)} s`}}
+        },
+      },
+    },
+  };
+}
