@@ -9,7 +9,7 @@ namespace plumb {
 namespace {
 
 constexpr std::size_t kMostBins = 60;
-// Beyond this many bins above the upper quartile a step no longer belongs to the body of the distribution.
+// Beyond this many quartile ranges above the upper quartile a step no longer belongs to the body of the distribution.
 constexpr double kFarInQuartileRanges = 8;
 
 // 1, 2 or 5 times a power of ten, at least `value`.
@@ -26,10 +26,11 @@ double quantile(const std::vector<double>& sorted, double share) {
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
-// Where the last bin ends at the latest: the largest value, or what is still near the body.
+// The largest value that is still near the body.
 double highest_near(const std::vector<double>& sorted, double quartile_range) {
+  if (quartile_range <= 0) return sorted.back();
   const double far = quantile(sorted, 0.75) + kFarInQuartileRanges * quartile_range;
-  return quartile_range > 0 ? std::min(sorted.back(), far) : sorted.back();
+  return *std::prev(std::upper_bound(sorted.begin(), sorted.end(), far));
 }
 
 }  // namespace
