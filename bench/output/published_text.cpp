@@ -140,7 +140,8 @@ std::string other_sides_text(const std::vector<Difference>& differences) {
   std::string text;
   for (const Difference& difference : differences) {
     const bool speaks_for_itself = difference.what == "device" || difference.what == "precision";
-    text += (text.empty() ? "" : ", ") + (speaks_for_itself ? "" : difference.what + " ") + difference.second;
+    const std::string what = difference.what == "batch per device" ? "batch" : difference.what;
+    text += (text.empty() ? "" : ", ") + (speaks_for_itself ? "" : what + " ") + difference.second;
   }
   return text;
 }

@@ -8,7 +8,11 @@
 #include <cstring>
 
 #include "bench/output/log_case.h"
+#include "bench/output/published_text.h"
+#include "bench/output/text.h"
 #include "models/error.h"
+#include "results/configuration.h"
+#include "results/published.h"
 
 namespace plumb {
 namespace {
@@ -83,6 +87,27 @@ std::string loss_scale_text(const RunRecord& record) {
                             record.skipped_iterations == 1 ? "iteration" : "iterations");
 }
 
+// A value of several lines, each in the column of values, within 100 columns.
+std::string wrapped_row(const std::string& name, const std::string& value) {
+  std::string rows;
+  for (const std::string& line : wrapped_lines(value, 100 - 26)) rows += row(rows.empty() ? name : "", line);
+  return rows;
+}
+
+// What frameworks publish for the nearest configurations, and how those differ from this one.
+std::string published_rows(const RunRecord& record) {
+  constexpr std::size_t kMostFrameworks = 3;
+  std::string rows;
+  for (const NearestPublished& near : nearest_published(configuration_of(record), kMostFrameworks)) {
+    const std::string differing = other_sides_text(near.differences);
+    rows += wrapped_row(
+        rows.empty() ? "published, nearest" : "",
+        fmt::format("{:.2f} images/s, {}{}{}", near.result.images_per_second,
+                    framework_family(near.result.framework), differing.empty() ? "" : ": ", differing));
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string summary_table(const RunRecord& record) {
@@ -106,6 +131,7 @@ std::string summary_table(const RunRecord& record) {
     if (const std::string text = throttling_text(gpu); !text.empty()) table += row("THROTTLED", text);
   if (!record.checks.empty()) table += row("checks", checks_text(record));
   for (const std::string& file : record.log_files) table += row("log", file);
+  if (record.status == "ok") table += published_rows(record);
   return table;
 }
 

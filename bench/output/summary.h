@@ -8,7 +8,8 @@
 namespace plumb {
 
 // The table: images/s in total and per device, median and spread of step times inside the window, exposed
-// communication, data wait, peak memory, loss first and last, energy where it was measured, and every check.
+// communication, data wait, peak memory, loss first and last, energy where it was measured, every check, and
+// of a run that is ok the published numbers of the nearest configurations, each with what differs there.
 std::string summary_table(const RunRecord& record);
 
 // Text to stdout. Throws Error(io_error) if that is closed or full.

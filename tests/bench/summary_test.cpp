@@ -52,6 +52,29 @@ TEST(Summary, ShowsEveryFigureOfTheWindow) {
   EXPECT_EQ(table.find("FAILED"), std::string::npos);
 }
 
+TEST(Summary, EndsWithThePublishedNumbersOfTheNearestConfigurations) {
+  RunRecord record = a_record();
+  record.config = {{"data", "synthetic"}, {"image_size", 224}};
+  const std::string table = summary_table(record);
+  expect_row(table, "published, nearest",
+             "764.60 images/s, NGC MXNet: V100-SXM2-16GB, data ImageNet, batch 128");
+  EXPECT_NE(table.find("images/s, MindSpore: V100-SXM2-16GB"), std::string::npos) << table;
+  for (std::size_t begin = 0; begin < table.size();) {
+    const std::size_t end = table.find('\n', begin);
+    EXPECT_LE(end - begin, 100u) << table.substr(begin, end - begin);
+    begin = end + 1;
+  }
+}
+
+TEST(Summary, ShowsNoPublishedNumbersForAFailedRunOrAnUnknownModel) {
+  RunRecord record = a_record();
+  record.model = "vgg16";
+  EXPECT_EQ(summary_table(record).find("published"), std::string::npos);
+  record = a_record();
+  record.status = "failed";
+  EXPECT_EQ(summary_table(record).find("published"), std::string::npos);
+}
+
 TEST(Summary, ShowsEnergyAndWarnsOfThrottledGpus) {
   RunRecord record = a_record();
   record.energy_joules_per_image = 0.0876;
