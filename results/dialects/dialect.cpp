@@ -13,7 +13,8 @@ namespace plumb {
 namespace {
 
 // Lines that give both a time and a speed tell how many images a step had: product of the two. If all lines
-// agree on a number that isn't the one of the file's name and folder, the log belongs elsewhere.
+// agree on a number that isn't the one of the file's name and folder, the log belongs elsewhere; if each has
+// one of two numbers that are far apart, two runs are in it.
 class ImagesPerStep {
  public:
   void take(std::string_view line) {
@@ -22,23 +23,43 @@ class ImagesPerStep {
     const double images = *seconds * *images_per_second;
     // Two decimals of the speed and six of the time are printed.
     const double slack = images * (0.01 + 0.005 / *images_per_second + 5e-7 / *seconds);
-    highest_low_ = std::max(highest_low_, images - slack);
-    lowest_high_ = std::min(lowest_high_, images + slack);
-    ++lines_;
+    if (!first_.narrow(images - slack, images + slack) && !second_.narrow(images - slack, images + slack))
+      tells_ = false;
   }
 
-  // The number of images that the lines agree on, if it isn't `wanted`.
-  std::optional<std::int64_t> other_than(double wanted) const {
-    if (lines_ == 0 || highest_low_ > lowest_high_) return std::nullopt;
-    if (wanted >= highest_low_ && wanted <= lowest_high_) return std::nullopt;
-    const double images = std::rint((highest_low_ + lowest_high_) / 2);
-    if (!(images < 1e15)) return std::nullopt;
-    return static_cast<std::int64_t>(images);
+  std::optional<Defect> defect(double wanted) const {
+    constexpr double kFarApart = 1.1;
+    if (!tells_ || first_.lines == 0) return std::nullopt;
+    if (second_.lines > 0) {
+      if (second_.low < kFarApart * first_.high && first_.low < kFarApart * second_.high) return std::nullopt;
+      return Defect{Flaw::mixed, "its lines are of " + first_.text() + " and of " + second_.text() +
+                                     " images per step: more than one run in one file"};
+    }
+    const bool fits = wanted >= first_.low && wanted <= first_.high;
+    if (fits || !(first_.low < 1e15)) return std::nullopt;
+    return Defect{Flaw::misnamed, "its lines are of " + first_.text() +
+                                      " images per step, its name and folder say " +
+                                      std::to_string(std::llround(wanted))};
   }
 
  private:
-  std::int64_t lines_ = 0;
-  double highest_low_ = 0, lowest_high_ = HUGE_VAL;
+  // What some lines agree on.
+  struct Range {
+    double low = 0, high = HUGE_VAL;
+    std::int64_t lines = 0;
+
+    // False, and nothing is changed, if a line doesn't fit.
+    bool narrow(double line_low, double line_high) {
+      if (line_low > high || line_high < low) return false;
+      low = std::max(low, line_low);
+      high = std::min(high, line_high);
+      ++lines;
+      return true;
+    }
+    std::string text() const { return std::to_string(std::llround(std::min((low + high) / 2, 1e18))); }
+  };
+  Range first_, second_;
+  bool tells_ = true;
 };
 
 // A last line without an end whose value may have lost digits.
@@ -47,6 +68,14 @@ bool is_torn(std::string_view line, const Dialect& dialect) {
   if (decimals == 0) return false;
   const std::size_t before = line.find_last_not_of("0123456789");
   return before == std::string_view::npos || line[before] != '.' || line.size() - before - 1 < decimals;
+}
+
+// What was torn goes on with the next line, and that begins with the same words.
+bool is_two_lines(std::string_view line) {
+  constexpr std::size_t kBeginning = 10;
+  const std::string_view beginning = line.substr(0, kBeginning);
+  if (beginning.find_first_not_of(" \t") == std::string_view::npos) return false;
+  return beginning.size() == kBeginning && line.find(beginning, 1) != std::string_view::npos;
 }
 
 }  // namespace
@@ -138,6 +167,7 @@ LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, c
       if (dialect.contradiction && contradiction.empty()) contradiction = dialect.contradiction(*line, size);
       std::optional<LineReading> reading = dialect.read_line(*line, size);
       if (!reading) continue;
+      if (reading->problem.empty() && is_two_lines(*line)) reading->problem = "is two lines in one";
       if (!lines.line_had_end() && reading->problem.empty() && is_torn(*line, dialect))
         reading->problem = "is cut off";
       check.take(*reading, lines.line_number());
@@ -150,10 +180,7 @@ LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, c
     return log;
   }
   log.defect = log.bytes == 0 ? Defect{Flaw::empty, "it is empty"} : check.defect();
-  if (const auto other = images.other_than(size.images_per_step); other && !log.defect)
-    log.defect = Defect{Flaw::misnamed, "its lines are of " + std::to_string(*other) +
-                                            " images per step, its name and folder say " +
-                                            std::to_string(std::llround(size.images_per_step))};
+  if (!log.defect) log.defect = images.defect(size.images_per_step);
   if (!contradiction.empty() && !log.defect) log.defect = Defect{Flaw::misnamed, contradiction};
   if (log.defect) return log;
   log.images_per_second = dialect.speed(check.series(), window, size);

@@ -1,0 +1,233 @@
+// A log of every dialect, damaged in ways that happen: cut, lines lost, doubled or swapped, two logs in one
+// file. A reader gives the figure of the whole log or names what is wrong; never another figure without a
+// word.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "results/dialects/dialect.h"
+#include "results/log_tree.h"
+#include "tests/scratch_folder.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+using Lines = std::vector<std::string>;
+
+struct WholeLog {
+  std::string name;
+  RunSize size;
+  Lines lines;  // with their ends
+  double images_per_second = 0;
+};
+
+Lines lines_of(const std::string& text) {
+  Lines lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+  return lines;
+}
+
+std::string joined(const Lines& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line;
+  return text;
+}
+
+// All of tests/data, those first whose folder has the dialect's name.
+std::vector<fs::path> example_logs(const Dialect& dialect) {
+  std::vector<fs::path> logs;
+  for (const auto& entry : fs::recursive_directory_iterator(PLUMB_TEST_DATA))
+    if (entry.path().extension() == ".log") logs.push_back(entry.path());
+  std::sort(logs.begin(), logs.end());
+  std::stable_partition(logs.begin(), logs.end(), [&](const fs::path& path) {
+    return path.string().find("/" + std::string(dialect.name) + "/") != std::string::npos;
+  });
+  return logs;
+}
+
+// Example logs that the dialect reads, of two layouts of devices. Where lines behind the window count, they
+// are taken away: without them a log is as long as it has to be.
+std::vector<WholeLog> whole_logs(const Dialect& dialect, std::size_t most = 2) {
+  std::vector<WholeLog> found;
+  const ScratchFolder folder;
+  const auto figure = [&](const Lines& lines, const RunSize& size) {
+    const fs::path file = folder.write("a.log", joined(lines));
+    const LogReading reading = read_log(dialect, file, dialect.default_window, size);
+    return reading.defect ? std::nullopt : std::optional(reading.images_per_second);
+  };
+  for (const fs::path& path : example_logs(dialect)) {
+    if (found.size() == most) break;
+    const auto name = parse_log_name(path.parent_path().filename().string(), path.filename().string());
+    if (!std::holds_alternative<LogName>(name)) continue;
+    WholeLog log{path, std::get<LogName>(name).size(), lines_of(read_text(path))};
+    if (!found.empty() && found.front().size.devices_per_node == log.size.devices_per_node) continue;
+    if (!figure(log.lines, log.size)) continue;
+    Lines& lines = log.lines;
+    while (dialect.has_no_end && figure(Lines(lines.begin(), lines.end() - 1), log.size)) lines.pop_back();
+    log.images_per_second = *figure(lines, log.size);
+    found.push_back(log);
+  }
+  return found;
+}
+
+class DamagedLog : public testing::TestWithParam<const Dialect*> {
+ protected:
+  const Dialect& dialect() const { return *GetParam(); }
+
+  LogReading read(const WholeLog& log, const std::string& text) const {
+    return read_log(dialect(), folder_.write("a.log", text), dialect().default_window, log.size);
+  }
+  void expect_same_or_named(const WholeLog& log, const std::string& text, const std::string& damage) const {
+    const LogReading reading = read(log, text);
+    if (!reading.defect && reading.images_per_second != log.images_per_second)
+      ADD_FAILURE() << log.name << ", " << damage << ": " << reading.images_per_second << " images/s, whole "
+                    << log.images_per_second;
+    EXPECT_FALSE(reading.defect && reading.defect->reason.empty()) << log.name << ", " << damage;
+  }
+  // `damage` once for every line; it changes the lines and says what it did.
+  void expect_for_every_line(const std::function<std::string(Lines& lines, std::size_t line)>& damage) const {
+    for (const WholeLog& log : logs_)
+      for (std::size_t line = 0; line < log.lines.size(); ++line) {
+        Lines lines = log.lines;
+        const std::string done = damage(lines, line) + " line " + std::to_string(line + 1);
+        expect_same_or_named(log, joined(lines), done);
+      }
+  }
+
+  std::vector<WholeLog> logs_ = whole_logs(*GetParam());
+  ScratchFolder folder_;
+};
+
+TEST_P(DamagedLog, HasAWholeExample) {
+  EXPECT_FALSE(logs_.empty());
+}
+
+TEST_P(DamagedLog, CutAtALine) {
+  expect_for_every_line([](Lines& lines, std::size_t line) {
+    lines.resize(line);
+    return "cut before";
+  });
+}
+
+TEST_P(DamagedLog, CutInsideALine) {
+  for (const WholeLog& log : logs_) {
+    const std::string text = joined(log.lines);
+    const std::size_t tail = std::min<std::size_t>(text.size(), 700);
+    for (std::size_t size = text.size() - tail; size < text.size(); ++size)
+      expect_same_or_named(log, text.substr(0, size), "cut after byte " + std::to_string(size));
+  }
+}
+
+// Where a log may begin at one of several indices, one without its first line is a whole log of other
+// iterations.
+TEST_P(DamagedLog, WithoutALine) {
+  const bool may_begin_later = dialect().highest_first_index > dialect().lowest_first_index;
+  for (const WholeLog& log : logs_) {
+    bool is_behind_first = !may_begin_later;
+    for (std::size_t line = 0; line < log.lines.size(); ++line) {
+      Lines lines = log.lines;
+      lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(line));
+      if (is_behind_first)
+        expect_same_or_named(log, joined(lines), "without line " + std::to_string(line + 1));
+      if (dialect().read_line(log.lines[line], log.size)) is_behind_first = true;
+    }
+  }
+}
+
+TEST_P(DamagedLog, WithALineTwice) {
+  expect_for_every_line([](Lines& lines, std::size_t line) {
+    lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(line), std::string(lines[line]));
+    return "twice";
+  });
+}
+
+TEST_P(DamagedLog, WithALineAtTheEndAgain) {
+  expect_for_every_line([](Lines& lines, std::size_t line) {
+    lines.push_back(std::string(lines[line]));
+    return "at the end again";
+  });
+}
+
+TEST_P(DamagedLog, WithLinesSwapped) {
+  expect_for_every_line([](Lines& lines, std::size_t line) {
+    if (line + 1 < lines.size()) std::swap(lines[line], lines[line + 1]);
+    return "later by one";
+  });
+}
+
+TEST_P(DamagedLog, WithALineTornAndGoneOn) {
+  for (const std::size_t quarters : {1, 2, 3})
+    expect_for_every_line([&](Lines& lines, std::size_t line) {
+      if (quarters == 2 || line + 8 > lines.size())
+        lines[line].resize(lines[line].size() * quarters / 4);  // the next line follows in the same
+      return "torn after " + std::to_string(quarters) + " quarters of";
+    });
+}
+
+TEST_P(DamagedLog, TwoRunsInTurn) {
+  for (const WholeLog& log : logs_) {
+    if (log.size.devices_per_node == 2) continue;  // two lines of an iteration may be those of two ranks
+    Lines lines;
+    for (const std::string& line : log.lines) lines.insert(lines.end(), {line, line});
+    EXPECT_TRUE(read(log, joined(lines)).defect) << log.name;
+  }
+}
+
+TEST_P(DamagedLog, TwoRunsOneBehindTheOther) {
+  for (const WholeLog& log : logs_) {
+    expect_same_or_named(log, joined(log.lines) + joined(log.lines), "the log twice");
+    for (std::size_t line = 1; line < log.lines.size(); line += 7) {
+      const Lines begun(log.lines.begin(), log.lines.begin() + static_cast<std::ptrdiff_t>(line));
+      expect_same_or_named(log, joined(begun) + joined(log.lines),
+                           "begun again after " + std::to_string(line));
+    }
+  }
+}
+
+// Another dialect's log, or another version's, in the same file. Lines of the same dialect that go on with
+// the right numbers can't be told from the run's own.
+TEST_P(DamagedLog, GoesOnInAnotherDialect) {
+  for (const Dialect* other : dialects()) {
+    const std::vector<WholeLog> others = whole_logs(*other, 1);
+    if (others.empty()) continue;
+    const Lines& foreign = others.front().lines;
+    const auto is_own = [&](const std::string& line) { return dialect().read_line(line, {}).has_value(); };
+    if (std::any_of(foreign.begin(), foreign.end(), is_own)) continue;
+    for (const WholeLog& log : logs_)
+      for (const std::size_t from : {log.lines.size() / 8, log.lines.size() / 2, log.lines.size() - 1}) {
+        Lines lines(log.lines.begin(), log.lines.begin() + static_cast<std::ptrdiff_t>(from));
+        lines.insert(lines.end(), foreign.begin(), foreign.end());
+        expect_same_or_named(log, joined(lines),
+                             "as " + std::string(other->name) + " from line " + std::to_string(from + 1));
+      }
+  }
+}
+
+// Plumbline's own lines give away how many images a step had.
+TEST_P(DamagedLog, GoesOnAsARunOfAnotherSize) {
+  if (!dialect().reads_own_layout || logs_.size() < 2) return;
+  for (const std::size_t from : {std::size_t{1}, logs_[0].lines.size() / 2, logs_[0].lines.size() - 1}) {
+    Lines lines = logs_[1].lines;
+    std::copy_n(logs_[0].lines.begin(), from, lines.begin());
+    EXPECT_TRUE(read(logs_[0], joined(lines)).defect) << from;
+    EXPECT_TRUE(read(logs_[1], joined(lines)).defect) << from;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Logs, DamagedLog, testing::ValuesIn(dialects().begin(), dialects().end()),
+                         [](const auto& tested) { return std::string(tested.param->name); });
+
+}  // namespace
+}  // namespace plumb
