@@ -13,23 +13,28 @@ using std::chrono::system_clock;
 
 constexpr int kMostRuns = 1'000'000;
 
-// "2025-01-02 23:59:53,657", `seconds` after `start`.
-std::string wall_stamp(system_clock::time_point start_wall_time, double seconds_later) {
+// A wall clock's reading, `seconds_later` after the start.
+struct WallClock {
+  std::string stamp, fine_stamp;  // local time: "2025-01-02 23:59:53,657", "2025-01-02 23:59:53.657123"
+  double unix_seconds = 0;
+};
+
+WallClock wall_clock(system_clock::time_point start_wall_time, double seconds_later) {
   using namespace std::chrono;
   const std::time_t start = system_clock::to_time_t(start_wall_time);
   std::tm local{};
   localtime_r(&start, &local);
-  const auto stamp = start_wall_time + round<system_clock::duration>(duration<double>(seconds_later)) +
-                     seconds(local.tm_gmtoff);
-  const auto stamp_ms = floor<milliseconds>(stamp);
-  const std::time_t whole = system_clock::to_time_t(floor<seconds>(stamp_ms));
+  const auto now = start_wall_time + round<system_clock::duration>(duration<double>(seconds_later));
+  const auto stamp_us = floor<microseconds>(now + seconds(local.tm_gmtoff));
+  const std::time_t whole = system_clock::to_time_t(floor<seconds>(stamp_us));
   std::tm parts{};
   gmtime_r(&whole, &parts);
-  char date[32], text[64];
+  char date[32], text[64], fine[64];
   std::strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &parts);
-  const int milli = static_cast<int>((stamp_ms - floor<seconds>(stamp_ms)).count());
-  std::snprintf(text, sizeof text, "%s,%03d", date, milli);
-  return text;
+  const int micro = static_cast<int>((stamp_us - floor<seconds>(stamp_us)).count());
+  std::snprintf(text, sizeof text, "%s,%03d", date, micro / 1000);
+  std::snprintf(fine, sizeof fine, "%s.%06d", date, micro);
+  return {text, fine, duration<double>(now.time_since_epoch()).count()};
 }
 
 bool can_be_written(const Dialect& dialect) {
@@ -55,7 +60,7 @@ std::string format_log_line(const LogLine& line, double images_per_step,
       text, sizeof text,
       "%s-INFO: [Pass 0, train batch %lld] \tloss %.5f, acc1 %.5f, acc5 %.5f, lr %.5f, elapse %.6f sec "
       "Epoch[0] Batch[%lld]\tSpeed: %.2f samples/sec\n",
-      wall_stamp(start_wall_time, line.end_seconds).c_str(), static_cast<long long>(line.iteration),
+      wall_clock(start_wall_time, line.end_seconds).stamp.c_str(), static_cast<long long>(line.iteration),
       line.loss, line.top1, line.top5, line.learning_rate, line.seconds,
       static_cast<long long>(line.iteration + 1), images_per_step / line.seconds);
   return {text, std::min(static_cast<std::size_t>(length), sizeof text - 1)};
@@ -148,7 +153,7 @@ void LogWriter::write_interval(Log& log, const LogLine& line, system_clock::time
   log.seconds += line.seconds;
   if (log.iterations < format.iterations_per_line) return;
   const RunSize size = case_.size();
-  const std::string stamp = wall_stamp(start_wall_time, line.end_seconds);
+  const WallClock clock = wall_clock(start_wall_time, line.end_seconds);
   const LoggedInterval interval{
       .first = line.iteration - log.iterations + 1,
       .last = line.iteration,
@@ -156,8 +161,12 @@ void LogWriter::write_interval(Log& log, const LogLine& line, system_clock::time
       .loss = line.loss,
       .top1 = line.top1,
       .learning_rate = line.learning_rate,
-      .stamp = stamp};
-  log.file.write(format.line(interval, size) + "\n", line.iteration);
+      .stamp = clock.stamp,
+      .fine_stamp = clock.fine_stamp,
+      .unix_seconds = clock.unix_seconds};
+  const bool is_first = format.header && log.file.is_empty();
+  log.file.write((is_first ? format.header(size, case_.model) : "") + format.line(interval, size) + "\n",
+                 line.iteration);
   log.iterations = 0;
   log.seconds = 0;
 }

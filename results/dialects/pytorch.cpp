@@ -42,10 +42,9 @@ std::optional<LineReading> read_line(std::string_view line, const RunSize& /*siz
   const std::size_t at = line.find(kMark);
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view rest = line.substr(at + kMark.size());
-  std::optional<std::int64_t> index = python_int(rest.substr(0, rest.find('/')));
-  if (index && *index < 0) index.reset();
+  const std::optional<std::int64_t> index = python_int(rest.substr(0, rest.find('/')));
   const std::optional<double> seconds = seconds_of(rest);
-  if (!index) return LineReading{.problem = "has no iteration of the form 'Epoch: [0][6/53]'"};
+  if (!index || *index < 0) return LineReading{.problem = "has no iteration of the form 'Epoch: [0][6/53]'"};
   if (!seconds) return LineReading{.problem = "has no time of the form 'Time 0.403 ('"};
   if (!(*seconds > 0) || !std::isfinite(*seconds))
     return LineReading{.problem = "has a time that is not a positive number of seconds"};

@@ -31,12 +31,18 @@ for dialect in paddle_speed paddle_time mxnet_rn50v1b; do
 done
 
 # Without --warmup and --iters each dialect has its script's own window.
-for dialect in mxnet_arcface mxnet_partial_fc oneflow_face plsc; do
+for dialect in mindspore mxnet_arcface mxnet_partial_fc oneflow_cnn oneflow_face plsc pytorch; do
   expect 0 "read as $dialect" analyze "$data/$dialect" --as-published --json "$work/$dialect.json"
   cmp "$work/$dialect.json" "$data/expected_$dialect.json" || failures=$((failures + 1))
 done
 expect 0 'slice \[5:15\] takes lines of batches 0 to 10' analyze "$data/plsc" --json "$work/plsc_correct.json"
 cmp "$work/plsc_correct.json" "$data/expected_plsc_correct.json" || failures=$((failures + 1))
+for dialect in ngc_mxnet_speed ngc_mxnet_time ngc_tf_speed ngc_tf_time tf2_speed tf2_time ngc_pytorch_time; do
+  expect 0 "read as $dialect" analyze "$data/${dialect%_*}" --dialect $dialect --json "$work/$dialect.json"
+  cmp "$work/$dialect.json" "$data/expected_$dialect.json" || failures=$((failures + 1))
+done
+expect 0 'lines 21 to 120 are of iterations 11 to 35' analyze "$data/pytorch_ranks"
+expect 64 'whose lines begin after as many' analyze "$data/ngc_tf" --warmup 10
 expect 64 'no multiple of 20' analyze "$data/mxnet_arcface" --warmup 50 --iters 150
 
 expect 73 exists analyze "$data/tree" --json "$work/paddle_time.json"

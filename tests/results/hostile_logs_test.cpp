@@ -7,6 +7,7 @@
 
 #include "models/error.h"
 #include "results/dialects/dialect.h"
+#include "tests/results/dialect_sets.h"
 #include "tests/results/synthetic_log.h"
 #include "tests/scratch_folder.h"
 
@@ -75,6 +76,77 @@ TEST(HostileLogs, NeverCrashAReader) {
       try {
         LineReader lines(file);
         dialect->published(lines, window, {.images_per_step = 128});
+      } catch (const Error&) {  // where the script dies
+      }
+    }
+  }
+}
+
+// Pieces of every dialect's lines, at random places of its example logs.
+class HostileLogsOf : public testing::TestWithParam<const Dialect*> {};
+INSTANTIATE_TEST_SUITE_P(Dialects, HostileLogsOf, testing::ValuesIn(dialects().begin(), dialects().end()),
+                         [](const auto& dialect) { return std::string(dialect.param->name); });
+
+TEST_P(HostileLogsOf, NeverCrashAReaderNorGiveANumberThatIsNone) {
+  const std::vector<std::string> tokens{" Epoch[0] Batch ",
+                                        "[0-0]",
+                                        "[",
+                                        "-",
+                                        " imgs_per_sec ",
+                                        " imgs_per_sec : ",
+                                        "(0, ",
+                                        "Iteration: ",
+                                        "  train.loss :",
+                                        "Epoch: [0][",
+                                        "Epoch: ",
+                                        "][",
+                                        "Time ",
+                                        "TimeHistory",
+                                        ", 1.2 examples/second ",
+                                        "between steps ",
+                                        " and ",
+                                        "I0000 99:99:99.9",
+                                        "epoch: ",
+                                        "step: ",
+                                        "epoch time: ",
+                                        " ms",
+                                        "train: epoch 0, iter ",
+                                        "num_nodes = 0",
+                                        "gpu_num_per_node = ",
+                                        "DLL 0000-00-00 00:00:00.0",
+                                        " qps:",
+                                        "Rank:Total:",
+                                        "1e999",
+                                        "nan",
+                                        "-1",
+                                        "99999999999999999999",
+                                        "0",
+                                        "\r",
+                                        "\n",
+                                        std::string(1, '\0'),
+                                        "\xff",
+                                        std::string(70000, '7')};
+  const ScratchFolder folder;
+  Random random(20250104);
+  std::vector<std::string> logs;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kDialectData / set_of(*GetParam())))
+    if (entry.is_regular_file()) logs.push_back(file_text(entry.path()));
+  for (int round = 0; round < 30; ++round) {
+    std::string text = logs[below(random, logs.size())];
+    for (std::size_t i = below(random, 4) + 1; i > 0; --i) {
+      if (random() % 2) text.insert(below(random, text.size()), tokens[below(random, tokens.size())]);
+      if (random() % 2) text.erase(below(random, text.size()), below(random, 200));
+      if (random() % 4 == 0) text[below(random, text.size())] = static_cast<char>(random());
+    }
+    const auto file = folder.write("a.log", text);
+    recognise_dialect(file);
+    for (const Dialect* dialect : dialects()) {
+      const RunSize size{.images_per_step = 256, .nodes = 2, .devices_per_node = 2};
+      const LogReading log = read_log(*dialect, file, dialect->default_window, size);
+      EXPECT_TRUE(log.defect || (std::isfinite(log.images_per_second) && log.images_per_second >= 0));
+      try {
+        LineReader lines(file);
+        dialect->published(lines, dialect->default_window, size);
       } catch (const Error&) {  // where the script dies
       }
     }

@@ -1,0 +1,236 @@
+// NVIDIA's containers, PyTorch, TensorFlow 2, MindSpore and OneFlow's ResNet-50: what is in the window, whose
+// lines belong together, and what is no line.
+#include <gtest/gtest.h>
+
+#include "results/dialects/dialect.h"
+#include "tests/results/dialect_sets.h"
+#include "tests/results/synthetic_log.h"
+#include "tests/scratch_folder.h"
+
+namespace plumb {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+LogReading read_text(const Dialect& dialect, const std::string& text, const RunSize& size,
+                     std::optional<Window> window = {}) {
+  const ScratchFolder folder;
+  return read_log(dialect, folder.write("a.log", text), window.value_or(dialect.default_window), size);
+}
+
+void expect_flaw(Flaw flaw, const std::string& words, const LogReading& log) {
+  ASSERT_TRUE(log.defect) << words;
+  EXPECT_EQ(flaw_name(log.defect->flaw), flaw_name(flaw)) << log.defect->reason;
+  EXPECT_NE(log.defect->reason.find(words), std::string::npos) << log.defect->reason;
+}
+
+// An example log of one device, 128 images per step.
+constexpr RunSize kOneDevice{.images_per_step = 128};
+std::string example(const std::string& set, const std::string& case_name = "1n1g") {
+  return file_text(kDialectData / set / case_name / "rn50_b128_fp32_1.log");
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+struct BadLine {
+  const Dialect* dialect;
+  std::string set, from, to, words;
+};
+
+TEST(FrameworkDialects, NameWhatIsNoNumberInALine) {
+  const std::vector<BadLine> bad{
+      {&kNgcMxnetSpeed, "ngc_mxnet", "[7-7]", "[7-x]", "Batch [N-N]"},
+      {&kNgcMxnetSpeed, "ngc_mxnet", " samples/sec", "", "Speed: 392.24"},
+      {&kNgcMxnetTime, "ngc_mxnet", "2020-08-01 10:00:04,", "2020-08-01 10:00:04 ", "stamp of the form"},
+      {&kNgcMxnetTime, "ngc_mxnet", "2020-08-01 10:00:04,", "2020-08-32 10:00:04,", "no date"},
+      {&kNgcTfSpeed, "ngc_tf", "imgs_per_sec : ", "imgs_per_sec : x", "imgs_per_sec : 402.33"},
+      {&kNgcTfSpeed, "ngc_tf", "(0, 25)", "(0, -25)", "iteration of the form"},
+      {&kNgcTfTime, "ngc_tf", "DLL 2020-08-01 ", "DLL ", "stamp of the form"},
+      {&kNgcPytorchTime, "ngc_pytorch", "Iteration: 7 ", "Iteration: x ", "Iteration: N"},
+      {&kNgcPytorchTime, "ngc_pytorch", "DLL 2020-08-01 ", "DLL ", "stamp of the form"},
+      {&kPytorch, "pytorch", "[  7/130]", "[  x/130]", "Epoch: [0][6/53]"},
+      {&kPytorch, "pytorch", "Time  0.3", "Time  -0.3", "positive number of seconds"},
+      {&kPytorch, "pytorch", "Time  0.3", "Time  x", "Time 0.403"},
+      {&kTf2Speed, "tf2", " examples/second", " images/second", "examples/second"},
+      {&kTf2Speed, "tf2", "between steps 100 and 200", "", "between steps N and M"},
+      {&kTf2Time, "tf2", "I0801 10:01", "I0801 10.01", "stamp of the form"},
+      {&kTf2Time, "tf2", "I0801 ", "I1301 ", "no date"},
+      {&kTf2Time, "tf2", "I0801 ", "", "stamp of the form"},
+      {&kMindspore, "mindspore", " ms, per", " s, per", "epoch time: 320.803 ms"},
+      {&kMindspore, "mindspore", "epoch: 3 step: 1", "epoch: x step: 1", "epoch: 1 step: 1"},
+      {&kMindspore, "mindspore", "epoch: 1 step: 1, loss", "loss", "before a line with its iteration"},
+      {&kOneflowCnn, "oneflow_cnn", "iter 40,", "iter x,", "iter N,"},
+      {&kOneflowCnn, "oneflow_cnn", " 159627", " x", "seconds since 1970"},
+  };
+  for (const BadLine& line : bad) {
+    SCOPED_TRACE(std::string(line.dialect->name) + " " + line.to);
+    ASSERT_FALSE(read_text(*line.dialect, example(line.set), kOneDevice).defect);
+    expect_flaw(Flaw::malformed, line.words,
+                read_text(*line.dialect, replaced(example(line.set), line.from, line.to), kOneDevice));
+  }
+}
+
+std::string ngc_mxnet_line(int batch, double images_per_second) {
+  char text[128];
+  std::snprintf(text, sizeof text,
+                "2020-08-01 10:%02d:%02d,500:INFO: Epoch[0] Batch [%d-%d]\tSpeed: %.2f samples/sec\tLR: 0.1",
+                batch / 60, batch % 60, batch, batch, images_per_second);
+  return text;
+}
+
+TEST(NgcMxnet, TakesTheMedianOfTheRanksOfEachIterationEvenIfALineComesLate) {
+  Lines lines;
+  for (int i = 0; i < 120; ++i)
+    for (const double speed : {500.0, 510.0, 520.0, 9000.0}) lines.push_back(ngc_mxnet_line(i, i + speed));
+  const RunSize size{.images_per_step = 512, .nodes = 2, .devices_per_node = 2};
+  const LogReading whole = read_text(kNgcMxnetSpeed, joined(lines), size);
+  ASSERT_FALSE(whole.defect) << whole.defect->reason;
+  EXPECT_EQ(whole.images_per_second, 515 + 69.5);
+  EXPECT_EQ(whole.caveat, "");
+  std::swap(lines[4 * 50 + 3], lines[4 * 50 + 4]);
+  const LogReading late = read_text(kNgcMxnetSpeed, joined(lines), size);
+  ASSERT_FALSE(late.defect) << late.defect->reason;
+  EXPECT_EQ(late.images_per_second, whole.images_per_second);
+  EXPECT_NE(late.caveat.find("1 lines stand behind"), std::string::npos) << late.caveat;
+  EXPECT_EQ(read_text(kNgcMxnetTime, joined(lines), size).images_per_second, 512);
+}
+
+TEST(NgcMxnet, RefusesALogInWhichARankIsMissingOrTwice) {
+  const RunSize size{.images_per_step = 512, .nodes = 2, .devices_per_node = 2};
+  Lines lines;
+  for (int i = 0; i < 120; ++i)
+    for (int rank = 0; rank < 4; ++rank) lines.push_back(ngc_mxnet_line(i, 500));
+  Lines missing = lines;
+  missing.erase(missing.begin() + 4 * 80);
+  expect_flaw(Flaw::truncated, "iteration 80 has 3 lines", read_text(kNgcMxnetSpeed, joined(missing), size));
+  expect_flaw(Flaw::mixed, "neither one nor one of each rank",
+              read_text(kNgcMxnetSpeed, joined(lines), {.images_per_step = 384, .devices_per_node = 3}));
+}
+
+TEST(NgcMxnetTime, SaysThatTheScriptWantsALineOfEveryRank) {
+  Lines lines;
+  for (int i = 0; i < 120; ++i) lines.push_back(ngc_mxnet_line(i, 500));
+  const LogReading log =
+      read_text(kNgcMxnetTime, joined(lines), {.images_per_step = 256, .devices_per_node = 2});
+  ASSERT_FALSE(log.defect) << log.defect->reason;
+  EXPECT_EQ(log.images_per_second, 256);
+  EXPECT_NE(log.caveat.find("published script counts 2 lines as one"), std::string::npos);
+}
+
+TEST(NgcTf, WantsAWarmUpOfAtLeastTheUnloggedIterations) {
+  EXPECT_EQ(kNgcTfSpeed.lowest_warmup, 20);
+  const std::string text = example("ngc_tf");
+  const LogReading all = read_text(kNgcTfSpeed, text, kOneDevice, Window{.iterations = 120, .warmup = 20});
+  const LogReading less = read_text(kNgcTfSpeed, text, kOneDevice, Window{.iterations = 120, .warmup = 119});
+  ASSERT_FALSE(all.defect || less.defect);
+  EXPECT_NE(all.images_per_second, less.images_per_second);
+}
+
+TEST(Pytorch, PassesOverIterationsZeroToFive) {
+  Lines lines;
+  for (int i = 0; i < 126; ++i)
+    lines.push_back("Epoch: [0][" + std::to_string(i) + "/126]\tTime  " + (i < 26 ? "9.000" : "0.250") +
+                    " ( 0.300)\tData  0.000 ( 0.000)");
+  const LogReading log = read_text(kPytorch, joined(lines), kOneDevice);
+  ASSERT_FALSE(log.defect) << log.defect->reason;
+  EXPECT_EQ(log.images_per_second, 512);
+  lines.pop_back();
+  expect_flaw(Flaw::truncated, "125 of the 126", read_text(kPytorch, joined(lines), kOneDevice));
+}
+
+std::string tf2_log(const std::vector<std::string>& stamps, int steps = 100) {
+  std::string text;
+  int first = 0;
+  for (const std::string& stamp : stamps) {
+    text += "I" + stamp +
+            " 7 keras_utils.py:145] TimeHistory: 25.00 seconds, 512.00 examples/second between steps " +
+            std::to_string(first) + " and " + std::to_string(first + steps) + "\n";
+    first += steps;
+  }
+  return text;
+}
+
+TEST(Tf2Time, CountsOverMidnightTheYearsEndAndTheEndOfFebruary) {
+  const Window window{.iterations = 300, .warmup = 100};
+  for (const auto& [before, after] :
+       {std::pair{"0801", "0802"}, {"1231", "0101"}, {"0228", "0301"}, {"0229", "0301"}}) {
+    const std::string text =
+        tf2_log({std::string(before) + " 23:59:40.000000", std::string(after) + " 00:00:05.000000",
+                 std::string(after) + " 00:00:30.000000"});
+    const LogReading log = read_text(kTf2Time, text, kOneDevice, window);
+    ASSERT_FALSE(log.defect) << log.defect->reason;
+    EXPECT_EQ(log.images_per_second, 512);
+    EXPECT_NE(log.caveat.find("midnight"), std::string::npos);
+  }
+  expect_flaw(Flaw::malformed, "earlier stamp",
+              read_text(kTf2Time, tf2_log({"0801 10:00:00.0", "0801 09:59:00.0", "0801 10:02:00.0"}),
+                        kOneDevice, window));
+}
+
+TEST(Tf2Speed, CountsStepsWhateverALinesNumberOfThem) {
+  std::vector<std::string> stamps(30, "0801 10:00:00.000000");
+  const LogReading log = read_text(kTf2Speed, tf2_log(stamps, 20), kOneDevice);
+  ASSERT_FALSE(log.defect) << log.defect->reason;
+  EXPECT_NE(log.caveat.find("a line is of 20 steps"), std::string::npos);
+  expect_flaw(Flaw::malformed, "lines are of 30 iterations",
+              read_text(kTf2Speed, tf2_log(stamps, 30), kOneDevice));
+  stamps.resize(29);
+  expect_flaw(Flaw::truncated, "29 of the 30", read_text(kTf2Speed, tf2_log(stamps, 20), kOneDevice));
+}
+
+std::string mindspore_log(int epochs, int steps, int ranks) {
+  std::string text;
+  for (int i = 1; i <= epochs; ++i) {
+    for (int rank = 0; rank < ranks; ++rank)
+      text += "epoch: " + std::to_string(i) + " step: " + std::to_string(steps) + ", loss is 7.0\n";
+    for (int rank = 0; rank < ranks; ++rank)
+      text += "epoch time: " + std::to_string(250 * steps) + ".000 ms, per step time: 250.000 ms\n";
+  }
+  return text;
+}
+
+TEST(Mindspore, CountsIterationsWhateverAnEpochsNumberOfThem) {
+  const RunSize size{.images_per_step = 256, .devices_per_node = 2};
+  for (const int steps : {1, 2, 10}) {
+    const LogReading log = read_text(kMindspore, mindspore_log(120 / steps, steps, 2), size);
+    ASSERT_FALSE(log.defect) << log.defect->reason;
+    EXPECT_EQ(log.images_per_second, 1024);
+    EXPECT_EQ(log.caveat, "");
+  }
+  expect_flaw(Flaw::malformed, "lines are of 30 iterations",
+              read_text(kMindspore, mindspore_log(4, 30, 2), size));
+  const LogReading cut =
+      read_text(kMindspore, mindspore_log(30, 4, 1), size, Window{.iterations = 118, .warmup = 20});
+  ASSERT_FALSE(cut.defect) << cut.defect->reason;
+  EXPECT_EQ(cut.images_per_second, 1024);
+  EXPECT_NE(cut.caveat.find("2 times too high, and an epoch is of 4 iterations"), std::string::npos)
+      << cut.caveat;
+}
+
+TEST(OneflowCnn, RefusesALogWhoseHeaderIsOfAnotherRun) {
+  const std::string text = example("oneflow_cnn");
+  expect_flaw(Flaw::misnamed, "batch_size_per_device is 128 in it and 64 by its name",
+              read_text(kOneflowCnn, text, {.images_per_step = 64}));
+  expect_flaw(Flaw::misnamed, "num_nodes is 1 in it and 2 by its name",
+              read_text(kOneflowCnn, text, {.images_per_step = 256, .nodes = 2}));
+  const std::string without = text.substr(text.find("train:"));
+  EXPECT_FALSE(read_text(kOneflowCnn, without, kOneDevice).defect) << "the name says it";
+}
+
+TEST(OneflowCnn, NeedsTheLinesOfTheWindowsEnds) {
+  const std::string text = example("oneflow_cnn");
+  expect_flaw(Flaw::truncated, "missing",
+              read_text(kOneflowCnn, replaced(text, "iter 60,", "iter 61,"), kOneDevice));
+  expect_flaw(Flaw::malformed, "lines are of 20 iterations",
+              read_text(kOneflowCnn, text, kOneDevice, Window{.iterations = 120, .warmup = 30}));
+  const std::size_t end = text.find('\n', text.find("iter 120,"));
+  EXPECT_FALSE(read_text(kOneflowCnn, text.substr(0, end), kOneDevice).defect) << "only the end is missing";
+  expect_flaw(Flaw::malformed, "cut off", read_text(kOneflowCnn, text.substr(0, end - 4), kOneDevice));
+}
+
+}  // namespace
+}  // namespace plumb
