@@ -57,7 +57,7 @@ function summaryTable(points) {
   const number = (name, unit, value, text) => ({name, unit, value, text});
   const wanted = [
     {name: 'Configuration', value: ({curve}) => curve.label},
-    {name: 'Case', value: ({point}) => point.case},
+    {name: 'Case', short: true, value: ({point}) => point.case},
     number('Runs', '', ({point}) => point.images_per_second.length, count),
     number('Throughput', 'images/s, median', ({point}) => point.median, (value) => plain(value)),
     number('from', 'images/s', ({point}) => point.interval?.low ?? null, (value) => plain(value)),

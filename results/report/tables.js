@@ -9,13 +9,14 @@ function element(name, attributes = {}, ...children) {
 }
 
 // A table is {caption, columns: [{name, unit, text}], rows: [[…]], whole}. A column with `text` (value to
-// text) is one of numbers; CSV files have the values themselves, whose units are `csvUnit` or `unit`.
+// text) is one of numbers, one that is `short` isn't broken; CSV files have the values themselves, whose
+// units are `csvUnit` or `unit`.
 function tableElement(table) {
   const head = element('tr');
   for (const column of table.columns) {
     const cell = element('th', {scope: 'col'}, column.name);
     if (column.unit) cell.append(element('span', {class: 'unit'}, column.unit));
-    if (column.text) cell.className = 'number';
+    if (column.text || column.short) cell.className = column.short ? 'short' : 'number';
     head.append(cell);
   }
   const body = element('tbody');
@@ -24,7 +25,7 @@ function tableElement(table) {
     row.forEach((value, i) => {
       const column = table.columns[i];
       const cell = i === 0 ? element('th', {scope: 'row'}) : element('td');
-      if (column.text) cell.className = 'number';
+      if (column.text || column.short) cell.className = column.short ? 'short' : 'number';
       cell.textContent = column.text ? column.text(value) : (value ?? '');
       line.append(cell);
     });
