@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bench/commands/command.h"
+#include "bench/commands/dialect_option.h"
 #include "models/error.h"
 #include "results/analysis_text.h"
 #include "results/gate.h"
@@ -22,8 +23,6 @@ struct GateArguments {
 };
 
 OptionTable gate_options(GateArguments& arguments) {
-  std::vector<std::string> names{"auto"};
-  for (const Dialect* dialect : dialects()) names.emplace_back(dialect->name);
   return {
       "plumbline gate",
       "Compares runs with those of a baseline, case by case. Exit code 1: some case is significantly slower "
@@ -35,7 +34,7 @@ OptionTable gate_options(GateArguments& arguments) {
       {{"Input",
         {positional("RUN", arguments.run, "folder of runs (--out of the benches) or of logs").as_required(),
          text_option("--baseline", "BASE", arguments.baseline, "the same of the baseline").as_required(),
-         choice_option("--dialect", arguments.options.dialect, names, "how the lines of logs are read")}},
+         dialect_option(arguments.options.dialect)}},
        {"Judgement",
         {percent_option("--max-regression", arguments.criteria.max_regression,
                         {.lowest = 0, .highest = 1, .below_highest = true},
