@@ -99,6 +99,8 @@ fi
 [ ! -e "$out" ] || give_up 73 "option --out: $out exists already; give another"
 mkdir -p "$out" || give_up 73 "option --out: $out can't be made; give another"
 
+own=() # with several ranks PyTorch's class centres are all on each of them
+[ "$model" = resnet50 ] || [ "$ranks" -eq 1 ] || own=(--head dp)
 common=("${model_options[@]}" --device "$device" --bs "$bs" "--$precision" --iters "$iters" --warmup "$warmup" --lr "$lr")
 [ -z "$image_size" ] || common+=(--image-size "$image_size")
 [ -z "$classes" ] || common+=(--classes "$classes")
@@ -117,7 +119,7 @@ one_run() {
 }
 
 for ((round = 1; round <= rounds; ++round)); do
-  one_run plumbline "$programs/$program" --out "$out/runs"
+  one_run plumbline "$programs/$program" "${own[@]}" --out "$out/runs"
   for peer in "${peer_list[@]}"; do
     compiled=()
     [ "$peer" = eager ] || compiled=(--compile)

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -81,7 +81,7 @@ void add_result(Collection& collection, const fs::path& file, const fs::path& or
 }
 
 // What Plumbline writes beside its logs (bench/output/log_case.h) says that they are its own, and more of
-// their configuration than their names do.
+// their configuration than their names do. Other writers of its lines (results/peers) say who they are.
 Configuration configuration_of_log(const fs::path& file, const LogName& name, const std::string& framework) {
   std::ifstream stream(file.parent_path() / kCaseFile);
   std::string line;
@@ -95,6 +95,7 @@ Configuration configuration_of_log(const fs::path& file, const LogName& name, co
   };
   if (const auto size = json.find("image_size"); size != json.end() && size->is_number_integer())
     configuration.image_size = *size;
+  if (const std::string writer = text_at("framework"); !writer.empty()) configuration.framework = writer;
   if (const std::string data = text_at("data"); data == "synthetic") configuration.data = data;
   std::istringstream words(text_at("head"));
   std::string rate;
@@ -184,6 +185,8 @@ void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions
   }
   if (collection.taken.size() > taken || collection.met_again > met_again) return;
   const std::vector<BadFile>& left_out = collection.loaded.bad;
+  if (left_out.size() == bad + 1 && left_out[bad].path == shown(path))
+    throw Error(ExitCode::bad_data, "'" + shown(path) + "' can't be used: " + left_out[bad].defect.reason);
   throw Error(ExitCode::bad_data,
               "'" + shown(path) + "' holds nothing usable" +
                   (left_out.size() == bad ? "; name a folder with finished runs or logs"

@@ -30,7 +30,7 @@ std::string case_text(const LogCase& log_case) {
 // What a case file says; nothing if it isn't one.
 std::optional<LogCase> parse_case(const std::string& text) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
+  if (!json.is_object() || json.contains("framework")) return std::nullopt;  // of results/peers: not ours
   try {
     return LogCase{.model = json.at("model"),
                    .precision = json.at("precision"),

@@ -1,17 +1,30 @@
 """The log of a run in Plumbline's own layout, which `plumbline analyze` and `compare` read as paddle_speed:
-LOG_DIR/<N>n<G>g/<model>_b<batch>_<precision>_<run>.log, one line for every iteration, the warm-up too."""
+LOG_DIR/<N>n<G>g/<model>_b<batch>_<precision>_<run>.log, one line for every iteration, the warm-up too. Beside it, as
+beside Plumbline's, .plumbline-case says what all logs of the folder were measured with, and who wrote them."""
 import datetime
+import json
 import os
 import pathlib
+
+
+def settle_case(folder: pathlib.Path, case: dict) -> None:
+    """A folder has logs of one configuration, for they are averaged."""
+    path, text = folder / ".plumbline-case", json.dumps(case, separators=(",", ":")) + "\n"
+    logs = [*folder.glob("*.log"), *folder.glob("*.log.part")]
+    if logs and (not path.exists() or path.read_text() != text):
+        raise FileExistsError(f"{folder} has logs of another configuration")
+    path.write_text(text)
 
 
 class LogFile:
     """Takes its name at once, so that a run that can't keep its log ends before it begins; has it when it is whole."""
 
-    def __init__(self, log_dir: str, nodes: int, devices_per_node: int, model: str, batch: int, precision: str,
-                 run: int | None) -> None:
+    def __init__(self, log_dir: str, nodes: int, devices_per_node: int, case: dict, run: int | None) -> None:
+        """`case`: model, batch_per_device, precision, image_size, data, for faces head, and framework."""
         folder = pathlib.Path(log_dir) / f"{nodes}n{devices_per_node}g"
         folder.mkdir(parents=True, exist_ok=True)
+        settle_case(folder, case)
+        model, batch, precision = (case[key] for key in ("model", "batch_per_device", "precision"))
         self.images_per_step = batch * nodes * devices_per_node
         number = run or 1
         while True:

@@ -133,13 +133,22 @@ def write_trace(training: Training, path: str, description: dict, writes: bool) 
             profiler.step()
 
 
+def case_of(args: argparse.Namespace, job: Job, model: str) -> dict:
+    """What the log's folder holds; faces on several ranks have all class centres on each of them."""
+    case = {"model": model, "batch_per_device": args.bs, "precision": args.precision, "image_size": args.image_size,
+            "data": "synthetic", "framework": "PyTorch compiled" if args.compile else "PyTorch"}
+    if "classes" in args:
+        case["head"] = ("--head dp " if job.world > 1 else "") + f"--classes {args.classes}"
+    return case
+
+
 def run(args: argparse.Namespace, model: str, make_network, classes: int, momentum: float, decay: float) -> None:
     """Trains, writes log and trace, and prints one JSON object; all but the training on rank 0 alone."""
     job = join(args)
     log = None
     if job.rank == 0 and args.log_dir:
         try:
-            log = LogFile(args.log_dir, job.nodes, job.local_world, model, args.bs, args.precision, args.run)
+            log = LogFile(args.log_dir, job.nodes, job.local_world, case_of(args, job, model), args.run)
         except OSError as error:
             give_up(73, f"option --log-dir: no log can be made: {error}; give another")
     try:

@@ -186,6 +186,17 @@ TEST(LogWriter, RefusesLogsWhoseCaseCannotBeRead) {
   }
 }
 
+TEST(LogWriter, RefusesLogsOfAnotherFrameworkThatHaveItsOwnConfiguration) {
+  ScratchFolder folder;
+  { LogWriter(folder.path(), kCase, {}); }
+  const std::string file = folder.path() + "/1n1g/.plumbline-case", own = read_text(file);
+  write_text(folder.path() + "/1n1g/resnet50_b128_fp32_7.log", "");
+  EXPECT_EQ(LogWriter(folder.path(), kCase, {}).run(), 1);
+  write_text(file, own.substr(0, own.rfind('}')) + R"(,"framework":"PyTorch"})" + "\n");
+  expect_error(ExitCode::cannot_create, {"another configuration"},
+               [&] { LogWriter(folder.path(), kCase, {}); });
+}
+
 TEST(LogWriter, AFolderWithoutLogsTakesANewConfiguration) {
   ScratchFolder folder;
   LogCase other = kCase;

@@ -11,20 +11,25 @@ sys.path.append(sys.argv[1])
 from log_file import LogFile
 
 start = datetime.datetime(2025, 1, 2, 23, 59, 50, 999000)
+case = {"model": "resnet50", "batch_per_device": 32, "precision": "fp16", "image_size": 224, "data": "synthetic",
+        "framework": "PyTorch"}
 for loss, nodes, devices in ((2.5, 1, 1), (2.25, 1, 1), (2.5, 2, 8)):
-    log = LogFile(sys.argv[2], nodes, devices, "resnet50", 32, "fp16", None)
+    log = LogFile(sys.argv[2], nodes, devices, case, None)
     log.write([9.0] * 20 + [0.25] * 100, [loss] * 120, 0.1, start)
-LogFile(sys.argv[2], 1, 1, "resnet50", 32, "fp16", None).discard()  # of a run that failed
-try:
-    LogFile(sys.argv[2], 1, 1, "resnet50", 32, "fp16", 2)
-    sys.exit("a log was written over")
-except FileExistsError:
-    pass
+LogFile(sys.argv[2], 1, 1, case, None).discard()  # of a run that failed
+for another, run in ((case, 2), (case | {"image_size": 64}, 3), (case | {"framework": "PyTorch compiled"}, 3)):
+    try:
+        LogFile(sys.argv[2], 1, 1, another, run)
+        sys.exit("a log was written over, or into the folder of another configuration")
+    except FileExistsError:
+        pass
 END
 python3 -B "$work/write.py" "$2/results/peers" "$work/logs" || exit 1
 "$1" analyze "$work/logs" >"$work/out" 2>&1 || { cat "$work/out"; exit 1; }
 for word in '1n1g  *2  *128.00' '2n8g  *1  *2048.00'; do
   grep -q "$word" "$work/out" || { echo "'$word' is missing:"; cat "$work/out"; exit 1; }
 done
+"$1" compare "$work/logs" "$work/logs" >"$work/out" 2>&1
+grep -q 'PyTorch  *2 ' "$work/out" && grep -q '1n1g, synthetic' "$work/out" || { cat "$work/out"; exit 1; }
 [ "$(ls "$work/logs/1n1g")" = 'resnet50_b32_fp16_1.log
 resnet50_b32_fp16_2.log' ] || { ls "$work/logs/1n1g"; exit 1; }

@@ -87,6 +87,16 @@ TEST(Samples, OfPlumblinesOwnLogsSaySo) {
   EXPECT_EQ(own.classes, 85742);
 }
 
+TEST(Samples, OfAPeersLogsHaveItsFramework) {
+  const ScratchFolder logs;
+  logs.write("1n1g/.plumbline-case",
+             R"({"model":"resnet50","image_size":224,"data":"synthetic","framework":"PyTorch compiled"})");
+  write_log(logs, "1n1g/resnet50_b128_fp32_1.log", 0.5);
+  const Configuration peers = load_samples(logs.path()).samples.at(0).configuration;
+  EXPECT_EQ(peers.framework, "PyTorch compiled");
+  EXPECT_EQ(peers.image_size, 224);
+}
+
 TEST(Samples, KeepEveryConfigurationOfAFolderOfLogs) {
   const ScratchFolder logs;
   write_log(logs, "1n1g/rn50_b128_fp32_1.log", 0.5);
