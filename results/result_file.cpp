@@ -26,7 +26,10 @@ constexpr std::uintmax_t kLargestFile = std::uintmax_t{1} << 28;  // 256 MiB: a 
 
 std::string read_text(const fs::path& path) {
   std::error_code error;
-  if (!fs::is_regular_file(path, error))
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::none)
+    refuse(path, "can't be read (" + error.message() + "); allow it to be");
+  if (!fs::is_regular_file(status))
     refuse(path, "is not there or is no regular file; name a result.json");
   if (fs::file_size(path, error) > kLargestFile)
     refuse(path, "is larger than 256 MiB, which no result is; name a result.json");
