@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -81,7 +81,7 @@ void add_result(Collection& collection, const fs::path& file, const fs::path& or
 }
 
 // What Plumbline writes beside its logs (bench/output/log_case.h) says that they are its own, and more of
-// their configuration than their names do.
+// their configuration than their names do. Other writers of its lines (results/peers) say who they are.
 Configuration configuration_of_log(const fs::path& file, const LogName& name, const std::string& framework) {
   std::ifstream stream(file.parent_path() / kCaseFile);
   std::string line;
@@ -95,6 +95,7 @@ Configuration configuration_of_log(const fs::path& file, const LogName& name, co
   };
   if (const auto size = json.find("image_size"); size != json.end() && size->is_number_integer())
     configuration.image_size = *size;
+  if (const std::string writer = text_at("framework"); !writer.empty()) configuration.framework = writer;
   if (const std::string data = text_at("data"); data == "synthetic") configuration.data = data;
   std::istringstream words(text_at("head"));
   std::string rate;
