@@ -60,6 +60,7 @@ expect 65 'batch per device 128 against 256' gate "$work/other" --baseline "$wor
 expect 65 "$work/none" gate "$work/none" --baseline "$work/base"
 expect 0 'same folder' gate "$work/base" --baseline "$work/base"
 expect 0 '1 case of RUN has no baseline' gate "$work/base" --baseline "$work/part"
+expect 65 '150' gate "$work/same" --baseline "$work/base" --iters 150
 expect 64 'RUN' gate --baseline "$work/base"
 expect 64 'baseline' gate "$work/same"
 expect 64 'max-regression' gate "$work/same" --baseline "$work/base" --max-regression much
