@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <set>
 #include <string>
 
 #include "bench/commands/command.h"
@@ -108,7 +110,11 @@ std::string plan_text(const SweepPlan& plan, const SweepFolder& folder, const Sw
 std::string result_text(const SweepPlan& plan, const SweepFolder& folder, const SweepOutcome& outcome,
                         bool markdown) {
   std::string text;
+  std::set<std::string> measured;
+  for (const SweepRun& run : plan.runs)
+    if (fs::exists(folder.log(plan, run))) measured.insert(plan.groups[run.group].name);
   for (const SweepGroup& group : plan.groups) {
+    if (!measured.contains(group.name)) continue;
     std::string table;
     try {
       const Analysis analysis =
@@ -116,7 +122,7 @@ std::string result_text(const SweepPlan& plan, const SweepFolder& folder, const 
                        {.dialect = "paddle_speed", .window = {group.length.iterations, group.length.warmup}});
       table = markdown ? markdown_text(analysis) : table_text(analysis);
       for (const std::string& message : message_lines(analysis, 0)) table += message + "\n";
-    } catch (const Error& error) {  // which runs failed, and why, stands below
+    } catch (const Error& error) {
       table = std::string(error.what()) + "\n";
     }
     text += (text.empty() ? "" : "\n") + group.name + "\n" + (markdown ? "\n" : "") + table;

@@ -146,7 +146,7 @@ TEST(Completions, CompleteCommandsAndThenTheirOptions) {
   EXPECT_EQ(offered(script, {"plumbline", "swe"}), Words{"sweep"});
   EXPECT_EQ(offered(script, {"plumbline", "sweep", "x.toml", "--res"}), Words{"--resume"});
   EXPECT_EQ(offered(script, {"plumbline", "sweep", "--target", "a100-4"}), Words{"a100-40gb"});
-  EXPECT_EQ(offered(script, {"plumbline", "analyze", "--dialect", "pls"}), Words{"plsc"});
+  EXPECT_EQ(offered(script, {"plumbline", "analyze", "--dialect", "au"}), Words{"auto"});
   EXPECT_EQ(offered(script, {"plumbline", "sweep", "fi"}), Words{});
 }
 
