@@ -11,7 +11,7 @@ namespace plumb {
 namespace {
 
 std::string two_decimals(const nlohmann::ordered_json& value) {
-  if (!value.is_number()) return "-";
+  if (!value.is_number()) return "n/a";
   std::array<char, 400> text;
   std::snprintf(text.data(), text.size(), "%.2f", value.get<double>());
   return text.data();

@@ -18,7 +18,7 @@ TEST(TableText, AlignsColumnsUnderAHeadingPerConfiguration) {
             "rn50, batch 128 per device, fp32: images/s of iterations 21 to 120, read as paddle_speed\n"
             "case  runs   average    median  speedup\n"
             "1n1g     5    396.76    396.80     1.00\n"
-            "4n8g     5  11604.18  11604.00        -\n"
+            "4n8g     5  11604.18  11604.00      n/a\n"
             "\n"
             "rn50, batch 256 per device, fp16: images/s of iterations 21 to 120, read as paddle_speed\n"
             "case  runs   average    median  speedup\n"
