@@ -8,17 +8,23 @@
 #include "bench/commands/command.h"
 #include "bench/commands/messages.h"
 #include "bench/inquiries/version.h"
+#include "models/error.h"
 #include "results/new_file.h"
 #include "results/report/html_page.h"
+#include "results/report/plot.h"
 #include "results/report/report_data.h"
+#include "results/report/report_markdown.h"
 #include "results/samples.h"
 
 namespace plumb {
 namespace {
 
+enum class ReportFormat { html, svg, png, markdown };
+
 struct ReportArguments {
   std::vector<std::string> paths;
-  std::string output, title;
+  std::string output, title, plot;
+  ReportFormat format = ReportFormat::html;
   bool help = false;
 };
 
@@ -26,13 +32,22 @@ OptionTable report_options(ReportArguments& arguments) {
   return {
       "plumbline report",
       "Measured runs as one HTML page that needs nothing else: throughput and scaling beside published "
-      "numbers, where the time of a step goes, memory, profile and trace, and what is odd about the runs.",
+      "numbers, where the time of a step goes, memory, profile and trace, and what is odd about the runs. Or "
+      "single plots and tables, for documents.",
       {{"Input",
         {positional("PATH…", arguments.paths,
                     "run folders, folders of them (--out of the benches), or folders of logs")
              .as_required()}},
        {"Output",
-        {text_option("-o,--output", "FILE", arguments.output, "the page; a new file").as_required(),
+        {text_option("-o,--output", "FILE", arguments.output, "a new file").as_required(),
+         enum_option("--format", arguments.format,
+                     {{"html", ReportFormat::html},
+                      {"svg", ReportFormat::svg},
+                      {"png", ReportFormat::png},
+                      {"markdown", ReportFormat::markdown}},
+                     "the page; one plot, drawn by gnuplot; or tables of medians"),
+         choice_option("--plot", arguments.plot, plot_names(), "which plot, with --format svg or png")
+             .with_default(plot_names().front()),
          text_option("--title", "TEXT", arguments.title, "heading of the page")
              .with_default("what was run, and on what"),
          stop_option("--help", arguments.help, "this text")}}}};
@@ -55,6 +70,18 @@ ReportOptions options_of(const ReportArguments& arguments) {
           .created = now_text()};
 }
 
+bool is_picture(const ReportArguments& arguments) {
+  return arguments.format == ReportFormat::svg || arguments.format == ReportFormat::png;
+}
+
+std::string text_of(const ReportArguments& arguments, const ReportData& data) {
+  if (arguments.format == ReportFormat::html) return html_page(data);
+  if (arguments.format == ReportFormat::markdown) return report_markdown(data);
+  const Plot plot = plot_of_name(arguments.plot.empty() ? plot_names().front() : arguments.plot);
+  return plot_picture(data, plot,
+                      arguments.format == ReportFormat::svg ? PictureFormat::svg : PictureFormat::png);
+}
+
 }  // namespace
 
 OptionTable report_table() {
@@ -65,10 +92,14 @@ int report_command(int argc, const char* const* argv) {
   ReportArguments arguments;
   const OptionTable table = report_options(arguments);
   if (helped(table, arguments, argc, argv)) return 0;
+  if (!arguments.plot.empty() && !is_picture(arguments))
+    throw Error(ExitCode::usage,
+                "option --plot " + arguments.plot +
+                    " names a single plot, which --format svg or png draws: give one of them");
   check_new_file("-o", arguments.output);
   const LoadedSamples samples = load_samples(arguments.paths);
   const ReportData data = collect_report(samples, options_of(arguments));
-  write_new_file("-o", arguments.output, html_page(data));
+  write_new_file("-o", arguments.output, text_of(arguments, data));
   // The files of `samples` come first there, and are told with their flaws.
   const auto of_runs = data.left_out.begin() + static_cast<std::ptrdiff_t>(samples.bad.size());
   print_messages({of_runs, data.left_out.end()}, samples.bad, false);

@@ -1,8 +1,33 @@
 #include "results/report/plot.h"
 
+#include <array>
+#include <utility>
+
 #include "models/error.h"
 
 namespace plumb {
+namespace {
+
+constexpr std::array<std::pair<const char*, Plot>, 6> kPlots{{{"throughput", Plot::throughput},
+                                                              {"speedup", Plot::speedup},
+                                                              {"efficiency", Plot::efficiency},
+                                                              {"steps", Plot::steps},
+                                                              {"profile", Plot::profile},
+                                                              {"memory", Plot::memory}}};
+
+}  // namespace
+
+std::vector<std::string> plot_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, plot] : kPlots) names.emplace_back(name);
+  return names;
+}
+
+Plot plot_of_name(const std::string& name) {
+  for (const auto& [known, plot] : kPlots)
+    if (name == known) return plot;
+  throw Error(ExitCode::usage, "there is no plot '" + name + "'; --help names those that there are");
+}
 
 std::string plot_commands(const ReportData& data, Plot plot) {
   switch (plot) {

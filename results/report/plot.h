@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "results/report/gnuplot.h"
 #include "results/report/report_data.h"
@@ -9,6 +10,11 @@
 namespace plumb {
 
 enum class Plot { throughput, speedup, efficiency, steps, profile, memory };
+
+// Their names on the command line, "throughput" first.
+std::vector<std::string> plot_names();
+// Throws Error(usage) for a name that isn't one of these.
+Plot plot_of_name(const std::string& name);
 
 // gnuplot's commands with the data inside, without terminal and output. Throws Error(bad_data) where the data
 // have nothing to show, and says what to run or to give so that they have.

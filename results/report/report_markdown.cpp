@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <string_view>
+#include <vector>
 
 namespace plumb {
 namespace {
@@ -35,18 +36,39 @@ std::string row(const ReportPoint& point) {
          (point.efficiency ? printed("%.1f %%", *point.efficiency * 100) : "n/a") + " |\n";
 }
 
-// Of the configuration of one of the curve's points; a flag's subject is such a text.
-std::string point_text(const ReportCurve& curve, const ReportPoint& point, const ReportData& data) {
-  return configuration_text(point.runs.empty() ? curve.configuration
-                                               : data.runs.at(point.runs.front()).configuration);
+// A sentence that is said of the point, or of some of its runs, by their numbers.
+struct Note {
+  std::string sentence;
+  std::string runs;  // "2, 3"; empty: of the point
+};
+
+// What flags say of a point, each sentence once.
+std::vector<Note> notes_of(const ReportCurve& curve, const ReportPoint& point, const ReportData& data) {
+  std::vector<Note> notes;
+  const auto add = [&](const std::string& sentence, const std::string& run) {
+    const auto same =
+        std::find_if(notes.begin(), notes.end(), [&](const Note& note) { return note.sentence == sentence; });
+    if (same == notes.end())
+      notes.push_back({sentence, run});
+    else if (!same->runs.empty())
+      same->runs += ", " + run;
+  };
+  for (const ReportFlag& flag : data.flags) {
+    if (flag.subject == curve.label + ", " + point.case_name) add(flag.sentence, "");
+    for (std::size_t i = 0; i < point.runs.size(); ++i)
+      if (flag.subject == data.runs.at(point.runs[i]).label) add(flag.sentence, std::to_string(i + 1));
+  }
+  return notes;
 }
 
-std::string notes(const ReportCurve& curve, const ReportData& data) {
+std::string notes_text(const ReportCurve& curve, const ReportData& data) {
   std::string text;
   for (const ReportPoint& point : curve.points)
-    for (const ReportFlag& flag : data.flags)
-      if (flag.subject == point_text(curve, point, data))
-        text += "- " + markdown_literal(point.case_name + ": " + flag.sentence) + "\n";
+    for (const Note& note : notes_of(curve, point, data)) {
+      const bool several = note.runs.find(',') != std::string::npos;
+      const std::string runs = note.runs.empty() ? "" : (several ? ", runs " : ", run ") + note.runs;
+      text += "- " + markdown_literal(point.case_name + runs + ": " + note.sentence) + "\n";
+    }
   return text.empty() ? "" : "\n" + text;
 }
 
@@ -69,7 +91,7 @@ std::string report_markdown(const ReportData& data) {
             "**\n\n| case | runs | images/s, median | its interval | per device | speedup | efficiency |\n"
             "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n";
     for (const ReportPoint& point : curve.points) text += row(point);
-    text += notes(curve, data);
+    text += notes_text(curve, data);
   }
   if (!data.left_out.empty()) text += "\nLeft out:\n\n";
   for (const std::string& sentence : data.left_out) text += "- " + markdown_literal(sentence) + "\n";

@@ -9,8 +9,13 @@ namespace {
 
 TEST(ReportMarkdown, HasATablePerCurveWithItsNotesBelow) {
   ReportData data = small_report();
-  const std::string two = configuration_text(data.runs[1].configuration);
-  data.flags = {{two, "drift", "run 1 slows down by 3 %"}};
+  data.runs[0].label = "run of 1n1g";
+  data.runs.push_back(data.runs[0]);
+  data.runs.back().label = "its second run";
+  data.curves[0].points[0].runs.push_back(data.runs.size() - 1);
+  data.flags = {{"Plumbline fp32, 1n2g", "two_modes", "its runs fall into two groups"},
+                {"run of 1n1g", "drift", "steps become slower"},
+                {"its second run", "drift", "steps become slower"}};
   data.left_out = {"x/result.json: is cut short"};
   EXPECT_EQ(report_markdown(data), R"(**resnet50 fp32, batch 128 per device, NVIDIA H200, synthetic**
 
@@ -19,7 +24,8 @@ TEST(ReportMarkdown, HasATablePerCurveWithItsNotesBelow) {
 | 1n1g | 3 | 100.00 | 99.00 to 102.00 (75.0 %) | 100.00 | 1.00 | 100.0 % |
 | 1n2g | 3 | 190.00 | 189.00 to 192.00 (75.0 %) | 95.00 | 1.90 | 95.0 % |
 
-- 1n2g: run 1 slows down by 3 %
+- 1n1g, runs 1, 2: steps become slower
+- 1n2g: its runs fall into two groups
 
 **resnet50 fp16, batch 128 per device, NVIDIA H200, synthetic**
 

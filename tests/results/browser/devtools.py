@@ -150,12 +150,17 @@ class Page:
         self.browser.wait_for("Page.loadEventFired", self.session)
 
     def evaluate(self, expression):
-        """The value of a JavaScript expression; a promise is waited for."""
-        answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        """The value of a JavaScript expression, as if the reader's hand had set it off; a promise is waited for."""
+        answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True,
+                           userGesture=True)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
             raise Failed(details.get("exception", {}).get("description", details["text"]))
         return answer["result"].get("value")
+
+    def settle(self):
+        """Waits until what has been changed is laid out and painted."""
+        self.evaluate("new Promise((done) => setTimeout(() => requestAnimationFrame(() => setTimeout(done)), 100))")
 
     def press(self, key, shift=False):
         """A key as typed: "Tab", "Enter", "Escape", " ", "ArrowDown"."""
@@ -184,6 +189,25 @@ class Page:
     def requests(self):
         """Addresses of everything that was asked for, the page itself included."""
         return [e["request"]["url"] for e in self.browser.events("Network.requestWillBeSent", self.session)]
+
+    def allow_downloads(self, folder):
+        """Files that the page hands out go to this folder, under names of the browser's."""
+        self._downloads = folder
+        self.browser.send("Browser.setDownloadBehavior", behavior="allowAndName", downloadPath=folder,
+                          eventsEnabled=True)
+
+    def downloaded(self):
+        """The path of the file that the page hands out next."""
+        while True:
+            state = self.browser.wait_for("Browser.downloadProgress", None)
+            if state["state"] == "completed":
+                return os.path.join(self._downloads, state["guid"])
+            if state["state"] == "canceled":
+                raise Failed("a download was cancelled")
+
+    def pdf(self):
+        """The page on paper, as bytes."""
+        return base64.b64decode(self.send("Page.printToPDF", printBackground=True)["data"])
 
     def screenshot(self, path, whole=True):
         picture = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)

@@ -14,6 +14,7 @@ CASES = (1, 2, 4, 8)
 LAYERS = 54                       # forward, two backward steps and updates of each make about 440 steps
 DEVICE = "Imagined <b>GPU</b> & co</script><script>window.hacked = true</script>"
 SLOW_RANK = 5                     # of 8
+THROTTLED = (2, 3)                # devices and number of the run
 
 
 def write(folder, name, value):
@@ -44,7 +45,7 @@ def program():
             offset += size
     activations = len(buffers)
     for i in range(LAYERS):
-        size = 1 << 20
+        size = (1 + i % 4) << 20
         buffers.append({"name": f"layer{i}.output", "role": "activation", "dtype": "f32", "dims": [size // 4],
                         "bytes": size, "offset": offset})
         offset += size
@@ -109,7 +110,8 @@ def trace(step_seconds):
     return {"displayTimeUnit": "ms", "traceEvents": events}
 
 
-def gpu(rank, dice, seconds):
+def gpu(rank, dice, seconds, throttled):
+    """`throttled`: every fourth moment."""
     clocks = [1980 - 15 * dice.randrange(4) for _ in range(120)]
     record = {"rank": rank, "name": DEVICE, "id": f"GPU-{rank}", "driver_version": "570.00",
               "highest_sm_clock_mhz": 1980, "window_seconds": seconds, "samples": len(clocks),
@@ -117,14 +119,14 @@ def gpu(rank, dice, seconds):
               "memory_clock_mhz": {"min": 3201, "median": 3201, "max": 3201},
               "temperature_celsius": {"min": 50, "median": 62, "max": 66},
               "power_watts": {"min": 480, "median": 640, "max": 695},
-              "clock_reasons": {"power cap": 0.25}, "throttled_share": 0.25, "joules": 640 * seconds,
+              "clock_reasons": {"power cap": 0.25} if throttled else {}, "throttled_share": 0.25 * throttled, "joules": 640 * seconds,
               "energy_source": "counter"}
     if rank == 0:
         record["moments"] = {"seconds": [seconds * i / len(clocks) for i in range(len(clocks))],
                              "sm_clock_mhz": clocks, "memory_clock_mhz": [3201] * len(clocks),
                              "temperature_celsius": [50 + i / 8 for i in range(len(clocks))],
                              "power_watts": [600 + i % 40 for i in range(len(clocks))],
-                             "throttled": [i % 4 == 0 for i in range(len(clocks))]}
+                             "throttled": [throttled and i % 4 == 0 for i in range(len(clocks))]}
     return record
 
 
@@ -157,7 +159,7 @@ def result(devices, run):
                        "exposed_communication_seconds": exposed * (0.05 if rank == SLOW_RANK else 1)}
                       for rank in range(devices)],
             "energy_joules_per_image": 640 * window * devices / (images * (ITERATIONS - WARMUP)),
-            "gpus": [gpu(rank, dice, window) for rank in range(devices)]}
+            "gpus": [gpu(rank, dice, window, (devices, run) == THROTTLED) for rank in range(devices)]}
 
 
 def environment():

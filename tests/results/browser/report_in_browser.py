@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""report_in_browser.py PLUMBLINE [SCREENSHOT_FOLDER]: opens what `plumbline report` makes of 20 runs in a headless
+Chromium and reads it as a reader would. 77 where there is no Chromium."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import made_runs
+import page_cases
+import value_cases
+from devtools import Browser, find_chromium
+from page_cases import ReportCase
+
+
+def main(plumbline, screenshots=""):
+    """True if all cases hold."""
+    suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromModule, (page_cases, value_cases)))
+    with tempfile.TemporaryDirectory(prefix="plumb_report_") as scratch:
+        runs = os.path.join(scratch, "runs")
+        ReportCase.scratch, ReportCase.screenshots = scratch, screenshots
+        ReportCase.results = made_runs.make_runs(runs)
+        ReportCase.report = os.path.join(scratch, "report.html")
+        subprocess.run([plumbline, "report", runs, "-o", ReportCase.report], check=True)
+        with Browser(find_chromium()) as ReportCase.browser:
+            return unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("report_in_browser.py: wants the program plumbline")
+    if not find_chromium():
+        print("skipped: no Chromium on this machine; launch/install_deps.sh --tests installs it")
+        sys.exit(77)
+    sys.exit(0 if main(*sys.argv[1:]) else 1)

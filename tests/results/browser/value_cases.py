@@ -1,0 +1,221 @@
+"""What the charts, their tables and CSV files say, held against the runs' files."""
+
+import csv
+import json
+import os
+import statistics
+
+import made_runs
+from page_cases import FIGURES, ReportCase
+
+CASES = made_runs.CASES
+MEBIBYTE = 1 << 20
+
+
+class Values(ReportCase):
+    def setUp(self):
+        self.page = self.look_at(width=1200)
+
+    def medians(self, value):
+        """Of each case, over its runs."""
+        return [statistics.median(value(r) for r in self.results.values() if r["world_size"] == devices)
+                for devices in CASES]
+
+    def points(self, figure, dataset=0):
+        return self.page.evaluate(f"plumbline.charts.{figure}.data.datasets[{dataset}].data")
+
+    def assert_near(self, got, wanted, places=9):
+        self.assertEqual(len(got), len(wanted))
+        for a, b in zip(got, wanted):
+            self.assertAlmostEqual(a, b, delta=abs(b) * 10 ** -places + 1e-12)
+
+    def assert_line(self, figure, wanted):
+        points = self.points(figure)
+        self.assertEqual([p["x"] for p in points], list(CASES))
+        self.assert_near([p["y"] for p in points], wanted)
+
+    def show(self, name):
+        """Looks at the run of that folder; returns its result."""
+        index = self.page.evaluate(f"plumbline.data.runs.findIndex((run) => run.origin.endsWith('/{name}'))")
+        self.assertGreaterEqual(index, 0)
+        self.page.evaluate(f"plumbline.showRun({index})")
+        return self.results[name]
+
+    def shown_step_seconds(self, key):
+        """What the profile or trace of the run that is kept of the shown run's case was made from."""
+        origin = self.page.evaluate(f"""(() => {{
+          const shown = plumbline.data.runs[Number(document.getElementById('run-choice').value)];
+          const point = plumbline.data.curves.flatMap((c) => c.points).find((p) => p.runs.some((r) => plumbline.data.runs[r] === shown));
+          const kept = point.runs.map((r) => plumbline.data.runs[r]).filter((run) => run.{key});
+          return kept.length === 1 ? kept[0].origin : kept.length + ' runs';
+        }})()""")
+        return sorted(self.results[os.path.basename(origin)]["step_seconds"])[60]
+
+    def test_throughput(self):
+        speed = lambda result: result["images_per_second"]["mean"]
+        self.assert_line("throughput", self.medians(speed))
+        for devices, interval in zip(CASES, self.page.evaluate("plumbline.charts.throughput.data.datasets[0].intervals")):
+            runs = [speed(r) for r in self.results.values() if r["world_size"] == devices]
+            self.assert_near(interval, [min(runs), max(runs)])  # 5 runs reach no more than 93.8 %
+        for axis in "xy":
+            self.assertEqual(self.page.evaluate(f"plumbline.charts.throughput.scales.{axis}.type"), "logarithmic")
+
+    def test_speedup_and_efficiency(self):
+        speeds = self.medians(lambda result: result["images_per_second"]["mean"])
+        self.assert_line("speedup", [speed / speeds[0] for speed in speeds])
+        self.assert_line("efficiency", [speed / speeds[0] / devices for speed, devices in zip(speeds, CASES)])
+
+    def test_ideal_lines(self):
+        one = self.medians(lambda result: result["images_per_second"]["mean"])[0]
+        for figure, slope in (("throughput", one), ("speedup", 1)):
+            ideal = self.page.evaluate(f"plumbline.charts.{figure}.data.datasets.find((d) => d.label.startsWith('ideal')).data")
+            self.assertEqual(ideal[0]["x"], 1)
+            self.assert_near([p["y"] for p in ideal], [slope * p["x"] for p in ideal])
+
+    def test_published_lines_can_be_chosen(self):
+        published = self.page.evaluate("plumbline.data.published.map((c) => [c.label, c.selected])")
+        lines = "plumbline.charts.throughput.data.datasets.map((d) => d.label)"
+        drawn = self.page.evaluate(lines)
+        for label, selected in published:
+            self.assertEqual(label in drawn, selected, label)
+        other = next(label for label, selected in published if not selected)
+        click = f"""[...document.querySelectorAll('#series-list label')]
+          .find((l) => l.textContent.trim() === {json.dumps(other)}).querySelector('input').click()"""
+        self.page.evaluate(click)
+        self.assertIn(other, self.page.evaluate(lines))
+        self.page.evaluate(click)
+        self.assertEqual(drawn, self.page.evaluate(lines))
+
+    def test_where_time_goes(self):
+        exposed = self.medians(lambda r: r["exposed_communication_seconds"])
+        data = self.medians(lambda r: r["data_wait_seconds"])
+        steps = self.medians(lambda r: sum(r["step_seconds"][made_runs.WARMUP:]) / (made_runs.ITERATIONS - made_runs.WARMUP))
+        self.assert_near(self.points("waits", 1), [1e3 * value for value in exposed])
+        self.assert_near(self.points("waits", 2), [1e3 * value for value in data])
+        self.assert_near(self.points("waits", 0), [1e3 * (a - b - c) for a, b, c in zip(steps, exposed, data)], 6)
+
+    def test_energy(self):
+        self.assert_near(self.points("energy"), self.medians(lambda r: r["energy_joules_per_image"]))
+
+    def test_step_times_of_every_run(self):
+        for name in self.results:
+            result = self.show(name)
+            points = self.points("timeline")
+            self.assertEqual([p["x"] for p in points], list(range(made_runs.ITERATIONS)))
+            self.assert_near([p["y"] for p in points], [1e3 * s for s in result["step_seconds"]], 6)
+            shaded = self.page.evaluate("plumbline.charts.timeline.options.plugins.ranges.x[0]")
+            self.assertEqual(shaded[:2], [0, made_runs.WARMUP - 0.5])
+
+    def test_histogram(self):
+        for name in self.results:
+            window = self.show(name)["step_seconds"][made_runs.WARMUP:]
+            low, width, above = self.page.evaluate("""(() => { const h = plumbline.data.runs[
+              Number(document.getElementById('run-choice').value)].histogram; return [h.low, h.width, h.above]; })()""")
+            counts = self.points("histogram")
+            self.assertEqual(sum(counts) + above, len(window))
+            for bin_index, count in enumerate(counts):
+                inside = [s for s in window if int((s - low) / width) == bin_index]
+                self.assertEqual(count, len(inside), f"{name}, bin {bin_index}")
+
+    def test_ranks(self):
+        result = self.show("resnet50_1n8g_2")
+        self.assert_near(self.points("ranks"), [1e3 * r["exposed_communication_seconds"] for r in result["ranks"]], 6)
+        flags = self.page.evaluate("document.getElementById('flag-list').innerText")
+        self.assertIn(f"rank {made_runs.SLOW_RANK} on node2 is ", flags.lower())
+
+    def test_clocks(self):
+        moments = self.show("resnet50_1n2g_3")["gpus"][0]["moments"]
+        for dataset, key in enumerate(("sm_clock_mhz", "power_watts")):
+            points = self.points("clocks", dataset)
+            self.assert_near([p["x"] for p in points], moments["seconds"], 5)
+            self.assert_near([p["y"] for p in points], moments[key])
+
+    def test_profile(self):
+        self.show("resnet50_1n4g_1")
+        profile = made_runs.profile(self.shown_step_seconds("profile"))
+        kinds = dict(zip(self.page.evaluate("plumbline.charts.kinds.data.labels"),
+                         zip(self.points("kinds", 0), self.points("kinds", 1))))
+        self.assertEqual(len(kinds), len(profile["kinds"]))
+        for kind in profile["kinds"]:
+            self.assert_near(kinds[kind["name"].replace("_", " ")], [1e3 * kind["seconds"], 1e3 * kind["roofline_seconds"]], 5)
+        drawn = self.page.evaluate("""plumbline.charts.roofline.data.datasets.filter((d) => d.label !== 'roofline')
+          .flatMap((d) => d.data.map(({x, y, step}) => [step.name, x / y, step.seconds, d.label]))""")
+        self.assertEqual(len(drawn), len(profile["steps"]))
+        wanted = {step["name"]: step for step in profile["steps"]}
+        for name, ratio, seconds, held in drawn:
+            step = wanted.pop(name)
+            self.assertAlmostEqual(seconds, step["seconds"], delta=1e-9)
+            self.assertAlmostEqual(ratio, 0.7, delta=1e-3)
+            self.assertEqual(held, "held by " + step["bound_by"])
+
+    def test_trace(self):
+        self.show("resnet50_1n8g_1")
+        step_seconds = self.shown_step_seconds("trace")
+        events = [e for e in made_runs.trace(step_seconds)["traceEvents"]
+                  if e["ph"] == "X" and e.get("args", {}).get("iteration") == 0]
+        spans = self.points("trace")
+        self.assertEqual(len(spans), len(events))
+        lanes = [None, "input", "compute", "communication"]
+        wanted = {(lanes[e["tid"]], e["name"]): e for e in events}
+        for span in spans:
+            event = wanted.pop((span["lane"], span["title"]))
+            self.assert_near([span["x"], span["width"]], [event["ts"] / 1e3, event["dur"] / 1e3], 3)
+        self.assertEqual(len({span["y"] for span in spans}), 3)
+
+    def test_memory_plan(self):
+        program = made_runs.program()
+        blocks = {block["title"]: block for block in self.points("plan")}
+        steps = [step["name"] for step in program["steps"]]
+        buffers = {buffer["name"]: buffer for buffer in program["buffers"]}
+        for layer in range(made_runs.LAYERS):
+            block = blocks[f"layer{layer}.output"]
+            first = steps.index(f"layer{layer}.conv.forward")
+            last = steps.index(f"layer{layer}.conv.backward_weights")
+            self.assertEqual((block["x"], block["width"], block["fill"]), (first, last - first + 1, "activation"))
+            buffer = buffers[f"layer{layer}.output"]
+            self.assert_near([block["y"], block["height"]], [buffer["offset"] / MEBIBYTE, buffer["bytes"] / MEBIBYTE])
+        self.assert_near([self.page.evaluate("plumbline.charts.plan.scales.y.max")], [program["arena_bytes"] / MEBIBYTE])
+
+    def test_tables_have_a_row_per_point(self):
+        for name in FIGURES:
+            points, rows = self.page.evaluate(f"""(() => {{
+              const chart = plumbline.charts.{name};
+              const lines = chart.data.datasets.filter((d) => !/^(ideal|roofline)/.test(d.label ?? '') || chart.config.type === 'bar');
+              const shared = chart.config.type === 'bar' || '{name}' === 'clocks';
+              return [shared ? lines[0].data.length : lines.reduce((sum, d) => sum + d.data.length, 0),
+                      document.querySelectorAll('#{name} tbody tr').length];
+            }})()""")
+            self.assertGreater(points, 0, name)
+            self.assertEqual(rows, points, name)
+
+    def test_points_are_painted_where_the_axes_say(self):
+        for name in ("throughput", "speedup", "efficiency", "waits", "energy", "histogram", "ranks", "kinds", "trace", "plan"):
+            painted = self.page.evaluate(f"pageChecks.painted(plumbline.charts.{name})")
+            self.assertGreater(painted["looked"], 2, name)
+            self.assertEqual(painted["wrong"], [], name)
+
+    def test_csv_has_the_numbers(self):
+        self.page.allow_downloads(self.scratch)
+        self.page.evaluate("document.querySelector('#throughput button.csv').click()")
+        with open(self.page.downloaded(), newline="") as file:
+            rows = list(csv.reader(file))
+        self.assertEqual(rows[0], ["Line", "Case", "Devices", "Throughput (images/s)", "Interval from (images/s)",
+                                   "Interval to (images/s)"])
+        own = [row for row in rows[1:] if row[0] == self.page.evaluate("plumbline.data.curves[0].label")]
+        self.assertEqual([(row[1], row[2]) for row in own], [(f"1n{devices}g", str(devices)) for devices in CASES])
+        self.assert_near([float(row[3]) for row in own], self.medians(lambda r: r["images_per_second"]["mean"]))
+        self.assertEqual(len(rows) - 1, self.page.evaluate("document.querySelectorAll('#throughput tbody tr').length"))
+
+    def test_every_csv_has_as_many_rows_as_its_table(self):
+        page = self.open()
+        # A browser doesn't let a page hand out many files at once: what it would hand out is taken from it.
+        page.evaluate("""HTMLAnchorElement.prototype.click = function() { window.handedOut = this; };
+          URL.createObjectURL = (blob) => { window.handedOutText = blob.text(); return 'blob:none'; };""")
+        for name in FIGURES:
+            page.evaluate(f"document.querySelector('#{name} button.csv').click()")
+            self.assertEqual(page.evaluate("handedOut.download"), name + ".csv")
+            rows = list(csv.reader(page.evaluate("handedOutText").splitlines()))
+            cells = page.evaluate(f"""[document.querySelectorAll('#{name} tbody tr').length,
+              document.querySelectorAll('#{name} thead th').length]""")
+            self.assertEqual([len(rows) - 1, len(rows[0])], cells, name)
+            self.assertEqual({len(row) for row in rows}, {len(rows[0])}, name)

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# readme_test.sh BEHAVIOUR SOURCE_DIR PLUMBLINE: how README.md gets its tables of measured runs.
+set -euo pipefail
+behaviour=$1
+sources=$2
+plumbline=$3
+
+fail() {
+  echo "FAILED: $*"
+  exit 1
+}
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir "$scratch/launch" "$scratch/results"
+cp "$sources/launch/update_readme.sh" "$sources/launch/keep_runs.sh" "$scratch/launch"
+cp "$sources/README.md" "$scratch"
+command -v python3 >/dev/null || { echo "skipped: python3 makes the runs, and isn't on this machine"; exit 77; }
+"$sources/tests/results/browser/made_runs.py" "$scratch/runs" 1
+
+# Leaves the exit code in `code`, all output in `output`.
+start() {
+  code=0
+  output=$("$@" 2>&1) || code=$?
+}
+expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $output"; }
+expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
+update() { start "$scratch/launch/update_readme.sh" "$@"; }
+keep() { start "$scratch/launch/keep_runs.sh" "$@"; }
+
+case $behaviour in
+  is_current)
+    start "$sources/launch/update_readme.sh" --check "$plumbline"
+    expect_code 0
+    ;;
+  tables_come_from_the_runs_kept)
+    run=$scratch/runs/resnet50_1n1g_1
+    keep epyc "$run"
+    expect_code 0
+    cmp "$run/result.json" "$scratch/results/measured/epyc/resnet50_1n1g_1/result.json"
+    cmp "$run/env.json" "$scratch/results/measured/epyc/resnet50_1n1g_1/env.json"
+    update --check "$plumbline"
+    expect_code 1
+    expect_word "start launch/update_readme.sh"
+    update "$plumbline"
+    expect_code 0
+    grep -q '^| 1n1g | 1 | ' "$scratch/README.md" || fail "no table: $(cat "$scratch/README.md")"
+    update --check "$plumbline"
+    expect_code 0
+    sed -i 's/^| 1n1g | 1 | [0-9]*/&9/' "$scratch/README.md" # a figure that nobody measured
+    update --check "$plumbline"
+    expect_code 1
+    rm -r "$scratch/results/measured"
+    update "$plumbline"
+    expect_code 0
+    grep -q 'No runs are kept' "$scratch/README.md" || fail "a table of no runs"
+    [ "$(grep -c '^## ' "$scratch/README.md")" -eq "$(grep -c '^## ' "$sources/README.md")" ] || fail "a section is lost"
+    ;;
+  bad_input_is_refused)
+    keep epyc
+    expect_code 64
+    keep ../epyc "$scratch/runs/resnet50_1n1g_1"
+    expect_code 64
+    keep epyc "$scratch"
+    expect_code 65
+    expect_word "no result.json"
+    mkdir "$scratch/failed"
+    echo '{ "status": "failed" }' | tee "$scratch/failed/result.json" >"$scratch/failed/env.json"
+    keep epyc "$scratch/failed"
+    expect_code 65
+    expect_word "failed"
+    keep epyc "$scratch/runs/resnet50_1n1g_1"
+    keep epyc "$scratch/runs/resnet50_1n1g_1"
+    expect_code 73
+    update --check "$scratch/none"
+    expect_code 69
+    update --chek
+    expect_code 64
+    echo "no marker" >"$scratch/README.md"
+    update "$plumbline"
+    expect_code 65
+    ;;
+  *) fail "unknown behaviour $behaviour" ;;
+esac
