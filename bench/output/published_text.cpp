@@ -137,12 +137,15 @@ Json published_json(std::span<const PublishedResult> results) {
 }
 
 std::string other_sides_text(const std::vector<Difference>& differences) {
+  const auto in_words = [](const Difference& difference) {
+    const std::string& what = difference.what;
+    if (what == "device" || what == "precision" || what == "data") return difference.second;
+    if (what == "batch per device") return "batch " + difference.second;
+    if (what == "image size") return difference.second + " px";
+    return what + " " + difference.second;
+  };
   std::string text;
-  for (const Difference& difference : differences) {
-    const bool speaks_for_itself = difference.what == "device" || difference.what == "precision";
-    const std::string what = difference.what == "batch per device" ? "batch" : difference.what;
-    text += (text.empty() ? "" : ", ") + (speaks_for_itself ? "" : what + " ") + difference.second;
-  }
+  for (const Difference& difference : differences) text += (text.empty() ? "" : ", ") + in_words(difference);
   return text;
 }
 

@@ -19,7 +19,7 @@ std::string published_csv(std::span<const PublishedResult> results);
 nlohmann::ordered_json published_json(std::span<const PublishedResult> results);
 nlohmann::ordered_json published_result_json(const PublishedResult& result);
 
-// "V100-SXM2-16GB, data ImageNet, batch 128": what the second sides of the differences are.
+// "V100-SXM2-16GB, ImageNet, batch 128": what the second sides of the differences are.
 std::string other_sides_text(const std::vector<Difference>& differences);
 
 }  // namespace plumb

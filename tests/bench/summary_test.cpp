@@ -57,7 +57,7 @@ TEST(Summary, EndsWithThePublishedNumbersOfTheNearestConfigurations) {
   record.config = {{"data", "synthetic"}, {"image_size", 224}};
   const std::string table = summary_table(record);
   expect_row(table, "published, nearest",
-             "764.60 images/s, NGC MXNet: V100-SXM2-16GB, data ImageNet, batch 128");
+             "764.60 images/s, NGC MXNet: V100-SXM2-16GB, ImageNet, batch 128");
   EXPECT_NE(table.find("images/s, MindSpore: V100-SXM2-16GB"), std::string::npos) << table;
   for (std::size_t begin = 0; begin < table.size();) {
     const std::size_t end = table.find('\n', begin);
