@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# deb_test.sh BUILD_DIR: the package that cpack makes of a build has what it should. 77 where dpkg's tools are missing.
+# That it installs and runs elsewhere: launch/check_deb.sh.
+set -euo pipefail
+command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null || exit 77
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+fail() {
+  echo "FAILED: $*"
+  exit 1
+}
+
+cd "$1"
+cpack -G DEB -B "$scratch" >"$scratch/output" 2>&1 || fail "$(tail -5 "$scratch/output")"
+dpkg-deb -x "$scratch"/*.deb "$scratch/root"
+for file in bin/bench_resnet50 bin/bench_arcface bin/plumbline share/doc/plumbline/copyright share/plumbline/README.md \
+  share/man/man1/{bench_resnet50,bench_arcface,plumbline}.1 share/plumbline/launch/sweeps/dlperf_resnet50.toml \
+  share/bash-completion/completions/{bench_resnet50,bench_arcface,plumbline}; do
+  [ -s "$scratch/root/usr/$file" ] || fail "$file is missing"
+done
+depends=$(dpkg-deb -f "$scratch"/*.deb Depends)
+for package in openmpi-bin libdnnl libopenmpi libjpeg; do
+  [[ $depends == *"$package"* ]] || fail "it doesn't depend on $package, but on $depends"
+done
+for field in Maintainer Section Description; do
+  [ -n "$(dpkg-deb -f "$scratch"/*.deb $field)" ] || fail "it has no $field"
+done
+"$scratch/root/usr/bin/plumbline" --version >/dev/null || fail "plumbline doesn't start"
+if command -v man >/dev/null; then
+  for page in "$scratch"/root/usr/share/man/man1/*; do
+    warnings=$(LC_ALL=C.UTF-8 MANWIDTH=100 man --warnings -E UTF-8 -l "$page" 2>&1 >/dev/null)
+    [ -z "$warnings" ] || fail "$page: $warnings"
+  done
+fi
