@@ -20,15 +20,21 @@ constexpr double kPower = 0.8;  // four times in five
 double shift_shown(std::span<const float> first, std::span<const float> second, std::size_t critical,
                    double deviation, const ShownWhen& shown) {
   std::vector<double> differences;
+  differences.reserve(first.size() * second.size());
   for (const float a : first)
     for (const float b : second) differences.push_back(static_cast<double>(a) - static_cast<double>(b));
+  const auto at = [&](std::size_t rank) {  // the value that has `rank` values before it
+    const auto place = differences.begin() + static_cast<std::ptrdiff_t>(rank);
+    std::nth_element(differences.begin(), place, differences.end());
+    return *place;
+  };
+  const std::size_t pairs = differences.size();
   const double estimated =
       shown.estimate == ShownWhen::Estimate::pairs
-          ? median(differences)
+          ? (at((pairs - 1) / 2) + at(pairs / 2)) / 2
           : median({first.begin(), first.end()}) - median({second.begin(), second.end()});
-  const auto smallest = differences.begin() + static_cast<std::ptrdiff_t>(critical - 1);
-  std::nth_element(differences.begin(), smallest, differences.end());
-  return std::max(*smallest * deviation, shown.least_effect + estimated * deviation);
+  const double smallest = at(critical - 1);
+  return std::max(smallest * deviation, shown.least_effect + estimated * deviation);
 }
 
 // Power of the rank test; pi / 3 is what it needs more than the t test of normal values.

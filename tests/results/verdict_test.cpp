@@ -72,7 +72,7 @@ TEST(Compare, TakesNothingButThroughputs) {
 TEST(Compare, ShowsItsSmallestDifferenceFourTimesInFive) {
   for (const std::size_t runs : {std::size_t{5}, std::size_t{7}}) {
     SimulatedNoise noise("power");
-    constexpr int kCases = 60;
+    constexpr int kCases = 50;
     double smallest = 0;
     for (int i = 0; i < kCases; ++i)
       smallest += compare(noise.figures(runs, 100, 0.008), noise.figures(runs, 100, 0.008)).smallest_shown;
@@ -81,7 +81,7 @@ TEST(Compare, ShowsItsSmallestDifferenceFourTimesInFive) {
     for (int i = 0; i < kCases; ++i)
       shown += compare(noise.figures(runs, 100, 0.008), noise.figures(runs, 100 * (1 + smallest), 0.008))
                    .verdict == Verdict::faster;
-    EXPECT_NEAR(static_cast<double>(shown) / kCases, 0.8, 0.16) << runs;  // chance: 0.052
+    EXPECT_NEAR(static_cast<double>(shown) / kCases, 0.8, 0.17) << runs;  // chance: 0.057
   }
 }
 
