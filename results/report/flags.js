@@ -31,7 +31,9 @@ function flagItem(data, kind) {
 
 function showFlags(data) {
   const kinds = Object.keys(kFlagTitles).filter((kind) => data.flags.some((flag) => flag.kind === kind));
-  const fine = 'Nothing odd was found: no drift, no outliers, no rank or GPU behind the others.';
+  const fine = data.runs.some((run) => run.steps) ?
+      'Nothing odd was found: no drift, no outliers, no rank or GPU behind the others.' :
+      'Nothing odd was found between the runs; what happened within one, logs don\'t tell.';
   const items =
       kinds.length ? kinds.map((kind) => flagItem(data, kind)) : [element('li', {class: 'fine'}, fine)];
   document.getElementById('flag-list').replaceChildren(...items);
