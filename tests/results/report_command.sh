@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# report_command.sh PLUMBLINE DATA_DIR: `plumbline report` as users call it: its page, what it refuses, what it leaves out.
+set -euo pipefail
+plumbline=$1
+data=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+failures=0
+
+# run FOLDER DEVICES SECONDS [STATUS [SCHEMA]]: a run folder of 6 iterations.
+run() {
+  mkdir -p "$1"
+  local windows steps
+  windows=$(for _ in $(seq "$2"); do printf '%s,' "$(awk "BEGIN { print 4 * $3 }")"; done)
+  steps=$(for _ in 1 2 3 4 5 6; do printf '%s,' "$3"; done)
+  cat >"$1/result.json" <<END
+{"schema": "${5:-plumbline.result/1}", "status": "${4:-ok}", "failure": "", "model": "resnet50", "precision": "fp32",
+ "device": "cpu", "device_name": "a CPU", "batch_per_device": 8, "world_size": $2, "nodes": 1, "devices_per_node": $2,
+ "iterations": 6, "warmup": 2, "step_seconds": [${steps%,}], "loss": [7, 7, 7, 7, 7, 7],
+ "images_per_second": {"mean": $(awk "BEGIN { print 8 * $2 / $3 }"), "median": 1, "min": 1, "max": 1},
+ "rank_window_seconds": [${windows%,}], "exposed_communication_seconds": 0, "data_wait_seconds": 0,
+ "parameters": 25557032, "macs_per_image": 4089184256, "memory_bytes": {"peak": 1}, "checks": {},
+ "config": {"data": "synthetic", "image_size": 224}, "log_files": [], "energy_joules_per_image": null}
+END
+}
+
+# expect CODE WORD OPTION…
+expect() {
+  local wanted=$1 word=$2 code=0
+  shift 2
+  "$plumbline" report "$@" >said 2>&1 || code=$?
+  if [ $code -ne "$wanted" ] || ! { [ -z "$word" ] || grep -q -e "$word" said; } || [ "$(wc -l <said)" -gt 4 ]; then
+    echo "report $*: exit $code (wanted $wanted), '$word' wanted in at most 4 lines: $(cat said)"
+    failures=$((failures + 1))
+  fi
+}
+# holds FILE WORD
+holds() { grep -q -e "$2" "$1" || { echo "$1 lacks '$2'"; failures=$((failures + 1)); }; }
+
+run runs/a 1 0.1
+run runs/b 2 0.11
+run runs/c 1 0.1 failed
+run runs/d 1 0.1 ok plumbline.result/999
+expect 0 'c' runs -o page.html --title 'A & <b>'
+holds page.html '<h1>A &amp; &lt;b&gt;</h1>'
+holds page.html '"case":"1n2g"'
+holds page.html '"left_out":\[".*c.*d.*"\]'
+before=$(cksum page.html)
+expect 73 'page.html.*exists' runs -o page.html
+[ "$(cksum page.html)" = "$before" ] || { echo "page.html was replaced"; failures=$((failures + 1)); }
+
+expect 0 '' runs/a runs/b -o two.html
+holds two.html '"efficiency":0.9090'
+expect 0 '' "$data/tree" -o logs.html
+holds logs.html '"images_per_second":'
+
+expect 64 'PATH.* is missing' -o new.html
+expect 64 '-o.* is missing\|--output.* is missing' runs
+expect 65 'nowhere' nowhere -o new.html
+mkdir empty
+expect 65 'empty' empty -o new.html
+expect 65 'c' runs/c -o new.html
+expect 73 'folder' runs -o none/new.html
+[ ! -e new.html ] || { echo "a page of nothing"; failures=$((failures + 1)); }
+exit $((failures > 0))
