@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t kLeastSteps = 30;
 // Smaller changes of a step time drown in what differs from run to run.
 constexpr double kLeastChange = 0.02;
-// A change must be so many standard errors, as errors are estimated from the same few steps: of steady series of
-// 100 steps, correlated by up to 0.6, fewer than 5 in 1000 are flagged.
+// A change must be so many standard errors, as errors are estimated from the same few steps: of steady series
+// of 100 steps, correlated by up to 0.6, fewer than 5 in 1000 are flagged.
 constexpr double kLeastErrors = 3.7;
 // Outliers that take less of the window than two runs must differ by to differ at all (Criteria::min_effect);
 // a single one, which happens to any run, twice that.
