@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "models/error.h"
@@ -94,8 +95,10 @@ std::string last_line(const std::string& messages) {
 }  // namespace
 
 std::string gnuplot_literal(std::string_view text) {
+  using Json = nlohmann::json;
+  const std::string json = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string quoted = "'";
-  for (const char c : text) {
+  for (const char c : Json::parse(json).get<std::string>()) {
     if (c == '\'') quoted += '\'';  // doubled, as gnuplot wants it
     quoted += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
   }

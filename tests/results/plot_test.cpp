@@ -146,6 +146,11 @@ TEST_F(Gnuplot, TextOfOthersIsOnlyText) {
   EXPECT_TRUE(has(picture, "it's `touch " + trap + "` {/Bold x} @y &lt;b>"));
 }
 
+TEST(GnuplotLiteral, HoldsWhateverANameHolds) {
+  EXPECT_EQ(gnuplot_literal("it's\n\x7f`x`\\"), "'it''s  `x`\\'");
+  EXPECT_EQ(gnuplot_literal("\xff\xc3\xa9"), "'\xef\xbf\xbd\xc3\xa9'");
+}
+
 TEST_F(Gnuplot, SaysWhatItRefuses) {
   try {
     draw_with_gnuplot("plt x\n", PictureFormat::svg);
