@@ -14,6 +14,7 @@ using Json = nlohmann::ordered_json;
 
 // A block under this share of the arena is less than half a pixel high: neighbours are joined.
 constexpr std::int64_t kSmallestShare = 2000;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;  // 1 PiB
 
 struct Life {
   int first = -1, last = -1;
@@ -117,7 +118,7 @@ MemoryPicture memory_picture(const Json& program, const std::string& origin, std
   const Json& buffers = reader.list("buffers");
   const Json& steps = reader.list("steps");
   MemoryPicture picture;
-  picture.arena_bytes = reader.integer("arena_bytes", 0);
+  picture.arena_bytes = reader.integer("arena_bytes", 0, kMostBytes);
   picture.steps = static_cast<int>(steps.size());
   picture.phases = phases_of(steps, origin);
   const std::vector<std::size_t> owners = owners_of(buffers, origin);
@@ -129,8 +130,8 @@ MemoryPicture memory_picture(const Json& program, const std::string& origin, std
     if (lives[i].first < 0 && !persistent) continue;
     picture.blocks.push_back({.name = buffer.text("name"),
                               .role = buffer.text("role"),
-                              .offset = buffer.integer("offset", 0),
-                              .bytes = buffer.integer("bytes", 0),
+                              .offset = buffer.integer("offset", 0, kMostBytes),
+                              .bytes = buffer.integer("bytes", 0, kMostBytes),
                               .first_step = persistent ? 0 : lives[i].first,
                               .last_step = persistent ? std::max(0, picture.steps - 1) : lives[i].last});
   }

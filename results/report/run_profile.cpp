@@ -1,6 +1,7 @@
 #include "results/report/run_profile.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "results/object_reader.h"
 
@@ -9,9 +10,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// null reads as NaN, by which nothing can be sorted.
+double time_of(const ObjectReader& reader, const char* key) {
+  const double seconds = reader.number(key);
+  if (!std::isfinite(seconds)) reader.fail(key, "is no time");
+  return seconds;
+}
+
 ProfiledKind kind_of(const ObjectReader& reader) {
-  return {reader.text("name"), reader.count("steps", 0), reader.number("seconds"),
-          reader.number("roofline_seconds")};
+  return {reader.text("name"), reader.count("steps", 0), time_of(reader, "seconds"),
+          time_of(reader, "roofline_seconds")};
 }
 
 ProfiledStep step_of(const ObjectReader& reader) {
@@ -19,8 +27,8 @@ ProfiledStep step_of(const ObjectReader& reader) {
           .kind = reader.text("kind"),
           .phase = reader.text("phase"),
           .lane = reader.text("lane"),
-          .seconds = reader.number("seconds"),
-          .roofline_seconds = reader.number("roofline_seconds"),
+          .seconds = time_of(reader, "seconds"),
+          .roofline_seconds = time_of(reader, "roofline_seconds"),
           .flops_per_second = reader.number("flops_per_second"),
           .bytes_per_second = reader.number("bytes_per_second"),
           .bound_by = reader.text("bound_by")};
@@ -37,7 +45,7 @@ RunProfile run_profile(const Json& json, const std::string& origin, std::size_t 
   profile.iteration_seconds = reader.number("iteration_seconds");
   profile.busy_seconds = reader.number("busy_seconds");
   profile.gap_seconds = reader.number("gap_seconds");
-  profile.roofline_seconds = reader.number("roofline_seconds");
+  profile.roofline_seconds = time_of(reader, "roofline_seconds");
   for (const Json& kind : reader.list("kinds")) profile.kinds.push_back(kind_of({kind, origin, "kinds[]"}));
   for (const Json& step : reader.list("steps")) profile.steps.push_back(step_of({step, origin, "steps[]"}));
   std::stable_sort(profile.steps.begin(), profile.steps.end(),

@@ -1,6 +1,7 @@
 #include "results/report/run_trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -39,6 +40,11 @@ struct Iteration {
   double begin_us = 0, length_us = 0;
 };
 
+// null reads as NaN, which has no place on a time line.
+bool has_times(const ObjectReader& reader) {
+  return std::isfinite(reader.number("ts")) && std::isfinite(reader.number("dur"));
+}
+
 // Of the iterations the one in the middle by length; the earlier of two.
 std::optional<Iteration> typical(std::vector<Iteration> iterations) {
   if (iterations.empty()) return {};
@@ -52,7 +58,7 @@ std::vector<Iteration> read_iterations(const Json& events, std::int64_t thread, 
   std::vector<Iteration> iterations;
   for (const Json& event : events) {
     const ObjectReader reader(event, origin, "traceEvents[]");
-    if (reader.text("ph") != "X" || reader.integer("tid", 0) != thread) continue;
+    if (reader.text("ph") != "X" || reader.integer("tid", 0) != thread || !has_times(reader)) continue;
     iterations.push_back({static_cast<int>(iterations.size()), reader.number("ts"), reader.number("dur")});
   }
   return iterations;
@@ -103,7 +109,7 @@ RunTrace run_trace(const Json& json, const std::string& origin, std::size_t most
     const ObjectReader reader(event, origin, "traceEvents[]");
     if (reader.text("ph") != "X") continue;
     const auto lane = lane_of.find(reader.integer("tid", 0));
-    if (lane == lane_of.end() || !belongs(event, reader, *chosen)) continue;
+    if (lane == lane_of.end() || !has_times(reader) || !belongs(event, reader, *chosen)) continue;
     const std::string phase = event.contains("cat") ? reader.text("cat") : "";
     trace.spans.push_back({reader.text("name"), phase, lane->second,
                            (reader.number("ts") - chosen->begin_us) * kMicroseconds,

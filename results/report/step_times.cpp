@@ -9,7 +9,8 @@ namespace plumb {
 namespace {
 
 constexpr std::size_t kMostBins = 60;
-// Beyond this many quartile ranges above the upper quartile a step no longer belongs to the body of the distribution.
+// Beyond this many quartile ranges above the upper quartile a step no longer belongs to the body of the
+// distribution.
 constexpr double kFarInQuartileRanges = 8;
 
 // 1, 2 or 5 times a power of ten, at least `value`.
@@ -53,8 +54,10 @@ StepTimes step_times(std::span<const double> step_seconds, std::int64_t warmup, 
 
 StepHistogram step_histogram(std::span<const double> step_seconds) {
   StepHistogram histogram;
-  if (step_seconds.empty()) return histogram;
-  std::vector<double> sorted(step_seconds.begin(), step_seconds.end());
+  std::vector<double> sorted;
+  for (const double seconds : step_seconds)
+    if (std::isfinite(seconds) && seconds > 0) sorted.push_back(seconds);
+  if (sorted.empty()) return histogram;
   std::sort(sorted.begin(), sorted.end());
   histogram.median_seconds = median(sorted);
   histogram.p1_seconds = quantile(sorted, 0.01);

@@ -108,6 +108,14 @@ TEST_F(ReportDataTest, AFileThatCannotBeReadIsLeftOutAndNamed) {
   EXPECT_EQ(data.runs.at(0).environment, (NamedTexts{{"build.version", "0.1.0"}}));
 }
 
+TEST_F(ReportDataTest, AFileOfManyLevelsIsLeftOut) {
+  add_run(1, 100);
+  write_text(last_ / "env.json", "{\"a\":" + std::string(200000, '[') + std::string(200000, ']') + "}");
+  const ReportData data = collect();
+  EXPECT_EQ(data.left_out.size(), 1U);
+  EXPECT_TRUE(data.runs.at(0).environment.empty());
+}
+
 TEST_F(ReportDataTest, JsonHasWhatThePageDraws) {
   add_run(1, 100);
   add_run(2, 190);

@@ -1,6 +1,7 @@
 // How runs are reduced to what a page can show.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 
 #include "results/report/memory_picture.h"
@@ -63,6 +64,12 @@ TEST(StepHistogram, EqualStepsFillOneBin) {
   EXPECT_TRUE(step_histogram({}).counts.empty());
 }
 
+TEST(StepHistogram, WhatIsNoTimeIsNotCounted) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const StepHistogram histogram = step_histogram(std::vector<double>{nan, 0.25, 0, -1, 0.25});
+  EXPECT_EQ(histogram.counts, std::vector<std::int64_t>{2});
+}
+
 // Two parameters of 1 MB that persist, one activation that steps 0 and 2 use, a view into the other one.
 Json small_program() {
   const auto step = [](const char* phase, const char* lane, std::vector<int> buffers) {
@@ -122,6 +129,13 @@ TEST(MemoryPicture, KeepsTheLargestAndCountsTheRest) {
   EXPECT_EQ(picture.left_out, 2);
 }
 
+TEST(MemoryPicture, RefusesMoreBytesThanThereCanBe) {
+  Json program = small_program();
+  program["buffers"][2]["offset"] = std::numeric_limits<std::int64_t>::max();
+  expect_error(ExitCode::bad_data, {"program.json", "offset"},
+               [&] { memory_picture(program, "program.json"); });
+}
+
 TEST(MemoryPicture, RefusesABufferThatIsNotThere) {
   Json program = small_program();
   program["steps"][0]["uses"][0]["buffer"] = 99;
@@ -173,6 +187,13 @@ TEST(RunTrace, LeavesOutTheShortest) {
   EXPECT_EQ(trace.left_out, 1);
 }
 
+TEST(RunTrace, PassesOverSpansWithoutTimes) {
+  Json trace = small_trace();
+  for (Json& span : trace["traceEvents"])
+    if (span["name"] == "short") span["ts"] = nullptr;
+  EXPECT_EQ(run_trace(trace, "trace.json").spans.size(), 1U);
+}
+
 TEST(RunTrace, RefusesATraceWithoutIterations) {
   const Json empty{{"traceEvents", Json::array()}};
   expect_error(ExitCode::bad_data, {"trace.json", "iteration"}, [&] { run_trace(empty, "trace.json"); });
@@ -200,6 +221,8 @@ TEST(RunProfile, StepsComeLongestFirst) {
   EXPECT_EQ(profile.steps[0].name, "b");
   EXPECT_EQ(profile.left_out, 1);
   EXPECT_EQ(profile.kinds[0].steps, 2);
+  json["steps"][0]["seconds"] = nullptr;
+  expect_error(ExitCode::bad_data, {"profile.json", "seconds"}, [&] { run_profile(json, "profile.json"); });
   json["steps"][0].erase("seconds");
   expect_error(ExitCode::bad_data, {"profile.json", "seconds"}, [&] { run_profile(json, "profile.json"); });
 }
