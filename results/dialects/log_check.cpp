@@ -6,6 +6,7 @@ namespace plumb {
 namespace {
 
 constexpr std::int64_t kHighestIndex = std::int64_t{1} << 62;
+constexpr std::int64_t kLongestStep = 1'000'000;
 constexpr std::int64_t kMostBack = 2;           // a rank's line may stand behind one of the next iteration
 constexpr double kHalfAYear = 183.0 * 86400e6;  // microseconds
 
@@ -56,7 +57,7 @@ std::optional<Defect> LogCheck::defect() {
 }
 
 bool LogCheck::is_first(std::int64_t index) const {
-  if (dialect_.step_is_first_index) return index > 0 && index < kHighestIndex;
+  if (dialect_.step_is_first_index) return index > 0 && index <= kLongestStep;
   return index >= dialect_.lowest_first_index && index <= dialect_.highest_first_index &&
          index % dialect_.index_step == 0;
 }
@@ -69,7 +70,8 @@ void LogCheck::begin(std::int64_t index) {
       dialect_.indices_wanted ? dialect_.indices_wanted(window_, index) : window_.iterations / step;
   wanted_ = std::max<std::int64_t>(1, wanted);
   if (dialect_.step_is_first_index &&
-      (window_.warmup % step != 0 || window_.warmup / step >= window_.iterations / step))
+      (window_.warmup % step != 0 || window_.warmup / step >= window_.iterations / step ||
+       (dialect_.values_are_stamps && window_.warmup < step)))
     misfit_ = "its lines are of " + std::to_string(step) + " iterations, and --warmup " +
               std::to_string(window_.warmup) + " and --iters " + std::to_string(window_.iterations) +
               " leave no whole lines";

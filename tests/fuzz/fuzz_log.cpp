@@ -1,5 +1,6 @@
 // A log in every dialect. The first line has the dialect's name, a blank, and a digit that chooses the window
 // and the size of the run.
+#include <algorithm>
 #include <cmath>
 
 #include "results/dialects/dialect.h"
@@ -18,7 +19,7 @@ const Dialect& dialect_named(std::string_view name) {
 Window window_for(const Dialect& dialect, unsigned choice) {
   if (choice == 0) return dialect.default_window;
   const std::int64_t step = dialect.index_step;
-  const std::int64_t warmup = dialect.values_are_stamps ? 2 * step : step;
+  const std::int64_t warmup = std::max(dialect.lowest_warmup, dialect.values_are_stamps ? 2 * step : step);
   return {warmup + choice * step, warmup};
 }
 
