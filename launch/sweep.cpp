@@ -69,19 +69,22 @@ fs::path result_folder(const fs::path& work) {
   return {};
 }
 
-// What a program said last, or where it has a sentence of its own, that: "bench_resnet50: out of memory: …".
+// The sentence of a program that failed, "out of memory: …". Where it has none, what the launcher said first:
+// there stands what is wrong, behind it advice.
 std::string reason_in(const fs::path& output, const std::string& program) {
   constexpr std::size_t kLongest = 400;
   std::ifstream stream(output);
-  std::string last, sentence;
+  std::string first, sentence;
   for (std::string line; std::getline(stream, line);) {
     for (char& letter : line)
       if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) letter = ' ';
     if (line.find_first_not_of(" -=*") == std::string::npos) continue;
-    last = line;
+    if (first.empty()) first = line;
     if (line.starts_with(program + ": ")) sentence = line.substr(program.size() + 2);
   }
-  return (sentence.empty() ? last : sentence).substr(0, kLongest);
+  if (!sentence.empty()) return sentence.substr(0, kLongest);
+  return (first.empty() ? "it said nothing" : first.substr(0, kLongest)) + " (all of it is in " +
+         output.string() + ")";
 }
 
 class Sweep {
@@ -181,10 +184,7 @@ class Sweep {
   // Empty: it did not.
   std::string why_failed(const SweepRun& run, const ChildEnd& end, const fs::path& output) const {
     if (end.timed_out) return "it took longer than the sweep file's timeout_minutes and was ended";
-    if (end.code != 0) {
-      const std::string reason = reason_in(output, plan_.groups[run.group].program);
-      return reason.empty() ? "it said nothing" : reason;
-    }
+    if (end.code != 0) return reason_in(output, plan_.groups[run.group].program);
     std::error_code error;
     if (!fs::exists(folder_.log(plan_, run), error))
       return "it ended well and left no log " + folder_.log(plan_, run).string();

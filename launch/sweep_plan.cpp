@@ -179,11 +179,10 @@ SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const 
   std::set<std::string> names;
   for (const TomlTable& table : root.tables("case")) {
     const Case c = read_case(table);
-    if (c.batches.size() * c.precisions.size() * c.devices.size() *
-            static_cast<std::size_t>(plan.repetitions) >
-        kMostRuns)
-      table.refuse("",
-                   "this case alone has more than " + std::to_string(kMostRuns) + " runs; make it smaller");
+    const std::size_t more = c.batches.size() * c.precisions.size() * c.devices.size();
+    if ((cases.size() + more) * static_cast<std::size_t>(plan.repetitions) > kMostRuns)
+      table.refuse("", "with this case the sweep has more than " + std::to_string(kMostRuns) +
+                           " runs; leave out batch sizes, precisions or repetitions");
     for (SweepGroup& group : groups_of(c, check)) {
       if (!names.insert(group.name).second)
         table.refuse("", group.name + " has been in a case before; give one of the two another 'name'");
@@ -192,9 +191,6 @@ SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const 
       plan.groups.push_back(std::move(group));
     }
   }
-  if (cases.size() * static_cast<std::size_t>(plan.repetitions) > kMostRuns)
-    throw Error(ExitCode::bad_data, file + ": more than " + std::to_string(kMostRuns) +
-                                        " runs; leave out batch sizes, precisions or repetitions");
   std::mt19937_64 engine(plan.seed);
   for (int repetition = 1; repetition <= plan.repetitions; ++repetition) {
     shuffle(cases, engine);

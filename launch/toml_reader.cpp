@@ -7,6 +7,8 @@
 namespace plumb {
 namespace {
 
+constexpr std::size_t kLongestList = 1000;
+
 std::string place(const std::string& file, const toml::source_region& source) {
   return file + ", line " + std::to_string(source.begin.line) + ", column " +
          std::to_string(source.begin.column) + ": ";
@@ -129,6 +131,9 @@ const toml::array& TomlTable::required_array(std::string_view key) const {
   if (!node.is_array() || node.as_array()->empty())
     refuse_at(node, "'" + std::string(key) + "' has " + (node.is_array() ? "an empty list" : shown(node)) +
                         ", which is not a list of at least one value");
+  if (node.as_array()->size() > kLongestList)
+    refuse_at(node, "'" + std::string(key) + "' has more than " + std::to_string(kLongestList) +
+                        " values; give fewer");
   return *node.as_array();
 }
 

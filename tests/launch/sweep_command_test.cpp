@@ -69,6 +69,18 @@ TEST(SweepCommand, WhatFailsForGoodIsInTheTableAndTheExitCode) {
   EXPECT_EQ(programs.folder().list("out/runs").size(), 4u);
 }
 
+TEST(SweepCommand, WhatTheLauncherSaysFirstIsTheReasonWhereTheProgramSaysNothing) {
+  const FakePrograms programs("repetitions = 1\nretries = 0", "[1]");
+  programs.set("mpirun",
+               "#!/bin/sh\necho -----\necho 'There are not enough slots'\necho 'Some advice.'\nexit 1\n");
+  const EndedSweep ended = programs.sweep("out");
+  EXPECT_EQ(ended.code, 70);
+  EXPECT_NE(ended.output.find("code 1, There are not enough slots (all of it is in "
+                              "out/output/resnet50_b2_fp32_1n1g_1_attempt1.txt)"),
+            std::string::npos)
+      << ended.output;
+}
+
 TEST(SweepCommand, ARunThatHangsIsEndedAndFails) {
   const FakePrograms programs("repetitions = 1\nretries = 0\ntimeout_minutes = 0.005", "[1]");
   programs.set("pause", "60");

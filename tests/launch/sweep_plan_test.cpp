@@ -136,6 +136,13 @@ TEST(SweepPlan, WhatAProgramWouldRefuseIsNamedWhereItStands) {
   EXPECT_EQ(message("something else"), "x.toml, line 1, column 1: something else");
 }
 
+// "[1, 2, …, count]"
+std::string numbers(int count) {
+  std::string text;
+  for (int i = 1; i <= count; ++i) text += (text.empty() ? "[" : ", ") + std::to_string(i);
+  return text + "]";
+}
+
 struct BadFile {
   std::string name, text, begin, word;  // the message begins with `begin` and holds `word`
 };
@@ -179,6 +186,12 @@ INSTANTIATE_TEST_SUITE_P(
                 "x.toml, line 3, column 27: ", "twice"},
         BadFile{"zero_batch", "[[case]]\nmodel = 'r50'\ndevices_per_node = [1]\nbatch_sizes = [0]\n",
                 "x.toml, line 4, column 16: ", "1 to 16777216"},
+        BadFile{"long_list", "[[case]]\nmodel = 'r50'\ndevices_per_node = " + numbers(1001),
+                "x.toml, line 3, column 20: ", "more than 1000"},
+        BadFile{"too_many_runs",
+                "[[case]]\nmodel = 'r50'\nprecisions = ['fp32']\ndevices_per_node = " + numbers(500) +
+                    "\nbatch_sizes = " + numbers(500),
+                "x.toml, line 1, column 1: ", "more than 100000 runs"},
         BadFile{"case_is_no_list", "case = 3\n", "x.toml, line 1, column 8: ", "[[case]]"},
         BadFile{"same_case_twice", kCase + kCase, "x.toml, line 6, column 1: ", "another 'name'"},
         BadFile{"name_with_slash", kCase + "name = 'a/b'\n", "x.toml, line 6, column 8: ", "letters"},
