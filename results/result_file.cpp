@@ -11,6 +11,7 @@
 #include "models/error.h"
 #include "models/hash.h"
 #include "results/log_tree.h"
+#include "results/shallow_json.h"
 
 namespace plumb {
 namespace {
@@ -29,8 +30,7 @@ std::string read_text(const fs::path& path) {
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::none)
     refuse(path, "can't be read (" + error.message() + "); allow it to be");
-  if (!fs::is_regular_file(status))
-    refuse(path, "is not there or is no regular file; name a result.json");
+  if (!fs::is_regular_file(status)) refuse(path, "is not there or is no regular file; name a result.json");
   if (fs::file_size(path, error) > kLargestFile)
     refuse(path, "is larger than 256 MiB, which no result is; name a result.json");
   struct Close {
@@ -62,7 +62,7 @@ int version_of(std::string_view schema) {
 
 ResultFile read_result_file(const fs::path& path) {
   const std::string text = read_text(path);
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_shallow_json(text);
   if (!json.is_object()) refuse(path, "is no result.json: it holds no JSON object; run the bench again");
   if (const auto schema = json.find("schema"); schema != json.end() && schema->is_string())
     if (const std::string name = *schema; version_of(name) > version_of(kResultSchema))

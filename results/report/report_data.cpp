@@ -5,10 +5,12 @@
 #include <fstream>
 #include <numeric>
 #include <set>
+#include <sstream>
 
 #include "models/error.h"
 #include "results/flags.h"
 #include "results/report/report_curves.h"
+#include "results/shallow_json.h"
 
 namespace plumb {
 namespace {
@@ -19,7 +21,6 @@ constexpr std::size_t kMostMoments = 300;
 // Together the pictures of 20 configurations take about 1.3 MB of a page; of more, each takes less.
 constexpr std::size_t kMostDetails = 10000;
 constexpr std::size_t kMostPerRun = 500;
-constexpr int kDeepest = 50;  // levels of a JSON file; ours have five
 
 std::string kind_name(Flag::Kind kind) {
   switch (kind) {
@@ -68,10 +69,10 @@ NamedTexts flat(const Json& json) {
 
 Json read_json(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
-  bool is_deep = false;
-  const Json json = Json::parse(
-      stream, [&](int depth, Json::parse_event_t, Json&) { return !(is_deep |= depth > kDeepest); }, false);
-  if (is_deep || json.is_discarded() || !json.is_object())
+  std::ostringstream text;
+  text << stream.rdbuf();
+  Json json = parse_shallow_json(text.view());
+  if (!json.is_object())
     throw Error(ExitCode::bad_data,
                 "'" + path.string() + "' is not a JSON object; run again or remove the file");
   return json;
