@@ -10,7 +10,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kMicroseconds = 1e6;
-constexpr std::size_t kNameColumns = 32, kColumns = 16;
+constexpr std::size_t kNameColumns = 32, kColumns = 16, kFrameworkColumns = 28;
 
 // 1234567 -> "1234.567", in milliseconds; with a sign if wanted.
 std::string milliseconds(std::int64_t microseconds, bool sign = false) {
@@ -31,7 +31,7 @@ std::string right(std::string text, std::size_t columns) {
 std::string row(std::string name, const std::string& ours, const std::string& theirs,
                 const std::string& difference) {
   name.resize(kNameColumns, ' ');
-  return name + right(ours, kColumns) + right(theirs, kColumns + 8) + right(difference, kColumns) + "\n";
+  return name + right(ours, kColumns) + right(theirs, kFrameworkColumns) + right(difference, kColumns) + "\n";
 }
 
 double share(std::int64_t part, std::int64_t whole) {
@@ -87,7 +87,7 @@ std::string explanation_text(const Explanation& explanation) {
     text += "DIFFERENT: " + differences_text(explanation.differences) + "\n";
   text += "ms of a step; the framework's: mean of " + std::to_string(explanation.traced_steps) +
           (explanation.on_gpu ? " steps of its GPU\n\n" : " steps\n\n");
-  text += row("", "Plumbline", explanation.framework, "difference");
+  text += row("", "Plumbline", explanation.framework.substr(0, kFrameworkColumns - 2), "difference");
   for (const ExplainedRow& line : explanation.rows)
     text += row(std::string(name_of(line.category)), milliseconds(line.ours), milliseconds(line.theirs),
                 milliseconds(line.difference(), true));

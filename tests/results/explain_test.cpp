@@ -166,6 +166,13 @@ TEST(Explain, ColumnsOfTheTextAddUpToTheLastDigit) {
   for (int i = 0; i < 3; ++i) EXPECT_NEAR(sums[i], 2 * last[i], 1e-9) << "column " << i;
 }
 
+TEST(Explain, ALongNameOfAFrameworkKeepsItsColumn) {
+  FrameworkTrace trace = small_trace(0);
+  trace.description = {{"framework", "PyTorch"}, {"version", "2.15.0.and.a.long.rest"}, {"compiled", true}};
+  const std::string text = explanation_text(explain(small_record(), small_profile(), trace));
+  EXPECT_NE(text.find("Plumbline  PyTorch 2.15.0.and.a.l"), std::string::npos) << text;
+}
+
 TEST(Explain, JsonHasEveryCategoryAndTheUnassignedShare) {
   FrameworkTrace trace = small_trace(0);
   trace.time[index_of(unassigned)] = trace.time[index_of(gaps)];
