@@ -228,8 +228,10 @@ TEST(OneflowCnn, NeedsTheLinesOfTheWindowsEnds) {
   expect_flaw(Flaw::malformed, "lines are of 20 iterations",
               read_text(kOneflowCnn, text, kOneDevice, Window{.iterations = 120, .warmup = 30}));
   const std::size_t end = text.find('\n', text.find("iter 120,"));
-  EXPECT_FALSE(read_text(kOneflowCnn, text.substr(0, end), kOneDevice).defect) << "only the end is missing";
-  expect_flaw(Flaw::malformed, "cut off", read_text(kOneflowCnn, text.substr(0, end - 4), kOneDevice));
+  const std::string whole = text.substr(0, text.rfind('.', end)) + ".123456";
+  EXPECT_FALSE(read_text(kOneflowCnn, whole, kOneDevice).defect) << "only the end is missing";
+  expect_flaw(Flaw::malformed, "cut off",
+              read_text(kOneflowCnn, whole.substr(0, whole.size() - 1), kOneDevice));
 }
 
 }  // namespace
