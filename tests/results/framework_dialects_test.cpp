@@ -228,10 +228,9 @@ TEST(OneflowCnn, NeedsTheLinesOfTheWindowsEnds) {
   expect_flaw(Flaw::malformed, "lines are of 20 iterations",
               read_text(kOneflowCnn, text, kOneDevice, Window{.iterations = 120, .warmup = 30}));
   const std::size_t end = text.find('\n', text.find("iter 120,"));
-  const std::string whole = text.substr(0, text.rfind('.', end)) + ".123456";
-  EXPECT_FALSE(read_text(kOneflowCnn, whole, kOneDevice).defect) << "only the end is missing";
-  expect_flaw(Flaw::malformed, "cut off",
-              read_text(kOneflowCnn, whole.substr(0, whole.size() - 1), kOneDevice));
+  // How many decimals a clock's reading has is not known, so a last one without an end may have lost some.
+  EXPECT_FALSE(read_text(kOneflowCnn, text.substr(0, end + 1), kOneDevice).defect);
+  expect_flaw(Flaw::malformed, "cut off", read_text(kOneflowCnn, text.substr(0, end), kOneDevice));
 }
 
 }  // namespace
