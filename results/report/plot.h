@@ -22,7 +22,8 @@ Plot plot_of_name(const std::string& name);
 // throughput, speedup, efficiency: own curves and the selected published ones over the number of devices,
 //   with an ideal line; throughput with the intervals of its medians.
 // steps: step times of every run over iterations, warm-up shaded.
-// profile: the longest steps beside their rooflines; memory: the arena over an iteration. Both of the first
+// profile: the longest steps of the compute lane beside their rooflines; memory: the arena over an iteration.
+// Both of the first
 //   run that has one.
 std::string plot_commands(const ReportData& data, Plot plot);
 

@@ -9,6 +9,14 @@ namespace {
 
 constexpr std::size_t kMostBars = 25;
 
+// Collectives are left out: they go on beside the others, and most of their time is waiting.
+std::vector<ProfiledStep> compute_steps(const RunProfile& profile) {
+  std::vector<ProfiledStep> steps;
+  for (const ProfiledStep& step : profile.steps)
+    if (step.lane == "compute") steps.push_back(step);
+  return steps;
+}
+
 // One bar per step, the longest at the top: begin, end, lower and upper edge.
 void add_bar(DataBlock& block, double ms, double row, double half_height) {
   block.add_row({ms / 2, row, 0, ms, row - half_height, row + half_height});
@@ -23,12 +31,12 @@ std::string bars(const DataBlock& block, const std::string& colour, const std::s
 
 std::string profile_plot(const ReportData& data) {
   const auto run = std::find_if(data.runs.begin(), data.runs.end(), [](const ReportRun& candidate) {
-    return candidate.profile && !candidate.profile->steps.empty();
+    return candidate.profile && !compute_steps(*candidate.profile).empty();
   });
   if (run == data.runs.end())
     throw Error(ExitCode::bad_data,
                 "--plot profile needs a run folder with a profile.json; make one with --profile");
-  const std::vector<ProfiledStep>& steps = run->profile->steps;
+  const std::vector<ProfiledStep> steps = compute_steps(*run->profile);
   const std::size_t count = std::min(steps.size(), kMostBars);
   DataBlock measured("measured"), roofline("roofline");
   std::string names;
@@ -38,9 +46,7 @@ std::string profile_plot(const ReportData& data) {
     add_bar(roofline, steps[i].roofline_seconds * 1e3, row, 0.2);
     names += (i == 0 ? "" : ", ") + gnuplot_literal(steps[i].name) + " " + plot_number(row);
   }
-  const std::string title = "The " + std::to_string(count) + " longest of " +
-                            std::to_string(steps.size() + static_cast<std::size_t>(run->profile->left_out)) +
-                            " steps: " + run->label;
+  const std::string title = "The " + std::to_string(count) + " longest compute steps: " + run->label;
   return plot_frame(title, "ms per iteration", "") + "set ytics (" + names +
          ") font ',10'\nset yrange [-1:" + std::to_string(count) + "]\nset xrange [0:*]\n" + measured.text() +
          roofline.text() +

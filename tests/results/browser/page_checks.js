@@ -64,8 +64,19 @@ window.pageChecks = (() => {
 
   const brightness = () => luminance(background(document.body, [255, 255, 255]));
 
-  // Whether the middle of each point, bar and rectangle that is large enough has its colour in the canvas. What lies
-  // below another one isn't looked at.
+  // Where the axes put the middle of a point or rectangle, or the end of a bar that stands on its own: [x, y], null
+  // where that says nothing.
+  const placeOf = (chart, raw) => {
+    const {x, y} = chart.scales;
+    if (typeof raw === 'object')
+      return [x.getPixelForValue(raw.x + (raw.width ?? 0) / 2), y.getPixelForValue(raw.y + (raw.height ?? 0) / 2)];
+    const lies = chart.options.indexAxis === 'y';
+    if ((lies ? x : y).options.stacked) return [null, null];
+    return lies ? [x.getPixelForValue(raw), null] : [null, y.getPixelForValue(raw)];
+  };
+
+  // Whether each point, bar and rectangle lies where the axes say, and its middle has its colour in the canvas. What is
+  // too small or below another one isn't looked at.
   const painted = (chart) => {
     const context = chart.canvas.getContext('2d');
     const scale = chart.canvas.width / chart.width;
@@ -82,6 +93,11 @@ window.pageChecks = (() => {
         const wanted = rgba(item.options.backgroundColor).rgb;
         const got = [...context.getImageData(Math.round(x * scale), Math.round(y * scale), 1, 1).data];
         ++looked;
+        const there = typeof dataset.data[i] === 'object' ? [x, y] : [item.x, item.y];
+        placeOf(chart, dataset.data[i]).forEach((place, k) => {
+          if (place !== null && Math.abs(place - there[k]) > 1)
+            wrong.push(`${dataset.label ?? ''} ${i}: at ${there} instead of ${place}`);
+        });
         if (got[3] < 255 || wanted.some((c, k) => Math.abs(c - got[k]) > 3))
           wrong.push(`${dataset.label ?? ''} ${i}: ${got} instead of ${wanted}`);
       });
