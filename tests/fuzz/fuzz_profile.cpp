@@ -1,0 +1,11 @@
+// profile.json of a run.
+#include "results/report/run_profile.h"
+#include "tests/fuzz/fuzz_input.h"
+
+using namespace plumb;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto json = nlohmann::ordered_json::parse(text_of(data, size), nullptr, false);
+  refuse_or([&] { run_profile(json, "profile.json", 3); });
+  return 0;
+}

@@ -1,0 +1,10 @@
+// The published numbers' table, and what is made of its rows.
+#include "results/published.h"
+#include "tests/fuzz/fuzz_input.h"
+
+using namespace plumb;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  refuse_or([&] { published_results_of(text_of(data, size)); });
+  return 0;
+}

@@ -1,0 +1,18 @@
+// A sweep file: the plan of its runs, and their command lines.
+#include "launch/sweep_plan.h"
+#include "tests/fuzz/fuzz_input.h"
+
+using namespace plumb;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const CheckOptions check = [](const std::string&, const std::vector<std::string>&) {
+    return RunLength{120, 20};
+  };
+  refuse_or([&] {
+    const SweepPlan plan = read_sweep_plan(text_of(data, size), "sweep.toml", check);
+    plan_hash(plan);
+    for (std::size_t i = 0; i < plan.runs.size() && i < 3; ++i)
+      shell_text(command_of(plan, plan.runs[i], {"/sweep"}));
+  });
+  return 0;
+}
