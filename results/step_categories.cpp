@@ -90,7 +90,7 @@ constexpr std::string_view kElementwiseOperators =
     "contiguous copy cos detach div dropout empty empty_like empty_strided eq exp expand expand_as fill "
     "flatten "
     "full full_like gather gather_backward ge gt index is_nonzero isfinite item le lift_fresh "
-    "linalg_vector_norm lt "
+    "linalg_vector_norm logical_and lt "
     "masked_fill max "
     "mean min mul narrow native_dropout native_dropout_backward ne neg new_empty new_empty_strided new_zeros "
     "norm "
