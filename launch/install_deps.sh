@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what Plumbline is built from: packages on Debian and its kin, and the headers for GPUs that Debian lacks, from
-# PyPI into build/fetched (or $PLUMB_FETCHED). With --tests also what only tests start. Says nothing when nothing is
-# missing. Why each is wanted: docs/dependencies.md. Exit codes: 0 all there, or all but what only GPU parts or single
-# tests want; 64 usage; 69 can't install.
+# PyPI into build/fetched (or $PLUMB_FETCHED). With PLUMB_TEST_PACKAGES set also what only tests start. Takes no
+# arguments, says nothing when nothing is missing. Why each is wanted: docs/dependencies.md. Exit codes: 0 all there, or
+# all but what only GPU parts or single tests want; 64 usage; 69 can't install.
 set -euo pipefail
 
 packages=(
@@ -24,7 +24,7 @@ packages=(
   openmpi-bin
 )
 
-# With --tests: a browser that opens reports, and what draws single plots. Without them their tests are skipped.
+# With PLUMB_TEST_PACKAGES: a browser that opens reports, and what draws single plots. Without them their tests are skipped.
 test_packages=(
   chromium
   gnuplot-nox
@@ -127,12 +127,12 @@ fetch_headers() {
   fi
 }
 
-if [ $# -gt 1 ] || [ "${1---tests}" != --tests ]; then
-  echo "install_deps.sh: takes no arguments but --tests, got '$*'" >&2
+if [ $# -ne 0 ]; then
+  echo "install_deps.sh: takes no arguments, got '$1'" >&2
   exit 64
 fi
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 fetch_headers
 install_packages
-[ $# -eq 0 ] || install_test_packages
+[ -z "${PLUMB_TEST_PACKAGES-}" ] || install_test_packages

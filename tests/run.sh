@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-launch/install_deps.sh --tests
+PLUMB_TEST_PACKAGES=1 launch/install_deps.sh
 cmake --preset release --log-level=WARNING >/dev/null
 cmake --build --preset release
 exec ctest --preset release -j 2

@@ -174,7 +174,7 @@ case $behaviour in
     install_deps
     expect_code 0
     [ ! -e "$scratch/apt_calls" ] || fail "installed a browser unasked"
-    install_deps --tests
+    PLUMB_TEST_PACKAGES=1 install_deps
     expect_code 0
     expect_apt "install -y --no-install-recommends chromium"
     ;;
@@ -183,7 +183,7 @@ case $behaviour in
     fake_user 0
     fake_apt 100
     fake_pip 0 0
-    install_deps --tests
+    PLUMB_TEST_PACKAGES=1 install_deps
     expect_code 0
     expect_word "going on without chromium gnuplot-nox"
     ;;

@@ -32,6 +32,6 @@ if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit("report_in_browser.py: wants the program plumbline")
     if not find_chromium():
-        print("skipped: no Chromium on this machine; launch/install_deps.sh --tests installs it")
+        print("skipped: no Chromium on this machine; PLUMB_TEST_PACKAGES=1 launch/install_deps.sh installs it")
         sys.exit(77)
     sys.exit(0 if main(*sys.argv[1:]) else 1)
