@@ -131,10 +131,13 @@ Content content_of(const fs::path& entry) {
   return parse_case_name(entry.filename().string(), nodes, devices) ? Content::log_folder : Content::other;
 }
 
-// A subfolder that would have been the right one to name; empty if there is none.
-std::string better_folder(const std::vector<fs::path>& entries) {
+// A folder around or below that would have been the right one to name; empty if there is none.
+std::string better_folder(const fs::path& dir, const std::vector<fs::path>& entries) {
+  std::error_code error;
+  if (const fs::path absolute = fs::canonical(dir, error);
+      !error && content_of(absolute) == Content::log_folder)
+    return ", such as the folder around it";
   for (const fs::path& entry : entries) {
-    std::error_code error;
     for (const fs::path& below : visible_entries(entry, error))
       if (content_of(below) != Content::other) return ", such as " + shown(entry);
   }
@@ -162,7 +165,7 @@ void add_folder(Collection& collection, const fs::path& dir, const AnalyzeOption
     throw Error(ExitCode::bad_data, "folder '" + shown(dir) +
                                         "' holds neither run folders (with result.json) nor logs (1n1g, "
                                         "1n8g, …); name one that does" +
-                                        better_folder(entries));
+                                        better_folder(dir, entries));
 }
 
 void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions& options) {
@@ -177,13 +180,18 @@ void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions
   const std::size_t taken = collection.taken.size(), met_again = collection.met_again;
   const std::size_t bad = collection.loaded.bad.size();
   if (!fs::is_directory(status)) {
+    if (path.extension() == ".log")
+      throw Error(
+          ExitCode::bad_data,
+          "'" + shown(path) + "' is one log; name the folder that holds 1n1g, 1n8g, … with such logs");
     add_result(collection, path, path);
   } else if (fs::exists(path / kResultFile, error)) {
     add_result(collection, path / kResultFile, path);
   } else {
     add_folder(collection, path, options);
   }
-  if (collection.taken.size() > taken || collection.met_again > met_again) return;
+  const bool only_again = collection.met_again > met_again && !collection.taken.empty();
+  if (collection.taken.size() > taken || only_again) return;
   const std::vector<BadFile>& left_out = collection.loaded.bad;
   if (left_out.size() == bad + 1 && left_out[bad].path == shown(path))
     throw Error(ExitCode::bad_data, "'" + shown(path) + "' can't be used: " + left_out[bad].defect.reason);

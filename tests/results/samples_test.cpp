@@ -168,6 +168,9 @@ TEST(Samples, AreRefusedWhereNothingIsUsable) {
   EXPECT_NE(refusal(folder.path()).find("holds nothing usable; name a folder"), std::string::npos);
   folder.write("1n1g/rn50_b128_fp32_1.log", "hello\n");
   EXPECT_NE(refusal(folder.path()).find("(1 left out)"), std::string::npos);
+  EXPECT_NE(refusal((folder / "1n1g").string()).find("the folder around it"), std::string::npos);
+  EXPECT_NE(refusal((folder / "1n1g/rn50_b128_fp32_1.log").string()).find("is one log; name the folder"),
+            std::string::npos);
   EXPECT_NE(refusal("/dev/null").find("no regular file"), std::string::npos);
 }
 
@@ -178,6 +181,8 @@ TEST(Samples, OfAFailedRunAloneAreRefusedWithItsFailure) {
   failed.failure = "rank 3 is gone";
   EXPECT_NE(refusal(write_run_folder(runs, "a", failed)).find("the run failed: rank 3 is gone"),
             std::string::npos);
+  std::filesystem::create_directory_symlink(runs / "a", runs / "latest");
+  EXPECT_NE(refusal(runs.path()).find("the run failed: rank 3 is gone"), std::string::npos);
 }
 
 TEST(Samples, OfAFolderAboveTheRightOneNameIt) {
