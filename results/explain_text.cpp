@@ -44,7 +44,7 @@ std::int64_t unassigned_of(const Explanation& explanation) {
   return 0;
 }
 
-// "PyTorch's step takes 12.3 ms more (41 %), most of it in norm (+6.1 ms)."
+// "PyTorch's step takes 12.3 ms more (41 %), the largest part in norm (+6.1 ms)."
 std::string verdict(const Explanation& explanation) {
   const std::int64_t difference = explanation.theirs - explanation.ours;
   const auto size = [&](const ExplainedRow& row) {
@@ -55,7 +55,7 @@ std::string verdict(const Explanation& explanation) {
   char percent[32];
   std::snprintf(percent, sizeof percent, "%.0f %%", 100 * share(std::abs(difference), explanation.ours));
   return explanation.framework + ": a step takes " + milliseconds(std::abs(difference)) + " ms " +
-         (difference > 0 ? "more" : "less") + " (" + percent + "), most of it in " +
+         (difference > 0 ? "more" : "less") + " (" + percent + "), the largest part in " +
          std::string(name_of(largest->category)) + " (" + milliseconds(largest->difference(), true) +
          " ms).\n";
 }

@@ -4,6 +4,7 @@
 
 #include "results/gate.h"
 #include "results/statistics.h"
+#include "results/text_table.h"
 
 namespace plumb {
 namespace {
@@ -45,6 +46,13 @@ const char* word(Outcome outcome) {
   return "missing";
 }
 
+// Before a number of cases.
+std::string phrase(Outcome outcome) {
+  return outcome == Outcome::regression ? "a regression in "
+         : outcome == Outcome::too_few  ? "too few runs in "
+                                        : "no runs of ";
+}
+
 // What was found of a case, without its name.
 std::string finding(const GateCase& judged, const GateReport& report) {
   const std::string change = percent(std::abs(judged.slow_down)) +
@@ -70,7 +78,7 @@ std::string finding(const GateCase& judged, const GateReport& report) {
              : "not among the new runs, the nearest of which differ: " + differences_text(judged.differences);
 }
 
-std::vector<std::string> row_of(const GateCase& judged) {
+TextRow row_of(const GateCase& judged) {
   const bool compared = judged.outcome == Outcome::passed || judged.outcome == Outcome::regression;
   const auto median_text = [](const std::vector<double>& figures) {
     return figures.empty() ? "-" : fixed(median(figures), 2);
@@ -140,7 +148,7 @@ std::string gate_summary(const GateReport& report) {
     const std::size_t cases = count(report, outcome);
     if (cases == 0) continue;
     const GateCase& example = first(outcome);
-    append((cases == 1 ? "" : counted(cases, "case", "cases") + " " + word(outcome) + ", first ") +
+    append((cases == 1 ? "" : phrase(outcome) + std::to_string(cases) + " cases, first ") +
            configuration_text(example.configuration) + ": " + finding(example, report));
   }
   const std::size_t passed = count(report, Outcome::passed);
@@ -153,22 +161,10 @@ std::string gate_summary(const GateReport& report) {
 }
 
 std::string gate_table(const GateReport& report) {
-  std::vector<std::vector<std::string>> rows{
-      {"verdict", "runs", "baseline", "new", "slow-down", "p", "would show", "case"}};
+  std::vector<TextRow> rows{{"verdict", "runs", "baseline", "new", "slow-down", "p", "would show", "case"}};
   for (const GateCase& judged : report.cases) rows.push_back(row_of(judged));
-  std::string text = "images/s, medians; at most " + allowed(report) + " slower is allowed\n";
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t column = 0; column < row.size(); ++column) {
-      std::size_t width = 0;
-      for (const auto& other : rows) width = std::max(width, other[column].size());
-      const std::string pad(width - row[column].size(), ' ');
-      const bool left = column == 0 || column + 1 == row.size();
-      line += (column == 0 ? "" : "  ") + (left ? row[column] + pad : pad + row[column]);
-    }
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
+  return "images/s, medians; at most " + allowed(report) + " slower is allowed\n" +
+         padded_table(rows, "lrrrrrrl");
 }
 
 nlohmann::ordered_json gate_json(const GateReport& report) {

@@ -1,13 +1,12 @@
 #include "bench/commands/analyze_command.h"
 
-#include <cstdio>
 #include <string>
 
 #include "bench/commands/command.h"
 #include "bench/commands/dialect_option.h"
 #include "bench/commands/messages.h"
 #include "bench/options/option_table.h"
-#include "models/error.h"
+#include "bench/output/summary.h"
 #include "results/analysis_text.h"
 #include "results/analyze.h"
 
@@ -52,9 +51,7 @@ int analyze_command(int argc, const char* const* argv) {
   const Analysis analysis = analyze_logs(arguments.log_dir, arguments.options);
   if (!arguments.json.empty()) write_dictionary(arguments.json, analysis.dictionary);
   const std::string text = arguments.markdown ? markdown_text(analysis) : table_text(analysis);
-  std::fputs(text.c_str(), stdout);
-  if (std::fflush(stdout) != 0)
-    throw Error(ExitCode::io_error, "the table can't be written to standard output; make room and try again");
+  print_text(text);
   print_messages(analysis.notes, analysis.bad, arguments.verbose);
   return 0;
 }

@@ -1,9 +1,9 @@
 #include "bench/commands/explain_command.h"
 
-#include <cstdio>
 #include <string>
 
 #include "bench/commands/command.h"
+#include "bench/output/summary.h"
 #include "models/error.h"
 #include "results/explain.h"
 
@@ -51,8 +51,7 @@ int explain_command(int argc, const char* const* argv) {
                                .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
                            "\n"
                      : explanation_text(explanation);
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
-    throw Error(ExitCode::io_error, "the table can't be written to standard output; make room and try again");
+  print_text(text);
   return 0;
 }
 

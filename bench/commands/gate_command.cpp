@@ -6,6 +6,7 @@
 
 #include "bench/commands/command.h"
 #include "bench/commands/dialect_option.h"
+#include "bench/output/summary.h"
 #include "models/error.h"
 #include "results/analysis_text.h"
 #include "results/gate.h"
@@ -27,13 +28,14 @@ OptionTable gate_options(GateArguments& arguments) {
       "plumbline gate",
       "Compares runs with those of a baseline, case by case. Exit code 1: some case is significantly slower "
       "(Mann and Whitney's test, one-sided, 5 %) and the estimate of its slow-down is above "
-      "--max-regression; "
-      "65: a case has fewer than 3 runs on either side or wasn't run in its configuration; 0 otherwise. 7 "
-      "runs "
-      "on either side that vary by 0.8 % show a slow-down of 3 % in at least 95 of 100 cases.",
+      "--max-regression; 65: a case has fewer than 3 runs on either side or wasn't run in its configuration; "
+      "0 otherwise. 7 runs on either side that vary by 0.8 % show a slow-down of 3 % in at least 95 of 100 "
+      "cases.",
       {{"Input",
         {positional("RUN", arguments.run, "folder of runs (--out of the benches) or of logs").as_required(),
-         text_option("--baseline", "BASE", arguments.baseline, "the same of the baseline").as_required(),
+         text_option("--baseline", "BASE", arguments.baseline,
+                     "folder of runs or of logs that RUN is held against")
+             .as_required(),
          dialect_option(arguments.options.dialect), warmup_option(arguments.options.window),
          iterations_option(arguments.options.window)}},
        {"Judgement",
@@ -90,10 +92,7 @@ int gate_command(int argc, const char* const* argv) {
       arguments.json
           ? gate_json(report).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
           : gate_table(report);
-  std::fputs(text.c_str(), stdout);
-  if (std::fflush(stdout) != 0)
-    throw Error(ExitCode::io_error,
-                "the verdict can't be written to standard output; make room and try again");
+  print_text(text);
   say_what_else(report, arguments);
   const ExitCode code = gate_exit_code(report);
   if (code == ExitCode::bad_data) throw Error(code, gate_summary(report));

@@ -11,6 +11,7 @@
 #include "bench/commands/command.h"
 #include "bench/commands/sweep_programs.h"
 #include "bench/output/progress.h"
+#include "bench/output/summary.h"
 #include "kernels/targets.h"
 #include "launch/sweep.h"
 #include "models/error.h"
@@ -165,12 +166,6 @@ class SweepLine {
   bool quiet_, visible_ = false;
 };
 
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  if (std::fflush(stdout) != 0)
-    throw Error(ExitCode::io_error, "the table can't be written to standard output; make room and try again");
-}
-
 int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepIdentity& identity,
                  const SweepArguments& arguments) {
   SweepJournal journal(folder.path, identity, arguments.resume);
@@ -188,7 +183,7 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
   messages.say("plumbline: " + std::to_string(plan.runs.size()) + " runs in " + folder.path.string());
   const SweepOutcome outcome = run_sweep(plan, folder, journal, listener);
   line.clear();
-  print(result_text(plan, folder, outcome, arguments.markdown));
+  print_text(result_text(plan, folder, outcome, arguments.markdown));
   const std::string done = "plumbline: " + std::to_string(outcome.finished) + " of " +
                            std::to_string(outcome.total) + " runs finished, " +
                            std::to_string(outcome.failed.size()) + " failed";
@@ -216,7 +211,7 @@ int sweep_command(int argc, const char* const* argv) {
   const fs::path name = fs::path(arguments.file).stem();
   const SweepFolder folder{arguments.out.empty() ? fs::path("sweeps") / name : fs::path(arguments.out)};
   if (arguments.dry_run) {
-    print(plan_text(plan, folder, arguments));
+    print_text(plan_text(plan, folder, arguments));
     return 0;
   }
   const SweepIdentity identity{

@@ -137,7 +137,8 @@ std::string summary_table(const RunRecord& record) {
 
 void print_text(const std::string& text) {
   if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
-    throw Error(ExitCode::io_error, std::string("stdout can't be written: ") + std::strerror(errno));
+    throw Error(ExitCode::io_error, std::string("standard output can't be written: ") + std::strerror(errno) +
+                                        "; make room and try again");
 }
 
 void print_result(const RunRecord& record, bool as_json) {
