@@ -22,6 +22,10 @@ std::string percent(double share) {
   return fixed(rounded == 0 ? 0.0 : rounded, 1) + " %";
 }
 
+std::string p_text(double p) {
+  return p < 0.00005 ? "< 0.0001" : fixed(p, 4);
+}
+
 std::string allowed(const GateReport& report) {
   char text[48];
   std::snprintf(text, sizeof text, "%.4g %%", 100 * report.criteria.max_regression);
@@ -56,8 +60,8 @@ std::string phrase(Outcome outcome) {
 // What was found of a case, without its name.
 std::string finding(const GateCase& judged, const GateReport& report) {
   const std::string change = percent(std::abs(judged.slow_down)) +
-                             (judged.slow_down >= 0 ? " slower" : " faster") + " (p = " + fixed(judged.p, 4) +
-                             ")";
+                             (judged.slow_down >= 0 ? " slower" : " faster") + " (p " +
+                             (judged.p < 0.00005 ? "" : "= ") + p_text(judged.p) + ")";
   switch (judged.outcome) {
     case Outcome::regression:
       return change + ", where " + allowed(report) + " are allowed";
@@ -88,7 +92,7 @@ TextRow row_of(const GateCase& judged) {
           median_text(judged.baseline),
           median_text(judged.figures),
           judged.figures.empty() ? "-" : percent(judged.slow_down),
-          compared ? fixed(judged.p, 4) : "-",
+          compared ? p_text(judged.p) : "-",
           std::isfinite(judged.smallest_shown) && compared ? percent(judged.smallest_shown) : "-",
           configuration_text(judged.configuration)};
 }

@@ -69,7 +69,7 @@ Comparison compare(std::span<const double> first, std::span<const double> second
 
 // "7.3 % faster (95 % interval 6.9 to 7.7 %, p = 0.0006)", "2.15 times as fast (…)", "no difference shown;
 // these runs would have shown 1.4 %", "no difference above 1 % shown (0.4 % faster, p = 0.0006)" or "2 runs
-// are too few to say; 3 on either side are needed".
+// are too few to say; measure 4 on either side", as 3 against 3 can show nothing on two sides of 5 %.
 std::string verdict_text(const Comparison& comparison, const Criteria& criteria = {});
 
 }  // namespace plumb

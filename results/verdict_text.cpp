@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 
+#include "results/rank_test.h"
 #include "results/significance.h"
 
 namespace plumb {
@@ -50,6 +51,13 @@ std::string change_text(const Comparison& comparison, const Criteria& criteria) 
          percent(low) + " to " + percent(high) + " %, " + p_text(comparison.test) + ")";
 }
 
+// "; measure 4 on either side": so many as can show a difference at all.
+std::string remedy(const Criteria& criteria) {
+  std::size_t runs = std::max<std::size_t>(criteria.least_runs, 2);
+  while (2 * runs < kMostExactValues && !critical_u(runs, runs, criteria.significance / 2)) ++runs;
+  return "; measure " + std::to_string(runs) + " on either side";
+}
+
 std::string none_text(const Comparison& comparison, const Criteria& criteria) {
   if (comparison.test.p_two_sided <= criteria.significance)
     return "no difference above " + given_percent(criteria.min_effect) + " shown (" +
@@ -58,7 +66,7 @@ std::string none_text(const Comparison& comparison, const Criteria& criteria) {
   if (!std::isfinite(comparison.smallest_shown))
     return "no difference shown; " + std::to_string(comparison.first_runs) + " and " +
            std::to_string(comparison.second_runs) + " runs can't show any at a significance of " +
-           given_percent(criteria.significance);
+           given_percent(criteria.significance) + remedy(criteria);
   return "no difference shown; these runs would have shown " + percent(comparison.smallest_shown) + " %";
 }
 
@@ -75,8 +83,7 @@ std::string verdict_text(const Comparison& comparison, const Criteria& criteria)
       break;
   }
   const std::size_t runs = std::min(comparison.first_runs, comparison.second_runs);
-  return std::to_string(runs) + (runs == 1 ? " run is" : " runs are") + " too few to say; " +
-         std::to_string(std::max<std::size_t>(criteria.least_runs, 2)) + " on either side are needed";
+  return std::to_string(runs) + (runs == 1 ? " run is" : " runs are") + " too few to say" + remedy(criteria);
 }
 
 }  // namespace plumb

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "models/error.h"
+#include "results/power.h"
 #include "results/significance.h"
 #include "tests/results/simulated_runs.h"
 
@@ -50,14 +51,17 @@ TEST(Compare, CallsASmallDifferenceNone) {
 TEST(Compare, TakesNoFewRunsForAnAnswer) {
   const std::vector<double> two{100, 101}, three{100, 101, 102}, one{100};
   EXPECT_EQ(verdict_text(compare(two, times(three, 2))),
-            "2 runs are too few to say; 3 on either side are needed");
-  EXPECT_EQ(verdict_text(compare(three, one)), "1 run is too few to say; 3 on either side are needed");
+            "2 runs are too few to say; measure 4 on either side");
+  EXPECT_EQ(verdict_text(compare(three, one)), "1 run is too few to say; measure 4 on either side");
   // Of 20 orders of six values none is as rare as 5 % on two sides.
   const Comparison threes = compare(three, times(three, 2));
   EXPECT_EQ(threes.verdict, Verdict::none_shown);
   EXPECT_TRUE(std::isinf(threes.smallest_shown));
   EXPECT_EQ(verdict_text(threes),
-            "no difference shown; 3 and 3 runs can't show any at a significance of 5 %");
+            "no difference shown; 3 and 3 runs can't show any at a significance of 5 %; measure 4 on either "
+            "side");
+  EXPECT_EQ(compare({kSlow.data(), 4}, times({kSlow.begin(), kSlow.begin() + 4}, 2)).verdict,
+            Verdict::faster);
 }
 
 TEST(Compare, TakesNothingButThroughputs) {
@@ -65,6 +69,16 @@ TEST(Compare, TakesNothingButThroughputs) {
     const std::vector<double> broken{100, bad, 101};
     EXPECT_THROW(compare(kSlow, broken), Error) << bad;
     EXPECT_THROW(ratio_interval(broken, kSlow), Error) << bad;
+  }
+}
+
+// Many runs are reckoned by a formula, few by draws: both say the same where one follows the other.
+TEST(SmallestShift, OfManyRunsFollowsThatOfFew) {
+  for (const auto estimate : {ShownWhen::Estimate::medians, ShownWhen::Estimate::pairs}) {
+    const ShownWhen shown{0.025, 0.02, estimate};
+    const double few = smallest_shift(25, 25, 0.008, shown), many = smallest_shift(26, 26, 0.008, shown);
+    EXPECT_NEAR(many, few, 0.0003);
+    EXPECT_GT(smallest_shift(500, 500, 0.008, shown), 0.02);
   }
 }
 
