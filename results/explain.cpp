@@ -160,6 +160,10 @@ Explanation explain(const RunRecord& record, const RunProfile& profile, const Fr
 }
 
 Explanation explain_run(const std::filesystem::path& run_folder, const std::filesystem::path& trace) {
+  if (std::error_code error; !std::filesystem::exists(run_folder / "result.json", error))
+    throw Error(ExitCode::bad_data, "'" + run_folder.string() +
+                                        "' is no run folder, it has no result.json; name the folder of one "
+                                        "run, as a bench with --out and --profile writes it");
   const RunRecord record = read_result_file(run_folder / "result.json").record;
   const std::filesystem::path file = run_folder / "profile.json";
   const Json json = read_profile(file);
