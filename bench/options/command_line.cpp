@@ -135,6 +135,13 @@ std::string left_column(const OptionSpec& spec) {
   return spec.value_name.empty() ? text : text + " " + spec.value_name;
 }
 
+// As many as it takes on a screen: bytes that go on with a UTF-8 character take none.
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char letter) {
+    return (static_cast<unsigned char>(letter) & 0xC0) != 0x80;
+  }));
+}
+
 std::string usage_line(const OptionTable& table) {
   std::string line = "Usage: " + table.program;
   for (const OptionSpec* spec : all_options(table))
@@ -203,11 +210,11 @@ std::string help_text(const OptionTable& table, int columns) {
       std::string line = std::string(kIndent, ' ') + left_column(spec);
       const std::string fallback = spec.default_text.empty() ? "" : " (default: " + spec.default_text + ")";
       for (const std::string& help : wrapped_lines(spec.help + fallback, width - kHelpColumn)) {
-        if (line.size() + 2 > kHelpColumn) {
+        if (width_of(line) + 2 > kHelpColumn) {
           text += line + "\n";
           line.clear();
         }
-        text += line + std::string(kHelpColumn - line.size(), ' ') + help + "\n";
+        text += line + std::string(kHelpColumn - width_of(line), ' ') + help + "\n";
         line.clear();
       }
     }
