@@ -17,6 +17,15 @@ const Sample* nearest_sample(const Sample& own, std::span<const Sample> others) 
   return nearest == others.end() ? nullptr : &*nearest;
 }
 
+bool is_twin(const Sample& own, const Sample& other) {
+  return differences(own.configuration, other.configuration).empty() &&
+         setting_differences(own.configuration, other.configuration).empty();
+}
+
+bool has_twin(const Sample& own, std::span<const Sample> others) {
+  return std::any_of(others.begin(), others.end(), [&](const Sample& other) { return is_twin(own, other); });
+}
+
 bool is_paired(const std::vector<SamplePair>& pairs, const Sample& sample) {
   return std::any_of(pairs.begin(), pairs.end(),
                      [&](const SamplePair& pair) { return pair.first == &sample || pair.second == &sample; });
@@ -63,9 +72,11 @@ Pairing pair_samples(std::span<const Sample> first, std::span<const Sample> seco
   Pairing pairing;
   for (const Sample& own : first) {
     const std::size_t before = pairing.pairs.size();
-    for (const Sample& other : second)
-      if (differences(own.configuration, other.configuration).empty())
-        pairing.pairs.push_back({&own, &other, {}});
+    for (const Sample& other : second) {
+      if (!differences(own.configuration, other.configuration).empty()) continue;
+      const bool both_have_better = !is_twin(own, other) && has_twin(own, second) && has_twin(other, first);
+      if (!both_have_better) pairing.pairs.push_back({&own, &other, {}});
+    }
     if (pairing.pairs.size() > before || !force) continue;
     if (const Sample* nearest = nearest_sample(own, second))
       pairing.pairs.push_back({&own, nearest, differences(own.configuration, nearest->configuration)});

@@ -30,7 +30,8 @@ struct Pairing {
 };
 
 // Each sample of the first with every one of the second whose configuration differs in nothing that both
-// know. With `force` a sample of the first without such gets the one of the second that differs least.
+// know; those that also differ in settings only if one of them has no counterpart of its own settings. With
+// `force` a sample of the first without such gets the one of the second that differs least.
 Pairing pair_samples(std::span<const Sample> first, std::span<const Sample> second, bool force);
 
 struct ComparedPair {

@@ -93,6 +93,20 @@ TEST(Compare, NamesHowTheWorkWasDoneAndComparesAllTheSame) {
   EXPECT_EQ(compared.pairs[0].comparison.verdict, Verdict::slower);
 }
 
+TEST(Compare, SetsEqualSettingsSideBySideWhereBothHaveThem) {
+  RunRecord without_overlap = example_run(30);
+  without_overlap.world_size = 2;
+  const RunRecord usual = without_overlap;
+  without_overlap.config["overlap"] = false;
+  const SampleSet both = set_of("both", {sample_of(usual, 100), sample_of(without_overlap, 90)});
+  const SetComparison compared = compare_sets(std::vector{both, both}, {});
+  ASSERT_EQ(compared.pairs.size(), 2u);
+  EXPECT_TRUE(compared.pairs[0].settings.empty() && compared.pairs[1].settings.empty());
+  EXPECT_TRUE(compared.notes.empty());
+  const SampleSet one = set_of("one", {sample_of(usual, 100)});
+  EXPECT_EQ(compare_sets(std::vector{both, one}, {}).pairs.size(), 2u);
+}
+
 TEST(Compare, ASmallerDifferenceThanTheLeastEffectIsNone) {
   const std::vector<SampleSet> sets{set_of("a", {sample_of(with_batch(8), 100)}),
                                     set_of("b", {sample_of(with_batch(8), 110)})};
