@@ -17,6 +17,9 @@ constexpr double kLeastRunDistance = 0.03;
 // In one of a hundred samples of normal values some run is called an outlier for nothing.
 constexpr double kOutlierRunLevel = 0.01;
 constexpr std::size_t kLeastRunsForOutlier = 5;
+// Fewer runs can't tell which one is off, only that they are this far apart: with a run-to-run spread of 2 %,
+// four are once in 200 samples.
+constexpr double kFarApart = 0.1;
 // The gap between two groups of runs against the wider of both groups.
 constexpr double kLeastGapToRange = 2.5;
 constexpr std::size_t kLeastRunsPerGroup = 2, kLeastRunsForGroups = 6;
@@ -63,6 +66,17 @@ std::vector<Flag> outlier_run_flags(const Sample& sample) {
                          figure_text(level) + ")"});
   }
   return flags;
+}
+
+std::optional<Flag> far_apart_flag(const Sample& sample) {
+  const std::vector<double> figures = sample.figures();
+  if (figures.size() < 2 || figures.size() >= kLeastRunsForOutlier) return std::nullopt;
+  const auto [low, high] = std::minmax_element(figures.begin(), figures.end());
+  if (!(*low > 0) || *high < *low * (1 + kFarApart)) return std::nullopt;
+  return Flag{Flag::Kind::outlier_run,
+              std::to_string(figures.size()) + " runs differ by " + percent_text(*high / *low - 1) +
+                  ", from " + figure_text(*low) + " to " + figure_text(*high) +
+                  ": too few to tell which is off, run " + std::to_string(kLeastRunsForOutlier) + " or more"};
 }
 
 std::optional<Flag> run_groups_flag(const Sample& sample) {
@@ -113,6 +127,8 @@ std::vector<Flag> sample_flags(const Sample& sample) {
   std::vector<Flag> flags;
   if (const auto groups = run_groups_flag(sample))
     flags.push_back(*groups);
+  else if (const auto apart = far_apart_flag(sample))
+    flags.push_back(*apart);
   else
     flags = outlier_run_flags(sample);
   for (const Measurement& run : sample.runs) {

@@ -28,7 +28,8 @@ struct Flag {
 // Within one run: the first steps behind the warm-up slower than the rest, a drift over the window, steps far
 // off, two modes, GPU clocks held back, a rank for which the others wait (RunRecord::ranks).
 std::vector<Flag> run_flags(const RunRecord& record);
-// Between the runs of one configuration: a run far off, two groups of runs; behind them each run's own.
+// Between the runs of one configuration: a run far off, a few runs far apart, two groups of runs; behind them
+// each run's own.
 std::vector<Flag> sample_flags(const Sample& sample);
 
 }  // namespace plumb

@@ -25,7 +25,7 @@ struct ReportArguments {
   std::vector<std::string> paths;
   std::string output, title, plot;
   ReportFormat format = ReportFormat::html;
-  bool help = false;
+  bool verbose = false, help = false;
 };
 
 OptionTable report_options(ReportArguments& arguments) {
@@ -50,6 +50,7 @@ OptionTable report_options(ReportArguments& arguments) {
              .with_default(plot_names().front()),
          text_option("--title", "TEXT", arguments.title, "heading of the page")
              .with_default("what was run, and on what"),
+         flag_option("--verbose", arguments.verbose, true, "name every file that is left out"),
          stop_option("--help", arguments.help, "this text")}}}};
 }
 
@@ -102,7 +103,7 @@ int report_command(int argc, const char* const* argv) {
   write_new_file("-o", arguments.output, text_of(arguments, data));
   // The files of `samples` come first there, and are told with their flaws.
   const auto of_runs = data.left_out.begin() + static_cast<std::ptrdiff_t>(samples.bad.size());
-  print_messages({of_runs, data.left_out.end()}, samples.bad, false);
+  print_messages({of_runs, data.left_out.end()}, samples.bad, arguments.verbose);
   return 0;
 }
 

@@ -44,7 +44,10 @@ function kindsFigure(run) {
       },
       options: {
         indexAxis: 'y',
-        scales: {x: axis(`${unit} per iteration`, {beginAtZero: true}), y: bars()},
+        scales: {
+          x: axis(`${unit} per iteration`, {beginAtZero: true}),
+          y: {grid: {display: false}, ticks: {autoSkip: false}}
+        },
         plugins: {
           legend: {labels: {pointStyle: 'rect'}},
           tooltip: {callbacks: {label: ({dataset, raw}) => `${dataset.label}: ${plain(raw)} ${unit}`}}
@@ -54,6 +57,21 @@ function kindsFigure(run) {
   };
 }
 
+// Points of one colour for each thing that may hold a step.
+function pointsByBound(steps, factor) {
+  const bounds =
+      ['compute', 'bandwidth', 'latency'].filter((bound) => steps.some((step) => step.bound === bound));
+  return bounds.map((bound, i) => ({
+                      label: `held by ${bound}`,
+                      data: steps.filter((step) => step.bound === bound)
+                                .map((step) => ({x: factor * step.roofline, y: factor * step.seconds, step})),
+                      backgroundColor: faded(namedColour(bound), 0.55),
+                      borderColor: namedColour(bound),
+                      pointStyle: kMarkers[i],
+                      pointRadius: 4,
+                    }));
+}
+
 function rooflineFigure(run, names) {
   if (!run.profile) return null;
   const all = stepsOf(run.profile, names);
@@ -61,18 +79,7 @@ function rooflineFigure(run, names) {
   if (!drawn.length) return null;
   const times = drawn.flatMap((step) => [step.seconds, step.roofline]);
   const {factor, unit} = timeUnit([[...times].sort((a, b) => a - b)[times.length >> 1]]);
-  const bounds =
-      ['compute', 'bandwidth', 'latency'].filter((bound) => drawn.some((step) => step.bound === bound));
-  const datasets =
-      bounds.map((bound, i) => ({
-                   label: `held by ${bound}`,
-                   data: drawn.filter((step) => step.bound === bound)
-                             .map((step) => ({x: factor * step.roofline, y: factor * step.seconds, step})),
-                   backgroundColor: faded(namedColour(bound), 0.55),
-                   borderColor: namedColour(bound),
-                   pointStyle: kMarkers[i],
-                   pointRadius: 4,
-                 }));
+  const datasets = pointsByBound(drawn, factor);
   const [low, high] = [factor * Math.min(...times), factor * Math.max(...times)];
   datasets.push({
     type: 'line',

@@ -35,14 +35,15 @@ ReportPoint published_point(const PublishedResult& row) {
   return point;
 }
 
-ReportCurve published_curve(const PublishedResult& row) {
+ReportCurve published_curve(const PublishedResult& row, bool several_models) {
   ReportCurve curve;
   curve.published = true;
   curve.selected = false;
   curve.configuration = row.configuration;
   curve.configuration.nodes = curve.configuration.devices_per_node = 0;
   curve.source = row.source;
-  curve.label = row.framework + " " + row.configuration.precision;
+  curve.label = row.framework + (several_models ? " " + row.configuration.model : "") + " " +
+                row.configuration.precision;
   if (row.batch_per_device) curve.label += ", batch " + std::to_string(*row.batch_per_device);
   return curve;
 }
@@ -94,6 +95,8 @@ std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
   std::vector<ReportCurve> curves;
   std::vector<const PublishedResult*> firsts;
   std::map<TableKey, std::size_t> index;
+  std::set<std::string> models;
+  for (const ReportCurve& curve : own) models.insert(curve.configuration.model);
   for (const PublishedResult& row : published) {
     const bool wanted = std::any_of(own.begin(), own.end(), [&](const ReportCurve& curve) {
       return is_of_model(row, curve.configuration.model);
@@ -101,7 +104,7 @@ std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
     if (!wanted || row.configuration.devices() < 1) continue;
     const auto [entry, is_new] = index.emplace(table_of(row), curves.size());
     if (is_new) {
-      curves.push_back(published_curve(row));
+      curves.push_back(published_curve(row, models.size() > 1));
       firsts.push_back(&row);
     }
     ReportCurve& curve = curves[entry->second];

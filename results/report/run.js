@@ -2,10 +2,8 @@
 
 const windowOf = ({steps}) => steps.median.slice(Math.floor(steps.warmup / steps.per_entry));
 
-function timelineFigure(run) {
-  if (!run.steps) return null;
-  const {steps} = run;
-  const {factor, unit} = timeUnit(windowOf(run));
+// Step times, or the medians of several with the range between shortest and longest.
+function timelineDatasets(steps, factor) {
   const at = (i) => i * steps.per_entry + (steps.per_entry - 1) / 2;
   const points = (values) => values.map((value, i) => ({x: at(i), y: factor * value}));
   const line = seriesColour(0);
@@ -29,6 +27,13 @@ function timelineFigure(run) {
           backgroundColor: faded(line, 0.2)
         },
         {label: 'shortest', data: points(steps.min), borderWidth: 0, pointRadius: 0});
+  return datasets;
+}
+
+function timelineFigure(run) {
+  if (!run.steps) return null;
+  const {steps} = run;
+  const {factor, unit} = timeUnit(windowOf(run));
   // The first steps of a run may take many times as long: the window decides what is to be seen.
   const inWindow =
       steps.per_entry > 1 ? steps.max.slice(Math.floor(steps.warmup / steps.per_entry)) : windowOf(run);
@@ -62,7 +67,7 @@ function timelineFigure(run) {
     },
     config: {
       type: 'line',
-      data: {datasets},
+      data: {datasets: timelineDatasets(steps, factor)},
       options: {
         scales: {
           x: axis(
@@ -146,6 +151,9 @@ function ranksFigure(run) {
   const {factor, unit} = timeUnit(shown);
   const name = (i) => (ranks?.[i].host ? `${i} · ${ranks[i].host}` : `${i}`);
   const title = waits ? `${unit} waited per step` : `${unit} for the window`;
+  document.getElementById('ranks-note').textContent = waits ?
+      'Per step of the window: how long each rank waited in collectives. The one that the others wait for waits least.' :
+      'How long the window took on each rank; this run didn\'t keep how long ranks waited for each other.';
   const columns = [{name: 'Rank'}, {name: 'Window', unit: 's', text: (value) => plain(value, 5)}];
   if (waits)
     columns.push({

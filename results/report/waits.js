@@ -21,11 +21,33 @@ function allPoints(data) {
           })));
 }
 
-const bars = (title, more) => ({
+// Lines that have room beside a chart, cut behind commas, else between words.
+function wrapped(text) {
+  const longest = 22;
+  const parts = text.split(/(?<=,) /).flatMap((part) => (part.length > longest ? part.split(' ') : [part]));
+  const lines = [''];
+  for (const part of parts) {
+    const line = `${lines.at(-1)} ${part}`.trim();
+    if (line.length > longest && lines.at(-1))
+      lines.push(part);
+    else
+      lines[lines.length - 1] = line;
+  }
+  return lines;
+}
+
+// The axis of bars that lie on top of each other.
+const barNames = (more = {}) => ({
   grid: {display: false},
-  ticks: {autoSkip: false, ...more},
-  title: {display: Boolean(title), text: title}
+  ticks: {autoSkip: false, callback(index) { return wrapped(this.getLabelForValue(index)); }},
+  ...more
 });
+
+// In bars of one line each.
+function barsHeight(rows) {
+  const most = Math.max(...rows.map(({label}) => wrapped(label).length));
+  return rows.length * (0.25 + 0.75 * most);
+}
 
 function waitsFigure(data) {
   const rows = allPoints(data).filter(({point}) => isNumber(point.step_seconds));
@@ -44,7 +66,7 @@ function waitsFigure(data) {
                              }));
   const time = {unit: 's', text: (value) => seconds(value), csvUnit: 's'};
   return {
-    bars: rows.length,
+    bars: barsHeight(rows),
     label: 'Bars of a step\'s time, cut into computing, exposed communication and waiting for data.',
     table: {
       caption: 'Mean step by configuration',
@@ -64,7 +86,7 @@ function waitsFigure(data) {
       options: {
         indexAxis: 'y',
         scales:
-            {x: axis(`${unit} per step`, {stacked: true, beginAtZero: true}), y: {stacked: true, ...bars()}},
+            {x: axis(`${unit} per step`, {stacked: true, beginAtZero: true}), y: barNames({stacked: true})},
         plugins: {
           legend: {labels: {pointStyle: 'rect'}},
           tooltip: {callbacks: {label: ({dataset, raw}) => `${dataset.label}: ${plain(raw)} ${unit}`}}
@@ -78,7 +100,7 @@ function energyFigure(data) {
   const rows = allPoints(data).filter(({point}) => isNumber(point.joules_per_image));
   if (!rows.length) return null;
   return {
-    bars: rows.length,
+    bars: barsHeight(rows),
     label: 'Bars of energy per image.',
     table: {
       caption: 'Energy per image by configuration',
@@ -98,7 +120,7 @@ function energyFigure(data) {
       },
       options: {
         indexAxis: 'y',
-        scales: {x: axis('joules per image', {beginAtZero: true}), y: bars()},
+        scales: {x: axis('joules per image', {beginAtZero: true}), y: barNames()},
         plugins:
             {legend: {display: false}, tooltip: {callbacks: {label: ({raw}) => `${plain(raw)} J per image`}}},
       },

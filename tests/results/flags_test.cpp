@@ -170,6 +170,18 @@ TEST(SampleFlags, NameARunFarOff) {
       "runs/4 is 12 % slower than the mean of the other 6 runs (88.00 images/s against 100.00 images/s)");
 }
 
+TEST(SampleFlags, SayThatAFewRunsAreFarApart) {
+  const auto flags = sample_flags(sample_of({29.8, 15.5, 30.1}));
+  ASSERT_EQ(flags.size(), 1u);
+  EXPECT_EQ(flags[0].kind, Flag::Kind::outlier_run);
+  EXPECT_EQ(
+      flags[0].sentence,
+      "3 runs differ by 94 %, from 15.50 images/s to 30.10 images/s: too few to tell which is off, run 5 "
+      "or more");
+  EXPECT_TRUE(sample_flags(sample_of({100, 109})).empty());
+  EXPECT_TRUE(sample_flags(sample_of({100})).empty());
+}
+
 TEST(SampleFlags, NameTwoGroupsOfRuns) {
   const auto flags = sample_flags(sample_of({100, 92, 100.2, 100.4, 92.3, 99.8, 92.1}));
   ASSERT_EQ(flags.size(), 1u);

@@ -46,6 +46,11 @@ expect 0 'c' runs -o page.html --title 'A & <b>'
 holds page.html '<h1>A &amp; &lt;b&gt;</h1>'
 holds page.html '"case":"1n2g"'
 holds page.html '"left_out":\[".*c.*d.*"\]'
+for i in 1 2 3 4 5 6; do run "bad/$i" 1 0.1 failed; done
+run bad/good 1 0.1
+expect 0 'verbose' bad -o bad.html
+"$plumbline" report bad -o all.html --verbose >said 2>&1 || true
+[ "$(grep -c 'left out: .*failed' said)" -eq 6 ] || { echo "--verbose: $(cat said)"; failures=$((failures + 1)); }
 before=$(cksum page.html)
 expect 73 'page.html.*exists' runs -o page.html
 [ "$(cksum page.html)" = "$before" ] || { echo "page.html was replaced"; failures=$((failures + 1)); }

@@ -88,6 +88,13 @@ TEST_F(ReportDataTest, PublishedCurvesAreOfTheModelThatWasRunAndTheNearestAreSel
   EXPECT_FALSE(data.published.front().differences.empty());
 }
 
+TEST_F(ReportDataTest, PublishedCurvesNameTheirModelWhereSeveralWereRun) {
+  add_run(1, 100);
+  write_run_folder(scratch_, "faces", example_face_run(1000));
+  for (const ReportCurve& curve : collect().published)
+    EXPECT_NE(curve.label.find(" " + curve.configuration.model + " "), std::string::npos) << curve.label;
+}
+
 TEST_F(ReportDataTest, LabelsAreUnique) {
   add_run(4, 390);
   const ReportData data = collect();
