@@ -55,7 +55,7 @@ one_of() {
 
 # counts OPTION VALUE LOWEST: a whole number, or empty for the default.
 counts() {
-  [[ -z $2 || $2 =~ ^[0-9]{1,9}$ && $((10#$2)) -ge $3 ]] || give_up 64 "option $1: '$2' is no whole number from $3 on"
+  [[ -z $2 || $2 =~ ^(0|[1-9][0-9]{0,8})$ && $2 -ge $3 ]] || give_up 64 "option $1: '$2' is no whole number from $3 on"
 }
 
 one_of --model "$model" resnet50 r50 r100 y1
@@ -127,4 +127,6 @@ for ((round = 1; round <= rounds; ++round)); do
   done
 done
 
-exec "$programs/plumbline" compare "$out/plumbline" "${peer_list[@]/#/$out/pytorch_}" --iters "$iters" --warmup "$warmup"
+folders=("$out/plumbline")
+for peer in "${peer_list[@]}"; do folders+=("$out/pytorch_$peer"); done
+exec "$programs/plumbline" compare "${folders[@]}" --iters "$iters" --warmup "$warmup"
