@@ -50,8 +50,7 @@ int analyze_command(int argc, const char* const* argv) {
   if (!arguments.json.empty()) check_can_create(arguments.json);
   const Analysis analysis = analyze_logs(arguments.log_dir, arguments.options);
   if (!arguments.json.empty()) write_dictionary(arguments.json, analysis.dictionary);
-  const std::string text = arguments.markdown ? markdown_text(analysis) : table_text(analysis);
-  print_text(text);
+  print_text(arguments.markdown ? markdown_text(analysis) : table_text(analysis));
   print_messages(analysis.notes, analysis.bad, arguments.verbose);
   return 0;
 }

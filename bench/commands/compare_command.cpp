@@ -92,10 +92,7 @@ int compare_command(int argc, const char* const* argv) {
                        .criteria = arguments.options.criteria};
   if (sets.size() == 1 || !arguments.published.empty())
     report.published = published_beside(sets.front(), arguments.published);
-  print_text(
-      arguments.json
-          ? compare_json(report).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
-          : compare_text(report));
+  print_text(arguments.json ? json_text(compare_json(report)) : compare_text(report));
   std::vector<BadFile> left_out;
   for (const SampleSet& set : sets)
     left_out.insert(left_out.end(), set.loaded.bad.begin(), set.loaded.bad.end());

@@ -46,12 +46,7 @@ int explain_command(int argc, const char* const* argv) {
     throw Error(ExitCode::usage, "option --trace: " + arguments.trace + " is of another configuration than " +
                                      arguments.run + ", " + differences_text(explanation.differences) +
                                      "; trace the same, or give --force");
-  const std::string text =
-      arguments.json ? explanation_json(explanation)
-                               .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-                           "\n"
-                     : explanation_text(explanation);
-  print_text(text);
+  print_text(arguments.json ? json_text(explanation_json(explanation)) : explanation_text(explanation));
   return 0;
 }
 

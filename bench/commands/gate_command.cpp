@@ -88,11 +88,7 @@ int gate_command(int argc, const char* const* argv) {
   const LoadedSamples runs = load_side("RUN", arguments.run, arguments.options);
   const GateReport report = gate(baseline.samples, runs.samples, arguments.criteria);
   if (!arguments.junit.empty()) write_new_file("--junit", arguments.junit, gate_junit(report));
-  const std::string text =
-      arguments.json
-          ? gate_json(report).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
-          : gate_table(report);
-  print_text(text);
+  print_text(arguments.json ? json_text(gate_json(report)) : gate_table(report));
   say_what_else(report, arguments);
   const ExitCode code = gate_exit_code(report);
   if (code == ExitCode::bad_data) throw Error(code, gate_summary(report));

@@ -77,7 +77,7 @@ int published_command(int argc, const char* const* argv) {
   const std::vector<PublishedResult> results = matching(arguments.filter);
   if (results.empty()) refuse(arguments.filter);
   if (arguments.json || arguments.format == "json")
-    print_text(published_json(results).dump(1) + "\n");
+    print_text(json_text(published_json(results)));
   else
     print_text(arguments.format == "csv" ? published_csv(results) : published_table(results));
   return 0;

@@ -135,6 +135,10 @@ std::string summary_table(const RunRecord& record) {
   return table;
 }
 
+std::string json_text(const nlohmann::ordered_json& json) {
+  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 void print_text(const std::string& text) {
   if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
     throw Error(ExitCode::io_error, std::string("standard output can't be written: ") + std::strerror(errno) +
@@ -142,9 +146,7 @@ void print_text(const std::string& text) {
 }
 
 void print_result(const RunRecord& record, bool as_json) {
-  print_text(as_json ? to_json(record).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-                           "\n"
-                     : summary_table(record));
+  print_text(as_json ? json_text(to_json(record)) : summary_table(record));
 }
 
 }  // namespace plumb

@@ -12,6 +12,9 @@ namespace plumb {
 // of a run that is ok the published numbers of the nearest configurations, each with what differs there.
 std::string summary_table(const RunRecord& record);
 
+// Indented, with an end of line; what is no UTF-8 (file names may be so) is replaced.
+std::string json_text(const nlohmann::ordered_json& json);
+
 // Text to stdout. Throws Error(io_error) if that is closed or full.
 void print_text(const std::string& text);
 

@@ -24,12 +24,6 @@ double speed(const LogSeries& series, const Window& window, const RunSize& size)
                        window.iterations - window.warmup, size.images_per_step);
 }
 
-double stamp_of(std::string_view line) {
-  const Stamp stamp = find_stamp(line);
-  if (stamp.error != StampError::none) throw Error(ExitCode::bad_data, "no stamp that is a date");
-  return static_cast<double>(stamp.microseconds);
-}
-
 PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
   const std::string begin_mark = "train batch " + std::to_string(window.warmup - 1) + "]";
   const std::string end_mark = "train batch " + std::to_string(window.iterations - 1) + "]";
@@ -41,7 +35,7 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
       if (find_stamp(begin_line).error == StampError::no_stamp)
         throw Error(ExitCode::bad_data, "no stamp in the line of " + begin_mark);
     } else if (line->find(end_mark) != std::string_view::npos) {
-      const double end = stamp_of(*line), begin = stamp_of(begin_line);
+      const double end = published_stamp(*line), begin = published_stamp(begin_line);
       if (end == begin) throw Error(ExitCode::bad_data, "no time passes in the window");
       const std::int64_t iterations = window.iterations - window.warmup;
       return {round_decimal(speed_between(begin, end, iterations, size.images_per_step), 2)};

@@ -58,12 +58,6 @@ bool stamp_at(std::string_view text, std::size_t position, const StampFormat& fo
   return true;
 }
 
-double stamp_or_dies(std::string_view line, const StampFormat& format) {
-  const Stamp stamp = find_stamp(line, format);
-  if (stamp.error != StampError::none) throw Error(ExitCode::bad_data, "no stamp that is a date");
-  return static_cast<double>(stamp.microseconds);
-}
-
 }  // namespace
 
 Stamp find_stamp(std::string_view line, const StampFormat& format) {
@@ -93,6 +87,12 @@ LineReading reading_of_stamp(std::optional<std::int64_t> index, const Stamp& sta
   return {.index = *index, .value = static_cast<double>(stamp.microseconds)};
 }
 
+double published_stamp(std::string_view line, const StampFormat& format) {
+  const Stamp stamp = find_stamp(line, format);
+  if (stamp.error != StampError::none) throw Error(ExitCode::bad_data, "no stamp that is a date");
+  return static_cast<double>(stamp.microseconds);
+}
+
 double speed_between(double begin_microseconds, double end_microseconds, std::int64_t iterations,
                      double images_per_step) {
   const double seconds = (end_microseconds - begin_microseconds) / 1e6;
@@ -111,7 +111,7 @@ PublishedFigure published_between(LineReader& lines, bool (*counts)(std::string_
       if (find_stamp(begin_line, format).error == StampError::no_stamp)
         throw Error(ExitCode::bad_data, "no stamp in the window's first line");
     } else if (count == window.end) {
-      const double end = stamp_or_dies(*line, format), begin = stamp_or_dies(begin_line, format);
+      const double end = published_stamp(*line, format), begin = published_stamp(begin_line, format);
       if (end == begin) throw Error(ExitCode::bad_data, "no time passes in the window");
       return {round_decimal(speed_between(begin, end, window.iterations, images_per_step), 2)};
     }

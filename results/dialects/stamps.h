@@ -31,6 +31,9 @@ inline constexpr StampFormat kTimeOfDay{
 // The first of the line.
 Stamp find_stamp(std::string_view line, const StampFormat& format = kMilliseconds);
 
+// Its microseconds. Throws Error(bad_data), where a published script dies, if there is none.
+double published_stamp(std::string_view line, const StampFormat& format = kMilliseconds);
+
 // The reading of a line that gives a stamp. `no_index`, `no_stamp`: the problem where one is missing.
 LineReading reading_of_stamp(std::optional<std::int64_t> index, const Stamp& stamp, std::string_view no_index,
                              std::string_view no_stamp);
