@@ -15,7 +15,7 @@ namespace plumb {
 struct Configuration {
   std::string framework;  // "Plumbline", "PyTorch", … as published.csv spells it
   std::string model;      // "resnet50", "r50", "r100", "y1", "rn50v1b", …
-  std::string precision;  // "fp32", "tf32", "fp16", "bf16", "amp"
+  std::string precision;  // "fp32", "tf32", "fp16" (mixed), "bf16", "pure fp16"
   std::string device;     // "NVIDIA H200", "V100-SXM2-16GB"
   std::string data;       // "synthetic", "ImageNet", "face_emore", …
   std::int64_t batch_per_device = 0;

@@ -32,6 +32,13 @@ double speed(const LogSeries& series, const Window& window, const RunSize& /*siz
   return mean(after_warmup(series, window));
 }
 
+std::string caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
+  if (series.lines <= window.iterations) return "";
+  return "a log has " + std::to_string(series.lines) + " iterations, of which " +
+         std::to_string(window.warmup + 1) + " to " + std::to_string(window.iterations) +
+         " count; --warmup and --iters choose others";
+}
+
 PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
   std::vector<double> in_window;
   for (std::int64_t count = 0; const std::optional<std::string_view> line = lines.next();) {
@@ -54,6 +61,7 @@ const Dialect kPaddleSpeed{.name = "paddle_speed",
                            .reads_own_layout = true,
                            .read_line = read_line,
                            .speed = speed,
-                           .published = published};
+                           .published = published,
+                           .caveat = caveat};
 
 }  // namespace plumb

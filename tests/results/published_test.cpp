@@ -74,7 +74,7 @@ TEST(Published, HasEveryRowInOurTerms) {
     EXPECT_TRUE(models.contains(c.model)) << c.model;
     EXPECT_TRUE(heads.contains(c.head)) << c.head;
     EXPECT_TRUE(data.contains(c.data)) << c.data;
-    EXPECT_TRUE((std::set<std::string>{"fp32", "fp16", "amp"}).contains(c.precision)) << c.precision;
+    EXPECT_TRUE((std::set<std::string>{"fp32", "fp16", "pure fp16"}).contains(c.precision)) << c.precision;
     EXPECT_GT(c.devices() * c.batch_per_device, 0);
     without_figure += row.images_per_second == 0 ? 1 : 0;
     ++per_model[c.model];
@@ -100,10 +100,10 @@ TEST(Published, MarksWhatItsTablesContradictEachOtherIn) {
   for (const PublishedResult& row : published_results()) {
     const std::string shown = row.precision + " " + row.configuration.precision + " " + row.inconsistency;
     if (row.images_per_second == 30713.68) {
-      EXPECT_TRUE(shown == "FP16 fp16 " || shown.starts_with("AMP fp16 pure fp16")) << shown;
+      EXPECT_TRUE(shown == "FP16 pure fp16 " || shown.starts_with("AMP pure fp16 pure fp16")) << shown;
     }
     if (row.images_per_second == 27558.28) {
-      EXPECT_EQ(shown, "AMP amp ");
+      EXPECT_EQ(shown, "AMP fp16 ");
     }
     if (row.images_per_second == 10633.22 || row.images_per_second == 11331.93) {
       EXPECT_NE(row.inconsistency, "");
@@ -126,7 +126,7 @@ TEST(Published, NearestAreOnePerFrameworkWithEveryDifferenceNamed) {
 
 TEST(Published, NearestPrefersDevicesThenPrecisionThenBatch) {
   const auto near = of_family(nearest_published(own("resnet50", "fp16", 256, 1, 1), 100), "NGC PyTorch");
-  EXPECT_EQ(near.result.configuration.case_name() + near.result.configuration.precision, "1n1gamp");
+  EXPECT_EQ(near.result.configuration.case_name() + near.result.configuration.precision, "1n1gfp16");
   const auto paddle = of_family(nearest_published(own("resnet50", "fp16", 200, 4, 8), 100), "PaddlePaddle");
   EXPECT_EQ(paddle.result.configuration.batch_per_device, 196);
   const auto odd = of_family(nearest_published(own("resnet50", "fp32", 128, 1, 3), 100), "PyTorch");
