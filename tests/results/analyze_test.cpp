@@ -60,6 +60,16 @@ TEST(Analyze, LeavesOutWhatIsDamagedAndSaysSo) {
       "1n1g/m_b128_fp32_2.log truncated\n1n1g/m_b128_fp32_3.log empty\n1n1g/m_b128_fp32_4.log duplicated\n");
 }
 
+TEST(Analyze, SaysWhichPartOfALongerLogCounts) {
+  const ScratchFolder folder;
+  folder.write("1n1g/r50_b128_fp32_1.log", log_text({.seconds = 0.25, .iterations = 150}));
+  const Analysis analysis = analyze_logs(folder.path(), {});
+  ASSERT_EQ(analysis.notes.size(), 1u);
+  EXPECT_EQ(analysis.notes[0],
+            "1n1g: a log has 150 iterations, of which 21 to 120 count; --warmup and --iters choose others");
+  EXPECT_TRUE(analyze_logs(folder.path(), {.window = {.iterations = 150, .warmup = 50}}).notes.empty());
+}
+
 TEST(Analyze, KeepsTheConfigurationWithMostRuns) {
   const ScratchFolder folder;
   write_run(folder, "1n1g/m_b64_fp32_1.log", 64, 0.25);
