@@ -9,6 +9,11 @@ namespace {
 
 constexpr double kMebibyte = 1 << 20;
 
+std::string spaced(std::string role) {
+  std::replace(role.begin(), role.end(), '_', ' ');
+  return role;
+}
+
 void add_block(DataBlock& rows, const MemoryBlock& block) {
   const double low = static_cast<double>(block.offset) / kMebibyte;
   const double high = static_cast<double>(block.offset + block.bytes) / kMebibyte;
@@ -38,7 +43,7 @@ std::string memory_plot(const ReportData& data) {
     parts.push_back(rows.name() +
                     " using 1:2:3:4:5:6 with boxxyerror fillstyle solid 0.75 border linewidth 0.3 linecolor "
                     "rgb '" +
-                    std::string(plot_colour(i)) + "' title " + gnuplot_literal(roles[i]));
+                    std::string(plot_colour(i)) + "' title " + gnuplot_literal(spaced(roles[i])));
   }
   return plot_frame("Memory plan: " + run->label, "step of the iteration", "MiB") +
          "set xrange [-0.5:" + plot_number(picture.steps - 0.5) +

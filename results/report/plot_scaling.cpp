@@ -43,10 +43,9 @@ DataBlock curve_block(const ReportCurve& curve, Plot plot, std::string_view name
 
 std::string curve_part(const DataBlock& block, const ReportCurve& curve, std::size_t index) {
   const std::string colour = " linecolor rgb '" + std::string(plot_colour(index)) + "'";
-  const std::string title = " title " + gnuplot_literal(curve.label);
   if (curve.published)
-    return block.name() + " using 1:2 with linespoints dashtype 3 linewidth 1 pointtype 6" + colour + title;
-  return block.name() + " using 1:2:3:4 with yerrorlines linewidth 2 pointtype 7" + colour + title;
+    return block.name() + " using 1:2 with linespoints dashtype 3 linewidth 1 pointtype 6" + colour;
+  return block.name() + " using 1:2:3:4 with yerrorlines linewidth 2 pointtype 7" + colour;
 }
 
 // What the own curves would be if each further device added as much as the first ones did.
@@ -104,7 +103,7 @@ std::string scaling_plot(const ReportData& data, Plot plot) {
     if (block.empty()) continue;
     any_own = any_own || !curves[i]->published;
     blocks += block.text();
-    parts.push_back(curve_part(block, *curves[i], i));
+    add_part(parts, curve_part(block, *curves[i], i), curves[i]->label);
   }
   if (!any_own)
     throw Error(ExitCode::bad_data,

@@ -55,9 +55,12 @@ std::string steps_plot(const ReportData& data) {
         warmups.insert(run.steps->warmup);
         const DataBlock block = steps_block(*run.steps, index, highest);
         blocks += block.text();
-        const std::string title = "title " + gnuplot_literal(curve.label + ", " + point.case_name);
-        parts.push_back(block.name() + " using 1:2 with lines linewidth 1.5 linecolor rgb '" +
-                        std::string(plot_colour(colour)) + "' " + (named ? "notitle" : title));
+        const std::string drawn = block.name() + " using 1:2 with lines linewidth 1.5 linecolor rgb '" +
+                                  std::string(plot_colour(colour)) + "'";
+        if (named)
+          parts.push_back(drawn + " notitle");
+        else
+          add_part(parts, drawn, curve.label + ", " + point.case_name);
         named = true;
       }
       if (named) ++colour;
