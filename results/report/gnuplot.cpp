@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -97,8 +98,14 @@ std::string last_line(const std::string& messages) {
 std::string gnuplot_literal(std::string_view text) {
   using Json = nlohmann::json;
   const std::string json = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::string quoted = "'";
-  for (const char c : Json::parse(json).get<std::string>()) {
+  const std::string valid = Json::parse(json).get<std::string>();
+  // Where a literal begins with a doubled quote, gnuplot takes that for an empty one: such quotes stand
+  // alone.
+  const std::size_t begin = std::min(valid.find_first_not_of('\''), valid.size());
+  std::string quoted;
+  for (std::size_t i = 0; i < begin; ++i) quoted += "\"'\".";
+  quoted += '\'';
+  for (const char c : valid.substr(begin)) {
     if (c == '\'') quoted += '\'';  // doubled, as gnuplot wants it
     quoted += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
   }

@@ -153,6 +153,8 @@ TEST_F(Gnuplot, TextOfOthersIsOnlyText) {
 
 TEST(GnuplotLiteral, HoldsWhateverANameHolds) {
   EXPECT_EQ(gnuplot_literal("it's\n\x7f`x`\\"), "'it''s  `x`\\'");
+  EXPECT_EQ(gnuplot_literal("''a'"), "\"'\".\"'\".'a'''");
+  EXPECT_EQ(gnuplot_literal("'"), "\"'\".''");
   EXPECT_EQ(gnuplot_literal("\xff\xc3\xa9"), "'\xef\xbf\xbd\xc3\xa9'");
 }
 
