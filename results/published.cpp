@@ -236,7 +236,8 @@ bool matches(const PublishedResult& result, const PublishedFilter& filter) {
   const std::string precision = lower_case(filter.precision);
   return is_part(result.framework, filter.framework) && is_part(result.dataset_or_mode, filter.data) &&
          (lower_case(filter.model) == c.model || is_part(result.model, filter.model)) &&
-         (precision.empty() || precision == c.precision || precision == lower_case(result.precision)) &&
+         (precision.empty() || precision == c.precision || "pure " + precision == c.precision ||
+          precision == lower_case(result.precision)) &&
          (filter.case_name.empty() || filter.case_name == c.case_name()) &&
          (filter.batch_per_device == 0 || filter.batch_per_device == c.batch_per_device) &&
          std::all_of(filter.words.begin(), filter.words.end(),
