@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "results/log_tree.h"
+#include "results/analysis/log_tree.h"
 #include "results/schema.h"
 
 namespace plumb {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 
-#include "results/power.h"
+#include "results/statistics/power.h"
 
 namespace plumb {
 namespace {

@@ -8,7 +8,7 @@
 #include "models/error.h"
 #include "results/configuration.h"
 #include "results/samples.h"
-#include "results/significance.h"
+#include "results/statistics/significance.h"
 
 namespace plumb {
 

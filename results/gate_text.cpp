@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "results/gate.h"
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 #include "results/text_table.h"
 
 namespace plumb {

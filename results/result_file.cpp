@@ -10,7 +10,7 @@
 
 #include "models/error.h"
 #include "models/hash.h"
-#include "results/log_tree.h"
+#include "results/analysis/log_tree.h"
 #include "results/shallow_json.h"
 
 namespace plumb {

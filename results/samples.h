@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "results/analyze.h"
+#include "results/analysis/analyze.h"
 #include "results/configuration.h"
 #include "results/schema.h"
 

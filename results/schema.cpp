@@ -8,7 +8,7 @@
 
 #include "models/error.h"
 #include "results/object_reader.h"
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

@@ -7,8 +7,8 @@
 #include "bench/commands/messages.h"
 #include "bench/options/option_table.h"
 #include "bench/output/summary.h"
-#include "results/analysis_text.h"
-#include "results/analyze.h"
+#include "results/analysis/analysis_text.h"
+#include "results/analysis/analyze.h"
 
 namespace plumb {
 namespace {

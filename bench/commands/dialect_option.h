@@ -4,7 +4,7 @@
 #include <string>
 
 #include "bench/options/option_table.h"
-#include "results/analyze.h"
+#include "results/analysis/analyze.h"
 
 namespace plumb {
 

@@ -5,7 +5,7 @@
 #include "bench/commands/command.h"
 #include "bench/output/summary.h"
 #include "models/error.h"
-#include "results/explain.h"
+#include "results/explain/explain.h"
 
 namespace plumb {
 namespace {

@@ -8,7 +8,7 @@
 #include "bench/commands/dialect_option.h"
 #include "bench/output/summary.h"
 #include "models/error.h"
-#include "results/analysis_text.h"
+#include "results/analysis/analysis_text.h"
 #include "results/gate.h"
 #include "results/new_file.h"
 #include "results/samples.h"

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "results/analysis_text.h"
+#include "results/analysis/analysis_text.h"
 
 namespace plumb {
 

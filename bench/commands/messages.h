@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "results/log_tree.h"
+#include "results/analysis/log_tree.h"
 
 namespace plumb {
 

@@ -15,8 +15,8 @@
 #include "kernels/targets.h"
 #include "launch/sweep.h"
 #include "models/error.h"
-#include "results/analysis_text.h"
-#include "results/analyze.h"
+#include "results/analysis/analysis_text.h"
+#include "results/analysis/analyze.h"
 
 namespace plumb {
 namespace {

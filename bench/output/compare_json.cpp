@@ -1,6 +1,6 @@
 #include "bench/output/compare_text.h"
 #include "bench/output/published_text.h"
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "bench/output/text.h"
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 #include "results/text_table.h"
 
 namespace plumb {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "kernels/roofline.h"
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

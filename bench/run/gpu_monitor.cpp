@@ -5,7 +5,7 @@
 #include <chrono>
 #include <utility>
 
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

@@ -29,7 +29,7 @@
 #include "bench/run/timed_loop.h"
 #include "models/cost.h"
 #include "results/schema.h"
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

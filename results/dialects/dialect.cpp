@@ -7,7 +7,7 @@
 #include "models/error.h"
 #include "results/dialects/log_check.h"
 #include "results/dialects/tokens.h"
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

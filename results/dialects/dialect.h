@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "results/line_reader.h"
+#include "results/analysis/line_reader.h"
 
 namespace plumb {
 

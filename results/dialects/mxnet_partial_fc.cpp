@@ -9,7 +9,7 @@
 #include "models/error.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/tokens.h"
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

@@ -8,7 +8,7 @@
 #include "results/dialects/dialect.h"
 #include "results/dialects/ngc_mxnet.h"
 #include "results/dialects/tokens.h"
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

@@ -10,7 +10,7 @@
 #include "results/dialects/after_five.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/tokens.h"
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

@@ -7,7 +7,7 @@
 #include "results/dialects/dialect.h"
 #include "results/dialects/stamps.h"
 #include "results/dialects/tokens.h"
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

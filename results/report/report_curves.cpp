@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

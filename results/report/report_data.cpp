@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "models/error.h"
-#include "results/flags.h"
+#include "results/flags/flags.h"
 #include "results/report/report_curves.h"
 #include "results/shallow_json.h"
 

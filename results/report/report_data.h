@@ -16,7 +16,7 @@
 #include "results/report/step_times.h"
 #include "results/samples.h"
 #include "results/schema.h"
-#include "results/significance.h"
+#include "results/statistics/significance.h"
 
 namespace plumb {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

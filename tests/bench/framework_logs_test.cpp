@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "bench/output/log_writer.h"
-#include "results/analyze.h"
+#include "results/analysis/analyze.h"
 #include "tests/bench/log_lines.h"
 #include "tests/scratch_folder.h"
 

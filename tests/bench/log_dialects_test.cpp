@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "bench/output/log_writer.h"
-#include "results/analyze.h"
+#include "results/analysis/analyze.h"
 #include "tests/bench/expect_error.h"
 #include "tests/bench/log_lines.h"
 #include "tests/scratch_folder.h"

@@ -2,9 +2,9 @@
 // file.
 #include <string>
 
-#include "results/analysis_text.h"
-#include "results/analyze.h"
-#include "results/log_tree.h"
+#include "results/analysis/analysis_text.h"
+#include "results/analysis/analyze.h"
+#include "results/analysis/log_tree.h"
 #include "tests/fuzz/fuzz_input.h"
 
 using namespace plumb;

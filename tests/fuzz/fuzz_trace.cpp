@@ -2,7 +2,7 @@
 // once.
 #include <numeric>
 
-#include "results/framework_trace.h"
+#include "results/explain/framework_trace.h"
 #include "tests/fuzz/fuzz_input.h"
 
 using namespace plumb;

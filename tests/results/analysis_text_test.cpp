@@ -1,4 +1,4 @@
-#include "results/analysis_text.h"
+#include "results/analysis/analysis_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "results/analyze.h"
+#include "results/analysis/analyze.h"
 
 #include <gtest/gtest.h>
 

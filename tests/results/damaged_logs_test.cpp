@@ -12,8 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "results/analysis/log_tree.h"
 #include "results/dialects/dialect.h"
-#include "results/log_tree.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {

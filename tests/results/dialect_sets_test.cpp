@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "results/analyze.h"
+#include "results/analysis/analyze.h"
 
 namespace plumb {
 namespace {

@@ -1,4 +1,4 @@
-#include "results/explain.h"
+#include "results/explain/explain.h"
 
 #include <gtest/gtest.h>
 

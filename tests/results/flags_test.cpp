@@ -1,10 +1,10 @@
-#include "results/flags.h"
+#include "results/flags/flags.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "results/flag_parts.h"
+#include "results/flags/flag_parts.h"
 #include "tests/results/simulated_steps.h"
 
 namespace plumb {

@@ -1,4 +1,4 @@
-#include "results/framework_trace.h"
+#include "results/explain/framework_trace.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "results/log_tree.h"
+#include "results/analysis/log_tree.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "results/rank_test.h"
+#include "results/statistics/rank_test.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "models/error.h"
-#include "results/significance.h"
+#include "results/statistics/significance.h"
 #include "tests/results/simulated_runs.h"
 
 namespace plumb {

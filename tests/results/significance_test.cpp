@@ -1,4 +1,4 @@
-#include "results/significance.h"
+#include "results/statistics/significance.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "models/error.h"
-#include "results/rank_test.h"
-#include "results/statistics.h"
+#include "results/statistics/rank_test.h"
+#include "results/statistics/statistics.h"
 #include "tests/results/simulated_runs.h"
 
 namespace plumb {

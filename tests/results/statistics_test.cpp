@@ -1,4 +1,4 @@
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 
 #include <gtest/gtest.h>
 

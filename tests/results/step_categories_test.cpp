@@ -1,4 +1,4 @@
-#include "results/step_categories.h"
+#include "results/explain/step_categories.h"
 
 #include <gtest/gtest.h>
 

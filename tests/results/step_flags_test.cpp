@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "results/flag_parts.h"
-#include "results/robust.h"
+#include "results/flags/flag_parts.h"
+#include "results/statistics/robust.h"
 #include "tests/results/simulated_steps.h"
 
 namespace plumb {

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "models/error.h"
-#include "results/power.h"
-#include "results/significance.h"
+#include "results/statistics/power.h"
+#include "results/statistics/significance.h"
 #include "tests/results/simulated_runs.h"
 
 namespace plumb {

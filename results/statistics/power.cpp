@@ -1,4 +1,4 @@
-#include "results/power.h"
+#include "results/statistics/power.h"
 
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "models/random.h"
-#include "results/rank_test.h"
-#include "results/statistics.h"
+#include "results/statistics/rank_test.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

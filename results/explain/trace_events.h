@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "results/step_categories.h"
+#include "results/explain/step_categories.h"
 
 namespace plumb {
 

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "results/analyze.h"
+#include "results/analysis/analyze.h"
 #include "results/new_file.h"
 
 namespace plumb {

@@ -1,4 +1,4 @@
-#include "results/line_reader.h"
+#include "results/analysis/line_reader.h"
 
 #include <cerrno>
 #include <cstring>

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <string>
 
-#include "results/rank_test.h"
-#include "results/significance.h"
+#include "results/statistics/rank_test.h"
+#include "results/statistics/significance.h"
 
 namespace plumb {
 namespace {

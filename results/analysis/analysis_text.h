@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "results/analyze.h"
+#include "results/analysis/analyze.h"
 
 namespace plumb {
 

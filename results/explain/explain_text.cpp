@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "results/explain.h"
+#include "results/explain/explain.h"
 
 namespace plumb {
 namespace {

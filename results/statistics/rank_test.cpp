@@ -1,4 +1,4 @@
-#include "results/rank_test.h"
+#include "results/statistics/rank_test.h"
 
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/error.h"
-#include "results/significance.h"
+#include "results/statistics/significance.h"
 
 namespace plumb {
 namespace {

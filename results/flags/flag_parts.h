@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "results/flags.h"
+#include "results/flags/flags.h"
 
 namespace plumb {
 

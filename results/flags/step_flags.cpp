@@ -2,9 +2,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "results/flag_parts.h"
-#include "results/robust.h"
-#include "results/statistics.h"
+#include "results/flags/flag_parts.h"
+#include "results/statistics/robust.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "results/configuration.h"
-#include "results/framework_trace.h"
+#include "results/explain/framework_trace.h"
+#include "results/explain/step_categories.h"
 #include "results/report/run_profile.h"
 #include "results/schema.h"
-#include "results/step_categories.h"
 
 namespace plumb {
 

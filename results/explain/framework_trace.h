@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "results/step_categories.h"
-#include "results/trace_events.h"
+#include "results/explain/step_categories.h"
+#include "results/explain/trace_events.h"
 
 namespace plumb {
 

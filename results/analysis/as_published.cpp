@@ -5,9 +5,9 @@
 #include <tuple>
 
 #include "models/error.h"
-#include "results/analyze.h"
+#include "results/analysis/analyze.h"
 #include "results/dialects/tokens.h"
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

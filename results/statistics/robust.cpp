@@ -1,10 +1,10 @@
-#include "results/robust.h"
+#include "results/statistics/robust.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "results/statistics.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

@@ -1,13 +1,13 @@
-#include "results/flags.h"
+#include "results/flags/flags.h"
 
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <cstdio>
 
-#include "results/flag_parts.h"
-#include "results/robust.h"
-#include "results/statistics.h"
+#include "results/flags/flag_parts.h"
+#include "results/statistics/robust.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

@@ -1,4 +1,4 @@
-#include "results/significance.h"
+#include "results/statistics/significance.h"
 
 #include <algorithm>
 #include <boost/math/distributions/binomial.hpp>
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "models/error.h"
-#include "results/power.h"
-#include "results/statistics.h"
+#include "results/statistics/power.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "results/analysis/log_tree.h"
 #include "results/dialects/dialect.h"
-#include "results/log_tree.h"
 
 namespace plumb {
 

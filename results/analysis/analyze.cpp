@@ -1,4 +1,4 @@
-#include "results/analyze.h"
+#include "results/analysis/analyze.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "models/error.h"
-#include "results/analysis_text.h"
-#include "results/statistics.h"
+#include "results/analysis/analysis_text.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

@@ -1,4 +1,4 @@
-#include "results/trace_events.h"
+#include "results/explain/trace_events.h"
 
 #include <algorithm>
 #include <array>
