@@ -1,7 +1,10 @@
 #include "results/new_file.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -28,6 +31,13 @@ void check_new_file(const std::string& option, const std::filesystem::path& path
     refuse(option, path, "exists already and is not replaced; give another name");
   if (!std::filesystem::is_directory(folder, error))
     refuse(option, path, "can't be created, its folder is not there; create the folder or give another name");
+  // Only making a file shows that one can be made; it has no name afterwards.
+  std::string probe = (folder / ".plumbline-").string() + std::string(6, 'X');
+  const int made = ::mkstemp(probe.data());
+  if (made < 0)
+    refuse(option, path, std::string("can't be created: ") + std::strerror(errno) + "; give another name");
+  ::close(made);
+  ::unlink(probe.c_str());
 }
 
 void write_new_file(const std::string& option, const std::filesystem::path& path, std::string_view text) {

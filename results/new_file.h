@@ -8,7 +8,7 @@
 namespace plumb {
 
 // Before anything is read: throws Error(cannot_create) that names `option` and `path` if something of that
-// name exists or its folder doesn't.
+// name exists or none can be made there.
 void check_new_file(const std::string& option, const std::filesystem::path& path);
 
 // Creates `path` with `text`. Throws Error(cannot_create) if it exists or can't be created, Error(io_error)

@@ -1,13 +1,8 @@
 #include "bench/run/training.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <limits>
 #include <optional>
 
@@ -19,7 +14,6 @@
 #include "bench/output/result_writer.h"
 #include "bench/output/summary.h"
 #include "bench/output/trace_writer.h"
-#include "bench/output/unique_fd.h"
 #include "bench/program_main.h"
 #include "bench/run/checks.h"
 #include "bench/run/environment.h"
@@ -28,6 +22,7 @@
 #include "bench/run/stamped_iterations.h"
 #include "bench/run/timed_loop.h"
 #include "models/cost.h"
+#include "results/new_file.h"
 #include "results/schema.h"
 #include "results/statistics/statistics.h"
 
@@ -37,25 +32,6 @@ namespace {
 // With data that only one rank sees as poisoned, a non-finite gradient reaches all ranks one iteration later.
 // Rank 0 reports as soon as it sees it; others only if rank 0 has had the time and did not.
 constexpr int kPatienceOfOtherRanks = 3;
-
-void require_creatable(const std::string& option, const std::string& file) {
-  namespace fs = std::filesystem;
-  if (file.empty()) return;
-  const fs::path parent = fs::path(file).has_parent_path() ? fs::path(file).parent_path() : fs::path(".");
-  if (fs::exists(file))
-    throw Error(ExitCode::cannot_create, "option " + option + ": " + file + " exists; name a new file");
-  if (!fs::is_directory(parent))
-    throw Error(ExitCode::cannot_create, "option " + option + ": folder " + parent.string() + " of " + file +
-                                             " does not exist; make it first");
-  // Only making a file shows that one can be made; it has no name afterwards.
-  std::string probe = (parent / ".plumbline-").string() + std::string(6, 'X');
-  const UniqueFd made(::mkstemp(probe.data()));
-  if (!made)
-    throw Error(ExitCode::cannot_create, "option " + option + ": folder " + parent.string() + " of " + file +
-                                             " can't be written: " + std::strerror(errno) +
-                                             "; name a file elsewhere");
-  ::unlink(probe.c_str());
-}
 
 class TrainingRun {
  public:
@@ -99,7 +75,7 @@ class TrainingRun {
     record_.config = options_json(options());
     job_.together([&] {
       if (!first()) return;
-      require_creatable("--save-weights", options().save_weights);
+      if (!options().save_weights.empty()) check_new_file("--save-weights", options().save_weights);
       results_.emplace(options().out, run_folder_name(record_, std::chrono::system_clock::now()), record_);
       try {
         log_.emplace(options().log_dir, log_case(), options().run,

@@ -32,7 +32,7 @@ const std::vector<Unwritable> kOutputs = {
     {"OutInAFile", "--out a_file/runs --log-dir new", {"option --out: a_file is a file and not a folder"}},
     {"OutNobodyCanMake", "--out /proc/runs --log-dir new", {"/proc/runs", "--out"}},
     {"WeightsThatExist", "--save-weights a_file", {"--save-weights", "a_file", "exists"}},
-    {"WeightsInNoFolder", "--save-weights nowhere/w", {"--save-weights", "nowhere", "make it"}},
+    {"WeightsInNoFolder", "--save-weights nowhere/w", {"--save-weights", "nowhere", "create the folder"}},
     {"WeightsNobodyCanWrite", "--save-weights /proc/w", {"--save-weights", "/proc"}},
 };
 
