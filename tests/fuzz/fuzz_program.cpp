@@ -1,0 +1,11 @@
+// program.json of a run, as the report reads it.
+#include "results/report/memory_picture.h"
+#include "tests/fuzz/fuzz_input.h"
+
+using namespace plumb;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto json = nlohmann::ordered_json::parse(text_of(data, size), nullptr, false);
+  refuse_or([&] { memory_picture(json, "program.json", 3); });
+  return 0;
+}
