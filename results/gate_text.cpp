@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "results/gate.h"
+#include "results/markup.h"
 #include "results/statistics/statistics.h"
 #include "results/text_table.h"
 
@@ -111,26 +112,9 @@ std::string xml_text(const std::string& text) {
   using Json = nlohmann::json;
   const std::string valid =
       Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
-  std::string escaped;
-  for (const char letter : valid) {
-    switch (letter) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += letter >= 0 && letter < ' ' ? '?' : letter;
-    }
-  }
-  return escaped;
+  std::string allowed;
+  for (const char letter : valid) allowed += letter >= 0 && letter < ' ' ? '?' : letter;
+  return markup_escaped(allowed);
 }
 
 std::size_t count(const GateReport& report, Outcome outcome) {

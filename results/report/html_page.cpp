@@ -1,6 +1,7 @@
 #include "results/report/html_page.h"
 
 #include "models/error.h"
+#include "results/markup.h"
 
 namespace plumb {
 
@@ -22,32 +23,6 @@ std::string scripts() {
 }
 
 }  // namespace
-
-std::string html_escaped(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
 
 std::string script_json(const nlohmann::ordered_json& json) {
   const std::string text = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
@@ -80,8 +55,8 @@ std::string filled(std::string_view page, const std::map<std::string, std::strin
 }
 
 std::string html_page(const ReportData& data) {
-  return filled(kPageHtml, {{"title", html_escaped(data.title)},
-                            {"made_by", html_escaped(data.made_by)},
+  return filled(kPageHtml, {{"title", markup_escaped(data.title)},
+                            {"made_by", markup_escaped(data.made_by)},
                             {"css", std::string(kPageCss)},
                             {"chart_js", std::string(kChartJs)},
                             {"scripts", scripts()},

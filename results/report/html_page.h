@@ -11,9 +11,6 @@ namespace plumb {
 
 std::string html_page(const ReportData& data);
 
-// For text between tags and in attributes.
-std::string html_escaped(std::string_view text);
-
 // JSON that can stand inside <script>: it can neither end the element nor open a comment, and reads back the
 // same. What is no UTF-8 becomes U+FFFD.
 std::string script_json(const nlohmann::ordered_json& json);
