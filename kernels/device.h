@@ -13,6 +13,7 @@
 #include "kernels/memory_plan.h"
 #include "kernels/program.h"
 #include "kernels/targets.h"
+#include "kernels/tuning.h"
 #include "models/graph.h"
 
 namespace plumb {
@@ -21,9 +22,9 @@ enum class DeviceChoice { automatic, cpu, cuda };
 
 struct DeviceOptions {
   DeviceChoice choice = DeviceChoice::automatic;
-  int threads = 0;        // cpu: 0 means all CPUs of the affinity mask
-  int local_rank = 0;     // cuda: which GPU, modulo the number of visible ones
-  bool autotune = false;  // cuda: time the engines of convolutions and remember which was fastest
+  int threads = 0;             // cpu: 0 means all CPUs of the affinity mask
+  int local_rank = 0;          // cuda: which GPU, modulo the number of visible ones
+  bool deterministic = false;  // cuda: only engines that sum in a fixed order
 };
 
 // Factor on the loss that keeps gradients in fp16's range; fp16 only.
@@ -79,6 +80,13 @@ class Device {
   // hex digits), by which NVML knows it too; empty on a cpu.
   virtual std::string unique_id() const { return {}; }
 
+  // Which engines and fused patterns train the Graph fastest; before prepare(), which takes Step::engine from
+  // what apply_tuning() makes of the result. Empty where there is nothing to choose. Throws Error(internal)
+  // that names an engine which made the device unusable.
+  virtual Tuning tune(const Graph& /*graph*/, const UpdateRule& /*rule*/, const DescribeOptions& /*options*/,
+                      const TuningOptions& /*how*/) {
+    return {};
+  }
   // First half of binding: chooses implementations and layouts, and raises the bytes of buffers and
   // workspaces to what they really take. Allocates nothing that a plan accounts for.
   virtual void prepare(const Graph& graph, const UpdateRule& rule, Program& program) = 0;

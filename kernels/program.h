@@ -184,6 +184,10 @@ struct Step {
   double scale = 1;   // cast: into = scale * from
   ConvFusion fusion;  // conv_*
   Work work;
+  // Before preparing: the engine wanted, by its library's name. After: the one that runs; empty where there
+  // is no choice of engines.
+  std::string engine;
+  std::optional<double> tuned_seconds;  // of that engine on its own, where it was timed
   std::variant<std::monostate, ComputeFn, Collective> action;  // monostate until bound
 };
 

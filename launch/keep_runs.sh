@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # keep_runs.sh NAME RUN_FOLDER…: keeps finished runs under results/measured/NAME, from which launch/update_readme.sh fills
-# the README's tables: of each folder result.json (every sample) and env.json (the machine, by its host name, too).
+# the README's tables: of each folder result.json (every sample), env.json (the machine, by its host name, too) and, where
+# they are, profile.json and tuning.csv. Of runs that were tuned it keeps the tuning cache beside them, tuning.json.
 # NAME: the machine, for readers. Exit codes: 0 kept; 64 usage; 65 no finished run; 73 kept already.
 set -euo pipefail
 
@@ -13,6 +14,7 @@ give_up() {
 case $1 in
   */* | .* | '') give_up 64 "'$1' can't be the name of a folder; take one of letters and digits, such as epyc_2_cpus" ;;
 esac
+cache=${XDG_CACHE_HOME:-${HOME:-/}/.cache}/plumbline/tuning.json
 measured=$(cd "$(dirname "$0")/.." && pwd)/results/measured/$1
 shift
 
@@ -26,6 +28,11 @@ done
 for run in "$@"; do
   kept=$measured/$(basename "$run")
   mkdir -p "$kept"
-  cp "$run/result.json" "$run/env.json" "$kept"
+  for file in result.json env.json profile.json tuning.csv; do
+    [ ! -e "$run/$file" ] || cp "$run/$file" "$kept"
+  done
+  if [ -e "$run/tuning.csv" ] && [ -r "$cache" ]; then
+    cp "$cache" "$measured/tuning.json"
+  fi
 done
 echo "kept $# runs in $measured; now: launch/update_readme.sh"

@@ -153,6 +153,9 @@ struct MarginLoss {
 };
 
 using Op = std::variant<Conv, Norm, Pool, Dense, Dropout, SoftmaxLoss, MarginLoss>;
+inline const std::string& name_of(const Op& op) {
+  return std::visit([](const auto& one) -> const std::string& { return one.name; }, op);
+}
 
 // Operations are in an order in which they can run; values[0] is the input ("images", [n, h, w, 3]).
 struct Graph {

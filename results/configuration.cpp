@@ -83,10 +83,10 @@ std::map<std::string, std::string> work_options(const RunRecord& record) {
 
 bool is_usual(const std::string& key, const std::string& value) {
   static const std::set<std::pair<std::string, std::string>> kUsual{
-      {"optimizer", "sgd"}, {"embedding", "512"},  {"embedding", "128"},     {"prelu", "channel"},
-      {"dropout", "0.4"},   {"dropout", "0"},      {"head_dtype", "fp32"},   {"loss_scale", "dynamic"},
-      {"bucket_mb", "25"},  {"overlap", "true"},   {"reduce_dtype", "same"}, {"cuda_graph", "auto"},
-      {"fusion", "auto"},   {"autotune", "false"}, {"share_gpu", "false"},   {"deterministic", "false"},
+      {"optimizer", "sgd"}, {"embedding", "512"}, {"embedding", "128"},     {"prelu", "channel"},
+      {"dropout", "0.4"},   {"dropout", "0"},     {"head_dtype", "fp32"},   {"loss_scale", "dynamic"},
+      {"bucket_mb", "25"},  {"overlap", "true"},  {"reduce_dtype", "same"}, {"cuda_graph", "auto"},
+      {"fusion", "auto"},   {"autotune", "true"}, {"share_gpu", "false"},   {"deterministic", "false"},
       {"seconds", "0"}};
   return kUsual.contains({key, value});
 }
@@ -101,7 +101,8 @@ void add_length(const RunRecord& record, std::map<std::string, std::string>& set
 }
 
 std::map<std::string, std::string> settings_of(const RunRecord& record) {
-  std::vector<const char*> keys{"fusion", "autotune", "cuda_graph", "deterministic", "seconds"};
+  std::vector<const char*> keys{"fusion", "cuda_graph", "deterministic", "seconds"};
+  if (record.device == "cuda") keys.push_back("autotune");
   if (record.world_size > 1) keys.insert(keys.end(), {"bucket_mb", "overlap", "reduce_dtype", "share_gpu"});
   std::map<std::string, std::string> settings;
   for (const char* key : keys)

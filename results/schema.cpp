@@ -127,6 +127,9 @@ Json to_json(const RunRecord& record) {
   for (const RankRecord& rank : record.ranks)
     json["ranks"].push_back(
         {{"host", rank.host}, {"exposed_communication_seconds", rank.exposed_communication_seconds}});
+  for (const UnfusedLayer& layer : record.unfused_layers)
+    json["unfused_layers"].push_back(
+        {{"layer", layer.layer}, {"pattern", layer.pattern}, {"reason", layer.reason}});
   for (const GpuRecord& gpu : record.gpus) json["gpus"].push_back(to_json(gpu));
   return json;
 }
@@ -162,6 +165,11 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
     record.loss_scale = reader.numbers("loss_scale");
     record.skipped_iterations = reader.integer("skipped_iterations", 0);
   }
+  if (json.contains("unfused_layers"))
+    for (const Json& layer : reader.list("unfused_layers")) {
+      const ObjectReader of(layer, origin, "unfused_layers");
+      record.unfused_layers.push_back({of.text("layer"), of.text("pattern"), of.text("reason")});
+    }
   if (json.contains("gpus"))
     for (const Json& gpu : reader.list("gpus")) record.gpus.push_back(gpu_record_from_json(gpu, origin));
   if (record.status == "ok") check_complete(reader, record);

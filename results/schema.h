@@ -27,6 +27,11 @@ struct RankRecord {
   double exposed_communication_seconds = 0;
 };
 
+// A convolution that ran as plain steps although its GPU has the fused engine.
+struct UnfusedLayer {
+  std::string layer, pattern, reason;
+};
+
 struct RunRecord {
   std::string status = "failed";  // "ok" | "failed"
   std::string failure;            // one sentence; empty when ok
@@ -54,6 +59,7 @@ struct RunRecord {
   std::vector<std::string> log_files;
   std::vector<RankRecord> ranks;  // one per rank; empty (no key): a run of before they were kept
   std::optional<double> energy_joules_per_image;  // all GPUs' energy in the window / its images
+  std::vector<UnfusedLayer> unfused_layers;       // where fused engines gave way; empty: no key
   std::vector<GpuRecord> gpus;  // of the ranks whose GPU tells what it does, in their order; empty: no key
 };
 

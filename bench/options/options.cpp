@@ -91,8 +91,11 @@ OptionGroup cuda_group(BenchOptions& o) {
            "capture the step once and replay it; auto: on with nccl or one rank"),
        enum_option<bool>("--fusion", o.fuse, {{"auto", true}, {"off", false}},
                          "cuDNN's fused engines where the GPU and the precision have them"),
-       flag_option("--autotune", o.autotune, true,
-                   "time the engines of every convolution before the run, and remember the fastest"),
+       flag_option(
+           "--no-autotune", o.autotune, false,
+           "take the engines that heuristics name first; without it every engine and fused pattern is "
+           "timed before the run, once per GPU, and the fastest is remembered on disk")
+           .with_key("autotune"),
        loss_scale_option(o),
        flag_option("--share-gpu", o.share_gpu, true, "let several ranks use one GPU, through --comm mpi")}};
 }
@@ -169,7 +172,8 @@ OptionGroup training_group(BenchOptions& o) {
                    "labels [n] int64"),
        text_option("--save-weights", "F", o.save_weights, "write parameters to this file at the end"),
        integer_option("--seed", "N", o.seed, {}, "where all randomness starts"),
-       flag_option("--deterministic", o.deterministic, true, "bitwise the same result in every run")}};
+       flag_option("--deterministic", o.deterministic, true,
+                   "bitwise the same result in every run; cuda: no engine that sums in any order")}};
   if (o.workload == Workload::resnet50)
     group.options.insert(
         group.options.begin() + 5,
@@ -325,6 +329,7 @@ BenchOptions resolve(BenchOptions options, const DeviceLimits& limits) {
     options.comm = on_cuda && why_no_nccl().empty() && !options.share_gpu ? "nccl" : "mpi";
   if (!options.loss_scaling && options.precision == Precision::fp16)
     options.loss_scaling = LossScaling{.kind = LossScaling::Kind::dynamic};
+  if (!on_cuda) options.autotune = false;  // a cpu has one engine for everything
   options.face = resolve_face(options.face);
   return options;
 }

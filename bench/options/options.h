@@ -40,7 +40,7 @@ struct BenchOptions {
   bool overlap = true;
   bool share_gpu = false;
   CudaGraph cuda_graph = CudaGraph::automatic;
-  bool fuse = true, autotune = false;       // cuda: engines of convolutions
+  bool fuse = true, autotune = true;        // cuda: engines of convolutions
   std::optional<LossScaling> loss_scaling;  // default: dynamic with fp16, none elsewhere
   std::string data = "synthetic";
   int data_workers = 0;  // 0: chosen from the CPUs

@@ -12,7 +12,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kMilliseconds = 1e3;
 constexpr double kGiga = 1e9;
-constexpr std::size_t kNameColumns = 37;
+constexpr double kMiB = 1024.0 * 1024;
+constexpr std::size_t kNameColumns = 37, kEngineColumns = 31;
 
 double percent(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
@@ -80,13 +81,38 @@ StepProfile sum_of(const Program& program, std::span<const StepProfile> steps) {
   return sum;
 }
 
-std::string steps_text(const Program& program, const Profile& profile, std::size_t shown) {
+// Steps of the compute lane, most lost first.
+std::vector<StepProfile> by_loss(const Program& program, const Profile& profile) {
   std::vector<StepProfile> steps;
   for (const StepProfile& step : profile.steps)
     if (program.steps[step.step].lane == Lane::compute) steps.push_back(step);
   std::stable_sort(steps.begin(), steps.end(), [](const StepProfile& a, const StepProfile& b) {
     return a.lost_seconds() > b.lost_seconds();
   });
+  return steps;
+}
+
+// Which engine runs each of the steps shown, and what it took alone when it was tuned. Empty where the device
+// has no engines to choose from.
+std::string engines_text(const Program& program, std::span<const StepProfile> steps) {
+  std::string rows;
+  for (const StepProfile& profiled : steps) {
+    const Step& step = program.steps[profiled.step];
+    if (step.engine.empty()) continue;
+    rows +=
+        fmt::format("  {:<37}{:>9.3f}{:>9}{:>10.1f}  {}\n", shortened(step.name, kNameColumns),
+                    profiled.seconds * kMilliseconds,
+                    step.tuned_seconds ? fmt::format("{:.3f}", *step.tuned_seconds * kMilliseconds) : "",
+                    static_cast<double>(step.workspace_bytes) / kMiB, shortened(step.engine, kEngineColumns));
+  }
+  if (rows.empty()) return "";
+  return fmt::format("\n{:<39}{:>9}{:>9}{:>10}  {}\n", "engines of these steps", "ms", "alone ms", "work MiB",
+                     "engine") +
+         rows;
+}
+
+std::string steps_text(const Program& program, const Profile& profile, std::size_t shown) {
+  const std::vector<StepProfile> steps = by_loss(program, profile);
   const std::size_t rows = std::min(shown, steps.size());
   std::string text = fmt::format("\n{:<39}{:>9}{:>8}{:>9}{:>8}{:>9}{:>8} {:>9}\n",
                                  fmt::format("{} of {} steps, most lost first", rows, steps.size()), "ms",
@@ -95,7 +121,7 @@ std::string steps_text(const Program& program, const Profile& profile, std::size
     text += step_row(shortened(program.steps[step.step].name, kNameColumns), step, name_of(step.bound));
   const std::span<const StepProfile> rest = std::span(steps).subspan(rows);
   if (!rest.empty()) text += step_row(fmt::format("{} others", rest.size()), sum_of(program, rest), "");
-  return text;
+  return text + engines_text(program, std::span(steps).first(rows));
 }
 
 // Other lanes run beside the compute lane; what of it hurts is in the run's own figures.
@@ -153,19 +179,23 @@ Json profile_json(const Program& program, const Profile& profile, std::optional<
             {"steps", Json::array()}};
   for (const StepProfile& profiled : profile.steps) {
     const Step& step = program.steps[profiled.step];
-    json["steps"].push_back({{"name", step.name},
-                             {"kind", name_of(step.kind)},
-                             {"phase", name_of(step.phase)},
-                             {"lane", name_of(step.lane)},
-                             {"seconds", profiled.seconds},
-                             {"min_seconds", profiled.min_seconds},
-                             {"max_seconds", profiled.max_seconds},
-                             {"share", profiled.share},
-                             {"flops_per_second", profiled.flops_per_second},
-                             {"bytes_per_second", profiled.bytes_per_second},
-                             {"roofline_seconds", profiled.roofline_seconds},
-                             {"roofline_share", profiled.roofline_share},
-                             {"bound_by", name_of(profiled.bound)}});
+    json["steps"].push_back(
+        {{"name", step.name},
+         {"kind", name_of(step.kind)},
+         {"phase", name_of(step.phase)},
+         {"lane", name_of(step.lane)},
+         {"seconds", profiled.seconds},
+         {"min_seconds", profiled.min_seconds},
+         {"max_seconds", profiled.max_seconds},
+         {"share", profiled.share},
+         {"flops_per_second", profiled.flops_per_second},
+         {"bytes_per_second", profiled.bytes_per_second},
+         {"roofline_seconds", profiled.roofline_seconds},
+         {"roofline_share", profiled.roofline_share},
+         {"bound_by", name_of(profiled.bound)},
+         {"engine", step.engine},
+         {"workspace_bytes", step.workspace_bytes},
+         {"tuned_seconds", step.tuned_seconds ? Json(*step.tuned_seconds) : Json(nullptr)}});
   }
   return json;
 }

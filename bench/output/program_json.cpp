@@ -39,6 +39,8 @@ nlohmann::ordered_json step_json(const Step& step) {
                                  {"workspace_bytes", step.workspace_bytes},
                                  {"macs", step.work.macs},
                                  {"bytes", step.work.bytes}};
+  if (!step.engine.empty()) json["engine"] = step.engine;
+  if (step.tuned_seconds) json["tuned_seconds"] = *step.tuned_seconds;
   if (const auto* collective = std::get_if<Collective>(&step.action))
     json["collective"] = {{"kind", name_of(collective->kind)},
                           {"buffer", collective->buffer},

@@ -38,11 +38,11 @@ Terminal terminal_of(std::FILE* stream) {
   return terminal;
 }
 
-std::string progress_line(std::int64_t done, std::int64_t total, double images_per_second,
-                          double seconds_left, int columns) {
+std::string progress_line(std::int64_t done, std::int64_t total, double per_second, double seconds_left,
+                          int columns, const char* unit) {
   char text[128];
-  std::snprintf(text, sizeof text, " %lld/%lld  %.1f images/s  %s left", static_cast<long long>(done),
-                static_cast<long long>(total), images_per_second, clock_text(seconds_left).c_str());
+  std::snprintf(text, sizeof text, " %lld/%lld  %.1f %s  %s left", static_cast<long long>(done),
+                static_cast<long long>(total), per_second, unit, clock_text(seconds_left).c_str());
   std::string line(text);
   const int room = columns - static_cast<int>(line.size()) - 3;  // brackets, and the last column stays free
   if (room < 5) return line.substr(1, static_cast<std::size_t>(std::max(0, columns - 1)));
@@ -55,8 +55,12 @@ std::string progress_line(std::int64_t done, std::int64_t total, double images_p
 }
 
 ProgressBar::ProgressBar(std::FILE* stream, const Terminal& terminal, std::int64_t iterations,
-                         std::int64_t images_per_step)
-    : stream_(stream), terminal_(terminal), iterations_(iterations), images_per_step_(images_per_step) {}
+                         std::int64_t per_iteration, const char* unit)
+    : stream_(stream),
+      terminal_(terminal),
+      iterations_(iterations),
+      per_iteration_(per_iteration),
+      unit_(unit) {}
 
 void ProgressBar::update(std::int64_t iterations_done, double elapsed_seconds) {
   if (!terminal_.is_terminal || iterations_done <= 0 || elapsed_seconds <= 0) return;
@@ -65,8 +69,8 @@ void ProgressBar::update(std::int64_t iterations_done, double elapsed_seconds) {
   const double step_seconds = elapsed_seconds / static_cast<double>(iterations_done);
   const std::int64_t left = std::max<std::int64_t>(0, iterations_ - iterations_done);
   const std::string line =
-      progress_line(iterations_done, iterations_, static_cast<double>(images_per_step_) / step_seconds,
-                    static_cast<double>(left) * step_seconds, terminal_.columns);
+      progress_line(iterations_done, iterations_, static_cast<double>(per_iteration_) / step_seconds,
+                    static_cast<double>(left) * step_seconds, terminal_.columns, unit_);
   std::fprintf(stream_, "\r%s\x1b[K", line.c_str());
   std::fflush(stream_);
   visible_ = true;

@@ -15,14 +15,15 @@ struct Terminal {
 Terminal terminal_of(std::FILE* stream);
 
 // "[=====>    ]  60/120  25.3 images/s  0:31 left", at most `columns` wide.
-std::string progress_line(std::int64_t done, std::int64_t total, double images_per_second,
-                          double seconds_left, int columns);
+std::string progress_line(std::int64_t done, std::int64_t total, double per_second, double seconds_left,
+                          int columns, const char* unit = "images/s");
 
 // One line that is drawn over and over. Draws nothing off a terminal.
 class ProgressBar {
  public:
+  // `unit`: of the rate, `per_iteration` of them an iteration.
   ProgressBar(std::FILE* stream, const Terminal& terminal, std::int64_t iterations,
-              std::int64_t images_per_step);
+              std::int64_t per_iteration, const char* unit = "images/s");
   ~ProgressBar() { clear(); }
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
@@ -34,7 +35,8 @@ class ProgressBar {
  private:
   std::FILE* stream_;
   Terminal terminal_;
-  std::int64_t iterations_, images_per_step_;
+  std::int64_t iterations_, per_iteration_;
+  const char* unit_;
   double drawn_at_seconds_ = -1;
   bool visible_ = false;
 };

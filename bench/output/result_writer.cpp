@@ -107,9 +107,12 @@ void ResultWriter::write_result(const RunRecord& record) const {
 }
 
 void ResultWriter::write_json(const std::string& file, const nlohmann::ordered_json& json) const {
-  const std::string path = folder_ + "/" + file, unfinished = folder_ + "/." + file + ".part";
   // Texts from outside (file names, hosts) may not be UTF-8; they must not cost us the result.
-  const std::string text = json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  write_text(file, json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+void ResultWriter::write_text(const std::string& file, const std::string& text) const {
+  const std::string path = folder_ + "/" + file, unfinished = folder_ + "/." + file + ".part";
   std::string why = write_whole(unfinished, text);
   if (why.empty() && std::rename(unfinished.c_str(), path.c_str()) != 0) why = std::strerror(errno);
   if (why.empty()) return;

@@ -29,6 +29,7 @@ class ResultWriter {
   void write_result(const RunRecord& record) const;
   // Writes or replaces another file of the folder, likewise: "env.json", "program.json".
   void write_json(const std::string& file, const nlohmann::ordered_json& json) const;
+  void write_text(const std::string& file, const std::string& text) const;  // "tuning.csv"
 
  private:
   std::string topmost_new_;  // the highest folder that was not there before

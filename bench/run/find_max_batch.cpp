@@ -22,6 +22,7 @@ constexpr std::int64_t kStrideShare = 32;
 
 BenchOptions with_batch(BenchOptions options, std::int64_t batch) {
   options.batch_per_device = batch;
+  options.autotune = false;  // a try would take minutes
   return options;
 }
 

@@ -8,6 +8,7 @@
 #include "bench/inquiries/head_table.h"
 #include "bench/inquiries/version.h"
 #include "bench/run/environment.h"
+#include "bench/run/tuning.h"
 #include "comm/distinct_gpus.h"
 #include "comm/gradient_reduction.h"
 #include "comm/mpi_communicator.h"
@@ -180,6 +181,7 @@ DescribeOptions describe_options(const BenchOptions& options, bool same_batch_ev
   return {.precision = options.precision,
           .load_batch_every_step = !same_batch_every_step,
           .fuse = options.fuse,
+          .deterministic = options.deterministic,
           .scale_loss = options.loss_scaling && options.loss_scaling->kind != LossScaling::Kind::none,
           .fp32_head = options.workload == Workload::arcface && options.face.fp32_head};
 }
@@ -218,7 +220,7 @@ Session open_session(const Job& job, const BenchOptions& options) {
     session.device = make_device({.choice = options.device,
                                   .threads = threads,
                                   .local_rank = job.local_rank(),
-                                  .autotune = options.autotune},
+                                  .deterministic = options.deterministic},
                                  &why_not_cuda);
     session.options = resolve(options, session.device->limits());
     if (options.device == DeviceChoice::automatic && session.device->limits().kind == DeviceKind::cpu)
@@ -260,13 +262,14 @@ void read_inputs(const Job& job, Session& session) {
 void prepare_session(const Job& job, Session& session) {
   const BenchOptions& options = session.options;
   TensorMap tensors = std::move(session.given);
+  const UpdateRule rule{.optimizer = options.optimizer,
+                        .momentum = options.momentum,
+                        .weight_decay = options.weight_decay,
+                        .loss_scaling = options.loss_scaling.value_or(LossScaling{})};
+  tune_session(job, session, rule);
   job.together([&] {
     if (options.weights.empty() && (job.rank() == 0 || has_shards(session.graph)))
       tensors = initial_tensors(session.graph, options.seed);
-    const UpdateRule rule{.optimizer = options.optimizer,
-                          .momentum = options.momentum,
-                          .weight_decay = options.weight_decay,
-                          .loss_scaling = options.loss_scaling.value_or(LossScaling{})};
     session.device->prepare(session.graph, rule, session.program);
     session.program = with_collectives(std::move(session.program), options, job.size());
     session.plan = plan_memory(session.program);

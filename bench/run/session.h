@@ -44,6 +44,7 @@ struct Session {
   bool captures = false;                       // an iteration becomes one launch
   bool shares_gpu = false;                     // another rank uses the same one
   DescribeOptions described_with;
+  Tuning tuning;  // trials and remarks on rank 0 only
   Program program;
   MemoryPlan plan;
   // Until prepare_session: the tensors of --weights. On rank 0, and on all ranks where each has rows of its

@@ -110,6 +110,7 @@ class TrainingRun {
                   std::to_string(record_.batch_per_device) + " each" + (head.empty() ? "" : ", ") + head +
                   image_size_remark());
     prepare_session(job_, session_);
+    note_tuning();
     if (options().verbose)
       messages_.say(session_.source->description() + "; " + head_text() + program_text());
     if (!session_.remark.empty()) messages_.say(session_.remark);
@@ -126,6 +127,19 @@ class TrainingRun {
     initial_checksum_ = parameter_checksum(session_.graph, *session_.device);
     job_.together([&] {
       if (first()) results_->write_json("program.json", program_json(session_.program, &session_.plan));
+    });
+  }
+
+  void note_tuning() {
+    const Tuning& tuning = session_.tuning;
+    std::string remarks;
+    for (const std::string& remark : tuning.remarks) remarks += (remarks.empty() ? "" : "; ") + remark;
+    if (!remarks.empty()) messages_.warn(remarks);
+    for (const PlainLayer& layer : tuning.plain)
+      record_.unfused_layers.push_back(
+          {name_of(session_.graph.ops[layer.op]), std::string(name_of(layer.pattern)), layer.reason});
+    job_.together([&] {
+      if (first() && !tuning.trials.empty()) results_->write_text("tuning.csv", trials_csv(tuning));
     });
   }
 

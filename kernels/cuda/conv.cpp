@@ -49,6 +49,28 @@ std::string text_of(const ConvProblem& p) {
   return text;
 }
 
+bool is_fused(const ConvProblem& problem) {
+  return problem.fusion.normalizes_input || problem.fusion.gathers_statistics ||
+         problem.kind == StepKind::conv_norm_backward_data;
+}
+
+std::shared_ptr<const ConvPlan> ConvEngine::plan(const ConvProblem& problem, std::size_t workspace_limit,
+                                                 const std::string& wanted) {
+  const std::string text = text_of(problem);
+  std::shared_ptr<const ConvPlan>& known = plans_[{text, workspace_limit, wanted}];
+  if (known) return known;
+  const std::unique_ptr<ConvCandidates> listed = candidates(problem, workspace_limit);
+  for (std::size_t i = 0; i < listed->size() && !known && !wanted.empty(); ++i)
+    if (listed->engine(i) == wanted) known = listed->build(i);
+  for (std::size_t i = 0; i < listed->size() && !known; ++i)
+    if (listed->engine(i) != wanted) known = listed->build(i);
+  if (known) return known;
+  throw Error(ExitCode::internal,
+              library() + " has no engine for " + text + " within " + std::to_string(workspace_limit >> 20) +
+                  " MiB of workspace" +
+                  (is_fused(problem) ? "; --fusion off does without it" : "; try another precision"));
+}
+
 ConvProblem conv_problem(const Graph& graph, const Program& program, const Step& step) {
   const Conv& op = std::get<Conv>(graph.ops[step.op]);
   const Shape &in = graph.values[op.in].shape, &out = graph.values[op.out].shape;
@@ -78,8 +100,10 @@ ConvProblem conv_problem(const Graph& graph, const Program& program, const Step&
 Finish prepare_conv(Context& context, Step& step) {
   // describe() leaves the most that an engine may take.
   const ConvProblem problem = conv_problem(context.graph, context.program, step);
-  const std::shared_ptr<const ConvPlan> plan = context.convolutions.plan(problem, step.workspace_bytes);
+  const std::shared_ptr<const ConvPlan> plan =
+      context.convolutions.plan(problem, step.workspace_bytes, step.engine);
   step.workspace_bytes = plan->workspace_bytes();
+  step.engine = plan->engine();
   std::vector<BufferId> buffers;
   for (const BufferUse& use : step.uses) buffers.push_back(use.buffer);
   return [plan, buffers, lane = step.lane, stream = context.stream](const Arena& arena) -> ComputeFn {

@@ -6,9 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 
 #include "kernels/program.h"
 #include "models/graph.h"
@@ -31,6 +33,7 @@ struct ConvProblem {
   DType factors_dtype = DType::f32;
 };
 std::string text_of(const ConvProblem& problem);  // for messages and as a key: kind, shape, dtype, fusion
+bool is_fused(const ConvProblem& problem);
 // What a conv_* step of a Program asks for; channels as its buffers hold them.
 ConvProblem conv_problem(const Graph& graph, const Program& program, const Step& step);
 
@@ -38,28 +41,47 @@ class ConvPlan {
  public:
   virtual ~ConvPlan() = default;
   virtual std::size_t workspace_bytes() const = 0;
-  virtual std::string engine() const = 0;  // for people
+  virtual std::string engine() const = 0;  // by its library's name, the same in every process
   // Enqueues. `operands`: device addresses of the step's buffers in the order of Step::uses. A captured graph
   // may hold kernels that go with the plan: the plan must outlive it.
   virtual void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const = 0;
 };
 
+// The engines that may compute one problem, best first by the library's heuristics.
+class ConvCandidates {
+ public:
+  virtual ~ConvCandidates() = default;
+  virtual std::size_t size() const = 0;
+  virtual std::string engine(std::size_t candidate) const = 0;
+  // Null if it doesn't build within the workspace limit. A candidate is built at most once.
+  virtual std::unique_ptr<ConvPlan> build(std::size_t candidate) = 0;
+};
+
 class ConvEngine {
  public:
   virtual ~ConvEngine() = default;
-  // Throws Error(internal) that names the problem if nothing computes it within the workspace.
-  virtual std::unique_ptr<ConvPlan> plan(const ConvProblem& problem, std::size_t workspace_limit) = 0;
+  virtual std::string library() const = 0;  // with its version: "cuDNN 9.19.0"
+  // None at all (an empty list) if the library knows no engine for the problem. Throws Error(internal) that
+  // names a problem that makes no sense.
+  virtual std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
+                                                     std::size_t workspace_limit) = 0;
+
+  // The engine called `wanted` if it builds, else the first that does. Steps with the same problem share a
+  // plan. Throws Error(internal) "… has no engine for …" that names the problem.
+  std::shared_ptr<const ConvPlan> plan(const ConvProblem& problem, std::size_t workspace_limit,
+                                       const std::string& wanted = "");
+
+ private:
+  std::map<std::tuple<std::string, std::size_t, std::string>, std::shared_ptr<const ConvPlan>> plans_;
 };
 
 struct ConvEngineOptions {
-  // Time the engines that heuristics name first, and remember the fastest on disk (plan_cache.h).
-  bool autotune = false;
+  bool deterministic = false;  // only engines that sum in a fixed order
   // A GPU that need not be there, as CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION describes it: plans for it
-  // tell engine and workspace, but can't run, and autotuning only looks up what is remembered. Empty: the
-  // current device.
+  // tell engine and workspace, but can't run. Empty: the current device.
   std::string device_properties_json;
 };
-// Throws Error(unavailable) if the library is older than what this was built against.
+// Throws Error(unavailable) if the library is too old.
 std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options);
 
 }  // namespace plumb::cuda

@@ -8,6 +8,7 @@
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/norm_partition.h"
+#include "models/error.h"
 
 namespace plumb::cuda {
 namespace {
@@ -56,7 +57,22 @@ std::size_t rounded_bias_bytes(const GemmProblem& problem) {
   return static_cast<std::size_t>(divide_up(problem.n, 128) * 128) * bytes_of(problem.out);
 }
 
+std::string text_of(const GemmProblem& problem) {
+  const auto number = [](std::int64_t value) { return std::to_string(value); };
+  return number(problem.m) + " x " + number(problem.n) + " x " + number(problem.k) + " in " +
+         std::string(name_of(problem.in)) + " to " + std::string(name_of(problem.out));
+}
+
 }  // namespace
+
+std::unique_ptr<GemmPlan> GemmEngine::plan(const GemmProblem& problem, std::size_t workspace_limit) {
+  std::vector<std::unique_ptr<GemmPlan>> best = plans(problem, workspace_limit, 1);
+  if (!best.empty()) return std::move(best.front());
+  throw Error(ExitCode::internal,
+              library() + " has no way to multiply " + text_of(problem) + " within " +
+                  std::to_string(workspace_limit) +
+                  " bytes of workspace; choose another one of --fp32, --tf32, --fp16 and --bf16");
+}
 
 Finish prepare_dense(Context& context, Step& step) {
   const Dense& op = std::get<Dense>(context.graph.ops[step.op]);
@@ -67,6 +83,7 @@ Finish prepare_dense(Context& context, Step& step) {
   const std::shared_ptr<const GemmPlan> plan =
       context.products.plan(problem, std::max(step.workspace_bytes, bias_bytes) - bias_bytes);
   step.workspace_bytes = bias_bytes + plan->workspace_bytes();
+  step.engine = plan->engine();
   return [=, kind = step.kind, uses = step.uses, lane = step.lane, stream = context.stream,
           d_out_dtype = context.buffer(step, 1).dtype](const Arena& arena) -> ComputeFn {
     const Places places = places_of(kind);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/program.h"
 
@@ -36,13 +37,19 @@ class GemmPlan {
  public:
   virtual ~GemmPlan() = default;
   virtual std::size_t workspace_bytes() const = 0;
+  virtual std::string engine() const = 0;  // by its library's name, the same in every process
   virtual void run(cudaStream_t stream, const GemmOperands& operands, std::byte* workspace) const = 0;
 };
 
 class GemmEngine {
  public:
   virtual ~GemmEngine() = default;
-  virtual std::unique_ptr<GemmPlan> plan(const GemmProblem& problem, std::size_t workspace_limit) = 0;
+  virtual std::string library() const = 0;  // with its version: "cuBLASLt 13.1.0"
+  // At most `most` algorithms, best first by the library's heuristics; none if nothing multiplies these.
+  virtual std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem& problem,
+                                                       std::size_t workspace_limit, std::size_t most) = 0;
+  // The first of them. Throws Error(internal) that names the product if there is none.
+  std::unique_ptr<GemmPlan> plan(const GemmProblem& problem, std::size_t workspace_limit);
 };
 std::unique_ptr<GemmEngine> make_gemm_engine();
 

@@ -53,12 +53,6 @@ cudaDataType_t data_type(DType dtype) {
   }
 }
 
-std::string text_of(const GemmProblem& problem) {
-  const auto number = [](std::int64_t value) { return std::to_string(value); };
-  return number(problem.m) + " x " + number(problem.n) + " x " + number(problem.k) + " in " +
-         std::string(name_of(problem.in)) + " to " + std::string(name_of(problem.out));
-}
-
 // Row-major; stride 0: rows lie one behind the other.
 Layout make_layout(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride = 0) {
   cublasLtMatrixLayout_t made = nullptr;
@@ -92,67 +86,104 @@ Operation make_operation(const GemmProblem& problem) {
   return operation;
 }
 
+// Operation and layouts of a product, which all algorithms for it share.
+struct Product {
+  Product(Library handle, const GemmProblem& wanted)
+      : library(std::move(handle)),
+        problem(wanted),
+        operation(make_operation(wanted)),
+        a(wanted.transpose_a ? make_layout(wanted.in, wanted.k, wanted.m, wanted.a_stride)
+                             : make_layout(wanted.in, wanted.m, wanted.k, wanted.a_stride)),
+        b(wanted.transpose_b ? make_layout(wanted.in, wanted.n, wanted.k)
+                             : make_layout(wanted.in, wanted.k, wanted.n)),
+        c(make_layout(wanted.out, wanted.m, wanted.n, wanted.c_stride)) {}
+
+  Library library;
+  GemmProblem problem;
+  Operation operation;
+  Layout a, b, c;
+};
+
+// "cublaslt 66 tile 20 stages 35 split 1 …": what tells one algorithm from another.
+std::string name_of_algorithm(const cublasLtMatmulAlgo_t& algorithm) {
+  static constexpr std::array<std::pair<cublasLtMatmulAlgoConfigAttributes_t, const char*>, 8> kParts{
+      {{CUBLASLT_ALGO_CONFIG_ID, ""},
+       {CUBLASLT_ALGO_CONFIG_TILE_ID, "tile "},
+       {CUBLASLT_ALGO_CONFIG_STAGES_ID, "stages "},
+       {CUBLASLT_ALGO_CONFIG_SPLITK_NUM, "split "},
+       {CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, "swizzle "},
+       {CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, "option "},
+       {CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, "shape "},
+       {CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, "cluster "}}};
+  std::string name = "cublaslt";
+  for (const auto& [attribute, part] : kParts) {
+    // Some of them have 2 bytes: the others stay 0.
+    std::uint32_t value = 0;
+    std::size_t written = 0;
+    if (cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value, &written) !=
+        CUBLAS_STATUS_SUCCESS) {
+      std::uint16_t narrow = 0;
+      if (cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &narrow, sizeof narrow, &written) !=
+          CUBLAS_STATUS_SUCCESS)
+        continue;  // an attribute that this version doesn't have
+      value = narrow;
+    }
+    name += std::string(" ") + part + std::to_string(value);
+  }
+  return name;
+}
+
 class CublasLtPlan final : public GemmPlan {
  public:
-  CublasLtPlan(Library library, const GemmProblem& problem, std::size_t workspace_limit)
-      : library_(std::move(library)),
-        problem_(problem),
-        operation_(make_operation(problem)),
-        a_(problem.transpose_a ? make_layout(problem.in, problem.k, problem.m, problem.a_stride)
-                               : make_layout(problem.in, problem.m, problem.k, problem.a_stride)),
-        b_(problem.transpose_b ? make_layout(problem.in, problem.n, problem.k)
-                               : make_layout(problem.in, problem.k, problem.n)),
-        c_(make_layout(problem.out, problem.m, problem.n, problem.c_stride)),
-        chosen_(choose(workspace_limit)) {}
+  CublasLtPlan(std::shared_ptr<const Product> product, const cublasLtMatmulHeuristicResult_t& chosen)
+      : product_(std::move(product)), chosen_(chosen) {}
 
   std::size_t workspace_bytes() const override { return chosen_.workspaceSize; }
+  std::string engine() const override { return name_of_algorithm(chosen_.algo); }
 
   void run(cudaStream_t stream, const GemmOperands& operands, std::byte* workspace) const override {
-    if (problem_.bias) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+    const Product& p = *product_;
+    if (p.problem.bias) set(p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
     const float one = 1, zero = 0;
-    check(cublasLtMatmul(library_.get(), operation_.get(), &one, operands.b, b_.get(), operands.a, a_.get(),
-                         &zero, operands.c, c_.get(), operands.c, c_.get(), &chosen_.algo, workspace,
-                         chosen_.workspaceSize, stream));
+    check(cublasLtMatmul(p.library.get(), p.operation.get(), &one, operands.b, p.b.get(), operands.a,
+                         p.a.get(), &zero, operands.c, p.c.get(), operands.c, p.c.get(), &chosen_.algo,
+                         workspace, chosen_.workspaceSize, stream));
   }
 
  private:
-  // The library's first choice of those that add up in f32 however k is split. Buffers begin at multiples of
-  // 64 bytes (views of gradients in a bucket).
-  cublasLtMatmulHeuristicResult_t choose(std::size_t workspace_limit) const {
-    constexpr std::uint32_t kAlignmentBytes = 64;
-    constexpr std::uint32_t kReductions =
-        CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    // Heuristics read the alignment off the bias' address, which isn't known yet.
-    if (problem_.bias) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignmentBytes});
-    cublasLtMatmulPreference_t made = nullptr;
-    check(cublasLtMatmulPreferenceCreate(&made));
-    const Preference preference(made);
-    set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_limit});
-    set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, kReductions);
-    for (const auto attribute :
-         std::array{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-      set(preference, attribute, kAlignmentBytes);
-    std::array<cublasLtMatmulHeuristicResult_t, 8> results{};
-    int found = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-        library_.get(), operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(), preference.get(),
-        static_cast<int>(results.size()), results.data(), &found);
-    if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status);
-    for (int i = 0; i < found; ++i)
-      if (results.at(i).state == CUBLAS_STATUS_SUCCESS) return results.at(i);
-    throw Error(ExitCode::internal,
-                "cuBLASLt has no way to multiply " + text_of(problem_) + " within " +
-                    std::to_string(workspace_limit) +
-                    " bytes of workspace; choose another one of --fp32, --tf32, --fp16 and --bf16");
-  }
-
-  Library library_;
-  GemmProblem problem_;
-  Operation operation_;
-  Layout a_, b_, c_;
+  std::shared_ptr<const Product> product_;
   cublasLtMatmulHeuristicResult_t chosen_;
 };
+
+constexpr int kMaxAlgorithms = 8;
+
+// The library's choices of those that add up in f32 however k is split, best first. Buffers begin at
+// multiples of 64 bytes (views of gradients in a bucket).
+std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Product& p, std::size_t workspace_limit) {
+  constexpr std::uint32_t kAlignmentBytes = 64;
+  constexpr std::uint32_t kReductions =
+      CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  // Heuristics read the alignment off the bias' address, which isn't known yet.
+  if (p.problem.bias) set(p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignmentBytes});
+  cublasLtMatmulPreference_t made = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&made));
+  const Preference preference(made);
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_limit});
+  set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, kReductions);
+  for (const auto attribute :
+       std::array{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    set(preference, attribute, kAlignmentBytes);
+  std::vector<cublasLtMatmulHeuristicResult_t> results(kMaxAlgorithms);
+  int found = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(p.library.get(), p.operation.get(), p.b.get(), p.a.get(), p.c.get(),
+                                     p.c.get(), preference.get(), kMaxAlgorithms, results.data(), &found);
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status);
+  results.resize(static_cast<std::size_t>(found));
+  std::erase_if(results, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });
+  return results;
+}
 
 class CublasLtEngine final : public GemmEngine {
  public:
@@ -161,8 +192,20 @@ class CublasLtEngine final : public GemmEngine {
     check(cublasLtCreate(&made));
     library_ = Library(made, cublasLtDestroy);
   }
-  std::unique_ptr<GemmPlan> plan(const GemmProblem& problem, std::size_t workspace_limit) override {
-    return std::make_unique<CublasLtPlan>(library_, problem, workspace_limit);
+
+  std::string library() const override {  // 130100: 13.1.0 (cublas_api.h)
+    const std::size_t version = cublasLtGetVersion();
+    return "cuBLASLt " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+           std::to_string(version % 100);
+  }
+
+  std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem& problem, std::size_t workspace_limit,
+                                               std::size_t most) override {
+    const auto product = std::make_shared<const Product>(library_, problem);
+    std::vector<std::unique_ptr<GemmPlan>> plans;
+    for (const auto& result : algorithms_for(*product, workspace_limit))
+      if (plans.size() < most) plans.push_back(std::make_unique<CublasLtPlan>(product, result));
+    return plans;
   }
 
  private:

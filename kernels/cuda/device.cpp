@@ -9,13 +9,16 @@
 #include <utility>
 
 #include "kernels/cuda/binding.h"
+#include "kernels/cuda/conv_products.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/lanes.h"
 #include "kernels/cuda/optimizer.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/select_gpu.h"
+#include "kernels/cuda/step_tuner.h"
 #include "kernels/cuda/synthetic.h"
 #include "kernels/cuda/tensor_layout.h"
+#include "kernels/cuda/tuning_cache.h"
 #include "models/error.h"
 
 namespace plumb::cuda {
@@ -41,8 +44,10 @@ class CudaDevice final : public Device {
   explicit CudaDevice(const DeviceOptions& options)
       : gpu_(select_gpu(options)),
         limits_(limits_of(gpu_.properties)),
-        convolutions_(make_conv_engine({.autotune = options.autotune})),
+        deterministic_(options.deterministic),
         products_(make_gemm_engine()),
+        convolutions_(
+            with_matrix_products(make_conv_engine({.deterministic = options.deterministic}), *products_)),
         records_(allocate_pinned_memory(kMetricsKept * sizeof(IterationRecord))) {
     std::memset(records_.get(), 0, kMetricsKept * sizeof(IterationRecord));
   }
@@ -50,6 +55,19 @@ class CudaDevice final : public Device {
   const DeviceLimits& limits() const override { return limits_; }
   std::string description() const override { return gpu_.description; }
   std::string unique_id() const override { return gpu_.uuid; }
+
+  Tuning tune(const Graph& graph, const UpdateRule& rule, const DescribeOptions& options,
+              const TuningOptions& how) override {
+    require_grid_for(graph.batch());
+    std::optional<TuningCache> cache;
+    if (how.time_engines) cache.emplace(tuning_cache_file(), tuning_environment());
+    StepTuner tuner(
+        {.convolutions = *convolutions_, .products = *products_, .stream = compute(), .records = records()},
+        graph, rule, how.time_engines, cache ? &*cache : nullptr);
+    Tuning tuning = tune_steps(tuner, graph, options, limits_, how);
+    if (cache) tuning.remarks = cache->remarks();
+    return tuning;
+  }
 
   void prepare(const Graph& graph, const UpdateRule& rule, Program& program) override {
     require_grid_for(graph.batch());
@@ -196,6 +214,12 @@ class CudaDevice final : public Device {
   cudaStream_t compute() const { return lanes_.stream(Lane::compute); }
   IterationRecord* records() const { return reinterpret_cast<IterationRecord*>(records_.get()); }
   static PinnedMemory allocate_pinned_memory(std::size_t bytes) { return cuda::allocate_pinned(bytes); }
+
+  // What times hold for.
+  std::string tuning_environment() const {
+    return gpu_.properties.name + ", " + convolutions_->library() +
+           (deterministic_ ? ", sums in a fixed order" : "");
+  }
 
   Context context_of(Program& program) {
     return {.graph = graph_,
@@ -351,8 +375,9 @@ class CudaDevice final : public Device {
   SelectedGpu gpu_;
   DeviceLimits limits_;
   Lanes lanes_;
-  std::unique_ptr<ConvEngine> convolutions_;
+  bool deterministic_;
   std::unique_ptr<GemmEngine> products_;
+  std::unique_ptr<ConvEngine> convolutions_;
   PinnedMemory records_;
   Graph graph_;
   UpdateRule rule_;

@@ -33,9 +33,10 @@ std::vector<Readers> readers_of_values(const Graph& graph) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, FusionSupport support)
+  Planner(const Graph& graph, FusionSupport support, const std::vector<PlainLayer>& plain)
       : graph_(graph),
         support_(std::move(support)),
+        plain_(plain),
         readers_(readers_of_values(graph)),
         layers_(graph.ops.size()) {}
 
@@ -60,6 +61,14 @@ class Planner {
            graph_.values[conv.out].shape.c % kChannelMultiple == 0;
   }
 
+  // Why this convolution does without the pattern; null if it may use it.
+  const std::string* reason_against(std::size_t conv, FusedPattern pattern) const {
+    const auto found = std::find_if(plain_.begin(), plain_.end(), [&](const PlainLayer& layer) {
+      return layer.op == conv && layer.pattern == pattern;
+    });
+    return found == plain_.end() ? nullptr : &found->reason;
+  }
+
   void gather_statistics(std::size_t i, const Conv& conv) {
     LayerFusion& layer = layers_[i];
     const std::vector<std::size_t>& readers = readers_[conv.out].ops;
@@ -70,6 +79,8 @@ class Planner {
       layer.why_not_more = "it isn't one norm alone that reads its output";
     } else if (!has_fused_engine(conv)) {
       layer.why_not_more = kUsualConvs;
+    } else if (const std::string* reason = reason_against(i, FusedPattern::statistics)) {
+      layer.why_not_more = *reason;
     } else {
       layer.forward.gathers_statistics = true;
       layers_[readers.front()].statistics_by = i;
@@ -119,6 +130,8 @@ class Planner {
       layer.why_not_more = "a step that normalises its shortcut, too, moves less";
     } else if (conv.kernel != 1 || conv.stride != 1 || !layers_[reader].forward.gathers_statistics) {
       layer.why_not_more = "only 1x1 convolutions with stride 1 and statistics add a residual";
+    } else if (const std::string* reason = reason_against(reader, FusedPattern::residual_input)) {
+      layer.why_not_more = *reason;
     } else {
       layer.inside_conv = true;
       layers_[reader].norm_in_front = i;
@@ -129,7 +142,9 @@ class Planner {
 
   void fuse_with_only_reader(std::size_t i, std::size_t reader) {
     LayerFusion &layer = layers_[i], &conv = layers_[reader];
-    if (support_.norm_backward_data) {
+    if (const std::string* reason = reason_against(reader, FusedPattern::norm_backward_data)) {
+      layer.why_not_more = *reason;
+    } else if (support_.norm_backward_data) {
       layer.backward_by_conv = true;
       conv.backward_through_norm = true;
       conv.norm_in_front = i;
@@ -144,6 +159,10 @@ class Planner {
       layer.why_not_more = "its reader gathers no statistics";
       return;
     }
+    if (const std::string* reason = reason_against(reader, FusedPattern::normalized_input)) {
+      layer.why_not_more = *reason;
+      return;
+    }
     layer.inside_conv = true;
     layer.stored = false;
     conv.forward.normalizes_input = true;
@@ -153,18 +172,20 @@ class Planner {
 
   const Graph& graph_;
   FusionSupport support_;
+  const std::vector<PlainLayer>& plain_;
   std::vector<Readers> readers_;     // by ValueId
   std::vector<LayerFusion> layers_;  // by op
 };
 
 }  // namespace
 
-FusionSupport fusion_support(int compute_capability, Precision precision) {
+FusionSupport fusion_support(int compute_capability, Precision precision, bool deterministic) {
   FusionSupport support{.gpu = "sm_" + std::to_string(compute_capability)};
-  const bool has_any = precision == Precision::fp16 && compute_capability >= 80 && compute_capability <= 90;
-  if (!has_any) {
+  const bool sums_in_order = compute_capability <= 90;
+  if (precision != Precision::fp16 || compute_capability < 80 || (deterministic && !sums_in_order)) {
     support.why_none = (precision == Precision::fp16 ? support.gpu : std::string(name_of(precision))) +
-                       " has no fused engine";
+                       " has no fused engine" +
+                       (precision == Precision::fp16 && !sums_in_order ? " that sums in a fixed order" : "");
     return support;
   }
   const bool is_hopper = compute_capability == 90;
@@ -178,12 +199,12 @@ FusionSupport fusion_support(int compute_capability, Precision precision) {
 
 FusionSupport support_of(const DescribeOptions& options, const DeviceLimits& limits) {
   if (!options.fuse) return {.why_none = "--fusion is off"};
-  return fusion_support(limits.compute_capability, options.precision);
+  return fusion_support(limits.compute_capability, options.precision, options.deterministic);
 }
 
 std::vector<LayerFusion> plan_fusion(const Graph& graph, const DescribeOptions& options,
                                      const DeviceLimits& limits) {
-  return Planner(graph, support_of(options, limits)).run();
+  return Planner(graph, support_of(options, limits), options.plain).run();
 }
 
 }  // namespace plumb::cuda

@@ -10,10 +10,6 @@ namespace {
 
 using Row = std::array<std::string, 4>;  // layer, forward, backward, why not more
 
-const std::string& name_of_op(const Graph& graph, std::size_t op) {
-  return std::visit([](const auto& one) -> const std::string& { return one.name; }, graph.ops[op]);
-}
-
 std::string joined(const std::string& first, const std::string& second) {
   return first.empty() || second.empty() ? first + second : first + ", " + second;
 }
@@ -21,9 +17,9 @@ std::string joined(const std::string& first, const std::string& second) {
 Row row_of(const Graph& graph, const Conv& conv, const LayerFusion& layer) {
   Row row{conv.name, "", "", layer.why_not_more};
   if (layer.forward.adds_residual)
-    row[1] = "ends " + name_of_op(graph, *layer.norm_in_front) + " (scale, bias, add, ReLU, written out)";
+    row[1] = "ends " + name_of(graph.ops[*layer.norm_in_front]) + " (scale, bias, add, ReLU, written out)";
   else if (layer.forward.normalizes_input)
-    row[1] = "normalises " + name_of_op(graph, *layer.norm_in_front) + " (ConvBNfprop)";
+    row[1] = "normalises " + name_of(graph.ops[*layer.norm_in_front]) + " (ConvBNfprop)";
   if (layer.forward.gathers_statistics) row[1] = joined(row[1], "statistics");
   if (layer.weights_normalize_input) row[2] = "ConvBNwgrad";
   if (layer.backward_through_norm) row[2] = joined(row[2], "DgradDreluBNBwdWeight");
@@ -32,10 +28,10 @@ Row row_of(const Graph& graph, const Conv& conv, const LayerFusion& layer) {
 
 Row row_of(const Graph& graph, const Norm& norm, const LayerFusion& layer) {
   Row row{norm.name, "", "", layer.why_not_more};
-  if (layer.statistics_by) row[1] = "statistics by " + name_of_op(graph, *layer.statistics_by);
+  if (layer.statistics_by) row[1] = "statistics by " + name_of(graph.ops[*layer.statistics_by]);
   if (!layer.stored) row[1] = joined(row[1], "never stored");
   if (layer.inside_conv && layer.stored) row[1] = joined(row[1], "no step of its own");
-  if (layer.norm_in_front) row[1] = joined(row[1], "normalises " + name_of_op(graph, *layer.norm_in_front));
+  if (layer.norm_in_front) row[1] = joined(row[1], "normalises " + name_of(graph.ops[*layer.norm_in_front]));
   if (layer.backward_by_conv) row[2] = "sums with its output's gradient";
   return row;
 }

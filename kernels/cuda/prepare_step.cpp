@@ -6,7 +6,11 @@
 
 namespace plumb::cuda {
 
-Finish prepare_step(Context& context, Step& step) {
+namespace {
+
+constexpr const char* kOwnKernels = "plumbline";
+
+Finish prepare_by_kind(Context& context, Step& step) {
   switch (step.kind) {
     case StepKind::conv_forward:
     case StepKind::conv_backward_data:
@@ -61,6 +65,14 @@ Finish prepare_step(Context& context, Step& step) {
     default:
       throw std::logic_error("the cuda device has no answer for step " + step.name);
   }
+}
+
+}  // namespace
+
+Finish prepare_step(Context& context, Step& step) {
+  Finish finish = prepare_by_kind(context, step);
+  if (finish && step.engine.empty()) step.engine = kOwnKernels;
+  return finish;
 }
 
 }  // namespace plumb::cuda

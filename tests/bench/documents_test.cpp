@@ -128,7 +128,7 @@ TEST(Completions, CompleteOptionsAndTheirValues) {
   const std::string script = bash_completions(table_of_bench(Workload::resnet50));
   EXPECT_EQ(offered(script, {"bench_resnet50", "--warm"}), Words{"--warmup"});
   EXPECT_EQ(offered(script, {"bench_resnet50", "--bs", "16", "--no-"}),
-            (Words{"--no-check", "--no-overlap"}));
+            (Words{"--no-autotune", "--no-check", "--no-overlap"}));
   EXPECT_EQ(offered(script, {"bench_resnet50", "--device", "c"}), (Words{"cpu", "cuda"}));
   EXPECT_EQ(offered(script, {"bench_resnet50", "--device", "=", "cu"}), Words{"cuda"});
   EXPECT_EQ(offered(script, {"bench_resnet50", "--device", "="}), (Words{"auto", "cpu", "cuda"}));

@@ -115,6 +115,24 @@ TEST(Profile, TableShowsTheMostLostFirstAndTheRestInOneRow) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
 }
 
+TEST(Profile, NamesEngineWorkspaceAndTimeAloneWhereTheDeviceHasEngines) {
+  Program program = profiled_program();
+  EXPECT_EQ(profile_text(program, profile_of_three()).find("engine"), std::string::npos);
+  program.steps[kConv].engine = "eng47_k2=5_and_a_name_that_is_too_long_for_its_column";
+  program.steps[kConv].workspace_bytes = 3U << 20;
+  program.steps[kConv].tuned_seconds = 1.5e-3;
+  program.steps[kNorm].engine = "plumbline";
+  const std::string text = profile_text(program, profile_of_three());
+  EXPECT_NE(text.find("4.000    1.500       3.0  eng47_k2=5"), std::string::npos) << text;
+  EXPECT_NE(text.find("plumbline"), std::string::npos) << text;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+  const auto conv = profile_json(program, profile_of_three()).at("steps").at(kConv);
+  EXPECT_EQ(conv.at("engine"), program.steps[kConv].engine);
+  EXPECT_EQ(conv.at("workspace_bytes"), 3U << 20);
+  EXPECT_EQ(conv.at("tuned_seconds"), 1.5e-3);
+}
+
 TEST(Profile, JsonHasEveryStepByName) {
   const nlohmann::ordered_json json = profile_json(profiled_program(), profile_of_three());
   EXPECT_EQ(json.at("format"), kProfileFormat);

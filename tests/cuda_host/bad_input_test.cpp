@@ -9,7 +9,7 @@
 namespace plumb {
 namespace {
 
-const std::string kCuda = kSmall + "--device cuda ";
+const std::string kCuda = kSmall + "--device cuda --no-autotune ";
 
 Ended run(const Place& place, int ranks, const std::string& arguments, const std::string& environment) {
   const std::string command = place.bench(arguments);

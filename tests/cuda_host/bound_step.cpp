@@ -6,7 +6,7 @@
 #include "kernels/memory_plan.h"
 
 namespace plumb::cuda {
-std::unique_ptr<ConvPlan> NoConvolutions::plan(const ConvProblem&, std::size_t) {
+std::unique_ptr<ConvCandidates> NoConvolutions::candidates(const ConvProblem&, std::size_t) {
   throw std::logic_error("no convolution was expected");
 }
 

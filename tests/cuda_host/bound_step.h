@@ -14,7 +14,9 @@ namespace plumb::cuda {
 // For steps that have nothing to do with convolutions.
 class NoConvolutions : public ConvEngine {
  public:
-  std::unique_ptr<ConvPlan> plan(const ConvProblem& problem, std::size_t workspace_limit) override;
+  std::string library() const override { return "none"; }
+  std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
+                                             std::size_t workspace_limit) override;
 };
 
 class BoundStep {

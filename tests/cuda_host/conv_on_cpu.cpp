@@ -231,10 +231,22 @@ class ConvOnCpu final : public ConvPlan {
   std::shared_ptr<const Product> product_;
 };
 
+class OneCandidate final : public ConvCandidates {
+ public:
+  explicit OneCandidate(const ConvProblem& problem) : problem_(problem) {}
+  std::size_t size() const override { return 1; }
+  std::string engine(std::size_t) const override { return "oneDNN"; }
+  std::unique_ptr<ConvPlan> build(std::size_t) override { return std::make_unique<ConvOnCpu>(problem_); }
+
+ private:
+  ConvProblem problem_;
+};
+
 class CpuConvolutions final : public ConvEngine {
  public:
-  std::unique_ptr<ConvPlan> plan(const ConvProblem& problem, std::size_t) override {
-    return std::make_unique<ConvOnCpu>(problem);
+  std::string library() const override { return "oneDNN"; }
+  std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem, std::size_t) override {
+    return std::make_unique<OneCandidate>(problem);
   }
 };
 

@@ -57,6 +57,7 @@ class GemmOnCpu final : public GemmPlan {
  public:
   explicit GemmOnCpu(const GemmProblem& problem) : problem_(problem) {}
   std::size_t workspace_bytes() const override { return 0; }
+  std::string engine() const override { return "oneDNN sgemm"; }
   void run(cudaStream_t stream, const GemmOperands& operands, std::byte*) const override {
     check(gpu::emulated::enqueue(
         stream, gpu::emulated::once([problem = problem_, operands] { multiply(problem, operands); })));
@@ -68,8 +69,12 @@ class GemmOnCpu final : public GemmPlan {
 
 class CpuProducts final : public GemmEngine {
  public:
-  std::unique_ptr<GemmPlan> plan(const GemmProblem& problem, std::size_t) override {
-    return std::make_unique<GemmOnCpu>(problem);
+  std::string library() const override { return "oneDNN"; }
+  std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem& problem, std::size_t,
+                                               std::size_t) override {
+    std::vector<std::unique_ptr<GemmPlan>> plans;
+    plans.push_back(std::make_unique<GemmOnCpu>(problem));
+    return plans;
   }
 };
 

@@ -11,7 +11,7 @@
 namespace plumb {
 namespace {
 
-const std::string kCuda = "--device cuda --image-size 32 --threads 1 ";
+const std::string kCuda = "--device cuda --no-autotune --image-size 32 --threads 1 ";
 
 TEST(CudaMeasurements, EveryRanksGpuTellsClocksAndEnergyOfTheWindow) {
   const Place place;

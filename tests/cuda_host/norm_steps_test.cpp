@@ -11,6 +11,7 @@
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/norm_partition.h"
 #include "kernels/lowering.h"
+#include "tests/cuda_host/bound_step.h"
 #include "tests/cuda_host/norm_reference.h"
 #include "tests/cuda_host/operand.h"
 
@@ -21,17 +22,6 @@ constexpr DType kHalf = DType::f16;
 constexpr std::int64_t kImages = 3, kHeight = 5, kWidth = 7, kChannels = 24;
 constexpr std::size_t kPixels = kImages * kHeight * kWidth;
 constexpr std::size_t kElements = kPixels * kChannels;
-
-class NoConvolutions : public ConvEngine {
-  std::unique_ptr<ConvPlan> plan(const ConvProblem&, std::size_t) override {
-    throw std::logic_error("unused");
-  }
-};
-class NoProducts : public GemmEngine {
-  std::unique_ptr<GemmPlan> plan(const GemmProblem&, std::size_t) override {
-    throw std::logic_error("unused");
-  }
-};
 
 // One step over one value, and the memory of its operands.
 class NormStep {
@@ -51,9 +41,9 @@ class NormStep {
 
   void run() {
     NoConvolutions convolutions;
-    NoProducts products;
+    const std::unique_ptr<GemmEngine> products = make_gemm_engine();
     const UpdateRule rule;
-    Context context{graph_, rule, program_, convolutions, products, nullptr, nullptr};
+    Context context{graph_, rule, program_, convolutions, *products, nullptr, nullptr};
     const Finish finish = prepare_norm(context, step_);
     program_.steps = {step_};
     const MemoryPlan plan = plan_memory(program_, 16);

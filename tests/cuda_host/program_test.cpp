@@ -21,10 +21,11 @@ std::string tiny(int iterations) {
          std::to_string(iterations) + " ";
 }
 std::string half(int iterations) {
-  return "--fp16 --image-size 64 --bs 2 --warmup 0 --lr 0.00001 --seed 5 --threads 1 --device cuda --iters " +
+  return "--fp16 --image-size 64 --bs 2 --warmup 0 --lr 0.00001 --seed 5 --threads 1 --device cuda "
+         "--no-autotune --iters " +
          std::to_string(iterations) + " ";
 }
-const std::string kCuda = "--device cuda ";
+const std::string kCuda = "--device cuda --no-autotune ";
 
 // 2 images of 32 x 32 with smooth patterns.
 void write_batch(const std::string& file) {

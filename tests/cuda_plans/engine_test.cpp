@@ -1,14 +1,12 @@
 // What the engine promises beside a plan: numbers that keep their word, limits kept, failures in one
 // sentence.
-#include <cudnn.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
+
+#include <set>
 
 #include "absent_gpu.h"
-#include "kernels/cuda/plan_cache.h"
 #include "models/error.h"
 #include "problems.h"
-#include "tests/scratch_folder.h"
 
 namespace plumb::cuda {
 namespace {
@@ -105,53 +103,37 @@ TEST(ConvEngineForAnAbsentGpu, MakesPlansThatFailWithASentenceWhereTheyAreRun) {
   EXPECT_THROW(plan->run(nullptr, operands, nullptr), Error);
 }
 
-// Autotuning for a GPU that isn't there takes what was remembered, and times nothing.
-class RememberedEngines : public testing::Test {
- protected:
-  RememberedEngines() { setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1); }
-  ~RememberedEngines() override { unsetenv("XDG_CACHE_HOME"); }
-
-  std::string engine_after_remembering(const std::string& gpu, const std::string& engine) const {
-    PlanCache(plan_cache_file()).remember(plan_cache_key(gpu, library(), text_of(problem_)), engine);
-    return make_conv_engine({.autotune = true, .device_properties_json = h200().properties_json()})
-        ->plan(problem_, 256 << 20)
-        ->engine();
-  }
-  static std::string library() {
-    const std::size_t version = cudnnGetVersion();
-    return "cuDNN " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
-           std::to_string(version % 100);
-  }
-
-  const ScratchFolder folder_;
-  const ConvProblem problem_ = small_problem(StepKind::conv_forward, DType::f16);
-  const std::string first_ = engine_of(h200())->plan(problem_, 256 << 20)->engine();
-  // One that heuristics name for this problem, too, further down.
-  const std::string other_ = "eng1";
-};
-
-TEST_F(RememberedEngines, AreTakenInPlaceOfWhatHeuristicsNameFirst) {
-  ASSERT_NE(first_, other_);
-  EXPECT_EQ(engine_after_remembering("NVIDIA H200", other_), other_);
-}
-
-TEST_F(RememberedEngines, OfAnotherGpuAreLeftAlone) {
-  EXPECT_EQ(engine_after_remembering("NVIDIA A100-SXM4-80GB", other_), first_);
-}
-
-TEST_F(RememberedEngines, ThatNothingGoesByAreLeftAlone) {
-  EXPECT_EQ(engine_after_remembering("NVIDIA H200", "eng9999_k1=1"), first_);
-  EXPECT_EQ(engine_after_remembering("NVIDIA H200", ""), first_);
-}
-
-TEST_F(RememberedEngines, ThatDoNotKeepTheirWordOnNumbersAreLeftAlone) {
+// Its engines sum in a fixed order where that is asked for, and a wanted one comes first.
+TEST(ConvEngineForAnAbsentGpu, LeavesOutEnginesThatSumInAnyOrderWhereItIsDeterministic) {
+  const ConvProblem problem = small_problem(StepKind::conv_backward_data);
+  const auto in_order =
+      make_conv_engine({.deterministic = true, .device_properties_json = h200().properties_json()});
   // Heuristics of cuDNN 9.19 name it here, and note that it adds up in any order.
-  ConvProblem problem = small_problem(StepKind::conv_backward_data);
-  const std::string first = engine_of(h200())->plan(problem, 256 << 20)->engine();
-  PlanCache(plan_cache_file()).remember(plan_cache_key("NVIDIA H200", library(), text_of(problem)), "eng25");
-  const auto engine =
-      make_conv_engine({.autotune = true, .device_properties_json = h200().properties_json()});
-  EXPECT_EQ(engine->plan(problem, 256 << 20)->engine(), first);
+  const std::string any_order = "eng25";
+  EXPECT_EQ(engine_of(h200())->plan(problem, 256 << 20, any_order)->engine(), any_order);
+  EXPECT_NE(in_order->plan(problem, 256 << 20, any_order)->engine(), any_order);
+}
+
+TEST(ConvEngineForAnAbsentGpu, TakesTheWantedEngineAndTheFirstWhereItIsNotThere) {
+  const ConvProblem problem = small_problem(StepKind::conv_forward, DType::f16);
+  const auto engine = engine_of(h200());
+  const std::string first = engine->plan(problem, 256 << 20)->engine(), other = "eng1";
+  ASSERT_NE(first, other);
+  EXPECT_EQ(engine->plan(problem, 256 << 20, other)->engine(), other);
+  EXPECT_EQ(engine->plan(problem, 256 << 20, "eng9999_k1=1")->engine(), first);
+}
+
+TEST(ConvEngineForAnAbsentGpu, BuildsOneGraphsEnginesByIndex) {
+  const auto listed =
+      engine_of(h200())->candidates(small_problem(StepKind::conv_forward, DType::f16), 256 << 20);
+  std::set<std::string> built;
+  for (std::size_t i = 0; i < listed->size(); ++i)
+    if (const auto plan = listed->build(i)) {
+      EXPECT_EQ(plan->engine(), listed->engine(i));
+      EXPECT_LE(plan->workspace_bytes(), 256U << 20);
+      built.insert(plan->engine());
+    }
+  EXPECT_GT(built.size(), 3U);
 }
 
 }  // namespace

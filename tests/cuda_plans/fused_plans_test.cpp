@@ -50,9 +50,9 @@ class FusedPlans : public testing::TestWithParam<Case> {
   }
 
   const AbsentGpu gpu_ = GetParam().gpu();
-  const FusionSupport support_ = fusion_support(gpu_.limits().compute_capability, GetParam().precision);
+  const FusionSupport support_ = fusion_support(gpu_.limits().compute_capability, GetParam().precision, true);
   const std::unique_ptr<ConvEngine> engine_ =
-      make_conv_engine({.device_properties_json = gpu_.properties_json()});
+      make_conv_engine({.deterministic = true, .device_properties_json = gpu_.properties_json()});
 };
 
 TEST_P(FusedPlans, ForwardWithStatisticsBuildsWhereDescribingSaysSo) {

@@ -22,7 +22,8 @@ DeviceLimits gpu(int compute_capability) {
 Program resnet50(int compute_capability, bool fuse = true, std::int64_t batch = 2,
                  std::int64_t image_size = 64) {
   return plumb::describe(make_resnet50({.batch = batch, .image_size = image_size}),
-                         {.precision = Precision::fp16, .fuse = fuse}, gpu(compute_capability));
+                         {.precision = Precision::fp16, .fuse = fuse, .deterministic = true},
+                         gpu(compute_capability));
 }
 
 const Step& step_named(const Program& program, const std::string& name) {
@@ -75,7 +76,7 @@ TEST(FusionSupport, IsWhatBuildsForEachGpu) {
                          Row{80, true, true, false, false}, Row{86, true, true, false, false},
                          Row{89, true, true, false, false}, Row{90, true, true, true, true},
                          Row{100, false, false, false, false}, Row{120, false, false, false, false}}) {
-    const FusionSupport support = fusion_support(row.compute_capability, Precision::fp16);
+    const FusionSupport support = fusion_support(row.compute_capability, Precision::fp16, true);
     EXPECT_EQ(support.statistics, row.statistics) << row.compute_capability;
     EXPECT_EQ(support.normalized_input, row.normalized_input) << row.compute_capability;
     EXPECT_EQ(support.normalized_input_weights, row.normalized_input) << row.compute_capability;
@@ -85,9 +86,16 @@ TEST(FusionSupport, IsWhatBuildsForEachGpu) {
   }
 }
 
+TEST(FusionSupport, OfBlackwellSumsInAnyOrder) {
+  const FusionSupport any_order = fusion_support(100, Precision::fp16, false);
+  EXPECT_TRUE(any_order.statistics && any_order.normalized_input);
+  EXPECT_FALSE(any_order.residual_input || any_order.norm_backward_data);
+  EXPECT_NE(fusion_support(100, Precision::fp16, true).why_none.find("fixed order"), std::string::npos);
+}
+
 TEST(FusionSupport, IsThereForFp16Only) {
   for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
-    const FusionSupport support = fusion_support(90, precision);
+    const FusionSupport support = fusion_support(90, precision, false);
     EXPECT_FALSE(support.statistics || support.normalized_input || support.residual_input ||
                  support.normalized_input_weights || support.norm_backward_data);
     EXPECT_NE(support.why_none.find(name_of(precision)), std::string::npos);

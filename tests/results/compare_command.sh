@@ -43,7 +43,7 @@ END
 for i in 1 2 3 4 5 6 7; do
   run "$work/a/$i" "100.$i" 8 ""
   run "$work/b/$i" "110.$i" 8 ""
-  run "$work/c/$i" "100.0$i" 8 ', "autotune": true'
+  run "$work/c/$i" "100.0$i" 8 ', "deterministic": true'
   run "$work/other/$i" "200.$i" 16 ""
 done
 run "$work/few/1" 90 8 ""
@@ -54,7 +54,7 @@ expect 0 'B against A: 10.0 % faster (95 % interval' compare a b
 [ -s "$work/err" ] && fail "stderr is not empty"
 expect 0 'A Plumbline 7 100.40 100.10 to 100.70 (98.4 %) 1 B Plumbline 7 110.40' compare a b c
 expect 0 'C against A: no difference above 1 % shown' compare a b c
-expect 0 'run with autotune as usual against true' compare a c
+expect 0 'run with deterministic as usual against true' compare a c
 expect 0 'no difference above 20 % shown' compare a b --min-effect 20%
 expect 0 '2 runs are too few to say' compare a few
 expect 65 "batch per device 8 against 16; name runs of one configuration, or give --force" compare a other

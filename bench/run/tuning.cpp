@@ -1,0 +1,66 @@
+#include "bench/run/tuning.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "bench/output/progress.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kSecondsBetweenLines = 10;
+
+class TuningProgress {
+ public:
+  explicit TuningProgress(bool quiet) : quiet_(quiet), terminal_(terminal_of(stderr)) {}
+
+  void update(std::size_t done, std::size_t known) {
+    if (quiet_) return;
+    const double elapsed = seconds_since(start_);
+    if (!bar_) bar_.emplace(stderr, terminal_, static_cast<std::int64_t>(known), 1, "engines chosen/s");
+    bar_->update(static_cast<std::int64_t>(done), elapsed);
+    if (terminal_.is_terminal || elapsed - told_at_seconds_ < kSecondsBetweenLines) return;
+    told_at_seconds_ = elapsed;
+    fmt::print(stderr, "tuning: {} of {} engines chosen after {:.0f} s\n", done, known, elapsed);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+
+  bool quiet_;
+  Terminal terminal_;
+  std::optional<ProgressBar> bar_;
+  Clock::time_point start_ = Clock::now();
+  double told_at_seconds_ = 0;
+};
+
+}  // namespace
+
+void tune_session(const Job& job, Session& session, const UpdateRule& rule) {
+  const bool first = job.rank() == 0;
+  job.together([&] {
+    if (!first) return;
+    TuningProgress progress(session.options.quiet);
+    session.tuning = session.device->tune(
+        session.graph, rule, session.described_with,
+        {.time_engines = session.options.autotune,
+         .progress = [&](std::size_t done, std::size_t known) { progress.update(done, known); }});
+  });
+  const std::string choices =
+      job.all_gather(first ? choices_to_json(session.tuning).dump() : std::string()).front();
+  if (!first) session.tuning = choices_from_json(nlohmann::json::parse(choices));
+  if (!session.tuning.plain.empty()) {
+    session.described_with.plain = session.tuning.plain;
+    session.program = describe(session.graph, session.described_with, session.device->limits());
+  }
+  apply_tuning(session.tuning, session.program);
+}
+
+}  // namespace plumb

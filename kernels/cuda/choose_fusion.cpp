@@ -1,0 +1,78 @@
+#include "kernels/cuda/choose_fusion.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "kernels/cuda/fusion.h"
+
+namespace plumb::cuda {
+namespace {
+
+struct ProgramCost {
+  std::size_t impossible_steps = 0;
+  double seconds = 0;
+  std::string first_failure;
+  bool operator<(const ProgramCost& other) const {
+    return std::pair(impossible_steps, seconds) < std::pair(other.impossible_steps, other.seconds);
+  }
+};
+
+ProgramCost cost_of_program(const Program& program, const CostOf& cost_of) {
+  ProgramCost sum;
+  for (const Step& step : program.steps) {
+    const StepCost cost = cost_of(program, step);
+    if (cost.failure.empty()) {
+      sum.seconds += cost.seconds;
+    } else if (sum.impossible_steps++ == 0) {
+      sum.first_failure = cost.failure;
+    }
+  }
+  return sum;
+}
+
+bool uses(const LayerFusion& layer, FusedPattern pattern) {
+  switch (pattern) {
+    case FusedPattern::residual_input:
+      return layer.forward.adds_residual;
+    case FusedPattern::normalized_input:
+      return layer.forward.normalizes_input && !layer.forward.adds_residual;
+    case FusedPattern::norm_backward_data:
+      return layer.backward_through_norm;
+    case FusedPattern::statistics:
+      return layer.forward.gathers_statistics;
+  }
+  return false;
+}
+
+std::string reason_for(const ProgramCost& fused, const ProgramCost& plain) {
+  if (plain.impossible_steps < fused.impossible_steps) return fused.first_failure;
+  char text[64];
+  std::snprintf(text, sizeof text, "plain steps are %.3f ms faster", 1e3 * (fused.seconds - plain.seconds));
+  return text;
+}
+
+}  // namespace
+
+std::vector<PlainLayer> choose_fusion(const Graph& graph, const DescribeOptions& options,
+                                      const DeviceLimits& limits, const CostOf& cost_of) {
+  DescribeOptions chosen = options;
+  ProgramCost cost = cost_of_program(cuda::describe(graph, chosen, limits), cost_of);
+  // The others need statistics of the layer in front: they are decided first, so that none is given up with
+  // the statistics for a fault of its own.
+  for (const FusedPattern pattern : {FusedPattern::residual_input, FusedPattern::normalized_input,
+                                     FusedPattern::norm_backward_data, FusedPattern::statistics}) {
+    for (std::size_t op = 0; op < graph.ops.size(); ++op) {
+      if (!uses(plan_fusion(graph, chosen, limits)[op], pattern)) continue;
+      DescribeOptions without = chosen;
+      without.plain.push_back({op, pattern, ""});
+      const ProgramCost plain = cost_of_program(cuda::describe(graph, without, limits), cost_of);
+      if (!(plain < cost)) continue;
+      without.plain.back().reason = reason_for(cost, plain);
+      chosen = std::move(without);
+      cost = plain;
+    }
+  }
+  return chosen.plain;
+}
+
+}  // namespace plumb::cuda

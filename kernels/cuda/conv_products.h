@@ -1,0 +1,17 @@
+// 1x1 convolutions of stride 1 are products of matrices: cuBLASLt's algorithms beside another library's
+// engines.
+#pragma once
+
+#include <memory>
+
+#include "kernels/cuda/conv.h"
+#include "kernels/cuda/dense.h"
+
+namespace plumb::cuda {
+
+// `convolutions`, and for plain 1x1 convolutions of stride 1 without padding the algorithms of `products`
+// behind its own engines. `products` must outlive the result and its plans.
+std::unique_ptr<ConvEngine> with_matrix_products(std::unique_ptr<ConvEngine> convolutions,
+                                                 GemmEngine& products);
+
+}  // namespace plumb::cuda

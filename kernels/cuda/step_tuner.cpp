@@ -1,0 +1,232 @@
+#include "kernels/cuda/step_tuner.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "kernels/cuda/depthwise_shape.h"
+#include "models/error.h"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr std::size_t kTimedEngines = 10;  // of those that build, best first by heuristics
+constexpr std::size_t kAlignmentBytes = 256;
+constexpr const char* kOwnKernel = "plumbline";
+constexpr const char* kLostGpu = "left the GPU unusable";
+constexpr const char* kNoRoom = "no memory was left to try it";
+
+bool is_convolution(const Graph& graph, const Step& step) {
+  switch (step.kind) {
+    case StepKind::conv_forward:
+    case StepKind::conv_backward_data:
+    case StepKind::conv_backward_weights:
+    case StepKind::conv_norm_backward_data:
+      return !is_depthwise(graph, std::get<Conv>(graph.ops[step.op]));
+    default:
+      return false;
+  }
+}
+
+// Our kernels whose work a fused engine may take over.
+bool competes_with_fusion(const Step& step) {
+  switch (step.kind) {
+    case StepKind::norm_statistics:
+    case StepKind::norm_finalize:
+    case StepKind::norm_apply:
+    case StepKind::norm_backward:
+    case StepKind::norm_backward_apply:
+    case StepKind::accumulate:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// "norm_apply f16 256x64x56x56, f32 2x64, …"
+std::string text_of(const Program& program, const Step& step) {
+  std::string text(name_of(step.kind));
+  for (const BufferUse& use : step.uses) {
+    const Buffer& buffer = program.buffers[use.buffer];
+    text += &use == &step.uses.front() ? " " : ", ";
+    text += std::string(name_of(buffer.dtype)) + " ";
+    for (std::size_t i = 0; i < buffer.dims.size(); ++i)
+      text += (i == 0 ? "" : "x") + std::to_string(buffer.dims[i]);
+  }
+  return text;
+}
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+}
+
+// After a failure: most leave the GPU as it was, some make every further call fail.
+bool gpu_is_lost(cudaStream_t stream) {
+  cudaGetLastError();
+  return cudaStreamSynchronize(stream) != cudaSuccess;
+}
+
+// Engines that work before those that don't, the faster first; without times in the order of heuristics.
+bool is_better(const EngineTrial& a, const EngineTrial& b) {
+  const auto rank = [](const EngineTrial& trial) {
+    return std::pair(!trial.failure.empty(), trial.seconds.value_or(std::numeric_limits<double>::max()));
+  };
+  return rank(a) < rank(b);
+}
+
+}  // namespace
+
+StepTuner::StepTuner(const TunerDevice& device, const Graph& graph, const UpdateRule& rule, bool time_engines,
+                     TuningCache* cache)
+    : device_(device), graph_(graph), rule_(rule), time_engines_(time_engines), cache_(cache) {
+  if (time_engines) timer_.emplace(device.stream);
+}
+
+std::string StepTuner::problem_of(const Program& program, const Step& step) const {
+  if (is_convolution(graph_, step)) {
+    const ConvProblem problem = conv_problem(graph_, program, step);
+    return time_engines_ || is_fused(problem) ? cuda::text_of(problem) : "";
+  }
+  return time_engines_ && competes_with_fusion(step) ? text_of(program, step) : "";
+}
+
+const std::vector<EngineTrial>& StepTuner::trials_of(const Program& program, const Step& step) {
+  static const std::vector<EngineTrial> kNoChoice;
+  const std::string problem = problem_of(program, step);
+  if (problem.empty()) return kNoChoice;
+  const auto [found, is_new] = trials_.try_emplace(problem);
+  if (!is_new) return found->second;
+  if (!is_convolution(graph_, step))
+    found->second = {try_own_kernel(program, step)};
+  else if (const auto* known = remembered(program, step, problem))
+    found->second = *known;
+  else
+    found->second = try_convolution(program, step, problem);
+  return found->second;
+}
+
+StepCost StepTuner::cost_of(const Program& program, const Step& step) {
+  const std::vector<EngineTrial>& trials = trials_of(program, step);
+  if (trials.empty()) return {};
+  return {.seconds = trials.front().seconds.value_or(0), .failure = trials.front().failure};
+}
+
+const std::vector<EngineTrial>* StepTuner::remembered(const Program& program, const Step& step,
+                                                      const std::string& problem) {
+  const std::vector<EngineTrial>* known = cache_ ? cache_->find(problem) : nullptr;
+  if (!known || !known->front().seconds) return nullptr;  // unfinished: an engine ended the run that tried
+  const auto listed =
+      device_.convolutions.candidates(conv_problem(graph_, program, step), step.workspace_bytes);
+  for (std::size_t i = 0; i < listed->size(); ++i)
+    if (listed->engine(i) == known->front().engine) return known;
+  return nullptr;
+}
+
+std::vector<EngineTrial> StepTuner::try_convolution(const Program& program, const Step& step,
+                                                    const std::string& problem) {
+  std::unique_ptr<ConvCandidates> listed;
+  try {
+    listed = device_.convolutions.candidates(conv_problem(graph_, program, step), step.workspace_bytes);
+  } catch (const Error& error) {  // a pattern that the library doesn't know
+    return {{.failure = error.what()}};
+  }
+  std::vector<EngineTrial> trials;
+  std::set<std::string> lost;  // engines that ended an earlier run
+  if (const auto* known = cache_ ? cache_->find(problem) : nullptr) {
+    for (const EngineTrial& trial : *known)
+      if (trial.failure == kLostGpu && lost.insert(trial.engine).second) trials.push_back(trial);
+  }
+  for (std::size_t i = 0; i < listed->size() && trials.size() < kTimedEngines + lost.size(); ++i) {
+    if (lost.contains(listed->engine(i))) continue;
+    const std::unique_ptr<ConvPlan> plan = listed->build(i);
+    if (!plan) continue;
+    try {
+      trials.push_back(try_plan(*plan, program, step));
+    } catch (const Error& error) {
+      trials.push_back({.engine = listed->engine(i), .failure = kLostGpu});
+      if (cache_) cache_->remember(problem, {trials.rbegin(), trials.rend()});
+      throw Error(ExitCode::internal, "engine " + listed->engine(i) + " for " + problem + " " + kLostGpu +
+                                          " (" + error.what() + "); start again" +
+                                          (cache_ ? ": tuning then leaves it out" : " with --fusion off"));
+    }
+    if (!time_engines_ && trials.back().failure.empty()) break;  // the first that works
+  }
+  std::stable_sort(trials.begin(), trials.end(), is_better);
+  if (trials.empty()) return {{.failure = device_.convolutions.library() + " has no engine"}};
+  if (cache_) cache_->remember(problem, trials);
+  return trials;
+}
+
+EngineTrial StepTuner::try_plan(const ConvPlan& plan, const Program& program, const Step& step) {
+  EngineTrial trial{.engine = plan.engine(), .workspace_bytes = plan.workspace_bytes()};
+  const std::optional<Arena> room = make_room(program, step, plan.workspace_bytes());
+  if (!room) {
+    if (time_engines_) trial.failure = kNoRoom;
+    return trial;
+  }
+  std::vector<std::byte*> operands;
+  for (const BufferUse& use : step.uses) operands.push_back(room->data(use.buffer));
+  run(trial, [&] { plan.run(device_.stream, operands, room->workspace(step.lane)); });
+  return trial;
+}
+
+EngineTrial StepTuner::try_own_kernel(const Program& program, const Step& step) {
+  Program alone{.buffers = program.buffers, .steps = {step}, .allow_tf32 = program.allow_tf32};
+  Context context{.graph = graph_,
+                  .rule = rule_,
+                  .program = alone,
+                  .convolutions = device_.convolutions,
+                  .products = device_.products,
+                  .stream = device_.stream,
+                  .records = device_.records};
+  Step& prepared = alone.steps.front();
+  const Finish finish = prepare_step(context, prepared);
+  EngineTrial trial{.engine = kOwnKernel, .workspace_bytes = prepared.workspace_bytes};
+  const std::optional<Arena> room = make_room(alone, prepared, prepared.workspace_bytes);
+  if (room) run(trial, finish(*room));
+  return trial;
+}
+
+void StepTuner::run(EngineTrial& trial, const std::function<void()>& enqueue) const {
+  try {
+    if (timer_) {
+      trial.seconds = timer_->seconds(enqueue);
+    } else {
+      enqueue();
+      check(cudaStreamSynchronize(device_.stream));
+    }
+  } catch (const Error& error) {
+    trial.failure = error.what();
+    if (gpu_is_lost(device_.stream)) throw;
+  }
+}
+
+std::optional<Arena> StepTuner::make_room(const Program& program, const Step& step,
+                                          std::size_t workspace_bytes) {
+  room_ = {};
+  room_.offsets.resize(program.buffers.size());
+  for (const BufferUse& use : step.uses) {
+    room_.offsets[use.buffer] = room_.arena_bytes;
+    room_.arena_bytes += aligned(program.buffers[use.buffer].bytes);
+  }
+  room_.workspace_offsets.fill(room_.arena_bytes);
+  room_.arena_bytes += aligned(workspace_bytes + 1);
+  if (room_.arena_bytes > memory_bytes_) {
+    memory_.reset();
+    memory_bytes_ = 0;
+    try {
+      memory_ = allocate_device(room_.arena_bytes);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::out_of_memory) throw;
+      cudaGetLastError();
+      return std::nullopt;
+    }
+    memory_bytes_ = room_.arena_bytes;
+  }
+  // Indices that another step left here would lead out of the buffers.
+  check(cudaMemsetAsync(memory_.get(), 0, room_.arena_bytes, device_.stream));
+  return Arena(memory_.get(), room_);
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,73 @@
+// Times the steps of a Program on the current GPU, each alone: every engine that computes a convolution, and
+// our own kernels that fused engines compete with.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/binding.h"
+#include "kernels/cuda/choose_fusion.h"
+#include "kernels/cuda/cold_timer.h"
+#include "kernels/cuda/tuning_cache.h"
+#include "kernels/tuning.h"
+
+namespace plumb::cuda {
+
+// What the tuner works with; all of it outlives the tuner.
+struct TunerDevice {
+  ConvEngine& convolutions;
+  GemmEngine& products;
+  cudaStream_t stream = nullptr;
+  IterationRecord* records = nullptr;
+};
+
+class StepTuner {
+ public:
+  // Without a cache, or without time_engines, nothing is remembered.
+  StepTuner(const TunerDevice& device, const Graph& graph, const UpdateRule& rule, bool time_engines,
+            TuningCache* cache);
+
+  // What tells steps with the same work from others; empty for a step that has no engines to choose from and
+  // that no fused engine competes with.
+  std::string problem_of(const Program& program, const Step& step) const;
+
+  // The step's engines, the one to use first; from the cache, or tried now. Empty where problem_of() is.
+  // Throws Error(internal) that names an engine which left the GPU unusable; the cache then leaves it out.
+  const std::vector<EngineTrial>& trials_of(const Program& program, const Step& step);
+
+  StepCost cost_of(const Program& program, const Step& step);
+  const std::map<std::string, std::vector<EngineTrial>>& trials() const { return trials_; }
+
+ private:
+  std::vector<EngineTrial> try_convolution(const Program& program, const Step& step,
+                                           const std::string& problem);
+  EngineTrial try_plan(const ConvPlan& plan, const Program& program, const Step& step);
+  EngineTrial try_own_kernel(const Program& program, const Step& step);
+  // Fills in the seconds or the failure. Throws Error if the GPU can't be used any more.
+  void run(EngineTrial& trial, const std::function<void()>& enqueue) const;
+  // What the cache knows, if the engine that it names first still exists; else null.
+  const std::vector<EngineTrial>* remembered(const Program& program, const Step& step,
+                                             const std::string& problem);
+  // Zeroed memory for the buffers and the workspace of one step; nothing if there is too little.
+  std::optional<Arena> make_room(const Program& program, const Step& step, std::size_t workspace_bytes);
+
+  TunerDevice device_;
+  const Graph& graph_;
+  const UpdateRule& rule_;
+  bool time_engines_;
+  TuningCache* cache_;
+  std::optional<ColdTimer> timer_;  // if engines are timed
+  std::map<std::string, std::vector<EngineTrial>> trials_;
+  MemoryPlan room_;  // of the step that is being tried
+  DeviceMemory memory_;
+  std::size_t memory_bytes_ = 0;
+};
+
+// Tries what the Graph's Programs with and without fused engines are made of, then chooses layer by layer.
+Tuning tune_steps(StepTuner& tuner, const Graph& graph, const DescribeOptions& options,
+                  const DeviceLimits& limits, const TuningOptions& how);
+
+}  // namespace plumb::cuda

@@ -1,0 +1,278 @@
+// Tuning on the emulated GPU: engines of every kind, good and bad, behind the same door as cuDNN's.
+#include "kernels/cuda/step_tuner.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "kernels/cuda/conv_products.h"
+#include "models/error.h"
+#include "tests/cuda_host/operand.h"
+#include "tests/cuda_host/runtime_state.h"
+#include "tests/kernels/graph_builder.h"
+#include "tests/scratch_folder.h"
+
+namespace plumb::cuda {
+namespace {
+
+using gpu::emulated::enqueue;
+using gpu::emulated::once;
+
+// What an engine of the test does when it is run.
+struct FakeEngine {
+  std::string name;
+  int milliseconds = 0;
+  bool builds = true;
+  bool fails = false;    // cleanly
+  bool poisons = false;  // every call after it fails
+};
+
+struct Counts {
+  int listed = 0, run = 0;
+};
+
+class FakePlan final : public ConvPlan {
+ public:
+  FakePlan(const FakeEngine& engine, Counts& counts) : engine_(engine), counts_(counts) {}
+  std::size_t workspace_bytes() const override { return 64; }
+  std::string engine() const override { return engine_.name; }
+  void run(cudaStream_t stream, std::span<std::byte* const>, std::byte* workspace) const override {
+    ++counts_.run;
+    if (engine_.fails) throw Error(ExitCode::internal, "the engine refused");
+    const cudaError_t status =
+        enqueue(stream, once([engine = engine_, workspace] {
+                  if (engine.poisons) throw std::runtime_error("illegal address");
+                  workspace[0] = std::byte{1};
+                  std::this_thread::sleep_for(std::chrono::milliseconds(engine.milliseconds));
+                }));
+    check(status);
+  }
+
+ private:
+  FakeEngine engine_;
+  Counts& counts_;
+};
+
+class FakeCandidates final : public ConvCandidates {
+ public:
+  FakeCandidates(const std::vector<FakeEngine>& engines, Counts& counts)
+      : engines_(engines), counts_(counts) {}
+  std::size_t size() const override { return engines_.size(); }
+  std::string engine(std::size_t i) const override { return engines_.at(i).name; }
+  std::unique_ptr<ConvPlan> build(std::size_t i) override {
+    if (!engines_.at(i).builds) return nullptr;
+    return std::make_unique<FakePlan>(engines_.at(i), counts_);
+  }
+
+ private:
+  std::vector<FakeEngine> engines_;
+  Counts& counts_;
+};
+
+class FakeConvolutions final : public ConvEngine {
+ public:
+  std::vector<FakeEngine> plain, fused;
+  Counts counts;
+  std::string library() const override { return "fake"; }
+  std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem, std::size_t) override {
+    ++counts.listed;
+    return std::make_unique<FakeCandidates>(is_fused(problem) ? fused : plain, counts);
+  }
+};
+
+// Statistics by all three, and two that normalise what they read.
+Graph three_convolutions() {
+  GraphBuilder builder({2, 6, 6, 16});
+  ValueId value = GraphBuilder::kImages;
+  for (const int kernel : {3, 1, 3})
+    value =
+        builder.norm(builder.conv(value, 16, {.kernel = kernel, .padding = kernel / 2}), Activation::relu);
+  return builder.classify(value);
+}
+
+class StepTuning : public testing::Test {
+ protected:
+  Tuning tune(bool time_engines, TuningCache* cache = nullptr) {
+    StepTuner tuner({.convolutions = convolutions, .products = *products_, .stream = stream_.get()}, graph_,
+                    rule_, time_engines, cache);
+    DeviceLimits limits = *find_target("h200");
+    limits.compute_capability = capability;
+    return tune_steps(tuner, graph_, {.precision = Precision::fp16}, limits, {.time_engines = time_engines});
+  }
+  // Of every trial on plain or fused convolutions.
+  static std::set<std::string> chosen(const Tuning& tuning) {
+    std::set<std::string> engines;
+    for (const auto& [name, choice] : tuning.steps)
+      if (name.ends_with("backward_weights") || name.ends_with("backward_data"))
+        engines.insert(choice.engine);
+    return engines;
+  }
+
+  FakeConvolutions convolutions;
+  int capability = 75;  // without fused engines
+  const ScratchFolder folder_;
+
+ private:
+  const Graph graph_ = three_convolutions();
+  const UpdateRule rule_;
+  const std::unique_ptr<GemmEngine> products_ = make_gemm_engine();
+  const Stream stream_ = make_stream();
+};
+
+TEST_F(StepTuning, TakesTheFirstThatWorksWithoutTimingAndOnlyWhereEnginesAreFused) {
+  convolutions.plain = {{.name = "plain"}};
+  EXPECT_TRUE(tune(false).steps.empty()) << "plain engines are planned, and not tried";
+  EXPECT_EQ(convolutions.counts.run, 0);
+  capability = 90;
+  convolutions.fused = {{.name = "unbuildable", .builds = false},
+                        {.name = "failing", .fails = true},
+                        {.name = "good"},
+                        {.name = "later"}};
+  const Tuning tuning = tune(false);
+  EXPECT_TRUE(tuning.plain.empty());
+  ASSERT_FALSE(tuning.steps.empty());
+  for (const auto& [name, choice] : tuning.steps) {
+    EXPECT_EQ(choice.engine, "good") << name;
+    EXPECT_FALSE(choice.seconds);
+  }
+}
+
+TEST_F(StepTuning, FallsBackToPlainStepsWhereNoFusedEngineWorks) {
+  capability = 90;
+  convolutions.plain = {{.name = "plain"}};
+  for (const std::vector<FakeEngine>& none :
+       {std::vector<FakeEngine>{}, {{.name = "failing", .fails = true}}, {{.name = "x", .builds = false}}}) {
+    convolutions.fused = none;
+    const Tuning tuning = tune(false);
+    ASSERT_FALSE(tuning.plain.empty());
+    for (const PlainLayer& layer : tuning.plain) EXPECT_FALSE(layer.reason.empty());
+    DescribeOptions options{.precision = Precision::fp16};
+    options.plain = tuning.plain;
+    const Program program = cuda::describe(three_convolutions(), options, *find_target("h200"));
+    for (const Step& step : program.steps) {
+      EXPECT_FALSE(step.fusion.gathers_statistics || step.fusion.normalizes_input) << step.name;
+      EXPECT_NE(step.kind, StepKind::conv_norm_backward_data) << step.name;
+    }
+  }
+}
+
+TEST_F(StepTuning, TakesTheFastestAndPassesOverEnginesThatFail) {
+  convolutions.plain = {{.name = "slow", .milliseconds = 5},
+                        {.name = "unbuildable", .builds = false},
+                        {.name = "failing", .fails = true},
+                        {.name = "fast"}};
+  const Tuning tuning = tune(true);
+  EXPECT_EQ(chosen(tuning), (std::set<std::string>{"fast"}));
+  for (const auto& [problem, trials] : tuning.trials) {
+    if (!problem.starts_with("conv_")) continue;
+    ASSERT_EQ(trials.size(), 3U) << problem;
+    EXPECT_EQ(trials[1].engine, "slow");
+    EXPECT_EQ(trials[2].failure, "the engine refused");
+  }
+}
+
+TEST_F(StepTuning, GivesFusedEnginesUpWhereTheyAreSlow) {
+  capability = 90;
+  convolutions.plain = {{.name = "plain"}};
+  convolutions.fused = {{.name = "fused", .milliseconds = 30}};
+  const Tuning tuning = tune(true);
+  ASSERT_FALSE(tuning.plain.empty());
+  EXPECT_NE(tuning.plain.front().reason.find("ms faster"), std::string::npos);
+  EXPECT_EQ(chosen(tuning), (std::set<std::string>{"plain"}));
+}
+
+TEST_F(StepTuning, ANextRunTakesTheCacheAndTriesNothing) {
+  convolutions.plain = {{.name = "slow", .milliseconds = 3}, {.name = "fast"}};
+  TuningCache cache(folder_ / "tuning.json", "gpu");
+  const Tuning first = tune(true, &cache);
+  convolutions.counts = {};
+  TuningCache next(folder_ / "tuning.json", "gpu");
+  const Tuning second = tune(true, &next);
+  EXPECT_EQ(convolutions.counts.run, 0);
+  EXPECT_EQ(chosen(second), chosen(first));
+}
+
+TEST_F(StepTuning, AnEngineThatTheLibraryNoLongerHasIsTimedAgain) {
+  convolutions.plain = {{.name = "old"}, {.name = "slow", .milliseconds = 3}};
+  TuningCache cache(folder_ / "tuning.json", "gpu");
+  tune(true, &cache);
+  convolutions.plain = {{.name = "slow", .milliseconds = 3}};
+  EXPECT_EQ(chosen(tune(true, &cache)), (std::set<std::string>{"slow"}));
+}
+
+using StepTuningDeathTest = StepTuning;
+
+// The emulated GPU stays lost to its process, as a real one does.
+TEST_F(StepTuningDeathTest, AnEngineThatPoisonsTheGpuIsNamedAndLeftOutNextTime) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  convolutions.plain = {{.name = "poison", .poisons = true}, {.name = "good"}};
+  const auto file = folder_ / "tuning.json";
+  EXPECT_EXIT(
+      {
+        TuningCache cache(file, "gpu");
+        try {
+          tune(true, &cache);
+          std::exit(1);
+        } catch (const Error& error) {
+          const std::string sentence = error.what();
+          const bool named = sentence.find("poison") != std::string::npos &&
+                             sentence.find("start again") != std::string::npos;
+          const auto* known = TuningCache(file, "gpu").find("nothing");
+          std::exit(named && known == nullptr ? 0 : 2);
+        }
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(ProductsBesideConvolutions, AnswerPlain1x1ConvolutionsOfStride1) {
+  const std::unique_ptr<GemmEngine> products = make_gemm_engine();
+  const auto both = with_matrix_products(make_conv_engine({}), *products);
+  ConvProblem problem{
+      .kind = StepKind::conv_forward, .n = 3, .h = 5, .w = 4, .c = 8, .out_h = 5, .out_w = 4, .out_c = 16};
+  EXPECT_EQ(both->candidates(problem, 1 << 20)->size(), 2U);
+  problem.fusion.gathers_statistics = true;
+  EXPECT_EQ(both->candidates(problem, 1 << 20)->size(), 1U);
+  problem.fusion = {};
+  problem.stride = 2, problem.out_h = 3, problem.out_w = 2;
+  EXPECT_EQ(both->candidates(problem, 1 << 20)->size(), 1U);
+}
+
+// In all three directions the product is the convolution.
+TEST(ProductsBesideConvolutions, ComputeWhatTheConvolutionDoes) {
+  const std::unique_ptr<GemmEngine> products = make_gemm_engine();
+  const auto both = with_matrix_products(make_conv_engine({}), *products);
+  constexpr std::size_t kPixels = 3 * 5 * 4, kIn = 8, kOut = 16;
+  for (const StepKind kind :
+       {StepKind::conv_forward, StepKind::conv_backward_data, StepKind::conv_backward_weights}) {
+    const ConvProblem problem{
+        .kind = kind, .n = 3, .h = 5, .w = 4, .c = kIn, .out_h = 5, .out_w = 4, .out_c = kOut};
+    // By the order of Step::uses.
+    std::array<std::size_t, 3> sizes{kPixels * kIn, kOut * kIn, kPixels * kOut};
+    if (kind == StepKind::conv_backward_data) sizes = {kPixels * kOut, kOut * kIn, kPixels * kIn};
+    if (kind == StepKind::conv_backward_weights) sizes = {kPixels * kIn, kPixels * kOut, kOut * kIn};
+    std::array<std::vector<float>, 2> results;
+    for (std::size_t engine = 0; engine < 2; ++engine) {
+      std::array<std::vector<float>, 3> operands;
+      for (std::size_t i = 0; i < 3; ++i)
+        for (std::size_t j = 0; j < sizes[i]; ++j)
+          operands[i].push_back(std::sin(0.7F * static_cast<float>(j + 100 * i)));
+      std::vector<std::byte*> addresses;
+      for (auto& one : operands) addresses.push_back(reinterpret_cast<std::byte*>(one.data()));
+      const auto plan = both->candidates(problem, 1 << 20)->build(engine);
+      std::vector<std::byte> workspace(plan->workspace_bytes() + 1);
+      plan->run(nullptr, addresses, workspace.data());
+      results[engine] = operands[2];
+    }
+    for (std::size_t i = 0; i < results[0].size(); ++i)
+      ASSERT_NEAR(results[0][i], results[1][i], 1e-4) << name_of(kind) << " " << i;
+  }
+}
+
+}  // namespace
+}  // namespace plumb::cuda
