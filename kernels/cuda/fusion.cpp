@@ -190,8 +190,8 @@ FusionSupport fusion_support(int compute_capability, Precision precision, bool d
   }
   const bool is_hopper = compute_capability == 90;
   support.statistics = true;
-  support.normalized_input = true;
-  support.normalized_input_weights = true;
+  support.normalized_input = sums_in_order;
+  support.normalized_input_weights = sums_in_order;
   support.residual_input = is_hopper;
   support.norm_backward_data = is_hopper;
   return support;

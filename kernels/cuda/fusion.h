@@ -18,9 +18,10 @@ namespace plumb::cuda {
 // convolutions of ResNet-50 at batch 256 (tests/cuda_plans builds them again). DgradDreluBNBwdWeight builds
 // for sm_80 to sm_120, too, but with a workspace of 4 bytes per element and more (c = 64, 56 x 56: 207 MB on
 // sm_80, 414 MB on sm_100, 1.6 MB on sm_90): it writes the gradient there as f32 and reads it again, 4 passes
-// more, where it saves 1. The engine for statistics on sm_100 adds up in any order, so --deterministic leaves
-// it out. The table knows no shapes: tuning times each pattern against the plain steps, layer by layer
-// (choose_fusion.h), and a pattern that has no engine for a shape gives way there (DescribeOptions::plain).
+// more, where it saves 1. sm_100 has an engine for statistics alone, which adds up in any order:
+// --deterministic leaves it out. The table knows no shapes: tuning times each pattern against the plain
+// steps, layer by layer (choose_fusion.h), and a pattern that has no engine for a shape gives way there
+// (DescribeOptions::plain).
 struct FusionSupport {
   bool statistics = false;                // convolution, then sums over what it wrote (genstats)
   bool normalized_input = false;          // scale, bias, ReLU, then the above (ConvBNfprop)
