@@ -7,7 +7,8 @@
 #   --deb    a package that is there; default: built in build/deb, without GPUs, for CPUs of x86-64-v3
 #   --suite  of Debian; default: that of this machine
 # Exit codes: 0 the package is fine, 1 it isn't, 64 usage, 69 root or a tool is missing.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 root=$(cd "$(dirname "$0")/.." && pwd)
 export PATH=$PATH:/usr/sbin:/sbin
 

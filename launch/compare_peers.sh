@@ -19,7 +19,8 @@
 #
 # Exit codes: 0 done, 64 usage, 69 no programs or no PyTorch, 73 the folder exists; else that of the run that failed, or
 # of plumbline compare.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 root=$(cd "$(dirname "$0")/.." && pwd)
 
 give_up() {

@@ -3,7 +3,8 @@
 # PyPI wheels into FOLDER, whichever python3 is there: nvidia/cudnn/include/cudnn.h becomes FOLDER/include/cudnn.h. Says
 # nothing and touches nothing if FOLDER holds just that already. pip's own configuration decides where wheels come from.
 # Exit codes: 0 all there, 64 usage, 69 could not be fetched, 72 python3 has no pip; FOLDER is as it was unless 0.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 
 if [ $# -lt 3 ]; then
   echo "fetch_wheels.sh: wants FOLDER, \"DIRECTORY…\" and at least one \"NAME==VERSION SHA256\", got $# argument(s)" >&2

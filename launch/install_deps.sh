@@ -3,7 +3,8 @@
 # PyPI into build/fetched (or $PLUMB_FETCHED). With PLUMB_TEST_PACKAGES set also what only tests start. Takes no
 # arguments, says nothing when nothing is missing. Why each is wanted: docs/dependencies.md. Exit codes: 0 all there, or
 # all but what only GPU parts or single tests want; 64 usage; 69 can't install.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 
 packages=(
   cmake

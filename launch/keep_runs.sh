@@ -3,7 +3,8 @@
 # the README's tables: of each folder result.json (every sample), env.json (the machine, by its host name, too) and, where
 # they are, profile.json and tuning.csv. Of runs that were tuned it keeps the tuning cache beside them, tuning.json.
 # NAME: the machine, for readers. Exit codes: 0 kept; 64 usage; 65 no finished run; 73 kept already.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 
 give_up() {
   echo "keep_runs.sh: $2" >&2

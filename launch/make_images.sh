@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # make_images.sh FOLDER: a small image folder to try the input pipeline on, 4 classes of 12 JPEG files of coloured
 # waves, 128 x 96 pixels. Does nothing if FOLDER is there. Needs cjpeg (Debian's libjpeg-turbo-progs).
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 
 if [ $# -ne 1 ]; then
   echo "usage: make_images.sh FOLDER" >&2

@@ -3,7 +3,8 @@
 # ResNet-50 for a few iterations on 1 and on 2 ranks, on JPEG files and on synthetic data, then ArcFace with
 # MobileFaceNet on the same files packed as RecordIO. Takes no arguments; may be run again at any time, each run
 # has its own folder under build/quickstart.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 
 if [ $# -ne 0 ]; then
   echo "quickstart.sh: takes no arguments, got '$1'" >&2

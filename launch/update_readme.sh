@@ -3,7 +3,8 @@
 # this script, from the runs in results/measured (launch/keep_runs.sh puts them there). --check only says whether they are
 # as they would be written. PLUMBLINE: the program (build/release/bin/plumbline). Exit codes: 0 written, or current; 1 not
 # current; 64 usage; 65 no such lines in README.md, or unusable runs; 69 no such program.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 
 give_up() {
   echo "update_readme.sh: $2" >&2

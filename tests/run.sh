@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds preset release, which holds all tests, and runs them; ctest has the last word.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 cd "$(dirname "$0")/.."
 
 PLUMB_TEST_PACKAGES=1 launch/install_deps.sh

@@ -7,7 +7,8 @@
 # of the convolutions of ResNet-50, r50, r100 and y1 for a V100.
 #
 # Exit codes: 0 proved, 1 something doesn't compile or build, 64 usage, 77 skipped: no network or no clang.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 root=$(cd "$(dirname "$0")/.." && pwd)
 fetched=${PLUMB_FETCHED:-$root/build/fetched}
 cuda12=$fetched/cuda12

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # volta_plans.sh FETCHED: builds volta_plans.cpp against CUDA 12 and cuDNN 9.10.2, which it fetches into FETCHED (0.8 GB),
 # and runs it. Exit codes: those of volta_plans, 69 what it wants could not be fetched.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 root=$(cd "$(dirname "$0")/../.." && pwd)
 fetched=$1
 wheels=(

@@ -11,7 +11,8 @@
 #
 # Stages: smoke, headline, arcface, precisions, steps, pytorch, limits, sanitizer. Exit codes: 0 all passed or were skipped,
 # 1 a stage failed, 64 usage, 69 no programs or no GPU.
-set -uo pipefail
+set -Euo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 here=$(cd "$(dirname "$0")" && pwd)
 stages=(smoke headline arcface precisions steps pytorch limits sanitizer)
 declare -A seconds_of=([smoke]=120 [headline]=120 [arcface]=150 [precisions]=120 [steps]=300 [pytorch]=360 [limits]=300 [sanitizer]=300)

@@ -53,7 +53,7 @@ limited() {
 
 # figure FILE: images/s out of a result's JSON, or nothing.
 figure() {
-  sed -n '/"images_per_second"/,/}/s/.*"mean": *\([0-9]*\.[0-9]\)[0-9]*.*/\1 images\/s/p' "$1" 2>/dev/null | head -n 1
+  sed -n '/"images_per_second"/,/}/s/.*"mean": *\([0-9]*\.[0-9]\)[0-9]*.*/\1 images\/s/p' "$1" 2>/dev/null | sed '2,$d'
 }
 
 # no_more_than NAME VALUE LIMIT: an option with a smaller number, for small_arguments.
@@ -183,7 +183,7 @@ run_stage() {
   : >"$out/$stage/runs.tsv"
   echo "== $stage (at most $2 s)"
   "$stage"
-  ! cut -f3 "$out/$stage/runs.tsv" | grep -qE 'failed|timeout' || status=failed
+  ! cut -f3 "$out/$stage/runs.tsv" | grep -E 'failed|timeout' >/dev/null || status=failed
   write_stage_json "$status" $((SECONDS - begin))
   [ "$status" = ok ]
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # bundle_test.sh SOURCE_DIR BUILD_DIR: packs the programs of a build and runs them where nothing but glibc and a shell is
 # there. 77 if this user may not chroot.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 sources=$1
 build=$2
 
@@ -36,7 +37,7 @@ make_jail() {
   loader=$(ldd /bin/sh | grep -o '/[^ ]*ld-linux[^ ]*')
   into "$loader"
   for name in libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libresolv.so.2 libutil.so.1; do
-    into "$(ldconfig -p | awk -v name="$name" '$1 == name { print $NF; exit }')"
+    into "$(ldconfig -p | awk -v name="$name" '$1 == name && !found++ { print $NF }')"
   done
 }
 

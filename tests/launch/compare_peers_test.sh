@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # compare_peers_test.sh BEHAVIOUR SOURCE_DIR: what launch/compare_peers.sh starts, with programs that only note it.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 behaviour=$1
 script=$2/launch/compare_peers.sh
 scratch=$(mktemp -d)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # deb_test.sh BUILD_DIR: the package that cpack makes of a build has what it should. 77 where dpkg's tools are missing.
 # That it installs and runs elsewhere: launch/check_deb.sh.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null || exit 77
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

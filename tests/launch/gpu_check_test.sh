@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # gpu_check_test.sh BEHAVIOUR SOURCE_DIR BUILD_DIR: what tests/gpu/check.sh does where there is no GPU.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 behaviour=$1
 checks=$2/tests/gpu
 programs=$3/bin

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2016 # the texts in single quotes are scripts
 # scripts_test.sh BEHAVIOUR SOURCE_DIR: one behaviour of the scripts; 77 where its tool isn't there.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 behaviour=$1
 sources=$2
 

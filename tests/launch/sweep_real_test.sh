@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # sweep_real_test.sh PLUMBLINE SWEEP_FILE: real runs through the real mpirun; what they leave is read by plumbline.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 plumbline=$1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -18,4 +19,5 @@ cat table.txt
 [ "$(find out/logs -name '*.log' | wc -l)" = 2 ] || fail "not two logs"
 [ "$(find out/runs -name result.json | wc -l)" = 2 ] || fail "not two results"
 grep -q '^1n2g' table.txt || fail "no row of two ranks"
-"$plumbline" sweep small.toml --out out --resume --dry-run | grep -q '^0 runs to do, 2 finished' || fail "not finished"
+"$plumbline" sweep small.toml --out out --resume --dry-run >plan.txt || fail "no plan to resume"
+grep -q '^0 runs to do, 2 finished' plan.txt || fail "not finished"

@@ -37,7 +37,7 @@ measure() {
 
 if [ ! -e "$work/sweep" ]; then
   mkdir -p "$work/gigabyte/1n1g" "$work/files"
-  write_log 0.32 5600000 | head -c 1000000000 | sed '$d' >"$work/gigabyte/1n1g/rn50_b128_fp32_1.log"
+  write_log 0.32 5600000 | awk '(bytes += length + 1) <= 1000000000' >"$work/gigabyte/1n1g/rn50_b128_fp32_1.log"
   for nodes in 1 2 3 4 5 6 7 8 9 10; do
     mkdir -p "$work/files/${nodes}n1g"
     write_log "0.3${nodes}5" 125000 | awk -v prefix="$work/files/${nodes}n1g/rn50_b128_fp32_" '

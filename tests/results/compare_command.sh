@@ -18,7 +18,8 @@ expect() {
   shift 2
   "$plumbline" "$@" >"$work/out" 2>"$work/err"
   got=$?
-  if [ $got -ne "$code" ] || ! cat "$work/out" "$work/err" | tr -s ' \n' ' ' | grep -q -e "$word"; then
+  cat "$work/out" "$work/err" | tr -s ' \n' ' ' >"$work/one_line"
+  if [ $got -ne "$code" ] || ! grep -q -e "$word" "$work/one_line"; then
     echo "plumbline $*: exit $got (wanted $code), '$word' wanted in:"
     cat "$work/out" "$work/err"
     failures=$((failures + 1))

@@ -12,7 +12,7 @@ expect() {
   shift 2
   "$plumbline" "$@" >"$work/out" 2>"$work/err"
   got=$?
-  if [ $got -ne "$code" ] || ! cat "$work/out" "$work/err" | grep -q -e "$word"; then
+  if [ $got -ne "$code" ] || ! grep -q -e "$word" "$work/out" "$work/err"; then
     echo "plumbline $*: exit $got (wanted $code), '$word' wanted in:"
     cat "$work/out" "$work/err"
     failures=$((failures + 1))

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # readme_test.sh BEHAVIOUR SOURCE_DIR PLUMBLINE: how README.md gets its tables of measured runs.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 behaviour=$1
 sources=$2
 plumbline=$3

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # report_command.sh PLUMBLINE DATA_DIR: `plumbline report` as users call it: its page, what it refuses, what it leaves out.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 plumbline=$1
 data=$2
 scratch=$(mktemp -d)

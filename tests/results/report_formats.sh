@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # report_formats.sh SOURCE_DIR PLUMBLINE: `plumbline report --format` as users call it.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 sources=$1
 plumbline=$2
 scratch=$(mktemp -d)
