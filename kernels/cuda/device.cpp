@@ -65,7 +65,7 @@ class CudaDevice final : public Device {
         {.convolutions = *convolutions_, .products = *products_, .stream = compute(), .records = records()},
         graph, rule, how.time_engines, cache ? &*cache : nullptr);
     Tuning tuning = tune_steps(tuner, graph, options, limits_, how);
-    if (cache) tuning.remarks = cache->remarks();
+    if (cache) tuning.remarks.insert(tuning.remarks.end(), cache->remarks().begin(), cache->remarks().end());
     return tuning;
   }
 

@@ -120,6 +120,7 @@ const std::vector<EngineTrial>* StepTuner::remembered(const Program& program, co
       device_.convolutions.candidates(conv_problem(graph_, program, step), step.workspace_bytes);
   for (std::size_t i = 0; i < listed->size(); ++i)
     if (listed->engine(i) == known->front().engine) return known;
+  gone_engines_.insert(known->front().engine);
   return nullptr;
 }
 

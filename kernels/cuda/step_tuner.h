@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ class StepTuner {
 
   StepCost cost_of(const Program& program, const Step& step);
   const std::map<std::string, std::vector<EngineTrial>>& trials() const { return trials_; }
+  // Engines of the cache that the libraries no longer have; their problems were tried again.
+  const std::set<std::string>& gone_engines() const { return gone_engines_; }
 
  private:
   std::vector<EngineTrial> try_convolution(const Program& program, const Step& step,
@@ -61,6 +64,7 @@ class StepTuner {
   TuningCache* cache_;
   std::optional<ColdTimer> timer_;  // if engines are timed
   std::map<std::string, std::vector<EngineTrial>> trials_;
+  std::set<std::string> gone_engines_;
   MemoryPlan room_;  // of the step that is being tried
   DeviceMemory memory_;
   std::size_t memory_bytes_ = 0;

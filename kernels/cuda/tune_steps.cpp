@@ -49,6 +49,9 @@ Tuning tune_steps(StepTuner& tuner, const Graph& graph, const DescribeOptions& o
   }
   tuning.plain = std::move(chosen.plain);
   tuning.trials = tuner.trials();
+  for (const std::string& engine : tuner.gone_engines())
+    tuning.remarks.push_back("the tuning cache names engine " + engine +
+                             ", which is not there any more: its convolutions were timed again");
   return tuning;
 }
 

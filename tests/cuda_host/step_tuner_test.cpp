@@ -203,7 +203,10 @@ TEST_F(StepTuning, AnEngineThatTheLibraryNoLongerHasIsTimedAgain) {
   TuningCache cache(folder_ / "tuning.json", "gpu");
   tune(true, &cache);
   convolutions.plain = {{.name = "slow", .milliseconds = 3}};
-  EXPECT_EQ(chosen(tune(true, &cache)), (std::set<std::string>{"slow"}));
+  const Tuning again = tune(true, &cache);
+  EXPECT_EQ(chosen(again), (std::set<std::string>{"slow"}));
+  ASSERT_EQ(again.remarks.size(), 1U);
+  EXPECT_NE(again.remarks.front().find("engine old"), std::string::npos) << again.remarks.front();
 }
 
 using StepTuningDeathTest = StepTuning;
