@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/cuda/binding.h"
+#include "kernels/cuda/depthwise_shape.h"
 #include "models/error.h"
 
 namespace plumb::cuda {
@@ -69,6 +70,18 @@ std::shared_ptr<const ConvPlan> ConvEngine::plan(const ConvProblem& problem, std
               library() + " has no engine for " + text + " within " + std::to_string(workspace_limit >> 20) +
                   " MiB of workspace" +
                   (is_fused(problem) ? "; --fusion off does without it" : "; try another precision"));
+}
+
+bool runs_on_engine(const Graph& graph, const Step& step) {
+  switch (step.kind) {
+    case StepKind::conv_forward:
+    case StepKind::conv_backward_data:
+    case StepKind::conv_backward_weights:
+    case StepKind::conv_norm_backward_data:
+      return !is_depthwise(graph, std::get<Conv>(graph.ops[step.op]));
+    default:
+      return false;
+  }
 }
 
 ConvProblem conv_problem(const Graph& graph, const Program& program, const Step& step) {

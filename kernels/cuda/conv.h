@@ -34,7 +34,9 @@ struct ConvProblem {
 };
 std::string text_of(const ConvProblem& problem);  // for messages and as a key: kind, shape, dtype, fusion
 bool is_fused(const ConvProblem& problem);
-// What a conv_* step of a Program asks for; channels as its buffers hold them.
+// Whether a ConvEngine computes the step: convolutions but for depthwise ones.
+bool runs_on_engine(const Graph& graph, const Step& step);
+// What such a step asks for; channels as its buffers hold them.
 ConvProblem conv_problem(const Graph& graph, const Program& program, const Step& step);
 
 class ConvPlan {

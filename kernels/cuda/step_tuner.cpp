@@ -1,33 +1,25 @@
 #include "kernels/cuda/step_tuner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <set>
 #include <utility>
 
-#include "kernels/cuda/depthwise_shape.h"
 #include "models/error.h"
 
 namespace plumb::cuda {
 namespace {
 
-constexpr std::size_t kTimedEngines = 10;  // of those that build, best first by heuristics
+constexpr std::size_t kMaxEngines = 10;  // of those that build, best first by heuristics
+// cuDNN compiles some engines when they are built, for a second and more: past this only the first few of a
+// problem are tried.
+constexpr double kEnoughSeconds = 0.5;
+constexpr std::size_t kMinEngines = 3;
 constexpr std::size_t kAlignmentBytes = 256;
 constexpr const char* kOwnKernel = "plumbline";
 constexpr const char* kLostGpu = "left the GPU unusable";
 constexpr const char* kNoRoom = "no memory was left to try it";
-
-bool is_convolution(const Graph& graph, const Step& step) {
-  switch (step.kind) {
-    case StepKind::conv_forward:
-    case StepKind::conv_backward_data:
-    case StepKind::conv_backward_weights:
-    case StepKind::conv_norm_backward_data:
-      return !is_depthwise(graph, std::get<Conv>(graph.ops[step.op]));
-    default:
-      return false;
-  }
-}
 
 // Our kernels whose work a fused engine may take over.
 bool competes_with_fusion(const Step& step) {
@@ -84,7 +76,7 @@ StepTuner::StepTuner(const TunerDevice& device, const Graph& graph, const Update
 }
 
 std::string StepTuner::problem_of(const Program& program, const Step& step) const {
-  if (is_convolution(graph_, step)) {
+  if (runs_on_engine(graph_, step)) {
     const ConvProblem problem = conv_problem(graph_, program, step);
     return time_engines_ || is_fused(problem) ? cuda::text_of(problem) : "";
   }
@@ -97,7 +89,7 @@ const std::vector<EngineTrial>& StepTuner::trials_of(const Program& program, con
   if (problem.empty()) return kNoChoice;
   const auto [found, is_new] = trials_.try_emplace(problem);
   if (!is_new) return found->second;
-  if (!is_convolution(graph_, step))
+  if (!runs_on_engine(graph_, step))
     found->second = {try_own_kernel(program, step)};
   else if (const auto* known = remembered(program, step, problem))
     found->second = *known;
@@ -124,6 +116,14 @@ const std::vector<EngineTrial>* StepTuner::remembered(const Program& program, co
   return nullptr;
 }
 
+std::vector<EngineTrial> StepTuner::engines_that_ended_a_run(const std::string& problem) const {
+  std::vector<EngineTrial> engines;
+  if (const auto* known = cache_ ? cache_->find(problem) : nullptr)
+    std::copy_if(known->begin(), known->end(), std::back_inserter(engines),
+                 [](const EngineTrial& trial) { return trial.failure == kLostGpu; });
+  return engines;
+}
+
 std::vector<EngineTrial> StepTuner::try_convolution(const Program& program, const Step& step,
                                                     const std::string& problem) {
   std::unique_ptr<ConvCandidates> listed;
@@ -132,21 +132,25 @@ std::vector<EngineTrial> StepTuner::try_convolution(const Program& program, cons
   } catch (const Error& error) {  // a pattern that the library doesn't know
     return {{.failure = error.what()}};
   }
-  std::vector<EngineTrial> trials;
-  std::set<std::string> lost;  // engines that ended an earlier run
-  if (const auto* known = cache_ ? cache_->find(problem) : nullptr) {
-    for (const EngineTrial& trial : *known)
-      if (trial.failure == kLostGpu && lost.insert(trial.engine).second) trials.push_back(trial);
-  }
-  for (std::size_t i = 0; i < listed->size() && trials.size() < kTimedEngines + lost.size(); ++i) {
+  std::vector<EngineTrial> trials = engines_that_ended_a_run(problem);
+  std::set<std::string> lost;
+  for (const EngineTrial& trial : trials) lost.insert(trial.engine);
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  const auto is_enough = [&] {
+    const std::size_t tried = trials.size() - lost.size();
+    const std::chrono::duration<double> spent = Clock::now() - start;
+    return tried >= kMaxEngines || (tried >= kMinEngines && spent.count() > kEnoughSeconds);
+  };
+  for (std::size_t i = 0; i < listed->size() && !is_enough(); ++i) {
     if (lost.contains(listed->engine(i))) continue;
     const std::unique_ptr<ConvPlan> plan = listed->build(i);
     if (!plan) continue;
     try {
       trials.push_back(try_plan(*plan, program, step));
     } catch (const Error& error) {
-      trials.push_back({.engine = listed->engine(i), .failure = kLostGpu});
-      if (cache_) cache_->remember(problem, {trials.rbegin(), trials.rend()});
+      trials.insert(trials.begin(), {.engine = listed->engine(i), .failure = kLostGpu});
+      if (cache_) cache_->remember(problem, trials);
       throw Error(ExitCode::internal, "engine " + listed->engine(i) + " for " + problem + " " + kLostGpu +
                                           " (" + error.what() + "); start again" +
                                           (cache_ ? ": tuning then leaves it out" : " with --fusion off"));

@@ -47,6 +47,7 @@ class StepTuner {
  private:
   std::vector<EngineTrial> try_convolution(const Program& program, const Step& step,
                                            const std::string& problem);
+  std::vector<EngineTrial> engines_that_ended_a_run(const std::string& problem) const;
   EngineTrial try_plan(const ConvPlan& plan, const Program& program, const Step& step);
   EngineTrial try_own_kernel(const Program& program, const Step& step);
   // Fills in the seconds or the failure. Throws Error if the GPU can't be used any more.
