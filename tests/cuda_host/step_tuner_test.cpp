@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -212,25 +214,35 @@ TEST_F(StepTuning, AnEngineThatTheLibraryNoLongerHasIsTimedAgain) {
 using StepTuningDeathTest = StepTuning;
 
 // The emulated GPU stays lost to its process, as a real one does.
-TEST_F(StepTuningDeathTest, AnEngineThatPoisonsTheGpuIsNamedAndLeftOutNextTime) {
+TEST_F(StepTuningDeathTest, AnEngineThatPoisonsTheGpuEndsTheRunByNameAndIsRemembered) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   convolutions.plain = {{.name = "poison", .poisons = true}, {.name = "good"}};
   const auto file = folder_ / "tuning.json";
-  EXPECT_EXIT(
-      {
-        TuningCache cache(file, "gpu");
-        try {
-          tune(true, &cache);
-          std::exit(1);
-        } catch (const Error& error) {
-          const std::string sentence = error.what();
-          const bool named = sentence.find("poison") != std::string::npos &&
-                             sentence.find("start again") != std::string::npos;
-          const auto* known = TuningCache(file, "gpu").find("nothing");
-          std::exit(named && known == nullptr ? 0 : 2);
-        }
-      },
-      testing::ExitedWithCode(0), "");
+  const auto tune_and_look = [&] {
+    std::string sentence;
+    try {
+      TuningCache cache(file, "gpu");
+      tune(true, &cache);
+    } catch (const Error& error) {
+      sentence = error.what();
+    }
+    std::ostringstream remembered;
+    remembered << std::ifstream(file).rdbuf();
+    const bool named =
+        sentence.starts_with("engine poison for conv_") && sentence.find("start again") != std::string::npos;
+    std::exit(named && remembered.str().find("poison") != std::string::npos ? 0 : 1);
+  };
+  EXPECT_EXIT(tune_and_look(), testing::ExitedWithCode(0), "");
+}
+
+TEST_F(StepTuning, AnEngineThatOncePoisonedTheGpuIsLeftOut) {
+  convolutions.plain = {{.name = "good"}};
+  TuningCache cache(folder_ / "tuning.json", "gpu");
+  for (const auto& [problem, trials] : tune(true).trials)
+    if (problem.starts_with("conv_"))
+      cache.remember(problem, {{.engine = "poison", .failure = "left the GPU unusable"}});
+  convolutions.plain = {{.name = "poison", .poisons = true}, {.name = "good"}};
+  EXPECT_EQ(chosen(tune(true, &cache)), (std::set<std::string>{"good"}));
 }
 
 TEST(ProductsBesideConvolutions, AnswerPlain1x1ConvolutionsOfStride1) {
