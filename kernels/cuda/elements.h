@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -77,6 +78,36 @@ __device__ void store_first(T* to, std::int64_t count, const float (&values)[kCo
   for (int i = 0; i < kCount; ++i) {
     if (i < count) to[i] = from_float<T>(values[i]);
   }
+}
+
+// kCount elements as they are stored, in 32-bit words: a half type waits in half as many registers as its
+// values take.
+template <typename T, int kCount>
+struct alignas(16) Packed {
+  unsigned words[kCount * sizeof(T) / sizeof(unsigned)];
+
+  __device__ float at(int i) const {
+    if constexpr (std::is_same_v<T, float>) {
+      return as_float(words[i]);
+    } else {
+      const unsigned pair = words[i / 2];
+      if constexpr (std::is_same_v<T, __nv_bfloat16>)  // the upper half of an f32
+        return as_float(i % 2 == 0 ? pair << 16 : pair & 0xffff0000U);
+      else
+        return to_float(__ushort_as_half(static_cast<unsigned short>(i % 2 == 0 ? pair : pair >> 16)));
+    }
+  }
+
+ private:
+  __device__ static float as_float(unsigned word) {
+    float value;
+    memcpy(&value, &word, sizeof(value));
+    return value;
+  }
+};
+template <int kCount, typename T>
+__device__ Packed<T, kCount> load_packed(const T* from) {
+  return *reinterpret_cast<const Packed<T, kCount>*>(from);
 }
 
 // body(T{}) with the type that stores `dtype`. Throws std::logic_error if no kernel knows it.

@@ -91,20 +91,22 @@ __global__ void __launch_bounds__(kThreads)
     products_here[r] = as<T>(at.products) + image * stride + begin;
   }
   for (int first = static_cast<int>(threadIdx.x) * kCount; first < columns; first += kThreads * kCount) {
-    float norms[kCount], logits[kMarginRows][kCount];
+    Packed<T, kCount> products[kMarginRows];
+#pragma unroll
+    for (int r = 0; r < kMarginRows; ++r) products[r] = load_packed<kCount>(products_here[r] + first);
+    float norms[kCount];
     load_first<kCount>(norms_here + first, columns - first, norms);
 #pragma unroll
-    for (int r = 0; r < kMarginRows; ++r) load(products_here[r] + first, logits[r]);
-#pragma unroll
     for (int r = 0; r < kMarginRows; ++r) {
+      float logits[kCount];
 #pragma unroll
-      for (int i = 0; i < kCount; ++i) logits[r][i] *= norms[i] * scale;
+      for (int i = 0; i < kCount; ++i) logits[i] = products[r].at(i) * (norms[i] * scale);
       if (columns - first < kCount || holds<kCount>(first, target[r])) {
 #pragma unroll
         for (int i = 0; i < kCount; ++i)
-          if (first + i >= columns || first + i == target[r]) logits[r][i] = -INFINITY;
+          if (first + i >= columns || first + i == target[r]) logits[i] = -INFINITY;
       }
-      add_logits(logits[r], share[r]);
+      add_logits(logits, share[r]);
     }
   }
   __shared__ RowShare of_warp[kMarginRows][kWarps];
@@ -159,7 +161,7 @@ __global__ void margin_rescale(MarginRows rows, std::int64_t images) {
 
 // A block puts gradients in place of its products. Reads and writes each once, 4 or 2 bytes, 16
 // at a time, and reads per class 4 bytes of its norm for kMarginRows images. Bound by memory, as
-// margin_shares; 64 registers, 2 more in local memory, leave room for 4 blocks on a multiprocessor.
+// margin_shares; 64 registers leave room for 4 blocks on a multiprocessor.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 4)
     margin_gradient(MarginLogits at, float scale, MarginRows rows, const State* state, float inverse_batch,
@@ -182,20 +184,22 @@ __global__ void __launch_bounds__(kThreads, 4)
     target[r] = target_column(at, image, begin, used);
   }
   for (int first = static_cast<int>(threadIdx.x) * kCount; first < columns; first += kThreads * kCount) {
-    float weights[kCount], values[kMarginRows][kCount];  // weights: d logit / d product
-    load_first<kCount>(norms_here + first, columns - first, weights);
+    Packed<T, kCount> products[kMarginRows];
 #pragma unroll
     for (int r = 0; r < kMarginRows; ++r)
-      if (r < left) load(products_here + r * stride + first, values[r]);
+      if (r < left) products[r] = load_packed<kCount>(products_here + r * stride + first);
+    float weights[kCount];  // d logit / d product
+    load_first<kCount>(norms_here + first, columns - first, weights);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) weights[i] *= scale;
 #pragma unroll
     for (int r = 0; r < kMarginRows; ++r) {
       if (r >= left) break;
+      float values[kCount];
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
-        const float probability = __expf(values[r][i] * weights[i] - row_max[r]) * inverse_sum[r];
-        values[r][i] = probability * (weights[i] * loss_factor);
+        const float probability = __expf(products[r].at(i) * weights[i] - row_max[r]) * inverse_sum[r];
+        values[i] = probability * (weights[i] * loss_factor);
       }
       if (used - first < kCount || holds<kCount>(first, target[r])) {
         const float probability =
@@ -203,11 +207,11 @@ __global__ void __launch_bounds__(kThreads, 4)
         const float of_target = (probability - 1) * rows.target_factor[first_image + r] * loss_factor;
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
-          if (first + i == target[r]) values[r][i] = of_target * weights[i];
-          if (first + i >= used) values[r][i] = 0;
+          if (first + i == target[r]) values[i] = of_target * weights[i];
+          if (first + i >= used) values[i] = 0;
         }
       }
-      store(products_here + r * stride + first, values[r]);
+      store(products_here + r * stride + first, values);
     }
   }
 }
@@ -240,8 +244,8 @@ void launch_margin_statistics(const MarginLogits& logits, const MarginRule& rule
   const std::int64_t stride = product_stride(logits.classes, logits.dtype);
   with_type_of(logits.dtype, [&](auto type) {
     using T = decltype(type);
-    gpu::launch(margin_shares<T>, static_cast<unsigned>(partition.blocks()), kThreads, 0, stream, logits,
-                rule.scale, partition, stride, shares);
+    gpu::launch(margin_shares<T>, blocks_for(partition.blocks(), 1), kThreads, 0, stream, logits, rule.scale,
+                partition, stride, shares);
     gpu::launch(finish_rows<T>, blocks_for(logits.images, kWarps), kThreads, 0, stream, logits, rule,
                 partition.shares, stride, shares, rows);
   });
@@ -256,8 +260,8 @@ void launch_margin_gradient(const MarginLogits& logits, float scale, const Margi
                             cudaStream_t stream) {
   const MarginPartition partition = partition_margin(logits.images, logits.classes, logits.dtype);
   with_type_of(logits.dtype, [&](auto type) {
-    gpu::launch(margin_gradient<decltype(type)>, static_cast<unsigned>(partition.blocks()), kThreads, 0,
-                stream, logits, scale, rows, state, 1.0F / static_cast<float>(own.count), partition,
+    gpu::launch(margin_gradient<decltype(type)>, blocks_for(partition.blocks(), 1), kThreads, 0, stream,
+                logits, scale, rows, state, 1.0F / static_cast<float>(own.count), partition,
                 product_stride(logits.classes, logits.dtype));
   });
   gpu::launch(margin_record, 1, kThreads, 0, stream, rows, logits.images, own, state, records);

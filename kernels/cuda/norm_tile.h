@@ -14,30 +14,9 @@
 
 namespace plumb::cuda {
 
-// 8 channels as they are stored, in 32-bit words: a half type waits in half as many registers.
+// 8 channels.
 template <typename T>
-struct alignas(16) Group {
-  unsigned words[kNormGroup * sizeof(T) / sizeof(unsigned)];
-
-  __device__ float at(int j) const {
-    if constexpr (std::is_same_v<T, float>) {
-      return as_float(words[j]);
-    } else {
-      const unsigned pair = words[j / 2];
-      if constexpr (std::is_same_v<T, __nv_bfloat16>)  // the upper half of an f32
-        return as_float(j % 2 == 0 ? pair << 16 : pair & 0xffff0000U);
-      else
-        return to_float(__ushort_as_half(static_cast<unsigned short>(j % 2 == 0 ? pair : pair >> 16)));
-    }
-  }
-
- private:
-  __device__ static float as_float(unsigned word) {
-    float value;
-    memcpy(&value, &word, sizeof(value));
-    return value;
-  }
-};
+using Group = Packed<T, kNormGroup>;
 
 // Pixels that a thread asks for before it computes: 64 bytes of each tensor that a pass reads alone, 32 where
 // there are several, so that registers leave room for 3 or 4 blocks on a multiprocessor.
@@ -97,7 +76,7 @@ __device__ void for_pixels(const Place& place, const Visit& visit) {
 template <bool kWhole, typename T>
 __device__ Group<T> load_group(const T* from, int channels) {
   if constexpr (kWhole) {
-    return *reinterpret_cast<const Group<T>*>(from);
+    return load_packed<kNormGroup>(from);
   } else {
     T elements[kNormGroup];
 #pragma unroll
