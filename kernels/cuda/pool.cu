@@ -110,41 +110,41 @@ __global__ void max_pool_backward(PoolShape shape, const T* d_out, const T* seco
       sum);
 }
 
-// Block (i, n) averages 128 x kCount channels of image n; a thread goes down its pixels in order. Reads each
-// element once, writes 1 / pixels of that: 2 bytes per element in half precision. Bound by memory.
+// Block (i, n) averages 128 groups of kCount channels of image n; a thread goes down its pixels in order.
+// Reads each element once, writes 1 / pixels of that: 2 bytes per element in half precision. Bound by memory.
 template <typename T, int kCount>
-__global__ void average_forward(const T* in, T* out, std::int64_t pixels, std::int64_t channels) {
-  const std::int64_t channel = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount;
-  if (channel >= channels) return;
-  in += blockIdx.y * pixels * channels + channel;
+__global__ void average_forward(const T* in, T* out, std::int64_t pixels, std::int64_t groups) {
+  const std::int64_t group = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (group >= groups) return;
+  in += (blockIdx.y * pixels * groups + group) * kCount;
   float sum[kCount];
 #pragma unroll
   for (int i = 0; i < kCount; ++i) sum[i] = 0;
   for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
     float values[kCount];
-    load<kCount>(in + pixel * channels, values);
+    load<kCount>(in + pixel * groups * kCount, values);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) sum[i] += values[i];
   }
   const float share = 1.0F / static_cast<float>(pixels);
 #pragma unroll
   for (int i = 0; i < kCount; ++i) sum[i] *= share;
-  store<kCount>(out + blockIdx.y * channels + channel, sum);
+  store<kCount>(out + (blockIdx.y * groups + group) * kCount, sum);
 }
 
-// Block (i, n) spreads 128 x kCount channels of image n. Writes each element once, reads 1 / pixels of that:
-// 2 bytes per element in half precision. Bound by memory.
+// Block (i, n) spreads 128 groups of kCount channels of image n. Writes each element once, reads 1 / pixels
+// of that: 2 bytes per element in half precision. Bound by memory.
 template <typename T, int kCount>
-__global__ void average_backward(const T* d_out, T* d_in, std::int64_t pixels, std::int64_t channels) {
-  const std::int64_t channel = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount;
-  if (channel >= channels) return;
+__global__ void average_backward(const T* d_out, T* d_in, std::int64_t pixels, std::int64_t groups) {
+  const std::int64_t group = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (group >= groups) return;
   float values[kCount];
-  load<kCount>(d_out + blockIdx.y * channels + channel, values);
+  load<kCount>(d_out + (blockIdx.y * groups + group) * kCount, values);
   const float share = 1.0F / static_cast<float>(pixels);
 #pragma unroll
   for (int i = 0; i < kCount; ++i) values[i] *= share;
-  d_in += blockIdx.y * pixels * channels + channel;
-  for (std::int64_t pixel = 0; pixel < pixels; ++pixel) store<kCount>(d_in + pixel * channels, values);
+  d_in += (blockIdx.y * pixels * groups + group) * kCount;
+  for (std::int64_t pixel = 0; pixel < pixels; ++pixel) store<kCount>(d_in + pixel * groups * kCount, values);
 }
 
 // body(T{}, integral_constant with the channels that a thread takes at once): 16 bytes where they come out
@@ -194,7 +194,7 @@ void launch_average_forward(DType dtype, const std::byte* in, std::byte* out, st
     using T = decltype(type);
     constexpr int kCount = decltype(count)::value;
     gpu::launch(average_forward<T, kCount>, grid_of(1, n, c / kCount), kThreads, 0, stream, as<T>(in),
-                as<T>(out), pixels, c);
+                as<T>(out), pixels, c / kCount);
   });
 }
 
@@ -204,7 +204,7 @@ void launch_average_backward(DType dtype, const std::byte* d_out, std::byte* d_i
     using T = decltype(type);
     constexpr int kCount = decltype(count)::value;
     gpu::launch(average_backward<T, kCount>, grid_of(1, n, c / kCount), kThreads, 0, stream, as<T>(d_out),
-                as<T>(d_in), pixels, c);
+                as<T>(d_in), pixels, c / kCount);
   });
 }
 
