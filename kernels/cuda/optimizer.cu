@@ -7,30 +7,41 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPerThread = 8;
 
-// kPerThread elements, or the `count` that are left, of a tensor whose dtype is only known now; the same for
-// all threads of a block.
-__device__ void load_any(DType dtype, const std::byte* from, std::int64_t first, std::int64_t count,
-                         float (&values)[kPerThread]) {
+// kCount elements of a tensor whose dtype is only known now; the same for all threads of a block.
+template <int kCount>
+__device__ void load_any(DType dtype, const std::byte* from, int first, float (&values)[kCount]) {
   switch (dtype) {
     case DType::f16:
-      return load_first<kPerThread>(as<__half>(from) + first, count, values);
+      return load(as<__half>(from) + first, values);
     case DType::bf16:
-      return load_first<kPerThread>(as<__nv_bfloat16>(from) + first, count, values);
+      return load(as<__nv_bfloat16>(from) + first, values);
     default:
-      return load_first<kPerThread>(as<float>(from) + first, count, values);
+      return load(as<float>(from) + first, values);
   }
 }
 
-__device__ void store_any(DType dtype, std::byte* to, std::int64_t first, std::int64_t count,
-                          const float (&values)[kPerThread]) {
+template <int kCount>
+__device__ void store_any(DType dtype, std::byte* to, int first, const float (&values)[kCount]) {
   switch (dtype) {
     case DType::f16:
-      return store_first<kPerThread>(as<__half>(to) + first, count, values);
+      return store(as<__half>(to) + first, values);
     case DType::bf16:
-      return store_first<kPerThread>(as<__nv_bfloat16>(to) + first, count, values);
+      return store(as<__nv_bfloat16>(to) + first, values);
     default:
-      return store_first<kPerThread>(as<float>(to) + first, count, values);
+      return store(as<float>(to) + first, values);
   }
+}
+
+// pass(integral_constant n, first) for each n elements of this thread in a chunk of `count`: kPerThread, and
+// one at the end of a tensor.
+template <typename Pass>
+__device__ void for_share_of_chunk(int count, const Pass& pass) {
+  const int whole = count / kPerThread * kPerThread, thread = static_cast<int>(threadIdx.x);
+  for (int first = thread * kPerThread; first < whole; first += kThreads * kPerThread)
+    pass(std::integral_constant<int, kPerThread>{}, first);
+#pragma unroll 1
+  for (int first = whole + thread; first < count; first += kThreads)
+    pass(std::integral_constant<int, 1>{}, first);
 }
 
 // What an update does to each element of a parameter.
@@ -64,18 +75,19 @@ __global__ void update(const UpdateChunk* chunks, const State* state, const floa
   if (overflow != nullptr && *overflow != 0) return;
   const UpdateChunk at = chunks[blockIdx.x];
   const UpdateFactors by = factors_of(state, momentum, at.decays ? weight_decay : 0.0F);
-  for (int first = static_cast<int>(threadIdx.x) * kPerThread; first < at.count;
-       first += kThreads * kPerThread) {
-    const int left = at.count - first;
-    float weight[kPerThread], velocity[kPerThread], gradient[kPerThread];
-    load_first<kPerThread>(at.master + first, left, weight);
-    load_first<kPerThread>(at.momentum + first, left, velocity);
-    load_any(at.gradient_dtype, at.gradient, first, left, gradient);
+  float* const master = gpu::in_device_memory(at.master);
+  float* const velocities = gpu::in_device_memory(at.momentum);
+  const std::byte* const gradients = gpu::in_device_memory(at.gradient);
+  for_share_of_chunk(at.count, [&](auto elements, int first) {
+    float weight[elements], velocity[elements], gradient[elements];
+    load(master + first, weight);
+    load(velocities + first, velocity);
+    load_any(at.gradient_dtype, gradients, first, gradient);
     update_elements<kNesterov>(by, weight, velocity, gradient);
-    store_first<kPerThread>(at.momentum + first, left, velocity);
-    store_first<kPerThread>(at.master + first, left, weight);
-    if (at.copy != nullptr) store_any(at.copy_dtype, at.copy, first, left, weight);
-  }
+    store(velocities + first, velocity);
+    store(master + first, weight);
+    if (at.copy != nullptr) store_any(at.copy_dtype, gpu::in_device_memory(at.copy), first, weight);
+  });
 }
 
 // A warp updates one sampled row, wherever it lies. Per element: reads 12 bytes and writes 8 in f32, 16 at a
@@ -111,14 +123,14 @@ __global__ void clear_overflow(float* overflow) {
 // or 2 bytes per element. Bound by memory.
 __global__ void find_overflow(const GradientChunk* chunks, float* overflow) {
   const GradientChunk at = chunks[blockIdx.x];
+  const std::byte* const gradient = gpu::in_device_memory(at.gradient);
   bool found = false;
-  for (int first = static_cast<int>(threadIdx.x) * kPerThread; first < at.count;
-       first += kThreads * kPerThread) {
-    float values[kPerThread];
-    load_any(at.dtype, at.gradient, first, at.count - first, values);
+  for_share_of_chunk(at.count, [&](auto elements, int first) {
+    float values[elements];
+    load_any(at.dtype, gradient, first, values);
 #pragma unroll
-    for (int i = 0; i < kPerThread; ++i) found |= !(fabsf(values[i]) < INFINITY);  // true of a NaN, too
-  }
+    for (int i = 0; i < elements; ++i) found |= !(fabsf(values[i]) < INFINITY);  // true of a NaN, too
+  });
   if (found) *overflow = 1;
 }
 
@@ -152,12 +164,16 @@ __global__ void stamp_wait(State* state, bool after) {
     state->wait_began_ns = now;
 }
 
+unsigned blocks_of(std::size_t chunks) {
+  return blocks_for(static_cast<std::int64_t>(chunks), 1);
+}
+
 }  // namespace
 
 void launch_update(const UpdateRule& rule, const UpdateChunk* chunks, std::size_t count, const State* state,
                    const float* overflow, cudaStream_t stream) {
-  gpu::launch(rule.optimizer == Optimizer::nag ? update<true> : update<false>, static_cast<unsigned>(count),
-              kThreads, 0, stream, chunks, state, overflow, static_cast<float>(rule.momentum),
+  gpu::launch(rule.optimizer == Optimizer::nag ? update<true> : update<false>, blocks_of(count), kThreads, 0,
+              stream, chunks, state, overflow, static_cast<float>(rule.momentum),
               static_cast<float>(rule.weight_decay));
 }
 
@@ -175,7 +191,7 @@ void launch_update_rows(const UpdateRule& rule, const UpdatedRows& rows, const S
 void launch_find_overflow(const GradientChunk* chunks, std::size_t count, float* overflow,
                           cudaStream_t stream) {
   gpu::launch(clear_overflow, 1, 1, 0, stream, overflow);
-  gpu::launch(find_overflow, static_cast<unsigned>(count), kThreads, 0, stream, chunks, overflow);
+  gpu::launch(find_overflow, blocks_of(count), kThreads, 0, stream, chunks, overflow);
 }
 
 void launch_advance_state(const LossScaling& scaling, State* state, const float* overflow,

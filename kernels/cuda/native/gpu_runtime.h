@@ -19,6 +19,14 @@ __device__ T* dynamic_shared() {
   return reinterpret_cast<T*>(dynamic_shared_bytes);
 }
 
+// Tells the compiler that an address which a kernel has read from memory is one of device memory, neither
+// shared nor local. Device code only.
+template <typename T>
+__device__ T* in_device_memory(T* address) {
+  __builtin_assume(__isGlobal(address));
+  return address;
+}
+
 // Seconds x 1e9 on the GPU's own clock, the same on all of its multiprocessors. Device code only.
 __device__ inline unsigned long long nanoseconds() {
   unsigned long long now;

@@ -39,6 +39,11 @@ T* dynamic_shared() {
   return reinterpret_cast<T*>(emulated::block().shared());
 }
 
+template <typename T>
+T* in_device_memory(T* address) {
+  return address;
+}
+
 inline unsigned long long nanoseconds() {
   return emulated::clock_nanoseconds();
 }
