@@ -7,18 +7,29 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPerThread = 8;  // 16 bytes of a half type, 32 of f32
 
+// pass(integral_constant n, offset) for a thread's n elements from `offset` on: all of them, or, of those
+// that are left at the end of a tensor, one by one.
+template <typename Pass>
+__device__ void with_elements(std::int64_t left, const Pass& pass) {
+  if (left >= kPerThread) return pass(std::integral_constant<int, kPerThread>{}, 0);
+#pragma unroll 1
+  for (std::int64_t offset = 0; offset < left; ++offset) pass(std::integral_constant<int, 1>{}, offset);
+}
+
 // A block adds 2048 elements. Reads 8 and writes 4 bytes per element in f32, 4 and 2 in a half type; bound by
 // memory: nothing is read twice.
 template <typename T>
 __global__ void accumulate(T* into, const T* from, std::int64_t count) {
   const std::int64_t first = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPerThread;
   if (first >= count) return;
-  float sum[kPerThread], more[kPerThread];
-  load_first<kPerThread>(into + first, count - first, sum);
-  load_first<kPerThread>(from + first, count - first, more);
+  with_elements(count - first, [&](auto elements, std::int64_t offset) {
+    float sum[elements], more[elements];
+    load(into + first + offset, sum);
+    load(from + first + offset, more);
 #pragma unroll
-  for (int i = 0; i < kPerThread; ++i) sum[i] += more[i];
-  store_first<kPerThread>(into + first, count - first, sum);
+    for (int i = 0; i < elements; ++i) sum[i] += more[i];
+    store(into + first + offset, sum);
+  });
 }
 
 // A block converts 2048 elements. Reads and writes each element once, 6 bytes between f32 and a half type;
@@ -27,11 +38,13 @@ template <typename From, typename Into>
 __global__ void cast(const From* from, Into* into, std::int64_t count, float scale) {
   const std::int64_t first = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPerThread;
   if (first >= count) return;
-  float values[kPerThread];
-  load_first<kPerThread>(from + first, count - first, values);
+  with_elements(count - first, [&](auto elements, std::int64_t offset) {
+    float values[elements];
+    load(from + first + offset, values);
 #pragma unroll
-  for (int i = 0; i < kPerThread; ++i) values[i] *= scale;
-  store_first<kPerThread>(into + first, count - first, values);
+    for (int i = 0; i < elements; ++i) values[i] *= scale;
+    store(into + first + offset, values);
+  });
 }
 
 constexpr int kColumns = 32;  // of a block: one warp side by side
