@@ -147,7 +147,7 @@ void launch_project_rows(const ProjectedRows& at, std::int64_t classes, std::int
     with_type_of(at.rows_dtype, [&](auto type) {
       using D = decltype(d_type);
       using T = decltype(type);
-      with_access<kPack<T>>(embedding, [&](auto count) {
+      with_access<(kPack<D> > kPack<T> ? kPack<D> : kPack<T>)>(embedding, [&](auto count) {
         gpu::launch(project_rows<count, D, T>, blocks_for(classes, kRows), kThreads, 0, stream,
                     as<D>(at.d_rows), as<T>(at.rows), at.inverse_norms, classes, static_cast<int>(embedding));
       });

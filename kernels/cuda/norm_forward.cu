@@ -212,7 +212,9 @@ __global__ void norm_apply_any(NormApply pass, NormPartition partition) {
   load_first<kNormGroup>(as<T>(pass.in) + first, count - first, y);
   if (pass.residual) load_first<kNormGroup>(as<T>(pass.residual) + first, count - first, residual);
   unsigned passed = 0;
-  for (int j = 0; j < kNormGroup && first + j < count; ++j) {
+#pragma unroll
+  for (int j = 0; j < kNormGroup; ++j) {
+    if (first + j >= count) break;
     const Place channel{.channels = 1};
     const std::int64_t index = (first + j) % partition.channels;
     Line line;
