@@ -32,25 +32,42 @@ struct TapSums {
   }
 };
 
-// Adds one column of an image's output; each row of the input is read once, d_out's rows around it wait in
-// registers.
-template <typename T, int kStride>
+// Adds one column of an image's output at stride 1; each row of the input is read once, d_out's rows around
+// it wait in registers. A row ahead is asked for while one is added: memory would wait for 9 multiply-adds
+// per element otherwise.
+template <typename T>
 __device__ void add_column(const Image<T>& in, const Image<T>& d_out, int x, TapSums<kPack<T>>& sums) {
-  Elements<T, kPack<T>> pixels[3], before{}, own[1], next[1];
+  Elements<T, kPack<T>> pixels[3], pixels_ahead[3], before{}, own[1], next[1], ahead[1];
+  d_out.row(0, x, own);
+  d_out.row(1, x, next);
+  in.row(0, x - 1, pixels);
+  for (int row = 0; row < d_out.height; ++row) {
+    d_out.row(row + 2, x, ahead);
+    in.row(row + 1, x - 1, pixels_ahead);
+    sums.add(1, pixels, own[0]);
+    sums.add(2, pixels, before);
+    sums.add(0, pixels, next[0]);
+    before = own[0];
+    own[0] = next[0];
+    next[0] = ahead[0];
+#pragma unroll
+    for (int i = 0; i < 3; ++i) pixels[i] = pixels_ahead[i];
+  }
+}
+
+// The same at stride 2: two rows of the input for each one of d_out.
+template <typename T>
+__device__ void add_column_at_stride_2(const Image<T>& in, const Image<T>& d_out, int x,
+                                       TapSums<kPack<T>>& sums) {
+  Elements<T, kPack<T>> pixels[3], own[1], next[1];
   d_out.row(0, x, own);
   for (int row = 0; row < d_out.height; ++row) {
     d_out.row(row + 1, x, next);
-    in.row(row * kStride, x * kStride - 1, pixels);
+    in.row(2 * row, 2 * x - 1, pixels);
     sums.add(1, pixels, own[0]);
-    if constexpr (kStride == 1) {
-      sums.add(2, pixels, before);
-      sums.add(0, pixels, next[0]);
-      before = own[0];
-    } else {
-      in.row(2 * row + 1, 2 * x - 1, pixels);
-      sums.add(2, pixels, own[0]);
-      sums.add(0, pixels, next[0]);
-    }
+    in.row(2 * row + 1, 2 * x - 1, pixels);
+    sums.add(2, pixels, own[0]);
+    sums.add(0, pixels, next[0]);
     own[0] = next[0];
   }
 }
@@ -71,9 +88,13 @@ __global__ void __launch_bounds__(kDepthwiseThreads, 3)
   if (channel < shape.c) {
     for (std::int64_t item = first + threadIdx.y; item < end; item += blockDim.y) {
       const std::int64_t image = item / shape.out_w;
-      add_column<T, kStride>(Image<T>(in, shape.h, shape.w, shape.c, channel, image),
-                             Image<T>(d_out, shape.out_h, shape.out_w, shape.c, channel, image),
-                             static_cast<int>(item % shape.out_w), sums);
+      const Image<T> images(in, shape.h, shape.w, shape.c, channel, image);
+      const Image<T> gradients(d_out, shape.out_h, shape.out_w, shape.c, channel, image);
+      const auto x = static_cast<int>(item % shape.out_w);
+      if constexpr (kStride == 1)
+        add_column(images, gradients, x, sums);
+      else
+        add_column_at_stride_2(images, gradients, x, sums);
     }
   }
   merge_rows(sums);
