@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kThreads)
 void launch_dropout(const DropoutTensors& tensors, const DropoutRule& rule, const State* state,
                     cudaStream_t stream) {
   const std::int64_t pixels = tensors.shape.h * tensors.shape.w;
-  const dim3 grid(blocks_for(pixels, kPixels) * blocks_for(tensors.shape.c, kChannels),
+  const dim3 grid(blocks_for(divide_up(pixels, kPixels) * divide_up(tensors.shape.c, kChannels), 1),
                   static_cast<unsigned>(tensors.shape.n));
   with_type_of(tensors.in_dtype, [&](auto in_type) {
     with_type_of(tensors.out_dtype, [&](auto out_type) {

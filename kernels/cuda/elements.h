@@ -11,6 +11,7 @@
 #include <string>
 #include <type_traits>
 
+#include "kernels/cuda/blocks.h"
 #include "kernels/program.h"
 #include "models/graph.h"
 
@@ -148,10 +149,6 @@ __host__ __device__ T* as(std::byte* address) {
 template <typename T>
 __host__ __device__ const T* as(const std::byte* address) {
   return reinterpret_cast<const T*>(address);
-}
-
-inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
-  return static_cast<unsigned>((count + per_block - 1) / per_block);
 }
 
 }  // namespace plumb::cuda

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/blocks.h"
+
 namespace plumb::cuda {
 
 inline constexpr int kNormGroup = 8;  // neighbouring channels of a thread
@@ -27,10 +29,6 @@ struct NormPartition {
   int lanes = 0, rows = 0;
   int tiles = 0, pixel_blocks = 0;
 };
-
-constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) {
-  return (count + by - 1) / by;
-}
 
 constexpr NormPartition partition_norm(std::int64_t pixels, std::int64_t channels) {
   const std::int64_t groups = divide_up(channels, kNormGroup);
