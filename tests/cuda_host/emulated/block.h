@@ -58,6 +58,10 @@ class Block {
   // threads wait for others that never come.
   void run(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& body);
 
+  // From now on a launch runs its first block and its last one, and no others: for sizes that take too long
+  // otherwise.
+  void run_corners_only(bool only) { corners_only_ = only; }
+
   // __syncthreads and its kin: how many threads brought true.
   unsigned synchronize(bool predicate, std::source_location where);
   // Lanes of `mask` bring a value each and take what `combine` gives them.
@@ -68,6 +72,7 @@ class Block {
 
  private:
   static void work();  // what a worker's fiber does: threads, until none is left to begin
+  void run_corners(dim3 grid);
   void run_block();
   void begin_thread();
   void end_thread();
@@ -97,6 +102,7 @@ class Block {
   std::unique_ptr<std::byte[]> shared_;
   std::size_t shared_bytes_ = 0;
   std::string failure_;
+  bool corners_only_ = false;
   std::mt19937 random_{order_seed()};
 };
 Block& block();  // the one that kernels find themselves in

@@ -1,0 +1,216 @@
+// Activations of more elements than 32 bits count (batch 4096 of ResNet-50 has 3.3e9): the first block and
+// the last one of each launch run on the emulated GPU, over memory that is nearly all zeros. What the last
+// block makes of the last elements shows that no size or index on the way lost its upper bits.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kernels/cuda/depthwise.h"
+#include "kernels/cuda/dropout.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/norm.h"
+#include "kernels/cuda/pool.h"
+#include "kernels/cuda/softmax_loss.h"
+#include "kernels/cuda/synthetic.h"
+#include "tests/cuda_host/corner_blocks.h"
+#include "tests/cuda_host/sparse_tensor.h"
+
+namespace plumb::cuda {
+namespace {
+
+// ResNet-50's first activation at batch 5376: 4.3e9 elements.
+constexpr std::int64_t kImages = 5376, kSide = 112, kChannels = 64, kPixels = kImages * kSide * kSide,
+                       kElements = kPixels * kChannels;
+constexpr std::int64_t kMostImages = 65535;
+
+class LargeSizes : public CornerBlocks {};
+
+TEST_F(LargeSizes, SumsAndCastsReachTheLastElement) {
+  SparseTensor into(DType::f16, kElements), from(DType::f16, kElements), wide(DType::f32, kElements);
+  into.set_from_end(0, 2);
+  from.set_from_end(0, 3);
+  launch_accumulate(DType::f16, into.data(), from.data(), into.elements(), nullptr);
+  EXPECT_EQ(into.from_end(0), 5);
+  launch_cast(DType::f16, into.data(), DType::f32, wide.data(), into.elements(), 2, nullptr);
+  EXPECT_EQ(wide.from_end(0), 10);
+}
+
+TEST_F(LargeSizes, ColumnSumsReachTheLastRow) {
+  constexpr std::int64_t kRows = 70'000, kColumns = 100'000;
+  SparseTensor matrix(DType::f16, kRows * kColumns), sums(DType::f32, kColumns);
+  matrix.set_from_end(0, 5);
+  launch_column_sums(DType::f16, matrix.data(), sums.floats(), kRows, kColumns, nullptr);
+  EXPECT_EQ(sums.from_end(0), 5);
+}
+
+TEST_F(LargeSizes, BatchesReachTheLastImage) {
+  const Shape shape{.n = kMostImages, .h = 160, .w = 160, .c = 3};
+  SparseTensor planes(DType::f32, shape.elements()), images(DType::f16, shape.elements() / 3 * 8);
+  SparseTensor labels(DType::f32, shape.n);
+  planes.set_from_end(0, 5);  // the last channel of the last pixel
+  launch_pack_images(planes.floats(), images.data(), shape, 8, DType::f16, nullptr);
+  EXPECT_EQ(images.from_end(5), 5);
+  launch_synthetic_batch(synthetic_keys(1, 0), 1000, images.data(),
+                         reinterpret_cast<std::int32_t*>(labels.data()), shape, 8, DType::f16, nullptr);
+  EXPECT_NE(images.from_end(5), 5);
+  EXPECT_NE(images.from_end(5), 0);
+}
+
+TEST_F(LargeSizes, SoftmaxReachesTheLastRow) {
+  constexpr std::int64_t kRows = 4'500'000, kClasses = 1000;
+  SparseTensor logits(DType::f32, kRows * kClasses), d_logits(DType::f32, kRows * kClasses),
+      labels(DType::f32, kRows), losses(DType::f32, kRows * 4);
+  State state{};
+  state.step.loss_scale = kRows;
+  std::vector<IterationRecord> records(Device::kMetricsKept);
+  const SoftmaxOperands at{.logits = logits.floats(),
+                           .labels = reinterpret_cast<const std::int32_t*>(labels.data()),
+                           .d_logits = d_logits.data(),
+                           .state = &state,
+                           .row_losses = reinterpret_cast<RowLoss*>(losses.data()),
+                           .records = records.data()};
+  launch_softmax_loss(at, kRows, kClasses, 0, nullptr);
+  EXPECT_FLOAT_EQ(d_logits.from_end(0), 0.001F);
+}
+
+TEST_F(LargeSizes, NormsReachTheLastPixel) {
+  const NormPartition partition = partition_norm(kPixels, kChannels);
+  SparseTensor in(DType::f16, kElements), out(DType::f16, kElements), d_out(DType::f16, kElements),
+      partials(DType::f32, std::int64_t{partition.pixel_blocks} * 2 * kChannels),
+      factors(DType::f32, 3 * kChannels);
+  SparseTensor mask(DType::f16, kElements / 16 + 1);
+  const std::int64_t in_last_block = kPixels - (partition.pixel_blocks - 1) * partition.pixels_per_block;
+  in.set_from_end(0, 5);
+  launch_norm_statistics(partition, DType::f16, in.data(), partials.floats(), nullptr);
+  EXPECT_FLOAT_EQ(partials.from_end(kChannels), 5.0F / static_cast<float>(in_last_block));
+
+  factors.set(kChannels - 1, 2);
+  factors.set(2 * kChannels - 1, 1);
+  NormApply apply{.in = in.data(), .factors = {.data = factors.data()}, .out = out.data(), .relu = true};
+  apply.mask = reinterpret_cast<std::uint8_t*>(mask.data());
+  launch_norm_apply(partition, DType::f16, apply, nullptr);
+  EXPECT_EQ(out.from_end(0), 11);
+  EXPECT_EQ(apply.mask[kElements / 8 - 1], 0x80);
+
+  d_out.set_from_end(0, 3);
+  const NormGradient gradient{.in = in.data(), .d_out = d_out.data(), .mask = apply.mask};
+  launch_norm_backward_sums(partition, DType::f16, gradient, factors.floats() + kChannels, nullptr,
+                            partials.floats(), nullptr);
+  EXPECT_EQ(partials.from_end(kChannels), 3);
+  EXPECT_EQ(partials.from_end(0), 12);  // 3 * (5 - 1)
+
+  factors.set_from_end(0, 0.5F);
+  launch_norm_backward_apply(partition, DType::f16, gradient, {.data = factors.data()}, {.data = out.data()},
+                             nullptr);
+  EXPECT_EQ(out.from_end(0), 11.5F);  // 2 * 3 + 1 * 5 + 0.5
+}
+
+TEST_F(LargeSizes, NormsOfAnyChannelsReachTheLastElement) {
+  constexpr std::int64_t kOdd = 67;
+  SparseTensor in(DType::f16, kPixels * kOdd), out(DType::f16, kPixels * kOdd), factors(DType::f32, 2 * kOdd);
+  in.set_from_end(0, 5);
+  factors.set(kOdd - 1, 2);
+  factors.set_from_end(0, 1);
+  const NormApply apply{.in = in.data(), .factors = {.data = factors.data()}, .out = out.data()};
+  launch_norm_apply(partition_norm(kPixels, kOdd), DType::f16, apply, nullptr);
+  EXPECT_EQ(out.from_end(0), 11);
+}
+
+TEST_F(LargeSizes, PoolsReachTheLastPixel) {
+  const PoolShape shape{.n = kImages,
+                        .h = kSide,
+                        .w = kSide,
+                        .c = kChannels,
+                        .out_h = 56,
+                        .out_w = 56,
+                        .kernel = 3,
+                        .stride = 2,
+                        .padding = 1};
+  SparseTensor in(DType::f16, kElements), out(DType::f16, kElements / 4), argmax(DType::f16, kElements / 8);
+  auto* const winners = reinterpret_cast<std::uint8_t*>(argmax.data());
+  in.set_from_end(0, 7);
+  launch_max_pool_forward(DType::f16, shape, in.data(), nullptr, out.data(), winners, nullptr);
+  EXPECT_EQ(out.from_end(0), 7);
+  EXPECT_EQ(winners[kElements / 4 - 1], 8);
+  launch_max_pool_backward(DType::f16, shape, out.data(), nullptr, winners, in.data(), nullptr);
+  EXPECT_EQ(in.from_end(0), 7);
+  EXPECT_EQ(in.from_end(kChannels), 0);
+}
+
+TEST_F(LargeSizes, AveragesReachTheLastImage) {
+  constexpr std::int64_t kWide = 2048, kSpots = 49;
+  SparseTensor in(DType::f16, kMostImages * kSpots * kWide), mean(DType::f16, kMostImages * kWide);
+  for (std::int64_t spot = 0; spot < kSpots; ++spot) in.set_from_end(spot * kWide, 2);
+  launch_average_forward(DType::f16, in.data(), mean.data(), kMostImages, kSpots, kWide, nullptr);
+  EXPECT_EQ(mean.from_end(0), 2);
+  mean.set_from_end(0, 49);
+  launch_average_backward(DType::f16, mean.data(), in.data(), kMostImages, kSpots, kWide, nullptr);
+  EXPECT_EQ(in.from_end(0), 1);
+  EXPECT_EQ(in.from_end((kSpots - 1) * kWide), 1);
+}
+
+TEST_F(LargeSizes, DropoutReachesTheLastImage) {
+  const Shape shape{.n = kMostImages, .h = 40, .w = 40, .c = 64};
+  SparseTensor in(DType::f16, shape.elements()), out(DType::f32, shape.elements());
+  in.set_from_end(0, 5);
+  const State state{};
+  launch_dropout({in.data(), out.data(), DType::f16, DType::f32, shape}, dropout_rule(1, "dropout", 0),
+                 &state, nullptr);
+  EXPECT_EQ(out.from_end(0), 5);
+}
+
+DepthwiseShape depthwise_shape_of(int kernel, int stride) {
+  const std::int64_t out = kSide / stride;
+  return {.n = kImages,
+          .h = kSide,
+          .w = kSide,
+          .c = kChannels,
+          .out_h = out,
+          .out_w = out,
+          .kernel = kernel,
+          .stride = stride,
+          .padding = kernel / 2};
+}
+
+TEST_F(LargeSizes, DepthwiseConvolutionsReachTheLastPixel) {
+  SparseTensor in(DType::f16, kElements), out(DType::f16, kElements), weight(DType::f16, 25 * kChannels);
+  for (const auto& [kernel, stride] : {std::pair(3, 1), {3, 2}, {5, 1}}) {
+    SCOPED_TRACE(testing::Message() << kernel << " x " << kernel << " at stride " << stride);
+    const DepthwiseShape shape = depthwise_shape_of(kernel, stride);
+    const std::int64_t middle = (kernel * kernel / 2 + 1) * kChannels - 1;
+    // The middle of the last window: a row and a pixel in front of the last one at stride 2.
+    const std::int64_t in_front = stride == 1 ? 0 : (kSide + 1) * kChannels;
+    const std::int64_t last_out = shape.n * shape.out_h * shape.out_w * kChannels - 1;
+    weight.set(middle, 3);
+    in.set_from_end(in_front, 2);
+    launch_depthwise_forward(DType::f16, shape, in.data(), weight.data(), out.data(), nullptr);
+    EXPECT_EQ(out.at(last_out), 6);
+    launch_depthwise_backward_data(DType::f16, shape, out.data(), weight.data(), in.data(), nullptr);
+    EXPECT_EQ(in.from_end(in_front), 18);
+    in.set_from_end(in_front, 0);
+    weight.set(middle, 0);
+  }
+}
+
+// With what the last tap of the last window reads as 2, and the gradient there as 3.
+void expect_last_weight(const DepthwiseShape& shape, std::int64_t window) {
+  SparseTensor in(DType::f32, shape.n * shape.h * shape.w * shape.c),
+      d_out(DType::f32, shape.n * shape.out_h * shape.out_w * shape.c),
+      d_weight(DType::f32, shape.taps() * shape.c),
+      partials(DType::f32,
+               static_cast<std::int64_t>(depthwise_workspace_bytes(shape, DType::f32) / sizeof(float)));
+  in.set_from_end(0, 2);
+  d_out.set_from_end(window * shape.c, 3);
+  launch_depthwise_backward_weights(DType::f32, shape, in.data(), d_out.data(), partials.floats(), DType::f32,
+                                    d_weight.data(), nullptr);
+  EXPECT_EQ(d_weight.from_end(0), 6);
+}
+
+TEST_F(LargeSizes, DepthwiseWeightsCountTheLastPixel) {
+  expect_last_weight(depthwise_shape_of(3, 1), kSide + 1);  // the window around the last but one of both
+  expect_last_weight(depthwise_shape_of(3, 2), 0);
+  expect_last_weight({.n = 175'000, .h = 7, .w = 7, .c = 512, .out_h = 1, .out_w = 1, .kernel = 7}, 0);
+}
+
+}  // namespace
+}  // namespace plumb::cuda
