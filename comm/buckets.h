@@ -1,4 +1,5 @@
-// Which gradients are reduced together. Large messages use the link well, early ones hide behind backward.
+// Which gradients are reduced together. Large messages use the link well; small ones at the end of backward
+// leave little to wait for.
 #pragma once
 
 #include <cstddef>
@@ -6,14 +7,27 @@
 
 namespace plumb {
 
+// A bucket may take so many times the bytes of the one behind it. Where a network halves height and width and
+// doubles channels, a convolution keeps its multiply-accumulates and gets four times the weights: buckets
+// that shrink by four towards the end of backward each have about the same time to hide behind.
+inline constexpr std::size_t kBucketGrowth = 4;
+
 struct BucketOptions {
-  std::size_t first_bucket_bytes = 1u << 20;  // closes early, so that communication starts early
-  std::size_t bucket_bytes = 25u << 20;
+  // Nothing of backward is left to hide the last bucket. Below 1 MiB a collective's time is mostly latency
+  // (time = overhead + bytes / bandwidth, nccl-tests, doc/PERFORMANCE.md), so that less wins little; 1 MiB is
+  // also what PyTorch's DistributedDataParallel sets apart for the gradients that come last
+  // (torch/nn/parallel/distributed.py, _DEFAULT_FIRST_BUCKET_BYTES).
+  std::size_t last_bucket_bytes = 1u << 20;
+  std::size_t bucket_bytes = 25u << 20;  // of the largest buckets
 };
 
-// Indices of gradients (given in the order in which backward finishes them) per bucket, order kept. A bucket
-// is closed by the gradient that brings it to its limit (the rule of PyTorch's DistributedDataParallel,
-// torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size).
+// Bytes that a bucket may take; `from_last`: 0 for the last one, 1 for the one in front of it, …
+// last_bucket_bytes * kBucketGrowth^from_last, at most bucket_bytes.
+std::size_t bucket_limit(std::size_t from_last, const BucketOptions& options);
+
+// Indices of gradients (given in the order in which backward finishes them) per bucket, order kept. Filled
+// from the last gradient on: a bucket is closed in front of the gradient that would bring it beyond its
+// limit, and the first bucket takes what is left. A gradient beyond a limit has a bucket of its own.
 std::vector<std::vector<std::size_t>> assign_buckets(const std::vector<std::size_t>& gradient_bytes,
                                                      const BucketOptions& options);
 

@@ -146,7 +146,16 @@ Step cast_step(const Program& program, const std::string& name, BufferId from, B
   return step;
 }
 
-// The flag that `find_overflow` writes is summed, too: where one rank skips the update all do.
+// Sums are the same on all ranks, and so is an overflow in them; one in a gradient that isn't summed is known
+// to its own rank only.
+bool finds_what_others_miss(const Program& program, const Step& step) {
+  return step.kind == StepKind::find_overflow &&
+         std::any_of(step.uses.begin(), step.uses.end(), [&](const BufferUse& use) {
+           return use.reads() && program.buffers[use.buffer].sharded;
+         });
+}
+
+// Sums the flag that `find_overflow` writes: where one rank skips the update all do.
 Step overflow_step(const Program& program, const Step& find_overflow) {
   const BufferId overflow = find_overflow.uses.front().buffer;
   return allreduce_step(program, program.buffers[overflow].name, {overflow}, overflow);
@@ -207,7 +216,7 @@ Program add_gradient_reduction(Program program, const GradientReductionOptions& 
   for (StepId id = 0; id < starts_after.size(); ++id) {
     if (program.steps[id].phase == Phase::update) append(steps, std::exchange(before_updates, {}));
     steps.push_back(std::move(program.steps[id]));
-    if (steps.back().kind == StepKind::find_overflow) steps.push_back(overflow_step(program, steps.back()));
+    if (finds_what_others_miss(program, steps.back())) steps.push_back(overflow_step(program, steps.back()));
     append(steps, std::move(starts_after[id]));
   }
   append(steps, std::move(before_updates));

@@ -30,8 +30,11 @@ struct GradientReductionOptions {
 // Gradients of sharded tensors (Buffer::sharded) are complete on their rank: they stay as they are, and
 // anybody may read them. Collectives that the Program has already keep their places.
 //
-// find_overflow and updates read gradients when they are reduced; after find_overflow an allreduce adds up
-// the ranks' overflow buffers ("overflow.allreduce").
+// find_overflow and updates read gradients when they are reduced and cast back. Those are the same bits on
+// all ranks (MPI: "all processes ... receive identical results", section All-Reduce; NCCL hands each finished
+// sum on unchanged, github.com/NVIDIA/nccl/issues/855), so that all ranks find the same overflow. Where
+// find_overflow also reads gradients of sharded tensors, an allreduce behind it adds up the ranks' overflow
+// buffers ("overflow.allreduce").
 //
 // Requires what bytes say is final (Device::prepare has run). Throws Error(internal) if no step writes a
 // gradient, if one is a view already, or if another step than find_overflow and updates reads one after its

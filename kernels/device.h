@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/describe.h"
@@ -70,6 +71,9 @@ struct StepTime {
   double begin = 0, end = 0;
 };
 
+// In the sentence of an Error(internal) where a vendor's library computes no such step.
+inline constexpr std::string_view kNoEngine = " has no engine for ";
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -88,7 +92,8 @@ class Device {
     return {};
   }
   // First half of binding: chooses implementations and layouts, and raises the bytes of buffers and
-  // workspaces to what they really take. Allocates nothing that a plan accounts for.
+  // workspaces to what they really take. Allocates nothing that a plan accounts for. Throws Error(internal)
+  // with kNoEngine.
   virtual void prepare(const Graph& graph, const UpdateRule& rule, Program& program) = 0;
   // Second half: takes the arena and gives every compute step its callable. Throws Error(out_of_memory).
   virtual void bind(Program& program, const MemoryPlan& plan) = 0;

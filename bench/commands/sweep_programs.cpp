@@ -74,7 +74,7 @@ std::optional<double> least_seconds(const SweepPlan& plan, const std::vector<std
       const auto limits = find_target(target.empty() && on_cpu ? "cpu" : target);
       if (!limits || !limits->flops_per_second.contains(options.precision)) return std::nullopt;
       if (options.comm == "nccl" && limits->kind == DeviceKind::cpu) return std::nullopt;
-      options = resolve(options, *limits);
+      options = resolve(options, *limits, run.devices);
       const Graph graph = make_graph(options, 0, run.devices);
       const bool same_batch = options.data == "synthetic" || !options.batch.empty();
       const Program program = with_collectives(

@@ -24,8 +24,8 @@ int world_size(const BenchOptions& options) {
 
 std::string answer_dry_run(const BenchOptions& asked) {
   const DeviceLimits limits = limits_of(asked);
-  const BenchOptions options = resolve(asked, limits);
-  const int ranks = world_size(options);
+  const int ranks = world_size(asked);
+  const BenchOptions options = resolve(asked, limits, ranks);
   const bool same_batch = options.data == "synthetic" || !options.batch.empty();
   const auto program_for = [&](const Graph& graph) {
     return with_collectives(describe(graph, describe_options(options, same_batch), limits), options, ranks);

@@ -47,8 +47,10 @@ OptionGroup precision_group(BenchOptions& o) {
 }
 
 OptionSpec comm_option(BenchOptions& o) {
-  OptionSpec spec = choice_option("--comm", o.comm, {"auto", "nccl", "mpi"},
-                                  "what carries the gradients; auto: nccl between GPUs, else mpi");
+  OptionSpec spec =
+      choice_option("--comm", o.comm, {"auto", "nccl", "mpi"},
+                    "what carries the gradients; auto: nccl between GPUs, else mpi, and nothing for a "
+                    "single rank, which nccl or mpi give the collectives of many");
   spec.set = [set = spec.set](const std::string& value) {
     if (value == "nccl" && !why_no_nccl().empty())
       throw Error(ExitCode::unavailable,
@@ -88,7 +90,7 @@ OptionGroup cuda_group(BenchOptions& o) {
       {enum_option<CudaGraph>(
            "--cuda-graph", o.cuda_graph,
            {{"auto", CudaGraph::automatic}, {"on", CudaGraph::on}, {"off", CudaGraph::off}},
-           "capture the step once and replay it; auto: on with nccl or one rank"),
+           "capture the step once and replay it; auto: on unless --comm mpi carries gradients"),
        enum_option<bool>("--fusion", o.fuse, {{"auto", true}, {"off", false}},
                          "cuDNN's fused engines where the GPU and the precision have them"),
        flag_option(
@@ -110,8 +112,9 @@ OptionGroup device_group(BenchOptions& o) {
        integer_option("--threads", "N", o.threads, {1, 4096}, "cpu threads per rank")
            .with_default("the CPUs of the rank's affinity mask, shared by the ranks that have the same mask"),
        comm_option(o),
-       real_option("--bucket-mb", "X", o.bucket_mb, {.lowest = 0, .highest = 4096, .above_lowest = true},
-                   "gradients that travel together, in MiB; the first bucket takes 1 MiB"),
+       real_option(
+           "--bucket-mb", "X", o.bucket_mb, {.lowest = 0, .highest = 4096, .above_lowest = true},
+           "the most gradients that travel together, in MiB; the last buckets of a step take 16, 4 and 1"),
        enum_option<ReduceDType>(
            "--reduce-dtype", o.reduce_dtype,
            {{"same", ReduceDType::same}, {"fp32", ReduceDType::fp32}, {"fp16", ReduceDType::fp16}},
@@ -308,7 +311,7 @@ BenchOptions parse_options(int argc, const char* const* argv, Workload workload)
   return options;
 }
 
-BenchOptions resolve(BenchOptions options, const DeviceLimits& limits) {
+BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world_size) {
   if (!limits.flops_per_second.contains(options.precision)) {
     std::string able;
     for (const auto& [precision, flops] : limits.flops_per_second)
@@ -325,13 +328,17 @@ BenchOptions resolve(BenchOptions options, const DeviceLimits& limits) {
   if (options.cuda_graph == CudaGraph::on && !on_cuda)
     throw Error(ExitCode::usage, "option --cuda-graph: 'on' is for GPUs, and device " + limits.name +
                                      " is a cpu; leave it out");
-  if (options.comm == "auto")
+  if (options.comm == "auto" && world_size > 1)
     options.comm = on_cuda && why_no_nccl().empty() && !options.share_gpu ? "nccl" : "mpi";
   if (!options.loss_scaling && options.precision == Precision::fp16)
     options.loss_scaling = LossScaling{.kind = LossScaling::Kind::dynamic};
   if (!on_cuda) options.autotune = false;  // a cpu has one engine for everything
   options.face = resolve_face(options.face);
   return options;
+}
+
+bool has_collectives(const BenchOptions& options, int world_size) {
+  return world_size > 1 || options.comm != "auto";
 }
 
 nlohmann::ordered_json options_json(const BenchOptions& options) {

@@ -33,8 +33,8 @@ struct BenchOptions {
   std::int64_t warmup = 20;
   double seconds = 0;  // run at least this long
   DeviceChoice device = DeviceChoice::automatic;
-  int threads = 0;  // cpu threads of this rank; 0: its share of the affinity mask
-  std::string comm = "auto";
+  int threads = 0;            // cpu threads of this rank; 0: its share of the affinity mask
+  std::string comm = "auto";  // resolved: "nccl" or "mpi"; "auto" where a single rank needs none
   double bucket_mb = 25;
   ReduceDType reduce_dtype = ReduceDType::same;
   bool overlap = true;
@@ -75,9 +75,13 @@ OptionTable bench_option_table(BenchOptions& options);
 // checked. Throws Error(usage); Error(unavailable) for a communicator that this build lacks.
 BenchOptions parse_options(int argc, const char* const* argv, Workload workload = Workload::resnet50);
 
-// Fills in what the device decides (batch, communicator) and checks what it must be able to do.
+// Fills in what device and world decide (batch, communicator) and checks what the device must be able to do.
 // Throws Error(usage) that names the precisions the device has.
-BenchOptions resolve(BenchOptions options, const DeviceLimits& limits);
+BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world_size);
+
+// Whether gradients are exchanged, with `options` as resolved: a single rank does so only over a communicator
+// that was asked for by name.
+bool has_collectives(const BenchOptions& options, int world_size);
 
 // What all ranks of a job must share, one "key=value" line per option, as given (before a rank fills in what
 // is its own, such as threads).

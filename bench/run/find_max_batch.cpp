@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string_view>
+#include <utility>
 
 #include "bench/inquiries/dry_run.h"
 #include "bench/output/progress.h"
@@ -32,17 +34,33 @@ double memory_of_rank(const Job& job, const Session& session) {
   return session.device->limits().memory_bytes / (shares ? job.local_size() : 1);
 }
 
-// By the description alone: what the device adds to the plan when it chooses implementations isn't in it.
-std::int64_t planned_largest(const Job& job, const Session& session, double memory_bytes) {
+// What all tries have in common: resolved options, the device's limits.
+struct Given {
+  BenchOptions options;
+  DeviceLimits limits;
+  int world_size = 1;
+};
+
+// A step at this batch, as far as the description tells: without what the device adds when it chooses
+// implementations.
+Program described(const Given& given, std::int64_t batch, int rank) {
+  const BenchOptions options = with_batch(given.options, batch);
+  return with_collectives(
+      describe(make_graph(options, rank, given.world_size), describe_options(options, true), given.limits),
+      options, given.world_size);
+}
+
+std::int64_t planned_largest(const Given& given, int rank, double memory_bytes) {
   const auto bytes = [&](std::int64_t batch) {
-    const BenchOptions options = with_batch(session.options, batch);
-    const DeviceLimits& limits = session.device->limits();
-    const Program program = with_collectives(
-        describe(make_graph(options, job.rank(), job.size()), describe_options(options, true), limits),
-        options, job.size());
-    return needed_bytes(program, plan_memory(program), limits);
+    const Program program = described(given, batch, rank);
+    return needed_bytes(program, plan_memory(program), given.limits);
   };
   return largest_batch(bytes, memory_bytes);
+}
+
+bool tells_of_no_engine(const Error& error) {
+  return error.code() == ExitCode::internal &&
+         std::string_view(error.what()).find(kNoEngine) != std::string_view::npos;
 }
 
 // As a run begins: one iteration step by step and, where the run would, one that is captured and replayed.
@@ -99,51 +117,73 @@ BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
   return search;
 }
 
+std::int64_t largest_tensor_elements(const Program& program) {
+  std::size_t largest = 0;
+  for (const Buffer& buffer : program.buffers)
+    if (buffer.role == Role::activation || buffer.role == Role::activation_gradient)
+      largest = std::max(largest, buffer.bytes / bytes_of(buffer.dtype));
+  return static_cast<std::int64_t>(largest);
+}
+
 MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
-                        const std::function<void(const BatchTry&)>& tried,
-                        std::optional<double> memory_bytes) {
+                        const std::function<void(const BatchTry&)>& tried, const SearchBounds& bounds) {
   MaxBatch found;
+  Given given;
   double memory = 0;
   {
     const Session session = open_session(job, with_batch(options, 1));
-    memory = memory_bytes.value_or(memory_of_rank(job, session));
+    given = {session.options, session.device->limits(), job.size()};
+    memory = bounds.memory_bytes.value_or(memory_of_rank(job, session));
     found.device = session.device->description();
-    found.model = make_graph(session.options, job.rank(), job.size()).model;
-    found.precision = session.options.precision;
+    found.model = make_graph(given.options, job.rank(), job.size()).model;
+    found.precision = given.options.precision;
     found.world_size = job.size();
-    found.image_size = session.options.image_size;
-    std::uint64_t largest = static_cast<std::uint64_t>(planned_largest(job, session, memory));
+    found.image_size = given.options.image_size;
+    auto largest = static_cast<std::uint64_t>(planned_largest(given, job.rank(), memory));
     job.broadcast(largest);  // hosts may have different memory: all start at the same batch
     found.largest_planned = static_cast<std::int64_t>(largest);
   }
-  const auto runs = [&](std::int64_t batch) {
+  const auto attempt = [&](std::int64_t batch) -> BatchTry {
     try {
-      try_batch(job, with_batch(options, batch), memory_bytes ? memory : HUGE_VAL, found);
-      return true;
+      try_batch(job, with_batch(options, batch), bounds.memory_bytes ? memory : HUGE_VAL, found);
+      return {.batch = batch, .ran = true};
     } catch (const FailureOfThisRank&) {
       throw;
     } catch (const Error& error) {
-      if (error.code() != ExitCode::out_of_memory) throw;
-      return false;
+      if (error.code() == ExitCode::out_of_memory) return {.batch = batch};
+      // Rank 0's tensors, on all ranks: they must answer alike.
+      if (tells_of_no_engine(error) &&
+          largest_tensor_elements(described(given, batch, 0)) > bounds.most_elements)
+        return {.batch = batch, .no_engine = true};
+      throw;
     }
   };
+  std::vector<BatchTry> tries;
   found.search = search_largest_batch(found.largest_planned, kLargestBatch, [&](std::int64_t batch) {
-    const bool ran = runs(batch);
-    tried({batch, ran});
-    return ran;
+    tries.push_back(attempt(batch));
+    tried(tries.back());
+    return tries.back().ran;
   });
+  found.search.tries = std::move(tries);
   return found;
 }
 
 void report_max_batch(const Job& job, const BenchOptions& options) {
   Messages messages(stderr, terminal_of(stderr), options.quiet || job.rank() != 0);
   messages.say("looking for the largest --bs by running steps; a try takes as long as a run's start");
-  const MaxBatch found = find_max_batch(job, options, [&](const BatchTry& one) {
-    messages.say("--bs " + std::to_string(one.batch) + (one.ran ? " runs" : " doesn't fit"));
-  });
+  const MaxBatch found =
+      find_max_batch(job, options, [&](const BatchTry& one) { messages.say(to_text(one)); });
   job.together([&] {
     if (job.rank() == 0) print_text(options.json ? to_json(found).dump(2) + "\n" : to_text(found));
   });
+}
+
+std::string to_text(const BatchTry& one, const SearchBounds& bounds) {
+  const std::string text = "--bs " + std::to_string(one.batch);
+  if (one.ran) return text + " runs";
+  if (!one.no_engine) return text + " doesn't fit";
+  return text + " doesn't fit: no engine computes tensors of more than " +
+         std::to_string(bounds.most_elements) + " elements";
 }
 
 std::string to_text(const MaxBatch& found) {
@@ -161,7 +201,10 @@ std::string to_text(const MaxBatch& found) {
 
 nlohmann::ordered_json to_json(const MaxBatch& found) {
   nlohmann::ordered_json tries = nlohmann::ordered_json::array();
-  for (const BatchTry& one : found.search.tries) tries.push_back({{"batch", one.batch}, {"ran", one.ran}});
+  for (const BatchTry& one : found.search.tries) {
+    tries.push_back({{"batch", one.batch}, {"ran", one.ran}});
+    if (one.no_engine) tries.back()["no_engine"] = true;
+  }
   return {{"schema", "plumbline.max_batch/1"},
           {"model", found.model},
           {"precision", name_of(found.precision)},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -10,12 +11,14 @@
 
 #include "bench/options/options.h"
 #include "comm/job.h"
+#include "kernels/program.h"
 
 namespace plumb {
 
 struct BatchTry {
   std::int64_t batch = 0;
   bool ran = false;
+  bool no_engine = false;  // it didn't for want of an engine, not of memory
 };
 
 struct BatchSearch {
@@ -41,13 +44,25 @@ struct MaxBatch {
   std::size_t peak_bytes = 0;        // that the device has held by the end of its step
 };
 
+struct SearchBounds {
+  std::optional<double> memory_bytes;  // in place of what the device has
+  // Libraries that index with 32 bits have no engine for a tensor of more elements (cuDNN, on a GPU whose
+  // memory holds such a one).
+  std::int64_t most_elements = std::numeric_limits<std::int32_t>::max();
+};
+
+// Of all activations and their gradients: what grows with the batch.
+std::int64_t largest_tensor_elements(const Program& program);
+
 // Every rank calls it, and all try the same batches together; each try is a whole set-up and an iteration as
-// a run would do it, and is gone before the next. Only Error(out_of_memory) counts as an answer, all else is
-// thrown on. `memory_bytes`: in place of what the device has.
-// `tried` hears of every try when it is over.
+// a run would do it, and is gone before the next. A batch doesn't fit if it throws Error(out_of_memory), or
+// if one of its tensors has more than `most_elements` and a library has no engine (kNoEngine); all else is
+// thrown on. `tried` hears of every try when it is over.
 MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
-                        const std::function<void(const BatchTry&)>& tried,
-                        std::optional<double> memory_bytes = std::nullopt);
+                        const std::function<void(const BatchTry&)>& tried, const SearchBounds& bounds = {});
+
+// "--bs 4096 doesn't fit: …"
+std::string to_text(const BatchTry& one, const SearchBounds& bounds = {});
 
 // The line, or with --json the object, to stdout, and what is tried to stderr; from rank 0. Every rank calls
 // it.

@@ -14,14 +14,14 @@ namespace plumb {
 
 class Runner {
  public:
-  // All must outlive it. `communicator` may be null in a world of one: then no step may be a collective.
+  // All must outlive it. `communicator` may be null: then no step may be a collective.
   Runner(const Program& program, Device& device, Communicator* communicator, BatchSource& source);
   ~Runner();
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  // From now on an iteration is one launch. Wants a device that can capture and, in a world of more than one,
-  // a communicator that enqueues; best after an iteration, which loads what is loaded at first use.
+  // From now on an iteration is one launch. Wants a device that can capture and a communicator, if any,
+  // that enqueues; best after an iteration, which loads what is loaded at first use.
   void capture();
   bool captured() const { return captured_; }
 

@@ -187,12 +187,10 @@ DescribeOptions describe_options(const BenchOptions& options, bool same_batch_ev
 }
 
 Program with_collectives(Program program, const BenchOptions& options, int world_size) {
-  if (world_size == 1) return program;
+  if (!has_collectives(options, world_size)) return program;
   GradientReductionOptions reduction{
       .dtype = options.reduce_dtype, .world_size = world_size, .overlap = options.overlap};
   reduction.buckets.bucket_bytes = static_cast<std::size_t>(std::llround(options.bucket_mb * (1 << 20)));
-  reduction.buckets.first_bucket_bytes =
-      std::min(reduction.buckets.first_bucket_bytes, reduction.buckets.bucket_bytes);
   return add_gradient_reduction(std::move(program), reduction);
 }
 
@@ -203,7 +201,7 @@ double needed_bytes(const Program& program, const MemoryPlan& plan, const Device
 
 bool captures(const BenchOptions& options, const DeviceLimits& limits, int world_size) {
   if (limits.kind != DeviceKind::cuda || options.cuda_graph == CudaGraph::off) return false;
-  const bool can = world_size == 1 || options.comm == "nccl";
+  const bool can = options.comm == "nccl" || !has_collectives(options, world_size);
   if (!can && options.cuda_graph == CudaGraph::on)
     throw Error(ExitCode::usage, "option --cuda-graph: 'on' can't go with --comm " + options.comm +
                                      ", whose sums the host carries; give --cuda-graph off or --comm nccl");
@@ -222,7 +220,7 @@ Session open_session(const Job& job, const BenchOptions& options) {
                                   .local_rank = job.local_rank(),
                                   .deterministic = options.deterministic},
                                  &why_not_cuda);
-    session.options = resolve(options, session.device->limits());
+    session.options = resolve(options, session.device->limits(), job.size());
     if (options.device == DeviceChoice::automatic && session.device->limits().kind == DeviceKind::cpu)
       session.why_this_device = " (--device auto: " + reason_of(why_not_cuda) + ")";
     session.options.threads = threads;
@@ -279,7 +277,8 @@ void prepare_session(const Job& job, Session& session) {
   });
   job.require_same("Program", "hash=" + std::to_string(reduction_hash(session.program)) + "\n");
   // First what takes memory without asking how much is left: a failure to bind says what is missing.
-  if (job.size() > 1) session.communicator = make_communicator(job, options, *session.device);
+  if (has_collectives(options, job.size()))
+    session.communicator = make_communicator(job, options, *session.device);
   job.together([&] { session.device->bind(session.program, session.plan); });
   distribute_tensors(job, session, std::move(tensors));
   session.device->write_state({.iteration = 0,

@@ -28,7 +28,7 @@ WorldLayout world_layout(const BenchOptions& options, int ranks, int nodes, int 
 // What rank `rank` of `world_size` trains: ranks have graphs of their own where they share out class centres.
 Graph make_graph(const BenchOptions& options, int rank, int world_size);
 DescribeOptions describe_options(const BenchOptions& options, bool same_batch_every_step);
-// What a Program of this run is after the pass that adds collectives; without them in a world of one.
+// What a Program of this run is after the pass that adds collectives, if has_collectives().
 Program with_collectives(Program program, const BenchOptions& options, int world_size);
 // The plan's arena and, on a CPU device, the copies of parameters that lie beside it while start values are
 // handed out and while a run is checked.
@@ -40,7 +40,7 @@ struct Session {
   Graph graph;
   std::unique_ptr<Device> device;
   std::unique_ptr<BatchSource> source;
-  std::unique_ptr<Communicator> communicator;  // null in a world of one
+  std::unique_ptr<Communicator> communicator;  // null if not has_collectives()
   bool captures = false;                       // an iteration becomes one launch
   bool shares_gpu = false;                     // another rank uses the same one
   DescribeOptions described_with;

@@ -67,7 +67,7 @@ std::shared_ptr<const ConvPlan> ConvEngine::plan(const ConvProblem& problem, std
     if (listed->engine(i) != wanted) known = listed->build(i);
   if (known) return known;
   throw Error(ExitCode::internal,
-              library() + " has no engine for " + text + " within " + std::to_string(workspace_limit >> 20) +
+              library() + std::string(kNoEngine) + text + " within " + std::to_string(workspace_limit >> 20) +
                   " MiB of workspace" +
                   (is_fused(problem) ? "; --fusion off does without it" : "; try another precision"));
 }

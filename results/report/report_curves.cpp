@@ -65,13 +65,13 @@ bool is_of_communication(const std::string& setting) {
   return kNames.contains(setting);
 }
 
-// How devices talk says nothing about one that is alone.
+// How devices talk says nothing about one that is alone, unless two such are held against each other.
 bool is_one_curve(const Configuration& a, const Configuration& b) {
   if (a.framework != b.framework || !differences(a, b, false).empty()) return false;
-  const bool is_alone = a.devices() == 1 || b.devices() == 1;
+  const bool one_is_alone = (a.devices() == 1) != (b.devices() == 1);
   const std::vector<Difference> settings = setting_differences(a, b);
   return std::all_of(settings.begin(), settings.end(),
-                     [&](const Difference& one) { return is_alone && is_of_communication(one.what); });
+                     [&](const Difference& one) { return one_is_alone && is_of_communication(one.what); });
 }
 
 // What speedups of `group` are against: its sample on one device, or that of another curve which differs in

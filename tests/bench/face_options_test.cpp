@@ -18,7 +18,7 @@ BenchOptions parse(const std::vector<std::string>& arguments) {
 }
 
 FaceOptions resolved(const std::vector<std::string>& arguments) {
-  return resolve(parse(arguments), *find_target("h200")).face;
+  return resolve(parse(arguments), *find_target("h200"), 1).face;
 }
 
 void expect_refused(const std::vector<std::string>& arguments, const std::vector<std::string>& words) {
@@ -34,7 +34,7 @@ void expect_margins(const std::vector<std::string>& arguments, const Margins& wa
 }
 
 TEST(FaceOptions, DefaultsAreThoseOfTheDocumentation) {
-  const BenchOptions options = resolve(parse({}), *find_target("h200"));
+  const BenchOptions options = resolve(parse({}), *find_target("h200"), 1);
   EXPECT_EQ(options.iterations, 150);
   EXPECT_EQ(options.warmup, 50);
   EXPECT_EQ(options.image_size, 112);
@@ -130,7 +130,7 @@ TEST(FaceOptions, ConfigurationSaysWhatARunHas) {
   BenchOptions options = parse({"--backbone", "y1", "--head", "pfc", "--loss", "combined"});
   nlohmann::ordered_json config = options_json(options);
   EXPECT_EQ(config.at("embedding"), nullptr) << "of a run that no device has resolved";
-  config = options_json(resolve(options, *find_target("h200")));
+  config = options_json(resolve(options, *find_target("h200"), 1));
   EXPECT_EQ(config.at("backbone"), "y1");
   EXPECT_EQ(config.at("embedding"), 128);
   EXPECT_EQ(config.at("prelu"), "channel");

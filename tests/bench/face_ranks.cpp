@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "bench/run/runner.h"
-#include "comm/gradient_reduction.h"
 #include "comm/mpi_communicator.h"
 #include "comm/nccl_communicator.h"
 #include "kernels/memory_plan.h"
@@ -26,19 +25,23 @@ class NoBatches : public BatchSource {
   std::string description() const override { return "one batch"; }
 };
 
+bool exchanges(const Job& job, const FaceTraining& training) {
+  return job.size() > 1 || training.even_alone;
+}
+
 std::unique_ptr<Communicator> make_communicator(const Job& job, Device& device) {
-  if (job.size() == 1) return nullptr;
   if (device.limits().kind == DeviceKind::cpu) return make_mpi_communicator(job);
   return make_nccl_communicator(job, device.queue(Lane::communication));
 }
 
 Program program_of(const Job& job, const FaceTraining& training, const Graph& graph, Device& device) {
-  const UpdateRule rule{.momentum = 0.9, .weight_decay = 5e-4};
+  const UpdateRule rule{.momentum = 0.9, .weight_decay = 5e-4, .loss_scaling = training.loss_scaling};
   Program program = describe(graph, training.describe, device.limits());
   device.prepare(graph, rule, program);
-  if (job.size() > 1)
+  if (exchanges(job, training))
     program = add_gradient_reduction(std::move(program),
-                                     {.buckets = {.first_bucket_bytes = 512, .bucket_bytes = 4096},
+                                     {.buckets = {.last_bucket_bytes = 512, .bucket_bytes = 4096},
+                                      .dtype = training.reduce_dtype,
                                       .world_size = job.size(),
                                       .overlap = training.overlap});
   job.require_same("Program", "hash=" + std::to_string(reduction_hash(program)) + "\n");
@@ -49,22 +52,26 @@ void write_batch(const Job& job, const FaceTraining& training, const Graph& grap
   const Shape& shape = graph.values.front().shape;
   std::mt19937 random(static_cast<unsigned>(7 + job.rank()));
   std::vector<float> images(static_cast<std::size_t>(shape.elements()));
-  for (float& pixel : images) pixel = static_cast<float>(random() % 2001) / 1000 - 1;
+  for (float& pixel : images)
+    pixel = training.pixel_factor * (static_cast<float>(random() % 2001) / 1000 - 1);
   const auto count = static_cast<std::size_t>(shape.n);
   const std::size_t first = count * static_cast<std::size_t>(job.rank());
   device.write_batch(images, std::span(training.labels).subspan(first, count));
 }
 
 void write_start(const Job& job, const FaceTraining& training, const Graph& graph, Device& device) {
-  const TensorMap tensors = initial_tensors(graph, 5);
+  TensorMap tensors = initial_tensors(graph, 5);
+  for (float& value : tensors.at(graph.parameters.back().name).values) value *= training.centre_factor;
   for (ParameterId p = 0; p < graph.parameters.size(); ++p)
     device.write_parameter(p, tensors.at(graph.parameters[p].name).values);
   for (StatisticId s = 0; s < graph.statistics.size(); ++s)
     device.write_statistic(s, tensors.at(graph.statistics[s].name).values);
   write_batch(job, training, graph, device);
+  const bool is_scaled = training.loss_scaling.kind != LossScaling::Kind::none;
   device.write_state({.first_sample = static_cast<std::uint64_t>(job.rank() * graph.batch()),
                       .learning_rate = 0.02f,
-                      .gradient_scale = 1 / static_cast<float>(job.size())});
+                      .gradient_scale = 1 / static_cast<float>(job.size()),
+                      .loss_scale = is_scaled ? training.loss_scaling.initial : 1});
 }
 
 void read_end(const Job& job, const Graph& graph, const Device& device, FaceRun& run) {
@@ -88,7 +95,8 @@ FaceRun train_faces(const Job& job, const FaceTraining& training) {
   const std::unique_ptr<Device> device =
       make_device({.choice = training.device, .threads = 1, .local_rank = job.local_rank()});
   Program program = program_of(job, training, graph, *device);
-  const std::unique_ptr<Communicator> communicator = make_communicator(job, *device);
+  const std::unique_ptr<Communicator> communicator =
+      exchanges(job, training) ? make_communicator(job, *device) : nullptr;
   device->bind(program, plan_memory(program));
   write_start(job, training, graph, *device);
   FaceRun run;
@@ -107,6 +115,7 @@ FaceRun train_faces(const Job& job, const FaceTraining& training) {
   for (int i = 0; i < training.iterations; ++i) {
     const IterationMetrics metrics = device->metrics(static_cast<std::uint64_t>(i));
     run.losses.push_back(job.sum({metrics.loss}).front() / job.size());
+    run.skipped.push_back(metrics.skipped);
     run.top1.push_back(job.sum({static_cast<double>(metrics.top1)}).front());
   }
   read_end(job, graph, *device, run);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/gradient_reduction.h"
 #include "comm/job.h"
 #include "kernels/describe.h"
 #include "kernels/device.h"
@@ -25,6 +26,10 @@ struct FaceTraining {
   std::vector<std::int64_t> labels;  // of all ranks' images
   int iterations = 3;                // all on the same batch
   bool overlap = true;
+  ReduceDType reduce_dtype = ReduceDType::same;
+  bool even_alone = false;  // collectives in a job of one, too
+  LossScaling loss_scaling;
+  float pixel_factor = 1, centre_factor = 1;  // on this rank's images, and on the start of its class centres
 };
 
 struct FaceRun {
@@ -33,6 +38,7 @@ struct FaceRun {
   std::vector<float> centres;     // after the last update, of all classes; on rank 0 only
   std::vector<float> backbone;    // … every other parameter, one after the other
   bool captured = false;          // whether all iterations but the first were replays of one graph
+  std::vector<bool> skipped;      // by iteration: this rank's update changed nothing
   std::vector<std::string> sent;  // names of the collectives of a step, in order
 };
 

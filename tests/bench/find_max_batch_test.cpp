@@ -4,6 +4,10 @@
 
 #include <set>
 
+#include "kernels/memory_plan.h"
+#include "kernels/targets.h"
+#include "models/resnet50.h"
+
 namespace plumb {
 namespace {
 
@@ -51,23 +55,47 @@ TEST(SearchLargestBatch, ThrowsOnWhatIsNoLackOfMemory) {
                Error);
 }
 
+TEST(BatchTry, SaysWhetherMemoryOrAnEngineWasMissing) {
+  EXPECT_EQ(to_text(BatchTry{.batch = 8, .ran = true}), "--bs 8 runs");
+  EXPECT_EQ(to_text(BatchTry{.batch = 8}), "--bs 8 doesn't fit");
+  EXPECT_EQ(to_text(BatchTry{.batch = 2688, .no_engine = true}),
+            "--bs 2688 doesn't fit: no engine computes tensors of more than 2147483647 elements");
+}
+
+// Beyond 2^32 elements, and bytes: nothing on the way counts in 32 bits.
+TEST(LargestTensor, GrowsWithTheBatchBeyondWhat32BitsHold) {
+  const auto described = [](std::int64_t batch) {
+    return describe(make_resnet50({.batch = batch}), {.precision = Precision::fp16}, *find_target("h200"));
+  };
+  const std::int64_t per_image = 64 * 112 * 112;
+  EXPECT_EQ(largest_tensor_elements(described(2)), 2 * per_image);
+  EXPECT_EQ(largest_tensor_elements(described(8192)), 8192 * per_image);
+  const Program large = described(8192), half = described(4096);
+  const auto large_bytes = static_cast<double>(plan_memory(large).arena_bytes);
+  const auto half_bytes = static_cast<double>(plan_memory(half).arena_bytes);
+  EXPECT_NEAR(large_bytes / half_bytes, 2, 0.01);
+  EXPECT_GT(half_bytes, 8e10);
+}
+
 TEST(MaxBatch, IsOneLineAndOneObject) {
   MaxBatch found{.device = "some gpu",
                  .precision = Precision::fp16,
                  .world_size = 2,
-                 .search = {.batch = 1402, .tries = {{1408, false}, {1402, true}}},
+                 .search = {.batch = 1402, .tries = {{1500, false, true}, {1408, false}, {1402, true}}},
                  .largest_planned = 1408,
                  .planned_bytes = 1 << 30,
                  .peak_bytes = 2U << 30};
   EXPECT_EQ(
       to_text(found),
-      "largest batch that runs a step: --bs 1402 (by the plan 1408, 2 tries), planned 1024 MiB, peak 2048 "
+      "largest batch that runs a step: --bs 1402 (by the plan 1408, 3 tries), planned 1024 MiB, peak 2048 "
       "MiB: fp16, 224 pixels, some gpu\n");
   const nlohmann::ordered_json json = to_json(found);
   EXPECT_EQ(json.at("batch_per_device"), 1402);
   EXPECT_EQ(json.at("planned_batch_per_device"), 1408);
   EXPECT_EQ(json.at("memory_bytes").at("peak"), 2147483648);
   EXPECT_EQ(json.at("tries").at(0).at("ran"), false);
+  EXPECT_EQ(json.at("tries").at(0).at("no_engine"), true);
+  EXPECT_FALSE(json.at("tries").at(1).contains("no_engine"));
   found.search.batch = 0;
   EXPECT_NE(to_text(found).find("no batch runs a step, not even --bs 1"), std::string::npos);
 }

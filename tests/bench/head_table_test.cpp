@@ -25,7 +25,7 @@ BenchOptions options_for(const std::string& target, std::int64_t classes, const 
                          std::int64_t batch = 8) {
   return resolve(parse({"--embedding", std::to_string(kEmbedding), "--backbone", "y1", "--classes",
                         std::to_string(classes), "--head", head, "--bs", std::to_string(batch)}),
-                 *find_target(target));
+                 *find_target(target), 1);
 }
 
 std::map<std::string, HeadPlan> heads_of(std::int64_t classes, int ranks) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,21 @@ TEST(DryRunAnswer, FusionOffGivesThePlainSteps) {
 TEST(DryRunAnswer, LooksForOverflowsUnlessTheLossIsNotScaled) {
   EXPECT_TRUE(holds(dry_run({"--json"}), "find_overflow"));
   EXPECT_FALSE(holds(dry_run({"--json", "--loss-scale", "none"}), "find_overflow"));
-  EXPECT_FALSE(holds(dry_run({"--json"}), "overflow.allreduce"));
-  EXPECT_TRUE(holds(dry_run({"--json", "--nodes", "2"}), "overflow.allreduce"));
+}
+
+TEST(DryRunAnswer, HasCollectivesOfManyRanksAndOfOneThatNamesACommunicator) {
+  const auto steps = [](std::vector<std::string> further) {
+    further.insert(further.begin(), "--json");
+    const nlohmann::ordered_json json = nlohmann::ordered_json::parse(dry_run(further));
+    return json.at("steps").dump();
+  };
+  const std::string alone = steps({}), named = steps({"--comm", "mpi"}), two = steps({"--nodes", "2"});
+  EXPECT_FALSE(holds(alone, ".allreduce"));
+  EXPECT_TRUE(holds(named, "bucket0.allreduce"));
+  EXPECT_EQ(named, two);
+  const std::string text = dry_run({"--comm", "mpi"});
+  EXPECT_TRUE(holds(text, "world size 1"));
+  EXPECT_TRUE(holds(text, "0.000 GB per step and rank"));
 }
 
 }  // namespace

@@ -36,9 +36,8 @@ TEST(BenchOptions, DefaultsAreThoseOfTheDocumentation) {
   EXPECT_EQ(options.iterations, 120);
   EXPECT_EQ(options.warmup, 20);
   EXPECT_EQ(options.weight_decay, 1.0 / 32768);
-  EXPECT_EQ(resolve(options, a_cpu()).batch_per_device, 8);
-  EXPECT_EQ(resolve(options, a_gpu()).batch_per_device, 128);
-  EXPECT_EQ(resolve(options, a_cpu()).comm, "mpi");
+  EXPECT_EQ(resolve(options, a_cpu(), 1).batch_per_device, 8);
+  EXPECT_EQ(resolve(options, a_gpu(), 1).batch_per_device, 128);
 }
 
 TEST(BenchOptions, RefusesTheBadInputsOneByOne) {
@@ -86,28 +85,49 @@ TEST(BenchOptions, AcceptsABatchThatOnlyThePlanCanRefuse) {
 
 TEST(BenchOptions, APrecisionThatTheDeviceLacksIsRefusedWithThoseItHas) {
   expect_error(ExitCode::usage, {"--fp16", "some cpu", "--fp32"},
-               [] { resolve(parse({"--fp16"}), a_cpu()); });
-  EXPECT_EQ(resolve(parse({"--fp16"}), a_gpu()).precision, Precision::fp16);
+               [] { resolve(parse({"--fp16"}), a_cpu(), 1); });
+  EXPECT_EQ(resolve(parse({"--fp16"}), a_gpu(), 1).precision, Precision::fp16);
 }
 
 TEST(BenchOptions, OnlyAGpuCapturesItsStepOrSpeaksNccl) {
   expect_error(ExitCode::usage, {"--cuda-graph", "some cpu"}, [] {
-    resolve(parse({"--cuda-graph", "on"}), a_cpu());
+    resolve(parse({"--cuda-graph", "on"}), a_cpu(), 1);
   });
-  EXPECT_EQ(resolve(parse({"--cuda-graph", "on"}), a_gpu()).cuda_graph, CudaGraph::on);
+  EXPECT_EQ(resolve(parse({"--cuda-graph", "on"}), a_gpu(), 1).cuda_graph, CudaGraph::on);
   BenchOptions options;
   options.comm = "nccl";
-  expect_error(ExitCode::usage, {"--comm", "nccl", "some cpu"}, [&] { resolve(options, a_cpu()); });
+  expect_error(ExitCode::usage, {"--comm", "nccl", "some cpu"}, [&] { resolve(options, a_cpu(), 1); });
+}
+
+TEST(BenchOptions, ASingleRankExchangesGradientsOnlyIfACommunicatorIsNamed) {
+  BenchOptions options = resolve(parse({}), a_cpu(), 1);
+  EXPECT_EQ(options.comm, "auto");
+  EXPECT_FALSE(has_collectives(options, 1));
+  options = resolve(parse({"--comm", "mpi"}), a_cpu(), 1);
+  EXPECT_EQ(options.comm, "mpi");
+  EXPECT_TRUE(has_collectives(options, 1));
+  options.comm = "nccl";  // which this build lacks
+  options = resolve(options, a_gpu(), 1);
+  EXPECT_EQ(options.comm, "nccl");
+  EXPECT_TRUE(has_collectives(options, 1));
+}
+
+TEST(BenchOptions, TwoRanksAlwaysExchangeGradients) {
+  for (const std::string comm : {"auto", "mpi"}) {
+    const BenchOptions options = resolve(parse({"--comm", comm}), a_cpu(), 2);
+    EXPECT_EQ(options.comm, "mpi");
+    EXPECT_TRUE(has_collectives(options, 2));
+  }
 }
 
 TEST(BenchOptions, LossScalingIsDynamicWithFp16AndOffElsewhere) {
   using Kind = LossScaling::Kind;
-  EXPECT_EQ(resolve(parse({"--fp16"}), a_gpu()).loss_scaling->kind, Kind::dynamic);
-  EXPECT_EQ(resolve(parse({"--fp16", "--loss-scale", "none"}), a_gpu()).loss_scaling->kind, Kind::none);
-  const LossScaling fixed = *resolve(parse({"--fp16", "--loss-scale", "128"}), a_gpu()).loss_scaling;
+  EXPECT_EQ(resolve(parse({"--fp16"}), a_gpu(), 1).loss_scaling->kind, Kind::dynamic);
+  EXPECT_EQ(resolve(parse({"--fp16", "--loss-scale", "none"}), a_gpu(), 1).loss_scaling->kind, Kind::none);
+  const LossScaling fixed = *resolve(parse({"--fp16", "--loss-scale", "128"}), a_gpu(), 1).loss_scaling;
   EXPECT_EQ(fixed.kind, Kind::fixed);
   EXPECT_EQ(fixed.initial, 128);
-  EXPECT_FALSE(resolve(parse({}), a_gpu()).loss_scaling);
+  EXPECT_FALSE(resolve(parse({}), a_gpu(), 1).loss_scaling);
 }
 
 TEST(BenchOptions, QuestionsAreAnsweredWithoutOtherChecks) {

@@ -14,7 +14,7 @@ using Names = std::vector<std::string>;
 
 GradientReductionOptions options_for(ReduceDType dtype) {
   GradientReductionOptions options;
-  options.buckets = {.first_bucket_bytes = 100, .bucket_bytes = 200};
+  options.buckets = {.last_bucket_bytes = 100, .bucket_bytes = 200};
   options.dtype = dtype;
   return options;
 }
@@ -23,7 +23,7 @@ TEST(ReduceDType, Fp16CastsIntoAStagingBufferAndBackBeforeTheFirstUpdate) {
   const Program program =
       add_gradient_reduction(small_program({{100}, {100}, {100}}), options_for(ReduceDType::fp16));
   EXPECT_EQ(step_names(program),
-            (Names{"forward", "backward2", "bucket0.cast", "bucket0.allreduce", "backward1", "backward0",
+            (Names{"forward", "backward2", "backward1", "bucket0.cast", "bucket0.allreduce", "backward0",
                    "bucket1.cast", "bucket1.allreduce", "backward_input", "bucket0.cast_back",
                    "bucket1.cast_back", "update0", "update1", "update2"}));
 }

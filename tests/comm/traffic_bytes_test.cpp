@@ -17,7 +17,7 @@ Program with_one(Collective::Kind kind, std::size_t elements, DType dtype) {
 
 TEST(TrafficBytes, IsTwiceTheBucketsLessOneShare) {
   GradientReductionOptions options;
-  options.buckets = {.first_bucket_bytes = 640, .bucket_bytes = 640};
+  options.buckets = {.last_bucket_bytes = 640, .bucket_bytes = 640};
   const Program program = add_gradient_reduction(small_program({{640}, {640}}), options);
   EXPECT_DOUBLE_EQ(sent_bytes_per_rank(program, 1), 0);
   EXPECT_DOUBLE_EQ(sent_bytes_per_rank(program, 2), 1280);

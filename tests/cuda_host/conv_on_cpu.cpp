@@ -1,13 +1,18 @@
 // Convolutions of the emulated GPU: oneDNN's, in f32, on NHWC memory, with what fused engines do in front and
 // behind as plain loops. Formulas: kernels/program.h.
+//
+// EMULATED_CONV_MOST_ELEMENTS=n: no engine for a convolution with an input or output of more elements.
 #include <algorithm>
+#include <cstdlib>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/cpu/onednn.h"
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/device.h"
 #include "models/error.h"
 #include "tests/cuda_host/host_numbers.h"
 #include "tests/cuda_host/runtime_state.h"
@@ -236,7 +241,12 @@ class OneCandidate final : public ConvCandidates {
   explicit OneCandidate(const ConvProblem& problem) : problem_(problem) {}
   std::size_t size() const override { return 1; }
   std::string engine(std::size_t) const override { return "oneDNN"; }
-  std::unique_ptr<ConvPlan> build(std::size_t) override { return std::make_unique<ConvOnCpu>(problem_); }
+  std::unique_ptr<ConvPlan> build(std::size_t) override {
+    const char* most = std::getenv("EMULATED_CONV_MOST_ELEMENTS");
+    if (most && std::max(input_elements(problem_), output_elements(problem_)) > std::stoull(most))
+      return nullptr;
+    return std::make_unique<ConvOnCpu>(problem_);
+  }
 
  private:
   ConvProblem problem_;

@@ -31,6 +31,24 @@ class GpuFaceRanks : public MpiTest {
     training.head = head;
     return train_faces(job(), training);
   }
+  FaceTraining scaled_training() const {
+    FaceTraining half = training(Precision::fp16);
+    half.describe.scale_loss = true;
+    half.loss_scaling = {.kind = LossScaling::Kind::fixed, .initial = 1024};
+    return half;
+  }
+  bool is_last() const { return job().rank() + 1 == job().size(); }
+  static std::ptrdiff_t sends(const FaceRun& run, const std::string& collective) {
+    return std::count(run.sent.begin(), run.sent.end(), collective);
+  }
+  // All of its steps on this rank were skipped, which leaves parameters as they were, or none was.
+  FaceRun expect_steps(FaceTraining training, Head head, bool skipped) const {
+    FaceRun run = train(training, head);
+    EXPECT_EQ(run.skipped, std::vector<bool>(run.skipped.size(), skipped));
+    training.iterations = 0;
+    EXPECT_EQ(run.backbone == train(training, head).backbone, skipped);
+    return run;
+  }
   static void expect_near(const FaceRun& run, const FaceRun& wanted, double losses, double weights) {
     EXPECT_TRUE(wanted.captured);
     for (std::size_t i = 0; i < wanted.losses.size(); ++i)
@@ -58,6 +76,43 @@ TEST_F(GpuFaceRanks, GiveTheSameInHalfPrecisionBothWithAHeadInFp32AndWithout) {
     expect_near(train(half, Head::sharded), replicated, 5e-3, 2e-2);
     expect_near(train(half, Head::sampled), replicated, 5e-3, 2e-2);
   }
+}
+
+TEST_F(GpuFaceRanks, OneRankWithCollectivesIsOneWithoutToTheBit) {
+  if (job().size() > 1) return;
+  for (Head head : {Head::replicated, Head::sharded}) {
+    FaceTraining half = scaled_training();
+    const FaceRun without = train(half, head);
+    half.even_alone = true;
+    const FaceRun with = train(half, head);
+    EXPECT_TRUE(with.captured);
+    EXPECT_TRUE(without.sent.empty());
+    EXPECT_EQ(sends(with, "bucket0.allreduce"), 1);
+    EXPECT_EQ(sends(with, "overflow.allreduce"), head == Head::sharded ? 1 : 0);
+    EXPECT_EQ(with.losses, without.losses);
+    EXPECT_EQ(with.backbone, without.backbone);
+    EXPECT_EQ(with.centres, without.centres);
+  }
+}
+
+// Found in the sums, which all ranks have alike, also where they were summed in another dtype and cast back.
+TEST_F(GpuFaceRanks, AnOverflowOfOneRankIsFoundByAllInTheSums) {
+  for (ReduceDType dtype : {ReduceDType::same, ReduceDType::fp32, ReduceDType::fp16}) {
+    FaceTraining half = scaled_training();
+    half.reduce_dtype = dtype;
+    expect_steps(half, Head::replicated, /*skipped=*/false);
+    if (is_last()) half.pixel_factor = 1e6F;
+    EXPECT_EQ(sends(expect_steps(half, Head::replicated, /*skipped=*/true), "overflow.allreduce"), 0);
+  }
+}
+
+// Tiny centres have large gradients, and no other rank has these: it hears of the overflow by the flag.
+TEST_F(GpuFaceRanks, AnOverflowInARanksOwnCentresIsToldToAll) {
+  FaceTraining half = scaled_training();
+  expect_steps(half, Head::sharded, /*skipped=*/false);
+  if (is_last()) half.centre_factor = 1e-4F;
+  const FaceRun run = expect_steps(half, Head::sharded, /*skipped=*/true);
+  EXPECT_EQ(sends(run, "overflow.allreduce"), job().size() > 1 ? 1 : 0);
 }
 
 }  // namespace

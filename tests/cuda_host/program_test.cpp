@@ -2,8 +2,10 @@
 // against the CPU device.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/weights.h"
@@ -110,6 +112,30 @@ TEST(CudaProgram, AnyNumberOfGpusFedOneBatchIsOneGpu) {
     EXPECT_TRUE(two.result.at("checks").at("replicas_identical").get<bool>());
   }
   EXPECT_EQ(run_well(4, arguments).losses(), one);
+}
+
+// Their sums are the rank's own gradients: nothing may change, whoever carries them and in whatever dtype
+// that holds them.
+TEST(CudaProgram, OneRankGetsTheCollectivesOfTheCommunicatorThatItNames) {
+  const auto said = [](const TrainedRun& run, const std::string& part) {
+    return std::any_of(run.ended.lines.begin(), run.ended.lines.end(),
+                       [&](const std::string& line) { return line.find(part) != std::string::npos; });
+  };
+  for (const auto& [arguments, ways] :
+       {std::pair(tiny(2) + kCuda, std::vector<std::string>{"mpi", "nccl --cuda-graph off"}),
+        std::pair(half(3) + "--loss-scale 8 ",
+                  std::vector<std::string>{"nccl --cuda-graph on", "nccl --reduce-dtype fp32"})}) {
+    const TrainedRun without = run_well(1, arguments + "--verbose");
+    EXPECT_FALSE(said(without, "collectives over"));
+    EXPECT_EQ(without.result.at("config").at("comm"), "auto");
+    for (const std::string& how : ways) {
+      SCOPED_TRACE(how);
+      const TrainedRun with = run_well(1, arguments + "--verbose --comm " + how);
+      EXPECT_TRUE(said(with, "collectives over " + how.substr(0, how.find(' ')) + ","));
+      EXPECT_EQ(said(with, "captured"), how.starts_with("nccl") && !how.ends_with("off"));
+      EXPECT_EQ(with.losses(), without.losses());
+    }
+  }
 }
 
 TEST(CudaProgram, RanksWithTheirOwnBatchesStayReplicasInHalfPrecision) {

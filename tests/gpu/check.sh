@@ -146,6 +146,7 @@ steps() {
   compare losses many_fp16_as_on_cpu --first 0.005 --rest 0.02 steps/graph_fp16.json steps/many_cpu.json
   bench unfused_fp16 --fp16 --loss-scale 128 "${given[@]}" "${many[@]}" --fusion off
   compare losses many_unfused_fp16_as_on_cpu --first 0.005 --rest 0.02 steps/unfused_fp16.json steps/many_cpu.json
+  nccl_alone
   bench dynamic_scale_fp16 --fp16 --loss-scale dynamic "${images[@]}" --iters 40 --warmup 1 --lr 0.001
   two_ranks
   steps_of_faces
@@ -182,6 +183,17 @@ graph_and_eager() {
   bench "graph_$name" "$@" "${given[@]}" "${many[@]}" --deterministic --cuda-graph on
   bench "eager_$name" "$@" "${given[@]}" "${many[@]}" --deterministic --cuda-graph off
   compare losses "graph_as_eager_$name" --first 0 --rest 0 "steps/graph_$name.json" "steps/eager_$name.json"
+}
+
+# What one GPU can prove of NCCL: that it starts, and that collectives are captured and ordered among the other steps.
+# Summing alone it moves no data, so the losses are those without it.
+nccl_alone() {
+  local how
+  for how in on off; do
+    bench "nccl_graph_$how" --fp16 --loss-scale 128 "${given[@]}" "${many[@]}" --deterministic --cuda-graph $how --comm nccl
+    [ "$(exit_code "nccl_graph_$how")" != 77 ] || continue
+    compare losses "nccl_graph_${how}_as_without" --first 0 --rest 0 "steps/nccl_graph_$how.json" steps/graph_fp16.json
+  done
 }
 
 # NCCL wants a GPU for each rank, so these two meet through the host.

@@ -65,7 +65,7 @@ in_small() {
   while [ $# -gt 0 ]; do
     case $1 in
       --fp16 | --bf16 | --tf32 | --fp32 | --autotune | --profile | --share-gpu) ;;
-      --cuda-graph | --fusion | --loss-scale | --seconds | --image-size | --device | --classes) shift ;;
+      --comm | --cuda-graph | --fusion | --loss-scale | --seconds | --image-size | --device | --classes) shift ;;
       --backbone)
         small_arguments+=(--backbone y1) # r50 and r100 would take minutes
         shift
@@ -126,6 +126,7 @@ bench() {
   note=$(figure "$out/$stage/$name.json")
   [ $code -eq 0 ] || note=$(grep -v '^$' "$out/$stage/$name.err" | tail -n 1)
   [[ $code != 64 || $note != *"can't do it"* ]] || code=77 # an older GPU lacks some precisions
+  [[ $code != 69 || $note != *"'nccl' is not available"* ]] || code=77 # a build without NCCL
   record "$name" $code $((SECONDS - begin)) "$note" "$program" "${arguments[@]}"
 }
 

@@ -86,6 +86,16 @@ TEST(Configuration, KeepsHowTheWorkWasDoneApartFromTheWork) {
             "iterations as usual against 1000, 20 of them warm-up, overlap as usual against false");
 }
 
+TEST(Configuration, ASingleRankThatExchangesGradientsDoesNotDoItsWorkAsUsual) {
+  RunRecord one = example_face_run(1000), named = one, older = one;
+  one.config["comm"] = "auto";
+  named.config["comm"] = older.config["comm"] = "nccl";
+  named.exposed_communication_seconds = 0.001;
+  EXPECT_TRUE(configuration_of(one) == configuration_of(older));
+  EXPECT_EQ(differences_text(setting_differences(configuration_of(one), configuration_of(named))),
+            "comm as usual against nccl");
+}
+
 TEST(Configuration, OfRunsOfSoManySecondsIsTheSameWhateverTheirIterations) {
   RunRecord one = example_run(32), other = one;
   one.config["seconds"] = other.config["seconds"] = 60.0;

@@ -10,14 +10,15 @@ namespace {
 class ReportDataTest : public testing::Test {
  protected:
   // A run on `devices` GPUs of one node, batch 8 on each.
-  void add_run(int devices, double images_per_second, const std::string& comm = "nccl") {
+  void add_run(int devices, double images_per_second, const std::string& comm = "nccl",
+               double exposed_seconds_alone = 0) {
     RunRecord record = example_run(images_per_second);
     record.device = "cuda";
     record.device_name = "NVIDIA H200";
     record.world_size = record.devices_per_node = devices;
     record.rank_window_seconds.assign(static_cast<std::size_t>(devices), 1.0);
     record.step_seconds.assign(120, 8 * devices / images_per_second);
-    record.exposed_communication_seconds = devices > 1 ? 0.001 : 0;
+    record.exposed_communication_seconds = devices > 1 ? 0.001 : exposed_seconds_alone;
     record.config["comm"] = comm;
     last_ = write_run_folder(scratch_, std::to_string(devices) + comm + std::to_string(count_++), record);
   }
@@ -47,6 +48,16 @@ TEST_F(ReportDataTest, ACurveHasOnePointPerNumberOfDevices) {
   ASSERT_EQ(data.runs.size(), 5U);
   EXPECT_EQ(data.runs[four.runs[1]].configuration.devices(), 4);
   EXPECT_NE(data.runs[3].label, data.runs[4].label);
+}
+
+TEST_F(ReportDataTest, OneDeviceWithCollectivesIsACurveBesideTheOneWithout) {
+  add_run(1, 100, "auto");
+  add_run(1, 98, "nccl", 0.001);
+  add_run(4, 390);
+  const ReportData data = collect();
+  ASSERT_EQ(data.curves.size(), 2U);
+  EXPECT_EQ(data.curves[0].points.size() + data.curves[1].points.size(), 3U);
+  EXPECT_NE(data.curves[0].label, data.curves[1].label);
 }
 
 TEST_F(ReportDataTest, WithoutOneDeviceThereIsNoSpeedup) {

@@ -1,0 +1,103 @@
+// Which ranks hear of an overflow, and when.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "comm/gradient_reduction.h"
+#include "kernels/dependencies.h"
+#include "kernels/describe.h"
+#include "kernels/targets.h"
+#include "models/arcface.h"
+#include "models/resnet50.h"
+#include "tests/comm/small_program.h"
+
+namespace plumb {
+namespace {
+
+using Names = std::vector<std::string>;
+
+constexpr SmallGradient kSharded{.bytes = 100, .sharded = true};
+
+GradientReductionOptions limit(std::size_t bytes) {
+  GradientReductionOptions options;
+  options.buckets = {.last_bucket_bytes = bytes, .bucket_bytes = bytes};
+  options.world_size = 2;
+  return options;
+}
+
+bool reduces_overflows(const Program& program) {
+  const Names names = step_names(program);
+  return std::find(names.begin(), names.end(), "overflow.allreduce") != names.end();
+}
+
+TEST(OverflowReduction, IsNotNeededWhereEveryGradientIsSummed) {
+  const Program program = add_gradient_reduction(scaled_program({{100}, {100}}), limit(100));
+  EXPECT_EQ(step_names(program), (Names{"forward", "backward1", "bucket0.allreduce", "backward0",
+                                        "bucket1.allreduce", "backward_input", "find_overflow", "update"}));
+}
+
+TEST(OverflowReduction, StandsBetweenTheSearchAndTheUpdate) {
+  const Program program = add_gradient_reduction(scaled_program({{100}, kSharded}), limit(100));
+  EXPECT_EQ(step_names(program), (Names{"forward", "backward1", "backward0", "bucket0.allreduce",
+                                        "backward_input", "find_overflow", "overflow.allreduce", "update"}));
+  const Step& step = step_named(program, "overflow.allreduce");
+  EXPECT_EQ(step.kind, StepKind::reduce);
+  EXPECT_EQ(step.phase, Phase::reduce);
+  EXPECT_EQ(step.lane, Lane::communication);
+  ASSERT_EQ(step.uses.size(), 1u);
+  EXPECT_EQ(step.uses[0].access, Access::read_write);
+  EXPECT_EQ(program.buffers[step.uses[0].buffer].role, Role::overflow);
+  const Collective collective = collectives_of(program).back();
+  EXPECT_EQ(collective.buffer, step.uses[0].buffer);
+  EXPECT_EQ(collective.elements, 1u);
+  EXPECT_EQ(collective.dtype, DType::f32);
+}
+
+TEST(OverflowReduction, SearchesTheSumsAndTheUpdateWaitsForTheFlag) {
+  const Program program = add_gradient_reduction(scaled_program({{100}, kSharded, {100}}), limit(1000));
+  const HappensBefore happens_before(program);
+  const auto id_of = [&](const std::string& name) {
+    return static_cast<StepId>(&step_named(program, name) - program.steps.data());
+  };
+  EXPECT_TRUE(happens_before(id_of("bucket0.allreduce"), id_of("find_overflow")));
+  EXPECT_TRUE(happens_before(id_of("find_overflow"), id_of("overflow.allreduce")));
+  EXPECT_TRUE(happens_before(id_of("overflow.allreduce"), id_of("update")));
+}
+
+TEST(OverflowReduction, SearchesGradientsAfterTheyAreCastBack) {
+  GradientReductionOptions options = limit(1000);
+  options.dtype = ReduceDType::fp32;
+  const Program program =
+      add_gradient_reduction(scaled_program({{100, DType::f16}, {100, DType::f16}}), options);
+  EXPECT_EQ(step_names(program),
+            (Names{"forward", "backward1", "backward0", "bucket0.cast", "bucket0.allreduce", "backward_input",
+                   "bucket0.cast_back", "find_overflow", "update"}));
+  const HappensBefore happens_before(program);
+  EXPECT_TRUE(happens_before(6, 7));
+}
+
+TEST(OverflowReduction, WithoutOverlapTheFlagStillComesAfterTheSearch) {
+  GradientReductionOptions options = limit(100);
+  options.overlap = false;
+  EXPECT_EQ(step_names(add_gradient_reduction(scaled_program({{100}, kSharded, {100}}), options)),
+            (Names{"forward", "backward2", "backward1", "backward0", "backward_input", "bucket0.allreduce",
+                   "bucket1.allreduce", "find_overflow", "overflow.allreduce", "update"}));
+}
+
+TEST(OverflowReduction, IsPartOfAStepWhoseRanksShareOutClassCentresOnly) {
+  const DescribeOptions options{.precision = Precision::fp16, .scale_loss = true};
+  const auto reduced = [&](const Graph& graph) {
+    return add_gradient_reduction(describe(graph, options, *find_target("h200")), {.world_size = 2});
+  };
+  EXPECT_FALSE(reduces_overflows(reduced(make_resnet50({.batch = 2, .image_size = 64}))));
+  const auto faces = [](Head head) {
+    return make_arcface(
+        {.backbone = Backbone::y1, .batch = 2, .classes = 100, .head = head, .world_size = 2});
+  };
+  EXPECT_FALSE(reduces_overflows(reduced(faces(Head::replicated))));
+  EXPECT_TRUE(reduces_overflows(reduced(faces(Head::sharded))));
+  EXPECT_TRUE(reduces_overflows(reduced(faces(Head::sampled))));
+}
+
+}  // namespace
+}  // namespace plumb

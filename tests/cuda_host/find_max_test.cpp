@@ -1,0 +1,60 @@
+// --find-max-bs where a batch has no engine long before memory is full, on emulated GPUs, one per rank.
+#include <cstdlib>
+#include <vector>
+
+#include "bench/run/find_max_batch.h"
+#include "tests/comm/mpi/mpi_test.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::int64_t kElementsPerImage = 64 * 16 * 16;  // of ResNet-50's largest tensor at 32 pixels
+
+class FindMaxBatch : public MpiTest {
+ protected:
+  void SetUp() override {
+    setenv("EMULATED_CONV_MOST_ELEMENTS", std::to_string(kElementsPerImage).c_str(), 1);
+  }
+  void TearDown() override { unsetenv("EMULATED_CONV_MOST_ELEMENTS"); }
+
+  // By the plan, this memory holds a batch of 2.
+  MaxBatch find(std::int64_t most_elements) {
+    BenchOptions options = default_options(Workload::resnet50);
+    options.device = DeviceChoice::cuda;
+    options.cuda_graph = CudaGraph::off;
+    options.image_size = 32;
+    options.threads = 1;
+    return find_max_batch(job(), options, [&](const BatchTry& one) { tried.push_back(one); },
+                          {.memory_bytes = 3.51e8, .most_elements = most_elements});
+  }
+
+  std::vector<BatchTry> tried;
+};
+
+TEST_F(FindMaxBatch, GoesOnBelowABatchWithoutAnEngine) {
+  if (job().size() != 2) return;  // a try takes seconds
+  const MaxBatch found = find(kElementsPerImage);
+  EXPECT_GT(found.largest_planned, 1);
+  std::printf("PLANNED %ld %zu\n", (long)found.largest_planned, tried.size());
+  EXPECT_EQ(found.search.batch, 1);
+  ASSERT_EQ(tried.size(), found.search.tries.size());
+  for (const BatchTry& one : tried) {
+    EXPECT_EQ(one.ran, one.batch <= 1) << one.batch;
+    EXPECT_EQ(one.no_engine, one.batch > 1) << one.batch;
+  }
+}
+
+// Where a library could index all of the batch's elements, a missing engine says nothing about the batch.
+TEST_F(FindMaxBatch, EndsWhereASmallEnoughBatchHasNoEngine) {
+  if (job().size() != 2) return;  // a try takes seconds
+  try {
+    find(1000 * kElementsPerImage);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::internal);
+    EXPECT_NE(std::string(error.what()).find("has no engine for"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace plumb
