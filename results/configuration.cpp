@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "results/gpu_name.h"
 #include "results/text_case.h"
 
 namespace plumb {
@@ -33,14 +34,6 @@ std::string model_name(const std::string& name) {
 // The device without the versions of its software: those are what runs are compared for.
 std::string device_of(const std::string& description) {
   return description.substr(0, std::min(description.find(" (sm_"), description.find(", oneDNN")));
-}
-
-// "Tesla V100-SXM2-16GB" and "V100-SXM2-16GB" are one device.
-std::string bare_device(const std::string& name) {
-  std::string bare = lower_case(name);
-  for (const std::string maker : {"nvidia ", "tesla "})
-    if (bare.starts_with(maker)) bare = bare.substr(maker.size());
-  return bare;
 }
 
 // 2.0 is "2", texts stand without quotes; empty where the key is missing or null.
@@ -149,7 +142,7 @@ std::vector<Difference> differences(const Configuration& first, const Configurat
   };
   add("model", first.model, second.model);
   add("precision", first.precision, second.precision);
-  if (bare_device(first.device) != bare_device(second.device)) add("device", first.device, second.device);
+  if (!is_same_device(first.device, second.device)) add("device", first.device, second.device);
   add("data", first.data, second.data);
   add_number("batch per device", first.batch_per_device, second.batch_per_device);
   if (device_count) {

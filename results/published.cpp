@@ -1,10 +1,8 @@
 #include "results/published.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <tuple>
 #include <utility>
 
 #include "models/error.h"
@@ -30,7 +28,7 @@ const std::vector<std::string> kHeader{"source",
                                        "speedup",
                                        "notes"};
 
-// The GPU of DLPerf's tables, unless a row's notes say otherwise (DLPerf/README.md, commit c89430b).
+// The GPU of DLPerf's tables (DLPerf/README.md, commit c89430b), of rows whose notes name none.
 constexpr const char* kGpu = "V100-SXM2-16GB";
 
 [[noreturn]] void refuse(std::size_t record, const std::string& what) {
@@ -73,12 +71,25 @@ std::string head_of(const PublishedResult& row, bool is_face) {
   return "mp";
 }
 
-// Identities of the data sets; PLSC's benchmark trains on random images with MS1M's number of them.
-std::int64_t classes_of(const std::string& data, bool is_face) {
+// The text behind `mark`, up to ';' or ',': notes are like "GPU: H200; classes=618000, embedding 512".
+std::optional<std::string> noted(const std::string& notes, const std::string& mark) {
+  const std::size_t at = notes.find(mark);
+  if (at == std::string::npos) return std::nullopt;
+  const std::size_t begin = at + mark.size();
+  return notes.substr(begin, notes.find_first_of(";,", begin) - begin);
+}
+
+// As the notes say, else the identities of the data set. PLSC's benchmark trains on random images with MS1M's
+// number of them.
+std::int64_t classes_of(const PublishedResult& row, const std::string& data, bool is_face,
+                        std::size_t record) {
+  if (const auto classes = noted(row.notes, "classes="))
+    return number_of<std::int64_t>(*classes, record, "classes in notes").value_or(0);
   return !is_face || data.starts_with("max ") ? 0 : data == "glint360k" ? 360232 : 85742;
 }
 
 std::string device_of(const std::string& notes) {
+  if (const auto gpu = noted(notes, "GPU: ")) return *gpu;
   if (contains(notes, "hardware unspecified")) return "";
   return contains(notes, "V100-SXM2-32GB") || contains(notes, "V100-32GB") ? "V100-SXM2-32GB" : kGpu;
 }
@@ -86,14 +97,16 @@ std::string device_of(const std::string& notes) {
 constexpr const char* kPureFp16 = "pure fp16";
 
 // Half precision in a column of either name is mixed, as Plumbline's fp16 is (fp32 masters, statistics and
-// losses), but where all of the network was cast (NGC MXNet without amp; gluon-cv's net.cast).
+// losses), but where all of the network was cast (DLPerf's NGC MXNet without amp; gluon-cv's net.cast; level
+// O2 of Paddle's amp).
 std::string precision_of(const PublishedResult& row) {
-  const bool is_cast = contains(row.notes, "without amp") || row.framework == "MXNet (gluon-cv)";
+  const bool is_cast = contains(row.notes, "without amp") || contains(row.notes, "AMP level O2") ||
+                       row.framework == "MXNet (gluon-cv)";
   if (row.precision == "FP16" && is_cast) return kPureFp16;
   return row.precision == "AMP" ? "fp16" : lower_case(row.precision);
 }
 
-Configuration configuration_of(const PublishedResult& row) {
+Configuration configuration_of(const PublishedResult& row, std::size_t record) {
   const std::string model = model_of(row.model);
   const bool is_face = model == "r50" || model == "r100" || model == "y1";
   const std::string data = row.dataset_or_mode.substr(0, row.dataset_or_mode.find(';'));
@@ -107,7 +120,7 @@ Configuration configuration_of(const PublishedResult& row) {
           .devices_per_node = row.devices_per_node.value_or(0),
           .image_size = is_face ? 112 : 224,
           .head = head_of(row, is_face),
-          .classes = classes_of(data, is_face)};
+          .classes = classes_of(row, data, is_face, record)};
 }
 
 // Where the published tables contradict each other or what they were made with. `source`, `framework`,
@@ -134,11 +147,19 @@ constexpr std::array<KnownInconsistency, 10> kInconsistencies{
       "batch 196 with DALI beside other batches without; batch 224 without DALI has 10633.22"},
      {"", "PaddlePaddle", "", 10633.22, "",
       "the printed speedup 10.2 is none of its figures: 10633.22 / 1034.64 is 10.28"},
-     {"seed 001", "", "", 0, "", "PaddlePaddle's cells are empty in this table"},
+     {"wanghuancoder/PerformanceReport", "", "", 0, "", "PaddlePaddle's cells are empty in this table"},
      {"", "PaddlePaddle PLSC", "", 2545.3, "", kContaminated},
      {"", "PaddlePaddle PLSC", "", 2548.18, "", kContaminated}}};
 
+// Contradictions that a row's notes name.
+constexpr std::array<std::pair<const char*, const char*>, 3> kNotedInconsistencies{
+    {{"the printed scaling belongs to an older", "the printed speedup is against another figure on one GPU"},
+     {"the sentence below says DGX-1", "the table's heading says DGX-2, the sentence below it DGX-1"},
+     {"256 by this table", "batch 128 by the report behind this table, which itself says 256"}}};
+
 void mark_inconsistency(PublishedResult& row) {
+  for (const auto& [note, sentence] : kNotedInconsistencies)
+    if (contains(row.notes, note)) row.inconsistency = sentence;
   for (const KnownInconsistency& known : kInconsistencies) {
     if (!contains(row.source, known.source)) continue;
     if (*known.framework && row.framework != known.framework) continue;
@@ -166,46 +187,9 @@ PublishedResult result_of(const std::vector<std::string>& fields, std::size_t re
                       .images_per_second = number_of<double>(fields[9], record, kHeader[9]).value_or(0),
                       .speedup = number_of<double>(fields[10], record, kHeader[10]),
                       .notes = fields[11]};
-  row.configuration = configuration_of(row);
+  row.configuration = configuration_of(row, record);
   mark_inconsistency(row);
   return row;
-}
-
-bool is_part(const std::string& text, const std::string& part) {
-  return contains(lower_case(text), lower_case(part));
-}
-
-bool is_resnet(const std::string& model) {
-  return model == "resnet50" || model == "rn50v1b";
-}
-
-// Formats of 16 bits are nearer to each other than to those of 32, and the other way round.
-int precision_distance(const std::string& a, const std::string& b) {
-  if (a == b || a.empty() || b.empty()) return 0;
-  const auto is_wide = [](const std::string& precision) { return precision.ends_with("32"); };
-  return is_wide(a) == is_wide(b) ? 1 : 2;
-}
-
-// 1, 2, 4, … times as much are 0, 1, 2, … away.
-double octaves(std::int64_t a, std::int64_t b) {
-  if (a <= 0 || b <= 0) return 0;
-  return std::abs(std::log2(static_cast<double>(a) / static_cast<double>(b)));
-}
-
-// A median in a table of DLPerf's comes before single runs, means and figures of unknown GPUs.
-bool is_second_rate(const PublishedResult& row) {
-  return !row.source.starts_with("DLPerf") || contains(row.notes, "individual run") ||
-         row.configuration.device.empty();
-}
-
-auto distance(const Configuration& own, const PublishedResult& row) {
-  const Configuration& other = row.configuration;
-  const auto differ = [](const auto& a, const auto& b) { return a != b; };
-  return std::make_tuple(octaves(own.devices(), other.devices()), differ(own.nodes, other.nodes),
-                         precision_distance(own.precision, other.precision), differ(own.head, other.head),
-                         octaves(own.batch_per_device, other.batch_per_device), differ(own.data, other.data),
-                         differ(own.model, other.model), is_second_rate(row), !row.inconsistency.empty(),
-                         -row.images_per_second);
 }
 
 }  // namespace
@@ -225,51 +209,6 @@ std::vector<PublishedResult> published_results() {
 std::string framework_family(const std::string& framework) {
   const std::string family = framework.substr(0, framework.find(" ("));
   return family == "NGC TensorFlow 1.x" ? "NGC TensorFlow" : family;
-}
-
-bool matches(const PublishedResult& result, const PublishedFilter& filter) {
-  const Configuration& c = result.configuration;
-  const std::string texts = result.source + "\n" + result.framework + " " + result.framework_version + "\n" +
-                            result.model + "\n" + c.model + "\n" + result.dataset_or_mode + "\n" + c.head +
-                            "\n" + result.precision + "\n" + c.precision + "\n" + c.case_name() + "\n" +
-                            result.notes;
-  const std::string precision = lower_case(filter.precision);
-  return is_part(result.framework, filter.framework) && is_part(result.dataset_or_mode, filter.data) &&
-         (lower_case(filter.model) == c.model || is_part(result.model, filter.model)) &&
-         (precision.empty() || precision == c.precision || "pure " + precision == c.precision ||
-          precision == lower_case(result.precision)) &&
-         (filter.case_name.empty() || filter.case_name == c.case_name()) &&
-         (filter.batch_per_device == 0 || filter.batch_per_device == c.batch_per_device) &&
-         std::all_of(filter.words.begin(), filter.words.end(),
-                     [&](const std::string& word) { return is_part(texts, word); });
-}
-
-std::vector<NearestPublished> nearest_published(const Configuration& own, std::size_t most) {
-  return nearest_among(published_results(), own, most);
-}
-
-std::vector<NearestPublished> nearest_among(std::span<const PublishedResult> results,
-                                            const Configuration& own, std::size_t most) {
-  std::vector<const PublishedResult*> best;
-  for (const PublishedResult& row : results) {
-    const std::string& model = row.configuration.model;
-    if (row.images_per_second <= 0) continue;
-    if (model != own.model && !(is_resnet(model) && is_resnet(own.model))) continue;
-    const auto same = std::find_if(best.begin(), best.end(), [&](const PublishedResult* other) {
-      return framework_family(other->framework) == framework_family(row.framework);
-    });
-    if (same == best.end())
-      best.push_back(&row);
-    else if (distance(own, row) < distance(own, **same))
-      *same = &row;
-  }
-  std::stable_sort(best.begin(), best.end(), [&](const PublishedResult* a, const PublishedResult* b) {
-    return distance(own, *a) < distance(own, *b);
-  });
-  best.resize(std::min(best.size(), most));
-  std::vector<NearestPublished> nearest;
-  for (const PublishedResult* row : best) nearest.push_back({*row, differences(own, row->configuration)});
-  return nearest;
 }
 
 }  // namespace plumb

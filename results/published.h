@@ -1,5 +1,5 @@
-// The numbers that frameworks publish for the same workloads: results/published.csv (DLPerf's reports, tables
-// and printed averages, each row with its source).
+// The numbers that frameworks publish for the same workloads: results/published.csv (tables, reports and logs
+// of DLPerf, MLPerf, NVIDIA, Paddle, Lambda, insightface and others, each row with its source).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct PublishedResult {
   double images_per_second = 0;  // over all devices; 0: none, the row tells how many classes fit
   std::optional<double> speedup;
   std::string notes;
-  Configuration configuration;  // in our terms: "resnet50", "fp16", V100-SXM2-16GB
+  Configuration configuration;  // in our terms: "resnet50", "fp16", "V100-SXM2-16GB"
   std::string inconsistency;    // a sentence, where published tables contradict each other here; else empty
 };
 
@@ -30,7 +30,8 @@ std::vector<PublishedResult> published_results();
 // Of a text like that of results/published.csv. Throws Error(bad_data) that names the line.
 std::vector<PublishedResult> published_results_of(std::string_view csv);
 
-// "MXNet (gluon-cv)" and "MXNet (deepinsight)" are "MXNet", "NGC TensorFlow 1.x" is "NGC TensorFlow".
+// "MXNet (gluon-cv)" and "MXNet (deepinsight)" are "MXNet", "NGC PyTorch (Lambda)" is "NGC PyTorch", "NGC
+// TensorFlow 1.x" is "NGC TensorFlow".
 std::string framework_family(const std::string& framework);
 
 // What is empty or 0 matches everything; texts match where they are a part, whatever their case.
@@ -40,6 +41,7 @@ struct PublishedFilter {
   std::string precision;  // likewise, as a whole
   std::string data;       // part of dataset_or_mode
   std::string case_name;  // "4n8g", as a whole
+  std::string gpu;        // names_gpu(): part of its name or generation
   std::int64_t batch_per_device = 0;
   std::vector<std::string> words;  // each in any of a row's texts
 };
@@ -51,8 +53,9 @@ struct NearestPublished {
 };
 
 // Per framework family the row that differs least from `own`: model must be equal (resnet50 counts v1.5 and,
-// marked, v1b), then devices, precision, head, batch, data, in this order; of equals a table's median
-// before single runs and means, one without an inconsistency before others, then the fastest. Best first.
+// marked, v1b), then GPU (gpu_distance), number of devices, precision, head, classes, batch, data, in this
+// order; of equals a table's median before single runs, means and rounded figures, one without an
+// inconsistency before others, then the fastest. Best first.
 std::vector<NearestPublished> nearest_published(const Configuration& own, std::size_t most = 5);
 std::vector<NearestPublished> nearest_among(std::span<const PublishedResult> results,
                                             const Configuration& own, std::size_t most = 5);

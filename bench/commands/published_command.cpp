@@ -22,15 +22,18 @@ OptionTable published_options(PublishedArguments& arguments) {
   PublishedFilter& filter = arguments.filter;
   return {
       "plumbline published",
-      "Throughput that frameworks publish for ResNet-50 and ArcFace, from DLPerf's reports, tables and "
-      "logs, each with its source. Where published tables contradict each other, a note says so.",
+      "Throughput that frameworks publish for ResNet-50 and ArcFace, by GPU, from tables, reports and logs "
+      "of DLPerf, MLPerf, NVIDIA, insightface and others, each with its source. Where published tables "
+      "contradict each other, a note says so.",
       {{"Which",
         {text_option("--framework", "NAME", filter.framework, "part of a framework's name: oneflow, ngc"),
          text_option("--model", "NAME", filter.model, "resnet50, rn50v1b, r50, r100 or y1"),
-         text_option("--precision", "NAME", filter.precision, "fp32, fp16 or amp"),
+         text_option("--precision", "NAME", filter.precision, "fp32, tf32, fp16, amp or bf16"),
+         text_option("--gpu", "NAME", filter.gpu,
+                     "part of a GPU's name, or its generation: h200, v100-sxm2, rtx, hopper"),
          text_option("--data", "NAME", filter.data,
-                     "ImageNet, face_emore, glint360k or synthetic; or data-parallel, model-parallel, "
-                     "partial-fc"),
+                     "ImageNet, face_emore, glint360k, webface or synthetic; or data-parallel, "
+                     "model-parallel, partial-fc"),
          text_option("--case", "<N>n<G>g", filter.case_name, "nodes and devices of each: 4n8g"),
          integer_option("--bs", "N", filter.batch_per_device, {1, 1'000'000}, "images per device and step")
              .with_default("all")}},
@@ -57,6 +60,7 @@ std::vector<PublishedResult> matching(const PublishedFilter& filter) {
   refuse_alone("--framework", filter.framework, {.framework = filter.framework});
   refuse_alone("--model", filter.model, {.model = filter.model});
   refuse_alone("--precision", filter.precision, {.precision = filter.precision});
+  refuse_alone("--gpu", filter.gpu, {.gpu = filter.gpu});
   refuse_alone("--data", filter.data, {.data = filter.data});
   refuse_alone("--case", filter.case_name, {.case_name = filter.case_name});
   if (filter.batch_per_device > 0)

@@ -20,7 +20,7 @@ std::string label_of(std::size_t set) {
 
 std::string wrapped(const std::string& text, const std::string& indent, const std::string& first_indent) {
   std::string lines;
-  for (const std::string& line : wrapped_lines(text, kColumns - indent.size()))
+  for (const std::string& line : wrapped_lines(text, kColumns - indent.size(), LongWords::cut_paths))
     lines += (lines.empty() ? first_indent : indent) + line + "\n";
   return lines;
 }
@@ -78,6 +78,13 @@ std::string sample_text(const Sample& sample, const CompareReport& report) {
          verdicts;
 }
 
+// Throughput of one device beside one, where the numbers of devices differ.
+std::string per_device_text(double ratio, const Sample& own, const PublishedResult& row) {
+  const int devices = own.configuration.devices(), others = row.configuration.devices();
+  if (devices < 1 || others < 1 || devices == others) return "";
+  return fmt::format(", {:.3g} times per device", ratio * others / devices);
+}
+
 std::string published_text(const PublishedBeside& beside) {
   if (beside.nearest.empty()) return "Nothing is published for " + beside.sample->configuration.model + ".\n";
   const double own = median(beside.sample->figures());
@@ -85,8 +92,11 @@ std::string published_text(const PublishedBeside& beside) {
       "Published for the nearest configurations (one figure each, so nothing is significant):\n";
   for (const NearestPublished& near : beside.nearest) {
     const PublishedResult& row = near.result;
-    text += fmt::format("  {} {}: {:.2f} images/s; A has {:.3g} times that\n", row.framework,
-                        row.framework_version, row.images_per_second, own / row.images_per_second);
+    const double ratio = own / row.images_per_second;
+    text += wrapped(
+        fmt::format("{} {}: {:.2f} images/s; A has {:.3g} times that{}", row.framework, row.framework_version,
+                    row.images_per_second, ratio, per_device_text(ratio, *beside.sample, row)),
+        "    ", "  ");
     text += wrapped(near.differences.empty() ? "no difference is known" : differences_text(near.differences),
                     "      ", "    ");
     text += wrapped(row.source + (row.notes.empty() ? "" : ": " + row.notes), "      ", "    ");

@@ -4,9 +4,11 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "bench/output/text.h"
 #include "results/csv.h"
+#include "results/gpu_name.h"
 #include "results/text_table.h"
 
 namespace plumb {
@@ -35,7 +37,7 @@ class References {
 std::string reference_lines(const std::string& mark, const std::string& text) {
   const std::string indent(mark.size() + 1, ' ');
   std::string lines;
-  for (const std::string& line : wrapped_lines(text, kColumns - indent.size()))
+  for (const std::string& line : wrapped_lines(text, kColumns - indent.size(), LongWords::cut_paths))
     lines += (lines.empty() ? mark + " " : indent) + line + "\n";
   return lines;
 }
@@ -53,20 +55,58 @@ std::string letter_of(std::size_t number) {
   return letters;
 }
 
+// "1.4M", "125k", "85742"
+std::string count_text(std::int64_t count) {
+  if (count % 100'000 == 0) return fmt::format("{:g}M", static_cast<double>(count) / 1e6);
+  return count % 1000 == 0 ? fmt::format("{}k", count / 1000) : std::to_string(count);
+}
+
+// The data set; synthetic faces with their number of classes, which a data set's name implies.
+std::string data_text(const Configuration& c) {
+  return c.data == "synthetic" && c.classes > 0 ? c.data + " " + count_text(c.classes) : c.data;
+}
+
+std::string throughput_text(double images_per_second) {
+  if (images_per_second <= 0) return "-";
+  return fmt::format("{:.{}f}", images_per_second, images_per_second < 1e5 ? 2 : 0);
+}
+
 TextRow table_row(const PublishedResult& row, References& sources, References& flaws) {
   const Configuration& c = row.configuration;
   const std::string flaw =
       row.inconsistency.empty() ? "" : " " + letter_of(flaws.number_of(row.inconsistency));
   return {framework_family(row.framework),
-          c.model,
-          c.head == "none" ? "" : c.head,
-          c.data,
+          c.model + (c.head == "none" ? "" : " " + c.head),
+          data_text(c),
           row.precision,
-          std::to_string(c.batch_per_device),
+          c.batch_per_device > 0 ? std::to_string(c.batch_per_device) : "-",
           c.case_name(),
-          row.images_per_second > 0 ? fmt::format("{:.2f}", row.images_per_second) : "-",
+          throughput_text(row.images_per_second),
           row.speedup ? fmt::format("{:.2f}", *row.speedup) : "-",
           "[" + std::to_string(sources.number_of(source_text(row))) + "]" + flaw};
+}
+
+// "H200 (Hopper)"
+std::string gpu_text(const std::string& gpu) {
+  if (gpu.empty()) return "GPU not stated";
+  const std::string generation = generation_name(gpu_generation(gpu));
+  const bool says_it = generation.empty() || gpu.find(" " + generation) != std::string::npos;
+  return gpu + (says_it ? "" : " (" + generation + ")");
+}
+
+// Rows by GPU, the newest generation first, then by name, those without a GPU last; rows of one GPU in their
+// order.
+std::vector<std::pair<std::string, std::vector<const PublishedResult*>>> by_gpu(
+    std::span<const PublishedResult> results) {
+  std::map<std::pair<int, std::string>, std::vector<const PublishedResult*>> groups;
+  for (const PublishedResult& row : results) {
+    const std::string& gpu = row.configuration.device;
+    const int place = gpu.empty() ? 1 : -static_cast<int>(gpu_generation(gpu));
+    groups[{place, gpu_text(gpu)}].push_back(&row);
+  }
+  std::vector<std::pair<std::string, std::vector<const PublishedResult*>>> named;
+  for (auto& [key, rows] : groups) named.emplace_back(key.second, std::move(rows));
+  return named;
 }
 
 template <typename Number>
@@ -83,10 +123,20 @@ Json json_or_null(const std::optional<Number>& number) {
 
 std::string published_table(std::span<const PublishedResult> results) {
   References sources, flaws;
-  std::vector<TextRow> rows{
-      {"framework", "model", "head", "data", "prec", "batch", "case", "images/s", "speedup", "source"}};
-  for (const PublishedResult& row : results) rows.push_back(table_row(row, sources, flaws));
-  std::string text = padded_table(rows, "lllllrlrrl") + "\n";
+  const TextRow head{"framework", "model", "data", "prec", "batch", "case", "images/s", "speedup", "source"};
+  std::vector<TextRow> rows{head};
+  const auto groups = by_gpu(results);
+  for (const auto& [gpu, members] : groups)
+    for (const PublishedResult* row : members) rows.push_back(table_row(*row, sources, flaws));
+  constexpr const char* kAlignment = "llllrlrrl";
+  const std::vector<std::size_t> widths = column_widths(rows);
+  std::string text = padded_row(head, widths, kAlignment);
+  auto row = rows.begin() + 1;
+  for (const auto& [gpu, members] : groups) {
+    text += "\n" + gpu + "\n";
+    for (std::size_t i = 0; i < members.size(); ++i) text += padded_row(*row++, widths, kAlignment);
+  }
+  text += "\n";
   for (const std::string& source : sources.texts())
     text += reference_lines("[" + std::to_string(sources.number_of(source)) + "]", source);
   for (const std::string& flaw : flaws.texts())
@@ -95,15 +145,18 @@ std::string published_table(std::span<const PublishedResult> results) {
 }
 
 std::string published_csv(std::span<const PublishedResult> results) {
-  std::string text = csv_record({"source", "framework", "framework_version", "model", "dataset_or_mode",
-                                 "precision", "batch_size_per_device", "nodes", "gpus_per_node",
-                                 "throughput_samples_per_s", "speedup", "notes", "inconsistency"});
-  for (const PublishedResult& row : results)
-    text += csv_record({row.source, row.framework, row.framework_version, row.model, row.dataset_or_mode,
-                        row.precision, text_or_none(row.batch_per_device), text_or_none(row.nodes),
-                        text_or_none(row.devices_per_node),
-                        row.images_per_second > 0 ? fmt::format("{}", row.images_per_second) : "",
-                        text_or_none(row.speedup), row.notes, row.inconsistency});
+  std::string text =
+      csv_record({"source", "framework", "framework_version", "model", "dataset_or_mode", "precision",
+                  "batch_size_per_device", "nodes", "gpus_per_node", "throughput_samples_per_s", "speedup",
+                  "notes", "inconsistency", "gpu", "classes"});
+  for (const PublishedResult& row : results) {
+    const Configuration& c = row.configuration;
+    text += csv_record(
+        {row.source, row.framework, row.framework_version, row.model, row.dataset_or_mode, row.precision,
+         text_or_none(row.batch_per_device), text_or_none(row.nodes), text_or_none(row.devices_per_node),
+         row.images_per_second > 0 ? fmt::format("{}", row.images_per_second) : "", text_or_none(row.speedup),
+         row.notes, row.inconsistency, c.device, c.classes > 0 ? std::to_string(c.classes) : ""});
+  }
   return text;
 }
 
@@ -127,7 +180,8 @@ Json published_result_json(const PublishedResult& row) {
             {"precision", c.precision},
             {"device", c.device},
             {"data", c.data},
-            {"head", c.head}}}};
+            {"head", c.head},
+            {"classes", c.classes > 0 ? Json(c.classes) : Json(nullptr)}}}};
 }
 
 Json published_json(std::span<const PublishedResult> results) {

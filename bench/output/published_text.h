@@ -10,10 +10,10 @@
 
 namespace plumb {
 
-// One row each within 100 columns; below it the sources that the rows' numbers in brackets name, with the
-// published notes, and what contradicts what.
+// One row each within 100 columns, under the GPU it was measured on; below them the sources that the rows'
+// numbers in brackets name, with the published notes, and what contradicts what.
 std::string published_table(std::span<const PublishedResult> results);
-// The columns of results/published.csv and `inconsistency`.
+// The columns of results/published.csv, then `inconsistency`, `gpu` and `classes`.
 std::string published_csv(std::span<const PublishedResult> results);
 // {"schema": "plumbline.published/1", "results": [...]}
 nlohmann::ordered_json published_json(std::span<const PublishedResult> results);

@@ -98,11 +98,16 @@ std::string wrapped_row(const std::string& name, const std::string& value) {
 std::string published_rows(const RunRecord& record) {
   constexpr std::size_t kMostFrameworks = 3;
   std::string rows;
-  for (const NearestPublished& near : nearest_published(configuration_of(record), kMostFrameworks)) {
+  const Configuration own = configuration_of(record);
+  for (const NearestPublished& near : nearest_published(own, kMostFrameworks)) {
     const std::string differing = other_sides_text(near.differences);
+    const int devices = near.result.configuration.devices();
+    const std::string each = devices == own.devices() ? ""
+                                                      : fmt::format(" ({:.2f} per device)",
+                                                                    near.result.images_per_second / devices);
     rows += wrapped_row(
         rows.empty() ? "published, nearest" : "",
-        fmt::format("{:.2f} images/s, {}{}{}", near.result.images_per_second,
+        fmt::format("{:.2f} images/s{}, {}{}{}", near.result.images_per_second, each,
                     framework_family(near.result.framework), differing.empty() ? "" : ": ", differing));
   }
   return rows;

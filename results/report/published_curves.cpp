@@ -1,22 +1,48 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
+#include <string>
+#include <vector>
 
 #include "results/report/report_curves.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
 
-using TableKey = std::tuple<std::string, std::string, std::string, std::string, std::string, std::int64_t>;
+using TableKey = std::vector<std::string>;
 
+// Without the parts that say how one figure of a table was computed.
+std::string table_notes(const std::string& notes) {
+  std::string kept;
+  for (std::size_t begin = 0; begin < notes.size();) {
+    const std::size_t end = std::min(notes.find("; ", begin), notes.size());
+    const std::string part = notes.substr(begin, end - begin);
+    if (!part.starts_with("computed:") && !part.starts_with("median_speed=")) kept += part + "; ";
+    begin = end + 2;
+  }
+  return kept;
+}
+
+// Rows of one table, or of one folder of logs, differ in nothing here. Sources are "file:line".
 TableKey table_of(const PublishedResult& row) {
-  return {row.source,
+  return {row.source.substr(0, row.source.find(':')),
           row.framework,
           row.framework_version,
           row.model,
-          row.dataset_or_mode + "|" + row.precision,
-          row.batch_per_device.value_or(0)};
+          row.dataset_or_mode,
+          row.precision,
+          std::to_string(row.batch_per_device.value_or(0)),
+          row.configuration.device,
+          table_notes(row.notes)};
+}
+
+// "a/b.md:7" and "a/b.md:8" have "a/b.md" in common.
+std::string common_source(const std::string& a, const std::string& b) {
+  if (a == b) return a;
+  const auto differing = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
+  const std::string common(a.begin(), differing);
+  return common.substr(0, std::min(common.find_last_of(":/"), common.size()));
 }
 
 // The paper's v1 and v1b are other networks of nearly the same cost, shown beside resnet50.
@@ -25,14 +51,19 @@ bool is_of_model(const PublishedResult& row, const std::string& model) {
   return published == model || (model == "resnet50" && published == "rn50v1b");
 }
 
-ReportPoint published_point(const PublishedResult& row) {
-  ReportPoint point;
-  point.case_name = row.configuration.case_name();
-  point.devices = row.configuration.devices();
-  point.images_per_second = {row.images_per_second};
-  point.median_images_per_second = row.images_per_second;
-  point.speedup = row.speedup;
-  return point;
+// Single runs of one case are one point.
+void add_point(const PublishedResult& row, ReportCurve& curve) {
+  const std::string case_name = row.configuration.case_name();
+  auto point = std::find_if(curve.points.begin(), curve.points.end(),
+                            [&](const ReportPoint& other) { return other.case_name == case_name; });
+  if (point == curve.points.end()) {
+    point = curve.points.emplace(point);
+    point->case_name = case_name;
+    point->devices = row.configuration.devices();
+    point->speedup = row.speedup;
+  }
+  point->images_per_second.push_back(row.images_per_second);
+  point->median_images_per_second = median(point->images_per_second);
 }
 
 ReportCurve published_curve(const PublishedResult& row, bool several_models) {
@@ -45,11 +76,18 @@ ReportCurve published_curve(const PublishedResult& row, bool several_models) {
   curve.label = row.framework + (several_models ? " " + row.configuration.model : "") + " " +
                 row.configuration.precision;
   if (row.batch_per_device) curve.label += ", batch " + std::to_string(*row.batch_per_device);
+  if (!row.configuration.device.empty()) curve.label += ", " + row.configuration.device;
   return curve;
 }
 
-// Labels that are used twice name the published model, then mode, version and
-// the file it is from.
+// File and line; of MLPerf's logs the system, whose folder they are in.
+std::string source_name(std::string source) {
+  const std::string logs = "/resnet/result_*.txt";
+  if (source.ends_with(logs)) source.resize(source.size() - logs.size());
+  return source.substr(source.rfind('/') + 1);
+}
+
+// Labels that are used twice name the published model, then mode, classes, version and the file it is from.
 void tell_apart(std::vector<ReportCurve>& curves, const std::vector<const PublishedResult*>& firsts) {
   const auto add = [&](const auto& text_of) {
     std::map<std::string, std::set<std::string>> texts;
@@ -64,20 +102,25 @@ void tell_apart(std::vector<ReportCurve>& curves, const std::vector<const Publis
   };
   add([](const PublishedResult& row) { return row.model; });
   add([](const PublishedResult& row) { return row.dataset_or_mode; });
+  add([](const PublishedResult& row) {
+    const std::int64_t classes = row.configuration.classes;
+    return classes > 0 ? std::to_string(classes) + " classes" : "";
+  });
   add([](const PublishedResult& row) { return row.framework_version; });
-  add([](const PublishedResult& row) { return row.source.substr(row.source.rfind('/') + 1); });
+  add([](const PublishedResult& row) { return source_name(row.source); });
   make_unique(curves);
 }
 
 // The nearest rows of every own curve's largest point: their curves are selected.
-void select_nearest(std::span<const ReportCurve> own, std::size_t selected,
-                    const std::map<TableKey, std::size_t>& index, std::vector<ReportCurve>& curves) {
+void select_nearest(std::span<const ReportCurve> own, std::span<const PublishedResult> published,
+                    std::size_t selected, const std::map<TableKey, std::size_t>& index,
+                    std::vector<ReportCurve>& curves) {
   for (const ReportCurve& curve : own) {
     if (curve.points.empty()) continue;
     Configuration configuration = curve.configuration;
     configuration.nodes = 1;
     configuration.devices_per_node = curve.points.back().devices;
-    for (const NearestPublished& near : nearest_published(configuration, selected)) {
+    for (const NearestPublished& near : nearest_among(published, configuration, selected)) {
       const auto entry = index.find(table_of(near.result));
       if (entry == index.end()) continue;
       ReportCurve& found = curves[entry->second];
@@ -101,14 +144,15 @@ std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
     const bool wanted = std::any_of(own.begin(), own.end(), [&](const ReportCurve& curve) {
       return is_of_model(row, curve.configuration.model);
     });
-    if (!wanted || row.configuration.devices() < 1) continue;
+    if (!wanted || row.configuration.devices() < 1 || row.images_per_second <= 0) continue;
     const auto [entry, is_new] = index.emplace(table_of(row), curves.size());
     if (is_new) {
       curves.push_back(published_curve(row, models.size() > 1));
       firsts.push_back(&row);
     }
     ReportCurve& curve = curves[entry->second];
-    curve.points.push_back(published_point(row));
+    add_point(row, curve);
+    curve.source = common_source(curve.source, row.source);
     for (const std::string& note : {row.notes, row.inconsistency})
       if (!note.empty() && std::count(curve.notes.begin(), curve.notes.end(), note) == 0)
         curve.notes.push_back(note);
@@ -120,7 +164,7 @@ std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
     const ReportPoint& first = curve.points.front();
     add_speedups(curve, first.devices == 1 ? std::optional(first.median_images_per_second) : std::nullopt);
   }
-  select_nearest(own, selected, index, curves);
+  select_nearest(own, published, selected, index, curves);
   std::stable_partition(curves.begin(), curves.end(), [](const ReportCurve& c) { return c.selected; });
   return curves;
 }

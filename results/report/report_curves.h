@@ -21,9 +21,9 @@ std::vector<CurveSamples> group_by_curve(const std::vector<Sample>& samples);
 // samples in this order.
 std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups);
 
-// What is published for the models of `own`: one curve per table of a report, precision and batch. Of each
-// own curve's last point the nearest `selected` rows are looked up; their curves are selected, say how they
-// differ, and come first.
+// What is published for the models of `own`: one curve per table of a report, GPU, precision and batch. Of
+// each own curve's last point the nearest `selected` rows are looked up; their curves are selected, say how
+// they differ, and come first.
 std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
                                           std::span<const PublishedResult> published, std::size_t selected);
 

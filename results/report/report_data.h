@@ -47,7 +47,7 @@ struct ReportCurve {
   bool published = false;
   // Of published curves:
   bool selected = true;     // drawn until somebody chooses otherwise: the nearest ones
-  std::string source;       // file and line
+  std::string source;       // file and line, or the folder or file of all its points
   std::string differences;  // from the own curve it is nearest to: "batch per device 128 against 256"
   std::vector<std::string> notes;
 };

@@ -56,14 +56,28 @@ TEST(Summary, EndsWithThePublishedNumbersOfTheNearestConfigurations) {
   RunRecord record = a_record();
   record.config = {{"data", "synthetic"}, {"image_size", 224}};
   const std::string table = summary_table(record);
-  expect_row(table, "published, nearest",
-             "764.60 images/s, NGC MXNet: V100-SXM2-16GB, ImageNet, batch 128");
+  expect_row(table, "published, nearest", "768.00 images/s, NGC MXNet: V100-SXM2-16GB, ImageNet, batch 96");
   EXPECT_NE(table.find("images/s, MindSpore: V100-SXM2-16GB"), std::string::npos) << table;
   for (std::size_t begin = 0; begin < table.size();) {
     const std::size_t end = table.find('\n', begin);
     EXPECT_LE(end - begin, 100u) << table.substr(begin, end - begin);
     begin = end + 1;
   }
+}
+
+TEST(Summary, ShowsPublishedNumbersOfTheSameGpuAlsoPerDevice) {
+  RunRecord record = a_record();
+  record.device = "cuda";
+  record.device_name = "NVIDIA H200 (sm_90)";
+  record.precision = "fp16";
+  record.batch_per_device = 400;
+  record.world_size = record.devices_per_node = 1;
+  record.config = {{"data", "synthetic"}, {"image_size", 224}};
+  const std::string table = summary_table(record);
+  expect_row(table, "published, nearest", "3078.60 images/s, NGC PyTorch: batch 2560");
+  EXPECT_NE(table.find(" 63559.40 images/s (7944.93 per device), MLPerf MXNet: ImageNet, devices"),
+            std::string::npos)
+      << table;
 }
 
 TEST(Summary, ShowsNoPublishedNumbersForAFailedRunOrAnUnknownModel) {

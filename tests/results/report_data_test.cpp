@@ -99,6 +99,27 @@ TEST_F(ReportDataTest, PublishedCurvesAreOfTheModelThatWasRunAndTheNearestAreSel
   EXPECT_FALSE(data.published.front().differences.empty());
 }
 
+TEST_F(ReportDataTest, PublishedCurvesJoinTheRowsOfATable) {
+  add_run(1, 100);
+  const ReportData data = collect();
+  const auto curve_of = [&](const std::string& label) {
+    for (const ReportCurve& curve : data.published)
+      if (curve.label.starts_with(label)) return curve;
+    ADD_FAILURE() << label << " is missing";
+    return ReportCurve{};
+  };
+  const ReportCurve h200 = curve_of("NGC PyTorch (Lambda) fp16, batch 2560, H200");
+  ASSERT_EQ(h200.points.size(), 2U);
+  EXPECT_EQ(h200.points[0].devices, 1);
+  EXPECT_EQ(h200.points[1].devices, 8);
+  EXPECT_EQ(h200.source, "lambdal/deeplearning-benchmark@aa5addb6:pytorch/results_v2");
+  const ReportCurve runs =
+      curve_of("OneFlow fp32, batch 128, V100-SXM2-16GB, 0.1.9, rn50_fp32_report_0821.md:68");
+  ASSERT_FALSE(runs.points.empty());
+  EXPECT_EQ(runs.points[0].images_per_second.size(), 7U);
+  EXPECT_EQ(runs.points[0].median_images_per_second, 384.85);
+}
+
 TEST_F(ReportDataTest, PublishedCurvesNameTheirModelWhereSeveralWereRun) {
   add_run(1, 100);
   write_run_folder(scratch_, "faces", example_face_run(1000));
