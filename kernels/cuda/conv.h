@@ -83,7 +83,8 @@ struct ConvEngineOptions {
   // tell engine and workspace, but can't run. Empty: the current device.
   std::string device_properties_json;
 };
-// Throws Error(unavailable) if the library is too old.
+// Throws Error(unavailable) if the cuDNN that was loaded lacks what is called: it may be older than the one
+// that this was built against, but not older than 9.0.
 std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options);
 
 }  // namespace plumb::cuda

@@ -14,10 +14,15 @@ namespace {
 namespace fe = cudnn_frontend;
 using cuda::check;
 
+// 9.0.0 exports every function that is called, and knows every descriptor and attribute that a convolution's
+// graph sets, with the same values; what came later the frontend asks for by cudnnGetVersion() (a plan's
+// workspace before it is built: 9.2; a GPU that isn't there, as in tests: 9.8).
+constexpr std::size_t kOldestCudnn = 90000;
 constexpr std::size_t kMostTensors = 16;  // of one graph
 
-std::string version_text(std::size_t version) {  // 91900: 9.19.0 (cudnn_version.h)
-  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+std::string version_text(std::size_t version) {  // 91900: 9.19.0; 8907: 8.9.7 (cudnn_version.h)
+  const std::size_t major = version < 10000 ? 1000 : 10000;
+  return std::to_string(version / major) + "." + std::to_string(version % major / 100) + "." +
          std::to_string(version % 100);
 }
 
@@ -193,12 +198,12 @@ class CudnnEngine : public ConvEngine {
 }  // namespace
 
 std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options) {
-  if (cudnnGetVersion() < CUDNN_VERSION) {
-    throw Error(ExitCode::unavailable,
-                library_text() + " was loaded, but this program was built against " +
-                    version_text(CUDNN_VERSION) +
-                    "; install that one or a newer one, or put it first in LD_LIBRARY_PATH");
-  }
+  if (cudnnGetVersion() < kOldestCudnn)
+    throw Error(ExitCode::unavailable, "option --device: cuDNN is too old (" +
+                                           version_text(cudnnGetVersion()) + " was loaded, " +
+                                           version_text(kOldestCudnn) +
+                                           " or newer is wanted); put the folder of a newer one first in "
+                                           "LD_LIBRARY_PATH, or use --device cpu");
   return std::make_unique<CudnnEngine>(options);
 }
 

@@ -4,6 +4,19 @@
 
 namespace plumb::cuda {
 
+AbsentGpu v100() {
+  return {.name = "Tesla V100-SXM2-16GB",
+          .target = "v100-16gb",
+          .multiprocessors = 80,
+          .shared_bytes_per_block = 96 << 10,
+          .shared_bytes_reserved = 0,
+          .threads_per_multiprocessor = 2048,
+          .blocks_per_multiprocessor = 32,
+          .clock_khz = 1530000,
+          .memory_clock_khz = 877000,
+          .l2_bytes = 6L << 20};
+}
+
 AbsentGpu t4() {
   return {.name = "Tesla T4",
           .target = "t4",

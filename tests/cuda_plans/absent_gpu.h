@@ -23,8 +23,9 @@ struct AbsentGpu {
   std::string properties_json() const;
 };
 
-// Compute capabilities 7.5, 8.0, 8.9, 9.0 and 10.0. Figures: CUDA C++ Programming Guide, "Technical
-// Specifications per Compute Capability"; the products' data sheets.
+// Compute capabilities 7.0 (cuDNN before 9.11), 7.5, 8.0, 8.9, 9.0 and 10.0. Figures: CUDA C++ Programming
+// Guide, "Technical Specifications per Compute Capability"; the products' data sheets.
+AbsentGpu v100();
 AbsentGpu t4();
 AbsentGpu a100();
 AbsentGpu l40s();

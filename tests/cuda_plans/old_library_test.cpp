@@ -1,5 +1,4 @@
-// A cuDNN older than the headers: this program's own answer takes the place of the library's.
-#include <cudnn_version.h>
+// A cuDNN older than what is called: this program's own answer takes the place of the library's.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -8,24 +7,22 @@
 #include "models/error.h"
 
 extern "C" std::size_t cudnnGetVersion() {
-  return 90102;
+  return 8907;  // 8.9.7
 }
 
 namespace plumb::cuda {
 namespace {
 
-TEST(ConvEngine, RefusesALibraryOlderThanItsHeadersAndNamesBoth) {
+TEST(ConvEngine, RefusesALibraryThatLacksWhatIsCalled) {
   try {
     make_conv_engine({});
-    FAIL() << "9.1.2 is too old";
+    FAIL() << "8.9.7 is too old";
   } catch (const Error& error) {
-    const std::string sentence = error.what();
     EXPECT_EQ(error.code(), ExitCode::unavailable);
-    EXPECT_NE(sentence.find("cuDNN 9.1.2 was loaded"), std::string::npos) << sentence;
-    EXPECT_NE(sentence.find("built against " + std::to_string(CUDNN_MAJOR) + "." +
-                            std::to_string(CUDNN_MINOR) + "." + std::to_string(CUDNN_PATCHLEVEL)),
-              std::string::npos)
-        << sentence;
+    EXPECT_EQ(
+        std::string(error.what()),
+        "option --device: cuDNN is too old (8.9.7 was loaded, 9.0.0 or newer is wanted); put the folder "
+        "of a newer one first in LD_LIBRARY_PATH, or use --device cpu");
   }
 }
 

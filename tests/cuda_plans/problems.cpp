@@ -1,9 +1,14 @@
 #include "problems.h"
 
+#include <dlfcn.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <set>
+#include <utility>
 
-#include "kernels/cuda/depthwise_shape.h"
+#include "bench/inquiries/dry_run.h"
+#include "kernels/memory_plan.h"
 #include "models/arcface.h"
 #include "models/error.h"
 #include "models/resnet50.h"
@@ -12,48 +17,68 @@ namespace plumb::cuda {
 
 namespace {
 
-bool asks_for_a_plan(const Graph& graph, const Step& step) {
-  switch (step.kind) {
-    case StepKind::conv_forward:
-    case StepKind::conv_backward_data:
-    case StepKind::conv_backward_weights:
-    case StepKind::conv_norm_backward_data:
-      return !is_depthwise(graph, std::get<Conv>(graph.ops[step.op]));
-    default:
-      return false;
-  }
+constexpr std::int64_t kMostImages = 65535;  // device.cpp: of a grid's second and third dimension
+
+}  // namespace
+
+std::vector<Workload> workloads() {
+  return {{"resnet50", 32}, {"resnet50", 64}, {"resnet50", 224}, {"r50", 112}, {"r100", 112}, {"y1", 112}};
 }
 
-std::vector<WantedPlan> plans_of(const std::vector<Graph>& graphs, const DeviceLimits& gpu,
-                                 const DescribeOptions& options) {
+Graph make_graph(const Workload& workload, std::int64_t batch) {
+  if (workload.model == "resnet50") return make_resnet50({.batch = batch, .image_size = workload.image_size});
+  const Backbone backbone = workload.model == "r50"    ? Backbone::r50
+                            : workload.model == "r100" ? Backbone::r100
+                                                       : Backbone::y1;
+  return make_arcface({.backbone = backbone, .batch = batch, .image_size = workload.image_size});
+}
+
+std::vector<WantedPlan> wanted_plans(const Graph& graph, const DeviceLimits& gpu,
+                                     const DescribeOptions& options) {
   std::vector<WantedPlan> wanted;
   std::set<std::string> known;
-  for (const Graph& graph : graphs) {
-    const Program program = plumb::describe(graph, options, gpu);
-    for (const Step& step : program.steps) {
-      if (!asks_for_a_plan(graph, step)) continue;
-      ConvProblem problem = conv_problem(graph, program, step);
-      if (known.insert(text_of(problem)).second)
-        wanted.push_back({std::move(problem), step.workspace_bytes, graph.model + " " + step.name});
-    }
+  const Program program = plumb::describe(graph, options, gpu);
+  for (const Step& step : program.steps) {
+    if (!runs_on_engine(graph, step)) continue;
+    ConvProblem problem = conv_problem(graph, program, step);
+    if (known.insert(text_of(problem)).second)
+      wanted.push_back({std::move(problem), step.workspace_bytes, graph.model + " " + step.name});
   }
   return wanted;
 }
 
-}  // namespace
-
 std::vector<WantedPlan> wanted_plans(const DeviceLimits& gpu, const DescribeOptions& options) {
-  return plans_of({make_resnet50({.batch = kBatch})}, gpu, options);
+  return wanted_plans(make_graph({"resnet50"}, kBatch), gpu, options);
 }
 
 std::vector<WantedPlan> wanted_face_plans(const DeviceLimits& gpu, const DescribeOptions& options) {
-  std::vector<Graph> graphs;
-  for (const Backbone backbone : {Backbone::r50, Backbone::r100, Backbone::y1})
-    graphs.push_back(make_arcface({.backbone = backbone, .batch = kBatch, .classes = 1000}));
-  return plans_of(graphs, gpu, options);
+  std::vector<WantedPlan> wanted;
+  std::set<std::string> known;
+  for (const char* model : {"r50", "r100", "y1"}) {
+    for (WantedPlan& plan : wanted_plans(make_graph({model, 112}, kBatch), gpu, options))
+      if (known.insert(text_of(plan.problem)).second) wanted.push_back(std::move(plan));
+  }
+  return wanted;
 }
 
-Planned try_plan(ConvEngine& engine, const ConvProblem& problem, std::size_t workspace_limit) {
+std::int64_t largest_batch(const Workload& workload, const DeviceLimits& gpu,
+                           const DescribeOptions& options) {
+  const auto planned_bytes = [&](std::int64_t batch) {
+    return static_cast<double>(
+        plan_memory(plumb::describe(make_graph(workload, batch), options, gpu)).arena_bytes);
+  };
+  return std::min(plumb::largest_batch(planned_bytes, gpu.memory_bytes), kMostImages);
+}
+
+std::unique_ptr<ConvEngine> engine_for(const AbsentGpu& gpu, bool autotune) {
+  // Nothing where it isn't installed: cuDNN doesn't find it either. Never closed.
+  static const void* const compiler =
+      dlopen(("libnvrtc.so." + std::to_string(CUDART_VERSION / 1000)).c_str(), RTLD_LAZY | RTLD_LOCAL);
+  (void)compiler;
+  return make_conv_engine({.autotune = autotune, .device_properties_json = gpu.properties_json()});
+}
+
+Planned plan_of(ConvEngine& engine, const ConvProblem& problem, std::size_t workspace_limit) {
   Planned planned;
   try {
     const auto plan = engine.plan(problem, workspace_limit);
@@ -63,6 +88,11 @@ Planned try_plan(ConvEngine& engine, const ConvProblem& problem, std::size_t wor
   } catch (const Error& error) {
     planned.text = error.what();
   }
+  return planned;
+}
+
+Planned try_plan(ConvEngine& engine, const ConvProblem& problem, std::size_t workspace_limit) {
+  Planned planned = plan_of(engine, problem, workspace_limit);
   std::printf("%-3s %8.1f MiB  %s: %s\n", planned.built ? "yes" : "no",
               static_cast<double>(planned.workspace_bytes) / (1 << 20), text_of(problem).c_str(),
               planned.built ? planned.text.c_str() : "none");

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,17 +21,37 @@ struct WantedPlan {
 
 inline constexpr std::int64_t kBatch = 128;
 
-// What the steps of a batch of kBatch want, each problem once, in the order of the steps: those of ResNet-50,
-// and those of r50, r100 and y1 but for depthwise convolutions, which no engine is asked for.
+// A network on images of one size: "resnet50", "r50", "r100" or "y1".
+struct Workload {
+  std::string model;
+  std::int64_t image_size = 224;
+};
+// What the GPU check and the README's commands train: ResNet-50 at 32, 64 and 224 pixels, faces at 112.
+std::vector<Workload> workloads();
+Graph make_graph(const Workload& workload, std::int64_t batch);
+
+// What the steps of a Graph ask for, each problem once, in the order of the steps. Depthwise convolutions are
+// kernels of our own and ask for nothing.
+std::vector<WantedPlan> wanted_plans(const Graph& graph, const DeviceLimits& gpu,
+                                     const DescribeOptions& options);
+// Of ResNet-50 at 224 pixels, and of r50, r100 and y1 together, at batch kBatch.
 std::vector<WantedPlan> wanted_plans(const DeviceLimits& gpu, const DescribeOptions& options);
 std::vector<WantedPlan> wanted_face_plans(const DeviceLimits& gpu, const DescribeOptions& options);
+
+// The largest batch whose memory plan fits, as a dry run reports it, but no more than the device takes.
+std::int64_t largest_batch(const Workload& workload, const DeviceLimits& gpu, const DescribeOptions& options);
+
+// The product's engine for a GPU that isn't there. cuDNN opens and closes the run-time compiler's library
+// twice for each convolution that it plans, nine tenths of the time; here it stays open.
+std::unique_ptr<ConvEngine> engine_for(const AbsentGpu& gpu, bool autotune = false);
 
 struct Planned {
   bool built = false;
   std::string text;  // the engine, or why there is none
   std::size_t workspace_bytes = 0;
 };
-// Asks for a plan, and prints what came of it.
+Planned plan_of(ConvEngine& engine, const ConvProblem& problem, std::size_t workspace_limit);
+// … and prints what came of it.
 Planned try_plan(ConvEngine& engine, const ConvProblem& problem, std::size_t workspace_limit);
 
 // "sm_80_fp16": what a test of a GPU and a precision is called.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# volta_plans.sh FETCHED: builds volta_plans.cpp against CUDA 12 and cuDNN 9.10.2, which it fetches into FETCHED (0.8 GB),
-# and runs it. Exit codes: those of volta_plans, 69 what it wants could not be fetched.
+# volta_plans.sh FETCHED: builds plan_matrix.cpp against CUDA 12 and cuDNN 9.10.2, the last line that knows sm_70, which it
+# fetches into FETCHED (0.8 GB), and plans the convolutions of every model for a V100. Exit codes: those of
+# cuda_plan_matrix, 69 what it wants could not be fetched.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -17,17 +18,18 @@ build=$root/build/volta_plans
 cmake --preset programs -S "$root" -B "$build" -D PLUMB_CUDA=OFF --log-level=WARNING >/dev/null
 cmake --build "$build" --target plumb_kernels plumb_cuda_stub >/dev/null
 
-sources=("$root"/kernels/cuda/{conv,conv_cudnn,conv_cudnn_nvrtc,plan_cache,runtime,device_stub}.cpp
-  "$root"/tests/cuda_plans/{volta_plans,absent_gpu,problems}.cpp)
+sources=("$root"/kernels/cuda/{conv,conv_cudnn,conv_cudnn_nvrtc,runtime,device_stub}.cpp
+  "$root"/bench/inquiries/dry_run.cpp # for largest_batch(); --gc-sections leaves the rest out
+  "$root"/tests/cuda_plans/{plan_matrix,absent_gpu,fused_patterns,problems}.cpp)
 objects=()
 for source in "${sources[@]}"; do
   object=$build/volta_$(basename "$source" .cpp).o
-  g++ -std=c++20 -O1 -D CUDNN_FRONTEND_SKIP_JSON_LIB -I "$root" -isystem "$fetched/cudnn_volta/include" \
+  g++ -std=c++20 -O1 -ffunction-sections -D CUDNN_FRONTEND_SKIP_JSON_LIB -I "$root" -isystem "$fetched/cudnn_volta/include" \
     -isystem "$fetched/cuda12/include" -c "$source" -o "$object"
   objects+=("$object")
 done
 libraries=$fetched/cudnn_volta/lib
-g++ "${objects[@]}" "$build/kernels/libplumb_kernels.a" "$build/models/libplumb_models.a" -fopenmp -ldnnl -lpthread -ldl \
-  -L "$libraries" -l:libcudnn.so.9 -l:libcudart.so.12 -Wl,-rpath,"$libraries" -o "$build/volta_plans"
+g++ -Wl,--gc-sections "${objects[@]}" "$build/kernels/libplumb_kernels.a" "$build/models/libplumb_models.a" -fopenmp -ldnnl -lpthread -ldl \
+  -L "$libraries" -l:libcudnn.so.9 -l:libcudart.so.12 -Wl,-rpath,"$libraries" -o "$build/cuda_plan_matrix"
 g++ -shared -fPIC -O1 "$root/tests/cuda_plans/absent_cublaslt.cpp" -o "$build/libcublasLt.so.12"
-LD_LIBRARY_PATH=$libraries:$build "$build/volta_plans"
+LD_LIBRARY_PATH=$libraries:$build "$build/cuda_plan_matrix" sm_70

@@ -10,7 +10,7 @@
 #   --rehearse  no GPU: hands every command line to a dry run, then runs it in small on the CPU
 #
 # Stages: smoke, headline, arcface, precisions, steps, pytorch, limits, sanitizer. Exit codes: 0 all passed or were skipped,
-# 1 a stage failed, 64 usage, 69 no programs or no GPU.
+# 1 a stage failed, 64 usage, 69 no programs, no GPU or no library that fits it.
 set -Euo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 here=$(cd "$(dirname "$0")" && pwd)
@@ -63,7 +63,7 @@ smoke() {
   bench fp32 "${small[@]}" --fp32
   if [ "$(exit_code fp32)" = 69 ]; then
     cat "$out/smoke/fp32.err" >&2
-    give_up 69 "no GPU answers, so nothing can be checked; --rehearse runs on the CPU"
+    give_up 69 "the GPU can't be used (why stands above), so nothing can be checked; --rehearse runs on the CPU"
   fi
   bench fp16 "${small[@]}" --fp16 --loss-scale 128
   compare losses fp32_as_on_cpu --first 0.001 --rest 0.05 smoke/fp32.json smoke/on_cpu.json

@@ -1,0 +1,55 @@
+#include "fused_patterns.h"
+
+#include <array>
+
+namespace plumb::cuda {
+namespace {
+
+constexpr std::array<const char*, kFusedGraphs.size()> kNames{
+    "conv, statistics", "normalise, conv, statistics", "normalise, add, conv, statistics",
+    "normalise, weight gradient", "data gradient, norm backward"};
+
+StepKind plain_kind(FusedGraph pattern) {
+  switch (pattern) {
+    case FusedGraph::normalized_input_weights:
+      return StepKind::conv_backward_weights;
+    case FusedGraph::norm_backward_data:
+      return StepKind::conv_backward_data;
+    default:
+      return StepKind::conv_forward;
+  }
+}
+
+}  // namespace
+
+const char* name_of(FusedGraph pattern) {
+  return kNames.at(static_cast<std::size_t>(pattern));
+}
+
+std::optional<ConvProblem> fused(FusedGraph pattern, ConvProblem plain) {
+  const bool is_usual = plain.kernel == 1 || plain.kernel == 3;
+  if (plain.kind != plain_kind(pattern) || !is_usual || plain.groups != 1) return std::nullopt;
+  if (pattern == FusedGraph::residual_input && (plain.kernel != 1 || plain.stride != 1))
+    return std::nullopt;
+  plain.factors_dtype = plain.dtype;
+  switch (pattern) {
+    case FusedGraph::statistics:
+      plain.fusion = {.gathers_statistics = true};
+      break;
+    case FusedGraph::normalized_input:
+      plain.fusion = {.normalizes_input = true, .gathers_statistics = true};
+      break;
+    case FusedGraph::residual_input:
+      plain.fusion = {.normalizes_input = true, .adds_residual = true, .gathers_statistics = true};
+      break;
+    case FusedGraph::normalized_input_weights:
+      plain.fusion = {.normalizes_input = true};
+      break;
+    case FusedGraph::norm_backward_data:
+      plain.kind = StepKind::conv_norm_backward_data;
+      break;
+  }
+  return plain;
+}
+
+}  // namespace plumb::cuda
