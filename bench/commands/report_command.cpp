@@ -14,12 +14,13 @@
 #include "results/report/plot.h"
 #include "results/report/report_data.h"
 #include "results/report/report_markdown.h"
+#include "results/report/report_steps.h"
 #include "results/samples.h"
 
 namespace plumb {
 namespace {
 
-enum class ReportFormat { html, svg, png, markdown };
+enum class ReportFormat { html, svg, png, markdown, steps };
 
 struct ReportArguments {
   std::vector<std::string> paths;
@@ -40,12 +41,15 @@ OptionTable report_options(ReportArguments& arguments) {
              .as_required()}},
        {"Output",
         {text_option("-o,--output", "FILE", arguments.output, "a new file").as_required(),
-         enum_option("--format", arguments.format,
-                     {{"html", ReportFormat::html},
-                      {"svg", ReportFormat::svg},
-                      {"png", ReportFormat::png},
-                      {"markdown", ReportFormat::markdown}},
-                     "the page; one plot, drawn by gnuplot; or tables of medians"),
+         enum_option(
+             "--format", arguments.format,
+             {{"html", ReportFormat::html},
+              {"svg", ReportFormat::svg},
+              {"png", ReportFormat::png},
+              {"markdown", ReportFormat::markdown},
+              {"steps", ReportFormat::steps}},
+             "the page; one plot, drawn by gnuplot; tables of medians in Markdown; or of every profiled "
+             "step beside its roofline"),
          choice_option("--plot", arguments.plot, plot_names(), "which plot, with --format svg or png")
              .with_default(plot_names().front()),
          text_option("--title", "TEXT", arguments.title, "heading of the page")
@@ -78,6 +82,7 @@ bool is_picture(const ReportArguments& arguments) {
 std::string text_of(const ReportArguments& arguments, const ReportData& data) {
   if (arguments.format == ReportFormat::html) return html_page(data);
   if (arguments.format == ReportFormat::markdown) return report_markdown(data);
+  if (arguments.format == ReportFormat::steps) return report_steps(data);
   const Plot plot = plot_of_name(arguments.plot.empty() ? plot_names().front() : arguments.plot);
   return plot_picture(data, plot,
                       arguments.format == ReportFormat::svg ? PictureFormat::svg : PictureFormat::png);

@@ -22,7 +22,14 @@ ProfiledKind kind_of(const ObjectReader& reader) {
           time_of(reader, "roofline_seconds")};
 }
 
-ProfiledStep step_of(const ObjectReader& reader) {
+// Steps of kernels of our own have none, nor has a profile of an older version.
+std::string engine_of(const Json& step) {
+  const auto engine = step.find("engine");
+  return engine != step.end() && engine->is_string() ? engine->get<std::string>() : "";
+}
+
+ProfiledStep step_of(const Json& step, const std::string& origin) {
+  const ObjectReader reader(step, origin, "steps[]");
   return {.name = reader.text("name"),
           .kind = reader.text("kind"),
           .phase = reader.text("phase"),
@@ -31,7 +38,8 @@ ProfiledStep step_of(const ObjectReader& reader) {
           .roofline_seconds = time_of(reader, "roofline_seconds"),
           .flops_per_second = reader.number("flops_per_second"),
           .bytes_per_second = reader.number("bytes_per_second"),
-          .bound_by = reader.text("bound_by")};
+          .bound_by = reader.text("bound_by"),
+          .engine = engine_of(step)};
 }
 
 }  // namespace
@@ -47,7 +55,7 @@ RunProfile run_profile(const Json& json, const std::string& origin, std::size_t 
   profile.gap_seconds = reader.number("gap_seconds");
   profile.roofline_seconds = time_of(reader, "roofline_seconds");
   for (const Json& kind : reader.list("kinds")) profile.kinds.push_back(kind_of({kind, origin, "kinds[]"}));
-  for (const Json& step : reader.list("steps")) profile.steps.push_back(step_of({step, origin, "steps[]"}));
+  for (const Json& step : reader.list("steps")) profile.steps.push_back(step_of(step, origin));
   std::stable_sort(profile.steps.begin(), profile.steps.end(),
                    [](const ProfiledStep& a, const ProfiledStep& b) { return a.seconds > b.seconds; });
   if (profile.steps.size() > most_steps) {

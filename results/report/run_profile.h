@@ -12,6 +12,7 @@ struct ProfiledStep {
   double seconds = 0, roofline_seconds = 0;
   double flops_per_second = 0, bytes_per_second = 0;  // achieved
   std::string bound_by;                               // "compute", "bandwidth", "latency", "-"
+  std::string engine;                                 // of a convolution or product; empty: not named
 };
 
 struct ProfiledKind {

@@ -70,12 +70,12 @@ std::int64_t largest_batch(const Workload& workload, const DeviceLimits& gpu,
   return std::min(plumb::largest_batch(planned_bytes, gpu.memory_bytes), kMostImages);
 }
 
-std::unique_ptr<ConvEngine> engine_for(const AbsentGpu& gpu, bool autotune) {
+std::unique_ptr<ConvEngine> engine_for(const AbsentGpu& gpu, bool deterministic) {
   // Nothing where it isn't installed: cuDNN doesn't find it either. Never closed.
   static const void* const compiler =
       dlopen(("libnvrtc.so." + std::to_string(CUDART_VERSION / 1000)).c_str(), RTLD_LAZY | RTLD_LOCAL);
   (void)compiler;
-  return make_conv_engine({.autotune = autotune, .device_properties_json = gpu.properties_json()});
+  return make_conv_engine({.deterministic = deterministic, .device_properties_json = gpu.properties_json()});
 }
 
 Planned plan_of(ConvEngine& engine, const ConvProblem& problem, std::size_t workspace_limit) {

@@ -1,198 +1,253 @@
-# How check.sh starts one run, keeps what it printed, and puts a stage's JSON together. Sourced by check.sh, whose
-# variables out, programs, here, rehearse and stage it uses.
-# shellcheck shell=bash disable=SC2154
+# How half_hour.sh starts one run, keeps what it printed, and packs all results again. Sourced by half_hour.sh, whose
+# variables part, out, work, results, scratch, programs, here, rehearse, listing and deadline it uses.
+# shellcheck shell=bash disable=SC2154,SC2034
 
 under=()    # a tool that the next program runs under; not in a rehearsal
 launcher=() # mpirun and its options, for more than one rank
 program=bench_resnet50
-peer=pytorch_resnet50.py
-peers=$here # in a bundle; in the repository among the peers
-[ -e "$peers/$peer" ] || peers=$here/../../results/peers
+tuned=()    # --no-autotune once tuning has failed
+runs=checks # the folder of a run's --out: checks, or measured for what a report shows
+logs=''     # the folder of its --log-dir, where the log comes back
+running=''  # process id of the run
+stopped=''  # why no further run is started
+code=0      # exit code of the last run
+planned=0   # seconds that all runs so far should take, for a list
+summary=()
+declare -A outcome=() # of a run, by name: ok, failed, timeout, left out
+peers=$here           # in a bundle; in the repository among the peers
+[ -e "$peers/pytorch_resnet50.py" ] || peers=$here/../../results/peers
 
 python_there() { command -v python3 >/dev/null; }
+torch_there() { python_there && python3 -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))'; }
+
+# tool_path NAME: of a tool of the CUDA toolkit; nothing if it isn't there.
+tool_path() {
+  local path
+  for path in "$(command -v "$1" || true)" "${CUDA_HOME:-/usr/local/cuda}/bin/$1" /opt/nvidia/nsight-compute/*/"$1"; do
+    if [ -x "$path" ]; then
+      echo "$path"
+      return
+    fi
+  done
+}
 
 describe_machine() {
   date
   uname -a
+  nproc
   "$programs/bench_resnet50" --version
   if command -v nvidia-smi >/dev/null; then
-    nvidia-smi
-    nvidia-smi --query-gpu=name,uuid,driver_version,clocks.max.sm,clocks.max.mem,power.limit,compute_cap --format=csv
+    timeout 20 nvidia-smi
+    timeout 20 nvidia-smi --query-gpu=name,uuid,driver_version,clocks.max.sm,clocks.max.mem,power.limit,compute_cap --format=csv
   else
     echo "nvidia-smi is not there"
   fi
 }
 
-exit_code() { cat "$out/$stage/$1.code"; }
+# --- what is kept -------------------------------------------------------------------------------------------------------
 
-# record NAME CODE SECONDS NOTE ARGUMENT…: what a stage's JSON and the summary are made of; output lies in NAME.json.
+# pack: everything into the one file that comes back, whole or not at all. Files above 4 MiB are named and left out: a
+# file that grew that large is a tool's endless output, and the machine may send back no more than some MiB.
+pack() {
+  local aside=$out/check_$part.tgz.part why
+  [ "$worst" != 74 ] || return 0 # the archive of the run before stays
+  (cd "$work" && find "check_$part" -size +4M) >"$scratch/too_large" 2>"$scratch/pack.err" &&
+    cp "$scratch/too_large" "$results/left_out.txt" 2>"$scratch/pack.err" &&
+    tar -I 'gzip -1' -C "$work" -X "$scratch/too_large" -cf "$aside" "check_$part" 2>"$scratch/pack.err" &&
+    mv "$aside" "$out/check_$part.tgz" 2>"$scratch/pack.err" && return
+  why=$(sed -n '/./{p;q}' "$scratch/pack.err" 2>/dev/null)
+  rm -f "$aside"
+  disk_full "$out/check_$part.tgz" "${why:-no space}"
+}
+
+# disk_full FILE WHY: nothing more is started.
+disk_full() {
+  worst=74 keep_work=yes
+  [ -z "$stopped" ] || return 0
+  stopped="$1 can't be written"
+  echo "half_hour.sh: $1 can't be written ($2); free space, or give another OUT or TMPDIR: what was done lies in $results, and" \
+    "check_$part.tgz, if it is there, holds all but the last run" >&2
+}
+
+# record NAME STATUS SECONDS NOTE: one line of the summary.
 record() {
-  local name=$1 code=$2 seconds=$3 note=$4 status=ok
-  shift 4
+  local line text
+  outcome[$1]=$2
+  printf -v line '%s\t%s\t%s\t%s' "$@"
+  summary+=("$line")
+  printf '  %-24s %-8s %4s s  %s\n' "$1" "$2" "$3" "$4"
+  [[ $2 != failed && $2 != timeout || $worst != 0 ]] || worst=1
+  text=$(print_summary)
+  { echo "$text" >"$results/summary.txt" && printf '%s\n' "${summary[@]}" >"$results/runs.tsv"; } 2>/dev/null ||
+    disk_full "$results/summary.txt" "no space"
+}
+
+leave_out() { record "$1" "left out" 0 "$2"; }
+
+# record_outcome NAME SECONDS NOTE: of what ended with `code`.
+record_outcome() {
+  local status=ok
   case $code in
     0) ;;
-    77) status=skipped ;;
     124 | 137) status=timeout ;;
     *) status=failed ;;
   esac
-  echo "$code" >"$out/$stage/$name.code"
-  printf '%s\t%s\t%s\t%s\t%s\n' "$stage" "$name" "$status" "$seconds" "$note" >>"$out/$stage/runs.tsv"
-  printf '  %-28s %-8s %4s s  %s\n' "$name" "$status" "$seconds" "$note"
-  echo "$*" >"$out/$stage/$name.command"
+  [ -z "$stopped" ] || status=failed
+  record "$1" $status "$2" "$3"
 }
 
-skip_run() { record "$1" 77 0 "$2"; }
-
-# limited NAME COMMAND…: within the stage's time, output in NAME.json and NAME.err.
-limited() {
-  local name=$1 left=$((deadline - SECONDS))
-  shift
-  [ $left -gt 0 ] || return 124
-  timeout --kill-after=10 $left "$@" >"$out/$stage/$name.json" 2>"$out/$stage/$name.err"
-}
-
-# figure FILE: images/s out of a result's JSON, or nothing.
-figure() {
-  sed -n '/"images_per_second"/,/}/s/.*"mean": *\([0-9]*\.[0-9]\)[0-9]*.*/\1 images\/s/p' "$1" 2>/dev/null | sed '2,$d'
-}
-
-# no_more_than NAME VALUE LIMIT: an option with a smaller number, for small_arguments.
-no_more_than() { small_arguments+=("$1" $(($2 < $3 ? $2 : $3))); }
-
-# Leaves in small_arguments what a run on the GPU becomes in a rehearsal.
-in_small() {
-  small_arguments=(--device cpu)
-  while [ $# -gt 0 ]; do
-    case $1 in
-      --fp16 | --bf16 | --tf32 | --fp32 | --autotune | --profile | --share-gpu) ;;
-      --comm | --cuda-graph | --fusion | --loss-scale | --seconds | --image-size | --device | --classes) shift ;;
-      --backbone)
-        small_arguments+=(--backbone y1) # r50 and r100 would take minutes
-        shift
-        ;;
-      --bs | --iters)
-        no_more_than "$1" "$2" 2
-        shift
-        ;;
-      *) small_arguments+=("$1") ;;
-    esac
-    shift
-  done
-  [[ " ${small_arguments[*]} " == *" --iters "* ]] || small_arguments+=(--iters 2 --warmup 1 --lr 0.001)
-  [[ " ${small_arguments[*]} " == *" --bs "* ]] || small_arguments+=(--bs 2)
-  if [ "$program" = bench_arcface ]; then
-    small_arguments+=(--classes 100) # and one size of images
-  else
-    small_arguments+=(--image-size 32)
-  fi
-}
-
-# A run that the CPU has nothing to add to after its dry run.
-ends_with_dry_run() { [[ " $* " == *" --find-max-bs "* || " $* " == *" --dry-run "* ]]; }
-
-# dry NAME ARGUMENT…: does the program take this command line for an H200?
-dry() {
-  local name=$1 argument arguments=()
-  shift
-  for argument in "$@"; do
-    [ "$argument" = --find-max-bs ] || [ "$argument" = --dry-run ] || arguments+=("$argument")
-  done
-  limited "$name" "$programs/$program" --dry-run --target h200 --json "${arguments[@]}"
-}
-
-# bench NAME ARGUMENT…: one run of $program, its result in NAME.json. In a rehearsal a dry run of just this command line,
-# then a small run on the CPU, or the result of one that was like it.
-bench() {
-  local name=$1 code=0 begin=$SECONDS like arguments=("${@:2}")
-  local output=(--json --out "$out/runs" --log-dir "$out/$stage/logs/$name")
-  if [ "$rehearse" = no ]; then
-    [[ " ${arguments[*]} " == *" --device "* ]] || arguments+=(--device cuda)
-    limited "$name" "${launcher[@]}" "${under[@]}" "$programs/$program" "${arguments[@]}" "${output[@]}" || code=$?
-  else
-    [[ " $* " == *" --device cpu "* ]] || dry "$name" "${arguments[@]}" || code=$?
-    if [ $code -eq 0 ] && ! ends_with_dry_run "$@"; then
-      in_small "${arguments[@]}"
-      like=$out/like/$(printf '%s' "$program ${launcher[*]} ${small_arguments[*]}" | cksum | tr ' ' _)
-      if [[ " $* " != *" --save-weights "* ]] && [ -e "$like" ]; then
-        cp "$like" "$out/$stage/$name.json"
-      else
-        limited "$name" "${launcher[@]}" "$programs/$program" "${small_arguments[@]}" "${output[@]}" || code=$?
-        mkdir -p "$out/like"
-        [ $code -ne 0 ] || cp "$out/$stage/$name.json" "$like"
-      fi
-    fi
-  fi
-  local note
-  note=$(figure "$out/$stage/$name.json")
-  [ $code -eq 0 ] || note=$(grep -v '^$' "$out/$stage/$name.err" | tail -n 1)
-  [[ $code != 64 || $note != *"can't do it"* ]] || code=77 # an older GPU lacks some precisions
-  [[ $code != 69 || $note != *"'nccl' is not available"* ]] || code=77 # a build without NCCL
-  record "$name" $code $((SECONDS - begin)) "$note" "$program" "${arguments[@]}"
-}
-
-# compare losses|weights|share NAME ARGUMENT…: two runs held against each other by compare_runs.py.
-compare() {
-  local kind=$1 name=$2 code=0
-  shift 2
-  if ! python_there; then
-    skip_run "$name" "python3 is not there, which compares"
-    return
-  fi
-  limited "$name" python3 -B "$here/compare_runs.py" "$kind" "$@" || code=$?
-  record "$name" $code 0 "$(sed -n 's/.*"summary": "\([^"]*\)".*/\1/p' "$out/$stage/$name.json")" compare_runs.py "$kind" "$@"
-}
-
-# torch NAME ARGUMENT…: $peer's rate on the same GPU, where python3 has torch.
-torch() {
-  local name=$1 code=0 begin=$SECONDS arguments=("${@:2}")
-  if ! python_there || ! python3 -c 'import torch' 2>/dev/null; then
-    skip_run "$name" "python3 has no torch"
-    return
-  fi
-  [ "$rehearse" = no ] || arguments=(--device cpu --bs 2 --image-size 32 --iters 2 --warmup 1 --lr 0.001)
-  limited "$name" python3 -B "$peers/$peer" "${arguments[@]}" || code=$?
-  local note
-  note=$(figure "$out/$stage/$name.json")
-  [ $code -eq 0 ] || note=$(tail -n 1 "$out/$stage/$name.err")
-  record "$name" $code $((SECONDS - begin)) "$note" "$peer" "${arguments[@]}"
-}
-
-# {"stage": …, "status": …, "seconds": …, "runs": {NAME: {"status", "command", "result"}, …}}
-write_stage_json() {
-  local status=$1 seconds=$2 separator='' name run_status result rest
-  {
-    printf '{"schema": "plumbline.gpu_check/1", "stage": "%s", "status": "%s", "seconds": %s, "rehearsal": %s, "runs": {\n' \
-      "$stage" "$status" "$seconds" "$([ "$rehearse" = yes ] && echo true || echo false)"
-    while IFS=$'\t' read -r _ name run_status rest; do
-      result=null
-      [ "$run_status" = skipped ] || [ ! -s "$out/$stage/$name.json" ] || result=$(<"$out/$stage/$name.json")
-      printf '%s"%s": {"status": "%s", "command": "%s", "result": %s}' "$separator" "$name" "$run_status" \
-        "$(sed 's/[\\"]/\\&/g' "$out/$stage/$name.command")" "$result"
-      separator=$',\n'
-    done <"$out/$stage/runs.tsv"
-    printf '\n}}\n'
-  } >"$out/$stage.json.part"
-  mv "$out/$stage.json.part" "$out/$stage.json"
-}
-
-# run_stage STAGE SECONDS: 1 if one of its runs failed or there was no time for all.
-run_stage() {
-  local stage=$1 begin=$SECONDS status=ok
-  deadline=$((SECONDS + $2))
-  rm -rf "${out:?}/$stage" "$out/$stage.json"
-  mkdir -p "$out/$stage"
-  : >"$out/$stage/runs.tsv"
-  echo "== $stage (at most $2 s)"
-  "$stage"
-  ! cut -f3 "$out/$stage/runs.tsv" | grep -E 'failed|timeout' >/dev/null || status=failed
-  write_stage_json "$status" $((SECONDS - begin))
-  [ "$status" = ok ]
+# keep_outcome NAME SECONDS: of a run, which is packed at once; a comparison comes with the next run.
+keep_outcome() {
+  record_outcome "$@" "$(note_of "$1")"
+  pack
 }
 
 print_summary() {
-  echo "stage       run                          status   what"
-  for stage in "${stages[@]}"; do
-    [ ! -e "$out/$stage/runs.tsv" ] || awk -F '\t' '{ printf "%-11s %-28s %-8s %s\n", $1, $2, $3, $5 }' "$out/$stage/runs.tsv"
+  local line name status note did=0 bad=0 not=()
+  for line in "${summary[@]}"; do
+    IFS=$'\t' read -r name status _ note <<<"$line"
+    if [ "$status" = "left out" ]; then not+=("  $name: $note"); else did=$((did + 1)); fi
+    case $status in failed | timeout) bad=$((bad + 1)) ;; esac
   done
-  echo "results: $out"
+  echo "part $part, runs and comparisons: $did done, $bad of them failed, ${#not[@]} left out; $((SECONDS - started)) of $budget s"
+  printf '%s\n' "${summary[@]}" |
+    awk -F '\t' '$2 != "" && $2 != "left out" { printf "  %-24s %-8s %4s s  %s\n", $1, $2, $3, $4 }'
+  [ ${#not[@]} -eq 0 ] || printf '%s\n' "left out:" "${not[@]}"
+}
+
+# --- one run ------------------------------------------------------------------------------------------------------------
+
+# limit_of SECONDS: what a run that should take so long may take.
+limit_of() {
+  local limit=$((2 * $1))
+  echo $((limit < 60 ? 60 : limit > 90 ? 90 : limit))
+}
+
+# starts NAME SECONDS WHAT…: whether this run is to be started now; lists it instead, or says why not.
+starts() {
+  local name=$1 wanted=$2 left=$((deadline - SECONDS)) remark=''
+  shift 2
+  [[ $name == first_run || $name =~ ^(${only:-.*})$ ]] || return 1
+  if [ "$listing" = yes ]; then
+    [ $((planned += wanted)) -le $((budget - reserve)) ] || remark='   (only if others are faster)'
+    printf '%-24s %3s s, at most %s s: %s%s\n' "$name" "$wanted" "$(limit_of "$wanted")" "$*" "$remark"
+    return 1
+  fi
+  if [ -n "$stopped" ]; then
+    leave_out "$name" "$stopped"
+  elif [ "$wanted" -gt $left ]; then
+    leave_out "$name" "takes about $wanted s, $((left > 0 ? left : 0)) s are left"
+  else
+    return 0
+  fi
+  return 1
+}
+
+# attempt NAME SECONDS COMMAND…: within its limit; output in NAME.json and NAME.err, exit code in `code`.
+attempt() {
+  local name=$1 limit left=$((deadline - SECONDS))
+  limit=$(limit_of "$2")
+  shift 2
+  [ "$limit" -le $left ] || limit=$((left > 0 ? left : 1))
+  code=0
+  { echo "$*" >"$results/$name.command" && echo "$limit" >"$results/$name.limit"; } 2>/dev/null || {
+    code=74
+    disk_full "$results/$name.command" "no space"
+    return 0
+  }
+  timeout --kill-after=5 $limit "$@" >"$results/$name.json" 2>"$results/$name.err" &
+  running=$!
+  wait $running || code=$?
+  [ -z "$stopped" ] || wait $running || true # a signal ended the first one
+  running=''
+}
+
+# figure FILE: images/s or the largest batch out of a result's JSON, or the sentence of a comparison, or nothing.
+figure() {
+  sed -n -e '/"images_per_second"/,/}/s/.*"mean": *\([0-9]*\.[0-9]\)[0-9]*.*/\1 images\/s/p' \
+    -e '/plumbline.max_batch/,$s/^ *"batch_per_device": *\([0-9]*\).*/largest batch \1/p' \
+    -e 's/.*"summary": "\([^"]*\)".*/\1/p' "$1" 2>/dev/null | sed '2,$d'
+}
+
+# note_of NAME: the figure, or what was said last.
+note_of() {
+  [ $code -ne 0 ] || { figure "$results/$1.json" && return; }
+  [ $code -ne 124 ] && [ $code -ne 137 ] || echo -n "stopped after $(<"$results/$1.limit") s; "
+  { grep -v '^$' "$results/$1.err" 2>/dev/null || true; } | tail -n 1 | tr '\t' ' '
+}
+
+# bench NAME SECONDS ARGUMENT…: one run of $program, its result in NAME.json; SECONDS: how long it should take.
+bench() {
+  local name=$1 wanted=$2 begin=$SECONDS arguments=("${@:3}") output
+  [[ " $* " == *" --device "* || " $* " == *" --dry-run "* ]] || arguments+=(--device cuda)
+  starts "$name" "$wanted" "${under[@]##*/}" "$program" "${arguments[@]}" || return 0
+  output=(--json --out "$results/$runs/$name" --log-dir "${logs:-$scratch/logs/$name}")
+  if [ "$rehearse" = yes ]; then
+    rehearse_run "$name" "$wanted" "${arguments[@]}"
+  else
+    attempt "$name" "$wanted" "${launcher[@]}" "${under[@]}" "$programs/$program" "${arguments[@]}" "${output[@]}"
+  fi
+  keep_outcome "$name" $((SECONDS - begin))
+}
+
+# measure NAME SECONDS ARGUMENT…: a bench whose run the report keeps. Where tuning takes too long, once more without.
+measure() {
+  local name=$1
+  runs=measured bench "$@" "${tuned[@]}"
+  [[ ${outcome[$name]:-} == timeout && -z ${tuned[*]} ]] || return 0
+  runs=measured bench "${name}_untuned" 20 "${@:3}" --no-autotune
+}
+
+# face NAME SECONDS ARGUMENT…: a bench of the program for faces.
+face() { program=bench_arcface bench "$@"; }
+
+# without_result KIND ARGUMENT…: the first run whose file is named here, but that failed or was left out.
+without_result() {
+  local kind=$1 argument file name
+  shift
+  for argument in "$@"; do
+    argument=${argument%%=*}
+    for file in ${argument//,/ }; do
+      [[ $file == *.json || $file == *.safetensors ]] || continue
+      name=${file##*/} name=${name%.*}
+      [ "${outcome[$name]:-ok}" = ok ] && { [ -s "$file" ] || [[ $kind == batch || $kind == calm ]]; } && continue
+      echo "$name"
+      return
+    done
+  done
+}
+
+# compare KIND NAME ARGUMENT…: runs held against each other by compare_runs.py; left out if one of them has no result.
+compare() {
+  local kind=$1 name=$2 begin=$SECONDS missing
+  shift 2
+  starts "$name" 2 compare_runs.py "$kind" "$@" || return 0
+  if ! python_there; then
+    leave_out "$name" "python3 is not there, which compares"
+    return
+  fi
+  missing=$(without_result "$kind" "$@")
+  if [ -n "$missing" ]; then
+    leave_out "$name" "$missing gave no result"
+    return
+  fi
+  attempt "$name" 2 python3 -B "$here/compare_runs.py" "$kind" "$@"
+  record_outcome "$name" $((SECONDS - begin)) "$(note_of "$name")"
+}
+
+# peer SCRIPT NAME SECONDS ARGUMENT…: PyTorch on the same GPU, where python3 has torch.
+peer() {
+  local script=$1 name=$2 wanted=$3 begin=$SECONDS arguments=("${@:4}")
+  starts "$name" "$wanted" "$script" "${arguments[@]}" || return 0
+  if ! torch_there; then
+    leave_out "$name" "python3 has no torch"
+    return
+  fi
+  [ -z "$logs" ] || arguments+=(--log-dir "$logs")
+  [ "$rehearse" = no ] || arguments=(--device cpu)
+  [[ $rehearse = no || $script = ceilings.py ]] || arguments+=(--bs 2 --image-size 32 --iters 2 --warmup 1 --lr 0.001)
+  [[ $rehearse = no || $script != ceilings.py ]] || arguments+=(--copy-mib 8 --rows 64)
+  [ -e "$here/$script" ] && script=$here/$script || script=$peers/$script
+  XDG_CACHE_HOME=$scratch/peers attempt "$name" "$wanted" python3 -B "$script" "${arguments[@]}"
+  keep_outcome "$name" $((SECONDS - begin))
 }

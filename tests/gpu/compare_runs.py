@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
-"""Holds two training runs against each other, with nothing but Python's own library.
+"""Holds training runs against each other, with nothing but Python's own library.
 
   compare_runs.py batch FILE --images N --size PIXELS            write images and labels that --batch takes
-  compare_runs.py calm WEIGHTS OUT                               scale the last norm of each residual block down
+  compare_runs.py calm [--loud X] WEIGHTS OUT                    scale the last norm of each residual block down
   compare_runs.py losses --first X --rest Y RUN REFERENCE        result JSON against result JSON
   compare_runs.py weights --precision P START RUN REFERENCE      what one step changed, tensor by tensor
+  compare_runs.py norms START FUSED PLAIN                        one step with fused norms against one without
   compare_runs.py share --aim X RUN LIMIT                        result JSON against a dry run's roofline
+  compare_runs.py rates RUN,RUN…=LABEL RUN,RUN…=LABEL            medians of images/s, and ratios to the first
 
-Prints one JSON object; exit code 1 if the runs differ by more than they may. A share below its aim is no failure.
+Prints one JSON object; exit code 1 if the runs differ by more than they may. Shares and rates are never failures.
 """
 import argparse
 import array
 import json
 import math
 import random
+import statistics
 import struct
 import sys
 
@@ -23,7 +26,12 @@ import sys
 MAY_DIFFER = {"fp32": (0.01, 0.05), "tf32": (0.2, 0.5), "fp16": (0.25, 0.5), "bf16": (0.6, 0.9)}
 CALM = 0.1  # factor on the weights of each block's last norm
 ELEMENTS = 4096  # of every tensor, evenly spaced
-NOT_TRAINED = ("running_mean", "running_var", "num_batches_tracked")
+STATISTICS = ("running_mean", "running_var")
+NOT_TRAINED = STATISTICS + ("num_batches_tracked",)
+UPDATE = 0.1  # share of a batch in the running statistics
+# Batch statistics of a fused norm against a plain one, both in fp16: means in deviations, variances relative. On the
+# emulated GPU they are 0.0008 apart.
+STATISTICS_MAY_DIFFER = 0.01
 
 
 def write_safetensors(path, tensors):
@@ -39,15 +47,15 @@ def write_safetensors(path, tensors):
             file.write(data)
 
 
-def sampled_tensors(path):
-    """{name: up to ELEMENTS values} of all fp32 tensors that are trained."""
+def sampled_tensors(path, wanted=lambda name: not name.endswith(NOT_TRAINED)):
+    """{name: up to ELEMENTS values} of the fp32 tensors with these names; default: all that are trained."""
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(length))
         data = file.read()
     tensors = {}
     for name, entry in header.items():
-        if name == "__metadata__" or entry["dtype"] != "F32" or name.endswith(NOT_TRAINED):
+        if name == "__metadata__" or entry["dtype"] != "F32" or not wanted(name):
             continue
         values = array.array("f", data[slice(*entry["data_offsets"])])
         tensors[name] = values[:: max(1, len(values) // ELEMENTS)]
@@ -66,21 +74,25 @@ def batch(options):
 
 def calm(options):
     """Drawn at random, ResNet-50 magnifies rounding so much that two correct fp32 devices differ by 3 % in one update;
-    with blocks that add little to their shortcuts it doesn't, and every gradient still counts."""
+    with blocks that add little to their shortcuts it doesn't, and every gradient still counts. --loud multiplies the
+    weights of convolutions, which norms undo, so that sums over their outputs pass the largest number of fp16."""
     with open(options.weights, "rb") as file:
         head = file.read(8)
         (length,) = struct.unpack("<Q", head)
         text = file.read(length)
         data = bytearray(file.read())
-    scaled = 0
+    norms = 0
     for name, entry in json.loads(text).items():
-        if name.endswith(".bn3.weight"):
+        if name == "__metadata__":
+            continue
+        factor = CALM if name.endswith(".bn3.weight") else options.loud if len(entry["shape"]) == 4 else 1
+        norms += factor == CALM
+        if factor != 1:
             place = slice(*entry["data_offsets"])
-            data[place] = array.array("f", (CALM * value for value in array.array("f", bytes(data[place])))).tobytes()
-            scaled += 1
+            data[place] = array.array("f", (factor * value for value in array.array("f", bytes(data[place])))).tobytes()
     with open(options.out, "wb") as file:
         file.write(head + text + data)
-    return {"summary": f"{scaled} norms scaled by {CALM}", "within": scaled > 0}
+    return {"summary": f"{norms} norms scaled by {CALM}, convolutions by {options.loud:g}", "within": norms > 0}
 
 
 def losses(options):
@@ -103,10 +115,8 @@ def share(options):
             "aim": options.aim}
 
 
-def weights(options):
-    start, run, reference = map(sampled_tensors, (options.start, options.run, options.reference))
-    if start.keys() != run.keys() or start.keys() != reference.keys():
-        return {"summary": "the files hold different tensors", "within": False}
+def update_distances(start, run, reference):
+    """How far apart the changes of two runs are: all tensors together, and {name: each}."""
     squares = {}  # name: (of the difference, of the reference's change)
     for name, before in start.items():
         squares[name] = (sum((a - b) ** 2 for a, b in zip(run[name], reference[name])),
@@ -115,11 +125,75 @@ def weights(options):
     together = math.sqrt(sum(difference for difference, _ in squares.values()) / changed) if changed else math.inf
     each = {name: math.sqrt(difference / change) if change else (math.inf if difference else 0.0)
             for name, (difference, change) in squares.items()}
-    worst = max(each, key=lambda name: each[name])
+    return together, each
+
+
+def worst_first(distances):
+    """NaN before everything else."""
+    order = sorted(distances, key=lambda name: (not math.isnan(distances[name]), -distances[name]))
+    return {name: round(distances[name], 6) if math.isfinite(distances[name]) else None for name in order}
+
+
+def weights(options):
+    start, run, reference = map(sampled_tensors, (options.start, options.run, options.reference))
+    if start.keys() != run.keys() or start.keys() != reference.keys():
+        return {"summary": "the files hold different tensors", "within": False}
+    together, each = update_distances(start, run, reference)
+    tensors = worst_first(each)
+    worst = next(iter(tensors))
     may_all, may_one = MAY_DIFFER[options.precision]
     return {"summary": f"updates {together:.1e} away together, worst {worst} {each[worst]:.1e}",
-            "within": together <= may_all and each[worst] <= may_one,
-            "tensors": {name: round(value, 6) if math.isfinite(value) else None for name, value in each.items()}}
+            "within": together <= may_all and each[worst] <= may_one, "tensors": tensors}
+
+
+def batch_statistics(before, after):
+    return [old + (new - old) / UPDATE for old, new in zip(before, after)]
+
+
+def statistics_distances(start, fused, plain):
+    """{name: distance} of the batch's means, in deviations, and of its variances, relative."""
+    distances = {}
+    for name in start:
+        norm, kind = name.rsplit(".", 1)
+        one, other = (batch_statistics(start[name], run[name]) for run in (fused, plain))
+        difference = sum((a - b) ** 2 for a, b in zip(one, other))
+        variances = norm + ".running_var"
+        variance = batch_statistics(start[variances], plain[variances])
+        whole = sum(variance) if kind == "running_mean" else sum(value**2 for value in variance)
+        distances[name] = math.sqrt(difference / whole) if whole > 0 else math.inf
+    return distances
+
+
+def norms(options):
+    files = (options.start, options.fused, options.plain)
+    runs = [sampled_tensors(path, lambda name: name.endswith(STATISTICS)) for path in files]
+    trained = [sampled_tensors(path) for path in files]
+    if not runs[0] or any(run.keys() != runs[0].keys() for run in runs):
+        return {"summary": "the files hold different norms, or none", "within": False}
+    apart = worst_first(statistics_distances(*runs))
+    together, each = update_distances(*trained)
+    gradients = worst_first(each)
+    worst, worst_gradient = next(iter(apart)), next(iter(gradients))
+    may_all, may_one = MAY_DIFFER["fp16"]
+    # What isn't finite stands as None.
+    within = all(value is not None and value <= STATISTICS_MAY_DIFFER for value in apart.values()) and \
+        together <= may_all and all(value is not None and value <= may_one for value in gradients.values())
+    return {"summary": f"statistics: worst {worst} {apart[worst]}; updates: {together:.1e} apart together, "
+                       f"worst {worst_gradient} {gradients[worst_gradient]}",
+            "within": within, "statistics": apart, "updates": gradients}
+
+
+def rates(options):
+    medians, runs = {}, {}
+    for group in options.groups:
+        files, _, label = group.partition("=")
+        runs[label] = [json.load(open(path))["images_per_second"]["mean"] for path in files.split(",")]
+        medians[label] = statistics.median(runs[label])
+    first = next(iter(medians.values()))
+    return {"summary": "; ".join(f"{label}: {median:.1f} images/s, {median / first:.3f}" for label, median in
+                                 medians.items()),
+            "within": True, "median_images_per_second": medians, "images_per_second": runs,
+            "ratios": {label: median / first for label, median in medians.items()}}
 
 
 def parse():
@@ -130,6 +204,7 @@ def parse():
     kind.add_argument("--images", type=int, required=True)
     kind.add_argument("--size", type=int, required=True)
     kind = kinds.add_parser("calm")
+    kind.add_argument("--loud", type=float, default=1)
     kind.add_argument("weights")
     kind.add_argument("out")
     kind = kinds.add_parser("losses")
@@ -145,12 +220,18 @@ def parse():
     kind.add_argument("--precision", choices=MAY_DIFFER, required=True)
     for file in ("start", "run", "reference"):
         kind.add_argument(file)
+    kind = kinds.add_parser("norms")
+    for file in ("start", "fused", "plain"):
+        kind.add_argument(file)
+    kind = kinds.add_parser("rates")
+    kind.add_argument("groups", nargs="+", metavar="RUN,RUN=LABEL")
     return parser.parse_args()
 
 
 def main():
     options = parse()
-    answer = {"batch": batch, "calm": calm, "losses": losses, "share": share, "weights": weights}[options.kind](options)
+    answer = {"batch": batch, "calm": calm, "losses": losses, "norms": norms, "rates": rates, "share": share,
+              "weights": weights}[options.kind](options)
     print(json.dumps(answer))
     return 0 if answer["within"] else 1
 

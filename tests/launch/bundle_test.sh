@@ -83,7 +83,8 @@ expect_code 0
 expect_word "bench_arcface"
 
 # The check of a GPU, as far as it goes without one, from the bundle.
-"$jail/plumbline/check.sh" --rehearse --only smoke --out "$jail/check_results" || fail "check.sh of the bundle"
+ONLY='on_cpu|fp32' "$jail/plumbline/half_hour.sh" first "$jail/half_hour" --rehearse || fail "half_hour.sh of the bundle"
+[ -s "$jail/half_hour/check_first.tgz" ] || fail "half_hour.sh of the bundle left nothing"
 
 run="--device cpu --threads 1 --bs 1 --iters 3 --warmup 1 --image-size 32 --log-dir logs --out runs"
 inside "/plumbline/bin/bench_resnet50 $run"

@@ -216,11 +216,14 @@ TEST(RunProfile, StepsComeLongestFirst) {
   json["kinds"] =
       Json::array({{{"name", "conv_forward"}, {"steps", 2}, {"seconds", 3e-6}, {"roofline_seconds", 2e-6}}});
   json["steps"] = {step("a", 1e-6), step("b", 2e-6)};
+  json["steps"][1]["engine"] = "eng0";
   const RunProfile profile = run_profile(json, "profile.json", 1);
   ASSERT_EQ(profile.steps.size(), 1U);
   EXPECT_EQ(profile.steps[0].name, "b");
+  EXPECT_EQ(profile.steps[0].engine, "eng0");
   EXPECT_EQ(profile.left_out, 1);
   EXPECT_EQ(profile.kinds[0].steps, 2);
+  EXPECT_EQ(run_profile(json, "profile.json").steps[1].engine, "");
   json["steps"][0]["seconds"] = nullptr;
   expect_error(ExitCode::bad_data, {"profile.json", "seconds"}, [&] { run_profile(json, "profile.json"); });
   json["steps"][0].erase("seconds");

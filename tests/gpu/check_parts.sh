@@ -1,0 +1,268 @@
+# The three parts of half_hour.sh: what they run, by value, each with the seconds that it should take on an H100. Sourced by
+# half_hour.sh, like check_runs.sh, which has bench, measure, face, compare and peer.
+# shellcheck shell=bash disable=SC2154,SC2034
+
+# The first run on a bare machine: the libraries come from a cold disk.
+first_run() {
+  bench first_run 30 --fp16 --loss-scale 128 --bs 16 --image-size 64 --lr 0.0001 --iters 2 --warmup 1 --no-autotune
+  [ "${outcome[first_run]:-}" = failed ] && [ $code -eq 69 ] || return 0
+  echo "half_hour.sh: nothing was checked, as the first run found no GPU: $(note_of first_run)" >&2
+  stopped="no GPU" worst=69
+}
+
+# Takes over the engines that an earlier part found to be the fastest; 1 if there is none.
+take_over_tuning() {
+  local archive found
+  for archive in "$earlier"/check_*.tgz; do
+    found=$(tar -tzf "$archive" 2>/dev/null | grep '/cache/plumbline/tuning.json$') || continue
+    mkdir -p cache/plumbline
+    tar -xzOf "$archive" "$found" >cache/plumbline/tuning.json || continue
+    echo "  tuned engines of ${archive##*/}"
+    return 0
+  done
+  return 1
+}
+
+# Times all engines of fp16 batch 256, from a cold cache; if that fails, the runs after it tune nothing.
+tune() {
+  bench tuning_fp16 60 --fp16 --bs 256 --iters 2 --warmup 1
+  case ${outcome[tuning_fp16]:-ok} in failed | timeout) tuned=(--no-autotune) ;; esac
+}
+
+# --- first ------------------------------------------------------------------------------------------------------------
+
+first() {
+  first_run
+  peer ceilings.py ceilings 45
+  smoke
+  fused_norms
+  tune
+  logs=$results/logs/fp16_bs256/plumbline measure fp16_bs256 20 --fp16 --bs 256 --profile
+  measure fp16_bs256_unfused 20 --fp16 --bs 256 --fusion off --profile
+  pytorch 1 25 75
+  pytorch 2 20 35
+  counters
+  measure fp32_bs128 60 --fp32 --bs 128 --profile
+  pytorch 3 20 35
+}
+
+smoke() {
+  local small=(--bs 16 --image-size 64 --lr 0.0001 --iters 5 --warmup 1)
+  bench on_cpu 5 --device cpu "${small[@]}"
+  bench fp32 8 --fp32 "${small[@]}" --no-autotune
+  bench fp16 8 --fp16 --loss-scale 128 "${small[@]}" --no-autotune
+  compare losses fp32_as_on_cpu --first 0.001 --rest 0.05 fp32.json on_cpu.json
+  compare losses fp16_as_on_cpu --first 0.02 --rest 0.1 fp16.json on_cpu.json
+}
+
+# What cuDNN's documents leave open about its fused norms: statistics of a step, also beyond the largest fp16, and the
+# gradients of every norm and of the convolution before it, against the plain steps from the same weights.
+fused_norms() {
+  local one=(--fp16 --loss-scale 8192 --bs 64 --iters 1 --warmup 0 --lr 0.1 --momentum 0 --weight-decay 0 --no-autotune)
+  draw loud --loud 8
+  bench fused 8 "${one[@]}" --weights "$scratch/loud.safetensors" --save-weights "$scratch/fused.safetensors"
+  bench plain 8 "${one[@]}" --weights "$scratch/loud.safetensors" --save-weights "$scratch/plain.safetensors" --fusion off
+  compare norms fused_as_plain "$scratch/loud.safetensors" "$scratch/fused.safetensors" "$scratch/plain.safetensors"
+}
+
+# draw NAME ARGUMENT…: weights to start from, made calm, in NAME.safetensors.
+draw() {
+  bench drawn 3 --device cpu --bs 2 --image-size 32 --iters 1 --warmup 0 --lr 0 --no-check \
+    --save-weights "$scratch/drawn.safetensors"
+  compare calm "$@" "$scratch/drawn.safetensors" "$scratch/$1.safetensors"
+}
+
+# pytorch ROUND SECONDS SECONDS: ours, eager and compiled in turn, so that a GPU that warms up slows all of them. The first
+# round's run of ours is fp16_bs256.
+pytorch() {
+  local of=$results/logs/fp16_bs256
+  [ "$1" = 1 ] || logs=$of/plumbline measure "ours_$1" 12 --fp16 --bs 256
+  logs=$of/pytorch_eager peer pytorch_resnet50.py "eager_$1" "$2" --fp16 --bs 256
+  logs=$of/pytorch_compiled peer pytorch_resnet50.py "compiled_$1" "$3" --fp16 --bs 256 --compile
+}
+
+# Nsight Compute on one eager step; only our own kernels.
+counters() {
+  local ncu metrics=gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum
+  metrics+=,dram__throughput.avg.pct_of_peak_sustained_elapsed,sm__warps_active.avg.pct_of_peak_sustained_active
+  metrics+=,launch__registers_per_thread
+  ncu=$(tool_path ncu)
+  if [ "$listing$rehearse" = nono ] && [ -z "$ncu" ]; then
+    ! starts ncu 50 || leave_out ncu "ncu is neither on PATH nor in the CUDA toolkit"
+    return
+  fi
+  under=("${ncu:-ncu}" --csv --page raw --log-file "$results/ncu.csv" --clock-control none --target-processes all
+    --kernel-name-base demangled --kernel-name 'regex:.*plumb.*' --launch-count 400 --metrics "$metrics")
+  bench ncu 50 --fp16 --bs 256 --iters 1 --warmup 0 --cuda-graph off --no-check
+  under=()
+}
+
+# --- second -----------------------------------------------------------------------------------------------------------
+
+second() {
+  [ $listing = yes ] || take_over_tuning || true
+  first_run
+  resnet50_steps
+  face_steps r50 8 mp
+  face_steps y1 4 mp pfc
+  arcface_speed
+  sanitizer
+  face_steps r100 14 mp
+  heads
+  two_ranks
+}
+
+# From the same weights and batch: what one step does to every parameter, and 20 losses; eager as captured, with NCCL too.
+resnet50_steps() {
+  local one=(--iters 1 --warmup 0 --lr 0.1 --momentum 0 --weight-decay 0) precision scale
+  local many=(--iters 20 --warmup 1 --lr 0.001) images=(--bs 16 --image-size 64)
+  compare batch batch "$scratch/batch.safetensors" --images 16 --size "$([ "$rehearse" = yes ] && echo 32 || echo 64)"
+  draw start
+  local given=("${images[@]}" --weights "$scratch/start.safetensors" --batch "$scratch/batch.safetensors")
+  bench one_cpu 3 --device cpu "${given[@]}" "${one[@]}" --save-weights "$scratch/one_cpu.safetensors"
+  bench many_cpu 8 --device cpu "${given[@]}" "${many[@]}"
+  for precision in fp32 fp16 bf16 tf32; do
+    scale=()
+    [ $precision != fp16 ] || scale=(--loss-scale 128) # so small a batch overflows at the scale of a large one
+    bench "one_$precision" 7 "--$precision" "${scale[@]}" "${given[@]}" "${one[@]}" --no-autotune \
+      --save-weights "$scratch/one_$precision.safetensors"
+    compare weights "one_${precision}_as_on_cpu" --precision "$precision" "$scratch/start.safetensors" \
+      "$scratch/one_$precision.safetensors" "$scratch/one_cpu.safetensors"
+  done
+  graph_and_eager fp32 --fp32
+  graph_and_eager fp16 --fp16 --loss-scale 128
+  graph_and_eager fp16_nccl --fp16 --loss-scale 128 --comm nccl
+  compare losses many_fp32_as_on_cpu --first 0.0001 --rest 0.01 graph_fp32.json many_cpu.json
+  compare losses many_fp16_as_on_cpu --first 0.005 --rest 0.02 graph_fp16.json many_cpu.json
+  compare losses nccl_as_without --first 0 --rest 0 graph_fp16_nccl.json graph_fp16.json
+}
+
+# graph_and_eager NAME OPTION…: the same losses to the bit; within resnet50_steps.
+graph_and_eager() {
+  local name=$1
+  shift
+  bench "graph_$name" 7 "$@" "${given[@]}" "${many[@]}" --deterministic --cuda-graph on --no-autotune
+  bench "eager_$name" 7 "$@" "${given[@]}" "${many[@]}" --deterministic --cuda-graph off --no-autotune
+  compare losses "graph_as_eager_$name" --first 0 --rest 0 "graph_$name.json" "eager_$name.json"
+}
+
+# face_steps BACKBONE SECONDS HEAD…: losses from the same weights, against the CPU, which should take SECONDS; the first head
+# eager as well. Dropout takes the same elements on every device. At the learning rates of ResNet-50 a small batch is known
+# by heart in four steps.
+face_steps() {
+  local backbone=$1 on_cpu=$2 first=$3 head few=(--backbone "$1" --classes 1000 --bs 8) given run
+  shift 2
+  face "${backbone}_start" 4 --device cpu "${few[@]}" --iters 1 --warmup 0 --lr 0 --no-check \
+    --save-weights "$scratch/face.safetensors"
+  for head in "$@"; do
+    given=("${few[@]}" --weights "$scratch/face.safetensors" --iters 8 --warmup 1 --lr 0.00001 --head "$head")
+    run=${backbone}_$head
+    face "${run}_cpu" "$on_cpu" --device cpu "${given[@]}"
+    face "$run" 8 --fp32 "${given[@]}" --deterministic --cuda-graph on --no-autotune
+    compare losses "${run}_as_on_cpu" --first 0.0001 --rest 0.02 "$run.json" "${run}_cpu.json"
+    [ "$head" = "$first" ] || continue
+    face "${run}_eager" 8 --fp32 "${given[@]}" --deterministic --cuda-graph off --no-autotune
+    compare losses "${run}_graph_as_eager" --first 0 --rest 0 "$run.json" "${run}_eager.json"
+  done
+}
+
+# 85,742 classes. The first run of a backbone tunes its engines.
+arcface_speed() {
+  local backbone run=(--fp16 --bs 128)
+  for backbone in r50 r100 y1; do
+    measure_face "fp16_$backbone" 45 --backbone $backbone "${run[@]}" --profile
+    face "limit_$backbone" 1 --backbone $backbone "${run[@]}" --dry-run
+    compare share "${backbone}_of_roofline" --aim 0.7 "fp16_$backbone.json" "limit_$backbone.json"
+  done
+}
+
+# With one rank, mp, which the runs above have, is dp without its copies.
+heads() {
+  local run=(--fp16 --bs 128)
+  measure_face fp16_r50_dp 12 --backbone r50 "${run[@]}" --head dp
+  measure_face fp16_r50_pfc 12 --backbone r50 "${run[@]}" --head pfc --sample-rate 0.1
+  measure_face fp16_y1_pfc_million 15 --backbone y1 "${run[@]}" --head pfc --sample-rate 0.1 --classes 1000000
+}
+
+measure_face() { program=bench_arcface measure "$@"; }
+
+# Racecheck looks at our own kernels only: those of the libraries would take all of the time.
+sanitizer() {
+  local tool check own
+  tool=$(tool_path compute-sanitizer)
+  for check in memcheck racecheck; do
+    if [ "$listing$rehearse" = nono ] && [ -z "$tool" ]; then
+      ! starts $check 40 || leave_out $check "compute-sanitizer is neither on PATH nor in the CUDA toolkit"
+      continue
+    fi
+    own=()
+    [ $check = memcheck ] || own=(--kernel-name kernel_substring=plumb)
+    under=("${tool:-compute-sanitizer}" --tool "$check" "${own[@]}" --error-exitcode 9 --target-processes all --print-limit 20)
+    bench $check 40 --fp16 --loss-scale 128 --bs 2 --image-size 32 --iters 1 --warmup 0 --cuda-graph off --no-check --no-autotune
+    under=()
+  done
+}
+
+# NCCL wants a GPU for each rank, so these two meet through the host.
+two_ranks() {
+  local mpirun=$programs/mpirun
+  [ -x "$mpirun" ] || mpirun=$(command -v mpirun) || {
+    ! starts two_ranks 10 || leave_out two_ranks "mpirun is not there"
+    return 0
+  }
+  launcher=("$mpirun" -np 2 --oversubscribe --bind-to none)
+  [ "$(id -u)" -ne 0 ] || launcher+=(--allow-run-as-root)
+  local few=(--share-gpu --bs 8 --iters 5 --warmup 1)
+  bench two_ranks 10 --fp16 --loss-scale 128 "${few[@]}" --image-size 64 --lr 0.001 --no-autotune
+  face two_ranks_mp 10 --backbone y1 --classes 1000 "${few[@]}" --lr 0.00001 --no-autotune
+  launcher=()
+}
+
+# --- third ------------------------------------------------------------------------------------------------------------
+
+third() {
+  first_run
+  [ $listing = no ] && take_over_tuning || tune
+  variants
+  measure fp16_bs128 45 --fp16 --bs 128
+  measure bf16_bs256 45 --bf16 --bs 256 --profile
+  measure tf32_bs128 45 --tf32 --bs 128 --profile
+  measure sustained_fp16 75 --fp16 --bs 256 --seconds 60
+  measure fp16_bs512 45 --fp16 --bs 512
+  bench largest_fp16 50 --fp16 --find-max-bs --no-autotune
+  measure fp16_bs256_no_graph 12 --fp16 --bs 256 --cuda-graph off
+  bench largest_fp32 45 --fp32 --find-max-bs --no-autotune
+  face largest_r50_fp16 45 --backbone r50 --fp16 --find-max-bs --no-autotune
+}
+
+# VARIANTS in turn, so that a GPU that warms up slows all of them. Only the first round tunes engines.
+variants() {
+  local sets=() set options=() names=() rates=() round i done_of
+  IFS=';' read -r -d '' -a sets <<<"${VARIANTS:-}" || true
+  for set in "${sets[@]}"; do
+    read -r -a options <<<"$set" || true
+    [ ${#options[@]} -eq 0 ] || names+=("${options[*]}")
+  done
+  for ((round = 1; round <= rounds; ++round)); do
+    for i in "${!names[@]}"; do
+      read -r -a options <<<"${names[i]}"
+      program=$(program_of "${names[i]}") measure "variant_$((i + 1))_$round" $((round == 1 ? 45 : 15)) "${options[@]}"
+    done
+  done
+  for i in "${!names[@]}"; do
+    done_of=$(rounds_done $((i + 1)))
+    [ -z "$done_of" ] || rates+=("$done_of=${names[i]}")
+  done
+  [ ${#rates[@]} -eq 0 ] || compare rates variants "${rates[@]}"
+}
+
+program_of() { [[ " $1 " == *" --backbone "* ]] && echo bench_arcface || echo bench_resnet50; }
+
+# rounds_done VARIANT: the results of its runs that passed, with commas between them.
+rounds_done() {
+  local round files=''
+  for ((round = 1; round <= rounds; ++round)); do
+    [ "${outcome[variant_$1_$round]:-}" != ok ] || files+=,variant_$1_$round.json
+  done
+  echo "${files#,}"
+}

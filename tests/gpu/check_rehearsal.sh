@@ -1,0 +1,83 @@
+# How half_hour.sh --rehearse does a run without a GPU: a dry run takes the command line of the real run, for an H200; then
+# it runs in small, on the emulated GPU where the programs are built for it, else on the CPU. What was like a run before is
+# taken from that one. Sourced by half_hour.sh.
+# shellcheck shell=bash disable=SC2154
+
+small_arguments=()
+saved=''  # the weights file of a run in small
+
+# dry NAME SECONDS ARGUMENT…: does the program take this command line?
+dry() {
+  local name=$1 wanted=$2 argument arguments=()
+  shift 2
+  for argument in "$@"; do
+    # It tunes nothing, and finds no batch.
+    [[ $argument == --find-max-bs || $argument == --dry-run || $argument == --no-autotune ]] || arguments+=("$argument")
+  done
+  attempt "$name" "$wanted" "$programs/$program" --dry-run --target h200 --json "${arguments[@]}"
+}
+
+# Leaves in small_arguments what a run becomes, in `saved` where it saves its weights. Precisions are fp32 or, on an
+# emulated GPU, fp16; the length is two iterations, unless it saves weights.
+in_small() {
+  small_arguments=(--bs "$smallest")
+  saved=''
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --tf32 | --fp32 | --no-autotune | --deterministic | --share-gpu) ;;
+      --fp16 | --bf16) [ $emulated = no ] || small_arguments+=(--fp16 --loss-scale 8) ;;
+      --fusion) [ $emulated = no ] || small_arguments+=(--fusion "$2") && shift ;;
+      --device | --cuda-graph | --loss-scale | --seconds | --image-size | --classes | --comm | --bs) shift ;;
+      --iters | --warmup | --lr | --momentum | --weight-decay)
+        [ "$saves" = no ] || small_arguments+=("$1" "$2")
+        shift
+        ;;
+      --no-check) [ "$saves" = no ] || small_arguments+=("$1") ;;
+      --save-weights) saved=$2 && shift ;;
+      --backbone) small_arguments+=(--backbone y1) && shift ;; # r50 and r100 would take minutes
+      *) small_arguments+=("$1") ;;
+    esac
+    shift
+  done
+  [ "$saves" = yes ] || small_arguments+=(--iters 2 --warmup 1 --lr 0.00001)
+  if [ "$program" = bench_arcface ]; then
+    small_arguments+=(--classes 100) # and one size of images
+  else
+    small_arguments+=(--image-size 32)
+  fi
+}
+
+# rehearse_run NAME SECONDS ARGUMENT…: leaves its exit code in `code`.
+rehearse_run() {
+  local name=$1 wanted=$2 like emulated=no saves=no smallest=8 run=$programs/$program device=cpu
+  shift 2
+  code=0
+  [[ " $* " == *" --device cpu "* ]] || dry "$name" "$wanted" "$@"
+  [[ $code -eq 0 && " $* " != *" --find-max-bs "* && " $* " != *" --dry-run "* ]] || return 0
+  [[ " $* " != *" --save-weights "* ]] || saves=yes
+  [ "$program" = bench_resnet50 ] || smallest=2
+  if may_be_emulated "$@"; then
+    emulated=yes run=$programs/${program}_emulated device=cuda
+  fi
+  in_small "$@"
+  like=$scratch/like/$(printf '%s' "$run ${launcher[*]} ${small_arguments[*]} $saves" | cksum | tr ' ' _)
+  if [ ! -e "$like" ]; then
+    [ $saves = no ] || small_arguments+=(--save-weights "$like.safetensors")
+    attempt "$name" "$wanted" "${launcher[@]}" "$run" --device $device "${small_arguments[@]}" "${output[@]}"
+    [ $code -eq 0 ] || return 0
+    cp "$results/$name.json" "$like"
+  fi
+  cp "$like" "$results/$name.json"
+  [ $saves = no ] || ln -f "$like.safetensors" "$saved"
+}
+
+# Not where it takes long (profiles, several ranks, measured runs of faces), nor ResNet-50's graphs, which have tests of
+# their own.
+may_be_emulated() {
+  [[ -x $programs/${program}_emulated && ${#launcher[@]} -eq 0 && " $* " != *" --device cpu "* ]] || return 1
+  if [ "$program" = bench_resnet50 ]; then
+    [[ " $* " != *" --profile "* && " $* " != *" --cuda-graph "* ]]
+  else
+    [ "$runs" = checks ]
+  fi
+}

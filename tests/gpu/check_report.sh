@@ -1,0 +1,107 @@
+# half_hour.sh --report: what came back from a machine with a GPU becomes results/measured/GPU (its runs, as
+# launch/keep_runs.sh keeps them, the steps against their rooflines, the comparison with PyTorch, engines and summaries) and
+# README's tables. Sourced by half_hour.sh, whose variables programs, here and work it uses.
+# shellcheck shell=bash disable=SC2154,SC2034
+
+# gpu_of RESULTS: a folder's name for the GPU of its runs: "NVIDIA H100 80GB HBM3 (sm_90), …" is nvidia_h100_80gb_hbm3.
+gpu_of() {
+  find "$1" -name result.json -exec sed -n 's/.*"device_name": *"\([^"]*\)".*/\1/p' {} + | grep '(sm_' | sort | sed '2,$d' |
+    sed 's/ (sm_.*//' | tr '[:upper:]' '[:lower:]' | tr -cs 'a-z0-9\n' _ | sed 's/_*$//'
+}
+
+# unpack FOLDER: its parts to $work/GPU/check_PART; 1 if one is damaged. Says of each that is missing.
+unpack() {
+  local part archive gpu why status=0
+  for part in first second third; do
+    archive=$1/check_$part.tgz
+    if [ ! -e "$archive" ]; then
+      echo "$archive is not there: nothing of the part $part is reported"
+      continue
+    fi
+    mkdir -p "$work/new"
+    if ! why=$(tar -C "$work/new" -xzf "$archive" 2>&1) || [ ! -s "$work/new/check_$part/summary.txt" ]; then
+      echo "half_hour.sh: $archive is damaged (${why:-it has no summary}), so nothing of the part $part is reported; get it again" >&2
+      status=1
+    else
+      gpu=$(gpu_of "$work/new/check_$part") || true
+      if [ -n "$gpu" ]; then
+        mkdir -p "$work/parts/$gpu"
+        mv "$work/new/check_$part" "$work/parts/$gpu/"
+      else
+        echo "$archive has no run on a GPU: nothing of the part $part is reported"
+      fi
+    fi
+    rm -rf "$work/new"
+  done
+  return $status
+}
+
+# finished PARTS: the folders of the measured runs that ended well.
+finished() {
+  find "$1" -path '*/measured/*/result.json' -exec grep -l '"status": *"ok"' {} + | sort | sed 's/.result.json$//'
+}
+
+# write_steps PARTS FILE: of all profiles, step, engine, measured, roofline and ratio, most time lost first.
+write_steps() {
+  local folders
+  compgen -G "$1/*/measured/*/*/profile.json" >/dev/null || return 0
+  mapfile -t folders < <(finished "$1")
+  "$programs/plumbline" report --format steps -o "$2" "${folders[@]}" >/dev/null ||
+    echo "half_hour.sh: the profiles can't be read, so there is no ${2##*/}" >&2
+}
+
+# write_comparison PARTS FILE: Plumbline beside PyTorch, from their logs.
+write_comparison() {
+  local folder logs=()
+  for folder in "$1"/check_first/logs/*/{plumbline,pytorch_eager,pytorch_compiled}; do
+    ! compgen -G "$folder/*/*.log" >/dev/null || logs+=("$folder")
+  done
+  [ ${#logs[@]} -ge 2 ] || return 0
+  "$programs/plumbline" compare "${logs[@]}" >"$2" ||
+    echo "half_hour.sh: Plumbline and PyTorch can't be compared, so there is no comparison in ${2##*/}" >&2
+}
+
+# describe PARTS TO: all but the runs, into the folder TO.
+describe() {
+  local parts=$1 to=$2 folder file name
+  write_steps "$parts" "$to/steps.md"
+  write_comparison "$parts" "$to/pytorch.txt"
+  for folder in "$parts"/check_*; do
+    cp "$folder/summary.txt" "$to/${folder##*/check_}.txt"
+  done
+  for file in "$parts"/check_*/{measured,checks}/*/*/tuning.csv; do
+    name=${file%/*/tuning.csv} name=${name##*/}
+    [[ ! -s $file || $name == ours_* || $name == variant_* ]] || cp "$file" "$to/engines_$name.csv"
+  done
+  for file in "$parts"/check_first/{ncu.csv,machine.txt,fused_as_plain.json,ceilings.json}; do
+    [ ! -s "$file" ] || cp "$file" "$to/"
+  done
+}
+
+# keep GPU: its runs and what describes them.
+keep() {
+  local gpu=$1 folders to=$root/results/measured/$1
+  mapfile -t folders < <(finished "$work/parts/$gpu")
+  mkdir -p "$work/described/$gpu"
+  describe "$work/parts/$gpu" "$work/described/$gpu"
+  if [ ${#folders[@]} -gt 0 ]; then
+    "$root/launch/keep_runs.sh" "$gpu" "${folders[@]}" || exit
+  fi
+  mkdir -p "$to" && cp "$work/described/$gpu"/* "$to/" || give_up 74 "$to can't be written"
+  echo "$to: ${#folders[@]} runs, $(cd "$work/described/$gpu" && echo *)"
+}
+
+report() {
+  local folder=$1 damaged=no gpu
+  root=$(cd "$here/../.." && pwd)
+  [ -x "$root/launch/keep_runs.sh" ] || give_up 69 "--report keeps runs in the project's sources; start it there, as tests/gpu/half_hour.sh"
+  [ -x "$programs/plumbline" ] || give_up 69 "there is no plumbline in $programs; build it, or name its folder with --programs"
+  programs=$(cd "$programs" && pwd)
+  [ -d "$folder" ] || give_up 65 "'$folder' is not a folder; give the one with check_*.tgz"
+  work=$(mktemp -d "${TMPDIR:-/tmp}/half_hour.XXXXXX") || give_up 74 "no folder can be made in ${TMPDIR:-/tmp}; set TMPDIR"
+  unpack "$folder" || damaged=yes
+  [ -d "$work/parts" ] || give_up 65 "'$folder' holds no usable check_first.tgz, check_second.tgz or check_third.tgz; nothing is reported"
+  for gpu in "$work"/parts/*; do keep "${gpu##*/}"; done
+  "$root/launch/update_readme.sh" "$programs/plumbline" || exit
+  [ $damaged = no ] || exit 65
+}

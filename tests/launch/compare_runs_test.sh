@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# compare_runs_test.sh SOURCE_DIR: what tests/gpu/compare_runs.py and ceilings.py make of files.
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+checks=$1/tests/gpu
+command -v python3 >/dev/null || { echo "skipped: python3 isn't on this machine"; exit 77; }
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+
+fail() {
+  echo "FAILED: $*"
+  exit 1
+}
+
+# expect CODE WORD ARGUMENT…: of compare_runs.py.
+expect() {
+  local code=0 output
+  output=$(python3 -B "$checks/compare_runs.py" "${@:3}" 2>&1) || code=$?
+  [ $code -eq "$1" ] || fail "${*:3}: exit code $code instead of $1: $output"
+  [[ $output == *"$2"* ]] || fail "'$2' is missing in: $output"
+}
+
+# tensors FILE NAME=NUMBER,NUMBER…: a safetensors file of fp32 tensors.
+tensors() {
+  python3 - "$@" <<'END'
+import array, json, struct, sys
+header, data = {"__metadata__": {"format": "pt"}}, b""
+for argument in sys.argv[2:]:
+    name, numbers = argument.split("=")
+    values = array.array("f", map(float, numbers.split(","))).tobytes()
+    shape = [len(values) // 4, 1, 1, 1] if "conv" in name else [len(values) // 4]
+    header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+    data += values
+text = json.dumps(header).encode()
+open(sys.argv[1], "wb").write(struct.pack("<Q", len(text)) + text + data)
+END
+}
+
+echo '{"loss": [7.0, 6.5]}' >a.json
+echo '{"loss": [7.0, 6.6]}' >b.json
+echo '{"loss": [NaN, 6.5]}' >nan.json
+expect 0 'worst 1.5e-02' losses --first 0.001 --rest 0.05 a.json b.json
+expect 1 '' losses --first 0 --rest 0 a.json b.json
+expect 1 '' losses --first 0.1 --rest 0.1 nan.json a.json
+
+echo '{"images_per_second": {"mean": 900}, "batch_per_device": 100, "world_size": 1}' >run.json
+echo '{"images_per_second": {"mean": 990}}' >faster.json
+echo '{"images_per_second": {"mean": 890}}' >slower.json
+echo '{"roofline_seconds": 0.1}' >limit.json
+expect 0 '90.0 % of 1000 images/s, aim of 70 % reached' share --aim 0.7 run.json limit.json
+expect 0 'aim of 95 % missed' share --aim 0.95 run.json limit.json
+expect 0 '--x a: 895.0 images/s, 1.000; --y: 990.0 images/s, 1.106' rates 'run.json,slower.json=--x a' faster.json=--y
+
+tensors start a.weight=1,2,3,4 b.weight=0,0
+tensors run a.weight=1,2,3,4 b.weight=1.001,1.001
+tensors reference a.weight=1,2,3,4 b.weight=1,1
+tensors wrong a.weight=1,2,3,4 b.weight=0.9,0.9
+expect 0 '' weights --precision fp32 start run reference
+expect 1 'worst b.weight' weights --precision fp32 start wrong reference
+
+# Batch statistics: means 1 and 3, variances 4 and 9.
+tensors before conv.weight=1,1 bn.weight=1,1 bn.running_mean=0,0 bn.running_var=1,1
+tensors plain conv.weight=0,2 bn.weight=2,2 bn.running_mean=0.1,0.3 bn.running_var=1.3,1.8
+tensors fused conv.weight=0,2.1 bn.weight=2,2.1 bn.running_mean=0.1,0.302 bn.running_var=1.3,1.8
+tensors shifted conv.weight=0,2 bn.weight=2,2 bn.running_mean=0.1,0.4 bn.running_var=1.3,1.8
+tensors clipped conv.weight=0,2 bn.weight=2,2 bn.running_mean=0.1,0.3 bn.running_var=1.3,inf
+tensors another conv.weight=2,0 bn.weight=2,2 bn.running_mean=0.1,0.3 bn.running_var=1.3,1.8
+expect 0 'statistics: worst bn.running_mean 0.0055' norms before fused plain
+expect 1 'bn.running_mean 0.27' norms before shifted plain
+expect 1 'bn.running_var None' norms before clipped plain
+expect 1 'worst conv.weight 2.0' norms before another plain
+
+tensors drawn conv.weight=1,2 layer1.0.bn3.weight=1,1
+expect 0 '1 norms scaled by 0.1, convolutions by 8' calm --loud 8 drawn loud
+tensors expected conv.weight=8,16 layer1.0.bn3.weight=0.1,0.1
+cmp loud expected
+
+# The calls of ceilings.py, of a torch that computes nothing.
+cat >torch.py <<'END'
+__version__, float16, bfloat16 = "0", "torch.float16", "torch.bfloat16"
+class Tensor:
+    def __init__(self, *dims):
+        self.dims = dims
+    def numel(self):
+        return self.dims[0]
+    def copy_(self, other):
+        assert self.dims == other.dims
+    def to(self, kind):
+        return self
+def rand(*dims, device):
+    return Tensor(*dims)
+randn = rand
+def empty_like(other):
+    return other
+def matmul(one, other, out):
+    assert one.dims == other.dims == out.dims == (64, 64)
+END
+output=$(PYTHONPATH=$scratch python3 -B "$checks/ceilings.py" --device cpu --copy-mib 8 --rows 64)
+[[ $output == *'"copied_bytes": 16777216'*'"bfloat16_flops_per_second"'*'"summary": "copies '* ]] || fail "ceilings: $output"
