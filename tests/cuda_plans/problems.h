@@ -43,7 +43,7 @@ std::int64_t largest_batch(const Workload& workload, const DeviceLimits& gpu, co
 
 // The product's engine for a GPU that isn't there. cuDNN opens and closes the run-time compiler's library
 // twice for each convolution that it plans, nine tenths of the time; here it stays open.
-std::unique_ptr<ConvEngine> engine_for(const AbsentGpu& gpu, bool autotune = false);
+std::unique_ptr<ConvEngine> engine_for(const AbsentGpu& gpu, bool deterministic = false);
 
 struct Planned {
   bool built = false;
