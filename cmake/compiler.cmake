@@ -20,3 +20,25 @@ function(plumb_library folder)
   add_library(plumb_${folder} STATIC ${ARG_SOURCES})
   target_link_libraries(plumb_${folder} PUBLIC plumb_flags ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
 endfunction()
+
+option(PLUMB_TOGETHER "Compile sources in groups, in a third of the time" ON)
+
+# plumb_together(plumb_results "^report/" … [ALONE files]): the sources of a target that match a regular expression are
+# compiled as one, those of each expression. Names in their anonymous namespaces must differ: a file with names of its own
+# liking goes to ALONE, or is matched by nothing. Sources with options of their own stay alone as well.
+function(plumb_together target)
+  cmake_parse_arguments(ARG "" "" "ALONE" ${ARGN})
+  get_target_property(sources ${target} SOURCES)
+  foreach(alone ${ARG_ALONE})
+    list(FILTER sources EXCLUDE REGEX "(^|/)${alone}$")
+  endforeach()
+  set(number 0)
+  foreach(expression ${ARG_UNPARSED_ARGUMENTS})
+    set(group ${sources})
+    list(FILTER group INCLUDE REGEX "${expression}")
+    list(REMOVE_ITEM sources ${group})
+    math(EXPR number "${number} + 1")
+    set_source_files_properties(${group} PROPERTIES UNITY_GROUP ${target}_${number})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PLUMB_TOGETHER} UNITY_BUILD_MODE GROUP)
+endfunction()

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "bench/output/table_text.h"
 #include "bench/run/session.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/roofline.h"
@@ -16,9 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
-constexpr double kGiga = 1e9;
-constexpr double kMilliseconds = 1e3;
 constexpr std::size_t kLongestStepsShown = 10;
 constexpr std::size_t kNameColumns = 48;
 
@@ -34,16 +32,6 @@ std::string grouped(std::int64_t number) {
   std::string text = std::to_string(number);
   for (auto at = std::ssize(text) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), 1, ',');
   return text;
-}
-
-std::string shortened(std::string text, std::size_t columns) {
-  if (text.size() <= columns) return text;
-  text.resize(columns - 2);
-  return text + "..";
-}
-
-double percent(double part, double whole) {
-  return whole > 0 ? 100 * part / whole : 0;
 }
 
 std::string totals_text(const DryRun& run) {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "bench/inquiries/dry_run.h"
+#include "bench/output/table_text.h"
 #include "bench/run/session.h"
 #include "comm/gradient_reduction.h"
 #include "models/arcface.h"
@@ -14,8 +15,6 @@
 namespace plumb {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
-constexpr double kGiga = 1e9;
 constexpr std::array kTargets = {"v100-16gb", "v100-32gb", "h200"};
 
 struct NamedHead {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "bench/output/table_text.h"
 #include "bench/output/text.h"
 
 namespace plumb {
@@ -13,7 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
 constexpr std::size_t kColumns = 100, kSourceIndent = 4;
 constexpr std::array kPrecisions{Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16};
 

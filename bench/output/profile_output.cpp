@@ -4,24 +4,15 @@
 #include <algorithm>
 
 #include "bench/output/profile.h"
+#include "bench/output/table_text.h"
 
 namespace plumb {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kMilliseconds = 1e3;
-constexpr double kGiga = 1e9;
 constexpr double kMiB = 1024.0 * 1024;
 constexpr std::size_t kNameColumns = 37, kEngineColumns = 31;
-
-double percent(double part, double whole) {
-  return whole > 0 ? 100 * part / whole : 0;
-}
-
-std::string shortened(const std::string& text, std::size_t columns) {
-  return text.size() <= columns ? text : text.substr(0, columns - 2) + "..";
-}
 
 std::string totals_text(const Profile& profile, std::optional<double> run_step_seconds) {
   std::string text = fmt::format("profile of {} iterations, {}, {}\n", profile.iterations,

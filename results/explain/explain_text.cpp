@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kMicroseconds = 1e6;
+constexpr double kMicrosecondsPerSecond = 1e6;
 constexpr std::size_t kNameColumns = 32, kColumns = 16, kFrameworkColumns = 28;
 
 // 1234567 -> "1234.567", in milliseconds; with a sign if wanted.
@@ -74,7 +74,7 @@ std::string notes(const Explanation& explanation) {
     text += "Unassigned: " + milliseconds(time) + " ms in " + name.substr(0, 60) + "\n";
   if (explanation.run_step_seconds)
     text += "Without stamps and profiler: Plumbline's step took " +
-            milliseconds(static_cast<std::int64_t>(*explanation.run_step_seconds * kMicroseconds + 0.5)) +
+            milliseconds(static_cast<std::int64_t>(*explanation.run_step_seconds * kMicrosecondsPerSecond + 0.5)) +
             " ms, the framework's as its log says.\n";
   return text;
 }
@@ -98,7 +98,7 @@ std::string explanation_text(const Explanation& explanation) {
 
 Json explanation_json(const Explanation& explanation) {
   const auto seconds = [](std::int64_t microseconds) {
-    return static_cast<double>(microseconds) / kMicroseconds;
+    return static_cast<double>(microseconds) / kMicrosecondsPerSecond;
   };
   Json json{{"schema", "plumbline.explain/1"},
             {"configuration", explanation.configuration},

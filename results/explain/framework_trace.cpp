@@ -13,7 +13,7 @@ namespace {
 
 using enum StepCategory;
 
-struct Interval {
+struct CategorizedTime {
   TimeSpan time;
   StepCategory category = unassigned;
   std::uint32_t name = 0;
@@ -31,7 +31,7 @@ bool says_something(const std::optional<StepCategory>& category) {
 }
 
 struct SortedOperators {
-  std::vector<Interval>
+  std::vector<CategorizedTime>
       outermost;  // that a rule fits, and those that none fits and that are in none of these
   std::vector<Launcher> launchers;  // by id
 };
@@ -111,7 +111,7 @@ int rank_of(StepCategory category) {
 // Calls found(begin, end, index of the interval that counts), in order and without overlap. `intervals` by
 // begin.
 template <typename Found>
-void sweep(const std::vector<Interval>& intervals, Found found) {
+void sweep(const std::vector<CategorizedTime>& intervals, Found found) {
   using Key = std::tuple<int, std::int64_t, std::size_t>;  // the smallest counts
   std::priority_queue<Key, std::vector<Key>, std::greater<>> active;
   std::int64_t now = 0;
@@ -136,7 +136,8 @@ void sweep(const std::vector<Interval>& intervals, Found found) {
 // Calls found(nanoseconds, interval that counts) for what of the intervals is inside the spans. Both by
 // begin.
 template <typename Found>
-void sweep_inside(const std::vector<Interval>& intervals, const std::vector<TimeSpan>& spans, Found found) {
+void sweep_inside(const std::vector<CategorizedTime>& intervals, const std::vector<TimeSpan>& spans,
+                  Found found) {
   std::size_t span = 0;
   sweep(intervals, [&](std::int64_t begin, std::int64_t end, std::size_t index) {
     while (span < spans.size() && spans[span].end <= begin) ++span;
@@ -173,7 +174,7 @@ std::vector<std::pair<std::string, std::int64_t>> longest(
 FrameworkTrace sort_trace(TraceEvents events, const std::string& origin) {
   std::vector<TimeSpan> steps = checked_steps(std::move(events.steps), origin);
   SortedOperators sorted = sort_operators(events.operators);
-  std::vector<Interval> intervals = std::move(sorted.outermost);
+  std::vector<CategorizedTime> intervals = std::move(sorted.outermost);
   FrameworkTrace trace;
   trace.on_gpu = !events.kernels.empty();
   trace.description = std::move(events.description);
@@ -184,13 +185,14 @@ FrameworkTrace sort_trace(TraceEvents events, const std::string& origin) {
       intervals.push_back(
           {kernel.time, category_of(kernel, launcher_of(kernel, sorted.launchers)), kernel.name});
   }
-  std::ranges::stable_sort(intervals, {}, [](const Interval& interval) { return interval.time.begin; });
+  std::ranges::stable_sort(intervals, {},
+                           [](const CategorizedTime& interval) { return interval.time.begin; });
 
   trace.steps = steps.size();
   for (const TimeSpan& step : steps) trace.total += step.end - step.begin;
   std::map<std::uint32_t, std::int64_t> unknown;
   std::int64_t assigned = 0;
-  sweep_inside(intervals, steps, [&](std::int64_t time, const Interval& interval) {
+  sweep_inside(intervals, steps, [&](std::int64_t time, const CategorizedTime& interval) {
     trace.time[index_of(interval.category)] += time;
     assigned += time;
     if (interval.category == unassigned) unknown[interval.name] += time;
@@ -202,9 +204,10 @@ FrameworkTrace sort_trace(TraceEvents events, const std::string& origin) {
   trace.time[index_of(gaps)] = trace.total - assigned;
   trace.unassigned = longest(unknown, events.names);
 
-  std::erase_if(intervals, [](const Interval& interval) { return interval.category != communication; });
+  std::erase_if(intervals,
+                [](const CategorizedTime& interval) { return interval.category != communication; });
   sweep_inside(intervals, steps,
-               [&](std::int64_t time, const Interval&) { trace.hidden_communication += time; });
+               [&](std::int64_t time, const CategorizedTime&) { trace.hidden_communication += time; });
   trace.hidden_communication -= trace.time[index_of(communication)];
   return trace;
 }

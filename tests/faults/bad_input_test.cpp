@@ -8,8 +8,6 @@
 namespace plumb {
 namespace {
 
-constexpr int kUsage = 64, kBadData = 65, kUnavailable = 69, kOutOfMemory = 71, kCannotCreate = 73;
-
 // With this oneDNN writes a line to stdout for everything that it computes.
 const std::string kShowComputing = "DNNL_VERBOSE=1 ONEDNN_VERBOSE=1";
 bool computed(const Ended& ended) {

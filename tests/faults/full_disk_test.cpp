@@ -6,8 +6,6 @@
 namespace plumb {
 namespace {
 
-constexpr int kIoError = 74;
-
 // `command` with a file system of `bytes` at "logs", which goes with the command; its files are left in
 // "kept".
 std::string on_small_disk(const std::string& bytes, const std::string& command) {

@@ -9,8 +9,6 @@
 namespace plumb {
 namespace {
 
-constexpr int kBadData = 65, kInternal = 70, kIoError = 74;
-
 // The job ended with `code`; its last line is rank 1's sentence with all `words`.
 void expect_ended_by_rank_1(StartedProgram& program, int code, const std::vector<std::string>& words) {
   const Ended ended = program.wait();

@@ -9,8 +9,6 @@
 namespace plumb {
 namespace {
 
-constexpr int kVerificationFailed = 76;
-
 // What was said before the failure, and then the failure: at most four lines, the last of them the sentence.
 void expect_failure_told(const Ended& ended, const std::vector<std::string>& words) {
   EXPECT_EQ(ended.exit_code, kVerificationFailed) << ended.launcher_messages;

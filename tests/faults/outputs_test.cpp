@@ -10,7 +10,6 @@
 namespace plumb {
 namespace {
 
-constexpr int kCannotCreate = 73;
 const std::string kRun = kSmall + "--iters 2 ";
 
 struct Unwritable {

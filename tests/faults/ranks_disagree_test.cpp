@@ -6,13 +6,12 @@
 namespace plumb {
 namespace {
 
-constexpr int kUsage = 64;
-const std::string kRun = "--image-size 32 --iters 2 --warmup 1 --threads 1 ";
+const std::string kTwoSteps = "--image-size 32 --iters 2 --warmup 1 --threads 1 ";
 
 TEST(RanksDisagree, OtherOptionsOnOneRank) {
   const Place place;
-  const Ended ended =
-      place.run(Place::mpirun(1, place.bench(kRun + "--bs 2")) + " : -np 1 " + place.bench(kRun + "--bs 4"));
+  const Ended ended = place.run(Place::mpirun(1, place.bench(kTwoSteps + "--bs 2")) + " : -np 1 " +
+                                place.bench(kTwoSteps + "--bs 4"));
   expect_one_sentence(
       ended, kUsage,
       {"rank 1", "options", "has batch_per_device=4 where the others have batch_per_device=2"});
@@ -21,8 +20,8 @@ TEST(RanksDisagree, OtherOptionsOnOneRank) {
 
 TEST(RanksDisagree, OddOneOutIsNamedWhereverItIs) {
   const Place place;
-  const Ended ended = place.run(Place::mpirun(1, place.bench(kRun + "--seed 7")) + " : -np 2 " +
-                                place.bench(kRun + "--seed 8"));
+  const Ended ended = place.run(Place::mpirun(1, place.bench(kTwoSteps + "--seed 7")) + " : -np 2 " +
+                                place.bench(kTwoSteps + "--seed 8"));
   expect_one_sentence(ended, kUsage,
                       {"rank 0 on", "has seed=7 where the others have seed=8", "the same options"});
   EXPECT_TRUE(place.contents().empty());
@@ -30,8 +29,8 @@ TEST(RanksDisagree, OddOneOutIsNamedWhereverItIs) {
 
 TEST(RanksDisagree, OptionThatOnlyOneRankRefuses) {
   const Place place;
-  const Ended ended =
-      place.run(Place::mpirun(1, place.bench(kRun + "--bs 2")) + " : -np 1 " + place.bench(kRun + "--bs 0"));
+  const Ended ended = place.run(Place::mpirun(1, place.bench(kTwoSteps + "--bs 2")) + " : -np 1 " +
+                                place.bench(kTwoSteps + "--bs 0"));
   expect_one_sentence(ended, kUsage, {"rank 1", "--bs", "'0'"});
   EXPECT_TRUE(place.contents().empty());
 }
@@ -39,9 +38,9 @@ TEST(RanksDisagree, OptionThatOnlyOneRankRefuses) {
 // A CPU that can do less chooses other layouts for convolution weights and their gradients.
 TEST(RanksDisagree, OtherKindOfCpuOnOneRank) {
   const Place place;
-  const Ended ended = place.run(Place::mpirun(1, place.bench(kRun + "--bs 2")) +
+  const Ended ended = place.run(Place::mpirun(1, place.bench(kTwoSteps + "--bs 2")) +
                                 " : -np 1 env DNNL_MAX_CPU_ISA=SSE41 ONEDNN_MAX_CPU_ISA=SSE41 " +
-                                place.bench(kRun + "--bs 2"));
+                                place.bench(kTwoSteps + "--bs 2"));
   EXPECT_EQ(ended.exit_code, kUsage) << ended.launcher_messages;
   ASSERT_FALSE(ended.lines.empty());
   EXPECT_NE(ended.lines.back().find("rank 1"), std::string::npos) << ended.lines.back();
@@ -60,14 +59,14 @@ std::string outside_the_job(const Place& place, const std::string& command) {
 
 TEST(RanksDisagree, WorldsOfOneUnderOneLauncher) {
   const Place place;
-  const Ended ended = place.run(Place::mpirun(2, outside_the_job(place, place.bench(kRun + "--bs 2"))));
+  const Ended ended = place.run(Place::mpirun(2, outside_the_job(place, place.bench(kTwoSteps + "--bs 2"))));
   expect_one_sentence(ended, kUsage, {"a rank outside its job", "started 2 processes", "a job of 1"});
   EXPECT_TRUE(place.contents().empty());
 }
 
 TEST(RanksDisagree, OneRankOutsideItsJob) {
   const Place place;
-  const std::string command = place.bench(kRun + "--bs 2");
+  const std::string command = place.bench(kTwoSteps + "--bs 2");
   const Ended ended = place.run(Place::mpirun(1, command) + " : -np 1 " + outside_the_job(place, command));
   expect_one_sentence(ended, kUsage, {"rank 1", "a rank outside its job"});
   EXPECT_TRUE(place.contents().empty());

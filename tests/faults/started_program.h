@@ -11,6 +11,10 @@
 
 namespace plumb {
 
+// Exit codes, as README.md documents them.
+inline constexpr int kUsage = 64, kBadData = 65, kUnavailable = 69, kInternal = 70, kOutOfMemory = 71,
+                     kCannotCreate = 73, kIoError = 74, kVerificationFailed = 76;
+
 struct Ended {
   int exit_code = -1;              // 128 + n after signal n
   std::string output;              // stdout

@@ -39,7 +39,7 @@ Lines lines_of(const std::string& text) {
   return lines;
 }
 
-std::string joined(const Lines& lines) {
+std::string whole_text(const Lines& lines) {
   std::string text;
   for (const std::string& line : lines) text += line;
   return text;
@@ -63,7 +63,7 @@ std::vector<WholeLog> whole_logs(const Dialect& dialect, std::size_t most = 2) {
   std::vector<WholeLog> found;
   const ScratchFolder folder;
   const auto figure = [&](const Lines& lines, const RunSize& size) {
-    const fs::path file = folder.write("a.log", joined(lines));
+    const fs::path file = folder.write("a.log", whole_text(lines));
     const LogReading reading = read_log(dialect, file, dialect.default_window, size);
     return reading.defect ? std::nullopt : std::optional(reading.images_per_second);
   };
@@ -102,7 +102,7 @@ class DamagedLog : public testing::TestWithParam<const Dialect*> {
       for (std::size_t line = 0; line < log.lines.size(); ++line) {
         Lines lines = log.lines;
         const std::string done = damage(lines, line) + " line " + std::to_string(line + 1);
-        expect_same_or_named(log, joined(lines), done);
+        expect_same_or_named(log, whole_text(lines), done);
       }
   }
 
@@ -123,7 +123,7 @@ TEST_P(DamagedLog, CutAtALine) {
 
 TEST_P(DamagedLog, CutInsideALine) {
   for (const WholeLog& log : logs_) {
-    const std::string text = joined(log.lines);
+    const std::string text = whole_text(log.lines);
     const std::size_t tail = std::min<std::size_t>(text.size(), 700);
     for (std::size_t size = text.size() - tail; size < text.size(); ++size)
       expect_same_or_named(log, text.substr(0, size), "cut after byte " + std::to_string(size));
@@ -140,7 +140,7 @@ TEST_P(DamagedLog, WithoutALine) {
       Lines lines = log.lines;
       lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(line));
       if (is_behind_first)
-        expect_same_or_named(log, joined(lines), "without line " + std::to_string(line + 1));
+        expect_same_or_named(log, whole_text(lines), "without line " + std::to_string(line + 1));
       if (dialect().read_line(log.lines[line], log.size)) is_behind_first = true;
     }
   }
@@ -181,16 +181,16 @@ TEST_P(DamagedLog, TwoRunsInTurn) {
     if (log.size.devices_per_node == 2) continue;  // two lines of an iteration may be those of two ranks
     Lines lines;
     for (const std::string& line : log.lines) lines.insert(lines.end(), {line, line});
-    EXPECT_TRUE(read(log, joined(lines)).defect) << log.name;
+    EXPECT_TRUE(read(log, whole_text(lines)).defect) << log.name;
   }
 }
 
 TEST_P(DamagedLog, TwoRunsOneBehindTheOther) {
   for (const WholeLog& log : logs_) {
-    expect_same_or_named(log, joined(log.lines) + joined(log.lines), "the log twice");
+    expect_same_or_named(log, whole_text(log.lines) + whole_text(log.lines), "the log twice");
     for (std::size_t line = 1; line < log.lines.size(); line += 7) {
       const Lines begun(log.lines.begin(), log.lines.begin() + static_cast<std::ptrdiff_t>(line));
-      expect_same_or_named(log, joined(begun) + joined(log.lines),
+      expect_same_or_named(log, whole_text(begun) + whole_text(log.lines),
                            "begun again after " + std::to_string(line));
     }
   }
@@ -209,7 +209,7 @@ TEST_P(DamagedLog, GoesOnInAnotherDialect) {
       for (const std::size_t from : {log.lines.size() / 8, log.lines.size() / 2, log.lines.size() - 1}) {
         Lines lines(log.lines.begin(), log.lines.begin() + static_cast<std::ptrdiff_t>(from));
         lines.insert(lines.end(), foreign.begin(), foreign.end());
-        expect_same_or_named(log, joined(lines),
+        expect_same_or_named(log, whole_text(lines),
                              "as " + std::string(other->name) + " from line " + std::to_string(from + 1));
       }
   }
@@ -221,8 +221,8 @@ TEST_P(DamagedLog, GoesOnAsARunOfAnotherSize) {
   for (const std::size_t from : {std::size_t{1}, logs_[0].lines.size() / 2, logs_[0].lines.size() - 1}) {
     Lines lines = logs_[1].lines;
     std::copy_n(logs_[0].lines.begin(), from, lines.begin());
-    EXPECT_TRUE(read(logs_[0], joined(lines)).defect) << from;
-    EXPECT_TRUE(read(logs_[1], joined(lines)).defect) << from;
+    EXPECT_TRUE(read(logs_[0], whole_text(lines)).defect) << from;
+    EXPECT_TRUE(read(logs_[1], whole_text(lines)).defect) << from;
   }
 }
 
