@@ -155,7 +155,7 @@ class CublasLtPlan final : public GemmPlan {
   cublasLtMatmulHeuristicResult_t chosen_;
 };
 
-constexpr int kMaxAlgorithms = 8;
+constexpr int kAskedAlgorithms = 8;
 
 // The library's choices of those that add up in f32 however k is split, best first. Buffers begin at
 // multiples of 64 bytes (views of gradients in a bucket).
@@ -174,11 +174,11 @@ std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Product& p, st
        std::array{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     set(preference, attribute, kAlignmentBytes);
-  std::vector<cublasLtMatmulHeuristicResult_t> results(kMaxAlgorithms);
+  std::vector<cublasLtMatmulHeuristicResult_t> results(kAskedAlgorithms);
   int found = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(p.library.get(), p.operation.get(), p.b.get(), p.a.get(), p.c.get(),
-                                     p.c.get(), preference.get(), kMaxAlgorithms, results.data(), &found);
+                                     p.c.get(), preference.get(), kAskedAlgorithms, results.data(), &found);
   if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status);
   results.resize(static_cast<std::size_t>(found));
   std::erase_if(results, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });
