@@ -32,9 +32,10 @@ ColdTimer::ColdTimer(cudaStream_t stream)
     if (error.code() != ExitCode::out_of_memory) throw;
     flush_bytes_ = 0;
   }
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  while (std::chrono::duration<double>(Clock::now() - start).count() < kWarmUpSeconds) seconds_of_one([] {});
+  using HostClock = std::chrono::steady_clock;
+  const auto start = HostClock::now();
+  while (std::chrono::duration<double>(HostClock::now() - start).count() < kWarmUpSeconds)
+    seconds_of_one([] {});
 }
 
 double ColdTimer::seconds(const std::function<void()>& enqueue) const {

@@ -16,7 +16,7 @@ constexpr std::size_t kMaxEngines = 10;  // of those that build, best first by h
 // problem are tried.
 constexpr double kEnoughSeconds = 0.5;
 constexpr std::size_t kMinEngines = 3;
-constexpr std::size_t kAlignmentBytes = 256;
+constexpr std::size_t kRoomAlignment = 256;
 constexpr const char* kOwnKernel = "plumbline";
 constexpr const char* kLostGpu = "left the GPU unusable";
 constexpr const char* kNoRoom = "no memory was left to try it";
@@ -50,7 +50,7 @@ std::string text_of(const Program& program, const Step& step) {
 }
 
 std::size_t aligned(std::size_t bytes) {
-  return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+  return (bytes + kRoomAlignment - 1) / kRoomAlignment * kRoomAlignment;
 }
 
 // After a failure: most leave the GPU as it was, some make every further call fail.
@@ -135,11 +135,11 @@ std::vector<EngineTrial> StepTuner::try_convolution(const Program& program, cons
   std::vector<EngineTrial> trials = engines_that_ended_a_run(problem);
   std::set<std::string> lost;
   for (const EngineTrial& trial : trials) lost.insert(trial.engine);
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
+  using HostClock = std::chrono::steady_clock;
+  const auto start = HostClock::now();
   const auto is_enough = [&] {
     const std::size_t tried = trials.size() - lost.size();
-    const std::chrono::duration<double> spent = Clock::now() - start;
+    const std::chrono::duration<double> spent = HostClock::now() - start;
     return tried >= kMaxEngines || (tried >= kMinEngines && spent.count() > kEnoughSeconds);
   };
   for (std::size_t i = 0; i < listed->size() && !is_enough(); ++i) {
