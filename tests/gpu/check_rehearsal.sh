@@ -11,8 +11,7 @@ dry() {
   local name=$1 wanted=$2 argument arguments=()
   shift 2
   for argument in "$@"; do
-    # It tunes nothing, and finds no batch.
-    [[ $argument == --find-max-bs || $argument == --dry-run || $argument == --no-autotune ]] || arguments+=("$argument")
+    [[ $argument == --find-max-bs || $argument == --dry-run ]] || arguments+=("$argument")
   done
   attempt "$name" "$wanted" "$programs/$program" --dry-run --target h200 --json "${arguments[@]}"
 }

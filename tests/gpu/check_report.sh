@@ -1,5 +1,5 @@
 # half_hour.sh --report: what came back from a machine with a GPU becomes results/measured/GPU (its runs, as
-# launch/keep_runs.sh keeps them, the steps against their rooflines, the comparison with PyTorch, engines and summaries) and
+# launch/keep_runs.sh keeps them, the steps against their rooflines, the comparison with PyTorch and summaries) and
 # README's tables. Sourced by half_hour.sh, whose variables programs, here and work it uses.
 # shellcheck shell=bash disable=SC2154,SC2034
 
@@ -63,19 +63,24 @@ write_comparison() {
 
 # describe PARTS TO: all but the runs, into the folder TO.
 describe() {
-  local parts=$1 to=$2 folder file name
+  local parts=$1 to=$2 folder file
   write_steps "$parts" "$to/steps.md"
   write_comparison "$parts" "$to/pytorch.txt"
   for folder in "$parts"/check_*; do
     cp "$folder/summary.txt" "$to/${folder##*/check_}.txt"
   done
-  for file in "$parts"/check_*/{measured,checks}/*/*/tuning.csv; do
-    name=${file%/*/tuning.csv} name=${name##*/}
-    [[ ! -s $file || $name == ours_* || $name == variant_* ]] || cp "$file" "$to/engines_$name.csv"
-  done
   for file in "$parts"/check_first/{ncu.csv,machine.txt,fused_as_plain.json,ceilings.json}; do
     [ ! -s "$file" ] || cp "$file" "$to/"
   done
+}
+
+# cache_of PARTS: the folder with the tuning cache of the last part that has one.
+cache_of() {
+  local part cache=$1
+  for part in first second third; do
+    [ ! -e "$1/check_$part/cache/plumbline/tuning.json" ] || cache=$1/check_$part/cache
+  done
+  echo "$cache"
 }
 
 # keep GPU: its runs and what describes them.
@@ -85,7 +90,7 @@ keep() {
   mkdir -p "$work/described/$gpu"
   describe "$work/parts/$gpu" "$work/described/$gpu"
   if [ ${#folders[@]} -gt 0 ]; then
-    "$root/launch/keep_runs.sh" "$gpu" "${folders[@]}" || exit
+    XDG_CACHE_HOME=$(cache_of "$work/parts/$gpu") "$root/launch/keep_runs.sh" "$gpu" "${folders[@]}" || exit
   fi
   mkdir -p "$to" && cp "$work/described/$gpu"/* "$to/" || give_up 74 "$to can't be written"
   echo "$to: ${#folders[@]} runs, $(cd "$work/described/$gpu" && echo *)"

@@ -93,7 +93,11 @@ record_outcome() {
     *) status=failed ;;
   esac
   [ -z "$stopped" ] || status=failed
-  record "$1" $status "$2" "$3"
+  case $code,$3 in
+    64,*"can't do it"*) status="left out" ;;                # an older GPU lacks some precisions
+    69,*"'nccl' is not available"*) status="left out" ;;    # a build without NCCL
+  esac
+  record "$1" "$status" "$2" "$3"
 }
 
 # keep_outcome NAME SECONDS: of a run, which is packed at once; a comparison comes with the next run.
@@ -169,9 +173,19 @@ figure() {
     -e 's/.*"summary": "\([^"]*\)".*/\1/p' "$1" 2>/dev/null | sed '2,$d'
 }
 
+# unfused FILE: ", 3 layers unfused", if a result names any.
+unfused() {
+  local layers
+  layers=$(sed -n '/"unfused_layers"/,/^ \]/p' "$1" 2>/dev/null | grep -c '"layer"') || return 0
+  echo ", $layers layers unfused"
+}
+
 # note_of NAME: the figure, or what was said last.
 note_of() {
-  [ $code -ne 0 ] || { figure "$results/$1.json" && return; }
+  if [ $code -eq 0 ]; then
+    echo "$(figure "$results/$1.json")$(unfused "$results/$1.json")"
+    return
+  fi
   [ $code -ne 124 ] && [ $code -ne 137 ] || echo -n "stopped after $(<"$results/$1.limit") s; "
   { grep -v '^$' "$results/$1.err" 2>/dev/null || true; } | tail -n 1 | tr '\t' ' '
 }
@@ -190,12 +204,20 @@ bench() {
   keep_outcome "$name" $((SECONDS - begin))
 }
 
-# measure NAME SECONDS ARGUMENT…: a bench whose run the report keeps. Where tuning takes too long, once more without.
+# measure NAME SECONDS ARGUMENT…: a bench whose run the report keeps. Where tuning took too long, or an engine lost the GPU,
+# a second run goes on with what the first one has tuned.
 measure() {
-  local name=$1
   runs=measured bench "$@" "${tuned[@]}"
-  [[ ${outcome[$name]:-} == timeout && -z ${tuned[*]} ]] || return 0
-  runs=measured bench "${name}_untuned" 20 "${@:3}" --no-autotune
+  ! wants_another "$1" || runs=measured bench "$1_again" "${@:2}" "${tuned[@]}"
+}
+
+# wants_another NAME: whether this run, the last one, was stopped or lost its GPU.
+wants_another() {
+  case ${outcome[$1]:-} in
+    timeout) ;;
+    failed) [ $code -eq 70 ] ;;
+    *) return 1 ;;
+  esac
 }
 
 # face NAME SECONDS ARGUMENT…: a bench of the program for faces.

@@ -67,12 +67,18 @@ case $behaviour in
     logs_of pytorch_eager PyTorch 0.2
     made_part third resnet50_1n1g_2
     made_part first resnet50_1n1g_1
+    mkdir -p "$scratch"/made/check_{first,third}/cache/plumbline
+    echo "of the first part" >"$scratch/made/check_first/cache/plumbline/tuning.json"
+    echo "of the last part" >"$scratch/made/check_third/cache/plumbline/tuning.json"
+    made_part third
     echo "convolution,eng0,0,0.1,1" >"$scratch/made/check_first/measured/resnet50_1n1g_1/resnet50_1n1g_1/tuning.csv"
     made_part first
     report
     expect_code 0
     expect_word "check_second.tgz is not there: nothing of the part second is reported"
-    expect_word "2 runs, engines_resnet50_1n1g_1.csv first.txt pytorch.txt steps.md third.txt"
+    expect_word "2 runs, first.txt pytorch.txt steps.md third.txt"
+    holds "$kept/resnet50_1n1g_1/tuning.csv" eng0
+    holds "$kept/tuning.json" "of the last part"
     cmp "$scratch/made/check_first/measured/resnet50_1n1g_1/resnet50_1n1g_1/result.json" "$kept/resnet50_1n1g_1/result.json"
     holds "$kept/steps.md" '^| layer0.conv.backward_data | - | [0-9.]* | [0-9.]* | 1.43 | [0-9.]* | compute |$'
     holds "$kept/pytorch.txt" 'PyTorch  *3 '

@@ -174,11 +174,23 @@ case $behaviour in
     grep -qx tuned "$CALLS" || fail "the program didn't see them: $(cat "$CALLS")"
     expect_packed second cache/plumbline/tuning.json tuned
     ;;
-  a_failed_tuning_is_done_without)
+  tuning_that_fails_goes_on)
     echo '[[ $* != *"--bs 256 --iters 2"* ]] || exit 70' >"$ACT"
-    part first ONLY='tuning_fp16|fp16_bs256'
+    part first ONLY='tuning_fp16.*|fp16_bs256'
     expect_code 1
+    [ "$(grep -c 'bs 256 --iters 2' "$CALLS")" -eq 3 ] || fail "not three tries: $(cat "$CALLS")"
     expect_call "bench_resnet50 --fp16 --bs 256 --profile --no-autotune --device cuda"
+    rm -r "$out" "$CALLS"
+    echo '[[ $* != *--fp32* ]] || [ "$(grep -c -e --fp32 "$CALLS")" -gt 1 ] || exit 70' >"$ACT"
+    part first ONLY='fp32_bs128.*'
+    expect_packed first runs.tsv $'fp32_bs128_again\tok'
+    ;;
+  what_a_gpu_lacks_is_left_out)
+    echo '[[ $* != *--bf16* ]] || { echo "bench_resnet50: option --bf16: this GPU can'"'"'t do it" >&2; exit 64; }' >"$ACT"
+    part third ONLY='bf16.*|tf32.*'
+    expect_code 0
+    expect_word "bf16_bs256: bench_resnet50: option --bf16"
+    expect_packed third runs.tsv $'tf32_bs128\tok'
     ;;
   nvidias_tools_get_the_programs)
     for tool in ncu compute-sanitizer; do fake "$scratch/tools/bin/$tool"; done
