@@ -1,5 +1,6 @@
 #include "tests/bench/face_ranks.h"
 
+#include <cstring>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -48,6 +49,26 @@ Program program_of(const Job& job, const FaceTraining& training, const Graph& gr
   return program;
 }
 
+// Has the step that completes the gradient of this rank's own rows put an infinity into it. Wants a GPU.
+void overflow_shard(Program& program, Device& device) {
+  BufferId gradient = 0;
+  while (program.buffers.at(gradient).role != Role::gradient || !program.buffers[gradient].sharded)
+    ++gradient;
+  Step* last = nullptr;
+  for (Step& step : program.steps)
+    for (const BufferUse& use : step.uses)
+      if (use.buffer == gradient && use.writes()) last = &step;
+  const std::size_t bytes = bytes_of(program.buffers[gradient].dtype);
+  const std::shared_ptr<std::byte> infinity = device.allocate_pinned(sizeof(float));
+  const std::uint32_t bits = bytes == sizeof(float) ? 0x7F800000 : 0x7C00;
+  std::memcpy(infinity.get(), &bits, sizeof bits);
+  last->action = ComputeFn(
+      [&device, infinity, bytes, to = device.data(gradient), compute = std::get<ComputeFn>(last->action)] {
+        compute();
+        device.copy(to, infinity.get(), bytes, Lane::compute);
+      });
+}
+
 void write_batch(const Job& job, const FaceTraining& training, const Graph& graph, Device& device) {
   const Shape& shape = graph.values.front().shape;
   std::mt19937 random(static_cast<unsigned>(7 + job.rank()));
@@ -60,8 +81,7 @@ void write_batch(const Job& job, const FaceTraining& training, const Graph& grap
 }
 
 void write_start(const Job& job, const FaceTraining& training, const Graph& graph, Device& device) {
-  TensorMap tensors = initial_tensors(graph, 5);
-  for (float& value : tensors.at(graph.parameters.back().name).values) value *= training.centre_factor;
+  const TensorMap tensors = initial_tensors(graph, 5);
   for (ParameterId p = 0; p < graph.parameters.size(); ++p)
     device.write_parameter(p, tensors.at(graph.parameters[p].name).values);
   for (StatisticId s = 0; s < graph.statistics.size(); ++s)
@@ -98,6 +118,7 @@ FaceRun train_faces(const Job& job, const FaceTraining& training) {
   const std::unique_ptr<Communicator> communicator =
       exchanges(job, training) ? make_communicator(job, *device) : nullptr;
   device->bind(program, plan_memory(program));
+  if (training.overflowing_shard) overflow_shard(program, *device);
   write_start(job, training, graph, *device);
   FaceRun run;
   for (const Step& step : program.steps)

@@ -29,7 +29,8 @@ struct FaceTraining {
   ReduceDType reduce_dtype = ReduceDType::same;
   bool even_alone = false;  // collectives in a job of one, too
   LossScaling loss_scaling;
-  float pixel_factor = 1, centre_factor = 1;  // on this rank's images, and on the start of its class centres
+  float pixel_factor = 1;          // on this rank's images
+  bool overflowing_shard = false;  // backward leaves an infinity in the gradient of this rank's class centres
 };
 
 struct FaceRun {

@@ -16,8 +16,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-constexpr SmallGradient kSharded{.bytes = 100, .sharded = true};
-
 GradientReductionOptions limit(std::size_t bytes) {
   GradientReductionOptions options;
   options.buckets = {.last_bucket_bytes = bytes, .bucket_bytes = bytes};

@@ -12,8 +12,6 @@ namespace {
 using Kind = Collective::Kind;
 using Names = std::vector<std::string>;
 
-constexpr SmallGradient kSharded{.bytes = 100, .sharded = true};
-
 GradientReductionOptions one_bucket(bool overlap = true) {
   GradientReductionOptions options;
   options.world_size = 4;

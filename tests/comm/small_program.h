@@ -14,6 +14,7 @@ struct SmallGradient {
   DType dtype = DType::f32;
   bool sharded = false;
 };
+inline constexpr SmallGradient kSharded{.bytes = 100, .sharded = true};
 
 // Backward writes the gradients from the last to the first, one step each ("backward2", "backward1", …), then
 // one step without a gradient ("backward_input"); one update per gradient follows ("update0", …). Gradient i

@@ -106,11 +106,11 @@ TEST_F(GpuFaceRanks, AnOverflowOfOneRankIsFoundByAllInTheSums) {
   }
 }
 
-// Tiny centres have large gradients, and no other rank has these: it hears of the overflow by the flag.
+// No other rank has this gradient: it hears of the overflow by the flag.
 TEST_F(GpuFaceRanks, AnOverflowInARanksOwnCentresIsToldToAll) {
   FaceTraining half = scaled_training();
   expect_steps(half, Head::sharded, /*skipped=*/false);
-  if (is_last()) half.centre_factor = 1e-4F;
+  half.overflowing_shard = is_last();
   const FaceRun run = expect_steps(half, Head::sharded, /*skipped=*/true);
   EXPECT_EQ(sends(run, "overflow.allreduce"), job().size() > 1 ? 1 : 0);
 }

@@ -123,8 +123,8 @@ TEST(CudaProgram, OneRankGetsTheCollectivesOfTheCommunicatorThatItNames) {
   };
   for (const auto& [arguments, ways] :
        {std::pair(tiny(2) + kCuda, std::vector<std::string>{"mpi", "nccl --cuda-graph off"}),
-        std::pair(half(3) + "--loss-scale 8 ",
-                  std::vector<std::string>{"nccl --cuda-graph on", "nccl --reduce-dtype fp32"})}) {
+        std::pair(tiny(2) + kCuda + "--bf16 ",
+                  std::vector<std::string>{"nccl --reduce-dtype fp32 --cuda-graph on"})}) {
     const TrainedRun without = run_well(1, arguments + "--verbose");
     EXPECT_FALSE(said(without, "collectives over"));
     EXPECT_EQ(without.result.at("config").at("comm"), "auto");

@@ -1,8 +1,12 @@
 // Every convolution that a Program of ResNet-50 or of a backbone of faces asks for has a plan, on every kind
-// of GPU and in each precision.
+// of GPU and in each precision, at the usual batch and at the ends of what can be asked for
+// (cuda_plan_matrix tries all between).
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "absent_gpu.h"
+#include "fused_patterns.h"
 #include "problems.h"
 
 namespace plumb::cuda {
@@ -11,60 +15,62 @@ namespace {
 struct Case {
   AbsentGpu (*gpu)();
   Precision precision;
-  bool fuse;
 };
 
 std::string name_of_case(const testing::TestParamInfo<Case>& info) {
-  return test_name(info.param.gpu(), info.param.precision) + (info.param.fuse ? "_fused" : "");
+  return test_name(info.param.gpu(), info.param.precision);
 }
 
 class ConvolutionPlans : public testing::TestWithParam<Case> {
  protected:
-  template <typename Plans>
-  void expect_plans(const Plans& plans_for, std::size_t at_least) const {
-    const AbsentGpu gpu = GetParam().gpu();
-    const auto engine = make_conv_engine({.device_properties_json = gpu.properties_json()});
-    const std::vector<WantedPlan> wanted =
-        plans_for(gpu.limits(), {.precision = GetParam().precision, .fuse = GetParam().fuse});
-    EXPECT_GT(wanted.size(), at_least);
-    for (const WantedPlan& plan : wanted) {
-      const Planned planned = try_plan(*engine, plan.problem, plan.workspace_limit);
-      EXPECT_TRUE(planned.built) << plan.step << ": " << planned.text;
-      EXPECT_LE(planned.workspace_bytes, plan.workspace_limit) << plan.step;
+  DescribeOptions options(const Workload& workload, bool fuse) const {
+    return describe_options(workload, GetParam().precision, fuse);
+  }
+
+  // The steps of this workload, with fused ones and without.
+  void expect_plans(const Workload& workload, std::int64_t batch) {
+    const Graph graph = make_graph(workload, batch);
+    for (const bool fuse : {true, false}) {
+      for (const WantedPlan& plan : wanted_plans(graph, gpu_.limits(), options(workload, fuse)))
+        if (known_.insert(text_of(plan.problem)).second) expect_plan(plan);
     }
   }
+  void expect_plan(const WantedPlan& plan) {
+    const Planned planned = try_plan(*engine_, plan.problem, plan.workspace_limit);
+    EXPECT_EQ(planned.built, !lacks_engine(gpu_.limits().compute_capability, plan.problem))
+        << plan.step << ": " << planned.text;
+    EXPECT_LE(planned.workspace_bytes, plan.workspace_limit) << plan.step;
+  }
+
+  const AbsentGpu gpu_ = GetParam().gpu();
+  const std::unique_ptr<ConvEngine> engine_ = engine_for(gpu_);
+  std::set<std::string> known_;
 };
 
-TEST_P(ConvolutionPlans, BuildForEveryStepOfResNet50WithinItsWorkspace) {
-  expect_plans(wanted_plans, 3 * 20);
+TEST_P(ConvolutionPlans, BuildForEveryStepAtTheUsualBatchWithinItsWorkspace) {
+  expect_plans({"resnet50", 224}, kBatch);
+  EXPECT_GT(known_.size(), 3 * 20);
+  for (const char* model : {"r50", "r100", "y1"}) expect_plans({model, 112}, kBatch);
+  EXPECT_GT(known_.size(), 3 * (20 + 20));
 }
 
-class FacePlans : public ConvolutionPlans {};
+TEST_P(ConvolutionPlans, BuildForOneSmallImage) {
+  expect_plans({"resnet50", 32}, 1);
+  expect_plans({"y1", 112}, 1);
+}
 
-TEST_P(FacePlans, BuildForEveryStepOfR50R100AndY1WithinItsWorkspace) {
-  expect_plans(wanted_face_plans, 3 * 25);
+TEST_P(ConvolutionPlans, BuildForTheLargestBatchThatFits) {
+  for (const Workload& workload : {Workload{"resnet50", 224}, {"resnet50", 32}, {"r50", 112}})
+    expect_plans(workload, largest_batch(workload, gpu_.limits(), options(workload, true)));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     OnGpus, ConvolutionPlans,
-    testing::Values(Case{t4, Precision::fp16, false}, Case{t4, Precision::fp32, false},
-                    Case{a100, Precision::fp16, false}, Case{a100, Precision::bf16, false},
-                    Case{a100, Precision::tf32, false}, Case{a100, Precision::fp32, false},
-                    Case{h200, Precision::fp16, false}, Case{h200, Precision::bf16, false},
-                    Case{h200, Precision::tf32, false}, Case{h200, Precision::fp32, false},
-                    Case{a100, Precision::fp16, true}, Case{h200, Precision::fp16, true},
-                    Case{l40s, Precision::fp16, true}, Case{b200, Precision::fp16, true},
-                    Case{t4, Precision::fp16, true}, Case{h200, Precision::bf16, true}),
-    name_of_case);
-
-INSTANTIATE_TEST_SUITE_P(
-    OnGpus, FacePlans,
-    testing::Values(Case{t4, Precision::fp16, false}, Case{t4, Precision::fp32, false},
-                    Case{a100, Precision::fp16, false}, Case{a100, Precision::bf16, false},
-                    Case{a100, Precision::fp32, false}, Case{h200, Precision::fp16, false},
-                    Case{h200, Precision::bf16, false}, Case{h200, Precision::tf32, false},
-                    Case{h200, Precision::fp32, false}, Case{a100, Precision::fp16, true},
-                    Case{h200, Precision::fp16, true}),
+    testing::Values(Case{t4, Precision::fp16}, Case{t4, Precision::fp32}, Case{a100, Precision::fp16},
+                    Case{a100, Precision::bf16}, Case{a100, Precision::tf32}, Case{a100, Precision::fp32},
+                    Case{l40s, Precision::fp16}, Case{h200, Precision::fp16}, Case{h200, Precision::bf16},
+                    Case{h200, Precision::tf32}, Case{h200, Precision::fp32}, Case{b200, Precision::fp16},
+                    Case{b200, Precision::bf16}, Case{b200, Precision::tf32}, Case{b200, Precision::fp32}),
     name_of_case);
 
 }  // namespace

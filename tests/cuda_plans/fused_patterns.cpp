@@ -1,5 +1,6 @@
 #include "fused_patterns.h"
 
+#include <algorithm>
 #include <array>
 
 namespace plumb::cuda {
@@ -8,6 +9,12 @@ namespace {
 constexpr std::array<const char*, kFusedGraphs.size()> kNames{
     "conv, statistics", "normalise, conv, statistics", "normalise, add, conv, statistics",
     "normalise, weight gradient", "data gradient, norm backward"};
+
+}  // namespace
+
+const char* name_of(FusedGraph pattern) {
+  return kNames.at(static_cast<std::size_t>(pattern));
+}
 
 StepKind plain_kind(FusedGraph pattern) {
   switch (pattern) {
@@ -20,17 +27,9 @@ StepKind plain_kind(FusedGraph pattern) {
   }
 }
 
-}  // namespace
-
-const char* name_of(FusedGraph pattern) {
-  return kNames.at(static_cast<std::size_t>(pattern));
-}
-
 std::optional<ConvProblem> fused(FusedGraph pattern, ConvProblem plain) {
   const bool is_usual = plain.kernel == 1 || plain.kernel == 3;
   if (plain.kind != plain_kind(pattern) || !is_usual || plain.groups != 1) return std::nullopt;
-  if (pattern == FusedGraph::residual_input && (plain.kernel != 1 || plain.stride != 1))
-    return std::nullopt;
   plain.factors_dtype = plain.dtype;
   switch (pattern) {
     case FusedGraph::statistics:
@@ -50,6 +49,14 @@ std::optional<ConvProblem> fused(FusedGraph pattern, ConvProblem plain) {
       break;
   }
   return plain;
+}
+
+bool has_large_tensor(const ConvProblem& p) {
+  return p.n * std::max(p.h * p.w * p.c, p.out_h * p.out_w * p.out_c) > std::int64_t{1} << 31;
+}
+
+bool lacks_engine(int compute_capability, const ConvProblem& problem) {
+  return compute_capability == 90 && is_fused(problem) && has_large_tensor(problem);
 }
 
 }  // namespace plumb::cuda

@@ -15,13 +15,19 @@ enum class FusedGraph {
   normalized_input_weights,
   norm_backward_data
 };
-inline constexpr std::array kFusedGraphs{
-    FusedGraph::statistics, FusedGraph::normalized_input, FusedGraph::residual_input,
-    FusedGraph::normalized_input_weights, FusedGraph::norm_backward_data};
+inline constexpr std::array kFusedGraphs{FusedGraph::statistics, FusedGraph::normalized_input,
+                                         FusedGraph::residual_input, FusedGraph::normalized_input_weights,
+                                         FusedGraph::norm_backward_data};
 const char* name_of(FusedGraph pattern);  // for people
+StepKind plain_kind(FusedGraph pattern);  // of the convolution that it takes over
 
-// Nothing if this convolution is of another kind than the pattern's, neither 1x1 nor 3x3, or grouped;
-// residuals are added in front of 1x1 ones with stride 1 only.
+// Nothing if this convolution is of another kind than the pattern's, neither 1x1 nor 3x3, or grouped.
 std::optional<ConvProblem> fused(FusedGraph pattern, ConvProblem plain);
+
+// The input or the output has more than 2^31 elements.
+bool has_large_tensor(const ConvProblem& problem);
+// What describe() may ask for and cuDNN 9.19 lacks: fused engines of sm_90 take no tensor of more than 2^31
+// elements. Those of sm_80 and sm_89 take all that fits into their memory, and so do plain ones anywhere.
+bool lacks_engine(int compute_capability, const ConvProblem& problem);
 
 }  // namespace plumb::cuda

@@ -7,6 +7,8 @@
 // it), precisions (fp32 tf32 fp16 bf16), models (resnet50 r50 r100 y1), batches.
 //
 // Exit codes: 0 every plain convolution has an engine, 1 one has none, 64 usage.
+#include <cudnn.h>
+
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -16,7 +18,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absent_gpu.h"
@@ -37,10 +38,6 @@ struct Selection {
 
 double mebibytes(std::size_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
-}
-
-bool has_large_tensor(const ConvProblem& p) {  // of 2^31 elements or more
-  return p.n * std::max(p.h * p.w * p.c, p.out_h * p.out_w * p.out_c) >= std::int64_t{1} << 31;
 }
 
 struct Tally {
@@ -100,7 +97,7 @@ class Cell {
     engine_.reset();
     missing_.print(name_);
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
-    std::printf("%s: %.0f s, %zu problems with 2^31 elements or more\n", name_.c_str(), passed.count(),
+    std::printf("%s: %.0f s, %zu problems with more than 2^31 elements\n", name_.c_str(), passed.count(),
                 plain_.large + fused_.large);
     std::fflush(stdout);
   }
@@ -121,7 +118,7 @@ class Cell {
 
  private:
   DescribeOptions options(const Workload& workload, bool fuse) const {
-    return {.precision = precision_, .fuse = fuse, .fp32_head = workload.model != "resnet50"};
+    return describe_options(workload, precision_, fuse);
   }
 
   std::set<std::int64_t> batches(const Workload& workload, const Selection& selection) const {
@@ -151,6 +148,8 @@ class Cell {
     for (const FusedGraph pattern : kFusedGraphs) {
       // Backbones of faces have PReLUs, which no engine knows.
       if (workload.model != "resnet50" && pattern != FusedGraph::statistics) continue;
+      const bool ends_block = plain.problem.kernel == 1 && plain.problem.stride == 1;
+      if (pattern == FusedGraph::residual_input && !ends_block) continue;
       if (const auto problem = fused(pattern, plain.problem))
         run(*problem, plain.workspace_limit, patterns_[pattern], known_in_patterns_);
     }
@@ -162,8 +161,8 @@ class Cell {
     const Planned planned = plan_of(*engine_, problem, workspace_limit);
     tally.add(problem, planned);
     if (planned.built) return;
-    const bool may_want_more = !missing_.has(problem);  // at a smaller batch it was no workspace that it lacked
-    const Planned roomy = may_want_more ? plan_of(*engine_, problem, kAnyWorkspace) : Planned{};
+    // A shape without an engine at a smaller batch, whatever the workspace, has none at this one.
+    const Planned roomy = missing_.has(problem) ? Planned{} : plan_of(*engine_, problem, kAnyWorkspace);
     missing_.add(problem, roomy.built ? " (" + roomy.text + " wants more workspace)" : "");
   }
 
@@ -187,7 +186,8 @@ void print_tables(const std::vector<Cell>& cells) {
   for (const Cell& cell : cells) cell.print_patterns();
 }
 
-// Nothing if a word is none of these names; a kind of which no word is takes all it has by default.
+// Nothing if a word is none of these names. Where no word names a GPU, a precision, a model or a batch, all
+// the usual ones are selected.
 std::optional<Selection> select(const std::vector<std::string>& words) {
   Selection selected;
   for (const std::string& word : words) {
@@ -233,6 +233,7 @@ int main(int count, char** arguments) {
     return 64;
   }
   try {
+    std::printf("cuDNN %zu\n", cudnnGetVersion());
     std::vector<Cell> cells = cells_of(*selection);
     for (Cell& cell : cells) cell.run(*selection);
     print_tables(cells);

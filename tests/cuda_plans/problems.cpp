@@ -33,6 +33,10 @@ Graph make_graph(const Workload& workload, std::int64_t batch) {
   return make_arcface({.backbone = backbone, .batch = batch, .image_size = workload.image_size});
 }
 
+DescribeOptions describe_options(const Workload& workload, Precision precision, bool fuse) {
+  return {.precision = precision, .fuse = fuse, .fp32_head = workload.model != "resnet50"};
+}
+
 std::vector<WantedPlan> wanted_plans(const Graph& graph, const DeviceLimits& gpu,
                                      const DescribeOptions& options) {
   std::vector<WantedPlan> wanted;
@@ -49,16 +53,6 @@ std::vector<WantedPlan> wanted_plans(const Graph& graph, const DeviceLimits& gpu
 
 std::vector<WantedPlan> wanted_plans(const DeviceLimits& gpu, const DescribeOptions& options) {
   return wanted_plans(make_graph({"resnet50"}, kBatch), gpu, options);
-}
-
-std::vector<WantedPlan> wanted_face_plans(const DeviceLimits& gpu, const DescribeOptions& options) {
-  std::vector<WantedPlan> wanted;
-  std::set<std::string> known;
-  for (const char* model : {"r50", "r100", "y1"}) {
-    for (WantedPlan& plan : wanted_plans(make_graph({model, 112}, kBatch), gpu, options))
-      if (known.insert(text_of(plan.problem)).second) wanted.push_back(std::move(plan));
-  }
-  return wanted;
 }
 
 std::int64_t largest_batch(const Workload& workload, const DeviceLimits& gpu,

@@ -29,21 +29,21 @@ struct Workload {
 // What the GPU check and the README's commands train: ResNet-50 at 32, 64 and 224 pixels, faces at 112.
 std::vector<Workload> workloads();
 Graph make_graph(const Workload& workload, std::int64_t batch);
+DescribeOptions describe_options(const Workload& workload, Precision precision, bool fuse);
 
 // What the steps of a Graph ask for, each problem once, in the order of the steps. Depthwise convolutions are
 // kernels of our own and ask for nothing.
 std::vector<WantedPlan> wanted_plans(const Graph& graph, const DeviceLimits& gpu,
                                      const DescribeOptions& options);
-// Of ResNet-50 at 224 pixels, and of r50, r100 and y1 together, at batch kBatch.
+// Of ResNet-50 at 224 pixels and batch kBatch.
 std::vector<WantedPlan> wanted_plans(const DeviceLimits& gpu, const DescribeOptions& options);
-std::vector<WantedPlan> wanted_face_plans(const DeviceLimits& gpu, const DescribeOptions& options);
 
 // The largest batch whose memory plan fits, as a dry run reports it, but no more than the device takes.
 std::int64_t largest_batch(const Workload& workload, const DeviceLimits& gpu, const DescribeOptions& options);
 
-// The product's engine for a GPU that isn't there. cuDNN opens and closes the run-time compiler's library
-// twice for each convolution that it plans, nine tenths of the time; here it stays open.
-std::unique_ptr<ConvEngine> engine_for(const AbsentGpu& gpu, bool deterministic = false);
+// The product's engine for a GPU that isn't there. cuDNN loads and unloads the run-time compiler's library
+// for each convolution that it plans, which takes nine tenths of the time; here it stays loaded.
+std::unique_ptr<ConvEngine> engine_for(const AbsentGpu& gpu, bool deterministic = true);
 
 struct Planned {
   bool built = false;
