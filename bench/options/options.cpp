@@ -49,8 +49,8 @@ OptionGroup precision_group(BenchOptions& o) {
 OptionSpec comm_option(BenchOptions& o) {
   OptionSpec spec =
       choice_option("--comm", o.comm, {"auto", "nccl", "mpi"},
-                    "what carries the gradients; auto: nccl between GPUs, else mpi, and nothing for a "
-                    "single rank, which nccl or mpi give the collectives of many");
+                    "what carries the gradients; auto: nccl between GPUs, else mpi; a single rank "
+                    "exchanges none unless nccl or mpi is given");
   spec.set = [set = spec.set](const std::string& value) {
     if (value == "nccl" && !why_no_nccl().empty())
       throw Error(ExitCode::unavailable,
@@ -114,7 +114,8 @@ OptionGroup device_group(BenchOptions& o) {
        comm_option(o),
        real_option(
            "--bucket-mb", "X", o.bucket_mb, {.lowest = 0, .highest = 4096, .above_lowest = true},
-           "the most gradients that travel together, in MiB; the last buckets of a step take 16, 4 and 1"),
+           "largest bucket of gradients that travel together, in MiB; the last ones of a step take at most "
+           "16, 4 and 1"),
        enum_option<ReduceDType>(
            "--reduce-dtype", o.reduce_dtype,
            {{"same", ReduceDType::same}, {"fp32", ReduceDType::fp32}, {"fp16", ReduceDType::fp16}},

@@ -14,7 +14,7 @@ namespace {
 constexpr double kMilliseconds = 1e3;
 
 template <typename... Values>
-std::string printed(const char* format, Values... values) {
+std::string formatted(const char* format, Values... values) {
   std::array<char, 160> text{};
   std::snprintf(text.data(), text.size(), format, values...);
   return text.data();
@@ -26,12 +26,12 @@ double lost_seconds(const ProfiledStep& step) {
 
 std::string row(const ProfiledStep& step) {
   const std::string ratio =
-      step.roofline_seconds > 0 ? printed("%.2f", step.seconds / step.roofline_seconds) : "-";
+      step.roofline_seconds > 0 ? formatted("%.2f", step.seconds / step.roofline_seconds) : "-";
   return "| " + markdown_literal(step.name) + " | " +
          (step.engine.empty() ? "-" : markdown_literal(step.engine)) +
-         printed(" | %.4f | %.4f | ", step.seconds * kMilliseconds, step.roofline_seconds * kMilliseconds) +
-         ratio + printed(" | %.4f | ", lost_seconds(step) * kMilliseconds) + markdown_literal(step.bound_by) +
-         " |\n";
+         formatted(" | %.4f | %.4f | ", step.seconds * kMilliseconds, step.roofline_seconds * kMilliseconds) +
+         ratio + formatted(" | %.4f | ", lost_seconds(step) * kMilliseconds) +
+         markdown_literal(step.bound_by) + " |\n";
 }
 
 std::string table(const ReportRun& run) {
@@ -44,13 +44,13 @@ std::string table(const ReportRun& run) {
   });
   std::string text =
       "**" + markdown_literal(configuration_text(run.configuration)) + "**\n\n" +
-      printed("%.3f ms with stamps, %.3f ms of them in steps, roofline %.3f ms; most time lost first.\n\n",
-              profile.iteration_seconds * kMilliseconds, profile.busy_seconds * kMilliseconds,
-              profile.roofline_seconds * kMilliseconds) +
+      formatted("%.3f ms with stamps, %.3f ms of them in steps, roofline %.3f ms; most time lost first.\n\n",
+                profile.iteration_seconds * kMilliseconds, profile.busy_seconds * kMilliseconds,
+                profile.roofline_seconds * kMilliseconds) +
       "| step | engine | measured ms | roofline ms | ratio | lost ms | bound by |\n"
       "| --- | --- | ---: | ---: | ---: | ---: | --- |\n";
   for (const ProfiledStep& step : steps) text += row(step);
-  if (profile.left_out > 0) text += printed("\n%d shorter steps are left out.\n", profile.left_out);
+  if (profile.left_out > 0) text += formatted("\n%d shorter steps are left out.\n", profile.left_out);
   return text;
 }
 

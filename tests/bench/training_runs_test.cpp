@@ -70,6 +70,16 @@ TEST(TrainingRuns, TwoRanksFedTheSameBatchAreOneRank) {
             0);
 }
 
+TEST(TrainingRuns, OneRankThatNamesACommunicatorIsOneRank) {
+  const ScratchFolder folder;
+  const ProgramRun one = run_bench_resnet50(folder.path(), 1, kSmall + "--iters 2");
+  const ProgramRun named = run_bench_resnet50(folder.path(), 1, kSmall + "--iters 2 --comm mpi");
+  ASSERT_EQ(named.exit_code, 0) << named.messages;
+  EXPECT_EQ(losses(named), losses(one));
+  EXPECT_EQ(one.result.at("exposed_communication_seconds"), 0);
+  EXPECT_GT(named.result.at("exposed_communication_seconds").get<double>(), 0);
+}
+
 TEST(TrainingRuns, RanksHaveDifferentSyntheticImages) {
   const ScratchFolder folder;
   const ProgramRun one = run_bench_resnet50(folder.path(), 1, kSmall + "--iters 2");

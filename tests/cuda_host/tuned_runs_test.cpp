@@ -25,8 +25,9 @@ struct TunedRun {
 TunedRun run(int ranks, const std::string& cache) {
   const Place place;
   TunedRun run;
-  run.ended =
-      place.run(Place::mpirun(2, place.bench(kArguments)), "EMULATED_GPUS=2 XDG_CACHE_HOME=" + cache + " ");
+  const std::string command = place.bench(kArguments);
+  run.ended = place.run(ranks > 1 ? Place::mpirun(ranks, command) : command,
+                        "EMULATED_GPUS=2 XDG_CACHE_HOME=" + cache + " ");
   for (const std::string& line : run.ended.lines) run.said += line + "\n";
   EXPECT_EQ(run.ended.exit_code, 0) << run.said;
   if (run.ended.exit_code != 0) return run;
