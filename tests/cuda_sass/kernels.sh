@@ -5,7 +5,8 @@
 # (5.5 MB) into build/fetched/cuda_sass or $PLUMB_FETCHED/cuda_sass, of PyPI.
 #
 # Exit codes: 0 proved, 1 a kernel isn't as wanted, 77 skipped: no CUDA in the build, or no disassembler.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 root=$(cd "$(dirname "$0")/../.." && pwd)
 fetched=${PLUMB_FETCHED:-$root/build/fetched}/cuda_sass
 task=check

@@ -32,7 +32,7 @@ inline RunRecord example_run(double images_per_second) {
   record.memory_bytes = {{"peak", 1 << 30}};
   record.config = {{"data", "synthetic"}, {"batch", ""},       {"image_size", 224}, {"optimizer", "sgd"},
                    {"comm", "mpi"},       {"overlap", true},   {"fusion", "auto"},  {"bucket_mb", 25.0},
-                   {"seconds", 0.0},      {"autotune", false}, {"threads", 1}};
+                   {"seconds", 0.0},      {"autotune", true}, {"threads", 1}};
   return record;
 }
 
