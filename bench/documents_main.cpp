@@ -7,12 +7,12 @@
 #include <string>
 #include <string_view>
 
-#include "bench/build_info.h"
+#include "base/error.h"
 #include "bench/commands/command.h"
 #include "bench/documents/completions.h"
 #include "bench/documents/man_page.h"
 #include "bench/options/options.h"
-#include "models/error.h"
+#include "bench/output/build_info.h"
 
 namespace plumb {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "bench/commands/command.h"
-#include "bench/inquiries/version.h"
-#include "models/error.h"
+#include "bench/output/version.h"
 
 namespace {
 

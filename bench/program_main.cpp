@@ -5,9 +5,9 @@
 #include <new>
 #include <thread>
 
+#include "base/error.h"
 #include "bench/run/training.h"
 #include "comm/launched_as.h"
-#include "models/error.h"
 
 namespace plumb {
 namespace {

@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "base/error.h"
 #include "comm/job.h"
-#include "models/error.h"
 
 namespace plumb {
 

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

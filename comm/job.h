@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "comm/launched_as.h"
-#include "models/error.h"
 
 namespace plumb {
 

@@ -5,7 +5,7 @@
 
 #include <source_location>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 

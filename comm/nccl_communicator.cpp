@@ -6,7 +6,7 @@
 #include <span>
 #include <type_traits>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

@@ -1,6 +1,6 @@
 // Takes the place of the NCCL communicator in a build without CUDA or NCCL.
+#include "base/error.h"
 #include "comm/nccl_communicator.h"
-#include "models/error.h"
 
 namespace plumb {
 

@@ -1,6 +1,5 @@
 #include "kernels/describe.h"
 
-#include "kernels/cuda/fusion.h"
 #include "kernels/roofline.h"
 
 namespace plumb {

@@ -47,6 +47,7 @@ Program describe(const Graph& graph, const DescribeOptions& options, const Devic
 }
 namespace cuda {
 Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
-}
+std::string fusion_text(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
+}  // namespace cuda
 
 }  // namespace plumb

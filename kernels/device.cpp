@@ -1,6 +1,6 @@
 #include "kernels/device.h"
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "models/hash.h"
+#include "base/hash.h"
 
 namespace plumb {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 

@@ -15,7 +15,7 @@
 #include <iterator>
 #include <thread>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <system_error>
 
+#include "base/error.h"
+#include "base/hash.h"
 #include "launch/child_process.h"
-#include "models/error.h"
-#include "models/hash.h"
 
 namespace plumb {
 namespace {

@@ -12,7 +12,7 @@
 #include <iterator>
 #include <vector>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "base/error.h"
+#include "base/hash.h"
 #include "launch/toml_reader.h"
-#include "models/error.h"
-#include "models/hash.h"
 
 namespace plumb {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "models/iresnet.h"
 #include "models/margin_head.h"
 #include "models/mobilefacenet.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "models/random.h"
+#include "base/random.h"
 
 namespace plumb {
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/random.h"
 #include "models/graph.h"
-#include "models/random.h"
 
 namespace plumb {
 

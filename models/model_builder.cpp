@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

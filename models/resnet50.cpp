@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "models/model_builder.h"
 
 namespace plumb {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "models/weights.h"
 
 namespace plumb {

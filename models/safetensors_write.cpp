@@ -3,8 +3,8 @@
 #include <span>
 #include <string>
 
-#include "models/error.h"
-#include "models/partial_file.h"
+#include "base/error.h"
+#include "base/partial_file.h"
 #include "models/weights.h"
 
 namespace plumb {

@@ -4,8 +4,8 @@
 #include <utility>
 #include <variant>
 
-#include "models/error.h"
-#include "models/random.h"
+#include "base/error.h"
+#include "base/random.h"
 
 namespace plumb {
 namespace {

@@ -7,25 +7,48 @@ root=$1
 # allowed FOLDER: extended regular expression of the headers that FOLDER's sources may include.
 allowed() {
   case $1 in
-    models) echo '^models/' ;;
-    kernels) echo '^(kernels|models)/' ;;
-    comm) echo '^(comm/|kernels/program\.h$|models/error\.h$)' ;;
-    results) echo '^(results/|models/|kernels/program\.h$)' ;;
-    launch) echo '^(launch/|results/|models/(error|hash)\.h$)' ;;
-    bench) echo '^(bench|models|kernels|comm|results|launch)/' ;;
+    base) echo '^base/' ;;
+    models) echo '^(base|models)/' ;;
+    kernels) echo '^(base|kernels|models)/' ;;
+    comm) echo '^(base/|comm/|kernels/program\.h$)' ;;
+    results) echo '^(base/|results/|models/|kernels/program\.h$)' ;;
+    launch) echo '^(base/|launch/|results/)' ;;
+    bench) echo '^(base|bench|models|kernels|comm|results|launch)/' ;;
   esac
+}
+
+# sources DIRECTORY FOLDER
+sources() {
+  find "$1/$2" -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' -o -name '*.in' \) | sort
+}
+
+# includes FILE: headers of ours, one per line.
+includes() {
+  sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$1"
+}
+
+# circles DIRECTORY: folders, at any depth, that include each other in a circle, as tsort reports them.
+circles() {
+  for folder in base models kernels comm results launch bench; do
+    [ -d "$1/$folder" ] || continue
+    for source in $(sources "$1" $folder); do
+      from=${source#"$1"/}
+      for header in $(includes "$source"); do
+        [ "${from%/*}" = "${header%/*}" ] || echo "${from%/*} ${header%/*}"
+      done
+    done
+  done | sort -u | tsort 2>&1 >/dev/null
 }
 
 # violations DIRECTORY: "file: header" per forbidden include below DIRECTORY; "sources N" at the end.
 violations() {
   count=0
-  for folder in models kernels comm results launch bench; do
+  for folder in base models kernels comm results launch bench; do
     [ -d "$1/$folder" ] || continue
     rule=$(allowed $folder)
-    for source in $(find "$1/$folder" -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' -o -name '*.in' \) | sort); do
+    for source in $(sources "$1" $folder); do
       count=$((count + 1))
-      sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$source" | grep -Ev "$rule" |
-        sed "s|^|${source#"$1"/}: |"
+      includes "$source" | grep -Ev "$rule" | sed "s|^|${source#"$1"/}: |"
     done
   done
   echo "sources $count"

@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "bench/commands/command.h"
 #include "bench/commands/dialect_option.h"
 #include "bench/commands/messages.h"
-#include "bench/output/compare_text.h"
 #include "bench/output/summary.h"
-#include "models/error.h"
+#include "results/compare/compare_text.h"
 
 namespace plumb {
 namespace {

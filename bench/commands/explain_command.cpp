@@ -2,9 +2,9 @@
 
 #include <string>
 
+#include "base/error.h"
 #include "bench/commands/command.h"
 #include "bench/output/summary.h"
-#include "models/error.h"
 #include "results/explain/explain.h"
 
 namespace plumb {

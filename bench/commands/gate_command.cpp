@@ -4,14 +4,14 @@
 #include <filesystem>
 #include <string>
 
+#include "base/error.h"
+#include "base/new_file.h"
 #include "bench/commands/command.h"
 #include "bench/commands/dialect_option.h"
 #include "bench/output/summary.h"
-#include "models/error.h"
 #include "results/analysis/analysis_text.h"
-#include "results/gate.h"
-#include "results/new_file.h"
-#include "results/samples.h"
+#include "results/compare/gate.h"
+#include "results/compare/samples.h"
 
 namespace plumb {
 namespace {

@@ -4,12 +4,12 @@
 #include <cstdio>
 #include <string>
 
+#include "base/error.h"
 #include "bench/commands/command.h"
 #include "bench/data/image_folder.h"
 #include "bench/data/record_writer.h"
 #include "bench/options/option_table.h"
 #include "bench/output/progress.h"
-#include "models/error.h"
 
 namespace plumb {
 namespace {

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "bench/commands/command.h"
-#include "bench/output/published_text.h"
 #include "bench/output/summary.h"
-#include "models/error.h"
-#include "results/published.h"
+#include "results/published/published.h"
+#include "results/published/published_text.h"
 
 namespace plumb {
 namespace {

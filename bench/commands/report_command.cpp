@@ -5,17 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "base/new_file.h"
 #include "bench/commands/command.h"
 #include "bench/commands/messages.h"
-#include "bench/inquiries/version.h"
-#include "models/error.h"
-#include "results/new_file.h"
+#include "bench/output/version.h"
+#include "results/compare/samples.h"
 #include "results/report/html_page.h"
 #include "results/report/plot.h"
 #include "results/report/report_data.h"
 #include "results/report/report_markdown.h"
 #include "results/report/report_steps.h"
-#include "results/samples.h"
 
 namespace plumb {
 namespace {

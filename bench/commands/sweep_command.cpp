@@ -8,13 +8,13 @@
 #include <set>
 #include <string>
 
+#include "base/error.h"
 #include "bench/commands/command.h"
 #include "bench/commands/sweep_programs.h"
 #include "bench/output/progress.h"
 #include "bench/output/summary.h"
 #include "kernels/targets.h"
 #include "launch/sweep.h"
-#include "models/error.h"
 #include "results/analysis/analysis_text.h"
 #include "results/analysis/analyze.h"
 

@@ -4,12 +4,12 @@
 #include <system_error>
 #include <utility>
 
+#include "base/error.h"
 #include "bench/options/options.h"
 #include "bench/run/session.h"
 #include "kernels/describe.h"
 #include "kernels/roofline.h"
 #include "kernels/targets.h"
-#include "models/error.h"
 
 namespace plumb {
 namespace {

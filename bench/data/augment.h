@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "base/random.h"
 #include "bench/data/image_decoder.h"
-#include "models/random.h"
 
 namespace plumb {
 

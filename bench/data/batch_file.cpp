@@ -1,6 +1,6 @@
 #include "bench/data/batch_file.h"
 
-#include "models/error.h"
+#include "base/error.h"
 #include "models/weights.h"
 
 namespace plumb {

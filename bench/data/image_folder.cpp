@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

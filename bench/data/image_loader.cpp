@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

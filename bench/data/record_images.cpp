@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <string>
 
+#include "base/error.h"
 #include "bench/data/encoded_images.h"
-#include "models/error.h"
 
 namespace plumb {
 namespace {

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "bench/output/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace plumb {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "base/partial_file.h"
 #include "bench/data/record_io.h"
-#include "models/error.h"
-#include "models/partial_file.h"
 
 namespace plumb {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "models/random.h"
+#include "base/random.h"
 
 namespace plumb {
 

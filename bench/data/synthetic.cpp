@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "models/random.h"
+#include "base/random.h"
 
 namespace plumb {
 

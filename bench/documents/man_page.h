@@ -35,7 +35,7 @@ ManPage bench_man_page(const OptionTable& table, const std::string& purpose);
 // `example_sweep`: the text of a sweep file.
 ManPage plumbline_man_page(const std::vector<Command>& commands, const std::string& example_sweep);
 
-// Exit codes and their meanings, those of models/error.h, as README.md has them.
+// Exit codes and their meanings, those of base/error.h, as README.md has them.
 const std::vector<std::pair<std::string, std::string>>& exit_code_texts();
 
 }  // namespace plumb

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "bench/output/table_text.h"
+#include "base/units.h"
 #include "bench/run/session.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/roofline.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/units.h"
 #include "bench/inquiries/dry_run.h"
-#include "bench/output/table_text.h"
 #include "bench/run/session.h"
 #include "comm/gradient_reduction.h"
 #include "models/arcface.h"

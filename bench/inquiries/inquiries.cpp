@@ -4,7 +4,7 @@
 #include "bench/inquiries/dry_run.h"
 #include "bench/inquiries/head_table.h"
 #include "bench/inquiries/target_list.h"
-#include "bench/inquiries/version.h"
+#include "bench/output/version.h"
 #include "bench/run/session.h"
 #include "comm/launched_as.h"
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "bench/output/table_text.h"
-#include "bench/output/text.h"
+#include "base/units.h"
+#include "base/wrapped_lines.h"
 
 namespace plumb {
 namespace {

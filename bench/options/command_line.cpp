@@ -5,9 +5,9 @@
 #include <numeric>
 #include <optional>
 
+#include "base/error.h"
+#include "base/wrapped_lines.h"
 #include "bench/options/option_table.h"
-#include "bench/output/text.h"
-#include "models/error.h"
 
 namespace plumb {
 namespace {

@@ -3,7 +3,7 @@
 #include <sstream>
 #include <vector>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

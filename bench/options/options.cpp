@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "bench/output/log_writer.h"
 #include "comm/nccl_communicator.h"
-#include "models/error.h"
 #include "models/model_builder.h"
 
 namespace plumb {

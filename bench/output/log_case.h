@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "bench/output/unique_fd.h"
-#include "models/error.h"
+#include "base/error.h"
+#include "base/unique_fd.h"
 #include "results/dialects/dialect.h"
 
 namespace plumb {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "bench/output/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace plumb {
 

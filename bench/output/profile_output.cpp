@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "base/units.h"
 #include "bench/output/profile.h"
-#include "bench/output/table_text.h"
 
 namespace plumb {
 namespace {

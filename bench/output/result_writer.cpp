@@ -9,8 +9,8 @@
 #include <ctime>
 #include <filesystem>
 
-#include "bench/output/unique_fd.h"
-#include "models/error.h"
+#include "base/error.h"
+#include "base/unique_fd.h"
 
 namespace plumb {
 namespace {

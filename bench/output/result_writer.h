@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "results/schema.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 

@@ -7,12 +7,12 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/error.h"
+#include "base/wrapped_lines.h"
 #include "bench/output/log_case.h"
-#include "bench/output/published_text.h"
-#include "bench/output/text.h"
-#include "models/error.h"
-#include "results/configuration.h"
-#include "results/published.h"
+#include "results/analysis/configuration.h"
+#include "results/published/published.h"
+#include "results/published/published_text.h"
 
 namespace plumb {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "results/schema.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "bench/output/profile.h"
-#include "models/error.h"
 
 namespace plumb {
 namespace {

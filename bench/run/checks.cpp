@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/hash.h"
+#include "base/hash.h"
 
 namespace plumb {
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "bench/inquiries/version.h"
+#include "bench/output/version.h"
 
 namespace plumb {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "bench/inquiries/dry_run.h"
 #include "bench/inquiries/head_table.h"
-#include "bench/inquiries/version.h"
+#include "bench/output/version.h"
 #include "bench/run/environment.h"
 #include "bench/run/tuning.h"
 #include "comm/distinct_gpus.h"

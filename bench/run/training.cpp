@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/new_file.h"
 #include "bench/inquiries/head_table.h"
 #include "bench/output/log_writer.h"
 #include "bench/output/profile.h"
@@ -22,8 +23,7 @@
 #include "bench/run/stamped_iterations.h"
 #include "bench/run/timed_loop.h"
 #include "models/cost.h"
-#include "results/new_file.h"
-#include "results/schema.h"
+#include "results/record/schema.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {

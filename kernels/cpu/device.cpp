@@ -11,11 +11,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/error.h"
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/limits.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/threads.h"
-#include "models/error.h"
 
 namespace plumb::cpu {
 namespace {

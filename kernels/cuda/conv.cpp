@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/depthwise_shape.h"
-#include "models/error.h"
 
 namespace plumb::cuda {
 namespace {

@@ -3,10 +3,10 @@
 #include <set>
 #include <utility>
 
+#include "base/error.h"
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/conv_cudnn_graphs.h"
 #include "kernels/cuda/runtime.h"
-#include "models/error.h"
 
 namespace plumb::cuda {
 namespace {

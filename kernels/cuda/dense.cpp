@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/norm_partition.h"
-#include "models/error.h"
 
 namespace plumb::cuda {
 namespace {

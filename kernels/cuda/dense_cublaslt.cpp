@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/error.h"
 #include "kernels/cuda/dense.h"
 #include "kernels/cuda/runtime.h"
-#include "models/error.h"
 
 namespace plumb::cuda {
 namespace {

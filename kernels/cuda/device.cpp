@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/error.h"
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/conv_products.h"
 #include "kernels/cuda/elementwise.h"
@@ -19,7 +20,6 @@
 #include "kernels/cuda/synthetic.h"
 #include "kernels/cuda/tensor_layout.h"
 #include "kernels/cuda/tuning_cache.h"
-#include "models/error.h"
 
 namespace plumb::cuda {
 namespace {

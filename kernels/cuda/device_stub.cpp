@@ -1,6 +1,6 @@
 // Takes the place of the CUDA device in a build without a CUDA toolkit.
+#include "base/error.h"
 #include "kernels/device.h"
-#include "models/error.h"
 
 namespace plumb::cuda {
 

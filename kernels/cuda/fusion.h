@@ -61,7 +61,4 @@ struct LayerFusion {
 std::vector<LayerFusion> plan_fusion(const Graph& graph, const DescribeOptions& options,
                                      const DeviceLimits& limits);
 
-// For people: a table of what became of each convolution and norm, and why not more.
-std::string fusion_text(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
-
 }  // namespace plumb::cuda

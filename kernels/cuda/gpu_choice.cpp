@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb::cuda {
 namespace {

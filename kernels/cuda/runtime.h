@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb::cuda {
 

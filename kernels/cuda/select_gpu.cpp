@@ -2,9 +2,9 @@
 
 #include <cstdio>
 
+#include "base/error.h"
 #include "kernels/cuda/gpu_choice.h"
 #include "kernels/cuda/runtime.h"
-#include "models/error.h"
 
 namespace plumb::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb::cuda {
 namespace {

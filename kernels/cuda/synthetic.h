@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/random.h"
 #include "kernels/program.h"
 #include "models/graph.h"
-#include "models/random.h"
 
 namespace plumb::cuda {
 

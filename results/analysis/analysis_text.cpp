@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "results/text_table.h"
+#include "base/text_table.h"
 
 namespace plumb {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/analysis/analysis_text.h"
 #include "results/statistics/statistics.h"
 

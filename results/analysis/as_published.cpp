@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/analysis/analyze.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"

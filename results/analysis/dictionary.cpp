@@ -3,8 +3,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/new_file.h"
 #include "results/analysis/analyze.h"
-#include "results/new_file.h"
 
 namespace plumb {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <tuple>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {
@@ -67,12 +67,6 @@ void take_file(const fs::path& dir, const fs::path& path, const std::string& cas
 
 }  // namespace
 
-std::string printable(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  return text;
-}
-
 RunSize LogName::size() const {
   return {static_cast<double>(nodes) * devices_per_node * static_cast<double>(batch_per_device), nodes,
           devices_per_node};
@@ -112,18 +106,6 @@ std::variant<LogName, std::string> parse_log_name(std::string_view case_name, st
   name.precision = fields[2];
   name.run = *run;
   return name;
-}
-
-std::string display_path(const fs::path& path, const fs::path& dir) {
-  return printable(path.lexically_relative(dir).string());
-}
-
-std::vector<fs::path> visible_entries(const fs::path& dir, std::error_code& error) {
-  std::vector<fs::path> entries;
-  for (fs::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error))
-    if (!entry->path().filename().string().starts_with('.')) entries.push_back(entry->path());
-  std::sort(entries.begin(), entries.end());
-  return entries;
 }
 
 LogTree find_logs(const fs::path& dir) {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/paths.h"
 #include "results/dialects/dialect.h"
 
 namespace plumb {
@@ -47,13 +48,5 @@ struct LogTree {
 // Names only; reads no file. Other files and hidden ones are no logs and are passed over. Throws
 // Error(bad_data) if `dir` is no folder or can't be listed.
 LogTree find_logs(const std::filesystem::path& dir);
-
-// Control characters replaced: for messages.
-std::string printable(std::string text);
-// `path` below `dir` as text for messages.
-std::string display_path(const std::filesystem::path& path, const std::filesystem::path& dir);
-
-// The entries of a folder by name, hidden ones left out; nothing if it can't be listed.
-std::vector<std::filesystem::path> visible_entries(const std::filesystem::path& dir, std::error_code& error);
 
 }  // namespace plumb

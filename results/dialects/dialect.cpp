@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/dialects/log_check.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"

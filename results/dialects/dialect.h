@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "results/analysis/line_reader.h"
+#include "results/dialects/line_reader.h"
 
 namespace plumb {
 
@@ -89,7 +89,7 @@ struct LineFormat {
 
 struct Dialect {
   std::string_view name;       // "paddle_speed"
-  std::string_view framework;  // as results/published.csv spells it: "PaddlePaddle"
+  std::string_view framework;  // as results/published/published.csv spells it: "PaddlePaddle"
   std::string_view source;     // what writes such lines and what reads them
   Window default_window = {};
   std::int64_t lowest_warmup = 0;    // what the lines or the script need

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"

@@ -1,6 +1,6 @@
 // gluon-cv's ResNet-50 v1b as DLPerf ran it: "Epoch[0] Batch[8]<TAB>Speed: 384.19 samples/sec".
 // Published script: DLPerf c89430b, MxNet/Classification/RN50v1b/extract_mxnet_logs.py.
-#include "models/error.h"
+#include "base/error.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"

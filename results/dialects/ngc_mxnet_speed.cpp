@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/ngc_mxnet.h"
 #include "results/dialects/tokens.h"

@@ -4,7 +4,7 @@
 // takes a log for one that every rank has written into.
 #include <algorithm>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/ngc_mxnet.h"
 #include "results/dialects/stamps.h"

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <map>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/tokens.h"
 

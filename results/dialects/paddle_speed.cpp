@@ -1,6 +1,6 @@
 // Paddle's per-iteration time: "… train batch 7] … elapse 0.3628 sec".
 // Published script: DLPerf c89430b, PaddlePaddle/resnet50v1.5/extract_paddle_logs.py.
-#include "models/error.h"
+#include "base/error.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"

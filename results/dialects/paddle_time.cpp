@@ -3,7 +3,7 @@
 // DLPerf c89430b, PaddlePaddle/resnet50v1.5/extract_paddle_logs_time.py.
 #include <string>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/stamps.h"
 #include "results/dialects/tokens.h"

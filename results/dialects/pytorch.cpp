@@ -14,7 +14,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/dialects/after_five.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/tokens.h"

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"
 

@@ -3,7 +3,7 @@
 // day alone, so a run over midnight gets a speed below 0; here the day before it counts, too.
 #include <cmath>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/stamps.h"
 #include "results/dialects/tf2.h"

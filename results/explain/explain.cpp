@@ -5,8 +5,8 @@
 #include <fstream>
 #include <numeric>
 
-#include "models/error.h"
-#include "results/result_file.h"
+#include "base/error.h"
+#include "results/record/result_file.h"
 
 namespace plumb {
 namespace {

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "results/configuration.h"
+#include "results/analysis/configuration.h"
 #include "results/explain/framework_trace.h"
 #include "results/explain/step_categories.h"
+#include "results/record/schema.h"
 #include "results/report/run_profile.h"
-#include "results/schema.h"
 
 namespace plumb {
 

@@ -6,7 +6,7 @@
 #include <queue>
 #include <tuple>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

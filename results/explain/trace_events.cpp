@@ -7,7 +7,7 @@
 #include <functional>
 #include <unordered_map>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

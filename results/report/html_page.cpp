@@ -1,7 +1,7 @@
 #include "results/report/html_page.h"
 
-#include "models/error.h"
-#include "results/markup.h"
+#include "base/error.h"
+#include "base/markup.h"
 
 namespace plumb {
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "models/error.h"
-#include "results/object_reader.h"
+#include "base/error.h"
+#include "results/record/object_reader.h"
 
 namespace plumb {
 namespace {

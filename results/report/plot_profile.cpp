@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/report/plot.h"
 #include "results/report/plot_text.h"
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <set>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/report/plot.h"
 #include "results/report/plot_text.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "results/published.h"
+#include "results/published/published.h"
 #include "results/report/report_data.h"
 
 namespace plumb {

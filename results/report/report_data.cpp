@@ -7,10 +7,10 @@
 #include <set>
 #include <sstream>
 
-#include "models/error.h"
-#include "results/flags/flags.h"
+#include "base/error.h"
+#include "base/shallow_json.h"
+#include "results/anomalies/flags.h"
 #include "results/report/report_curves.h"
-#include "results/shallow_json.h"
 
 namespace plumb {
 namespace {

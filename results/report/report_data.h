@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "results/configuration.h"
-#include "results/gpu_record.h"
+#include "results/analysis/configuration.h"
+#include "results/compare/samples.h"
+#include "results/record/gpu_record.h"
+#include "results/record/schema.h"
 #include "results/report/memory_picture.h"
 #include "results/report/run_profile.h"
 #include "results/report/run_trace.h"
 #include "results/report/step_times.h"
-#include "results/samples.h"
-#include "results/schema.h"
 #include "results/statistics/significance.h"
 
 namespace plumb {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/report/report_markdown.h"
 
 namespace plumb {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "results/object_reader.h"
+#include "results/record/object_reader.h"
 
 namespace plumb {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "models/random.h"
+#include "base/random.h"
 #include "results/statistics/rank_test.h"
 #include "results/statistics/statistics.h"
 

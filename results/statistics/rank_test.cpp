@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/statistics/significance.h"
 
 namespace plumb {

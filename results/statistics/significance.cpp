@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/statistics/power.h"
 #include "results/statistics/statistics.h"
 

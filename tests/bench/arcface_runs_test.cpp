@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "models/weights.h"
 #include "tests/bench/image_files.h"
 #include "tests/bench/program_runs.h"

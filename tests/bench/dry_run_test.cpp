@@ -9,11 +9,11 @@
 #include <sstream>
 #include <string>
 
+#include "base/error.h"
 #include "bench/inquiries/target_list.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/describe.h"
 #include "kernels/targets.h"
-#include "models/error.h"
 #include "models/resnet50.h"
 #include "tests/bench/expect_error.h"
 

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "bench/inquiries/version.h"
+#include "bench/output/version.h"
 
 namespace plumb {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "base/random.h"
 #include "image_files.h"
-#include "models/random.h"
 
 namespace plumb {
 namespace {

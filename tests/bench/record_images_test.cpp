@@ -7,8 +7,8 @@
 #include <functional>
 #include <map>
 
+#include "base/error.h"
 #include "bench/data/image_loader.h"
-#include "models/error.h"
 #include "tests/bench/expect_error.h"
 #include "tests/bench/image_files.h"
 #include "tests/bench/record_files.h"

@@ -1,6 +1,6 @@
-#include "bench/output/text.h"
-
 #include <gtest/gtest.h>
+
+#include "base/wrapped_lines.h"
 
 namespace plumb {
 namespace {

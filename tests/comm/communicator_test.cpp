@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "tests/comm/manual_lane.h"
 
 namespace plumb {

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/device.h"
-#include "models/error.h"
 #include "tests/cuda_host/host_numbers.h"
 #include "tests/cuda_host/runtime_state.h"
 

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
 #include "kernels/cuda/runtime.h"
-#include "models/error.h"
 #include "tests/cuda_host/runtime_state.h"
 
 namespace plumb::cuda {

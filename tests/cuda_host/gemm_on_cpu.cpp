@@ -2,9 +2,9 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
 
+#include "base/error.h"
 #include "kernels/cuda/dense.h"
 #include "kernels/cuda/runtime.h"
-#include "models/error.h"
 #include "tests/cuda_host/host_numbers.h"
 #include "tests/cuda_host/runtime_state.h"
 

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "models/random.h"
+#include "base/random.h"
 
 namespace plumb {
 namespace {

@@ -13,8 +13,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "base/error.h"
 #include "kernels/cuda/conv_products.h"
-#include "models/error.h"
 #include "tests/cuda_host/operand.h"
 #include "tests/cuda_host/runtime_state.h"
 #include "tests/kernels/graph_builder.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "tests/cuda_host/train.h"
 
 namespace plumb {

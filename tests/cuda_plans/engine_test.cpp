@@ -5,7 +5,7 @@
 #include <set>
 
 #include "absent_gpu.h"
-#include "models/error.h"
+#include "base/error.h"
 #include "problems.h"
 
 namespace plumb::cuda {

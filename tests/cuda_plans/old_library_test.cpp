@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
+#include "base/error.h"
 #include "kernels/cuda/conv.h"
-#include "models/error.h"
 
 extern "C" std::size_t cudnnGetVersion() {
   return 8907;  // 8.9.7

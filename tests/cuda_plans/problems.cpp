@@ -7,10 +7,10 @@
 #include <set>
 #include <utility>
 
+#include "base/error.h"
 #include "bench/inquiries/dry_run.h"
 #include "kernels/memory_plan.h"
 #include "models/arcface.h"
-#include "models/error.h"
 #include "models/resnet50.h"
 
 namespace plumb::cuda {

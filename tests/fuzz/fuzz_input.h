@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/error.h"
 #include "bench/data/image_decoder.h"
-#include "models/error.h"
 
 // The entry that libFuzzer and replay.cpp call.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);

@@ -1,5 +1,5 @@
 // The published numbers' table, and what is made of its rows.
-#include "results/published.h"
+#include "results/published/published.h"
 #include "tests/fuzz/fuzz_input.h"
 
 using namespace plumb;

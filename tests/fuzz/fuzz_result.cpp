@@ -1,5 +1,5 @@
 // result.json. What is accepted is written and read again without a change.
-#include "results/result_file.h"
+#include "results/record/result_file.h"
 #include "tests/fuzz/fuzz_input.h"
 
 using namespace plumb;

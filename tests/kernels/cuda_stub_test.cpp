@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "kernels/device.h"
-#include "models/error.h"
 
 namespace plumb {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb::cuda {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <set>
 
+#include "base/error.h"
 #include "kernels/describe.h"
 #include "kernels/roofline.h"
-#include "models/error.h"
 
 namespace plumb {
 namespace {

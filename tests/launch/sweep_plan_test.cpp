@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb {
 namespace {

@@ -5,8 +5,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/error.h"
 #include "models/arcface.h"
-#include "models/error.h"
 
 namespace plumb {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/hash.h"
+#include "base/hash.h"
 
 #include <gtest/gtest.h>
 

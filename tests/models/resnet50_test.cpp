@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/error.h"
 #include "models/cost.h"
-#include "models/error.h"
 #include "tests/models/graph_order.h"
 
 namespace plumb {

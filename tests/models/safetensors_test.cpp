@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "models/error.h"
-#include "models/random.h"
+#include "base/error.h"
+#include "base/random.h"
 #include "models/weights.h"
 #include "tests/scratch_folder.h"
 

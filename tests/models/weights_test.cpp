@@ -5,8 +5,8 @@
 #include <cmath>
 #include <string>
 
+#include "base/error.h"
 #include "models/arcface.h"
-#include "models/error.h"
 #include "models/resnet50.h"
 
 namespace plumb {

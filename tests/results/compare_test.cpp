@@ -1,4 +1,4 @@
-#include "results/compare.h"
+#include "results/compare/compare.h"
 
 #include <gtest/gtest.h>
 

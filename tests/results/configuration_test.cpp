@@ -1,4 +1,4 @@
-#include "results/configuration.h"
+#include "results/analysis/configuration.h"
 
 #include <gtest/gtest.h>
 

@@ -59,7 +59,7 @@ TEST_P(DialectSet, HasNoLineThatADialectOfOtherLogsClaims) {
 
 TEST_P(DialectSet, IsOfAFrameworkWithPublishedNumbers) {
   const std::string published =
-      file_text(std::filesystem::path(PLUMB_TEST_DATA) / "../../results/published.csv");
+      file_text(std::filesystem::path(PLUMB_TEST_DATA) / "../../results/published/published.csv");
   EXPECT_NE(published.find("," + std::string(dialect().framework) + ","), std::string::npos);
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/dialects/dialect.h"
 #include "tests/results/synthetic_log.h"
 #include "tests/scratch_folder.h"

@@ -1,10 +1,10 @@
-#include "results/flags/flags.h"
+#include "results/anomalies/flags.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "results/flags/flag_parts.h"
+#include "results/anomalies/flag_parts.h"
 #include "tests/results/simulated_steps.h"
 
 namespace plumb {

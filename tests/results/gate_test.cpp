@@ -1,4 +1,4 @@
-#include "results/gate.h"
+#include "results/compare/gate.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "results/gpu_name.h"
+#include "results/record/gpu_name.h"
 
 #include <gtest/gtest.h>
 

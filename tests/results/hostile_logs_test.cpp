@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/dialects/dialect.h"
 #include "tests/results/dialect_sets.h"
 #include "tests/results/synthetic_log.h"

@@ -1,4 +1,4 @@
-#include "results/analysis/line_reader.h"
+#include "results/dialects/line_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "results/gpu_name.h"
-#include "results/published.h"
+#include "results/published/published.h"
+#include "results/record/gpu_name.h"
 
 namespace plumb {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "tests/results/small_report.h"
 #include "tests/scratch_folder.h"
 

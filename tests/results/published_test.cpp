@@ -1,4 +1,4 @@
-#include "results/published.h"
+#include "results/published/published.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "results/csv.h"
-#include "results/gpu_name.h"
+#include "base/csv.h"
+#include "results/record/gpu_name.h"
 #include "tests/bench/expect_error.h"
 
 namespace plumb {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/statistics/significance.h"
 #include "tests/results/simulated_runs.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "results/schema.h"
+#include "results/record/schema.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {
@@ -30,8 +30,8 @@ inline RunRecord example_run(double images_per_second) {
   record.parameters = 25557032;
   record.macs_per_image = 4089184256;
   record.memory_bytes = {{"peak", 1 << 30}};
-  record.config = {{"data", "synthetic"}, {"batch", ""},       {"image_size", 224}, {"optimizer", "sgd"},
-                   {"comm", "mpi"},       {"overlap", true},   {"fusion", "auto"},  {"bucket_mb", 25.0},
+  record.config = {{"data", "synthetic"}, {"batch", ""},      {"image_size", 224}, {"optimizer", "sgd"},
+                   {"comm", "mpi"},       {"overlap", true},  {"fusion", "auto"},  {"bucket_mb", 25.0},
                    {"seconds", 0.0},      {"autotune", true}, {"threads", 1}};
   return record;
 }

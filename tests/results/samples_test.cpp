@@ -1,4 +1,4 @@
-#include "results/samples.h"
+#include "results/compare/samples.h"
 
 #include <gtest/gtest.h>
 

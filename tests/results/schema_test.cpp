@@ -1,4 +1,4 @@
-#include "results/schema.h"
+#include "results/record/schema.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "results/shallow_json.h"
+#include "base/shallow_json.h"
 
 #include <gtest/gtest.h>
 
-#include "results/result_file.h"
+#include "results/record/result_file.h"
 #include "tests/bench/expect_error.h"
 #include "tests/scratch_folder.h"
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <numeric>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/statistics/rank_test.h"
 #include "results/statistics/statistics.h"
 #include "tests/results/simulated_runs.h"

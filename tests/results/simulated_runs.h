@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/random.h"
+#include "base/random.h"
 
 namespace plumb {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "results/flags/flag_parts.h"
+#include "results/anomalies/flag_parts.h"
 #include "results/statistics/robust.h"
 #include "tests/results/simulated_steps.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "models/error.h"
+#include "base/error.h"
 #include "results/statistics/power.h"
 #include "results/statistics/significance.h"
 #include "tests/results/simulated_runs.h"

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "models/error.h"
+#include "base/error.h"
 
 namespace plumb::gpu::emulated {
 

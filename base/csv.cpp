@@ -1,0 +1,93 @@
+#include "base/csv.h"
+
+#include <optional>
+
+#include "base/error.h"
+
+namespace plumb {
+namespace {
+
+class CsvReader {
+ public:
+  CsvReader(std::string_view text, const std::string& origin) : text_(text), origin_(origin) {}
+
+  // The next record; nothing behind the last.
+  std::optional<std::vector<std::string>> next() {
+    while (at_ < text_.size() && take_line_end()) {
+    }
+    if (at_ == text_.size()) return std::nullopt;
+    std::vector<std::string> fields{field()};
+    while (at_ < text_.size() && !take_line_end()) {
+      if (text_[at_] != ',') fail("has a character behind a closing quote");
+      ++at_;
+      fields.push_back(field());
+    }
+    return fields;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ExitCode::bad_data, origin_ + ", line " + std::to_string(line_) + ": " + what);
+  }
+
+  bool take_line_end() {
+    const std::size_t length = text_.substr(at_).starts_with("\r\n") ? 2 : text_[at_] == '\n' ? 1 : 0;
+    at_ += length;
+    line_ += length > 0 ? 1 : 0;
+    return length > 0;
+  }
+
+  std::string field() {
+    if (at_ < text_.size() && text_[at_] == '"') return quoted_field();
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n' &&
+           !text_.substr(at_).starts_with("\r\n"))
+      ++at_;
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+
+  std::string quoted_field() {
+    std::string field;
+    for (++at_; at_ < text_.size(); ++at_) {
+      if (text_[at_] == '\n') ++line_;
+      if (text_[at_] != '"') {
+        field += text_[at_];
+      } else if (text_.substr(at_).starts_with("\"\"")) {
+        field += text_[++at_];
+      } else {
+        ++at_;
+        return field;
+      }
+    }
+    fail("has a quote that isn't closed");
+  }
+
+  std::string_view text_;
+  const std::string& origin_;
+  std::size_t at_ = 0;
+  std::int64_t line_ = 1;
+};
+
+}  // namespace
+
+std::vector<std::vector<std::string>> csv_records(std::string_view text, const std::string& origin) {
+  std::vector<std::vector<std::string>> records;
+  CsvReader reader(text, origin);
+  while (auto record = reader.next()) records.push_back(std::move(*record));
+  return records;
+}
+
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char letter : text) quoted += letter == '"' ? std::string("\"\"") : std::string(1, letter);
+  return quoted + "\"";
+}
+
+std::string csv_record(const std::vector<std::string>& fields) {
+  std::string record;
+  for (std::size_t i = 0; i < fields.size(); ++i) record += (i > 0 ? "," : "") + csv_field(fields[i]);
+  return record + "\n";
+}
+
+}  // namespace plumb

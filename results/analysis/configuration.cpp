@@ -1,0 +1,227 @@
+#include "results/analysis/configuration.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "base/text_case.h"
+#include "results/record/gpu_name.h"
+
+namespace plumb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// One name per model, whatever a log calls it.
+std::string model_name(const std::string& name) {
+  static constexpr std::array<std::pair<const char*, const char*>, 9> kOtherNames{
+      {{"rn50", "resnet50"},
+       {"resnet-50", "resnet50"},
+       {"resnet50v1.5", "resnet50"},
+       {"resnet50-v1.5", "resnet50"},
+       {"resnet50v1b", "rn50v1b"},
+       {"resnet50-v1b", "rn50v1b"},
+       {"iresnet50", "r50"},
+       {"iresnet100", "r100"},
+       {"mobilefacenet", "y1"}}};
+  const std::string wanted = lower_case(name);
+  for (const auto& [other, known] : kOtherNames)
+    if (wanted == other) return known;
+  return name;
+}
+
+// The device without the versions of its software: those are what runs are compared for.
+std::string device_of(const std::string& description) {
+  return description.substr(0, std::min(description.find(" (sm_"), description.find(", oneDNN")));
+}
+
+// 2.0 is "2", texts stand without quotes; empty where the key is missing or null.
+std::string text_of(const Json& config, const char* key) {
+  const auto value = config.find(key);
+  if (value == config.end() || value->is_null()) return "";
+  if (value->is_string()) return value->get<std::string>();
+  std::string text = value->dump();
+  if (value->is_number_float() && text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
+}
+
+std::int64_t whole_number(const Json& config, const char* key) {
+  const auto value = config.find(key);
+  return value != config.end() && value->is_number_integer() ? value->get<std::int64_t>() : 0;
+}
+
+std::string data_of(const Json& config) {
+  if (!text_of(config, "batch").empty()) return "batch file";
+  std::string path = text_of(config, "data");
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string head_of(const Json& config) {
+  const std::string head = text_of(config, "head"), rate = text_of(config, "sample_rate");
+  return head.empty() ? "none" : head == "pfc" && !rate.empty() ? head + " " + rate : head;
+}
+
+// What changes the work of a step. A head in half precision and loss scaling exist in half precision only.
+std::map<std::string, std::string> work_options(const RunRecord& record) {
+  std::vector<const char*> keys{"optimizer", "embedding", "prelu", "dropout"};
+  if (record.precision.ends_with("16")) keys.push_back("head_dtype");
+  if (record.precision == "fp16") keys.push_back("loss_scale");
+  std::map<std::string, std::string> options;
+  for (const char* key : keys)
+    if (const std::string value = text_of(record.config, key); !value.empty()) options[key] = value;
+  return options;
+}
+
+bool is_usual(const std::string& key, const std::string& value) {
+  static const std::set<std::pair<std::string, std::string>> kUsual{
+      {"optimizer", "sgd"}, {"embedding", "512"}, {"embedding", "128"},     {"prelu", "channel"},
+      {"dropout", "0.4"},   {"dropout", "0"},     {"head_dtype", "fp32"},   {"loss_scale", "dynamic"},
+      {"bucket_mb", "25"},  {"overlap", "true"},  {"reduce_dtype", "same"}, {"cuda_graph", "auto"},
+      {"fusion", "auto"},   {"autotune", "true"}, {"share_gpu", "false"},   {"deterministic", "false"},
+      {"seconds", "0"}};
+  return kUsual.contains({key, value});
+}
+
+// How long the run was: asked for in seconds, else in iterations, which faces have more of.
+void add_length(const RunRecord& record, std::map<std::string, std::string>& settings) {
+  const bool faces = record.config.contains("head");
+  if (settings.contains("seconds")) return;
+  if (record.iterations == (faces ? 150 : 120) && record.warmup == (faces ? 50 : 20)) return;
+  settings["iterations"] =
+      std::to_string(record.iterations) + ", " + std::to_string(record.warmup) + " of them warm-up";
+}
+
+// A single rank does so over a communicator that was asked for by name ("auto" otherwise). Older results name
+// one that they didn't use, and have waited for nothing.
+bool exchanges_gradients(const RunRecord& record) {
+  if (record.world_size > 1) return true;
+  return text_of(record.config, "comm") != "auto" && record.exposed_communication_seconds > 0;
+}
+
+std::map<std::string, std::string> settings_of(const RunRecord& record) {
+  std::vector<const char*> keys{"fusion", "cuda_graph", "deterministic", "seconds"};
+  if (record.device == "cuda") keys.push_back("autotune");
+  const bool exchanges = exchanges_gradients(record);
+  if (exchanges) keys.insert(keys.end(), {"bucket_mb", "overlap", "reduce_dtype", "share_gpu"});
+  std::map<std::string, std::string> settings;
+  for (const char* key : keys)
+    if (const std::string value = text_of(record.config, key); !value.empty() && !is_usual(key, value))
+      settings[key] = value;
+  const std::string comm = text_of(record.config, "comm");
+  if (exchanges && (record.world_size == 1 || (record.device == "cuda" && comm == "mpi")))
+    settings["comm"] = comm;
+  add_length(record, settings);
+  return settings;
+}
+
+std::string number_text(std::int64_t number) {
+  return number == 0 ? "" : std::to_string(number);
+}
+
+std::string spaced(std::string key) {
+  std::replace(key.begin(), key.end(), '_', ' ');
+  return key;
+}
+
+}  // namespace
+
+std::string Configuration::case_name() const {
+  return std::to_string(nodes) + "n" + std::to_string(devices_per_node) + "g";
+}
+
+std::vector<Difference> differences(const Configuration& first, const Configuration& second,
+                                    bool device_count) {
+  std::vector<Difference> found;
+  const auto add = [&](const std::string& what, const std::string& a, const std::string& b) {
+    if (!a.empty() && !b.empty() && a != b) found.push_back({what, a, b});
+  };
+  const auto add_number = [&](const char* what, std::int64_t a, std::int64_t b) {
+    add(what, number_text(a), number_text(b));
+  };
+  add("model", first.model, second.model);
+  add("precision", first.precision, second.precision);
+  if (!is_same_device(first.device, second.device)) add("device", first.device, second.device);
+  add("data", first.data, second.data);
+  add_number("batch per device", first.batch_per_device, second.batch_per_device);
+  if (device_count) {
+    add_number("nodes", first.nodes, second.nodes);
+    add_number("devices per node", first.devices_per_node, second.devices_per_node);
+  }
+  add_number("image size", first.image_size, second.image_size);
+  add("head", first.head, second.head);
+  add_number("classes", first.classes, second.classes);
+  for (const auto& [key, value] : first.options)
+    if (const auto other = second.options.find(key); other != second.options.end())
+      add(spaced(key), value, other->second);
+  return found;
+}
+
+std::vector<Difference> setting_differences(const Configuration& first, const Configuration& second) {
+  std::set<std::string> keys;
+  for (const Configuration* side : {&first, &second})
+    for (const auto& [key, value] : side->settings) keys.insert(key);
+  const auto value_of = [](const Configuration& side, const std::string& key) {
+    const auto value = side.settings.find(key);
+    return value == side.settings.end() ? "as usual" : value->second;
+  };
+  std::vector<Difference> found;
+  for (const std::string& key : keys)
+    if (value_of(first, key) != value_of(second, key))
+      found.push_back({spaced(key), value_of(first, key), value_of(second, key)});
+  return found;
+}
+
+std::string differences_text(const std::vector<Difference>& differences) {
+  std::string text;
+  for (const Difference& difference : differences)
+    text += (text.empty() ? "" : ", ") + difference.what + " " + difference.first + " against " +
+            difference.second;
+  return text;
+}
+
+std::string configuration_text(const Configuration& configuration) {
+  const Configuration& c = configuration;
+  std::string text = c.model + " " + c.precision;
+  const auto add = [&](const std::string& part) { text += ", " + part; };
+  if (c.batch_per_device > 0) add("batch " + std::to_string(c.batch_per_device) + " per device");
+  if (c.nodes > 0 && c.devices_per_node > 0) add(c.case_name());
+  if (!c.device.empty()) add(c.device);
+  if (!c.data.empty()) add(c.data);
+  if (c.image_size != 0 && c.image_size != 224 && c.image_size != 112)
+    add(std::to_string(c.image_size) + " px");
+  if (!c.head.empty() && c.head != "none")
+    add("head " + c.head + (c.classes > 0 ? " of " + std::to_string(c.classes) + " classes" : ""));
+  for (const auto* options : {&c.options, &c.settings})
+    for (const auto& [key, value] : *options)
+      if (!is_usual(key, value)) add(spaced(key) + " " + value);
+  return text;
+}
+
+Configuration configuration_of(const RunRecord& record) {
+  return {.framework = "Plumbline",
+          .model = model_name(record.model),
+          .precision = record.precision,
+          .device = device_of(record.device_name),
+          .data = data_of(record.config),
+          .batch_per_device = record.batch_per_device,
+          .nodes = record.nodes,
+          .devices_per_node = record.devices_per_node,
+          .image_size = whole_number(record.config, "image_size"),
+          .head = head_of(record.config),
+          .classes = whole_number(record.config, "classes"),
+          .options = work_options(record),
+          .settings = settings_of(record)};
+}
+
+Configuration configuration_of(const LogName& name, const std::string& framework) {
+  return {.framework = framework,
+          .model = model_name(name.model),
+          .precision = lower_case(name.precision),
+          .batch_per_device = name.batch_per_device,
+          .nodes = name.nodes,
+          .devices_per_node = name.devices_per_node};
+}
+
+}  // namespace plumb

@@ -1,0 +1,59 @@
+// What a throughput was measured with: two of them may be compared only if none of this differs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "results/analysis/log_tree.h"
+#include "results/record/schema.h"
+
+namespace plumb {
+
+// Empty or 0: not known, which differs from nothing.
+struct Configuration {
+  std::string framework;  // "Plumbline", "PyTorch", … as published.csv spells it
+  std::string model;      // "resnet50", "r50", "r100", "y1", "rn50v1b", …
+  std::string precision;  // "fp32", "tf32", "fp16" (mixed), "bf16", "pure fp16"
+  std::string device;     // "NVIDIA H200", "V100-SXM2-16GB"
+  std::string data;       // "synthetic", "ImageNet", "face_emore", …
+  std::int64_t batch_per_device = 0;
+  int nodes = 0, devices_per_node = 0;
+  std::int64_t image_size = 0;  // pixels
+  std::string head;             // "mp", "dp", "pfc 0.1"; "none" for models without class centres
+  std::int64_t classes = 0;
+  // What else changes the work of a step, by option name: "optimizer" -> "nag".
+  std::map<std::string, std::string> options;
+  // How that work was done, where it isn't as usual: "overlap" -> "false", "iterations" -> "10, 3 of them
+  // warm-up". No difference of configuration, as the framework is none, but runs that differ here are no
+  // repetitions of each other.
+  std::map<std::string, std::string> settings;
+
+  bool operator==(const Configuration&) const = default;
+  int devices() const { return nodes * devices_per_node; }
+  std::string case_name() const;  // "4n8g"
+};
+
+struct Difference {
+  std::string what;  // "batch per device"
+  std::string first, second;
+};
+
+// In the order of the members above. Framework and settings are left out: they are what one compares.
+// `device_count` false leaves nodes and devices out too, for speedups and scaling curves.
+std::vector<Difference> differences(const Configuration& first, const Configuration& second,
+                                    bool device_count = true);
+// Of what differences() leaves out beside the framework; a setting that one side doesn't name is "as usual".
+std::vector<Difference> setting_differences(const Configuration& first, const Configuration& second);
+// "batch per device 128 against 256, precision fp16 against fp32"; empty without differences.
+std::string differences_text(const std::vector<Difference>& differences);
+// "resnet50 fp16, batch 128 per device, 4n8g, NVIDIA H200, synthetic", and behind it what is not as usual.
+std::string configuration_text(const Configuration& configuration);
+
+Configuration configuration_of(const RunRecord& record);
+// Of a log, whose name says model, precision, batch, nodes and devices. `framework`: the dialect's. Names of
+// one model ("rn50", "ResNet50-v1.5") become one ("resnet50").
+Configuration configuration_of(const LogName& name, const std::string& framework);
+
+}  // namespace plumb

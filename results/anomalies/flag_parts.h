@@ -1,0 +1,31 @@
+// The parts that the flags of a run are made of, and how they write numbers.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "results/anomalies/flags.h"
+
+namespace plumb {
+
+// The window without its first fifth.
+std::span<const double> settled(std::span<const double> window);
+
+// `window`: step times behind the warm-up, seconds; `warmup`: steps left out before it.
+std::optional<Flag> warmup_flag(std::span<const double> window, std::int64_t warmup);
+std::optional<Flag> drift_flag(std::span<const double> window);
+std::optional<Flag> outliers_flag(std::span<const double> window);
+std::optional<Flag> two_modes_flag(std::span<const double> window);
+
+// At most three GPUs are named, those throttled longest; one more flag counts the others.
+std::vector<Flag> throttling_flags(const std::vector<GpuRecord>& gpus);
+// One flag for each host with slow ranks.
+std::vector<Flag> slow_rank_flags(const std::vector<RankRecord>& ranks, double step_seconds);
+std::vector<Flag> failed_check_flags(const RunRecord& record);
+
+std::string percent_text(double share);     // "9 %", "2.4 %", from 10 % on without a decimal
+std::string duration_text(double seconds);  // "124 ms", "1.52 s"
+
+}  // namespace plumb

@@ -1,0 +1,141 @@
+#include "results/anomalies/flags.h"
+
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <cstdio>
+
+#include "results/anomalies/flag_parts.h"
+#include "results/statistics/robust.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+namespace {
+
+// Runs that differ by less are within what any two days differ by.
+constexpr double kLeastRunDistance = 0.03;
+// In one of a hundred samples of normal values some run is called an outlier for nothing.
+constexpr double kOutlierRunLevel = 0.01;
+constexpr std::size_t kLeastRunsForOutlier = 5;
+// Fewer runs can't tell which one is off, only that they are this far apart: with a run-to-run spread of 2 %,
+// four are once in 200 samples.
+constexpr double kFarApart = 0.1;
+// The gap between two groups of runs against the wider of both groups.
+constexpr double kLeastGapToRange = 2.5;
+constexpr std::size_t kLeastRunsPerGroup = 2, kLeastRunsForGroups = 6;
+// Of a step: less is no reason for a slow run.
+constexpr double kLeastDataWait = 0.02;
+
+std::string figure_text(double images_per_second) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.2f images/s", images_per_second);
+  return text;
+}
+
+std::optional<Flag> data_wait_flag(const RunRecord& record, double step_seconds) {
+  if (!(record.data_wait_seconds >= kLeastDataWait * step_seconds)) return std::nullopt;
+  return Flag{Flag::Kind::note, "compute waits " + percent_text(record.data_wait_seconds / step_seconds) +
+                                    " of a step for data"};
+}
+
+// By how many of the others' standard deviations one of `runs` normal values is beside the mean of the others
+// at least, for kOutlierRunLevel (the deleted residual, with Bonferroni's bound: Grubbs 1950).
+double outlier_limit(std::size_t runs) {
+  const auto count = static_cast<double>(runs);
+  const boost::math::students_t student(count - 2);
+  return quantile(complement(student, kOutlierRunLevel / (2 * count))) * std::sqrt(count / (count - 1));
+}
+
+std::vector<Flag> outlier_run_flags(const Sample& sample) {
+  const std::vector<double> figures = sample.figures();
+  std::vector<Flag> flags;
+  if (figures.size() < kLeastRunsForOutlier) return flags;
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    std::vector<double> others = figures;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const double level = mean(others), distance = std::abs(figures[i] - level);
+    double squares = 0;
+    for (const double other : others) squares += (other - level) * (other - level);
+    const double deviation = std::sqrt(squares / static_cast<double>(others.size() - 1));
+    if (distance < kLeastRunDistance * level || distance < outlier_limit(figures.size()) * deviation)
+      continue;
+    flags.push_back({Flag::Kind::outlier_run,
+                     sample.runs[i].origin + " is " + percent_text(distance / level) +
+                         (figures[i] < level ? " slower" : " faster") + " than the mean of the other " +
+                         std::to_string(others.size()) + " runs (" + figure_text(figures[i]) + " against " +
+                         figure_text(level) + ")"});
+  }
+  return flags;
+}
+
+std::optional<Flag> far_apart_flag(const Sample& sample) {
+  const std::vector<double> figures = sample.figures();
+  if (figures.size() < 2 || figures.size() >= kLeastRunsForOutlier) return std::nullopt;
+  const auto [low, high] = std::minmax_element(figures.begin(), figures.end());
+  if (!(*low > 0) || *high < *low * (1 + kFarApart)) return std::nullopt;
+  return Flag{Flag::Kind::outlier_run,
+              std::to_string(figures.size()) + " runs differ by " + percent_text(*high / *low - 1) +
+                  ", from " + figure_text(*low) + " to " + figure_text(*high) +
+                  ": too few to tell which is off, run " + std::to_string(kLeastRunsForOutlier) + " or more"};
+}
+
+std::optional<Flag> run_groups_flag(const Sample& sample) {
+  std::vector<double> figures = sample.figures();
+  if (figures.size() < kLeastRunsForGroups) return std::nullopt;
+  std::sort(figures.begin(), figures.end());
+  std::size_t split = kLeastRunsPerGroup;
+  for (std::size_t i = split; i + kLeastRunsPerGroup <= figures.size(); ++i)
+    if (figures[i] - figures[i - 1] > figures[split] - figures[split - 1]) split = i;
+  const double gap = figures[split] - figures[split - 1];
+  const double range = std::max(figures[split - 1] - figures.front(), figures.back() - figures[split]);
+  if (gap < kLeastRunDistance * figures[split - 1] || gap < kLeastGapToRange * range) return std::nullopt;
+  const std::span<const double> all(figures);
+  const double low = median({all.begin(), all.begin() + static_cast<std::ptrdiff_t>(split)});
+  const double high = median({all.begin() + static_cast<std::ptrdiff_t>(split), all.end()});
+  return Flag{Flag::Kind::two_modes, "the runs fall into two groups: " + std::to_string(split) +
+                                         " at about " + figure_text(low) + " and " +
+                                         std::to_string(figures.size() - split) + " at about " +
+                                         figure_text(high) + ", " + percent_text(high / low - 1) + " more"};
+}
+
+}  // namespace
+
+std::vector<Flag> run_flags(const RunRecord& record) {
+  std::vector<Flag> flags = failed_check_flags(record);
+  const auto append = [&](std::vector<Flag> more) { flags.insert(flags.end(), more.begin(), more.end()); };
+  append(throttling_flags(record.gpus));
+  const std::int64_t steps = std::ssize(record.step_seconds);
+  const auto warmup = static_cast<std::size_t>(std::clamp<std::int64_t>(record.warmup, 0, steps));
+  const std::span<const double> window = std::span(record.step_seconds).subspan(warmup);
+  if (window.empty() ||
+      !std::all_of(window.begin(), window.end(), [](double step) { return step > 0 && std::isfinite(step); }))
+    return flags;
+  const double step_seconds = median({window.begin(), window.end()});
+  append(slow_rank_flags(record.ranks, step_seconds));
+  // A warm-up that isn't over explains slow steps at the start, and a second level explains steps far off.
+  const auto too_early = warmup_flag(window, record.warmup);
+  const std::span<const double> warm = too_early ? settled(window) : window;
+  const auto two_modes = two_modes_flag(warm);
+  const auto outliers = two_modes ? std::nullopt : outliers_flag(warm);
+  for (const auto& flag :
+       {too_early, drift_flag(window), two_modes, outliers, data_wait_flag(record, step_seconds)})
+    if (flag) flags.push_back(*flag);
+  return flags;
+}
+
+std::vector<Flag> sample_flags(const Sample& sample) {
+  std::vector<Flag> flags;
+  if (const auto groups = run_groups_flag(sample))
+    flags.push_back(*groups);
+  else if (const auto apart = far_apart_flag(sample))
+    flags.push_back(*apart);
+  else
+    flags = outlier_run_flags(sample);
+  for (const Measurement& run : sample.runs) {
+    if (!run.record) continue;
+    for (Flag& flag : run_flags(*run.record)) flags.push_back({flag.kind, run.origin + ": " + flag.sentence});
+  }
+  return flags;
+}
+
+}  // namespace plumb

@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "results/anomalies/flag_parts.h"
+#include "results/statistics/robust.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+namespace {
+
+// A shorter window says nothing about itself.
+constexpr std::size_t kLeastSteps = 30;
+// Smaller changes of a step time drown in what differs from run to run.
+constexpr double kLeastChange = 0.02;
+// A change must be so many standard errors, as errors are estimated from the same few steps: of steady series
+// of 100 steps, correlated by up to 0.6, fewer than 5 in 1000 are flagged.
+constexpr double kLeastErrors = 3.7;
+// Outliers that take less of the window than two runs must differ by to differ at all (Criteria::min_effect);
+// a single one, which happens to any run, twice that.
+constexpr double kOutlierCost = 0.01;
+// A step counts as an outlier from here on, in deviations and in parts of the median.
+constexpr double kOutlierDeviations = 5, kOutlierExcess = 0.1;
+// Two groups that are one step apart by less are too near to matter; see TwoGroups::separation.
+constexpr std::size_t kLeastModeSteps = 50;
+constexpr double kLeastModeDistance = 0.03, kLeastSeparation = 4.2;
+
+std::string number_of(std::size_t count, std::size_t all) {
+  return std::to_string(count) + " of " + std::to_string(all);
+}
+
+bool rises(const Trend& trend, std::size_t count) {
+  const double rise = std::abs(trend.slope) * static_cast<double>(count);
+  return rise >= kLeastChange * trend.level && rise >= kLeastErrors * trend.rise_error(count);
+}
+
+}  // namespace
+
+std::string percent_text(double share) {
+  char text[48];
+  const double percent = 100 * share;
+  if (percent < 9.95 && std::abs(percent - std::round(percent)) >= 0.05)
+    std::snprintf(text, sizeof text, "%.1f %%", percent);
+  else
+    std::snprintf(text, sizeof text, "%.0f %%", percent);
+  return text;
+}
+
+std::string duration_text(double seconds) {
+  char text[48];
+  if (seconds >= 1)
+    std::snprintf(text, sizeof text, "%.4g s", seconds);
+  else
+    std::snprintf(text, sizeof text, "%.4g ms", 1000 * seconds);
+  return text;
+}
+
+std::span<const double> settled(std::span<const double> window) {
+  return window.subspan(window.size() / 5);
+}
+
+std::optional<Flag> warmup_flag(std::span<const double> window, std::int64_t warmup) {
+  if (window.size() < kLeastSteps) return std::nullopt;
+  const std::span<const double> rest = settled(window);
+  const Trend trend = trend_of(rest);
+  const bool sloped = rises(trend, rest.size());
+  const auto skipped = static_cast<double>(window.size() - rest.size());
+  const auto expected = [&](std::size_t step) {
+    return sloped ? trend.at(static_cast<double>(step) - skipped) : trend.level;
+  };
+  const std::size_t first_count = std::max<std::size_t>(5, window.size() / 10);
+  const auto excess = [&](std::size_t begin, std::size_t count) {
+    std::vector<double> values;
+    for (std::size_t i = begin; i < begin + count; ++i) values.push_back(window[i] - expected(i));
+    return median(std::move(values));
+  };
+  const double first_excess = excess(0, first_count);
+  const double error = std::hypot(trend.median_error(first_count), trend.median_error(rest.size()));
+  if (first_excess < kLeastChange * trend.level || first_excess < kLeastErrors * error) return std::nullopt;
+  std::size_t over = first_count;  // steps until five in a row are as the rest is
+  while (over + 5 <= window.size() && excess(over, 5) >= kLeastChange / 2 * trend.level) over += 5;
+  return Flag{Flag::Kind::warmup_not_over,
+              "the warm-up was not over: the first " + std::to_string(first_count) +
+                  " steps of the window are " + percent_text(first_excess / expected(first_count / 2)) +
+                  " slower than the rest (" + duration_text(expected(first_count / 2) + first_excess) +
+                  " against " + duration_text(expected(first_count / 2)) + "); --warmup " +
+                  std::to_string(warmup + static_cast<std::int64_t>(over)) + " would leave them out"};
+}
+
+std::optional<Flag> drift_flag(std::span<const double> window) {
+  if (window.size() < kLeastSteps) return std::nullopt;
+  const std::span<const double> rest = settled(window);
+  const Trend trend = trend_of(rest);
+  if (!rises(trend, rest.size())) return std::nullopt;
+  const double begin = trend.at(0), end = trend.at(static_cast<double>(rest.size() - 1));
+  return Flag{Flag::Kind::drift, std::string("steps became ") + percent_text(std::abs(end / begin - 1)) +
+                                     (end > begin ? " slower" : " faster") + " over the window (from " +
+                                     duration_text(begin) + " to " + duration_text(end) + ")"};
+}
+
+std::optional<Flag> outliers_flag(std::span<const double> window) {
+  if (window.size() < kLeastSteps) return std::nullopt;
+  const double level = median({window.begin(), window.end()});
+  const double limit =
+      level + std::max(kOutlierDeviations * median_deviation(window, level), kOutlierExcess * level);
+  double excess = 0, longest = 0, total = 0;
+  std::size_t count = 0;
+  for (const double step : window) {
+    total += step;
+    if (step <= limit) continue;
+    ++count;
+    excess += step - level;
+    longest = std::max(longest, step);
+  }
+  if (excess < (count < 2 ? 2 : 1) * kOutlierCost * total) return std::nullopt;
+  return Flag{Flag::Kind::outliers, number_of(count, window.size()) +
+                                        " steps took far longer than the median of " + duration_text(level) +
+                                        ", up to " + duration_text(longest) + "; they cost " +
+                                        percent_text(excess / total) + " of the window"};
+}
+
+std::optional<Flag> two_modes_flag(std::span<const double> window) {
+  if (window.size() < kLeastModeSteps) return std::nullopt;
+  const auto groups = two_groups({window.begin(), window.end()});
+  if (!groups || groups->separation < kLeastSeparation ||
+      groups->high < (1 + kLeastModeDistance) * groups->low)
+    return std::nullopt;
+  return Flag{Flag::Kind::two_modes, "steps have two levels: " + number_of(groups->low_count, window.size()) +
+                                         " take about " + duration_text(groups->low) + ", the others " +
+                                         duration_text(groups->high) + ", which is " +
+                                         percent_text(groups->high / groups->low - 1) + " longer"};
+}
+
+}  // namespace plumb

@@ -1,0 +1,58 @@
+// Runs beside runs: what differs in their configurations, and whether their speeds do.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "results/analysis/configuration.h"
+#include "results/compare/samples.h"
+#include "results/statistics/significance.h"
+
+namespace plumb {
+
+// What one path of a command line holds.
+struct SampleSet {
+  std::string name;
+  LoadedSamples loaded;
+};
+
+struct SamplePair {
+  const Sample* first = nullptr;
+  const Sample* second = nullptr;
+  std::vector<Difference> differences;  // empty unless forced
+};
+
+struct Pairing {
+  std::vector<SamplePair> pairs;  // by first, then second
+  std::vector<const Sample*> only_first, only_second;
+};
+
+// Each sample of the first with every one of the second whose configuration differs in nothing that both
+// know; those that also differ in settings only if one of them has no counterpart of its own settings. With
+// `force` a sample of the first without such gets the one of the second that differs least.
+Pairing pair_samples(std::span<const Sample> first, std::span<const Sample> second, bool force);
+
+struct ComparedPair {
+  SamplePair samples;
+  std::size_t second_set = 1;        // its place among the sets
+  std::vector<Difference> settings;  // how the work was done: setting_differences()
+  Comparison comparison;
+};
+
+struct SetComparison {
+  std::vector<ComparedPair> pairs;  // by sample of the first set, then by set
+  std::vector<std::string> notes;   // samples that have no counterpart
+};
+
+struct CompareOptions {
+  Criteria criteria;
+  bool force = false;
+};
+
+// The first set against each other one, which must outlive what is returned. Throws Error(bad_data) that
+// names each difference where a set has nothing of the first one's configurations and `force` isn't given.
+SetComparison compare_sets(std::span<const SampleSet> sets, const CompareOptions& options);
+
+}  // namespace plumb

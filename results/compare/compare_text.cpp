@@ -1,0 +1,122 @@
+#include "results/compare/compare_text.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "base/text_table.h"
+#include "base/wrapped_lines.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::size_t kColumns = 100;
+
+// "A", "B", …; behind "Z" "27", "28", …
+std::string label_of(std::size_t set) {
+  return set < 26 ? std::string(1, static_cast<char>('A' + set)) : std::to_string(set + 1);
+}
+
+std::string wrapped(const std::string& text, const std::string& indent, const std::string& first_indent) {
+  std::string lines;
+  for (const std::string& line : wrapped_lines(text, kColumns - indent.size(), LongWords::cut_paths))
+    lines += (lines.empty() ? first_indent : indent) + line + "\n";
+  return lines;
+}
+
+std::string interval_text(const std::vector<double>& figures) {
+  const std::optional<Interval> interval = median_interval(figures);
+  if (!interval) return "-";
+  return fmt::format("{:.2f} to {:.2f} ({:.3g} %)", interval->low, interval->high,
+                     100 * interval->confidence);
+}
+
+TextRow sample_row(const std::string& label, const Sample& sample, const std::string& ratio) {
+  const std::vector<double> figures = sample.figures();
+  return {label,
+          sample.configuration.framework.empty() ? "?" : sample.configuration.framework,
+          std::to_string(figures.size()),
+          fmt::format("{:.2f}", median(figures)),
+          interval_text(figures),
+          ratio};
+}
+
+// The first set's samples that have something beside them.
+std::vector<const Sample*> shown_samples(const CompareReport& report) {
+  std::vector<const Sample*> shown;
+  for (const Sample& sample : report.sets.front().loaded.samples) {
+    const bool is_paired =
+        std::any_of(report.comparison.pairs.begin(), report.comparison.pairs.end(),
+                    [&](const ComparedPair& pair) { return pair.samples.first == &sample; });
+    if (is_paired || report.sets.size() == 1) shown.push_back(&sample);
+  }
+  return shown;
+}
+
+std::string verdict_lines(const ComparedPair& pair, const Criteria& criteria) {
+  const std::string label = label_of(pair.second_set);
+  std::string text = wrapped(label + " against A: " + verdict_text(pair.comparison, criteria), "    ", "");
+  if (!pair.samples.differences.empty())
+    text += wrapped("FORCED, the configurations differ: " + differences_text(pair.samples.differences),
+                    "    ", "  ");
+  if (!pair.settings.empty()) text += wrapped("run with " + differences_text(pair.settings), "    ", "  ");
+  return text;
+}
+
+std::string sample_text(const Sample& sample, const CompareReport& report) {
+  std::vector<TextRow> rows{{"", "framework", "runs", "images/s", "interval of the median", "ratio"},
+                            sample_row("A", sample, "1")};
+  std::string verdicts;
+  for (const ComparedPair& pair : report.comparison.pairs) {
+    if (pair.samples.first != &sample) continue;
+    rows.push_back(sample_row(label_of(pair.second_set), *pair.samples.second,
+                              fmt::format("{:.4f}", pair.comparison.ratio)));
+    verdicts += verdict_lines(pair, report.criteria);
+  }
+  return wrapped(configuration_text(sample.configuration), "  ", "") + padded_table(rows, "llrrlr") +
+         verdicts;
+}
+
+// Throughput of one device beside one, where the numbers of devices differ.
+std::string per_device_text(double ratio, const Sample& own, const PublishedResult& row) {
+  const int devices = own.configuration.devices(), others = row.configuration.devices();
+  if (devices < 1 || others < 1 || devices == others) return "";
+  return fmt::format(", {:.3g} times per device", ratio * others / devices);
+}
+
+std::string published_text(const PublishedBeside& beside) {
+  if (beside.nearest.empty()) return "Nothing is published for " + beside.sample->configuration.model + ".\n";
+  const double own = median(beside.sample->figures());
+  std::string text =
+      "Published for the nearest configurations (one figure each, so nothing is significant):\n";
+  for (const NearestPublished& near : beside.nearest) {
+    const PublishedResult& row = near.result;
+    const double ratio = own / row.images_per_second;
+    text += wrapped(
+        fmt::format("{} {}: {:.2f} images/s; A has {:.3g} times that{}", row.framework, row.framework_version,
+                    row.images_per_second, ratio, per_device_text(ratio, *beside.sample, row)),
+        "    ", "  ");
+    text += wrapped(near.differences.empty() ? "no difference is known" : differences_text(near.differences),
+                    "      ", "    ");
+    text += wrapped(row.source + (row.notes.empty() ? "" : ": " + row.notes), "      ", "    ");
+    if (!row.inconsistency.empty()) text += wrapped("note: " + row.inconsistency, "      ", "    ");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string compare_text(const CompareReport& report) {
+  std::string text;
+  for (std::size_t i = 0; i < report.sets.size(); ++i)
+    text += label_of(i) + ": " + report.sets[i].name + "\n";
+  for (const Sample* sample : shown_samples(report)) {
+    text += "\n" + sample_text(*sample, report);
+    for (const PublishedBeside& beside : report.published)
+      if (beside.sample == sample) text += published_text(beside);
+  }
+  return text;
+}
+
+}  // namespace plumb

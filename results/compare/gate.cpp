@@ -1,0 +1,115 @@
+#include "results/compare/gate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "results/statistics/power.h"
+
+namespace plumb {
+namespace {
+
+// All that a gate must not mix: also the framework, and how the work was done.
+std::vector<Difference> gate_differences(const Configuration& baseline, const Configuration& runs) {
+  std::vector<Difference> found;
+  if (!baseline.framework.empty() && !runs.framework.empty() && baseline.framework != runs.framework)
+    found.push_back({"framework", baseline.framework, runs.framework});
+  for (const auto& more : {differences(baseline, runs), setting_differences(baseline, runs)})
+    found.insert(found.end(), more.begin(), more.end());
+  return found;
+}
+
+// The index of the one sample that `configuration` fits, or how the nearest one differs.
+struct Match {
+  const Sample* sample = nullptr;
+  std::vector<Difference> differences;
+};
+
+Match match_of(const Configuration& configuration, const std::vector<Sample>& runs) {
+  Match match;
+  for (const Sample& sample : runs) {
+    auto found = gate_differences(configuration, sample.configuration);
+    if (found.empty() && match.sample != nullptr)
+      throw Error(ExitCode::bad_data,
+                  "the baseline's " + configuration_text(configuration) + " could be the RUN's " +
+                      configuration_text(match.sample->configuration) + " or its " +
+                      configuration_text(sample.configuration) + "; give a RUN with one of them");
+    if (found.empty()) {
+      match = {&sample, {}};
+    } else if (match.sample == nullptr &&
+               (match.differences.empty() || found.size() < match.differences.size())) {
+      match.differences = std::move(found);
+    }
+  }
+  return match;
+}
+
+std::vector<std::string> origins(const Sample& sample) {
+  std::vector<std::string> names;
+  for (const Measurement& run : sample.runs) names.push_back(run.origin);
+  return names;
+}
+
+void judge(GateCase& judged, const GateCriteria& criteria) {
+  judged.slow_down = 1 - shift_ratio(judged.baseline, judged.figures);
+  judged.smallest_shown = std::numeric_limits<double>::infinity();
+  if (std::min(judged.baseline.size(), judged.figures.size()) <
+      std::max<std::size_t>(criteria.least_runs, 2)) {
+    judged.outcome = GateCase::Outcome::too_few;
+    return;
+  }
+  judged.p = mann_whitney(judged.figures, judged.baseline).p_less;
+  const double shift = smallest_shift(
+      judged.baseline.size(), judged.figures.size(), pooled_log_deviation(judged.baseline, judged.figures),
+      {criteria.significance, -std::log1p(-criteria.max_regression), ShownWhen::Estimate::pairs});
+  if (std::isfinite(shift)) judged.smallest_shown = -std::expm1(-shift);
+  const bool slower = judged.p <= criteria.significance && judged.slow_down > criteria.max_regression;
+  judged.outcome = slower ? GateCase::Outcome::regression : GateCase::Outcome::passed;
+}
+
+}  // namespace
+
+GateReport gate(const std::vector<Sample>& baseline, const std::vector<Sample>& runs,
+                const GateCriteria& criteria) {
+  GateReport report{criteria, {}, {}};
+  std::map<const Sample*, const Sample*> baseline_of;
+  for (const Sample& sample : baseline) {
+    Match match = match_of(sample.configuration, runs);
+    GateCase judged{sample.configuration, origins(sample), {}, sample.figures()};
+    if (match.sample == nullptr) {
+      judged.outcome = GateCase::Outcome::missing;
+      judged.differences = std::move(match.differences);
+    } else {
+      const auto [first, is_first] = baseline_of.emplace(match.sample, &sample);
+      if (!is_first)
+        throw Error(ExitCode::bad_data, "the RUN's " + configuration_text(match.sample->configuration) +
+                                            " could be the baseline's " +
+                                            configuration_text(first->second->configuration) + " or its " +
+                                            configuration_text(sample.configuration) +
+                                            "; give a baseline with one of them");
+      judged.new_runs = origins(*match.sample);
+      judged.figures = match.sample->figures();
+      judge(judged, criteria);
+    }
+    report.cases.push_back(std::move(judged));
+  }
+  for (const Sample& sample : runs)
+    if (!baseline_of.contains(&sample)) report.only_new.push_back(sample.configuration);
+  return report;
+}
+
+ExitCode gate_exit_code(const GateReport& report) {
+  const auto count = [&](GateCase::Outcome outcome) {
+    return std::count_if(report.cases.begin(), report.cases.end(),
+                         [outcome](const GateCase& judged) { return judged.outcome == outcome; });
+  };
+  if (count(GateCase::Outcome::regression) > 0) return ExitCode::regression;
+  const auto missing = count(GateCase::Outcome::missing);
+  const bool all_missing = missing == std::ssize(report.cases);
+  if (count(GateCase::Outcome::too_few) > 0 || all_missing || (missing > 0 && !report.criteria.allow_missing))
+    return ExitCode::bad_data;
+  return ExitCode::ok;
+}
+
+}  // namespace plumb

@@ -1,0 +1,237 @@
+#include "results/compare/samples.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "results/record/result_file.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kResultFile = "result.json";
+constexpr const char* kCaseFile = ".plumbline-case";
+
+// What is being put together from several paths.
+struct Collection {
+  LoadedSamples loaded;
+  std::set<fs::path> seen;                     // files, by their one name
+  std::size_t met_again = 0;                   // files that a second path led to
+  std::map<std::uint64_t, std::string> taken;  // a file's hash, and its name for messages
+};
+
+std::string shown(const fs::path& path) {
+  return printable(path.string());
+}
+
+// False for a file that was met before, which a second path may well lead to.
+bool is_new(Collection& collection, const fs::path& file) {
+  std::error_code error;
+  const fs::path only_name = fs::canonical(file, error);
+  const bool added = collection.seen.insert(error ? file : only_name).second;
+  if (!added) ++collection.met_again;
+  return added;
+}
+
+void leave_out(Collection& collection, const fs::path& path, Flaw flaw, const std::string& reason) {
+  collection.loaded.bad.push_back({shown(path), {flaw, reason}});
+}
+
+void take(Collection& collection, Configuration configuration, Measurement run, std::uint64_t hash) {
+  const auto [first, is_first] = collection.taken.emplace(hash, run.origin);
+  if (!is_first) {
+    leave_out(collection, run.origin, Flaw::duplicated, "it is a copy of " + first->second);
+    return;
+  }
+  std::vector<Sample>& samples = collection.loaded.samples;
+  auto same = std::find_if(samples.begin(), samples.end(),
+                           [&](const Sample& sample) { return sample.configuration == configuration; });
+  if (same == samples.end()) same = samples.insert(samples.end(), {std::move(configuration), {}});
+  same->runs.push_back(std::move(run));
+}
+
+// `origin`: what the user knows the run by, its folder or the file itself.
+void add_result(Collection& collection, const fs::path& file, const fs::path& origin) {
+  if (!is_new(collection, file)) return;
+  try {
+    ResultFile result = read_result_file(file);
+    const double figure = result.record.images_per_second.mean;
+    if (result.record.status != "ok") {
+      leave_out(collection, origin, Flaw::unfinished, "the run failed: " + printable(result.record.failure));
+    } else if (!std::isfinite(figure) || figure <= 0) {
+      leave_out(collection, origin, Flaw::malformed,
+                "its images_per_second has a mean that no run can have; run the bench again");
+    } else {
+      Configuration configuration = configuration_of(result.record);
+      take(collection, std::move(configuration),
+           {shown(origin), figure, std::move(result.record), file.parent_path()}, result.hash);
+    }
+  } catch (const Error& error) {
+    leave_out(collection, origin, Flaw::unreadable, error.what());
+  }
+}
+
+// What Plumbline writes beside its logs (bench/output/log_case.h) says that they are its own, and more of
+// their configuration than their names do. Other writers of its lines (results/peers) say who they are.
+Configuration configuration_of_log(const fs::path& file, const LogName& name, const std::string& framework) {
+  std::ifstream stream(file.parent_path() / kCaseFile);
+  std::string line;
+  if (!stream || !std::getline(stream, line)) return configuration_of(name, framework);
+  Configuration configuration = configuration_of(name, "Plumbline");
+  const auto json = nlohmann::json::parse(line, nullptr, false);
+  if (!json.is_object()) return configuration;
+  const auto text_at = [&](const char* key) {
+    const auto value = json.find(key);
+    return value != json.end() && value->is_string() ? value->get<std::string>() : "";
+  };
+  if (const auto size = json.find("image_size"); size != json.end() && size->is_number_integer())
+    configuration.image_size = *size;
+  if (const std::string writer = text_at("framework"); !writer.empty()) configuration.framework = writer;
+  if (const std::string data = text_at("data"); data == "synthetic") configuration.data = data;
+  std::istringstream words(text_at("head"));
+  std::string rate;
+  for (std::string option, value; words >> option >> value;) {
+    if (option == "--head") configuration.head = value;
+    if (option == "--classes") configuration.classes = std::atoll(value.c_str());
+    if (option == "--sample-rate") rate = " " + value;
+  }
+  if (configuration.head == "pfc") configuration.head += rate;
+  return configuration;
+}
+
+void add_logs(Collection& collection, const fs::path& dir, AnalyzeOptions options) {
+  options.as_published = false;
+  ReadLogs logs = read_logs(dir, options);
+  const std::string framework(logs.dialect->framework);
+  for (BadFile& bad : logs.bad) leave_out(collection, dir / bad.path, bad.defect.flaw, bad.defect.reason);
+  for (const LogRun& run : logs.runs)
+    if (is_new(collection, run.file.path))
+      take(collection, configuration_of_log(run.file.path, run.file.name, framework),
+           {.origin = shown(run.file.path), .images_per_second = run.images_per_second}, run.hash);
+}
+
+enum class Content { run_folder, log_folder, other };
+
+Content content_of(const fs::path& entry) {
+  std::error_code error;
+  if (!fs::is_directory(entry, error)) return Content::other;
+  const fs::file_status result = fs::status(entry / kResultFile, error);
+  // A folder that may not be looked into is taken for a run's, which then is named as unreadable.
+  if (fs::exists(result) || result.type() == fs::file_type::none) return Content::run_folder;
+  int nodes = 0, devices = 0;
+  return parse_case_name(entry.filename().string(), nodes, devices) ? Content::log_folder : Content::other;
+}
+
+// A folder around or below that would have been the right one to name; empty if there is none.
+std::string better_folder(const fs::path& dir, const std::vector<fs::path>& entries) {
+  std::error_code error;
+  if (const fs::path absolute = fs::canonical(dir, error);
+      !error && content_of(absolute) == Content::log_folder)
+    return ", such as the folder around it";
+  for (const fs::path& entry : entries) {
+    for (const fs::path& below : visible_entries(entry, error))
+      if (content_of(below) != Content::other) return ", such as " + shown(entry);
+  }
+  return "";
+}
+
+void add_folder(Collection& collection, const fs::path& dir, const AnalyzeOptions& options) {
+  std::error_code error;
+  const std::vector<fs::path> entries = visible_entries(dir, error);
+  if (error)
+    throw Error(ExitCode::bad_data, "folder '" + shown(dir) + "' can't be listed (" + error.message() +
+                                        "); allow it to be read or name another one");
+  std::vector<fs::path> runs, logs;
+  for (const fs::path& entry : entries) {
+    const Content content = content_of(entry);
+    if (content == Content::run_folder) runs.push_back(entry);
+    if (content == Content::log_folder) logs.push_back(entry);
+  }
+  for (const fs::path& run : runs) add_result(collection, run / kResultFile, run);
+  if (runs.empty() && !logs.empty()) return add_logs(collection, dir, options);
+  // Logs that lie beside run folders tell of the same runs once more.
+  for (const fs::path& log : logs)
+    leave_out(collection, log, Flaw::mixed, "logs beside run folders are not read; name a folder of logs");
+  if (runs.empty())
+    throw Error(ExitCode::bad_data, "folder '" + shown(dir) +
+                                        "' holds neither run folders (with result.json) nor logs (1n1g, "
+                                        "1n8g, …); name one that does" +
+                                        better_folder(dir, entries));
+}
+
+void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions& options) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status))
+    throw Error(
+        ExitCode::bad_data,
+        "path '" + shown(path) + "' can't be found" +
+            (error && status.type() == fs::file_type::none ? " (" + error.message() + ")" : std::string()) +
+            "; name a run folder, a folder of those, or a folder of logs");
+  const std::size_t taken = collection.taken.size(), met_again = collection.met_again;
+  const std::size_t bad = collection.loaded.bad.size();
+  if (!fs::is_directory(status)) {
+    if (path.extension() == ".log")
+      throw Error(
+          ExitCode::bad_data,
+          "'" + shown(path) + "' is one log; name the folder that holds 1n1g, 1n8g, … with such logs");
+    add_result(collection, path, path);
+  } else if (fs::exists(path / kResultFile, error)) {
+    add_result(collection, path / kResultFile, path);
+  } else {
+    add_folder(collection, path, options);
+  }
+  const bool only_again = collection.met_again > met_again && !collection.taken.empty();
+  if (collection.taken.size() > taken || only_again) return;
+  const std::vector<BadFile>& left_out = collection.loaded.bad;
+  if (left_out.size() == bad + 1 && left_out[bad].path == shown(path))
+    throw Error(ExitCode::bad_data, "'" + shown(path) + "' can't be used: " + left_out[bad].defect.reason);
+  throw Error(ExitCode::bad_data,
+              "'" + shown(path) + "' holds nothing usable" +
+                  (left_out.size() == bad ? "; name a folder with finished runs or logs"
+                                          : " (" + std::to_string(left_out.size() - bad) + " left out); " +
+                                                left_out[bad].path + ": " + left_out[bad].defect.reason));
+}
+
+LoadedSamples in_order(LoadedSamples loaded) {
+  const auto order = [](const Sample& sample) {
+    const Configuration& c = sample.configuration;
+    return std::make_tuple(c.model, c.precision, c.batch_per_device, c.head, c.devices(), c.nodes,
+                           c.framework, c.settings);
+  };
+  std::stable_sort(loaded.samples.begin(), loaded.samples.end(),
+                   [&](const Sample& a, const Sample& b) { return order(a) < order(b); });
+  for (Sample& sample : loaded.samples)
+    std::stable_sort(sample.runs.begin(), sample.runs.end(),
+                     [](const Measurement& a, const Measurement& b) { return a.origin < b.origin; });
+  return loaded;
+}
+
+}  // namespace
+
+std::vector<double> Sample::figures() const {
+  std::vector<double> figures;
+  for (const Measurement& run : runs) figures.push_back(run.images_per_second);
+  return figures;
+}
+
+LoadedSamples load_samples(const fs::path& path, const AnalyzeOptions& options) {
+  return load_samples(std::vector<std::string>{path.string()}, options);
+}
+
+LoadedSamples load_samples(const std::vector<std::string>& paths, const AnalyzeOptions& options) {
+  Collection collection;
+  for (const std::string& path : paths) add_path(collection, path, options);
+  return in_order(std::move(collection.loaded));
+}
+
+}  // namespace plumb

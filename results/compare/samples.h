@@ -1,0 +1,44 @@
+// Measured runs, however they were kept, as samples: the figures of all runs of one configuration.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/analysis/analyze.h"
+#include "results/analysis/configuration.h"
+#include "results/record/schema.h"
+
+namespace plumb {
+
+struct Measurement {
+  std::string origin;            // run folder or log, for messages
+  double images_per_second = 0;  // over all ranks: ImagesPerSecond::mean, or the dialect's figure of the log
+  std::optional<RunRecord> record;   // of a run folder
+  std::filesystem::path run_folder;  // with program.json, env.json, …; empty for a log
+};
+
+struct Sample {
+  Configuration configuration;
+  std::vector<Measurement> runs;  // by origin; equal in configuration, framework and settings
+
+  std::vector<double> figures() const;  // images/s, as many as runs
+};
+
+struct LoadedSamples {
+  std::vector<Sample> samples;  // by model, precision, batch, head, devices
+  std::vector<BadFile> bad;     // failed, unreadable, newer schema, …: left out, each with its reason
+};
+
+// `path`: a run folder (it has a result.json), a result.json, a folder of run folders (`--out` of the
+// benches), or a folder of logs (LOG_DIR/<N>n<G>g/…), which are read as `plumbline analyze` does with
+// `options` (as_published is not looked at). Throws Error(bad_data) if it is none of these or nothing usable
+// is in it, Error(usage) for a window or dialect that can't be.
+LoadedSamples load_samples(const std::filesystem::path& path, const AnalyzeOptions& options = {});
+
+// Several paths as one set; samples of equal configuration join, a run given twice counts once, and of copies
+// of one run the first. Throws Error(bad_data) for the first path that load_samples would refuse alone.
+LoadedSamples load_samples(const std::vector<std::string>& paths, const AnalyzeOptions& options = {});
+
+}  // namespace plumb

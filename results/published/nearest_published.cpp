@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "base/text_case.h"
+#include "results/published/published.h"
+#include "results/record/gpu_name.h"
+
+namespace plumb {
+namespace {
+
+bool is_part(const std::string& text, const std::string& part) {
+  return lower_case(text).find(lower_case(part)) != std::string::npos;
+}
+
+bool is_resnet(const std::string& model) {
+  return model == "resnet50" || model == "rn50v1b";
+}
+
+// Formats of 16 bits are nearer to each other than to those of 32, and the other way round.
+int precision_distance(const std::string& a, const std::string& b) {
+  if (a == b || a.empty() || b.empty()) return 0;
+  const auto is_wide = [](const std::string& precision) { return precision.ends_with("32"); };
+  return is_wide(a) == is_wide(b) ? 1 : 2;
+}
+
+// 1, 2, 4, … times as much are 0, 1, 2, … away. What a row doesn't state is as far as twice as much.
+double octaves(std::int64_t own, std::int64_t other) {
+  if (own <= 0) return 0;
+  return other <= 0 ? 1 : std::abs(std::log2(static_cast<double>(own) / static_cast<double>(other)));
+}
+
+// Notes of figures that come behind medians and tables of whole runs: single runs, means, rounded figures.
+bool is_second_rate(const PublishedResult& row) {
+  const auto notes_say = [&](const char* what) { return row.notes.find(what) != std::string::npos; };
+  for (const char* what : {"individual run", "average_speed (mean", "mean of an epoch",
+                           "rounded in the source", "scheduler's profile", "not reproduced"})
+    if (notes_say(what)) return true;
+  return row.configuration.device.empty() || (notes_say("of the run, NCHW") && !notes_say("median of"));
+}
+
+auto distance(const Configuration& own, const PublishedResult& row) {
+  const Configuration& other = row.configuration;
+  const auto differ = [](const auto& a, const auto& b) { return a != b; };
+  return std::make_tuple(gpu_distance(own.device, other.device), octaves(own.devices(), other.devices()),
+                         differ(own.nodes, other.nodes), precision_distance(own.precision, other.precision),
+                         differ(own.head, other.head), octaves(own.classes, other.classes),
+                         octaves(own.batch_per_device, other.batch_per_device), differ(own.data, other.data),
+                         differ(own.model, other.model), is_second_rate(row), !row.inconsistency.empty(),
+                         -row.images_per_second);
+}
+
+}  // namespace
+
+bool matches(const PublishedResult& result, const PublishedFilter& filter) {
+  const Configuration& c = result.configuration;
+  const std::string texts = result.source + "\n" + result.framework + " " + result.framework_version + "\n" +
+                            result.model + "\n" + c.model + "\n" + result.dataset_or_mode + "\n" + c.head +
+                            "\n" + result.precision + "\n" + c.precision + "\n" + c.device + " " +
+                            generation_name(gpu_generation(c.device)) + "\n" + c.case_name() + "\n" +
+                            result.notes;
+  const std::string precision = lower_case(filter.precision);
+  return is_part(result.framework, filter.framework) && is_part(result.dataset_or_mode, filter.data) &&
+         (lower_case(filter.model) == c.model || is_part(result.model, filter.model)) &&
+         (precision.empty() || precision == c.precision || "pure " + precision == c.precision ||
+          precision == lower_case(result.precision)) &&
+         names_gpu(filter.gpu, c.device) && (filter.case_name.empty() || filter.case_name == c.case_name()) &&
+         (filter.batch_per_device == 0 || filter.batch_per_device == c.batch_per_device) &&
+         std::all_of(filter.words.begin(), filter.words.end(),
+                     [&](const std::string& word) { return is_part(texts, word); });
+}
+
+std::vector<NearestPublished> nearest_published(const Configuration& own, std::size_t most) {
+  return nearest_among(published_results(), own, most);
+}
+
+std::vector<NearestPublished> nearest_among(std::span<const PublishedResult> results,
+                                            const Configuration& own, std::size_t most) {
+  using Candidate = std::pair<decltype(distance(own, {})), const PublishedResult*>;
+  std::vector<Candidate> best;
+  for (const PublishedResult& row : results) {
+    const std::string& model = row.configuration.model;
+    if (row.images_per_second <= 0) continue;
+    if (model != own.model && !(is_resnet(model) && is_resnet(own.model))) continue;
+    const Candidate candidate{distance(own, row), &row};
+    const auto same = std::find_if(best.begin(), best.end(), [&](const Candidate& other) {
+      return framework_family(other.second->framework) == framework_family(row.framework);
+    });
+    if (same == best.end())
+      best.push_back(candidate);
+    else if (candidate.first < same->first)
+      *same = candidate;
+  }
+  std::stable_sort(best.begin(), best.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.first < b.first; });
+  best.resize(std::min(best.size(), most));
+  std::vector<NearestPublished> nearest;
+  for (const Candidate& one : best)
+    nearest.push_back({*one.second, differences(own, one.second->configuration)});
+  return nearest;
+}
+
+}  // namespace plumb

@@ -1,0 +1,143 @@
+#include "results/record/gpu_record.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "results/record/object_reader.h"
+
+namespace plumb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json range_json(const GpuRange& range) {
+  return {{"min", range.min}, {"median", range.median}, {"max", range.max}};
+}
+
+GpuRange read_range(const ObjectReader& gpu, const char* key, const std::string& origin,
+                    const std::string& prefix) {
+  const ObjectReader range(gpu.object(key), origin, prefix + "." + key);
+  return {range.number("min"), range.number("median"), range.number("max")};
+}
+
+Json moments_json(const std::vector<GpuMoment>& moments) {
+  std::vector<double> seconds, sm, memory, temperature, power;
+  std::vector<bool> throttled;
+  for (const GpuMoment& moment : moments) {
+    seconds.push_back(moment.seconds);
+    sm.push_back(moment.sm_clock_mhz);
+    memory.push_back(moment.memory_clock_mhz);
+    temperature.push_back(moment.temperature_celsius);
+    power.push_back(moment.power_watts);
+    throttled.push_back(moment.throttled);
+  }
+  return {{"seconds", seconds},         {"sm_clock_mhz", sm},
+          {"memory_clock_mhz", memory}, {"temperature_celsius", temperature},
+          {"power_watts", power},       {"throttled", throttled}};
+}
+
+std::vector<GpuMoment> read_moments(const ObjectReader& gpu, const std::string& origin,
+                                    const std::string& prefix) {
+  const ObjectReader columns(gpu.object("moments"), origin, prefix + ".moments");
+  const std::vector<double> seconds = columns.numbers("seconds");
+  std::vector<GpuMoment> moments(seconds.size());
+  for (std::size_t i = 0; i < seconds.size(); ++i) moments[i].seconds = seconds[i];
+  const auto fill = [&](const char* key, double GpuMoment::*member) {
+    const std::vector<double> values = columns.numbers(key);
+    if (values.size() != moments.size()) columns.fail(key, "has not one entry per moment");
+    for (std::size_t i = 0; i < values.size(); ++i) moments[i].*member = values[i];
+  };
+  fill("sm_clock_mhz", &GpuMoment::sm_clock_mhz);
+  fill("memory_clock_mhz", &GpuMoment::memory_clock_mhz);
+  fill("temperature_celsius", &GpuMoment::temperature_celsius);
+  fill("power_watts", &GpuMoment::power_watts);
+  const Json& throttled = columns.list("throttled");
+  if (throttled.size() != moments.size()) columns.fail("throttled", "has not one entry per moment");
+  for (std::size_t i = 0; i < moments.size(); ++i) {
+    if (!throttled[i].is_boolean()) columns.fail("throttled", "holds something that is not true or false");
+    moments[i].throttled = throttled[i].get<bool>();
+  }
+  return moments;
+}
+
+std::string percent_text(double share) {
+  return share < 0.01 ? "under 1 %" : std::to_string(std::llround(100 * share)) + " %";
+}
+
+}  // namespace
+
+Json to_json(const GpuRecord& record) {
+  Json json{{"rank", record.rank},
+            {"name", record.name},
+            {"id", record.id},
+            {"driver_version", record.driver_version},
+            {"highest_sm_clock_mhz", record.highest_sm_clock_mhz},
+            {"window_seconds", record.window_seconds},
+            {"samples", record.samples},
+            {"sm_clock_mhz", range_json(record.sm_clock_mhz)},
+            {"memory_clock_mhz", range_json(record.memory_clock_mhz)},
+            {"temperature_celsius", range_json(record.temperature_celsius)},
+            {"power_watts", range_json(record.power_watts)},
+            {"clock_reasons", Json::object()},
+            {"throttled_share", record.throttled_share},
+            {"joules", record.joules ? Json(*record.joules) : Json(nullptr)},
+            {"energy_source", record.energy_source}};
+  for (const auto& [reason, share] : record.clock_reasons) json["clock_reasons"][reason] = share;
+  if (!record.moments.empty()) json["moments"] = moments_json(record.moments);
+  return json;
+}
+
+GpuRecord gpu_record_from_json(const Json& json, const std::string& origin, const std::string& prefix) {
+  const ObjectReader reader(json, origin, prefix);
+  GpuRecord record;
+  record.rank = reader.count("rank", 0);
+  record.name = reader.text("name");
+  record.id = reader.text("id");
+  record.driver_version = reader.text("driver_version");
+  record.highest_sm_clock_mhz = reader.number("highest_sm_clock_mhz");
+  record.window_seconds = reader.number("window_seconds");
+  record.samples = reader.integer("samples", 0);
+  record.sm_clock_mhz = read_range(reader, "sm_clock_mhz", origin, prefix);
+  record.memory_clock_mhz = read_range(reader, "memory_clock_mhz", origin, prefix);
+  record.temperature_celsius = read_range(reader, "temperature_celsius", origin, prefix);
+  record.power_watts = read_range(reader, "power_watts", origin, prefix);
+  const ObjectReader reasons(reader.object("clock_reasons"), origin, prefix + ".clock_reasons");
+  for (const auto& [reason, share] : reader.object("clock_reasons").items())
+    record.clock_reasons[reason] = reasons.number(reason.c_str());
+  record.throttled_share = reader.number("throttled_share");
+  if (!reader.any("joules").is_null()) record.joules = reader.number("joules");
+  record.energy_source = reader.text("energy_source");
+  if (json.contains("moments")) record.moments = read_moments(reader, origin, prefix);
+  return record;
+}
+
+std::optional<double> total_joules(const std::vector<GpuRecord>& gpus, int ranks) {
+  if (gpus.empty() || gpus.size() != static_cast<std::size_t>(ranks)) return std::nullopt;
+  std::map<std::string, double> joules_by_gpu;
+  for (const GpuRecord& gpu : gpus) {
+    if (!gpu.joules) return std::nullopt;
+    double& joules = joules_by_gpu[gpu.id];  // ranks that share a GPU each see all of it
+    joules = std::max(joules, *gpu.joules);
+  }
+  double total = 0;
+  for (const auto& [id, joules] : joules_by_gpu) total += joules;
+  return total;
+}
+
+std::string throttling_text(const GpuRecord& record) {
+  if (!(record.throttled_share > 0)) return "";
+  std::string reasons;
+  for (const auto& [reason, share] : record.clock_reasons)
+    reasons += (reasons.empty() ? "" : ", ") + reason + " " + percent_text(share);
+  char clocks[96];
+  std::snprintf(clocks, sizeof clocks, ", SM clock %.0f to %.0f", record.sm_clock_mhz.min,
+                record.sm_clock_mhz.max);
+  std::string text = "rank " + std::to_string(record.rank) + "'s GPU was throttled in " +
+                     percent_text(record.throttled_share) + " of the window (" + reasons + ")" + clocks;
+  if (record.highest_sm_clock_mhz > 0)
+    text += " of " + std::to_string(std::llround(record.highest_sm_clock_mhz));
+  return text + " MHz";
+}
+
+}  // namespace plumb

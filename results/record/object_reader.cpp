@@ -1,0 +1,87 @@
+#include "results/record/object_reader.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "results/record/schema.h"
+
+namespace plumb {
+
+ObjectReader::ObjectReader(const Json& json, const std::string& origin, const std::string& prefix)
+    : json_(json), origin_(origin) {
+  if (!json.is_object()) fail(prefix.empty() ? "the file" : prefix, "is not an object");
+  prefix_ = prefix;
+}
+
+std::string ObjectReader::text(const char* key) const {
+  return member(key, &Json::is_string, "a text").get<std::string>();
+}
+
+std::int64_t ObjectReader::integer(const char* key, std::int64_t lowest, std::int64_t highest) const {
+  return integer_of(member(key, &Json::is_number_integer, "a whole number"), key, lowest, highest);
+}
+
+int ObjectReader::count(const char* key, int lowest) const {
+  return static_cast<int>(integer(key, lowest, std::numeric_limits<int>::max()));
+}
+
+double ObjectReader::number(const char* key) const {
+  const Json& value = member(key, nullptr, "");
+  if (!value.is_number() && !value.is_null()) fail(key, "is not a number");
+  return value.is_null() ? std::nan("") : value.get<double>();
+}
+
+std::vector<double> ObjectReader::numbers(const char* key) const {
+  std::vector<double> values;
+  for (const Json& value : list(key)) {
+    if (!value.is_number() && !value.is_null()) fail(key, "holds something that is not a number");
+    values.push_back(value.is_null() ? std::nan("") : value.get<double>());
+  }
+  return values;
+}
+
+std::vector<std::string> ObjectReader::texts(const char* key) const {
+  std::vector<std::string> values;
+  for (const Json& value : list(key)) {
+    if (!value.is_string()) fail(key, "holds something that is not a text");
+    values.push_back(value.get<std::string>());
+  }
+  return values;
+}
+
+const ObjectReader::Json& ObjectReader::object(const char* key) const {
+  return member(key, &Json::is_object, "an object");
+}
+
+const ObjectReader::Json& ObjectReader::list(const char* key) const {
+  return member(key, &Json::is_array, "a list");
+}
+
+const ObjectReader::Json& ObjectReader::any(const char* key) const {
+  return member(key, nullptr, "");
+}
+
+std::int64_t ObjectReader::integer_of(const Json& value, const std::string& key, std::int64_t lowest,
+                                      std::int64_t highest) const {
+  const bool too_large =
+      value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(highest);
+  if (too_large || value.get<std::int64_t>() < lowest || value.get<std::int64_t>() > highest)
+    fail(key, "is " + value.dump() + ", outside " + std::to_string(lowest) + " … " + std::to_string(highest));
+  return value.get<std::int64_t>();
+}
+
+void ObjectReader::fail(const std::string& key, const std::string& what) const {
+  const std::string name = prefix_.empty() ? key : prefix_ + "." + key;
+  throw Error(ExitCode::bad_data,
+              origin_ + ": '" + name + "' " + what + "; it is no result of " + kResultSchema);
+}
+
+const ObjectReader::Json& ObjectReader::member(const char* key, bool (Json::*has_type)() const noexcept,
+                                               const char* type) const {
+  const auto found = json_.find(key);
+  if (found == json_.end()) fail(key, "is missing");
+  if (has_type && !((*found).*has_type)()) fail(key, std::string("is not ") + type);
+  return *found;
+}
+
+}  // namespace plumb

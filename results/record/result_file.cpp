@@ -1,0 +1,74 @@
+#include "results/record/result_file.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/shallow_json.h"
+#include "base/paths.h"
+
+namespace plumb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr std::uintmax_t kLargestFile = std::uintmax_t{1} << 28;  // 256 MiB: a run of ten million iterations
+
+[[noreturn]] void refuse(const fs::path& file, const std::string& what) {
+  throw Error(ExitCode::bad_data, "file '" + printable(file.string()) + "' " + what);
+}
+
+std::string read_text(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::none)
+    refuse(path, "can't be read (" + error.message() + "); allow it to be");
+  if (!fs::is_regular_file(status)) refuse(path, "is not there or is no regular file; name a result.json");
+  if (fs::file_size(path, error) > kLargestFile)
+    refuse(path, "is larger than 256 MiB, which no result is; name a result.json");
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rb"));
+  if (!file) refuse(path, std::string("can't be read (") + std::strerror(errno) + "); allow it to be");
+  std::string text;
+  std::array<char, 1 << 16> chunk;
+  for (std::size_t count; (count = std::fread(chunk.data(), 1, chunk.size(), file.get())) > 0;)
+    text.append(chunk.data(), count);
+  if (std::ferror(file.get())) refuse(path, "can't be read to its end; copy it anew");
+  return text;
+}
+
+// N of "plumbline.result/N"; 0 for anything else.
+int version_of(std::string_view schema) {
+  constexpr std::string_view kPrefix = "plumbline.result/";
+  if (!schema.starts_with(kPrefix) || schema.size() > kPrefix.size() + 8) return 0;
+  int version = 0;
+  for (const char digit : schema.substr(kPrefix.size())) {
+    if (digit < '0' || digit > '9') return 0;
+    version = 10 * version + (digit - '0');
+  }
+  return version;
+}
+
+}  // namespace
+
+ResultFile read_result_file(const fs::path& path) {
+  const std::string text = read_text(path);
+  const Json json = parse_shallow_json(text);
+  if (!json.is_object()) refuse(path, "is no result.json: it holds no JSON object; run the bench again");
+  if (const auto schema = json.find("schema"); schema != json.end() && schema->is_string())
+    if (const std::string name = *schema; version_of(name) > version_of(kResultSchema))
+      refuse(path, "has the schema " + name + ", newer than " + kResultSchema +
+                       ", the newest that this plumbline reads; update plumbline");
+  return {run_record_from_json(json, "file '" + printable(path.string()) + "'"), fnv1a(text)};
+}
+
+}  // namespace plumb

@@ -1,0 +1,201 @@
+#include "results/record/schema.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "base/error.h"
+#include "results/record/object_reader.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array kMemoryKeys{"parameters", "gradients", "optimizer", "activations",
+                                 "workspace",  "planned",   "peak"};
+
+// Memory in the order of kMemoryKeys, then anything else.
+Json memory_json(const std::map<std::string, std::int64_t>& bytes) {
+  Json json = Json::object();
+  for (const char* key : kMemoryKeys)
+    if (const auto entry = bytes.find(key); entry != bytes.end()) json[key] = entry->second;
+  for (const auto& [key, value] : bytes) json[key] = value;
+  return json;
+}
+
+void read_layout(const ObjectReader& reader, RunRecord& record) {
+  record.batch_per_device = reader.integer("batch_per_device", 0);
+  record.world_size = reader.count("world_size", 1);
+  record.nodes = reader.count("nodes", 1);
+  record.devices_per_node = reader.count("devices_per_node", 1);
+  record.iterations = reader.integer("iterations", 0);
+  record.warmup = reader.integer("warmup", 0);
+}
+
+void read_measurements(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
+  record.step_seconds = reader.numbers("step_seconds");
+  record.loss = reader.numbers("loss");
+  const ObjectReader speeds(reader.object("images_per_second"), origin, "images_per_second");
+  record.images_per_second = {speeds.number("mean"), speeds.number("median"), speeds.number("min"),
+                              speeds.number("max")};
+  record.rank_window_seconds = reader.numbers("rank_window_seconds");
+  record.exposed_communication_seconds = reader.number("exposed_communication_seconds");
+  record.data_wait_seconds = reader.number("data_wait_seconds");
+}
+
+void read_ranks(const ObjectReader& reader, const Json& json, const std::string& origin, RunRecord& record) {
+  if (!json.contains("ranks")) return;
+  const Json& ranks = reader.list("ranks");
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const ObjectReader of(ranks[rank], origin, "ranks[" + std::to_string(rank) + "]");
+    record.ranks.push_back({of.text("host"), of.number("exposed_communication_seconds")});
+  }
+  if (record.ranks.size() != static_cast<std::size_t>(record.world_size))
+    reader.fail("ranks", "has not one entry per rank");
+}
+
+void read_memory(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
+  const ObjectReader memory(reader.object("memory_bytes"), origin, "memory_bytes");
+  for (const auto& [key, value] : reader.object("memory_bytes").items()) {
+    if (!value.is_number_integer()) memory.fail(key, "is not a whole number");
+    record.memory_bytes[key] = memory.integer_of(value, key, 0, std::numeric_limits<std::int64_t>::max());
+  }
+}
+
+void read_checks(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
+  record.checks = reader.object("checks");
+  const ObjectReader checks(record.checks, origin, "checks");
+  for (const auto& [key, value] : record.checks.items())
+    if (!value.is_boolean() && value != "skipped") checks.fail(key, "is not true, false or \"skipped\"");
+}
+
+// What a complete run must hold together; a failed one may have stopped anywhere.
+void check_complete(const ObjectReader& reader, const RunRecord& record) {
+  const auto iterations = static_cast<std::size_t>(record.iterations);
+  if (record.warmup >= record.iterations) reader.fail("warmup", "is not below 'iterations'");
+  if (record.step_seconds.size() != iterations)
+    reader.fail("step_seconds", "has not one entry per iteration");
+  if (record.loss.size() != iterations) reader.fail("loss", "has not one entry per iteration");
+  if (record.rank_window_seconds.size() != static_cast<std::size_t>(record.world_size))
+    reader.fail("rank_window_seconds", "has not one entry per rank");
+}
+
+}  // namespace
+
+Json to_json(const RunRecord& record) {
+  const ImagesPerSecond& speed = record.images_per_second;
+  Json json{{"schema", kResultSchema},
+            {"status", record.status},
+            {"failure", record.failure},
+            {"model", record.model},
+            {"precision", record.precision},
+            {"device", record.device},
+            {"device_name", record.device_name},
+            {"batch_per_device", record.batch_per_device},
+            {"world_size", record.world_size},
+            {"nodes", record.nodes},
+            {"devices_per_node", record.devices_per_node},
+            {"iterations", record.iterations},
+            {"warmup", record.warmup},
+            {"step_seconds", record.step_seconds},
+            {"loss", record.loss}};
+  if (!record.loss_scale.empty()) {
+    json["loss_scale"] = record.loss_scale;
+    json["skipped_iterations"] = record.skipped_iterations;
+  }
+  json["images_per_second"] =
+      Json{{"mean", speed.mean}, {"median", speed.median}, {"min", speed.min}, {"max", speed.max}};
+  json["rank_window_seconds"] = record.rank_window_seconds;
+  json["exposed_communication_seconds"] = record.exposed_communication_seconds;
+  json["data_wait_seconds"] = record.data_wait_seconds;
+  json["parameters"] = record.parameters;
+  json["macs_per_image"] = record.macs_per_image;
+  if (record.head_parameters > 0) {
+    json["head_parameters"] = record.head_parameters;
+    json["head_macs_per_image"] = record.head_macs_per_image;
+  }
+  json["memory_bytes"] = memory_json(record.memory_bytes);
+  json["checks"] = record.checks;
+  json["config"] = record.config;
+  json["log_files"] = record.log_files;
+  json["energy_joules_per_image"] =
+      record.energy_joules_per_image ? Json(*record.energy_joules_per_image) : Json(nullptr);
+  for (const RankRecord& rank : record.ranks)
+    json["ranks"].push_back(
+        {{"host", rank.host}, {"exposed_communication_seconds", rank.exposed_communication_seconds}});
+  for (const UnfusedLayer& layer : record.unfused_layers)
+    json["unfused_layers"].push_back(
+        {{"layer", layer.layer}, {"pattern", layer.pattern}, {"reason", layer.reason}});
+  for (const GpuRecord& gpu : record.gpus) json["gpus"].push_back(to_json(gpu));
+  return json;
+}
+
+RunRecord run_record_from_json(const Json& json, const std::string& origin) {
+  const ObjectReader reader(json, origin);
+  if (const std::string schema = reader.text("schema"); schema != kResultSchema)
+    reader.fail("schema", "is '" + schema + "'");
+  RunRecord record;
+  record.status = reader.text("status");
+  if (record.status != "ok" && record.status != "failed") reader.fail("status", "is neither ok nor failed");
+  record.failure = reader.text("failure");
+  record.model = reader.text("model");
+  record.precision = reader.text("precision");
+  record.device = reader.text("device");
+  record.device_name = reader.text("device_name");
+  read_layout(reader, record);
+  read_measurements(reader, origin, record);
+  record.parameters = reader.integer("parameters", 0);
+  record.macs_per_image = reader.integer("macs_per_image", 0);
+  if (json.contains("head_parameters")) {
+    record.head_parameters = reader.integer("head_parameters", 0);
+    record.head_macs_per_image = reader.integer("head_macs_per_image", 0);
+  }
+  read_ranks(reader, json, origin, record);
+  read_memory(reader, origin, record);
+  read_checks(reader, origin, record);
+  record.config = reader.object("config");
+  record.log_files = reader.texts("log_files");
+  if (!reader.any("energy_joules_per_image").is_null())
+    record.energy_joules_per_image = reader.number("energy_joules_per_image");
+  if (json.contains("loss_scale")) {
+    record.loss_scale = reader.numbers("loss_scale");
+    record.skipped_iterations = reader.integer("skipped_iterations", 0);
+  }
+  if (json.contains("unfused_layers"))
+    for (const Json& layer : reader.list("unfused_layers")) {
+      const ObjectReader of(layer, origin, "unfused_layers");
+      record.unfused_layers.push_back({of.text("layer"), of.text("pattern"), of.text("reason")});
+    }
+  if (json.contains("gpus"))
+    for (const Json& gpu : reader.list("gpus")) record.gpus.push_back(gpu_record_from_json(gpu, origin));
+  if (record.status == "ok") check_complete(reader, record);
+  return record;
+}
+
+ImagesPerSecond images_per_second(const std::vector<double>& step_seconds,
+                                  const std::vector<double>& window_seconds, std::int64_t warmup,
+                                  std::int64_t images_per_step) {
+  const auto first = static_cast<std::size_t>(std::max<std::int64_t>(warmup, 0));
+  if (step_seconds.size() <= first || window_seconds.empty()) return {};
+  const double images = static_cast<double>(images_per_step);
+  std::vector<double> speeds;
+  for (std::size_t i = first; i < step_seconds.size(); ++i) {
+    if (!(step_seconds[i] > 0))
+      throw Error(ExitCode::internal, "step " + std::to_string(i) + " took " +
+                                          std::to_string(step_seconds[i]) +
+                                          " s, which no step can; report this");
+    speeds.push_back(images / step_seconds[i]);
+  }
+  const double longest = *std::max_element(window_seconds.begin(), window_seconds.end());
+  const auto [slowest, fastest] = std::minmax_element(speeds.begin(), speeds.end());
+  return {.mean = images * static_cast<double>(speeds.size()) / longest,
+          .median = median(speeds),
+          .min = *slowest,
+          .max = *fastest};
+}
+
+}  // namespace plumb

@@ -1,0 +1,78 @@
+// result.json: what one run was, measured and proved. Every number that is printed has its definition here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/record/gpu_record.h"
+
+namespace plumb {
+
+inline constexpr const char* kResultSchema = "plumbline.result/1";
+
+// Images per second over all ranks. mean = images of the window / longest window of any rank; median, min and
+// max come from rank 0's step times inside the window.
+struct ImagesPerSecond {
+  double mean = 0, median = 0, min = 0, max = 0;
+};
+
+// One rank over the window: seconds per step in which it waited for others in a collective. The rank that the
+// others wait for waits least itself.
+struct RankRecord {
+  std::string host;
+  double exposed_communication_seconds = 0;
+};
+
+// A convolution that ran as plain steps although its GPU has the fused engine.
+struct UnfusedLayer {
+  std::string layer, pattern, reason;
+};
+
+struct RunRecord {
+  std::string status = "failed";  // "ok" | "failed"
+  std::string failure;            // one sentence; empty when ok
+  std::string model, precision, device, device_name;
+  std::int64_t batch_per_device = 0;
+  int world_size = 1, nodes = 1, devices_per_node = 1;
+  std::int64_t iterations = 0, warmup = 0;
+  std::vector<double> step_seconds;  // one per iteration, rank 0, warm-up included
+  std::vector<double> loss;          // one per iteration, mean over ranks
+  // fp16 with loss scaling: the scale of every iteration, and how many of them changed nothing, as a gradient
+  // overflowed on some rank. Without it: empty, and no key.
+  std::vector<double> loss_scale;
+  std::int64_t skipped_iterations = 0;
+  ImagesPerSecond images_per_second;
+  std::vector<double> rank_window_seconds;  // iterations warmup … end, one per rank
+  // Mean per step of the window, rank 0: how long compute waited for a collective, for a batch.
+  double exposed_communication_seconds = 0, data_wait_seconds = 0;
+  std::int64_t parameters = 0, macs_per_image = 0;  // without class centres: what models are published with
+  // Class centres of all ranks, and what an image costs with those that a step takes; 0: none, and no key.
+  std::int64_t head_parameters = 0, head_macs_per_image = 0;
+  // parameters, gradients, optimizer, activations, workspace, planned, peak
+  std::map<std::string, std::int64_t> memory_bytes;
+  nlohmann::ordered_json checks = nlohmann::ordered_json::object();  // name -> true | false | "skipped"
+  nlohmann::ordered_json config = nlohmann::ordered_json::object();  // every option, resolved
+  std::vector<std::string> log_files;
+  std::vector<RankRecord> ranks;  // one per rank; empty (no key): a run of before they were kept
+  std::optional<double> energy_joules_per_image;  // all GPUs' energy in the window / its images
+  std::vector<UnfusedLayer> unfused_layers;       // where fused engines gave way; empty: no key
+  std::vector<GpuRecord> gpus;  // of the ranks whose GPU tells what it does, in their order; empty: no key
+};
+
+// NaN and infinities become null when the JSON is written.
+nlohmann::ordered_json to_json(const RunRecord& record);
+// null reads as NaN where a real number is expected. An ok run must have one entry per iteration and rank.
+// Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
+RunRecord run_record_from_json(const nlohmann::ordered_json& json, const std::string& origin);
+
+// `window_seconds`: of every rank. Steps before `warmup` are left out; zeros if none remain. Throws
+// Error(internal) for a step time that is not positive.
+ImagesPerSecond images_per_second(const std::vector<double>& step_seconds,
+                                  const std::vector<double>& window_seconds, std::int64_t warmup,
+                                  std::int64_t images_per_step);
+
+}  // namespace plumb
