@@ -42,10 +42,10 @@ bool is_reduced(const Buffer& buffer) {
 void check_readers(const Program& program, const std::vector<std::optional<StepId>>& last_writers) {
   for (StepId id = 0; id < program.steps.size(); ++id) {
     const Step& step = program.steps[id];
-    for (const BufferUse& use : step.uses) {
+    for (const BufferUse& use : step.uses()) {
       const Buffer& buffer = program.buffers[use.buffer];
       const bool reads_sum = is_reduced(buffer) && use.reads() && id > last_writers[use.buffer].value_or(id);
-      if (reads_sum && step.kind != StepKind::update && step.kind != StepKind::find_overflow) {
+      if (reads_sum && !step.as<Update>() && !step.as<FindOverflow>()) {
         throw Error(ExitCode::internal,
                     step.name + " reads " + buffer.name +
                         " before it is reduced; only updates and find_overflow may read complete gradients");
@@ -58,7 +58,7 @@ void check_readers(const Program& program, const std::vector<std::optional<StepI
 std::vector<Gradient> find_gradients(const Program& program) {
   std::vector<std::optional<StepId>> last_writers(program.buffers.size());
   for (StepId id = 0; id < program.steps.size(); ++id) {
-    for (const BufferUse& use : program.steps[id].uses) {
+    for (const BufferUse& use : program.steps[id].uses()) {
       if (use.writes()) last_writers[use.buffer] = id;
     }
   }
@@ -123,42 +123,37 @@ BufferId lay_out(Program& program, const Bucket& bucket, const std::string& name
   return add_flat_buffer(program, name, bucket.dtype, bytes / bytes_of(bucket.dtype), true);
 }
 
-Step allreduce_step(const Program& program, const std::string& name, const std::vector<BufferId>& parts,
+Step allreduce_step(const Program& program, const std::string& name, std::vector<ReadWrite> parts,
                     BufferId root) {
   const Buffer& buffer = program.buffers[root];
-  Step step{.name = name + ".allreduce",
-            .kind = StepKind::reduce,
-            .phase = Phase::reduce,
-            .lane = Lane::communication};
-  for (BufferId part : parts) step.uses.push_back({part, Access::read_write});
-  step.action = Collective{.kind = Collective::Kind::allreduce_sum,
-                           .buffer = root,
-                           .elements = buffer.bytes / bytes_of(buffer.dtype),
-                           .dtype = buffer.dtype};
-  return step;
+  return {.name = name + ".allreduce",
+          .operation = Collective{.kind = Collective::Kind::allreduce_sum,
+                                  .buffer = root,
+                                  .elements = buffer.bytes / bytes_of(buffer.dtype),
+                                  .dtype = buffer.dtype,
+                                  .parts = std::move(parts)},
+          .phase = Phase::reduce,
+          .lane = Lane::communication};
 }
 
 Step cast_step(const Program& program, const std::string& name, BufferId from, BufferId into, double scale) {
-  Step step{.name = name, .kind = StepKind::cast, .phase = Phase::reduce, .lane = Lane::compute};
-  step.uses = {{from, Access::read}, {into, Access::write}};
-  step.scale = scale;
+  Step step{
+      .name = name, .operation = Cast{.from = from, .into = into, .scale = scale}, .phase = Phase::reduce};
   step.work.bytes = static_cast<double>(program.buffers[from].bytes + program.buffers[into].bytes);
   return step;
 }
 
 // Sums are the same on all ranks, and so is an overflow in them; one in a gradient that isn't summed is known
 // to its own rank only.
-bool finds_what_others_miss(const Program& program, const Step& step) {
-  return step.kind == StepKind::find_overflow &&
-         std::any_of(step.uses.begin(), step.uses.end(), [&](const BufferUse& use) {
-           return use.reads() && program.buffers[use.buffer].sharded;
-         });
+bool finds_what_others_miss(const Program& program, const FindOverflow& search) {
+  return std::any_of(search.gradients.begin(), search.gradients.end(),
+                     [&](BufferId gradient) { return program.buffers[gradient].sharded; });
 }
 
-// Sums the flag that `find_overflow` writes: where one rank skips the update all do.
-Step overflow_step(const Program& program, const Step& find_overflow) {
-  const BufferId overflow = find_overflow.uses.front().buffer;
-  return allreduce_step(program, program.buffers[overflow].name, {overflow}, overflow);
+// Sums the flag that `search` writes: where one rank skips the update all do.
+Step overflow_step(const Program& program, const FindOverflow& search) {
+  return allreduce_step(program, program.buffers[search.overflow].name, {search.overflow.buffer},
+                        search.overflow);
 }
 
 DType reduced_dtype(ReduceDType choice, DType own) {
@@ -178,7 +173,9 @@ Exchange add_bucket(Program& program, const Bucket& bucket, const std::string& n
   const BufferId root = lay_out(program, bucket, name);
   const DType dtype = reduced_dtype(options.dtype, bucket.dtype);
   if (dtype == bucket.dtype) {
-    return {.start = {allreduce_step(program, name, bucket.gradients, root)}, .finish = {}};
+    return {
+        .start = {allreduce_step(program, name, {bucket.gradients.begin(), bucket.gradients.end()}, root)},
+        .finish = {}};
   }
   const std::size_t elements = program.buffers[root].bytes / bytes_of(bucket.dtype);
   const BufferId staging = add_flat_buffer(program, name + ".staging", dtype, elements, false);
@@ -216,7 +213,8 @@ Program add_gradient_reduction(Program program, const GradientReductionOptions& 
   for (StepId id = 0; id < starts_after.size(); ++id) {
     if (program.steps[id].phase == Phase::update) append(steps, std::exchange(before_updates, {}));
     steps.push_back(std::move(program.steps[id]));
-    if (finds_what_others_miss(program, steps.back())) steps.push_back(overflow_step(program, steps.back()));
+    const auto* search = steps.back().as<FindOverflow>();
+    if (search && finds_what_others_miss(program, *search)) steps.push_back(overflow_step(program, *search));
     append(steps, std::move(starts_after[id]));
   }
   append(steps, std::move(before_updates));
@@ -227,7 +225,7 @@ Program add_gradient_reduction(Program program, const GradientReductionOptions& 
 double sent_bytes_per_rank(const Program& program, int world_size) {
   double bytes = 0;
   for (const Step& step : program.steps) {
-    const Collective* collective = std::get_if<Collective>(&step.action);
+    const Collective* collective = step.as<Collective>();
     if (!collective) continue;
     bytes += (has_parts(collective->kind) ? 1 : 2) * static_cast<double>(collective->elements) *
              static_cast<double>(bytes_of(collective->dtype));

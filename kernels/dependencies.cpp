@@ -113,7 +113,7 @@ std::vector<std::vector<StepId>> cross_lane_dependencies(const Program& program)
     const Step& step = program.steps[id];
     const std::size_t own = lane_index(step);
     std::array<std::optional<StepId>, kLanes> candidates;
-    for (const BufferUse& use : step.uses) {
+    for (const BufferUse& use : step.uses()) {
       for (BufferId other : overlapping.at(use.buffer)) {
         for (std::size_t lane = 0; lane < kLanes; ++lane) {
           if (lane == own) continue;
@@ -126,7 +126,7 @@ std::vector<std::vector<StepId>> cross_lane_dependencies(const Program& program)
     dependencies[id] = necessary(candidates, clock, clocks);
     for (StepId wait : dependencies[id]) merge(clock, clocks.after(wait));
     clocks.push(clock);
-    for (const BufferUse& use : step.uses) {
+    for (const BufferUse& use : step.uses()) {
       if (use.reads()) latest[use.buffer].read[own] = id;
       if (use.writes()) latest[use.buffer].write[own] = id;
     }

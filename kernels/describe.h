@@ -13,8 +13,6 @@
 
 namespace plumb {
 
-enum class Optimizer { sgd, nag };
-
 // What a fused engine of a GPU takes over (kernels/cuda/fusion.h).
 enum class FusedPattern { statistics, normalized_input, residual_input, norm_backward_data };
 std::string_view name_of(FusedPattern pattern);

@@ -10,16 +10,6 @@ std::vector<std::int64_t> nchw(const Shape& shape) {
   return {shape.n, shape.c, shape.h, shape.w};
 }
 
-BufferUse reads(BufferId buffer) {
-  return {buffer, Access::read};
-}
-BufferUse writes(BufferId buffer) {
-  return {buffer, Access::write};
-}
-BufferUse updates(BufferId buffer) {
-  return {buffer, Access::read_write};
-}
-
 BufferId add_buffer(Program& program, Buffer buffer) {
   if (buffer.bytes == 0) {
     buffer.bytes = bytes_of(buffer.dtype);
@@ -38,38 +28,73 @@ BufferId add_buffer_like(Program& program, BufferId like, std::string name, Role
 }
 
 Step& add_step(Program& program, Step step) {
+  step.work.bytes = memory_traffic_bytes(program, step.operation);
   program.steps.push_back(std::move(step));
   return program.steps.back();
 }
 
+double memory_traffic_bytes(const Program& program, const Operation& operation) {
+  double bytes = 0;
+  for (const BufferUse& use : uses_of(operation))
+    bytes +=
+        static_cast<double>(program.buffers[use.buffer].bytes) * (use.access == Access::read_write ? 2 : 1);
+  return bytes;
+}
+
+namespace {
+
+// Replaces every buffer that `tensors` names by renumber(buffer).
+void renumber_tensors(Tensors& tensors, const auto& renumber) {
+  const auto change = [&](BufferId& buffer) {
+    if (buffer != kNone) buffer = renumber(buffer);
+  };
+  for (ParameterBuffers& parameter : tensors.parameters) {
+    change(parameter.master);
+    change(parameter.momentum);
+    change(parameter.gradient);
+    for (BufferId& copy : parameter.copies) change(copy);
+  }
+  for (BufferId& statistic : tensors.statistics) change(statistic);
+  for (BufferId& value : tensors.values) change(value);
+  for (BufferId* single : {&tensors.labels, &tensors.state, &tensors.staged_images, &tensors.staged_labels})
+    change(*single);
+  for (auto& [parameter, rows] : tensors.sampled_rows) {
+    change(rows.samples);
+    change(rows.count);
+  }
+}
+
+}  // namespace
+
 void drop_unused_buffers(Program& program) {
   std::vector<bool> used(program.buffers.size(), false);
   for (const Step& step : program.steps) {
-    for (const BufferUse& use : step.uses) used[use.buffer] = used[root_of(program, use.buffer)] = true;
+    for (const BufferUse& use : step.uses()) used[use.buffer] = used[root_of(program, use.buffer)] = true;
   }
-  std::vector<BufferId> new_ids(program.buffers.size(), 0);
+  std::vector<BufferId> new_ids(program.buffers.size(), kNone);
   std::vector<Buffer> kept;
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    if (!used[id]) continue;
     new_ids[id] = kept.size();
-    if (used[id]) kept.push_back(std::move(program.buffers[id]));
+    kept.push_back(std::move(program.buffers[id]));
   }
   program.buffers = std::move(kept);
   for (Buffer& buffer : program.buffers) {
     if (buffer.view) buffer.view->root = new_ids[buffer.view->root];
   }
+  const auto renumber = [&](BufferId id) { return new_ids[id]; };
   for (Step& step : program.steps) {
-    for (BufferUse& use : step.uses) use.buffer = new_ids[use.buffer];
-    if (Collective* collective = std::get_if<Collective>(&step.action))
-      collective->buffer = new_ids[collective->buffer];
+    std::visit(
+        [&](auto& instruction) {
+          for_each_operand(instruction, [&](std::string_view, auto& operand) {
+            operand.buffer = renumber(operand.buffer);
+          });
+        },
+        step.operation);
+    if (auto* collective = std::get_if<Collective>(&step.operation))
+      collective->buffer = renumber(collective->buffer);
   }
-}
-
-double memory_traffic_bytes(const Program& program, const std::vector<BufferUse>& uses) {
-  double bytes = 0;
-  for (const BufferUse& use : uses)
-    bytes +=
-        static_cast<double>(program.buffers[use.buffer].bytes) * (use.access == Access::read_write ? 2 : 1);
-  return bytes;
+  renumber_tensors(program.tensors, renumber);
 }
 
 namespace {
@@ -102,9 +127,9 @@ ParameterBuffers add_parameter(Lowering& lowering, ParameterId id, DType weight_
 
 void add_parameters(Lowering& lowering, const StorageTypes& types) {
   for (ParameterId id = 0; id < lowering.graph.parameters.size(); ++id)
-    lowering.parameters.push_back(add_parameter(lowering, id, types.weight_gradients));
+    lowering.tensors().parameters.push_back(add_parameter(lowering, id, types.weight_gradients));
   for (const Statistic& statistic : lowering.graph.statistics)
-    lowering.statistics.push_back(add_buffer(
+    lowering.tensors().statistics.push_back(add_buffer(
         lowering.program,
         {.name = statistic.name, .role = Role::statistic, .dims = {statistic.channels}, .persistent = true}));
 }
@@ -115,7 +140,7 @@ Lowering start_lowering(const Graph& graph, const StorageTypes& types, std::size
   Lowering lowering{.graph = graph};
   add_parameters(lowering, types);
   for (const Value& value : graph.values) {
-    const bool is_input = lowering.values.empty();
+    const bool is_input = lowering.tensors().values.empty();
     Buffer buffer{.name = value.name,
                   .role = is_input ? Role::input : Role::activation,
                   .dtype = types.activations,
@@ -125,20 +150,29 @@ Lowering start_lowering(const Graph& graph, const StorageTypes& types, std::size
       buffer.bytes =
           bytes_of(types.activations) *
           static_cast<std::size_t>(value.shape.n * value.shape.h * value.shape.w * types.image_channels);
-    lowering.values.push_back(add_buffer(lowering.program, std::move(buffer)));
+    lowering.tensors().values.push_back(add_buffer(lowering.program, std::move(buffer)));
   }
-  lowering.labels = add_buffer(lowering.program, {.name = "labels",
-                                                  .role = Role::input,
-                                                  .dtype = DType::i32,
-                                                  .dims = {graph.batch()},
-                                                  .persistent = true});
-  lowering.state = add_buffer(lowering.program, {.name = "state",
-                                                 .role = Role::state,
-                                                 .dtype = DType::u8,
-                                                 .dims = {static_cast<std::int64_t>(state_bytes)},
-                                                 .persistent = true});
+  lowering.tensors().labels = add_buffer(lowering.program, {.name = "labels",
+                                                            .role = Role::input,
+                                                            .dtype = DType::i32,
+                                                            .dims = {graph.batch()},
+                                                            .persistent = true});
+  lowering.tensors().state = add_buffer(lowering.program, {.name = "state",
+                                                           .role = Role::state,
+                                                           .dtype = DType::u8,
+                                                           .dims = {static_cast<std::int64_t>(state_bytes)},
+                                                           .persistent = true});
   lowering.gradients.resize(graph.values.size());
   return lowering;
+}
+
+UpdatedParameter updated_parameter(const Tensors& tensors, ParameterId parameter) {
+  const ParameterBuffers& buffers = tensors.parameters[parameter];
+  return {.parameter = parameter,
+          .master = buffers.master,
+          .momentum = buffers.momentum,
+          .gradient = buffers.gradient,
+          .copies = {buffers.copies.begin(), buffers.copies.end()}};
 }
 
 std::vector<BufferId> gradient_of(Lowering& lowering, ValueId value, std::size_t most) {
@@ -151,14 +185,10 @@ std::vector<BufferId> gradient_of(Lowering& lowering, ValueId value, std::size_t
     parts.pop_back();
     if (parts.front().shared)
       throw std::logic_error("every gradient of " + lowering.graph.values[value].name + " is shared");
-    std::vector<BufferUse> uses{updates(parts.front().buffer), reads(from.buffer)};
-    const double bytes = memory_traffic_bytes(lowering.program, uses);
     add_step(lowering.program,
              {.name = lowering.graph.values[value].name + ".accumulate" + std::to_string(parts.size()),
-              .kind = StepKind::accumulate,
-              .phase = Phase::backward,
-              .uses = std::move(uses),
-              .work = {.macs = 0, .bytes = bytes}});
+              .operation = Accumulate{.into = parts.front().buffer, .from = from.buffer},
+              .phase = Phase::backward});
   }
   std::vector<BufferId> buffers;
   buffers.reserve(parts.size());

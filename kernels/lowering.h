@@ -11,28 +11,18 @@
 
 namespace plumb {
 
-// Of an untrained parameter there is no momentum, and the gradient is a buffer like any other of the backward
-// pass (Role::activation_gradient, not persistent): a norm's backward writes it and nobody reads it. Of class
-// centres that are sampled there is no gradient until the margin loss is lowered: it has rows of its own.
-struct ParameterBuffers {
-  BufferId master = kNone, momentum = kNone, gradient = kNone;
-  std::vector<BufferId>
-      copies;  // what forward or backward-data read in place of the master, written by the update
-};
-
 struct Lowering {
   const Graph& graph;
   Program program;
-  std::vector<ParameterBuffers> parameters;  // by ParameterId
-  std::vector<BufferId> statistics;          // by StatisticId
-  std::vector<BufferId> values;              // by ValueId
-  BufferId labels = 0, state = 0;
   // By ValueId: buffers whose sum is the gradient of the value, as far as the backward walk has come.
   struct Contribution {
     BufferId buffer = 0;
     bool shared = false;  // somebody else reads it too: it must not be overwritten
   };
   std::vector<std::vector<Contribution>> gradients;
+
+  Tensors& tensors() { return program.tensors; }
+  const Tensors& tensors() const { return program.tensors; }
 };
 
 // How a device holds what a Graph declares.
@@ -52,11 +42,11 @@ BufferId add_buffer_like(Program& program, BufferId like, std::string name, Role
 // [n, c, h, w] of a value.
 std::vector<std::int64_t> nchw(const Shape& shape);
 
-BufferUse reads(BufferId buffer);
-BufferUse writes(BufferId buffer);
-BufferUse updates(BufferId buffer);  // reads and writes
-
+// Adds `step` with Work::bytes of its operands.
 Step& add_step(Program& program, Step step);
+
+// What an Update does to this parameter.
+UpdatedParameter updated_parameter(const Tensors& tensors, ParameterId parameter);
 
 // The buffers whose sum is the gradient of `value`, brought down to at most `most` by accumulate steps.
 std::vector<BufferId> gradient_of(Lowering& lowering, ValueId value, std::size_t most);
@@ -64,7 +54,7 @@ std::vector<BufferId> gradient_of(Lowering& lowering, ValueId value, std::size_t
 // Takes out the buffers that no step uses and no buffer is a view of, and renumbers the others.
 void drop_unused_buffers(Program& program);
 
-// Bytes of all buffers in `uses`, each read or write counted once: the traffic that a step can't avoid.
-double memory_traffic_bytes(const Program& program, const std::vector<BufferUse>& uses);
+// Bytes of all operands, each read or write counted once: the traffic that a step can't avoid.
+double memory_traffic_bytes(const Program& program, const Operation& operation);
 
 }  // namespace plumb

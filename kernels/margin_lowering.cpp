@@ -8,7 +8,7 @@
 namespace plumb {
 namespace {
 
-// What the steps of one margin loss have in common.
+// Shared by the steps of one margin loss.
 struct MarginLowering {
   MarginLowering(Lowering& lowering, std::size_t index)
       : program(lowering.program),
@@ -49,32 +49,26 @@ struct MarginLowering {
     return plumb::add_buffer(program, std::move(part));
   }
 
-  Step& add(StepKind kind, Phase phase, const std::string& name, std::vector<BufferUse> uses,
-            double macs = 0) {
-    Step step{
-        .name = op.name + "." + name, .kind = kind, .phase = phase, .op = op_index, .uses = std::move(uses)};
-    step.work = {.macs = macs, .bytes = memory_traffic_bytes(program, step.uses)};
-    return add_step(program, std::move(step));
+  Step& add(Phase phase, const std::string& name, Operation operation, double macs = 0) {
+    Step& step = add_step(
+        program,
+        {.name = op.name + "." + name, .operation = std::move(operation), .phase = phase, .op = op_index});
+    step.work.macs = macs;
+    return step;
   }
-  // With one rank there is nobody to meet.
-  void meet(Collective::Kind kind, const std::string& name, BufferId buffer) {
+  // A single rank needs no collectives.
+  void add_collective(Collective::Kind kind, const std::string& name, BufferId buffer) {
     if (!spread()) return;
     const Buffer& held = program.buffers[buffer];
-    Step step{.name = op.name + "." + name,
-              .kind = StepKind::reduce,
-              .phase = Phase::reduce,
-              .lane = Lane::communication,
-              .uses = {updates(buffer)}};
-    step.action = Collective{
-        .kind = kind, .buffer = buffer, .elements = held.bytes / bytes_of(held.dtype), .dtype = held.dtype};
-    add_step(program, std::move(step));
-  }
-  // `before`, the count of a sample where there is one, `after`.
-  static std::vector<BufferUse> with_count(const MarginBuffers& buffers, std::vector<BufferUse> before,
-                                           const std::vector<BufferUse>& after) {
-    if (buffers.sample_count) before.push_back(reads(*buffers.sample_count));
-    for (const BufferUse& use : after) before.push_back(use);
-    return before;
+    Step& step = add_step(program, {.name = op.name + "." + name,
+                                    .operation = Collective{.kind = kind,
+                                                            .buffer = buffer,
+                                                            .elements = held.bytes / bytes_of(held.dtype),
+                                                            .dtype = held.dtype,
+                                                            .parts = {buffer}},
+                                    .phase = Phase::reduce,
+                                    .lane = Lane::communication});
+    step.work = {};
   }
 };
 
@@ -84,11 +78,14 @@ void gather_features(MarginLowering& head, MarginBuffers& buffers, BufferId feat
   buffers.labels_all = head.add_buffer("labels_all", {head.all_images}, DType::i32);
   const BufferId own_labels = head.own_part(buffers.labels_all, "labels", {head.images});
   buffers.inverse_norms = head.add_buffer("inverse_norms", {head.images});
-  head.add(StepKind::margin_features, Phase::forward, "features",
-           {reads(features), reads(labels), writes(buffers.normalized), writes(own_labels),
-            writes(buffers.inverse_norms)});
-  head.meet(Collective::Kind::allgather, "features.allgather", buffers.normalized_all);
-  head.meet(Collective::Kind::allgather, "labels.allgather", buffers.labels_all);
+  head.add(Phase::forward, "features",
+           MarginNormalize{.features = features,
+                           .labels = labels,
+                           .normalized = buffers.normalized,
+                           .own_labels = own_labels,
+                           .inverse_norms = buffers.inverse_norms});
+  head.add_collective(Collective::Kind::allgather, "features.allgather", buffers.normalized_all);
+  head.add_collective(Collective::Kind::allgather, "labels.allgather", buffers.labels_all);
   buffers.columns = buffers.labels_all;
 }
 
@@ -100,13 +97,18 @@ void sample_rows(MarginLowering& head, MarginBuffers& buffers, BufferId master, 
     head.program.buffers[kept].persistent = true;  // they say which rows the gradient is of
   buffers.columns = head.add_buffer("columns", {head.all_images}, DType::i32);
   buffers.rows = head.add_buffer("rows", {head.rows, head.embedding}, rows_dtype);
-  head.add(StepKind::margin_sample, Phase::forward, "sample",
-           {reads(buffers.labels_all), reads(state), writes(*buffers.samples), writes(*buffers.sample_count),
-            writes(buffers.columns)});
-  Step& gather =
-      head.add(StepKind::margin_gather, Phase::forward, "gather",
-               {reads(*buffers.samples), reads(*buffers.sample_count), reads(master), writes(buffers.rows)});
-  // Of the master only the sampled rows are read, in fp32.
+  head.add(Phase::forward, "sample",
+           MarginSampleClasses{.labels = buffers.labels_all,
+                               .state = state,
+                               .samples = *buffers.samples,
+                               .sample_count = *buffers.sample_count,
+                               .columns = buffers.columns});
+  Step& gather = head.add(Phase::forward, "gather",
+                          MarginGatherRows{.samples = *buffers.samples,
+                                           .sample_count = *buffers.sample_count,
+                                           .weight = master,
+                                           .rows = buffers.rows});
+  // Only the sampled rows of the master are read, in fp32.
   gather.work.bytes = static_cast<double>(head.rows * head.embedding) *
                       static_cast<double>(bytes_of(DType::f32) + bytes_of(rows_dtype));
 }
@@ -117,24 +119,34 @@ void add_softmax(MarginLowering& head, MarginBuffers& buffers, DType rows_dtype,
   buffers.row_max = head.add_buffer("row_max", {head.all_images});
   buffers.row_sums = head.add_buffer("row_sums", {2, head.all_images});
   buffers.target_factor = head.add_buffer("target_factor", {head.all_images});
-  head.add(StepKind::margin_products, Phase::forward, "products",
-           {reads(buffers.normalized_all), reads(buffers.rows), writes(buffers.products)},
+  head.add(Phase::forward, "products",
+           MarginProducts{
+               .normalized = buffers.normalized_all, .rows = buffers.rows, .products = buffers.products},
            head.product_macs());
-  head.add(StepKind::margin_statistics, Phase::forward, "statistics",
-           MarginLowering::with_count(
-               buffers, {reads(buffers.products), reads(buffers.class_inverse_norms), reads(buffers.columns)},
-               {writes(buffers.local_max), writes(buffers.row_max), writes(buffers.row_sums),
-                writes(buffers.target_factor)}));
-  head.meet(Collective::Kind::allreduce_max, "row_max.allreduce", buffers.row_max);
+  head.add(Phase::forward, "statistics",
+           MarginStatistics{.products = buffers.products,
+                            .class_inverse_norms = buffers.class_inverse_norms,
+                            .columns = buffers.columns,
+                            .sample_count = buffers.sample_count,
+                            .local_max = buffers.local_max,
+                            .row_max = buffers.row_max,
+                            .row_sums = buffers.row_sums,
+                            .target_factor = buffers.target_factor});
+  head.add_collective(Collective::Kind::allreduce_max, "row_max.allreduce", buffers.row_max);
   if (head.spread())
-    head.add(StepKind::margin_rescale, Phase::forward, "rescale",
-             {reads(buffers.local_max), reads(buffers.row_max), updates(buffers.row_sums)});
-  head.meet(Collective::Kind::allreduce_sum, "row_sums.allreduce", buffers.row_sums);
-  head.add(
-      StepKind::margin_gradient, Phase::forward, "gradient",
-      MarginLowering::with_count(
-          buffers, {updates(buffers.products), reads(buffers.class_inverse_norms), reads(buffers.columns)},
-          {reads(buffers.row_max), reads(buffers.row_sums), reads(buffers.target_factor), updates(state)}));
+    head.add(Phase::forward, "rescale",
+             MarginRescale{
+                 .local_max = buffers.local_max, .row_max = buffers.row_max, .row_sums = buffers.row_sums});
+  head.add_collective(Collective::Kind::allreduce_sum, "row_sums.allreduce", buffers.row_sums);
+  head.add(Phase::forward, "gradient",
+           MarginGradient{.products = buffers.products,
+                          .class_inverse_norms = buffers.class_inverse_norms,
+                          .columns = buffers.columns,
+                          .sample_count = buffers.sample_count,
+                          .row_max = buffers.row_max,
+                          .row_sums = buffers.row_sums,
+                          .target_factor = buffers.target_factor,
+                          .state = state});
 }
 
 // The gradient of the sampled rows, which stands for that of all rows.
@@ -152,19 +164,22 @@ BufferId sampled_gradient(const Lowering& lowering, const MarginLowering& head, 
 MarginBuffers lower_margin_forward(Lowering& lowering, std::size_t op, BufferId features, BufferId weight,
                                    DType rows_dtype) {
   MarginLowering head(lowering, op);
-  ParameterBuffers& parameter = lowering.parameters[head.op.weight];
+  ParameterBuffers& parameter = lowering.tensors().parameters[head.op.weight];
   MarginBuffers buffers;
-  gather_features(head, buffers, features, lowering.labels);
+  gather_features(head, buffers, features, lowering.tensors().labels);
   buffers.rows = weight;
   if (head.sampled()) {
-    sample_rows(head, buffers, parameter.master, lowering.state, rows_dtype);
+    sample_rows(head, buffers, parameter.master, lowering.tensors().state, rows_dtype);
     parameter.gradient = sampled_gradient(lowering, head, rows_dtype);
+    lowering.tensors().sampled_rows[head.op.weight] = {*buffers.samples, *buffers.sample_count};
   }
   buffers.d_rows = parameter.gradient;
   buffers.class_inverse_norms = head.add_buffer("class_inverse_norms", {head.rows});
-  head.add(StepKind::margin_class_norms, Phase::forward, "class_norms",
-           MarginLowering::with_count(buffers, {reads(buffers.rows)}, {writes(buffers.class_inverse_norms)}));
-  add_softmax(head, buffers, rows_dtype, lowering.state);
+  head.add(Phase::forward, "class_norms",
+           MarginClassNorms{.rows = buffers.rows,
+                            .sample_count = buffers.sample_count,
+                            .class_inverse_norms = buffers.class_inverse_norms});
+  add_softmax(head, buffers, rows_dtype, lowering.tensors().state);
   return buffers;
 }
 
@@ -174,17 +189,24 @@ BufferId lower_margin_backward(Lowering& lowering, std::size_t op, const MarginB
   const BufferId d_normalized_all =
       head.add_buffer("d_normalized_all", {head.all_images, head.embedding}, DType::f32, role);
   const BufferId d_normalized = head.own_part(d_normalized_all, "d_normalized", head.own_features());
-  head.add(StepKind::margin_feature_products, Phase::backward, "feature_products",
-           {reads(buffers.products), reads(buffers.rows), writes(d_normalized_all)}, head.product_macs());
-  head.meet(Collective::Kind::reduce_scatter_sum, "features.reduce_scatter", d_normalized_all);
-  head.add(StepKind::margin_weight_gradient, Phase::backward, "weight_gradient",
-           {reads(buffers.products), reads(buffers.normalized_all), reads(buffers.rows),
-            reads(buffers.class_inverse_norms), writes(buffers.d_rows)},
+  head.add(Phase::backward, "feature_products",
+           MarginFeatureProducts{
+               .products = buffers.products, .rows = buffers.rows, .d_normalized = d_normalized_all},
+           head.product_macs());
+  head.add_collective(Collective::Kind::reduce_scatter_sum, "features.reduce_scatter", d_normalized_all);
+  head.add(Phase::backward, "weight_gradient",
+           MarginWeightGradient{.products = buffers.products,
+                                .normalized = buffers.normalized_all,
+                                .rows = buffers.rows,
+                                .class_inverse_norms = buffers.class_inverse_norms,
+                                .d_rows = buffers.d_rows},
            head.product_macs());
   const BufferId d_features = head.add_buffer("d_features", head.own_features(), DType::f32, role);
-  head.add(
-      StepKind::margin_features_backward, Phase::backward, "features_backward",
-      {reads(d_normalized), reads(buffers.normalized), reads(buffers.inverse_norms), writes(d_features)});
+  head.add(Phase::backward, "features_backward",
+           MarginFeaturesBackward{.d_normalized = d_normalized,
+                                  .normalized = buffers.normalized,
+                                  .inverse_norms = buffers.inverse_norms,
+                                  .d_features = d_features});
   return d_features;
 }
 

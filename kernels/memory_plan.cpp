@@ -27,7 +27,7 @@ std::vector<Lifetime> lifetimes_of_roots(const Program& program) {
   std::vector<Lifetime> lifetimes(program.buffers.size());
   for (StepId id = 0; id < program.steps.size(); ++id) {
     const std::size_t lane = static_cast<std::size_t>(program.steps[id].lane);
-    for (const BufferUse& use : program.steps[id].uses) {
+    for (const BufferUse& use : program.steps[id].uses()) {
       Lifetime& lifetime = lifetimes[root_of(program, use.buffer)];
       if (!lifetime.first[lane]) lifetime.first[lane] = id;
       lifetime.last[lane] = id;
@@ -70,14 +70,14 @@ void check_views(const Program& program) {
 void check_written_before_read(const Program& program) {
   std::vector<bool> written(program.buffers.size(), false);
   for (const Step& step : program.steps) {
-    for (const BufferUse& use : step.uses) {
+    for (const BufferUse& use : step.uses()) {
       const BufferId root = root_of(program, use.buffer);
       if (use.reads() && !written[root] && !program.buffers[root].persistent) {
         throw std::logic_error(step.name + " reads " + program.buffers[use.buffer].name +
                                " before any step has written it");
       }
     }
-    for (const BufferUse& use : step.uses) {
+    for (const BufferUse& use : step.uses()) {
       if (use.writes()) written[root_of(program, use.buffer)] = true;
     }
   }

@@ -21,8 +21,8 @@ std::uint64_t hash_number(std::uint64_t hash, std::uint64_t number) {
 std::vector<BufferId> reduced_roots(const Program& program, BufferId reduced) {
   std::vector<BufferId> roots{reduced};
   for (const Step& step : program.steps) {
-    if (step.kind == StepKind::cast && step.uses.at(1).buffer == reduced)
-      roots.push_back(step.uses[0].buffer);
+    const auto* cast = step.as<Cast>();
+    if (cast && cast->into == reduced) roots.push_back(cast->from);
   }
   return roots;
 }
@@ -32,22 +32,6 @@ std::vector<BufferId> reduced_roots(const Program& program, BufferId reduced) {
 }
 
 }  // namespace
-
-std::size_t bytes_of(DType dtype) {
-  switch (dtype) {
-    case DType::u8:
-      return 1;
-    case DType::f16:
-    case DType::bf16:
-      return 2;
-    case DType::f32:
-    case DType::i32:
-      return 4;
-    case DType::i64:
-      return 8;
-  }
-  unknown("DType");
-}
 
 std::string_view name_of(DType dtype) {
   switch (dtype) {
@@ -119,86 +103,20 @@ std::string_view name_of(Phase phase) {
   unknown("Phase");
 }
 
-std::string_view name_of(StepKind kind) {
-  switch (kind) {
-    case StepKind::load_batch:
-      return "load_batch";
-    case StepKind::pack_batch:
-      return "pack_batch";
-    case StepKind::conv_forward:
-      return "conv_forward";
-    case StepKind::conv_backward_data:
-      return "conv_backward_data";
-    case StepKind::conv_backward_weights:
-      return "conv_backward_weights";
-    case StepKind::conv_norm_backward_data:
-      return "conv_norm_backward_data";
-    case StepKind::norm_forward:
-      return "norm_forward";
-    case StepKind::norm_statistics:
-      return "norm_statistics";
-    case StepKind::norm_finalize:
-      return "norm_finalize";
-    case StepKind::norm_apply:
-      return "norm_apply";
-    case StepKind::norm_backward_apply:
-      return "norm_backward_apply";
-    case StepKind::norm_backward:
-      return "norm_backward";
-    case StepKind::pool_forward:
-      return "pool_forward";
-    case StepKind::pool_backward:
-      return "pool_backward";
-    case StepKind::dense_forward:
-      return "dense_forward";
-    case StepKind::dense_backward_data:
-      return "dense_backward_data";
-    case StepKind::dense_backward_weights:
-      return "dense_backward_weights";
-    case StepKind::softmax_loss:
-      return "softmax_loss";
-    case StepKind::accumulate:
-      return "accumulate";
-    case StepKind::cast:
-      return "cast";
-    case StepKind::reduce:
-      return "reduce";
-    case StepKind::find_overflow:
-      return "find_overflow";
-    case StepKind::update:
-      return "update";
-    case StepKind::dropout_forward:
-      return "dropout_forward";
-    case StepKind::dropout_backward:
-      return "dropout_backward";
-    case StepKind::margin_features:
-      return "margin_features";
-    case StepKind::margin_sample:
-      return "margin_sample";
-    case StepKind::margin_gather:
-      return "margin_gather";
-    case StepKind::margin_class_norms:
-      return "margin_class_norms";
-    case StepKind::margin_products:
-      return "margin_products";
-    case StepKind::margin_statistics:
-      return "margin_statistics";
-    case StepKind::margin_rescale:
-      return "margin_rescale";
-    case StepKind::margin_gradient:
-      return "margin_gradient";
-    case StepKind::margin_feature_products:
-      return "margin_feature_products";
-    case StepKind::margin_weight_gradient:
-      return "margin_weight_gradient";
-    case StepKind::margin_features_backward:
-      return "margin_features_backward";
-    case StepKind::update_rows:
-      return "update_rows";
-    case StepKind::advance_state:
-      return "advance_state";
-  }
-  unknown("StepKind");
+std::string_view name_of(const Operation& operation) {
+  return std::visit([]<typename T>(const T&) { return T::kName; }, operation);
+}
+
+std::vector<BufferUse> uses_of(const Operation& operation) {
+  std::vector<BufferUse> uses;
+  std::visit(
+      [&](const auto& instruction) {
+        for_each_operand(instruction, [&](std::string_view name, const auto& operand) {
+          uses.push_back({operand.buffer, operand.access(), name});
+        });
+      },
+      operation);
+  return uses;
 }
 
 std::string_view name_of(Collective::Kind kind) {
@@ -231,7 +149,7 @@ std::uint64_t reduction_hash(const Program& program) {
   }
   std::uint64_t hash = kFnvOffset;
   for (const Step& step : program.steps) {
-    const Collective* collective = std::get_if<Collective>(&step.action);
+    const Collective* collective = step.as<Collective>();
     if (!collective) continue;
     hash = fnv1a(name_of(collective->kind), hash);
     hash = fnv1a(name_of(collective->dtype), hash);

@@ -26,10 +26,11 @@ double roofline_seconds(const Work& work, const DeviceLimits& limits, Precision 
 
 Precision precision_of(const Program& program, const Step& step, Precision run) {
   if (run != Precision::fp16 && run != Precision::bf16) return run;
-  const bool in_half = std::any_of(step.uses.begin(), step.uses.end(), [&](const BufferUse& use) {
+  const std::vector<BufferUse> uses = step.uses();
+  const bool in_half = std::any_of(uses.begin(), uses.end(), [&](const BufferUse& use) {
     return bytes_of(program.buffers[use.buffer].dtype) == 2;
   });
-  return in_half || step.uses.empty() ? run : Precision::fp32;
+  return in_half || uses.empty() ? run : Precision::fp32;
 }
 
 Roofline roofline(const Program& program, const DeviceLimits& limits, Precision precision) {

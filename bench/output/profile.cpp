@@ -142,7 +142,7 @@ Profile make_profile(const Program& program, std::span<const StepTime> times, co
     if (program.steps[step.step].lane == Lane::compute && profile.step_seconds > 0)
       step.share = step.seconds / profile.step_seconds;
   profile.phases = totals(program, profile.steps, [](const Step& step) { return name_of(step.phase); });
-  profile.kinds = totals(program, profile.steps, [](const Step& step) { return name_of(step.kind); });
+  profile.kinds = totals(program, profile.steps, [](const Step& step) { return step.kind(); });
   return profile;
 }
 

@@ -172,7 +172,7 @@ Json profile_json(const Program& program, const Profile& profile, std::optional<
     const Step& step = program.steps[profiled.step];
     json["steps"].push_back(
         {{"name", step.name},
-         {"kind", name_of(step.kind)},
+         {"kind", step.kind()},
          {"phase", name_of(step.phase)},
          {"lane", name_of(step.lane)},
          {"seconds", profiled.seconds},

@@ -29,10 +29,10 @@ nlohmann::ordered_json buffer_json(const Buffer& buffer) {
 
 nlohmann::ordered_json step_json(const Step& step) {
   nlohmann::ordered_json uses = nlohmann::ordered_json::array();
-  for (const BufferUse& use : step.uses)
-    uses.push_back({{"buffer", use.buffer}, {"access", letter_of(use.access)}});
+  for (const BufferUse& use : step.uses())
+    uses.push_back({{"operand", use.operand}, {"buffer", use.buffer}, {"access", letter_of(use.access)}});
   nlohmann::ordered_json json = {{"name", step.name},
-                                 {"kind", name_of(step.kind)},
+                                 {"kind", step.kind()},
                                  {"phase", name_of(step.phase)},
                                  {"lane", name_of(step.lane)},
                                  {"uses", uses},
@@ -41,7 +41,7 @@ nlohmann::ordered_json step_json(const Step& step) {
                                  {"bytes", step.work.bytes}};
   if (!step.engine.empty()) json["engine"] = step.engine;
   if (step.tuned_seconds) json["tuned_seconds"] = *step.tuned_seconds;
-  if (const auto* collective = std::get_if<Collective>(&step.action))
+  if (const auto* collective = step.as<Collective>())
     json["collective"] = {{"kind", name_of(collective->kind)},
                           {"buffer", collective->buffer},
                           {"elements", collective->elements},

@@ -94,7 +94,7 @@ void write_trace(std::ostream& stream, const Program& program, std::span<const S
       Json event =
           complete_event(description.rank, thread_of(step.lane), step.name, step_begin, time.end - zero);
       event["cat"] = name_of(step.phase);
-      event["args"] = {{"kind", name_of(step.kind)},
+      event["args"] = {{"kind", step.kind()},
                        {"phase", name_of(step.phase)},
                        {"iteration", number},
                        {"macs", step.work.macs},

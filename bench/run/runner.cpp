@@ -96,9 +96,9 @@ void Runner::run_steps(Mode mode) {
 
 void Runner::run(const Action& action) {
   const Step& step = program_.steps[action.step];
-  if (const auto* compute = std::get_if<ComputeFn>(&step.action)) {
-    (*compute)();
-  } else if (const auto* collective = std::get_if<Collective>(&step.action)) {
+  if (step.run) {
+    step.run();
+  } else if (const auto* collective = step.as<Collective>()) {
     exposed(
         [&] { tickets_[action.step] = communicator_->start(*collective, device_.data(collective->buffer)); });
     in_flight_[action.step] = host_carries(action.step);

@@ -62,7 +62,7 @@ std::size_t Call::take_workspace(std::size_t bytes) {
   return offset;
 }
 
-void Call::add(int argument, BufferId buffer, const dnnl::memory::desc& wanted, bool is_input) {
+Call::Place Call::add(int argument, BufferId buffer, const dnnl::memory::desc& wanted, bool is_input) {
   const dnnl::memory::desc& held = context_.settle(buffer, wanted);
   Operand operand{.argument = argument, .buffer = buffer, .layout = wanted};
   if (held != wanted) {
@@ -74,36 +74,39 @@ void Call::add(int argument, BufferId buffer, const dnnl::memory::desc& wanted, 
                                              : dnnl::reorder::primitive_desc(engine, wanted, engine, held));
   }
   operands_.push_back(std::move(operand));
+  return {operands_.size() - 1};
 }
 
-void Call::raw(int argument, BufferId buffer, const dnnl::memory::desc& layout) {
+Call::Place Call::raw(int argument, BufferId buffer, const dnnl::memory::desc& layout) {
   std::size_t& bytes = context_.program.buffers[buffer].bytes;
   bytes = std::max(bytes, layout.get_size());
   operands_.push_back({.argument = argument, .buffer = buffer, .layout = layout});
+  return {operands_.size() - 1};
 }
 
-void Call::scratchpad(const dnnl::memory::desc& layout) {
-  if (layout.get_size() == 0) return;
+Call::Place Call::scratchpad(const dnnl::memory::desc& layout) {
+  if (layout.get_size() == 0) return {};
   operands_.push_back({.argument = DNNL_ARG_SCRATCHPAD,
                        .layout = layout,
                        .place = Operand::Place::workspace,
                        .workspace_offset = take_workspace(layout.get_size())});
+  return {operands_.size() - 1};
 }
 
-Finish Call::finish(dnnl::primitive primitive) {
+Binder Call::finish(dnnl::primitive primitive) {
   std::vector<std::pair<int, dnnl::memory::desc>> arguments;
   for (const Operand& operand : operands_) arguments.emplace_back(operand.argument, operand.layout);
-  return finish(
-      Body([primitive = std::move(primitive), arguments = std::move(arguments), engine = context_.engine,
-            stream = context_.stream](const std::vector<std::byte*>& addresses) -> ComputeFn {
-        BoundPrimitive bound{.primitive = primitive};
-        for (std::size_t i = 0; i < arguments.size(); ++i)
-          bound.add(arguments[i].first, dnnl::memory(arguments[i].second, engine, addresses[i]));
-        return [bound = std::move(bound), stream] { bound.run(stream); };
-      }));
+  return finish(Body([primitive = std::move(primitive), arguments = std::move(arguments),
+                      engine = context_.engine,
+                      stream = context_.stream](const Addresses& addresses) -> ComputeFn {
+    BoundPrimitive bound{.primitive = primitive};
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      bound.add(arguments[i].first, dnnl::memory(arguments[i].second, engine, addresses.as<std::byte>({i})));
+    return [bound = std::move(bound), stream] { bound.run(stream); };
+  }));
 }
 
-Finish Call::finish(Body body) {
+Binder Call::finish(Body body) {
   step_.workspace_bytes = std::max(step_.workspace_bytes, workspace_bytes_);
   return [body = std::move(body), operands = operands_, engine = context_.engine, stream = context_.stream,
           lane = step_.lane](const Arena& arena) -> ComputeFn {
@@ -122,7 +125,7 @@ Finish Call::finish(Body body) {
       reorder.add(DNNL_ARG_TO, copied_in ? copy : held);
       (copied_in ? before : after).push_back(std::move(reorder));
     }
-    ComputeFn run = body(addresses);
+    ComputeFn run = body(Addresses(std::move(addresses)));
     if (before.empty() && after.empty()) return run;
     return [before = std::move(before), run = std::move(run), after = std::move(after), stream] {
       for (const BoundPrimitive& reorder : before) reorder.run(stream);

@@ -1,4 +1,6 @@
 // Convolutions by oneDNN, every layout its own choice.
+#include <stdexcept>
+
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/onednn.h"
 
@@ -25,7 +27,13 @@ std::vector<std::int64_t> weight_dims(const Graph& graph, const Conv& op) {
   return dims;
 }
 
-Problem problem_of(const Graph& graph, const Conv& op) {
+const Conv& conv_of(const Context& context, const Step& step) {
+  return std::get<Conv>(context.graph.ops[step.op]);
+}
+
+Problem problem_of(const Context& context, const Step& step) {
+  const Graph& graph = context.graph;
+  const Conv& op = conv_of(context, step);
   return {.in = any_layout(nchw(graph.values[op.in].shape)),
           .weight = any_layout(weight_dims(graph, op)),
           .out = any_layout(nchw(graph.values[op.out].shape)),
@@ -39,56 +47,46 @@ convolution_forward::primitive_desc forward_descriptor(const Context& context, c
       problem.in, problem.weight, problem.out, problem.strides, problem.padding, problem.padding);
 }
 
-Finish forward(Context& context, Step& step, const Problem& problem) {
-  const auto descriptor = forward_descriptor(context, problem);
+}  // namespace
+
+Binder prepare(Context& context, Step& step, const ConvForward& conv) {
+  if (conv.scale_shift || conv.sums) throw std::logic_error(step.name + " is fused, which no CPU runs");
+  const auto descriptor = forward_descriptor(context, problem_of(context, step));
   Call call(context, step);
-  call.input(DNNL_ARG_SRC, step.uses[0].buffer, descriptor.src_desc());
-  call.input(DNNL_ARG_WEIGHTS, step.uses[1].buffer, descriptor.weights_desc());
-  call.output(DNNL_ARG_DST, step.uses[2].buffer, descriptor.dst_desc());
+  call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
+  call.input(DNNL_ARG_WEIGHTS, conv.weight, descriptor.weights_desc());
+  call.output(DNNL_ARG_DST, conv.out, descriptor.dst_desc());
   call.scratchpad(descriptor.scratchpad_desc());
   return call.finish(convolution_forward(descriptor));
 }
 
-Finish backward_data(Context& context, Step& step, const Problem& problem) {
+Binder prepare(Context& context, Step& step, const ConvBackwardData& conv) {
+  const Problem problem = problem_of(context, step);
   const auto descriptor = describe_backward<convolution_backward_data>(
       context.engine, user_scratchpad(), forward_descriptor(context, problem), algorithm::convolution_direct,
       problem.in, problem.weight, problem.out, problem.strides, problem.padding, problem.padding);
   Call call(context, step);
-  call.input(DNNL_ARG_DIFF_DST, step.uses[0].buffer, descriptor.diff_dst_desc());
-  call.input(DNNL_ARG_WEIGHTS, step.uses[1].buffer, descriptor.weights_desc());
-  call.output(DNNL_ARG_DIFF_SRC, step.uses[2].buffer, descriptor.diff_src_desc());
+  call.input(DNNL_ARG_DIFF_DST, conv.d_out, descriptor.diff_dst_desc());
+  call.input(DNNL_ARG_WEIGHTS, conv.weight, descriptor.weights_desc());
+  call.output(DNNL_ARG_DIFF_SRC, conv.d_in, descriptor.diff_src_desc());
   call.scratchpad(descriptor.scratchpad_desc());
   return call.finish(convolution_backward_data(descriptor));
 }
 
-Finish backward_weights(Context& context, Step& step, const Problem& problem, ParameterId weight) {
+Binder prepare(Context& context, Step& step, const ConvBackwardWeights& conv) {
+  const Problem problem = problem_of(context, step);
   const auto descriptor = describe_backward<convolution_backward_weights>(
       context.engine, user_scratchpad(), forward_descriptor(context, problem), algorithm::convolution_direct,
       problem.in, problem.weight, problem.out, problem.strides, problem.padding, problem.padding);
   // The update adds gradients to masters element by element: they share the masters' layout.
-  context.settle(step.uses[2].buffer,
-                 context.settle(context.parameters[weight].master, descriptor.diff_weights_desc()));
+  const BufferId master = context.tensors().parameters[conv_of(context, step).weight].master;
+  context.settle(conv.d_weight, context.settle(master, descriptor.diff_weights_desc()));
   Call call(context, step);
-  call.input(DNNL_ARG_SRC, step.uses[0].buffer, descriptor.src_desc());
-  call.input(DNNL_ARG_DIFF_DST, step.uses[1].buffer, descriptor.diff_dst_desc());
-  call.output(DNNL_ARG_DIFF_WEIGHTS, step.uses[2].buffer, descriptor.diff_weights_desc());
+  call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
+  call.input(DNNL_ARG_DIFF_DST, conv.d_out, descriptor.diff_dst_desc());
+  call.output(DNNL_ARG_DIFF_WEIGHTS, conv.d_weight, descriptor.diff_weights_desc());
   call.scratchpad(descriptor.scratchpad_desc());
   return call.finish(convolution_backward_weights(descriptor));
-}
-
-}  // namespace
-
-Finish prepare_conv(Context& context, Step& step) {
-  const Conv& op = std::get<Conv>(context.graph.ops[step.op]);
-  const Problem problem = problem_of(context.graph, op);
-  switch (step.kind) {
-    case StepKind::conv_forward:
-      return forward(context, step, problem);
-    case StepKind::conv_backward_data:
-      return backward_data(context, step, problem);
-    default:
-      return backward_weights(context, step, problem, op.weight);
-  }
 }
 
 }  // namespace plumb::cpu

@@ -17,13 +17,15 @@ struct Problem {
 };
 
 // `in` and `weight` as they are held: the GEMM underneath takes any of them, and nothing is copied.
-Problem problem_of(const Context& context, const Dense& op) {
+Problem problem_of(const Context& context, const Step& step) {
+  const Dense& op = std::get<Dense>(context.graph.ops[step.op]);
   const Graph& graph = context.graph;
   const std::vector<std::int64_t>& dims = graph.parameters[op.weight].dims;
   const auto held_or = [&](BufferId buffer, memory::desc otherwise) {
     return context.layouts[buffer] ? *context.layouts[buffer] : otherwise;
   };
-  const memory::desc in = held_or(context.values[op.in], plain_layout(nchw(graph.values[op.in].shape)));
+  const memory::desc in =
+      held_or(context.tensors().values[op.in], plain_layout(nchw(graph.values[op.in].shape)));
   const bool rows = dims_of(in).size() == 2;  // written by another dense layer
   std::vector<std::int64_t> weight_dims = dims;
   if (!rows) {
@@ -31,7 +33,7 @@ Problem problem_of(const Context& context, const Dense& op) {
     weight_dims[0] = dims[0];
   }
   return {.in = in,
-          .weight = held_or(context.parameters[op.weight].master, any_layout(weight_dims)),
+          .weight = held_or(context.tensors().parameters[op.weight].master, any_layout(weight_dims)),
           .bias = plain_layout({dims[0]}),
           .out = plain_layout({graph.values[op.out].shape.n, dims[0]})};
 }
@@ -41,52 +43,43 @@ inner_product_forward::primitive_desc forward_descriptor(const Context& context,
       context.engine, user_scratchpad(), dnnl::prop_kind::forward_training, p.in, p.weight, p.bias, p.out);
 }
 
-Finish forward(Context& context, Step& step, const Problem& p) {
+}  // namespace
+
+Binder prepare(Context& context, Step& step, const DenseForward& dense) {
+  const Problem p = problem_of(context, step);
   const auto descriptor = forward_descriptor(context, p);
   Call call(context, step);
-  call.input(DNNL_ARG_SRC, step.uses[0].buffer, descriptor.src_desc());
-  call.input(DNNL_ARG_WEIGHTS, step.uses[1].buffer, descriptor.weights_desc());
-  call.input(DNNL_ARG_BIAS, step.uses[2].buffer, p.bias);
-  call.output(DNNL_ARG_DST, step.uses[3].buffer, p.out);
+  call.input(DNNL_ARG_SRC, dense.in, descriptor.src_desc());
+  call.input(DNNL_ARG_WEIGHTS, dense.weight, descriptor.weights_desc());
+  call.input(DNNL_ARG_BIAS, dense.bias, p.bias);
+  call.output(DNNL_ARG_DST, dense.out, p.out);
   call.scratchpad(descriptor.scratchpad_desc());
   return call.finish(inner_product_forward(descriptor));
 }
 
-Finish backward_weights(Context& context, Step& step, const Problem& p) {
+Binder prepare(Context& context, Step& step, const DenseBackwardWeights& dense) {
+  const Problem p = problem_of(context, step);
   const auto descriptor = describe_backward<inner_product_backward_weights>(
       context.engine, user_scratchpad(), forward_descriptor(context, p), p.in, p.weight, p.bias, p.out);
   Call call(context, step);
-  call.input(DNNL_ARG_SRC, step.uses[0].buffer, p.in);
-  call.input(DNNL_ARG_DIFF_DST, step.uses[1].buffer, p.out);
-  call.output(DNNL_ARG_DIFF_WEIGHTS, step.uses[2].buffer, p.weight);
-  call.output(DNNL_ARG_DIFF_BIAS, step.uses[3].buffer, p.bias);
+  call.input(DNNL_ARG_SRC, dense.in, p.in);
+  call.input(DNNL_ARG_DIFF_DST, dense.d_out, p.out);
+  call.output(DNNL_ARG_DIFF_WEIGHTS, dense.d_weight, p.weight);
+  call.output(DNNL_ARG_DIFF_BIAS, dense.d_bias, p.bias);
   call.scratchpad(descriptor.scratchpad_desc());
   return call.finish(inner_product_backward_weights(descriptor));
 }
 
-Finish backward_data(Context& context, Step& step, const Problem& p) {
+Binder prepare(Context& context, Step& step, const DenseBackwardData& dense) {
+  const Problem p = problem_of(context, step);
   const auto descriptor = describe_backward<inner_product_backward_data>(
       context.engine, user_scratchpad(), forward_descriptor(context, p), p.in, p.weight, p.out);
   Call call(context, step);
-  call.input(DNNL_ARG_DIFF_DST, step.uses[0].buffer, p.out);
-  call.input(DNNL_ARG_WEIGHTS, step.uses[1].buffer, p.weight);
-  call.output(DNNL_ARG_DIFF_SRC, step.uses[2].buffer, p.in);
+  call.input(DNNL_ARG_DIFF_DST, dense.d_out, p.out);
+  call.input(DNNL_ARG_WEIGHTS, dense.weight, p.weight);
+  call.output(DNNL_ARG_DIFF_SRC, dense.d_in, p.in);
   call.scratchpad(descriptor.scratchpad_desc());
   return call.finish(inner_product_backward_data(descriptor));
-}
-
-}  // namespace
-
-Finish prepare_dense(Context& context, Step& step) {
-  const Problem problem = problem_of(context, std::get<Dense>(context.graph.ops[step.op]));
-  switch (step.kind) {
-    case StepKind::dense_forward:
-      return forward(context, step, problem);
-    case StepKind::dense_backward_data:
-      return backward_data(context, step, problem);
-    default:
-      return backward_weights(context, step, problem);
-  }
 }
 
 }  // namespace plumb::cpu

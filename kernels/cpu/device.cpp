@@ -57,57 +57,6 @@ class ArenaMemory {
   std::size_t bytes_ = 0;
 };
 
-Finish prepare_step(Context& context, Step& step) {
-  switch (step.kind) {
-    case StepKind::conv_forward:
-    case StepKind::conv_backward_data:
-    case StepKind::conv_backward_weights:
-      return prepare_conv(context, step);
-    case StepKind::norm_forward:
-    case StepKind::norm_backward:
-      return prepare_norm(context, step);
-    case StepKind::pool_forward:
-    case StepKind::pool_backward:
-      return prepare_pool(context, step);
-    case StepKind::dense_forward:
-    case StepKind::dense_backward_data:
-    case StepKind::dense_backward_weights:
-      return prepare_dense(context, step);
-    case StepKind::dropout_forward:
-    case StepKind::dropout_backward:
-      return prepare_dropout(context, step);
-    case StepKind::softmax_loss:
-      return prepare_softmax_loss(context, step);
-    case StepKind::accumulate:
-    case StepKind::cast:
-      return prepare_elementwise(context, step);
-    case StepKind::margin_features:
-    case StepKind::margin_class_norms:
-    case StepKind::margin_products:
-    case StepKind::margin_feature_products:
-    case StepKind::margin_weight_gradient:
-    case StepKind::margin_features_backward:
-      return prepare_margin_rows(context, step);
-    case StepKind::margin_sample:
-    case StepKind::margin_gather:
-      return prepare_margin_sample(context, step);
-    case StepKind::margin_statistics:
-    case StepKind::margin_rescale:
-    case StepKind::margin_gradient:
-      return prepare_margin_softmax(context, step);
-    case StepKind::update:
-    case StepKind::update_rows:
-    case StepKind::advance_state:
-      return prepare_update(context, step);
-    case StepKind::load_batch:
-    case StepKind::reduce:
-      return {};  // the runner's and the communicator's
-    default:      // what only the cuda device describes
-      break;
-  }
-  throw std::logic_error("the cpu device has no answer for step " + step.name);
-}
-
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const DeviceOptions& options)
@@ -129,11 +78,11 @@ class CpuDevice final : public Device {
   void prepare(const Graph& graph, const UpdateRule& rule, Program& program) override {
     graph_ = graph;
     rule_ = rule;
-    find_buffers(program);
+    tensors_ = program.tensors;
     layouts_.assign(program.buffers.size(), std::nullopt);
     Context context = context_of(program);
     // Layouts that later steps build on come first: what the images are, then step by step.
-    context.settle(values_[0], plain_layout(nchw(graph_.values[0].shape)));
+    context.settle(tensors_.values[0], plain_layout(nchw(graph_.values[0].shape)));
     prepared_.clear();
     for (Step& step : program.steps)
       if (!prepared_.emplace(step.name, prepare_step(context, step)).second)
@@ -155,41 +104,41 @@ class CpuDevice final : public Device {
     arena_ = Arena(memory_.base(), plan_);
     *state() = State{};
     for (Step& step : program.steps)
-      if (const Finish& finish = prepared_.at(step.name)) step.action = finish(arena_);
+      if (const Binder& bind_step = prepared_.at(step.name)) step.run = bind_step(arena_);
   }
 
   void write_parameter(ParameterId parameter, std::span<const float> values) override {
-    const ParameterBuffers& buffers = parameters_.at(parameter);
+    const ParameterBuffers& buffers = tensors_.parameters.at(parameter);
     write(buffers.master, values);
     for (BufferId copy : buffers.copies) write(copy, values);
   }
   void read_parameter(ParameterId parameter, std::span<float> values) const override {
-    read(parameters_.at(parameter).master, values);
+    read(tensors_.parameters.at(parameter).master, values);
   }
   void read_gradient(ParameterId parameter, std::span<float> values) const override {
-    const BufferId gradient = parameters_.at(parameter).gradient;
-    const auto sampled = sampled_rows_.find(parameter);
-    if (sampled == sampled_rows_.end()) return read(gradient, values);
-    std::fill(values.begin(), values.end(), 0.0f);  // of the rows that the last step left out
+    const BufferId gradient = tensors_.parameters.at(parameter).gradient;
+    const auto sampled = tensors_.sampled_rows.find(parameter);
+    if (sampled == tensors_.sampled_rows.end()) return read(gradient, values);
+    std::fill(values.begin(), values.end(), 0.0f);  // rows that the last step left out
     const auto columns = graph_.parameters[parameter].dims[1];
     const auto* rows = reinterpret_cast<const std::int32_t*>(arena_.data(sampled->second.samples));
     const auto count = *reinterpret_cast<const std::int32_t*>(arena_.data(sampled->second.count));
     for (std::int64_t i = 0; i < count; ++i)
-      std::copy_n(arena_.floats(gradient) + i * columns, columns, values.data() + rows[i] * columns);
+      std::copy_n(arena_.as(gradient) + i * columns, columns, values.data() + rows[i] * columns);
   }
   void write_statistic(StatisticId statistic, std::span<const float> values) override {
-    write(statistics_.at(statistic), values);
+    write(tensors_.statistics.at(statistic), values);
   }
   void read_statistic(StatisticId statistic, std::span<float> values) const override {
-    read(statistics_.at(statistic), values);
+    read(tensors_.statistics.at(statistic), values);
   }
 
   void write_batch(std::span<const float> images, std::span<const std::int64_t> labels) override {
     // Settled as plain rows in prepare(): nothing to reorder, nothing to make inside the timed window.
-    if (images.size_bytes() != layout_bytes(values_[0]))
+    if (images.size_bytes() != layout_bytes(tensors_.values[0]))
       throw std::logic_error("batch of another size than its buffer");
-    std::memcpy(arena_.data(values_[0]), images.data(), images.size_bytes());
-    auto* held = reinterpret_cast<std::int32_t*>(arena_.data(labels_));
+    std::memcpy(arena_.data(tensors_.values[0]), images.data(), images.size_bytes());
+    auto* held = reinterpret_cast<std::int32_t*>(arena_.data(tensors_.labels));
     std::transform(labels.begin(), labels.end(), held,
                    [](std::int64_t label) { return static_cast<std::int32_t>(label); });
   }
@@ -238,44 +187,14 @@ class CpuDevice final : public Device {
             .program = program,
             .engine = engine_,
             .stream = stream_,
-            .parameters = parameters_,
-            .values = values_,
             .layouts = layouts_};
-  }
-
-  // Which buffers are whose, from the steps that use them.
-  void find_buffers(const Program& program) {
-    parameters_.assign(graph_.parameters.size(), {});
-    statistics_.assign(graph_.statistics.size(), 0);
-    values_.assign(graph_.values.size(), 0);
-    std::map<std::string, BufferId> by_name;
-    for (BufferId id = 0; id < program.buffers.size(); ++id) by_name.emplace(program.buffers[id].name, id);
-    for (ValueId id = 0; id < values_.size(); ++id) values_[id] = by_name.at(graph_.values[id].name);
-    for (StatisticId id = 0; id < statistics_.size(); ++id)
-      statistics_[id] = by_name.at(graph_.statistics[id].name);
-    for (ParameterId id = 0; id < parameters_.size(); ++id)  // no update names those that aren't trained
-      parameters_[id].master = by_name.at(graph_.parameters[id].name);
-    labels_ = by_name.at("labels");
-    state_ = by_name.at("state");
-    sampled_rows_.clear();
-    for (const Step& step : program.steps) {
-      const bool of_rows = step.kind == StepKind::update_rows;
-      if (step.kind != StepKind::update && !of_rows) continue;
-      ParameterBuffers& buffers = parameters_.at(step.parameter);
-      buffers = {
-          .master = step.uses[0].buffer, .momentum = step.uses[1].buffer, .gradient = step.uses[2].buffer};
-      if (of_rows) sampled_rows_[step.parameter] = {step.uses[3].buffer, step.uses[4].buffer};
-      if (of_rows) continue;
-      for (std::size_t use = 4; use < step.uses.size(); ++use)
-        buffers.copies.push_back(step.uses[use].buffer);
-    }
   }
 
   std::size_t layout_bytes(BufferId buffer) const { return layouts_[buffer]->get_size(); }
   double clock_seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - clock_start_).count();
   }
-  State* state() const { return reinterpret_cast<State*>(arena_.data(state_)); }
+  State* state() const { return reinterpret_cast<State*>(arena_.data(tensors_.state)); }
 
   void reorder(const dnnl::memory& from, const dnnl::memory& to) const {
     dnnl::stream stream = stream_;
@@ -298,15 +217,9 @@ class CpuDevice final : public Device {
   dnnl::stream stream_;
   Graph graph_;
   UpdateRule rule_;
-  std::vector<ParameterBuffers> parameters_;
-  struct SampledRows {
-    BufferId samples = 0, count = 0;
-  };
-  std::map<ParameterId, SampledRows> sampled_rows_;  // of the parameters whose gradient is of some rows
-  std::vector<BufferId> statistics_, values_;
-  BufferId labels_ = 0, state_ = 0;
+  Tensors tensors_;
   std::vector<std::optional<dnnl::memory::desc>> layouts_;
-  std::map<std::string, Finish> prepared_;  // by the step's name: passes may insert steps in between
+  std::map<std::string, Binder> prepared_;  // by the step's name: passes may insert steps in between
   MemoryPlan plan_;
   ArenaMemory memory_;
   Arena arena_;

@@ -10,7 +10,7 @@
 namespace plumb::cpu {
 namespace {
 
-struct Tensors {
+struct Dropped {
   ChannelLayout layout;
   const float* from = nullptr;
   float* into = nullptr;
@@ -32,14 +32,14 @@ void make_factors(const DropoutRule& rule, const StepState& step, std::uint64_t 
   }
 }
 
-void clear_padding(const Tensors& at, std::int64_t image) {
+void clear_padding(const Dropped& at, std::int64_t image) {
   const ChannelLayout& layout = at.layout;
   for (std::int64_t channel = layout.channels; channel < layout.blocks() * layout.block; ++channel)
     for (std::int64_t pixel = 0; pixel < layout.pixels; ++pixel)
       at.into[image * layout.image_stride() + layout.offset(channel, pixel)] = 0;
 }
 
-void dropout(const Tensors& at, const DropoutRule& rule, const StepState& step) {
+void dropout(const Dropped& at, const DropoutRule& rule, const StepState& step) {
   const ChannelLayout& layout = at.layout;
   const std::int64_t elements = layout.channels * layout.pixels;
   const std::int64_t parts = (elements + 4 * kBlocks - 1) / (4 * kBlocks);
@@ -62,25 +62,29 @@ void dropout(const Tensors& at, const DropoutRule& rule, const StepState& step) 
   }
 }
 
-}  // namespace
-
-Finish prepare_dropout(Context& context, Step& step) {
+Binder drop(Context& context, Step& step, BufferId from, BufferId into, BufferId state) {
   const Dropout& op = std::get<Dropout>(context.graph.ops[step.op]);
   const dnnl::memory::desc plain = plain_layout(nchw(context.graph.values[op.in].shape));
-  dnnl::memory::desc layout = context.settle(context.values[op.in], plain);
+  dnnl::memory::desc layout = context.settle(context.tensors().values[op.in], plain);
   if (!channel_layout(layout)) layout = plain;
   Call call(context, step);
-  call.input(0, step.uses[0].buffer, layout);
-  call.output(0, step.uses[2].buffer, layout);
-  call.raw(0, step.uses[1].buffer, plain_layout({1}));
+  const auto in = call.input(0, from, layout), out = call.output(0, into, layout);
+  const auto now = call.raw(0, state, plain_layout({1}));
   return call.finish(
-      Call::Body([form = *channel_layout(layout), rule = dropout_rule(op.seed, op.name, op.probability)](
-                     const std::vector<std::byte*>& addresses) -> ComputeFn {
-        const Tensors at{.layout = form,
-                         .from = reinterpret_cast<const float*>(addresses[0]),
-                         .into = reinterpret_cast<float*>(addresses[1])};
-        return [=, state = reinterpret_cast<const State*>(addresses[2])] { dropout(at, rule, state->step); };
+      Call::Body([=, form = *channel_layout(layout), rule = dropout_rule(op.seed, op.name, op.probability)](
+                     const Addresses& addresses) -> ComputeFn {
+        const Dropped at{.layout = form, .from = addresses.as(in), .into = addresses.as(out)};
+        return [=, state = addresses.as<const State>(now)] { dropout(at, rule, state->step); };
       }));
+}
+
+}  // namespace
+
+Binder prepare(Context& context, Step& step, const DropoutForward& dropout) {
+  return drop(context, step, dropout.in, dropout.out, dropout.state);
+}
+Binder prepare(Context& context, Step& step, const DropoutBackward& dropout) {
+  return drop(context, step, dropout.d_out, dropout.d_in, dropout.state);
 }
 
 }  // namespace plumb::cpu

@@ -21,47 +21,30 @@ void cast(const std::byte* from, std::byte* to, std::ptrdiff_t count, float scal
     target[i] = static_cast<To>(scale * static_cast<float>(source[i]));
 }
 
-float* floats(std::byte* address) {
-  return reinterpret_cast<float*>(address);
-}
-
-// Every operand in the layout of the step's first one.
-Call call_in_one_layout(Context& context, Step& step) {
-  const dnnl::memory::desc layout = *context.layouts[step.uses[0].buffer];
-  Call call(context, step);
-  for (const BufferUse& use : step.uses)
-    use.reads() ? call.input(0, use.buffer, layout) : call.output(0, use.buffer, layout);
-  return call;
-}
-
-Finish prepare_accumulate(Context& context, Step& step) {
-  const auto count = static_cast<std::ptrdiff_t>(context.floats(step.uses[0].buffer));
-  return call_in_one_layout(context, step)
-      .finish(Call::Body([=](const std::vector<std::byte*>& at) -> ComputeFn {
-        return [=, into = floats(at[0]), from = floats(at[1])] { accumulate(into, from, count); };
-      }));
-}
-
-Finish prepare_cast(Context& context, Step& step) {
-  const BufferId from = step.uses[0].buffer, into = step.uses[1].buffer;
-  const Buffer& source = context.program.buffers[from];
-  const auto count = static_cast<std::ptrdiff_t>(source.bytes / bytes_of(source.dtype));
-  const bool narrows = source.dtype == DType::f32;
-  const auto scale = static_cast<float>(step.scale);
-  return [=](const Arena& arena) -> ComputeFn {
-    return [=, source_data = arena.data(from), target_data = arena.data(into)] {
-      if (narrows)
-        cast<float, _Float16>(source_data, target_data, count, scale);
-      else
-        cast<_Float16, float>(source_data, target_data, count, scale);
-    };
-  };
-}
-
 }  // namespace
 
-Finish prepare_elementwise(Context& context, Step& step) {
-  return step.kind == StepKind::accumulate ? prepare_accumulate(context, step) : prepare_cast(context, step);
+Binder prepare(Context& context, Step& step, const Accumulate& accumulated) {
+  const dnnl::memory::desc layout = *context.layouts[accumulated.into];
+  Call call(context, step);
+  const auto into = call.updated(accumulated.into, layout), from = call.input(accumulated.from, layout);
+  const auto count = static_cast<std::ptrdiff_t>(context.floats(accumulated.into));
+  return call.finish(Call::Body([=](const Addresses& addresses) -> ComputeFn {
+    return [=, into = addresses.as(into), from = addresses.as(from)] { accumulate(into, from, count); };
+  }));
+}
+
+Binder prepare(Context& context, Step&, const Cast& rounded) {
+  const Buffer& source = context.program.buffers[rounded.from];
+  const auto count = static_cast<std::ptrdiff_t>(source.bytes / bytes_of(source.dtype));
+  return [=, narrows = source.dtype == DType::f32,
+          scale = static_cast<float>(rounded.scale)](const Arena& arena) -> ComputeFn {
+    return [=, from = arena.data(rounded.from), into = arena.data(rounded.into)] {
+      if (narrows)
+        cast<float, _Float16>(from, into, count, scale);
+      else
+        cast<_Float16, float>(from, into, count, scale);
+    };
+  };
 }
 
 }  // namespace plumb::cpu

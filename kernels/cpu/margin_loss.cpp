@@ -81,10 +81,12 @@ struct Part {
   float largest = kNothing, sum = 0, shift = 0;
 };
 
-// Partial sums side by side, in fixed places, so that their order is the same for any number of images at once.
+// Partial sums side by side, in fixed places, so that their order is the same for any number of images at
+// once.
 constexpr std::ptrdiff_t kLanes = 16;
 
-// Adds one group of at most kLanes logits to as many partial sums. A NaN is never the largest: it shows in the sum.
+// Adds one group of at most kLanes logits to as many partial sums. A NaN is never the largest: it shows in
+// the sum.
 inline void add_lanes(const float* products, const float* inverse_norms, std::ptrdiff_t count, float scale,
                       float shift, float* largest, float* sum) {
 #pragma omp simd
@@ -270,8 +272,8 @@ void put_gradient(float* products, std::ptrdiff_t stride, const float* inverse_n
                    of[image].shift, of[image].slope);
 }
 
-void put_target(const Problem& problem, const Logits& logits, const Statistics& statistics, std::ptrdiff_t image,
-                float slope) {
+void put_target(const Problem& problem, const Logits& logits, const Statistics& statistics,
+                std::ptrdiff_t image, float slope) {
   const std::ptrdiff_t target = logits.target(problem, image);
   if (target < 0) return;
   const double logit = statistics.sums[problem.images + image];
@@ -322,40 +324,33 @@ IterationMetrics metrics_of(const Problem& problem, const Statistics& statistics
   return {.loss = loss / static_cast<double>(problem.own_images), .top1 = top1, .top5 = -1};
 }
 
-// Addresses of a step's uses, where [sample_count] may be missing in the middle.
-struct Operands {
-  const Arena& arena;
-  const std::vector<BufferUse>& uses;
-  std::size_t optional_ones;
-  float* before(std::size_t i) const { return arena.floats(uses[i].buffer); }
-  float* after(std::size_t i) const { return arena.floats(uses[i + optional_ones].buffer); }
-  Logits logits() const {
-    const auto integers = [this](std::size_t i) {
-      return reinterpret_cast<const std::int32_t*>(arena.data(uses[i].buffer));
-    };
-    return {.products = before(0),
-            .inverse_norms = before(1),
-            .columns = integers(2),
-            .sample_count = optional_ones ? integers(3) : nullptr};
-  }
-};
+Logits logits_of(const Arena& arena, const auto& margin) {
+  return {.products = arena.as(margin.products),
+          .inverse_norms = arena.as(margin.class_inverse_norms),
+          .columns = arena.as<std::int32_t>(margin.columns),
+          .sample_count = arena.optional<std::int32_t>(margin.sample_count)};
+}
 
-Finish prepare_statistics(const Problem& problem, Step& step) {
+}  // namespace
+
+Binder prepare(Context& context, Step& step, const MarginStatistics& margin) {
+  const Problem problem = problem_of(context, step);
   step.workspace_bytes = static_cast<std::size_t>(problem.images * problem.blocks() * kParts) * sizeof(Part);
-  return [=, uses = step.uses, lane = step.lane](const Arena& arena) -> ComputeFn {
-    const Operands at{arena, uses, uses.size() - 7};
-    const Statistics to{at.after(3), at.after(4), at.after(5), at.after(6)};
-    auto* parts = reinterpret_cast<Part*>(arena.workspace(lane));
-    return [=, logits = at.logits()] { gather_statistics(problem, logits, parts, to); };
+  return [=, lane = step.lane](const Arena& arena) -> ComputeFn {
+    const Statistics to{arena.as(margin.local_max), arena.as(margin.row_max), arena.as(margin.row_sums),
+                        arena.as(margin.target_factor)};
+    return [=, logits = logits_of(arena, margin), parts = reinterpret_cast<Part*>(arena.workspace(lane))] {
+      gather_statistics(problem, logits, parts, to);
+    };
   };
 }
 
-Finish prepare_gradient(const Problem& problem, const Step& step) {
-  return [=, uses = step.uses](const Arena& arena) -> ComputeFn {
-    const Operands at{arena, uses, uses.size() - 7};
-    const Statistics statistics{nullptr, at.after(3), at.after(4), at.after(5)};
-    auto* state = reinterpret_cast<State*>(at.after(6));
-    return [=, logits = at.logits()] {
+Binder prepare(Context& context, Step& step, const MarginGradient& margin) {
+  const Problem problem = problem_of(context, step);
+  return [=](const Arena& arena) -> ComputeFn {
+    const Statistics statistics{nullptr, arena.as(margin.row_max), arena.as(margin.row_sums),
+                                arena.as(margin.target_factor)};
+    return [=, logits = logits_of(arena, margin), state = arena.as<State>(margin.state)] {
       const StepState& now = state->step;
       state->metrics[now.iteration % Device::kMetricsKept] = metrics_of(problem, statistics);
       const float slope = problem.scale / static_cast<float>(problem.own_images) * now.loss_scale;
@@ -364,28 +359,14 @@ Finish prepare_gradient(const Problem& problem, const Step& step) {
   };
 }
 
-Finish prepare_rescale(const Problem& problem, const Step& step) {
-  return [images = problem.images, uses = step.uses](const Arena& arena) -> ComputeFn {
-    return [images, local_max = arena.floats(uses[0].buffer), row_max = arena.floats(uses[1].buffer),
-            sums = arena.floats(uses[2].buffer)] {
+Binder prepare(Context& context, Step& step, const MarginRescale& margin) {
+  return [=, images = problem_of(context, step).images](const Arena& arena) -> ComputeFn {
+    return [=, local_max = arena.as(margin.local_max), row_max = arena.as(margin.row_max),
+            sums = arena.as(margin.row_sums)] {
       for (std::ptrdiff_t i = 0; i < images; ++i)
         if (sums[i] != 0) sums[i] *= std::exp(local_max[i] - row_max[i]);
     };
   };
-}
-
-}  // namespace
-
-Finish prepare_margin_softmax(Context& context, Step& step) {
-  const Problem problem = problem_of(context, step);
-  switch (step.kind) {
-    case StepKind::margin_statistics:
-      return prepare_statistics(problem, step);
-    case StepKind::margin_rescale:
-      return prepare_rescale(problem, step);
-    default:
-      return prepare_gradient(problem, step);
-  }
 }
 
 }  // namespace plumb::cpu

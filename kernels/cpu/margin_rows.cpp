@@ -14,7 +14,6 @@ namespace {
 
 using dnnl::matmul;
 using dnnl::memory;
-using Addresses = std::vector<std::byte*>;
 
 // Below this many numbers starting threads costs more than the loop.
 constexpr std::ptrdiff_t kWorthThreads = 16384;
@@ -38,9 +37,6 @@ Problem problem_of(const Context& context, const Step& step) {
           .embedding = centres[1]};
 }
 
-float* floats(std::byte* address) {
-  return reinterpret_cast<float*>(address);
-}
 double dot(const float* a, const float* b, std::ptrdiff_t count) {
   double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -67,7 +63,7 @@ void multiply(bool a_transposed, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdif
 
 // In any plain dims that their maker gave them: [n, E] or [n, E, 1, 1].
 memory::desc features_layout(const Context& context, const Step& step) {
-  const BufferId features = context.values[std::get<MarginLoss>(context.graph.ops[step.op]).in];
+  const BufferId features = context.tensors().values[std::get<MarginLoss>(context.graph.ops[step.op]).in];
   const auto& held = context.layouts[features];
   return plain_layout(held ? dims_of(*held) : context.program.buffers[features].dims);
 }
@@ -83,22 +79,6 @@ void normalize(const Problem& p, const float* features, float* normalized, float
   }
 }
 
-Finish prepare_features(Context& context, Step& step, const Problem& p) {
-  Call call(context, step);
-  call.input(0, step.uses[0].buffer, features_layout(context, step));
-  call.raw(1, step.uses[1].buffer, plain_layout({p.own_images}));
-  call.raw(2, step.uses[2].buffer, plain_layout({p.own_images, p.embedding}));
-  call.raw(3, step.uses[3].buffer, plain_layout({p.own_images}));
-  call.raw(4, step.uses[4].buffer, plain_layout({p.own_images}));
-  return call.finish(Call::Body([p](const Addresses& at) -> ComputeFn {
-    return [=, features = floats(at[0]), labels = at[1], normalized = floats(at[2]), own_labels = at[3],
-            inverse_norms = floats(at[4])] {
-      std::memcpy(own_labels, labels, static_cast<std::size_t>(p.own_images) * sizeof(std::int32_t));
-      normalize(p, features, normalized, inverse_norms);
-    };
-  }));
-}
-
 // d_x = (d_x^ - x^ (x^ . d_x^)) / |x|
 void features_backward(const Problem& p, const float* d_normalized, const float* normalized,
                        const float* inverse_norms, float* d_features) {
@@ -111,18 +91,6 @@ void features_backward(const Problem& p, const float* d_normalized, const float*
   }
 }
 
-Finish prepare_features_backward(Context& context, Step& step, const Problem& p) {
-  const memory::desc own = plain_layout({p.own_images, p.embedding});
-  Call call(context, step);
-  call.raw(0, step.uses[0].buffer, own);
-  call.raw(1, step.uses[1].buffer, own);
-  call.raw(2, step.uses[2].buffer, plain_layout({p.own_images}));
-  call.output(3, step.uses[3].buffer, features_layout(context, step));
-  return call.finish(Call::Body([p](const Addresses& at) -> ComputeFn {
-    return [=] { features_backward(p, floats(at[0]), floats(at[1]), floats(at[2]), floats(at[3])); };
-  }));
-}
-
 // Reads 4 E bytes per centre.
 void class_norms(const Problem& p, const float* rows, std::ptrdiff_t used, float* inverse_norms) {
 #pragma omp parallel for schedule(static) if (used * p.embedding >= kWorthThreads)
@@ -131,41 +99,6 @@ void class_norms(const Problem& p, const float* rows, std::ptrdiff_t used, float
     inverse_norms[j] = inverse_norm(fast_dot(row, row, p.embedding));
   }
   std::fill(inverse_norms + used, inverse_norms + p.rows, 0.0f);
-}
-
-Finish prepare_class_norms(Context& context, Step& step, const Problem& p) {
-  context.settle(step.uses[0].buffer, plain_layout({p.rows, p.embedding}));
-  return [p, uses = step.uses](const Arena& arena) -> ComputeFn {
-    const bool sampled = uses.size() > 2;
-    const auto* count = sampled ? reinterpret_cast<const std::int32_t*>(arena.data(uses[1].buffer)) : nullptr;
-    return [=, rows = arena.floats(uses[0].buffer), inverse_norms = arena.floats(uses.back().buffer)] {
-      class_norms(p, rows, count ? *count : p.rows, inverse_norms);
-    };
-  };
-}
-
-Finish prepare_products(Context& context, Step& step, const Problem& p) {
-  const memory::desc images = plain_layout({p.images, p.embedding});
-  const memory::desc centres({p.embedding, p.rows}, memory::data_type::f32,
-                             memory::dims{1, p.embedding});  // [C, E] transposed
-  const memory::desc products = plain_layout({p.images, p.rows});
-  const auto descriptor =
-      describe_primitive<matmul>(context.engine, user_scratchpad(), images, centres, products);
-  Call call(context, step);
-  call.raw(DNNL_ARG_SRC, step.uses[0].buffer, images);
-  call.raw(DNNL_ARG_WEIGHTS, step.uses[1].buffer, centres);
-  call.raw(DNNL_ARG_DST, step.uses[2].buffer, products);
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(matmul(descriptor));
-}
-
-Finish prepare_feature_products(const Step& step, const Problem& p) {
-  return [p, uses = step.uses](const Arena& arena) -> ComputeFn {
-    return [=, products = arena.floats(uses[0].buffer), rows = arena.floats(uses[1].buffer),
-            d_normalized = arena.floats(uses[2].buffer)] {
-      multiply(false, p.images, p.embedding, p.rows, products, p.rows, rows, d_normalized);
-    };
-  };
 }
 
 struct CentresBackward {
@@ -192,36 +125,88 @@ void weight_gradient(const Problem& p, const CentresBackward& at) {
   }
 }
 
-Finish prepare_weight_gradient(Context& context, const Step& step, const Problem& p) {
-  context.settle(step.uses[4].buffer, plain_layout({p.rows, p.embedding}));
-  return [p, uses = step.uses](const Arena& arena) -> ComputeFn {
-    const CentresBackward at{.products = arena.floats(uses[0].buffer),
-                             .normalized = arena.floats(uses[1].buffer),
-                             .rows = arena.floats(uses[2].buffer),
-                             .inverse_norms = arena.floats(uses[3].buffer),
-                             .d_rows = arena.floats(uses[4].buffer)};
-    return [=] { weight_gradient(p, at); };
+}  // namespace
+
+Binder prepare(Context& context, Step& step, const MarginNormalize& margin) {
+  const Problem p = problem_of(context, step);
+  Call call(context, step);
+  const auto features = call.input(0, margin.features, features_layout(context, step));
+  const auto labels = call.raw(1, margin.labels, plain_layout({p.own_images}));
+  const auto normalized = call.raw(2, margin.normalized, plain_layout({p.own_images, p.embedding}));
+  const auto own_labels = call.raw(3, margin.own_labels, plain_layout({p.own_images}));
+  const auto inverse_norms = call.raw(4, margin.inverse_norms, plain_layout({p.own_images}));
+  return call.finish(Call::Body([=](const Addresses& at) -> ComputeFn {
+    return [=, features = at.as(features), labels = at.as<std::byte>(labels), normalized = at.as(normalized),
+            own_labels = at.as<std::byte>(own_labels), inverse_norms = at.as(inverse_norms)] {
+      std::memcpy(own_labels, labels, static_cast<std::size_t>(p.own_images) * sizeof(std::int32_t));
+      normalize(p, features, normalized, inverse_norms);
+    };
+  }));
+}
+
+Binder prepare(Context& context, Step& step, const MarginFeaturesBackward& margin) {
+  const Problem p = problem_of(context, step);
+  const memory::desc own = plain_layout({p.own_images, p.embedding});
+  Call call(context, step);
+  const auto d_normalized = call.raw(0, margin.d_normalized, own);
+  const auto normalized = call.raw(1, margin.normalized, own);
+  const auto inverse_norms = call.raw(2, margin.inverse_norms, plain_layout({p.own_images}));
+  const auto d_features = call.output(3, margin.d_features, features_layout(context, step));
+  return call.finish(Call::Body([=](const Addresses& at) -> ComputeFn {
+    return [=, d_normalized = at.as(d_normalized), normalized = at.as(normalized),
+            inverse_norms = at.as(inverse_norms), d_features = at.as(d_features)] {
+      features_backward(p, d_normalized, normalized, inverse_norms, d_features);
+    };
+  }));
+}
+
+Binder prepare(Context& context, Step& step, const MarginClassNorms& margin) {
+  const Problem p = problem_of(context, step);
+  context.settle(margin.rows, plain_layout({p.rows, p.embedding}));
+  return [=](const Arena& arena) -> ComputeFn {
+    return [=, rows = arena.as(margin.rows), count = arena.optional<std::int32_t>(margin.sample_count),
+            inverse_norms = arena.as(margin.class_inverse_norms)] {
+      class_norms(p, rows, count ? *count : p.rows, inverse_norms);
+    };
   };
 }
 
-}  // namespace
+Binder prepare(Context& context, Step& step, const MarginProducts& margin) {
+  const Problem p = problem_of(context, step);
+  const memory::desc images = plain_layout({p.images, p.embedding});
+  const memory::desc centres({p.embedding, p.rows}, memory::data_type::f32,
+                             memory::dims{1, p.embedding});  // [C, E] transposed
+  const memory::desc products = plain_layout({p.images, p.rows});
+  const auto descriptor =
+      describe_primitive<matmul>(context.engine, user_scratchpad(), images, centres, products);
+  Call call(context, step);
+  call.raw(DNNL_ARG_SRC, margin.normalized, images);
+  call.raw(DNNL_ARG_WEIGHTS, margin.rows, centres);
+  call.raw(DNNL_ARG_DST, margin.products, products);
+  call.scratchpad(descriptor.scratchpad_desc());
+  return call.finish(matmul(descriptor));
+}
 
-Finish prepare_margin_rows(Context& context, Step& step) {
-  const Problem problem = problem_of(context, step);
-  switch (step.kind) {
-    case StepKind::margin_features:
-      return prepare_features(context, step, problem);
-    case StepKind::margin_class_norms:
-      return prepare_class_norms(context, step, problem);
-    case StepKind::margin_products:
-      return prepare_products(context, step, problem);
-    case StepKind::margin_feature_products:
-      return prepare_feature_products(step, problem);
-    case StepKind::margin_weight_gradient:
-      return prepare_weight_gradient(context, step, problem);
-    default:
-      return prepare_features_backward(context, step, problem);
-  }
+Binder prepare(Context& context, Step& step, const MarginFeatureProducts& margin) {
+  return [=, p = problem_of(context, step)](const Arena& arena) -> ComputeFn {
+    return [=, products = arena.as(margin.products), rows = arena.as(margin.rows),
+            d_normalized = arena.as(margin.d_normalized)] {
+      multiply(false, p.images, p.embedding, p.rows, products, p.rows, rows, d_normalized);
+    };
+  };
+}
+
+Binder prepare(Context& context, Step& step, const MarginWeightGradient& margin) {
+  const Problem p = problem_of(context, step);
+  context.settle(margin.d_rows, plain_layout({p.rows, p.embedding}));
+  return [=](const Arena& arena) -> ComputeFn {
+    const CentresBackward at{.products = arena.as(margin.products),
+                             .normalized = arena.as(margin.normalized),
+                             .rows = arena.as(margin.rows),
+                             .inverse_norms = arena.as(margin.class_inverse_norms),
+                             .d_rows = arena.as(margin.d_rows)};
+    return [=] { weight_gradient(p, at); };
+  };
 }
 
 }  // namespace plumb::cpu

@@ -71,7 +71,15 @@ void sample(const Sampling& by, std::uint64_t step, std::span<const std::int32_t
   }
 }
 
-Finish prepare_sample(Context& context, Step& step, const MarginLoss& op, std::int64_t own_classes) {
+const MarginLoss& loss_of(const Context& context, const Step& step) {
+  return std::get<MarginLoss>(context.graph.ops[step.op]);
+}
+
+}  // namespace
+
+Binder prepare(Context& context, Step& step, const MarginSampleClasses& margin) {
+  const MarginLoss& op = loss_of(context, step);
+  const std::int64_t own_classes = context.graph.parameters[op.weight].dims[0];
   const Sampling by{.key = sample_key(op),
                     .first_class = op.first_class,
                     .own_classes = own_classes,
@@ -79,30 +87,28 @@ Finish prepare_sample(Context& context, Step& step, const MarginLoss& op, std::i
   const auto images = static_cast<std::size_t>(context.graph.batch() * op.world_size);
   const auto rows = static_cast<std::size_t>(margin_rows(op, own_classes, context.graph.batch()));
   step.workspace_bytes = images * sizeof(std::int32_t);
-  return [=, uses = step.uses, lane = step.lane](const Arena& arena) -> ComputeFn {
-    const auto integers = [&](std::size_t use) {
-      return reinterpret_cast<std::int32_t*>(arena.data(uses[use].buffer));
-    };
-    const std::span<const std::int32_t> labels(integers(0), images);
+  return [=, lane = step.lane](const Arena& arena) -> ComputeFn {
+    const std::span<const std::int32_t> labels(arena.as<std::int32_t>(margin.labels), images);
     const Integers own(reinterpret_cast<std::int32_t*>(arena.workspace(lane)), images);
-    const auto* state = reinterpret_cast<const State*>(arena.data(uses[1].buffer));
-    return [=, samples = Integers(integers(2), rows), sample_count = integers(3), columns = integers(4)] {
+    return [=, state = arena.as<State>(margin.state),
+            samples = Integers(arena.as<std::int32_t>(margin.samples), rows),
+            sample_count = arena.as<std::int32_t>(margin.sample_count),
+            columns = arena.as<std::int32_t>(margin.columns)] {
       sample(by, state->step.iteration, labels, own, samples, *sample_count, columns);
     };
   };
 }
 
 // Reads and writes 4 E bytes per row of the sample.
-Finish prepare_gather(Context& context, const Step& step, const MarginLoss& op) {
+Binder prepare(Context& context, Step& step, const MarginGatherRows& margin) {
+  const MarginLoss& op = loss_of(context, step);
   const std::vector<std::int64_t>& centres = context.graph.parameters[op.weight].dims;
   const std::ptrdiff_t rows = margin_rows(op, centres[0], context.graph.batch()), embedding = centres[1];
-  context.settle(step.uses[2].buffer, plain_layout(centres));
-  return [=, uses = step.uses](const Arena& arena) -> ComputeFn {
-    const auto* samples = reinterpret_cast<const std::int32_t*>(arena.data(uses[0].buffer));
-    const auto* count = reinterpret_cast<const std::int32_t*>(arena.data(uses[1].buffer));
-    const float* from = arena.floats(uses[2].buffer);
-    float* to = arena.floats(uses[3].buffer);
-    return [=] {
+  context.settle(margin.weight, plain_layout(centres));
+  return [=](const Arena& arena) -> ComputeFn {
+    return [=, samples = arena.as<std::int32_t>(margin.samples),
+            count = arena.as<std::int32_t>(margin.sample_count), from = arena.as(margin.weight),
+            to = arena.as(margin.rows)] {
 #pragma omp parallel for schedule(static) if (rows * embedding >= kWorthThreads)
       for (std::ptrdiff_t i = 0; i < rows; ++i) {
         if (i + kRowsAhead < *count) prefetch_row(from + samples[i + kRowsAhead] * embedding, embedding);
@@ -113,14 +119,6 @@ Finish prepare_gather(Context& context, const Step& step, const MarginLoss& op) 
       }
     };
   };
-}
-
-}  // namespace
-
-Finish prepare_margin_sample(Context& context, Step& step) {
-  const MarginLoss& op = std::get<MarginLoss>(context.graph.ops[step.op]);
-  if (step.kind == StepKind::margin_gather) return prepare_gather(context, step, op);
-  return prepare_sample(context, step, op, context.graph.parameters[op.weight].dims[0]);
 }
 
 }  // namespace plumb::cpu

@@ -14,10 +14,10 @@ struct Form {
 };
 
 // In the layout that the input has, or, where our loops can't read that one, row-major.
-Form form_of(Context& context, const Step& step, const Norm& op) {
+Form form_of(Context& context, BufferId in, const Norm& op) {
   const Shape& shape = context.graph.values[op.in].shape;
   const dnnl::memory::desc plain = plain_layout(nchw(shape));
-  const dnnl::memory::desc held = context.settle(step.uses[0].buffer, plain);
+  const dnnl::memory::desc held = context.settle(in, plain);
   const auto elements = static_cast<double>(shape.n * shape.h * shape.w);
   if (const auto layout = channel_layout(held))
     if (const auto tiling = norm_tiling(*layout)) return {held, *tiling, elements};
@@ -28,123 +28,97 @@ dnnl::memory::desc sums_layout(std::size_t sums) {
   return plain_layout({static_cast<std::int64_t>(sums * sizeof(LaneSums) / sizeof(float))});
 }
 
-float* floats(std::byte* address) {
-  return reinterpret_cast<float*>(address);
+const Norm& norm_of(const Context& context, const Step& step) {
+  return std::get<Norm>(context.graph.ops[step.op]);
 }
 
-// Takes the addresses of a Call's operands in the order in which they were added.
-class Addresses {
- public:
-  explicit Addresses(const std::vector<std::byte*>& all) : next_(all.begin()) {}
-  float* next(bool there = true) { return there ? floats(*next_++) : nullptr; }
-  LaneSums* sums() { return reinterpret_cast<LaneSums*>(*next_++); }
-
- private:
-  std::vector<std::byte*>::const_iterator next_;
-};
-
-Finish forward(Context& context, Step& step, const Norm& op) {
-  const Form form = form_of(context, step, op);
-  const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
-  const bool has_residual = op.residual.has_value(), has_slope = op.slope.has_value();
-  NormForward at{.tiling = form.tiling,
-                 .activation = op.activation,
-                 .order = norm_order(form.tiling, has_residual ? 3 : 2, threads_in_use()),
-                 .one_slope = has_slope && context.graph.parameters[*op.slope].elements() == 1,
-                 .epsilon = op.epsilon,
-                 .momentum = op.momentum,
-                 .elements = form.elements};
-  Call call(context, step);
-  call.input(0, step.uses[0].buffer, form.layout);
-  for (std::size_t use : {1, 2, 3, 4}) call.input(0, step.uses[use].buffer, channels);
-  call.output(0, step.uses[5].buffer, form.layout);
-  for (std::size_t use : {6, 7}) call.output(0, step.uses[use].buffer, channels);
-  if (has_residual) call.input(0, step.uses[8].buffer, form.layout);
-  if (has_slope) call.input(0, step.uses[8].buffer, plain_layout(context.graph.parameters[*op.slope].dims));
-  call.scratchpad(sums_layout(norm_forward_sums(form.tiling)));
-  return call.finish(Call::Body([=](const std::vector<std::byte*>& addresses) mutable -> ComputeFn {
-    Addresses next(addresses);
-    at.in = next.next();
-    at.scale = next.next();
-    at.bias = next.next();
-    at.running_mean = next.next();
-    at.running_variance = next.next();
-    at.out = next.next();
-    at.mean = next.next();
-    at.inverse_deviation = next.next();
-    at.residual = next.next(has_residual);
-    at.slope = next.next(has_slope);
-    at.sums = next.sums();
-    return [at] { norm_forward(at); };
-  }));
+// Empty without a PReLU.
+dnnl::memory::desc slope_layout(const Context& context, const Norm& op) {
+  return op.slope ? plain_layout(context.graph.parameters[*op.slope].dims) : dnnl::memory::desc();
 }
-
-// Which of the operands that aren't always there a backward step has.
-struct Optional {
-  bool out = false, second = false, residual = false, slope = false;
-};
-Optional optional_uses(const Program& program, const Step& step, const Norm& op) {
-  Optional there;
-  there.out = op.residual && op.activation == Activation::relu;
-  const std::size_t next = there.out ? 10 : 9;
-  there.second = step.uses.size() > next && step.uses[next].access == Access::read &&
-                 program.buffers[step.uses[next].buffer].role == Role::activation_gradient;
-  there.residual = op.residual && (there.out || there.second);
-  there.slope = op.slope.has_value();
-  return there;
-}
-
-Finish backward(Context& context, Step& step, const Norm& op) {
-  const Form form = form_of(context, step, op);
-  const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
-  const Optional there = optional_uses(context.program, step, op);
-  NormBackward at{
-      .tiling = form.tiling,
-      .activation = op.activation,
-      .order = norm_order(form.tiling, 3 + there.out + there.second + there.residual, threads_in_use()),
-      .one_slope = there.slope && context.graph.parameters[*op.slope].elements() == 1,
-      .elements = form.elements};
-  Call call(context, step);
-  for (std::size_t use : {0, 1}) call.input(0, step.uses[use].buffer, form.layout);
-  for (std::size_t use : {2, 3, 4, 5}) call.input(0, step.uses[use].buffer, channels);
-  call.output(0, step.uses[6].buffer, form.layout);
-  for (std::size_t use : {7, 8}) call.output(0, step.uses[use].buffer, channels);
-  std::size_t next_use = 9;
-  if (there.out) call.input(0, step.uses[next_use++].buffer, form.layout);
-  if (there.second) call.input(0, step.uses[next_use++].buffer, form.layout);
-  if (there.residual) call.output(0, step.uses[next_use++].buffer, form.layout);
-  if (there.slope) {
-    const auto slopes = plain_layout(context.graph.parameters[*op.slope].dims);
-    call.input(0, step.uses[next_use++].buffer, slopes);
-    call.output(0, step.uses[next_use++].buffer, slopes);
-  }
-  call.scratchpad(sums_layout(norm_backward_sums(form.tiling)));
-  return call.finish(Call::Body([=](const std::vector<std::byte*>& addresses) mutable -> ComputeFn {
-    Addresses next(addresses);
-    at.in = next.next();
-    at.d_out = next.next();
-    at.scale = next.next();
-    at.bias = next.next();
-    at.mean = next.next();
-    at.inverse_deviation = next.next();
-    at.d_in = next.next();
-    at.d_scale = next.next();
-    at.d_bias = next.next();
-    at.out = next.next(there.out);
-    at.d_second = next.next(there.second);
-    at.d_residual = next.next(there.residual);
-    at.slope = next.next(there.slope);
-    at.d_slope = next.next(there.slope);
-    at.sums = next.sums();
-    return [at] { norm_backward(at); };
-  }));
+bool has_one_slope(const Context& context, const Norm& op) {
+  return op.slope && context.graph.parameters[*op.slope].elements() == 1;
 }
 
 }  // namespace
 
-Finish prepare_norm(Context& context, Step& step) {
-  const Norm& op = std::get<Norm>(context.graph.ops[step.op]);
-  return step.kind == StepKind::norm_forward ? forward(context, step, op) : backward(context, step, op);
+Binder prepare(Context& context, Step& step, const BatchNormForward& norm) {
+  const Norm& op = norm_of(context, step);
+  const Form form = form_of(context, norm.in, op);
+  const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
+  NormForward at{.tiling = form.tiling,
+                 .activation = op.activation,
+                 .order = norm_order(form.tiling, norm.residual ? 3 : 2, threads_in_use()),
+                 .one_slope = has_one_slope(context, op),
+                 .epsilon = op.epsilon,
+                 .momentum = op.momentum,
+                 .elements = form.elements};
+  Call call(context, step);
+  const auto in = call.input(norm.in, form.layout);
+  const auto scale = call.input(norm.scale, channels), bias = call.input(norm.bias, channels);
+  const auto running_mean = call.updated(norm.running_mean, channels);
+  const auto running_variance = call.updated(norm.running_variance, channels);
+  const auto out = call.output(norm.out, form.layout);
+  const auto mean = call.output(norm.mean, channels), inv_std = call.output(norm.inv_std, channels);
+  const auto residual = call.input(norm.residual, form.layout);
+  const auto slope = call.input(norm.slope, slope_layout(context, op));
+  const auto sums = call.scratchpad(sums_layout(norm_forward_sums(form.tiling)));
+  return call.finish(Call::Body([=](const Addresses& addresses) mutable -> ComputeFn {
+    at.in = addresses.as(in);
+    at.scale = addresses.as(scale);
+    at.bias = addresses.as(bias);
+    at.running_mean = addresses.as(running_mean);
+    at.running_variance = addresses.as(running_variance);
+    at.out = addresses.as(out);
+    at.mean = addresses.as(mean);
+    at.inverse_deviation = addresses.as(inv_std);
+    at.residual = addresses.as(residual);
+    at.slope = addresses.as(slope);
+    at.sums = addresses.as<LaneSums>(sums);
+    return [at] { norm_forward(at); };
+  }));
+}
+
+Binder prepare(Context& context, Step& step, const BatchNormBackward& norm) {
+  const Norm& op = norm_of(context, step);
+  const Form form = form_of(context, norm.in, op);
+  const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
+  const int tensors = 3 + norm.out.has_value() + norm.second_d_out.has_value() + norm.d_residual.has_value();
+  NormBackward at{.tiling = form.tiling,
+                  .activation = op.activation,
+                  .order = norm_order(form.tiling, tensors, threads_in_use()),
+                  .one_slope = has_one_slope(context, op),
+                  .elements = form.elements};
+  Call call(context, step);
+  const auto in = call.input(norm.in, form.layout), d_out = call.input(norm.d_out, form.layout);
+  const auto scale = call.input(norm.scale, channels), bias = call.input(norm.bias, channels);
+  const auto mean = call.input(norm.mean, channels), inv_std = call.input(norm.inv_std, channels);
+  const auto d_in = call.output(Write(norm.d_in), form.layout);
+  const auto d_scale = call.output(norm.d_scale, channels), d_bias = call.output(norm.d_bias, channels);
+  const auto out = call.input(norm.out, form.layout);
+  const auto second = call.input(norm.second_d_out, form.layout);
+  const auto d_residual = call.output(norm.d_residual, form.layout);
+  const auto slope = call.input(norm.slope, slope_layout(context, op));
+  const auto d_slope = call.output(norm.d_slope, slope_layout(context, op));
+  const auto sums = call.scratchpad(sums_layout(norm_backward_sums(form.tiling)));
+  return call.finish(Call::Body([=](const Addresses& addresses) mutable -> ComputeFn {
+    at.in = addresses.as(in);
+    at.d_out = addresses.as(d_out);
+    at.scale = addresses.as(scale);
+    at.bias = addresses.as(bias);
+    at.mean = addresses.as(mean);
+    at.inverse_deviation = addresses.as(inv_std);
+    at.d_in = addresses.as(d_in);
+    at.d_scale = addresses.as(d_scale);
+    at.d_bias = addresses.as(d_bias);
+    at.out = addresses.as(out);
+    at.d_second = addresses.as(second);
+    at.d_residual = addresses.as(d_residual);
+    at.slope = addresses.as(slope);
+    at.d_slope = addresses.as(d_slope);
+    at.sums = addresses.as<LaneSums>(sums);
+    return [at] { norm_backward(at); };
+  }));
 }
 
 }  // namespace plumb::cpu

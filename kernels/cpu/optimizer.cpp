@@ -9,7 +9,7 @@
 namespace plumb::cpu {
 namespace {
 
-struct Tensors {
+struct UpdatedTensors {
   float* weight = nullptr;
   float* momentum = nullptr;
   const float* gradient = nullptr;
@@ -39,7 +39,7 @@ void update_part(float* weight, float* momentum, const float* gradient, std::ptr
 }
 
 template <bool kNesterov>
-void update(const Tensors& at, const Coefficients& by) {
+void update(const UpdatedTensors& at, const Coefficients& by) {
 #pragma omp parallel for schedule(static) if (at.count >= kWorthThreads)
   for (std::ptrdiff_t i = 0; i < at.count; i += kPart)
     update_part<kNesterov>(at.weight + i, at.momentum + i, at.gradient + i, std::min(kPart, at.count - i),
@@ -55,7 +55,7 @@ struct Rows {
 
 // The same per element of the rows that are in use.
 template <bool kNesterov>
-void update_rows(const Tensors& at, const Rows& rows, const Coefficients& by) {
+void update_rows(const UpdatedTensors& at, const Rows& rows, const Coefficients& by) {
 #pragma omp parallel for schedule(static) if (*rows.count * rows.columns >= kWorthThreads)
   for (std::ptrdiff_t i = 0; i < *rows.count; ++i) {
     if (i + kRowsAhead < *rows.count) {
@@ -70,20 +70,18 @@ void update_rows(const Tensors& at, const Rows& rows, const Coefficients& by) {
 }
 
 // Rewrites the copies of a weight that other steps read in their own layout.
-std::vector<Finish> prepare_copies(Context& context, Step& step) {
-  std::vector<Finish> copies;
-  const BufferId master = step.uses[0].buffer;
-  for (std::size_t use = 4; use < step.uses.size(); ++use) {
-    const BufferId copy = step.uses[use].buffer;
-    const auto& from = *context.layouts[master];
+std::vector<Binder> prepare_copies(Context& context, Step& step, const UpdatedParameter& updated) {
+  std::vector<Binder> binders;
+  for (const BufferId copy : updated.copies) {
+    const auto& from = *context.layouts[updated.master];
     const auto& to = *context.layouts[copy];
     Call call(context, step);
-    call.input(DNNL_ARG_FROM, master, from);
+    call.input(DNNL_ARG_FROM, updated.master, from);
     call.output(DNNL_ARG_TO, copy, to);
-    copies.push_back(
+    binders.push_back(
         call.finish(dnnl::reorder(dnnl::reorder::primitive_desc(context.engine, from, context.engine, to))));
   }
-  return copies;
+  return binders;
 }
 
 // How one parameter is updated in the iteration that is running.
@@ -91,8 +89,8 @@ struct Rule {
   UpdateRule rule;
   bool decays = true;
 
-  Rule(const Context& context, const Step& step)
-      : rule(context.rule), decays(context.graph.parameters[step.parameter].decays) {}
+  Rule(const Context& context, ParameterId parameter)
+      : rule(context.rule), decays(context.graph.parameters[parameter].decays) {}
   bool nesterov() const { return rule.optimizer == Optimizer::nag; }
   Coefficients now(const StepState& state) const {
     return {.momentum = static_cast<float>(rule.momentum),
@@ -102,27 +100,22 @@ struct Rule {
   }
 };
 
-Tensors tensors_of(const Arena& arena, const std::vector<BufferUse>& uses) {
-  return {.weight = arena.floats(uses[0].buffer),
-          .momentum = arena.floats(uses[1].buffer),
-          .gradient = arena.floats(uses[2].buffer)};
-}
-
-Finish prepare_parameter_update(Context& context, Step& step) {
-  const Parameter& parameter = context.graph.parameters[step.parameter];
-  const auto& layout = context.settle(step.uses[0].buffer, plain_layout(parameter.dims));
-  context.settle(step.uses[1].buffer, layout);
-  context.settle(step.uses[2].buffer, layout);
-  const auto count = static_cast<std::ptrdiff_t>(context.floats(step.uses[0].buffer));
-  return [=, uses = step.uses, rule = Rule(context, step),
-          copies = prepare_copies(context, step)](const Arena& arena) -> ComputeFn {
-    Tensors at = tensors_of(arena, uses);
-    at.count = count;
-    const auto* state = reinterpret_cast<const State*>(arena.data(uses[3].buffer));
+Binder prepare_parameter(Context& context, Step& step, const UpdatedParameter& updated, BufferId state) {
+  const Parameter& parameter = context.graph.parameters[updated.parameter];
+  const auto& layout = context.settle(updated.master, plain_layout(parameter.dims));
+  context.settle(updated.momentum, layout);
+  context.settle(updated.gradient, layout);
+  const auto count = static_cast<std::ptrdiff_t>(context.floats(updated.master));
+  return [=, rule = Rule(context, updated.parameter),
+          copies = prepare_copies(context, step, updated)](const Arena& arena) -> ComputeFn {
+    const UpdatedTensors at{.weight = arena.as(updated.master),
+                            .momentum = arena.as(updated.momentum),
+                            .gradient = arena.as(updated.gradient),
+                            .count = count};
     std::vector<ComputeFn> rewrite;
     rewrite.reserve(copies.size());
-    for (const Finish& copy : copies) rewrite.push_back(copy(arena));
-    return [=, rewrite = std::move(rewrite)] {
+    for (const Binder& copy : copies) rewrite.push_back(copy(arena));
+    return [=, state = arena.as<State>(state), rewrite = std::move(rewrite)] {
       const Coefficients by = rule.now(state->step);
       rule.nesterov() ? update<true>(at, by) : update<false>(at, by);
       for (const ComputeFn& copy : rewrite) copy();
@@ -130,30 +123,43 @@ Finish prepare_parameter_update(Context& context, Step& step) {
   };
 }
 
-Finish prepare_row_update(Context& context, Step& step) {
-  const std::vector<std::int64_t>& dims = context.graph.parameters[step.parameter].dims;
-  context.settle(step.uses[0].buffer, plain_layout(dims));
-  context.settle(step.uses[1].buffer, plain_layout(dims));
-  return [uses = step.uses, rule = Rule(context, step), columns = dims[1]](const Arena& arena) -> ComputeFn {
-    const Tensors at = tensors_of(arena, uses);
-    const Rows rows{.samples = reinterpret_cast<const std::int32_t*>(arena.data(uses[3].buffer)),
-                    .count = reinterpret_cast<const std::int32_t*>(arena.data(uses[4].buffer)),
+}  // namespace
+
+Binder prepare(Context& context, Step& step, const Update& update) {
+  std::vector<Binder> binders;
+  for (const UpdatedParameter& updated : update.parameters)
+    binders.push_back(prepare_parameter(context, step, updated, update.state));
+  return [binders = std::move(binders)](const Arena& arena) -> ComputeFn {
+    std::vector<ComputeFn> updates;
+    for (const Binder& bind : binders) updates.push_back(bind(arena));
+    if (updates.size() == 1) return std::move(updates.front());
+    return [updates = std::move(updates)] {
+      for (const ComputeFn& one : updates) one();
+    };
+  };
+}
+
+Binder prepare(Context& context, Step&, const UpdateRows& updated) {
+  const std::vector<std::int64_t>& dims = context.graph.parameters[updated.parameter].dims;
+  context.settle(updated.master, plain_layout(dims));
+  context.settle(updated.momentum, plain_layout(dims));
+  return [=, rule = Rule(context, updated.parameter), columns = dims[1]](const Arena& arena) -> ComputeFn {
+    const UpdatedTensors at{.weight = arena.as(updated.master),
+                            .momentum = arena.as(updated.momentum),
+                            .gradient = arena.as(updated.d_rows)};
+    const Rows rows{.samples = arena.as<std::int32_t>(updated.samples),
+                    .count = arena.as<std::int32_t>(updated.sample_count),
                     .columns = columns};
-    const auto* state = reinterpret_cast<const State*>(arena.data(uses[5].buffer));
-    return [=] {
+    return [=, state = arena.as<State>(updated.state)] {
       const Coefficients by = rule.now(state->step);
       rule.nesterov() ? update_rows<true>(at, rows, by) : update_rows<false>(at, rows, by);
     };
   };
 }
 
-}  // namespace
-
-Finish prepare_update(Context& context, Step& step) {
-  if (step.kind == StepKind::update) return prepare_parameter_update(context, step);
-  if (step.kind == StepKind::update_rows) return prepare_row_update(context, step);
-  return [state = step.uses[0].buffer](const Arena& arena) -> ComputeFn {
-    return [at = reinterpret_cast<State*>(arena.data(state))] { ++at->step.iteration; };
+Binder prepare(Context&, Step&, const AdvanceState& advance) {
+  return [=](const Arena& arena) -> ComputeFn {
+    return [state = arena.as<State>(advance.state)] { ++state->step.iteration; };
   };
 }
 

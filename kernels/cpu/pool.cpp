@@ -61,38 +61,37 @@ pooling_backward::primitive_desc backward_descriptor(const Context& context, con
                                                p.strides, p.kernel, p.dilation, p.padding, after);
 }
 
-Finish forward(Context& context, Step& step, const Pool& op) {
-  const memory::desc in =
-      context.settle(step.uses[0].buffer, plain_layout(nchw(context.graph.values[op.in].shape)));
+const Pool& pool_of(const Context& context, const Step& step) {
+  return std::get<Pool>(context.graph.ops[step.op]);
+}
+
+}  // namespace
+
+Binder prepare(Context& context, Step& step, const PoolForward& pool) {
+  const Pool& op = pool_of(context, step);
+  const memory::desc in = context.settle(pool.in, plain_layout(nchw(context.graph.values[op.in].shape)));
   const auto descriptor = forward_descriptor(context, op, in);
   Call call(context, step);
-  call.input(DNNL_ARG_SRC, step.uses[0].buffer, in);
-  call.output(DNNL_ARG_DST, step.uses[1].buffer, descriptor.dst_desc());
-  if (step.uses.size() > 2) call.raw(DNNL_ARG_WORKSPACE, step.uses[2].buffer, descriptor.workspace_desc());
+  call.input(DNNL_ARG_SRC, pool.in, in);
+  call.output(DNNL_ARG_DST, pool.out, descriptor.dst_desc());
+  if (pool.argmax) call.raw(DNNL_ARG_WORKSPACE, *pool.argmax, descriptor.workspace_desc());
   call.scratchpad(descriptor.scratchpad_desc());
   return call.finish(pooling_forward(descriptor));
 }
 
 // The gradients take the layouts that the values had.
-Finish backward(Context& context, Step& step, const Pool& op, const memory::desc& in) {
+Binder prepare(Context& context, Step& step, const PoolBackward& pool) {
+  const Pool& op = pool_of(context, step);
+  const memory::desc in =
+      context.settle(context.tensors().values[op.in], plain_layout(nchw(context.graph.values[op.in].shape)));
   const memory::desc out = forward_descriptor(context, op, in).dst_desc();
   const auto descriptor = backward_descriptor(context, op, in, out);
   Call call(context, step);
-  call.input(DNNL_ARG_DIFF_DST, step.uses[0].buffer, out);
-  call.output(DNNL_ARG_DIFF_SRC, step.uses[1].buffer, in);
-  if (step.uses.size() > 2) call.raw(DNNL_ARG_WORKSPACE, step.uses[2].buffer, descriptor.workspace_desc());
+  call.input(DNNL_ARG_DIFF_DST, pool.d_out, out);
+  call.output(DNNL_ARG_DIFF_SRC, pool.d_in, in);
+  if (pool.argmax) call.raw(DNNL_ARG_WORKSPACE, *pool.argmax, descriptor.workspace_desc());
   call.scratchpad(descriptor.scratchpad_desc());
   return call.finish(pooling_backward(descriptor));
-}
-
-}  // namespace
-
-Finish prepare_pool(Context& context, Step& step) {
-  const Pool& op = std::get<Pool>(context.graph.ops[step.op]);
-  if (step.kind == StepKind::pool_forward) return forward(context, step, op);
-  return backward(
-      context, step, op,
-      context.settle(context.values[op.in], plain_layout(nchw(context.graph.values[op.in].shape))));
 }
 
 }  // namespace plumb::cpu

@@ -61,19 +61,18 @@ IterationMetrics softmax_loss(const Operands& at, std::size_t batch, std::size_t
 
 }  // namespace
 
-Finish prepare_softmax_loss(Context& context, Step& step) {
+Binder prepare(Context& context, Step& step, const SoftmaxCrossEntropy& loss) {
   const SoftmaxLoss& op = std::get<SoftmaxLoss>(context.graph.ops[step.op]);
   const Shape& shape = context.graph.values[op.in].shape;
   const auto rows = plain_layout({shape.n, shape.c});
-  context.settle(step.uses[0].buffer, rows);
-  context.settle(step.uses[2].buffer, rows);
-  return [uses = step.uses, batch = static_cast<std::size_t>(shape.n),
-          classes = static_cast<std::size_t>(shape.c),
+  context.settle(loss.logits, rows);
+  context.settle(loss.d_logits, rows);
+  return [=, batch = static_cast<std::size_t>(shape.n), classes = static_cast<std::size_t>(shape.c),
           smoothing = static_cast<float>(op.label_smoothing)](const Arena& arena) -> ComputeFn {
-    const Operands at{.logits = arena.floats(uses[0].buffer),
-                      .labels = reinterpret_cast<const std::int32_t*>(arena.data(uses[1].buffer)),
-                      .gradient = arena.floats(uses[2].buffer),
-                      .state = reinterpret_cast<State*>(arena.data(uses[3].buffer))};
+    const Operands at{.logits = arena.as(loss.logits),
+                      .labels = arena.as<std::int32_t>(loss.labels),
+                      .gradient = arena.as(loss.d_logits),
+                      .state = arena.as<State>(loss.state)};
     return [=] {
       at.state->metrics[at.state->step.iteration % Device::kMetricsKept] =
           softmax_loss(at, batch, classes, smoothing);

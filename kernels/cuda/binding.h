@@ -27,6 +27,11 @@ class Arena {
   T* as(BufferId buffer) const {
     return reinterpret_cast<T*>(data(buffer));
   }
+  // Null if the instruction lacks the operand.
+  template <typename T = std::byte, Access kAccess>
+  T* optional(const std::optional<Operand<kAccess>>& operand) const {
+    return operand ? as<T>(operand->buffer) : nullptr;
+  }
   std::byte* workspace(Lane lane) const {
     return base_ + plan_->workspace_offsets[static_cast<std::size_t>(lane)];
   }
@@ -36,7 +41,7 @@ class Arena {
   const MemoryPlan* plan_ = nullptr;
 };
 
-using Finish = std::function<ComputeFn(const Arena&)>;
+using Binder = std::function<ComputeFn(const Arena&)>;
 
 // What preparing reads and settles.
 struct Context {
@@ -48,25 +53,51 @@ struct Context {
   cudaStream_t stream = nullptr;       // of the compute lane
   IterationRecord* records = nullptr;  // the ring, as the device addresses it
 
-  const Buffer& buffer(const Step& step, std::size_t use) const {
-    return program.buffers[step.uses.at(use).buffer];
-  }
+  const Buffer& buffer(BufferId id) const { return program.buffers[id]; }
+  DType dtype(BufferId id) const { return program.buffers[id].dtype; }
 };
 
-// What runs a step, by one of those below; nothing for a step that isn't the device's (load_batch, reduce).
-Finish prepare_step(Context& context, Step& step);
+// A product's plan: settles the step's engine, and its workspace, that of the plan behind `reserved` bytes.
+std::shared_ptr<const GemmPlan> plan_product(Context& context, Step& step, GemmProblem problem,
+                                             std::size_t reserved = 0);
 
-// One file each; the step kinds they answer for stand in program.h. Each sets Step::workspace_bytes.
-Finish prepare_conv(Context& context, Step& step);          // conv_*
-Finish prepare_norm(Context& context, Step& step);          // norm_*
-Finish prepare_pool(Context& context, Step& step);          // pool_*
-Finish prepare_dense(Context& context, Step& step);         // dense_*
-Finish prepare_depthwise(Context& context, Step& step);     // conv_* with as many groups as channels
-Finish prepare_dropout(Context& context, Step& step);       // dropout_*
-Finish prepare_softmax_loss(Context& context, Step& step);  // softmax_loss
-Finish prepare_margin_loss(Context& context, Step& step);   // margin_*
-Finish prepare_elementwise(Context& context, Step& step);   // pack_batch, accumulate, cast
-Finish prepare_update(Context& context, Step& step);        // find_overflow, update, advance_state
-Finish prepare_update_rows(Context& context, Step& step);   // update_rows
+// Binds the step to a kernel or a library's plan, by one of those below, and settles Step::engine and
+// Step::workspace_bytes. Empty for what the runner (LoadBatch) and the communicator do.
+Binder prepare_step(Context& context, Step& step);
+
+// An overload for each instruction. One that is missing doesn't compile.
+Binder prepare_conv(Context& context, Step& step);       // by a library's engine
+Binder prepare_depthwise(Context& context, Step& step);  // as many groups as channels
+Binder prepare(Context& context, Step& step, const BatchNormStatistics& norm);
+Binder prepare(Context& context, Step& step, const BatchNormFinalize& norm);
+Binder prepare(Context& context, Step& step, const BatchNormApply& norm);
+Binder prepare(Context& context, Step& step, const BatchNormBackward& norm);
+Binder prepare(Context& context, Step& step, const BatchNormBackwardApply& norm);
+Binder prepare(Context& context, Step& step, const PoolForward& pool);
+Binder prepare(Context& context, Step& step, const PoolBackward& pool);
+Binder prepare(Context& context, Step& step, const DenseForward& dense);
+Binder prepare(Context& context, Step& step, const DenseBackwardData& dense);
+Binder prepare(Context& context, Step& step, const DenseBackwardWeights& dense);
+Binder prepare(Context& context, Step& step, const DropoutForward& dropout);
+Binder prepare(Context& context, Step& step, const DropoutBackward& dropout);
+Binder prepare(Context& context, Step& step, const SoftmaxCrossEntropy& loss);
+Binder prepare(Context& context, Step& step, const MarginNormalize& margin);
+Binder prepare(Context& context, Step& step, const MarginSampleClasses& margin);
+Binder prepare(Context& context, Step& step, const MarginGatherRows& margin);
+Binder prepare(Context& context, Step& step, const MarginClassNorms& margin);
+Binder prepare(Context& context, Step& step, const MarginProducts& margin);
+Binder prepare(Context& context, Step& step, const MarginStatistics& margin);
+Binder prepare(Context& context, Step& step, const MarginRescale& margin);
+Binder prepare(Context& context, Step& step, const MarginGradient& margin);
+Binder prepare(Context& context, Step& step, const MarginFeatureProducts& margin);
+Binder prepare(Context& context, Step& step, const MarginWeightGradient& margin);
+Binder prepare(Context& context, Step& step, const MarginFeaturesBackward& margin);
+Binder prepare(Context& context, Step& step, const PackBatch& pack);
+Binder prepare(Context& context, Step& step, const Accumulate& accumulate);
+Binder prepare(Context& context, Step& step, const Cast& cast);
+Binder prepare(Context& context, Step& step, const FindOverflow& search);
+Binder prepare(Context& context, Step& step, const Update& update);
+Binder prepare(Context& context, Step& step, const UpdateRows& update);
+Binder prepare(Context& context, Step& step, const AdvanceState& advance);
 
 }  // namespace plumb::cuda

@@ -11,15 +11,18 @@
 namespace plumb::cuda {
 namespace {
 
-// Where a step's uses hold the convolution's input, or the gradient of it.
-std::size_t input_use(StepKind kind) {
-  switch (kind) {
-    case StepKind::conv_backward_data:
-    case StepKind::conv_norm_backward_data:
-      return 2;
-    default:
-      return 0;
+std::string_view name_of(ConvPass pass) {
+  switch (pass) {
+    case ConvPass::forward:
+      return ConvForward::kName;
+    case ConvPass::backward_data:
+      return ConvBackwardData::kName;
+    case ConvPass::backward_weights:
+      return ConvBackwardWeights::kName;
+    case ConvPass::norm_backward_data:
+      return ConvNormBackwardData::kName;
   }
+  return "";
 }
 
 // As held, padding included: dims are logical.
@@ -28,14 +31,38 @@ std::int64_t held_channels(const Buffer& buffer, const Shape& shape) {
   return static_cast<std::int64_t>(buffer.bytes / (pixels * bytes_of(buffer.dtype)));
 }
 
-// Where the factors are among the uses of a step that normalises its input.
-constexpr std::size_t kFactorsUse = 3;
+// Fills in what tells one pass from another; returns the buffer of the convolution's input or its gradient.
+BufferId set_pass(ConvProblem& problem, const ConvForward& conv, const Program& program) {
+  problem.fusion = {.normalizes_input = conv.scale_shift.has_value(),
+                    .adds_residual = conv.residual.has_value(),
+                    .gathers_statistics = conv.sums.has_value()};
+  if (conv.scale_shift) problem.scale_shift_dtype = program.buffers[*conv.scale_shift].dtype;
+  return conv.in;
+}
+BufferId set_pass(ConvProblem& problem, const ConvBackwardData& conv, const Program&) {
+  problem.pass = ConvPass::backward_data;
+  return conv.d_in;
+}
+BufferId set_pass(ConvProblem& problem, const ConvBackwardWeights& conv, const Program& program) {
+  problem.pass = ConvPass::backward_weights;
+  problem.fusion.normalizes_input = conv.scale_shift.has_value();
+  if (conv.scale_shift) problem.scale_shift_dtype = program.buffers[*conv.scale_shift].dtype;
+  return conv.in;
+}
+BufferId set_pass(ConvProblem& problem, const ConvNormBackwardData& conv, const Program&) {
+  problem.pass = ConvPass::norm_backward_data;
+  return conv.norm_in;
+}
+// Not a convolution.
+BufferId set_pass(ConvProblem&, const auto&, const Program&) {
+  return kNone;
+}
 
 }  // namespace
 
 std::string text_of(const ConvProblem& p) {
   const auto number = [](std::int64_t value) { return std::to_string(value); };
-  std::string text(name_of(p.kind));
+  std::string text(name_of(p.pass));
   text += " " + number(p.n) + "x" + number(p.h) + "x" + number(p.w) + "x" + number(p.c) + " to " +
           number(p.out_h) + "x" + number(p.out_w) + "x" + number(p.out_c) + ", kernel " + number(p.kernel) +
           ", stride " + number(p.stride) + ", padding " + number(p.padding);
@@ -43,7 +70,7 @@ std::string text_of(const ConvProblem& p) {
   text += ", " + std::string(name_of(p.dtype));
   if (p.allow_tf32 && p.dtype == DType::f32) text += " as tf32";
   if (p.fusion.normalizes_input) {
-    text += ", normalises its input by " + std::string(name_of(p.factors_dtype)) + " factors";
+    text += ", normalises its input by " + std::string(name_of(p.scale_shift_dtype)) + " factors";
   }
   if (p.fusion.adds_residual) text += ", adds the residual";
   if (p.fusion.gathers_statistics) text += ", gathers statistics";
@@ -52,7 +79,7 @@ std::string text_of(const ConvProblem& p) {
 
 bool is_fused(const ConvProblem& problem) {
   return problem.fusion.normalizes_input || problem.fusion.gathers_statistics ||
-         problem.kind == StepKind::conv_norm_backward_data;
+         problem.pass == ConvPass::norm_backward_data;
 }
 
 std::shared_ptr<const ConvPlan> ConvEngine::plan(const ConvProblem& problem, std::size_t workspace_limit,
@@ -72,53 +99,39 @@ std::shared_ptr<const ConvPlan> ConvEngine::plan(const ConvProblem& problem, std
                   (is_fused(problem) ? "; --fusion off does without it" : "; try another precision"));
 }
 
-bool runs_on_engine(const Graph& graph, const Step& step) {
-  switch (step.kind) {
-    case StepKind::conv_forward:
-    case StepKind::conv_backward_data:
-    case StepKind::conv_backward_weights:
-    case StepKind::conv_norm_backward_data:
-      return !is_depthwise(graph, std::get<Conv>(graph.ops[step.op]));
-    default:
-      return false;
-  }
-}
-
-ConvProblem conv_problem(const Graph& graph, const Program& program, const Step& step) {
-  const Conv& op = std::get<Conv>(graph.ops[step.op]);
-  const Shape &in = graph.values[op.in].shape, &out = graph.values[op.out].shape;
-  const auto buffer = [&](std::size_t use) -> const Buffer& {
-    return program.buffers[step.uses.at(use).buffer];
-  };
-  const Buffer& input = buffer(input_use(step.kind));
-  ConvProblem problem{.kind = step.kind,
-                      .n = in.n,
+std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& program, const Step& step) {
+  const Conv* op = step.op == kNone ? nullptr : std::get_if<Conv>(&graph.ops[step.op]);
+  if (!op || is_depthwise(graph, *op)) return std::nullopt;
+  const Shape &in = graph.values[op->in].shape, &out = graph.values[op->out].shape;
+  ConvProblem problem{.n = in.n,
                       .h = in.h,
                       .w = in.w,
-                      .c = held_channels(input, in),
                       .out_h = out.h,
                       .out_w = out.w,
                       .out_c = out.c,
-                      .kernel = op.kernel,
-                      .stride = op.stride,
-                      .padding = op.padding,
-                      .groups = op.groups,
-                      .dtype = input.dtype,
-                      .allow_tf32 = program.allow_tf32,
-                      .fusion = step.fusion};
-  if (step.fusion.normalizes_input) problem.factors_dtype = buffer(kFactorsUse).dtype;
+                      .kernel = op->kernel,
+                      .stride = op->stride,
+                      .padding = op->padding,
+                      .groups = op->groups,
+                      .allow_tf32 = program.allow_tf32};
+  const BufferId input_id = std::visit(
+      [&](const auto& instruction) { return set_pass(problem, instruction, program); }, step.operation);
+  if (input_id == kNone) return std::nullopt;
+  const Buffer& input = program.buffers[input_id];
+  problem.c = held_channels(input, in);
+  problem.dtype = input.dtype;
   return problem;
 }
 
-Finish prepare_conv(Context& context, Step& step) {
+Binder prepare_conv(Context& context, Step& step) {
   // describe() leaves the most that an engine may take.
-  const ConvProblem problem = conv_problem(context.graph, context.program, step);
+  const ConvProblem problem = conv_problem(context.graph, context.program, step).value();
   const std::shared_ptr<const ConvPlan> plan =
       context.convolutions.plan(problem, step.workspace_bytes, step.engine);
   step.workspace_bytes = plan->workspace_bytes();
   step.engine = plan->engine();
   std::vector<BufferId> buffers;
-  for (const BufferUse& use : step.uses) buffers.push_back(use.buffer);
+  for (const BufferUse& use : step.uses()) buffers.push_back(use.buffer);
   return [plan, buffers, lane = step.lane, stream = context.stream](const Arena& arena) -> ComputeFn {
     std::vector<std::byte*> operands;
     for (const BufferId buffer : buffers) operands.push_back(arena.data(buffer));

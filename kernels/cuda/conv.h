@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -17,35 +18,34 @@
 
 namespace plumb::cuda {
 
-// One convolution step, by the kinds conv_forward, conv_backward_data, conv_backward_weights and
-// conv_norm_backward_data of kernels/program.h.
+enum class ConvPass { forward, backward_data, backward_weights, norm_backward_data };
+
+// What one instruction of kernels/instructions/conv.h asks for.
 struct ConvProblem {
-  StepKind kind = StepKind::conv_forward;
+  ConvPass pass = ConvPass::forward;
   std::int64_t n = 0, h = 0, w = 0, c = 0;  // input, channels as the device pads them
   std::int64_t out_h = 0, out_w = 0, out_c = 0;
   int kernel = 1, stride = 1, padding = 0, groups = 1;
   DType dtype = DType::f32;  // of activations, weights and weight gradients; sums are made in f32
   bool allow_tf32 = false;
   ConvFusion fusion;
-  // Of the factors that normalising reads. cuDNN 9.19 has no engine unless it is f16 and statistics are
-  // gathered or weights computed; conv_norm_backward_data takes the norm's f32 scale, bias, mean and inverse
-  // deviation.
-  DType factors_dtype = DType::f32;
+  // cuDNN 9.19 has no engine that normalises unless it is f16 and statistics are gathered or weights
+  // computed; norm_backward_data takes the batch norm's f32 scale, bias, mean and inv_std.
+  DType scale_shift_dtype = DType::f32;
 };
-std::string text_of(const ConvProblem& problem);  // for messages and as a key: kind, shape, dtype, fusion
+std::string text_of(const ConvProblem& problem);  // for messages and as a key: pass, shape, dtype, fusion
 bool is_fused(const ConvProblem& problem);
-// Whether a ConvEngine computes the step: convolutions but for depthwise ones.
-bool runs_on_engine(const Graph& graph, const Step& step);
-// What such a step asks for; channels as its buffers hold them.
-ConvProblem conv_problem(const Graph& graph, const Program& program, const Step& step);
+// What the step asks of a ConvEngine, channels as its buffers hold them; nothing if it isn't a convolution,
+// or a depthwise one.
+std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& program, const Step& step);
 
 class ConvPlan {
  public:
   virtual ~ConvPlan() = default;
   virtual std::size_t workspace_bytes() const = 0;
   virtual std::string engine() const = 0;  // by its library's name, the same in every process
-  // Enqueues. `operands`: device addresses of the step's buffers in the order of Step::uses. A captured graph
-  // may hold kernels that go with the plan: the plan must outlive it.
+  // Enqueues. `operands`: device addresses of the step's buffers in the order of Step::uses(). A captured
+  // graph may hold kernels that go with the plan: the plan must outlive it.
   virtual void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const = 0;
 };
 

@@ -38,14 +38,14 @@ class ConvGraphBuilder {
   }
 
   ConvGraph build() && {
-    switch (p_.kind) {
-      case StepKind::conv_forward:
+    switch (p_.pass) {
+      case ConvPass::forward:
         forward();
         break;
-      case StepKind::conv_backward_data:
+      case ConvPass::backward_data:
         backward_data();
         break;
-      case StepKind::conv_backward_weights:
+      case ConvPass::backward_weights:
         backward_weights();
         break;
       default:
@@ -111,8 +111,8 @@ class ConvGraphBuilder {
   // relu(factors[0] * in + factors[1]); with a residual, + it inside the relu.
   Tensor normalise(const Tensor& in, std::size_t factors, const Tensor& residual = nullptr) {
     const Dims dims = per_channel(p_.c);
-    Tensor x = pointwise(PointwiseMode::MUL, in, input(dims, p_.factors_dtype, factors, 0));
-    x = pointwise(PointwiseMode::ADD, x, input(dims, p_.factors_dtype, factors, 1));
+    Tensor x = pointwise(PointwiseMode::MUL, in, input(dims, p_.scale_shift_dtype, factors, 0));
+    x = pointwise(PointwiseMode::ADD, x, input(dims, p_.scale_shift_dtype, factors, 1));
     if (residual) x = pointwise(PointwiseMode::ADD, x, residual);
     x = built_.graph->pointwise(
         x, cudnn_frontend::graph::Pointwise_attributes().set_mode(PointwiseMode::RELU_FWD));

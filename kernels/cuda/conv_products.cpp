@@ -16,16 +16,16 @@ bool is_product(const ConvProblem& p) {
 struct Factors {
   std::size_t a = 0, b = 1, c = 2;
 };
-Factors factors_of(StepKind kind) {
-  if (kind == StepKind::conv_backward_weights) return {.a = 1, .b = 0};  // d_weight = d_out^T in
-  return {};  // out = in weight^T, d_in = d_out weight
+Factors factors_of(ConvPass pass) {
+  if (pass == ConvPass::backward_weights) return {.a = 1, .b = 0};  // d_weight = d_out^T in
+  return {};                                                        // out = in weight^T, d_in = d_out weight
 }
 
 GemmProblem product_of(const ConvProblem& p) {
   const std::int64_t pixels = p.n * p.h * p.w;
   GemmProblem product{.m = pixels, .n = p.out_c, .k = p.c, .transpose_b = true};
-  if (p.kind == StepKind::conv_backward_data) product = {.m = pixels, .n = p.c, .k = p.out_c};
-  if (p.kind == StepKind::conv_backward_weights)
+  if (p.pass == ConvPass::backward_data) product = {.m = pixels, .n = p.c, .k = p.out_c};
+  if (p.pass == ConvPass::backward_weights)
     product = {.m = p.out_c, .n = p.c, .k = pixels, .transpose_a = true};
   product.in = product.out = p.dtype;
   product.allow_tf32 = p.allow_tf32;
@@ -84,7 +84,7 @@ class ProductsBeside final : public ConvEngine {
     if (!is_product(problem)) return engines;
     return std::make_unique<BothCandidates>(
         std::move(engines), products_.plans(product_of(problem), workspace_limit, kMaxAlgorithms),
-        factors_of(problem.kind));
+        factors_of(problem.pass));
   }
 
  private:

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "kernels/cuda/binding.h"
+#include "kernels/cuda/blocks.h"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/norm_partition.h"
 
 namespace plumb::cuda {
 namespace {
@@ -17,38 +17,10 @@ struct Extent {
   std::int64_t rows = 0, in = 0, out = 0;
 };
 
-GemmProblem problem_of(const Context& context, const Step& step, const Extent& extent) {
-  const bool forward = step.kind == StepKind::dense_forward;
-  GemmProblem problem{.in = context.buffer(step, 0).dtype,
-                      .out = context.buffer(step, forward ? 3 : 2).dtype,
-                      .bias = forward,
-                      .allow_tf32 = context.program.allow_tf32};
-  if (forward) {
-    problem.m = extent.rows, problem.n = extent.out, problem.k = extent.in;
-    problem.transpose_b = true;
-  } else if (step.kind == StepKind::dense_backward_data) {
-    problem.m = extent.rows, problem.n = extent.in, problem.k = extent.out;
-  } else {
-    problem.m = extent.out, problem.n = extent.in, problem.k = extent.rows;
-    problem.transpose_a = true;
-  }
-  return problem;
-}
-
-// The products of a step, as places in Step::uses.
-struct Places {
-  std::size_t a = 0, b = 1, c = 2;
-};
-
-Places places_of(StepKind kind) {
-  switch (kind) {
-    case StepKind::dense_forward:
-      return {.a = 0, .b = 1, .c = 3};
-    case StepKind::dense_backward_data:
-      return {.a = 0, .b = 1, .c = 2};
-    default:
-      return {.a = 1, .b = 0, .c = 2};
-  }
+Extent extent_of(const Context& context, const Step& step) {
+  const Dense& op = std::get<Dense>(context.graph.ops[step.op]);
+  const Shape &in = context.graph.values[op.in].shape, &out = context.graph.values[op.out].shape;
+  return {.rows = in.n, .in = in.h * in.w * in.c, .out = out.c};
 }
 
 // The workspace begins with the bias in the dtype of an output in half precision, which the product wants.
@@ -74,34 +46,72 @@ std::unique_ptr<GemmPlan> GemmEngine::plan(const GemmProblem& problem, std::size
                   " bytes of workspace; choose another one of --fp32, --tf32, --fp16 and --bf16");
 }
 
-Finish prepare_dense(Context& context, Step& step) {
-  const Dense& op = std::get<Dense>(context.graph.ops[step.op]);
-  const Shape &in = context.graph.values[op.in].shape, &out = context.graph.values[op.out].shape;
-  const Extent extent{.rows = in.n, .in = in.h * in.w * in.c, .out = out.c};
-  const GemmProblem problem = problem_of(context, step, extent);
-  const std::size_t bias_bytes = rounded_bias_bytes(problem);
-  const std::shared_ptr<const GemmPlan> plan =
-      context.products.plan(problem, std::max(step.workspace_bytes, bias_bytes) - bias_bytes);
-  step.workspace_bytes = bias_bytes + plan->workspace_bytes();
+std::shared_ptr<const GemmPlan> plan_product(Context& context, Step& step, GemmProblem problem,
+                                             std::size_t reserved) {
+  problem.allow_tf32 = context.program.allow_tf32;
+  std::shared_ptr<const GemmPlan> plan =
+      context.products.plan(problem, std::max(step.workspace_bytes, reserved) - reserved);
+  step.workspace_bytes = reserved + plan->workspace_bytes();
   step.engine = plan->engine();
-  return [=, kind = step.kind, uses = step.uses, lane = step.lane, stream = context.stream,
-          d_out_dtype = context.buffer(step, 1).dtype](const Arena& arena) -> ComputeFn {
-    const Places places = places_of(kind);
+  return plan;
+}
+
+Binder prepare(Context& context, Step& step, const DenseForward& dense) {
+  const Extent extent = extent_of(context, step);
+  const GemmProblem problem{.m = extent.rows,
+                            .n = extent.out,
+                            .k = extent.in,
+                            .transpose_b = true,
+                            .in = context.dtype(dense.in),
+                            .out = context.dtype(dense.out),
+                            .bias = true};
+  const std::size_t bias_bytes = rounded_bias_bytes(problem);
+  return [=, plan = plan_product(context, step, problem, bias_bytes), lane = step.lane,
+          stream = context.stream](const Arena& arena) -> ComputeFn {
     std::byte* workspace = arena.workspace(lane);
-    const std::byte* bias = kind == StepKind::dense_forward ? arena.data(uses[2].buffer) : nullptr;
-    const GemmOperands operands{.a = arena.data(uses[places.a].buffer),
-                                .b = arena.data(uses[places.b].buffer),
+    const std::byte* bias = arena.data(dense.bias);
+    const GemmOperands operands{.a = arena.data(dense.in),
+                                .b = arena.data(dense.weight),
                                 .bias = bias_bytes > 0 ? workspace : bias,
-                                .c = arena.data(uses[places.c].buffer)};
-    if (bias_bytes > 0)
-      return [=] {
-        launch_cast(DType::f32, bias, problem.out, workspace, problem.n, 1, stream);
-        plan->run(stream, operands, workspace + bias_bytes);
-      };
-    if (kind != StepKind::dense_backward_weights) return [=] { plan->run(stream, operands, workspace); };
-    return [=, d_bias = arena.as<float>(uses[3].buffer)] {
+                                .c = arena.data(dense.out)};
+    return [=] {
+      if (bias_bytes > 0) launch_cast(DType::f32, bias, problem.out, workspace, problem.n, 1, stream);
+      plan->run(stream, operands, workspace + bias_bytes);
+    };
+  };
+}
+
+Binder prepare(Context& context, Step& step, const DenseBackwardData& dense) {
+  const Extent extent = extent_of(context, step);
+  const GemmProblem problem{.m = extent.rows,
+                            .n = extent.in,
+                            .k = extent.out,
+                            .in = context.dtype(dense.d_out),
+                            .out = context.dtype(dense.d_in)};
+  return [=, plan = plan_product(context, step, problem), lane = step.lane,
+          stream = context.stream](const Arena& arena) -> ComputeFn {
+    const GemmOperands operands{
+        .a = arena.data(dense.d_out), .b = arena.data(dense.weight), .c = arena.data(dense.d_in)};
+    return [=, workspace = arena.workspace(lane)] { plan->run(stream, operands, workspace); };
+  };
+}
+
+Binder prepare(Context& context, Step& step, const DenseBackwardWeights& dense) {
+  const Extent extent = extent_of(context, step);
+  const DType dtype = context.dtype(dense.d_out);
+  const GemmProblem problem{.m = extent.out,
+                            .n = extent.in,
+                            .k = extent.rows,
+                            .transpose_a = true,
+                            .in = dtype,
+                            .out = context.dtype(dense.d_weight)};
+  return [=, plan = plan_product(context, step, problem), lane = step.lane,
+          stream = context.stream](const Arena& arena) -> ComputeFn {
+    const GemmOperands operands{
+        .a = arena.data(dense.d_out), .b = arena.data(dense.in), .c = arena.data(dense.d_weight)};
+    return [=, workspace = arena.workspace(lane), d_bias = arena.as<float>(dense.d_bias)] {
       plan->run(stream, operands, workspace);
-      launch_column_sums(d_out_dtype, operands.a, d_bias, extent.rows, extent.out, stream);
+      launch_column_sums(dtype, operands.a, d_bias, extent.rows, extent.out, stream);
     };
   };
 }

@@ -7,28 +7,55 @@
 
 namespace plumb::cuda {
 
-Finish prepare_depthwise(Context& context, Step& step) {
-  const Conv& op = std::get<Conv>(context.graph.ops[step.op]);
-  const DType dtype = context.buffer(step, 0).dtype, out_dtype = context.buffer(step, 2).dtype;
-  const DepthwiseShape shape = depthwise_shape(context.graph, op);
-  const ConvFusion& fusion = step.fusion;
-  if (!is_depthwise(context.graph, op) || op.in == 0 || fusion.normalizes_input || fusion.gathers_statistics)
-    throw std::logic_error(step.name + " isn't a plain depthwise convolution behind another layer");
-  step.workspace_bytes =
-      step.kind == StepKind::conv_backward_weights ? depthwise_workspace_bytes(shape, dtype) : 0;
-  return [=, kind = step.kind, uses = step.uses, lane = step.lane,
-          stream = context.stream](const Arena& arena) -> ComputeFn {
+namespace {
+
+Binder prepare(const Context& context, const Step&, const DepthwiseShape& shape, const ConvForward& conv) {
+  return [=, dtype = context.dtype(conv.in), stream = context.stream](const Arena& arena) -> ComputeFn {
+    return [=, in = arena.data(conv.in), weight = arena.data(conv.weight), out = arena.data(conv.out)] {
+      launch_depthwise_forward(dtype, shape, in, weight, out, stream);
+    };
+  };
+}
+
+Binder prepare(const Context& context, const Step&, const DepthwiseShape& shape,
+               const ConvBackwardData& conv) {
+  return [=, dtype = context.dtype(conv.d_out), stream = context.stream](const Arena& arena) -> ComputeFn {
     return
-        [=, first = arena.data(uses.at(0).buffer), second = arena.data(uses.at(1).buffer),
-         into = arena.data(uses.at(2).buffer), partials = reinterpret_cast<float*>(arena.workspace(lane))] {
-          if (kind == StepKind::conv_forward)
-            launch_depthwise_forward(dtype, shape, first, second, into, stream);
-          else if (kind == StepKind::conv_backward_data)
-            launch_depthwise_backward_data(dtype, shape, first, second, into, stream);
-          else
-            launch_depthwise_backward_weights(dtype, shape, first, second, partials, out_dtype, into, stream);
+        [=, d_out = arena.data(conv.d_out), weight = arena.data(conv.weight), d_in = arena.data(conv.d_in)] {
+          launch_depthwise_backward_data(dtype, shape, d_out, weight, d_in, stream);
         };
   };
+}
+
+Binder prepare(const Context& context, Step& step, const DepthwiseShape& shape,
+               const ConvBackwardWeights& conv) {
+  const DType dtype = context.dtype(conv.in), out_dtype = context.dtype(conv.d_weight);
+  step.workspace_bytes = depthwise_workspace_bytes(shape, dtype);
+  return [=, lane = step.lane, stream = context.stream](const Arena& arena) -> ComputeFn {
+    return [=, in = arena.data(conv.in), d_out = arena.data(conv.d_out), d_weight = arena.data(conv.d_weight),
+            partials = reinterpret_cast<float*>(arena.workspace(lane))] {
+      launch_depthwise_backward_weights(dtype, shape, in, d_out, partials, out_dtype, d_weight, stream);
+    };
+  };
+}
+
+Binder prepare(const Context&, const Step& step, const DepthwiseShape&, const auto&) {
+  throw std::logic_error(step.name + " isn't a plain depthwise convolution");
+}
+
+}  // namespace
+
+Binder prepare_depthwise(Context& context, Step& step) {
+  const Conv& op = std::get<Conv>(context.graph.ops[step.op]);
+  const auto* forward = step.as<ConvForward>();
+  const auto* weights = step.as<ConvBackwardWeights>();
+  const bool is_fused =
+      (forward && (forward->scale_shift || forward->sums)) || (weights && weights->scale_shift);
+  if (!is_depthwise(context.graph, op) || op.in == 0 || is_fused)
+    throw std::logic_error(step.name + " isn't a plain depthwise convolution behind another layer");
+  step.workspace_bytes = 0;
+  const DepthwiseShape shape = depthwise_shape(context.graph, op);
+  return std::visit([&](const auto& conv) { return prepare(context, step, shape, conv); }, step.operation);
 }
 
 }  // namespace plumb::cuda

@@ -13,7 +13,7 @@
 #include <cstddef>
 
 #include "kernels/cuda/depthwise_shape.h"
-#include "kernels/program.h"
+#include "kernels/dtype.h"
 
 namespace plumb::cuda {
 

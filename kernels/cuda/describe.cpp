@@ -30,6 +30,7 @@ class Describer {
       : graph_(graph),
         storage_(start_storage(graph, options)),
         lowering_(storage_.lowering),
+        tensors_(lowering_.tensors()),
         layers_(plan_fusion(graph, options, limits)),
         saved_(graph.ops.size()) {
     lowering_.program.allow_tf32 = options.precision == Precision::tf32;
@@ -41,35 +42,36 @@ class Describer {
       std::visit([&](const auto& op) { forward(i, op); }, graph_.ops[i]);
     for (std::size_t i = graph_.ops.size(); i-- > 0;)
       std::visit([&](const auto& op) { backward(i, op); }, graph_.ops[i]);
-    lower_update(lowering_, sampled_, options.scale_loss);
+    lower_update(lowering_, options.scale_loss);
     drop_unused_buffers(lowering_.program);  // values that no step stores
     return std::move(lowering_.program);
   }
 
  private:
-  // What an operation's forward keeps for others.
+  // Buffers that an operation's forward leaves for other steps.
   struct Saved {
-    BufferId mean = 0, inverse_deviation = 0;
-    BufferId sums = 0, factors = 0, coefficients = 0;  // where convolutions do parts of the norm
-    std::optional<BufferId> mask, argmax;
+    BufferId mean = 0, inv_std = 0;
+    BufferId sums = 0, scale_shift = 0, coefficients = 0;  // where convolutions do parts of the norm
+    std::optional<BufferId> relu_mask, argmax;
     BufferId cast_in = 0;  // a dense layer's input in the dtype that it computes with
     MarginBuffers margin;
   };
 
-  Step& add(std::string name, StepKind kind, Phase phase, std::size_t op, std::vector<BufferUse> uses) {
-    Step step{.name = std::move(name), .kind = kind, .phase = phase, .op = op, .uses = std::move(uses)};
-    step.work.bytes = memory_traffic_bytes(lowering_.program, step.uses);
-    if (op != kNone && kind != StepKind::softmax_loss)
+  Step& add(std::string name, Operation operation, Phase phase, std::size_t op = kNone) {
+    Step& step =
+        add_step(lowering_.program,
+                 {.name = std::move(name), .operation = std::move(operation), .phase = phase, .op = op});
+    if (op != kNone && !step.as<SoftmaxCrossEntropy>() && !step.as<Cast>())
       step.work.macs = static_cast<double>(graph_.batch() * macs_per_image(graph_, graph_.ops[op]));
-    return add_step(lowering_.program, std::move(step));
+    return step;
   }
 
-  BufferId value(ValueId id) const { return lowering_.values[id]; }
+  BufferId value(ValueId id) const { return tensors_.values[id]; }
   const Shape& shape(ValueId id) const { return graph_.values[id].shape; }
   std::int64_t pixels(ValueId id) const { return shape(id).n * shape(id).h * shape(id).w; }
   double bytes(BufferId id) const { return static_cast<double>(lowering_.program.buffers[id].bytes); }
-  BufferId gradient(ParameterId id) const { return lowering_.parameters[id].gradient; }
-  BufferId master(ParameterId id) const { return lowering_.parameters[id].master; }
+  BufferId gradient(ParameterId id) const { return tensors_.parameters[id].gradient; }
+  BufferId master(ParameterId id) const { return tensors_.parameters[id].master; }
 
   BufferId add_saved(std::string name, DType dtype, std::vector<std::int64_t> dims) {
     return add_buffer(lowering_.program, {.name = std::move(name), .dtype = dtype, .dims = std::move(dims)});
@@ -95,27 +97,34 @@ class Describer {
     into.bytes = into.bytes / bytes_of(into.dtype) * bytes_of(dtype);
     into.dtype = dtype;
     const BufferId made = add_buffer(lowering_.program, std::move(into));
-    add(std::move(name), StepKind::cast, phase, kNone, {reads(from), writes(made)}).op = i;
+    add(std::move(name), Cast{.from = from, .into = made}, phase, i);
     return made;
   }
 
   void load_batch() {
-    const Staging staged = add_staging(lowering_);
-    const double unused_half = (bytes(staged.images) + bytes(staged.labels)) / 2;
-    Step& load = add("load_batch", StepKind::load_batch, Phase::input, kNone,
-                     {writes(staged.images), writes(staged.labels)});
+    add_staging(lowering_);
+    const double unused_half = (bytes(tensors_.staged_images) + bytes(tensors_.staged_labels)) / 2;
+    Step& load =
+        add("load_batch", LoadBatch{.images = tensors_.staged_images, .labels = tensors_.staged_labels},
+            Phase::input);
     load.lane = Lane::input;
     load.work.bytes -= unused_half;
-    add("pack_batch", StepKind::pack_batch, Phase::input, kNone,
-        {reads(staged.images), reads(staged.labels), reads(lowering_.state), writes(value(0)),
-         writes(lowering_.labels)})
+    add("pack_batch",
+        PackBatch{.staged_images = tensors_.staged_images,
+                  .staged_labels = tensors_.staged_labels,
+                  .state = tensors_.state,
+                  .images = value(0),
+                  .labels = tensors_.labels},
+        Phase::input)
         .work.bytes -= unused_half;
   }
 
-  std::size_t conv_workspace(const Conv& op, StepKind kind) const {
+  // The most that an engine may take; what it takes is known once it is chosen.
+  void set_conv_workspace(Step& step, const Conv& op) {
     const auto buffer = [&](BufferId id) -> const Buffer& { return lowering_.program.buffers[id]; };
-    return conv_workspace_bytes(graph_, op, kind, buffer(value(op.in)), buffer(value(op.out)),
-                                buffer(master(op.weight)));
+    step.workspace_bytes =
+        conv_workspace_bytes(graph_, op, step.as<ConvBackwardWeights>() != nullptr, buffer(value(op.in)),
+                             buffer(value(op.out)), buffer(master(op.weight)));
   }
   const Norm& norm_in_front(std::size_t i) const {
     return std::get<Norm>(graph_.ops[*layers_[i].norm_in_front]);
@@ -123,54 +132,57 @@ class Describer {
 
   void forward(std::size_t i, const Conv& op) {
     const LayerFusion& layer = layers_[i];
-    BufferId in = value(op.in);
-    if (layer.forward.normalizes_input) in = value(norm_in_front(i).in);
-    std::vector<BufferUse> uses{reads(in), reads(storage_.weights[op.weight]), writes(value(op.out))};
-    if (layer.forward.normalizes_input) uses.push_back(reads(saved_[*layer.norm_in_front].factors));
+    ConvForward conv{.in = value(op.in), .weight = storage_.weights[op.weight], .out = value(op.out)};
+    if (layer.forward.normalizes_input) {
+      conv.in = value(norm_in_front(i).in);
+      conv.scale_shift = saved_[*layer.norm_in_front].scale_shift;
+    }
     if (layer.forward.adds_residual) {
-      uses.push_back(reads(value(*norm_in_front(i).residual)));
-      uses.push_back(writes(value(op.in)));
+      conv.residual = value(*norm_in_front(i).residual);
+      conv.activated = value(op.in);
     }
     if (layer.forward.gathers_statistics) {
       saved_[i].sums = add_saved(op.name + ".sums", DType::f32, {2, shape(op.out).c});
-      uses.push_back(writes(saved_[i].sums));
+      conv.sums = saved_[i].sums;
     }
-    Step& step = add(op.name + ".forward", StepKind::conv_forward, Phase::forward, i, std::move(uses));
-    step.fusion = layer.forward;
-    step.workspace_bytes = conv_workspace(op, step.kind);
+    set_conv_workspace(add(op.name + ".forward", conv, Phase::forward, i), op);
   }
   void backward(std::size_t i, const Conv& op) {
     const LayerFusion& layer = layers_[i];
     const BufferId d_out = gradient_of(lowering_, op.out, 1).front();
-    std::vector<BufferUse> uses{reads(value(op.in)), reads(d_out), writes(gradient(op.weight))};
+    ConvBackwardWeights weights{.in = value(op.in), .d_out = d_out, .d_weight = gradient(op.weight)};
     if (layer.weights_normalize_input) {
-      uses.front() = reads(value(norm_in_front(i).in));
-      uses.push_back(reads(saved_[*layer.norm_in_front].factors));
+      weights.in = value(norm_in_front(i).in);
+      weights.scale_shift = saved_[*layer.norm_in_front].scale_shift;
     }
-    Step& weights = add(op.name + ".backward_weights", StepKind::conv_backward_weights, Phase::backward, i,
-                        std::move(uses));
-    weights.fusion.normalizes_input = layer.weights_normalize_input;
-    weights.workspace_bytes = conv_workspace(op, weights.kind);
-    if (op.in == 0) return;  // nobody wants the gradient of the images
+    set_conv_workspace(add(op.name + ".backward_weights", weights, Phase::backward, i), op);
+    if (op.in == 0) return;  // no step reads the gradient of the images
     const BufferId d_in = new_gradient(op.in, op.name);
     contribute(op.in, d_in);
-    Step& data = layer.backward_through_norm
-                     ? backward_through_norm(i, op, d_out, d_in)
-                     : add(op.name + ".backward_data", StepKind::conv_backward_data, Phase::backward, i,
-                           {reads(d_out), reads(storage_.weights[op.weight]), writes(d_in)});
-    data.workspace_bytes = conv_workspace(op, data.kind);
+    const Operation data =
+        layer.backward_through_norm
+            ? Operation(backward_through_norm(i, op, d_out, d_in))
+            : ConvBackwardData{.d_out = d_out, .weight = storage_.weights[op.weight], .d_in = d_in};
+    set_conv_workspace(add(op.name + ".backward_data", data, Phase::backward, i), op);
   }
 
-  // d_in is the gradient in front of the ReLU then; backward of the norm itself ends with its coefficients.
-  Step& backward_through_norm(std::size_t i, const Conv& op, BufferId d_out, BufferId d_in) {
+  // Backward of the norm itself ends with these coefficients.
+  ConvNormBackwardData backward_through_norm(std::size_t i, const Conv& op, BufferId d_out,
+                                             BufferId d_activated) {
     const Norm& norm = norm_in_front(i);
     Saved& saved = saved_[*layers_[i].norm_in_front];
     saved.coefficients = add_saved(norm.name + ".coefficients", DType::f32, {3, shape(norm.in).c});
-    return add(
-        op.name + ".backward_data", StepKind::conv_norm_backward_data, Phase::backward, i,
-        {reads(d_out), reads(storage_.weights[op.weight]), reads(value(norm.in)), reads(master(norm.bias)),
-         reads(saved.mean), reads(saved.inverse_deviation), reads(master(norm.scale)), writes(d_in),
-         writes(gradient(norm.scale)), writes(gradient(norm.bias)), writes(saved.coefficients)});
+    return {.d_out = d_out,
+            .weight = storage_.weights[op.weight],
+            .norm_in = value(norm.in),
+            .bias = master(norm.bias),
+            .mean = saved.mean,
+            .inv_std = saved.inv_std,
+            .scale = master(norm.scale),
+            .d_activated = d_activated,
+            .d_scale = gradient(norm.scale),
+            .d_bias = gradient(norm.bias),
+            .coefficients = saved.coefficients};
   }
 
   void forward(std::size_t i, const Norm& op) {
@@ -178,19 +190,19 @@ class Describer {
     const LayerFusion& layer = layers_[i];
     if (layer.inside_conv || !layer.stored) return;
     Saved& saved = saved_[i];
-    std::vector<BufferUse> uses{reads(value(op.in)), reads(saved.factors), writes(value(op.out))};
+    BatchNormApply apply{.in = value(op.in), .scale_shift = saved.scale_shift, .out = value(op.out)};
     if (op.activation == Activation::relu && op.residual) {
-      saved.mask = add_saved(op.name + ".mask", DType::u8, {(shape(op.in).elements() + 7) / 8});
-      uses.push_back(writes(*saved.mask));
+      saved.relu_mask = add_saved(op.name + ".mask", DType::u8, {(shape(op.in).elements() + 7) / 8});
+      apply.relu_mask = saved.relu_mask;
     }
     if (layer.norm_in_front) {
-      uses.push_back(reads(value(norm_in_front(i).in)));
-      uses.push_back(reads(saved_[*layer.norm_in_front].factors));
+      apply.residual = value(norm_in_front(i).in);
+      apply.residual_scale_shift = saved_[*layer.norm_in_front].scale_shift;
     } else if (op.residual) {
-      uses.push_back(reads(value(*op.residual)));
+      apply.residual = value(*op.residual);
     }
-    if (op.slope) uses.push_back(reads(master(*op.slope)));
-    add(op.name + ".forward", StepKind::norm_apply, Phase::forward, i, std::move(uses));
+    if (op.slope) apply.slope = master(*op.slope);
+    add(op.name + ".forward", apply, Phase::forward, i);
   }
 
   void statistics(std::size_t i, const Norm& op) {
@@ -198,40 +210,48 @@ class Describer {
     Saved& saved = saved_[i];
     const std::int64_t channels = shape(op.in).c;
     saved.mean = add_saved(op.name + ".mean", DType::f32, {channels});
-    saved.inverse_deviation = add_saved(op.name + ".inverse_deviation", DType::f32, {channels});
-    saved.factors = add_saved(op.name + ".factors", layer.inside_conv ? storage_.operations[i] : DType::f32,
-                              {2, channels});
-    std::vector<BufferUse> uses{reads(layer.statistics_by ? saved_[*layer.statistics_by].sums : value(op.in)),
-                                reads(master(op.scale)),
-                                reads(master(op.bias)),
-                                updates(lowering_.statistics[op.running_mean]),
-                                updates(lowering_.statistics[op.running_variance]),
-                                writes(saved.factors),
-                                writes(saved.mean),
-                                writes(saved.inverse_deviation)};
-    if (layer.statistics_by) {
-      add(op.name + ".finalize", StepKind::norm_finalize, Phase::forward, i, std::move(uses));
-    } else {
-      add(op.name + ".statistics", StepKind::norm_statistics, Phase::forward, i, std::move(uses))
+    saved.inv_std = add_saved(op.name + ".inv_std", DType::f32, {channels});
+    saved.scale_shift = add_saved(op.name + ".scale_shift",
+                                  layer.inside_conv ? storage_.operations[i] : DType::f32, {2, channels});
+    const BatchNormMoments moments{.scale = master(op.scale),
+                                   .bias = master(op.bias),
+                                   .running_mean = tensors_.statistics[op.running_mean],
+                                   .running_variance = tensors_.statistics[op.running_variance],
+                                   .scale_shift = saved.scale_shift,
+                                   .mean = saved.mean,
+                                   .inv_std = saved.inv_std};
+    if (layer.statistics_by)
+      add(op.name + ".finalize",
+          BatchNormFinalize{.sums = saved_[*layer.statistics_by].sums, .moments = moments}, Phase::forward,
+          i);
+    else
+      add(op.name + ".statistics", BatchNormStatistics{.in = value(op.in), .moments = moments},
+          Phase::forward, i)
           .workspace_bytes = norm_workspace_bytes(pixels(op.in), channels);
-    }
   }
 
   void backward(std::size_t i, const Norm& op) {
     if (!layers_[i].backward_by_conv) return norm_backward(i, op);
     const BufferId d_activated = gradient_of(lowering_, op.out, 1).front();
     const BufferId d_in = new_gradient(op.in, op.name);
-    add(op.name + ".backward", StepKind::norm_backward_apply, Phase::backward, i,
-        {reads(d_activated), reads(value(op.in)), reads(saved_[i].coefficients), writes(d_in)});
+    add(op.name + ".backward",
+        BatchNormBackwardApply{.d_activated = d_activated,
+                               .in = value(op.in),
+                               .coefficients = saved_[i].coefficients,
+                               .d_in = d_in},
+        Phase::backward, i);
     contribute(op.in, d_in);
   }
 
-  // What tells backward which elements passed the ReLU: without a residual, and of a PReLU, the norm's own
-  // input; with one, the output where a convolution wrote it, and bits elsewhere.
-  std::optional<BufferId> mask_of(std::size_t i, const Norm& op) const {
+  // Sets the operand that says which elements passed the activation: without a residual, and for a PReLU, the
+  // norm's own input; with one, the output where a convolution wrote it, and bits elsewhere. Returns it.
+  std::optional<BufferId> set_mask(std::size_t i, const Norm& op, BatchNormBackward& norm) const {
+    const Saved& saved = saved_[i];
     if (op.activation == Activation::none) return {};
-    if (!op.residual) return saved_[i].factors;
-    return layers_[i].inside_conv ? value(op.out) : saved_[i].mask;
+    if (!op.residual) return norm.scale_shift = saved.scale_shift, saved.scale_shift;
+    if (layers_[i].inside_conv) return norm.out = value(op.out), value(op.out);
+    norm.relu_mask = saved.relu_mask;
+    return saved.relu_mask;
   }
 
   // Where a norm's gradient adds to what the other readers of its input, which come later in the Graph and so
@@ -257,25 +277,24 @@ class Describer {
   // place of the parts and the mask.
   void norm_backward(std::size_t i, const Norm& op) {
     const Saved& saved = saved_[i];
-    const std::optional<BufferId> mask = mask_of(i, op);
-    const std::vector<BufferId> d_out = gradient_of(lowering_, op.out, mask == saved.factors ? 1 : 2);
+    const bool masks_by_input = op.activation != Activation::none && !op.residual;
+    const std::vector<BufferId> d_out = gradient_of(lowering_, op.out, masks_by_input ? 1 : 2);
     const std::optional<BufferId> sum = d_out.size() == 1 ? take_sum(op) : std::nullopt;
-    const BufferId d_in = sum ? *sum : new_gradient(op.in, op.name);
-    std::vector<BufferUse> uses{reads(value(op.in)),
-                                reads(d_out.front()),
-                                reads(master(op.scale)),
-                                reads(master(op.bias)),
-                                reads(saved.mean),
-                                reads(saved.inverse_deviation),
-                                sum ? updates(d_in) : writes(d_in),
-                                writes(gradient(op.scale)),
-                                writes(gradient(op.bias))};
+    BatchNormBackward norm{.in = value(op.in),
+                           .d_out = d_out.front(),
+                           .scale = master(op.scale),
+                           .bias = master(op.bias),
+                           .mean = saved.mean,
+                           .inv_std = saved.inv_std,
+                           .d_in = {sum ? *sum : new_gradient(op.in, op.name), sum.has_value()},
+                           .d_scale = gradient(op.scale),
+                           .d_bias = gradient(op.bias)};
+    const std::optional<BufferId> mask = set_mask(i, op, norm);
     double second_pass_bytes = bytes(value(op.in));
-    if (mask) uses.push_back(reads(*mask));
-    if (d_out.size() > 1) uses.push_back(reads(d_out.back()));
+    if (d_out.size() > 1) norm.second_d_out = d_out.back();
     if (op.residual && (mask || d_out.size() > 1)) {
       const BufferId d_residual = new_gradient(*op.residual, op.name);
-      uses.push_back(writes(d_residual));
+      norm.d_residual = d_residual;
       contribute(*op.residual, d_residual);
       second_pass_bytes += bytes(d_residual);
     } else {
@@ -283,51 +302,61 @@ class Describer {
       if (mask) second_pass_bytes += bytes(*mask);
       if (op.residual) share_with_residual(op, d_out.front());
     }
-    if (op.slope) uses.insert(uses.end(), {reads(master(*op.slope)), writes(gradient(*op.slope))});
-    Step& step = add(op.name + ".backward", StepKind::norm_backward, Phase::backward, i, std::move(uses));
+    if (op.slope) {
+      norm.slope = master(*op.slope);
+      norm.d_slope = gradient(*op.slope);
+    }
+    Step& step = add(op.name + ".backward", norm, Phase::backward, i);
     step.work.bytes += second_pass_bytes;
     step.workspace_bytes =
         norm_workspace_bytes(pixels(op.in), shape(op.in).c, op.slope ? kPreluSums : kNormSums);
-    contribute(op.in, d_in);
+    contribute(op.in, norm.d_in);
   }
 
   void forward(std::size_t i, const Pool& op) {
     const auto norm = layers_[i].norm_in_front;
-    std::vector<BufferUse> uses{reads(value(norm ? norm_in_front(i).in : op.in)), writes(value(op.out))};
+    PoolForward pool{.in = value(norm ? norm_in_front(i).in : op.in), .out = value(op.out)};
     if (op.kind == Pool::Kind::max) {
       saved_[i].argmax = add_saved(op.name + ".argmax", DType::u8, nchw(shape(op.out)));
-      uses.push_back(writes(*saved_[i].argmax));
+      pool.argmax = saved_[i].argmax;
     }
-    if (norm) uses.push_back(reads(saved_[*norm].factors));
-    add(op.name + ".forward", StepKind::pool_forward, Phase::forward, i, std::move(uses));
+    if (norm) pool.scale_shift = saved_[*norm].scale_shift;
+    add(op.name + ".forward", pool, Phase::forward, i);
   }
   void backward(std::size_t i, const Pool& op) {
     const std::vector<BufferId> d_out = gradient_of(lowering_, op.out, saved_[i].argmax ? 2 : 1);
-    const BufferId d_in = new_gradient(op.in, op.name);
-    std::vector<BufferUse> uses{reads(d_out.front()), writes(d_in)};
-    if (saved_[i].argmax) uses.push_back(reads(*saved_[i].argmax));
-    if (d_out.size() > 1) uses.push_back(reads(d_out.back()));
-    add(op.name + ".backward", StepKind::pool_backward, Phase::backward, i, std::move(uses));
-    contribute(op.in, d_in);
+    PoolBackward pool{
+        .d_out = d_out.front(), .d_in = new_gradient(op.in, op.name), .argmax = saved_[i].argmax};
+    if (d_out.size() > 1) pool.second_d_out = d_out.back();
+    add(op.name + ".backward", pool, Phase::backward, i);
+    contribute(op.in, pool.d_in);
   }
 
   void forward(std::size_t i, const Dense& op) {
     saved_[i].cast_in =
         as_dtype(storage_.operations[i], value(op.in), op.name + ".cast_in", Phase::forward, i);
-    add(op.name + ".forward", StepKind::dense_forward, Phase::forward, i,
-        {reads(saved_[i].cast_in), reads(storage_.weights[op.weight]), reads(master(op.bias)),
-         writes(value(op.out))})
+    add(op.name + ".forward",
+        DenseForward{.in = saved_[i].cast_in,
+                     .weight = storage_.weights[op.weight],
+                     .bias = master(op.bias),
+                     .out = value(op.out)},
+        Phase::forward, i)
         .workspace_bytes = kDenseWorkspaceLimit;
   }
   void backward(std::size_t i, const Dense& op) {
-    const BufferId d_out = gradient_of(lowering_, op.out, 1).front(), in = saved_[i].cast_in;
-    add(op.name + ".backward_weights", StepKind::dense_backward_weights, Phase::backward, i,
-        {reads(in), reads(d_out), writes(gradient(op.weight)), writes(gradient(op.bias))})
+    const BufferId d_out = gradient_of(lowering_, op.out, 1).front();
+    add(op.name + ".backward_weights",
+        DenseBackwardWeights{.in = saved_[i].cast_in,
+                             .d_out = d_out,
+                             .d_weight = gradient(op.weight),
+                             .d_bias = gradient(op.bias)},
+        Phase::backward, i)
         .workspace_bytes = kDenseWorkspaceLimit;
     if (op.in == 0) return;
     const BufferId d_in = new_gradient(op.in, op.name, storage_.operations[i]);
-    add(op.name + ".backward_data", StepKind::dense_backward_data, Phase::backward, i,
-        {reads(d_out), reads(storage_.weights[op.weight]), writes(d_in)})
+    add(op.name + ".backward_data",
+        DenseBackwardData{.d_out = d_out, .weight = storage_.weights[op.weight], .d_in = d_in},
+        Phase::backward, i)
         .workspace_bytes = kDenseWorkspaceLimit;
     contribute_as_stored(op.in, d_in, op.name, i);
   }
@@ -336,22 +365,23 @@ class Describer {
   }
 
   void forward(std::size_t i, const Dropout& op) {
-    add(op.name + ".forward", StepKind::dropout_forward, Phase::forward, i,
-        {reads(value(op.in)), reads(lowering_.state), writes(value(op.out))});
+    add(op.name + ".forward",
+        DropoutForward{.in = value(op.in), .state = tensors_.state, .out = value(op.out)}, Phase::forward, i);
   }
   void backward(std::size_t i, const Dropout& op) {
     const BufferId d_out = gradient_of(lowering_, op.out, 1).front();
     const BufferId d_in = new_gradient(op.in, op.name);
-    add(op.name + ".backward", StepKind::dropout_backward, Phase::backward, i,
-        {reads(d_out), reads(lowering_.state), writes(d_in)});
+    add(op.name + ".backward", DropoutBackward{.d_out = d_out, .state = tensors_.state, .d_in = d_in},
+        Phase::backward, i);
     contribute(op.in, d_in);
   }
 
-  // Loss and its gradient in one step: both need the same exponentials.
   void forward(std::size_t i, const SoftmaxLoss& op) {
     const BufferId d_logits = new_gradient(op.in, op.name);
-    add(op.name, StepKind::softmax_loss, Phase::forward, i,
-        {reads(value(op.in)), reads(lowering_.labels), writes(d_logits), updates(lowering_.state)})
+    add(op.name,
+        SoftmaxCrossEntropy{
+            .logits = value(op.in), .labels = tensors_.labels, .d_logits = d_logits, .state = tensors_.state},
+        Phase::forward, i)
         .workspace_bytes = kLossWorkspacePerImage * static_cast<std::size_t>(graph_.batch());
     contribute(op.in, d_logits);
   }
@@ -363,8 +393,6 @@ class Describer {
     const std::size_t first = lowering_.program.steps.size();
     margin =
         lower_margin_forward(lowering_, i, features, storage_.weights[op.weight], storage_.operations[i]);
-    if (margin.samples)
-      sampled_.push_back({.op = i, .samples = *margin.samples, .sample_count = *margin.sample_count});
     const Buffer& rows = lowering_.program.buffers[margin.rows];
     lowering_.program.buffers[margin.products].bytes =
         product_bytes(op.world_size * graph_.batch(), rows.dims[0], rows.dtype);
@@ -380,9 +408,9 @@ class Describer {
   const Graph& graph_;
   Storage storage_;
   Lowering& lowering_;  // of the storage
+  Tensors& tensors_;    // of the Lowering
   std::vector<LayerFusion> layers_;
   std::vector<Saved> saved_;  // by op
-  std::vector<SampledCentres> sampled_;
 };
 
 }  // namespace

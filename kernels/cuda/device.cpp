@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "kernels/cuda/binding.h"
+#include "kernels/cuda/blocks.h"
 #include "kernels/cuda/conv_products.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/lanes.h"
@@ -24,18 +25,12 @@
 namespace plumb::cuda {
 namespace {
 
-// Buffers that say which rows a sample is of.
-struct Samples {
-  BufferId rows = 0, count = 0;
-};
-
 // Kernels have images in a grid's second or third dimension, which ends here. For a search of what fits it is
 // as if there were no more memory.
 void require_grid_for(std::int64_t images) {
-  constexpr std::int64_t kMostImages = 65535;
-  if (images > kMostImages)
+  if (images > kMostBlocksBeside)
     throw Error(ExitCode::out_of_memory, "--bs " + std::to_string(images) + " is more than the " +
-                                             std::to_string(kMostImages) +
+                                             std::to_string(kMostBlocksBeside) +
                                              " images that a GPU takes at once; lower --bs");
 }
 
@@ -73,7 +68,7 @@ class CudaDevice final : public Device {
     require_grid_for(graph.batch());
     graph_ = graph;
     rule_ = rule;
-    find_buffers(program);
+    tensors_ = program.tensors;
     Context context = context_of(program);
     prepared_.clear();
     for (Step& step : program.steps)
@@ -94,31 +89,31 @@ class CudaDevice final : public Device {
     plan_ = plan;
     allocate(plan.arena_bytes);
     for (Step& step : program.steps)
-      if (const Finish& finish = prepared_.at(step.name)) step.action = finish(arena_);
+      if (const Binder& bind_step = prepared_.at(step.name)) step.run = bind_step(arena_);
     synchronize();
   }
 
   void write_parameter(ParameterId parameter, std::span<const float> values) override {
-    const ParameterBuffers& held = parameters_.at(parameter);
+    const ParameterBuffers& held = tensors_.parameters.at(parameter);
     const std::vector<std::int64_t> dims = layout_dims(graph_, parameter);
     upload(held.master, values, dims);
     for (BufferId copy : held.copies) upload(copy, values, dims);
   }
   void read_parameter(ParameterId parameter, std::span<float> values) const override {
-    download(parameters_.at(parameter).master, values, layout_dims(graph_, parameter));
+    download(tensors_.parameters.at(parameter).master, values, layout_dims(graph_, parameter));
   }
   void read_gradient(ParameterId parameter, std::span<float> values) const override {
-    const BufferId gradient = parameters_.at(parameter).gradient;
-    if (const auto sampled = samples_.find(parameter); sampled != samples_.end())
+    const BufferId gradient = tensors_.parameters.at(parameter).gradient;
+    if (const auto sampled = tensors_.sampled_rows.find(parameter); sampled != tensors_.sampled_rows.end())
       download_rows(gradient, sampled->second, values, graph_.parameters[parameter].dims);
     else
       download(gradient, values, layout_dims(graph_, parameter));
   }
   void write_statistic(StatisticId statistic, std::span<const float> values) override {
-    upload(statistics_.at(statistic), values, {static_cast<std::int64_t>(values.size())});
+    upload(tensors_.statistics.at(statistic), values, {static_cast<std::int64_t>(values.size())});
   }
   void read_statistic(StatisticId statistic, std::span<float> values) const override {
-    download(statistics_.at(statistic), values, {static_cast<std::int64_t>(values.size())});
+    download(tensors_.statistics.at(statistic), values, {static_cast<std::int64_t>(values.size())});
   }
 
   void write_batch(std::span<const float> images, std::span<const std::int64_t> labels) override {
@@ -126,31 +121,33 @@ class CudaDevice final : public Device {
     if (static_cast<std::int64_t>(images.size()) != graph_.values[0].shape.elements())
       throw std::logic_error("batch of another size than its buffer");
     const std::vector<std::int32_t> narrow(labels.begin(), labels.end());
-    if (staged_images_) {
+    if (stages_batches()) {
       stage_batch(images, narrow);
       return;
     }
     const DeviceMemory plain = allocate_device(image_bytes);
     check(cudaMemcpyAsync(plain.get(), images.data(), image_bytes, cudaMemcpyHostToDevice, compute()));
-    check(cudaMemcpyAsync(arena_.data(labels_), narrow.data(), narrow.size() * sizeof(std::int32_t),
+    check(cudaMemcpyAsync(arena_.data(tensors_.labels), narrow.data(), narrow.size() * sizeof(std::int32_t),
                           cudaMemcpyHostToDevice, compute()));
-    launch_pack_images(reinterpret_cast<const float*>(plain.get()), arena_.data(values_[0]),
-                       graph_.values[0].shape, image_channels(), buffers_[values_[0]].dtype, compute());
+    launch_pack_images(reinterpret_cast<const float*>(plain.get()), arena_.data(tensors_.values[0]),
+                       graph_.values[0].shape, image_channels(), buffers_[tensors_.values[0]].dtype,
+                       compute());
     synchronize();
   }
 
   bool make_synthetic_batch(std::uint64_t seed, int rank) override {
-    if (staged_images_) return false;
-    launch_synthetic_batch(synthetic_keys(seed, rank), classes(), arena_.data(values_[0]),
-                           arena_.as<std::int32_t>(labels_), graph_.values[0].shape, image_channels(),
-                           buffers_[values_[0]].dtype, compute());
+    if (stages_batches()) return false;
+    launch_synthetic_batch(synthetic_keys(seed, rank), classes(), arena_.data(tensors_.values[0]),
+                           arena_.as<std::int32_t>(tensors_.labels), graph_.values[0].shape, image_channels(),
+                           buffers_[tensors_.values[0]].dtype, compute());
     synchronize();
     return true;
   }
 
   void write_state(const StepState& step) override {
     const State state{.step = step};
-    check(cudaMemcpyAsync(arena_.data(state_), &state, sizeof state, cudaMemcpyHostToDevice, compute()));
+    check(cudaMemcpyAsync(arena_.data(tensors_.state), &state, sizeof state, cudaMemcpyHostToDevice,
+                          compute()));
     synchronize();
     batches_ = step.iteration;
   }
@@ -208,7 +205,9 @@ class CudaDevice final : public Device {
     synchronize();
     return clock_.step_times();
   }
-  void stamp_wait(bool after) override { launch_stamp_wait(arena_.as<State>(state_), after, compute()); }
+  void stamp_wait(bool after) override {
+    launch_stamp_wait(arena_.as<State>(tensors_.state), after, compute());
+  }
 
  private:
   cudaStream_t compute() const { return lanes_.stream(Lane::compute); }
@@ -231,57 +230,6 @@ class CudaDevice final : public Device {
             .records = records()};
   }
 
-  // Which buffers are whose, from their names and the one step that updates all parameters.
-  void find_buffers(const Program& program) {
-    std::map<std::string, BufferId> by_name;
-    for (BufferId id = 0; id < program.buffers.size(); ++id) by_name.emplace(program.buffers[id].name, id);
-    values_.clear();
-    statistics_.clear();
-    for (const Value& value : graph_.values) values_.push_back(find_or_none(by_name, value.name));
-    for (const Statistic& statistic : graph_.statistics) statistics_.push_back(by_name.at(statistic.name));
-    labels_ = by_name.at("labels");
-    state_ = by_name.at("state");
-    staged_images_.reset();
-    for (const Step& step : program.steps) {
-      if (step.kind == StepKind::pack_batch) {
-        staged_images_ = step.uses[0].buffer;
-        staged_labels_ = step.uses[1].buffer;
-      }
-    }
-    find_parameters(program, by_name);
-  }
-
-  // Those that no step updates keep only their master.
-  void find_parameters(const Program& program, const std::map<std::string, BufferId>& by_name) {
-    std::map<std::string, ParameterBuffers> updated;
-    samples_.clear();
-    for (const Step& step : program.steps) {
-      if (step.kind == StepKind::update) {
-        for (const ParameterBuffers& buffers : updated_parameters(program, step))
-          updated[program.buffers[buffers.master].name] = buffers;
-      } else if (step.kind == StepKind::update_rows) {
-        const ParameterBuffers rows{
-            .master = step.uses[0].buffer, .momentum = step.uses[1].buffer, .gradient = step.uses[2].buffer};
-        updated[program.buffers[rows.master].name] = rows;
-        samples_[step.parameter] = {.rows = step.uses[3].buffer, .count = step.uses[4].buffer};
-      }
-    }
-    parameters_.clear();
-    for (const Parameter& parameter : graph_.parameters) {
-      const auto found = updated.find(parameter.name);
-      if (found == updated.end() && parameter.trained)
-        throw std::logic_error("no update reaches " + parameter.name);
-      parameters_.push_back(found != updated.end() ? found->second
-                                                   : ParameterBuffers{.master = by_name.at(parameter.name)});
-    }
-  }
-
-  // A value that no step stores has no buffer.
-  static BufferId find_or_none(const std::map<std::string, BufferId>& by_name, const std::string& name) {
-    const auto found = by_name.find(name);
-    return found == by_name.end() ? kNone : found->second;
-  }
-
   void allocate(std::size_t bytes) {
     memory_.reset();
     std::size_t free = 0, total = 0;
@@ -300,9 +248,10 @@ class CudaDevice final : public Device {
     synchronize();
   }
 
+  bool stages_batches() const { return tensors_.staged_images != kNone; }
   int image_channels() const {  // as they are padded
     const Shape& shape = graph_.values[0].shape;
-    const Buffer& buffer = buffers_[values_[0]];
+    const Buffer& buffer = buffers_[tensors_.values[0]];
     const auto pixels = static_cast<std::size_t>(shape.n * shape.h * shape.w);
     return static_cast<int>(buffer.bytes / bytes_of(buffer.dtype) / pixels);
   }
@@ -329,9 +278,9 @@ class CudaDevice final : public Device {
     std::memcpy(staging_[half].get() + image_bytes, labels.data(), label_bytes);
     const cudaStream_t input = lanes_.stream(Lane::input);
     clock_.wait_for_iteration_before_last(input);
-    check(cudaMemcpyAsync(arena_.data(*staged_images_) + half * image_bytes, staging_[half].get(),
+    check(cudaMemcpyAsync(arena_.data(tensors_.staged_images) + half * image_bytes, staging_[half].get(),
                           image_bytes, cudaMemcpyHostToDevice, input));
-    check(cudaMemcpyAsync(arena_.data(staged_labels_) + half * label_bytes,
+    check(cudaMemcpyAsync(arena_.data(tensors_.staged_labels) + half * label_bytes,
                           staging_[half].get() + image_bytes, label_bytes, cudaMemcpyHostToDevice, input));
     check(cudaEventRecord(staging_free_[half].get(), input));
     ++batches_;
@@ -350,15 +299,15 @@ class CudaDevice final : public Device {
     from_device_layout(held, dims, buffers_[buffer], values);
   }
 
-  // Of class centres of which a step took a sample: the gradient's rows to where they are from, 0 elsewhere.
-  void download_rows(BufferId gradient, const Samples& samples, std::span<float> values,
+  // Scatters the sampled rows' gradients back to their classes; other rows are 0.
+  void download_rows(BufferId gradient, const SampledRows& sampled, std::span<float> values,
                      const std::vector<std::int64_t>& dims) const {
     const Buffer& held = buffers_[gradient];
     const auto row_elements = static_cast<std::size_t>(dims[1]);
     std::vector<float> rows(static_cast<std::size_t>(held.dims[0]) * row_elements);
     download(gradient, rows, held.dims);
-    const std::vector<std::int32_t> places = download_integers(samples.rows);
-    const std::int32_t count = download_integers(samples.count).front();
+    const std::vector<std::int32_t> places = download_integers(sampled.samples);
+    const std::int32_t count = download_integers(sampled.count).front();
     std::fill(values.begin(), values.end(), 0.0F);
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
       std::copy_n(&rows[i * row_elements], row_elements,
@@ -381,12 +330,8 @@ class CudaDevice final : public Device {
   PinnedMemory records_;
   Graph graph_;
   UpdateRule rule_;
-  std::vector<ParameterBuffers> parameters_;
-  std::map<ParameterId, Samples> samples_;  // of parameters that are updated row by row
-  std::vector<BufferId> statistics_, values_;
-  BufferId labels_ = 0, state_ = 0, staged_labels_ = 0;
-  std::optional<BufferId> staged_images_;
-  std::map<std::string, Finish> prepared_;  // by the step's name: passes may insert steps in between
+  Tensors tensors_;
+  std::map<std::string, Binder> prepared_;  // by the step's name: passes may insert steps in between
   std::vector<Buffer> buffers_;
   MemoryPlan plan_;
   DeviceMemory memory_;

@@ -3,21 +3,30 @@
 #include "kernels/cuda/binding.h"
 
 namespace plumb::cuda {
+namespace {
 
-// dropout_forward and dropout_backward have what goes in, the state and what comes out at the same places.
-Finish prepare_dropout(Context& context, Step& step) {
+Binder drop(Context& context, Step& step, BufferId from, BufferId into, BufferId state) {
   const Dropout& op = std::get<Dropout>(context.graph.ops[step.op]);
   step.workspace_bytes = 0;
-  DropoutTensors tensors{.in_dtype = context.buffer(step, 0).dtype,
-                         .out_dtype = context.buffer(step, 2).dtype,
-                         .shape = context.graph.values[op.in].shape};
-  return [=, rule = dropout_rule(op.seed, op.name, op.probability), uses = step.uses,
+  const DropoutTensors tensors{.in_dtype = context.dtype(from),
+                               .out_dtype = context.dtype(into),
+                               .shape = context.graph.values[op.in].shape};
+  return [=, rule = dropout_rule(op.seed, op.name, op.probability),
           stream = context.stream](const Arena& arena) -> ComputeFn {
     DropoutTensors at = tensors;
-    at.in = arena.data(uses[0].buffer);
-    at.out = arena.data(uses[2].buffer);
-    return [=, state = arena.as<State>(uses[1].buffer)] { launch_dropout(at, rule, state, stream); };
+    at.in = arena.data(from);
+    at.out = arena.data(into);
+    return [=, state = arena.as<State>(state)] { launch_dropout(at, rule, state, stream); };
   };
+}
+
+}  // namespace
+
+Binder prepare(Context& context, Step& step, const DropoutForward& dropout) {
+  return drop(context, step, dropout.in, dropout.out, dropout.state);
+}
+Binder prepare(Context& context, Step& step, const DropoutBackward& dropout) {
+  return drop(context, step, dropout.d_out, dropout.d_in, dropout.state);
 }
 
 }  // namespace plumb::cuda

@@ -9,54 +9,40 @@ std::int64_t elements_held(const Buffer& buffer) {
   return static_cast<std::int64_t>(buffer.bytes / bytes_of(buffer.dtype));
 }
 
-Finish prepare_accumulate(const Context& context, const Step& step) {
-  const Buffer& into = context.buffer(step, 0);
-  return [uses = step.uses, stream = context.stream, dtype = into.dtype,
+}  // namespace
+
+Binder prepare(Context& context, Step&, const Accumulate& accumulate) {
+  const Buffer& into = context.buffer(accumulate.into);
+  return [=, stream = context.stream, dtype = into.dtype,
           count = elements_held(into)](const Arena& arena) -> ComputeFn {
-    return [=, into = arena.data(uses[0].buffer), from = arena.data(uses[1].buffer)] {
+    return [=, into = arena.data(accumulate.into), from = arena.data(accumulate.from)] {
       launch_accumulate(dtype, into, from, count, stream);
     };
   };
 }
 
-Finish prepare_cast(const Context& context, const Step& step) {
-  const Buffer &from = context.buffer(step, 0), &into = context.buffer(step, 1);
-  return
-      [uses = step.uses, stream = context.stream, from_dtype = from.dtype, into_dtype = into.dtype,
-       count = elements_held(from), scale = static_cast<float>(step.scale)](const Arena& arena) -> ComputeFn {
-        return [=, from = arena.data(uses[0].buffer), into = arena.data(uses[1].buffer)] {
-          launch_cast(from_dtype, from, into_dtype, into, count, scale, stream);
-        };
-      };
+Binder prepare(Context& context, Step&, const Cast& cast) {
+  const Buffer& from = context.buffer(cast.from);
+  return [=, stream = context.stream, from_dtype = from.dtype, into_dtype = context.dtype(cast.into),
+          count = elements_held(from)](const Arena& arena) -> ComputeFn {
+    return [=, from = arena.data(cast.from), into = arena.data(cast.into)] {
+      launch_cast(from_dtype, from, into_dtype, into, count, static_cast<float>(cast.scale), stream);
+    };
+  };
 }
 
-Finish prepare_pack_batch(const Context& context, const Step& step) {
+Binder prepare(Context& context, Step&, const PackBatch& pack) {
   const Shape shape = context.graph.values.front().shape;
-  const Buffer& images = context.buffer(step, 3);
+  const Buffer& images = context.buffer(pack.images);
   const auto padded_channels = static_cast<int>(elements_held(images) / (shape.n * shape.h * shape.w));
-  return
-      [=, uses = step.uses, stream = context.stream, dtype = images.dtype](const Arena& arena) -> ComputeFn {
-        const StagedBatch staged{.images = arena.as<float>(uses[0].buffer),
-                                 .labels = arena.as<std::int32_t>(uses[1].buffer)};
-        const auto* state = arena.as<State>(uses[2].buffer);
-        auto* labels = arena.as<std::int32_t>(uses[4].buffer);
-        return [=, images = arena.data(uses[3].buffer)] {
-          launch_pack_batch(staged, state, images, labels, shape, padded_channels, dtype, stream);
-        };
-      };
-}
-
-}  // namespace
-
-Finish prepare_elementwise(Context& context, Step& step) {
-  switch (step.kind) {
-    case StepKind::pack_batch:
-      return prepare_pack_batch(context, step);
-    case StepKind::accumulate:
-      return prepare_accumulate(context, step);
-    default:
-      return prepare_cast(context, step);
-  }
+  return [=, stream = context.stream, dtype = images.dtype](const Arena& arena) -> ComputeFn {
+    const StagedBatch staged{.images = arena.as<float>(pack.staged_images),
+                             .labels = arena.as<std::int32_t>(pack.staged_labels)};
+    return [=, state = arena.as<State>(pack.state), images = arena.data(pack.images),
+            labels = arena.as<std::int32_t>(pack.labels)] {
+      launch_pack_batch(staged, state, images, labels, shape, padded_channels, dtype, stream);
+    };
+  };
 }
 
 }  // namespace plumb::cuda

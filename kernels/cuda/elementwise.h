@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/state.h"
-#include "kernels/program.h"
+#include "kernels/dtype.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/program.h"
+#include "kernels/dtype.h"
 
 namespace plumb::cuda {
 

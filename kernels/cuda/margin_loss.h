@@ -10,7 +10,7 @@
 
 #include "kernels/cuda/margin_partition.h"
 #include "kernels/cuda/state.h"
-#include "kernels/program.h"
+#include "kernels/dtype.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {

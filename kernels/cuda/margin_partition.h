@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/norm_partition.h"
-#include "kernels/program.h"
+#include "kernels/dtype.h"
 
 namespace plumb::cuda {
 
@@ -74,23 +74,13 @@ constexpr std::size_t margin_copy_bytes(std::int64_t images, std::int64_t embedd
   return static_cast<std::size_t>(divide_up(2 * images * embedding, 256) * 256);
 }
 
-// Step::workspace_bytes of a margin_* step; of those with matrix products the most that they may take.
-inline std::size_t margin_workspace_bytes(StepKind kind, std::int64_t images, std::int64_t classes,
-                                          std::int64_t embedding, DType rows_dtype) {
-  switch (kind) {
-    case StepKind::margin_sample:
-      return static_cast<std::size_t>(sample_workspace(images, classes).elements) * sizeof(std::int32_t);
-    case StepKind::margin_statistics:
-      return static_cast<std::size_t>(partition_margin(images, classes, rows_dtype).shares * images) *
-             sizeof(RowShare);
-    case StepKind::margin_products:
-    case StepKind::margin_weight_gradient:
-      return margin_copy_bytes(images, embedding, rows_dtype) + kMarginGemmWorkspace;
-    case StepKind::margin_feature_products:
-      return kMarginGemmWorkspace;
-    default:
-      return 0;
-  }
+// Workspaces, the most that matrix products may take included.
+inline std::size_t sample_workspace_bytes(std::int64_t images, std::int64_t capacity) {
+  return static_cast<std::size_t>(sample_workspace(images, capacity).elements) * sizeof(std::int32_t);
+}
+inline std::size_t statistics_workspace_bytes(std::int64_t images, std::int64_t classes, DType rows_dtype) {
+  return static_cast<std::size_t>(partition_margin(images, classes, rows_dtype).shares * images) *
+         sizeof(RowShare);
 }
 
 }  // namespace plumb::cuda

@@ -1,107 +1,108 @@
-#include "kernels/cuda/margin_products.h"
-
+// The three products of a margin loss with the class centres, by the dense layers' engine. Both factors of a
+// product have the dtype of the centres' rows: where that is a half type, x^ is rounded into the workspace
+// first.
 #include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "kernels/cuda/binding.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/margin_features.h"
 #include "kernels/cuda/margin_partition.h"
+#include "kernels/cuda/margin_sizes.h"
 
 namespace plumb::cuda {
 namespace {
 
-// The factors and the product of a step, as places in Step::uses.
-struct Places {
-  std::size_t a = 0, b = 1, c = 2;
-  std::size_t products = 0;  // one of them
-};
-Places places_of(StepKind kind) {
-  if (kind == StepKind::margin_products) return {.a = 0, .b = 1, .c = 2, .products = 2};
-  if (kind == StepKind::margin_feature_products) return {.a = 0, .b = 1, .c = 2, .products = 0};
-  return {.a = 0, .b = 1, .c = 4, .products = 0};
+// Raises the bytes of `products` to those of rows at multiples of 16 bytes; returns elements per row.
+std::int64_t pad_products(const Context& context, BufferId products, const MarginSizes& sizes) {
+  Buffer& buffer = context.program.buffers[products];
+  buffer.bytes = std::max(buffer.bytes, product_bytes(sizes.images, sizes.classes, buffer.dtype));
+  return product_stride(sizes.classes, buffer.dtype);
 }
 
-// products [N, C] = x^ rows^T; d x^ [N, E] = products rows; U [C, E] = products^T x^.
-GemmProblem problem_of(const Context& context, const Step& step, const MarginSizes& sizes) {
-  const Places places = places_of(step.kind);
-  const DType dtype = context.buffer(step, places.products).dtype;
-  const std::int64_t stride = product_stride(sizes.classes, dtype);
-  GemmProblem problem{
-      .in = dtype, .out = context.buffer(step, places.c).dtype, .allow_tf32 = context.program.allow_tf32};
-  if (step.kind == StepKind::margin_products) {
-    problem.m = sizes.images, problem.n = sizes.classes, problem.k = sizes.embedding;
-    problem.transpose_b = true, problem.c_stride = stride;
-  } else if (step.kind == StepKind::margin_feature_products) {
-    problem.m = sizes.images, problem.n = sizes.embedding, problem.k = sizes.classes;
-    problem.a_stride = stride;
-  } else {
-    problem.m = sizes.classes, problem.n = sizes.embedding, problem.k = sizes.images;
-    problem.transpose_a = true, problem.a_stride = stride;
-  }
-  return problem;
-}
-
-// x^ in the dtype of the other factor.
+// x^ in another dtype, at the begin of the workspace.
 struct RoundedFeatures {
-  BufferId normalized = 0;
   DType dtype = DType::f32;
   std::int64_t elements = 0;
-  std::size_t bytes = 0;  // of the workspace, which begins with them
-  ComputeFn at(const Arena& arena, std::byte* workspace, cudaStream_t stream) const {
-    if (bytes == 0) return [] {};
-    return [=, *this, from = arena.data(normalized)] {
-      launch_cast(DType::f32, from, dtype, workspace, elements, 1, stream);
-    };
+  std::size_t bytes = 0;
+
+  RoundedFeatures(const MarginSizes& sizes, DType rows_dtype)
+      : dtype(rows_dtype),
+        elements(sizes.images * sizes.embedding),
+        bytes(margin_copy_bytes(sizes.images, sizes.embedding, rows_dtype)) {}
+  // Enqueues the rounding; returns where x^ is to be read.
+  const std::byte* round(const std::byte* normalized, std::byte* workspace, cudaStream_t stream) const {
+    if (bytes == 0) return normalized;
+    launch_cast(DType::f32, normalized, dtype, workspace, elements, 1, stream);
+    return workspace;
   }
 };
-
-RoundedFeatures rounded_features(const Step& step, const MarginSizes& sizes, DType dtype) {
-  if (step.kind == StepKind::margin_feature_products) return {};
-  const std::size_t place = step.kind == StepKind::margin_products ? 0 : 1;
-  return {.normalized = step.uses.at(place).buffer,
-          .dtype = dtype,
-          .elements = sizes.images * sizes.embedding,
-          .bytes = margin_copy_bytes(sizes.images, sizes.embedding, dtype)};
-}
 
 }  // namespace
 
-bool multiplies(StepKind kind) {
-  return kind == StepKind::margin_products || kind == StepKind::margin_feature_products ||
-         kind == StepKind::margin_weight_gradient;
+// products [N, C] = x^ rows^T
+Binder prepare(Context& context, Step& step, const MarginProducts& margin) {
+  const MarginSizes sizes = margin_sizes(context.graph, step);
+  const DType dtype = context.dtype(margin.products);
+  const RoundedFeatures features(sizes, dtype);
+  const GemmProblem problem{.m = sizes.images,
+                            .n = sizes.classes,
+                            .k = sizes.embedding,
+                            .transpose_b = true,
+                            .c_stride = pad_products(context, margin.products, sizes),
+                            .in = dtype,
+                            .out = dtype};
+  return [=, plan = plan_product(context, step, problem, features.bytes), lane = step.lane,
+          stream = context.stream](const Arena& arena) -> ComputeFn {
+    return [=, normalized = arena.data(margin.normalized), rows = arena.data(margin.rows),
+            products = arena.data(margin.products), workspace = arena.workspace(lane)] {
+      const std::byte* x = features.round(normalized, workspace, stream);
+      plan->run(stream, {.a = x, .b = rows, .c = products}, workspace + features.bytes);
+    };
+  };
 }
 
-Finish prepare_margin_products(Context& context, Step& step, const MarginSizes& sizes) {
-  const Places places = places_of(step.kind);
-  Buffer& products = context.program.buffers[step.uses[places.products].buffer];
-  products.bytes = std::max(products.bytes, product_bytes(sizes.images, sizes.classes, products.dtype));
-  const RoundedFeatures features = rounded_features(step, sizes, products.dtype);
-  const std::size_t limit = std::max(step.workspace_bytes, features.bytes) - features.bytes;
-  const std::shared_ptr<const GemmPlan> plan = context.products.plan(problem_of(context, step, sizes), limit);
-  step.workspace_bytes = features.bytes + plan->workspace_bytes();
-  return [=, kind = step.kind, uses = step.uses, lane = step.lane, stream = context.stream,
-          out_dtype = context.buffer(step, places.c).dtype](const Arena& arena) -> ComputeFn {
-    std::byte* workspace = arena.workspace(lane);
-    const auto factor = [&](std::size_t place) -> const std::byte* {
-      const bool rounded = features.bytes > 0 && uses[place].buffer == features.normalized;
-      return rounded ? workspace : arena.data(uses[place].buffer);
-    };
+// d x^ [N, E] = products rows
+Binder prepare(Context& context, Step& step, const MarginFeatureProducts& margin) {
+  const MarginSizes sizes = margin_sizes(context.graph, step);
+  const GemmProblem problem{.m = sizes.images,
+                            .n = sizes.embedding,
+                            .k = sizes.classes,
+                            .a_stride = pad_products(context, margin.products, sizes),
+                            .in = context.dtype(margin.products),
+                            .out = context.dtype(margin.d_normalized)};
+  return [=, plan = plan_product(context, step, problem), lane = step.lane,
+          stream = context.stream](const Arena& arena) -> ComputeFn {
     const GemmOperands operands{
-        .a = factor(places.a), .b = factor(places.b), .c = arena.data(uses[places.c].buffer)};
-    const auto multiply = [=, round = features.at(arena, workspace, stream),
-                           rest = workspace + features.bytes] {
-      round();
-      plan->run(stream, operands, rest);
-    };
-    if (kind != StepKind::margin_weight_gradient) return multiply;
-    const ProjectedRows rows{.d_rows = operands.c,
-                             .rows = arena.data(uses[2].buffer),
+        .a = arena.data(margin.products), .b = arena.data(margin.rows), .c = arena.data(margin.d_normalized)};
+    return [=, workspace = arena.workspace(lane)] { plan->run(stream, operands, workspace); };
+  };
+}
+
+// U [C, E] = products^T x^, then the way back through the division by the centres' norms.
+Binder prepare(Context& context, Step& step, const MarginWeightGradient& margin) {
+  const MarginSizes sizes = margin_sizes(context.graph, step);
+  const DType dtype = context.dtype(margin.products), out_dtype = context.dtype(margin.d_rows);
+  const RoundedFeatures features(sizes, dtype);
+  const GemmProblem problem{.m = sizes.classes,
+                            .n = sizes.embedding,
+                            .k = sizes.images,
+                            .transpose_a = true,
+                            .a_stride = pad_products(context, margin.products, sizes),
+                            .in = dtype,
+                            .out = out_dtype};
+  return [=, plan = plan_product(context, step, problem, features.bytes), lane = step.lane,
+          stream = context.stream](const Arena& arena) -> ComputeFn {
+    const ProjectedRows rows{.d_rows = arena.data(margin.d_rows),
+                             .rows = arena.data(margin.rows),
                              .d_rows_dtype = out_dtype,
-                             .rows_dtype = features.dtype,
-                             .inverse_norms = arena.as<float>(uses[3].buffer)};
-    return [=] {
-      multiply();
+                             .rows_dtype = dtype,
+                             .inverse_norms = arena.as<float>(margin.class_inverse_norms)};
+    return [=, products = arena.data(margin.products), normalized = arena.data(margin.normalized),
+            workspace = arena.workspace(lane)] {
+      const std::byte* x = features.round(normalized, workspace, stream);
+      plan->run(stream, {.a = products, .b = x, .c = rows.d_rows}, workspace + features.bytes);
       launch_project_rows(rows, sizes.classes, sizes.embedding, stream);
     };
   };

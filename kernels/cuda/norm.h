@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/norm_partition.h"
-#include "kernels/program.h"
+#include "kernels/dtype.h"
 
 namespace plumb::cuda {
 

@@ -58,29 +58,21 @@ struct UpdatedTensor {
   bool decays = false;
 };
 
-bool decays(const Graph& graph, const std::string& name) {
-  const auto found = std::find_if(graph.parameters.begin(), graph.parameters.end(),
-                                  [&](const Parameter& parameter) { return parameter.name == name; });
-  if (found == graph.parameters.end()) throw std::logic_error("the update writes " + name + ", no parameter");
-  return found->decays;
-}
-
-UpdatedTensor tensor_of(const Context& context, const ParameterBuffers& buffers) {
-  const std::vector<Buffer>& all = context.program.buffers;
-  const Buffer& master = all[buffers.master];
+UpdatedTensor tensor_of(const Context& context, const UpdatedParameter& updated) {
+  const Buffer& master = context.buffer(updated.master);
   const auto held = [&](BufferId id) {
-    if (elements_held(all[id]) != elements_held(master))
-      throw std::logic_error(all[id].name + " and " + master.name + " differ in size");
-    return Held{id, all[id].dtype};
+    if (elements_held(context.buffer(id)) != elements_held(master))
+      throw std::logic_error(context.buffer(id).name + " and " + master.name + " differ in size");
+    return Held{id, context.dtype(id)};
   };
-  if (buffers.copies.size() > 1) throw std::logic_error("the update writes one copy of " + master.name);
-  UpdatedTensor tensor{.master = held(buffers.master),
-                       .momentum = held(buffers.momentum),
-                       .gradient = held(buffers.gradient),
+  if (updated.copies.size() > 1) throw std::logic_error("the update writes one copy of " + master.name);
+  UpdatedTensor tensor{.master = held(updated.master),
+                       .momentum = held(updated.momentum),
+                       .gradient = held(updated.gradient),
                        .copy = {},
                        .elements = elements_held(master),
-                       .decays = decays(context.graph, master.name)};
-  if (!buffers.copies.empty()) tensor.copy = held(buffers.copies.front());
+                       .decays = context.graph.parameters[updated.parameter].decays};
+  if (!updated.copies.empty()) tensor.copy = held(updated.copies.front());
   return tensor;
 }
 
@@ -101,37 +93,25 @@ std::vector<UpdateChunk> chunks_of(const std::vector<UpdatedTensor>& tensors, co
   return chunks;
 }
 
-std::optional<BufferId> overflow_of(const Program& program, const Step& step) {
-  if (step.uses.size() < 2 || program.buffers[step.uses[1].buffer].role != Role::overflow)
-    return std::nullopt;
-  return step.uses[1].buffer;
-}
+}  // namespace
 
-const float* address_of(const Arena& arena, const std::optional<BufferId>& overflow) {
-  return overflow ? arena.as<float>(*overflow) : nullptr;
-}
-
-Finish prepare_parameter_update(const Context& context, const Step& step) {
+Binder prepare(Context& context, Step&, const Update& update) {
   std::vector<UpdatedTensor> tensors;
-  for (const ParameterBuffers& buffers : updated_parameters(context.program, step))
-    tensors.push_back(tensor_of(context, buffers));
-  return [tensors = std::move(tensors), rule = context.rule, stream = context.stream,
-          state = step.uses[0].buffer,
-          overflow = overflow_of(context.program, step)](const Arena& arena) -> ComputeFn {
+  for (const UpdatedParameter& updated : update.parameters) tensors.push_back(tensor_of(context, updated));
+  return [tensors = std::move(tensors), rule = context.rule, stream = context.stream, state = update.state,
+          overflow = update.overflow](const Arena& arena) -> ComputeFn {
     return [=, table = upload(chunks_of(tensors, arena), stream), at = arena.as<State>(state),
-            flag = address_of(arena, overflow)] {
+            flag = arena.optional<float>(overflow)] {
       launch_update(rule, table.chunks(), table.count, at, flag, stream);
     };
   };
 }
 
-Finish prepare_find_overflow(const Context& context, const Step& step) {
+Binder prepare(Context& context, Step&, const FindOverflow& search) {
   std::vector<std::pair<Held, std::int64_t>> gradients;
-  for (std::size_t use = 1; use < step.uses.size(); ++use) {
-    const Buffer& buffer = context.buffer(step, use);
-    gradients.push_back({{step.uses[use].buffer, buffer.dtype}, elements_held(buffer)});
-  }
-  return [gradients = std::move(gradients), overflow = step.uses[0].buffer,
+  for (const BufferId gradient : search.gradients)
+    gradients.push_back({{gradient, context.dtype(gradient)}, elements_held(context.buffer(gradient))});
+  return [gradients = std::move(gradients), overflow = search.overflow,
           stream = context.stream](const Arena& arena) -> ComputeFn {
     std::vector<GradientChunk> chunks;
     for (const auto& [gradient, elements] : gradients) {
@@ -145,69 +125,33 @@ Finish prepare_find_overflow(const Context& context, const Step& step) {
   };
 }
 
-Finish prepare_advance_state(const Context& context, const Step& step) {
-  return [scaling = context.rule.loss_scaling, state = step.uses[0].buffer, stream = context.stream,
-          overflow = overflow_of(context.program, step),
+Binder prepare(Context& context, Step&, const AdvanceState& advance) {
+  return [=, scaling = context.rule.loss_scaling, stream = context.stream,
           records = context.records](const Arena& arena) -> ComputeFn {
-    return [=, at = arena.as<State>(state), flag = address_of(arena, overflow)] {
+    return [=, at = arena.as<State>(advance.state), flag = arena.optional<float>(advance.overflow)] {
       launch_advance_state(scaling, at, flag, records, stream);
     };
   };
 }
 
-// The overflow stands behind all that update_rows always has.
-constexpr std::size_t kRowsOverflow = 6;
-
-}  // namespace
-
-Finish prepare_update_rows(Context& context, Step& step) {
+Binder prepare(Context& context, Step& step, const UpdateRows& update) {
   step.workspace_bytes = 0;
-  const Buffer &master = context.buffer(step, 0), &gradient = context.buffer(step, 2);
-  UpdatedRows rows{
-      .gradient_dtype = gradient.dtype,
-      .capacity = context.buffer(step, 3).dims.at(0),
-      .columns = master.dims.at(1),
-      .weight_decay = decays(context.graph, master.name) ? static_cast<float>(context.rule.weight_decay) : 0};
-  std::optional<BufferId> overflow;
-  if (step.uses.size() > kRowsOverflow) overflow = step.uses[kRowsOverflow].buffer;
-  return
-      [=, uses = step.uses, rule = context.rule, stream = context.stream](const Arena& arena) -> ComputeFn {
-        UpdatedRows at = rows;
-        at.master = arena.as<float>(uses[0].buffer);
-        at.momentum = arena.as<float>(uses[1].buffer);
-        at.gradient = arena.data(uses[2].buffer);
-        at.samples = arena.as<std::int32_t>(uses[3].buffer);
-        at.sample_count = arena.as<std::int32_t>(uses[4].buffer);
-        const auto* state = arena.as<State>(uses[5].buffer);
-        return [=, flag = address_of(arena, overflow)] { launch_update_rows(rule, at, state, flag, stream); };
-      };
-}
-
-std::vector<ParameterBuffers> updated_parameters(const Program& program, const Step& step) {
-  std::vector<ParameterBuffers> parameters;
-  std::size_t use = overflow_of(program, step) ? 2 : 1;
-  while (use + 3 <= step.uses.size()) {
-    ParameterBuffers buffers{.master = step.uses[use].buffer,
-                             .momentum = step.uses[use + 1].buffer,
-                             .gradient = step.uses[use + 2].buffer,
-                             .copies = {}};
-    for (use += 3; use < step.uses.size() && step.uses[use].access == Access::write; ++use)
-      buffers.copies.push_back(step.uses[use].buffer);
-    parameters.push_back(std::move(buffers));
-  }
-  if (use != step.uses.size()) throw std::logic_error(step.name + " ends within a parameter");
-  return parameters;
-}
-
-Finish prepare_update(Context& context, Step& step) {
-  switch (step.kind) {
-    case StepKind::update:
-      return prepare_parameter_update(context, step);
-    case StepKind::find_overflow:
-      return prepare_find_overflow(context, step);
-    default:
-      return prepare_advance_state(context, step);
-  }
+  const bool decays = context.graph.parameters[update.parameter].decays;
+  const UpdatedRows rows{.gradient_dtype = context.dtype(update.d_rows),
+                         .capacity = context.buffer(update.samples).dims.at(0),
+                         .columns = context.buffer(update.master).dims.at(1),
+                         .weight_decay = decays ? static_cast<float>(context.rule.weight_decay) : 0};
+  return [=, rule = context.rule, stream = context.stream](const Arena& arena) -> ComputeFn {
+    UpdatedRows at = rows;
+    at.master = arena.as<float>(update.master);
+    at.momentum = arena.as<float>(update.momentum);
+    at.gradient = arena.data(update.d_rows);
+    at.samples = arena.as<std::int32_t>(update.samples);
+    at.sample_count = arena.as<std::int32_t>(update.sample_count);
+    return [=, state = arena.as<State>(update.state), flag = arena.optional<float>(update.overflow)] {
+      launch_update_rows(rule, at, state, flag, stream);
+    };
+  };
 }
 
 }  // namespace plumb::cuda

@@ -6,17 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "kernels/cuda/state.h"
-#include "kernels/device.h"
-#include "kernels/lowering.h"
-#include "kernels/program.h"
+#include "kernels/dtype.h"
+#include "kernels/step_state.h"
 
 namespace plumb::cuda {
-
-// The buffers of the parameters that an update step of them all has, in its order.
-std::vector<ParameterBuffers> updated_parameters(const Program& program, const Step& step);
 
 // A thread block's share of a tensor: 4 rounds of 256 threads with 8 elements each.
 inline constexpr std::int64_t kChunkElements = 8192;

@@ -22,42 +22,43 @@ PoolShape shape_of(const Graph& graph, const Pool& op) {
           .padding = op.padding};
 }
 
-Finish prepare_max(const Context& context, const Step& step, const Pool& op) {
-  if (op.kernel > kLargestKernel || step.uses.size() < 3)
-    throw std::logic_error(step.name + ": a max pool wants a kernel of at most 16 and room for the argmax");
-  const bool forward = step.kind == StepKind::pool_forward, has_optional = step.uses.size() > 3;
-  return [=, uses = step.uses, shape = shape_of(context.graph, op), stream = context.stream,
-          dtype = context.buffer(step, 0).dtype](const Arena& arena) -> ComputeFn {
-    return [=, from = arena.data(uses[0].buffer), into = arena.data(uses[1].buffer),
-            argmax = arena.as<std::uint8_t>(uses[2].buffer),
-            optional = has_optional ? arena.data(uses[3].buffer) : nullptr] {
-      if (forward)
-        launch_max_pool_forward(dtype, shape, from, reinterpret_cast<const float*>(optional), into, argmax,
-                                stream);
-      else
-        launch_max_pool_backward(dtype, shape, from, optional, argmax, into, stream);
-    };
-  };
-}
-
-Finish prepare_average(const Context& context, const Step& step, const Pool& op) {
-  const bool forward = step.kind == StepKind::pool_forward;
-  return [=, uses = step.uses, in = context.graph.values[op.in].shape, stream = context.stream,
-          dtype = context.buffer(step, 0).dtype](const Arena& arena) -> ComputeFn {
-    return [=, from = arena.data(uses[0].buffer), into = arena.data(uses[1].buffer)] {
-      if (forward)
-        launch_average_forward(dtype, from, into, in.n, in.h * in.w, in.c, stream);
-      else
-        launch_average_backward(dtype, from, into, in.n, in.h * in.w, in.c, stream);
-    };
-  };
+const Pool& pool_of(const Context& context, const Step& step) {
+  const Pool& op = std::get<Pool>(context.graph.ops[step.op]);
+  if (op.kind == Pool::Kind::max && op.kernel > kLargestKernel)
+    throw std::logic_error(step.name + ": a max pool wants a kernel of at most 16");
+  return op;
 }
 
 }  // namespace
 
-Finish prepare_pool(Context& context, Step& step) {
-  const Pool& op = std::get<Pool>(context.graph.ops[step.op]);
-  return op.kind == Pool::Kind::max ? prepare_max(context, step, op) : prepare_average(context, step, op);
+Binder prepare(Context& context, Step& step, const PoolForward& pool) {
+  const Pool& op = pool_of(context, step);
+  return [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context.graph, op),
+          stream = context.stream, dtype = context.dtype(pool.in)](const Arena& arena) -> ComputeFn {
+    return [=, in = arena.data(pool.in), out = arena.data(pool.out),
+            argmax = arena.optional<std::uint8_t>(pool.argmax),
+            factors = arena.optional<float>(pool.scale_shift)] {
+      if (is_max)
+        launch_max_pool_forward(dtype, shape, in, factors, out, argmax, stream);
+      else
+        launch_average_forward(dtype, in, out, shape.n, shape.h * shape.w, shape.c, stream);
+    };
+  };
+}
+
+Binder prepare(Context& context, Step& step, const PoolBackward& pool) {
+  const Pool& op = pool_of(context, step);
+  return [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context.graph, op),
+          stream = context.stream, dtype = context.dtype(pool.d_out)](const Arena& arena) -> ComputeFn {
+    return [=, d_out = arena.data(pool.d_out), d_in = arena.data(pool.d_in),
+            argmax = arena.optional<std::uint8_t>(pool.argmax),
+            second_d_out = arena.optional(pool.second_d_out)] {
+      if (is_max)
+        launch_max_pool_backward(dtype, shape, d_out, second_d_out, argmax, d_in, stream);
+      else
+        launch_average_backward(dtype, d_out, d_in, shape.n, shape.h * shape.w, shape.c, stream);
+    };
+  };
 }
 
 }  // namespace plumb::cuda

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/program.h"
+#include "kernels/dtype.h"
 
 namespace plumb::cuda {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/state.h"
-#include "kernels/program.h"
+#include "kernels/dtype.h"
 
 namespace plumb::cuda {
 

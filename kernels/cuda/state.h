@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/device.h"
+#include "kernels/step_state.h"
 
 namespace plumb::cuda {
 

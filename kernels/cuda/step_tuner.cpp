@@ -23,25 +23,17 @@ constexpr const char* kNoRoom = "no memory was left to try it";
 
 // Our kernels whose work a fused engine may take over.
 bool competes_with_fusion(const Step& step) {
-  switch (step.kind) {
-    case StepKind::norm_statistics:
-    case StepKind::norm_finalize:
-    case StepKind::norm_apply:
-    case StepKind::norm_backward:
-    case StepKind::norm_backward_apply:
-    case StepKind::accumulate:
-      return true;
-    default:
-      return false;
-  }
+  return step.as<BatchNormStatistics>() || step.as<BatchNormFinalize>() || step.as<BatchNormApply>() ||
+         step.as<BatchNormBackward>() || step.as<BatchNormBackwardApply>() || step.as<Accumulate>();
 }
 
 // "norm_apply f16 256x64x56x56, f32 2x64, …"
 std::string text_of(const Program& program, const Step& step) {
-  std::string text(name_of(step.kind));
-  for (const BufferUse& use : step.uses) {
+  std::string text(step.kind());
+  const char* separator = " ";
+  for (const BufferUse& use : step.uses()) {
     const Buffer& buffer = program.buffers[use.buffer];
-    text += &use == &step.uses.front() ? " " : ", ";
+    text += std::exchange(separator, ", ");
     text += std::string(name_of(buffer.dtype)) + " ";
     for (std::size_t i = 0; i < buffer.dims.size(); ++i)
       text += (i == 0 ? "" : "x") + std::to_string(buffer.dims[i]);
@@ -76,10 +68,8 @@ StepTuner::StepTuner(const TunerDevice& device, const Graph& graph, const Update
 }
 
 std::string StepTuner::problem_of(const Program& program, const Step& step) const {
-  if (runs_on_engine(graph_, step)) {
-    const ConvProblem problem = conv_problem(graph_, program, step);
-    return time_engines_ || is_fused(problem) ? cuda::text_of(problem) : "";
-  }
+  if (const std::optional<ConvProblem> problem = conv_problem(graph_, program, step))
+    return time_engines_ || is_fused(*problem) ? cuda::text_of(*problem) : "";
   return time_engines_ && competes_with_fusion(step) ? text_of(program, step) : "";
 }
 
@@ -89,7 +79,7 @@ const std::vector<EngineTrial>& StepTuner::trials_of(const Program& program, con
   if (problem.empty()) return kNoChoice;
   const auto [found, is_new] = trials_.try_emplace(problem);
   if (!is_new) return found->second;
-  if (!runs_on_engine(graph_, step))
+  if (!conv_problem(graph_, program, step))
     found->second = {try_own_kernel(program, step)};
   else if (const auto* known = remembered(program, step, problem))
     found->second = *known;
@@ -109,7 +99,7 @@ const std::vector<EngineTrial>* StepTuner::remembered(const Program& program, co
   const std::vector<EngineTrial>* known = cache_ ? cache_->find(problem) : nullptr;
   if (!known || !known->front().seconds) return nullptr;  // unfinished: an engine ended the run that tried
   const auto listed =
-      device_.convolutions.candidates(conv_problem(graph_, program, step), step.workspace_bytes);
+      device_.convolutions.candidates(conv_problem(graph_, program, step).value(), step.workspace_bytes);
   for (std::size_t i = 0; i < listed->size(); ++i)
     if (listed->engine(i) == known->front().engine) return known;
   gone_engines_.insert(known->front().engine);
@@ -128,7 +118,8 @@ std::vector<EngineTrial> StepTuner::try_convolution(const Program& program, cons
                                                     const std::string& problem) {
   std::unique_ptr<ConvCandidates> listed;
   try {
-    listed = device_.convolutions.candidates(conv_problem(graph_, program, step), step.workspace_bytes);
+    listed =
+        device_.convolutions.candidates(conv_problem(graph_, program, step).value(), step.workspace_bytes);
   } catch (const Error& error) {  // a pattern that the library doesn't know
     return {{.failure = error.what()}};
   }
@@ -171,13 +162,13 @@ EngineTrial StepTuner::try_plan(const ConvPlan& plan, const Program& program, co
     return trial;
   }
   std::vector<std::byte*> operands;
-  for (const BufferUse& use : step.uses) operands.push_back(room->data(use.buffer));
+  for (const BufferUse& use : step.uses()) operands.push_back(room->data(use.buffer));
   run(trial, [&] { plan.run(device_.stream, operands, room->workspace(step.lane)); });
   return trial;
 }
 
 EngineTrial StepTuner::try_own_kernel(const Program& program, const Step& step) {
-  Program alone{.buffers = program.buffers, .steps = {step}, .allow_tf32 = program.allow_tf32};
+  Program alone{.buffers = program.buffers, .steps = {step}, .tensors = {}, .allow_tf32 = program.allow_tf32};
   Context context{.graph = graph_,
                   .rule = rule_,
                   .program = alone,
@@ -186,10 +177,10 @@ EngineTrial StepTuner::try_own_kernel(const Program& program, const Step& step) 
                   .stream = device_.stream,
                   .records = device_.records};
   Step& prepared = alone.steps.front();
-  const Finish finish = prepare_step(context, prepared);
+  const Binder bind_step = prepare_step(context, prepared);
   EngineTrial trial{.engine = kOwnKernel, .workspace_bytes = prepared.workspace_bytes};
   const std::optional<Arena> room = make_room(alone, prepared, prepared.workspace_bytes);
-  if (room) run(trial, finish(*room));
+  if (room) run(trial, bind_step(*room));
   return trial;
 }
 
@@ -211,7 +202,7 @@ std::optional<Arena> StepTuner::make_room(const Program& program, const Step& st
                                           std::size_t workspace_bytes) {
   room_ = {};
   room_.offsets.resize(program.buffers.size());
-  for (const BufferUse& use : step.uses) {
+  for (const BufferUse& use : step.uses()) {
     room_.offsets[use.buffer] = room_.arena_bytes;
     room_.arena_bytes += aligned(program.buffers[use.buffer].bytes);
   }

@@ -24,7 +24,7 @@ StorageTypes storage_types(Precision precision) {
 }
 
 void pad_input_channels(Lowering& lowering, const Conv& op, std::int64_t channels) {
-  const ParameterBuffers& weight = lowering.parameters[op.weight];
+  const ParameterBuffers& weight = lowering.tensors().parameters[op.weight];
   for (BufferId id : {weight.master, weight.momentum, weight.gradient}) {
     std::size_t& held = lowering.program.buffers[id].bytes;
     held = held / static_cast<std::size_t>(lowering.graph.values[op.in].shape.c) *
@@ -34,7 +34,7 @@ void pad_input_channels(Lowering& lowering, const Conv& op, std::int64_t channel
 
 // Before copies are made, which take over the layout.
 void set_depthwise_layout(Lowering& lowering, const Conv& op) {
-  const ParameterBuffers& weight = lowering.parameters[op.weight];
+  const ParameterBuffers& weight = lowering.tensors().parameters[op.weight];
   for (BufferId id : {weight.master, weight.momentum, weight.gradient})
     if (id != kNone) lowering.program.buffers[id].layout = kDepthwiseLayout;
 }
@@ -46,7 +46,7 @@ void set_dtype(Buffer& buffer, DType dtype) {
 
 // What forward and backward-data read of a weight in half precision; the update writes it.
 BufferId add_half_copy(Lowering& lowering, ParameterId id, DType dtype) {
-  ParameterBuffers& buffers = lowering.parameters[id];
+  ParameterBuffers& buffers = lowering.tensors().parameters[id];
   Buffer copy = lowering.program.buffers[buffers.master];
   set_dtype(copy, dtype);
   copy.name += ".half";
@@ -73,7 +73,7 @@ bool is_sampled(const auto&) {
 // Sampled rows become half as they are gathered, and their gradient has a buffer of its own.
 void hold_weight(Storage& storage, const auto& op, DType dtype) {
   Lowering& lowering = storage.lowering;
-  const ParameterBuffers& buffers = lowering.parameters[op.weight];
+  const ParameterBuffers& buffers = lowering.tensors().parameters[op.weight];
   storage.weights[op.weight] = buffers.master;
   if (is_sampled(op)) return;
   set_dtype(lowering.program.buffers[buffers.gradient], dtype);
@@ -81,7 +81,7 @@ void hold_weight(Storage& storage, const auto& op, DType dtype) {
 }
 
 void hold_value(Storage& storage, ValueId value, DType dtype) {
-  set_dtype(storage.lowering.program.buffers[storage.lowering.values[value]], dtype);
+  set_dtype(storage.lowering.program.buffers[storage.lowering.tensors().values[value]], dtype);
   storage.gradients[value] = dtype;
 }
 
@@ -112,24 +112,23 @@ Storage start_storage(const Graph& graph, const DescribeOptions& options) {
         },
         graph.ops[i]);
     if (const SoftmaxLoss* loss = std::get_if<SoftmaxLoss>(&graph.ops[i]))
-      set_dtype(lowering.program.buffers[lowering.values[loss->in]], DType::f32);
+      set_dtype(lowering.program.buffers[lowering.tensors().values[loss->in]], DType::f32);
   }
   return storage;
 }
 
-Staging add_staging(Lowering& lowering) {
+void add_staging(Lowering& lowering) {
   const Shape& images = lowering.graph.values[0].shape;
-  Staging staging;
-  staging.images = add_buffer(lowering.program, {.name = "images.staged",
-                                                 .role = Role::input,
-                                                 .dims = {2, images.n, images.c, images.h, images.w},
-                                                 .persistent = true});
-  staging.labels = add_buffer(lowering.program, {.name = "labels.staged",
-                                                 .role = Role::input,
-                                                 .dtype = DType::i32,
-                                                 .dims = {2, images.n},
-                                                 .persistent = true});
-  return staging;
+  lowering.tensors().staged_images =
+      add_buffer(lowering.program, {.name = "images.staged",
+                                    .role = Role::input,
+                                    .dims = {2, images.n, images.c, images.h, images.w},
+                                    .persistent = true});
+  lowering.tensors().staged_labels = add_buffer(lowering.program, {.name = "labels.staged",
+                                                                   .role = Role::input,
+                                                                   .dtype = DType::i32,
+                                                                   .dims = {2, images.n},
+                                                                   .persistent = true});
 }
 
 }  // namespace plumb::cuda

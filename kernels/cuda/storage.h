@@ -26,10 +26,7 @@ struct Storage {
 Storage start_storage(const Graph& graph, const DescribeOptions& options);
 
 // Where batches arrive from the host, in two halves by turns, so that one is filled while the other one is
-// read: images f32 [2, n, c, h, w], labels i32 [2, n].
-struct Staging {
-  BufferId images = 0, labels = 0;
-};
-Staging add_staging(Lowering& lowering);
+// read: images f32 [2, n, c, h, w], labels i32 [2, n]: Tensors::staged_….
+void add_staging(Lowering& lowering);
 
 }  // namespace plumb::cuda

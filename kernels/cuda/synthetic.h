@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "base/random.h"
-#include "kernels/program.h"
+#include "kernels/dtype.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {

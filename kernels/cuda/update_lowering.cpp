@@ -1,41 +1,53 @@
 #include "kernels/cuda/update_lowering.h"
 
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
-#include <variant>
 
 namespace plumb::cuda {
 namespace {
 
-Step& add(Lowering& lowering, std::string name, StepKind kind, std::vector<BufferUse> uses) {
-  Step step{.name = std::move(name), .kind = kind, .phase = Phase::update, .uses = std::move(uses)};
-  step.work.bytes = memory_traffic_bytes(lowering.program, step.uses);
-  return add_step(lowering.program, std::move(step));
+Step& add(Lowering& lowering, std::string name, Operation operation) {
+  return add_step(lowering.program,
+                  {.name = std::move(name), .operation = std::move(operation), .phase = Phase::update});
 }
 
 BufferId find_overflow(Lowering& lowering) {
-  const BufferId overflow = add_buffer(
-      lowering.program, {.name = "overflow", .role = Role::overflow, .dims = {1}, .persistent = true});
-  std::vector<BufferUse> uses{writes(overflow)};
-  for (ParameterId id = 0; id < lowering.parameters.size(); ++id)
-    if (lowering.graph.parameters[id].trained) uses.push_back(reads(lowering.parameters[id].gradient));
-  add(lowering, "find_overflow", StepKind::find_overflow, std::move(uses));
+  FindOverflow search{
+      .overflow = add_buffer(lowering.program,
+                             {.name = "overflow", .role = Role::overflow, .dims = {1}, .persistent = true}),
+      .gradients = {}};
+  for (ParameterId id = 0; id < lowering.graph.parameters.size(); ++id)
+    if (lowering.graph.parameters[id].trained)
+      search.gradients.emplace_back(lowering.tensors().parameters[id].gradient);
+  const BufferId overflow = search.overflow;
+  add(lowering, "find_overflow", std::move(search));
   return overflow;
 }
 
-// Of master and momentum only the sampled rows are read and written.
-void update_rows(Lowering& lowering, const SampledCentres& centres, ParameterId weight,
+// The margin loss whose class centres these are.
+std::size_t op_of(const Graph& graph, ParameterId weight) {
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    const auto* loss = std::get_if<MarginLoss>(&graph.ops[i]);
+    if (loss && loss->weight == weight) return i;
+  }
+  return kNone;
+}
+
+void update_rows(Lowering& lowering, ParameterId weight, const SampledRows& rows,
                  const std::optional<BufferId>& overflow) {
-  const ParameterBuffers& buffers = lowering.parameters[weight];
-  std::vector<BufferUse> uses{updates(buffers.master), updates(buffers.momentum),   reads(buffers.gradient),
-                              reads(centres.samples),  reads(centres.sample_count), reads(lowering.state)};
-  if (overflow) uses.push_back(reads(*overflow));
-  Step& step = add(lowering, lowering.graph.parameters[weight].name + ".update_rows", StepKind::update_rows,
-                   std::move(uses));
-  step.op = centres.op;
-  step.parameter = weight;
+  const ParameterBuffers& buffers = lowering.tensors().parameters[weight];
+  Step& step = add(lowering, lowering.graph.parameters[weight].name + ".update_rows",
+                   UpdateRows{.parameter = weight,
+                              .master = buffers.master,
+                              .momentum = buffers.momentum,
+                              .d_rows = buffers.gradient,
+                              .samples = rows.samples,
+                              .sample_count = rows.count,
+                              .state = lowering.tensors().state,
+                              .overflow = overflow});
+  step.op = op_of(lowering.graph, weight);
+  // Only the sampled rows of master and momentum are read and written.
   const Buffer& gradient = lowering.program.buffers[buffers.gradient];
   const double elements = static_cast<double>(gradient.bytes) / static_cast<double>(bytes_of(gradient.dtype));
   step.work.bytes = static_cast<double>(gradient.bytes) + elements * 4 * sizeof(float);
@@ -43,29 +55,17 @@ void update_rows(Lowering& lowering, const SampledCentres& centres, ParameterId 
 
 }  // namespace
 
-void lower_update(Lowering& lowering, const std::vector<SampledCentres>& sampled, bool scale_loss) {
+void lower_update(Lowering& lowering, bool scale_loss) {
   std::optional<BufferId> overflow;
   if (scale_loss) overflow.emplace(find_overflow(lowering));
-  std::vector<BufferUse> state_uses{updates(lowering.state)}, update_uses{reads(lowering.state)};
-  if (overflow) {
-    state_uses.push_back(reads(*overflow));
-    update_uses.push_back(reads(*overflow));
-  }
-  std::set<ParameterId> by_rows;
-  for (const SampledCentres& centres : sampled) {
-    const ParameterId weight = std::get<MarginLoss>(lowering.graph.ops[centres.op]).weight;
-    by_rows.insert(weight);
-    update_rows(lowering, centres, weight, overflow);
-  }
-  for (ParameterId id = 0; id < lowering.parameters.size(); ++id) {
-    if (!lowering.graph.parameters[id].trained || by_rows.contains(id)) continue;
-    const ParameterBuffers& buffers = lowering.parameters[id];
-    update_uses.insert(update_uses.end(),
-                       {updates(buffers.master), updates(buffers.momentum), reads(buffers.gradient)});
-    for (BufferId copy : buffers.copies) update_uses.push_back(writes(copy));
-  }
-  add(lowering, "update", StepKind::update, std::move(update_uses));
-  add(lowering, "advance_state", StepKind::advance_state, std::move(state_uses));
+  const Tensors& tensors = lowering.tensors();
+  for (const auto& [parameter, rows] : tensors.sampled_rows) update_rows(lowering, parameter, rows, overflow);
+  Update update{.state = tensors.state, .overflow = overflow, .parameters = {}};
+  for (ParameterId id = 0; id < tensors.parameters.size(); ++id)
+    if (lowering.graph.parameters[id].trained && !tensors.sampled_rows.contains(id))
+      update.parameters.push_back(updated_parameter(tensors, id));
+  add(lowering, "update", std::move(update));
+  add(lowering, "advance_state", AdvanceState{.state = tensors.state, .overflow = overflow});
 }
 
 }  // namespace plumb::cuda

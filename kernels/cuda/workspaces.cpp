@@ -13,20 +13,27 @@ constexpr std::size_t kConvWorkspaceMost = std::size_t{256} << 20;
 
 }  // namespace
 
-std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, StepKind kind, const Buffer& in,
+std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, bool of_weights, const Buffer& in,
                                  const Buffer& out, const Buffer& weight) {
   if (!is_depthwise(graph, op))
     return std::clamp(in.bytes + out.bytes + 4 * weight.bytes, kConvWorkspaceLeast, kConvWorkspaceMost);
-  if (kind != StepKind::conv_backward_weights) return 0;
+  if (!of_weights) return 0;
   return depthwise_workspace_bytes(depthwise_shape(graph, op), in.dtype);
 }
 
 void set_margin_workspaces(Program& program, std::size_t first_step, std::int64_t images_of_all_ranks,
                            const Buffer& rows) {
+  const std::size_t copy = margin_copy_bytes(images_of_all_ranks, rows.dims[1], rows.dtype);
   for (std::size_t i = first_step; i < program.steps.size(); ++i) {
     Step& step = program.steps[i];
-    step.workspace_bytes =
-        margin_workspace_bytes(step.kind, images_of_all_ranks, rows.dims[0], rows.dims[1], rows.dtype);
+    if (step.as<MarginSampleClasses>())
+      step.workspace_bytes = sample_workspace_bytes(images_of_all_ranks, rows.dims[0]);
+    else if (step.as<MarginStatistics>())
+      step.workspace_bytes = statistics_workspace_bytes(images_of_all_ranks, rows.dims[0], rows.dtype);
+    else if (step.as<MarginProducts>() || step.as<MarginWeightGradient>())
+      step.workspace_bytes = copy + kMarginGemmWorkspace;
+    else if (step.as<MarginFeatureProducts>())
+      step.workspace_bytes = kMarginGemmWorkspace;
   }
 }
 

@@ -16,8 +16,8 @@ inline constexpr std::size_t kLossWorkspacePerImage = 16;
 
 // Engines of convolutions may transpose what they read and write, and keep partial sums of weights in fp32:
 // they may take what their tensors suggest, within bounds. in, out: of the convolution as a whole; weight:
-// its master.
-std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, StepKind kind, const Buffer& in,
+// its master. of_weights: the gradient of the weights.
+std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, bool of_weights, const Buffer& in,
                                  const Buffer& out, const Buffer& weight);
 
 // Of the margin loss' steps from `first_step` on; rows: of class centres that they work with.

@@ -47,10 +47,10 @@ class Product {
     const auto algorithm = dnnl::algorithm::convolution_direct;
     const auto forward = cpu::describe_primitive<dnnl::convolution_forward>(
         engine_, {}, dnnl::prop_kind::forward_training, algorithm, in_, any, out_, strides, padding, padding);
-    if (p.kind == StepKind::conv_forward) {
+    if (p.pass == ConvPass::forward) {
       held_weight_ = forward.weights_desc();
       primitive_ = dnnl::convolution_forward(forward);
-    } else if (p.kind == StepKind::conv_backward_weights) {
+    } else if (p.pass == ConvPass::backward_weights) {
       const auto described = cpu::describe_backward<dnnl::convolution_backward_weights>(
           engine_, {}, forward, algorithm, in_, any, out_, strides, padding, padding);
       held_weight_ = described.diff_weights_desc();
@@ -112,7 +112,7 @@ class Product {
 void normalize(std::vector<float>& in, const std::byte* factors_at, const ConvProblem& p,
                const std::vector<float>* residual) {
   const auto channels = static_cast<std::size_t>(p.c);
-  const std::vector<float> factors = read_floats(factors_at, 2 * channels, p.factors_dtype);
+  const std::vector<float> factors = read_floats(factors_at, 2 * channels, p.scale_shift_dtype);
   for (std::size_t i = 0; i < in.size(); ++i) {
     const std::size_t c = i % channels;
     in[i] = std::max(factors[c] * in[i] + factors[channels + c] + (residual ? (*residual)[i] : 0), 0.0F);
@@ -200,14 +200,14 @@ void norm_backward_data(const Product& product, const ConvProblem& p, const Oper
 }
 
 void compute(const Product& product, const ConvProblem& p, const Operands& operands) {
-  switch (p.kind) {
-    case StepKind::conv_forward:
+  switch (p.pass) {
+    case ConvPass::forward:
       return forward(product, p, operands);
-    case StepKind::conv_backward_data:
+    case ConvPass::backward_data:
       return write_floats(operands[2], backward_data(product, p, operands), p.dtype);
-    case StepKind::conv_backward_weights:
+    case ConvPass::backward_weights:
       return backward_weights(product, p, operands);
-    case StepKind::conv_norm_backward_data:
+    case ConvPass::norm_backward_data:
       return norm_backward_data(product, p, operands);
     default:
       throw Error(ExitCode::internal, "no convolution: " + text_of(p));

@@ -1,0 +1,135 @@
+// Batch norm, with the residual and the activation behind it. inv_std = 1 / sqrt(variance + epsilon);
+// scale_shift [2, c]: normalised = scale_shift[0] * in + scale_shift[1]. Activations are [n, c, h, w], all
+// else is f32 [c] unless it says otherwise.
+#pragma once
+
+#include "kernels/instructions/operand.h"
+
+namespace plumb {
+
+// out = activation(normalised in + residual).
+struct BatchNormForward {
+  static constexpr std::string_view kName = "norm_forward";
+  Read in, scale, bias;
+  ReadWrite running_mean, running_variance;
+  Write out, mean, inv_std;
+  std::optional<Read> residual;  // like in
+  std::optional<Read> slope;     // PReLU: [c] or [1]
+  static void operands(auto& self, auto&& each) {
+    each("in", self.in);
+    each("scale", self.scale);
+    each("bias", self.bias);
+    each("running_mean", self.running_mean);
+    each("running_variance", self.running_variance);
+    each("out", self.out);
+    each("mean", self.mean);
+    each("inv_std", self.inv_std);
+    each("residual", self.residual);
+    each("slope", self.slope);
+  }
+};
+
+// What statistics of a batch norm turn into, however they were summed.
+struct BatchNormMoments {
+  Read scale, bias;
+  ReadWrite running_mean, running_variance;
+  Write scale_shift;  // f32, or the dtype of activations where a convolution reads it
+  Write mean, inv_std;
+  static void operands(auto& self, auto&& each) {
+    each("scale", self.scale);
+    each("bias", self.bias);
+    each("running_mean", self.running_mean);
+    each("running_variance", self.running_variance);
+    each("scale_shift", self.scale_shift);
+    each("mean", self.mean);
+    each("inv_std", self.inv_std);
+  }
+};
+
+struct BatchNormStatistics {
+  static constexpr std::string_view kName = "norm_statistics";
+  Read in;
+  BatchNormMoments moments;
+  static void operands(auto& self, auto&& each) {
+    each("in", self.in);
+    BatchNormMoments::operands(self.moments, each);
+  }
+};
+
+// The same from sums that a convolution made of its output.
+struct BatchNormFinalize {
+  static constexpr std::string_view kName = "norm_finalize";
+  Read sums;  // [2, c]: of elements and of their squares
+  BatchNormMoments moments;
+  static void operands(auto& self, auto&& each) {
+    each("sums", self.sums);
+    BatchNormMoments::operands(self.moments, each);
+  }
+};
+
+// out = activation(normalised in + residual). With residual_scale_shift the residual is normalised, too: it
+// is the input of the shortcut's batch norm.
+struct BatchNormApply {
+  static constexpr std::string_view kName = "norm_apply";
+  Read in, scale_shift;
+  Write out;
+  std::optional<Write> relu_mask;  // u8, one bit per element: which passed the ReLU
+  std::optional<Read> residual, residual_scale_shift;
+  std::optional<Read> slope;  // PReLU: [c] or [1]
+  static void operands(auto& self, auto&& each) {
+    each("in", self.in);
+    each("scale_shift", self.scale_shift);
+    each("out", self.out);
+    each("relu_mask", self.relu_mask);
+    each("residual", self.residual);
+    each("residual_scale_shift", self.residual_scale_shift);
+    each("slope", self.slope);
+  }
+};
+
+// Which elements passed the ReLU or PReLU says one of relu_mask (a bit per element), out (> 0) and
+// scale_shift (scale * in + shift > 0); a device that has none recomputes it from in, scale and bias.
+struct BatchNormBackward {
+  static constexpr std::string_view kName = "norm_backward";
+  Read in, d_out, scale, bias, mean, inv_std;
+  WriteOrAdd d_in;
+  Write d_scale, d_bias;
+  std::optional<Read> relu_mask, out, scale_shift;
+  std::optional<Read> second_d_out;  // d_out is the sum of both
+  std::optional<Write> d_residual;   // where it isn't d_out itself
+  std::optional<Read> slope;         // PReLU: [c] or [1]
+  std::optional<Write> d_slope;      // like slope
+  static void operands(auto& self, auto&& each) {
+    each("in", self.in);
+    each("d_out", self.d_out);
+    each("scale", self.scale);
+    each("bias", self.bias);
+    each("mean", self.mean);
+    each("inv_std", self.inv_std);
+    each("d_in", self.d_in);
+    each("d_scale", self.d_scale);
+    each("d_bias", self.d_bias);
+    each("relu_mask", self.relu_mask);
+    each("out", self.out);
+    each("scale_shift", self.scale_shift);
+    each("second_d_out", self.second_d_out);
+    each("d_residual", self.d_residual);
+    each("slope", self.slope);
+    each("d_slope", self.d_slope);
+  }
+};
+
+// d_in = coefficients[0] * d_activated + coefficients[1] * in + coefficients[2].
+struct BatchNormBackwardApply {
+  static constexpr std::string_view kName = "norm_backward_apply";
+  Read d_activated, in, coefficients;  // coefficients: f32 [3, c]
+  Write d_in;
+  static void operands(auto& self, auto&& each) {
+    each("d_activated", self.d_activated);
+    each("in", self.in);
+    each("coefficients", self.coefficients);
+    each("d_in", self.d_in);
+  }
+};
+
+}  // namespace plumb

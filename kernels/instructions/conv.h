@@ -1,0 +1,81 @@
+// Convolutions, and what a fused engine computes in the same pass over memory.
+#pragma once
+
+#include "kernels/instructions/operand.h"
+
+namespace plumb {
+
+// out = conv(in, weight). With scale_shift [2, c]: conv(relu(scale * in + shift [+ residual]), weight).
+struct ConvForward {
+  static constexpr std::string_view kName = "conv_forward";
+  Read in, weight;                  // [n, c, h, w], forward's copy of [out, in, kh, kw]
+  Write out;                        // [n, out_c, out_h, out_w]
+  std::optional<Read> scale_shift;  // [2, c]
+  std::optional<Read> residual;     // like in
+  std::optional<Write> activated;   // with residual: what the convolution read, like in
+  std::optional<Write> sums;        // f32 [2, out_c]: of out's elements and of their squares
+  static void operands(auto& self, auto&& each) {
+    each("in", self.in);
+    each("weight", self.weight);
+    each("out", self.out);
+    each("scale_shift", self.scale_shift);
+    each("residual", self.residual);
+    each("activated", self.activated);
+    each("sums", self.sums);
+  }
+};
+
+// What a fused engine computes beside the convolution.
+struct ConvFusion {
+  bool normalizes_input = false;    // reads relu(scale * in + shift) in place of in
+  bool adds_residual = false;       // … + residual inside the relu, and writes the sum out as `activated`
+  bool gathers_statistics = false;  // sums [2, c] of what it writes
+};
+
+struct ConvBackwardData {
+  static constexpr std::string_view kName = "conv_backward_data";
+  Read d_out, weight;  // like out; backward-data's copy
+  Write d_in;          // like in
+  static void operands(auto& self, auto&& each) {
+    each("d_out", self.d_out);
+    each("weight", self.weight);
+    each("d_in", self.d_in);
+  }
+};
+
+struct ConvBackwardWeights {
+  static constexpr std::string_view kName = "conv_backward_weights";
+  Read in, d_out;
+  Write d_weight;
+  std::optional<Read> scale_shift;  // [2, c]: reads relu(scale * in + shift) in place of in
+  static void operands(auto& self, auto&& each) {
+    each("in", self.in);
+    each("d_out", self.d_out);
+    each("d_weight", self.d_weight);
+    each("scale_shift", self.scale_shift);
+  }
+};
+
+// Backward through the convolution and the ReLU of the batch norm in front of it, with that norm's sums.
+struct ConvNormBackwardData {
+  static constexpr std::string_view kName = "conv_norm_backward_data";
+  Read d_out, weight;
+  Read norm_in, bias, mean, inv_std, scale;  // of the batch norm: [n, c, h, w], then f32 [c]
+  Write d_activated;                         // gradient of the ReLU's input, like norm_in
+  Write d_scale, d_bias, coefficients;       // f32 [c], [c], [3, c]: see BatchNormBackwardApply
+  static void operands(auto& self, auto&& each) {
+    each("d_out", self.d_out);
+    each("weight", self.weight);
+    each("norm_in", self.norm_in);
+    each("bias", self.bias);
+    each("mean", self.mean);
+    each("inv_std", self.inv_std);
+    each("scale", self.scale);
+    each("d_activated", self.d_activated);
+    each("d_scale", self.d_scale);
+    each("d_bias", self.d_bias);
+    each("coefficients", self.coefficients);
+  }
+};
+
+}  // namespace plumb

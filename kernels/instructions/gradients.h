@@ -1,0 +1,116 @@
+// What happens to gradients between backward and the next iteration: sums, casts, collectives, updates.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/dtype.h"
+#include "kernels/instructions/operand.h"
+
+namespace plumb {
+
+using ParameterId = std::size_t;  // index into Graph::parameters
+
+// into += from.
+struct Accumulate {
+  static constexpr std::string_view kName = "accumulate";
+  ReadWrite into;
+  Read from;
+  static void operands(auto& self, auto&& each) {
+    each("into", self.into);
+    each("from", self.from);
+  }
+};
+
+// into = scale * from, in another dtype.
+struct Cast {
+  static constexpr std::string_view kName = "cast";
+  Read from;
+  Write into;
+  double scale = 1;
+  static void operands(auto& self, auto&& each) {
+    each("from", self.from);
+    each("into", self.into);
+  }
+};
+
+// The communicator's. All kinds work in place. allgather and reduce_scatter see the buffer as one part of
+// elements / world size for each rank: allgather spreads rank r's part r to all; reduce_scatter leaves the
+// sum of all ranks' parts r in part r of rank r, and anything in the other parts.
+struct Collective {
+  static constexpr std::string_view kName = "reduce";
+  enum class Kind { allreduce_sum, allreduce_max, allgather, reduce_scatter_sum };
+  Kind kind = Kind::allreduce_sum;
+  BufferId buffer = 0;       // the root (bucket) it works on
+  std::size_t elements = 0;  // of the whole buffer
+  DType dtype = DType::f32;
+  std::vector<ReadWrite> parts = {};  // the buffer, or what lies in it
+  static void operands(auto& self, auto&& each) { each("parts", self.parts); }
+};
+
+// overflow = 1 if an element of a gradient is not finite, else 0.
+struct FindOverflow {
+  static constexpr std::string_view kName = "find_overflow";
+  Write overflow;  // f32 [1]
+  std::vector<Read> gradients;
+  static void operands(auto& self, auto&& each) {
+    each("overflow", self.overflow);
+    each("gradients", self.gradients);
+  }
+};
+
+struct UpdatedParameter {
+  ParameterId parameter;
+  ReadWrite master, momentum;  // f32
+  Read gradient;
+  std::vector<Write> copies;  // of the new weight, in other layouts or dtypes
+};
+
+// SGD with momentum, of all parameters that are listed. With an overflow nothing changes.
+struct Update {
+  static constexpr std::string_view kName = "update";
+  Read state;
+  std::optional<Read> overflow;
+  std::vector<UpdatedParameter> parameters;
+  static void operands(auto& self, auto&& each) {
+    each("state", self.state);
+    each("overflow", self.overflow);
+    for (auto& updated : self.parameters) {
+      each("master", updated.master);
+      each("momentum", updated.momentum);
+      each("gradient", updated.gradient);
+      each("copies", updated.copies);
+    }
+  }
+};
+
+// The same of the rows of class centres that were sampled; the others stay as they are.
+struct UpdateRows {
+  static constexpr std::string_view kName = "update_rows";
+  ParameterId parameter;
+  ReadWrite master, momentum;          // f32 [classes, E]
+  Read d_rows, samples, sample_count;  // [C, E], i32 [C], i32 [1]
+  Read state;
+  std::optional<Read> overflow;
+  static void operands(auto& self, auto&& each) {
+    each("master", self.master);
+    each("momentum", self.momentum);
+    each("d_rows", self.d_rows);
+    each("samples", self.samples);
+    each("sample_count", self.sample_count);
+    each("state", self.state);
+    each("overflow", self.overflow);
+  }
+};
+
+// iteration += 1, and the next loss scale.
+struct AdvanceState {
+  static constexpr std::string_view kName = "advance_state";
+  ReadWrite state;
+  std::optional<Read> overflow;
+  static void operands(auto& self, auto&& each) {
+    each("state", self.state);
+    each("overflow", self.overflow);
+  }
+};
+
+}  // namespace plumb

@@ -1,0 +1,108 @@
+// Pooling, dense layers, dropout and the softmax loss.
+#pragma once
+
+#include "kernels/instructions/operand.h"
+
+namespace plumb {
+
+struct PoolForward {
+  static constexpr std::string_view kName = "pool_forward";
+  Read in;
+  Write out;
+  std::optional<Write> argmax;      // max pool: u8, like out, the maximum's place in its window
+  std::optional<Read> scale_shift;  // [2, c]: pools relu(scale * in + shift)
+  static void operands(auto& self, auto&& each) {
+    each("in", self.in);
+    each("out", self.out);
+    each("argmax", self.argmax);
+    each("scale_shift", self.scale_shift);
+  }
+};
+
+struct PoolBackward {
+  static constexpr std::string_view kName = "pool_backward";
+  Read d_out;
+  Write d_in;
+  std::optional<Read> argmax, second_d_out;  // d_out is the sum of both
+  static void operands(auto& self, auto&& each) {
+    each("d_out", self.d_out);
+    each("d_in", self.d_in);
+    each("argmax", self.argmax);
+    each("second_d_out", self.second_d_out);
+  }
+};
+
+// out [n, o] = in [n, c * h * w] * weight [o, c * h * w]^T + bias [o].
+struct DenseForward {
+  static constexpr std::string_view kName = "dense_forward";
+  Read in, weight, bias;
+  Write out;
+  static void operands(auto& self, auto&& each) {
+    each("in", self.in);
+    each("weight", self.weight);
+    each("bias", self.bias);
+    each("out", self.out);
+  }
+};
+
+struct DenseBackwardData {
+  static constexpr std::string_view kName = "dense_backward_data";
+  Read d_out, weight;
+  Write d_in;
+  static void operands(auto& self, auto&& each) {
+    each("d_out", self.d_out);
+    each("weight", self.weight);
+    each("d_in", self.d_in);
+  }
+};
+
+struct DenseBackwardWeights {
+  static constexpr std::string_view kName = "dense_backward_weights";
+  Read in, d_out;
+  Write d_weight, d_bias;
+  static void operands(auto& self, auto&& each) {
+    each("in", self.in);
+    each("d_out", self.d_out);
+    each("d_weight", self.d_weight);
+    each("d_bias", self.d_bias);
+  }
+};
+
+struct DropoutForward {
+  static constexpr std::string_view kName = "dropout_forward";
+  Read in, state;
+  Write out;
+  static void operands(auto& self, auto&& each) {
+    each("in", self.in);
+    each("state", self.state);
+    each("out", self.out);
+  }
+};
+
+// Drops the same elements again, by the same random numbers.
+struct DropoutBackward {
+  static constexpr std::string_view kName = "dropout_backward";
+  Read d_out, state;
+  Write d_in;
+  static void operands(auto& self, auto&& each) {
+    each("d_out", self.d_out);
+    each("state", self.state);
+    each("d_in", self.d_in);
+  }
+};
+
+// Softmax cross-entropy and its gradient: both need the same exponentials. The state takes the metrics.
+struct SoftmaxCrossEntropy {
+  static constexpr std::string_view kName = "softmax_loss";
+  Read logits, labels;  // [n, classes], i32 [n]
+  Write d_logits;
+  ReadWrite state;
+  static void operands(auto& self, auto&& each) {
+    each("logits", self.logits);
+    each("labels", self.labels);
+    each("d_logits", self.d_logits);
+    each("state", self.state);
+  }
+};
+
+}  // namespace plumb

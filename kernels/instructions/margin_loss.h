@@ -1,0 +1,157 @@
+// A margin softmax over class centres; kernels/margin_lowering.h has the formulas and the order of
+// collectives. N: images of all ranks in the head's batch, n: this rank's, E: embedding, C: rows of class
+// centres that a step works with. f32, but for rows, products and d_rows (weight's dtype) and what says i32.
+#pragma once
+
+#include "kernels/instructions/operand.h"
+
+namespace plumb {
+
+// x / |x| of this rank's features, and its labels to their place among those of all ranks.
+struct MarginNormalize {
+  static constexpr std::string_view kName = "margin_features";
+  Read features, labels;                        // [n, E], i32 [n]
+  Write normalized, own_labels, inverse_norms;  // [n, E], i32 [n], [n]
+  static void operands(auto& self, auto&& each) {
+    each("features", self.features);
+    each("labels", self.labels);
+    each("normalized", self.normalized);
+    each("own_labels", self.own_labels);
+    each("inverse_norms", self.inverse_norms);
+  }
+};
+
+struct MarginSampleClasses {
+  static constexpr std::string_view kName = "margin_sample";
+  Read labels, state;                    // i32 [N]
+  Write samples, sample_count, columns;  // i32 [C], [1], [N]
+  static void operands(auto& self, auto&& each) {
+    each("labels", self.labels);
+    each("state", self.state);
+    each("samples", self.samples);
+    each("sample_count", self.sample_count);
+    each("columns", self.columns);
+  }
+};
+
+struct MarginGatherRows {
+  static constexpr std::string_view kName = "margin_gather";
+  Read samples, sample_count, weight;  // weight: the fp32 master [classes, E]
+  Write rows;                          // [C, E]
+  static void operands(auto& self, auto&& each) {
+    each("samples", self.samples);
+    each("sample_count", self.sample_count);
+    each("weight", self.weight);
+    each("rows", self.rows);
+  }
+};
+
+struct MarginClassNorms {
+  static constexpr std::string_view kName = "margin_class_norms";
+  Read rows;                         // [C, E]
+  std::optional<Read> sample_count;  // i32 [1]
+  Write class_inverse_norms;         // [C]
+  static void operands(auto& self, auto&& each) {
+    each("rows", self.rows);
+    each("sample_count", self.sample_count);
+    each("class_inverse_norms", self.class_inverse_norms);
+  }
+};
+
+struct MarginProducts {
+  static constexpr std::string_view kName = "margin_products";
+  Read normalized, rows;  // [N, E], [C, E]
+  Write products;         // [N, C]
+  static void operands(auto& self, auto&& each) {
+    each("normalized", self.normalized);
+    each("rows", self.rows);
+    each("products", self.products);
+  }
+};
+
+struct MarginStatistics {
+  static constexpr std::string_view kName = "margin_statistics";
+  Read products, class_inverse_norms, columns;        // [N, C], [C], i32 [N]
+  std::optional<Read> sample_count;                   // i32 [1]
+  Write local_max, row_max, row_sums, target_factor;  // [N], [N], [2, N], [N]
+  static void operands(auto& self, auto&& each) {
+    each("products", self.products);
+    each("class_inverse_norms", self.class_inverse_norms);
+    each("columns", self.columns);
+    each("sample_count", self.sample_count);
+    each("local_max", self.local_max);
+    each("row_max", self.row_max);
+    each("row_sums", self.row_sums);
+    each("target_factor", self.target_factor);
+  }
+};
+
+// Sums as if row_max had been their maximum.
+struct MarginRescale {
+  static constexpr std::string_view kName = "margin_rescale";
+  Read local_max, row_max;
+  ReadWrite row_sums;
+  static void operands(auto& self, auto&& each) {
+    each("local_max", self.local_max);
+    each("row_max", self.row_max);
+    each("row_sums", self.row_sums);
+  }
+};
+
+// Replaces the products by their gradient.
+struct MarginGradient {
+  static constexpr std::string_view kName = "margin_gradient";
+  ReadWrite products;
+  Read class_inverse_norms, columns;
+  std::optional<Read> sample_count;
+  Read row_max, row_sums, target_factor;
+  ReadWrite state;
+  static void operands(auto& self, auto&& each) {
+    each("products", self.products);
+    each("class_inverse_norms", self.class_inverse_norms);
+    each("columns", self.columns);
+    each("sample_count", self.sample_count);
+    each("row_max", self.row_max);
+    each("row_sums", self.row_sums);
+    each("target_factor", self.target_factor);
+    each("state", self.state);
+  }
+};
+
+struct MarginFeatureProducts {
+  static constexpr std::string_view kName = "margin_feature_products";
+  Read products, rows;
+  Write d_normalized;  // [N, E]
+  static void operands(auto& self, auto&& each) {
+    each("products", self.products);
+    each("rows", self.rows);
+    each("d_normalized", self.d_normalized);
+  }
+};
+
+struct MarginWeightGradient {
+  static constexpr std::string_view kName = "margin_weight_gradient";
+  Read products, normalized, rows, class_inverse_norms;
+  Write d_rows;  // [C, E]
+  static void operands(auto& self, auto&& each) {
+    each("products", self.products);
+    each("normalized", self.normalized);
+    each("rows", self.rows);
+    each("class_inverse_norms", self.class_inverse_norms);
+    each("d_rows", self.d_rows);
+  }
+};
+
+struct MarginFeaturesBackward {
+  static constexpr std::string_view kName = "margin_features_backward";
+  Read d_normalized, normalized, inverse_norms;  // [n, E], [n, E], [n]
+  Write d_features;                              // [n, E]
+  static void operands(auto& self, auto&& each) {
+    each("d_normalized", self.d_normalized);
+    each("normalized", self.normalized);
+    each("inverse_norms", self.inverse_norms);
+    each("d_features", self.d_features);
+  }
+};
+
+}  // namespace plumb

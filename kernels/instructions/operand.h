@@ -1,0 +1,68 @@
+// Operands of instructions: which buffer, and whether it is read or written. The access is part of the type
+// and operands have no default, so an instruction that lacks one, or has it in the wrong place, doesn't
+// compile.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace plumb {
+
+using BufferId = std::size_t;  // index into Program::buffers
+
+enum class Access { read, write, read_write };
+
+struct BufferUse {
+  BufferId buffer = 0;
+  Access access = Access::read;
+  std::string_view operand = {};  // its name in the instruction: "in", "d_weight"
+  bool reads() const { return access != Access::write; }
+  bool writes() const { return access != Access::read; }
+};
+
+template <Access kAccess>
+struct Operand {
+  BufferId buffer;
+  constexpr Operand(BufferId id) : buffer(id) {}
+  constexpr operator BufferId() const { return buffer; }
+  constexpr Access access() const { return kAccess; }
+};
+using Read = Operand<Access::read>;
+using Write = Operand<Access::write>;
+using ReadWrite = Operand<Access::read_write>;
+
+// A result that replaces what the buffer holds, or is added to it.
+struct WriteOrAdd {
+  BufferId buffer;
+  bool adds = false;
+  constexpr WriteOrAdd(BufferId id, bool add = false) : buffer(id), adds(add) {}
+  constexpr operator BufferId() const { return buffer; }
+  constexpr Access access() const { return adds ? Access::read_write : Access::write; }
+};
+
+template <typename T>
+concept AnOperand = requires(const T& operand) {
+  { operand.access() } -> std::same_as<Access>;
+};
+
+// Each instruction lists its operands once, in
+//   static void operands(auto& self, auto&& each) { each("in", self.in); … }
+// for_each_operand() calls visit(name, operand) for every one that is there, those of lists one by one.
+template <typename Instruction, typename Visit>
+void for_each_operand(Instruction& instruction, const Visit& visit) {
+  std::remove_const_t<Instruction>::operands(instruction, [&](std::string_view name, auto& member) {
+    if constexpr (AnOperand<std::remove_cvref_t<decltype(member)>>) {
+      visit(name, member);
+    } else if constexpr (requires { member.has_value(); }) {
+      if (member) visit(name, *member);
+    } else {
+      for (auto& operand : member) visit(name, operand);
+    }
+  });
+}
+
+}  // namespace plumb
