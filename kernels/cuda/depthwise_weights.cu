@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kFinishThreads, 1)
   WeightSum sum;
   if (at < weights) {
 #pragma unroll 8
-    for (int block = static_cast<int>(threadIdx.y); block < blocks; block += kFinishRows)
+    for (int block = static_cast<int>(threadIdx.y); block < blocks; block += static_cast<int>(blockDim.y))
       sum.value += partials[block * weights + at];
   }
   merge_rows(sum);
@@ -184,9 +184,9 @@ void launch_depthwise_backward_weights(DType dtype, const DepthwiseShape& shape,
   const std::int64_t weights = shape.taps() * shape.c;
   with_type_of(d_weight_dtype, [&](auto type) {
     using T = decltype(type);
-    gpu::launch(weights_finish<T>, dim3(blocks_for(weights, kFinishColumns)),
-                dim3(kFinishColumns, kFinishRows), sizeof(WeightSum) * kFinishThreads / 2, stream, partials,
-                partition.blocks, weights, as<T>(d_weight));
+    gpu::launch(weights_finish<T>, dim3(blocks_for(weights, kFinishColumns)), finish_block(partition.blocks),
+                sizeof(WeightSum) * kFinishThreads / 2, stream, partials, partition.blocks, weights,
+                as<T>(d_weight));
   });
 }
 

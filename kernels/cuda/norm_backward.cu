@@ -262,7 +262,7 @@ void launch_norm_backward_sums(const NormPartition& partition, DType dtype, cons
 
 void launch_norm_backward_finish(const NormPartition& partition, const float* partials,
                                  const NormBackward& into, cudaStream_t stream) {
-  const dim3 block(kFinishColumns, kFinishRows);
+  const dim3 block = finish_block(partition.pixel_blocks);
   if (into.d_slope)
     gpu::launch(norm_backward_finish<kPreluSums>, finish_grid(partition), block,
                 kFinishSharedBytes<kPreluSums>, stream, partials, partition, into);

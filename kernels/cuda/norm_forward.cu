@@ -258,7 +258,7 @@ void launch_norm_statistics(const NormPartition& partition, DType dtype, const s
 
 void launch_norm_finish(const NormPartition& partition, const float* partials, const NormStatistics& into,
                         cudaStream_t stream) {
-  gpu::launch(norm_finish, finish_grid(partition), dim3(kFinishColumns, kFinishRows),
+  gpu::launch(norm_finish, finish_grid(partition), finish_block(partition.pixel_blocks),
               kFinishSharedBytes<kNormSums>, stream, partials, partition, into);
 }
 

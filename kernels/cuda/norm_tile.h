@@ -4,6 +4,8 @@
 
 #include <gpu_runtime.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -144,8 +146,13 @@ __device__ void merge_rows(Sum& own) {
 }
 
 inline constexpr int kFinishColumns = 32;  // channels of a finishing block
-inline constexpr int kFinishRows = 32;     // threads that share the partial sums of a channel
-inline constexpr int kFinishThreads = kFinishColumns * kFinishRows;
+inline constexpr int kMaxFinishRows = 32;  // threads that share the partial sums of a channel
+inline constexpr int kFinishThreads = kFinishColumns * kMaxFinishRows;
+// No more than there are partial sums: a power of two.
+inline dim3 finish_block(int partial_sums) {
+  const auto rows = std::bit_ceil(static_cast<unsigned>(std::clamp(partial_sums, 1, kMaxFinishRows)));
+  return dim3(kFinishColumns, rows);
+}
 
 template <int kSums>
 struct PartialSums {
@@ -153,8 +160,8 @@ struct PartialSums {
 };
 
 // The sum over the blocks of pixels, in a fixed order, of term(block, the partial results of `channel`); the
-// threads with threadIdx.y = 0 have it. For blocks of kFinishColumns x kFinishRows threads with a PartialSums
-// of shared memory for every second one. A thread asks for several blocks' results at once: waiting for
+// threads with threadIdx.y = 0 have it. For blocks of finish_block() with a PartialSums of shared memory for
+// every second thread. A thread asks for several blocks' results at once: waiting for
 // memory is all that this takes.
 template <int kSums, typename Term>
 __device__ PartialSums<kSums> sum_partials(const float* partials, const NormPartition& partition, int channel,
@@ -163,25 +170,26 @@ __device__ PartialSums<kSums> sum_partials(const float* partials, const NormPart
   const int last = channel < partition.channels ? partition.pixel_blocks - 1 : -1;
   PartialSums<kSums>* other = gpu::dynamic_shared<PartialSums<kSums>>();
   PartialSums<kSums> sum;
-  for (int first = static_cast<int>(threadIdx.y); first <= last; first += kAtOnce * kFinishRows) {
+  const int rows = static_cast<int>(blockDim.y);
+  for (int first = static_cast<int>(threadIdx.y); first <= last; first += kAtOnce * rows) {
     PartialSums<kSums> held[kAtOnce];
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
-      const int block = min(first + u * kFinishRows, last);
+      const int block = min(first + u * rows, last);
       const float* const from = partials + std::int64_t{block} * kSums * partition.channels + channel;
 #pragma unroll
       for (int i = 0; i < kSums; ++i) held[u].at[i] = from[std::int64_t{i} * partition.channels];
     }
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
-      const int block = first + u * kFinishRows;
+      const int block = first + u * rows;
       const PartialSums<kSums> more = term(min(block, last), held[u]);
 #pragma unroll
       for (int i = 0; i < kSums; ++i) sum.at[i] += block <= last ? more.at[i] : 0;
     }
   }
   const int row = static_cast<int>(threadIdx.y);
-  for (int half = kFinishRows / 2; half > 0; half /= 2) {
+  for (int half = rows / 2; half > 0; half /= 2) {
     if (row >= half && row < 2 * half) other[(row - half) * kFinishColumns + threadIdx.x] = sum;
     __syncthreads();
     if (row < half) {
