@@ -88,8 +88,7 @@ class Device {
   virtual bool make_synthetic_batch(std::uint64_t /*seed*/, int /*rank*/) { return false; }
 
   virtual void write_state(const StepState& state) = 0;
-  // Of iterations that have ended; the device keeps the last `kMetricsKept`.
-  static constexpr std::uint64_t kMetricsKept = 1024;
+  // Of an iteration that has ended, one of the last kMetricsKept.
   virtual IterationMetrics metrics(std::uint64_t iteration) const = 0;
 
   // First byte of a buffer in the arena, for collectives. In the memory that limits().kind has.

@@ -34,4 +34,7 @@ struct StepState {
   int clean_steps = 0;       // without an overflow, since the loss scale last changed
 };
 
+// Iterations whose metrics a device keeps.
+inline constexpr std::uint64_t kMetricsKept = 1024;
+
 }  // namespace plumb

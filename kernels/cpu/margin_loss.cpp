@@ -352,7 +352,7 @@ Binder prepare(Context& context, Step& step, const MarginGradient& margin) {
                                 arena.as(margin.target_factor)};
     return [=, logits = logits_of(arena, margin), state = arena.as<State>(margin.state)] {
       const StepState& now = state->step;
-      state->metrics[now.iteration % Device::kMetricsKept] = metrics_of(problem, statistics);
+      state->metrics[now.iteration % kMetricsKept] = metrics_of(problem, statistics);
       const float slope = problem.scale / static_cast<float>(problem.own_images) * now.loss_scale;
       put_gradients(problem, logits, statistics, slope);
     };

@@ -74,7 +74,7 @@ Binder prepare(Context& context, Step& step, const SoftmaxCrossEntropy& loss) {
                       .gradient = arena.as(loss.d_logits),
                       .state = arena.as<State>(loss.state)};
     return [=] {
-      at.state->metrics[at.state->step.iteration % Device::kMetricsKept] =
+      at.state->metrics[at.state->step.iteration % kMetricsKept] =
           softmax_loss(at, batch, classes, smoothing);
     };
   };

@@ -9,7 +9,7 @@ namespace plumb::cpu {
 
 struct State {
   StepState step;
-  std::array<IterationMetrics, Device::kMetricsKept> metrics;  // of iteration i at i modulo kMetricsKept
+  std::array<IterationMetrics, kMetricsKept> metrics;  // of iteration i at i modulo kMetricsKept
 };
 
 }  // namespace plumb::cpu

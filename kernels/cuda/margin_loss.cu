@@ -230,7 +230,7 @@ __global__ void margin_record(MarginRows rows, std::int64_t images, OwnImages ow
   loss = combine_block<kThreads>(loss, Sum());
   top1 = combine_block<kThreads>(top1, Sum());
   if (threadIdx.x != 0) return;
-  IterationRecord& record = records[state->step.iteration % Device::kMetricsKept];
+  IterationRecord& record = records[state->step.iteration % kMetricsKept];
   record.loss = loss / static_cast<double>(own.count);
   record.top1 = top1;
   record.top5 = -1;

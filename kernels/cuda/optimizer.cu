@@ -141,7 +141,7 @@ __global__ void advance_state(LossScaling scaling, State* state, const float* ov
                               IterationRecord* records) {
   StepState& step = state->step;
   const bool skipped = overflow != nullptr && *overflow != 0;
-  IterationRecord& record = records[step.iteration % Device::kMetricsKept];
+  IterationRecord& record = records[step.iteration % kMetricsKept];
   record.loss_scale = step.loss_scale;
   record.skipped = skipped ? 1 : 0;
   record.exposed_ns = state->exposed_ns;

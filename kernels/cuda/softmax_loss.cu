@@ -63,7 +63,7 @@ __global__ void sum_rows(const RowLoss* rows, int count, const State* state, Ite
   top1 = combine_block<kThreads>(top1, Sum());
   top5 = combine_block<kThreads>(top5, Sum());
   if (threadIdx.x != 0) return;
-  IterationRecord& record = records[state->step.iteration % Device::kMetricsKept];
+  IterationRecord& record = records[state->step.iteration % kMetricsKept];
   record.loss = loss / count;
   record.top1 = top1;
   record.top5 = top5;

@@ -14,7 +14,7 @@ struct State {
   std::uint64_t exposed_ns = 0;     // of the waits of this iteration that are over
 };
 
-// One entry per iteration in a ring of Device::kMetricsKept in page-locked host memory; iteration i is at i
+// One entry per iteration in a ring of kMetricsKept in page-locked host memory; iteration i is at i
 // modulo kMetricsKept. The loss writes loss, top1 and top5 (a margin loss -1); advance_state the rest.
 struct IterationRecord {
   double loss = 0;
