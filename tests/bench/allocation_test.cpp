@@ -55,8 +55,7 @@ namespace {
 
 // oneDNN's GEMM, under the dense layer, packs its operands into memory that it takes and returns itself.
 bool packs_operands(const Step& step) {
-  return step.kind == StepKind::dense_forward || step.kind == StepKind::dense_backward_data ||
-         step.kind == StepKind::dense_backward_weights;
+  return step.as<DenseForward>() || step.as<DenseBackwardData>() || step.as<DenseBackwardWeights>();
 }
 
 TEST(TimedWindow, AllocatesNoBufferAndMakesNoPrimitive) {
@@ -79,7 +78,7 @@ TEST(TimedWindow, AllocatesNoBufferAndMakesNoPrimitive) {
   const long made = primitives;
   for (const Step& step : program.steps) {
     const long before = buffers;
-    std::get<ComputeFn>(step.action)();
+    step.run();
     if (!packs_operands(step)) {
       EXPECT_EQ(buffers, before) << step.name;
     }

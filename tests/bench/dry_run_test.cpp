@@ -56,15 +56,17 @@ Program two_steps_and_an_allreduce() {
   Program program;
   program.buffers = {{.name = "a", .role = Role::activation, .dims = {150}, .bytes = 600},
                      {.name = "g", .role = Role::gradient, .dims = {100}, .bytes = 400}};
-  Step compute_bound{.name = "compute bound", .uses = {{0, Access::write}}, .work = {5e9, 1e8}};
-  Step bandwidth_bound{
-      .name = "bandwidth bound", .uses = {{0, Access::read}, {1, Access::write}}, .work = {0, 3e9}};
-  bandwidth_bound.phase = Phase::backward;
-  Step reduce{
-      .name = "reduce", .kind = StepKind::reduce, .phase = Phase::reduce, .lane = Lane::communication};
-  reduce.uses = {{1, Access::read_write}};
-  reduce.work.bytes = 1e12;
-  reduce.action = Collective{Collective::Kind::allreduce_sum, 1, 100, DType::f32};
+  Step compute_bound{
+      .name = "compute bound", .operation = Recorded{{{0, Access::write}}}, .work = {5e9, 1e8}};
+  Step bandwidth_bound{.name = "bandwidth bound",
+                       .operation = Recorded{{{0, Access::read}, {1, Access::write}}},
+                       .phase = Phase::backward,
+                       .work = {0, 3e9}};
+  Step reduce{.name = "reduce",
+              .operation = Collective{.buffer = 1, .elements = 100, .parts = {1}},
+              .phase = Phase::reduce,
+              .lane = Lane::communication,
+              .work = {.bytes = 1e12}};
   program.steps = {compute_bound, bandwidth_bound, reduce};
   return program;
 }

@@ -56,17 +56,16 @@ void overflow_shard(Program& program, Device& device) {
     ++gradient;
   Step* last = nullptr;
   for (Step& step : program.steps)
-    for (const BufferUse& use : step.uses)
+    for (const BufferUse& use : step.uses())
       if (use.buffer == gradient && use.writes()) last = &step;
   const std::size_t bytes = bytes_of(program.buffers[gradient].dtype);
   const std::shared_ptr<std::byte> infinity = device.allocate_pinned(sizeof(float));
   const std::uint32_t bits = bytes == sizeof(float) ? 0x7F800000 : 0x7C00;
   std::memcpy(infinity.get(), &bits, sizeof bits);
-  last->action = ComputeFn(
-      [&device, infinity, bytes, to = device.data(gradient), compute = std::get<ComputeFn>(last->action)] {
-        compute();
-        device.copy(to, infinity.get(), bytes, Lane::compute);
-      });
+  last->run = [&device, infinity, bytes, to = device.data(gradient), compute = last->run] {
+    compute();
+    device.copy(to, infinity.get(), bytes, Lane::compute);
+  };
 }
 
 void write_batch(const Job& job, const FaceTraining& training, const Graph& graph, Device& device) {
@@ -122,7 +121,7 @@ FaceRun train_faces(const Job& job, const FaceTraining& training) {
   write_start(job, training, graph, *device);
   FaceRun run;
   for (const Step& step : program.steps)
-    if (std::holds_alternative<Collective>(step.action)) run.sent.push_back(step.name);
+    if (step.as<Collective>()) run.sent.push_back(step.name);
   NoBatches batches;
   {
     Runner runner(program, *device, communicator.get(), batches);

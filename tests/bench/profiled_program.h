@@ -1,6 +1,7 @@
 // A Program of six steps on all lanes, and three iterations of it as a device would stamp them.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "kernels/device.h"
@@ -12,21 +13,17 @@ enum ProfiledStep : StepId { kLoad, kConv, kNorm, kReduce, kUpdate, kAdvance };
 
 inline Program profiled_program() {
   Program program;
-  const auto add = [&](const char* name, StepKind kind, Phase phase, Lane lane, Work work) {
-    Step step;
-    step.name = name;
-    step.kind = kind;
-    step.phase = phase;
-    step.lane = lane;
-    step.work = work;
-    program.steps.push_back(std::move(step));
+  const auto add = [&](const char* name, Operation operation, Phase phase, Lane lane, Work work) {
+    program.steps.push_back(
+        {.name = name, .operation = std::move(operation), .phase = phase, .lane = lane, .work = work});
   };
-  add("load_batch", StepKind::load_batch, Phase::input, Lane::input, {});
-  add("layer1.0.conv1.forward", StepKind::conv_forward, Phase::forward, Lane::compute, {1e9, 1e7});
-  add("layer1.0.bn1.backward", StepKind::norm_backward, Phase::backward, Lane::compute, {0, 1e8});
-  add("reduce.0", StepKind::reduce, Phase::reduce, Lane::communication, {0, 1e8});
-  add("update", StepKind::update, Phase::update, Lane::compute, {0, 1e4});
-  add("advance_state", StepKind::advance_state, Phase::update, Lane::compute, {});
+  add("load_batch", LoadBatch{0, 0}, Phase::input, Lane::input, {});
+  add("layer1.0.conv1.forward", ConvForward{0, 0, 0}, Phase::forward, Lane::compute, {1e9, 1e7});
+  add("layer1.0.bn1.backward", BatchNormBackward{0, 0, 0, 0, 0, 0, 0, 0, 0}, Phase::backward, Lane::compute,
+      {0, 1e8});
+  add("reduce.0", Collective{}, Phase::reduce, Lane::communication, {0, 1e8});
+  add("update", Update{0}, Phase::update, Lane::compute, {0, 1e4});
+  add("advance_state", AdvanceState{0}, Phase::update, Lane::compute, {});
   return program;
 }
 

@@ -14,15 +14,15 @@ Program small_program() {
                       .bytes = 16,
                       .persistent = true,
                       .view = View{0, 8}}};
-  Step compute{.name = "fc.backward",
-               .kind = StepKind::dense_backward_weights,
+  Step compute{.name = "loss",
+               .operation = SoftmaxCrossEntropy{.logits = 0, .labels = 0, .d_logits = 1, .state = 0},
                .phase = Phase::backward,
-               .uses = {{1, Access::write}, {0, Access::read_write}},
                .workspace_bytes = 5,
                .work = {.macs = 7, .bytes = 9}};
-  Step reduce{
-      .name = "reduce.0", .kind = StepKind::reduce, .phase = Phase::reduce, .lane = Lane::communication};
-  reduce.action = Collective{.buffer = 0, .elements = 4};
+  Step reduce{.name = "reduce.0",
+              .operation = Collective{.buffer = 0, .elements = 4, .parts = {1}},
+              .phase = Phase::reduce,
+              .lane = Lane::communication};
   program.steps = {compute, reduce};
   return program;
 }
@@ -39,7 +39,11 @@ TEST(ProgramJson, HoldsBuffersStepsWorkAndCollectives) {
   EXPECT_EQ(json.at("buffers")[1].at("persistent"), true);
   EXPECT_FALSE(json.at("buffers")[0].contains("persistent"));
   const auto& step = json.at("steps")[0];
-  EXPECT_EQ(step.at("uses").dump(), R"([{"buffer":1,"access":"w"},{"buffer":0,"access":"rw"}])");
+  EXPECT_EQ(step.at("kind"), "softmax_loss");
+  EXPECT_EQ(step.at("uses").size(), 4U);
+  EXPECT_EQ(step.at("uses")[1].dump(), R"({"operand":"labels","buffer":0,"access":"r"})");
+  EXPECT_EQ(step.at("uses")[2].dump(), R"({"operand":"d_logits","buffer":1,"access":"w"})");
+  EXPECT_EQ(step.at("uses")[3].dump(), R"({"operand":"state","buffer":0,"access":"rw"})");
   EXPECT_EQ(step.at("lane"), "compute");
   EXPECT_EQ(step.at("macs"), 7);
   EXPECT_EQ(step.at("bytes"), 9);
@@ -50,7 +54,7 @@ TEST(ProgramJson, HoldsBuffersStepsWorkAndCollectives) {
 
 TEST(ProgramJson, TellsTheKindOfACollectiveAndWhatIsSharded) {
   Program program = small_program();
-  std::get<Collective>(program.steps[1].action).kind = Collective::Kind::reduce_scatter_sum;
+  std::get<Collective>(program.steps[1].operation).kind = Collective::Kind::reduce_scatter_sum;
   program.buffers[1].sharded = true;
   const nlohmann::ordered_json json = program_json(program, nullptr);
   EXPECT_EQ(json.at("steps")[1].at("collective").at("kind"), "reduce_scatter_sum");

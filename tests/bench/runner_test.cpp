@@ -99,20 +99,19 @@ struct LoggedProgram {
   }
   void compute(const std::string& name, const std::vector<std::string>& reads,
                const std::vector<std::string>& writes) {
-    Step step{.name = name};
-    for (const std::string& read : reads) step.uses.push_back({buffer(read), Access::read});
-    for (const std::string& written : writes) step.uses.push_back({buffer(written), Access::write});
-    step.action = ComputeFn([this, name] { log.push_back(name); });
-    program.steps.push_back(std::move(step));
+    Recorded uses;
+    for (const std::string& read : reads) uses.uses.push_back({buffer(read), Access::read});
+    for (const std::string& written : writes) uses.uses.push_back({buffer(written), Access::write});
+    program.steps.push_back(
+        {.name = name, .operation = std::move(uses), .run = [this, name] { log.push_back(name); }});
   }
   void collective(Kind kind, const std::string& name) {
-    Step step{.name = name + "." + std::string(name_of(kind)),
-              .kind = StepKind::reduce,
-              .phase = Phase::reduce,
-              .lane = Lane::communication,
-              .uses = {{buffer(name), Access::read_write}}};
-    step.action = Collective{.kind = kind, .buffer = buffer(name), .elements = 4};
-    program.steps.push_back(std::move(step));
+    const BufferId id = buffer(name);
+    program.steps.push_back(
+        {.name = name + "." + std::string(name_of(kind)),
+         .operation = Collective{.kind = kind, .buffer = id, .elements = 4, .parts = {id}},
+         .phase = Phase::reduce,
+         .lane = Lane::communication});
   }
   void run(bool enqueues, int iterations = 1) {
     LoggingDevice device(program, log, enqueues);

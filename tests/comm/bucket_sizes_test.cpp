@@ -23,7 +23,7 @@ Sizes bucket_sizes(const Graph& graph, Precision precision, bool fp32_head = fal
       add_gradient_reduction(describe(graph, options, *find_target("h200")), {.world_size = 8});
   Sizes sizes;
   for (const Step& step : program.steps) {
-    const auto* collective = std::get_if<Collective>(&step.action);
+    const auto* collective = step.as<Collective>();
     if (!collective || !step.name.starts_with("bucket")) continue;
     char text[32];
     std::snprintf(text, sizeof text, "%.1f ",

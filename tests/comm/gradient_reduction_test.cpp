@@ -50,18 +50,20 @@ TEST(GradientReduction, OverlapDoesNotChangeWhatIsReduced) {
 TEST(GradientReduction, StepDeclaresLanePhaseAndEveryGradient) {
   const Program program = add_gradient_reduction(small_program({{100}, {4}}), limits(1000, 1000));
   const Step& step = step_named(program, "bucket0.allreduce");
-  EXPECT_EQ(step.kind, StepKind::reduce);
   EXPECT_EQ(step.phase, Phase::reduce);
   EXPECT_EQ(step.lane, Lane::communication);
-  ASSERT_EQ(step.uses.size(), 2u);
-  EXPECT_EQ(step.uses[0].buffer, 1u);
-  EXPECT_EQ(step.uses[1].buffer, 0u);
-  for (const BufferUse& use : step.uses) EXPECT_EQ(use.access, Access::read_write);
+  const std::vector<BufferUse> uses = step.uses();
+  ASSERT_TRUE(step.as<Collective>());
+  ASSERT_EQ(uses.size(), 2u);
+  EXPECT_EQ(uses[0].buffer, 1u);
+  EXPECT_EQ(uses[1].buffer, 0u);
+  for (const BufferUse& use : uses) EXPECT_EQ(use.access, Access::read_write);
 }
 
 TEST(GradientReduction, GradientsAreViewsAtMultiplesOf64Bytes) {
   const Program program = add_gradient_reduction(small_program({{100}, {4}, {64}}), limits(1000, 1000));
-  const Buffer& bucket = program.buffers.at(3);
+  const BufferId root = root_of(program, 0);
+  const Buffer& bucket = program.buffers[root];
   EXPECT_EQ(bucket.name, "bucket0");
   EXPECT_EQ(bucket.role, Role::gradient);
   EXPECT_TRUE(bucket.persistent);
@@ -69,12 +71,12 @@ TEST(GradientReduction, GradientsAreViewsAtMultiplesOf64Bytes) {
   const std::size_t offsets[] = {128, 64, 0};
   for (BufferId id = 0; id < 3; ++id) {
     ASSERT_TRUE(program.buffers[id].view);
-    EXPECT_EQ(program.buffers[id].view->root, 3u);
+    EXPECT_EQ(program.buffers[id].view->root, root);
     EXPECT_EQ(program.buffers[id].view->offset, offsets[id]);
   }
   const std::vector<Collective> collectives = collectives_of(program);
   ASSERT_EQ(collectives.size(), 1u);
-  EXPECT_EQ(collectives[0].buffer, 3u);
+  EXPECT_EQ(collectives[0].buffer, root);
   EXPECT_EQ(collectives[0].elements, 256u / 4);
 }
 
@@ -92,7 +94,7 @@ TEST(GradientReduction, DtypesNeverShareABucket) {
 
 TEST(GradientReduction, LastWriterCountsIfThereAreSeveral) {
   Program program = small_program({{100}, {100}});
-  program.steps[3].uses.push_back({1, Access::read_write});  // "backward_input" adds to gradient 1
+  recorded_uses(program.steps[3]).push_back({1, Access::read_write});  // "backward_input" adds to gradient 1
   EXPECT_EQ(program.steps[3].name, "backward_input");
   EXPECT_EQ(step_names(add_gradient_reduction(program, limits(1, 1))),
             (Names{"forward", "backward1", "backward0", "bucket0.allreduce", "backward_input",
@@ -101,13 +103,13 @@ TEST(GradientReduction, LastWriterCountsIfThereAreSeveral) {
 
 TEST(GradientReduction, RefusesAReaderThatWouldSeeAnIncompleteSum) {
   Program program = small_program({{100}, {100}});
-  program.steps[3].uses.push_back({1, Access::read});
+  recorded_uses(program.steps[3]).push_back({1, Access::read});
   EXPECT_THROW(add_gradient_reduction(program, {}), Error);
 }
 
 TEST(GradientReduction, RefusesAGradientThatNoStepWrites) {
   Program program = small_program({{100}, {100}});
-  program.steps[1].uses.clear();
+  recorded_uses(program.steps[1]).clear();
   EXPECT_THROW(add_gradient_reduction(program, {}), Error);
 }
 
@@ -128,7 +130,7 @@ TEST(GradientReduction, HashSeesAGradientsBytesNameAndOrder) {
   Program other_bytes = program, other_name = program, other_order = program;
   other_bytes.buffers[1].bytes = 104;  // the bucket stays as large as it was
   other_name.buffers[1].name = "another";
-  std::swap(other_order.steps[2].uses, other_order.steps[3].uses);
+  std::swap(other_order.steps[2].operation, other_order.steps[3].operation);
   EXPECT_EQ(hash(program), hash(program));
   EXPECT_NE(hash(program), hash(other_bytes));
   EXPECT_NE(hash(program), hash(other_name));
@@ -140,11 +142,10 @@ TEST(GradientReduction, OfResNet50HoldsEachGradientInExactlyOneBucket) {
   const Program program = add_gradient_reduction(before, {});
   std::set<BufferId> reduced;
   std::size_t uses = 0, bytes = 0;
-  for (const Step& step : program.steps) {
-    if (step.kind != StepKind::reduce) continue;
-    for (const BufferUse& use : step.uses) {
-      reduced.insert(use.buffer);
-      bytes += program.buffers[use.buffer].bytes;
+  for (const Collective& collective : collectives_of(program)) {
+    for (BufferId part : collective.parts) {
+      reduced.insert(part);
+      bytes += program.buffers[part].bytes;
       ++uses;
     }
   }
@@ -158,11 +159,12 @@ TEST(GradientReduction, OfResNet50WaitsForWritersAndUpdatesWaitForIt) {
   const HappensBefore happens_before(program);
   std::size_t checked = 0;
   for (StepId reduce = 0; reduce < program.steps.size(); ++reduce) {
-    if (program.steps[reduce].kind != StepKind::reduce) continue;
-    for (const BufferUse& reduced : program.steps[reduce].uses) {
+    const auto* collective = program.steps[reduce].as<Collective>();
+    if (!collective) continue;
+    for (BufferId reduced : collective->parts) {
       for (StepId step = 0; step < program.steps.size(); ++step) {
-        for (const BufferUse& use : program.steps[step].uses) {
-          if (use.buffer != reduced.buffer || step == reduce) continue;
+        for (const BufferUse& use : program.steps[step].uses()) {
+          if (use.buffer != reduced || step == reduce) continue;
           EXPECT_TRUE(use.writes() ? happens_before(step, reduce) : happens_before(reduce, step));
           ++checked;
         }
@@ -213,15 +215,16 @@ TEST(GradientReduction, OfGpuProgramsReducesEachGradientOnceBeforeItIsReadAndCan
     std::vector<StepId> last(program.buffers.size(), 0);
     for (StepId id = 0; id < program.steps.size(); ++id) {
       const Step& step = program.steps[id];
-      if (step.kind != StepKind::reduce && step.kind != StepKind::cast) continue;
-      collectives[root_of(program, step.uses[0].buffer)] += step.kind == StepKind::reduce;
-      for (const BufferUse& use : step.uses) last[root_of(program, use.buffer)] = id;
+      const auto* collective = step.as<Collective>();
+      if (!collective && !step.as<Cast>()) continue;
+      if (collective) ++collectives[root_of(program, collective->parts.at(0))];
+      for (const BufferUse& use : step.uses()) last[root_of(program, use.buffer)] = id;
     }
     const HappensBefore happens_before(program);
     for (StepId id = 0; id < program.steps.size(); ++id) {
       const Step& step = program.steps[id];
       if (step.phase != Phase::update) continue;
-      for (const BufferUse& use : step.uses) {
+      for (const BufferUse& use : step.uses()) {
         if (program.buffers[use.buffer].role != Role::gradient) continue;
         EXPECT_TRUE(happens_before(last[root_of(program, use.buffer)], id))
             << one.target << ", " << step.name << ", " << program.buffers[use.buffer].name;

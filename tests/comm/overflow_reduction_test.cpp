@@ -39,16 +39,16 @@ TEST(OverflowReduction, StandsBetweenTheSearchAndTheUpdate) {
   EXPECT_EQ(step_names(program), (Names{"forward", "backward1", "backward0", "bucket0.allreduce",
                                         "backward_input", "find_overflow", "overflow.allreduce", "update"}));
   const Step& step = step_named(program, "overflow.allreduce");
-  EXPECT_EQ(step.kind, StepKind::reduce);
   EXPECT_EQ(step.phase, Phase::reduce);
   EXPECT_EQ(step.lane, Lane::communication);
-  ASSERT_EQ(step.uses.size(), 1u);
-  EXPECT_EQ(step.uses[0].access, Access::read_write);
-  EXPECT_EQ(program.buffers[step.uses[0].buffer].role, Role::overflow);
-  const Collective collective = collectives_of(program).back();
-  EXPECT_EQ(collective.buffer, step.uses[0].buffer);
-  EXPECT_EQ(collective.elements, 1u);
-  EXPECT_EQ(collective.dtype, DType::f32);
+  const auto* collective = step.as<Collective>();
+  ASSERT_TRUE(collective);
+  ASSERT_EQ(collective->parts.size(), 1u);
+  EXPECT_EQ(collective->parts[0].access(), Access::read_write);
+  EXPECT_EQ(program.buffers[collective->buffer].role, Role::overflow);
+  EXPECT_EQ(collective->buffer, collective->parts[0].buffer);
+  EXPECT_EQ(collective->elements, 1u);
+  EXPECT_EQ(collective->dtype, DType::f32);
 }
 
 TEST(OverflowReduction, SearchesTheSumsAndTheUpdateWaitsForTheFlag) {

@@ -40,17 +40,16 @@ TEST(ReduceDType, WithoutOverlapCastsComeLateToo) {
 TEST(ReduceDType, Fp16ReducesTheStagingBuffer) {
   const Program program =
       add_gradient_reduction(small_program({{100}, {100}}), options_for(ReduceDType::fp16));
-  const Step& reduce = step_named(program, "bucket0.allreduce");
-  const Collective& collective = std::get<Collective>(reduce.action);
+  const auto& collective = std::get<Collective>(step_named(program, "bucket0.allreduce").operation);
   EXPECT_EQ(collective.dtype, DType::f16);
   EXPECT_EQ(collective.elements, 128u / 4);
   const Buffer& staging = program.buffers.at(collective.buffer);
   EXPECT_EQ(staging.name, "bucket0.staging");
   EXPECT_EQ(staging.dtype, DType::f16);
   EXPECT_EQ(staging.bytes, 128u / 2);
-  ASSERT_EQ(reduce.uses.size(), 1u);
-  EXPECT_EQ(reduce.uses[0].buffer, collective.buffer);
-  EXPECT_EQ(reduce.uses[0].access, Access::read_write);
+  ASSERT_EQ(collective.parts.size(), 1u);
+  EXPECT_EQ(collective.parts[0].buffer, collective.buffer);
+  EXPECT_EQ(collective.parts[0].access(), Access::read_write);
 }
 
 // So that the sum in fp16 is the mean, and overflows no earlier than that.
@@ -58,8 +57,8 @@ TEST(ReduceDType, Fp16SumsAreDividedByTheWorldSizeBeforeAndMultipliedAfter) {
   GradientReductionOptions options = options_for(ReduceDType::fp16);
   options.world_size = 8;
   const Program program = add_gradient_reduction(small_program({{100}}), options);
-  EXPECT_EQ(step_named(program, "bucket0.cast").scale, 0.125);
-  EXPECT_EQ(step_named(program, "bucket0.cast_back").scale, 8);
+  EXPECT_EQ(std::get<Cast>(step_named(program, "bucket0.cast").operation).scale, 0.125);
+  EXPECT_EQ(std::get<Cast>(step_named(program, "bucket0.cast_back").operation).scale, 8);
 }
 
 TEST(ReduceDType, CastsGoBetweenBucketAndStaging) {
@@ -68,17 +67,13 @@ TEST(ReduceDType, CastsGoBetweenBucketAndStaging) {
   const Step& back = step_named(program, "bucket0.cast_back");
   const BufferId bucket = root_of(program, 0);
   const BufferId staging = collectives_of(program).at(0).buffer;
-  ASSERT_EQ(cast.uses.size(), 2u);
-  ASSERT_EQ(back.uses.size(), 2u);
-  EXPECT_EQ(cast.uses[0].buffer, bucket);
-  EXPECT_EQ(cast.uses[1].buffer, staging);
-  EXPECT_EQ(back.uses[0].buffer, staging);
-  EXPECT_EQ(back.uses[1].buffer, bucket);
+  ASSERT_TRUE(cast.as<Cast>() && back.as<Cast>());
+  EXPECT_EQ(cast.as<Cast>()->from, bucket);
+  EXPECT_EQ(cast.as<Cast>()->into, staging);
+  EXPECT_EQ(back.as<Cast>()->from, staging);
+  EXPECT_EQ(back.as<Cast>()->into, bucket);
   for (const Step* step : {&cast, &back}) {
-    EXPECT_EQ(step->kind, StepKind::cast);
     EXPECT_EQ(step->lane, Lane::compute);
-    EXPECT_EQ(step->uses[0].access, Access::read);
-    EXPECT_EQ(step->uses[1].access, Access::write);
     EXPECT_DOUBLE_EQ(step->work.bytes, 128 + 64);
   }
 }

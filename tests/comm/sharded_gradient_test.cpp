@@ -33,17 +33,20 @@ Program head_program(const std::vector<SmallGradient>& gradients, int rank = 0) 
   program.buffers.push_back(
       {.name = "own_d_features", .dims = {4}, .bytes = 16, .view = View{.root = first + 2, .offset = own}});
   const auto collective = [&](const std::string& name, BufferId buffer, Kind kind) {
-    Step step{.name = name, .kind = StepKind::reduce, .phase = Phase::reduce, .lane = Lane::communication};
-    step.uses = {{buffer, Access::read_write}};
-    step.action =
-        Collective{.kind = kind, .buffer = buffer, .elements = 16, .dtype = program.buffers[buffer].dtype};
-    return step;
+    return Step{.name = name,
+                .operation = Collective{.kind = kind,
+                                        .buffer = buffer,
+                                        .elements = 16,
+                                        .dtype = program.buffers[buffer].dtype,
+                                        .parts = {buffer}},
+                .phase = Phase::reduce,
+                .lane = Lane::communication};
   };
-  program.steps[0].uses = {{first + 3, Access::write}, {first + 1, Access::write}};
-  program.steps[1].uses.insert(
-      program.steps[1].uses.end(),
-      {{first, Access::read}, {first + 1, Access::read}, {first + 2, Access::write}});
-  program.steps[2].uses.push_back({first + 4, Access::read});
+  recorded_uses(program.steps[0]) = {{first + 3, Access::write}, {first + 1, Access::write}};
+  std::vector<AnyOperand>& backward = recorded_uses(program.steps[1]);
+  backward.insert(backward.end(),
+                  {{first, Access::read}, {first + 1, Access::read}, {first + 2, Access::write}});
+  recorded_uses(program.steps[2]).push_back({first + 4, Access::read});
   program.steps.insert(program.steps.begin() + 2, collective("scatter", first + 2, Kind::reduce_scatter_sum));
   program.steps.insert(program.steps.begin() + 1, {collective("features", first, Kind::allgather),
                                                    collective("labels", first + 1, Kind::allgather)});
@@ -57,16 +60,24 @@ TEST(ShardedGradient, StaysWhereItIsAndIsNotSummed) {
                                         "backward_input", "update0", "update1", "update2"}));
   EXPECT_FALSE(program.buffers[1].view);
   EXPECT_EQ(program.buffers[1].bytes, 100u);
-  const Step& reduce = step_named(program, "bucket0.allreduce");
-  ASSERT_EQ(reduce.uses.size(), 2u);
-  for (const BufferUse& use : reduce.uses) EXPECT_NE(use.buffer, 1u);
-  EXPECT_EQ(collectives_of(program).at(0).elements, 2 * 128u / 4);
+  const Collective reduce = collectives_of(program).at(0);
+  ASSERT_EQ(reduce.parts.size(), 2u);
+  for (BufferId part : reduce.parts) EXPECT_NE(part, 1u);
+  EXPECT_EQ(reduce.elements, 2 * 128u / 4);
 }
 
 TEST(ShardedGradient, MayBeReadByAnybody) {
   Program program = small_program({{100}, kSharded});
-  program.steps[3].uses.push_back({1, Access::read});  // "backward_input"
-  program.steps.back().kind = StepKind::update_rows;
+  recorded_uses(program.steps[3]).push_back({1, Access::read});  // "backward_input"
+  const BufferId state = 2, weight = 3, momentum = 4;
+  program.steps.back().operation = UpdateRows{.parameter = 1,
+                                              .master = weight,
+                                              .momentum = momentum,
+                                              .d_rows = 1,
+                                              .samples = state,
+                                              .sample_count = state,
+                                              .state = state,
+                                              .overflow = {}};
   EXPECT_NO_THROW(add_gradient_reduction(program, one_bucket()));
 }
 
@@ -74,7 +85,7 @@ TEST(ShardedGradient, IsSearchedForOverflowsOfWhichAllRanksAreTold) {
   const Program program = add_gradient_reduction(scaled_program({{100}, kSharded}), one_bucket());
   EXPECT_EQ(step_names(program), (Names{"forward", "backward1", "backward0", "bucket0.allreduce",
                                         "backward_input", "find_overflow", "overflow.allreduce", "update"}));
-  EXPECT_EQ(step_named(program, "find_overflow").uses.size(), 3u);
+  EXPECT_EQ(step_named(program, "find_overflow").uses().size(), 3u);
 }
 
 TEST(ShardedGradient, OnlyLeavesTheOverflowToBeSummed) {

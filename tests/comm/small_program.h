@@ -1,6 +1,7 @@
 // A step of training small enough to count by hand.
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -16,9 +17,20 @@ struct SmallGradient {
 };
 inline constexpr SmallGradient kSharded{.bytes = 100, .sharded = true};
 
+// Of the gradients from `first` on, before `end`, of `gradients`; the buffers that updates of all share
+// follow those of the gradients: state, weight, momentum.
+inline Update small_update(std::size_t first, std::size_t end, std::size_t gradients,
+                           std::optional<Read> overflow = {}) {
+  Update update{.state = gradients, .overflow = overflow, .parameters = {}};
+  for (std::size_t i = first; i < end; ++i)
+    update.parameters.push_back(
+        {.parameter = i, .master = gradients + 1, .momentum = gradients + 2, .gradient = i, .copies = {}});
+  return update;
+}
+
 // Backward writes the gradients from the last to the first, one step each ("backward2", "backward1", …), then
 // one step without a gradient ("backward_input"); one update per gradient follows ("update0", …). Gradient i
-// is buffer i.
+// is buffer i. Steps before the updates are Recorded ones.
 inline Program small_program(const std::vector<SmallGradient>& gradients) {
   Program program;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -31,20 +43,19 @@ inline Program small_program(const std::vector<SmallGradient>& gradients) {
                                .persistent = true,
                                .sharded = sharded});
   }
-  program.steps.push_back({.name = "forward", .kind = StepKind::conv_forward, .phase = Phase::forward});
+  for (const char* name : {"state", "weight", "momentum"})
+    program.buffers.push_back({.name = name, .bytes = 4, .persistent = true});
+  program.steps.push_back({.name = "forward", .operation = Recorded{}, .phase = Phase::forward});
   for (std::size_t i = gradients.size(); i-- > 0;) {
     program.steps.push_back({.name = "backward" + std::to_string(i),
-                             .kind = StepKind::conv_backward_weights,
-                             .phase = Phase::backward,
-                             .uses = {{i, Access::write}}});
+                             .operation = Recorded{{{i, Access::write}}},
+                             .phase = Phase::backward});
   }
-  program.steps.push_back(
-      {.name = "backward_input", .kind = StepKind::conv_backward_data, .phase = Phase::backward});
+  program.steps.push_back({.name = "backward_input", .operation = Recorded{}, .phase = Phase::backward});
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     program.steps.push_back({.name = "update" + std::to_string(i),
-                             .kind = StepKind::update,
-                             .phase = Phase::update,
-                             .uses = {{i, Access::read}}});
+                             .operation = small_update(i, i + 1, gradients.size()),
+                             .phase = Phase::update});
   }
   return program;
 }
@@ -52,21 +63,21 @@ inline Program small_program(const std::vector<SmallGradient>& gradients) {
 // The same with a loss scale: one search for overflows ("find_overflow"), then one update of all ("update").
 inline Program scaled_program(const std::vector<SmallGradient>& gradients) {
   Program program = small_program(gradients);
-  std::erase_if(program.steps, [](const Step& step) { return step.kind == StepKind::update; });
+  std::erase_if(program.steps, [](const Step& step) { return step.as<Update>(); });
   const BufferId overflow = program.buffers.size();
   program.buffers.push_back(
       {.name = "overflow", .role = Role::overflow, .dims = {1}, .bytes = 4, .persistent = true});
-  Step find{.name = "find_overflow", .kind = StepKind::find_overflow, .phase = Phase::update};
-  Step update{.name = "update", .kind = StepKind::update, .phase = Phase::update};
-  find.uses = {{overflow, Access::write}};
-  update.uses = {{overflow, Access::read}};
-  for (BufferId gradient = 0; gradient < gradients.size(); ++gradient) {
-    find.uses.push_back({gradient, Access::read});
-    update.uses.push_back({gradient, Access::read});
-  }
-  program.steps.push_back(find);
-  program.steps.push_back(update);
+  FindOverflow search{.overflow = overflow, .gradients = {}};
+  for (BufferId gradient = 0; gradient < gradients.size(); ++gradient) search.gradients.push_back(gradient);
+  program.steps.push_back({.name = "find_overflow", .operation = search, .phase = Phase::update});
+  program.steps.push_back({.name = "update",
+                           .operation = small_update(0, gradients.size(), gradients.size(), overflow),
+                           .phase = Phase::update});
   return program;
+}
+
+inline std::vector<AnyOperand>& recorded_uses(Step& step) {
+  return std::get<Recorded>(step.operation).uses;
 }
 
 inline std::vector<std::string> step_names(const Program& program) {
@@ -85,7 +96,7 @@ inline const Step& step_named(const Program& program, const std::string& name) {
 inline std::vector<Collective> collectives_of(const Program& program) {
   std::vector<Collective> collectives;
   for (const Step& step : program.steps) {
-    if (const auto* collective = std::get_if<Collective>(&step.action)) collectives.push_back(*collective);
+    if (const auto* collective = step.as<Collective>()) collectives.push_back(*collective);
   }
   return collectives;
 }

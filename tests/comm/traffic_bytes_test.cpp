@@ -9,9 +9,8 @@ namespace {
 Program with_one(Collective::Kind kind, std::size_t elements, DType dtype) {
   Program program;
   program.steps.push_back({.name = "collective",
-                           .kind = StepKind::reduce,
-                           .lane = Lane::communication,
-                           .action = Collective{.kind = kind, .elements = elements, .dtype = dtype}});
+                           .operation = Collective{.kind = kind, .elements = elements, .dtype = dtype},
+                           .lane = Lane::communication});
   return program;
 }
 

@@ -12,6 +12,7 @@
 #include "kernels/memory_plan.h"
 #include "kernels/roofline.h"
 #include "models/arcface.h"
+#include "tests/kernels/described_steps.h"
 
 namespace plumb {
 namespace {
@@ -31,24 +32,7 @@ std::map<std::string, Buffer> buffers_of(const Program& program) {
   for (const Buffer& buffer : program.buffers) buffers[buffer.name] = buffer;
   return buffers;
 }
-const Step& step_called(const Program& program, const std::string& name) {
-  const auto found = std::find_if(program.steps.begin(), program.steps.end(),
-                                  [&](const Step& step) { return step.name == name; });
-  if (found == program.steps.end()) throw std::logic_error("no step is called " + name);
-  return *found;
-}
-std::vector<std::string> uses_of(const Program& program, const std::string& step) {
-  std::vector<std::string> uses;
-  for (const BufferUse& use : step_called(program, step).uses) {
-    const char* access = use.access == Access::read ? "r " : use.access == Access::write ? "w " : "rw ";
-    uses.push_back(access + program.buffers[use.buffer].name);
-  }
-  return uses;
-}
-std::size_t count_kind(const Program& program, StepKind kind) {
-  return static_cast<std::size_t>(std::count_if(program.steps.begin(), program.steps.end(),
-                                                [&](const Step& step) { return step.kind == kind; }));
-}
+using Operands = std::vector<std::string>;
 
 TEST(CudaArcFaceDescribe, AnFp32HeadHoldsNothingInHalf) {
   const std::map<std::string, Buffer> buffers =
@@ -66,22 +50,22 @@ TEST(CudaArcFaceDescribe, AnFp32HeadHoldsNothingInHalf) {
 
 TEST(CudaArcFaceDescribe, CastsStandWhereTheFp32HeadBegins) {
   const Program program = described(make_arcface(small()), kHalfWithFp32Head);
-  EXPECT_EQ(count_kind(program, StepKind::cast), 2U);
-  EXPECT_EQ(uses_of(program, "fc.cast_in"), (std::vector<std::string>{"r dropout", "w fc.cast_in"}));
-  EXPECT_EQ(uses_of(program, "fc.cast_d_in"),
-            (std::vector<std::string>{"r dropout.gradient_by.fc", "w fc.cast_d_in"}));
+  EXPECT_EQ(count_kind<Cast>(program), 2U);
+  EXPECT_EQ(operands_of(program, "fc.cast_in"), (Operands{"from r dropout", "into w fc.cast_in"}));
+  EXPECT_EQ(operands_of(program, "fc.cast_d_in"),
+            (Operands{"from r dropout.gradient_by.fc", "into w fc.cast_d_in"}));
   EXPECT_EQ(buffers_of(program).at("fc.cast_d_in").dtype, DType::f16);
-  EXPECT_EQ(step_called(program, "fc.cast_in").work.macs, 0);
-  EXPECT_EQ(step_called(program, "fc.cast_in").work.bytes, 2 * 512 * 2 * 2 * 6);
-  EXPECT_EQ(uses_of(program, "fc.forward")[0], "r fc.cast_in");
-  EXPECT_EQ(uses_of(program, "fc.backward_weights")[0], "r fc.cast_in");
+  EXPECT_EQ(step_named(program, "fc.cast_in").work.macs, 0);
+  EXPECT_EQ(step_named(program, "fc.cast_in").work.bytes, 2 * 512 * 2 * 2 * 6);
+  EXPECT_EQ(operand_of(program, "fc.forward", "in"), "r fc.cast_in");
+  EXPECT_EQ(operand_of(program, "fc.backward_weights", "in"), "r fc.cast_in");
 }
 
 TEST(CudaArcFaceDescribe, AHalfHeadIsCastWhereMarginsWantFp32Features) {
   const Program program = described(make_arcface(small()), kHalf);
   const std::map<std::string, Buffer> buffers = buffers_of(program);
-  EXPECT_EQ(count_kind(program, StepKind::cast), 2U);
-  EXPECT_EQ(uses_of(program, "head.cast_in"), (std::vector<std::string>{"r features", "w head.cast_in"}));
+  EXPECT_EQ(count_kind<Cast>(program), 2U);
+  EXPECT_EQ(operands_of(program, "head.cast_in"), (Operands{"from r features", "into w head.cast_in"}));
   EXPECT_EQ(buffers.at("features").dtype, DType::f16);
   EXPECT_EQ(buffers.at("head.cast_in").dtype, DType::f32);
   EXPECT_EQ(buffers.at("head.cast_d_in").dtype, DType::f16);
@@ -91,8 +75,8 @@ TEST(CudaArcFaceDescribe, AHalfHeadIsCastWhereMarginsWantFp32Features) {
 }
 
 TEST(CudaArcFaceDescribe, Fp32NeedsNoCasts) {
-  EXPECT_EQ(count_kind(described(make_arcface(small()), {}), StepKind::cast), 0U);
-  EXPECT_EQ(count_kind(described(make_arcface(small()), {.fp32_head = true}), StepKind::cast), 0U);
+  EXPECT_EQ(count_kind<Cast>(described(make_arcface(small()), {})), 0U);
+  EXPECT_EQ(count_kind<Cast>(described(make_arcface(small()), {.fp32_head = true})), 0U);
 }
 
 TEST(CudaArcFaceDescribe, AnUntrainedScaleIsNeitherUpdatedNorLookedAt) {
@@ -102,9 +86,11 @@ TEST(CudaArcFaceDescribe, AnUntrainedScaleIsNeitherUpdatedNorLookedAt) {
   EXPECT_FALSE(buffers.contains("features.weight.momentum"));
   EXPECT_EQ(buffers.at("features.weight.gradient").role, Role::activation_gradient);
   for (const char* step : {"update", "find_overflow"}) {
-    const std::vector<std::string> uses = uses_of(program, step);
-    EXPECT_EQ(std::count(uses.begin(), uses.end(), "r features.weight.gradient"), 0) << step;
-    EXPECT_EQ(std::count(uses.begin(), uses.end(), "r features.bias.gradient"), 1) << step;
+    std::multiset<std::string> used;
+    for (const BufferUse& use : step_named(program, step).uses())
+      used.insert(program.buffers[use.buffer].name);
+    EXPECT_EQ(used.count("features.weight.gradient"), 0U) << step;
+    EXPECT_EQ(used.count("features.bias.gradient"), 1U) << step;
   }
 }
 
@@ -113,16 +99,17 @@ TEST(CudaArcFaceDescribe, SampledCentresAreUpdatedRowByRow) {
   options.head = Head::sampled;
   options.sample_rate = 0.25;
   const Program program = described(make_arcface(options), kHalf);
-  EXPECT_EQ(uses_of(program, "head.weight.update_rows"),
-            (std::vector<std::string>{"rw head.weight", "rw head.weight.momentum", "r head.weight.gradient",
-                                      "r head.samples", "r head.sample_count", "r state", "r overflow"}));
-  const std::vector<std::string> updated = uses_of(program, "update");
-  EXPECT_EQ(std::count(updated.begin(), updated.end(), "rw head.weight"), 0);
+  EXPECT_EQ(operands_of(program, "head.weight.update_rows"),
+            (Operands{"master rw head.weight", "momentum rw head.weight.momentum",
+                      "d_rows r head.weight.gradient", "samples r head.samples",
+                      "sample_count r head.sample_count", "state r state", "overflow r overflow"}));
+  for (const std::string& updated : operands_of(program, "update"))
+    EXPECT_NE(updated, "master rw head.weight");
   const std::map<std::string, Buffer> buffers = buffers_of(program);
   EXPECT_EQ(buffers.at("head.weight.gradient").dims, (std::vector<std::int64_t>{25, 64}));
   EXPECT_FALSE(buffers.contains("head.weight.half"));
   // 25 rows of 64: the gradient once, master and momentum read and written.
-  EXPECT_EQ(step_called(program, "head.weight.update_rows").work.bytes, 25 * 64 * (2 + 4 * 4));
+  EXPECT_EQ(step_named(program, "head.weight.update_rows").work.bytes, 25 * 64 * (2 + 4 * 4));
 }
 
 TEST(CudaArcFaceDescribe, CosinesTakeRowsThatBeginAtSixteenBytes) {
@@ -130,35 +117,36 @@ TEST(CudaArcFaceDescribe, CosinesTakeRowsThatBeginAtSixteenBytes) {
   options.classes = 101;
   const Program program = described(make_arcface(options), kHalf);
   EXPECT_EQ(buffers_of(program).at("head.products").bytes, 2U * 104 * 2);
-  EXPECT_EQ(step_called(program, "head.products").workspace_bytes,
-            cuda::margin_workspace_bytes(StepKind::margin_products, 2, 101, 64, DType::f16));
+  EXPECT_EQ(step_named(program, "head.products").workspace_bytes,
+            cuda::margin_copy_bytes(2, 64, DType::f16) + cuda::kMarginGemmWorkspace);
 }
 
 TEST(CudaArcFaceDescribe, AShortcutsGradientIsHandedOnAndAddedTo) {
   const Program program = described(make_arcface(small()), kHalf);
-  EXPECT_EQ(count_kind(program, StepKind::accumulate), 0U);
+  EXPECT_EQ(count_kind<Accumulate>(program), 0U);
   // What layer4's shortcut leaves goes through all of layer3, and each unit adds to it.
   const std::string sum = "layer3.13.bn3.gradient_by.layer4.0.downsample.0";
-  EXPECT_EQ(uses_of(program, "layer3.5.bn3.backward")[1], "r " + sum);
-  EXPECT_EQ(uses_of(program, "layer3.5.bn3.backward").size(), 9U);
-  EXPECT_EQ(uses_of(program, "layer3.5.bn1.backward")[6], "rw " + sum);
-  EXPECT_EQ(uses_of(program, "layer3.0.downsample.1.backward")[1], "r " + sum);
+  EXPECT_EQ(operand_of(program, "layer3.5.bn3.backward", "d_out"), "r " + sum);
+  EXPECT_EQ(operands_of(program, "layer3.5.bn3.backward").size(), 9U);
+  EXPECT_EQ(operand_of(program, "layer3.5.bn1.backward", "d_in"), "rw " + sum);
+  EXPECT_EQ(operand_of(program, "layer3.0.downsample.1.backward", "d_out"), "r " + sum);
   // in and d_out twice, the sum read and written; [scale, bias, mean, deviation, their gradients].
   const double pass = 2 * 256 * 4 * 4 * 2.0;
-  EXPECT_EQ(step_called(program, "layer3.5.bn1.backward").work.bytes, 6 * pass + 6 * 256 * 4);
-  EXPECT_EQ(step_called(program, "layer3.5.bn3.backward").work.bytes, 5 * pass + 6 * 256 * 4);
+  EXPECT_EQ(step_named(program, "layer3.5.bn1.backward").work.bytes, 6 * pass + 6 * 256 * 4);
+  EXPECT_EQ(step_named(program, "layer3.5.bn3.backward").work.bytes, 5 * pass + 6 * 256 * 4);
 }
 
-TEST(CudaArcFaceDescribe, APReLUsSlopeComesLastInItsSteps) {
+TEST(CudaArcFaceDescribe, APReLUsSlopeAndItsGradientAreOperands) {
   for (const bool one_slope : {false, true}) {
     ArcFaceOptions options = small();
     options.prelu_per_layer = one_slope;
     const Program program = described(make_arcface(options), kHalf);
-    EXPECT_EQ(uses_of(program, "bn1.forward"),
-              (std::vector<std::string>{"r conv1", "r bn1.factors", "w bn1", "r prelu.weight"}));
-    const std::vector<std::string> backward = uses_of(program, "bn1.backward");
-    EXPECT_EQ(std::vector<std::string>(backward.begin() + 9, backward.end()),
-              (std::vector<std::string>{"r bn1.factors", "r prelu.weight", "w prelu.weight.gradient"}));
+    EXPECT_EQ(operands_of(program, "bn1.forward"),
+              (Operands{"in r conv1", "scale_shift r bn1.scale_shift", "out w bn1", "slope r prelu.weight"}));
+    const Operands backward = operands_of(program, "bn1.backward");
+    EXPECT_EQ(Operands(backward.begin() + 9, backward.end()),
+              (Operands{"scale_shift r bn1.scale_shift", "slope r prelu.weight",
+                        "d_slope w prelu.weight.gradient"}));
     EXPECT_EQ(buffers_of(program).at("prelu.weight.gradient").bytes, one_slope ? 4U : 64U * 4);
     EXPECT_FALSE(buffers_of(program).contains("bn1.mask"));
   }
@@ -187,9 +175,10 @@ TEST(CudaArcFaceDescribe, EveryNormBehindAPlainConvolutionHasItsStatisticsFromIt
 
 TEST(CudaArcFaceDescribe, ShortcutsAreNormalisedOnTheWay) {
   const Program program = described(make_arcface(small()), kHalf);
-  EXPECT_EQ(uses_of(program, "layer2.0.bn3.forward"),
-            (std::vector<std::string>{"r layer2.0.conv2", "r layer2.0.bn3.factors", "w layer2.0.bn3",
-                                      "r layer2.0.downsample.0", "r layer2.0.downsample.1.factors"}));
+  EXPECT_EQ(operands_of(program, "layer2.0.bn3.forward"),
+            (Operands{"in r layer2.0.conv2", "scale_shift r layer2.0.bn3.scale_shift", "out w layer2.0.bn3",
+                      "residual r layer2.0.downsample.0",
+                      "residual_scale_shift r layer2.0.downsample.1.scale_shift"}));
   EXPECT_FALSE(buffers_of(program).contains("layer2.0.downsample.1"));
 }
 

@@ -25,9 +25,17 @@ Program described_with(const std::vector<PlainLayer>& plain) {
   return cuda::describe(graph(), options, *find_target("h200"));
 }
 
+bool gathers_statistics(const Step& step) {
+  const auto* conv = step.as<ConvForward>();
+  return conv && conv->sums;
+}
+bool normalizes_input(const Step& step) {
+  const auto* conv = step.as<ConvForward>();
+  const auto* weights = step.as<ConvBackwardWeights>();
+  return (conv && conv->scale_shift) || (weights && weights->scale_shift);
+}
 bool is_fused(const Step& step) {
-  return step.fusion.gathers_statistics || step.fusion.normalizes_input ||
-         step.kind == StepKind::conv_norm_backward_data;
+  return gathers_statistics(step) || normalizes_input(step) || step.as<ConvNormBackwardData>();
 }
 
 std::size_t fused_steps(const Program& program) {
@@ -51,7 +59,7 @@ TEST(ChooseFusion, GivesUpEveryPatternThatIsSlowerThanItsPlainSteps) {
 
 TEST(ChooseFusion, GivesUpOnlyWhatNothingComputes) {
   const auto cost = [](const Program&, const Step& step) {
-    return StepCost{0, step.kind == StepKind::conv_norm_backward_data ? "no engine" : ""};
+    return StepCost{0, step.as<ConvNormBackwardData>() ? "no engine" : ""};
   };
   const auto plain = choose(cost);
   ASSERT_FALSE(plain.empty());
@@ -67,10 +75,10 @@ TEST(ChooseFusion, GivesUpOnlyWhatNothingComputes) {
 // Without statistics there is nothing that normalises its input either.
 TEST(ChooseFusion, GivesUpAPatternWithWhatNeedsIt) {
   const auto plain = choose([](const Program&, const Step& step) {
-    return StepCost{0, step.fusion.gathers_statistics ? "no engine" : ""};
+    return StepCost{0, gathers_statistics(step) ? "no engine" : ""};
   });
   for (const Step& step : described_with(plain).steps)
-    EXPECT_FALSE(step.fusion.gathers_statistics || step.fusion.normalizes_input) << step.name;
+    EXPECT_FALSE(gathers_statistics(step) || normalizes_input(step)) << step.name;
 }
 
 // An engine that is slow in one layer says nothing about the others.
@@ -85,7 +93,7 @@ TEST(ChooseFusion, DecidesLayerByLayer) {
 
 TEST(ChooseFusion, TellsThePersonWhoAsksForTheTable) {
   const auto plain = choose([](const Program&, const Step& step) {
-    return StepCost{0, step.kind == StepKind::conv_norm_backward_data ? "no engine for this" : ""};
+    return StepCost{0, step.as<ConvNormBackwardData>() ? "no engine for this" : ""};
   });
   DescribeOptions options{.precision = Precision::fp16};
   options.plain = plain;

@@ -9,6 +9,7 @@
 #include "kernels/memory_plan.h"
 #include "kernels/roofline.h"
 #include "models/resnet50.h"
+#include "tests/kernels/described_steps.h"
 
 namespace plumb {
 namespace {
@@ -21,29 +22,13 @@ Program small(const DescribeOptions& options) {
   return resnet50("h200", options, 2, 64);
 }
 
-std::size_t count_kind(const Program& program, StepKind kind) {
-  return static_cast<std::size_t>(std::count_if(program.steps.begin(), program.steps.end(),
-                                                [&](const Step& step) { return step.kind == kind; }));
-}
-
 std::map<std::string, Buffer> buffers_of(const Program& program) {
   std::map<std::string, Buffer> buffers;
   for (const Buffer& buffer : program.buffers) buffers[buffer.name] = buffer;
   return buffers;
 }
 
-// The names of what the only step of this kind uses, each with how: "r state".
-std::vector<std::string> uses_of(const Program& program, StepKind kind) {
-  std::vector<std::string> uses;
-  for (const Step& step : program.steps) {
-    if (step.kind != kind) continue;
-    for (const BufferUse& use : step.uses) {
-      const char* access = use.access == Access::read ? "r " : use.access == Access::write ? "w " : "rw ";
-      uses.push_back(access + program.buffers[use.buffer].name);
-    }
-  }
-  return uses;
-}
+using Operands = std::vector<std::string>;
 
 bool fits(const std::string& target, Precision precision, std::int64_t batch, bool fuse) {
   const DescribeOptions options{
@@ -83,7 +68,7 @@ TEST(CudaDescribe, KeepsMastersStatisticsAndLogitsInFp32AndTheRestInHalf) {
   EXPECT_EQ(buffers.at("layer1.0.conv1.weight.momentum").dtype, DType::f32);
   EXPECT_EQ(buffers.at("layer1.0.bn1.weight.gradient").dtype, DType::f32);
   EXPECT_EQ(buffers.at("layer1.0.bn1.running_mean").dtype, DType::f32);
-  EXPECT_EQ(buffers.at("layer1.0.bn1.inverse_deviation").dtype, DType::f32);
+  EXPECT_EQ(buffers.at("layer1.0.bn1.inv_std").dtype, DType::f32);
   EXPECT_EQ(buffers.at("layer1.0.conv1").dtype, DType::bf16);
   EXPECT_FALSE(buffers.contains("layer1.0.bn1.weight.half"));
   EXPECT_EQ(buffers.at("fc").dtype, DType::f32);
@@ -110,11 +95,11 @@ TEST(CudaDescribe, AllowsTf32OnlyWhenAsked) {
 
 TEST(CudaDescribe, StagesLoadedBatchesInTwoHalves) {
   const Program program = small({.precision = Precision::fp16, .load_batch_every_step = true});
-  EXPECT_EQ(uses_of(program, StepKind::load_batch),
-            (std::vector<std::string>{"w images.staged", "w labels.staged"}));
-  EXPECT_EQ(
-      uses_of(program, StepKind::pack_batch),
-      (std::vector<std::string>{"r images.staged", "r labels.staged", "r state", "w images", "w labels"}));
+  EXPECT_EQ(operands_of(program, "load_batch"),
+            (Operands{"images w images.staged", "labels w labels.staged"}));
+  EXPECT_EQ(operands_of(program, "pack_batch"),
+            (Operands{"staged_images r images.staged", "staged_labels r labels.staged", "state r state",
+                      "images w images", "labels w labels"}));
   const std::map<std::string, Buffer> buffers = buffers_of(program);
   const Buffer& images = buffers.at("images.staged");
   EXPECT_EQ(images.dims, (std::vector<std::int64_t>{2, 2, 3, 64, 64}));
@@ -128,38 +113,37 @@ TEST(CudaDescribe, StagesLoadedBatchesInTwoHalves) {
 
 TEST(CudaDescribe, LooksForOverflowsOnlyIfTheLossIsScaled) {
   const Program plain = small({.precision = Precision::fp16});
-  EXPECT_EQ(count_kind(plain, StepKind::find_overflow), 0u);
+  EXPECT_EQ(count_kind<FindOverflow>(plain), 0u);
   EXPECT_FALSE(buffers_of(plain).contains("overflow"));
-  EXPECT_EQ(uses_of(plain, StepKind::advance_state), std::vector<std::string>{"rw state"});
+  EXPECT_EQ(operands_of(plain, "advance_state"), Operands{"state rw state"});
 
   const Program scaled = small({.precision = Precision::fp16, .scale_loss = true});
   const Buffer overflow = buffers_of(scaled).at("overflow");
   EXPECT_EQ(overflow.role, Role::overflow);
   EXPECT_EQ(overflow.bytes, 4u);
   EXPECT_TRUE(overflow.persistent);
-  const std::vector<std::string> looked_at = uses_of(scaled, StepKind::find_overflow);
-  EXPECT_EQ(looked_at.front(), "w overflow");
-  EXPECT_EQ(looked_at.size(), 1u + 161u);
-  EXPECT_EQ(uses_of(scaled, StepKind::update)[0], "r state");
-  EXPECT_EQ(uses_of(scaled, StepKind::update)[1], "r overflow");
-  EXPECT_EQ(uses_of(scaled, StepKind::advance_state), (std::vector<std::string>{"rw state", "r overflow"}));
+  EXPECT_EQ(operand_of(scaled, "find_overflow", "overflow"), "w overflow");
+  EXPECT_EQ(step_named(scaled, "find_overflow").as<FindOverflow>()->gradients.size(), 161u);
+  EXPECT_EQ(operand_of(scaled, "update", "state"), "r state");
+  EXPECT_EQ(operand_of(scaled, "update", "overflow"), "r overflow");
+  EXPECT_EQ(operands_of(scaled, "advance_state"), (Operands{"state rw state", "overflow r overflow"}));
   const std::size_t last = scaled.steps.size() - 1;
-  EXPECT_EQ(scaled.steps[last - 2].kind, StepKind::find_overflow);
-  EXPECT_EQ(scaled.steps[last - 1].kind, StepKind::update);
-  EXPECT_EQ(scaled.steps[last].kind, StepKind::advance_state);
+  EXPECT_TRUE(scaled.steps[last - 2].as<FindOverflow>());
+  EXPECT_TRUE(scaled.steps[last - 1].as<Update>());
+  EXPECT_TRUE(scaled.steps[last].as<AdvanceState>());
 }
 
 TEST(CudaDescribe, FoldsTheBlocksEndIntoItsNorm) {
   const Program program = small({.precision = Precision::fp16, .fuse = false});
-  EXPECT_EQ(count_kind(program, StepKind::update), 1u);
-  EXPECT_EQ(count_kind(program, StepKind::accumulate), 0u);
+  EXPECT_EQ(count_kind<Update>(program), 1u);
+  EXPECT_EQ(count_kind<Accumulate>(program), 0u);
 }
 
 TEST(CudaDescribe, KeepsItsStateAndWhatTheLossNeeds) {
   const Program program = small({.precision = Precision::fp32});
   EXPECT_EQ(buffers_of(program).at("state").bytes, sizeof(cuda::State));
   for (const Step& step : program.steps) {
-    if (step.kind == StepKind::softmax_loss) {
+    if (step.as<SoftmaxCrossEntropy>()) {
       EXPECT_EQ(step.workspace_bytes, 2u * 16);
     }
   }

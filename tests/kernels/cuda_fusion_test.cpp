@@ -9,6 +9,7 @@
 #include "kernels/memory_plan.h"
 #include "kernels/roofline.h"
 #include "models/resnet50.h"
+#include "tests/kernels/described_steps.h"
 
 namespace plumb::cuda {
 namespace {
@@ -26,12 +27,6 @@ Program resnet50(int compute_capability, bool fuse = true, std::int64_t batch = 
                          gpu(compute_capability));
 }
 
-const Step& step_named(const Program& program, const std::string& name) {
-  const auto found = std::find_if(program.steps.begin(), program.steps.end(),
-                                  [&](const Step& step) { return step.name == name; });
-  if (found == program.steps.end()) throw std::out_of_range("no step " + name);
-  return *found;
-}
 bool has_step(const Program& program, const std::string& name) {
   return std::any_of(program.steps.begin(), program.steps.end(),
                      [&](const Step& step) { return step.name == name; });
@@ -41,27 +36,23 @@ bool has_buffer(const Program& program, const std::string& name) {
                      [&](const Buffer& buffer) { return buffer.name == name; });
 }
 
-// The names of what a step uses, each with how: "r layer1.0.bn1".
-std::vector<std::string> uses_of(const Program& program, const std::string& step) {
-  std::vector<std::string> uses;
-  for (const BufferUse& use : step_named(program, step).uses) {
-    const char* access = use.access == Access::read ? "r " : use.access == Access::write ? "w " : "rw ";
-    uses.push_back(access + program.buffers[use.buffer].name);
-  }
-  return uses;
-}
-
-std::map<StepKind, int> kinds_of(const Program& program) {
-  std::map<StepKind, int> kinds;
-  for (const Step& step : program.steps) ++kinds[step.kind];
+std::map<std::string_view, int> kinds_of(const Program& program) {
+  std::map<std::string_view, int> kinds;
+  for (const Step& step : program.steps) ++kinds[step.kind()];
   return kinds;
 }
 
-std::size_t count_fusions(const Program& program, bool ConvFusion::*what) {
-  return static_cast<std::size_t>(std::count_if(
-      program.steps.begin(), program.steps.end(),
-      [&](const Step& step) { return step.kind == StepKind::conv_forward && step.fusion.*what; }));
+// Forward convolutions that have this operand.
+template <typename Operand>
+std::size_t count_with(const Program& program, std::optional<Operand> ConvForward::*operand) {
+  return static_cast<std::size_t>(
+      std::count_if(program.steps.begin(), program.steps.end(), [&](const Step& step) {
+        const auto* conv = step.as<ConvForward>();
+        return conv && conv->*operand;
+      }));
 }
+
+using Operands = std::vector<std::string>;
 
 double megabytes_per_image(const Program& program, std::int64_t batch) {
   return roofline(program, gpu(90), Precision::fp16).bytes / static_cast<double>(batch) / 1e6;
@@ -106,32 +97,33 @@ TEST(Fusion, OnHopperNoNormButTheLastAndEndsWithAShortcutsNormHasAStepThatNormal
   const Program program = resnet50(90);
   std::set<std::string> applied;
   for (const Step& step : program.steps) {
-    if (step.kind == StepKind::norm_apply) applied.insert(step.name);
+    if (step.as<BatchNormApply>()) applied.insert(step.name);
   }
   EXPECT_EQ(applied,
             (std::set<std::string>{"layer1.0.bn3.forward", "layer2.0.bn3.forward", "layer3.0.bn3.forward",
                                    "layer4.0.bn3.forward", "layer4.2.bn3.forward"}));
-  EXPECT_EQ(count_fusions(program, &ConvFusion::adds_residual), 11u);
-  EXPECT_EQ(kinds_of(program)[StepKind::norm_statistics], 1);  // the first convolution has no fused engine
+  EXPECT_EQ(count_with(program, &ConvForward::residual), 11u);
+  EXPECT_EQ(count_kind<BatchNormStatistics>(program), 1u);  // the first convolution has no fused engine
 }
 
 TEST(Fusion, TheMaxPoolNormalisesTheFirstConvolutionsOutputOnEveryGpu) {
   for (const int compute_capability : {75, 80, 90}) {
     const Program program = resnet50(compute_capability);
-    EXPECT_EQ(uses_of(program, "maxpool.forward"),
-              (std::vector<std::string>{"r conv1", "w maxpool", "w maxpool.argmax", "r bn1.factors"}));
+    EXPECT_EQ(operands_of(program, "maxpool.forward"),
+              (Operands{"in r conv1", "out w maxpool", "argmax w maxpool.argmax",
+                        "scale_shift r bn1.scale_shift"}));
     EXPECT_FALSE(has_buffer(program, "bn1"));
-    EXPECT_EQ(uses_of(program, "bn1.backward").at(9), "r bn1.factors");
+    EXPECT_EQ(operand_of(program, "bn1.backward", "scale_shift"), "r bn1.scale_shift");
   }
 }
 
 TEST(Fusion, AShortcutsNormIsNormalisedWhereItIsAddedOnEveryGpu) {
   for (const int compute_capability : {75, 80, 90}) {
     const Program program = resnet50(compute_capability);
-    EXPECT_EQ(uses_of(program, "layer1.0.bn3.forward"),
-              (std::vector<std::string>{"r layer1.0.conv3", "r layer1.0.bn3.factors", "w layer1.0.bn3",
-                                        "w layer1.0.bn3.mask", "r layer1.0.downsample.0",
-                                        "r layer1.0.downsample.1.factors"}));
+    EXPECT_EQ(operands_of(program, "layer1.0.bn3.forward"),
+              (Operands{"in r layer1.0.conv3", "scale_shift r layer1.0.bn3.scale_shift", "out w layer1.0.bn3",
+                        "relu_mask w layer1.0.bn3.mask", "residual r layer1.0.downsample.0",
+                        "residual_scale_shift r layer1.0.downsample.1.scale_shift"}));
     EXPECT_FALSE(has_buffer(program, "layer1.0.downsample.1"));
     EXPECT_TRUE(has_buffer(program, "layer1.0.downsample.1.mean"));
   }
@@ -139,8 +131,8 @@ TEST(Fusion, AShortcutsNormIsNormalisedWhereItIsAddedOnEveryGpu) {
 
 TEST(Fusion, WithoutAnEngineThatAddsResidualsBlocksEndInAStepOfTheirOwn) {
   const Program program = resnet50(80);
-  EXPECT_EQ(count_fusions(program, &ConvFusion::adds_residual), 0u);
-  EXPECT_EQ(kinds_of(program)[StepKind::norm_statistics], 1);  // the first convolution has no fused engine
+  EXPECT_EQ(count_with(program, &ConvForward::residual), 0u);
+  EXPECT_EQ(count_kind<BatchNormStatistics>(program), 1u);  // the first convolution has no fused engine
   EXPECT_TRUE(has_step(program, "layer1.0.bn3.forward"));
   EXPECT_TRUE(has_buffer(program, "layer1.0.bn3.mask"));
   EXPECT_FALSE(has_step(program, "layer1.0.bn2.forward"));
@@ -149,65 +141,71 @@ TEST(Fusion, WithoutAnEngineThatAddsResidualsBlocksEndInAStepOfTheirOwn) {
 
 TEST(Fusion, WithoutAnEngineThatRepeatsBitForBitEveryNormIsStored) {
   const Program program = resnet50(100);
-  EXPECT_EQ(count_fusions(program, &ConvFusion::normalizes_input), 0u);
-  EXPECT_EQ(count_fusions(program, &ConvFusion::gathers_statistics), 0u);
-  EXPECT_EQ(kinds_of(program)[StepKind::norm_statistics], 53);
-  EXPECT_EQ(kinds_of(program)[StepKind::norm_apply], 53 - 5);
-  EXPECT_EQ(kinds_of(program)[StepKind::conv_norm_backward_data], 0);
+  EXPECT_EQ(count_with(program, &ConvForward::scale_shift), 0u);
+  EXPECT_EQ(count_with(program, &ConvForward::sums), 0u);
+  EXPECT_EQ(count_kind<BatchNormStatistics>(program), 53u);
+  EXPECT_EQ(count_kind<BatchNormApply>(program), 53u - 5);
+  EXPECT_EQ(count_kind<ConvNormBackwardData>(program), 0u);
   EXPECT_TRUE(has_buffer(program, "layer1.0.bn2"));
 }
 
-TEST(Fusion, ANormWithoutAResidualMasksItsGradientByItsFactorsWhereNoEngineDoes) {
+TEST(Fusion, ANormWithoutAResidualMasksItsGradientByItsScaleAndShiftWhereNoEngineDoes) {
   for (const int compute_capability : {75, 80}) {
     const Program program = resnet50(compute_capability);
-    EXPECT_EQ(kinds_of(program)[StepKind::conv_norm_backward_data], 0);
-    EXPECT_EQ(uses_of(program, "layer1.0.bn2.backward").at(9), "r layer1.0.bn2.factors");
+    EXPECT_EQ(count_kind<ConvNormBackwardData>(program), 0u);
+    EXPECT_EQ(operand_of(program, "layer1.0.bn2.backward", "scale_shift"), "r layer1.0.bn2.scale_shift");
     EXPECT_FALSE(has_buffer(program, "layer1.0.bn2.mask"));
   }
 }
 
-TEST(Fusion, StepsUseBuffersInTheOrderThatProgramsPromise) {
+TEST(Fusion, StepsReadAndWriteWhatTheirOperandsAreCalled) {
   const Program program = resnet50(90);
-  using Uses = std::vector<std::string>;
-  EXPECT_EQ(uses_of(program, "layer1.0.conv2.forward"),
-            (Uses{"r layer1.0.conv1", "r layer1.0.conv2.weight.half", "w layer1.0.conv2",
-                  "r layer1.0.bn1.factors", "w layer1.0.conv2.sums"}));
-  EXPECT_EQ(uses_of(program, "layer1.2.conv1.forward"),
-            (Uses{"r layer1.1.conv3", "r layer1.2.conv1.weight.half", "w layer1.2.conv1",
-                  "r layer1.1.bn3.factors", "r layer1.0.bn3", "w layer1.1.bn3", "w layer1.2.conv1.sums"}));
-  EXPECT_EQ(uses_of(program, "layer1.0.bn1.finalize"),
-            (Uses{"r layer1.0.conv1.sums", "r layer1.0.bn1.weight", "r layer1.0.bn1.bias",
-                  "rw layer1.0.bn1.running_mean", "rw layer1.0.bn1.running_var", "w layer1.0.bn1.factors",
-                  "w layer1.0.bn1.mean", "w layer1.0.bn1.inverse_deviation"}));
-  EXPECT_EQ(uses_of(program, "layer1.0.conv2.backward_weights"),
-            (Uses{"r layer1.0.conv1", "r layer1.0.conv2.gradient_by.layer1.0.bn2",
-                  "w layer1.0.conv2.weight.gradient", "r layer1.0.bn1.factors"}));
-  EXPECT_EQ(uses_of(program, "layer1.0.conv2.backward_data"),
-            (Uses{"r layer1.0.conv2.gradient_by.layer1.0.bn2", "r layer1.0.conv2.weight.half",
-                  "r layer1.0.conv1", "r layer1.0.bn1.bias", "r layer1.0.bn1.mean",
-                  "r layer1.0.bn1.inverse_deviation", "r layer1.0.bn1.weight",
-                  "w layer1.0.bn1.gradient_by.layer1.0.conv2", "w layer1.0.bn1.weight.gradient",
-                  "w layer1.0.bn1.bias.gradient", "w layer1.0.bn1.coefficients"}));
-  EXPECT_EQ(uses_of(program, "layer1.0.bn1.backward"),
-            (Uses{"r layer1.0.bn1.gradient_by.layer1.0.conv2", "r layer1.0.conv1",
-                  "r layer1.0.bn1.coefficients", "w layer1.0.conv1.gradient_by.layer1.0.bn1"}));
+  EXPECT_EQ(operands_of(program, "layer1.0.conv2.forward"),
+            (Operands{"in r layer1.0.conv1", "weight r layer1.0.conv2.weight.half", "out w layer1.0.conv2",
+                      "scale_shift r layer1.0.bn1.scale_shift", "sums w layer1.0.conv2.sums"}));
+  EXPECT_EQ(operands_of(program, "layer1.2.conv1.forward"),
+            (Operands{"in r layer1.1.conv3", "weight r layer1.2.conv1.weight.half", "out w layer1.2.conv1",
+                      "scale_shift r layer1.1.bn3.scale_shift", "residual r layer1.0.bn3",
+                      "activated w layer1.1.bn3", "sums w layer1.2.conv1.sums"}));
+  EXPECT_EQ(
+      operands_of(program, "layer1.0.bn1.finalize"),
+      (Operands{"sums r layer1.0.conv1.sums", "scale r layer1.0.bn1.weight", "bias r layer1.0.bn1.bias",
+                "running_mean rw layer1.0.bn1.running_mean", "running_variance rw layer1.0.bn1.running_var",
+                "scale_shift w layer1.0.bn1.scale_shift", "mean w layer1.0.bn1.mean",
+                "inv_std w layer1.0.bn1.inv_std"}));
+  EXPECT_EQ(
+      operands_of(program, "layer1.0.conv2.backward_weights"),
+      (Operands{"in r layer1.0.conv1", "d_out r layer1.0.conv2.gradient_by.layer1.0.bn2",
+                "d_weight w layer1.0.conv2.weight.gradient", "scale_shift r layer1.0.bn1.scale_shift"}));
+  EXPECT_EQ(
+      operands_of(program, "layer1.0.conv2.backward_data"),
+      (Operands{"d_out r layer1.0.conv2.gradient_by.layer1.0.bn2", "weight r layer1.0.conv2.weight.half",
+                "norm_in r layer1.0.conv1", "bias r layer1.0.bn1.bias", "mean r layer1.0.bn1.mean",
+                "inv_std r layer1.0.bn1.inv_std", "scale r layer1.0.bn1.weight",
+                "d_activated w layer1.0.bn1.gradient_by.layer1.0.conv2",
+                "d_scale w layer1.0.bn1.weight.gradient", "d_bias w layer1.0.bn1.bias.gradient",
+                "coefficients w layer1.0.bn1.coefficients"}));
+  EXPECT_EQ(operands_of(program, "layer1.0.bn1.backward"),
+            (Operands{"d_activated r layer1.0.bn1.gradient_by.layer1.0.conv2", "in r layer1.0.conv1",
+                      "coefficients r layer1.0.bn1.coefficients",
+                      "d_in w layer1.0.conv1.gradient_by.layer1.0.bn1"}));
 }
 
 TEST(Fusion, ABlockEndedByAConvolutionMasksItsGradientByItsOutput) {
-  EXPECT_EQ(uses_of(resnet50(90), "layer1.1.bn3.backward").at(9), "r layer1.1.bn3");
-  EXPECT_EQ(uses_of(resnet50(80), "layer1.1.bn3.backward").at(9), "r layer1.1.bn3.mask");
+  EXPECT_EQ(operand_of(resnet50(90), "layer1.1.bn3.backward", "out"), "r layer1.1.bn3");
+  EXPECT_EQ(operand_of(resnet50(80), "layer1.1.bn3.backward", "relu_mask"), "r layer1.1.bn3.mask");
 }
 
-TEST(Fusion, FactorsHaveTheDtypeOfActivationsWhereAConvolutionReadsThem) {
+TEST(Fusion, ScaleAndShiftHaveTheDtypeOfActivationsWhereAConvolutionReadsThem) {
   for (const int compute_capability : {80, 90, 100}) {
     const Program program = resnet50(compute_capability);
     for (const Step& step : program.steps) {
-      for (const BufferUse& use : step.uses) {
+      for (const BufferUse& use : step.uses()) {
         const Buffer& buffer = program.buffers[use.buffer];
-        if (!use.reads() || !buffer.name.ends_with(".factors")) continue;
-        if (step.kind == StepKind::conv_forward || step.kind == StepKind::conv_backward_weights) {
+        if (!use.reads() || !buffer.name.ends_with(".scale_shift")) continue;
+        if (step.as<ConvForward>() || step.as<ConvBackwardWeights>()) {
           EXPECT_EQ(buffer.dtype, DType::f16) << step.name;
-        } else if (step.kind == StepKind::norm_apply) {
+        } else if (step.as<BatchNormApply>()) {
           EXPECT_EQ(buffer.dtype, DType::f32) << step.name;
         }
       }
@@ -259,9 +257,9 @@ TEST(Fusion, CountsThePassesOfEachStep) {
 TEST(Fusion, OffAndElsewhereGivesThePlainProgram) {
   const auto kinds = kinds_of(resnet50(90, false));
   EXPECT_EQ(kinds, kinds_of(resnet50(75)));
-  for (const StepKind kind :
-       {StepKind::norm_finalize, StepKind::norm_backward_apply, StepKind::conv_norm_backward_data})
-    EXPECT_FALSE(kinds.contains(kind)) << name_of(kind);
+  for (const std::string_view kind :
+       {BatchNormFinalize::kName, BatchNormBackwardApply::kName, ConvNormBackwardData::kName})
+    EXPECT_FALSE(kinds.contains(kind)) << kind;
 }
 
 TEST(Fusion, LeavesParametersAndGradientsAsTheyAre) {
@@ -286,7 +284,7 @@ void expect_sound(const Program& program) {
   std::vector<int> writes(program.buffers.size(), 0);
   std::vector<bool> is_read_last(program.buffers.size(), true);
   for (const Step& step : program.steps) {
-    for (const BufferUse& use : step.uses) {
+    for (const BufferUse& use : step.uses()) {
       writes[use.buffer] += use.access == Access::write;
       is_read_last[use.buffer] = use.access == Access::read;
     }

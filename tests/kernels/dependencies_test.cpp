@@ -9,13 +9,13 @@ namespace {
 
 constexpr Access kRead = Access::read, kWrite = Access::write;
 
-Program with_steps(std::vector<std::pair<Lane, BufferUse>> uses) {
+Program with_steps(const std::vector<std::pair<Lane, AnyOperand>>& uses) {
   Program program;
   program.buffers = {{.name = "root", .bytes = 100},
                      {.name = "left", .bytes = 50, .view = View{0, 0}},
                      {.name = "right", .bytes = 50, .view = View{0, 50}},
                      {.name = "middle", .bytes = 20, .view = View{0, 40}}};
-  for (const auto& [lane, use] : uses) program.steps.push_back({.lane = lane, .uses = {use}});
+  for (const auto& [lane, use] : uses) program.steps.push_back({.operation = Recorded{{use}}, .lane = lane});
   return program;
 }
 

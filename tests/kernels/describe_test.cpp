@@ -14,6 +14,7 @@
 #include "kernels/roofline.h"
 #include "models/cost.h"
 #include "models/resnet50.h"
+#include "tests/kernels/described_steps.h"
 
 namespace plumb {
 namespace {
@@ -49,11 +50,6 @@ Program resnet50(const Case& one, std::int64_t batch, std::int64_t image_size = 
                   *find_target(one.target));
 }
 
-std::size_t count_kind(const Program& program, StepKind kind) {
-  return static_cast<std::size_t>(std::count_if(program.steps.begin(), program.steps.end(),
-                                                [&](const Step& step) { return step.kind == kind; }));
-}
-
 class DescribedProgram : public testing::TestWithParam<Case> {
  protected:
   const Graph graph_ = make_resnet50({.batch = 2, .image_size = 64});
@@ -62,7 +58,7 @@ class DescribedProgram : public testing::TestWithParam<Case> {
   std::vector<std::pair<const Step*, Access>> uses_of(BufferId id) const {
     std::vector<std::pair<const Step*, Access>> uses;
     for (const Step& step : program_.steps) {
-      for (const BufferUse& use : step.uses) {
+      for (const BufferUse& use : step.uses()) {
         if (use.buffer == id) uses.emplace_back(&step, use.access);
       }
     }
@@ -94,14 +90,14 @@ TEST_P(DescribedProgram, WritesEachGradientOnceAndUpdatesEachParameterOnceAfterw
       EXPECT_EQ(uses[0].first->phase, Phase::backward) << buffer.name;
       EXPECT_EQ(uses[1].second, Access::read) << buffer.name;
       EXPECT_EQ(uses.back().second, Access::read) << buffer.name;
-      EXPECT_EQ(uses.back().first->kind, StepKind::update) << buffer.name;
+      EXPECT_TRUE(uses.back().first->as<Update>()) << buffer.name;
     } else if (buffer.role == Role::parameter || buffer.role == Role::optimizer) {
       masters += buffer.role == Role::optimizer;
       const auto uses = uses_of(id);
       ASSERT_FALSE(uses.empty()) << buffer.name;
       for (const auto& [step, access] : uses) {
         const bool last = step == uses.back().first;
-        EXPECT_EQ(step->kind == StepKind::update, last) << buffer.name << " in " << step->name;
+        EXPECT_EQ(step->as<Update>() != nullptr, last) << buffer.name << " in " << step->name;
         EXPECT_EQ(access != Access::read, last) << buffer.name << " in " << step->name;
       }
     }
@@ -111,22 +107,18 @@ TEST_P(DescribedProgram, WritesEachGradientOnceAndUpdatesEachParameterOnceAfterw
 }
 
 TEST_P(DescribedProgram, HasEveryOperationForwardsAndBackwards) {
-  EXPECT_EQ(count_kind(program_, StepKind::conv_forward), 53u);
-  EXPECT_EQ(count_kind(program_, StepKind::conv_backward_weights), 53u);
-  EXPECT_EQ(count_kind(program_, StepKind::conv_backward_data) +
-                count_kind(program_, StepKind::conv_norm_backward_data),
-            52u);
-  EXPECT_EQ(count_kind(program_, StepKind::norm_forward) + count_kind(program_, StepKind::norm_statistics) +
-                count_kind(program_, StepKind::norm_finalize),
+  EXPECT_EQ(count_kind<ConvForward>(program_), 53u);
+  EXPECT_EQ(count_kind<ConvBackwardWeights>(program_), 53u);
+  EXPECT_EQ(count_kind<ConvBackwardData>(program_) + count_kind<ConvNormBackwardData>(program_), 52u);
+  EXPECT_EQ(count_kind<BatchNormForward>(program_) + count_kind<BatchNormStatistics>(program_) +
+                count_kind<BatchNormFinalize>(program_),
             53u);
-  EXPECT_EQ(
-      count_kind(program_, StepKind::norm_backward) + count_kind(program_, StepKind::norm_backward_apply),
-      53u);
-  EXPECT_EQ(count_kind(program_, StepKind::pool_forward), 2u);
-  EXPECT_EQ(count_kind(program_, StepKind::pool_backward), 2u);
-  EXPECT_EQ(count_kind(program_, StepKind::dense_forward), 1u);
-  EXPECT_EQ(count_kind(program_, StepKind::softmax_loss), 1u);
-  EXPECT_EQ(program_.steps.back().kind, StepKind::advance_state);
+  EXPECT_EQ(count_kind<BatchNormBackward>(program_) + count_kind<BatchNormBackwardApply>(program_), 53u);
+  EXPECT_EQ(count_kind<PoolForward>(program_), 2u);
+  EXPECT_EQ(count_kind<PoolBackward>(program_), 2u);
+  EXPECT_EQ(count_kind<DenseForward>(program_), 1u);
+  EXPECT_EQ(count_kind<SoftmaxCrossEntropy>(program_), 1u);
+  EXPECT_TRUE(program_.steps.back().as<AdvanceState>());
 }
 
 TEST_P(DescribedProgram, CountsTheGraphsMacsThreeTimesButForTheImagesGradient) {
@@ -145,16 +137,16 @@ TEST_P(DescribedProgram, NamesEveryStepAndBufferApart) {
 }
 
 TEST_P(DescribedProgram, LoadsBatchesOnTheInputLaneOnlyWhenAsked) {
-  EXPECT_EQ(program_.steps.front().kind, StepKind::load_batch);
+  EXPECT_TRUE(program_.steps.front().as<LoadBatch>());
   EXPECT_EQ(program_.steps.front().lane, Lane::input);
   EXPECT_EQ(cross_lane_dependencies(program_)[1], std::vector<StepId>{0});
   const bool is_packed = GetParam().target != "cpu";
-  EXPECT_EQ(program_.steps[1].kind == StepKind::pack_batch, is_packed);
+  EXPECT_EQ(program_.steps[1].as<PackBatch>() != nullptr, is_packed);
   DescribeOptions options = options_of(GetParam());
   options.load_batch_every_step = false;
   const Program synthetic = describe(graph_, options, *find_target(GetParam().target));
-  EXPECT_EQ(count_kind(synthetic, StepKind::load_batch), 0u);
-  EXPECT_EQ(count_kind(synthetic, StepKind::pack_batch), 0u);
+  EXPECT_EQ(count_kind<LoadBatch>(synthetic), 0u);
+  EXPECT_EQ(count_kind<PackBatch>(synthetic), 0u);
   EXPECT_EQ(synthetic.steps.size() + (is_packed ? 2 : 1), program_.steps.size());
 }
 
@@ -164,7 +156,7 @@ TEST_P(DescribedProgram, SharesMemoryOnlyBetweenWhatIsNeverLiveAtOnce) {
   std::vector<std::pair<StepId, StepId>> lives(program_.buffers.size(), {program_.steps.size(), 0});
   for (StepId step = 1; step < program_.steps.size(); ++step) {  // after load_batch all are on one lane
     ASSERT_EQ(program_.steps[step].lane, Lane::compute);
-    for (const BufferUse& use : program_.steps[step].uses) {
+    for (const BufferUse& use : program_.steps[step].uses()) {
       lives[use.buffer].first = std::min(lives[use.buffer].first, step);
       lives[use.buffer].second = std::max(lives[use.buffer].second, step);
     }

@@ -104,21 +104,22 @@ void append(std::vector<float>& to, const float* values, std::size_t count, int 
 
 // What one step of all ranks leaves that others may overwrite.
 void keep(std::vector<Rank>& ranks, const Step& step, const MarginRanks& setup, MarginRun& run) {
-  if (step.kind != StepKind::margin_features_backward) return;
+  const auto* backward = step.as<MarginFeaturesBackward>();
+  if (!backward) return;
   run.feature_gradient.clear();
   for (Rank& rank : ranks)
-    append(run.feature_gradient, reinterpret_cast<const float*>(rank.device->data(step.uses.back().buffer)),
+    append(run.feature_gradient, reinterpret_cast<const float*>(rank.device->data(backward->d_features)),
            static_cast<std::size_t>(setup.images * setup.embedding), setup.ranks);
 }
 
 void run_iteration(std::vector<Rank>& ranks, const MarginRanks& setup, MarginRun& run) {
   const std::vector<Step>& steps = ranks.front().program.steps;
   for (StepId id = 0; id < steps.size(); ++id) {
-    if (const auto* collective = std::get_if<Collective>(&steps[id].action)) {
+    if (const auto* collective = steps[id].as<Collective>()) {
       run_collective(ranks, *collective);
       continue;
     }
-    for (Rank& rank : ranks) std::get<ComputeFn>(rank.program.steps.at(id).action)();
+    for (Rank& rank : ranks) rank.program.steps.at(id).run();
     keep(ranks, steps[id], setup, run);
   }
 }

@@ -14,7 +14,7 @@ constexpr Access kRead = Access::read, kWrite = Access::write;
 std::vector<std::vector<StepId>> steps_of_roots(const Program& program) {
   std::vector<std::vector<StepId>> steps(program.buffers.size());
   for (StepId id = 0; id < program.steps.size(); ++id) {
-    for (const BufferUse& use : program.steps[id].uses) steps[root_of(program, use.buffer)].push_back(id);
+    for (const BufferUse& use : program.steps[id].uses()) steps[root_of(program, use.buffer)].push_back(id);
   }
   return steps;
 }
@@ -93,8 +93,8 @@ TEST(MemoryPlan, AChainOfEqualBuffersNeedsTwo) {
   Program program;
   for (int i = 0; i < 10; ++i) program.buffers.push_back({.name = std::to_string(i), .bytes = 4096});
   for (BufferId i = 0; i + 1 < 10; ++i) {
-    program.steps.push_back({.uses = i == 0 ? std::vector<BufferUse>{{1, kWrite}}
-                                            : std::vector<BufferUse>{{i, kRead}, {i + 1, kWrite}}});
+    program.steps.push_back(
+        {.operation = i == 0 ? Recorded{{{1, kWrite}}} : Recorded{{{i, kRead}, {i + 1, kWrite}}}});
   }
   EXPECT_EQ(plan_memory(program).arena_bytes, 2 * 4096u);
   EXPECT_EQ(largest_live_bytes(program), 2 * 4096u);
@@ -103,8 +103,8 @@ TEST(MemoryPlan, AChainOfEqualBuffersNeedsTwo) {
 TEST(MemoryPlan, StepsOfDifferentLanesWithoutACommonBufferNeverShare) {
   Program program;
   program.buffers = {{.name = "a", .bytes = 4096}, {.name = "b", .bytes = 4096}};
-  program.steps = {{.lane = Lane::compute, .uses = {{0, kWrite}}},
-                   {.lane = Lane::communication, .uses = {{1, kWrite}}}};
+  program.steps = {{.operation = Recorded{{{0, kWrite}}}},
+                   {.operation = Recorded{{{1, kWrite}}}, .lane = Lane::communication}};
   EXPECT_EQ(plan_memory(program).arena_bytes, 2 * 4096u);
 }
 
@@ -118,9 +118,9 @@ TEST(MemoryPlan, AnUnusedBufferTakesMemoryOnlyIfItIsPersistent) {
 TEST(MemoryPlan, RefusesAReadOfWhatNobodyWrote) {
   Program program;
   program.buffers = {{.name = "a", .bytes = 4096}};
-  program.steps = {{.name = "reader", .uses = {{0, kRead}}}};
+  program.steps = {{.name = "reader", .operation = Recorded{{{0, kRead}}}}};
   EXPECT_THROW(plan_memory(program), std::logic_error);
-  program.steps = {{.name = "reader", .uses = {{0, Access::read_write}}}};
+  program.steps = {{.name = "reader", .operation = Recorded{{{0, Access::read_write}}}}};
   EXPECT_THROW(plan_memory(program), std::logic_error);
   program.buffers[0].persistent = true;
   EXPECT_NO_THROW(plan_memory(program));
@@ -146,8 +146,10 @@ TEST(MemoryBytes, RolesAddUpToTheArena) {
                      {.name = "momentum", .role = Role::optimizer, .bytes = 20480, .persistent = true},
                      {.name = "images", .role = Role::input, .bytes = 28672, .persistent = true},
                      {.name = "activation", .role = Role::activation, .bytes = 36864}};
-  program.steps = {{.uses = {{7, kWrite}}, .workspace_bytes = 45056},
-                   {.lane = Lane::communication, .uses = {{3, Access::read_write}}, .workspace_bytes = 4096}};
+  program.steps = {{.operation = Recorded{{{7, kWrite}}}, .workspace_bytes = 45056},
+                   {.operation = Recorded{{{3, Access::read_write}}},
+                    .lane = Lane::communication,
+                    .workspace_bytes = 4096}};
   const MemoryBytes bytes = memory_bytes(program, plan_memory(program));
   EXPECT_EQ(bytes.parameters, 16384u);
   EXPECT_EQ(bytes.gradients, 12288u);

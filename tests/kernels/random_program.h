@@ -28,18 +28,22 @@ inline Program random_program(unsigned seed, std::size_t most_steps = 40) {
   }
   std::vector<bool> written(program.buffers.size(), false);
   for (std::size_t i = 0, steps = 1 + below(most_steps); i < steps; ++i) {
-    Step step{.name = "step" + std::to_string(i), .lane = static_cast<Lane>(below(kLanes))};
-    step.workspace_bytes = below(4) == 0 ? below(20000) : 0;
+    Recorded recorded;
+    const auto lane = static_cast<Lane>(below(kLanes));
+    const std::size_t workspace_bytes = below(4) == 0 ? below(20000) : 0;
     for (std::size_t u = 0, uses = below(4); u < uses; ++u) {
       const BufferId buffer = below(program.buffers.size());
       const BufferId root = root_of(program, buffer);
       const bool readable = written[root] || program.buffers[root].persistent;
-      step.uses.push_back({buffer, readable ? static_cast<Access>(below(3)) : Access::write});
+      recorded.uses.push_back({buffer, readable ? static_cast<Access>(below(3)) : Access::write});
     }
-    for (const BufferUse& use : step.uses) {
-      if (use.writes()) written[root_of(program, use.buffer)] = true;
+    for (const AnyOperand& use : recorded.uses) {
+      if (use.kind != Access::read) written[root_of(program, use.buffer)] = true;
     }
-    program.steps.push_back(std::move(step));
+    program.steps.push_back({.name = "step" + std::to_string(i),
+                             .operation = std::move(recorded),
+                             .lane = lane,
+                             .workspace_bytes = workspace_bytes});
   }
   return program;
 }
@@ -57,12 +61,14 @@ inline std::vector<std::vector<bool>> brute_force_order(const Program& program) 
     return begin(a) < end(b) && begin(b) < end(a);
   };
   const std::size_t steps = program.steps.size();
+  std::vector<std::vector<BufferUse>> uses;
+  for (const Step& step : program.steps) uses.push_back(step.uses());
   std::vector<std::vector<bool>> reaches(steps, std::vector<bool>(steps, false));
   for (StepId a = 0; a < steps; ++a) {
     for (StepId b = a + 1; b < steps; ++b) {
       reaches[a][b] = program.steps[a].lane == program.steps[b].lane;
-      for (const BufferUse& use_a : program.steps[a].uses) {
-        for (const BufferUse& use_b : program.steps[b].uses) {
+      for (const BufferUse& use_a : uses[a]) {
+        for (const BufferUse& use_b : uses[b]) {
           if (conflict(use_a, use_b)) reaches[a][b] = true;
         }
       }

@@ -39,7 +39,7 @@ void read_tensors(const Device& device, const Graph& graph, GraphRun& run) {
 
 void run_steps(const Program& program) {
   for (const Step& step : program.steps)
-    if (!std::holds_alternative<Collective>(step.action)) std::get<ComputeFn>(step.action)();
+    if (!step.as<Collective>()) step.run();
 }
 
 }  // namespace

@@ -70,9 +70,9 @@ TEST(Roofline, SumsOverTheComputeLane) {
   const DeviceLimits limits{
       .name = "x", .flops_per_second = {{Precision::fp32, 100}}, .bytes_per_second = 10};
   Program program;
-  program.steps = {{.work = {.macs = 100, .bytes = 10}},
-                   {.work = {.macs = 100, .bytes = 50}},
-                   {.lane = Lane::communication, .work = {.bytes = 1000}}};
+  program.steps = {{.operation = Recorded{}, .work = {.macs = 100, .bytes = 10}},
+                   {.operation = Recorded{}, .work = {.macs = 100, .bytes = 50}},
+                   {.operation = Recorded{}, .lane = Lane::communication, .work = {.bytes = 1000}}};
   const Roofline total = roofline(program, limits, Precision::fp32);
   EXPECT_DOUBLE_EQ(total.seconds, 7);
   EXPECT_DOUBLE_EQ(total.bytes_seconds, 5);
@@ -83,8 +83,8 @@ TEST(Roofline, SumsOverTheComputeLane) {
 TEST(Roofline, StepsOfAnFp32HeadHaveFp32sPeak) {
   Program program;
   program.buffers = {{.name = "half", .dtype = DType::f16}, {.name = "full", .dtype = DType::f32}};
-  const Step half{.name = "half", .uses = {{1, Access::read}, {0, Access::write}}, .work = {.macs = 100}};
-  const Step full{.name = "full", .uses = {{1, Access::read}, {1, Access::write}}, .work = {.macs = 100}};
+  const Step half{.name = "half", .operation = Cast{.from = 1, .into = 0}, .work = {.macs = 100}};
+  const Step full{.name = "full", .operation = Cast{.from = 1, .into = 1}, .work = {.macs = 100}};
   program.steps = {half, full};
   const DeviceLimits limits{.name = "x",
                             .flops_per_second = {{Precision::fp32, 10}, {Precision::fp16, 100}},
