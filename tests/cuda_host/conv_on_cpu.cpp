@@ -1,5 +1,5 @@
 // Convolutions of the emulated GPU: oneDNN's, in f32, on NHWC memory, with what fused engines do in front and
-// behind as plain loops. Formulas: kernels/program.h.
+// behind as plain loops. Formulas: kernels/instructions/conv.h.
 //
 // EMULATED_CONV_MOST_ELEMENTS=n: no engine for a convolution with an input or output of more elements.
 #include <algorithm>
@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/runtime.h"
@@ -209,8 +208,6 @@ void compute(const Product& product, const ConvProblem& p, const Operands& opera
       return backward_weights(product, p, operands);
     case ConvPass::norm_backward_data:
       return norm_backward_data(product, p, operands);
-    default:
-      throw Error(ExitCode::internal, "no convolution: " + text_of(p));
   }
 }
 

@@ -17,8 +17,8 @@ using Doubles = std::vector<double>;
 
 constexpr std::int64_t kN = 2, kH = 5, kW = 4, kC = 8, kOutC = 16, kGroups = 2;
 
-ConvProblem problem_of(StepKind kind, int groups = 1) {
-  return {.kind = kind,
+ConvProblem problem_of(ConvPass pass, int groups = 1) {
+  return {.pass = pass,
           .n = kN,
           .h = kH,
           .w = kW,
@@ -89,22 +89,22 @@ TEST(ConvOnCpu, AllThreeDirectionsWithAndWithoutGroups) {
            d_out = random_floats(kN * 3 * 2 * kOutC, 3), out(outputs()), d_in(inputs()),
            d_weight(weights(groups));
     Doubles true_out(outputs()), true_d_in(inputs()), true_d_weight(weights(groups));
-    for_each_product(problem_of(StepKind::conv_forward, groups), [&](auto i, auto w, auto o) {
+    for_each_product(problem_of(ConvPass::forward, groups), [&](auto i, auto w, auto o) {
       true_out[o] += static_cast<double>(in[i]) * weight[w];
       true_d_in[i] += static_cast<double>(d_out[o]) * weight[w];
       true_d_weight[w] += static_cast<double>(d_out[o]) * in[i];
     });
-    run(problem_of(StepKind::conv_forward, groups), {&in, &weight, &out});
+    run(problem_of(ConvPass::forward, groups), {&in, &weight, &out});
     expect_near(out, true_out);
-    run(problem_of(StepKind::conv_backward_data, groups), {&d_out, &weight, &d_in});
+    run(problem_of(ConvPass::backward_data, groups), {&d_out, &weight, &d_in});
     expect_near(d_in, true_d_in);
-    run(problem_of(StepKind::conv_backward_weights, groups), {&in, &d_out, &d_weight});
+    run(problem_of(ConvPass::backward_weights, groups), {&in, &d_out, &d_weight});
     expect_near(d_weight, true_d_weight);
   }
 }
 
 TEST(ConvOnCpu, NormalisesAddsAndGathersStatistics) {
-  ConvProblem problem = problem_of(StepKind::conv_forward);
+  ConvProblem problem = problem_of(ConvPass::forward);
   problem.fusion = {.normalizes_input = true, .adds_residual = true, .gathers_statistics = true};
   Floats in = random_floats(kN * kH * kW * kC, 1), weight = random_floats(kOutC * 9 * kC, 2),
          factors = random_floats(2 * kC, 3), residual = random_floats(kN * kH * kW * kC, 4), out(outputs()),
@@ -126,7 +126,7 @@ TEST(ConvOnCpu, NormalisesAddsAndGathersStatistics) {
 
 // Coefficients and gradients, put together, are batch norm's backward as it is written down in the paper.
 TEST(ConvOnCpu, GoesBackThroughTheNormInFront) {
-  const ConvProblem problem = problem_of(StepKind::conv_norm_backward_data);
+  const ConvProblem problem = problem_of(ConvPass::norm_backward_data);
   Floats d_out = random_floats(kN * 3 * 2 * kOutC, 1), weight = random_floats(kOutC * 9 * kC, 2),
          x = random_floats(kN * kH * kW * kC, 3), bias = random_floats(kC, 4), scale = random_floats(kC, 5),
          mean(kC), inverse(kC), d_activated(inputs()), d_scale(kC), d_bias(kC), coefficients(3 * kC);

@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/tensor_layout.h"
 #include "tests/cuda_host/bound_step.h"
-#include "tests/cuda_host/operand.h"
+#include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb::cuda {
 namespace {
@@ -98,19 +98,19 @@ struct Inputs {
 };
 
 Values run_forward(DType dtype, const DepthwiseShape& shape, const Inputs& inputs) {
-  Operand in(dtype, inputs.in), weight(dtype, inputs.weight), out(dtype, out_elements(shape));
+  GuardedTensor in(dtype, inputs.in), weight(dtype, inputs.weight), out(dtype, out_elements(shape));
   launch_depthwise_forward(dtype, shape, in.data(), weight.data(), out.data(), nullptr);
   return out.values();
 }
 
 Values run_backward_data(DType dtype, const DepthwiseShape& shape, const Inputs& inputs) {
-  Operand d_out(dtype, inputs.d_out), weight(dtype, inputs.weight), d_in(dtype, in_elements(shape));
+  GuardedTensor d_out(dtype, inputs.d_out), weight(dtype, inputs.weight), d_in(dtype, in_elements(shape));
   launch_depthwise_backward_data(dtype, shape, d_out.data(), weight.data(), d_in.data(), nullptr);
   return d_in.values();
 }
 
 Values run_backward_weights(DType dtype, const DepthwiseShape& shape, const Inputs& inputs, DType stored) {
-  Operand in(dtype, inputs.in), d_out(dtype, inputs.d_out), d_weight(stored, weight_elements(shape)),
+  GuardedTensor in(dtype, inputs.in), d_out(dtype, inputs.d_out), d_weight(stored, weight_elements(shape)),
       partials(DType::f32, depthwise_workspace_bytes(shape, dtype) / sizeof(float));
   launch_depthwise_backward_weights(dtype, shape, in.data(), d_out.data(), partials.as<float>(), stored,
                                     d_weight.data(), nullptr);
@@ -222,35 +222,49 @@ Graph one_layer(const DepthwiseShape& s) {
 TEST(DepthwiseStep, RunsEachKindOfStepOnItsBuffers) {
   const DepthwiseShape shape = shape_of(2, 7, 7, 24, 3, 2, 1);
   const Inputs inputs(DType::f16, shape);
-  BoundStep forward(StepKind::conv_forward, one_layer(shape));
-  forward.read(DType::f16, inputs.in);
-  forward.read(DType::f16, inputs.weight);
-  const BufferId out = forward.write(DType::f16, out_elements(shape));
-  forward.run(prepare_depthwise);
+  BoundStep forward(one_layer(shape));
+  const BufferId out = forward.add(DType::f16, out_elements(shape));
+  forward.run(ConvForward{.in = forward.add(DType::f16, inputs.in),
+                          .weight = forward.add(DType::f16, inputs.weight),
+                          .out = out});
   EXPECT_EQ(forward.values(out), run_forward(DType::f16, shape, inputs));
 
-  BoundStep data(StepKind::conv_backward_data, one_layer(shape));
-  data.read(DType::f16, inputs.d_out);
-  data.read(DType::f16, inputs.weight);
-  const BufferId d_in = data.write(DType::f16, in_elements(shape));
-  data.run(prepare_depthwise);
+  BoundStep data(one_layer(shape));
+  const BufferId d_in = data.add(DType::f16, in_elements(shape));
+  data.run(ConvBackwardData{.d_out = data.add(DType::f16, inputs.d_out),
+                            .weight = data.add(DType::f16, inputs.weight),
+                            .d_in = d_in});
   EXPECT_EQ(data.values(d_in), run_backward_data(DType::f16, shape, inputs));
 
-  BoundStep weights(StepKind::conv_backward_weights, one_layer(shape));
-  weights.read(DType::f16, inputs.in);
-  weights.read(DType::f16, inputs.d_out);
-  const BufferId d_weight = weights.write(DType::f16, weight_elements(shape));
-  weights.run(prepare_depthwise, 2);
+  BoundStep weights(one_layer(shape));
+  const BufferId d_weight = weights.add(DType::f16, weight_elements(shape));
+  weights.run(ConvBackwardWeights{.in = weights.add(DType::f16, inputs.in),
+                                  .d_out = weights.add(DType::f16, inputs.d_out),
+                                  .d_weight = d_weight},
+              2);
   EXPECT_EQ(weights.values(d_weight), run_backward_weights(DType::f16, shape, inputs, DType::f16));
   EXPECT_EQ(weights.step.workspace_bytes, depthwise_workspace_bytes(shape, DType::f16));
 }
 
-TEST(DepthwiseStep, RefusesOtherConvolutions) {
+// What a step is refused for, if it is.
+std::string refusal(const Graph& graph, bool normalizes_input) {
+  BoundStep step(graph);
+  const BufferId any = step.add(DType::f32, Values(8, 1.0));
+  ConvForward conv{.in = any, .weight = any, .out = any};
+  if (normalizes_input) conv.scale_shift = any;
+  try {
+    step.run(conv);
+  } catch (const std::logic_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(DepthwiseStep, RefusesFusionAndLeavesOtherGroupsToTheLibrary) {
   Graph graph = one_layer(shape_of(2, 7, 7, 24, 3, 1, 1));
+  EXPECT_NE(refusal(graph, true).find("isn't a plain depthwise convolution"), std::string::npos);
   std::get<Conv>(graph.ops[0]).groups = 12;
-  BoundStep step(StepKind::conv_forward, graph);
-  for (int i = 0; i < 3; ++i) step.read(DType::f32, Values(8, 1.0));
-  EXPECT_THROW(step.run(prepare_depthwise), std::logic_error);
+  EXPECT_EQ(refusal(graph, false), "no convolution was expected");
 }
 
 // Public dims [c, 1, kh, kw]; inside, channels of a tap lie side by side.

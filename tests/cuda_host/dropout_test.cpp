@@ -42,7 +42,7 @@ TEST(Dropout, DropsTheSameElementsInEveryLayoutAndType) {
                      << name_of(in_dtype) << " to " << name_of(out_dtype) << " c=" << shape.c);
         const auto count = static_cast<std::size_t>(shape.elements());
         const std::vector<double> values = normal_values(in_dtype, count, 5);
-        Operand in(in_dtype, values), out(out_dtype, count);
+        GuardedTensor in(in_dtype, values), out(out_dtype, count);
         const State state{.step = kStep};
         launch_dropout({in.data(), out.data(), in_dtype, out_dtype, shape}, rule, &state, nullptr);
         const std::vector<double> wanted = dropped(shape, rule, kStep, values);
@@ -58,12 +58,14 @@ TEST(Dropout, TakesKeyAndScaleFromItsLayerBothWays) {
   graph.values = {{"in", shape}, {"out", shape}};
   graph.ops = {plumb::Dropout{.name = "drop", .in = 0, .out = 1, .probability = 0.25, .seed = 11}};
   const std::vector<double> values = normal_values(DType::f16, static_cast<std::size_t>(shape.elements()), 6);
-  for (StepKind kind : {StepKind::dropout_forward, StepKind::dropout_backward}) {
-    BoundStep bound(kind, graph);
-    bound.read(DType::f16, values);
-    bound.use_object(State{.step = kStep}, Role::state, Access::read);
-    const BufferId out = bound.write(DType::f16, values.size());
-    bound.run(prepare_dropout);
+  for (const bool forward : {true, false}) {
+    BoundStep bound(graph);
+    const BufferId in = bound.add(DType::f16, values), out = bound.add(DType::f16, values.size());
+    const BufferId state = bound.add_object(State{.step = kStep});
+    if (forward)
+      bound.run(DropoutForward{.in = in, .state = state, .out = out});
+    else
+      bound.run(DropoutBackward{.d_out = in, .state = state, .d_in = out});
     const std::vector<double> wanted = dropped(shape, dropout_rule(11, "drop", 0.25), kStep, values);
     expect_close(bound.values(out), wanted, DType::f16, 1.01, 0.01);
   }
@@ -72,7 +74,7 @@ TEST(Dropout, TakesKeyAndScaleFromItsLayerBothWays) {
 TEST(Dropout, KeepsEverythingAtProbabilityZero) {
   const Shape shape{.n = 1, .h = 4, .w = 5, .c = 16};
   const std::vector<double> values = normal_values(DType::f32, static_cast<std::size_t>(shape.elements()), 7);
-  Operand in(DType::f32, values), out(DType::f32, values.size());
+  GuardedTensor in(DType::f32, values), out(DType::f32, values.size());
   const State state{.step = kStep};
   launch_dropout({in.data(), out.data(), DType::f32, DType::f32, shape}, dropout_rule(1, "drop", 0), &state,
                  nullptr);

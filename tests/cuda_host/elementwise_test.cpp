@@ -8,7 +8,7 @@
 
 #include "bench/data/synthetic.h"
 #include "kernels/cuda/synthetic.h"
-#include "tests/cuda_host/operand.h"
+#include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb::cuda {
 namespace {
@@ -20,7 +20,7 @@ TEST(Accumulate, AddsInF32AndRoundsOnce) {
   for (DType dtype : kStorageTypes) {
     for (std::size_t count : kCounts) {
       const std::vector<double> a = normal_values(dtype, count, 1), b = normal_values(dtype, count, 2);
-      Operand into(dtype, a), from(dtype, b);
+      GuardedTensor into(dtype, a), from(dtype, b);
       launch_accumulate(dtype, into.data(), from.data(), static_cast<std::int64_t>(count), nullptr);
       std::vector<double> sums(count);
       for (std::size_t i = 0; i < count; ++i) sums[i] = rounded(dtype, rounded(DType::f32, a[i] + b[i]));
@@ -36,7 +36,7 @@ TEST(Cast, RoundsToNearestBetweenAnyTwoTypes) {
       for (std::size_t count : kCounts) {
         for (const float scale : {1.0F, 0.25F, 3.0F}) {
           std::vector<double> values = normal_values(from_dtype, count, 3);
-          Operand from(from_dtype, values), into(into_dtype, count);
+          GuardedTensor from(from_dtype, values), into(into_dtype, count);
           launch_cast(from_dtype, from.data(), into_dtype, into.data(), static_cast<std::int64_t>(count),
                       scale, nullptr);
           for (double& value : values) value = rounded(into_dtype, rounded(DType::f32, scale * value));
@@ -50,7 +50,7 @@ TEST(Cast, RoundsToNearestBetweenAnyTwoTypes) {
 
 TEST(Cast, KeepsWhatIsNotFinite) {
   const double infinity = std::numeric_limits<double>::infinity();
-  Operand from(DType::f32, {infinity, -infinity, std::nan(""), 1e6}), into(DType::f16, 4);
+  GuardedTensor from(DType::f32, {infinity, -infinity, std::nan(""), 1e6}), into(DType::f16, 4);
   launch_cast(DType::f32, from.data(), DType::f16, into.data(), 4, 1, nullptr);
   const std::vector<double> values = into.values();
   EXPECT_EQ(values[0], infinity);
@@ -61,7 +61,7 @@ TEST(Cast, KeepsWhatIsNotFinite) {
 
 std::vector<double> column_sums(DType dtype, std::size_t rows, std::size_t columns,
                                 const std::vector<double>& values) {
-  Operand matrix(dtype, values), sums(DType::f32, columns);
+  GuardedTensor matrix(dtype, values), sums(DType::f32, columns);
   launch_column_sums(dtype, matrix.data(), sums.as<float>(), static_cast<std::int64_t>(rows),
                      static_cast<std::int64_t>(columns), nullptr);
   return sums.values();
@@ -106,9 +106,9 @@ TEST(PackBatch, TakesTheHalfOfTheIterationsParity) {
   const std::vector<double> staged = normal_values(DType::f32, 2 * elements, 6);
   for (DType dtype : kStorageTypes) {
     for (std::uint64_t iteration : {0, 1, 4, 1025}) {
-      Operand images_staged(DType::f32, staged), labels_staged(DType::i32, {10, 11, 12, 20, 21, 22});
+      GuardedTensor images_staged(DType::f32, staged), labels_staged(DType::i32, {10, 11, 12, 20, 21, 22});
       const int channels = padded_channels(dtype);
-      Operand images(dtype, elements / 3 * static_cast<std::size_t>(channels)), labels(DType::i32, 3);
+      GuardedTensor images(dtype, elements / 3 * static_cast<std::size_t>(channels)), labels(DType::i32, 3);
       const State state{.step = {.iteration = iteration}};
       launch_pack_batch({.images = images_staged.as<float>(), .labels = labels_staged.as<std::int32_t>()},
                         &state, images.data(), labels.as<std::int32_t>(), shape, channels, dtype, nullptr);
@@ -124,9 +124,9 @@ TEST(PackImages, CoversMorePixelsThanABlock) {
   const Shape shape{.n = 2, .h = 17, .w = 31, .c = 3};
   const std::vector<double> nchw = normal_values(DType::f32, static_cast<std::size_t>(shape.elements()), 7);
   for (DType dtype : kStorageTypes) {
-    Operand plain(DType::f32, nchw);
+    GuardedTensor plain(DType::f32, nchw);
     const int channels = padded_channels(dtype);
-    Operand images(dtype, nchw.size() / 3 * static_cast<std::size_t>(channels));
+    GuardedTensor images(dtype, nchw.size() / 3 * static_cast<std::size_t>(channels));
     launch_pack_images(plain.as<float>(), images.data(), shape, channels, dtype, nullptr);
     EXPECT_EQ(images.values(), rounded(dtype, padded_nhwc(shape, channels, nchw.data())));
   }
@@ -147,7 +147,8 @@ TEST(SyntheticBatch, IsTheOneThatTheHostMakes) {
     const std::vector<double> host(batch.images.begin(), batch.images.end());
     for (DType dtype : kStorageTypes) {
       const int channels = padded_channels(dtype);
-      Operand images(dtype, host.size() / 3 * static_cast<std::size_t>(channels)), labels(DType::i32, 5);
+      GuardedTensor images(dtype, host.size() / 3 * static_cast<std::size_t>(channels)),
+          labels(DType::i32, 5);
       launch_synthetic_batch(synthetic_keys(42, rank), 1000, images.data(), labels.as<std::int32_t>(), shape,
                              channels, dtype, nullptr);
       expect_close(images.values(), padded_nhwc(shape, channels, host.data()), dtype,

@@ -7,6 +7,7 @@
 #include "kernels/cuda/margin_loss.h"
 #include "kernels/cuda/margin_sample.h"
 #include "kernels/cuda/optimizer.h"
+#include "kernels/device.h"
 #include "tests/cuda_host/corner_blocks.h"
 #include "tests/cuda_host/sparse_tensor.h"
 

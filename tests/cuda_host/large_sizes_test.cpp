@@ -12,6 +12,7 @@
 #include "kernels/cuda/pool.h"
 #include "kernels/cuda/softmax_loss.h"
 #include "kernels/cuda/synthetic.h"
+#include "kernels/device.h"
 #include "tests/cuda_host/corner_blocks.h"
 #include "tests/cuda_host/sparse_tensor.h"
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "tests/cuda_host/guarded_tensor.h"
 #include "tests/cuda_host/margin_ranks.h"
-#include "tests/cuda_host/operand.h"
 #include "tests/models/margin_reference.h"
 
 namespace plumb::cuda {

@@ -8,8 +8,9 @@
 #include <limits>
 #include <optional>
 
+#include "kernels/device.h"
 #include "models/margin_head.h"
-#include "tests/cuda_host/operand.h"
+#include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb::cuda {
 namespace {
@@ -119,8 +120,7 @@ class Softmax {
         rows_{max_.as<float>(), row_max_.as<float>(), sums_.as<float>(), factor_.as<float>()} {}
 
   void gather() {
-    Operand workspace(DType::u8, margin_workspace_bytes(StepKind::margin_statistics, by_.images, by_.classes,
-                                                        1, logits_.dtype));
+    GuardedTensor workspace(DType::u8, statistics_workspace_bytes(by_.images, by_.classes, logits_.dtype));
     launch_margin_statistics(logits_, by_.rule, rows_, workspace.as<RowShare>(), nullptr);
   }
   // What another rank may have found: larger logits for some images, a sum of 1, and the targets that aren't
@@ -172,7 +172,7 @@ class Softmax {
 
   Case by_;
   std::int64_t stride_;
-  Operand products_, norms_, columns_, count_, max_, row_max_, sums_, factor_;
+  GuardedTensor products_, norms_, columns_, count_, max_, row_max_, sums_, factor_;
   MarginLogits logits_;
   MarginRows rows_;
 };

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "kernels/cuda/margin_partition.h"
+#include "kernels/cuda/workspaces.h"
 #include "kernels/margin_lowering.h"
 #include "models/margin_head.h"
 #include "tests/cuda_host/bound_step.h"
@@ -54,7 +54,7 @@ class Rank {
 
   const Program& program() const { return program_; }
   void compute(StepId step) {
-    if (const auto* action = std::get_if<ComputeFn>(&program_.steps[step].action)) (*action)();
+    if (program_.steps[step].run) program_.steps[step].run();
   }
   template <typename T = std::byte>
   T* at(BufferId buffer) {
@@ -83,8 +83,9 @@ class Rank {
   void lower() {
     Lowering lowering = start_lowering(
         graph_, {.weight_gradients = by_.gradient_dtype, .image_channels = by_.embedding}, sizeof(State));
-    features_ = lowering.values[0], labels_ = lowering.labels, state_ = lowering.state;
-    copy_ = master_ = lowering.parameters[0].master;
+    const Tensors& tensors = lowering.tensors();
+    features_ = tensors.values[0], labels_ = tensors.labels, state_ = tensors.state;
+    copy_ = master_ = tensors.parameters[0].master;
     if (by_.rows_dtype != DType::f32)
       copy_ = add_buffer(lowering.program, {.name = "head.weight.copy",
                                             .dtype = by_.rows_dtype,
@@ -103,27 +104,23 @@ class Rank {
     const std::unique_ptr<GemmEngine> products = make_gemm_engine();
     const UpdateRule rule;
     Context context{graph_, rule, program_, convolutions, *products, nullptr, records_.data()};
-    const std::int64_t classes = program_.buffers[buffers_.products].dims.at(1);
-    std::vector<Finish> finishes;
-    for (Step& step : program_.steps) {
-      step.workspace_bytes =
-          margin_workspace_bytes(step.kind, by_.images * by_.ranks, classes, by_.embedding, by_.rows_dtype);
-      finishes.push_back(step.kind == StepKind::reduce ? Finish() : prepare_margin_loss(context, step));
-    }
+    set_margin_workspaces(program_, 0, by_.images * by_.ranks, program_.buffers[buffers_.rows]);
+    std::vector<Binder> binders;
+    for (Step& step : program_.steps) binders.push_back(prepare_step(context, step));
     plan_ = plan_memory(program_, 16);
     arena_.emplace(DType::u8, plan_.arena_bytes);
     for (StepId step = 0; step < program_.steps.size(); ++step)
-      if (finishes[step]) program_.steps[step].action = finishes[step](Arena(arena_->data(), plan_));
+      if (binders[step]) program_.steps[step].run = binders[step](Arena(arena_->data(), plan_));
   }
 
   void fill(BufferId buffer, DType dtype, const std::vector<double>& all, std::int64_t first,
             std::int64_t count) {
-    Operand values(dtype, std::vector<double>(all.begin() + first, all.begin() + first + count));
+    GuardedTensor values(dtype, std::vector<double>(all.begin() + first, all.begin() + first + count));
     const std::vector<std::byte> bytes = values.bytes();
     std::copy(bytes.begin(), bytes.end(), at(buffer));
   }
   std::vector<double> values(BufferId buffer, std::int64_t count) {
-    Operand held(program_.buffers[buffer].dtype, static_cast<std::size_t>(count));
+    GuardedTensor held(program_.buffers[buffer].dtype, static_cast<std::size_t>(count));
     std::copy_n(at(buffer), held.bytes().size(), held.data());
     return held.values();
   }
@@ -137,7 +134,7 @@ class Rank {
   BufferId features_ = 0, labels_ = 0, state_ = 0, master_ = 0, copy_ = 0, d_features_ = 0;
   std::vector<IterationRecord> records_ = std::vector<IterationRecord>(Device::kMetricsKept);
   MemoryPlan plan_;
-  std::optional<Operand> arena_;
+  std::optional<GuardedTensor> arena_;
 };
 
 using Ranks = std::vector<std::unique_ptr<Rank>>;
@@ -192,7 +189,7 @@ HeadAnswer run_head(const HeadCase& by, const HeadInput& input) {
   for (int rank = 0; rank < by.ranks; ++rank) ranks.push_back(std::make_unique<Rank>(by, input, rank));
   const std::vector<Step>& steps = ranks.front()->program().steps;
   for (StepId step = 0; step < steps.size(); ++step) {
-    if (const auto* collective = std::get_if<Collective>(&steps[step].action))
+    if (const auto* collective = steps[step].as<Collective>())
       meet(ranks, *collective);
     else
       for (const auto& rank : ranks) rank->compute(step);

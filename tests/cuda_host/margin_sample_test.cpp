@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "tests/cuda_host/operand.h"
+#include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb::cuda {
 namespace {
@@ -62,10 +62,10 @@ Sample wanted_sample(const Case& by) {
 
 Sample drawn(const Case& by) {
   const State state{.step = {.iteration = by.iteration}};
-  Operand labels(DType::i32, labels_of(by)), samples(DType::i32, static_cast<std::size_t>(by.capacity()));
-  Operand columns(DType::i32, static_cast<std::size_t>(by.images)), count(DType::i32, 1);
-  Operand workspace(DType::u8,
-                    margin_workspace_bytes(StepKind::margin_sample, by.images, by.capacity(), 1, DType::f32));
+  GuardedTensor labels(DType::i32, labels_of(by)),
+      samples(DType::i32, static_cast<std::size_t>(by.capacity()));
+  GuardedTensor columns(DType::i32, static_cast<std::size_t>(by.images)), count(DType::i32, 1);
+  GuardedTensor workspace(DType::u8, sample_workspace_bytes(by.images, by.capacity()));
   launch_margin_sample({.labels = labels.as<std::int32_t>(),
                         .state = &state,
                         .samples = samples.as<std::int32_t>(),
@@ -134,8 +134,9 @@ TEST(MarginSample, GathersItsRowsAndZeros) {
       SCOPED_TRACE(testing::Message() << name_of(dtype) << " " << embedding);
       const std::vector<double> weights = normal_values(DType::f32, kClasses * embedding, 4);
       const std::vector<double> samples{8, 0, 3, -1, -1};
-      Operand weight(DType::f32, weights), rows(dtype, kCapacity * embedding), chosen(DType::i32, samples);
-      Operand count(DType::i32, std::vector<double>{3});
+      GuardedTensor weight(DType::f32, weights), rows(dtype, kCapacity * embedding),
+          chosen(DType::i32, samples);
+      GuardedTensor count(DType::i32, std::vector<double>{3});
       launch_margin_gather({.samples = chosen.as<std::int32_t>(),
                             .sample_count = count.as<std::int32_t>(),
                             .weight = weight.as<float>(),

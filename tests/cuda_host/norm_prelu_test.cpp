@@ -7,8 +7,8 @@
 #include <string>
 
 #include "kernels/cuda/norm.h"
+#include "tests/cuda_host/guarded_tensor.h"
 #include "tests/cuda_host/norm_reference.h"
-#include "tests/cuda_host/operand.h"
 
 namespace plumb::cuda {
 namespace {
@@ -59,7 +59,7 @@ struct Inputs {
 TEST(NormPrelu, AppliesASlopeBelowZero) {
   for_all([](DType dtype, const Size& size, bool per_channel) {
     const Inputs inputs(dtype, size, per_channel);
-    Operand in(dtype, inputs.x), factors(DType::f32, inputs.factors), slope(DType::f32, inputs.slopes),
+    GuardedTensor in(dtype, inputs.x), factors(DType::f32, inputs.factors), slope(DType::f32, inputs.slopes),
         out(dtype, size.elements());
     launch_norm_apply(size.partition(), dtype,
                       {.in = in.data(),
@@ -83,7 +83,7 @@ struct BackwardRun {
 BackwardRun run_backward(DType dtype, const Size& size, const Inputs& inputs) {
   const NormPartition partition = size.partition();
   const bool per_channel = inputs.slopes.size() > 1;
-  Operand x(dtype, inputs.x), d_out(dtype, inputs.d_out), factors(DType::f32, inputs.factors),
+  GuardedTensor x(dtype, inputs.x), d_out(dtype, inputs.d_out), factors(DType::f32, inputs.factors),
       slope(DType::f32, inputs.slopes), scale(DType::f32, inputs.scale),
       mean(DType::f32, inputs.moments.mean), inverse_deviation(DType::f32, inputs.moments.inverse_deviation),
       partials(DType::f32, norm_partials_bytes(partition, kPreluSums) / sizeof(float)),
@@ -150,7 +150,7 @@ TEST(NormPrelu, RepeatsBitForBitInWhateverOrderThreadsRun) {
 }
 
 TEST(NormPrelu, GoesWithNeitherResidualNorReLU) {
-  Operand any(DType::f32, Values(16, 1.0));
+  GuardedTensor any(DType::f32, Values(16, 1.0));
   const NormApply apply{.in = any.data(),
                         .factors = {any.data(), DType::f32},
                         .out = any.data(),
@@ -167,7 +167,8 @@ TEST(NormBackwardApply, AddsToTheGradientThatIsThere) {
       const Inputs inputs(dtype, size, true);
       const Values there = normal_values(dtype, size.elements(), 36),
                    c = normal_values(DType::f32, 3 * size.channels, 37);
-      Operand x(dtype, inputs.x), d_out(dtype, inputs.d_out), coefficients(DType::f32, c), d_in(dtype, there);
+      GuardedTensor x(dtype, inputs.x), d_out(dtype, inputs.d_out), coefficients(DType::f32, c),
+          d_in(dtype, there);
       launch_norm_backward_apply(size.partition(), dtype, {.in = x.data(), .d_out = d_out.data()},
                                  {coefficients.data(), DType::f32}, {.data = d_in.data(), .adds = true},
                                  nullptr);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/cuda_host/operand.h"
+#include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb {
 

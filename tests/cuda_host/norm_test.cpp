@@ -7,8 +7,8 @@
 #include <limits>
 #include <string>
 
+#include "tests/cuda_host/guarded_tensor.h"
 #include "tests/cuda_host/norm_reference.h"
-#include "tests/cuda_host/operand.h"
 
 namespace plumb::cuda {
 namespace {
@@ -85,11 +85,11 @@ struct Statistics {
     expect_close(factors.values(), both, factors.dtype(), 64, magnitude * largest(factor));
   }
 
-  Operand scale, bias, running_mean, running_variance, mean, inverse_deviation, factors;
+  GuardedTensor scale, bias, running_mean, running_variance, mean, inverse_deviation, factors;
 };
 
 void run_statistics(DType dtype, const NormSize& size, const Values& in, Statistics& into) {
-  Operand x(dtype, in), partials(DType::f32, size.partials());
+  GuardedTensor x(dtype, in), partials(DType::f32, size.partials());
   launch_norm_statistics(size.partition(), dtype, x.data(), partials.as<float>(), nullptr);
   launch_norm_finish(size.partition(), partials.as<float>(), into.operands(), nullptr);
 }
@@ -144,7 +144,7 @@ TEST(NormFinalize, TakesSumsThatAConvolutionMade) {
         sums[i % channels] += in[i];
         sums[channels + i % channels] += in[i] * in[i];
       }
-      Operand given(DType::f32, sums);
+      GuardedTensor given(DType::f32, sums);
       Statistics statistics(channels, factors_dtype);
       launch_norm_finalize(pixels, static_cast<int>(channels), given.as<float>(), statistics.operands(),
                            nullptr);
@@ -166,7 +166,7 @@ void check_apply(DType dtype, const NormSize& size, const ApplyCase& which) {
   const Values factors = normal_values(which.factors_dtype, 2 * size.channels, 7);
   const Values of_residual = normal_values(which.factors_dtype, 2 * size.channels, 8);
   const bool is_raw = which.residual == Residual::raw;
-  Operand in(dtype, x), residual(dtype, added), given(which.factors_dtype, factors),
+  GuardedTensor in(dtype, x), residual(dtype, added), given(which.factors_dtype, factors),
       given_of_residual(which.factors_dtype, of_residual), out(dtype, size.elements()),
       mask(DType::u8, (size.elements() + 7) / 8);
   launch_norm_apply(size.partition(), dtype,
@@ -212,8 +212,8 @@ TEST(NormApply, LetsANotANumberThrough) {
   for (std::size_t channels : {8, 3}) {
     Values x(2 * channels, 1.0);
     x[1] = std::numeric_limits<double>::quiet_NaN();
-    Operand in(DType::f32, x), factors(DType::f32, Values(2 * channels, -1.0)), out(DType::f32, 2 * channels),
-        mask(DType::u8, (2 * channels + 7) / 8);
+    GuardedTensor in(DType::f32, x), factors(DType::f32, Values(2 * channels, -1.0)),
+        out(DType::f32, 2 * channels), mask(DType::u8, (2 * channels + 7) / 8);
     launch_norm_apply(partition_norm(2, static_cast<std::int64_t>(channels)), DType::f32,
                       {.in = in.data(),
                        .factors = {factors.data(), DType::f32},
@@ -271,7 +271,7 @@ struct BackwardInputs {
 BackwardRun run_backward(DType dtype, const NormSize& size, const BackwardInputs& inputs,
                          const BackwardCase& which) {
   const std::vector<std::uint8_t> bits = bits_of_positive(inputs.activated);
-  Operand x(dtype, inputs.x), d_out(dtype, inputs.d_out), second(dtype, inputs.second),
+  GuardedTensor x(dtype, inputs.x), d_out(dtype, inputs.d_out), second(dtype, inputs.second),
       activated(dtype, inputs.activated), factors(dtype, inputs.factors),
       mask(DType::u8, Values(bits.begin(), bits.end())), scale(DType::f32, inputs.scale),
       mean(DType::f32, inputs.moments.mean), inverse_deviation(DType::f32, inputs.moments.inverse_deviation),

@@ -7,7 +7,8 @@
 #include <limits>
 #include <memory>
 
-#include "tests/cuda_host/operand.h"
+#include "kernels/device.h"
+#include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb::cuda {
 namespace {
@@ -22,13 +23,13 @@ struct Tensor {
         momentum(DType::f32, normal_values(DType::f32, count, count + 1)),
         gradient(gradient_dtype, normal_values(gradient_dtype, count, count + 2)),
         decays(decaying) {
-    if (copy_dtype) copy = std::make_unique<Operand>(*copy_dtype, count);
+    if (copy_dtype) copy = std::make_unique<GuardedTensor>(*copy_dtype, count);
   }
 
   void add_chunks(std::vector<UpdateChunk>& chunks) {
     const auto elements = static_cast<std::int64_t>(master.elements());
     for (std::int64_t first = 0; first < elements; first += kChunkElements) {
-      const auto place = [&](Operand& at) {
+      const auto place = [&](GuardedTensor& at) {
         return at.data() + static_cast<std::size_t>(first) * bytes_of(at.dtype());
       };
       chunks.push_back({.master = master.as<float>() + first,
@@ -42,8 +43,8 @@ struct Tensor {
     }
   }
 
-  Operand master, momentum, gradient;
-  std::unique_ptr<Operand> copy;
+  GuardedTensor master, momentum, gradient;
+  std::unique_ptr<GuardedTensor> copy;
   bool decays;
 };
 
@@ -133,9 +134,9 @@ TEST(Update, ChangesNothingAfterAnOverflow) {
   }
 }
 
-float overflow_of(const std::vector<Operand*>& gradients, float left_over) {
+float overflow_of(const std::vector<GuardedTensor*>& gradients, float left_over) {
   std::vector<GradientChunk> chunks;
-  for (Operand* gradient : gradients) {
+  for (GuardedTensor* gradient : gradients) {
     const auto elements = static_cast<std::int64_t>(gradient->elements());
     for (std::int64_t first = 0; first < elements; first += kChunkElements)
       chunks.push_back(
@@ -143,14 +144,14 @@ float overflow_of(const std::vector<Operand*>& gradients, float left_over) {
            .count = static_cast<std::int32_t>(std::min(kChunkElements, elements - first)),
            .dtype = gradient->dtype()});
   }
-  Operand overflow(DType::f32, std::vector<double>{left_over});
+  GuardedTensor overflow(DType::f32, std::vector<double>{left_over});
   launch_find_overflow(chunks.data(), chunks.size(), overflow.as<float>(), nullptr);
   return *overflow.as<float>();
 }
 
 TEST(FindOverflow, SeesInfinityAndNaNAnywhere) {
   const std::size_t count = kChunkElements + 2051;
-  Operand clean(DType::f32, normal_values(DType::f32, 9, 1));
+  GuardedTensor clean(DType::f32, normal_values(DType::f32, 9, 1));
   for (DType dtype : kStorageTypes) {
     for (const double bad : {kInfinity, -kInfinity, kNaN}) {
       for (std::size_t place :
@@ -158,7 +159,7 @@ TEST(FindOverflow, SeesInfinityAndNaNAnywhere) {
             std::size_t{kChunkElements}, count - 3, count - 1}) {
         std::vector<double> values = normal_values(dtype, count, 2);
         values[place] = bad;
-        Operand gradient(dtype, values);
+        GuardedTensor gradient(dtype, values);
         EXPECT_EQ(overflow_of({&clean, &gradient}, 0), 1) << name_of(dtype) << " " << bad << " at " << place;
       }
     }
@@ -171,7 +172,7 @@ TEST(FindOverflow, ForgetsTheLastOneWhereAllIsFinite) {
     std::vector<double> values = normal_values(kStorageTypes[i], 3000, 3);
     values[17] = largest[i];
     values[2999] = -largest[i];
-    Operand gradient(kStorageTypes[i], values);
+    GuardedTensor gradient(kStorageTypes[i], values);
     for (const float left_over : {0.0F, 1.0F, 4.0F}) EXPECT_EQ(overflow_of({&gradient}, left_over), 0);
   }
 }
@@ -258,30 +259,6 @@ TEST(StampWait, AddsUpTheWaitsOfAnIteration) {
     EXPECT_GE(state.exposed_ns, before + 1000);
     before = state.exposed_ns;
   }
-}
-
-TEST(UpdatedParameters, AreFoundInTheStepsOrder) {
-  Program program;
-  for (int i = 0; i < 9; ++i) program.buffers.push_back({.name = std::to_string(i)});
-  program.buffers[1].role = Role::overflow;
-  const auto read = [](BufferId id) { return BufferUse{id, Access::read}; };
-  const auto write = [](BufferId id) { return BufferUse{id, Access::write}; };
-  const auto both = [](BufferId id) { return BufferUse{id, Access::read_write}; };
-  Step step{.name = "update",
-            .kind = StepKind::update,
-            .uses = {read(0), read(1), both(2), both(3), read(4), write(5), both(6), both(7), read(8)}};
-  const std::vector<ParameterBuffers> found = updated_parameters(program, step);
-  ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(found[0].master, 2U);
-  EXPECT_EQ(found[0].momentum, 3U);
-  EXPECT_EQ(found[0].gradient, 4U);
-  EXPECT_EQ(found[0].copies, std::vector<BufferId>{5});
-  EXPECT_EQ(found[1].master, 6U);
-  EXPECT_TRUE(found[1].copies.empty());
-  step.uses.erase(step.uses.begin() + 1);  // without the overflow
-  EXPECT_EQ(updated_parameters(program, step).size(), 2U);
-  step.uses.pop_back();
-  EXPECT_THROW(updated_parameters(program, step), std::logic_error);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/cuda_host/operand.h"
+#include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb::cuda {
 namespace {
@@ -81,9 +81,9 @@ struct PoolRun {
 
 PoolRun run_max_pool(DType dtype, const PoolShape& shape, const std::vector<double>& in,
                      const std::vector<double>& d_out, const std::vector<double>& factors = {}) {
-  Operand given(DType::f32, factors.empty() ? std::vector<double>{0} : factors);
-  Operand input(dtype, in), out(dtype, elements_out(shape)), argmax(DType::u8, elements_out(shape));
-  Operand d_output(dtype, d_out), d_in(dtype, elements_in(shape));
+  GuardedTensor given(DType::f32, factors.empty() ? std::vector<double>{0} : factors);
+  GuardedTensor input(dtype, in), out(dtype, elements_out(shape)), argmax(DType::u8, elements_out(shape));
+  GuardedTensor d_output(dtype, d_out), d_in(dtype, elements_in(shape));
   launch_max_pool_forward(dtype, shape, input.data(), factors.empty() ? nullptr : given.as<float>(),
                           out.data(), argmax.as<std::uint8_t>(), nullptr);
   launch_max_pool_backward(dtype, shape, d_output.data(), nullptr, argmax.as<std::uint8_t>(), d_in.data(),
@@ -138,7 +138,7 @@ TEST(MaxPool, SendsTheSumOfTwoGradientsBack) {
     const std::vector<double> in = values_with_equals(elements_in(shape));
     const std::vector<double> first = normal_values(DType::f16, elements_out(shape), 2),
                               second = normal_values(DType::f16, elements_out(shape), 3);
-    Operand input(DType::f16, in), out(DType::f16, elements_out(shape)),
+    GuardedTensor input(DType::f16, in), out(DType::f16, elements_out(shape)),
         argmax(DType::u8, elements_out(shape)), d_out(DType::f16, first), more(DType::f16, second),
         d_in(DType::f16, elements_in(shape));
     launch_max_pool_forward(DType::f16, shape, input.data(), nullptr, out.data(), argmax.as<std::uint8_t>(),
@@ -201,7 +201,7 @@ TEST(GlobalAverage, AveragesPixelsAndSpreadsTheGradient) {
                  c = static_cast<std::size_t>(at.c);
       const std::vector<double> values = normal_values(dtype, n * pixels * c, 4);
       const std::vector<double> d_values = normal_values(dtype, n * c, 5);
-      Operand in(dtype, values), out(dtype, n * c), d_out(dtype, d_values), d_in(dtype, n * pixels * c);
+      GuardedTensor in(dtype, values), out(dtype, n * c), d_out(dtype, d_values), d_in(dtype, n * pixels * c);
       launch_average_forward(dtype, in.data(), out.data(), at.n, at.pixels, at.c, nullptr);
       launch_average_backward(dtype, d_out.data(), d_in.data(), at.n, at.pixels, at.c, nullptr);
       std::vector<double> means(n * c, 0.0), spread(n * pixels * c);

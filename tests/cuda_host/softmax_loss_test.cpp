@@ -8,7 +8,8 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/cuda_host/operand.h"
+#include "kernels/device.h"
+#include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb::cuda {
 namespace {
@@ -35,8 +36,8 @@ std::vector<double> labels_of(const Case& by) {
 
 Result run(const Case& by, DType dtype, const std::vector<double>& logits,
            const std::vector<double>& labels) {
-  Operand logit_operand(DType::f32, logits), label_operand(DType::i32, labels);
-  Operand d_logits(dtype, logits.size()), workspace(DType::u8, by.rows * sizeof(RowLoss));
+  GuardedTensor logit_operand(DType::f32, logits), label_operand(DType::i32, labels);
+  GuardedTensor d_logits(dtype, logits.size()), workspace(DType::u8, by.rows * sizeof(RowLoss));
   State state{.step = {.iteration = by.iteration, .loss_scale = by.loss_scale}};
   std::vector<IterationRecord> records(Device::kMetricsKept);
   launch_softmax_loss({.logits = logit_operand.as<float>(),

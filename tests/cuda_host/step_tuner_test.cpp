@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "kernels/cuda/conv_products.h"
-#include "tests/cuda_host/operand.h"
+#include "tests/cuda_host/guarded_tensor.h"
 #include "tests/cuda_host/runtime_state.h"
 #include "tests/kernels/graph_builder.h"
 #include "tests/scratch_folder.h"
@@ -156,10 +156,11 @@ TEST_F(StepTuning, FallsBackToPlainStepsWhereNoFusedEngineWorks) {
     for (const PlainLayer& layer : tuning.plain) EXPECT_FALSE(layer.reason.empty());
     DescribeOptions options{.precision = Precision::fp16};
     options.plain = tuning.plain;
-    const Program program = cuda::describe(three_convolutions(), options, *find_target("h200"));
+    const Graph graph = three_convolutions();
+    const Program program = cuda::describe(graph, options, *find_target("h200"));
     for (const Step& step : program.steps) {
-      EXPECT_FALSE(step.fusion.gathers_statistics || step.fusion.normalizes_input) << step.name;
-      EXPECT_NE(step.kind, StepKind::conv_norm_backward_data) << step.name;
+      const auto problem = conv_problem(graph, program, step);
+      EXPECT_FALSE(problem && is_fused(*problem)) << step.name;
     }
   }
 }
@@ -249,7 +250,7 @@ TEST(ProductsBesideConvolutions, AnswerPlain1x1ConvolutionsOfStride1) {
   const std::unique_ptr<GemmEngine> products = make_gemm_engine();
   const auto both = with_matrix_products(make_conv_engine({}), *products);
   ConvProblem problem{
-      .kind = StepKind::conv_forward, .n = 3, .h = 5, .w = 4, .c = 8, .out_h = 5, .out_w = 4, .out_c = 16};
+      .pass = ConvPass::forward, .n = 3, .h = 5, .w = 4, .c = 8, .out_h = 5, .out_w = 4, .out_c = 16};
   EXPECT_EQ(both->candidates(problem, 1 << 20)->size(), 2U);
   problem.fusion.gathers_statistics = true;
   EXPECT_EQ(both->candidates(problem, 1 << 20)->size(), 1U);
@@ -263,14 +264,13 @@ TEST(ProductsBesideConvolutions, ComputeWhatTheConvolutionDoes) {
   const std::unique_ptr<GemmEngine> products = make_gemm_engine();
   const auto both = with_matrix_products(make_conv_engine({}), *products);
   constexpr std::size_t kPixels = 3 * 5 * 4, kIn = 8, kOut = 16;
-  for (const StepKind kind :
-       {StepKind::conv_forward, StepKind::conv_backward_data, StepKind::conv_backward_weights}) {
+  for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_data, ConvPass::backward_weights}) {
     const ConvProblem problem{
-        .kind = kind, .n = 3, .h = 5, .w = 4, .c = kIn, .out_h = 5, .out_w = 4, .out_c = kOut};
-    // By the order of Step::uses.
+        .pass = pass, .n = 3, .h = 5, .w = 4, .c = kIn, .out_h = 5, .out_w = 4, .out_c = kOut};
+    // By the order of Step::uses().
     std::array<std::size_t, 3> sizes{kPixels * kIn, kOut * kIn, kPixels * kOut};
-    if (kind == StepKind::conv_backward_data) sizes = {kPixels * kOut, kOut * kIn, kPixels * kIn};
-    if (kind == StepKind::conv_backward_weights) sizes = {kPixels * kIn, kPixels * kOut, kOut * kIn};
+    if (pass == ConvPass::backward_data) sizes = {kPixels * kOut, kOut * kIn, kPixels * kIn};
+    if (pass == ConvPass::backward_weights) sizes = {kPixels * kIn, kPixels * kOut, kOut * kIn};
     std::array<std::vector<float>, 2> results;
     for (std::size_t engine = 0; engine < 2; ++engine) {
       std::array<std::vector<float>, 3> operands;
@@ -285,7 +285,7 @@ TEST(ProductsBesideConvolutions, ComputeWhatTheConvolutionDoes) {
       results[engine] = operands[2];
     }
     for (std::size_t i = 0; i < results[0].size(); ++i)
-      ASSERT_NEAR(results[0][i], results[1][i], 1e-4) << name_of(kind) << " " << i;
+      ASSERT_NEAR(results[0][i], results[1][i], 1e-4) << text_of(problem) << " " << i;
   }
 }
 

@@ -1,4 +1,4 @@
-// Steps as a Program has them, through their prepare functions: which use is which operand, and what of the
+// Steps as a Program has them, through their prepare functions: which operand goes where, and what of the
 // graph, the rule and the state reaches the kernels.
 #include <gtest/gtest.h>
 
@@ -39,18 +39,18 @@ Graph dense_graph() {
 void expect_forward(DType dtype, DType out_dtype) {
   const Values in = normal_values(dtype, kRows * kIn, 1), weight = normal_values(dtype, kOut * kIn, 2);
   const Values bias = floats(kOut, 3);
-  BoundStep bound(StepKind::dense_forward, dense_graph());
+  BoundStep bound(dense_graph());
   bound.step.workspace_bytes = kGemmLimit;
-  bound.read(dtype, in);
-  bound.read(dtype, weight);
-  bound.read(DType::f32, bias);
-  const BufferId out = bound.write(out_dtype, kRows * kOut);
-  bound.run(prepare_dense);
+  const DenseForward dense{.in = bound.add(dtype, in),
+                           .weight = bound.add(dtype, weight),
+                           .bias = bound.add(DType::f32, bias),
+                           .out = bound.add(out_dtype, kRows * kOut)};
+  bound.run(dense);
   Values wanted = product(
       kRows, kOut, kIn, [&](std::size_t n, std::size_t k) { return in[n * kIn + k]; },
       [&](std::size_t k, std::size_t o) { return weight[o * kIn + k]; });
   for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] += bias[i % kOut];
-  expect_close(bound.values(out), wanted, out_dtype, 16, 4);
+  expect_close(bound.values(dense.out), wanted, out_dtype, 16, 4);
   const std::size_t rounded_bias = out_dtype == DType::f32 ? 0 : 256;
   EXPECT_EQ(bound.step.workspace_bytes, rounded_bias) << "and the plan's, not the limit";
 }
@@ -67,30 +67,31 @@ TEST(DenseSteps, BackwardGivesTheGradientsOfInputWeightAndBias) {
   for (DType dtype : kStorageTypes) {
     const Values in = normal_values(dtype, kRows * kIn, 1), weight = normal_values(dtype, kOut * kIn, 2);
     const Values d_out = normal_values(dtype, kRows * kOut, 3);
-    BoundStep data(StepKind::dense_backward_data, dense_graph());
-    data.read(dtype, d_out);
-    data.read(dtype, weight);
-    const BufferId d_in = data.write(dtype, kRows * kIn);
-    data.run(prepare_dense);
-    expect_close(data.values(d_in),
+    BoundStep data(dense_graph());
+    const DenseBackwardData of_data{.d_out = data.add(dtype, d_out),
+                                    .weight = data.add(dtype, weight),
+                                    .d_in = data.add(dtype, kRows * kIn)};
+    data.run(of_data);
+    expect_close(data.values(of_data.d_in),
                  product(
                      kRows, kIn, kOut, [&](std::size_t n, std::size_t o) { return d_out[n * kOut + o]; },
                      [&](std::size_t o, std::size_t k) { return weight[o * kIn + k]; }),
                  dtype, 16);
 
-    BoundStep weights(StepKind::dense_backward_weights, dense_graph());
-    weights.read(dtype, in);
-    weights.read(dtype, d_out);
-    const BufferId d_weight = weights.write(dtype, kOut * kIn), d_bias = weights.write(DType::f32, kOut);
-    weights.run(prepare_dense);
-    expect_close(weights.values(d_weight),
+    BoundStep weights(dense_graph());
+    const DenseBackwardWeights of_weights{.in = weights.add(dtype, in),
+                                          .d_out = weights.add(dtype, d_out),
+                                          .d_weight = weights.add(dtype, kOut * kIn),
+                                          .d_bias = weights.add(DType::f32, kOut)};
+    weights.run(of_weights);
+    expect_close(weights.values(of_weights.d_weight),
                  product(
                      kOut, kIn, kRows, [&](std::size_t o, std::size_t n) { return d_out[n * kOut + o]; },
                      [&](std::size_t n, std::size_t k) { return in[n * kIn + k]; }),
                  dtype, 16);
     Values sums(kOut, 0.0);
     for (std::size_t i = 0; i < d_out.size(); ++i) sums[i % kOut] += d_out[i];
-    expect_close(weights.values(d_bias), sums, DType::f32, 8);
+    expect_close(weights.values(of_weights.d_bias), sums, DType::f32, 8);
   }
 }
 
@@ -98,33 +99,35 @@ TEST(PoolSteps, MaxKeepsWhereItCameFrom) {
   Graph graph;
   graph.values = {{"in", {.n = 1, .h = 4, .w = 4, .c = 1}}, {"out", {.n = 1, .h = 2, .w = 2, .c = 1}}};
   graph.ops = {Pool{.name = "pool", .in = 0, .out = 1, .kernel = 2, .stride = 2}};
-  BoundStep forward(StepKind::pool_forward, graph);
-  forward.read(DType::f16, {1, 9, 2, 3, 4, 5, 8, 6, 7, 0, 1, 1, 2, 3, 1, 4});
-  const BufferId out = forward.write(DType::f16, 4), argmax = forward.write(DType::u8, 4);
-  forward.run(prepare_pool);
+  BoundStep forward(graph);
+  const BufferId out = forward.add(DType::f16, 4), argmax = forward.add(DType::u8, 4);
+  forward.run(PoolForward{.in = forward.add(DType::f16, {1, 9, 2, 3, 4, 5, 8, 6, 7, 0, 1, 1, 2, 3, 1, 4}),
+                          .out = out,
+                          .argmax = argmax});
   EXPECT_EQ(forward.values(out), (Values{9, 8, 7, 4}));
   EXPECT_EQ(forward.values(argmax), (Values{1, 2, 0, 3}));
 
-  BoundStep backward(StepKind::pool_backward, graph);
-  backward.read(DType::f16, {1, 2, 3, 4});
-  const BufferId d_in = backward.write(DType::f16, 16);
-  backward.read(DType::u8, forward.values(argmax));
-  backward.run(prepare_pool);
-  EXPECT_EQ(backward.values(d_in), (Values{0, 1, 0, 0, 0, 0, 2, 0, 3, 0, 0, 0, 0, 0, 0, 4}));
-  backward.read(DType::f16, {10, 20, 30, 40});
-  backward.run(prepare_pool);
-  EXPECT_EQ(backward.values(d_in), (Values{0, 11, 0, 0, 0, 0, 22, 0, 33, 0, 0, 0, 0, 0, 0, 44}));
+  BoundStep backward(graph);
+  PoolBackward pool{.d_out = backward.add(DType::f16, {1, 2, 3, 4}),
+                    .d_in = backward.add(DType::f16, 16),
+                    .argmax = backward.add(DType::u8, forward.values(argmax))};
+  backward.run(pool);
+  EXPECT_EQ(backward.values(pool.d_in), (Values{0, 1, 0, 0, 0, 0, 2, 0, 3, 0, 0, 0, 0, 0, 0, 4}));
+  pool.second_d_out = backward.add(DType::f16, {10, 20, 30, 40});
+  backward.run(pool);
+  EXPECT_EQ(backward.values(pool.d_in), (Values{0, 11, 0, 0, 0, 0, 22, 0, 33, 0, 0, 0, 0, 0, 0, 44}));
 }
 
-TEST(PoolSteps, MaxNormalisesByFactors) {
+TEST(PoolSteps, MaxNormalisesByScaleAndShift) {
   Graph graph;
   graph.values = {{"in", {.n = 1, .h = 2, .w = 2, .c = 2}}, {"out", {.n = 1, .c = 2}}};
   graph.ops = {Pool{.name = "pool", .in = 0, .out = 1, .kernel = 2, .stride = 2}};
-  BoundStep forward(StepKind::pool_forward, graph);
-  forward.read(DType::f16, {1, 1, 4, 4, 3, 3, 2, 2});
-  const BufferId out = forward.write(DType::f16, 2), argmax = forward.write(DType::u8, 2);
-  forward.read(DType::f32, {-1, 2, 3, 1});
-  forward.run(prepare_pool);
+  BoundStep forward(graph);
+  const BufferId out = forward.add(DType::f16, 2), argmax = forward.add(DType::u8, 2);
+  forward.run(PoolForward{.in = forward.add(DType::f16, {1, 1, 4, 4, 3, 3, 2, 2}),
+                          .out = out,
+                          .argmax = argmax,
+                          .scale_shift = forward.add(DType::f32, {-1, 2, 3, 1})});
   EXPECT_EQ(forward.values(out), (Values{2, 9}));
   EXPECT_EQ(forward.values(argmax), (Values{0, 1}));
 }
@@ -133,15 +136,13 @@ TEST(PoolSteps, AverageIsGlobal) {
   Graph graph;
   graph.values = {{"in", {.n = 1, .h = 2, .w = 2, .c = 2}}, {"out", {.n = 1, .c = 2}}};
   graph.ops = {Pool{.name = "pool", .in = 0, .out = 1, .kind = Pool::Kind::global_average, .kernel = 2}};
-  BoundStep forward(StepKind::pool_forward, graph);
-  forward.read(DType::f32, {1, 10, 2, 20, 3, 30, 4, 40});
-  const BufferId out = forward.write(DType::f32, 2);
-  forward.run(prepare_pool);
+  BoundStep forward(graph);
+  const BufferId out = forward.add(DType::f32, 2);
+  forward.run(PoolForward{.in = forward.add(DType::f32, {1, 10, 2, 20, 3, 30, 4, 40}), .out = out});
   EXPECT_EQ(forward.values(out), (Values{2.5, 25}));
-  BoundStep backward(StepKind::pool_backward, graph);
-  backward.read(DType::f32, {4, 8});
-  const BufferId d_in = backward.write(DType::f32, 8);
-  backward.run(prepare_pool);
+  BoundStep backward(graph);
+  const BufferId d_in = backward.add(DType::f32, 8);
+  backward.run(PoolBackward{.d_out = backward.add(DType::f32, {4, 8}), .d_in = d_in});
   EXPECT_EQ(backward.values(d_in), (Values{1, 2, 1, 2, 1, 2, 1, 2}));
 }
 
@@ -149,12 +150,13 @@ TEST(LossStep, TakesSmoothingFromTheGraphAndScaleFromTheState) {
   Graph graph;
   graph.values = {{"logits", {.n = 2, .c = 4}}};
   graph.ops = {SoftmaxLoss{.name = "loss", .in = 0, .label_smoothing = 0.2}};
-  BoundStep bound(StepKind::softmax_loss, graph);
-  bound.read(DType::f32, Values(8, 1.0));
-  bound.read(DType::i32, {0, 3});
-  const BufferId d_logits = bound.write(DType::f16, 8);
-  bound.use_object(State{.step = {.iteration = 5, .loss_scale = 16}}, Role::state, Access::read_write);
-  bound.run(prepare_softmax_loss);
+  BoundStep bound(graph);
+  const BufferId d_logits = bound.add(DType::f16, 8);
+  bound.run(
+      SoftmaxCrossEntropy{.logits = bound.add(DType::f32, Values(8, 1.0)),
+                          .labels = bound.add(DType::i32, {0, 3}),
+                          .d_logits = d_logits,
+                          .state = bound.add_object(State{.step = {.iteration = 5, .loss_scale = 16}})});
   EXPECT_EQ(bound.step.workspace_bytes, 2 * sizeof(RowLoss));
   EXPECT_NEAR(bound.records[5].loss, std::log(4.0), 1e-6);
   EXPECT_EQ(bound.records[5].top1, 2);
@@ -163,19 +165,17 @@ TEST(LossStep, TakesSmoothingFromTheGraphAndScaleFromTheState) {
 }
 
 TEST(ElementwiseSteps, CastTakesTheStepsScale) {
-  BoundStep cast(StepKind::cast, {});
-  cast.step.scale = 0.125;
-  cast.read(DType::f32, {8, -16, 1});
-  const BufferId into = cast.write(DType::bf16, 3);
-  cast.run(prepare_elementwise);
+  BoundStep cast;
+  const BufferId into = cast.add(DType::bf16, 3);
+  cast.run(Cast{.from = cast.add(DType::f32, {8, -16, 1}), .into = into, .scale = 0.125});
   EXPECT_EQ(cast.values(into), (Values{1, -2, 0.125}));
 }
 
 TEST(ElementwiseSteps, AccumulateLeavesWhatItAdds) {
-  BoundStep accumulate(StepKind::accumulate, {});
-  const BufferId sum = accumulate.update(DType::f16, {1, 2, 3});
-  const BufferId from = accumulate.read(DType::f16, {10, 20, 30});
-  accumulate.run(prepare_elementwise);
+  BoundStep accumulate;
+  const BufferId sum = accumulate.add(DType::f16, {1, 2, 3});
+  const BufferId from = accumulate.add(DType::f16, {10, 20, 30});
+  accumulate.run(Accumulate{.into = sum, .from = from});
   EXPECT_EQ(accumulate.values(sum), (Values{11, 22, 33}));
   EXPECT_EQ(accumulate.values(from), (Values{10, 20, 30}));
 }
@@ -183,12 +183,13 @@ TEST(ElementwiseSteps, AccumulateLeavesWhatItAdds) {
 TEST(ElementwiseSteps, PackBatchPadsTheHalfOfItsIteration) {
   Graph graph;
   graph.values = {{"images", {.n = 1, .h = 1, .w = 2, .c = 3}}};
-  BoundStep pack(StepKind::pack_batch, graph);
-  pack.read(DType::f32, {1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16});
-  pack.read(DType::i32, {7, 8});
-  pack.use_object(State{.step = {.iteration = 3}}, Role::state, Access::read);
-  const BufferId images = pack.write(DType::f32, 8), labels = pack.write(DType::i32, 1);
-  pack.run(prepare_elementwise);
+  BoundStep pack(graph);
+  const BufferId images = pack.add(DType::f32, 8), labels = pack.add(DType::i32, 1);
+  pack.run(PackBatch{.staged_images = pack.add(DType::f32, {1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16}),
+                     .staged_labels = pack.add(DType::i32, {7, 8}),
+                     .state = pack.add_object(State{.step = {.iteration = 3}}),
+                     .images = images,
+                     .labels = labels});
   EXPECT_EQ(pack.values(images), (Values{11, 13, 15, 0, 12, 14, 16, 0}));
   EXPECT_EQ(pack.values(labels), Values{8});
 }
@@ -201,27 +202,34 @@ Graph two_parameters() {
 
 // A step that updates the weight and then the bias, other than the graph has them.
 struct UpdateStep {
-  explicit UpdateStep(std::optional<double> overflow_flag) : bound(StepKind::update, two_parameters()) {
+  explicit UpdateStep(std::optional<double> overflow_flag) {
     bound.rule = {.optimizer = Optimizer::sgd, .momentum = 0.5, .weight_decay = 0.25};
-    bound.use_object(State{.step = {.learning_rate = 0.5, .gradient_scale = 0.5, .loss_scale = 4}},
-                     Role::state, Access::read);
-    if (overflow_flag) bound.buffer(bound.read(DType::f32, {*overflow_flag})).role = Role::overflow;
-    weight = bound.update(DType::f32, {1, 2, 3, 4}, "weight");
-    bound.update(DType::f32, {0, 0, 0, 8});
-    bound.read(DType::f16, {8, 16, 24, 32});
-    copy = bound.write(DType::f16, 4);
-    bias = bound.update(DType::f32, {1, 2, 3}, "bias");
-    bound.update(DType::f32, {0, 0, 0});
-    bound.read(DType::f32, {8, 8, 8});
+    if (overflow_flag) update.overflow = bound.add(DType::f32, {*overflow_flag});
   }
-  BoundStep bound;
-  BufferId weight = 0, copy = 0, bias = 0;
+  void run() { bound.run(update); }
+
+  BoundStep bound{two_parameters()};
+  BufferId weight = bound.add(DType::f32, {1, 2, 3, 4}), copy = bound.add(DType::f16, 4);
+  BufferId bias = bound.add(DType::f32, {1, 2, 3});
+  Update update{.state = bound.add_object(
+                    State{.step = {.learning_rate = 0.5, .gradient_scale = 0.5, .loss_scale = 4}}),
+                .overflow = {},
+                .parameters = {{.parameter = 1,
+                                .master = weight,
+                                .momentum = bound.add(DType::f32, {0, 0, 0, 8}),
+                                .gradient = bound.add(DType::f16, {8, 16, 24, 32}),
+                                .copies = {copy}},
+                               {.parameter = 0,
+                                .master = bias,
+                                .momentum = bound.add(DType::f32, {0, 0, 0}),
+                                .gradient = bound.add(DType::f32, {8, 8, 8}),
+                                .copies = {}}}};
 };
 
 TEST(UpdateSteps, UpdateKnowsWhichParametersDecay) {
   for (const std::optional<double> overflow : {std::optional<double>(), std::optional<double>(0)}) {
     UpdateStep update(overflow);
-    update.bound.run(prepare_update);
+    update.run();
     // slope = gradient / 8 + weight / 4; velocity = momentum / 2 + slope; weight -= velocity / 2
     EXPECT_EQ(update.bound.values(update.weight), (Values{0.375, 0.75, 1.125, -0.5}));
     EXPECT_EQ(update.bound.values(update.copy), (Values{0.375, 0.75, 1.125, -0.5}));
@@ -231,45 +239,61 @@ TEST(UpdateSteps, UpdateKnowsWhichParametersDecay) {
 
 TEST(UpdateSteps, UpdateLeavesAllAsItWasAfterAnOverflow) {
   UpdateStep update(1);
-  update.bound.run(prepare_update);
+  update.run();
   EXPECT_EQ(update.bound.values(update.weight), (Values{1, 2, 3, 4}));
   EXPECT_EQ(update.bound.values(update.bias), (Values{1, 2, 3}));
 }
 
-TEST(UpdateSteps, UpdateRefusesWhatIsNoParameter) {
-  BoundStep bound(StepKind::update, two_parameters());
-  bound.use_object(State{}, Role::state, Access::read);
-  bound.update(DType::f32, {1}, "unknown");
-  bound.update(DType::f32, {1});
-  bound.read(DType::f32, {1});
-  EXPECT_THROW(bound.run(prepare_update), std::logic_error);
+TEST(UpdateSteps, UpdateRefusesTensorsOfAnotherSizeAndASecondCopy) {
+  UpdateStep step(std::nullopt);
+  const Update good = step.update;
+  step.update.parameters[0].gradient = step.update.parameters[1].gradient;
+  EXPECT_THROW(step.run(), std::logic_error);
+  step.update = good;
+  step.update.parameters[0].copies.emplace_back(step.copy);
+  EXPECT_THROW(step.run(), std::logic_error);
+  step.update = good;
+  EXPECT_NO_THROW(step.run());
 }
 
 TEST(UpdateSteps, OverflowIsLookedForInEveryGradient) {
   for (std::size_t bad = 0; bad < 3; ++bad) {
     Values last(3 + static_cast<std::size_t>(kChunkElements), 1.0);
     if (bad == 2) last.back() = std::nan("");
-    BoundStep find(StepKind::find_overflow, {});
-    const BufferId overflow = find.write(DType::f32, 1);
-    find.read(DType::f16, {1, bad == 1 ? INFINITY : 2});
-    find.read(DType::f32, last);
-    find.run(prepare_update, 2);
+    BoundStep find;
+    const BufferId overflow = find.add(DType::f32, 1);
+    find.run(FindOverflow{.overflow = overflow,
+                          .gradients = {find.add(DType::f16, {1, bad == 1 ? INFINITY : 2}),
+                                        find.add(DType::f32, last)}},
+             2);
     EXPECT_EQ(find.values(overflow), Values{bad == 0 ? 0.0 : 1.0});
   }
 }
 
 TEST(UpdateSteps, AdvanceStateFollowsTheRulesLossScaling) {
-  BoundStep advance(StepKind::advance_state, {});
+  BoundStep advance;
   advance.rule.loss_scaling = {.kind = LossScaling::Kind::dynamic, .growth_interval = 100};
-  const BufferId state =
-      advance.use_object(State{.step = {.iteration = 9, .loss_scale = 64}}, Role::state, Access::read_write);
-  advance.buffer(advance.read(DType::f32, {2})).role = Role::overflow;
-  advance.run(prepare_update, 2);
+  const BufferId state = advance.add_object(State{.step = {.iteration = 9, .loss_scale = 64}});
+  advance.run(AdvanceState{.state = state, .overflow = advance.add(DType::f32, {2})}, 2);
   EXPECT_EQ(advance.object<State>(state).step.iteration, 11U);
   EXPECT_EQ(advance.object<State>(state).step.loss_scale, 16);
   EXPECT_EQ(advance.records[9].loss_scale, 64);
   EXPECT_EQ(advance.records[10].loss_scale, 32);
   EXPECT_EQ(advance.records[10].skipped, 1);
+}
+
+TEST(PrepareStep, RefusesWhatNoCudaDeviceRuns) {
+  BoundStep step;
+  EXPECT_THROW(step.run(Recorded{}), std::logic_error);
+  EXPECT_THROW(step.run(BatchNormForward{.in = 0,
+                                         .scale = 0,
+                                         .bias = 0,
+                                         .running_mean = 0,
+                                         .running_variance = 0,
+                                         .out = 0,
+                                         .mean = 0,
+                                         .inv_std = 0}),
+               std::logic_error);
 }
 
 }  // namespace

@@ -65,7 +65,9 @@ GraphRun read_results(const Device& device, const Graph& graph, int iterations) 
 // What the runner then knows nothing of: that packing a batch reads what was loaded.
 void forget_order(Program& program) {
   for (Step& step : program.steps)
-    if (step.kind == StepKind::pack_batch) step.uses.erase(step.uses.begin(), step.uses.begin() + 2);
+    if (const auto* pack = step.as<PackBatch>())
+      step.operation = Recorded{
+          {{pack->state, Access::read}, {pack->images, Access::write}, {pack->labels, Access::write}}};
 }
 
 GraphRun train(Device& device, const Graph& graph, const TestTensors& tensors, const TrainOptions& options,

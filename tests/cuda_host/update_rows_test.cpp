@@ -47,24 +47,25 @@ void expect_update(const Case& by) {
   Parameters wanted{normal_values(DType::f32, kRows * by.columns, 1),
                     normal_values(DType::f32, kRows * by.columns, 2)};
   const Values gradient = normal_values(by.dtype, kCapacity * by.columns, 3);
-  BoundStep bound(StepKind::update_rows, graph);
+  BoundStep bound(graph);
   bound.rule = by.rule;
-  const BufferId master = bound.update(DType::f32, wanted.master, "head.weight");
-  bound.buffer(master).dims = graph.parameters.front().dims;
-  const BufferId momentum = bound.update(DType::f32, wanted.momentum);
-  bound.read(by.dtype, gradient);
-  bound.read(DType::i32, kSamples);
-  bound.read(DType::i32, {3});
-  bound.use_object(State{.step = kStep}, Role::state, Access::read);
-  if (by.overflow) bound.buffer(bound.read(DType::f32, {*by.overflow})).role = Role::overflow;
-  bound.run(prepare_update_rows);
+  UpdateRows rows{.parameter = 0,
+                  .master = bound.add(DType::f32, wanted.master),
+                  .momentum = bound.add(DType::f32, wanted.momentum),
+                  .d_rows = bound.add(by.dtype, gradient),
+                  .samples = bound.add(DType::i32, kSamples),
+                  .sample_count = bound.add(DType::i32, {3}),
+                  .state = bound.add_object(State{.step = kStep})};
+  bound.buffer(rows.master).dims = graph.parameters.front().dims;
+  if (by.overflow) rows.overflow = bound.add(DType::f32, {*by.overflow});
+  bound.run(rows);
   const Parameters before = wanted;
   update(by, gradient, wanted);
   if (by.overflow.value_or(0) != 0) wanted = before;
-  expect_close(bound.values(master), wanted.master, DType::f32, 8);
-  expect_close(bound.values(momentum), wanted.momentum, DType::f32, 8);
+  expect_close(bound.values(rows.master), wanted.master, DType::f32, 8);
+  expect_close(bound.values(rows.momentum), wanted.momentum, DType::f32, 8);
   for (std::size_t i = by.columns; i < 7 * by.columns; ++i)
-    ASSERT_EQ(bound.values(master)[i], before.master[i]) << "a row that was not sampled";
+    ASSERT_EQ(bound.values(rows.master)[i], before.master[i]) << "a row that was not sampled";
 }
 
 TEST(UpdateRows, UpdatesTheSampledOnesAsAnyOtherParameter) {

@@ -11,8 +11,10 @@
 namespace plumb::cuda {
 namespace {
 
-ConvProblem small_problem(StepKind kind, DType dtype = DType::f32) {
-  return {.kind = kind,
+constexpr ConvPass kPasses[] = {ConvPass::forward, ConvPass::backward_data, ConvPass::backward_weights};
+
+ConvProblem small_problem(ConvPass pass, DType dtype = DType::f32) {
+  return {.pass = pass,
           .n = 32,
           .h = 14,
           .w = 14,
@@ -32,21 +34,20 @@ std::unique_ptr<ConvEngine> engine_of(const AbsentGpu& gpu) {
 TEST(ConvEngineForAnAbsentGpu, ChoosesOtherEnginesForStrictF32ThanForTf32) {
   for (const AbsentGpu& gpu : {a100(), h200()}) {
     const auto engine = engine_of(gpu);
-    for (const StepKind kind :
-         {StepKind::conv_forward, StepKind::conv_backward_data, StepKind::conv_backward_weights}) {
-      ConvProblem problem = small_problem(kind);
+    for (const ConvPass pass : kPasses) {
+      ConvProblem problem = small_problem(pass);
       const Planned strict = try_plan(*engine, problem, 256 << 20);
       problem.allow_tf32 = true;
       const Planned tf32 = try_plan(*engine, problem, 256 << 20);
       EXPECT_TRUE(strict.built && tf32.built);
-      EXPECT_NE(strict.text, tf32.text) << gpu.name << ", " << name_of(kind);
+      EXPECT_NE(strict.text, tf32.text) << gpu.name << ", " << text_of(problem);
     }
   }
 }
 
 TEST(ConvEngineForAnAbsentGpu, KeepsToTheWorkspaceLimitWithAnotherEngine) {
   const auto engine = engine_of(h200());
-  const ConvProblem problem = small_problem(StepKind::conv_forward);
+  const ConvProblem problem = small_problem(ConvPass::forward);
   const Planned roomy = try_plan(*engine, problem, 256 << 20);
   ASSERT_TRUE(roomy.built);
   ASSERT_GT(roomy.workspace_bytes, 0);
@@ -57,9 +58,8 @@ TEST(ConvEngineForAnAbsentGpu, KeepsToTheWorkspaceLimitWithAnotherEngine) {
 
 TEST(ConvEngineForAnAbsentGpu, PlansGroupedConvolutions) {
   const auto engine = engine_of(a100());
-  for (const StepKind kind :
-       {StepKind::conv_forward, StepKind::conv_backward_data, StepKind::conv_backward_weights}) {
-    ConvProblem problem = small_problem(kind, DType::f16);
+  for (const ConvPass pass : kPasses) {
+    ConvProblem problem = small_problem(pass, DType::f16);
     problem.groups = 32;
     const Planned planned = try_plan(*engine, problem, 256 << 20);
     EXPECT_TRUE(planned.built) << planned.text;
@@ -67,7 +67,7 @@ TEST(ConvEngineForAnAbsentGpu, PlansGroupedConvolutions) {
 }
 
 TEST(ConvEngineForAnAbsentGpu, NamesTheProblemThatNothingComputes) {
-  ConvProblem problem = small_problem(StepKind::conv_forward, DType::bf16);
+  ConvProblem problem = small_problem(ConvPass::forward, DType::bf16);
   problem.fusion.gathers_statistics = true;
   try {
     engine_of(h200())->plan(problem, 256 << 20);
@@ -83,7 +83,7 @@ TEST(ConvEngineForAnAbsentGpu, NamesTheProblemThatNothingComputes) {
 }
 
 TEST(ConvEngineForAnAbsentGpu, NamesAProblemThatMakesNoSense) {
-  ConvProblem problem = small_problem(StepKind::conv_forward);
+  ConvProblem problem = small_problem(ConvPass::forward);
   problem.c = -1;
   try {
     engine_of(h200())->plan(problem, 0);
@@ -98,14 +98,14 @@ TEST(ConvEngineForAnAbsentGpu, RefusesPropertiesThatCuDNNCannotRead) {
 }
 
 TEST(ConvEngineForAnAbsentGpu, MakesPlansThatFailWithASentenceWhereTheyAreRun) {
-  const auto plan = engine_of(h200())->plan(small_problem(StepKind::conv_forward), 256 << 20);
+  const auto plan = engine_of(h200())->plan(small_problem(ConvPass::forward), 256 << 20);
   std::vector<std::byte*> operands(3, nullptr);
   EXPECT_THROW(plan->run(nullptr, operands, nullptr), Error);
 }
 
 // Its engines sum in a fixed order where that is asked for, and a wanted one comes first.
 TEST(ConvEngineForAnAbsentGpu, LeavesOutEnginesThatSumInAnyOrderWhereItIsDeterministic) {
-  const ConvProblem problem = small_problem(StepKind::conv_backward_data);
+  const ConvProblem problem = small_problem(ConvPass::backward_data);
   const auto in_order =
       make_conv_engine({.deterministic = true, .device_properties_json = h200().properties_json()});
   // Heuristics of cuDNN 9.19 name it here, and note that it adds up in any order.
@@ -115,7 +115,7 @@ TEST(ConvEngineForAnAbsentGpu, LeavesOutEnginesThatSumInAnyOrderWhereItIsDetermi
 }
 
 TEST(ConvEngineForAnAbsentGpu, TakesTheWantedEngineAndTheFirstWhereItIsNotThere) {
-  const ConvProblem problem = small_problem(StepKind::conv_forward, DType::f16);
+  const ConvProblem problem = small_problem(ConvPass::forward, DType::f16);
   const auto engine = engine_of(h200());
   const std::string first = engine->plan(problem, 256 << 20)->engine(), other = "eng1";
   ASSERT_NE(first, other);
@@ -124,8 +124,7 @@ TEST(ConvEngineForAnAbsentGpu, TakesTheWantedEngineAndTheFirstWhereItIsNotThere)
 }
 
 TEST(ConvEngineForAnAbsentGpu, BuildsOneGraphsEnginesByIndex) {
-  const auto listed =
-      engine_of(h200())->candidates(small_problem(StepKind::conv_forward, DType::f16), 256 << 20);
+  const auto listed = engine_of(h200())->candidates(small_problem(ConvPass::forward, DType::f16), 256 << 20);
   std::set<std::string> built;
   for (std::size_t i = 0; i < listed->size(); ++i)
     if (const auto plan = listed->build(i)) {

@@ -16,21 +16,21 @@ const char* name_of(FusedGraph pattern) {
   return kNames.at(static_cast<std::size_t>(pattern));
 }
 
-StepKind plain_kind(FusedGraph pattern) {
+ConvPass plain_pass(FusedGraph pattern) {
   switch (pattern) {
     case FusedGraph::normalized_input_weights:
-      return StepKind::conv_backward_weights;
+      return ConvPass::backward_weights;
     case FusedGraph::norm_backward_data:
-      return StepKind::conv_backward_data;
+      return ConvPass::backward_data;
     default:
-      return StepKind::conv_forward;
+      return ConvPass::forward;
   }
 }
 
 std::optional<ConvProblem> fused(FusedGraph pattern, ConvProblem plain) {
   const bool is_usual = plain.kernel == 1 || plain.kernel == 3;
-  if (plain.kind != plain_kind(pattern) || !is_usual || plain.groups != 1) return std::nullopt;
-  plain.factors_dtype = plain.dtype;
+  if (plain.pass != plain_pass(pattern) || !is_usual || plain.groups != 1) return std::nullopt;
+  plain.scale_shift_dtype = plain.dtype;
   switch (pattern) {
     case FusedGraph::statistics:
       plain.fusion = {.gathers_statistics = true};
@@ -45,7 +45,7 @@ std::optional<ConvProblem> fused(FusedGraph pattern, ConvProblem plain) {
       plain.fusion = {.normalizes_input = true};
       break;
     case FusedGraph::norm_backward_data:
-      plain.kind = StepKind::conv_norm_backward_data;
+      plain.pass = ConvPass::norm_backward_data;
       break;
   }
   return plain;

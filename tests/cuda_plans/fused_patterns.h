@@ -19,7 +19,7 @@ inline constexpr std::array kFusedGraphs{FusedGraph::statistics, FusedGraph::nor
                                          FusedGraph::residual_input, FusedGraph::normalized_input_weights,
                                          FusedGraph::norm_backward_data};
 const char* name_of(FusedGraph pattern);  // for people
-StepKind plain_kind(FusedGraph pattern);  // of the convolution that it takes over
+ConvPass plain_pass(FusedGraph pattern);  // of the convolution that it takes over
 
 // Nothing if this convolution is of another kind than the pattern's, neither 1x1 nor 3x3, or grouped.
 std::optional<ConvProblem> fused(FusedGraph pattern, ConvProblem plain);

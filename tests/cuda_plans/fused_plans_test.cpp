@@ -99,7 +99,7 @@ TEST(FusedPlansOnA100AndH200, TheFirstConvolutionCannotGatherStatistics) {
 
 TEST(FusedPlansOnA100, BackwardThroughANormKeepsTheGradientInF32Beside) {
   const auto engine = engine_for(a100());
-  const ConvProblem problem{.kind = StepKind::conv_norm_backward_data,
+  const ConvProblem problem{.pass = ConvPass::norm_backward_data,
                             .n = kBatch,
                             .h = 56,
                             .w = 56,
@@ -119,7 +119,7 @@ TEST(FusedPlansOnA100, BackwardThroughANormKeepsTheGradientInF32Beside) {
 TEST(FusedPlansOnH200, TakeNoTensorOfMoreThan2To31Elements) {
   const auto engine = engine_for(h200());
   for (const FusedGraph pattern : kFusedGraphs) {
-    ConvProblem plain{.kind = plain_kind(pattern),
+    ConvProblem plain{.pass = plain_pass(pattern),
                       .h = 16,
                       .w = 16,
                       .c = 64,
@@ -149,11 +149,11 @@ TEST(FusedPlansOnH200, NormalisedInputNeedsStatisticsAndFactorsInHalf) {
                       .out_c = 256,
                       .dtype = DType::f16,
                       .fusion = {.normalizes_input = true, .gathers_statistics = true},
-                      .factors_dtype = DType::f16};
+                      .scale_shift_dtype = DType::f16};
   EXPECT_TRUE(try_plan(*engine, problem, kWorkspaceLimit).built);
-  problem.factors_dtype = DType::f32;
+  problem.scale_shift_dtype = DType::f32;
   EXPECT_FALSE(try_plan(*engine, problem, kWorkspaceLimit).built);
-  problem.factors_dtype = DType::f16;
+  problem.scale_shift_dtype = DType::f16;
   problem.fusion.gathers_statistics = false;
   EXPECT_FALSE(try_plan(*engine, problem, kWorkspaceLimit).built);
 }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <set>
-#include <utility>
 
 #include "base/error.h"
 #include "bench/inquiries/dry_run.h"
@@ -44,10 +44,9 @@ std::vector<WantedPlan> wanted_plans(const Graph& graph, const DeviceLimits& gpu
   std::set<std::string> known;
   const Program program = plumb::describe(graph, options, gpu);
   for (const Step& step : program.steps) {
-    if (!runs_on_engine(graph, step)) continue;
-    ConvProblem problem = conv_problem(graph, program, step);
-    if (known.insert(text_of(problem)).second)
-      wanted.push_back({std::move(problem), step.workspace_bytes, graph.model + " " + step.name});
+    const std::optional<ConvProblem> problem = conv_problem(graph, program, step);
+    if (problem && known.insert(text_of(*problem)).second)
+      wanted.push_back({*problem, step.workspace_bytes, graph.model + " " + step.name});
   }
   return wanted;
 }

@@ -1,4 +1,4 @@
-#include "tests/cuda_host/operand.h"
+#include "tests/cuda_host/guarded_tensor.h"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -33,7 +33,7 @@ void with_type(DType dtype, const Body& body) {
     case DType::u8:
       return body(static_cast<std::uint8_t*>(nullptr));
     default:
-      throw std::logic_error("no Operand holds " + std::string(name_of(dtype)));
+      throw std::logic_error("no GuardedTensor holds " + std::string(name_of(dtype)));
   }
 }
 
@@ -60,7 +60,7 @@ double widened(__nv_bfloat16 value) {
 
 }  // namespace
 
-Operand::Operand(DType dtype, std::size_t elements)
+GuardedTensor::GuardedTensor(DType dtype, std::size_t elements)
     : dtype_(dtype),
       elements_(elements),
       bytes_(elements * bytes_of(dtype)),
@@ -71,14 +71,15 @@ Operand::Operand(DType dtype, std::size_t elements)
   std::memset(data(), 0xFF, bytes_);
 }
 
-Operand::Operand(DType dtype, const std::vector<double>& values) : Operand(dtype, values.size()) {
+GuardedTensor::GuardedTensor(DType dtype, const std::vector<double>& values)
+    : GuardedTensor(dtype, values.size()) {
   with_type(dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     for (std::size_t i = 0; i < values.size(); ++i) as<T>()[i] = narrowed<T>(values[i]);
   });
 }
 
-Operand::~Operand() {
+GuardedTensor::~GuardedTensor() {
   const auto is_guard = [](std::byte byte) { return byte == kGuard; };
   const auto begin = memory_.begin() + static_cast<std::ptrdiff_t>(begin_);
   EXPECT_TRUE(std::all_of(memory_.begin(), begin, is_guard)) << "something wrote in front of a tensor";
@@ -86,7 +87,7 @@ Operand::~Operand() {
       << "something wrote behind a tensor";
 }
 
-std::vector<double> Operand::values() const {
+std::vector<double> GuardedTensor::values() const {
   std::vector<double> values(elements_);
   with_type(dtype_, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
@@ -96,7 +97,7 @@ std::vector<double> Operand::values() const {
   return values;
 }
 
-std::vector<std::byte> Operand::bytes() const {
+std::vector<std::byte> GuardedTensor::bytes() const {
   const auto begin = memory_.begin() + static_cast<std::ptrdiff_t>(begin_);
   return {begin, begin + static_cast<std::ptrdiff_t>(bytes_)};
 }

@@ -11,14 +11,14 @@ namespace plumb {
 
 // A tensor as a kernel finds it: at a multiple of 16 bytes and of no more, between guards whose bytes are
 // checked when it goes away. On the null stream kernels take it from the host's memory.
-class Operand {
+class GuardedTensor {
  public:
   // Holds NaNs (integers: -1) until somebody writes it.
-  Operand(DType dtype, std::size_t elements);
-  Operand(DType dtype, const std::vector<double>& values);  // rounded to nearest even
-  ~Operand();
-  Operand(const Operand&) = delete;
-  Operand& operator=(const Operand&) = delete;
+  GuardedTensor(DType dtype, std::size_t elements);
+  GuardedTensor(DType dtype, const std::vector<double>& values);  // rounded to nearest even
+  ~GuardedTensor();
+  GuardedTensor(const GuardedTensor&) = delete;
+  GuardedTensor& operator=(const GuardedTensor&) = delete;
 
   std::byte* data() { return memory_.data() + begin_; }
   template <typename T>
