@@ -2,9 +2,9 @@
 
 #include <cstdio>
 
-#include "bench/inquiries/inquiries.h"
-#include "bench/program_main.h"
+#include "bench/answers.h"
 #include "bench/run/environment.h"
+#include "bench/run/failures.h"
 #include "bench/run/find_max_batch.h"
 #include "bench/run/training.h"
 

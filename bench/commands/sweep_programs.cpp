@@ -6,8 +6,7 @@
 
 #include "base/error.h"
 #include "bench/options/options.h"
-#include "bench/run/session.h"
-#include "kernels/describe.h"
+#include "bench/plan/step_plan.h"
 #include "kernels/roofline.h"
 #include "kernels/targets.h"
 
@@ -75,10 +74,7 @@ std::optional<double> least_seconds(const SweepPlan& plan, const std::vector<std
       if (!limits || !limits->flops_per_second.contains(options.precision)) return std::nullopt;
       if (options.comm == "nccl" && limits->kind == DeviceKind::cpu) return std::nullopt;
       options = resolve(options, *limits, run.devices);
-      const Graph graph = make_graph(options, 0, run.devices);
-      const bool same_batch = options.data == "synthetic" || !options.batch.empty();
-      const Program program = with_collectives(
-          describe(graph, describe_options(options, same_batch), *limits), options, run.devices);
+      const Program program = make_step_plan(options, *limits, 0, run.devices).program;
       entry->second = std::max(options.seconds, roofline(program, *limits, options.precision).seconds *
                                                     static_cast<double>(group.length.iterations));
     }

@@ -16,7 +16,7 @@ constexpr std::int64_t kMostIterations = 10'000'000;
 
 OptionGroup length_group(BenchOptions& o) {
   return {"Batch and length",
-          {integer_option("--bs,--batch-per-device", "N", o.batch_per_device, {1, kLargestBatch},
+          {integer_option("--bs,--batch-per-device", "N", o.batch_per_device, {1, kMaxBatch},
                           "images per device and step")
                .with_default("128 on cuda, 8 on cpu")
                .with_key("batch_per_device"),

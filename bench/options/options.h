@@ -16,8 +16,6 @@
 
 namespace plumb {
 
-inline constexpr std::int64_t kLargestBatch = std::int64_t{1} << 24;  // per device
-
 enum class CudaGraph { automatic, on, off };
 
 // What is trained: one for each bench program.

@@ -8,12 +8,13 @@
 #include <string_view>
 #include <utility>
 
-#include "bench/inquiries/dry_run.h"
 #include "bench/output/progress.h"
 #include "bench/output/summary.h"
+#include "bench/plan/step_plan.h"
+#include "bench/run/failures.h"
 #include "bench/run/runner.h"
 #include "bench/run/session.h"
-#include "bench/run/training.h"
+#include "models/model_builder.h"
 
 namespace plumb {
 namespace {
@@ -28,36 +29,6 @@ BenchOptions with_batch(BenchOptions options, std::int64_t batch) {
   return options;
 }
 
-// What a rank may take of the device, by the device's own word.
-double memory_of_rank(const Job& job, const Session& session) {
-  const bool shares = session.device->limits().kind == DeviceKind::cpu || session.shares_gpu;
-  return session.device->limits().memory_bytes / (shares ? job.local_size() : 1);
-}
-
-// What all tries have in common: resolved options, the device's limits.
-struct Given {
-  BenchOptions options;
-  DeviceLimits limits;
-  int world_size = 1;
-};
-
-// A step at this batch, as far as the description tells: without what the device adds when it chooses
-// implementations.
-Program described(const Given& given, std::int64_t batch, int rank) {
-  const BenchOptions options = with_batch(given.options, batch);
-  return with_collectives(
-      describe(make_graph(options, rank, given.world_size), describe_options(options, true), given.limits),
-      options, given.world_size);
-}
-
-std::int64_t planned_largest(const Given& given, int rank, double memory_bytes) {
-  const auto bytes = [&](std::int64_t batch) {
-    const Program program = described(given, batch, rank);
-    return needed_bytes(program, plan_memory(program), given.limits);
-  };
-  return largest_batch(bytes, memory_bytes);
-}
-
 bool tells_of_no_engine(const Error& error) {
   return error.code() == ExitCode::internal &&
          std::string_view(error.what()).find(kNoEngine) != std::string_view::npos;
@@ -65,7 +36,7 @@ bool tells_of_no_engine(const Error& error) {
 
 // As a run begins: one iteration step by step and, where the run would, one that is captured and replayed.
 void run_iterations(Session& session) {
-  Runner runner(session.program, *session.device, session.communicator.get(), *session.source);
+  Runner runner(session.plan.program, *session.device, session.communicator.get(), *session.source);
   session.device->start_clock();
   runner.run_iteration();
   session.device->synchronize();
@@ -81,7 +52,8 @@ void try_batch(const Job& job, const BenchOptions& options, double memory_bytes,
   Session session = open_session(job, options);
   read_inputs(job, session);
   prepare_session(job, session);
-  if (static_cast<double>(session.plan.arena_bytes) > memory_bytes)  // known to all ranks: they plan alike
+  if (static_cast<double>(session.plan.memory.arena_bytes) >
+      memory_bytes)  // known to all ranks: they plan alike
     throw Error(ExitCode::out_of_memory, "the plan takes more than the memory that is given");
   try {
     run_iterations(session);
@@ -89,7 +61,7 @@ void try_batch(const Job& job, const BenchOptions& options, double memory_bytes,
     if (job.size() == 1) throw;
     throw FailureOfThisRank(error);  // the others are inside a collective
   }
-  found.planned_bytes = session.plan.arena_bytes;
+  found.planned_bytes = session.plan.memory.arena_bytes;
   found.peak_bytes = session.device->peak_bytes();
   job.barrier();
 }
@@ -128,18 +100,21 @@ std::int64_t largest_tensor_elements(const Program& program) {
 MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
                         const std::function<void(const BatchTry&)>& tried, const SearchBounds& bounds) {
   MaxBatch found;
-  Given given;
+  BenchOptions resolved;
+  DeviceLimits limits;
   double memory = 0;
   {
     const Session session = open_session(job, with_batch(options, 1));
-    given = {session.options, session.device->limits(), job.size()};
+    resolved = session.options;
+    limits = session.device->limits();
     memory = bounds.memory_bytes.value_or(memory_of_rank(job, session));
     found.device = session.device->description();
-    found.model = make_graph(given.options, job.rank(), job.size()).model;
-    found.precision = given.options.precision;
+    found.model = make_step_plan(resolved, limits, job.rank(), job.size()).graph.model;
+    found.precision = resolved.precision;
     found.world_size = job.size();
-    found.image_size = given.options.image_size;
-    auto largest = static_cast<std::uint64_t>(planned_largest(given, job.rank(), memory));
+    found.image_size = resolved.image_size;
+    auto largest =
+        static_cast<std::uint64_t>(largest_planned_batch(resolved, limits, job.rank(), job.size(), memory));
     job.broadcast(largest);  // hosts may have different memory: all start at the same batch
     found.largest_planned = static_cast<std::int64_t>(largest);
   }
@@ -152,14 +127,16 @@ MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
     } catch (const Error& error) {
       if (error.code() == ExitCode::out_of_memory) return {.batch = batch};
       // Rank 0's tensors, on all ranks: they must answer alike.
-      if (tells_of_no_engine(error) &&
-          largest_tensor_elements(described(given, batch, 0)) > bounds.most_elements)
+      const auto program = [&] {
+        return make_step_plan(with_batch(resolved, batch), limits, 0, job.size()).program;
+      };
+      if (tells_of_no_engine(error) && largest_tensor_elements(program()) > bounds.most_elements)
         return {.batch = batch, .no_engine = true};
       throw;
     }
   };
   std::vector<BatchTry> tries;
-  found.search = search_largest_batch(found.largest_planned, kLargestBatch, [&](std::int64_t batch) {
+  found.search = search_largest_batch(found.largest_planned, kMaxBatch, [&](std::int64_t batch) {
     tries.push_back(attempt(batch));
     tried(tries.back());
     return tries.back().ran;

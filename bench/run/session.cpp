@@ -1,16 +1,12 @@
 #include "bench/run/session.h"
 
 #include <algorithm>
-#include <cmath>
-#include <thread>
 
-#include "bench/inquiries/dry_run.h"
-#include "bench/inquiries/head_table.h"
 #include "bench/output/version.h"
+#include "bench/plan/head_table.h"
 #include "bench/run/environment.h"
 #include "bench/run/tuning.h"
 #include "comm/distinct_gpus.h"
-#include "comm/gradient_reduction.h"
 #include "comm/mpi_communicator.h"
 #include "comm/nccl_communicator.h"
 #include "comm/staged_communicator.h"
@@ -54,21 +50,12 @@ std::string classes_that_fit(const Session& session, const Job& job, double free
          std::to_string(classes);
 }
 
-// Throws Error(out_of_memory) if `wanted` bytes are more than this rank's share of the host.
+// Throws Error(out_of_memory) if `wanted` bytes are more than this rank may take.
 void require_memory(const Session& session, const Job& job, double wanted) {
-  const bool shares = session.device->limits().kind == DeviceKind::cpu || session.shares_gpu;
-  const double free = session.device->limits().memory_bytes / (shares ? job.local_size() : 1);
+  const double free = memory_of_rank(job, session);
   if (wanted <= free) return;
-  const std::int64_t fits = largest_batch(
-      [&](std::int64_t batch) {
-        BenchOptions smaller = session.options;
-        smaller.batch_per_device = batch;
-        const Program program = describe(make_graph(smaller, job.rank(), job.size()),
-                                         describe_options(smaller, true), session.device->limits());
-        const Program whole = with_collectives(program, smaller, job.size());
-        return needed_bytes(whole, plan_memory(whole), session.device->limits());
-      },
-      free);
+  const std::int64_t fits =
+      largest_planned_batch(session.options, session.device->limits(), job.rank(), job.size(), free);
   throw Error(
       ExitCode::out_of_memory,
       "rank " + std::to_string(job.rank()) + " on " + job.host() + " would need " +
@@ -123,7 +110,7 @@ void distribute_tensors(const Job& job, Session& session, TensorMap tensors) {
     job.broadcast(values.data(), values.size());
     return values;
   };
-  const Graph& graph = session.graph;
+  const Graph& graph = session.plan.graph;
   for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
     const Parameter& parameter = graph.parameters[p];
     session.device->write_parameter(p, parameter.shard ? tensors.at(parameter.name).values
@@ -150,53 +137,6 @@ WorldLayout world_layout(const BenchOptions& options, int ranks, int nodes, int 
                                      std::to_string(ranks) + (ranks == 1 ? " rank runs" : " ranks run") +
                                      "; start as many, or leave the layout to the hosts");
   return layout;
-}
-
-Graph make_graph(const BenchOptions& options, int rank, int world_size) {
-  if (options.workload == Workload::resnet50)
-    return make_resnet50({.batch = *options.batch_per_device,
-                          .image_size = options.image_size,
-                          .label_smoothing = options.label_smoothing,
-                          .decay = options.decay});
-  const FaceOptions face = resolve_face(options.face);
-  return make_arcface({.backbone = face.backbone,
-                       .batch = *options.batch_per_device,
-                       .image_size = options.image_size,
-                       .embedding = *face.embedding,
-                       .prelu_per_layer = face.prelu_per_layer,
-                       .dropout = *face.dropout,
-                       .classes = face.classes,
-                       .margins = *face.margins,
-                       .scale = face.scale,
-                       .gradient = face.margin_gradient,
-                       .head = face.head,
-                       .sample_rate = face.sample_rate.value_or(1),
-                       .rank = rank,
-                       .world_size = world_size,
-                       .decay = options.decay,
-                       .seed = options.seed});
-}
-
-DescribeOptions describe_options(const BenchOptions& options, bool same_batch_every_step) {
-  return {.precision = options.precision,
-          .load_batch_every_step = !same_batch_every_step,
-          .fuse = options.fuse,
-          .deterministic = options.deterministic,
-          .scale_loss = options.loss_scaling && options.loss_scaling->kind != LossScaling::Kind::none,
-          .fp32_head = options.workload == Workload::arcface && options.face.fp32_head};
-}
-
-Program with_collectives(Program program, const BenchOptions& options, int world_size) {
-  if (!has_collectives(options, world_size)) return program;
-  GradientReductionOptions reduction{
-      .dtype = options.reduce_dtype, .world_size = world_size, .overlap = options.overlap};
-  reduction.buckets.bucket_bytes = static_cast<std::size_t>(std::llround(options.bucket_mb * (1 << 20)));
-  return add_gradient_reduction(std::move(program), reduction);
-}
-
-double needed_bytes(const Program& program, const MemoryPlan& plan, const DeviceLimits& limits) {
-  const std::size_t copies = limits.kind == DeviceKind::cpu ? memory_bytes(program, plan).parameters : 0;
-  return static_cast<double>(plan.arena_bytes + copies);
 }
 
 bool captures(const BenchOptions& options, const DeviceLimits& limits, int world_size) {
@@ -243,16 +183,11 @@ Session open_session(const Job& job, const BenchOptions& options) {
 void read_inputs(const Job& job, Session& session) {
   const BenchOptions& options = session.options;
   job.together([&] {
-    session.graph = make_graph(options, job.rank(), job.size());
-    const bool same_batch = options.data == "synthetic" || !options.batch.empty();
-    session.described_with = describe_options(options, same_batch);
-    session.program = describe(session.graph, session.described_with, session.device->limits());
-    // Once before anything is read, and again when layouts are chosen and buffers of images are there.
-    const Program whole = with_collectives(session.program, options, job.size());
-    require_memory(session, job, needed_bytes(whole, plan_memory(whole), session.device->limits()));
-    if (!options.weights.empty() && (job.rank() == 0 || has_shards(session.graph)))
+    session.plan = make_step_plan(options, session.device->limits(), job.rank(), job.size());
+    require_memory(session, job, session.plan.needed_bytes);
+    if (!options.weights.empty() && (job.rank() == 0 || has_shards(session.plan.graph)))
       session.given =
-          tensors_for(session.graph, read_safetensors(options.weights, "--weights"), options.weights);
+          tensors_for(session.plan.graph, read_safetensors(options.weights, "--weights"), options.weights);
     session.source = make_batch_source(source_options(session, job));
   });
 }
@@ -266,32 +201,41 @@ void prepare_session(const Job& job, Session& session) {
                         .loss_scaling = options.loss_scaling.value_or(LossScaling{})};
   tune_session(job, session, rule);
   job.together([&] {
-    if (options.weights.empty() && (job.rank() == 0 || has_shards(session.graph)))
-      tensors = initial_tensors(session.graph, options.seed);
-    session.device->prepare(session.graph, rule, session.program);
-    session.program = with_collectives(std::move(session.program), options, job.size());
-    session.plan = plan_memory(session.program);
+    if (options.weights.empty() && (job.rank() == 0 || has_shards(session.plan.graph)))
+      tensors = initial_tensors(session.plan.graph, options.seed);
+    session.plan =
+        make_step_plan(options, session.device->limits(), job.rank(), job.size(),
+                       {.plain = session.tuning.plain, .prepare = [&](const Graph& graph, Program& program) {
+                          apply_tuning(session.tuning, program);
+                          session.device->prepare(graph, rule, program);
+                        }});
     require_memory(session, job,
-                   needed_bytes(session.program, session.plan, session.device->limits()) +
-                       static_cast<double>(session.source->host_bytes()));
+                   session.plan.needed_bytes + static_cast<double>(session.source->host_bytes()));
   });
-  job.require_same("Program", "hash=" + std::to_string(reduction_hash(session.program)) + "\n");
+  job.require_same("Program", "hash=" + std::to_string(reduction_hash(session.plan.program)) + "\n");
   // First what takes memory without asking how much is left: a failure to bind says what is missing.
   if (has_collectives(options, job.size()))
     session.communicator = make_communicator(job, options, *session.device);
-  job.together([&] { session.device->bind(session.program, session.plan); });
+  job.together([&] { session.device->bind(session.plan.program, session.plan.memory); });
   distribute_tensors(job, session, std::move(tensors));
-  session.device->write_state({.iteration = 0,
-                               .first_sample = static_cast<std::uint64_t>(job.rank() * session.graph.batch()),
-                               .learning_rate = static_cast<float>(options.learning_rate),
-                               .gradient_scale = 1 / static_cast<float>(job.size()),
-                               .loss_scale = initial_loss_scale(options)});
+  session.device->write_state(
+      {.iteration = 0,
+       .first_sample = static_cast<std::uint64_t>(job.rank() * session.plan.graph.batch()),
+       .learning_rate = static_cast<float>(options.learning_rate),
+       .gradient_scale = 1 / static_cast<float>(job.size()),
+       .loss_scale = initial_loss_scale(options)});
   const bool synthetic = options.data == "synthetic" && options.batch.empty();
   if (synthetic && session.device->make_synthetic_batch(options.seed, job.rank())) return;
   if (session.source->always_the_same()) {
     const Batch batch = session.source->next();
     session.device->write_batch(batch.images, batch.labels);
   }
+}
+
+double memory_of_rank(const Job& job, const Session& session) {
+  const DeviceLimits& limits = session.device->limits();
+  const bool shares = limits.kind == DeviceKind::cpu || session.shares_gpu;
+  return limits.memory_bytes / (shares ? job.local_size() : 1);
 }
 
 TensorFile read_tensors(const Graph& graph, const Device& device) {

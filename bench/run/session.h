@@ -7,11 +7,11 @@
 
 #include "bench/data/batch_source.h"
 #include "bench/options/options.h"
+#include "bench/plan/step_plan.h"
 #include "comm/communicator.h"
 #include "comm/job.h"
 #include "kernels/device.h"
-#include "kernels/memory_plan.h"
-#include "kernels/program.h"
+#include "kernels/tuning.h"
 #include "models/graph.h"
 #include "models/weights.h"
 
@@ -25,28 +25,16 @@ struct WorldLayout {
 // Throws Error(usage) if --nodes x --devices-per-node is another number than `ranks`.
 WorldLayout world_layout(const BenchOptions& options, int ranks, int nodes, int devices_per_node);
 
-// What rank `rank` of `world_size` trains: ranks have graphs of their own where they share out class centres.
-Graph make_graph(const BenchOptions& options, int rank, int world_size);
-DescribeOptions describe_options(const BenchOptions& options, bool same_batch_every_step);
-// What a Program of this run is after the pass that adds collectives, if has_collectives().
-Program with_collectives(Program program, const BenchOptions& options, int world_size);
-// The plan's arena and, on a CPU device, the copies of parameters that lie beside it while start values are
-// handed out and while a run is checked.
-double needed_bytes(const Program& program, const MemoryPlan& plan, const DeviceLimits& limits);
-
 struct Session {
   BenchOptions options;  // resolved
   WorldLayout layout;
-  Graph graph;
   std::unique_ptr<Device> device;
   std::unique_ptr<BatchSource> source;
   std::unique_ptr<Communicator> communicator;  // null if not has_collectives()
   bool captures = false;                       // an iteration becomes one launch
   bool shares_gpu = false;                     // another rank uses the same one
-  DescribeOptions described_with;
-  Tuning tuning;  // trials and remarks on rank 0 only
-  Program program;
-  MemoryPlan plan;
+  StepPlan plan;                               // until prepare_session: as described
+  Tuning tuning;                               // trials and remarks on rank 0 only
   // Until prepare_session: the tensors of --weights. On rank 0, and on all ranks where each has rows of its
   // own.
   TensorMap given;
@@ -56,11 +44,14 @@ struct Session {
 
 // First, on every rank together: device, options, agreement between ranks. Nothing is read or allocated.
 Session open_session(const Job& job, const BenchOptions& options);
-// Then all that can be wrong with what is read: Graph, Program, data, --weights. Throws Error(bad_data), and
-// Error(out_of_memory) with what would fit if the plan shows it.
+// Then all that can be wrong with what is read: the described plan, data, --weights. Throws Error(bad_data),
+// and Error(out_of_memory) with what would fit if the plan shows it.
 void read_inputs(const Job& job, Session& session);
 // At last what costs time: primitives, memory, parameters on the device.
 void prepare_session(const Job& job, Session& session);
+
+// Bytes that this rank may take of what its device has free.
+double memory_of_rank(const Job& job, const Session& session);
 
 // Parameters and running statistics as the device has them, by their public names: of a shard this rank's
 // rows.

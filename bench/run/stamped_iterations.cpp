@@ -15,7 +15,7 @@ void put_back(const Graph& graph, Device& device, const TensorFile& tensors) {
 std::vector<StepTime> run_stamped(Session& session, Runner& runner, int count) {
   Device& device = *session.device;
   const bool behind_the_host = device.limits().kind == DeviceKind::cuda;
-  const TensorFile before = read_tensors(session.graph, device);
+  const TensorFile before = read_tensors(session.plan.graph, device);
   std::vector<StepTime> times;
   device.start_clock();
   for (int i = 0; i < count; ++i) {
@@ -27,7 +27,7 @@ std::vector<StepTime> run_stamped(Session& session, Runner& runner, int count) {
     const std::vector<StepTime> ended = device.step_times();
     times.insert(times.end(), ended.begin(), ended.end());
   }
-  put_back(session.graph, device, before);
+  put_back(session.plan.graph, device, before);
   return times;
 }
 

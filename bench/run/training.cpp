@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "base/new_file.h"
-#include "bench/inquiries/head_table.h"
 #include "bench/output/log_writer.h"
 #include "bench/output/profile.h"
 #include "bench/output/program_json.h"
@@ -15,9 +14,10 @@
 #include "bench/output/result_writer.h"
 #include "bench/output/summary.h"
 #include "bench/output/trace_writer.h"
-#include "bench/program_main.h"
+#include "bench/plan/head_table.h"
 #include "bench/run/checks.h"
 #include "bench/run/environment.h"
+#include "bench/run/failures.h"
 #include "bench/run/gpu_monitor.h"
 #include "bench/run/runner.h"
 #include "bench/run/stamped_iterations.h"
@@ -62,7 +62,7 @@ class TrainingRun {
   std::int64_t images_per_step() const { return *options().batch_per_device * job_.size(); }
 
   void open_outputs() {
-    record_.model = session_.graph.model;
+    record_.model = session_.plan.graph.model;
     record_.precision = name_of(options().precision);
     record_.device = name_of(session_.device->limits().kind);
     record_.device_name = session_.device->description();
@@ -114,19 +114,20 @@ class TrainingRun {
     if (options().verbose)
       messages_.say(session_.source->description() + "; " + head_text() + program_text());
     if (!session_.remark.empty()) messages_.say(session_.remark);
-    record_.parameters = backbone_parameter_count(session_.graph);
-    record_.macs_per_image = macs_per_image(session_.graph);
-    record_.head_parameters = head_parameter_count(session_.graph);
-    record_.head_macs_per_image = head_macs_per_image(session_.graph);
-    const MemoryBytes bytes = memory_bytes(session_.program, session_.plan);
+    record_.parameters = backbone_parameter_count(session_.plan.graph);
+    record_.macs_per_image = macs_per_image(session_.plan.graph);
+    record_.head_parameters = head_parameter_count(session_.plan.graph);
+    record_.head_macs_per_image = head_macs_per_image(session_.plan.graph);
+    const MemoryBytes bytes = memory_bytes(session_.plan.program, session_.plan.memory);
     const auto number = [](std::size_t value) { return static_cast<std::int64_t>(value); };
     record_.memory_bytes = {
         {"parameters", number(bytes.parameters)}, {"gradients", number(bytes.gradients)},
         {"optimizer", number(bytes.optimizer)},   {"activations", number(bytes.activations)},
         {"workspace", number(bytes.workspace)},   {"planned", number(bytes.planned)}};
-    initial_checksum_ = parameter_checksum(session_.graph, *session_.device);
+    initial_checksum_ = parameter_checksum(session_.plan.graph, *session_.device);
     job_.together([&] {
-      if (first()) results_->write_json("program.json", program_json(session_.program, &session_.plan));
+      if (first())
+        results_->write_json("program.json", program_json(session_.plan.program, &session_.plan.memory));
     });
   }
 
@@ -137,7 +138,7 @@ class TrainingRun {
     if (!remarks.empty()) messages_.warn(remarks);
     for (const PlainLayer& layer : tuning.plain)
       record_.unfused_layers.push_back(
-          {name_of(session_.graph.ops[layer.op]), std::string(name_of(layer.pattern)), layer.reason});
+          {name_of(session_.plan.graph.ops[layer.op]), std::string(name_of(layer.pattern)), layer.reason});
     job_.together([&] {
       if (first() && !tuning.trials.empty()) results_->write_text("tuning.csv", trials_csv(tuning));
     });
@@ -151,25 +152,26 @@ class TrainingRun {
   }
 
   std::string head_text() const {
-    return options().workload == Workload::arcface ? shard_text(session_.graph) + " of rank 0; " : "";
+    return options().workload == Workload::arcface ? shard_text(session_.plan.graph) + " of rank 0; " : "";
   }
 
   // One line for --verbose: what the options have become.
   std::string program_text() const {
-    const auto collectives = std::count_if(session_.program.steps.begin(), session_.program.steps.end(),
-                                           [](const Step& step) { return step.lane == Lane::communication; });
-    return std::to_string(session_.program.steps.size()) + " steps" +
+    const auto collectives =
+        std::count_if(session_.plan.program.steps.begin(), session_.plan.program.steps.end(),
+                      [](const Step& step) { return step.lane == Lane::communication; });
+    return std::to_string(session_.plan.program.steps.size()) + " steps" +
            (session_.captures ? ", captured as one CUDA graph, " : ", ") +
            (collectives == 0 ? ""
                              : std::to_string(collectives) +
                                    (collectives == 1 ? " collective over " : " collectives over ") +
                                    options().comm + ", ") +
-           std::to_string(session_.plan.arena_bytes >> 20) + " MiB planned";
+           std::to_string(session_.plan.memory.arena_bytes >> 20) + " MiB planned";
   }
 
   void train() {
     job_.barrier();
-    Runner runner(session_.program, *session_.device, session_.communicator.get(), *session_.source);
+    Runner runner(session_.plan.program, *session_.device, session_.communicator.get(), *session_.source);
     try {
       run_iterations(runner);
     } catch (const Error& error) {
@@ -291,13 +293,14 @@ class TrainingRun {
                         {"tensors_finite", "skipped"}};
       return;
     }
-    RunEvidence evidence{.checksums = {},
-                         .initial_checksum = initial_checksum_,
-                         .not_finite = job_.all_gather(first_not_finite(session_.graph, *session_.device)),
-                         .loss = record_.loss,
-                         .learning_rate = options().learning_rate};
+    RunEvidence evidence{
+        .checksums = {},
+        .initial_checksum = initial_checksum_,
+        .not_finite = job_.all_gather(first_not_finite(session_.plan.graph, *session_.device)),
+        .loss = record_.loss,
+        .learning_rate = options().learning_rate};
     for (const std::string& text :
-         job_.all_gather(std::to_string(parameter_checksum(session_.graph, *session_.device))))
+         job_.all_gather(std::to_string(parameter_checksum(session_.plan.graph, *session_.device))))
       evidence.checksums.push_back(std::stoull(text));
     Checks checks = check_run(evidence);
     if (!checks.failure.empty() && options().reduce_dtype == ReduceDType::fp16)
@@ -313,7 +316,8 @@ class TrainingRun {
 
   void finish() {
     TensorFile tensors;
-    if (!options().save_weights.empty()) tensors = gather_tensors(job_, session_.graph, *session_.device);
+    if (!options().save_weights.empty())
+      tensors = gather_tensors(job_, session_.plan.graph, *session_.device);
     job_.together([&] {
       if (!first()) return;
       if (!options().save_weights.empty()) write_safetensors(options().save_weights, tensors);
@@ -327,7 +331,7 @@ class TrainingRun {
 
   // profile.json and trace.json, and the table for print().
   void write_profile() {
-    const Program& program = session_.program;
+    const Program& program = session_.plan.program;
     if (options().profile) {
       const auto window = std::span(record_.step_seconds).subspan(static_cast<std::size_t>(record_.warmup));
       const double step_seconds = median({window.begin(), window.end()});
@@ -352,7 +356,8 @@ class TrainingRun {
   }
 
   void print_fusion() const {
-    const std::string text = fusion_text(session_.graph, session_.described_with, session_.device->limits());
+    const std::string text =
+        fusion_text(session_.plan.graph, session_.plan.described_with, session_.device->limits());
     if (!text.empty()) print_text("\n" + text);
   }
 

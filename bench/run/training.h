@@ -10,12 +10,6 @@
 
 namespace plumb {
 
-// A failure that other ranks don't know of: the job must be ended for them (Job::abort).
-class FailureOfThisRank : public Error {
- public:
-  explicit FailureOfThisRank(const Error& error) : Error(error.code(), error.what()) {}
-};
-
 struct TrainingHooks {
   // Called on every rank when an iteration has ended, outside the timed interval's compute; tests do damage
   // here.

@@ -49,18 +49,13 @@ void tune_session(const Job& job, Session& session, const UpdateRule& rule) {
     if (!first) return;
     TuningProgress progress(session.options.quiet);
     session.tuning = session.device->tune(
-        session.graph, rule, session.described_with,
+        session.plan.graph, rule, session.plan.described_with,
         {.time_engines = session.options.autotune,
          .progress = [&](std::size_t done, std::size_t known) { progress.update(done, known); }});
   });
   const std::string choices =
       job.all_gather(first ? choices_to_json(session.tuning).dump() : std::string()).front();
   if (!first) session.tuning = choices_from_json(nlohmann::json::parse(choices));
-  if (!session.tuning.plain.empty()) {
-    session.described_with.plain = session.tuning.plain;
-    session.program = describe(session.graph, session.described_with, session.device->limits());
-  }
-  apply_tuning(session.tuning, session.program);
 }
 
 }  // namespace plumb

@@ -5,9 +5,8 @@
 
 namespace plumb {
 
-// Fills in Session::tuning, describes the Program anew if fused engines gave way somewhere, and notes the
-// engines in its steps. Rank 0 shows progress on stderr unless --quiet: a bar on a terminal, elsewhere a line
-// every ten seconds. Every rank calls it, before Device::prepare().
+// Fills in Session::tuning. Rank 0 shows progress on stderr unless --quiet: a bar on a terminal, elsewhere a
+// line every ten seconds. Every rank calls it, after read_inputs().
 void tune_session(const Job& job, Session& session, const UpdateRule& rule);
 
 }  // namespace plumb

@@ -1,4 +1,4 @@
-#include "bench/inquiries/dry_run.h"
+#include "bench/plan/dry_run.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,12 @@
 #include <string>
 
 #include "base/error.h"
-#include "bench/inquiries/target_list.h"
+#include "bench/plan/largest_fit.h"
+#include "bench/plan/target_list.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/describe.h"
 #include "kernels/targets.h"
+#include "models/model_builder.h"
 #include "models/resnet50.h"
 #include "tests/bench/expect_error.h"
 
@@ -22,26 +24,19 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-struct Planned {
-  Graph graph;
-  Program program;
-  MemoryPlan plan;
-};
-
-Planned planned(const DeviceLimits& limits, Precision precision, std::int64_t batch) {
+StepPlan planned(const DeviceLimits& limits, Precision precision, std::int64_t batch) {
   ResNet50Options options;
   options.batch = batch;
-  Planned result;
-  result.graph = make_resnet50(options);
-  result.program = add_gradient_reduction(describe(result.graph, {precision}, limits), {});
-  result.plan = plan_memory(result.program);
-  return result;
+  StepPlan plan{.graph = make_resnet50(options)};
+  plan.program = add_gradient_reduction(describe(plan.graph, {precision}, limits), {});
+  plan.memory = plan_memory(plan.program);
+  plan.needed_bytes = static_cast<double>(plan.memory.arena_bytes);
+  return plan;
 }
 
 DryRun dry_run_on(const std::string& target, Precision precision, std::int64_t batch, int world_size) {
   const DeviceLimits limits = find_target(target).value();
-  const Planned run = planned(limits, precision, batch);
-  return dry_run(run.graph, run.program, run.plan, limits, {precision, world_size, 321});
+  return dry_run(planned(limits, precision, batch), limits, {precision, world_size, 321});
 }
 
 // A device of 1 TFLOP/s and 100 GB/s, and steps whose least times are known.
@@ -72,13 +67,15 @@ Program two_steps_and_an_allreduce() {
 }
 
 DryRun round_run(double memory_bytes, int world_size = 4) {
-  Graph graph;
-  graph.model = "tiny";
-  graph.values = {{"images", {2, 1, 1, 3}}};
-  const Program program = two_steps_and_an_allreduce();
+  StepPlan plan;
+  plan.graph.model = "tiny";
+  plan.graph.values = {{"images", {2, 1, 1, 3}}};
+  plan.program = two_steps_and_an_allreduce();
+  plan.memory = plan_memory(plan.program, 1);
+  plan.needed_bytes = static_cast<double>(plan.memory.arena_bytes);
   DeviceLimits limits = round_device();
   limits.memory_bytes = memory_bytes;
-  return dry_run(graph, program, plan_memory(program, 1), limits, {Precision::fp32, world_size, 9});
+  return dry_run(plan, limits, {Precision::fp32, world_size, 9});
 }
 
 std::size_t widest_line(const std::string& text) {
@@ -148,8 +145,8 @@ TEST(DryRun, AnEnormousBatchIsAnAnswerAndNoError) {
 
 TEST(DryRun, APrecisionThatTheTargetLacksIsRefused) {
   expect_error(ExitCode::usage, {"bf16", "v100-16gb"}, [] {
-    const Planned run = planned(find_target("h200").value(), Precision::bf16, 1);
-    dry_run(run.graph, run.program, run.plan, find_target("v100-16gb").value(), {Precision::bf16, 1, 1});
+    const StepPlan plan = planned(find_target("h200").value(), Precision::bf16, 1);
+    dry_run(plan, find_target("v100-16gb").value(), {Precision::bf16, 1, 1});
   });
 }
 
@@ -175,7 +172,7 @@ TEST(LargestBatch, IsTheLastOneThatFits) {
 
 TEST(LargestBatch, IsZeroWhenOneImageIsTooMuchAndBoundedAbove) {
   EXPECT_EQ(largest_batch([](std::int64_t) { return 2.0; }, 1), 0);
-  EXPECT_EQ(largest_batch([](std::int64_t) { return 0.0; }, 1), kLargestBatch);
+  EXPECT_EQ(largest_batch([](std::int64_t) { return 0.0; }, 1), kMaxBatch);
 }
 
 TEST(LargestBatch, PlansAboutTwiceTheLogarithmOfItsAnswer) {

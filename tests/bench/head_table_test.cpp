@@ -1,4 +1,4 @@
-#include "bench/inquiries/head_table.h"
+#include "bench/plan/head_table.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <map>
 #include <sstream>
 
-#include "bench/inquiries/inquiries.h"
-#include "bench/run/session.h"
+#include "bench/answers.h"
+#include "bench/plan/step_plan.h"
 #include "models/margin_head.h"
 
 namespace plumb {
@@ -87,10 +87,8 @@ TEST(HeadTable, SharedClassesCostNoTraffic) {
 
 bool fits(const std::string& target, const std::string& head, std::int64_t classes, int ranks) {
   const DeviceLimits limits = *find_target(target);
-  const BenchOptions options = options_for(target, classes, head);
-  const Program program = with_collectives(
-      describe(make_graph(options, 0, ranks), describe_options(options, true), limits), options, ranks);
-  return static_cast<double>(plan_memory(program).arena_bytes) <= limits.memory_bytes;
+  const StepPlan plan = make_step_plan(options_for(target, classes, head), limits, 0, ranks);
+  return plan.needed_bytes <= limits.memory_bytes;
 }
 
 TEST(HeadTable, LargestClassCountIsTheLastThatFits) {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "bench/inquiries/dry_run.h"
+#include "bench/plan/largest_fit.h"
 #include "kernels/memory_plan.h"
 #include "models/arcface.h"
 #include "models/resnet50.h"

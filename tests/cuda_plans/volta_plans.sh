@@ -19,7 +19,7 @@ cmake --preset programs -S "$root" -B "$build" -D PLUMB_CUDA=OFF --log-level=WAR
 cmake --build "$build" --target plumb_kernels plumb_cuda_stub >/dev/null
 
 sources=("$root"/kernels/cuda/{conv,conv_cudnn,conv_cudnn_nvrtc,runtime,device_stub}.cpp
-  "$root"/bench/inquiries/dry_run.cpp # for largest_batch(); --gc-sections leaves the rest out
+  "$root"/bench/plan/largest_fit.cpp
   "$root"/tests/cuda_plans/{plan_matrix,absent_gpu,fused_patterns,problems}.cpp)
 objects=()
 for source in "${sources[@]}"; do

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/program_main.h"
+#include "bench/run/failures.h"
 #include "bench/run/training.h"
 
 namespace {
@@ -14,7 +14,7 @@ using namespace plumb;
 
 void change_parameter(Session& session, float value) {
   const ParameterId parameter = 0;
-  std::vector<float> values(static_cast<std::size_t>(session.graph.parameters[parameter].elements()));
+  std::vector<float> values(static_cast<std::size_t>(session.plan.graph.parameters[parameter].elements()));
   session.device->read_parameter(parameter, values);
   values.front() = value;
   session.device->write_parameter(parameter, values);

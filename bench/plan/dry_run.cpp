@@ -1,13 +1,11 @@
-#include "bench/inquiries/dry_run.h"
+#include "bench/plan/dry_run.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "base/units.h"
-#include "bench/run/session.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/roofline.h"
 #include "models/cost.h"
@@ -107,8 +105,9 @@ std::string longest_steps_text(const DryRun& run) {
 
 }  // namespace
 
-DryRun dry_run(const Graph& graph, const Program& program, const MemoryPlan& plan, const DeviceLimits& limits,
-               const DryRunJob& job) {
+DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, const DryRunJob& job) {
+  const Graph& graph = plan.graph;
+  const Program& program = plan.program;
   DryRun run;
   run.model = graph.model;
   run.target = limits.name;
@@ -119,9 +118,9 @@ DryRun dry_run(const Graph& graph, const Program& program, const MemoryPlan& pla
   run.macs_per_image = macs_per_image(graph);
   run.head_parameters = head_parameter_count(graph);
   run.head_macs_per_image = head_macs_per_image(graph);
-  run.memory = memory_bytes(program, plan);
+  run.memory = memory_bytes(program, plan.memory);
   run.device_memory_bytes = limits.memory_bytes;
-  run.fits = needed_bytes(program, plan, limits) <= limits.memory_bytes;
+  run.fits = plan.needed_bytes <= limits.memory_bytes;
   run.largest_batch = job.largest_batch;
   const Roofline least = roofline(program, limits, job.precision);
   run.roofline_seconds = least.seconds;
@@ -134,45 +133,6 @@ DryRun dry_run(const Graph& graph, const Program& program, const MemoryPlan& pla
          counts ? roofline_seconds(step.work, limits, precision_of(program, step, job.precision)) : 0});
   }
   return run;
-}
-
-std::int64_t largest_batch(const std::function<double(std::int64_t batch)>& planned_bytes,
-                           double memory_bytes) {
-  const auto fits = [&](std::int64_t batch) { return planned_bytes(batch) <= memory_bytes; };
-  if (!fits(1)) return 0;
-  std::int64_t good = 1;
-  std::int64_t bad = 2;
-  while (bad <= kLargestBatch && fits(bad)) {
-    good = bad;
-    bad *= 2;
-  }
-  if (bad > kLargestBatch) return kLargestBatch;
-  while (bad - good > 1) {
-    const std::int64_t middle = std::midpoint(good, bad);
-    (fits(middle) ? good : bad) = middle;
-  }
-  return good;
-}
-
-std::int64_t largest_on_a_line(const std::function<double(std::int64_t count)>& planned_bytes,
-                               double memory_bytes, const CountRange& range) {
-  std::int64_t good = range.least, bad = range.most + 1;
-  double good_bytes = planned_bytes(good);
-  if (good_bytes > memory_bytes) return 0;
-  double bad_bytes = planned_bytes(range.most);
-  if (bad_bytes <= memory_bytes) return range.most;
-  bad = range.most;
-  for (int guess = 0; bad - good > 1; ++guess) {
-    // Where the line meets the limit, a bit to either side in turn; halves if that doesn't close in.
-    const double share = (memory_bytes - good_bytes) / (bad_bytes - good_bytes);
-    const auto met = good + static_cast<std::int64_t>(share * static_cast<double>(bad - good));
-    const std::int64_t middle =
-        guess < 8 ? std::clamp(met + guess % 2, good + 1, bad - 1) : std::midpoint(good, bad);
-    const double bytes = planned_bytes(middle);
-    (bytes <= memory_bytes ? good : bad) = middle;
-    (bytes <= memory_bytes ? good_bytes : bad_bytes) = bytes;
-  }
-  return good;
 }
 
 Json to_json(const DryRun& run) {

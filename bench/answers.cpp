@@ -1,11 +1,13 @@
-#include "bench/inquiries/inquiries.h"
+#include "bench/answers.h"
+
+#include <algorithm>
 
 #include "bench/documents/completions.h"
-#include "bench/inquiries/dry_run.h"
-#include "bench/inquiries/head_table.h"
-#include "bench/inquiries/target_list.h"
 #include "bench/output/version.h"
-#include "bench/run/session.h"
+#include "bench/plan/dry_run.h"
+#include "bench/plan/head_table.h"
+#include "bench/plan/step_plan.h"
+#include "bench/plan/target_list.h"
 #include "comm/launched_as.h"
 
 namespace plumb {
@@ -26,22 +28,12 @@ std::string answer_dry_run(const BenchOptions& asked) {
   const DeviceLimits limits = limits_of(asked);
   const int ranks = world_size(asked);
   const BenchOptions options = resolve(asked, limits, ranks);
-  const bool same_batch = options.data == "synthetic" || !options.batch.empty();
-  const auto program_for = [&](const Graph& graph) {
-    return with_collectives(describe(graph, describe_options(options, same_batch), limits), options, ranks);
-  };
-  const std::int64_t fits = largest_batch(
-      [&](std::int64_t batch) {
-        BenchOptions other = options;
-        other.batch_per_device = batch;
-        const Program program = program_for(make_graph(other, 0, ranks));
-        return needed_bytes(program, plan_memory(program), limits);
-      },
-      limits.memory_bytes);
-  const Graph graph = make_graph(options, 0, ranks);
-  const Program program = program_for(graph);
-  const DryRun run = dry_run(graph, program, plan_memory(program), limits,
-                             {.precision = options.precision, .world_size = ranks, .largest_batch = fits});
+  const StepPlan plan = make_step_plan(options, limits, 0, ranks);
+  const DryRun run =
+      dry_run(plan, limits,
+              {.precision = options.precision,
+               .world_size = ranks,
+               .largest_batch = largest_planned_batch(options, limits, 0, ranks, limits.memory_bytes)});
   std::vector<HeadPlan> heads;
   if (options.workload == Workload::arcface) heads = plan_heads(options, limits, ranks);
   if (options.json) {
@@ -49,8 +41,7 @@ std::string answer_dry_run(const BenchOptions& asked) {
     if (!heads.empty()) json["heads"] = to_json(heads);
     return json.dump(2) + "\n";
   }
-  const std::string fused =
-      options.verbose ? fusion_text(graph, describe_options(options, same_batch), limits) : "";
+  const std::string fused = options.verbose ? fusion_text(plan.graph, plan.described_with, limits) : "";
   return to_text(run) + (heads.empty() ? "" : to_text(heads)) + (fused.empty() ? "" : "\n" + fused);
 }
 

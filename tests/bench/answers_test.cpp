@@ -1,4 +1,4 @@
-#include "bench/inquiries/inquiries.h"
+#include "bench/answers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/inquiries/head_table.h"
+#include "bench/plan/head_table.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -6,8 +6,8 @@
 #include <array>
 
 #include "base/units.h"
-#include "bench/inquiries/dry_run.h"
-#include "bench/run/session.h"
+#include "bench/plan/largest_fit.h"
+#include "bench/plan/step_plan.h"
 #include "comm/gradient_reduction.h"
 #include "models/arcface.h"
 #include "models/margin_head.h"
@@ -31,11 +31,6 @@ BenchOptions with_head(BenchOptions options, Head head) {
   return options;
 }
 
-Program program_of_head(const BenchOptions& options, const DeviceLimits& limits, int world_size) {
-  const Graph graph = make_graph(options, 0, world_size);
-  return with_collectives(describe(graph, describe_options(options, true), limits), options, world_size);
-}
-
 std::int64_t rows_of_step(const Graph& graph) {
   const MarginLoss& loss = std::get<MarginLoss>(graph.ops.back());
   return margin_rows(loss, graph.parameters[loss.weight].dims.front(), graph.batch());
@@ -51,8 +46,7 @@ std::optional<std::int64_t> largest_classes(const BenchOptions& options, const D
   const auto bytes = [&](std::int64_t classes) {
     BenchOptions other = options;
     other.face.classes = classes;
-    const Program program = program_of_head(other, limits, world_size);
-    return needed_bytes(program, plan_memory(program), limits);
+    return make_step_plan(other, limits, 0, world_size).needed_bytes;
   };
   return largest_on_a_line(bytes, limits.memory_bytes, {world_size, kMaxClasses});
 }
@@ -62,12 +56,11 @@ std::vector<HeadPlan> plan_heads(const BenchOptions& options, const DeviceLimits
   for (const auto& [name, head] : kHeads) {
     if (head != Head::replicated && options.face.classes < world_size) continue;
     const BenchOptions one = with_head(options, head);
-    const Program program = program_of_head(one, limits, world_size);
-    const Graph graph = make_graph(one, 0, world_size);
+    const StepPlan step = make_step_plan(one, limits, 0, world_size);
     HeadPlan plan{.head = name,
-                  .planned_bytes = static_cast<double>(plan_memory(program).arena_bytes),
-                  .traffic_bytes = sent_bytes_per_rank(program, world_size),
-                  .rows = rows_of_step(graph)};
+                  .planned_bytes = static_cast<double>(step.memory.arena_bytes),
+                  .traffic_bytes = sent_bytes_per_rank(step.program, world_size),
+                  .rows = rows_of_step(step.graph)};
     for (const char* target : kTargets)
       plan.largest_classes.emplace_back(target, largest_classes(one, *find_target(target), world_size));
     plans.push_back(std::move(plan));

@@ -9,6 +9,12 @@
 
 namespace plumb {
 
+// A failure that other ranks don't know of: the job must be ended for them (Job::abort).
+class FailureOfThisRank : public Error {
+ public:
+  explicit FailureOfThisRank(const Error& error) : Error(error.code(), error.what()) {}
+};
+
 // Runs `body` and returns the exit code; for failures before there is a job: if all ranks of a launcher meet
 // the same one, rank 0 tells, else the rank that met it. What a std::exception says is a defect (70).
 int run_program(const std::string& program, const std::function<void()>& body);

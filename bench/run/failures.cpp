@@ -1,4 +1,4 @@
-#include "bench/program_main.h"
+#include "bench/run/failures.h"
 
 #include <chrono>
 #include <cstdio>
@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "base/error.h"
-#include "bench/run/training.h"
 #include "comm/launched_as.h"
 
 namespace plumb {

@@ -1,4 +1,4 @@
-#include "bench/inquiries/target_list.h"
+#include "bench/plan/target_list.h"
 
 #include <spdlog/fmt/fmt.h>
 

@@ -2,16 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "bench/options/options.h"
+#include "bench/plan/step_plan.h"
 #include "kernels/memory_plan.h"
 #include "kernels/program.h"
 #include "kernels/targets.h"
-#include "models/graph.h"
 
 namespace plumb {
 
@@ -32,7 +30,7 @@ struct DryRun {
   std::int64_t head_parameters = 0, head_macs_per_image = 0;  // class centres; 0: none
   MemoryBytes memory;
   double device_memory_bytes = 0;
-  bool fits = false;               // needed_bytes() are at most device_memory_bytes
+  bool fits = false;               // StepPlan::needed_bytes are at most device_memory_bytes
   std::int64_t largest_batch = 0;  // per device; 0: not even one image fits
   double roofline_seconds = 0;     // per step: the sum over `steps`
   double bandwidth_share = 0;      // part of roofline_seconds that memory bandwidth sets, 0 … 1
@@ -43,26 +41,11 @@ struct DryRun {
 struct DryRunJob {
   Precision precision = Precision::fp32;
   int world_size = 1;
-  std::int64_t largest_batch = 0;  // as largest_batch() found it
+  std::int64_t largest_batch = 0;  // largest_planned_batch()
 };
 
-// `program` is what would run on `limits`: described, with the gradient exchange added, and planned as
-// `plan`. Throws Error(usage) if the device lacks the precision.
-DryRun dry_run(const Graph& graph, const Program& program, const MemoryPlan& plan, const DeviceLimits& limits,
-               const DryRunJob& job);
-
-// The largest batch whose plan fits into `memory_bytes`, up to kLargestBatch; 0 if batch 1 doesn't.
-// `planned_bytes(batch)` describes and plans; it must not fall as the batch grows.
-std::int64_t largest_batch(const std::function<double(std::int64_t batch)>& planned_bytes,
-                           double memory_bytes);
-
-struct CountRange {
-  std::int64_t least = 1, most = 1;
-};
-// The largest count in the range whose plan fits, where planned_bytes is nearly a line, so that few plans are
-// made; 0 if the least doesn't fit.
-std::int64_t largest_on_a_line(const std::function<double(std::int64_t count)>& planned_bytes,
-                               double memory_bytes, const CountRange& range);
+// `plan`: of the step that would run on `limits`. Throws Error(usage) if the device lacks the precision.
+DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, const DryRunJob& job);
 
 // One object with the keys parameters, macs_per_image, memory_bytes, target, fits, largest_batch,
 // roofline_seconds, traffic_bytes and steps, beside what was asked for. memory_bytes.peak is null: nothing

@@ -1,0 +1,83 @@
+#include "bench/plan/step_plan.h"
+
+#include <cmath>
+#include <utility>
+
+#include "bench/plan/largest_fit.h"
+#include "comm/gradient_reduction.h"
+
+namespace plumb {
+namespace {
+
+Graph make_graph(const BenchOptions& options, int rank, int world_size) {
+  if (options.workload == Workload::resnet50)
+    return make_resnet50({.batch = *options.batch_per_device,
+                          .image_size = options.image_size,
+                          .label_smoothing = options.label_smoothing,
+                          .decay = options.decay});
+  const FaceOptions& face = options.face;
+  return make_arcface({.backbone = face.backbone,
+                       .batch = *options.batch_per_device,
+                       .image_size = options.image_size,
+                       .embedding = *face.embedding,
+                       .prelu_per_layer = face.prelu_per_layer,
+                       .dropout = *face.dropout,
+                       .classes = face.classes,
+                       .margins = *face.margins,
+                       .scale = face.scale,
+                       .gradient = face.margin_gradient,
+                       .head = face.head,
+                       .sample_rate = face.sample_rate.value_or(1),
+                       .rank = rank,
+                       .world_size = world_size,
+                       .decay = options.decay,
+                       .seed = options.seed});
+}
+
+DescribeOptions describe_options(const BenchOptions& options, std::vector<PlainLayer> plain) {
+  const bool same_batch_every_step = options.data == "synthetic" || !options.batch.empty();
+  return {.precision = options.precision,
+          .load_batch_every_step = !same_batch_every_step,
+          .fuse = options.fuse,
+          .deterministic = options.deterministic,
+          .scale_loss = options.loss_scaling && options.loss_scaling->kind != LossScaling::Kind::none,
+          .fp32_head = options.workload == Workload::arcface && options.face.fp32_head,
+          .plain = std::move(plain)};
+}
+
+Program with_collectives(Program program, const BenchOptions& options, int world_size) {
+  if (!has_collectives(options, world_size)) return program;
+  GradientReductionOptions reduction{
+      .dtype = options.reduce_dtype, .world_size = world_size, .overlap = options.overlap};
+  reduction.buckets.bucket_bytes = static_cast<std::size_t>(std::llround(options.bucket_mb * (1 << 20)));
+  return add_gradient_reduction(std::move(program), reduction);
+}
+
+}  // namespace
+
+StepPlan make_step_plan(const BenchOptions& options, const DeviceLimits& limits, int rank, int world_size,
+                        const Preparation& preparation) {
+  StepPlan plan;
+  plan.graph = make_graph(options, rank, world_size);
+  plan.described_with = describe_options(options, preparation.plain);
+  plan.program = describe(plan.graph, plan.described_with, limits);
+  if (preparation.prepare) preparation.prepare(plan.graph, plan.program);
+  plan.program = with_collectives(std::move(plan.program), options, world_size);
+  plan.memory = plan_memory(plan.program);
+  const bool copies = limits.kind == DeviceKind::cpu;
+  plan.needed_bytes = static_cast<double>(plan.memory.arena_bytes +
+                                          (copies ? memory_bytes(plan.program, plan.memory).parameters : 0));
+  return plan;
+}
+
+std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimits& limits, int rank,
+                                   int world_size, double memory_bytes) {
+  const auto planned_bytes = [&](std::int64_t batch) {
+    BenchOptions other = options;
+    other.batch_per_device = batch;
+    return make_step_plan(other, limits, rank, world_size).needed_bytes;
+  };
+  return largest_batch(planned_bytes, memory_bytes);
+}
+
+}  // namespace plumb
