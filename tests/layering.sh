@@ -1,5 +1,6 @@
 #!/bin/sh
-# layering.sh ROOT: fails if a source includes what its folder may not (docs/architecture.md, "Folders").
+# layering.sh ROOT: fails if a source includes what its folder may not (docs/architecture.md, "Folders"), or if folders
+# include each other in a circle.
 # Includes of ours are written from the root: #include "folder/file.h".
 set -u
 root=$1
@@ -27,7 +28,8 @@ includes() {
   sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$1"
 }
 
-# circles DIRECTORY: folders, at any depth, that include each other in a circle, as tsort reports them.
+# circles DIRECTORY: folders, at any depth, that include each other in a circle, as tsort reports them; nothing
+# where there is none. A folder and its subfolders are different folders here.
 circles() {
   for folder in base models kernels comm results launch bench; do
     [ -d "$1/$folder" ] || continue
@@ -37,7 +39,7 @@ circles() {
         [ "${from%/*}" = "${header%/*}" ] || echo "${from%/*} ${header%/*}"
       done
     done
-  done | sort -u | tsort 2>&1 >/dev/null
+  done | sort -u | { tsort >/dev/null; } 2>&1
 }
 
 # violations DIRECTORY: "file: header" per forbidden include below DIRECTORY; "sources N" at the end.
@@ -79,9 +81,24 @@ sources 8'
     printf 'the check finds\n%s\nwhere it should find\n%s\n' "$found" "$expected"
     exit 1
   fi
+  mkdir -p "$tree/two/bench/run" "$tree/two/bench/plan"
+  echo '#include "bench/run/a.h"' >"$tree/two/bench/plan/a.h"
+  echo '#include "bench/options.h"' >"$tree/two/bench/run/a.h"
+  [ -z "$(circles "$tree/two")" ] || { echo 'the check finds a circle where there is none' && exit 1; }
+  echo '#include "bench/plan/a.h"' >"$tree/two/bench/options.h"
+  found=$(circles "$tree/two" | sed -n 's|^tsort: \(bench.*\)|\1|p' | sort | tr '\n' ' ')
+  if [ "$found" != 'bench bench/plan bench/run ' ]; then
+    echo "of the circle bench, bench/plan, bench/run the check finds '$found'"
+    exit 1
+  fi
 }
 
 check_the_check
+found=$(circles "$root")
+if [ -n "$found" ]; then
+  printf 'folders that include each other in a circle:\n%s\n' "$found"
+  exit 1
+fi
 found=$(violations "$root")
 case $found in
   "sources "*)
@@ -89,7 +106,7 @@ case $found in
       echo "only ${found#sources } sources below $root: is this the project's root?"
       exit 1
     fi
-    echo "$found, all within their layers"
+    echo "$found, all within their layers, and no folders in a circle"
     ;;
   *)
     printf 'includes that docs/architecture.md does not allow:\n%s\n' "$found"
