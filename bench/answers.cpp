@@ -35,7 +35,7 @@ std::string answer_dry_run(const BenchOptions& asked) {
                .world_size = ranks,
                .largest_batch = largest_planned_batch(options, limits, 0, ranks, limits.memory_bytes)});
   std::vector<HeadPlan> heads;
-  if (options.workload == Workload::arcface) heads = plan_heads(options, limits, ranks);
+  if (options.model->margin_head) heads = plan_heads(options, limits, ranks);
   if (options.json) {
     nlohmann::ordered_json json = to_json(run);
     if (!heads.empty()) json["heads"] = to_json(heads);
@@ -48,10 +48,10 @@ std::string answer_dry_run(const BenchOptions& asked) {
 }  // namespace
 
 std::optional<std::string> answer_without_running(const std::string& program, const BenchOptions& options) {
-  if (options.help) return options_help(options.workload);
+  if (options.help) return options_help(program);
   if (options.version) return version_text(program);
   if (!options.completions.empty()) {
-    BenchOptions defaults = default_options(options.workload);
+    BenchOptions defaults = default_options(program, options.catalogue);
     return bash_completions(bench_option_table(defaults));
   }
   if (options.list_targets)

@@ -2,5 +2,5 @@
 #include "bench/bench_main.h"
 
 int main(int argc, char** argv) {
-  return plumb::run_bench(plumb::Workload::arcface, argc, argv);
+  return plumb::run_bench("bench_arcface", argc, argv);
 }

@@ -10,11 +10,10 @@
 
 namespace plumb {
 
-int run_bench(Workload workload, int argc, char** argv) {
-  const std::string program = program_of(workload);
+int run_bench(const std::string& program, int argc, char** argv) {
   ensure_short_openmp_waits(argv);
   return run_program(program, [&] {
-    const BenchOptions options = parse_options(argc, argv, workload);
+    const BenchOptions options = parse_options(argc, argv, program);
     if (const auto answer = answer_without_running(program, options)) {
       if (launched_as().rank == 0) std::fputs(answer->c_str(), stdout);
       return;

@@ -2,5 +2,5 @@
 #include "bench/bench_main.h"
 
 int main(int argc, char** argv) {
-  return plumb::run_bench(plumb::Workload::resnet50, argc, argv);
+  return plumb::run_bench("bench_resnet50", argc, argv);
 }

@@ -37,12 +37,11 @@ void write_documents(const fs::path& folder) {
   const auto write_completions = [&](const std::string& program, const std::string& text) {
     write(folder / "completions" / program, text);
   };
-  for (const Workload workload : {Workload::resnet50, Workload::arcface}) {
-    BenchOptions options = default_options(workload);
+  for (const std::string_view program : programs_of()) {
+    BenchOptions options = default_options(program);
     const OptionTable table = bench_option_table(options);
-    write_page(bench_man_page(table, workload == Workload::arcface
-                                         ? "train ArcFace face recognition and time every step"
-                                         : "train ResNet-50 v1.5 and time every step"));
+    const std::string task(options.model->task);
+    write_page(bench_man_page(table, "train " + task + " and time every step"));
     write_completions(table.program, bash_completions(table));
   }
   write_page(plumbline_man_page(plumbline_commands(), std::string(kExampleSweep)));

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/option_defaults.h"
+
 namespace plumb {
 
 // A bucket may take so many times the bytes of the one behind it. Where a network halves height and width and
@@ -18,7 +20,7 @@ struct BucketOptions {
   // also what PyTorch's DistributedDataParallel sets apart for the gradients that come last
   // (torch/nn/parallel/distributed.py, _DEFAULT_FIRST_BUCKET_BYTES).
   std::size_t last_bucket_bytes = 1u << 20;
-  std::size_t bucket_bytes = 25u << 20;  // of the largest buckets
+  std::size_t bucket_bytes = std::size_t{kDefaults.bucket_mb} << 20;  // of the largest buckets
 };
 
 // Bytes that a bucket may take; `from_last`: 0 for the last one, 1 for the one in front of it, …

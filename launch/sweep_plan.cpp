@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "launch/toml_reader.h"
+#include "models/catalogue.h"
 
 namespace plumb {
 namespace {
@@ -18,7 +19,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostRuns = 100'000;
 constexpr std::int64_t kMostDevices = 1024, kLargestBatch = std::int64_t{1} << 24,
                        kMostIterations = 10'000'000;
-const std::vector<std::string> kModels{"resnet50", "r50", "r100", "y1"};
 const std::vector<std::string> kPrecisions{"fp32", "tf32", "fp16", "bf16"};
 
 // Options of the programs that a sweep gives itself, and the key that stands for them.
@@ -105,13 +105,16 @@ Case read_case(const TomlTable& table) {
       table.refuse("name",
                    "name '" + c.name + "' becomes part of file names; use letters, digits, '-' and '.'");
   if (c.name.starts_with('.')) table.refuse("name", "name '" + c.name + "' begins with '.'; leave that out");
-  c.model = table.required_text("model", kModels);
+  std::vector<std::string> models;
+  for (const Model& model : model_catalogue()) models.emplace_back(model.name);
+  c.model = table.required_text("model", models);
   c.devices = table.required_integers("devices_per_node", {1, kMostDevices});
   c.batches = table.required_integers("batch_sizes", {1, kLargestBatch});
   c.precisions = table.required_texts("precisions", kPrecisions);
-  const bool faces = c.model != "resnet50";
-  c.program = faces ? "bench_arcface" : "bench_resnet50";
-  if (faces) c.words.push_back("--backbone=" + c.model);
+  const Model& model = *find_model(c.model);
+  c.program = model.program;
+  if (models_of(model.program).size() > 1)
+    c.words.push_back(std::string(model_option(model)) + "=" + c.model);
   for (const char* key : {"iterations", "warmup"})
     if (table.has(key))
       c.words.push_back((key == std::string("warmup") ? "--warmup=" : "--iters=") +

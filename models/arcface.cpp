@@ -6,9 +6,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "models/iresnet.h"
 #include "models/margin_head.h"
-#include "models/mobilefacenet.h"
+#include "models/model_builder.h"
 
 namespace plumb {
 namespace {
@@ -28,7 +27,7 @@ std::string text_of(double number) {
   throw Error(ExitCode::usage, what + " is out of range: give " + remedy);
 }
 
-void check_head(const ArcFaceOptions& options) {
+void check_head(const ModelOptions& options) {
   require_between(options.classes, 1, kMaxClasses, "number of classes", "--classes");
   require_between(options.world_size, 1, kMaxRanks, "number of ranks", "a number");
   require_between(options.rank, 0, options.world_size - 1, "rank", "a number");
@@ -51,7 +50,7 @@ void check_head(const ArcFaceOptions& options) {
   }
 }
 
-void check(const ArcFaceOptions& options) {
+void check(const ModelOptions& options) {
   require_between(options.batch, 1, kMaxBatch, "batch per device", "--bs");
   require_between(options.image_size, kMinImageSize, kMaxImageSize, "image size", "--image-size");
   if (options.image_size % kImageSizeStep != 0) {
@@ -65,29 +64,7 @@ void check(const ArcFaceOptions& options) {
   check_head(options);
 }
 
-const char* model_name(Backbone backbone) {
-  switch (backbone) {
-    case Backbone::r50:
-      return "r50";
-    case Backbone::r100:
-      return "r100";
-    case Backbone::y1:
-      return "y1";
-  }
-  throw Error(ExitCode::internal, "unknown backbone");
-}
-
-ValueId add_backbone(ModelBuilder& net, ValueId images, const ArcFaceOptions& options) {
-  const BackboneOptions backbone{.embedding = options.embedding,
-                                 .prelu_per_layer = options.prelu_per_layer,
-                                 .dropout = options.dropout,
-                                 .seed = options.seed};
-  if (options.backbone == Backbone::y1) return add_mobilefacenet(net, images, backbone);
-  return add_iresnet(net, images, options.backbone == Backbone::r50 ? kIResNet50Units : kIResNet100Units,
-                     backbone);
-}
-
-void add_head(ModelBuilder& net, ValueId features, const ArcFaceOptions& options) {
+void add_head(ModelBuilder& net, ValueId features, const ModelOptions& options) {
   const bool replicated = options.head == Head::replicated;
   MarginLoss loss;
   loss.name = "head";
@@ -107,11 +84,15 @@ void add_head(ModelBuilder& net, ValueId features, const ArcFaceOptions& options
 
 }  // namespace
 
-Graph make_arcface(const ArcFaceOptions& options) {
+Graph make_arcface(const ModelOptions& options) {
   check(options);
-  ModelBuilder net(model_name(options.backbone), options.decay);
+  ModelBuilder net(std::string(options.backbone.name), options.decay);
   const ValueId images = net.images(options.batch, options.image_size);
-  add_head(net, add_backbone(net, images, options), options);
+  const BackboneOptions backbone{.embedding = options.embedding,
+                                 .prelu_per_layer = options.prelu_per_layer,
+                                 .dropout = options.dropout,
+                                 .seed = options.seed};
+  add_head(net, options.backbone.add(net, images, backbone), options);
   return net.take();
 }
 

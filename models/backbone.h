@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "models/model_builder.h"
 
@@ -12,6 +13,13 @@ struct BackboneOptions {
   bool prelu_per_layer = false;  // one slope per layer, and the last norm's scale is trained
   double dropout = 0;            // in front of the last dense layer; 0: there is none
   std::uint64_t seed = 0;        // of dropout
+};
+
+struct Backbone {
+  std::string_view name;  // of the graphs that it makes
+  // Embeddings [n, 1, 1, embedding] of images [n, h, w, 3], h = w a multiple of 16.
+  ValueId (*add)(ModelBuilder& net, ValueId images, const BackboneOptions& options) = nullptr;
+  bool operator==(const Backbone&) const = default;
 };
 
 // Of the last norm, which has it in every backbone (insightface 863a7ea9, symbol_utils.py, get_fc1).

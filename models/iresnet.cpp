@@ -1,5 +1,6 @@
 #include "models/iresnet.h"
 
+#include <array>
 #include <string>
 
 namespace plumb {
@@ -36,9 +37,8 @@ ValueId add_unit(ModelBuilder& net, const std::string& name, ValueId in, std::in
   return net.apply(last, main, shortcut);
 }
 
-}  // namespace
-
-ValueId add_iresnet(ModelBuilder& net, ValueId images, const IResNetUnits& units,
+// `units`: of the four stages, which have 64, 128, 256 and 512 channels.
+ValueId add_iresnet(ModelBuilder& net, ValueId images, const std::array<int, 4>& units,
                     const BackboneOptions& options) {
   ValueId value = net.conv("conv1", images, {.channels = 64, .kernel = 3, .padding = 1});
   value = net.norm("bn1", value, prelu_norm(options, "prelu.weight"));
@@ -53,6 +53,16 @@ ValueId add_iresnet(ModelBuilder& net, ValueId images, const IResNetUnits& units
   if (options.dropout > 0) value = net.dropout("dropout", value, options.dropout, options.seed);
   value = net.dense("fc", value, options.embedding, embedding_start(options.embedding));
   return net.norm("features", value, embedding_norm(options));
+}
+
+}  // namespace
+
+ValueId add_iresnet50(ModelBuilder& net, ValueId images, const BackboneOptions& options) {
+  return add_iresnet(net, images, {3, 4, 14, 3}, options);
+}
+
+ValueId add_iresnet100(ModelBuilder& net, ValueId images, const BackboneOptions& options) {
+  return add_iresnet(net, images, {3, 13, 30, 3}, options);
 }
 
 }  // namespace plumb

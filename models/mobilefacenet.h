@@ -6,7 +6,8 @@
 
 namespace plumb {
 
-// Embeddings [n, 1, 1, embedding] of images [n, h, w, 3], h = w a multiple of 16. It has no dropout.
+// It has no dropout.
 ValueId add_mobilefacenet(ModelBuilder& net, ValueId images, const BackboneOptions& options);
+inline constexpr Backbone kMobileFaceNet{"y1", add_mobilefacenet};
 
 }  // namespace plumb

@@ -13,7 +13,7 @@ allowed() {
     kernels) echo '^(base|kernels|models)/' ;;
     comm) echo '^(base/|comm/|kernels/program\.h$)' ;;
     results) echo '^(base/|results/|models/|kernels/program\.h$)' ;;
-    launch) echo '^(base/|launch/|results/)' ;;
+    launch) echo '^(base/|launch/|results/|models/catalogue\.h$)' ;;
     bench) echo '^(base|bench|models|kernels|comm|results|launch)/' ;;
   esac
 }

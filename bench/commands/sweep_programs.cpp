@@ -13,10 +13,6 @@
 namespace plumb {
 namespace {
 
-Workload workload_of(const std::string& program) {
-  return program == program_of(Workload::arcface) ? Workload::arcface : Workload::resnet50;
-}
-
 std::vector<const char*> pointers(const std::string& program, const std::vector<std::string>& arguments) {
   std::vector<const char*> words{program.c_str()};
   for (const std::string& argument : arguments) words.push_back(argument.c_str());
@@ -26,13 +22,12 @@ std::vector<const char*> pointers(const std::string& program, const std::vector<
 // As far as they can be read: the parts that this program lacks come after all that is wanted of them here.
 BenchOptions read_options(const std::string& program, const std::vector<std::string>& arguments) {
   const std::vector<const char*> words = pointers(program, arguments);
-  const Workload workload = workload_of(program);
   try {
-    return parse_options(static_cast<int>(words.size()), words.data(), workload);
+    return parse_options(static_cast<int>(words.size()), words.data(), program);
   } catch (const Error& error) {
     if (error.code() != ExitCode::unavailable) throw;
   }
-  BenchOptions options = default_options(workload);
+  BenchOptions options = default_options(program);
   try {
     parse_command_line(bench_option_table(options), static_cast<int>(words.size()), words.data());
   } catch (const Error& error) {

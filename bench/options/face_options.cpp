@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "models/arcface.h"
 
 namespace plumb {
 namespace {
@@ -52,22 +53,43 @@ OptionSpec margins_option(FaceOptions& o) {
   return spec;
 }
 
+// "512; y1 128": the first model's default, and the others that differ from it.
+template <typename Number>
+std::string default_of_models(const std::vector<const Model*>& models, Number Model::*member) {
+  std::ostringstream text;
+  for (const Model* model : models) {
+    const Number value = model->*member;
+    if (model == models.front())
+      text << value;
+    else if (value == 0)
+      text << "; " << model->name << " has none";
+    else if (value != models.front()->*member)
+      text << "; " << model->name << ' ' << value;
+  }
+  return text.str();
+}
+
+// "r50 or r100": models in which the member is not zero.
+template <typename Member>
+std::string names_with(const std::vector<const Model*>& models, Member Model::*member,
+                       const std::string& between) {
+  std::string names;
+  for (const Model* model : models)
+    if (model->*member != Member{}) names += (names.empty() ? "" : between) + std::string(model->name);
+  return names;
+}
+
 }  // namespace
 
-OptionGroup backbone_group(FaceOptions& o) {
-  return {"Network",
-          {enum_option<Backbone>("--backbone", o.backbone,
-                                 {{"r50", Backbone::r50}, {"r100", Backbone::r100}, {"y1", Backbone::y1}},
-                                 "IResNet-50 or -100, or MobileFaceNet y1"),
-           integer_option("--embedding", "N", o.embedding, {1, kMaxEmbedding}, "features of a face")
-               .with_default("512; y1 128"),
-           enum_option<bool>(
-               "--prelu", o.prelu_per_layer, {{"channel", false}, {"layer", true}},
-               "slopes of PReLUs: one per channel; layer: PLSC's variant, one per layer and the last "
-               "norm's scale trained"),
-           real_option("--dropout", "P", o.dropout, {.lowest = 0, .highest = 1, .below_highest = true},
-                       "share of features dropped in front of the last dense layer")
-               .with_default("0.4; y1 has none")}};
+std::vector<OptionSpec> backbone_options(FaceOptions& o, const std::vector<const Model*>& models) {
+  return {integer_option("--embedding", "N", o.embedding, {1, kMaxEmbedding}, "features of a face")
+              .with_default(default_of_models(models, &Model::embedding)),
+          enum_option<bool>("--prelu", o.prelu_per_layer, {{"channel", false}, {"layer", true}},
+                            "slopes of PReLUs: one per channel; layer: PLSC's variant, one per layer and the "
+                            "last norm's scale trained"),
+          real_option("--dropout", "P", o.dropout, {.lowest = 0, .highest = 1, .below_highest = true},
+                      "share of features dropped in front of the last dense layer")
+              .with_default(default_of_models(models, &Model::dropout))};
 }
 
 OptionGroup margin_group(FaceOptions& o) {
@@ -99,20 +121,24 @@ OptionGroup margin_group(FaceOptions& o) {
                          "backbone")}};
 }
 
-void check_face(const FaceOptions& o) {
+void check_face(const FaceOptions& o, const Model& model, const std::vector<const Model*>& models) {
   const auto refuse = [](const std::string& sentence) { throw Error(ExitCode::usage, sentence); };
+  const std::string name(model.name);
   if (o.sample_rate && o.head != Head::sampled)
     refuse("option --sample-rate: is for --head pfc only, the other heads take all classes; leave it out");
-  if (o.backbone == Backbone::y1 && o.dropout.value_or(0) > 0)
-    refuse("option --dropout: y1 has no dropout; leave it out, or give --backbone r50 or r100");
-  if (o.backbone == Backbone::y1 && o.prelu_per_layer)
-    refuse("option --prelu: 'layer' is for --backbone r50 and r100, y1 has slopes per channel; leave it out");
+  if (model.dropout == 0 && o.dropout.value_or(0) > 0)
+    refuse("option --dropout: " + name + " has no dropout; leave it out, or give --backbone " +
+           names_with(models, &Model::dropout, " or "));
+  if (!model.prelu_per_layer && o.prelu_per_layer)
+    refuse("option --prelu: 'layer' is for --backbone " +
+           names_with(models, &Model::prelu_per_layer, " and ") + ", " + name +
+           " has slopes per channel; leave it out");
 }
 
-FaceOptions resolve_face(FaceOptions o) {
-  const bool is_y1 = o.backbone == Backbone::y1;
-  if (!o.embedding) o.embedding = is_y1 ? 128 : 512;
-  if (!o.dropout) o.dropout = is_y1 ? 0 : 0.4;
+FaceOptions resolve_face(FaceOptions o, const Model& model) {
+  if (!model.margin_head) return o;
+  if (!o.embedding) o.embedding = model.embedding;
+  if (!o.dropout) o.dropout = model.dropout;
   if (!o.sample_rate && o.head == Head::sampled) o.sample_rate = 0.1;
   if (!o.margins) o.margins = margins_of(o.loss);
   return o;

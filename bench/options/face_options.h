@@ -1,12 +1,14 @@
-// What bench_arcface has beside the options that all bench programs share: backbone, class centres and loss.
+// Options of models with a margin head, beside those that all bench programs share: backbone, class centres
+// and loss.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bench/options/option_table.h"
-#include "models/arcface.h"
+#include "models/catalogue.h"
 
 namespace plumb {
 
@@ -14,11 +16,10 @@ enum class FaceLoss { arcface, cosface, combined };
 
 // What is empty here has a default that depends on another option (see resolve_face()).
 struct FaceOptions {
-  Backbone backbone = Backbone::r50;
   std::int64_t classes = 85742;           // of MS1M, as PLSC's benchmark has them
-  std::optional<std::int64_t> embedding;  // 512; y1 128
+  std::optional<std::int64_t> embedding;  // the model's
   bool prelu_per_layer = false;
-  std::optional<double> dropout;  // 0.4; y1 has none
+  std::optional<double> dropout;  // the model's
   Head head = Head::sharded;
   std::optional<double> sample_rate;  // 0.1 with Head::sampled
   FaceLoss loss = FaceLoss::arcface;
@@ -28,14 +29,14 @@ struct FaceOptions {
   bool fp32_head = true;
 };
 
-// Backbone and class centres, the loss.
-OptionGroup backbone_group(FaceOptions& options);
+// `models`: those that the program trains.
+std::vector<OptionSpec> backbone_options(FaceOptions& options, const std::vector<const Model*>& models);
 OptionGroup margin_group(FaceOptions& options);
 
-// Throws Error(usage) for options that contradict each other.
-void check_face(const FaceOptions& options);
+// Throws Error(usage) for options that contradict each other, or that `model`, one of `models`, has not.
+void check_face(const FaceOptions& options, const Model& model, const std::vector<const Model*>& models);
 
 // Fills in what is empty: what a run has is what its "config" says.
-FaceOptions resolve_face(FaceOptions options);
+FaceOptions resolve_face(FaceOptions options, const Model& model);
 
 }  // namespace plumb

@@ -13,12 +13,14 @@ namespace {
 // Limits that keep every product of sizes inside 64 bits; far above what any device holds.
 constexpr std::int64_t kLargestImage = 4096;
 constexpr std::int64_t kMostIterations = 10'000'000;
+constexpr std::int64_t kBatchOnCuda = 128, kBatchOnCpu = 8;  // per device
 
 OptionGroup length_group(BenchOptions& o) {
   return {"Batch and length",
           {integer_option("--bs,--batch-per-device", "N", o.batch_per_device, {1, kMaxBatch},
                           "images per device and step")
-               .with_default("128 on cuda, 8 on cpu")
+               .with_default(std::to_string(kBatchOnCuda) + " on cuda, " + std::to_string(kBatchOnCpu) +
+                             " on cpu")
                .with_key("batch_per_device"),
            integer_option("--iters", "N", o.iterations, {1, kMostIterations}, "iterations run in all")
                .with_key("iterations"),
@@ -129,11 +131,13 @@ OptionGroup device_group(BenchOptions& o) {
            .with_default("read from the hosts")}};
 }
 
-// Of faces there is one size: any other one is another network.
 OptionSpec image_size_option(BenchOptions& o) {
-  OptionSpec spec = integer_option("--image-size", "N", o.image_size, {32, kLargestImage},
-                                   "height and width in pixels; other than 224 is marked as not comparable");
-  if (o.workload == Workload::resnet50) return spec;
+  OptionSpec spec = integer_option("--image-size", "N", o.image_size, {32, kLargestImage}, "");
+  if (!o.model->only_this_size) {
+    spec.help = "height and width in pixels; other than " + std::to_string(o.image_size) +
+                " is marked as not comparable";
+    return spec;
+  }
   spec.help = "height and width in pixels; fixed";
   spec.set = [&o](const std::string& text) {
     if (text != std::to_string(o.image_size))
@@ -142,6 +146,29 @@ OptionSpec image_size_option(BenchOptions& o) {
                                        ", the size that these networks are made for; leave it out");
   };
   return spec;
+}
+
+// "IResNet-50, IResNet-100 or MobileFaceNet y1"
+std::string titles_of(const std::vector<const Model*>& models) {
+  std::string titles(models.front()->title);
+  for (std::size_t i = 1; i < models.size(); ++i)
+    titles += (i + 1 < models.size() ? ", " : " or ") + std::string(models[i]->title);
+  return titles;
+}
+
+// Which model, where the program trains several, and what its backbone may have.
+OptionGroup network_group(BenchOptions& o) {
+  const std::vector<const Model*> models = models_of(o.model->program, o.catalogue);
+  OptionGroup group{"Network", {}};
+  if (models.size() > 1) {
+    std::vector<std::pair<std::string, const Model*>> names;
+    for (const Model* model : models) names.emplace_back(model->name, model);
+    group.options.push_back(
+        enum_option(std::string(model_option(*o.model)), o.model, names, titles_of(models)));
+  }
+  if (o.model->margin_head)
+    for (OptionSpec& spec : backbone_options(o.face, models)) group.options.push_back(std::move(spec));
+  return group;
 }
 
 OptionGroup data_group(BenchOptions& o) {
@@ -178,7 +205,7 @@ OptionGroup training_group(BenchOptions& o) {
        integer_option("--seed", "N", o.seed, {}, "where all randomness starts"),
        flag_option("--deterministic", o.deterministic, true,
                    "bitwise the same result in every run; cuda: no engine that sums in any order")}};
-  if (o.workload == Workload::resnet50)
+  if (!o.model->margin_head)
     group.options.insert(
         group.options.begin() + 5,
         real_option("--label-smoothing", "X", o.label_smoothing,
@@ -259,7 +286,7 @@ void check_together(const BenchOptions& o) {
     refuse(std::string("options --find-max-bs and ") + (o.dry_run ? "--dry-run" : "--batch") +
            " exclude each other; " +
            (o.dry_run ? "give --dry-run alone for the plan's answer" : "leave --batch out"));
-  if (o.workload == Workload::arcface) check_face(o.face);
+  if (o.model->margin_head) check_face(o.face, *o.model, models_of(o.model->program, o.catalogue));
   if (!o.target.empty() && !o.dry_run)
     refuse("option --target: " + o.target +
            " can't be trained on, a run uses this machine's device; add --dry-run");
@@ -272,41 +299,37 @@ void check_together(const BenchOptions& o) {
 
 }  // namespace
 
-BenchOptions default_options(Workload workload) {
-  BenchOptions options{.workload = workload};
-  options.image_size = published_image_size(workload);
-  if (workload == Workload::resnet50) return options;
-  options.iterations = 150;
-  options.warmup = 50;
-  options.learning_rate = 0.01;
-  options.momentum = 0.9;
-  options.weight_decay = 5e-4;
-  options.label_smoothing = 0;
-  return options;
+BenchOptions default_options(std::string_view program, std::span<const Model> catalogue) {
+  const std::vector<const Model*> models = models_of(program, catalogue);
+  if (models.empty()) throw Error(ExitCode::internal, std::string(program) + " has no model to train");
+  return {.catalogue = catalogue, .model = models.front()};
 }
 
 OptionTable bench_option_table(BenchOptions& options) {
-  const bool faces = options.workload == Workload::arcface;
-  const std::string what = faces ? "ArcFace face recognition" : "ResNet-50 v1.5";
   OptionTable table{
-      .program = program_of(options.workload),
-      .description = "Trains " + what +
+      .program = std::string(options.model->program),
+      .description = "Trains " + std::string(options.model->task) +
                      ", times every iteration, and writes logs that DLPerf's analyzers read. Under mpirun "
                      "every rank trains on its own images and gradients are averaged.",
       .groups = {length_group(options), precision_group(options)}};
-  if (faces) {
-    table.groups.push_back(backbone_group(options.face));
-    table.groups.push_back(margin_group(options.face));
-  }
+  if (OptionGroup network = network_group(options); !network.options.empty())
+    table.groups.push_back(std::move(network));
+  if (options.model->margin_head) table.groups.push_back(margin_group(options.face));
   for (const auto& group :
        {device_group, cuda_group, data_group, training_group, output_group, information_group})
     table.groups.push_back(group(options));
   return table;
 }
 
-BenchOptions parse_options(int argc, const char* const* argv, Workload workload) {
-  BenchOptions options = default_options(workload);
+BenchOptions parse_options(int argc, const char* const* argv, std::string_view program,
+                           std::span<const Model> catalogue) {
+  BenchOptions options = default_options(program, catalogue);
+  const Model* const first = options.model;
   parse_command_line(bench_option_table(options), argc, argv);
+  if (options.model != first) {  // with its own defaults
+    options = {.catalogue = catalogue, .model = options.model};
+    parse_command_line(bench_option_table(options), argc, argv);
+  }
   if (!options.help && !options.version && !options.list_targets && options.completions.empty())
     check_together(options);
   return options;
@@ -321,7 +344,7 @@ BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world
                                      limits.name + " can't do it; give " + able);
   }
   const bool on_cuda = limits.kind == DeviceKind::cuda;
-  if (!options.batch_per_device) options.batch_per_device = on_cuda ? 128 : 8;
+  if (!options.batch_per_device) options.batch_per_device = on_cuda ? kBatchOnCuda : kBatchOnCpu;
   options.device = on_cuda ? DeviceChoice::cuda : DeviceChoice::cpu;
   if (options.comm == "nccl" && !on_cuda)
     throw Error(ExitCode::usage, "option --comm: 'nccl' is for GPUs, and device " + limits.name +
@@ -334,7 +357,7 @@ BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world
   if (!options.loss_scaling && options.precision == Precision::fp16)
     options.loss_scaling = LossScaling{.kind = LossScaling::Kind::dynamic};
   if (!on_cuda) options.autotune = false;  // a cpu has one engine for everything
-  options.face = resolve_face(options.face);
+  options.face = resolve_face(options.face, *options.model);
   return options;
 }
 
@@ -354,16 +377,8 @@ std::string options_fingerprint(const BenchOptions& options) {
   return lines;
 }
 
-std::string program_of(Workload workload) {
-  return workload == Workload::arcface ? "bench_arcface" : "bench_resnet50";
-}
-
-std::int64_t published_image_size(Workload workload) {
-  return workload == Workload::arcface ? 112 : 224;
-}
-
-std::string options_help(Workload workload) {
-  BenchOptions defaults = default_options(workload);
+std::string options_help(std::string_view program) {
+  BenchOptions defaults = default_options(program);
   return help_text(bench_option_table(defaults));
 }
 

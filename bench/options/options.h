@@ -5,48 +5,49 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/option_defaults.h"
 #include "bench/options/face_options.h"
 #include "bench/options/option_table.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/device.h"
-#include "models/resnet50.h"
+#include "models/catalogue.h"
 
 namespace plumb {
 
 enum class CudaGraph { automatic, on, off };
 
-// What is trained: one for each bench program.
-enum class Workload { resnet50, arcface };
-
-// Options of a bench program, resolved: what is empty here is decided by the device (see resolve()).
+// Options of a bench program. Defaults are those of the model's recipe; what is empty is decided by the
+// device and the model (see resolve()).
 struct BenchOptions {
-  Workload workload = Workload::resnet50;
-  FaceOptions face;                              // arcface
+  std::span<const Model> catalogue = model_catalogue();
+  const Model* model = &catalogue.front();       // one of the catalogue
+  FaceOptions face;                              // of models with a margin head
   std::optional<std::int64_t> batch_per_device;  // default 128 on cuda, 8 on cpu
   Precision precision = Precision::fp32;
-  std::int64_t iterations = 120;
-  std::int64_t warmup = 20;
-  double seconds = 0;  // run at least this long
+  std::int64_t iterations = model->recipe.iterations, warmup = model->recipe.warmup;
+  double seconds = kDefaults.seconds;  // run at least this long
   DeviceChoice device = DeviceChoice::automatic;
   int threads = 0;            // cpu threads of this rank; 0: its share of the affinity mask
   std::string comm = "auto";  // resolved: "nccl" or "mpi"; "auto" where a single rank needs none
-  double bucket_mb = 25;
+  double bucket_mb = kDefaults.bucket_mb;
   ReduceDType reduce_dtype = ReduceDType::same;
-  bool overlap = true;
-  bool share_gpu = false;
+  bool overlap = kDefaults.overlap;
+  bool share_gpu = kDefaults.share_gpu;
   CudaGraph cuda_graph = CudaGraph::automatic;
-  bool fuse = true, autotune = true;        // cuda: engines of convolutions
-  std::optional<LossScaling> loss_scaling;  // default: dynamic with fp16, none elsewhere
+  bool fuse = true, autotune = kDefaults.autotune;  // cuda: engines of convolutions
+  std::optional<LossScaling> loss_scaling;          // default: dynamic with fp16, none elsewhere
   std::string data = "synthetic";
   int data_workers = 0;  // 0: chosen from the CPUs
-  std::int64_t image_size = 224;
+  std::int64_t image_size = model->image_size;
   Optimizer optimizer = Optimizer::sgd;
-  double learning_rate = 0.1, momentum = 0.875, weight_decay = 3.0517578125e-5;
+  double learning_rate = model->recipe.learning_rate, momentum = model->recipe.momentum;
+  double weight_decay = model->recipe.weight_decay, label_smoothing = model->recipe.label_smoothing;
   DecayRule decay = DecayRule::all;
-  double label_smoothing = 0.1;
   std::string weights, batch, save_weights;  // safetensors files; empty: not asked for
   std::string log_dir = "logs", out = "runs";
   std::optional<int> run;
@@ -58,20 +59,21 @@ struct BenchOptions {
   bool profile = false, trace = false;  // stamped iterations after the run
   bool find_max_bs = false;             // in place of a run
   std::uint64_t seed = 0;
-  bool deterministic = false, quiet = false, verbose = false;
+  bool deterministic = kDefaults.deterministic, quiet = false, verbose = false;
   bool help = false, version = false;  // answered by main, as list_targets and completions are
   std::string completions;             // "bash"; empty: not asked for
 };
 
-// Before a command line is read.
-BenchOptions default_options(Workload workload);
+// Of the first model of the program, before a command line is read.
+BenchOptions default_options(std::string_view program, std::span<const Model> catalogue = model_catalogue());
 
-// The table of the workload's program, bound to `options`, which must outlive it.
+// The table of the model's program, bound to `options`, which must outlive it.
 OptionTable bench_option_table(BenchOptions& options);
 
-// Reads and cross-checks a command line. Asked for help, version, targets or completions, nothing else is
-// checked. Throws Error(usage); Error(unavailable) for a communicator that this build lacks.
-BenchOptions parse_options(int argc, const char* const* argv, Workload workload = Workload::resnet50);
+// Reads and cross-checks a command line of `program`. Asked for help, version, targets or completions,
+// nothing else is checked. Throws Error(usage); Error(unavailable) for a communicator that this build lacks.
+BenchOptions parse_options(int argc, const char* const* argv, std::string_view program = "bench_resnet50",
+                           std::span<const Model> catalogue = model_catalogue());
 
 // Fills in what device and world decide (batch, communicator) and checks what the device must be able to do.
 // Throws Error(usage) that names the precisions the device has.
@@ -88,13 +90,7 @@ std::string options_fingerprint(const BenchOptions& options);
 // Every option and its value: "config" of result.json.
 nlohmann::ordered_json options_json(const BenchOptions& options);
 
-// What the program is called in messages: "bench_resnet50".
-std::string program_of(Workload workload);
-
 // --help.
-std::string options_help(Workload workload = Workload::resnet50);
-
-// Height and width that published results have, in pixels.
-std::int64_t published_image_size(Workload workload);
+std::string options_help(std::string_view program = "bench_resnet50");
 
 }  // namespace plumb

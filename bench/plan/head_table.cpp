@@ -27,7 +27,7 @@ constexpr std::array<NamedHead, 3> kHeads = {
 BenchOptions with_head(BenchOptions options, Head head) {
   options.face.head = head;
   if (head != Head::sampled) options.face.sample_rate.reset();
-  options.face = resolve_face(options.face);
+  options.face = resolve_face(options.face, *options.model);
   return options;
 }
 

@@ -25,8 +25,8 @@ struct HeadPlan {
   std::vector<std::pair<std::string, std::optional<std::int64_t>>> largest_classes;
 };
 
-// Without the heads that would leave a rank without a class. `options`: resolved, of Workload::arcface.
-// `limits`: the device of the dry run.
+// Without the heads that would leave a rank without a class. `options`: resolved, of a model with a margin
+// head. `limits`: the device of the dry run.
 std::vector<HeadPlan> plan_heads(const BenchOptions& options, const DeviceLimits& limits, int world_size);
 
 // The most classes over all ranks with which what rank 0 needs fits limits.memory_bytes, 0 if one class per

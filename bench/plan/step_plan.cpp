@@ -10,28 +10,23 @@ namespace plumb {
 namespace {
 
 Graph make_graph(const BenchOptions& options, int rank, int world_size) {
-  if (options.workload == Workload::resnet50)
-    return make_resnet50({.batch = *options.batch_per_device,
-                          .image_size = options.image_size,
-                          .label_smoothing = options.label_smoothing,
-                          .decay = options.decay});
   const FaceOptions& face = options.face;
-  return make_arcface({.backbone = face.backbone,
-                       .batch = *options.batch_per_device,
-                       .image_size = options.image_size,
-                       .embedding = *face.embedding,
-                       .prelu_per_layer = face.prelu_per_layer,
-                       .dropout = *face.dropout,
-                       .classes = face.classes,
-                       .margins = *face.margins,
-                       .scale = face.scale,
-                       .gradient = face.margin_gradient,
-                       .head = face.head,
-                       .sample_rate = face.sample_rate.value_or(1),
-                       .rank = rank,
-                       .world_size = world_size,
-                       .decay = options.decay,
-                       .seed = options.seed});
+  return options.model->make({.batch = *options.batch_per_device,
+                              .image_size = options.image_size,
+                              .label_smoothing = options.label_smoothing,
+                              .embedding = face.embedding.value_or(0),
+                              .prelu_per_layer = face.prelu_per_layer,
+                              .dropout = face.dropout.value_or(0),
+                              .classes = face.classes,
+                              .margins = face.margins.value_or(Margins{}),
+                              .scale = face.scale,
+                              .gradient = face.margin_gradient,
+                              .head = face.head,
+                              .sample_rate = face.sample_rate.value_or(1),
+                              .rank = rank,
+                              .world_size = world_size,
+                              .decay = options.decay,
+                              .seed = options.seed});
 }
 
 DescribeOptions describe_options(const BenchOptions& options, std::vector<PlainLayer> plain) {
@@ -41,7 +36,7 @@ DescribeOptions describe_options(const BenchOptions& options, std::vector<PlainL
           .fuse = options.fuse,
           .deterministic = options.deterministic,
           .scale_loss = options.loss_scaling && options.loss_scaling->kind != LossScaling::Kind::none,
-          .fp32_head = options.workload == Workload::arcface && options.face.fp32_head,
+          .fp32_head = options.model->margin_head && options.face.fp32_head,
           .plain = std::move(plain)};
 }
 

@@ -109,7 +109,7 @@ MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
     limits = session.device->limits();
     memory = bounds.memory_bytes.value_or(memory_of_rank(job, session));
     found.device = session.device->description();
-    found.model = make_step_plan(resolved, limits, job.rank(), job.size()).graph.model;
+    found.model = resolved.model->name;
     found.precision = resolved.precision;
     found.world_size = job.size();
     found.image_size = resolved.image_size;

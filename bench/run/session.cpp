@@ -15,7 +15,6 @@ namespace plumb {
 namespace {
 
 constexpr int kMostWorkersByDefault = 8;
-constexpr std::int64_t kImageNetClasses = 1000;
 constexpr const char* kOneVector =
     "--bs 1 leaves the last norm one vector, which it makes zero: times are right, losses mean nothing";
 
@@ -23,14 +22,19 @@ int default_workers(int threads) {
   return std::clamp(threads / 2, 1, kMostWorkersByDefault);
 }
 
+std::int64_t classes_of(const Graph& graph) {
+  if (const auto* loss = std::get_if<MarginLoss>(&graph.ops.back())) return loss->classes;
+  return graph.values[std::get<SoftmaxLoss>(graph.ops.back()).in].shape.c;
+}
+
 BatchSourceOptions source_options(const Session& session, const Job& job) {
   const BenchOptions& options = session.options;
-  const bool faces = options.workload == Workload::arcface;
+  const bool faces = options.model->margin_head;
   return {.data = options.data,
           .batch_file = options.batch,
           .batch_per_device = *options.batch_per_device,
           .image_size = options.image_size,
-          .classes = faces ? options.face.classes : kImageNetClasses,
+          .classes = classes_of(session.plan.graph),
           .preprocessing = faces ? Preprocessing::insightface : Preprocessing::imagenet,
           .seed = options.seed,
           .rank = job.rank(),
@@ -41,7 +45,7 @@ BatchSourceOptions source_options(const Session& session, const Job& job) {
 // "; --bs 8 has room for --classes 1000": what is left to do where class centres take the memory. Empty where
 // they don't.
 std::string classes_that_fit(const Session& session, const Job& job, double free_bytes) {
-  if (session.options.workload != Workload::arcface) return "";
+  if (!session.options.model->margin_head) return "";
   DeviceLimits limits = session.device->limits();
   limits.memory_bytes = free_bytes;
   const std::int64_t classes = largest_classes(session.options, limits, job.size()).value_or(0);
@@ -171,7 +175,7 @@ Session open_session(const Job& job, const BenchOptions& options) {
     if (session.options.data_workers == 0) session.options.data_workers = default_workers(threads);
   });
   if (options.threads == 0) session.remark = share.remark;
-  if (options.workload == Workload::arcface && session.options.batch_per_device == 1)
+  if (options.model->margin_head && session.options.batch_per_device == 1)
     session.remark += (session.remark.empty() ? "" : "; ") + std::string(kOneVector);
   session.shares_gpu = require_distinct_gpus(job, session.device->unique_id(), options.share_gpu);
   job.require_same("build", version_text("bench"));

@@ -145,14 +145,14 @@ class TrainingRun {
   }
 
   std::string image_size_remark() const {
-    const std::int64_t published = published_image_size(options().workload);
+    const std::int64_t published = options().model->image_size;
     if (options().image_size == published) return "";
     return ", images of " + std::to_string(options().image_size) +
            " pixels (not comparable with published numbers: " + std::to_string(published) + ")";
   }
 
   std::string head_text() const {
-    return options().workload == Workload::arcface ? shard_text(session_.plan.graph) + " of rank 0; " : "";
+    return options().model->margin_head ? shard_text(session_.plan.graph) + " of rank 0; " : "";
   }
 
   // One line for --verbose: what the options have become.
@@ -177,7 +177,7 @@ class TrainingRun {
     } catch (const Error& error) {
       report_failure(error);
       log_.reset();  // an empty log goes
-      end_for_all(program_of(options().workload), job_, error);
+      end_for_all(std::string(options().model->program), job_, error);
       throw FailureOfThisRank(error);
     }
   }

@@ -1,11 +1,13 @@
 #include "results/analysis/configuration.h"
 
 #include <algorithm>
-#include <array>
+#include <initializer_list>
 #include <set>
 #include <utility>
 
+#include "base/option_defaults.h"
 #include "base/text_case.h"
+#include "models/catalogue.h"
 #include "results/record/gpu_name.h"
 
 namespace plumb {
@@ -15,20 +17,11 @@ using Json = nlohmann::ordered_json;
 
 // One name per model, whatever a log calls it.
 std::string model_name(const std::string& name) {
-  static constexpr std::array<std::pair<const char*, const char*>, 9> kOtherNames{
-      {{"rn50", "resnet50"},
-       {"resnet-50", "resnet50"},
-       {"resnet50v1.5", "resnet50"},
-       {"resnet50-v1.5", "resnet50"},
-       {"resnet50v1b", "rn50v1b"},
-       {"resnet50-v1b", "rn50v1b"},
-       {"iresnet50", "r50"},
-       {"iresnet100", "r100"},
-       {"mobilefacenet", "y1"}}};
   const std::string wanted = lower_case(name);
-  for (const auto& [other, known] : kOtherNames)
-    if (wanted == other) return known;
-  return name;
+  for (const Model& model : model_catalogue())
+    for (const std::string_view other : model.other_names)
+      if (!other.empty() && wanted == other) return std::string(model.name);
+  return wanted == "resnet50v1b" || wanted == "resnet50-v1b" ? "rn50v1b" : name;
 }
 
 // The device without the versions of its software: those are what runs are compared for.
@@ -36,14 +29,18 @@ std::string device_of(const std::string& description) {
   return description.substr(0, std::min(description.find(" (sm_"), description.find(", oneDNN")));
 }
 
-// 2.0 is "2", texts stand without quotes; empty where the key is missing or null.
+// 2.0 is "2", texts stand without quotes.
+std::string text_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  std::string text = value.dump();
+  if (value.is_number_float() && text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
+}
+
+// Empty where the key is missing or null.
 std::string text_of(const Json& config, const char* key) {
   const auto value = config.find(key);
-  if (value == config.end() || value->is_null()) return "";
-  if (value->is_string()) return value->get<std::string>();
-  std::string text = value->dump();
-  if (value->is_number_float() && text.ends_with(".0")) text.resize(text.size() - 2);
-  return text;
+  return value == config.end() || value->is_null() ? "" : text_of(*value);
 }
 
 std::int64_t whole_number(const Json& config, const char* key) {
@@ -74,21 +71,45 @@ std::map<std::string, std::string> work_options(const RunRecord& record) {
   return options;
 }
 
+// Values that options have unless they are given; of models, those of any.
+std::set<std::pair<std::string, std::string>> usual_values() {
+  std::set<std::pair<std::string, std::string>> usual;
+  const auto add = [&](const char* key, const Json& value) { usual.emplace(key, text_of(value)); };
+  for (const Model& model : model_catalogue()) {
+    if (!model.margin_head) continue;
+    add("embedding", model.embedding);
+    add("dropout", model.dropout);
+  }
+  const OptionDefaults& d = kDefaults;
+  for (const auto& [key, value] :
+       std::initializer_list<std::pair<const char*, Json>>{{"optimizer", d.optimizer},
+                                                           {"prelu", d.prelu},
+                                                           {"head_dtype", d.head_dtype},
+                                                           {"loss_scale", d.loss_scale},
+                                                           {"bucket_mb", d.bucket_mb},
+                                                           {"overlap", d.overlap},
+                                                           {"reduce_dtype", d.reduce_dtype},
+                                                           {"cuda_graph", d.cuda_graph},
+                                                           {"fusion", d.fusion},
+                                                           {"autotune", d.autotune},
+                                                           {"share_gpu", d.share_gpu},
+                                                           {"deterministic", d.deterministic},
+                                                           {"seconds", d.seconds}})
+    add(key, value);
+  return usual;
+}
+
 bool is_usual(const std::string& key, const std::string& value) {
-  static const std::set<std::pair<std::string, std::string>> kUsual{
-      {"optimizer", "sgd"}, {"embedding", "512"}, {"embedding", "128"},     {"prelu", "channel"},
-      {"dropout", "0.4"},   {"dropout", "0"},     {"head_dtype", "fp32"},   {"loss_scale", "dynamic"},
-      {"bucket_mb", "25"},  {"overlap", "true"},  {"reduce_dtype", "same"}, {"cuda_graph", "auto"},
-      {"fusion", "auto"},   {"autotune", "true"}, {"share_gpu", "false"},   {"deterministic", "false"},
-      {"seconds", "0"}};
+  static const std::set<std::pair<std::string, std::string>> kUsual = usual_values();
   return kUsual.contains({key, value});
 }
 
-// How long the run was: asked for in seconds, else in iterations, which faces have more of.
+// How long the run was: asked for in seconds, else in iterations, of which each model has its own number.
 void add_length(const RunRecord& record, std::map<std::string, std::string>& settings) {
-  const bool faces = record.config.contains("head");
+  const Model* model = find_model(model_name(record.model));
+  const Recipe usual = model == nullptr ? Recipe{} : model->recipe;
   if (settings.contains("seconds")) return;
-  if (record.iterations == (faces ? 150 : 120) && record.warmup == (faces ? 50 : 20)) return;
+  if (record.iterations == usual.iterations && record.warmup == usual.warmup) return;
   settings["iterations"] =
       std::to_string(record.iterations) + ", " + std::to_string(record.warmup) + " of them warm-up";
 }
@@ -189,7 +210,8 @@ std::string configuration_text(const Configuration& configuration) {
   if (c.nodes > 0 && c.devices_per_node > 0) add(c.case_name());
   if (!c.device.empty()) add(c.device);
   if (!c.data.empty()) add(c.data);
-  if (c.image_size != 0 && c.image_size != 224 && c.image_size != 112)
+  if (c.image_size != 0 &&
+      std::ranges::find(model_catalogue(), c.image_size, &Model::image_size) == model_catalogue().end())
     add(std::to_string(c.image_size) + " px");
   if (!c.head.empty() && c.head != "none")
     add("head " + c.head + (c.classes > 0 ? " of " + std::to_string(c.classes) + " classes" : ""));

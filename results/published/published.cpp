@@ -8,6 +8,7 @@
 #include "base/csv.h"
 #include "base/error.h"
 #include "base/text_case.h"
+#include "models/catalogue.h"
 
 namespace plumb {
 
@@ -50,14 +51,9 @@ bool contains(const std::string& text, std::string_view part) {
 }
 
 std::string model_of(const std::string& published) {
-  static constexpr std::array<std::pair<const char*, const char*>, 5> kModels{{{"ResNet50 v1.5", "resnet50"},
-                                                                               {"ResNet50 v1b", "rn50v1b"},
-                                                                               {"r100", "r100"},
-                                                                               {"r50", "r50"},
-                                                                               {"y1", "y1"}}};
-  for (const auto& [part, model] : kModels)
-    if (contains(published, part)) return model;
-  return published;
+  for (const Model& model : model_catalogue())
+    if (!model.published_name.empty() && contains(published, model.published_name)) return std::string(model.name);
+  return contains(published, "ResNet50 v1b") ? "rn50v1b" : published;
 }
 
 // "face_emore; partial-fc r=0.1" -> "pfc 0.1". PLSC's distributed softmax is its only one.
@@ -108,7 +104,8 @@ std::string precision_of(const PublishedResult& row) {
 
 Configuration configuration_of(const PublishedResult& row, std::size_t record) {
   const std::string model = model_of(row.model);
-  const bool is_face = model == "r50" || model == "r100" || model == "y1";
+  const Model* trained = find_model(model);  // null: by other frameworks only
+  const bool is_face = trained != nullptr && trained->margin_head;
   const std::string data = row.dataset_or_mode.substr(0, row.dataset_or_mode.find(';'));
   return {.framework = row.framework,
           .model = model,
@@ -118,7 +115,7 @@ Configuration configuration_of(const PublishedResult& row, std::size_t record) {
           .batch_per_device = row.batch_per_device.value_or(0),
           .nodes = row.nodes.value_or(0),
           .devices_per_node = row.devices_per_node.value_or(0),
-          .image_size = is_face ? 112 : 224,
+          .image_size = trained != nullptr ? trained->image_size : 224,
           .head = head_of(row, is_face),
           .classes = classes_of(row, data, is_face, record)};
 }

@@ -14,7 +14,7 @@ namespace {
 BenchOptions parse(const std::vector<std::string>& arguments) {
   std::vector<const char*> argv = {"bench_arcface"};
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-  return parse_options(static_cast<int>(argv.size()), argv.data(), Workload::arcface);
+  return parse_options(static_cast<int>(argv.size()), argv.data(), "bench_arcface");
 }
 
 FaceOptions resolved(const std::vector<std::string>& arguments) {
@@ -163,7 +163,7 @@ TEST(FaceOptions, RanksWithOtherHeadsDoNotGetTogether) {
 }
 
 TEST(FaceOptions, HelpFitsAHundredColumnsAndHasNoOptionOfResNet50Alone) {
-  const std::string help = options_help(Workload::arcface);
+  const std::string help = options_help("bench_arcface");
   std::istringstream lines(help);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
   for (const char* part : {"Usage: bench_arcface", "--backbone r50|r100|y1", "--head dp|mp|pfc",

@@ -8,6 +8,7 @@
 
 #include "models/arcface.h"
 #include "models/margin_head.h"
+#include "models/mobilefacenet.h"
 #include "tests/comm/mpi/mpi_test.h"
 
 namespace plumb {
@@ -100,7 +101,7 @@ TEST_F(FaceRanks, HoldForTheFullScale) {
 // One step: norms over as few pixels as these make much of rounding in the second.
 TEST_F(FaceRanks, HoldForMobileFaceNet) {
   const auto graph = [](Head head, int rank, int world_size) {
-    return make_arcface({.backbone = Backbone::y1,
+    return make_arcface({.backbone = kMobileFaceNet,
                          .batch = 4,
                          .image_size = 32,
                          .embedding = 32,

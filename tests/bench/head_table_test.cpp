@@ -18,7 +18,7 @@ constexpr std::int64_t kEmbedding = 512;
 BenchOptions parse(const std::vector<std::string>& arguments) {
   std::vector<const char*> argv = {"bench_arcface"};
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-  return parse_options(static_cast<int>(argv.size()), argv.data(), Workload::arcface);
+  return parse_options(static_cast<int>(argv.size()), argv.data(), "bench_arcface");
 }
 
 BenchOptions options_for(const std::string& target, std::int64_t classes, const std::string& head = "mp",

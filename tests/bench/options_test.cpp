@@ -161,6 +161,17 @@ TEST(BenchOptions, ConfigurationHasEveryOption) {
   EXPECT_FALSE(config.contains("help"));
 }
 
+TEST(BenchOptions, DefaultsAreThoseThatResultsCallUsual) {
+  const nlohmann::ordered_json config = options_json(resolve(default_options("bench_arcface"), a_gpu(), 1));
+  EXPECT_EQ(config.at("optimizer"), kDefaults.optimizer);
+  EXPECT_EQ(config.at("reduce_dtype"), kDefaults.reduce_dtype);
+  EXPECT_EQ(config.at("cuda_graph"), kDefaults.cuda_graph);
+  EXPECT_EQ(config.at("fusion"), kDefaults.fusion);
+  EXPECT_EQ(config.at("prelu"), kDefaults.prelu);
+  EXPECT_EQ(config.at("head_dtype"), kDefaults.head_dtype);
+  EXPECT_EQ(options_json(resolve(parse({"--fp16"}), a_gpu(), 1)).at("loss_scale"), kDefaults.loss_scale);
+}
+
 TEST(BenchOptions, HelpFitsAHundredColumns) {
   std::istringstream lines(options_help());
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;

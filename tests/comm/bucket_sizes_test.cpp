@@ -47,15 +47,15 @@ TEST(BucketSizes, OfResNet50EndWithASmallOne) {
 
 TEST(BucketSizes, OfFaceBackbonesEndWithASmallOne) {
   EXPECT_EQ(
-      bucket_sizes(faces(Backbone::r50), Precision::fp16, true),
+      bucket_sizes(faces(kIResNet50), Precision::fp16, true),
       (Sizes{"0.0 f32", "49.0 f32", "13.5 f16", "25.0 f16", "15.8 f16", "3.4 f16", "0.2 f32", "0.9 f16"}));
-  EXPECT_EQ(bucket_sizes(faces(Backbone::r100), Precision::fp16, true),
+  EXPECT_EQ(bucket_sizes(faces(kIResNet100), Precision::fp16, true),
             (Sizes{"0.0 f32", "49.0 f32", "4.5 f16", "25.0 f16", "24.8 f16", "24.8 f16", "15.8 f16",
                    "3.9 f16", "0.3 f32", "0.9 f16"}));
-  EXPECT_EQ(bucket_sizes(faces(Backbone::r50), Precision::fp32, true),
+  EXPECT_EQ(bucket_sizes(faces(kIResNet50), Precision::fp32, true),
             (Sizes{"0.0 f32", "49.0 f32", "9.0 f32", "18.0 f32", "23.0 f32", "22.5 f32", "24.8 f32",
                    "15.3 f32", "3.7 f32", "0.9 f32"}));
-  EXPECT_EQ(bucket_sizes(faces(Backbone::r100), Precision::fp32, true),
+  EXPECT_EQ(bucket_sizes(faces(kIResNet100), Precision::fp32, true),
             (Sizes{"0.0 f32", "49.0 f32", "18.0 f32", "18.0 f32", "20.8 f32", "24.8 f32", "24.8 f32",
                    "24.8 f32", "24.8 f32", "24.8 f32", "14.2 f32", "3.7 f32", "0.9 f32"}));
 }

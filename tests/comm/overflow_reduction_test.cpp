@@ -8,6 +8,7 @@
 #include "kernels/describe.h"
 #include "kernels/targets.h"
 #include "models/arcface.h"
+#include "models/mobilefacenet.h"
 #include "models/resnet50.h"
 #include "tests/comm/small_program.h"
 
@@ -90,7 +91,7 @@ TEST(OverflowReduction, IsPartOfAStepWhoseRanksShareOutClassCentresOnly) {
   EXPECT_FALSE(reduces_overflows(reduced(make_resnet50({.batch = 2, .image_size = 64}))));
   const auto faces = [](Head head) {
     return make_arcface(
-        {.backbone = Backbone::y1, .batch = 2, .classes = 100, .head = head, .world_size = 2});
+        {.backbone = kMobileFaceNet, .batch = 2, .classes = 100, .head = head, .world_size = 2});
   };
   EXPECT_FALSE(reduces_overflows(reduced(faces(Head::replicated))));
   EXPECT_TRUE(reduces_overflows(reduced(faces(Head::sharded))));

@@ -19,7 +19,7 @@ class FindMaxBatch : public MpiTest {
 
   // By the plan, this memory holds a batch of 2.
   MaxBatch find(std::int64_t most_elements) {
-    BenchOptions options = default_options(Workload::resnet50);
+    BenchOptions options = default_options("bench_resnet50");
     options.device = DeviceChoice::cuda;
     options.cuda_graph = CudaGraph::off;
     options.image_size = 32;

@@ -6,6 +6,7 @@
 #include "absent_gpu.h"
 #include "kernels/cuda/depthwise_shape.h"
 #include "models/arcface.h"
+#include "models/mobilefacenet.h"
 #include "problems.h"
 
 namespace plumb::cuda {
@@ -65,7 +66,8 @@ TEST(ConvProblem, TakesTheDtypeOfTheFactorsThatItsStepReads) {
 
 // Their steps ask for no plan, so nothing may be fused into them.
 TEST(DepthwiseSteps, AreDescribedPlainlyWithTheirOwnLayoutAndWorkspace) {
-  const Graph graph = make_arcface({.backbone = Backbone::y1, .batch = 8, .embedding = 128, .classes = 100});
+  const Graph graph =
+      make_arcface({.backbone = kMobileFaceNet, .batch = 8, .embedding = 128, .classes = 100});
   for (const Precision precision : {Precision::fp16, Precision::fp32}) {
     const Program program =
         plumb::describe(graph, {.precision = precision, .fp32_head = true}, h200().limits());

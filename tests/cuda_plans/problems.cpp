@@ -10,8 +10,7 @@
 #include "base/error.h"
 #include "bench/plan/largest_fit.h"
 #include "kernels/memory_plan.h"
-#include "models/arcface.h"
-#include "models/resnet50.h"
+#include "models/catalogue.h"
 
 namespace plumb::cuda {
 
@@ -26,11 +25,7 @@ std::vector<Workload> workloads() {
 }
 
 Graph make_graph(const Workload& workload, std::int64_t batch) {
-  if (workload.model == "resnet50") return make_resnet50({.batch = batch, .image_size = workload.image_size});
-  const Backbone backbone = workload.model == "r50"    ? Backbone::r50
-                            : workload.model == "r100" ? Backbone::r100
-                                                       : Backbone::y1;
-  return make_arcface({.backbone = backbone, .batch = batch, .image_size = workload.image_size});
+  return find_model(workload.model)->make({.batch = batch, .image_size = workload.image_size});
 }
 
 DescribeOptions describe_options(const Workload& workload, Precision precision, bool fuse) {

@@ -12,12 +12,13 @@
 #include "kernels/memory_plan.h"
 #include "kernels/roofline.h"
 #include "models/arcface.h"
+#include "models/mobilefacenet.h"
 #include "tests/kernels/described_steps.h"
 
 namespace plumb {
 namespace {
 
-ArcFaceOptions small(Backbone backbone = Backbone::r50) {
+ModelOptions small(Backbone backbone = kIResNet50) {
   return {.backbone = backbone, .batch = 2, .image_size = 32, .embedding = 64, .classes = 100};
 }
 Program described(const Graph& graph, const DescribeOptions& options) {
@@ -95,7 +96,7 @@ TEST(CudaArcFaceDescribe, AnUntrainedScaleIsNeitherUpdatedNorLookedAt) {
 }
 
 TEST(CudaArcFaceDescribe, SampledCentresAreUpdatedRowByRow) {
-  ArcFaceOptions options = small();
+  ModelOptions options = small();
   options.head = Head::sampled;
   options.sample_rate = 0.25;
   const Program program = described(make_arcface(options), kHalf);
@@ -113,7 +114,7 @@ TEST(CudaArcFaceDescribe, SampledCentresAreUpdatedRowByRow) {
 }
 
 TEST(CudaArcFaceDescribe, CosinesTakeRowsThatBeginAtSixteenBytes) {
-  ArcFaceOptions options = small();
+  ModelOptions options = small();
   options.classes = 101;
   const Program program = described(make_arcface(options), kHalf);
   EXPECT_EQ(buffers_of(program).at("head.products").bytes, 2U * 104 * 2);
@@ -138,7 +139,7 @@ TEST(CudaArcFaceDescribe, AShortcutsGradientIsHandedOnAndAddedTo) {
 
 TEST(CudaArcFaceDescribe, APReLUsSlopeAndItsGradientAreOperands) {
   for (const bool one_slope : {false, true}) {
-    ArcFaceOptions options = small();
+    ModelOptions options = small();
     options.prelu_per_layer = one_slope;
     const Program program = described(make_arcface(options), kHalf);
     EXPECT_EQ(operands_of(program, "bn1.forward"),
@@ -153,7 +154,7 @@ TEST(CudaArcFaceDescribe, APReLUsSlopeAndItsGradientAreOperands) {
 }
 
 TEST(CudaArcFaceDescribe, EveryNormBehindAPlainConvolutionHasItsStatisticsFromIt) {
-  for (const Backbone backbone : {Backbone::r50, Backbone::y1}) {
+  for (const Backbone backbone : {kIResNet50, kMobileFaceNet}) {
     const Graph graph = make_arcface({.backbone = backbone, .batch = 2});
     const std::vector<cuda::LayerFusion> layers = cuda::plan_fusion(graph, kHalf, *find_target("h200"));
     std::map<ValueId, const Conv*> made_by;
@@ -169,7 +170,7 @@ TEST(CudaArcFaceDescribe, EveryNormBehindAPlainConvolutionHasItsStatisticsFromIt
       EXPECT_FALSE(layers[i].inside_conv || layers[i].backward_by_conv) << norm->name;
       gathered += is_plain;
     }
-    EXPECT_EQ(gathered, backbone == Backbone::r50 ? 52U : 31U);
+    EXPECT_EQ(gathered, backbone == kIResNet50 ? 52U : 31U);
   }
 }
 
@@ -183,7 +184,7 @@ TEST(CudaArcFaceDescribe, ShortcutsAreNormalisedOnTheWay) {
 }
 
 TEST(CudaArcFaceDescribe, StepsAreCalledDifferently) {
-  for (const Backbone backbone : {Backbone::r50, Backbone::y1}) {
+  for (const Backbone backbone : {kIResNet50, kMobileFaceNet}) {
     for (const DescribeOptions& options : {DescribeOptions{}, kHalf, kHalfWithFp32Head}) {
       const Program program = described(make_arcface(small(backbone)), options);
       std::set<std::string> names;
@@ -201,8 +202,8 @@ TEST(CudaArcFaceDescribe, MovesWhatPlainConvolutionsAndOwnNormsHaveTo) {
     for (const Step& step : describe(graph, kHalfWithFp32Head, h200).steps) bytes += step.work.bytes;
     return bytes / 128;
   };
-  EXPECT_LT(bytes_per_image(Backbone::r50, 512), 235e6);
-  EXPECT_LT(bytes_per_image(Backbone::y1, 128), 95e6);
+  EXPECT_LT(bytes_per_image(kIResNet50, 512), 235e6);
+  EXPECT_LT(bytes_per_image(kMobileFaceNet, 128), 95e6);
 }
 
 }  // namespace

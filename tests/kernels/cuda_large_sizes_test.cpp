@@ -10,6 +10,7 @@
 #include "kernels/describe.h"
 #include "kernels/memory_plan.h"
 #include "models/arcface.h"
+#include "models/mobilefacenet.h"
 #include "models/resnet50.h"
 
 namespace plumb {
@@ -84,7 +85,7 @@ TEST(CudaLargeSizes, EveryNormOfBatch4096FitsAGridAndIsCovered) {
 }
 
 TEST(CudaLargeSizes, DepthwisePartitionsOfBatch4096FitAGridAndAreCovered) {
-  const Graph graph = make_arcface({.backbone = Backbone::y1, .batch = kBatch, .embedding = 128});
+  const Graph graph = make_arcface({.backbone = kMobileFaceNet, .batch = kBatch, .embedding = 128});
   int checked = 0;
   for (const Op& op : graph.ops) {
     const Conv* conv = std::get_if<Conv>(&op);

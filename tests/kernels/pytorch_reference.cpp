@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "models/arcface.h"
+#include "models/mobilefacenet.h"
 #include "models/resnet50.h"
 
 namespace plumb {
@@ -25,7 +26,7 @@ Graph graph_of(const nlohmann::json& expected, const nlohmann::json& document) {
                           .image_size = expected.at("image_size"),
                           .label_smoothing = document.at("label_smoothing")});
   const std::vector<double> margins = expected.at("margins");
-  return make_arcface({.backbone = expected.at("model") == "y1" ? Backbone::y1 : Backbone::r50,
+  return make_arcface({.backbone = expected.at("model") == "y1" ? kMobileFaceNet : kIResNet50,
                        .batch = expected.at("batch"),
                        .image_size = expected.at("image_size"),
                        .embedding = expected.at("embedding"),

@@ -7,13 +7,14 @@
 
 #include "base/error.h"
 #include "models/arcface.h"
+#include "models/mobilefacenet.h"
 
 namespace plumb {
 namespace {
 
-ArcFaceOptions small_options() {
-  ArcFaceOptions options;
-  options.backbone = Backbone::y1;
+ModelOptions small_options() {
+  ModelOptions options;
+  options.backbone = kMobileFaceNet;
   options.embedding = 128;
   return options;
 }
@@ -23,7 +24,7 @@ const MarginLoss& loss_of(const Graph& graph) {
 }
 
 TEST(ArcFaceHead, AReplicatedHeadHasAllClassesOnEveryRank) {
-  ArcFaceOptions options = small_options();
+  ModelOptions options = small_options();
   options.classes = 10;
   options.world_size = 16;
   options.rank = 2;
@@ -39,7 +40,7 @@ TEST(ArcFaceHead, ShardedHeadsShareTheClassesOut) {
   for (const Head head : {Head::sharded, Head::sampled}) {
     std::int64_t next = 0;
     for (int rank = 0; rank < 3; ++rank) {
-      ArcFaceOptions options = small_options();
+      ModelOptions options = small_options();
       options.head = head;
       options.classes = 11;
       options.world_size = 3;
@@ -62,7 +63,7 @@ TEST(ArcFaceHead, ShardedHeadsShareTheClassesOut) {
 }
 
 TEST(ArcFaceHead, TheLossHasItsMarginsScaleAndGradient) {
-  ArcFaceOptions options = small_options();
+  ModelOptions options = small_options();
   options.margins = {1, 0.3, 0.2};
   options.scale = 30;
   options.gradient = MarginLoss::Gradient::straight_through;
@@ -77,7 +78,7 @@ TEST(ArcFaceHead, TheLossHasItsMarginsScaleAndGradient) {
 // The sentence that refuses these options, or nothing.
 template <typename Change>
 std::string refusal(Change change) {
-  ArcFaceOptions options = small_options();
+  ModelOptions options = small_options();
   change(options);
   try {
     make_arcface(options);

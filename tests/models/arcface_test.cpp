@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "models/mobilefacenet.h"
 #include "tests/models/graph_order.h"
 #include "tests/models/layer_table.h"
 
@@ -53,10 +54,10 @@ std::vector<std::string> names_of_table(const std::string& file) {
   return names;
 }
 
-ArcFaceOptions options_of(Backbone backbone) {
-  ArcFaceOptions options;
+ModelOptions options_of(Backbone backbone) {
+  ModelOptions options;
   options.backbone = backbone;
-  if (backbone == Backbone::y1) options.embedding = 128;
+  if (backbone == kMobileFaceNet) options.embedding = 128;
   return options;
 }
 
@@ -64,7 +65,7 @@ Graph graph_of(Backbone backbone) {
   return make_arcface(options_of(backbone));
 }
 
-constexpr Backbone kBackbones[] = {Backbone::r50, Backbone::r100, Backbone::y1};
+constexpr Backbone kBackbones[] = {kIResNet50, kIResNet100, kMobileFaceNet};
 
 // Names of the backbone's parameters; the class centres come last.
 std::vector<std::string> backbone_names(const Graph& graph) {
@@ -100,7 +101,7 @@ std::int64_t trained_backbone_elements(const Graph& graph) {
 }
 
 TEST(ArcFace, IResNetsHaveTheNamesAndOrderOfArcfaceTorch) {
-  const Graph r50 = graph_of(Backbone::r50), r100 = graph_of(Backbone::r100);
+  const Graph r50 = graph_of(kIResNet50), r100 = graph_of(kIResNet100);
   EXPECT_EQ(r50.model, "r50");
   EXPECT_EQ(r100.model, "r100");
   EXPECT_EQ(backbone_names(r50), arcface_torch_names({3, 4, 14, 3}));
@@ -112,7 +113,7 @@ TEST(ArcFace, IResNetsHaveTheNamesAndOrderOfArcfaceTorch) {
 }
 
 TEST(ArcFace, MobileFaceNetHasTheNamesAndOrderOfItsLayers) {
-  const Graph y1 = graph_of(Backbone::y1);
+  const Graph y1 = graph_of(kMobileFaceNet);
   EXPECT_EQ(y1.model, "y1");
   EXPECT_EQ(backbone_names(y1), names_of_table("layers_mobilefacenet_y1_128.csv"));
   EXPECT_EQ(y1.parameters.size(), 184U + 1);
@@ -121,15 +122,15 @@ TEST(ArcFace, MobileFaceNetHasTheNamesAndOrderOfItsLayers) {
 }
 
 TEST(ArcFace, AllButTheLastScaleAreTrained) {
-  EXPECT_EQ(trained_backbone_elements(graph_of(Backbone::r50)), 43590336);
-  EXPECT_EQ(trained_backbone_elements(graph_of(Backbone::r100)), 65155648);
-  EXPECT_EQ(trained_backbone_elements(graph_of(Backbone::y1)), 1003136);
-  EXPECT_FALSE(parameter_named(graph_of(Backbone::r50), "features.weight").trained);
-  EXPECT_FALSE(parameter_named(graph_of(Backbone::y1), "fc1.weight").trained);
+  EXPECT_EQ(trained_backbone_elements(graph_of(kIResNet50)), 43590336);
+  EXPECT_EQ(trained_backbone_elements(graph_of(kIResNet100)), 65155648);
+  EXPECT_EQ(trained_backbone_elements(graph_of(kMobileFaceNet)), 1003136);
+  EXPECT_FALSE(parameter_named(graph_of(kIResNet50), "features.weight").trained);
+  EXPECT_FALSE(parameter_named(graph_of(kMobileFaceNet), "fc1.weight").trained);
 }
 
 TEST(ArcFace, PlscsVariantHasOneSlopePerLayerAndTrainsTheLastScale) {
-  ArcFaceOptions options = options_of(Backbone::r50);
+  ModelOptions options = options_of(kIResNet50);
   options.prelu_per_layer = true;
   const Graph graph = make_arcface(options);
   EXPECT_EQ(graph.parameters.size(), 238U + 1);
@@ -154,7 +155,7 @@ TEST(ArcFace, HeadBeginsWithTheLastDenseLayer) {
     EXPECT_TRUE(std::holds_alternative<Dense>(graph.ops[graph.head_begin]));
     EXPECT_TRUE(std::holds_alternative<Norm>(graph.ops[graph.head_begin + 1]));
     EXPECT_EQ(graph.values[std::get<MarginLoss>(graph.ops.back()).in].shape,
-              (Shape{128, 1, 1, backbone == Backbone::y1 ? 128 : 512}));
+              (Shape{128, 1, 1, backbone == kMobileFaceNet ? 128 : 512}));
   }
 }
 
@@ -163,7 +164,7 @@ TEST(ArcFace, NormsHaveTheirEpsilonMomentumAndActivation) {
     const Graph graph = graph_of(backbone);
     for (const Norm& norm : ops_of<Norm>(graph)) {
       const bool is_last = norm.name == "features" || norm.name == "fc1";
-      EXPECT_EQ(norm.epsilon, backbone == Backbone::y1 && !is_last ? 1e-3 : 2e-5) << norm.name;
+      EXPECT_EQ(norm.epsilon, backbone == kMobileFaceNet && !is_last ? 1e-3 : 2e-5) << norm.name;
       EXPECT_EQ(norm.momentum, 0.1) << norm.name;
       EXPECT_EQ(norm.activation == Activation::prelu, norm.slope.has_value()) << norm.name;
       EXPECT_FALSE(norm.slope && norm.residual) << norm.name;
@@ -187,9 +188,9 @@ TEST(ArcFace, ResidualsEnterTheLastNormOfTheirUnit) {
     }
     return count;
   };
-  EXPECT_EQ(residuals(graph_of(Backbone::r50), ".bn3"), 24);
-  EXPECT_EQ(residuals(graph_of(Backbone::r100), ".bn3"), 49);
-  EXPECT_EQ(residuals(graph_of(Backbone::y1), "_conv_proj_batchnorm"), 12);
+  EXPECT_EQ(residuals(graph_of(kIResNet50), ".bn3"), 24);
+  EXPECT_EQ(residuals(graph_of(kIResNet100), ".bn3"), 49);
+  EXPECT_EQ(residuals(graph_of(kMobileFaceNet), "_conv_proj_batchnorm"), 12);
 }
 
 TEST(ArcFace, WeightsStartByTheirFanOutAndCentresByAHundredth) {
@@ -212,7 +213,7 @@ TEST(ArcFace, WeightsStartByTheirFanOutAndCentresByAHundredth) {
 }
 
 TEST(ArcFace, IResNetsDropFeaturesInFrontOfTheDenseLayerIfAsked) {
-  ArcFaceOptions options = options_of(Backbone::r50);
+  ModelOptions options = options_of(kIResNet50);
   options.seed = 9;
   const Graph graph = make_arcface(options);
   const Dropout& dropout = std::get<Dropout>(graph.ops[graph.head_begin - 1]);
@@ -221,15 +222,15 @@ TEST(ArcFace, IResNetsDropFeaturesInFrontOfTheDenseLayerIfAsked) {
   EXPECT_EQ(graph.values[dropout.in].name, "bn2");
   options.dropout = 0;
   EXPECT_TRUE(ops_of<Dropout>(make_arcface(options)).empty());
-  EXPECT_TRUE(ops_of<Dropout>(graph_of(Backbone::y1)).empty());
+  EXPECT_TRUE(ops_of<Dropout>(graph_of(kMobileFaceNet)).empty());
 }
 
 TEST(ArcFace, ImageSizeShapesTheDenseLayerAndTheGlobalConvolution) {
-  ArcFaceOptions options = options_of(Backbone::r50);
+  ModelOptions options = options_of(kIResNet50);
   options.image_size = 48;
   EXPECT_EQ(parameter_named(make_arcface(options), "fc.weight").dims,
             (std::vector<std::int64_t>{512, 512 * 3 * 3}));
-  options = options_of(Backbone::y1);
+  options = options_of(kMobileFaceNet);
   options.image_size = 32;
   const Graph graph = make_arcface(options);
   EXPECT_EQ(parameter_named(graph, "conv_6dw7_7_conv2d.weight").dims,
@@ -238,7 +239,7 @@ TEST(ArcFace, ImageSizeShapesTheDenseLayerAndTheGlobalConvolution) {
 }
 
 int decaying(Backbone backbone, DecayRule rule) {
-  ArcFaceOptions options = options_of(backbone);
+  ModelOptions options = options_of(backbone);
   options.decay = rule;
   int count = 0;
   for (const Parameter& parameter : make_arcface(options).parameters) count += parameter.decays ? 1 : 0;
@@ -246,12 +247,12 @@ int decaying(Backbone backbone, DecayRule rule) {
 }
 
 TEST(ArcFace, DecayRulesPickTheirTensors) {
-  EXPECT_EQ(decaying(Backbone::r50, DecayRule::all), 237 + 1);
-  EXPECT_EQ(decaying(Backbone::r50, DecayRule::weights_only), 53 + 1 + 1);
+  EXPECT_EQ(decaying(kIResNet50, DecayRule::all), 237 + 1);
+  EXPECT_EQ(decaying(kIResNet50, DecayRule::weights_only), 53 + 1 + 1);
   // Convolutions, slopes, shortcuts' norms, fc, the last norm's bias, class centres.
-  EXPECT_EQ(decaying(Backbone::r50, DecayRule::no_bn), 53 + 25 + 4 * 2 + 2 + 1 + 1);
-  EXPECT_EQ(decaying(Backbone::y1, DecayRule::all), 183 + 1);
-  EXPECT_EQ(decaying(Backbone::y1, DecayRule::no_bn), 49 + 33 + 2 + 1 + 1);
+  EXPECT_EQ(decaying(kIResNet50, DecayRule::no_bn), 53 + 25 + 4 * 2 + 2 + 1 + 1);
+  EXPECT_EQ(decaying(kMobileFaceNet, DecayRule::all), 183 + 1);
+  EXPECT_EQ(decaying(kMobileFaceNet, DecayRule::no_bn), 49 + 33 + 2 + 1 + 1);
 }
 
 }  // namespace

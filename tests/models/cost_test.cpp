@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/arcface.h"
+#include "models/mobilefacenet.h"
 #include "models/resnet50.h"
 #include "tests/models/layer_table.h"
 
@@ -72,7 +73,7 @@ void expect_matches_table(const Graph& graph, const std::string& file, std::size
 }
 
 Graph arcface(Backbone backbone, std::int64_t embedding = 512, bool prelu_per_layer = false) {
-  ArcFaceOptions options;
+  ModelOptions options;
   options.backbone = backbone;
   options.embedding = embedding;
   options.prelu_per_layer = prelu_per_layer;
@@ -84,20 +85,20 @@ TEST(Cost, EveryLayerOfResNet50MatchesTheReferenceTable) {
 }
 
 TEST(Cost, EveryLayerOfIResNet50MatchesTheReferenceTable) {
-  expect_matches_table(arcface(Backbone::r50), "layers_iresnet50.csv", 158, arcface_torch_name);
+  expect_matches_table(arcface(kIResNet50), "layers_iresnet50.csv", 158, arcface_torch_name);
 }
 
 TEST(Cost, EveryLayerOfIResNet100MatchesTheReferenceTable) {
-  expect_matches_table(arcface(Backbone::r100), "layers_iresnet100.csv", 308, arcface_torch_name);
+  expect_matches_table(arcface(kIResNet100), "layers_iresnet100.csv", 308, arcface_torch_name);
 }
 
 TEST(Cost, EveryLayerOfPlscsResNet50MatchesTheReferenceTable) {
-  expect_matches_table(arcface(Backbone::r50, 512, true), "layers_plsc_r50.csv", 158, arcface_torch_name);
+  expect_matches_table(arcface(kIResNet50, 512, true), "layers_plsc_r50.csv", 158, arcface_torch_name);
 }
 
 TEST(Cost, EveryLayerOfMobileFaceNetMatchesTheReferenceTableByName) {
-  expect_matches_table(arcface(Backbone::y1, 128), "layers_mobilefacenet_y1_128.csv", 133, same_name);
-  expect_matches_table(arcface(Backbone::y1, 512), "layers_mobilefacenet_y1_512.csv", 133, same_name);
+  expect_matches_table(arcface(kMobileFaceNet, 128), "layers_mobilefacenet_y1_128.csv", 133, same_name);
+  expect_matches_table(arcface(kMobileFaceNet, 512), "layers_mobilefacenet_y1_512.csv", 133, same_name);
 }
 
 void expect_totals(const Graph& graph, std::int64_t parameters, std::int64_t macs) {
@@ -107,11 +108,11 @@ void expect_totals(const Graph& graph, std::int64_t parameters, std::int64_t mac
 
 TEST(Cost, TotalsArePublishedOnes) {
   expect_totals(make_resnet50({}), 25557032, 4089184256);
-  expect_totals(arcface(Backbone::r50), 43590848, 6309330944);
-  expect_totals(arcface(Backbone::r100), 65156160, 12089606144);
-  expect_totals(arcface(Backbone::r50, 512, true), 43584985, 6309330944);
-  expect_totals(arcface(Backbone::y1, 128), 1003264, 220965376);
-  expect_totals(arcface(Backbone::y1, 512), 1201024, 221161984);
+  expect_totals(arcface(kIResNet50), 43590848, 6309330944);
+  expect_totals(arcface(kIResNet100), 65156160, 12089606144);
+  expect_totals(arcface(kIResNet50, 512, true), 43584985, 6309330944);
+  expect_totals(arcface(kMobileFaceNet, 128), 1003264, 220965376);
+  expect_totals(arcface(kMobileFaceNet, 512), 1201024, 221161984);
 }
 
 TEST(Cost, DoesNotDependOnTheBatch) {
@@ -128,8 +129,8 @@ TEST(Cost, ConvolutionsScaleWithThePixelsOfTheImage) {
 }
 
 TEST(Cost, HeadIsCountedApartAndForAllRanks) {
-  ArcFaceOptions options;
-  options.backbone = Backbone::y1;
+  ModelOptions options;
+  options.backbone = kMobileFaceNet;
   options.embedding = 128;
   options.classes = 1003;
   for (const Head head : {Head::replicated, Head::sharded}) {
@@ -145,8 +146,8 @@ TEST(Cost, HeadIsCountedApartAndForAllRanks) {
 }
 
 TEST(Cost, ASampledHeadMultipliesWithItsSampleAlone) {
-  ArcFaceOptions options;
-  options.backbone = Backbone::y1;
+  ModelOptions options;
+  options.backbone = kMobileFaceNet;
   options.batch = 2;
   options.classes = 1003;  // 251, 251, 251, 250 on the ranks
   options.head = Head::sampled;

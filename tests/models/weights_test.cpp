@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "models/arcface.h"
+#include "models/mobilefacenet.h"
 #include "models/resnet50.h"
 
 namespace plumb {
@@ -75,8 +76,8 @@ TEST(InitialTensors, ConvolutionsOfResNet50HaveTheirDeviation) {
 
 // y1 with 11 classes on 3 ranks, or all of them on one.
 Graph faces(Head head, int rank, std::int64_t embedding = 6) {
-  ArcFaceOptions options;
-  options.backbone = Backbone::y1;
+  ModelOptions options;
+  options.backbone = kMobileFaceNet;
   options.image_size = 32;
   options.embedding = embedding;
   options.classes = 11;

@@ -1,0 +1,95 @@
+#include "models/catalogue.h"
+
+#include <algorithm>
+
+#include "models/arcface.h"
+#include "models/mobilefacenet.h"
+#include "models/resnet50.h"
+
+namespace plumb {
+namespace {
+
+Graph resnet50(const ModelOptions& options) {
+  return make_resnet50({.batch = options.batch,
+                        .image_size = options.image_size,
+                        .label_smoothing = options.label_smoothing,
+                        .decay = options.decay});
+}
+
+template <const Backbone& kBackbone>
+Graph faces(const ModelOptions& options) {
+  ModelOptions own = options;
+  own.backbone = kBackbone;
+  return make_arcface(own);
+}
+
+// What all networks of bench_arcface share: insightface's recipe and the length of PLSC's benchmark.
+constexpr Model face(Model model) {
+  model.task = "ArcFace face recognition";
+  model.program = "bench_arcface";
+  model.published_name = model.name;
+  model.image_size = 112;
+  model.only_this_size = true;
+  model.recipe = {.iterations = 150,
+                  .warmup = 50,
+                  .learning_rate = 0.01,
+                  .momentum = 0.9,
+                  .weight_decay = 5e-4,
+                  .label_smoothing = 0};
+  model.margin_head = true;
+  return model;
+}
+
+constexpr std::array kCatalogue{
+    Model{.name = "resnet50",
+          .title = "ResNet-50 v1.5",
+          .task = "ResNet-50 v1.5",
+          .program = "bench_resnet50",
+          .published_name = "ResNet50 v1.5",
+          .other_names = {"rn50", "resnet-50", "resnet50v1.5", "resnet50-v1.5"},
+          .make = resnet50},
+    face({.name = "r50",
+          .title = "IResNet-50",
+          .other_names = {"iresnet50"},
+          .make = faces<kIResNet50>,
+          .dropout = 0.4,
+          .prelu_per_layer = true}),
+    face({.name = "r100",
+          .title = "IResNet-100",
+          .other_names = {"iresnet100"},
+          .make = faces<kIResNet100>,
+          .dropout = 0.4,
+          .prelu_per_layer = true}),
+    face({.name = "y1",
+          .title = "MobileFaceNet y1",
+          .other_names = {"mobilefacenet"},
+          .make = faces<kMobileFaceNet>,
+          .embedding = 128}),
+};
+
+}  // namespace
+
+std::span<const Model> model_catalogue() {
+  return kCatalogue;
+}
+
+const Model* find_model(std::string_view name, std::span<const Model> catalogue) {
+  const auto found = std::ranges::find(catalogue, name, &Model::name);
+  return found == catalogue.end() ? nullptr : &*found;
+}
+
+std::vector<const Model*> models_of(std::string_view program, std::span<const Model> catalogue) {
+  std::vector<const Model*> models;
+  for (const Model& model : catalogue)
+    if (model.program == program) models.push_back(&model);
+  return models;
+}
+
+std::vector<std::string_view> programs_of(std::span<const Model> catalogue) {
+  std::vector<std::string_view> programs;
+  for (const Model& model : catalogue)
+    if (std::ranges::find(programs, model.program) == programs.end()) programs.push_back(model.program);
+  return programs;
+}
+
+}  // namespace plumb
