@@ -1,0 +1,175 @@
+#include "bench/run/run_record.h"
+
+#include <chrono>
+#include <limits>
+#include <span>
+
+#include "base/new_file.h"
+#include "bench/output/profile.h"
+#include "bench/output/trace_writer.h"
+#include "bench/run/environment.h"
+#include "bench/run/gpu_monitor.h"
+#include "models/cost.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+namespace {
+
+std::vector<double> losses_of(const TimedIterations& timed) {
+  std::vector<double> values;
+  for (const IterationMetrics& metrics : timed.metrics) values.push_back(metrics.loss);
+  return values;
+}
+
+void add_ranks(const Job& job, double exposed_seconds, RunRecord& record) {
+  const std::vector<std::string> hosts = job.all_gather(job.host());
+  const std::vector<double> exposed = job.gather({exposed_seconds});
+  for (std::size_t rank = 0; rank < exposed.size(); ++rank)
+    record.ranks.push_back({hosts[rank], exposed[rank]});
+}
+
+void add_loss_scale(const BenchOptions& options, const TimedIterations& timed, RunRecord& record) {
+  if (options.loss_scaling.value_or(LossScaling{}).kind == LossScaling::Kind::none) return;
+  for (const IterationMetrics& metrics : timed.metrics) {
+    record.loss_scale.push_back(metrics.loss_scale);
+    record.skipped_iterations += metrics.skipped ? 1 : 0;
+  }
+}
+
+void add_energy(const Job& job, const std::optional<GpuRecord>& gpu, RunRecord& record) {
+  record.gpus = gather_gpus(job, gpu);
+  const std::int64_t images = record.batch_per_device * job.size() * (record.iterations - record.warmup);
+  if (const auto joules = total_joules(record.gpus, job.size()))
+    record.energy_joules_per_image = *joules / static_cast<double>(images);
+}
+
+LogCase log_case(const BenchOptions& options, const RunRecord& record) {
+  return {.model = record.model,
+          .precision = record.precision,
+          .batch_per_device = record.batch_per_device,
+          .image_size = options.image_size,
+          .data = !options.batch.empty()        ? "batch"
+                  : options.data == "synthetic" ? "synthetic"
+                                                : "images",
+          .head = head_options(record.config),
+          .nodes = record.nodes,
+          .devices_per_node = record.devices_per_node};
+}
+
+}  // namespace
+
+RunRecord make_record(const Job& job, const Session& session) {
+  const BenchOptions& options = session.options;
+  RunRecord record;
+  record.model = session.plan.graph.model;
+  record.precision = name_of(options.precision);
+  record.device = name_of(session.device->limits().kind);
+  record.device_name = session.device->description();
+  record.batch_per_device = *options.batch_per_device;
+  record.world_size = job.size();
+  record.nodes = session.layout.nodes;
+  record.devices_per_node = session.layout.devices_per_node;
+  record.iterations = options.iterations;
+  record.warmup = options.warmup;
+  record.config = options_json(options);
+  return record;
+}
+
+void add_plan(const Session& session, RunRecord& record) {
+  const Graph& graph = session.plan.graph;
+  record.parameters = backbone_parameter_count(graph);
+  record.macs_per_image = macs_per_image(graph);
+  record.head_parameters = head_parameter_count(graph);
+  record.head_macs_per_image = head_macs_per_image(graph);
+  const MemoryBytes bytes = memory_bytes(session.plan.program, session.plan.memory);
+  const auto number = [](std::size_t value) { return static_cast<std::int64_t>(value); };
+  record.memory_bytes = {{"parameters", number(bytes.parameters)}, {"gradients", number(bytes.gradients)},
+                         {"optimizer", number(bytes.optimizer)},   {"activations", number(bytes.activations)},
+                         {"workspace", number(bytes.workspace)},   {"planned", number(bytes.planned)}};
+  for (const PlainLayer& layer : session.tuning.plain)
+    record.unfused_layers.push_back(
+        {name_of(graph.ops[layer.op]), std::string(name_of(layer.pattern)), layer.reason});
+}
+
+void add_window(const Session& session, const TimedIterations& timed, RunRecord& record) {
+  record.exposed_communication_seconds = timed.exposed_communication_seconds;
+  record.data_wait_seconds = timed.data_wait_seconds;
+  record.memory_bytes["peak"] = static_cast<std::int64_t>(session.device->peak_bytes());
+}
+
+void add_measurements(const Job& job, const Session& session, const Measurements& measured,
+                      RunRecord& record) {
+  const TimedIterations& timed = measured.timed;
+  record.iterations = timed.timer.iterations();
+  record.step_seconds = timed.timer.step_seconds();
+  record.loss = job.sum(losses_of(timed));
+  for (double& loss : record.loss) loss /= job.size();
+  record.rank_window_seconds = job.gather({timed.timer.window_seconds(record.warmup)});
+  if (job.rank() == 0)
+    record.images_per_second = images_per_second(record.step_seconds, record.rank_window_seconds,
+                                                 record.warmup, record.batch_per_device * job.size());
+  add_ranks(job, timed.exposed_communication_seconds, record);
+  add_loss_scale(session.options, timed, record);
+  add_energy(job, measured.gpu, record);
+}
+
+void add_failure(const Error& error, const Measurements& measured, RunRecord& record) {
+  record.status = "failed";
+  record.failure = error.what();
+  if (record.step_seconds.empty()) record.step_seconds = measured.timed.timer.step_seconds();
+  if (record.loss.empty()) record.loss = losses_of(measured.timed);
+  record.log_files.clear();
+}
+
+void open_outputs(const Job& job, const Session& session, RunRecord& record, RunOutputs& outputs) {
+  const BenchOptions& options = session.options;
+  job.together([&] {
+    if (job.rank() != 0) return;
+    if (!options.save_weights.empty()) check_new_file("--save-weights", options.save_weights);
+    outputs.results.emplace(options.out, run_folder_name(record, std::chrono::system_clock::now()), record);
+    try {
+      outputs.log.emplace(options.log_dir, log_case(options, record), options.run,
+                          dialects_to_write(options.dialect, options.seconds > 0 ? 0 : options.iterations));
+    } catch (const Error&) {
+      outputs.results->discard();
+      throw;
+    }
+    record.config["run"] = outputs.log->run();
+    outputs.results->write_json("env.json", environment_json());
+  });
+}
+
+void log_iteration(const Session& session, const TimedIterations& timed, LogWriter& log) {
+  const IterationMetrics& metrics = timed.metrics.back();
+  const StepTimer& timer = timed.timer;
+  const auto batch = static_cast<double>(*session.options.batch_per_device);
+  constexpr double kNotCounted = std::numeric_limits<double>::quiet_NaN();
+  log.write({.iteration = timer.iterations() - 1,
+             .loss = metrics.loss,
+             .top1 = metrics.top1 / batch,
+             .top5 = metrics.top5 < 0 ? kNotCounted : metrics.top5 / batch,
+             .learning_rate = session.options.learning_rate,
+             .seconds = timer.step_seconds().back(),
+             .end_seconds = timer.end_seconds().back()},
+            timer.start_wall_time());
+}
+
+std::string write_profile(const Session& session, const RunRecord& record,
+                          const std::vector<StepTime>& stamped, const ResultWriter& results) {
+  const Program& program = session.plan.program;
+  std::string table;
+  if (session.options.profile) {
+    const auto window = std::span(record.step_seconds).subspan(static_cast<std::size_t>(record.warmup));
+    const double step_seconds = median({window.begin(), window.end()});
+    const Profile profile =
+        make_profile(program, stamped, session.device->limits(), session.options.precision);
+    results.write_json("profile.json", profile_json(program, profile, step_seconds));
+    table = profile_text(program, profile, step_seconds);
+  }
+  if (session.options.trace)
+    write_trace_file(results.folder() + "/trace.json", program, stamped,
+                     {.rank = 0, .device = record.device_name});
+  return table;
+}
+
+}  // namespace plumb

@@ -1,0 +1,53 @@
+// What a run keeps: its record (result.json), filled in as the run goes on, and the files beside it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/output/log_writer.h"
+#include "bench/output/result_writer.h"
+#include "bench/run/session.h"
+#include "bench/run/timed_loop.h"
+#include "comm/job.h"
+#include "results/record/schema.h"
+
+namespace plumb {
+
+// What a rank measured.
+struct Measurements {
+  TimedIterations timed;
+  std::optional<GpuRecord> gpu;   // in the window
+  std::vector<StepTime> stamped;  // of the iterations after the window, with --profile or --trace
+};
+
+// After open_session() and read_inputs(): what runs, where, with which options.
+RunRecord make_record(const Job& job, const Session& session);
+// After prepare_session(): parameters, memory, layers that tuning left unfused.
+void add_plan(const Session& session, RunRecord& record);
+// After the window, of this rank: waits, and the most memory that was held.
+void add_window(const Session& session, const TimedIterations& timed, RunRecord& record);
+// What all ranks measured; every rank calls it. Rank 0's record has images per second and energy.
+void add_measurements(const Job& job, const Session& session, const Measurements& measured,
+                      RunRecord& record);
+// What a run that failed has measured so far.
+void add_failure(const Error& error, const Measurements& measured, RunRecord& record);
+
+// Logs, and the folder with result.json: rank 0 has them.
+struct RunOutputs {
+  std::optional<LogWriter> log;
+  std::optional<ResultWriter> results;
+};
+
+// Makes them on rank 0, with env.json and a result.json that says failed, and notes in the record's config
+// which run of its case it is; all ranks call it. Throws Error(cannot_create), and leaves nothing then.
+void open_outputs(const Job& job, const Session& session, RunRecord& record, RunOutputs& outputs);
+
+// The line of the iteration that ended last.
+void log_iteration(const Session& session, const TimedIterations& timed, LogWriter& log);
+
+// profile.json and trace.json, where they are asked for. Returns the profile as a table, or nothing.
+std::string write_profile(const Session& session, const RunRecord& record,
+                          const std::vector<StepTime>& stamped, const ResultWriter& results);
+
+}  // namespace plumb
