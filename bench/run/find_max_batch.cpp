@@ -52,8 +52,8 @@ void try_batch(const Job& job, const BenchOptions& options, double memory_bytes,
   Session session = open_session(job, options);
   read_inputs(job, session);
   prepare_session(job, session);
-  if (static_cast<double>(session.plan.memory.arena_bytes) >
-      memory_bytes)  // known to all ranks: they plan alike
+  // Known to all ranks: they plan alike.
+  if (static_cast<double>(session.plan.memory.arena_bytes) > memory_bytes)
     throw Error(ExitCode::out_of_memory, "the plan takes more than the memory that is given");
   try {
     run_iterations(session);

@@ -104,7 +104,7 @@ bool is_usual(const std::string& key, const std::string& value) {
   return kUsual.contains({key, value});
 }
 
-// How long the run was: asked for in seconds, else in iterations, of which each model has its own number.
+// Notes the iterations of a run that has neither --seconds nor its model's default length.
 void add_length(const RunRecord& record, std::map<std::string, std::string>& settings) {
   const Model* model = find_model(model_name(record.model));
   const Recipe usual = model == nullptr ? Recipe{} : model->recipe;
