@@ -109,9 +109,9 @@ nlohmann::ordered_json side_json(const std::vector<std::string>& runs, const std
 
 // Valid UTF-8 without the control characters that XML has no place for.
 std::string xml_text(const std::string& text) {
-  using Json = nlohmann::json;
+  using nlohmann::json;
   const std::string valid =
-      Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+      json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
   std::string allowed;
   for (const char letter : valid) allowed += letter >= 0 && letter < ' ' ? '?' : letter;
   return markup_escaped(allowed);
