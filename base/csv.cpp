@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace plumb {
 namespace {
@@ -27,7 +28,7 @@ class CsvReader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw Error(ExitCode::bad_data, origin_ + ", line " + std::to_string(line_) + ": " + what);
+    throw Error(ExitCode::bad_data, "{}, line {}: {}", origin_, line_, what);
   }
 
   bool take_line_end() {
@@ -79,14 +80,12 @@ std::vector<std::vector<std::string>> csv_records(std::string_view text, const s
 
 std::string csv_field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char letter : text) quoted += letter == '"' ? std::string("\"\"") : std::string(1, letter);
-  return quoted + "\"";
+  return fmt::format("\"{}\"", replaced(text, '"', "\"\""));
 }
 
 std::string csv_record(const std::vector<std::string>& fields) {
   std::string record;
-  for (std::size_t i = 0; i < fields.size(); ++i) record += (i > 0 ? "," : "") + csv_field(fields[i]);
+  for (const std::string& field : fields) record += (&field == &fields.front() ? "" : ",") + csv_field(field);
   return record + "\n";
 }
 

@@ -1,8 +1,13 @@
 // The one error type of the libraries, and the exit codes that a user's scripts rely on.
 #pragma once
 
+#include <spdlog/fmt/fmt.h>
+
+#include <source_location>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace plumb {
 
@@ -26,10 +31,20 @@ enum class ExitCode : int {
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
+  // The sentence by fmt, of at least one value.
+  template <typename First, typename... Others>
+  Error(ExitCode code, fmt::format_string<First, Others...> sentence, First&& first, Others&&... others)
+      : Error(code, fmt::format(sentence, std::forward<First>(first), std::forward<Others>(others)...)) {}
   ExitCode code() const noexcept { return code_; }
 
  private:
   ExitCode code_;
 };
+
+// "file.cpp:12", for messages.
+inline std::string place_of(const std::source_location& where) {
+  const std::string_view path = where.file_name();
+  return fmt::format("{}:{}", path.substr(path.rfind('/') + 1), where.line());
+}
 
 }  // namespace plumb

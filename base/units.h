@@ -1,8 +1,9 @@
 // Units and cells of the tables on terminals.
 #pragma once
 
-#include <cstddef>
-#include <string>
+#include <cmath>
+
+#include "base/text.h"
 
 namespace plumb {
 
@@ -10,16 +11,20 @@ inline constexpr double kGiB = 1024.0 * 1024 * 1024;
 inline constexpr double kGiga = 1e9;
 inline constexpr double kMilliseconds = 1e3;  // in a second
 
+// "7.3", "-0.4": without a sign where it rounds to 0.
+inline std::string percent_text(double share) {
+  const double tenths = std::round(1000 * share);
+  return fmt::format("{:.1f}", tenths == 0 ? 0.0 : tenths / 10);
+}
+
+// "1 %", "0.25 %": as it was given.
+inline std::string given_percent(double share) {
+  return fmt::format("{:.4g} %", 100 * share);
+}
+
 // 0 if `whole` is 0.
 inline double percent(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
-}
-
-// At most `columns` letters; the last two are ".." if some are left out.
-inline std::string shortened(std::string text, std::size_t columns) {
-  if (text.size() <= columns) return text;
-  text.resize(columns - 2);
-  return text + "..";
 }
 
 }  // namespace plumb

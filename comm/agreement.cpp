@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/text.h"
+
 namespace plumb {
 namespace {
 
@@ -43,22 +45,25 @@ std::string first_difference(const std::string& odd, const std::string& others) 
   const std::vector<std::string> other_lines = lines_of(others);
   for (const std::string& line : odd_lines) {
     const std::string* other = find_key(other_lines, key_of(line));
-    if (!other) return line + " where the others have no " + key_of(line);
-    if (*other != line) return line + " where the others have " + *other;
+    if (!other) return fmt::format("{} where the others have no {}", line, key_of(line));
+    if (*other != line) return fmt::format("{} where the others have {}", line, *other);
   }
   for (const std::string& line : other_lines) {
-    if (!find_key(odd_lines, key_of(line))) return "no " + key_of(line) + " where the others have " + line;
+    if (!find_key(odd_lines, key_of(line)))
+      return fmt::format("no {} where the others have {}", key_of(line), line);
   }
   return "the same entries as the others, in another order or number";
 }
 
 std::string disagreement(const std::string& what, const OddRank& odd, const std::string& host) {
-  const std::string rank = "rank " + std::to_string(odd.rank) + " on " + host + " has ";
-  // The options are the same by then: what is left to differ is what oneDNN chooses for the CPU.
+  // The options have been compared before: only oneDNN's choices for the CPU can still differ.
   if (what == "Program")
-    return rank + "another Program, " + odd.difference +
-           "; use hosts with the same CPU, or set DNNL_MAX_CPU_ISA alike on all";
-  return rank + odd.difference + "; start every rank with the same " + what;
+    return fmt::format(
+        "rank {} on {} has another Program, {}; use hosts with the same CPU, or set DNNL_MAX_CPU_ISA alike "
+        "on all",
+        odd.rank, host, odd.difference);
+  return fmt::format("rank {} on {} has {}; start every rank with the same {}", odd.rank, host,
+                     odd.difference, what);
 }
 
 std::optional<OddRank> find_odd_rank(const std::vector<std::string>& texts) {

@@ -25,15 +25,13 @@ bool can_carry(Collective::Kind kind, DType dtype) {
 void require_sound(const Collective& collective, int world_size) {
   if (!can_carry(collective.kind, collective.dtype)) {
     const bool of_maxima = collective.kind == Collective::Kind::allreduce_max;
-    throw Error(ExitCode::internal, std::string("no communicator can ") +
-                                        (of_maxima ? "take a maximum" : "sum gradients") + " in " +
-                                        std::string(name_of(collective.dtype)) + "; use " +
-                                        (of_maxima ? "f32" : "--reduce-dtype fp32 or fp16"));
+    throw Error(ExitCode::internal, "no communicator can {} in {}; use {}",
+                of_maxima ? "take a maximum" : "sum gradients", name_of(collective.dtype),
+                of_maxima ? "f32" : "--reduce-dtype fp32 or fp16");
   }
   if (has_parts(collective.kind) && collective.elements % static_cast<std::size_t>(world_size) != 0)
-    throw std::logic_error(std::string(name_of(collective.kind)) + " of " +
-                           std::to_string(collective.elements) + " elements can't be shared out to " +
-                           std::to_string(world_size) + " ranks");
+    throw std::logic_error(fmt::format("{} of {} elements can't be shared out to {} ranks",
+                                       name_of(collective.kind), collective.elements, world_size));
 }
 
 }  // namespace plumb

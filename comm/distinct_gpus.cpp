@@ -14,11 +14,11 @@ std::string sentence(const std::vector<RankDevice>& devices, std::size_t first, 
     ++ranks;
     gpus.insert(device.gpu);
   }
-  const std::string count = std::to_string(gpus.size());
-  return "more ranks than GPUs on " + host + ": rank " + std::to_string(first) + " and rank " +
-         std::to_string(second) + " both use " + devices[first].gpu + ", its " + std::to_string(ranks) +
-         " ranks use " + count + " between them; start at most " + count +
-         " there, show each rank a GPU of its own (CUDA_VISIBLE_DEVICES), or give --share-gpu";
+  return fmt::format(
+      "more ranks than GPUs on {}: rank {} and rank {} both use {}, its {} ranks use {} between them; start "
+      "at most {} "
+      "there, show each rank a GPU of its own (CUDA_VISIBLE_DEVICES), or give --share-gpu",
+      host, first, second, devices[first].gpu, ranks, gpus.size(), gpus.size());
 }
 
 }  // namespace

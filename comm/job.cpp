@@ -28,17 +28,18 @@ void start_mpi(int* argc, char*** argv) {
 }
 
 std::string rank_outside_its_job(const LaunchedAs& launched, int size) {
-  return "a rank outside its job: the launcher started " + std::to_string(launched.size) +
-         " processes, this one as rank " + std::to_string(launched.rank) + ", but MPI sees a job of " +
-         std::to_string(size) + "; start with the mpirun of the MPI that Plumbline was built with" +
-         " (or srun --mpi=pmix where that MPI supports it)";
+  return fmt::format(
+      "a rank outside its job: the launcher started {} processes, this one as rank {}, but MPI sees a job of "
+      "{}; start "
+      "with the mpirun of the MPI that Plumbline was built with (or srun --mpi=pmix where that MPI supports "
+      "it)",
+      launched.size, launched.rank, size);
 }
 
 // MPI counts are ints.
 int mpi_count(std::size_t count, const char* what) {
   if (count > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-    throw Error(ExitCode::internal, std::string(what) + " holds " + std::to_string(count) +
-                                        " elements, more than an MPI call takes");
+    throw Error(ExitCode::internal, "{} holds {} elements, more than an MPI call takes", what, count);
   }
   return static_cast<int>(count);
 }

@@ -48,11 +48,9 @@ std::string advice_for(ExitCode code) {
 }  // namespace
 
 Error mpi_error(int code, const char* call, const std::source_location& where) {
-  const std::string file = where.file_name();
-  const std::string place = file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(where.line());
   const ExitCode exit_code = exit_code_of(code);
-  return Error(exit_code,
-               std::string(call) + " failed: " + words_of(code) + " (" + place + ")" + advice_for(exit_code));
+  return Error(exit_code, "{} failed: {} ({}){}", call, words_of(code), place_of(where),
+               advice_for(exit_code));
 }
 
 }  // namespace plumb

@@ -26,13 +26,11 @@ std::string advice_for(ncclResult_t result) {
 }
 
 Error nccl_error(ncclResult_t result, ncclComm_t communicator, const std::source_location& where) {
-  const std::string file = where.file_name();
-  const std::string place = file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(where.line());
   const char* last = ncclGetLastError(communicator);
   const std::string detail = last && *last ? std::string("; ") + last : "";
   return Error(result == ncclInvalidArgument ? ExitCode::internal : ExitCode::peer_lost,
-               std::string("NCCL failed: ") + ncclGetErrorString(result) + " (seen in " +
-                   where.function_name() + ", " + place + detail + "); " + advice_for(result));
+               "NCCL failed: {} (seen in {}, {}{}); {}", ncclGetErrorString(result), where.function_name(),
+               place_of(where), detail, advice_for(result));
 }
 
 // `communicator` may be null, before there is one.

@@ -9,8 +9,8 @@ std::string why_no_nccl() {
 }
 
 std::unique_ptr<Communicator> make_nccl_communicator(const Job&, void*) {
-  throw Error(ExitCode::unavailable,
-              "option --comm: 'nccl' is not available, " + why_no_nccl() + "; give --comm mpi");
+  throw Error(ExitCode::unavailable, "option --comm: 'nccl' is not available, {}; give --comm mpi",
+              why_no_nccl());
 }
 
 }  // namespace plumb

@@ -70,8 +70,8 @@ struct SpawnSettings {
 pid_t spawn(const ChildCommand& command) {
   const int output = ::open(command.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (output < 0)
-    throw Error(ExitCode::cannot_create, command.output.string() + " can't be created: " +
-                                             std::strerror(errno) + "; make room or name another --out");
+    throw Error(ExitCode::cannot_create, "{} can't be created: {}; make room or name another --out",
+                command.output.string(), std::strerror(errno));
   SpawnSettings settings;
   posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&settings.actions, output, STDOUT_FILENO);
@@ -90,8 +90,8 @@ pid_t spawn(const ChildCommand& command) {
                                  pointers_to(words).data(), pointers_to(environment).data());
   ::close(output);
   if (error != 0)
-    throw Error(ExitCode::unavailable, "'" + words.front() + "' can't be started: " + std::strerror(error) +
-                                           "; install it or correct the sweep file");
+    throw Error(ExitCode::unavailable, "'{}' can't be started: {}; install it or correct the sweep file",
+                words.front(), std::strerror(error));
   return child;
 }
 
@@ -160,8 +160,7 @@ SignalWatch::SignalWatch() {
   const sigset_t set = watched_signals();
   pthread_sigmask(SIG_BLOCK, &set, &before_);
   descriptor_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (descriptor_ < 0)
-    throw Error(ExitCode::internal, std::string("signals can't be watched: ") + std::strerror(errno));
+  if (descriptor_ < 0) throw Error(ExitCode::internal, "signals can't be watched: {}", std::strerror(errno));
 }
 
 SignalWatch::~SignalWatch() {

@@ -26,17 +26,16 @@ void make_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error)
-    throw Error(ExitCode::io_error, "folder " + path.string() + " can't be created (" + error.message() +
-                                        "); make room or name "
-                                        "another --out");
+    throw Error(ExitCode::io_error, "folder {} can't be created ({}); make room or name another --out",
+                path.string(), error.message());
 }
 
 void remove_tree(const fs::path& path) {
   std::error_code error;
   fs::remove_all(path, error);
   if (error)
-    throw Error(ExitCode::io_error, path.string() + " can't be removed (" + error.message() +
-                                        "); remove it, then go on with --resume");
+    throw Error(ExitCode::io_error, "{} can't be removed ({}); remove it, then go on with --resume",
+                path.string(), error.message());
 }
 
 void move_tree(const fs::path& from, const fs::path& to) {
@@ -44,8 +43,8 @@ void move_tree(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::rename(from, to, error);
   if (error)
-    throw Error(ExitCode::io_error, from.string() + " can't be moved to " + to.string() + " (" +
-                                        error.message() + "); make room, then go on with --resume");
+    throw Error(ExitCode::io_error, "{} can't be moved to {} ({}); make room, then go on with --resume",
+                from.string(), to.string(), error.message());
 }
 
 // All logs of a run, finished or not, in Plumbline's layout and in the layouts of other dialects beside it.
@@ -83,8 +82,8 @@ std::string reason_in(const fs::path& output, const std::string& program) {
     if (line.starts_with(program + ": ")) sentence = line.substr(program.size() + 2);
   }
   if (!sentence.empty()) return sentence.substr(0, kLongest);
-  return (first.empty() ? "it said nothing" : first.substr(0, kLongest)) + " (all of it is in " +
-         output.string() + ")";
+  return fmt::format("{} (all of it is in {})", first.empty() ? "it said nothing" : first.substr(0, kLongest),
+                     output.string());
 }
 
 class Sweep {
@@ -123,7 +122,7 @@ class Sweep {
       return true;
     if (state.done) {
       journal_.lost(run.name);
-      listener_.warn("results of " + run.name + " are gone; it is measured again");
+      listener_.warn(fmt::format("results of {} are gone; it is measured again", run.name));
     }
     clear(run);
     return false;
@@ -176,7 +175,7 @@ class Sweep {
     } else {
       keep_failed(run, attempt);
       journal_.failed(run.name, seconds_since(start), end.code, failure);
-      listener_.warn(run.name + " failed with code " + std::to_string(end.code) + ": " + failure);
+      listener_.warn(fmt::format("{} failed with code {}: {}", run.name, end.code, failure));
     }
     return 0;
   }
@@ -228,8 +227,8 @@ SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJo
                        const SweepListener& listener) {
   if (!can_be_started(plan.launcher.command))
     throw Error(ExitCode::unavailable,
-                "launcher '" + plan.launcher.command +
-                    "' is not there; install it, or name another 'command' in [launcher]");
+                "launcher '{}' is not there; install it, or name another 'command' in [launcher]",
+                plan.launcher.command);
   return Sweep(plan, folder, journal, listener).run();
 }
 
@@ -268,7 +267,7 @@ std::uint64_t build_hash(const SweepPlan& plan) {
     std::ifstream stream(path, std::ios::binary);
     if (!stream || !can_be_started(path))
       throw Error(ExitCode::unavailable,
-                  "program " + path.string() + " is not there; name its folder as 'programs' in [launcher]");
+                  "program {} is not there; name its folder as 'programs' in [launcher]", path.string());
     std::uint64_t hash = kFnvOffset;
     std::vector<char> bytes(1 << 20);
     while (stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size())), stream.gcount() > 0)

@@ -24,9 +24,7 @@ constexpr const char* kSchema = "plumbline.sweep/1";
 constexpr const char* kName = "journal.jsonl";
 
 std::string hex(std::uint64_t hash) {
-  char text[20];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-  return text;
+  return fmt::format("{:016x}", hash);
 }
 
 std::string utc_now() {
@@ -82,13 +80,17 @@ void replay_line(const fs::path& path, const std::string& text, std::size_t numb
   try {
     apply_event(Json::parse(text), states);
   } catch (const nlohmann::json::exception&) {
-    throw Error(ExitCode::bad_data, path.string() + ", line " + std::to_string(number) +
-                                        ": not a line of a sweep's journal; name another --out");
+    throw Error(ExitCode::bad_data, "{}, line {}: not a line of a sweep's journal; name another --out",
+                path.string(), number);
   }
 }
 
 Error refused(const fs::path& folder, const std::string& why) {
-  return {ExitCode::cannot_create, "option --out: " + folder.string() + " " + why};
+  return {ExitCode::cannot_create, "option --out: {} {}", folder.string(), why};
+}
+
+Error cannot_be_written(const fs::path& folder) {
+  return refused(folder, fmt::format("can't be written ({}); name another folder", std::strerror(errno)));
 }
 
 }  // namespace
@@ -98,14 +100,12 @@ SweepJournal::SweepJournal(const fs::path& folder, const SweepIdentity& identity
   std::error_code error;
   fs::create_directories(folder, error);
   if (!fs::is_directory(folder))
-    throw refused(folder, "can't be created (" + (error ? error.message() : std::strerror(ENOTDIR)) +
-                              "); name another folder");
+    throw refused(folder, fmt::format("can't be created ({}); name another folder",
+                                      error ? error.message() : std::strerror(ENOTDIR)));
   if (!fs::exists(path_) && !fs::is_empty(folder, error))
     throw refused(folder, "is not empty and holds no sweep; name another folder");
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor_ < 0)
-    throw refused(folder,
-                  std::string("can't be written (") + std::strerror(errno) + "); name another folder");
+  if (descriptor_ < 0) throw cannot_be_written(folder);
   try {
     lock();
     const std::vector<std::string> lines = whole_lines(path_);
@@ -113,9 +113,7 @@ SweepJournal::SweepJournal(const fs::path& folder, const SweepIdentity& identity
       throw refused(folder, "holds a sweep already; give --resume to go on with it, or name another folder");
     if (!lines.empty()) check_header(lines.front(), identity);
     for (std::size_t i = 1; i < lines.size(); ++i) replay(lines[i], i + 1);
-    if (::ftruncate(descriptor_, static_cast<off_t>(bytes_of(lines))) != 0)
-      throw refused(folder,
-                    std::string("can't be written (") + std::strerror(errno) + "); name another folder");
+    if (::ftruncate(descriptor_, static_cast<off_t>(bytes_of(lines))) != 0) throw cannot_be_written(folder);
     if (lines.empty())
       append({{"schema", kSchema},
               {"plan", hex(identity.plan)},
@@ -140,21 +138,21 @@ void SweepJournal::lock() {
       throw refused(folder_,
                     "is in use by another sweep that is still running; wait for it, or name another "
                     "folder");
-    throw refused(folder_, std::string("can't be locked (") + std::strerror(errno) +
-                               "); name a folder on a local disk");
+    throw refused(folder_,
+                  fmt::format("can't be locked ({}); name a folder on a local disk", std::strerror(errno)));
   }
 }
 
 void SweepJournal::check_header(const std::string& line, const SweepIdentity& identity) const {
   const Json header = Json::parse(line, nullptr, false);
   if (!header.is_object() || header.value("schema", Json()) != kSchema)
-    throw Error(ExitCode::bad_data, path_.string() +
-                                        ", line 1: not the journal of a sweep that this version "
-                                        "knows; name another --out");
+    throw Error(ExitCode::bad_data,
+                "{}, line 1: not the journal of a sweep that this version knows; name another --out",
+                path_.string());
   if (header.value("plan", Json()) != hex(identity.plan))
-    throw refused(folder_,
-                  "holds another sweep than " + identity.file +
-                      " asks for (its first line in journal.jsonl has the file); name another folder");
+    throw refused(folder_, fmt::format("holds another sweep than {} asks for (its first line in "
+                                       "journal.jsonl has the file); name another folder",
+                                       identity.file));
   if (header.value("build", Json()) != hex(identity.build))
     throw refused(folder_,
                   "holds runs of another build of the programs, and the two don't mix; name another "
@@ -171,9 +169,8 @@ void SweepJournal::append(const Json& line) {
   while ((count = ::write(descriptor_, text.data(), text.size())) < 0 && errno == EINTR) {
   }
   if (count != static_cast<ssize_t>(text.size()))
-    throw Error(ExitCode::io_error, path_.string() + " can't be written: " +
-                                        (count < 0 ? std::strerror(errno) : "no space left on device") +
-                                        "; make room and go on with --resume");
+    throw Error(ExitCode::io_error, "{} can't be written: {}; make room and go on with --resume",
+                path_.string(), count < 0 ? std::strerror(errno) : "no space left on device");
   ::fdatasync(descriptor_);
 }
 

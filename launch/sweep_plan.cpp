@@ -37,15 +37,12 @@ const std::vector<std::pair<std::string, std::string>> kSetBySweep{{"bs", "batch
                                                                    {"log-dir", "plumbline sweep --out"},
                                                                    {"out", "plumbline sweep --out"}};
 
+// With the fewest digits that read back the same.
 std::string number_text(double number) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.17g", number);
-  for (int digits = 1; digits < 17; ++digits) {  // the shortest that reads back the same
-    char shorter[64];
-    std::snprintf(shorter, sizeof shorter, "%.*g", digits, number);
-    if (std::strtod(shorter, nullptr) == number) return shorter;
-  }
-  return text;
+  int digits = 1;
+  while (digits < 17 && std::strtod(fmt::format("{:.{}g}", number, digits).c_str(), nullptr) != number)
+    ++digits;
+  return fmt::format("{:.{}g}", number, digits);
 }
 
 // The table `options` as words of a command line, sorted by name as TOML tables are.
@@ -54,12 +51,13 @@ std::vector<std::string> option_words(const TomlTable& options) {
   for (const auto& [key, value] : options.raw()) {
     const std::string name(key.str());
     for (const auto& [taken, instead] : kSetBySweep)
-      if (name == taken) options.refuse(name, "option '" + name + "' is the sweep's to give; use " + instead);
+      if (name == taken)
+        options.refuse(name, fmt::format("option '{}' is the sweep's to give; use {}", name, instead));
     if (name.empty() || name.starts_with('-') ||
         name.find_first_of(std::string("= \0", 3)) != std::string::npos)
-      options.refuse(name, "'" + name + "' is no option's name; write it without dashes in front");
+      options.refuse(name, fmt::format("'{}' is no option's name; write it without dashes in front", name));
     if (const auto* flag = value.as_boolean()) {
-      if (!flag->get()) options.refuse(name, "option '" + name + "' is false; leave it out instead");
+      if (!flag->get()) options.refuse(name, fmt::format("option '{}' is false; leave it out instead", name));
       words.push_back("--" + name);
       continue;
     }
@@ -70,7 +68,7 @@ std::vector<std::string> option_words(const TomlTable& options) {
       text = number_text(value.ref<double>());
     else
       text = options.text(name, "");
-    words.push_back("--" + name + "=" + text);
+    words.push_back(fmt::format("--{}={}", name, text));
   }
   return words;
 }
@@ -102,9 +100,11 @@ Case read_case(const TomlTable& table) {
   c.name = table.text("name", "");
   for (const char letter : c.name)
     if (!std::isalnum(static_cast<unsigned char>(letter)) && letter != '-' && letter != '.')
-      table.refuse("name",
-                   "name '" + c.name + "' becomes part of file names; use letters, digits, '-' and '.'");
-  if (c.name.starts_with('.')) table.refuse("name", "name '" + c.name + "' begins with '.'; leave that out");
+      table.refuse(
+          "name",
+          fmt::format("name '{}' becomes part of file names; use letters, digits, '-' and '.'", c.name));
+  if (c.name.starts_with('.'))
+    table.refuse("name", fmt::format("name '{}' begins with '.'; leave that out", c.name));
   std::vector<std::string> models;
   for (const Model& model : model_catalogue()) models.emplace_back(model.name);
   c.model = table.required_text("model", models);
@@ -114,11 +114,10 @@ Case read_case(const TomlTable& table) {
   const Model& model = *find_model(c.model);
   c.program = model.program;
   if (models_of(model.program).size() > 1)
-    c.words.push_back(std::string(model_option(model)) + "=" + c.model);
-  for (const char* key : {"iterations", "warmup"})
+    c.words.push_back(fmt::format("{}={}", model_option(model), c.model));
+  for (const auto& [key, option] : {std::pair{"iterations", "--iters"}, {"warmup", "--warmup"}})
     if (table.has(key))
-      c.words.push_back((key == std::string("warmup") ? "--warmup=" : "--iters=") +
-                        std::to_string(table.integer(key, 0, {0, kMostIterations})));
+      c.words.push_back(fmt::format("{}={}", option, table.integer(key, 0, {0, kMostIterations})));
   for (std::string& word : option_words(c.options)) c.words.push_back(std::move(word));
   return c;
 }
@@ -128,13 +127,13 @@ std::vector<SweepGroup> groups_of(const Case& c, const CheckOptions& check) {
   std::vector<SweepGroup> groups;
   for (const std::int64_t batch : c.batches)
     for (const std::string& precision : c.precisions) {
-      SweepGroup group{.name = (c.name.empty() ? "" : c.name + "_") + c.model + "_b" + std::to_string(batch) +
-                               "_" + precision,
-                       .program = c.program,
-                       .model = c.model,
-                       .precision = precision,
-                       .batch_per_device = batch,
-                       .options = {"--bs=" + std::to_string(batch), "--" + precision}};
+      SweepGroup group{
+          .name = fmt::format("{}{}{}_b{}_{}", c.name, c.name.empty() ? "" : "_", c.model, batch, precision),
+          .program = c.program,
+          .model = c.model,
+          .precision = precision,
+          .batch_per_device = batch,
+          .options = {fmt::format("--bs={}", batch), "--" + precision}};
       group.options.insert(group.options.end(), c.words.begin(), c.words.end());
       try {
         group.length = check(group.program, group.options);
@@ -161,9 +160,9 @@ SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const 
   const TomlTable root(parsed, "", file);
   for (const auto& [key, value] : parsed)
     if (const std::string_view name = key.str(); name != "sweep" && name != "launcher" && name != "case")
-      root.refuse(name, "'" + std::string(name) +
-                            "' is nothing a sweep file has; there are [sweep], [launcher] "
-                            "and [[case]]");
+      root.refuse(
+          name,
+          fmt::format("'{}' is nothing a sweep file has; there are [sweep], [launcher] and [[case]]", name));
   SweepPlan plan;
   const TomlTable sweep = root.table("sweep"), launcher = root.table("launcher");
   sweep.refuse_others({"repetitions", "seed", "retries", "timeout_minutes"});
@@ -184,8 +183,9 @@ SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const 
     const Case c = read_case(table);
     const std::size_t more = c.batches.size() * c.precisions.size() * c.devices.size();
     if ((cases.size() + more) * static_cast<std::size_t>(plan.repetitions) > kMostRuns)
-      table.refuse("", "with this case the sweep has more than " + std::to_string(kMostRuns) +
-                           " runs; leave out batch sizes, precisions or repetitions");
+      table.refuse("", fmt::format("with this case the sweep has more than {} runs; leave out batch sizes, "
+                                   "precisions or repetitions",
+                                   kMostRuns));
     for (SweepGroup& group : groups_of(c, check)) {
       if (!names.insert(group.name).second)
         table.refuse("", group.name + " has been in a case before; give one of the two another 'name'");
@@ -199,7 +199,7 @@ SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const 
     shuffle(cases, engine);
     for (SweepRun run : cases) {
       run.repetition = repetition;
-      run.name = plan.groups[run.group].name + "_" + run.case_name() + "_" + std::to_string(repetition);
+      run.name = fmt::format("{}_{}_{}", plan.groups[run.group].name, run.case_name(), repetition);
       plan.runs.push_back(std::move(run));
     }
   }
@@ -207,11 +207,11 @@ SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const 
 }
 
 fs::path SweepFolder::failed(const SweepRun& run, int attempt) const {
-  return path / "failed" / (run.name + "_attempt" + std::to_string(attempt));
+  return path / "failed" / fmt::format("{}_attempt{}", run.name, attempt);
 }
 
 fs::path SweepFolder::output(const SweepRun& run, int attempt) const {
-  return path / "output" / (run.name + "_attempt" + std::to_string(attempt) + ".txt");
+  return path / "output" / fmt::format("{}_attempt{}.txt", run.name, attempt);
 }
 
 fs::path SweepFolder::log(const SweepPlan& plan, const SweepRun& run) const {
@@ -230,8 +230,8 @@ std::vector<std::string> command_of(const SweepPlan& plan, const SweepRun& run, 
                              (launcher.programs / group.program).string()});
   words.insert(words.end(), group.options.begin(), group.options.end());
   words.insert(words.end(),
-               {"--nodes=1", "--devices-per-node=" + std::to_string(run.devices),
-                "--run=" + std::to_string(run.repetition), "--log-dir=" + folder.logs(group).string(),
+               {"--nodes=1", fmt::format("--devices-per-node={}", run.devices),
+                fmt::format("--run={}", run.repetition), "--log-dir=" + folder.logs(group).string(),
                 "--out=" + folder.work(run).string()});
   return words;
 }
@@ -241,14 +241,9 @@ std::string shell_text(const std::vector<std::string>& command) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:+@%";
   std::string text;
   for (const std::string& word : command) {
-    if (!text.empty()) text += " ";
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
-      text += word;
-      continue;
-    }
-    text += "'";
-    for (const char letter : word) text += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-    text += "'";
+    const bool is_plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
+    text += fmt::format("{}{}", text.empty() ? "" : " ",
+                        is_plain ? word : fmt::format("'{}'", replaced(word, '\'', "'\\''")));
   }
   return text;
 }
@@ -258,7 +253,7 @@ std::uint64_t plan_hash(const SweepPlan& plan) {
   SweepPlan anywhere = plan;  // the programs may have moved
   anywhere.launcher.programs.clear();
   for (const SweepRun& run : anywhere.runs)
-    hash = fnv1a(run.name + "\n" + shell_text(command_of(anywhere, run, {})) + "\n", hash);
+    hash = fnv1a(fmt::format("{}\n{}\n", run.name, shell_text(command_of(anywhere, run, {}))), hash);
   return hash;
 }
 

@@ -34,6 +34,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
+
 namespace plumb {
 
 struct Launcher {
@@ -61,7 +63,7 @@ struct SweepRun {
   int devices = 1;
   int repetition = 1;
 
-  std::string case_name() const { return "1n" + std::to_string(devices) + "g"; }
+  std::string case_name() const { return fmt::format("1n{}g", devices); }
 };
 
 struct SweepPlan {

@@ -58,6 +58,10 @@ class TomlTable {
 
  private:
   [[noreturn]] void refuse_at(const toml::node& node, const std::string& sentence) const;
+  [[noreturn]] void refuse_value(const toml::node& node, std::string_view key,
+                                 const std::string& wanted) const;
+  template <typename Read>
+  auto distinct_values(std::string_view key, Read read) const;
   std::string text_of(const toml::node& node, std::string_view key,
                       const std::vector<std::string>& allowed) const;
   std::int64_t integer_of(const toml::node& node, std::string_view key, TomlRange range) const;

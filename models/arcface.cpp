@@ -1,8 +1,6 @@
 #include "models/arcface.h"
 
 #include <cmath>
-#include <sstream>
-#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -17,14 +15,8 @@ constexpr std::int64_t kImageSizeStep = 16, kMinImageSize = 32, kMaxImageSize = 
 // insightface 7fadd420, arcface_torch/partial_fc_v2.py.
 constexpr Initializer kClassCentres{Initializer::Kind::normal, 0.01};
 
-std::string text_of(double number) {
-  std::ostringstream text;
-  text << number;
-  return text.str();
-}
-
 [[noreturn]] void refuse(const std::string& what, const std::string& remedy) {
-  throw Error(ExitCode::usage, what + " is out of range: give " + remedy);
+  throw Error(ExitCode::usage, "{} is out of range: give {}", what, remedy);
 }
 
 void check_head(const ModelOptions& options) {
@@ -32,21 +24,22 @@ void check_head(const ModelOptions& options) {
   require_between(options.world_size, 1, kMaxRanks, "number of ranks", "a number");
   require_between(options.rank, 0, options.world_size - 1, "rank", "a number");
   if (options.head != Head::replicated && options.classes < options.world_size) {
-    throw Error(ExitCode::usage, "--classes " + std::to_string(options.classes) + " is less than the " +
-                                     std::to_string(options.world_size) +
-                                     " ranks that share the classes out: give at least one for each, or "
-                                     "--head dp");
+    throw Error(
+        ExitCode::usage,
+        "--classes {} is less than the {} ranks that share the classes out: give at least one for each, or "
+        "--head dp",
+        options.classes, options.world_size);
   }
   if (!(options.sample_rate > 0 && options.sample_rate <= 1)) {
-    refuse("sample rate " + text_of(options.sample_rate), "--sample-rate above 0 and up to 1");
+    refuse(fmt::format("sample rate {:g}", options.sample_rate), "--sample-rate above 0 and up to 1");
   }
   const auto [m1, m2, m3] = options.margins;
   if (!std::isfinite(m1) || !std::isfinite(m2) || !std::isfinite(m3)) {
-    refuse("margins " + text_of(m1) + "," + text_of(m2) + "," + text_of(m3),
+    refuse(fmt::format("margins {:g},{:g},{:g}", m1, m2, m3),
            "--margins as three finite numbers, like 1,0.5,0");
   }
   if (!(options.scale > 0 && std::isfinite(options.scale))) {
-    refuse("scale " + text_of(options.scale), "--scale as a number above 0, like 64");
+    refuse(fmt::format("scale {:g}", options.scale), "--scale as a number above 0, like 64");
   }
 }
 
@@ -54,12 +47,12 @@ void check(const ModelOptions& options) {
   require_between(options.batch, 1, kMaxBatch, "batch per device", "--bs");
   require_between(options.image_size, kMinImageSize, kMaxImageSize, "image size", "--image-size");
   if (options.image_size % kImageSizeStep != 0) {
-    refuse("image size " + std::to_string(options.image_size),
-           "--image-size as a multiple of " + std::to_string(kImageSizeStep));
+    refuse(fmt::format("image size {}", options.image_size),
+           fmt::format("--image-size as a multiple of {}", kImageSizeStep));
   }
   require_between(options.embedding, 1, kMaxEmbedding, "embedding", "--embedding");
   if (!(options.dropout >= 0 && options.dropout < 1)) {
-    refuse("dropout " + text_of(options.dropout), "--dropout from 0 to below 1");
+    refuse(fmt::format("dropout {:g}", options.dropout), "--dropout from 0 to below 1");
   }
   check_head(options);
 }

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "base/text.h"
 #include "models/margin_head.h"
 
 namespace plumb {
@@ -10,12 +11,7 @@ namespace {
 constexpr std::string_view kWeightSuffix = ".weight";
 
 std::string joined(const std::vector<std::int64_t>& dims) {
-  std::string text;
-  for (std::int64_t dim : dims) {
-    if (!text.empty()) text += 'x';
-    text += std::to_string(dim);
-  }
-  return text;
+  return fmt::format("{}", fmt::join(dims, "x"));
 }
 
 std::string image_shape(const Shape& shape) {
@@ -40,8 +36,8 @@ void add_rows(const Graph& graph, const Conv& conv, std::vector<LayerCost>& rows
   const Parameter& weight = graph.parameters[conv.weight];
   rows.push_back({.name = conv.name,
                   .kind = "conv",
-                  .weight_shape = joined(weight.dims) + "/s" + std::to_string(conv.stride) + "/p" +
-                                  std::to_string(conv.padding) + "/g" + std::to_string(conv.groups),
+                  .weight_shape = fmt::format("{}/s{}/p{}/g{}", joined(weight.dims), conv.stride,
+                                              conv.padding, conv.groups),
                   .out_shape = image_shape(graph.values[conv.out].shape),
                   .parameters = weight.elements(),
                   .macs = macs_of(graph, conv)});

@@ -3,6 +3,8 @@
 #include <array>
 #include <string>
 
+#include "base/text.h"
+
 namespace plumb {
 namespace {
 
@@ -45,7 +47,7 @@ ValueId add_iresnet(ModelBuilder& net, ValueId images, const std::array<int, 4>&
   for (std::size_t stage = 0; stage < units.size(); ++stage) {
     const std::int64_t channels = std::int64_t{64} << stage;
     for (int unit = 0; unit < units[stage]; ++unit) {
-      const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(unit);
+      const std::string name = fmt::format("layer{}.{}", stage + 1, unit);
       value = add_unit(net, name, value, channels, unit == 0, options);
     }
   }

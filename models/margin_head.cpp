@@ -1,6 +1,6 @@
 #include "models/margin_head.h"
 
-#include <string>
+#include "base/text.h"
 
 namespace plumb {
 
@@ -20,7 +20,7 @@ std::int64_t margin_rows(const MarginLoss& op, std::int64_t own_classes, std::in
 }
 
 PhiloxKey sample_key(const MarginLoss& op) {
-  return stream_key(op.seed, op.name + ".sample." + std::to_string(op.rank));
+  return stream_key(op.seed, fmt::format("{}.sample.{}", op.name, op.rank));
 }
 
 }  // namespace plumb

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "base/text.h"
+
 namespace plumb {
 namespace {
 
@@ -65,7 +67,7 @@ ValueId add_mobilefacenet(ModelBuilder& net, ValueId images, const BackboneOptio
     value = add_depth_wise_block(net, stage.halving, value, stage.halving_expanded, stage.channels, false,
                                  options);
     for (int block = 0; block < stage.residual_blocks; ++block) {
-      const std::string name = std::string(stage.residual) + "_block" + std::to_string(block);
+      const std::string name = fmt::format("{}_block{}", stage.residual, block);
       value = add_depth_wise_block(net, name, value, stage.residual_expanded, stage.channels, true, options);
     }
   }

@@ -30,8 +30,8 @@ std::int64_t elements_per_image(const Shape& shape) {
 void require_between(std::int64_t value, std::int64_t least, std::int64_t most, const std::string& what,
                      const std::string& option) {
   if (value >= least && value <= most) return;
-  throw Error(ExitCode::usage, what + " " + std::to_string(value) + " is out of range: give " + option +
-                                   " from " + std::to_string(least) + " to " + std::to_string(most));
+  throw Error(ExitCode::usage, "{} {} is out of range: give {} from {} to {}", what, value, option, least,
+              most);
 }
 
 Initializer he_fan_out(std::int64_t outputs, std::int64_t window) {

@@ -57,8 +57,9 @@ Graph make_resnet50(const ResNet50Options& options) {
   require_between(options.image_size, kMinImageSize, kMaxImageSize, "image size", "--image-size");
   require_between(options.classes, 1, kMaxClasses, "number of classes", "a number");
   if (!(options.label_smoothing >= 0 && options.label_smoothing < 1)) {
-    throw Error(ExitCode::usage, "label smoothing " + std::to_string(options.label_smoothing) +
-                                     " is out of range: give --label-smoothing from 0 to below 1.");
+    throw Error(ExitCode::usage,
+                "label smoothing {:f} is out of range: give --label-smoothing from 0 to below 1.",
+                options.label_smoothing);
   }
 
   ModelBuilder net("resnet50", options.decay);
@@ -68,7 +69,7 @@ Graph make_resnet50(const ResNet50Options& options) {
   value = net.max_pool("maxpool", value, 3, 2, 1);
   for (std::size_t s = 0; s < kStages.size(); ++s) {
     for (int block = 0; block < kStages[s].blocks; ++block) {
-      const std::string name = "layer" + std::to_string(s + 1) + "." + std::to_string(block);
+      const std::string name = fmt::format("layer{}.{}", s + 1, block);
       value = add_bottleneck(net, name, value, kStages[s].width, block == 0 ? kStages[s].stride : 1);
     }
   }

@@ -39,21 +39,24 @@ std::size_t element_bytes(bool is_float) {
 }
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what) {
-  throw Error(ExitCode::bad_data,
-              path.string() + ": " + what + "; give a complete safetensors file of F32 and I64 tensors");
+  throw Error(ExitCode::bad_data, "{}: {}; give a complete safetensors file of F32 and I64 tensors",
+              path.string(), what);
+}
+
+[[noreturn]] void refuse_tensor(const fs::path& path, const std::string& name, const std::string& what) {
+  refuse(path, fmt::format("tensor {} {}", shown_name(name), what));
 }
 
 std::vector<std::uint64_t> whole_numbers(const fs::path& path, const std::string& name, const Json& entry,
                                          const char* key, std::size_t most) {
   const auto found = entry.find(key);
   if (found == entry.end() || !found->is_array() || found->size() > most) {
-    refuse(path, "tensor " + shown_name(name) + " has no valid \"" + key + "\" in the header");
+    refuse_tensor(path, name, fmt::format("has no valid \"{}\" in the header", key));
   }
   std::vector<std::uint64_t> numbers;
   for (const Json& number : *found) {
     if (!number.is_number_unsigned()) {
-      refuse(path,
-             "tensor " + shown_name(name) + " has a \"" + key + "\" that isn't a list of whole numbers");
+      refuse_tensor(path, name, fmt::format("has a \"{}\" that isn't a list of whole numbers", key));
     }
     numbers.push_back(number.get<std::uint64_t>());
   }
@@ -72,27 +75,27 @@ std::optional<std::uint64_t> bytes_of_dims(const std::vector<std::uint64_t>& dim
 }
 
 Entry parse_entry(const fs::path& path, const std::string& name, const Json& json) {
-  if (!json.is_object()) refuse(path, "tensor " + shown_name(name) + " isn't described by an object");
+  if (!json.is_object()) refuse_tensor(path, name, "isn't described by an object");
   const auto dtype = json.find("dtype");
-  if (dtype == json.end() || !dtype->is_string())
-    refuse(path, "tensor " + shown_name(name) + " has no dtype");
+  if (dtype == json.end() || !dtype->is_string()) refuse_tensor(path, name, "has no dtype");
   const auto& dtype_name = dtype->get_ref<const std::string&>();
   if (dtype_name != "F32" && dtype_name != "I64") {
-    refuse(path, "tensor " + shown_name(name) + " has dtype " + shown_name(dtype_name) +
-                     " where \"F32\" (or \"I64\" for labels) is wanted");
+    refuse_tensor(
+        path, name,
+        fmt::format("has dtype {} where \"F32\" (or \"I64\" for labels) is wanted", shown_name(dtype_name)));
   }
   Entry entry{name, dtype_name == "F32", {}, 0, 0};
   const std::vector<std::uint64_t> dims = whole_numbers(path, name, json, "shape", kMaxDims);
   const std::vector<std::uint64_t> offsets = whole_numbers(path, name, json, "data_offsets", 2);
   if (offsets.size() != 2 || offsets[0] > offsets[1]) {
-    refuse(path, "tensor " + shown_name(name) + " has data_offsets that aren't [begin, end]");
+    refuse_tensor(path, name, "has data_offsets that aren't [begin, end]");
   }
   entry.begin = offsets[0];
   entry.end = offsets[1];
   const auto bytes = bytes_of_dims(dims, element_bytes(entry.is_float));
   if (!bytes || *bytes != entry.end - entry.begin) {
-    refuse(path, "tensor " + shown_name(name) + " has a shape that doesn't match its " +
-                     std::to_string(entry.end - entry.begin) + " bytes");
+    refuse_tensor(path, name,
+                  fmt::format("has a shape that doesn't match its {} bytes", entry.end - entry.begin));
   }
   entry.dims.assign(dims.begin(), dims.end());
   return entry;
@@ -109,7 +112,7 @@ Json parse_header(const fs::path& path, const std::string& text) {
     }
     if (depth == 1 && event == Json::parse_event_t::key) {
       const auto& name = parsed.get_ref<const std::string&>();
-      if (!names.insert(name).second) refuse(path, "tensor " + shown_name(name) + " is described twice");
+      if (!names.insert(name).second) refuse_tensor(path, name, "is described twice");
     }
     return true;
   };
@@ -138,18 +141,19 @@ std::vector<Entry> parse_entries(const fs::path& path, const std::string& header
   std::uint64_t filled = 0;
   for (const Entry& entry : entries) {
     if (entry.end > data_bytes) {
-      refuse(path, "tensor " + shown_name(entry.name) + " ends at byte " + std::to_string(entry.end) +
-                       " of " + std::to_string(data_bytes) +
-                       " bytes of data: the file is truncated or its header wrong");
+      refuse_tensor(
+          path, entry.name,
+          fmt::format("ends at byte {} of {} bytes of data: the file is truncated or its header wrong",
+                      entry.end, data_bytes));
     }
     if (entry.begin != filled) {
-      refuse(path, "tensor " + shown_name(entry.name) +
-                       (entry.begin < filled ? " overlaps the one before it" : " leaves a gap before it"));
+      refuse_tensor(path, entry.name,
+                    entry.begin < filled ? "overlaps the one before it" : "leaves a gap before it");
     }
     filled = entry.end;
   }
   if (filled != data_bytes) {
-    refuse(path, std::to_string(data_bytes - filled) + " bytes after the last tensor belong to none");
+    refuse(path, fmt::format("{} bytes after the last tensor belong to none", data_bytes - filled));
   }
   return entries;
 }
@@ -165,16 +169,15 @@ std::vector<Element> read_values(const fs::path& path, std::ifstream& in, const 
 std::uint64_t checked_file_bytes(const fs::path& path) {
   std::error_code code;
   if (!fs::is_regular_file(path, code)) {
-    throw Error(ExitCode::bad_data,
-                path.string() + " is missing or no file; give the path of a safetensors file");
+    throw Error(ExitCode::bad_data, "{} is missing or no file; give the path of a safetensors file",
+                path.string());
   }
   const std::uint64_t bytes = fs::file_size(path, code);
-  if (code) refuse(path, "its size can't be read (" + code.message() + ")");
-  if (bytes < kLengthBytes)
-    refuse(path, "the file has " + std::to_string(bytes) + " bytes, too few for a header");
+  if (code) refuse(path, fmt::format("its size can't be read ({})", code.message()));
+  if (bytes < kLengthBytes) refuse(path, fmt::format("the file has {} bytes, too few for a header", bytes));
   if (bytes > kMaxFileBytes) {
-    refuse(path, "the file has " + std::to_string(bytes >> 20) + " MiB, more than the " +
-                     std::to_string(kMaxFileBytes >> 20) + " that are read");
+    refuse(path, fmt::format("the file has {} MiB, more than the {} that are read", bytes >> 20,
+                             kMaxFileBytes >> 20));
   }
   return bytes;
 }
@@ -186,9 +189,8 @@ TensorFile read_file(const fs::path& path) {
   in.read(reinterpret_cast<char*>(&header_bytes), kLengthBytes);
   if (!in) refuse(path, "it can't be read");
   if (header_bytes > kMaxHeaderBytes || header_bytes > file_bytes - kLengthBytes) {
-    refuse(path, "the header claims " + std::to_string(header_bytes) + " bytes of a file of " +
-                     std::to_string(file_bytes) + " (at most " + std::to_string(kMaxHeaderBytes) +
-                     " are accepted)");
+    refuse(path, fmt::format("the header claims {} bytes of a file of {} (at most {} are accepted)",
+                             header_bytes, file_bytes, kMaxHeaderBytes));
   }
   std::string header(header_bytes, '\0');
   in.read(header.data(), static_cast<std::streamsize>(header_bytes));
@@ -210,9 +212,9 @@ TensorFile read_file(const fs::path& path) {
 std::string shown_name(const std::string& name) {
   constexpr std::size_t kMostShown = 80;
   std::string shown = name.size() <= kMostShown ? name : name.substr(0, kMostShown) + "...";
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return "\"" + shown + "\"";
+  std::ranges::replace_if(
+      shown, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return fmt::format("\"{}\"", shown);
 }
 
 TensorFile read_safetensors(const fs::path& path, const std::string& option) {
@@ -220,7 +222,7 @@ TensorFile read_safetensors(const fs::path& path, const std::string& option) {
   try {
     return read_file(path);
   } catch (const Error& error) {
-    throw Error(error.code(), "option " + option + ": " + error.what());
+    throw Error(error.code(), "option {}: {}", option, error.what());
   }
 }
 

@@ -51,12 +51,6 @@ Tensor fresh_tensor(const Parameter& parameter, std::uint64_t seed) {
   return tensor;
 }
 
-std::string text_of(const std::vector<std::int64_t>& dims) {
-  std::string text;
-  for (std::int64_t dim : dims) text += (text.empty() ? "" : ", ") + std::to_string(dim);
-  return "[" + text + "]";
-}
-
 bool ignored(const std::string& name) {
   return name.ends_with(".num_batches_tracked");
 }
@@ -77,7 +71,8 @@ class Taker {
   const Tensor& take(const std::string& name, const std::vector<std::int64_t>& dims) const {
     if (file_.integers.contains(name)) refuse(name, "holds I64 values where F32 is wanted");
     const auto found = file_.floats.find(name);
-    if (found == file_.floats.end()) refuse(name, "of shape " + text_of(dims) + " is missing");
+    if (found == file_.floats.end())
+      refuse(name, fmt::format("of shape [{}] is missing", fmt::join(dims, ", ")));
     if (found->second.dims != dims) refuse_dims(name, found->second.dims, dims);
     return found->second;
   }
@@ -87,19 +82,18 @@ class Taker {
  private:
   [[noreturn]] void refuse(const std::string& name, const std::string& what,
                            const std::string& remedy = kRemedy) const {
-    throw Error(ExitCode::bad_data,
-                "option --weights: " + path_.string() + ": tensor " + shown_name(name) + " " + what + remedy);
+    throw Error(ExitCode::bad_data, "option --weights: {}: tensor {} {}{}", path_.string(), shown_name(name),
+                what, remedy);
   }
 
   [[noreturn]] void refuse_dims(const std::string& name, const std::vector<std::int64_t>& found,
                                 const std::vector<std::int64_t>& wanted) const {
     if (holds_class_centres(graph_, name) && found.size() == 2 && found[1] == wanted[1]) {
-      const std::string rows = std::to_string(found[0]);
-      refuse(name,
-             "has the centres of " + rows + " classes where " + std::to_string(wanted[0]) + " are wanted",
-             "; give --classes " + rows + ", or another file");
+      refuse(name, fmt::format("has the centres of {} classes where {} are wanted", found[0], wanted[0]),
+             fmt::format("; give --classes {}, or another file", found[0]));
     }
-    refuse(name, "has shape " + text_of(found) + " where " + text_of(wanted) + " is wanted");
+    refuse(name, fmt::format("has shape [{}] where [{}] is wanted", fmt::join(found, ", "),
+                             fmt::join(wanted, ", ")));
   }
 
   const Graph& graph_;

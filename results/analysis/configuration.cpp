@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/option_defaults.h"
-#include "base/text_case.h"
+#include "base/text.h"
 #include "models/catalogue.h"
 #include "results/record/gpu_name.h"
 
@@ -110,8 +110,7 @@ void add_length(const RunRecord& record, std::map<std::string, std::string>& set
   const Recipe usual = model == nullptr ? Recipe{} : model->recipe;
   if (settings.contains("seconds")) return;
   if (record.iterations == usual.iterations && record.warmup == usual.warmup) return;
-  settings["iterations"] =
-      std::to_string(record.iterations) + ", " + std::to_string(record.warmup) + " of them warm-up";
+  settings["iterations"] = fmt::format("{}, {} of them warm-up", record.iterations, record.warmup);
 }
 
 // A single rank does so over a communicator that was asked for by name ("auto" otherwise). Older results name
@@ -141,15 +140,14 @@ std::string number_text(std::int64_t number) {
   return number == 0 ? "" : std::to_string(number);
 }
 
-std::string spaced(std::string key) {
-  std::replace(key.begin(), key.end(), '_', ' ');
-  return key;
+std::string spaced(const std::string& key) {
+  return replaced(key, '_', " ");
 }
 
 }  // namespace
 
 std::string Configuration::case_name() const {
-  return std::to_string(nodes) + "n" + std::to_string(devices_per_node) + "g";
+  return fmt::format("{}n{}g", nodes, devices_per_node);
 }
 
 std::vector<Difference> differences(const Configuration& first, const Configuration& second,
@@ -197,24 +195,23 @@ std::vector<Difference> setting_differences(const Configuration& first, const Co
 std::string differences_text(const std::vector<Difference>& differences) {
   std::string text;
   for (const Difference& difference : differences)
-    text += (text.empty() ? "" : ", ") + difference.what + " " + difference.first + " against " +
-            difference.second;
+    append_part(text, fmt::format("{} {} against {}", difference.what, difference.first, difference.second));
   return text;
 }
 
 std::string configuration_text(const Configuration& configuration) {
   const Configuration& c = configuration;
-  std::string text = c.model + " " + c.precision;
-  const auto add = [&](const std::string& part) { text += ", " + part; };
-  if (c.batch_per_device > 0) add("batch " + std::to_string(c.batch_per_device) + " per device");
+  std::string text = fmt::format("{} {}", c.model, c.precision);
+  const auto add = [&](const std::string& part) { append_part(text, part); };
+  if (c.batch_per_device > 0) add(fmt::format("batch {} per device", c.batch_per_device));
   if (c.nodes > 0 && c.devices_per_node > 0) add(c.case_name());
   if (!c.device.empty()) add(c.device);
   if (!c.data.empty()) add(c.data);
   if (c.image_size != 0 &&
       std::ranges::find(model_catalogue(), c.image_size, &Model::image_size) == model_catalogue().end())
-    add(std::to_string(c.image_size) + " px");
+    add(fmt::format("{} px", c.image_size));
   if (!c.head.empty() && c.head != "none")
-    add("head " + c.head + (c.classes > 0 ? " of " + std::to_string(c.classes) + " classes" : ""));
+    add(fmt::format("head {}{}", c.head, c.classes > 0 ? fmt::format(" of {} classes", c.classes) : ""));
   for (const auto* options : {&c.options, &c.settings})
     for (const auto& [key, value] : *options)
       if (!is_usual(key, value)) add(spaced(key) + " " + value);

@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
-#include "base/markup.h"
 #include "base/text_table.h"
+#include "base/units.h"
 #include "results/compare/gate.h"
 #include "results/statistics/statistics.h"
 
@@ -12,29 +11,12 @@ namespace {
 
 using Outcome = GateCase::Outcome;
 
-std::string fixed(double value, int decimals) {
-  char text[400];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
-}
-
-std::string percent(double share) {
-  const double rounded = std::round(1000 * share) / 10;
-  return fixed(rounded == 0 ? 0.0 : rounded, 1) + " %";
-}
-
 std::string p_text(double p) {
-  return p < 0.00005 ? "< 0.0001" : fixed(p, 4);
+  return p < 0.00005 ? "< 0.0001" : fmt::format("{:.4f}", p);
 }
 
 std::string allowed(const GateReport& report) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.4g %%", 100 * report.criteria.max_regression);
-  return text;
-}
-
-std::string counted(std::size_t count, const std::string& one, const std::string& many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many);
+  return given_percent(report.criteria.max_regression);
 }
 
 const char* word(Outcome outcome) {
@@ -60,21 +42,22 @@ std::string phrase(Outcome outcome) {
 
 // What was found of a case, without its name.
 std::string finding(const GateCase& judged, const GateReport& report) {
-  const std::string change = percent(std::abs(judged.slow_down)) +
-                             (judged.slow_down >= 0 ? " slower" : " faster") + " (p " +
-                             (judged.p < 0.00005 ? "" : "= ") + p_text(judged.p) + ")";
+  const std::string change = fmt::format("{} % {} (p {}{})", percent_text(std::abs(judged.slow_down)),
+                                         judged.slow_down >= 0 ? "slower" : "faster",
+                                         judged.p < 0.00005 ? "" : "= ", p_text(judged.p));
   switch (judged.outcome) {
     case Outcome::regression:
-      return change + ", where " + allowed(report) + " are allowed";
+      return fmt::format("{}, where {} are allowed", change, allowed(report));
     case Outcome::passed:
-      return "no regression above " + allowed(report) + " shown: " + change +
-             (std::isfinite(judged.smallest_shown)
-                  ? "; these runs would have shown " + percent(judged.smallest_shown)
-                  : "");
+      return fmt::format(
+          "no regression above {} shown: {}{}", allowed(report), change,
+          std::isfinite(judged.smallest_shown)
+              ? fmt::format("; these runs would have shown {} %", percent_text(judged.smallest_shown))
+              : "");
     case Outcome::too_few:
-      return counted(judged.figures.size(), "run", "runs") + " against " +
-             std::to_string(judged.baseline.size()) + " of the baseline; " +
-             std::to_string(report.criteria.least_runs) + " on either side are needed";
+      return fmt::format("{} against {} of the baseline; {} on either side are needed",
+                         counted(judged.figures.size(), "run"), judged.baseline.size(),
+                         report.criteria.least_runs);
     case Outcome::missing:
       break;
   }
@@ -86,15 +69,15 @@ std::string finding(const GateCase& judged, const GateReport& report) {
 TextRow row_of(const GateCase& judged) {
   const bool compared = judged.outcome == Outcome::passed || judged.outcome == Outcome::regression;
   const auto median_text = [](const std::vector<double>& figures) {
-    return figures.empty() ? "-" : fixed(median(figures), 2);
+    return figures.empty() ? "-" : fmt::format("{:.2f}", median(figures));
   };
   return {word(judged.outcome),
-          std::to_string(judged.baseline.size()) + ", " + std::to_string(judged.figures.size()),
+          fmt::format("{}, {}", judged.baseline.size(), judged.figures.size()),
           median_text(judged.baseline),
           median_text(judged.figures),
-          judged.figures.empty() ? "-" : percent(judged.slow_down),
+          judged.figures.empty() ? "-" : percent_text(judged.slow_down) + " %",
           compared ? p_text(judged.p) : "-",
-          std::isfinite(judged.smallest_shown) && compared ? percent(judged.smallest_shown) : "-",
+          std::isfinite(judged.smallest_shown) && compared ? percent_text(judged.smallest_shown) + " %" : "-",
           configuration_text(judged.configuration)};
 }
 
@@ -127,7 +110,7 @@ std::size_t count(const GateReport& report, Outcome outcome) {
 
 std::string gate_summary(const GateReport& report) {
   std::string text;
-  const auto append = [&](const std::string& more) { text += (text.empty() ? "" : "; ") + more; };
+  const auto append = [&](const std::string& more) { append_part(text, more, "; "); };
   const auto first = [&](Outcome outcome) -> const GateCase& {
     return *std::find_if(report.cases.begin(), report.cases.end(),
                          [outcome](const GateCase& judged) { return judged.outcome == outcome; });
@@ -136,11 +119,13 @@ std::string gate_summary(const GateReport& report) {
     const std::size_t cases = count(report, outcome);
     if (cases == 0) continue;
     const GateCase& example = first(outcome);
-    append((cases == 1 ? "" : phrase(outcome) + std::to_string(cases) + " cases, first ") +
-           configuration_text(example.configuration) + ": " + finding(example, report));
+    append(fmt::format("{}{}: {}",
+                       cases == 1 ? "" : fmt::format("{}{} cases, first ", phrase(outcome), cases),
+                       configuration_text(example.configuration), finding(example, report)));
   }
   const std::size_t passed = count(report, Outcome::passed);
-  if (passed > 0) append(counted(passed, "case", "cases") + " without a regression above " + allowed(report));
+  if (passed > 0)
+    append(fmt::format("{} without a regression above {}", counted(passed, "case"), allowed(report)));
   if (gate_exit_code(report) == ExitCode::bad_data)
     text += count(report, Outcome::too_few) > 0 ? "; measure more runs"
             : passed > 0                        ? "; measure it, or give --allow-missing"
@@ -151,8 +136,8 @@ std::string gate_summary(const GateReport& report) {
 std::string gate_table(const GateReport& report) {
   std::vector<TextRow> rows{{"verdict", "runs", "baseline", "new", "slow-down", "p", "would show", "case"}};
   for (const GateCase& judged : report.cases) rows.push_back(row_of(judged));
-  return "images/s, medians; at most " + allowed(report) + " slower is allowed\n" +
-         padded_table(rows, "lrrrrrrl");
+  return fmt::format("images/s, medians; at most {} slower is allowed\n{}", allowed(report),
+                     padded_table(rows, "lrrrrrrl"));
 }
 
 nlohmann::ordered_json gate_json(const GateReport& report) {
@@ -192,26 +177,26 @@ nlohmann::ordered_json gate_json(const GateReport& report) {
 std::string gate_junit(const GateReport& report) {
   const bool allow = report.criteria.allow_missing;
   const std::size_t missing = count(report, Outcome::missing);
-  const auto attribute = [](const char* name, std::size_t value) {
-    return std::string(" ") + name + "=\"" + std::to_string(value) + "\"";
-  };
-  const std::string counts = attribute("tests", report.cases.size()) +
-                             attribute("failures", count(report, Outcome::regression)) +
-                             attribute("errors", count(report, Outcome::too_few) + (allow ? 0 : missing)) +
-                             attribute("skipped", allow ? missing : 0);
-  std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites" + counts +
-                     ">\n  <testsuite name=\"plumbline gate\"" + counts + ">\n";
+  const std::string counts =
+      fmt::format(R"( tests="{}" failures="{}" errors="{}" skipped="{}")", report.cases.size(),
+                  count(report, Outcome::regression), count(report, Outcome::too_few) + (allow ? 0 : missing),
+                  allow ? missing : 0);
+  std::string text = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites{}>\n"
+      "  <testsuite name=\"plumbline gate\"{}>\n",
+      counts, counts);
   for (const GateCase& judged : report.cases) {
-    text += "    <testcase classname=\"plumbline.gate\" name=\"" +
-            xml_text(configuration_text(judged.configuration)) + "\">\n      ";
+    text += fmt::format("    <testcase classname=\"plumbline.gate\" name=\"{}\">\n      ",
+                        xml_text(configuration_text(judged.configuration)));
     const std::string found = xml_text(finding(judged, report));
     if (judged.outcome == Outcome::passed)
-      text += "<system-out>" + found + "</system-out>";
+      text += fmt::format("<system-out>{}</system-out>", found);
     else if (judged.outcome == Outcome::missing && allow)
-      text += "<skipped message=\"" + found + "\"/>";
+      text += fmt::format("<skipped message=\"{}\"/>", found);
     else
-      text += (judged.outcome == Outcome::regression ? "<failure" : "<error") + std::string(" type=\"") +
-              word(judged.outcome) + "\" message=\"" + found + "\"/>";
+      text += fmt::format("<{} type=\"{}\" message=\"{}\"/>",
+                          judged.outcome == Outcome::regression ? "failure" : "error", word(judged.outcome),
+                          found);
     text += "\n    </testcase>\n";
   }
   return text + "  </testsuite>\n</testsuites>\n";

@@ -3,7 +3,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/text_case.h"
+#include "base/text.h"
 #include "results/published/published.h"
 #include "results/record/gpu_name.h"
 
@@ -55,11 +55,10 @@ auto distance(const Configuration& own, const PublishedResult& row) {
 
 bool matches(const PublishedResult& result, const PublishedFilter& filter) {
   const Configuration& c = result.configuration;
-  const std::string texts = result.source + "\n" + result.framework + " " + result.framework_version + "\n" +
-                            result.model + "\n" + c.model + "\n" + result.dataset_or_mode + "\n" + c.head +
-                            "\n" + result.precision + "\n" + c.precision + "\n" + c.device + " " +
-                            generation_name(gpu_generation(c.device)) + "\n" + c.case_name() + "\n" +
-                            result.notes;
+  const std::string texts = fmt::format(
+      "{}\n{} {}\n{}\n{}\n{}\n{}\n{}\n{}\n{} {}\n{}\n{}", result.source, result.framework,
+      result.framework_version, result.model, c.model, result.dataset_or_mode, c.head, result.precision,
+      c.precision, c.device, generation_name(gpu_generation(c.device)), c.case_name(), result.notes);
   const std::string precision = lower_case(filter.precision);
   return is_part(result.framework, filter.framework) && is_part(result.dataset_or_mode, filter.data) &&
          (lower_case(filter.model) == c.model || is_part(result.model, filter.model)) &&

@@ -7,7 +7,7 @@
 
 #include "base/csv.h"
 #include "base/error.h"
-#include "base/text_case.h"
+#include "base/text.h"
 #include "models/catalogue.h"
 
 namespace plumb {
@@ -33,7 +33,7 @@ const std::vector<std::string> kHeader{"source",
 constexpr const char* kGpu = "V100-SXM2-16GB";
 
 [[noreturn]] void refuse(std::size_t record, const std::string& what) {
-  throw Error(ExitCode::bad_data, "published.csv, record " + std::to_string(record) + ": " + what);
+  throw Error(ExitCode::bad_data, "published.csv, record {}: {}", record, what);
 }
 
 template <typename Number>
@@ -42,7 +42,7 @@ std::optional<Number> number_of(const std::string& text, std::size_t record, con
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !(value > 0))
-    refuse(record, column + " '" + text + "' is no number above 0");
+    refuse(record, fmt::format("{} '{}' is no number above 0", column, text));
   return value;
 }
 
@@ -171,7 +171,7 @@ void mark_inconsistency(PublishedResult& row) {
 
 PublishedResult result_of(const std::vector<std::string>& fields, std::size_t record) {
   if (fields.size() != kHeader.size())
-    refuse(record, "has " + std::to_string(fields.size()) + " fields, not " + std::to_string(kHeader.size()));
+    refuse(record, fmt::format("has {} fields, not {}", fields.size(), kHeader.size()));
   PublishedResult row{.source = fields[0],
                       .framework = fields[1],
                       .framework_version = fields[2],

@@ -8,15 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "base/text_case.h"
+#include "base/text.h"
 
 namespace plumb {
 namespace {
 
 // "NVIDIA A100-SXM4-80GB" is "a100 sxm4 80gb".
 std::string bare_name(const std::string& name) {
-  std::string bare = lower_case(name);
-  std::replace(bare.begin(), bare.end(), '-', ' ');
+  std::string bare = replaced(lower_case(name), '-', " ");
   for (const std::string maker : {"nvidia ", "tesla "})
     if (bare.starts_with(maker)) bare = bare.substr(maker.size());
   return bare;
@@ -40,8 +39,7 @@ bool is_memory_or_slot(const std::string& word) {
 std::string product_of(const std::string& bare) {
   std::istringstream words(bare);
   std::string product;
-  for (std::string word; words >> word && !is_memory_or_slot(word);)
-    product += (product.empty() ? "" : " ") + word;
+  for (std::string word; words >> word && !is_memory_or_slot(word);) append_part(product, word, " ");
   return product;
 }
 

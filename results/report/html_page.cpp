@@ -1,7 +1,7 @@
 #include "results/report/html_page.h"
 
 #include "base/error.h"
-#include "base/markup.h"
+#include "base/text.h"
 
 namespace plumb {
 
@@ -25,16 +25,8 @@ std::string scripts() {
 }  // namespace
 
 std::string script_json(const nlohmann::ordered_json& json) {
-  const std::string text = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  std::string escaped;
-  escaped.reserve(text.size());
-  for (const char c : text) {
-    if (c == '<')
-      escaped += "\\u003c";
-    else
-      escaped += c;
-  }
-  return escaped;
+  return replaced(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), '<',
+                  "\\u003c");
 }
 
 std::string filled(std::string_view page, const std::map<std::string, std::string, std::less<>>& values) {
@@ -47,8 +39,9 @@ std::string filled(std::string_view page, const std::map<std::string, std::strin
     const std::string_view name = page.substr(open + 2, close - open - 2);
     const auto value = values.find(name);
     if (close == std::string_view::npos || value == values.end())
-      throw Error(ExitCode::internal, "the report's page has a place '" + std::string(name) +
-                                          "' that nothing fills; this is a defect, please report it");
+      throw Error(ExitCode::internal,
+                  "the report's page has a place '{}' that nothing fills; this is a defect, please report it",
+                  name);
     text += value->second;
     page.remove_prefix(close + 2);
   }
