@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "bench/commands/command.h"
 #include "bench/commands/dialect_option.h"
 #include "bench/commands/messages.h"
@@ -54,15 +55,13 @@ std::vector<PublishedResult> wanted_results(const std::string& filter) {
   std::vector<PublishedResult> results = published_results();
   if (filter.empty() || filter == "all") return results;
   PublishedFilter words;
-  for (std::size_t begin = 0; begin <= filter.size();) {
-    const std::size_t end = std::min(filter.find(',', begin), filter.size());
-    words.words.push_back(filter.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  words.words = split(filter, ',');
   std::erase_if(results, [&](const PublishedResult& result) { return !matches(result, words); });
   if (results.empty())
-    throw Error(ExitCode::usage, "option --published: no published number has all words of '" + filter +
-                                     "'; plumbline published lists them");
+    throw Error(
+        ExitCode::usage,
+        "option --published: no published number has all words of '{}'; plumbline published lists them",
+        filter);
   return results;
 }
 

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/text.h"
 #include "results/dialects/dialect.h"
 
 namespace plumb {
@@ -13,13 +14,12 @@ constexpr std::int64_t kMostIterations = 100'000'000;
 
 OptionSpec dialect_option(std::string& target) {
   std::vector<std::string> names{"auto"};
-  std::string help = "how lines of logs are read; auto looks at them, and reads Plumbline's own as " +
-                     std::string(dialects().front()->name) + "; else one of";
-  for (const Dialect* dialect : dialects()) {
-    help += (names.size() > 1 ? ", " : " ") + std::string(dialect->name);
-    names.emplace_back(dialect->name);
-  }
-  OptionSpec spec = choice_option("--dialect", target, names, help);
+  for (const Dialect* dialect : dialects()) names.emplace_back(dialect->name);
+  OptionSpec spec = choice_option(
+      "--dialect", target, names,
+      fmt::format(
+          "how lines of logs are read; auto looks at them, and reads Plumbline's own as {}; else one of {}",
+          names[1], fmt::join(names.begin() + 1, names.end(), ", ")));
   spec.value_name = "auto|NAME";
   return spec;
 }

@@ -43,9 +43,9 @@ int explain_command(int argc, const char* const* argv) {
   if (helped(table, arguments, argc, argv)) return 0;
   const Explanation explanation = explain_run(arguments.run, arguments.trace);
   if (!explanation.differences.empty() && !arguments.force)
-    throw Error(ExitCode::usage, "option --trace: " + arguments.trace + " is of another configuration than " +
-                                     arguments.run + ", " + differences_text(explanation.differences) +
-                                     "; trace the same, or give --force");
+    throw Error(ExitCode::usage,
+                "option --trace: {} is of another configuration than {}, {}; trace the same, or give --force",
+                arguments.trace, arguments.run, differences_text(explanation.differences));
   print_text(arguments.json ? json_text(explanation_json(explanation)) : explanation_text(explanation));
   return 0;
 }

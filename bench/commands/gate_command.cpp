@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/new_file.h"
+#include "base/text.h"
 #include "bench/commands/command.h"
 #include "bench/commands/dialect_option.h"
 #include "bench/output/summary.h"
@@ -51,15 +52,15 @@ OptionTable gate_options(GateArguments& arguments) {
 }
 
 void say(const std::string& line) {
-  std::fprintf(stderr, "plumbline: %s\n", line.c_str());
+  std::fputs(fmt::format("plumbline: {}\n", line).c_str(), stderr);
 }
 
 LoadedSamples load_side(const char* side, const std::string& path, const AnalyzeOptions& options) {
   LoadedSamples loaded = load_samples(std::filesystem::path(path), options);
   if (loaded.bad.empty()) return loaded;
   const BadFile& first = loaded.bad.front();
-  say(std::to_string(loaded.bad.size()) + " of " + side + " left out (" + count_flaws(loaded.bad) +
-      "), first " + first.path + ": " + first.defect.reason);
+  say(fmt::format("{} of {} left out ({}), first {}: {}", loaded.bad.size(), side, count_flaws(loaded.bad),
+                  first.path, first.defect.reason));
   return loaded;
 }
 
@@ -68,9 +69,9 @@ void say_what_else(const GateReport& report, const GateArguments& arguments) {
   if (std::filesystem::equivalent(arguments.run, arguments.baseline, error))
     say("RUN and --baseline are the same folder, so that no regression can be found");
   if (!report.only_new.empty())
-    say(std::to_string(report.only_new.size()) +
-        (report.only_new.size() == 1 ? " case of RUN has" : " cases of RUN have") + " no baseline, first " +
-        configuration_text(report.only_new.front()));
+    say(fmt::format("{} of RUN {} no baseline, first {}", counted(report.only_new.size(), "case"),
+                    report.only_new.size() == 1 ? "has" : "have",
+                    configuration_text(report.only_new.front())));
 }
 
 }  // namespace

@@ -55,10 +55,10 @@ int make_rec_command(int argc, const char* const* argv) {
                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   });
   bar.clear();
-  std::printf("%s (%.1f MiB) and %s: %s\n", record_path(arguments.out).c_str(),
-              static_cast<double>(bytes) / (1 << 20), index_path(arguments.out).c_str(),
-              images.description().c_str());
-  if (std::fflush(stdout) != 0)
+  const std::string written = fmt::format("{} ({:.1f} MiB) and {}: {}\n", record_path(arguments.out).string(),
+                                          static_cast<double>(bytes) / (1 << 20),
+                                          index_path(arguments.out).string(), images.description());
+  if (std::fputs(written.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
     throw Error(ExitCode::io_error, "standard output can't be written, the two files are there; make room");
   return 0;
 }

@@ -51,11 +51,11 @@ std::vector<PublishedResult> matching(const PublishedFilter& filter) {
 
 // Names the first option that alone matches nothing, else all together.
 [[noreturn]] void refuse(const PublishedFilter& filter) {
-  const std::string remedy = "; plumbline published without options prints all";
   const auto refuse_alone = [&](const char* option, const std::string& value, const PublishedFilter& alone) {
     if (!value.empty() && matching(alone).empty())
       throw Error(ExitCode::usage,
-                  std::string("option ") + option + ": no published number is of '" + value + "'" + remedy);
+                  "option {}: no published number is of '{}'; plumbline published without options prints all",
+                  option, value);
   };
   refuse_alone("--framework", filter.framework, {.framework = filter.framework});
   refuse_alone("--model", filter.model, {.model = filter.model});

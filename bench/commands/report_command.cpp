@@ -70,8 +70,8 @@ std::string now_text() {
 ReportOptions options_of(const ReportArguments& arguments) {
   const nlohmann::ordered_json build = build_json();
   return {.title = arguments.title,
-          .made_by = "plumbline " + build.at("version").get<std::string>() + " (" +
-                     build.at("commit").get<std::string>() + ")",
+          .made_by = fmt::format("plumbline {} ({})", build.at("version").get<std::string>(),
+                                 build.at("commit").get<std::string>()),
           .created = now_text()};
 }
 
@@ -100,8 +100,8 @@ int report_command(int argc, const char* const* argv) {
   if (helped(table, arguments, argc, argv)) return 0;
   if (!arguments.plot.empty() && !is_picture(arguments))
     throw Error(ExitCode::usage,
-                "option --plot " + arguments.plot +
-                    " names a single plot, which --format svg or png draws: give one of them");
+                "option --plot {} names a single plot, which --format svg or png draws: give one of them",
+                arguments.plot);
   check_new_file("-o", arguments.output);
   const LoadedSamples samples = load_samples(arguments.paths);
   const ReportData data = collect_report(samples, options_of(arguments));

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "bench/commands/command.h"
 #include "bench/commands/sweep_programs.h"
 #include "bench/output/progress.h"
@@ -62,21 +63,19 @@ std::string read_file(const std::string& path) {
   std::error_code error;
   std::ifstream stream(path, std::ios::binary);
   if (!stream || fs::is_directory(path, error))
-    throw Error(ExitCode::bad_data, "argument FILE: sweep file " + path + " can't be read; check its name");
+    throw Error(ExitCode::bad_data, "argument FILE: sweep file {} can't be read; check its name", path);
   std::string text;
   for (std::istreambuf_iterator<char> letter(stream), end; letter != end; ++letter) {
     text += *letter;
     if (text.size() > kLargest)
-      throw Error(ExitCode::bad_data, "argument FILE: " + path + " is larger than 1 MiB, no sweep file is");
+      throw Error(ExitCode::bad_data, "argument FILE: {} is larger than 1 MiB, no sweep file is", path);
   }
   return text;
 }
 
 std::string duration_text(double seconds) {
   const auto whole = static_cast<long long>(seconds + 0.5);
-  char text[64];
-  std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
-  return text;
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
 // What would be run, and how long it would take.
@@ -90,17 +89,16 @@ std::string plan_text(const SweepPlan& plan, const SweepFolder& folder, const Sw
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < plan.runs.size(); ++i)
     if (!state(plan.runs[i].name).done) open.push_back(i);
-  std::string text = std::to_string(open.size()) + " runs to do, " +
-                     std::to_string(plan.runs.size() - open.size()) + " finished; " +
-                     std::to_string(plan.repetitions) + " repetitions, seed " + std::to_string(plan.seed) +
-                     ", up to " + std::to_string(plan.retries) + " retries\n";
+  std::string text =
+      fmt::format("{} runs to do, {} finished; {} repetitions, seed {}, up to {} retries\n", open.size(),
+                  plan.runs.size() - open.size(), plan.repetitions, plan.seed, plan.retries);
   const auto measured = seconds_left(plan, state);
   const auto least = least_seconds(plan, open, arguments.target);
   if (measured)
-    text += "time: " + duration_text(*measured) + " as the finished runs took\n";
+    text += fmt::format("time: {} as the finished runs took\n", duration_text(*measured));
   else if (least)
-    text += "time: at least " + duration_text(*least) +
-            ", the iterations at the roofline without starts and ends\n";
+    text += fmt::format("time: at least {}, the iterations at the roofline without starts and ends\n",
+                        duration_text(*least));
   else
     text += "time: not known before a run has ended; --target tells the least that a device would take\n";
   for (const std::size_t index : open) text += shell_text(command_of(plan, plan.runs[index], folder)) + "\n";
@@ -126,13 +124,12 @@ std::string result_text(const SweepPlan& plan, const SweepFolder& folder, const 
     } catch (const Error& error) {
       table = std::string(error.what()) + "\n";
     }
-    text += (text.empty() ? "" : "\n") + group.name + "\n" + (markdown ? "\n" : "") + table;
+    text += fmt::format("{}{}\n{}{}", text.empty() ? "" : "\n", group.name, markdown ? "\n" : "", table);
   }
   if (!outcome.failed.empty()) text += (text.empty() ? "" : "\n") + std::string("Failed:\n");
   for (const FailedRun& run : outcome.failed)
-    text += (markdown ? "- " : "  ") + run.name + ": " + std::to_string(run.failures) +
-            (run.failures == 1 ? " attempt, code " : " attempts, code ") + std::to_string(run.code) + ", " +
-            run.reason + "\n";
+    text += fmt::format("{} {}: {}, code {}, {}\n", markdown ? "-" : " ", run.name,
+                        counted(run.failures, "attempt"), run.code, run.reason);
   return text;
 }
 
@@ -147,11 +144,11 @@ class SweepLine {
   void draw(const SweepProgress& progress) {
     if (!terminal_.is_terminal || quiet_) return;
     std::string line =
-        std::to_string(progress.finished) + "/" + std::to_string(progress.total) + "  " +
-        (progress.seconds_left ? duration_text(*progress.seconds_left) + " left" : "time unknown") + "  " +
-        progress.run + (progress.attempt > 1 ? ", attempt " + std::to_string(progress.attempt) : "");
+        fmt::format("{}/{}  {}  {}{}", progress.finished, progress.total,
+                    progress.seconds_left ? duration_text(*progress.seconds_left) + " left" : "time unknown",
+                    progress.run, progress.attempt > 1 ? fmt::format(", attempt {}", progress.attempt) : "");
     line.resize(std::min(line.size(), static_cast<std::size_t>(std::max(1, terminal_.columns - 1))));
-    std::fprintf(stream_, "\r%s\x1b[K", line.c_str());
+    std::fputs(fmt::format("\r{}\x1b[K", line).c_str(), stream_);
     std::fflush(stream_);
     visible_ = true;
   }
@@ -171,7 +168,8 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
   SweepJournal journal(folder.path, identity, arguments.resume);
   SweepLine line(stderr, arguments.quiet);
   Messages messages(stderr, terminal_of(stderr), arguments.quiet);
-  const std::string again = "plumbline sweep " + arguments.file + " --resume --out " + folder.path.string();
+  const std::string again =
+      fmt::format("plumbline sweep {} --resume --out {}", arguments.file, folder.path.string());
   std::size_t warnings = 0;
   const SweepListener listener{.progress = [&](const SweepProgress& progress) { line.draw(progress); },
                                .warn =
@@ -180,15 +178,14 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
                                      ++warnings;
                                      messages.warn("plumbline: " + sentence);
                                    }};
-  messages.say("plumbline: " + std::to_string(plan.runs.size()) + " runs in " + folder.path.string());
+  messages.say(fmt::format("plumbline: {} runs in {}", plan.runs.size(), folder.path.string()));
   const SweepOutcome outcome = run_sweep(plan, folder, journal, listener);
   line.clear();
   print_text(result_text(plan, folder, outcome, arguments.markdown));
-  const std::string done = "plumbline: " + std::to_string(outcome.finished) + " of " +
-                           std::to_string(outcome.total) + " runs finished, " +
-                           std::to_string(outcome.failed.size()) + " failed";
-  messages.last(done + (outcome.finished == outcome.total ? "; results in " + folder.path.string()
-                                                          : "; " + again + " goes on"));
+  messages.last(fmt::format(
+      "plumbline: {} of {} runs finished, {} failed; {}", outcome.finished, outcome.total,
+      outcome.failed.size(),
+      outcome.finished == outcome.total ? "results in " + folder.path.string() : again + " goes on"));
   return exit_code_of(outcome);
 }
 
@@ -203,8 +200,8 @@ int sweep_command(int argc, const char* const* argv) {
   const OptionTable table = sweep_options(arguments);
   if (helped(table, arguments, argc, argv)) return 0;
   if (!arguments.target.empty() && !arguments.dry_run)
-    throw Error(ExitCode::usage, "option --target: " + arguments.target +
-                                     " is for --dry-run; runs use the devices that are there");
+    throw Error(ExitCode::usage, "option --target: {} is for --dry-run; runs use the devices that are there",
+                arguments.target);
   const std::string text = read_file(arguments.file);
   SweepPlan plan = read_sweep_plan(text, arguments.file, check_options);
   if (plan.launcher.programs.empty()) plan.launcher.programs = folder_of_this_program();

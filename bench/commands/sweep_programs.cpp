@@ -50,7 +50,7 @@ std::string why_no_run(const BenchOptions& options) {
 RunLength check_options(const std::string& program, const std::vector<std::string>& arguments) {
   const BenchOptions options = read_options(program, arguments);
   if (const std::string why = why_no_run(options); !why.empty())
-    throw Error(ExitCode::usage, "a sweep measures runs, and one of these options " + why + "; leave it out");
+    throw Error(ExitCode::usage, "a sweep measures runs, and one of these options {}; leave it out", why);
   return {options.iterations, options.warmup};
 }
 

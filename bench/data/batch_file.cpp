@@ -8,20 +8,12 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-std::string text(const Dims& dims) {
-  std::string joined = "[";
-  for (std::size_t i = 0; i < dims.size(); ++i) joined += (i ? ", " : "") + std::to_string(dims[i]);
-  return joined + "]";
-}
-
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
-  throw Error(ExitCode::bad_data, "option --batch: " + path + ": " + what);
+  throw Error(ExitCode::bad_data, "option --batch: {}: {}", path, what);
 }
 
-std::string other_type_hint(const TensorFile& file, const std::string& name) {
-  if (name == "images" && file.integers.contains(name)) return " (found as int64)";
-  if (name == "labels" && file.floats.contains(name)) return " (found as fp32)";
-  return "";
+[[noreturn]] void refuse_missing(const std::string& path, const char* tensor, const char* found_as) {
+  refuse(path, fmt::format("no {}{}; give images [n, 3, H, W] fp32 and labels [n] int64", tensor, found_as));
 }
 
 // The tensor's shape but for the number of rows is `row`.
@@ -32,12 +24,16 @@ void check_shape(const std::string& path, const std::string& name, const Dims& f
   if (!same_row) {
     Dims wanted{rows_wanted};
     wanted.insert(wanted.end(), row.begin(), row.end());
-    refuse(path, "tensor \"" + name + "\" must have the shape " + text(wanted) + " or more rows, found " +
-                     text(found) + "; make it for a network of this image size");
+    refuse(path,
+           fmt::format(
+               "tensor \"{}\" must have the shape [{}] or more rows, found [{}]; make it for a network of "
+               "this image size",
+               name, fmt::join(wanted, ", "), fmt::join(found, ", ")));
   }
   if (found.front() < rows_wanted)
-    refuse(path, "tensor \"" + name + "\" has " + std::to_string(found.front()) + " rows, --bs wants " +
-                     std::to_string(rows_wanted) + "; give a smaller --bs or a file with more rows");
+    refuse(path, fmt::format(
+                     "tensor \"{}\" has {} rows, --bs wants {}; give a smaller --bs or a file with more rows",
+                     name, found.front(), rows_wanted));
 }
 
 }  // namespace
@@ -48,12 +44,11 @@ BatchFileSource::BatchFileSource(const BatchSourceOptions& options)
   const TensorFile file = read_safetensors(path, "--batch");
   const auto images = file.floats.find("images");
   if (images == file.floats.end())
-    refuse(path, "no fp32 tensor \"images\"" + other_type_hint(file, "images") +
-                     "; give images [n, 3, H, W] fp32 and labels [n] int64");
+    refuse_missing(path, "fp32 tensor \"images\"",
+                   file.integers.contains("images") ? " (found as int64)" : "");
   const auto labels = file.integers.find("labels");
   if (labels == file.integers.end())
-    refuse(path, "no int64 tensor \"labels\"" + other_type_hint(file, "labels") +
-                     "; give images [n, 3, H, W] fp32 and labels [n] int64");
+    refuse_missing(path, "int64 tensor \"labels\"", file.floats.contains("labels") ? " (found as fp32)" : "");
   const std::int64_t size = options.image_size;
   check_shape(path, "images", images->second.dims, {3, size, size}, options.batch_per_device);
   check_shape(path, "labels", labels->second.first, {}, options.batch_per_device);
@@ -64,9 +59,10 @@ BatchFileSource::BatchFileSource(const BatchSourceOptions& options)
   labels_.assign(values.begin(), values.begin() + options.batch_per_device);
   for (std::size_t i = 0; i < labels_.size(); ++i)
     if (labels_[i] < 0 || labels_[i] >= options.classes)
-      refuse(path, "label " + std::to_string(labels_[i]) + " in row " + std::to_string(i) +
-                       " is outside 0 to " + std::to_string(options.classes - 1) +
-                       "; give labels of these, or, for faces, more --classes");
+      refuse(path,
+             fmt::format(
+                 "label {} in row {} is outside 0 to {}; give labels of these, or, for faces, more --classes",
+                 labels_[i], i, options.classes - 1));
 }
 
 }  // namespace plumb

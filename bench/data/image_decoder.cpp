@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <string>
 
+#include "base/text.h"
+
 namespace plumb {
 namespace {
 
@@ -116,8 +118,8 @@ ImageSize ImageDecoder::read_header(std::span<const std::uint8_t> jpeg) {
   run(Stage::header);
   const jpeg_decompress_struct& decompress = jpeg_->decompress;
   if (std::int64_t{decompress.image_width} * decompress.image_height > kMostPixels)
-    throw CorruptImage(std::to_string(decompress.image_width) + " x " +
-                       std::to_string(decompress.image_height) + " pixels, more than any photograph");
+    throw CorruptImage(fmt::format("{} x {} pixels, more than any photograph", decompress.image_width,
+                                   decompress.image_height));
   return {static_cast<int>(decompress.image_width), static_cast<int>(decompress.image_height)};
 }
 

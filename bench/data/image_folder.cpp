@@ -1,13 +1,13 @@
 #include "bench/data/image_folder.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace plumb {
 namespace {
@@ -19,13 +19,12 @@ struct Refusal {
   const fs::path& path;
   const FolderArgument& argument;
   [[noreturn]] void operator()(const std::string& what) const {
-    throw Error(ExitCode::bad_data, argument.name + ": " + path.string() + ": " + what);
+    throw Error(ExitCode::bad_data, "{}: {}: {}", argument.name, path.string(), what);
   }
 };
 
 bool is_jpeg(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string extension = lower_case(path.extension().string());
   return extension == ".jpg" || extension == ".jpeg";
 }
 
@@ -39,8 +38,8 @@ std::vector<std::string> names_in(const Refusal& refuse, const fs::path& folder,
       if (name.front() != '.' && wanted(entry)) names.push_back(std::move(name));
     }
   } catch (const fs::filesystem_error& error) {
-    refuse("can't read the folder " + folder.string() + " (" + error.code().message() +
-           "); check its permissions");
+    refuse(fmt::format("can't read the folder {} ({}); check its permissions", folder.string(),
+                       error.code().message()));
   }
   std::ranges::sort(names);
   return names;
@@ -88,15 +87,16 @@ ImageFolder list_image_folder(const fs::path& path, std::int64_t most_classes,
   if (folder.classes.empty())
     refuse("holds no class folders; put the JPEG files into one subfolder per class");
   if (static_cast<std::int64_t>(folder.classes.size()) > most_classes)
-    refuse("holds " + std::to_string(folder.classes.size()) + " class folders, the network has " +
-           std::to_string(most_classes) +
-           " classes; leave out some folders, or, for faces, give more --classes");
+    refuse(fmt::format(
+        "holds {} class folders, the network has {} classes; leave out some folders, or, for faces, give "
+        "more --classes",
+        folder.classes.size(), most_classes));
   for (std::size_t label = 0; label < folder.classes.size(); ++label) {
     const auto names = names_in(refuse, path / folder.classes[label],
                                 [](const fs::directory_entry& entry) { return is_jpeg(entry.path()); });
     if (names.empty())
-      refuse("class folder \"" + folder.classes[label] +
-             "\" holds no .jpg or .jpeg files; fill or remove it");
+      refuse(fmt::format("class folder \"{}\" holds no .jpg or .jpeg files; fill or remove it",
+                         folder.classes[label]));
     for (const std::string& name : names) folder.files.push_back({name, static_cast<std::int32_t>(label)});
   }
   return folder;
@@ -113,8 +113,8 @@ std::size_t FolderImages::host_bytes() const {
 }
 
 std::string FolderImages::description() const {
-  return std::to_string(folder_.files.size()) + " images in " + std::to_string(folder_.classes.size()) +
-         " classes from " + folder_.path.string();
+  return fmt::format("{} images in {} classes from {}", folder_.files.size(), folder_.classes.size(),
+                     folder_.path.string());
 }
 
 }  // namespace plumb

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace plumb {
 namespace {
@@ -73,8 +74,7 @@ std::size_t ImageLoader::host_bytes() const {
 }
 
 std::string ImageLoader::description() const {
-  return images_->description() + ", " + std::to_string(options_.workers) +
-         (options_.workers == 1 ? " worker" : " workers");
+  return fmt::format("{}, {}", images_->description(), counted(options_.workers, "worker"));
 }
 
 void ImageLoader::work(const std::stop_token& stop) {
@@ -155,15 +155,13 @@ void ImageLoader::note_corrupt(std::size_t image, const std::string& reason) {
   states_[image] = ImageState::corrupt;
   ++corrupt_.count;
   if (corrupt_.first.size() < kCorruptFilesNamed)
-    corrupt_.first.push_back(images_->name_of(image) + " (" + reason + ")");
+    corrupt_.first.push_back(fmt::format("{} ({})", images_->name_of(image), reason));
   const auto images = static_cast<std::int64_t>(images_->count());
   const std::int64_t allowed = std::min(corrupt_images_allowed(images, tried_), images - 1);
   if (corrupt_.count <= allowed) return;
-  std::string names;
-  for (const std::string& name : corrupt_.first) names += (names.empty() ? "" : ", ") + name;
-  throw Error(ExitCode::bad_data, "option --data: " + options_.data + ": " + std::to_string(corrupt_.count) +
-                                      " corrupt images among " + std::to_string(tried_) +
-                                      " tried, more than 1 %: " + names + "; repair or remove them");
+  throw Error(ExitCode::bad_data,
+              "option --data: {}: {} corrupt images among {} tried, more than 1 %: {}; repair or remove them",
+              options_.data, corrupt_.count, tried_, fmt::join(corrupt_.first, ", "));
 }
 
 }  // namespace plumb

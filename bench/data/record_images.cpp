@@ -14,17 +14,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+[[noreturn]] void refuse_data(const fs::path& path, const std::string& what) {
+  throw Error(ExitCode::bad_data, "option --data: {}: {}", path.string(), what);
+}
+
 std::string read_index_text(const fs::path& path) {
   std::error_code ignored;
   std::ifstream stream(path, std::ios::binary);
   if (!fs::is_regular_file(path, ignored) || !stream)
-    throw Error(ExitCode::bad_data, "option --data: " + path.string() +
-                                        ": can't be read; a .rec file wants its index beside it, which is "
-                                        "written with it");
+    refuse_data(path, "can't be read; a .rec file wants its index beside it, which is written with it");
   std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (text.empty())
-    throw Error(ExitCode::bad_data,
-                "option --data: " + path.string() + ": is empty; write the index anew, with its .rec file");
+  if (text.empty()) refuse_data(path, "is empty; write the index anew, with its .rec file");
   return text;
 }
 
@@ -39,9 +39,7 @@ bool read_line(const char*& at, const char* end, RecordPlace& place) {
 }
 
 std::string shown(float number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(number));
-  return text;
+  return fmt::format("{:.9g}", number);
 }
 
 }  // namespace
@@ -53,16 +51,14 @@ std::vector<RecordPlace> read_record_index(const fs::path& path) {
   while (at != end) {
     RecordPlace place;
     if (!read_line(at, end, place))
-      throw Error(ExitCode::bad_data, "option --data: " + path.string() + ": line " +
-                                          std::to_string(places.size() + 1) +
-                                          " is not a key, a tab and an offset; write the index anew");
+      refuse_data(path, fmt::format("line {} is not a key, a tab and an offset; write the index anew",
+                                    places.size() + 1));
     places.push_back(place);
   }
   std::ranges::sort(places, {}, &RecordPlace::key);
   const auto twice = std::ranges::adjacent_find(places, {}, &RecordPlace::key);
   if (twice != places.end())
-    throw Error(ExitCode::bad_data, "option --data: " + path.string() + ": key " +
-                                        std::to_string(twice->key) + " comes twice; write the index anew");
+    refuse_data(path, fmt::format("key {} comes twice; write the index anew", twice->key));
   return places;
 }
 
@@ -79,36 +75,37 @@ RecordImages::RecordImages(const fs::path& path, std::int64_t classes)
 }
 
 void RecordImages::refuse(const std::string& what) const {
-  throw Error(ExitCode::bad_data, "option --data: " + path_.string() + ": " + what);
+  refuse_data(path_, what);
 }
 
 std::string RecordImages::name_of(const RecordPlace& place) const {
-  return path_.string() + ": record " + std::to_string(place.key) + " at offset " +
-         std::to_string(place.offset);
+  return fmt::format("{}: record {} at offset {}", path_.string(), place.key, place.offset);
 }
 
 void RecordImages::check_offsets() const {
-  const std::string by_index = " by " + index_path_.string();
-  const std::string remedy = "; one of the two is cut short, or they don't belong together";
+  const auto refuse_pair = [this](const std::string& what) {
+    refuse(what + "; one of the two is cut short, or they don't belong together");
+  };
+  const std::string index = index_path_.string();
   const auto is_impossible = [&](const RecordPlace& place) {
     return place.offset % 4 != 0 || place.offset >= file_.bytes();
   };
   const auto wrong = std::ranges::find_if(places_, is_impossible);
   if (wrong != places_.end())
-    refuse("record " + std::to_string(wrong->key) + " should begin at byte " + std::to_string(wrong->offset) +
-           by_index + ", where no record can be in a file of " + std::to_string(file_.bytes()) + " bytes" +
-           remedy);
+    refuse_pair(
+        fmt::format("record {} should begin at byte {} by {}, where no record can be in a file of {} bytes",
+                    wrong->key, wrong->offset, index, file_.bytes()));
   const RecordPlace& last = *std::ranges::max_element(places_, {}, &RecordPlace::offset);
   std::uint64_t end = 0;
   try {
     end = file_.end_of(last.offset);
   } catch (const CorruptImage& reason) {
-    refuse("the last record, " + std::to_string(last.key) + " at offset " + std::to_string(last.offset) +
-           by_index + ", is not whole (" + reason.what() + ")" + remedy);
+    refuse_pair(fmt::format("the last record, {} at offset {} by {}, is not whole ({})", last.key,
+                            last.offset, index, reason.what()));
   }
   if (end != file_.bytes())
-    refuse("goes on for " + std::to_string(file_.bytes() - end) + " bytes after record " +
-           std::to_string(last.key) + ", the last one" + by_index + remedy);
+    refuse_pair(fmt::format("goes on for {} bytes after record {}, the last one by {}", file_.bytes() - end,
+                            last.key, index));
 }
 
 void RecordImages::leave_out_labels() {
@@ -119,36 +116,43 @@ void RecordImages::leave_out_labels() {
     const ImageRecord record = parse_image_record(file_.read(first.offset, buffer));
     if (record.label_count == 2 && record.payload.empty()) keep_images(record.label(0), record.label(1));
   } catch (const CorruptImage& reason) {
-    refuse("record 0 at offset " + std::to_string(first.offset) + ", which would tell images from labels, " +
-           "can't be read (" + reason.what() + "); get a whole copy of the file");
+    refuse(fmt::format(
+        "record 0 at offset {}, which would tell images from labels, can't be read ({}); get a whole copy "
+        "of the file",
+        first.offset, reason.what()));
   }
 }
 
 void RecordImages::keep_images(float end, float identities_end) {
-  const std::string range = shown(end) + " to " + shown(identities_end);
   constexpr float kMostKeys = 0x1p62F;
   if (!(end >= 1 && identities_end >= end && identities_end < kMostKeys) || end != std::floor(end))
-    refuse("its header says that identities are the records " + range +
-           ", which is no range; get a whole copy of the file");
+    refuse(fmt::format(
+        "its header says that identities are the records {} to {}, which is no range; get a whole copy of "
+        "the file",
+        shown(end), shown(identities_end)));
   if (identities_end - end > static_cast<float>(classes_))
-    refuse("holds " + std::to_string(static_cast<std::int64_t>(identities_end - end)) +
-           " identities, the network has " + std::to_string(classes_) +
-           " classes; give a file with fewer, or, for faces, more --classes");
+    refuse(fmt::format(
+        "holds {} identities, the network has {} classes; give a file with fewer, or, for faces, more "
+        "--classes",
+        static_cast<std::int64_t>(identities_end - end), classes_));
   if (identities_end - end >= static_cast<float>(kFirstInexactLabel))
-    refuse("its header promises " + shown(identities_end - end) +
-           " identities, more than labels can tell apart: " + "they are floats, which skip numbers from " +
-           std::to_string(kFirstInexactLabel) + " on; give an image folder");
+    refuse(fmt::format(
+        "its header promises {} identities, more than labels can tell apart: they are floats, which skip "
+        "numbers from {} on; give an image folder",
+        shown(identities_end - end), kFirstInexactLabel));
   const auto image_end = static_cast<std::uint64_t>(end);
   const auto stop = std::ranges::lower_bound(places_, image_end, {}, &RecordPlace::key);
   places_.erase(stop, places_.end());
   places_.erase(places_.begin());
   if (places_.size() != image_end - 1)
-    refuse("its header promises the images 1 to " + std::to_string(image_end - 1) + ", " +
-           index_path_.string() + " has " + std::to_string(places_.size()) + " of them; " +
-           (image_end >= static_cast<std::uint64_t>(kFirstInexactLabel)
-                ? "a header's floats skip numbers from " + std::to_string(kFirstInexactLabel) +
-                      " on, so leave out the header and the identities"
-                : "write the index anew"));
+    refuse(fmt::format(
+        "its header promises the images 1 to {}, {} has {} of them; {}", image_end - 1, index_path_.string(),
+        places_.size(),
+        image_end >= static_cast<std::uint64_t>(kFirstInexactLabel)
+            ? fmt::format(
+                  "a header's floats skip numbers from {} on, so leave out the header and the identities",
+                  kFirstInexactLabel)
+            : "write the index anew"));
   if (places_.empty()) refuse("holds labels only, no images; pack the images with their labels");
 }
 
@@ -167,24 +171,23 @@ EncodedImage RecordImages::read(std::size_t image, std::vector<std::uint8_t>& bu
   constexpr float kMostLabels = 0x1p40F;
   const float number = record.label(0);
   if (!(number >= 0 && number < kMostLabels) || number != std::floor(number))
-    throw CorruptImage("label " + shown(number) + " is no class");
+    throw CorruptImage(fmt::format("label {} is no class", shown(number)));
   const auto label = static_cast<std::int64_t>(number);
   if (label >= classes_)
-    throw Error(ExitCode::bad_data, "option --data: " + name_of(image) + " has label " +
-                                        std::to_string(label) + ", the network has " +
-                                        std::to_string(classes_) + " classes; give a file with labels 0 to " +
-                                        std::to_string(classes_ - 1) + ", or, for faces, more --classes");
+    throw Error(ExitCode::bad_data,
+                "option --data: {} has label {}, the network has {} classes; give a file with labels "
+                "0 to {}, or, for faces, more --classes",
+                name_of(image), label, classes_, classes_ - 1);
   if (label >= kFirstInexactLabel)
-    throw Error(ExitCode::bad_data, "option --data: " + name_of(image) + " has label " +
-                                        std::to_string(label) +
-                                        ", which may stand for a neighbour's: labels " +
-                                        "of a .rec file are floats, which skip numbers from " +
-                                        std::to_string(kFirstInexactLabel) + " on; give an image folder");
+    throw Error(ExitCode::bad_data,
+                "option --data: {} has label {}, which may stand for a neighbour's: labels of a .rec "
+                "file are floats, which skip numbers from {} on; give an image folder",
+                name_of(image), label, kFirstInexactLabel);
   return {record.payload, label};
 }
 
 std::string RecordImages::description() const {
-  return std::to_string(places_.size()) + " images from " + path_.string();
+  return fmt::format("{} images from {}", places_.size(), path_.string());
 }
 
 }  // namespace plumb

@@ -58,7 +58,7 @@ float ImageRecord::label(std::size_t number) const {
 
 ImageRecord parse_image_record(std::span<const std::uint8_t> record) {
   if (record.size() < kImageHeaderBytes)
-    throw CorruptImage(std::to_string(record.size()) + " bytes, fewer than an image header");
+    throw CorruptImage(fmt::format("{} bytes, fewer than an image header", record.size()));
   ImageRecord parsed;
   const auto flag = little_endian<std::uint32_t>(record);
   parsed.id = little_endian<std::uint64_t>(record.subspan(8));
@@ -70,7 +70,7 @@ ImageRecord parse_image_record(std::span<const std::uint8_t> record) {
   }
   const std::uint64_t label_bytes = std::uint64_t{flag} * sizeof(float);
   if (label_bytes > record.size() - kImageHeaderBytes)
-    throw CorruptImage("too short for the " + std::to_string(flag) + " labels that it announces");
+    throw CorruptImage(fmt::format("too short for the {} labels that it announces", flag));
   parsed.label_count = flag;
   parsed.labels = record.subspan(kImageHeaderBytes, label_bytes);
   parsed.payload = record.subspan(kImageHeaderBytes + label_bytes);
@@ -86,13 +86,13 @@ void append_image_header(float label, std::uint64_t id, std::vector<std::uint8_t
 
 RecordFile::RecordFile(const std::filesystem::path& path) {
   const auto refuse = [&](const std::string& what) {
-    throw Error(ExitCode::bad_data,
-                "option --data: " + path.string() + ": " + what + "; give a RecordIO file, whole");
+    throw Error(ExitCode::bad_data, "option --data: {}: {}; give a RecordIO file, whole", path.string(),
+                what);
   };
   file_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (!file_ || ::fstat(file_.get(), &status) != 0)
-    refuse(std::string("can't be read (") + std::strerror(errno) + ")");
+    refuse(fmt::format("can't be read ({})", std::strerror(errno)));
   if (!S_ISREG(status.st_mode)) refuse("is not a regular file");
   if (status.st_size == 0) refuse("is empty");
   bytes_ = static_cast<std::uint64_t>(status.st_size);
@@ -114,14 +114,14 @@ RecordFile::Part RecordFile::part_at(std::uint64_t offset) const {
   std::uint8_t frame[kFrameBytes];
   read_bytes(offset, frame);
   if (little_endian<std::uint32_t>(frame) != kRecordMagic)
-    throw CorruptImage("no RecordIO magic number at byte " + std::to_string(offset));
+    throw CorruptImage(fmt::format("no RecordIO magic number at byte {}", offset));
   const auto word = little_endian<std::uint32_t>(std::span(frame).subspan(4));
   const Part part{word >> 29, word & static_cast<std::uint32_t>(kMostPartBytes)};
-  if (part.kind > kLast) throw CorruptImage("unknown kind of record, " + std::to_string(part.kind));
+  if (part.kind > kLast) throw CorruptImage(fmt::format("unknown kind of record, {}", part.kind));
   const std::uint64_t padded = (std::uint64_t{part.length} + 3) / 4 * 4;
   if (padded > bytes_ - offset - kFrameBytes)
-    throw CorruptImage("the file ends inside it: " + std::to_string(part.length) + " bytes announced, " +
-                       std::to_string(bytes_ - offset - kFrameBytes) + " left");
+    throw CorruptImage(fmt::format("the file ends inside it: {} bytes announced, {} left", part.length,
+                                   bytes_ - offset - kFrameBytes));
   return part;
 }
 

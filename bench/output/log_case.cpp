@@ -12,6 +12,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/text.h"
+
 namespace plumb {
 namespace {
 
@@ -48,9 +50,8 @@ std::string shown(const LogCase& log_case) {
   const std::string source = log_case.data == "batch"    ? "a batch file"
                              : log_case.data == "images" ? "images"
                                                          : log_case.data + " data";
-  return "--bs " + std::to_string(log_case.batch_per_device) + " --" + log_case.precision + " --image-size " +
-         std::to_string(log_case.image_size) + (log_case.head.empty() ? "" : " " + log_case.head) + " on " +
-         source;
+  return fmt::format("--bs {} --{} --image-size {}{}{} on {}", log_case.batch_per_device, log_case.precision,
+                     log_case.image_size, log_case.head.empty() ? "" : " ", log_case.head, source);
 }
 
 // Names of all logs of the folder, finished and unfinished.
@@ -73,9 +74,9 @@ std::string read_all(int fd) {
 
 [[noreturn]] void refuse_folder(const std::string& folder, const std::string& holds,
                                 const LogCase& log_case) {
-  throw Error(ExitCode::cannot_create, "option --log-dir: " + folder + " holds " + holds + ", this " +
-                                           log_case.model + " run has " + shown(log_case) +
-                                           "; name another --log-dir");
+  throw Error(ExitCode::cannot_create,
+              "option --log-dir: {} holds {}, this {} run has {}; name another --log-dir", folder, holds,
+              log_case.model, shown(log_case));
 }
 
 // The folder's configuration is ours, or becomes ours if no log is there. `fd`: the case file, locked.
@@ -90,8 +91,9 @@ void settle_case(int fd, const std::string& folder, const LogCase& log_case) {
       refuse_folder(folder, name + " of another configuration", log_case);
   if (::ftruncate(fd, 0) != 0 ||
       ::pwrite(fd, wanted.data(), wanted.size(), 0) != static_cast<ssize_t>(wanted.size()))
-    throw log_cannot_be_created(folder + "/" + kCaseFile,
-                                std::string(std::strerror(errno)) + "; free space or give another --log-dir");
+    throw log_cannot_be_created(
+        folder + "/" + kCaseFile,
+        fmt::format("{}; free space or give another --log-dir", std::strerror(errno)));
 }
 
 }  // namespace
@@ -101,19 +103,18 @@ RunSize LogCase::size() const {
 }
 
 std::string LogCase::folder() const {
-  return std::to_string(nodes) + "n" + std::to_string(devices_per_node) + "g";
+  return fmt::format("{}n{}g", nodes, devices_per_node);
 }
 
 std::string LogCase::stem() const {
-  return model + "_b" + std::to_string(batch_per_device) + "_" + precision + "_";
+  return fmt::format("{}_b{}_{}_", model, batch_per_device, precision);
 }
 
 std::string head_options(const nlohmann::ordered_json& config) {
   std::string text;
   const auto add = [&](const char* key) {
-    std::string name = std::string(text.empty() ? "--" : " --") + key;
-    std::ranges::replace(name, '_', '-');
-    text += name + " " + (config[key].is_string() ? config[key].get<std::string>() : config[key].dump());
+    text += fmt::format("{}--{} {}", text.empty() ? "" : " ", replaced(key, '_', "-"),
+                        config[key].is_string() ? config[key].get<std::string>() : config[key].dump());
   };
   for (const char* key : {"head", "classes", "embedding", "sample_rate"})
     if (config.contains(key) && !config[key].is_null()) add(key);
@@ -125,20 +126,20 @@ std::string head_options(const nlohmann::ordered_json& config) {
 }
 
 Error log_cannot_be_created(const std::string& path, const std::string& why) {
-  return {ExitCode::cannot_create, "log " + path + " can't be created: " + why};
+  return {ExitCode::cannot_create, "log {} can't be created: {}", path, why};
 }
 
 UniqueFd lock_case_folder(const std::string& folder, const LogCase& log_case) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (!std::filesystem::is_directory(folder))
-    throw Error(ExitCode::cannot_create, "option --log-dir: folder " + folder + " can't be created: " +
-                                             (error ? error.message() : std::strerror(ENOTDIR)) +
-                                             "; give another --log-dir");
+    throw Error(ExitCode::cannot_create,
+                "option --log-dir: folder {} can't be created: {}; give another --log-dir", folder,
+                error ? error.message() : std::strerror(ENOTDIR));
   const std::string path = folder + "/" + kCaseFile;
   UniqueFd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!lock)
-    throw log_cannot_be_created(path, std::string(std::strerror(errno)) + "; give another --log-dir");
+    throw log_cannot_be_created(path, fmt::format("{}; give another --log-dir", std::strerror(errno)));
   // Where locks don't exist, exclusive creation still keeps runs apart.
   while (::flock(lock.get(), LOCK_EX) != 0 && errno == EINTR) {
   }

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace plumb {
 namespace {
@@ -29,65 +30,51 @@ WallClock wall_clock(system_clock::time_point start_wall_time, double seconds_la
   const std::time_t whole = system_clock::to_time_t(floor<seconds>(stamp_us));
   std::tm parts{};
   gmtime_r(&whole, &parts);
-  char date[32], text[64], fine[64];
+  char date[32];
   std::strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &parts);
-  const int micro = static_cast<int>((stamp_us - floor<seconds>(stamp_us)).count());
-  std::snprintf(text, sizeof text, "%s,%03d", date, micro / 1000);
-  std::snprintf(fine, sizeof fine, "%s.%06d", date, micro);
-  return {text, fine, duration<double>(now.time_since_epoch()).count()};
+  const auto micro = (stamp_us - floor<seconds>(stamp_us)).count();
+  return {fmt::format("{},{:03}", date, micro / 1000), fmt::format("{}.{:06}", date, micro),
+          duration<double>(now.time_since_epoch()).count()};
 }
 
 bool can_be_written(const Dialect& dialect) {
   return dialect.reads_own_layout || dialect.format.line != nullptr;
 }
 
-std::vector<std::string> split_at_commas(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 }  // namespace
 
 std::string format_log_line(const LogLine& line, double images_per_step,
                             system_clock::time_point start_wall_time) {
-  char text[512];
-  const int length = std::snprintf(
-      text, sizeof text,
-      "%s-INFO: [Pass 0, train batch %lld] \tloss %.5f, acc1 %.5f, acc5 %.5f, lr %.5f, elapse %.6f sec "
-      "Epoch[0] Batch[%lld]\tSpeed: %.2f samples/sec\n",
-      wall_clock(start_wall_time, line.end_seconds).stamp.c_str(), static_cast<long long>(line.iteration),
-      line.loss, line.top1, line.top5, line.learning_rate, line.seconds,
-      static_cast<long long>(line.iteration + 1), images_per_step / line.seconds);
-  return {text, std::min(static_cast<std::size_t>(length), sizeof text - 1)};
+  return fmt::format(
+      "{}-INFO: [Pass 0, train batch {}] \tloss {:.5f}, acc1 {:.5f}, acc5 {:.5f}, lr {:.5f}, elapse {:.6f} "
+      "sec "
+      "Epoch[0] Batch[{}]\tSpeed: {:.2f} samples/sec\n",
+      wall_clock(start_wall_time, line.end_seconds).stamp, line.iteration, line.loss, line.top1, line.top5,
+      line.learning_rate, line.seconds, line.iteration + 1, images_per_step / line.seconds);
 }
 
 std::string names_of_written_dialects() {
   std::string names;
   for (const Dialect* dialect : dialects())
-    if (can_be_written(*dialect)) names += (names.empty() ? "" : ", ") + std::string(dialect->name);
+    if (can_be_written(*dialect)) append_part(names, dialect->name);
   return names;
 }
 
 std::vector<const Dialect*> dialects_to_write(const std::string& names, std::int64_t iterations) {
   if (names.empty()) return {};
-  const std::vector<std::string> wanted = split_at_commas(names);
+  const std::vector<std::string> wanted = split(names, ',');
   for (const std::string& name : wanted)
     if (const Dialect* dialect = find_dialect(name); !dialect || !can_be_written(*dialect))
-      throw Error(ExitCode::usage, "option --dialect: '" + name + "' is not one that can be written; give " +
-                                       "some of " + names_of_written_dialects());
+      throw Error(ExitCode::usage, "option --dialect: '{}' is not one that can be written; give some of {}",
+                  name, names_of_written_dialects());
   std::vector<const Dialect*> chosen;
   for (const Dialect* dialect : dialects()) {
     if (!dialect->format.line || std::ranges::find(wanted, dialect->name) == wanted.end()) continue;
     const std::int64_t least = dialect->format.first_iteration + dialect->format.iterations_per_line;
     if (iterations > 0 && iterations < least)
-      throw Error(ExitCode::usage, "option --iters: " + std::to_string(iterations) +
-                                       " is too few for a line of --dialect " + std::string(dialect->name) +
-                                       "; give at least " + std::to_string(least));
+      throw Error(ExitCode::usage,
+                  "option --iters: {} is too few for a line of --dialect {}; give at least {}", iterations,
+                  dialect->name, least);
     chosen.push_back(dialect);
   }
   return chosen;
@@ -106,15 +93,18 @@ LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::o
     locks.push_back(lock_case_folder(folders.back(), case_));
   }
   const int last = run.value_or(kMostRuns);
-  for (run_ = run.value_or(1); run_ <= last && logs_.empty(); ++run_)
-    logs_ = create(folders, case_.stem() + std::to_string(run_) + ".log", dialects);
+  std::string name;
+  for (run_ = run.value_or(1); run_ <= last && logs_.empty(); ++run_) {
+    name = fmt::format("{}{}.log", case_.stem(), run_);
+    logs_ = create(folders, name, dialects);
+  }
   --run_;
   if (!logs_.empty()) return;
-  const std::string path = folders.front() + "/" + case_.stem() + std::to_string(run_) + ".log";
+  const std::string path = fmt::format("{}/{}", folders.front(), name);
   if (run)
-    throw log_cannot_be_created(path, "run " + std::to_string(run_) + " exists already, finished or not" +
-                                          (further.empty() ? "" : ", in one of its dialects") +
-                                          "; give another --run");
+    throw log_cannot_be_created(
+        path, fmt::format("run {} exists already, finished or not{}; give another --run", run_,
+                          further.empty() ? "" : ", in one of its dialects"));
   throw log_cannot_be_created(path, "all run numbers are taken; give another --log-dir");
 }
 

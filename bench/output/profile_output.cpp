@@ -1,6 +1,4 @@
 // How a profile is shown: as a table for people, and as profile.json.
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 
 #include "base/units.h"
@@ -127,8 +125,8 @@ std::string other_lanes_text(const Program& program, const Profile& profile) {
       ++count;
     }
     if (count > 0)
-      text += fmt::format("\n{} lane, beside these: {} {}, {:.3f} ms\n", name_of(lane), count,
-                          count == 1 ? "step" : "steps", seconds * kMilliseconds);
+      text += fmt::format("\n{} lane, beside these: {}, {:.3f} ms\n", name_of(lane), counted(count, "step"),
+                          seconds * kMilliseconds);
   }
   return text;
 }

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/text.h"
+
 namespace plumb {
 namespace {
 
@@ -16,12 +18,8 @@ constexpr int kLinesOffTerminal = 4;
 
 std::string clock_text(double seconds) {
   const long long whole = std::llround(std::clamp(seconds, 0.0, 1e9));
-  char text[48];
-  if (whole >= 3600)
-    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
-  else
-    std::snprintf(text, sizeof text, "%lld:%02lld", whole / 60, whole % 60);
-  return text;
+  return whole >= 3600 ? fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60)
+                       : fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
 }  // namespace
@@ -40,18 +38,14 @@ Terminal terminal_of(std::FILE* stream) {
 
 std::string progress_line(std::int64_t done, std::int64_t total, double per_second, double seconds_left,
                           int columns, const char* unit) {
-  char text[128];
-  std::snprintf(text, sizeof text, " %lld/%lld  %.1f %s  %s left", static_cast<long long>(done),
-                static_cast<long long>(total), per_second, unit, clock_text(seconds_left).c_str());
-  std::string line(text);
+  const std::string line =
+      fmt::format(" {}/{}  {:.1f} {}  {} left", done, total, per_second, unit, clock_text(seconds_left));
   const int room = columns - static_cast<int>(line.size()) - 3;  // brackets, and the last column stays free
   if (room < 5) return line.substr(1, static_cast<std::size_t>(std::max(0, columns - 1)));
   const int cells = std::min(room, 40);
   const double share =
       total > 0 ? std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0) : 0;
-  std::string bar(static_cast<std::size_t>(cells), ' ');
-  std::fill_n(bar.begin(), static_cast<std::size_t>(share * cells), '=');
-  return "[" + bar + "]" + line;
+  return fmt::format("[{:{}}]{}", std::string(static_cast<std::size_t>(share * cells), '='), cells, line);
 }
 
 ProgressBar::ProgressBar(std::FILE* stream, const Terminal& terminal, std::int64_t iterations,
@@ -71,7 +65,7 @@ void ProgressBar::update(std::int64_t iterations_done, double elapsed_seconds) {
   const std::string line =
       progress_line(iterations_done, iterations_, static_cast<double>(per_iteration_) / step_seconds,
                     static_cast<double>(left) * step_seconds, terminal_.columns, unit_);
-  std::fprintf(stream_, "\r%s\x1b[K", line.c_str());
+  std::fputs(fmt::format("\r{}\x1b[K", line).c_str(), stream_);
   std::fflush(stream_);
   visible_ = true;
 }
@@ -92,7 +86,7 @@ Messages::Messages(std::FILE* stream, const Terminal& terminal, bool quiet)
 void Messages::print_keeping(int lines_kept, const std::string& sentence) {
   if (lines_left_ <= lines_kept) return;
   --lines_left_;
-  std::fprintf(stream_, "%s\n", sentence.c_str());
+  std::fputs((sentence + "\n").c_str(), stream_);
 }
 
 void Messages::say(const std::string& sentence) {

@@ -1,13 +1,12 @@
 #include "bench/output/summary.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/wrapped_lines.h"
 #include "bench/output/log_case.h"
 #include "results/analysis/configuration.h"
@@ -18,7 +17,7 @@ namespace plumb {
 namespace {
 
 std::string row(const std::string& name, const std::string& value) {
-  return "  " + name + std::string(name.size() < 24 ? 24 - name.size() : 1, ' ') + value + "\n";
+  return fmt::format("  {:<23} {}\n", name, value);
 }
 
 // Linear interpolation between the two nearest samples; `sorted` isn't empty.
@@ -30,11 +29,9 @@ double quantile(const std::vector<double>& sorted, double share) {
 }
 
 std::string headline(const RunRecord& record) {
-  const std::string layout =
-      std::to_string(record.nodes) + "n" + std::to_string(record.devices_per_node) + "g";
-  return record.model + " " + record.precision + ", batch " + std::to_string(record.batch_per_device) +
-         " per device, " + layout + ", " + record.device + (record.device_name.empty() ? "" : ": ") +
-         record.device_name + "\n";
+  return fmt::format("{} {}, batch {} per device, {}n{}g, {}{}{}\n", record.model, record.precision,
+                     record.batch_per_device, record.nodes, record.devices_per_node, record.device,
+                     record.device_name.empty() ? "" : ": ", record.device_name);
 }
 
 std::string timing_rows(const RunRecord& record) {
@@ -67,7 +64,7 @@ std::string checks_text(const RunRecord& record) {
   std::string text;
   for (const auto& [name, outcome] : record.checks.items()) {
     const std::string word = !outcome.is_boolean() ? "skipped" : outcome.get<bool>() ? "yes" : "NO";
-    text += (text.empty() ? "" : ", ") + name + ": " + word;
+    append_part(text, fmt::format("{}: {}", name, word));
   }
   return text;
 }
@@ -83,8 +80,7 @@ std::string loss_scale_text(const RunRecord& record) {
   const std::size_t left_out = changes.size() > kMostShown ? changes.size() - kMostShown : 0;
   if (left_out > 0) text += fmt::format(", {} changes", left_out);
   for (std::size_t i = left_out; i < changes.size(); ++i) text += ", " + changes[i];
-  return text + fmt::format("; {} {} skipped", record.skipped_iterations,
-                            record.skipped_iterations == 1 ? "iteration" : "iterations");
+  return fmt::format("{}; {} skipped", text, counted(record.skipped_iterations, "iteration"));
 }
 
 // A value of several lines, each in the column of values, within 100 columns.
@@ -118,8 +114,7 @@ std::string published_rows(const RunRecord& record) {
 std::string summary_table(const RunRecord& record) {
   std::string table = headline(record);
   if (record.status != "ok") table += row("FAILED", record.failure);
-  table += row("iterations", std::to_string(record.iterations) + ", of which " +
-                                 std::to_string(record.warmup) + " warm-up");
+  table += row("iterations", fmt::format("{}, of which {} warm-up", record.iterations, record.warmup));
   table += timing_rows(record);
   if (const auto peak = record.memory_bytes.find("peak"); peak != record.memory_bytes.end())
     table += row("peak memory", fmt::format("{:.1f} MiB", static_cast<double>(peak->second) / (1 << 20)));
@@ -146,8 +141,8 @@ std::string json_text(const nlohmann::ordered_json& json) {
 
 void print_text(const std::string& text) {
   if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
-    throw Error(ExitCode::io_error, std::string("standard output can't be written: ") + std::strerror(errno) +
-                                        "; make room and try again");
+    throw Error(ExitCode::io_error, "standard output can't be written: {}; make room and try again",
+                std::strerror(errno));
 }
 
 void print_result(const RunRecord& record, bool as_json) {

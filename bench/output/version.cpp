@@ -7,13 +7,14 @@
 #include <CLI/Version.hpp>
 #include <cstdio>
 
+#include "base/text.h"
 #include "bench/output/build_info.h"
 
 namespace plumb {
 namespace {
 
 std::string dotted(long major, long minor, long patch) {
-  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
+  return fmt::format("{}.{}.{}", major, minor, patch);
 }
 
 // First line, up to the first comma: "Open MPI v4.1.4". May be asked before MPI_Init.
@@ -46,10 +47,10 @@ nlohmann::ordered_json build_json() {
 
 std::string version_text(const std::string& program) {
   const nlohmann::ordered_json build = build_json();
-  std::string text = program + " " + kVersion + " (commit " + kCommit + ", " + kBuildType + ")\n";
-  text += std::string("compiler: ") + kCompiler + "\n";
+  std::string text =
+      fmt::format("{} {} (commit {}, {})\ncompiler: {}\n", program, kVersion, kCommit, kBuildType, kCompiler);
   for (const auto& [library, version] : build.at("libraries").items())
-    text += library + ": " + version.get<std::string>() + "\n";
+    text += fmt::format("{}: {}\n", library, version.get<std::string>());
   return text;
 }
 
