@@ -1,20 +1,16 @@
 #include "results/analysis/analysis_text.h"
 
-#include <array>
-#include <cstdio>
 #include <map>
 #include <utility>
 
+#include "base/text.h"
 #include "base/text_table.h"
 
 namespace plumb {
 namespace {
 
 std::string two_decimals(const nlohmann::ordered_json& value) {
-  if (!value.is_number()) return "n/a";
-  std::array<char, 400> text;
-  std::snprintf(text.data(), text.size(), "%.2f", value.get<double>());
-  return text.data();
+  return value.is_number() ? fmt::format("{:.2f}", value.get<double>()) : "n/a";
 }
 
 TextRow row_of(const CaseSummary& summary) {
@@ -23,8 +19,8 @@ TextRow row_of(const CaseSummary& summary) {
 }
 
 std::string heading(const CaseSummary& summary, const Analysis& analysis) {
-  return summary.model + ", batch " + std::to_string(summary.batch_per_device) + " per device, " +
-         summary.precision + ": images/s of " + analysis.window + ", read as " + analysis.dialect;
+  return fmt::format("{}, batch {} per device, {}: images/s of {}, read as {}", summary.model,
+                     summary.batch_per_device, summary.precision, analysis.window, analysis.dialect);
 }
 
 // Calls `begin` before the first case of each heading and `row` for each case.
@@ -73,8 +69,7 @@ std::string count_flaws(const std::vector<BadFile>& bad) {
   std::map<Flaw, std::int64_t> counts;
   for (const BadFile& file : bad) ++counts[file.defect.flaw];
   std::string text;
-  for (const auto& [flaw, count] : counts)
-    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + std::string(flaw_name(flaw));
+  for (const auto& [flaw, count] : counts) append_part(text, fmt::format("{} {}", count, flaw_name(flaw)));
   return text;
 }
 
@@ -86,16 +81,15 @@ std::vector<std::string> message_lines(std::vector<std::string> notes, const std
                                        std::size_t most_lines) {
   std::vector<std::string> lines = std::move(notes);
   for (const BadFile& file : bad)
-    lines.push_back("left out: " + file.path + " (" + std::string(flaw_name(file.defect.flaw)) +
-                    "): " + file.defect.reason);
+    lines.push_back(
+        fmt::format("left out: {} ({}): {}", file.path, flaw_name(file.defect.flaw), file.defect.reason));
   if (most_lines == 0 || lines.size() <= most_lines) return lines;
   const std::size_t shown = most_lines - 1;
   const std::size_t hidden = lines.size() - shown;
   lines.resize(shown);
-  std::string summary = std::to_string(hidden) + " more messages";
-  if (!bad.empty())
-    summary += "; in all " + std::to_string(bad.size()) + " files left out (" + count_flaws(bad) + ")";
-  lines.push_back(summary + "; --verbose shows every one");
+  lines.push_back(fmt::format(
+      "{} more messages{}; --verbose shows every one", hidden,
+      bad.empty() ? "" : fmt::format("; in all {} files left out ({})", bad.size(), count_flaws(bad))));
   return lines;
 }
 

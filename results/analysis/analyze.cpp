@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "results/analysis/analysis_text.h"
 #include "results/statistics/statistics.h"
 
@@ -23,7 +24,7 @@ Kind kind_of(const LogName& name) {
 }
 
 std::string text_of(const Kind& kind) {
-  return "b" + std::to_string(std::get<0>(kind)) + "_" + std::get<1>(kind);
+  return fmt::format("b{}_{}", std::get<0>(kind), std::get<1>(kind));
 }
 
 Window choose_window(const Dialect& dialect, const AnalyzeOptions& options) {
@@ -31,27 +32,26 @@ Window choose_window(const Dialect& dialect, const AnalyzeOptions& options) {
                       options.window.warmup.value_or(dialect.default_window.warmup)};
   const std::int64_t for_stamps = !dialect.values_are_stamps ? 0 : options.as_published ? 2 : 1;
   const std::int64_t lowest_warmup = std::max(for_stamps, dialect.lowest_warmup);
-  const std::string given = "option --warmup: " + std::to_string(window.warmup);
-  const std::string iterations = std::to_string(window.iterations);
   const std::int64_t step = dialect.index_step;
   if (window.warmup >= window.iterations)
-    throw Error(ExitCode::usage, given + " leaves nothing of --iters " + iterations + "; give a smaller one");
+    throw Error(ExitCode::usage, "option --warmup: {} leaves nothing of --iters {}; give a smaller one",
+                window.warmup, window.iterations);
   if (window.warmup < lowest_warmup)
-    throw Error(ExitCode::usage,
-                given + " is too small for the dialect " + std::string(dialect.name) +
-                    (dialect.lowest_warmup > for_stamps
-                         ? ", whose lines begin after as many iterations; give at least "
-                         : ", which times from the end of a warm-up iteration; give at least ") +
-                    std::to_string(lowest_warmup));
+    throw Error(ExitCode::usage, "option --warmup: {} is too small for the dialect {}, {}; give at least {}",
+                window.warmup, dialect.name,
+                dialect.lowest_warmup > for_stamps ? "whose lines begin after as many iterations"
+                                                   : "which times from the end of a warm-up iteration",
+                lowest_warmup);
   if (!options.as_published && window.warmup % step != 0)
-    throw Error(ExitCode::usage, given + " is no multiple of " + std::to_string(step) + ", and a line of " +
-                                     std::string(dialect.name) + " is of as many iterations; give " +
-                                     std::to_string(window.warmup / step * step));
+    throw Error(
+        ExitCode::usage,
+        "option --warmup: {} is no multiple of {}, and a line of {} is of as many iterations; give {}",
+        window.warmup, step, dialect.name, window.warmup / step * step);
   if (!options.as_published && window.warmup / step >= window.iterations / step)
-    throw Error(ExitCode::usage, "option --iters: " + iterations + " leaves no whole line of " +
-                                     std::string(dialect.name) + ", which are of " + std::to_string(step) +
-                                     " iterations, after --warmup " + std::to_string(window.warmup) +
-                                     "; give at least " + std::to_string(window.warmup + step));
+    throw Error(ExitCode::usage,
+                "option --iters: {} leaves no whole line of {}, which are of {} iterations, after "
+                "--warmup {}; give at least {}",
+                window.iterations, dialect.name, step, window.warmup, window.warmup + step);
   return window;
 }
 
@@ -78,8 +78,8 @@ const Dialect& choose_dialect(const std::string& name, const std::vector<LogFile
   const Dialect* found = find_dialect(name);
   if (!found) {
     std::string known = "auto";
-    for (const Dialect* dialect : dialects()) known += ", " + std::string(dialect->name);
-    throw Error(ExitCode::usage, "option --dialect: '" + name + "' is not known; give one of " + known);
+    for (const Dialect* dialect : dialects()) append_part(known, dialect->name);
+    throw Error(ExitCode::usage, "option --dialect: '{}' is not known; give one of {}", name, known);
   }
   return *found;
 }
@@ -107,10 +107,10 @@ void read_runs(const LogTree& tree, const fs::path& dir, ReadLogs& read) {
 }
 
 [[noreturn]] void refuse_useless(const fs::path& dir, const std::vector<BadFile>& bad) {
-  std::string why = "; logs lie at <N>n<G>g/<model>_b<BS>_<prec>_<run>.log in it";
-  if (!bad.empty())
-    why = " (" + count_flaws(bad) + "); " + bad.front().path + ": " + bad.front().defect.reason;
-  throw Error(ExitCode::bad_data, "log folder '" + dir.string() + "' has no usable log" + why);
+  throw Error(ExitCode::bad_data, "log folder '{}' has no usable log{}", dir.string(),
+              bad.empty() ? "; logs lie at <N>n<G>g/<model>_b<BS>_<prec>_<run>.log in it"
+                          : fmt::format(" ({}); {}: {}", count_flaws(bad), bad.front().path,
+                                        bad.front().defect.reason));
 }
 
 // Keeps one configuration per model and case.
@@ -131,7 +131,7 @@ void keep_one_configuration(std::vector<LogRun>& runs, const fs::path& dir, std:
     const Kind own = kind_of(name);
     for (const auto& [other, count] : in_case[{name.model, name.case_name}])
       if (other != own && !wins_over(name, own, other))
-        return Defect{Flaw::mixed, "it is " + text_of(own) + " among runs of " + text_of(other)};
+        return Defect{Flaw::mixed, fmt::format("it is {} among runs of {}", text_of(own), text_of(other))};
     return std::nullopt;
   };
   std::vector<LogRun> kept;
@@ -190,10 +190,11 @@ void add_speedups(std::vector<CaseSummary>& cases, const Dialect& dialect, std::
     if (base != cases.end() && base->median.get<double>() > 0)
       summary.speedup = dialect.speedup(summary.exact_median, base->exact_median);
     else
-      without.insert(summary.model + "_" + text_of({summary.batch_per_device, summary.precision}));
+      without.insert(
+          fmt::format("{}_{}", summary.model, text_of({summary.batch_per_device, summary.precision})));
   }
   for (const std::string& name : without)
-    notes.push_back("no speedup for " + name + ": there is no usable 1n1g run of it");
+    notes.push_back(fmt::format("no speedup for {}: there is no usable 1n1g run of it", name));
 }
 
 Json dictionary_of(const std::vector<CaseSummary>& cases) {

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "results/analysis/analyze.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"
@@ -39,14 +40,9 @@ struct PublishedName {
 };
 
 PublishedName parse_name(std::string_view case_name, std::string_view file_name, bool reads_any_case) {
-  std::vector<std::string_view> fields;
-  for (std::size_t begin = 0; begin <= file_name.size();) {
-    const std::size_t end = std::min(file_name.find('_', begin), file_name.size());
-    fields.push_back(file_name.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  const std::vector<std::string> fields = split(file_name, '_');
   if (fields.size() < 4) dies("its name has fewer than four fields between '_'");
-  PublishedName name{std::string(fields[0]), std::string(fields[2])};
+  PublishedName name{fields[0], fields[2]};
   name.batch_per_device = number_in(strip(fields[1], "b"), "the batch in its name");
   name.run = number_in(strip(fields[3], ".log"), "the run in its name");
   const std::int64_t nodes = number_in(case_name.substr(0, 1), "the number of nodes in its folder's name");
@@ -149,14 +145,15 @@ Analysis analyze_as_published(const fs::path& dir, const Dialect& dialect, const
       const PublishedFigure figure = dialect.published(lines, window, name.size);
       if (!figure.is_left_out) models[name.model][case_name].take(name, figure);
     } catch (const Error& error) {
-      throw Error(error.code(), "the published script fails on " + display_path(path, dir) + ": " +
-                                    error.what() + "; leave out --as-published or move the file away");
+      throw Error(error.code(),
+                  "the published script fails on {}: {}; leave out --as-published or move the file away",
+                  display_path(path, dir), error.what());
     }
   }
   if (models.empty())
     throw Error(ExitCode::bad_data,
-                "log folder '" + dir.string() +
-                    "' has no usable log; logs lie at <N>n<G>g/<model>_b<BS>_<prec>_<run>.log");
+                "log folder '{}' has no usable log; logs lie at <N>n<G>g/<model>_b<BS>_<prec>_<run>.log",
+                dir.string());
   Analysis analysis{.dialect = std::string(dialect.name), .window = window_text(dialect, window)};
   std::map<std::string, std::map<std::string, Json>> sorted;
   for (const auto& [model, cases] : models) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/new_file.h"
+#include "base/text.h"
 #include "results/analysis/analyze.h"
 
 namespace plumb {
@@ -31,8 +32,8 @@ std::string dictionary_text(const Json& value) {
   if (!value.is_object()) return value.dump(-1, ' ', true, Json::error_handler_t::replace);
   std::string text;
   for (const auto& [key, item] : value.items())
-    text += (text.empty() ? "" : ", ") + Json(key).dump(-1, ' ', true, Json::error_handler_t::replace) +
-            ": " + dictionary_text(item);
+    append_part(text,
+                Json(key).dump(-1, ' ', true, Json::error_handler_t::replace) + ": " + dictionary_text(item));
   return "{" + text + "}";
 }
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace plumb {
 namespace {
@@ -31,18 +32,8 @@ bool is_word(std::string_view text) {
   });
 }
 
-std::string quoted(std::string_view text) {
-  return "'" + printable(std::string(text)) + "'";
-}
-
-std::vector<std::string_view> fields_of(std::string_view text) {
-  std::vector<std::string_view> fields;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find('_', begin), text.size());
-    fields.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return fields;
+std::string in_quotes(std::string_view text) {
+  return fmt::format("'{}'", printable(std::string(text)));
 }
 
 // `case_name`: of the folder that the file lies in; empty for the folder of logs itself.
@@ -87,20 +78,22 @@ std::variant<LogName, std::string> parse_log_name(std::string_view case_name, st
   LogName name;
   name.case_name = case_name;
   if (!parse_case_name(case_name, name.nodes, name.devices_per_node))
-    return "its folder " + quoted(case_name) + " is not named <N>n<G>g, e.g. 1n8g";
+    return fmt::format("its folder {} is not named <N>n<G>g, e.g. 1n8g", in_quotes(case_name));
   if (!file_name.ends_with(kLog)) return "its name does not end in .log";
-  const std::vector<std::string_view> fields = fields_of(file_name.substr(0, file_name.size() - kLog.size()));
+  const std::vector<std::string> fields = split(file_name.substr(0, file_name.size() - kLog.size()), '_');
   if (fields.size() != 4)
-    return "its name has " + std::to_string(fields.size()) +
-           " fields between '_', not the four of <model>_b<BS>_<prec>_<run>.log";
-  const auto batch =
-      fields[1].starts_with('b') ? plain_number(fields[1].substr(1), 1, kHighestBatch) : std::nullopt;
+    return fmt::format("its name has {} fields between '_', not the four of <model>_b<BS>_<prec>_<run>.log",
+                       fields.size());
+  const auto batch = fields[1].starts_with('b')
+                         ? plain_number(std::string_view(fields[1]).substr(1), 1, kHighestBatch)
+                         : std::nullopt;
   const auto run = plain_number(fields[3], 0, kHighestBatch);
   if (!is_word(fields[0]))
-    return "its model " + quoted(fields[0]) + " is not a word of letters, digits, '.' and '-'";
-  if (!batch) return "its batch " + quoted(fields[1]) + " is not b<number>, e.g. b128";
-  if (!is_word(fields[2])) return "its precision " + quoted(fields[2]) + " is not a word, e.g. fp32";
-  if (!run) return "its run " + quoted(fields[3]) + " is not a plain number";
+    return fmt::format("its model {} is not a word of letters, digits, '.' and '-'", in_quotes(fields[0]));
+  if (!batch) return fmt::format("its batch {} is not b<number>, e.g. b128", in_quotes(fields[1]));
+  if (!is_word(fields[2]))
+    return fmt::format("its precision {} is not a word, e.g. fp32", in_quotes(fields[2]));
+  if (!run) return fmt::format("its run {} is not a plain number", in_quotes(fields[3]));
   name.model = fields[0];
   name.batch_per_device = *batch;
   name.precision = fields[2];
@@ -112,12 +105,12 @@ LogTree find_logs(const fs::path& dir) {
   std::error_code error;
   if (!fs::is_directory(dir, error))
     throw Error(ExitCode::bad_data,
-                "log folder '" + printable(dir.string()) +
-                    "' is not there or is no folder; give the one that holds 1n1g, 1n8g, …");
+                "log folder '{}' is not there or is no folder; give the one that holds 1n1g, 1n8g, …",
+                printable(dir.string()));
   const std::vector<fs::path> cases = visible_entries(dir, error);
   if (error)
-    throw Error(ExitCode::bad_data,
-                "log folder '" + printable(dir.string()) + "' can't be listed (" + error.message() + ")");
+    throw Error(ExitCode::bad_data, "log folder '{}' can't be listed ({})", printable(dir.string()),
+                error.message());
   LogTree tree;
   for (const fs::path& entry : cases) {
     std::error_code ignored;

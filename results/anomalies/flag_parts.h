@@ -25,7 +25,7 @@ std::vector<Flag> throttling_flags(const std::vector<GpuRecord>& gpus);
 std::vector<Flag> slow_rank_flags(const std::vector<RankRecord>& ranks, double step_seconds);
 std::vector<Flag> failed_check_flags(const RunRecord& record);
 
-std::string percent_text(double share);     // "9 %", "2.4 %", from 10 % on without a decimal
+std::string whole_percent(double share);    // "9 %", "2.4 %", from 10 % on without a decimal
 std::string duration_text(double seconds);  // "124 ms", "1.52 s"
 
 }  // namespace plumb

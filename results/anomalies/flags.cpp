@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
-#include <cstdio>
 
+#include "base/text.h"
 #include "results/anomalies/flag_parts.h"
 #include "results/statistics/robust.h"
 #include "results/statistics/statistics.h"
@@ -27,15 +27,13 @@ constexpr std::size_t kLeastRunsPerGroup = 2, kLeastRunsForGroups = 6;
 constexpr double kLeastDataWait = 0.02;
 
 std::string figure_text(double images_per_second) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.2f images/s", images_per_second);
-  return text;
+  return fmt::format("{:.2f} images/s", images_per_second);
 }
 
 std::optional<Flag> data_wait_flag(const RunRecord& record, double step_seconds) {
   if (!(record.data_wait_seconds >= kLeastDataWait * step_seconds)) return std::nullopt;
-  return Flag{Flag::Kind::note, "compute waits " + percent_text(record.data_wait_seconds / step_seconds) +
-                                    " of a step for data"};
+  return Flag{Flag::Kind::note, fmt::format("compute waits {} of a step for data",
+                                            whole_percent(record.data_wait_seconds / step_seconds))};
 }
 
 // By how many of the others' standard deviations one of `runs` normal values is beside the mean of the others
@@ -59,11 +57,11 @@ std::vector<Flag> outlier_run_flags(const Sample& sample) {
     const double deviation = std::sqrt(squares / static_cast<double>(others.size() - 1));
     if (distance < kLeastRunDistance * level || distance < outlier_limit(figures.size()) * deviation)
       continue;
-    flags.push_back({Flag::Kind::outlier_run,
-                     sample.runs[i].origin + " is " + percent_text(distance / level) +
-                         (figures[i] < level ? " slower" : " faster") + " than the mean of the other " +
-                         std::to_string(others.size()) + " runs (" + figure_text(figures[i]) + " against " +
-                         figure_text(level) + ")"});
+    flags.push_back(
+        {Flag::Kind::outlier_run,
+         fmt::format("{} is {} {} than the mean of the other {} runs ({} against {})", sample.runs[i].origin,
+                     whole_percent(distance / level), figures[i] < level ? "slower" : "faster", others.size(),
+                     figure_text(figures[i]), figure_text(level))});
   }
   return flags;
 }
@@ -74,9 +72,9 @@ std::optional<Flag> far_apart_flag(const Sample& sample) {
   const auto [low, high] = std::minmax_element(figures.begin(), figures.end());
   if (!(*low > 0) || *high < *low * (1 + kFarApart)) return std::nullopt;
   return Flag{Flag::Kind::outlier_run,
-              std::to_string(figures.size()) + " runs differ by " + percent_text(*high / *low - 1) +
-                  ", from " + figure_text(*low) + " to " + figure_text(*high) +
-                  ": too few to tell which is off, run " + std::to_string(kLeastRunsForOutlier) + " or more"};
+              fmt::format("{} runs differ by {}, from {} to {}: too few to tell which is off, run {} or more",
+                          figures.size(), whole_percent(*high / *low - 1), figure_text(*low),
+                          figure_text(*high), kLeastRunsForOutlier)};
 }
 
 std::optional<Flag> run_groups_flag(const Sample& sample) {
@@ -92,10 +90,10 @@ std::optional<Flag> run_groups_flag(const Sample& sample) {
   const std::span<const double> all(figures);
   const double low = median({all.begin(), all.begin() + static_cast<std::ptrdiff_t>(split)});
   const double high = median({all.begin() + static_cast<std::ptrdiff_t>(split), all.end()});
-  return Flag{Flag::Kind::two_modes, "the runs fall into two groups: " + std::to_string(split) +
-                                         " at about " + figure_text(low) + " and " +
-                                         std::to_string(figures.size() - split) + " at about " +
-                                         figure_text(high) + ", " + percent_text(high / low - 1) + " more"};
+  return Flag{Flag::Kind::two_modes,
+              fmt::format("the runs fall into two groups: {} at about {} and {} at about {}, {} more", split,
+                          figure_text(low), figures.size() - split, figure_text(high),
+                          whole_percent(high / low - 1))};
 }
 
 }  // namespace

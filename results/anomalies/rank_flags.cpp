@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/text.h"
 #include "results/anomalies/flag_parts.h"
 #include "results/statistics/robust.h"
 #include "results/statistics/statistics.h"
@@ -25,7 +26,7 @@ std::string ranks_text(const std::vector<std::size_t>& ranks) {
     std::size_t end = begin + 1;
     while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
     if (end - begin >= 3) {
-      parts.push_back(std::to_string(ranks[begin]) + " to " + std::to_string(ranks[end - 1]));
+      parts.push_back(fmt::format("{} to {}", ranks[begin], ranks[end - 1]));
       begin = end;
     } else {
       parts.push_back(std::to_string(ranks[begin++]));
@@ -80,9 +81,8 @@ std::vector<Flag> throttling_flags(const std::vector<GpuRecord>& gpus) {
   for (const GpuRecord* gpu : throttled) {
     if (flags.size() == kMostGpusNamed) {
       const std::size_t more = throttled.size() - kMostGpusNamed;
-      flags.push_back(
-          {Flag::Kind::throttling,
-           std::to_string(more) + (more == 1 ? " more GPU was" : " more GPUs were") + " throttled, too"});
+      flags.push_back({Flag::Kind::throttling, fmt::format("{} {} throttled, too", counted(more, "more GPU"),
+                                                           more == 1 ? "was" : "were")});
       break;
     }
     flags.push_back({Flag::Kind::throttling, throttling_text(*gpu)});
@@ -108,9 +108,9 @@ std::vector<Flag> slow_rank_flags(const std::vector<RankRecord>& ranks, double s
     for (const std::size_t rank : slow_here) differences.push_back(slow.others_wait - waits[rank]);
     const bool one = slow_here.size() == 1;
     flags.push_back({Flag::Kind::slow_rank,
-                     (one ? "rank " : "ranks ") + ranks_text(slow_here) +
-                         (host.empty() ? "" : " on " + host) + (one ? " is " : " are ") +
-                         percent_text(median(differences) / step_seconds) + " slower than the others"});
+                     fmt::format("{} {}{}{} {} {} slower than the others", one ? "rank" : "ranks",
+                                 ranks_text(slow_here), host.empty() ? "" : " on ", host, one ? "is" : "are",
+                                 whole_percent(median(differences) / step_seconds))});
   }
   return flags;
 }
@@ -122,7 +122,7 @@ std::vector<Flag> failed_check_flags(const RunRecord& record) {
         {Flag::Kind::failed_check, "the run failed" + (record.failure.empty() ? "" : ": " + record.failure)});
   for (const auto& [name, outcome] : record.checks.items())
     if (outcome.is_boolean() && !outcome.get<bool>())
-      flags.push_back({Flag::Kind::failed_check, "the check " + name + " failed"});
+      flags.push_back({Flag::Kind::failed_check, fmt::format("the check {} failed", name)});
   return flags;
 }
 

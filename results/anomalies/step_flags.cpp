@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "base/text.h"
 #include "results/anomalies/flag_parts.h"
 #include "results/statistics/robust.h"
 #include "results/statistics/statistics.h"
@@ -25,10 +25,6 @@ constexpr double kOutlierDeviations = 5, kOutlierExcess = 0.1;
 constexpr std::size_t kLeastModeSteps = 50;
 constexpr double kLeastModeDistance = 0.03, kLeastSeparation = 4.2;
 
-std::string number_of(std::size_t count, std::size_t all) {
-  return std::to_string(count) + " of " + std::to_string(all);
-}
-
 bool rises(const Trend& trend, std::size_t count) {
   const double rise = std::abs(trend.slope) * static_cast<double>(count);
   return rise >= kLeastChange * trend.level && rise >= kLeastErrors * trend.rise_error(count);
@@ -36,23 +32,14 @@ bool rises(const Trend& trend, std::size_t count) {
 
 }  // namespace
 
-std::string percent_text(double share) {
-  char text[48];
+std::string whole_percent(double share) {
   const double percent = 100 * share;
-  if (percent < 9.95 && std::abs(percent - std::round(percent)) >= 0.05)
-    std::snprintf(text, sizeof text, "%.1f %%", percent);
-  else
-    std::snprintf(text, sizeof text, "%.0f %%", percent);
-  return text;
+  const bool decimal = percent < 9.95 && std::abs(percent - std::round(percent)) >= 0.05;
+  return fmt::format("{:.{}f} %", percent, decimal ? 1 : 0);
 }
 
 std::string duration_text(double seconds) {
-  char text[48];
-  if (seconds >= 1)
-    std::snprintf(text, sizeof text, "%.4g s", seconds);
-  else
-    std::snprintf(text, sizeof text, "%.4g ms", 1000 * seconds);
-  return text;
+  return seconds >= 1 ? fmt::format("{:.4g} s", seconds) : fmt::format("{:.4g} ms", 1000 * seconds);
 }
 
 std::span<const double> settled(std::span<const double> window) {
@@ -79,12 +66,14 @@ std::optional<Flag> warmup_flag(std::span<const double> window, std::int64_t war
   if (first_excess < kLeastChange * trend.level || first_excess < kLeastErrors * error) return std::nullopt;
   std::size_t over = first_count;  // steps until five in a row are as the rest is
   while (over + 5 <= window.size() && excess(over, 5) >= kLeastChange / 2 * trend.level) over += 5;
-  return Flag{Flag::Kind::warmup_not_over,
-              "the warm-up was not over: the first " + std::to_string(first_count) +
-                  " steps of the window are " + percent_text(first_excess / expected(first_count / 2)) +
-                  " slower than the rest (" + duration_text(expected(first_count / 2) + first_excess) +
-                  " against " + duration_text(expected(first_count / 2)) + "); --warmup " +
-                  std::to_string(warmup + static_cast<std::int64_t>(over)) + " would leave them out"};
+  return Flag{
+      Flag::Kind::warmup_not_over,
+      fmt::format("the warm-up was not over: the first {} steps of the window are {} slower than the rest "
+                  "({} against "
+                  "{}); --warmup {} would leave them out",
+                  first_count, whole_percent(first_excess / expected(first_count / 2)),
+                  duration_text(expected(first_count / 2) + first_excess),
+                  duration_text(expected(first_count / 2)), warmup + static_cast<std::int64_t>(over))};
 }
 
 std::optional<Flag> drift_flag(std::span<const double> window) {
@@ -93,9 +82,10 @@ std::optional<Flag> drift_flag(std::span<const double> window) {
   const Trend trend = trend_of(rest);
   if (!rises(trend, rest.size())) return std::nullopt;
   const double begin = trend.at(0), end = trend.at(static_cast<double>(rest.size() - 1));
-  return Flag{Flag::Kind::drift, std::string("steps became ") + percent_text(std::abs(end / begin - 1)) +
-                                     (end > begin ? " slower" : " faster") + " over the window (from " +
-                                     duration_text(begin) + " to " + duration_text(end) + ")"};
+  return Flag{Flag::Kind::drift,
+              fmt::format("steps became {} {} over the window (from {} to {})",
+                          whole_percent(std::abs(end / begin - 1)), end > begin ? "slower" : "faster",
+                          duration_text(begin), duration_text(end))};
 }
 
 std::optional<Flag> outliers_flag(std::span<const double> window) {
@@ -113,10 +103,11 @@ std::optional<Flag> outliers_flag(std::span<const double> window) {
     longest = std::max(longest, step);
   }
   if (excess < (count < 2 ? 2 : 1) * kOutlierCost * total) return std::nullopt;
-  return Flag{Flag::Kind::outliers, number_of(count, window.size()) +
-                                        " steps took far longer than the median of " + duration_text(level) +
-                                        ", up to " + duration_text(longest) + "; they cost " +
-                                        percent_text(excess / total) + " of the window"};
+  return Flag{
+      Flag::Kind::outliers,
+      fmt::format(
+          "{} of {} steps took far longer than the median of {}, up to {}; they cost {} of the window", count,
+          window.size(), duration_text(level), duration_text(longest), whole_percent(excess / total))};
 }
 
 std::optional<Flag> two_modes_flag(std::span<const double> window) {
@@ -125,10 +116,10 @@ std::optional<Flag> two_modes_flag(std::span<const double> window) {
   if (!groups || groups->separation < kLeastSeparation ||
       groups->high < (1 + kLeastModeDistance) * groups->low)
     return std::nullopt;
-  return Flag{Flag::Kind::two_modes, "steps have two levels: " + number_of(groups->low_count, window.size()) +
-                                         " take about " + duration_text(groups->low) + ", the others " +
-                                         duration_text(groups->high) + ", which is " +
-                                         percent_text(groups->high / groups->low - 1) + " longer"};
+  return Flag{Flag::Kind::two_modes,
+              fmt::format("steps have two levels: {} of {} take about {}, the others {}, which is {} longer",
+                          groups->low_count, window.size(), duration_text(groups->low),
+                          duration_text(groups->high), whole_percent(groups->high / groups->low - 1))};
 }
 
 }  // namespace plumb

@@ -51,18 +51,21 @@ std::vector<const Sample*> unpaired(std::span<const Sample> samples, const std::
     fewest = count;
   }
   throw Error(ExitCode::bad_data,
-              "'" + first.name + "' and '" + second.name + "' were measured with different configurations: " +
-                  differences_text(differences(best->configuration, counterpart->configuration)) +
-                  "; name runs of one configuration, or give --force to set them side by side all the same");
+              "'{}' and '{}' were measured with different configurations: {}; name runs of one "
+              "configuration, or give --force to set "
+              "them side by side all the same",
+              first.name, second.name,
+              differences_text(differences(best->configuration, counterpart->configuration)));
 }
 
 void add_notes(const SampleSet& of, const SampleSet& other, const std::vector<const Sample*>& alone,
                std::vector<std::string>& notes) {
   for (const Sample* sample : alone) {
     const Sample* nearest = nearest_sample(*sample, other.loaded.samples);
-    notes.push_back(of.name + " has " + configuration_text(sample->configuration) +
-                    ", which has no counterpart in " + other.name + " (nearest: " +
-                    differences_text(differences(sample->configuration, nearest->configuration)) + ")");
+    notes.push_back(
+        fmt::format("{} has {}, which has no counterpart in {} (nearest: {})", of.name,
+                    configuration_text(sample->configuration), other.name,
+                    differences_text(differences(sample->configuration, nearest->configuration))));
   }
 }
 

@@ -1,9 +1,8 @@
 #include "results/compare/compare_text.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 
+#include "base/text.h"
 #include "base/text_table.h"
 #include "base/wrapped_lines.h"
 #include "results/statistics/statistics.h"
@@ -86,7 +85,8 @@ std::string per_device_text(double ratio, const Sample& own, const PublishedResu
 }
 
 std::string published_text(const PublishedBeside& beside) {
-  if (beside.nearest.empty()) return "Nothing is published for " + beside.sample->configuration.model + ".\n";
+  if (beside.nearest.empty())
+    return fmt::format("Nothing is published for {}.\n", beside.sample->configuration.model);
   const double own = median(beside.sample->figures());
   std::string text =
       "Published for the nearest configurations (one figure each, so nothing is significant):\n";
@@ -110,7 +110,7 @@ std::string published_text(const PublishedBeside& beside) {
 std::string compare_text(const CompareReport& report) {
   std::string text;
   for (std::size_t i = 0; i < report.sets.size(); ++i)
-    text += label_of(i) + ": " + report.sets[i].name + "\n";
+    text += fmt::format("{}: {}\n", label_of(i), report.sets[i].name);
   for (const Sample* sample : shown_samples(report)) {
     text += "\n" + sample_text(*sample, report);
     for (const PublishedBeside& beside : report.published)

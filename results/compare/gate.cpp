@@ -32,9 +32,9 @@ Match match_of(const Configuration& configuration, const std::vector<Sample>& ru
     auto found = gate_differences(configuration, sample.configuration);
     if (found.empty() && match.sample != nullptr)
       throw Error(ExitCode::bad_data,
-                  "the baseline's " + configuration_text(configuration) + " could be the RUN's " +
-                      configuration_text(match.sample->configuration) + " or its " +
-                      configuration_text(sample.configuration) + "; give a RUN with one of them");
+                  "the baseline's {} could be the RUN's {} or its {}; give a RUN with one of them",
+                  configuration_text(configuration), configuration_text(match.sample->configuration),
+                  configuration_text(sample.configuration));
     if (found.empty()) {
       match = {&sample, {}};
     } else if (match.sample == nullptr &&
@@ -83,11 +83,11 @@ GateReport gate(const std::vector<Sample>& baseline, const std::vector<Sample>& 
     } else {
       const auto [first, is_first] = baseline_of.emplace(match.sample, &sample);
       if (!is_first)
-        throw Error(ExitCode::bad_data, "the RUN's " + configuration_text(match.sample->configuration) +
-                                            " could be the baseline's " +
-                                            configuration_text(first->second->configuration) + " or its " +
-                                            configuration_text(sample.configuration) +
-                                            "; give a baseline with one of them");
+        throw Error(ExitCode::bad_data,
+                    "the RUN's {} could be the baseline's {} or its {}; give a baseline with one of them",
+                    configuration_text(match.sample->configuration),
+                    configuration_text(first->second->configuration),
+                    configuration_text(sample.configuration));
       judged.new_runs = origins(*match.sample);
       judged.figures = match.sample->figures();
       judge(judged, criteria);

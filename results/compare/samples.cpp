@@ -148,8 +148,9 @@ void add_folder(Collection& collection, const fs::path& dir, const AnalyzeOption
   std::error_code error;
   const std::vector<fs::path> entries = visible_entries(dir, error);
   if (error)
-    throw Error(ExitCode::bad_data, "folder '" + shown(dir) + "' can't be listed (" + error.message() +
-                                        "); allow it to be read or name another one");
+    throw Error(ExitCode::bad_data,
+                "folder '{}' can't be listed ({}); allow it to be read or name another one", shown(dir),
+                error.message());
   std::vector<fs::path> runs, logs;
   for (const fs::path& entry : entries) {
     const Content content = content_of(entry);
@@ -162,28 +163,26 @@ void add_folder(Collection& collection, const fs::path& dir, const AnalyzeOption
   for (const fs::path& log : logs)
     leave_out(collection, log, Flaw::mixed, "logs beside run folders are not read; name a folder of logs");
   if (runs.empty())
-    throw Error(ExitCode::bad_data, "folder '" + shown(dir) +
-                                        "' holds neither run folders (with result.json) nor logs (1n1g, "
-                                        "1n8g, …); name one that does" +
-                                        better_folder(dir, entries));
+    throw Error(ExitCode::bad_data,
+                "folder '{}' holds neither run folders (with result.json) nor logs (1n1g, 1n8g, …); name one "
+                "that does{}",
+                shown(dir), better_folder(dir, entries));
 }
 
 void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions& options) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status))
-    throw Error(
-        ExitCode::bad_data,
-        "path '" + shown(path) + "' can't be found" +
-            (error && status.type() == fs::file_type::none ? " (" + error.message() + ")" : std::string()) +
-            "; name a run folder, a folder of those, or a folder of logs");
+    throw Error(ExitCode::bad_data,
+                "path '{}' can't be found{}; name a run folder, a folder of those, or a folder of logs",
+                shown(path),
+                error && status.type() == fs::file_type::none ? fmt::format(" ({})", error.message()) : "");
   const std::size_t taken = collection.taken.size(), met_again = collection.met_again;
   const std::size_t bad = collection.loaded.bad.size();
   if (!fs::is_directory(status)) {
     if (path.extension() == ".log")
-      throw Error(
-          ExitCode::bad_data,
-          "'" + shown(path) + "' is one log; name the folder that holds 1n1g, 1n8g, … with such logs");
+      throw Error(ExitCode::bad_data,
+                  "'{}' is one log; name the folder that holds 1n1g, 1n8g, … with such logs", shown(path));
     add_result(collection, path, path);
   } else if (fs::exists(path / kResultFile, error)) {
     add_result(collection, path / kResultFile, path);
@@ -194,12 +193,11 @@ void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions
   if (collection.taken.size() > taken || only_again) return;
   const std::vector<BadFile>& left_out = collection.loaded.bad;
   if (left_out.size() == bad + 1 && left_out[bad].path == shown(path))
-    throw Error(ExitCode::bad_data, "'" + shown(path) + "' can't be used: " + left_out[bad].defect.reason);
-  throw Error(ExitCode::bad_data,
-              "'" + shown(path) + "' holds nothing usable" +
-                  (left_out.size() == bad ? "; name a folder with finished runs or logs"
-                                          : " (" + std::to_string(left_out.size() - bad) + " left out); " +
-                                                left_out[bad].path + ": " + left_out[bad].defect.reason));
+    throw Error(ExitCode::bad_data, "'{}' can't be used: {}", shown(path), left_out[bad].defect.reason);
+  throw Error(ExitCode::bad_data, "'{}' holds nothing usable{}", shown(path),
+              left_out.size() == bad ? "; name a folder with finished runs or logs"
+                                     : fmt::format(" ({} left out); {}: {}", left_out.size() - bad,
+                                                   left_out[bad].path, left_out[bad].defect.reason));
 }
 
 LoadedSamples in_order(LoadedSamples loaded) {

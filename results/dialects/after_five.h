@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/text.h"
 #include "results/dialects/dialect.h"
 
 namespace plumb {
@@ -17,8 +18,7 @@ inline std::int64_t indices_wanted_after_five(const Window& window, std::int64_t
 
 // "lines 20 to 120 after iteration 5"
 inline std::string lines_after_five(std::int64_t from, std::int64_t to) {
-  return "lines " + std::to_string(from) + " to " + std::to_string(to) + " after iteration " +
-         std::to_string(kFirstCounted - 1);
+  return fmt::format("lines {} to {} after iteration {}", from, to, kFirstCounted - 1);
 }
 
 }  // namespace plumb

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "results/dialects/log_check.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"
@@ -32,14 +33,16 @@ class ImagesPerStep {
     if (!tells_ || first_.lines == 0) return std::nullopt;
     if (second_.lines > 0) {
       if (second_.low < kFarApart * first_.high && first_.low < kFarApart * second_.high) return std::nullopt;
-      return Defect{Flaw::mixed, "its lines are of " + first_.text() + " and of " + second_.text() +
-                                     " images per step: more than one run in one file"};
+      return Defect{
+          Flaw::mixed,
+          fmt::format("its lines are of {} and of {} images per step: more than one run in one file",
+                      first_.text(), second_.text())};
     }
     const bool fits = wanted >= first_.low && wanted <= first_.high;
     if (fits || !(first_.low < 1e15)) return std::nullopt;
-    return Defect{Flaw::misnamed, "its lines are of " + first_.text() +
-                                      " images per step, its name and folder say " +
-                                      std::to_string(std::llround(wanted))};
+    return Defect{Flaw::misnamed,
+                  fmt::format("its lines are of {} images per step, its name and folder say {}",
+                              first_.text(), std::llround(wanted))};
   }
 
  private:
@@ -152,7 +155,7 @@ std::string once_per_rank(const std::string& line, const RunSize& size) {
 std::string window_text(const Dialect& dialect, const Window& window) {
   if (dialect.window_text) return dialect.window_text(window);
   const std::int64_t end = window.iterations / dialect.index_step * dialect.index_step;
-  return "iterations " + std::to_string(window.warmup + 1) + " to " + std::to_string(end);
+  return fmt::format("iterations {} to {}", window.warmup + 1, end);
 }
 
 LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, const Window& window,

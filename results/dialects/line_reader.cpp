@@ -19,7 +19,7 @@ LineReader::LineReader(const std::filesystem::path& path) : path_(path) {
   if (!std::filesystem::is_regular_file(path, error))  // a pipe would block, a folder can't be read
     throw Error(ExitCode::bad_data, "is not a regular file");
   file_.reset(std::fopen(path.c_str(), "rb"));
-  if (!file_) throw Error(ExitCode::bad_data, std::string("can't be opened: ") + std::strerror(errno));
+  if (!file_) throw Error(ExitCode::bad_data, "can't be opened: {}", std::strerror(errno));
 }
 
 bool LineReader::read_chunk() {
@@ -30,7 +30,7 @@ bool LineReader::read_chunk() {
   const std::size_t got = std::fread(buffer_.data() + kept, 1, kChunk, file_.get());
   buffer_.resize(kept + got);
   if (got < kChunk && std::ferror(file_.get()))
-    throw Error(ExitCode::io_error, std::string("can't be read to its end: ") + std::strerror(errno));
+    throw Error(ExitCode::io_error, "can't be read to its end: {}", std::strerror(errno));
   bytes_read_ += static_cast<std::int64_t>(got);
   // Only the last chunk is a short one, so equal files have equal chunks.
   hash_ = (hash_ ^ std::hash<std::string_view>{}(std::string_view(buffer_).substr(kept))) * kHashFactor;
@@ -53,8 +53,8 @@ std::optional<std::string_view> LineReader::next() {
     const std::string_view rest = std::string_view(buffer_).substr(begin_);
     const std::size_t end = find_line_end();
     if (end > kLongestLine)
-      throw Error(ExitCode::bad_data, "line " + std::to_string(line_number_ + 1) +
-                                          " is longer than 1 MiB, so this is no training log");
+      throw Error(ExitCode::bad_data, "line {} is longer than 1 MiB, so this is no training log",
+                  line_number_ + 1);
     if (end < rest.size()) {
       skip_newline_ = rest[end] == '\r';
       begin_ += end + 1;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace plumb {
 namespace {
 
@@ -10,8 +12,8 @@ constexpr std::int64_t kLongestStep = 1'000'000;
 constexpr std::int64_t kMostBack = 2;           // a rank's line may stand behind one of the next iteration
 constexpr double kHalfAYear = 183.0 * 86400e6;  // microseconds
 
-std::string at_line(std::int64_t number) {
-  return "line " + std::to_string(number) + " ";
+std::string at_line(std::int64_t number, std::string_view problem) {
+  return fmt::format("line {} {}", number, problem);
 }
 
 }  // namespace
@@ -28,7 +30,7 @@ void LogCheck::take(LineReading reading, std::int64_t line_number) {
     reading.index = open_index_;
   }
   if (!reading.problem.empty()) {
-    if (unreadable_.empty()) unreadable_ = at_line(line_number) + std::string(reading.problem);
+    if (unreadable_.empty()) unreadable_ = at_line(line_number, reading.problem);
     return;
   }
   if (expected_ < 0 && is_first(reading.index)) begin(reading.index);
@@ -41,18 +43,18 @@ void LogCheck::take(LineReading reading, std::int64_t line_number) {
 
 std::optional<Defect> LogCheck::defect() {
   if (series_.lines == 0)
-    return Defect{Flaw::empty, "it has no line of dialect " + std::string(dialect_.name)};
+    return Defect{Flaw::empty, fmt::format("it has no line of dialect {}", dialect_.name)};
   if (repeats_ > 1)
-    return Defect{Flaw::mixed, std::to_string(repeats_) + " lines repeat earlier iterations, first " +
-                                   repeated_ + ": more than one run in one file"};
+    return Defect{Flaw::mixed,
+                  fmt::format("{} lines repeat earlier iterations, first {}: more than one run in one file",
+                              repeats_, repeated_)};
   if (!unreadable_.empty()) return Defect{Flaw::malformed, unreadable_};
   if (repeats_ == 1) return Defect{Flaw::duplicated, "a second line for " + repeated_};
   if (!gap_.empty()) return Defect{Flaw::truncated, gap_};
   if (!misfit_.empty()) return Defect{Flaw::malformed, misfit_};
   if (indices_ < wanted_)
-    return Defect{Flaw::truncated, "it has " + std::to_string(indices_) + " of the " +
-                                       std::to_string(wanted_) + " lines that --iters " +
-                                       std::to_string(window_.iterations) + " wants"};
+    return Defect{Flaw::truncated, fmt::format("it has {} of the {} lines that --iters {} wants", indices_,
+                                               wanted_, window_.iterations)};
   return uneven_ranks();
 }
 
@@ -72,9 +74,9 @@ void LogCheck::begin(std::int64_t index) {
   if (dialect_.step_is_first_index &&
       (window_.warmup % step != 0 || window_.warmup / step >= window_.iterations / step ||
        (dialect_.values_are_stamps && window_.warmup < step)))
-    misfit_ = "its lines are of " + std::to_string(step) + " iterations, and --warmup " +
-              std::to_string(window_.warmup) + " and --iters " + std::to_string(window_.iterations) +
-              " leave no whole lines";
+    misfit_ =
+        fmt::format("its lines are of {} iterations, and --warmup {} and --iters {} leave no whole lines",
+                    step, window_.warmup, window_.iterations);
 }
 
 void LogCheck::take_value(double value, std::int64_t back, std::int64_t line_number) {
@@ -113,23 +115,21 @@ void LogCheck::check_stamp(double stamp, bool is_new_index, std::int64_t line_nu
   const bool is_earlier = dialect_.ranks_share_a_log ? falls(stamp_before_, stamp_) : falls(stamp_, stamp);
   if (is_earlier && unreadable_.empty())
     unreadable_ =
-        at_line(line_number) + (dialect_.ranks_share_a_log
-                                    ? "comes after an iteration with earlier stamps than the one before"
-                                    : "has an earlier stamp than the line before");
+        at_line(line_number, dialect_.ranks_share_a_log
+                                 ? "comes after an iteration with earlier stamps than the one before"
+                                 : "has an earlier stamp than the line before");
   stamp_before_ = stamp_;
   stamp_ = stamp;
 }
 
 void LogCheck::note_disorder(std::int64_t index, std::int64_t line_number) {
   if (expected_ < 0 || index > expected_ - series_.index_step) {
-    if (gap_.empty())
-      gap_ = "iterations before " + std::to_string(index) + " are missing at line " +
-             std::to_string(line_number);
+    if (gap_.empty()) gap_ = fmt::format("iterations before {} are missing at line {}", index, line_number);
     // What follows is looked at for repeats only.
     expected_ = index > kHighestIndex ? kHighestIndex : index + series_.index_step;
   } else if (const bool is_behind_a_gap = indices_ == 0 && dialect_.ranks_share_a_log;
              !is_behind_a_gap && ++repeats_ == 1) {
-    repeated_ = "iteration " + std::to_string(index) + " at line " + std::to_string(line_number);
+    repeated_ = fmt::format("iteration {} at line {}", index, line_number);
   }
 }
 
@@ -139,15 +139,15 @@ std::optional<Defect> LogCheck::uneven_ranks() {
   for (std::int64_t i = 0; i < wanted_; ++i)
     if (const std::int64_t lines = lines_of_index_[static_cast<std::size_t>(i)]; lines != per_index)
       return Defect{lines < per_index ? Flaw::truncated : Flaw::mixed,
-                    "iteration " + std::to_string(series_.first_index + i * series_.index_step) + " has " +
-                        std::to_string(lines) + " lines, the first one " + std::to_string(per_index)};
+                    fmt::format("iteration {} has {} lines, the first one {}",
+                                series_.first_index + i * series_.index_step, lines, per_index)};
   if (per_index == 1 || per_index == size_.devices_per_node ||
       per_index == size_.nodes * size_.devices_per_node)
     return std::nullopt;
-  return Defect{Flaw::mixed,
-                "every iteration has " + std::to_string(per_index) +
-                    " lines, neither one nor one of each rank of its node or of all nodes: more " +
-                    "than one run in one file"};
+  return Defect{Flaw::mixed, fmt::format("every iteration has {} lines, neither one nor one of each rank of "
+                                         "its node or of all nodes: more than one "
+                                         "run in one file",
+                                         per_index)};
 }
 
 }  // namespace plumb

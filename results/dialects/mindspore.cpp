@@ -3,11 +3,10 @@
 // DLPerf c89430b, MindSpore/resnet50v1.5/extract_mindspore_logs_time.py. It takes epoch·step for the number
 // of iterations, adds the times of all lines and divides by the number of ranks, whether all of them have
 // written or not.
-#include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"
@@ -105,25 +104,24 @@ std::string caveat(const LogSeries& series, const Window& window, const RunSize&
   const std::int64_t ranks = size.nodes * size.devices_per_node;
   std::string text;
   if (series.lines_per_index != ranks)
-    text = "an epoch has " + std::to_string(series.lines_per_index) +
-           (series.lines_per_index == 1 ? " time" : " times") + "; the published script divides by " +
-           std::to_string(ranks) + " ranks, and its figures are " +
-           std::to_string(ranks / series.lines_per_index) + " times too high";
+    text = fmt::format(
+        "an epoch has {}; the published script divides by {} ranks, and its figures are {} times too high",
+        counted(series.lines_per_index, "time"), ranks, ranks / series.lines_per_index);
   if (window.iterations % series.index_step != 0)
-    text += std::string(text.empty() ? "" : ", and ") + "an epoch is of " +
-            std::to_string(series.index_step) +
-            " iterations, which the published script's window cuts in two";
+    append_part(text,
+                fmt::format("an epoch is of {} iterations, which the published script's window cuts in two",
+                            series.index_step),
+                ", and ");
   return text;
 }
 
 // Both lines of every rank.
 std::string lines_of(const LoggedInterval& interval, const RunSize& size) {
   const double milliseconds = size.images_per_step / interval.images_per_second * 1000;
-  std::array<char, 2048> text;  // a double may have 309 digits before its point
-  std::snprintf(text.data(), text.size(),
-                "epoch: %lld step: 1, loss is %.6f\nepoch time: %.3f ms, per step time: %.3f ms",
-                static_cast<long long>(interval.last + 1), interval.loss, milliseconds, milliseconds);
-  return once_per_rank(text.data(), size);
+  return once_per_rank(
+      fmt::format("epoch: {} step: 1, loss is {:.6f}\nepoch time: {:.3f} ms, per step time: {:.3f} ms",
+                  interval.last + 1, interval.loss, milliseconds, milliseconds),
+      size);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 // script: DLPerf c89430b, MxNet/InsightFace/ArcFace/extract_mxnet_logs.py; lines: insightface 863a7ea9 with
 // MXNet's Speedometer.
 #include <array>
-#include <cstdio>
 
 #include "base/error.h"
 #include "results/dialects/dialect.h"
@@ -69,12 +68,9 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
 
 // Numbered by the iterations done, as after them; the speed is that of one node.
 std::string line_of(const LoggedInterval& interval, const RunSize& size) {
-  std::array<char, 1024> text;  // a double may have 309 digits before its point
-  std::snprintf(text.data(), text.size(),
-                "INFO:root:Epoch[0] Batch [%lld]\tSpeed: %.2f samples/sec\tacc=%.6f",
-                static_cast<long long>(interval.last + 1),
-                interval.images_per_second / static_cast<double>(size.nodes), interval.top1);
-  return text.data();
+  return fmt::format("INFO:root:Epoch[0] Batch [{}]\tSpeed: {:.2f} samples/sec\tacc={:.6f}",
+                     interval.last + 1, interval.images_per_second / static_cast<double>(size.nodes),
+                     interval.top1);
 }
 
 }  // namespace

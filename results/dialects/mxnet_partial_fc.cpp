@@ -3,8 +3,6 @@
 // images. Published script: DLPerf c89430b, MxNet/InsightFace/PartailFC/extract_mxnet_logs.py; lines:
 // insightface 863a7ea9, recognition/partial_fc/mxnet/callbacks.py, with config.frequent = 1.
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include "base/error.h"
 #include "results/dialects/dialect.h"
@@ -57,18 +55,14 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
 }
 
 std::string window_of(const Window& window) {
-  return "iterations " + std::to_string(window.warmup + 1) + " to the end of each log";
+  return fmt::format("iterations {} to the end of each log", window.warmup + 1);
 }
 
 std::string line_of(const LoggedInterval& interval, const RunSize& size) {
-  std::array<char, 1024> text;  // a double may have 309 digits before its point
   const double ranks = static_cast<double>(size.nodes) * static_cast<double>(size.devices_per_node);
-  std::snprintf(text.data(), text.size(),
-                "rank-id:0:%.*s-Iter:%lld Rank:%.2f it/sec Total:%.2f it/sec [0][loss]:%.2f",
-                static_cast<int>(interval.stamp.size()), interval.stamp.data(),
-                static_cast<long long>(interval.last + 1), interval.images_per_second / ranks,
-                interval.images_per_second, interval.loss);
-  return text.data();
+  return fmt::format("rank-id:0:{}-Iter:{} Rank:{:.2f} it/sec Total:{:.2f} it/sec [0][loss]:{:.2f}",
+                     interval.stamp, interval.last + 1, interval.images_per_second / ranks,
+                     interval.images_per_second, interval.loss);
 }
 
 }  // namespace

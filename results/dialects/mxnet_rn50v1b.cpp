@@ -36,8 +36,7 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
     ++count;
   }
   if (count != window.iterations)
-    throw Error(ExitCode::bad_data, "it has " + std::to_string(count) + " lines with a speed, not " +
-                                        std::to_string(window.iterations));
+    throw Error(ExitCode::bad_data, "it has {} lines with a speed, not {}", count, window.iterations);
   return {round_numpy(mean(in_window), 2)};
 }
 

@@ -1,8 +1,6 @@
 // NVIDIA's MXNet container, from the Speed of every iteration; results/dialects/ngc_mxnet.h shows a line.
 // Published script: DLPerf c89430b, NVIDIADeepLearningExamples/MxNet/Classification/RN50v1.5/
 // extract_mxnet_logs.py; lines: DeepLearningExamples' fit.py with --disp-batches 1.
-#include <array>
-#include <cstdio>
 
 #include "base/error.h"
 #include "results/dialects/dialect.h"
@@ -51,29 +49,27 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
     values.push_back(round_decimal(*images_per_second, 2));
   }
   if (static_cast<std::int64_t>(values.size()) != window.iterations * ranks)
-    throw Error(ExitCode::bad_data, "it has " + std::to_string(values.size()) + " lines with a speed, not " +
-                                        std::to_string(window.iterations) + " of each of " +
-                                        std::to_string(ranks) + " ranks");
+    throw Error(ExitCode::bad_data, "it has {} lines with a speed, not {} of each of {} ranks", values.size(),
+                window.iterations, ranks);
   const auto left_out = static_cast<std::size_t>(std::min(from, window.iterations) * ranks);
   return {round_numpy(mean_of_medians(std::span(values).subspan(left_out), ranks), 2)};
 }
 
 std::string caveat(const LogSeries& series, const Window& /*window*/, const RunSize& /*size*/) {
   if (series.late_lines == 0) return "";
-  return std::to_string(series.late_lines) +
-         " lines stand behind the next iteration's first one; they count where they belong, the published "
-         "script takes lines as they come";
+  return fmt::format(
+      "{} lines stand behind the next iteration's first one; they count where they belong, the published "
+      "script "
+      "takes lines as they come",
+      series.late_lines);
 }
 
 // Each rank's line.
 std::string lines_of(const LoggedInterval& interval, const RunSize& size) {
-  std::array<char, 1024> text;  // a double may have 309 digits before its point
-  const auto batch = static_cast<long long>(interval.first);
-  std::snprintf(text.data(), text.size(),
-                "%.*s:INFO: Epoch[0] Batch [%lld-%lld]\tSpeed: %.2f samples/sec\tLR: %.6f",
-                static_cast<int>(interval.stamp.size()), interval.stamp.data(), batch, batch,
-                interval.images_per_second, interval.learning_rate);
-  return once_per_rank(text.data(), size);
+  return once_per_rank(
+      fmt::format("{}:INFO: Epoch[0] Batch [{}-{}]\tSpeed: {:.2f} samples/sec\tLR: {:.6f}", interval.stamp,
+                  interval.first, interval.first, interval.images_per_second, interval.learning_rate),
+      size);
 }
 
 }  // namespace

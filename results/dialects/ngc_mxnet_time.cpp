@@ -38,9 +38,10 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
 std::string caveat(const LogSeries& series, const Window& /*window*/, const RunSize& size) {
   const std::int64_t ranks = size.nodes * size.devices_per_node;
   if (series.lines_per_index == ranks) return "";
-  return "an iteration has " + std::to_string(series.lines_per_index) +
-         " lines; the published script counts " + std::to_string(ranks) +
-         " lines as one, and has another window or none";
+  return fmt::format(
+      "an iteration has {} lines; the published script counts {} lines as one, and has another window or "
+      "none",
+      series.lines_per_index, ranks);
 }
 
 }  // namespace

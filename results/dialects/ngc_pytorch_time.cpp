@@ -2,8 +2,6 @@
 // 14:29:13.473765 - Epoch: 0 Iteration: 1  train.loss : 7.09304  train.total_ips : 267.44 img/s". Published
 // script: DLPerf c89430b, NVIDIADeepLearningExamples/PyTorch/resnet50v1.5/extract_pytorch_logs_time.py: it
 // passes over iterations 1 to 5, then counts lines, and takes the stamps of the 20th and of the 120th.
-#include <array>
-#include <cstdio>
 
 #include "base/error.h"
 #include "results/dialects/after_five.h"
@@ -64,12 +62,8 @@ std::string window_of(const Window& window) {
 }
 
 std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
-  std::array<char, 1024> text;  // a double may have 309 digits before its point
-  std::snprintf(text.data(), text.size(),
-                "DLL %.*s - Epoch: 0 Iteration: %lld  train.loss : %.5f  train.total_ips : %.2f img/s",
-                static_cast<int>(interval.fine_stamp.size()), interval.fine_stamp.data(),
-                static_cast<long long>(interval.last + 1), interval.loss, interval.images_per_second);
-  return text.data();
+  return fmt::format("DLL {} - Epoch: 0 Iteration: {}  train.loss : {:.5f}  train.total_ips : {:.2f} img/s",
+                     interval.fine_stamp, interval.last + 1, interval.loss, interval.images_per_second);
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 // line. Published script: DLPerf c89430b,
 // NVIDIADeepLearningExamples/TensorFlow/Classification/ConvNets/resnet50v1.5/ extract_tensorflow_logs.py;
 // lines: DeepLearningExamples' utils/hooks/training_hooks.py.
-#include <array>
-#include <cstdio>
 
 #include "base/error.h"
 #include "results/dialects/dialect.h"
@@ -46,13 +44,9 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
 }
 
 std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
-  std::array<char, 1024> text;  // a double may have 309 digits before its point
-  std::snprintf(text.data(), text.size(),
-                "DLL %.*s - (0, %lld) imgs_per_sec : %.6f  cross_entropy : %.6f  learning_rate : %.6f ",
-                static_cast<int>(interval.fine_stamp.size()), interval.fine_stamp.data(),
-                static_cast<long long>(interval.first), interval.images_per_second, interval.loss,
-                interval.learning_rate);
-  return text.data();
+  return fmt::format(
+      "DLL {} - (0, {}) imgs_per_sec : {:.6f}  cross_entropy : {:.6f}  learning_rate : {:.6f} ",
+      interval.fine_stamp, interval.first, interval.images_per_second, interval.loss, interval.learning_rate);
 }
 
 }  // namespace

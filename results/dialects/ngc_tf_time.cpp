@@ -2,6 +2,7 @@
 // script: DLPerf c89430b, NVIDIADeepLearningExamples/TensorFlow/Classification/ConvNets/resnet50v1.5/
 // extract_tensorflow_logs_time.py. The last warm-up iteration has no line, so the time is that of one
 // iteration fewer, from the end of iteration warmup+1 on.
+#include "base/text.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/ngc_tf.h"
 #include "results/dialects/stamps.h"
@@ -33,7 +34,7 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
 }
 
 std::string window_of(const Window& window) {
-  return "iterations " + std::to_string(window.warmup + 2) + " to " + std::to_string(window.iterations);
+  return fmt::format("iterations {} to {}", window.warmup + 2, window.iterations);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 // figures are the same.
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
 #include "base/error.h"
@@ -64,8 +63,7 @@ std::string contradiction(std::string_view line, const RunSize& size) {
     if (field(line, 0) != kSizes[i]) continue;
     const std::optional<std::string_view> text = field(line, 2);
     if (const auto value = text ? python_int(*text) : std::nullopt; value && *value != wanted[i])
-      return std::string(kSizes[i]) + " is " + std::to_string(*value) + " in it and " +
-             std::to_string(wanted[i]) + " by its name and folder";
+      return fmt::format("{} is {} in it and {} by its name and folder", kSizes[i], *value, wanted[i]);
   }
   return "";
 }
@@ -83,7 +81,7 @@ Texts texts_of(LineReader& lines, const Window& window) {
     for (const std::string_view name : kSizes)
       if (first == name) {
         const std::optional<std::string_view> value = field(*line, 2);
-        if (!value) throw Error(ExitCode::bad_data, "no value of " + std::string(name));
+        if (!value) throw Error(ExitCode::bad_data, "no value of {}", name);
         texts.sizes[std::string(name)] = *value;
       }
     if (first != "train:") continue;
@@ -99,13 +97,13 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
   const Texts texts = texts_of(lines, window);
   const std::optional<double> begin = python_float(texts.begin), end = python_float(texts.end);
   if (!begin || !end)
-    throw Error(ExitCode::bad_data, "no line with a time for iterations " + std::to_string(window.warmup) +
-                                        " and " + std::to_string(window.iterations));
+    throw Error(ExitCode::bad_data, "no line with a time for iterations {} and {}", window.warmup,
+                window.iterations);
   double images = 1;
   for (const std::string_view name : kSizes) {
     const auto text = texts.sizes.find(name);
     const auto value = text == texts.sizes.end() ? std::nullopt : python_int(text->second);
-    if (!value) throw Error(ExitCode::bad_data, "no number for " + std::string(name));
+    if (!value) throw Error(ExitCode::bad_data, "no number for {}", name);
     images *= static_cast<double>(*value);
   }
   if (*begin == *end) throw Error(ExitCode::bad_data, "no time passes in the window");
@@ -114,19 +112,15 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
 
 std::string header_of(const RunSize& size, std::string_view model) {
   const std::int64_t ranks = size.nodes * size.devices_per_node;
-  return "model = " + std::string(model) + "\nbatch_size_per_device = " +
-         std::to_string(std::llround(size.images_per_step / static_cast<double>(ranks))) +
-         "\ngpu_num_per_node = " + std::to_string(size.devices_per_node) +
-         "\nnum_nodes = " + std::to_string(size.nodes) + "\n";
+  return fmt::format("model = {}\nbatch_size_per_device = {}\ngpu_num_per_node = {}\nnum_nodes = {}\n", model,
+                     std::llround(size.images_per_step / static_cast<double>(ranks)), size.devices_per_node,
+                     size.nodes);
 }
 
 std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
-  std::array<char, 1024> text;  // a double may have 309 digits before its point
-  std::snprintf(text.data(), text.size(),
-                "train: epoch 0, iter %lld, loss: %.6f, top_1: %.6f, top_k: 0.000000, samples/s: %.3f %.6f",
-                static_cast<long long>(interval.last + 1), interval.loss, interval.top1,
-                interval.images_per_second, interval.unix_seconds);
-  return text.data();
+  return fmt::format(
+      "train: epoch 0, iter {}, loss: {:.6f}, top_1: {:.6f}, top_k: 0.000000, samples/s: {:.3f} {:.6f}",
+      interval.last + 1, interval.loss, interval.top1, interval.images_per_second, interval.unix_seconds);
 }
 
 }  // namespace

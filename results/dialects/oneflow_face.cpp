@@ -3,8 +3,6 @@
 // lines: oneflow_face 1705ae5b. The script passes over iterations 0 to 5, then counts lines, and takes the
 // 20th to the 120th: iterations 25 to 125, 101 of them.
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include "base/error.h"
 #include "results/dialects/after_five.h"
@@ -70,10 +68,8 @@ std::string window_of(const Window& window) {
 }
 
 std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
-  std::array<char, 1024> text;  // a double may have 309 digits before its point
-  std::snprintf(text.data(), text.size(), "train: iter %lld, loss %.6f, throughput: %.3f",
-                static_cast<long long>(interval.last), interval.loss, interval.images_per_second);
-  return text.data();
+  return fmt::format("train: iter {}, loss {:.6f}, throughput: {:.3f}", interval.last, interval.loss,
+                     interval.images_per_second);
 }
 
 }  // namespace

@@ -34,9 +34,8 @@ double speed(const LogSeries& series, const Window& window, const RunSize& /*siz
 
 std::string caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
   if (series.lines <= window.iterations) return "";
-  return "a log has " + std::to_string(series.lines) + " iterations, of which " +
-         std::to_string(window.warmup + 1) + " to " + std::to_string(window.iterations) +
-         " count; --warmup and --iters choose others";
+  return fmt::format("a log has {} iterations, of which {} to {} count; --warmup and --iters choose others",
+                     series.lines, window.warmup + 1, window.iterations);
 }
 
 PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {

@@ -25,15 +25,15 @@ double speed(const LogSeries& series, const Window& window, const RunSize& size)
 }
 
 PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
-  const std::string begin_mark = "train batch " + std::to_string(window.warmup - 1) + "]";
-  const std::string end_mark = "train batch " + std::to_string(window.iterations - 1) + "]";
+  const std::string begin_mark = fmt::format("train batch {}]", window.warmup - 1);
+  const std::string end_mark = fmt::format("train batch {}]", window.iterations - 1);
   std::string begin_line;
   while (const std::optional<std::string_view> line = lines.next()) {
     if (line->find("elapse") == std::string_view::npos) continue;
     if (line->find(begin_mark) != std::string_view::npos) {
       begin_line = *line;
       if (find_stamp(begin_line).error == StampError::no_stamp)
-        throw Error(ExitCode::bad_data, "no stamp in the line of " + begin_mark);
+        throw Error(ExitCode::bad_data, "no stamp in the line of {}", begin_mark);
     } else if (line->find(end_mark) != std::string_view::npos) {
       const double end = published_stamp(*line), begin = published_stamp(begin_line);
       if (end == begin) throw Error(ExitCode::bad_data, "no time passes in the window");

@@ -8,10 +8,9 @@
 // 8 ranks on one node those are lines of batches 0 and 10, where they should be of 50 to 140. Here the lines
 // of a batch belong together, and batches are counted.
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"
@@ -58,7 +57,7 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
 }
 
 std::string batches(std::int64_t from, std::int64_t to) {
-  return "batches " + std::to_string(from) + " to " + std::to_string(to);
+  return fmt::format("batches {} to {}", from, to);
 }
 
 std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) {
@@ -72,22 +71,19 @@ std::string caveat(const LogSeries& series, const Window& window, const RunSize&
                                 ? "no line at all"
                                 : "lines of " + batches(batch_of_line(slice.from),
                                                         batch_of_line(std::min(slice.to, series.lines) - 1));
-  return std::to_string(ranks) + (ranks == 1 ? " rank has" : " ranks have") +
-         " written into each log, and the published slice [" + std::to_string(slice.from) + ":" +
-         std::to_string(slice.to) + "] takes " + taken + "; these figures are of " +
-         batches(series.first_index + window.warmup,
-                 series.first_index + (window.iterations / kBatchesPerLine - 1) * kBatchesPerLine);
+  return fmt::format(
+      "{} {} written into each log, and the published slice [{}:{}] takes {}; these figures are of {}",
+      counted(ranks, "rank"), ranks == 1 ? "has" : "have", slice.from, slice.to, taken,
+      batches(series.first_index + window.warmup,
+              series.first_index + (window.iterations / kBatchesPerLine - 1) * kBatchesPerLine));
 }
 
 // Numbered by the first of its batches, so that the script's slice of a 150-iteration log is iterations 51 to
 // 150, its warm-up left out whole (PLSC's own lines give the last, so it takes batches 41 to 140).
 std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
-  std::array<char, 1024> text;  // a double may have 309 digits before its point
-  std::snprintf(
-      text.data(), text.size(), "INFO %.*s entry.py:1020] Pass:0 batch:%lld lr:%.8f loss:%.6f qps:%.2f",
-      static_cast<int>(interval.stamp.size()), interval.stamp.data(), static_cast<long long>(interval.first),
-      interval.learning_rate, interval.loss, interval.images_per_second);
-  return text.data();
+  return fmt::format("INFO {} entry.py:1020] Pass:0 batch:{} lr:{:.8f} loss:{:.6f} qps:{:.2f}",
+                     interval.stamp, interval.first, interval.learning_rate, interval.loss,
+                     interval.images_per_second);
 }
 
 }  // namespace

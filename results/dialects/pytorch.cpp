@@ -10,9 +10,7 @@
 // ranks.
 //   Here the lines of an iteration belong together, and iterations are counted.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "base/error.h"
 #include "results/dialects/after_five.h"
@@ -110,16 +108,17 @@ std::string caveat(const LogSeries& series, const Window& window, const RunSize&
   const std::int64_t ranks = series.lines_per_index;
   std::string text;
   if (ranks > 1)
-    text = std::to_string(ranks) + " ranks have written into each log, and the published script's lines " +
-           std::to_string(window.warmup + 1) + " to " + std::to_string(window.iterations) +
-           " are of iterations " + std::to_string(kFirstCounted + window.warmup / ranks) + " to " +
-           std::to_string(kFirstCounted + (window.iterations - 1) / ranks) + "; these figures are of " +
-           std::to_string(kFirstCounted + window.warmup) + " to " +
-           std::to_string(kFirstCounted + window.iterations - 1);
+    text = fmt::format(
+        "{} ranks have written into each log, and the published script's lines {} to {} are of iterations {} "
+        "to "
+        "{}; these figures are of {} to {}",
+        ranks, window.warmup + 1, window.iterations, kFirstCounted + window.warmup / ranks,
+        kFirstCounted + (window.iterations - 1) / ranks, kFirstCounted + window.warmup,
+        kFirstCounted + window.iterations - 1);
   const auto counted = in_window(series, window);
   if (std::ranges::any_of(counted, [](double seconds) { return seconds >= kLongTime; }))
-    text += std::string(text.empty() ? "" : ", and ") +
-            "some iterations took 10 s and more, of which the published script drops the tens";
+    append_part(text, "some iterations took 10 s and more, of which the published script drops the tens",
+                ", and ");
   return text;
 }
 
@@ -130,13 +129,11 @@ std::string window_of(const Window& window) {
 // Three decimals are what the published script can read. The averages in parentheses are left out: they are
 // 0.
 std::string line_of(const LoggedInterval& interval, const RunSize& size) {
-  std::array<char, 1024> text;  // a double may have 309 digits before its point
-  std::snprintf(text.data(), text.size(),
-                "Epoch: [0][%3lld/%lld]\tTime %6.3f ( 0.000)\tData  0.000 ( 0.000)\tLoss %.4e (0.0000e+00)\t"
-                "Acc@1 %6.2f (  0.00)",
-                static_cast<long long>(interval.last), static_cast<long long>(interval.last + 1),
-                size.images_per_step / interval.images_per_second, interval.loss, interval.top1 * 100);
-  return text.data();
+  return fmt::format(
+      "Epoch: [0][{:3}/{}]\tTime {:6.3f} ( 0.000)\tData  0.000 ( 0.000)\tLoss {:.4e} (0.0000e+00)\t"
+      "Acc@1 {:6.2f} (  0.00)",
+      interval.last, interval.last + 1, size.images_per_step / interval.images_per_second, interval.loss,
+      interval.top1 * 100);
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 // line. Published script: DLPerf c89430b, TensorFlow/resnet50v1.5/extract_tensorflow_logs.py; lines: models
 // v2.3.0, official/utils/misc/keras_utils.py.
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include "base/error.h"
 #include "results/dialects/dialect.h"
@@ -49,16 +47,13 @@ std::string caveat(const LogSeries& series, const Window& window, const RunSize&
 
 // "0102 23:59:53.657123" of "2025-01-02 23:59:53.657123".
 std::string line_of(const LoggedInterval& interval, const RunSize& size) {
-  const std::string stamp(interval.fine_stamp);
+  const std::string_view stamp = interval.fine_stamp;
   const double images = size.images_per_step * static_cast<double>(interval.last + 1 - interval.first);
-  std::array<char, 1024> text;  // a double may have 309 digits before its point
-  std::snprintf(text.data(), text.size(),
-                "I%s%s 1 keras_utils.py:145] TimeHistory: %.2f seconds, %.2f examples/second between steps "
-                "%lld and %lld",
-                stamp.substr(5, 2).c_str(), stamp.substr(8).c_str(), images / interval.images_per_second,
-                interval.images_per_second, static_cast<long long>(interval.first),
-                static_cast<long long>(interval.last + 1));
-  return text.data();
+  return fmt::format(
+      "I{}{} 1 keras_utils.py:145] TimeHistory: {:.2f} seconds, {:.2f} examples/second between steps {} and "
+      "{}",
+      stamp.substr(5, 2), stamp.substr(8), images / interval.images_per_second, interval.images_per_second,
+      interval.first, interval.last + 1);
 }
 
 }  // namespace
@@ -74,16 +69,15 @@ std::optional<std::int64_t> tf2_last_step(std::string_view line) {
 
 Tf2Slice tf2_slice(const Window& window) {
   if (window.warmup % kTf2StepsPerLine != 0)
-    throw Error(ExitCode::bad_data, "--warmup is no multiple of " + std::to_string(kTf2StepsPerLine));
+    throw Error(ExitCode::bad_data, "--warmup is no multiple of {}", kTf2StepsPerLine);
   return {std::max<std::int64_t>(1, window.warmup / kTf2StepsPerLine), window.iterations / kTf2StepsPerLine};
 }
 
 std::string tf2_caveat(const LogSeries& series, const Window& window) {
   if (series.index_step == kTf2StepsPerLine) return "";
-  const auto steps = [&](std::int64_t lines) { return std::to_string(lines * series.index_step); };
-  return "a line is of " + std::to_string(series.index_step) + " steps; the published script takes it for " +
-         std::to_string(kTf2StepsPerLine) + ", so its window ends at step " +
-         steps(window.iterations / kTf2StepsPerLine);
+  return fmt::format(
+      "a line is of {} steps; the published script takes it for {}, so its window ends at step {}",
+      series.index_step, kTf2StepsPerLine, window.iterations / kTf2StepsPerLine * series.index_step);
 }
 
 const Dialect kTf2Speed{.name = "tf2_speed",

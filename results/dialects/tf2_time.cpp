@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/stamps.h"
 #include "results/dialects/tf2.h"
@@ -67,9 +68,10 @@ std::string caveat(const LogSeries& series, const Window& window, const RunSize&
   const auto day_of = [](double stamp) { return std::floor(stamp / kDay); };
   std::string text = tf2_caveat(series, window);
   if (day_of(stamps.front()) != day_of(stamps.back()))
-    text +=
-        std::string(text.empty() ? "" : ", and ") +
-        "a run goes over midnight, where the published script, which reads no date, finds a speed below 0";
+    append_part(
+        text,
+        "a run goes over midnight, where the published script, which reads no date, finds a speed below 0",
+        ", and ");
   return text;
 }
 

@@ -98,8 +98,8 @@ std::string framework_of(const Json& told) {
   const std::string name = text_in(told, "framework"), version = text_in(told, "version");
   if (name.empty()) return "framework";
   const auto compiled = told.find("compiled");
-  return name + " " + version.substr(0, version.find('+')) +
-         (compiled != told.end() && *compiled == true ? ", compiled" : "");
+  return fmt::format("{} {}{}", name, version.substr(0, version.find('+')),
+                     compiled != told.end() && *compiled == true ? ", compiled" : "");
 }
 
 // Times that a step can have: no NaN, nothing negative, no year.
@@ -110,17 +110,16 @@ void check_times(const RunProfile& profile, const RunRecord& record, const std::
   for (const ProfiledKind& kind : profile.kinds) times.push_back(kind.seconds);
   for (const double time : times)
     if (!(time >= 0 && time <= kLongestSeconds))
-      throw Error(ExitCode::bad_data,
-                  origin + " has a time of " + std::to_string(time) + " s; run again with --profile");
+      throw Error(ExitCode::bad_data, "{} has a time of {:f} s; run again with --profile", origin, time);
 }
 
 Json read_profile(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream)
-    throw Error(ExitCode::bad_data, file.string() + " isn't there; explain wants a run with --profile");
+    throw Error(ExitCode::bad_data, "{} isn't there; explain wants a run with --profile", file.string());
   const Json json = Json::parse(stream, nullptr, false);
   if (!json.is_object())
-    throw Error(ExitCode::bad_data, file.string() + " is no JSON object; run again with --profile");
+    throw Error(ExitCode::bad_data, "{} is no JSON object; run again with --profile", file.string());
   return json;
 }
 
@@ -161,9 +160,11 @@ Explanation explain(const RunRecord& record, const RunProfile& profile, const Fr
 
 Explanation explain_run(const std::filesystem::path& run_folder, const std::filesystem::path& trace) {
   if (std::error_code error; !std::filesystem::exists(run_folder / "result.json", error))
-    throw Error(ExitCode::bad_data, "'" + run_folder.string() +
-                                        "' is no run folder, it has no result.json; name the folder of one "
-                                        "run, as a bench with --out and --profile writes it");
+    throw Error(ExitCode::bad_data,
+                "'{}' is no run folder, it has no result.json; name the folder of one run, as a bench with "
+                "--out and --profile "
+                "writes it",
+                run_folder.string());
   const RunRecord record = read_result_file(run_folder / "result.json").record;
   const std::filesystem::path file = run_folder / "profile.json";
   const Json json = read_profile(file);

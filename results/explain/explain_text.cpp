@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
+#include "base/text.h"
 #include "results/explain/explain.h"
 
 namespace plumb {
@@ -14,24 +14,17 @@ constexpr std::size_t kNameColumns = 32, kColumns = 16, kFrameworkColumns = 28;
 
 // 1234567 -> "1234.567", in milliseconds; with a sign if wanted.
 std::string milliseconds(std::int64_t microseconds, bool sign = false) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%s%lld.%03lld",
-                microseconds < 0 ? "-"
-                : sign           ? "+"
-                                 : "",
-                static_cast<long long>(std::abs(microseconds) / 1000),
-                static_cast<long long>(std::abs(microseconds) % 1000));
-  return text;
-}
-
-std::string right(std::string text, std::size_t columns) {
-  return text.size() < columns ? std::string(columns - text.size(), ' ') + text : text;
+  return fmt::format("{}{}.{:03}",
+                     microseconds < 0 ? "-"
+                     : sign           ? "+"
+                                      : "",
+                     std::abs(microseconds) / 1000, std::abs(microseconds) % 1000);
 }
 
 std::string row(std::string name, const std::string& ours, const std::string& theirs,
                 const std::string& difference) {
-  name.resize(kNameColumns, ' ');
-  return name + right(ours, kColumns) + right(theirs, kFrameworkColumns) + right(difference, kColumns) + "\n";
+  return fmt::format("{:{}.{}}{:>{}}{:>{}}{:>{}}\n", name, kNameColumns, kNameColumns, ours, kColumns, theirs,
+                     kFrameworkColumns, difference, kColumns);
 }
 
 double share(std::int64_t part, std::int64_t whole) {
@@ -52,12 +45,10 @@ std::string verdict(const Explanation& explanation) {
   };
   const auto largest = std::ranges::max_element(explanation.rows, {}, size);
   if (difference == 0 || largest == explanation.rows.end()) return "Both steps take the same time.\n";
-  char percent[32];
-  std::snprintf(percent, sizeof percent, "%.0f %%", 100 * share(std::abs(difference), explanation.ours));
-  return explanation.framework + ": a step takes " + milliseconds(std::abs(difference)) + " ms " +
-         (difference > 0 ? "more" : "less") + " (" + percent + "), the largest part in " +
-         std::string(name_of(largest->category)) + " (" + milliseconds(largest->difference(), true) +
-         " ms).\n";
+  return fmt::format("{}: a step takes {} ms {} ({:.0f} %), the largest part in {} ({} ms).\n",
+                     explanation.framework, milliseconds(std::abs(difference)),
+                     difference > 0 ? "more" : "less", 100 * share(std::abs(difference), explanation.ours),
+                     name_of(largest->category), milliseconds(largest->difference(), true));
 }
 
 std::string notes(const Explanation& explanation) {
@@ -68,14 +59,15 @@ std::string notes(const Explanation& explanation) {
       "Norm: Plumbline's hold the activation and the addition behind them, so see norm and elementwise as "
       "one.\n";
   if (explanation.hidden_communication > 0)
-    text += "Communication beside other work, not in the table: " +
-            milliseconds(explanation.hidden_communication) + " ms of the framework's.\n";
+    text += fmt::format("Communication beside other work, not in the table: {} ms of the framework's.\n",
+                        milliseconds(explanation.hidden_communication));
   for (const auto& [name, time] : explanation.unassigned)
-    text += "Unassigned: " + milliseconds(time) + " ms in " + name.substr(0, 60) + "\n";
+    text += fmt::format("Unassigned: {} ms in {}\n", milliseconds(time), name.substr(0, 60));
   if (explanation.run_step_seconds)
-    text += "Without stamps and profiler: Plumbline's step took " +
-            milliseconds(static_cast<std::int64_t>(*explanation.run_step_seconds * kMicrosecondsPerSecond + 0.5)) +
-            " ms, the framework's as its log says.\n";
+    text += fmt::format(
+        "Without stamps and profiler: Plumbline's step took {} ms, the framework's as its log says.\n",
+        milliseconds(
+            static_cast<std::int64_t>(*explanation.run_step_seconds * kMicrosecondsPerSecond + 0.5)));
   return text;
 }
 
@@ -84,9 +76,9 @@ std::string notes(const Explanation& explanation) {
 std::string explanation_text(const Explanation& explanation) {
   std::string text = explanation.configuration + "\n";
   if (!explanation.differences.empty())
-    text += "DIFFERENT: " + differences_text(explanation.differences) + "\n";
-  text += "ms of a step; the framework's: mean of " + std::to_string(explanation.traced_steps) +
-          (explanation.on_gpu ? " steps of its GPU\n\n" : " steps\n\n");
+    text += fmt::format("DIFFERENT: {}\n", differences_text(explanation.differences));
+  text += fmt::format("ms of a step; the framework's: mean of {} steps{}\n\n", explanation.traced_steps,
+                      explanation.on_gpu ? " of its GPU" : "");
   text += row("", "Plumbline", explanation.framework.substr(0, kFrameworkColumns - 2), "difference");
   for (const ExplainedRow& line : explanation.rows)
     text += row(std::string(name_of(line.category)), milliseconds(line.ours), milliseconds(line.theirs),

@@ -151,9 +151,9 @@ void sweep_inside(const std::vector<CategorizedTime>& intervals, const std::vect
 std::vector<TimeSpan> checked_steps(std::vector<TimeSpan> steps, const std::string& origin) {
   if (steps.empty())
     throw Error(ExitCode::bad_data,
-                origin +
-                    " has no ProfilerStep marks; call the profiler's step() after each step of "
-                    "training, or use the scripts of results/peers");
+                "{} has no ProfilerStep marks; call the profiler's step() after each step of training, or "
+                "use the scripts of results/peers",
+                origin);
   for (std::size_t i = 0; i + 1 < steps.size(); ++i)
     steps[i].end = std::min(steps[i].end, steps[i + 1].begin);
   return steps;
@@ -198,9 +198,9 @@ FrameworkTrace sort_trace(TraceEvents events, const std::string& origin) {
     if (interval.category == unassigned) unknown[interval.name] += time;
   });
   if (assigned == 0 || trace.total == 0)
-    throw Error(
-        ExitCode::bad_data,
-        origin + " has steps but no operators or kernels in them; let the profiler record CPU and CUDA");
+    throw Error(ExitCode::bad_data,
+                "{} has steps but no operators or kernels in them; let the profiler record CPU and CUDA",
+                origin);
   trace.time[index_of(gaps)] = trace.total - assigned;
   trace.unassigned = longest(unknown, events.names);
 

@@ -82,9 +82,9 @@ class TraceHandler : public nlohmann::json_sax<Json> {
   }
   bool parse_error(std::size_t position, const std::string&, const Json::exception&) override {
     throw Error(ExitCode::bad_data,
-                file_ + " is no JSON from byte " + std::to_string(position) +
-                    " on, or ends too early; let the profiler write it again, and unpack it "
-                    "if it is compressed");
+                "{} is no JSON from byte {} on, or ends too early; let the profiler write it again, and "
+                "unpack it if it is compressed",
+                file_, position);
   }
 
   bool has_list() const { return has_list_; }
@@ -128,8 +128,8 @@ class TraceHandler : public nlohmann::json_sax<Json> {
                         event_.duration <= kLargestMicroseconds;
     if (!usable)
       throw Error(ExitCode::bad_data,
-                  file_ + ": event " + std::to_string(count_) +
-                      " has no usable 'ts' and 'dur'; let the profiler write the trace again");
+                  "{}: event {} has no usable 'ts' and 'dur'; let the profiler write the trace again", file_,
+                  count_);
     return {std::llround(event_.begin * 1000), std::llround((event_.begin + event_.duration) * 1000)};
   }
 
@@ -150,8 +150,8 @@ class TraceHandler : public nlohmann::json_sax<Json> {
     const EventKind kind = kind_of(event_.category);
     if (kind == EventKind::other) return;
     if (events_.operators.size() + events_.kernels.size() >= kMostTraceEvents)
-      throw Error(ExitCode::bad_data, file_ + " has more than " + std::to_string(kMostTraceEvents) +
-                                          " operators and kernels; trace fewer steps");
+      throw Error(ExitCode::bad_data, "{} has more than {} operators and kernels; trace fewer steps", file_,
+                  kMostTraceEvents);
     if (event_.name.starts_with("ProfilerStep#")) {
       events_.steps.push_back(time());
     } else if (kind == EventKind::kernel) {
@@ -183,13 +183,13 @@ TraceEvents read_trace_events(const std::filesystem::path& file) {
   std::error_code error;
   std::ifstream stream(file, std::ios::binary);
   if (!std::filesystem::is_regular_file(file, error) || !stream)
-    throw Error(ExitCode::bad_data, name + " can't be read; name the file that the profiler wrote");
+    throw Error(ExitCode::bad_data, "{} can't be read; name the file that the profiler wrote", name);
   TraceEvents events;
   TraceHandler handler(events, name);
   Json::sax_parse(stream, &handler);
   if (!handler.has_list())
-    throw Error(ExitCode::bad_data,
-                name + " has no 'traceEvents'; give one of PyTorch's export_chrome_trace");
+    throw Error(ExitCode::bad_data, "{} has no 'traceEvents'; give one of PyTorch's export_chrome_trace",
+                name);
   std::ranges::sort(events.steps, {}, &TimeSpan::begin);
   return events;
 }

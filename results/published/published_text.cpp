@@ -1,12 +1,11 @@
 #include "results/published/published_text.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "base/csv.h"
+#include "base/text.h"
 #include "base/text_table.h"
 #include "base/wrapped_lines.h"
 #include "results/record/gpu_name.h"
@@ -43,8 +42,8 @@ std::string reference_lines(const std::string& mark, const std::string& text) {
 }
 
 std::string source_text(const PublishedResult& row) {
-  return row.source + ", " + row.framework + " " + row.framework_version +
-         (row.notes.empty() ? "" : ": " + row.notes);
+  return fmt::format("{}, {} {}{}{}", row.source, row.framework, row.framework_version,
+                     row.notes.empty() ? "" : ": ", row.notes);
 }
 
 // "a", "b", …, "z", "aa"
@@ -83,7 +82,7 @@ TextRow table_row(const PublishedResult& row, References& sources, References& f
           c.case_name(),
           throughput_text(row.images_per_second),
           row.speedup ? fmt::format("{:.2f}", *row.speedup) : "-",
-          "[" + std::to_string(sources.number_of(source_text(row))) + "]" + flaw};
+          fmt::format("[{}]{}", sources.number_of(source_text(row)), flaw)};
 }
 
 // "H200 (Hopper)"
@@ -91,7 +90,7 @@ std::string gpu_text(const std::string& gpu) {
   if (gpu.empty()) return "GPU not stated";
   const std::string generation = generation_name(gpu_generation(gpu));
   const bool says_it = generation.empty() || gpu.find(" " + generation) != std::string::npos;
-  return gpu + (says_it ? "" : " (" + generation + ")");
+  return says_it ? gpu : fmt::format("{} ({})", gpu, generation);
 }
 
 // Rows by GPU, the newest generation first, then by name, those without a GPU last; rows of one GPU in their
@@ -133,12 +132,12 @@ std::string published_table(std::span<const PublishedResult> results) {
   std::string text = padded_row(head, widths, kAlignment);
   auto row = rows.begin() + 1;
   for (const auto& [gpu, members] : groups) {
-    text += "\n" + gpu + "\n";
+    text += fmt::format("\n{}\n", gpu);
     for (std::size_t i = 0; i < members.size(); ++i) text += padded_row(*row++, widths, kAlignment);
   }
   text += "\n";
   for (const std::string& source : sources.texts())
-    text += reference_lines("[" + std::to_string(sources.number_of(source)) + "]", source);
+    text += reference_lines(fmt::format("[{}]", sources.number_of(source)), source);
   for (const std::string& flaw : flaws.texts())
     text += reference_lines(letter_of(flaws.number_of(flaw)), flaw);
   return text;
@@ -199,7 +198,7 @@ std::string other_sides_text(const std::vector<Difference>& differences) {
     return what + " " + difference.second;
   };
   std::string text;
-  for (const Difference& difference : differences) text += (text.empty() ? "" : ", ") + in_words(difference);
+  for (const Difference& difference : differences) append_part(text, in_words(difference));
   return text;
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "base/text.h"
 #include "results/record/object_reader.h"
 
 namespace plumb {
@@ -61,8 +61,8 @@ std::vector<GpuMoment> read_moments(const ObjectReader& gpu, const std::string& 
   return moments;
 }
 
-std::string percent_text(double share) {
-  return share < 0.01 ? "under 1 %" : std::to_string(std::llround(100 * share)) + " %";
+std::string throttled_percent(double share) {
+  return share < 0.01 ? "under 1 %" : fmt::format("{} %", std::llround(100 * share));
 }
 
 }  // namespace
@@ -129,15 +129,12 @@ std::string throttling_text(const GpuRecord& record) {
   if (!(record.throttled_share > 0)) return "";
   std::string reasons;
   for (const auto& [reason, share] : record.clock_reasons)
-    reasons += (reasons.empty() ? "" : ", ") + reason + " " + percent_text(share);
-  char clocks[96];
-  std::snprintf(clocks, sizeof clocks, ", SM clock %.0f to %.0f", record.sm_clock_mhz.min,
-                record.sm_clock_mhz.max);
-  std::string text = "rank " + std::to_string(record.rank) + "'s GPU was throttled in " +
-                     percent_text(record.throttled_share) + " of the window (" + reasons + ")" + clocks;
-  if (record.highest_sm_clock_mhz > 0)
-    text += " of " + std::to_string(std::llround(record.highest_sm_clock_mhz));
-  return text + " MHz";
+    append_part(reasons, fmt::format("{} {}", reason, throttled_percent(share)));
+  return fmt::format(
+      "rank {}'s GPU was throttled in {} of the window ({}), SM clock {:.0f} to {:.0f}{} MHz", record.rank,
+      throttled_percent(record.throttled_share), reasons, record.sm_clock_mhz.min, record.sm_clock_mhz.max,
+      record.highest_sm_clock_mhz > 0 ? fmt::format(" of {}", std::llround(record.highest_sm_clock_mhz))
+                                      : "");
 }
 
 }  // namespace plumb

@@ -66,14 +66,13 @@ std::int64_t ObjectReader::integer_of(const Json& value, const std::string& key,
   const bool too_large =
       value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(highest);
   if (too_large || value.get<std::int64_t>() < lowest || value.get<std::int64_t>() > highest)
-    fail(key, "is " + value.dump() + ", outside " + std::to_string(lowest) + " … " + std::to_string(highest));
+    fail(key, fmt::format("is {}, outside {} … {}", value.dump(), lowest, highest));
   return value.get<std::int64_t>();
 }
 
 void ObjectReader::fail(const std::string& key, const std::string& what) const {
   const std::string name = prefix_.empty() ? key : prefix_ + "." + key;
-  throw Error(ExitCode::bad_data,
-              origin_ + ": '" + name + "' " + what + "; it is no result of " + kResultSchema);
+  throw Error(ExitCode::bad_data, "{}: '{}' {}; it is no result of {}", origin_, name, what, kResultSchema);
 }
 
 const ObjectReader::Json& ObjectReader::member(const char* key, bool (Json::*has_type)() const noexcept,

@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/shallow_json.h"
 #include "base/paths.h"
+#include "base/shallow_json.h"
 
 namespace plumb {
 namespace {
@@ -22,14 +22,14 @@ namespace fs = std::filesystem;
 constexpr std::uintmax_t kLargestFile = std::uintmax_t{1} << 28;  // 256 MiB: a run of ten million iterations
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& what) {
-  throw Error(ExitCode::bad_data, "file '" + printable(file.string()) + "' " + what);
+  throw Error(ExitCode::bad_data, "file '{}' {}", printable(file.string()), what);
 }
 
 std::string read_text(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::none)
-    refuse(path, "can't be read (" + error.message() + "); allow it to be");
+    refuse(path, fmt::format("can't be read ({}); allow it to be", error.message()));
   if (!fs::is_regular_file(status)) refuse(path, "is not there or is no regular file; name a result.json");
   if (fs::file_size(path, error) > kLargestFile)
     refuse(path, "is larger than 256 MiB, which no result is; name a result.json");
@@ -37,7 +37,7 @@ std::string read_text(const fs::path& path) {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rb"));
-  if (!file) refuse(path, std::string("can't be read (") + std::strerror(errno) + "); allow it to be");
+  if (!file) refuse(path, fmt::format("can't be read ({}); allow it to be", std::strerror(errno)));
   std::string text;
   std::array<char, 1 << 16> chunk;
   for (std::size_t count; (count = std::fread(chunk.data(), 1, chunk.size(), file.get())) > 0;)
@@ -66,9 +66,11 @@ ResultFile read_result_file(const fs::path& path) {
   if (!json.is_object()) refuse(path, "is no result.json: it holds no JSON object; run the bench again");
   if (const auto schema = json.find("schema"); schema != json.end() && schema->is_string())
     if (const std::string name = *schema; version_of(name) > version_of(kResultSchema))
-      refuse(path, "has the schema " + name + ", newer than " + kResultSchema +
-                       ", the newest that this plumbline reads; update plumbline");
-  return {run_record_from_json(json, "file '" + printable(path.string()) + "'"), fnv1a(text)};
+      refuse(path,
+             fmt::format(
+                 "has the schema {}, newer than {}, the newest that this plumbline reads; update plumbline",
+                 name, kResultSchema));
+  return {run_record_from_json(json, fmt::format("file '{}'", printable(path.string()))), fnv1a(text)};
 }
 
 }  // namespace plumb

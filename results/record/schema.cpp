@@ -51,7 +51,7 @@ void read_ranks(const ObjectReader& reader, const Json& json, const std::string&
   if (!json.contains("ranks")) return;
   const Json& ranks = reader.list("ranks");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const ObjectReader of(ranks[rank], origin, "ranks[" + std::to_string(rank) + "]");
+    const ObjectReader of(ranks[rank], origin, fmt::format("ranks[{}]", rank));
     record.ranks.push_back({of.text("host"), of.number("exposed_communication_seconds")});
   }
   if (record.ranks.size() != static_cast<std::size_t>(record.world_size))
@@ -137,7 +137,7 @@ Json to_json(const RunRecord& record) {
 RunRecord run_record_from_json(const Json& json, const std::string& origin) {
   const ObjectReader reader(json, origin);
   if (const std::string schema = reader.text("schema"); schema != kResultSchema)
-    reader.fail("schema", "is '" + schema + "'");
+    reader.fail("schema", fmt::format("is '{}'", schema));
   RunRecord record;
   record.status = reader.text("status");
   if (record.status != "ok" && record.status != "failed") reader.fail("status", "is neither ok nor failed");
@@ -185,9 +185,8 @@ ImagesPerSecond images_per_second(const std::vector<double>& step_seconds,
   std::vector<double> speeds;
   for (std::size_t i = first; i < step_seconds.size(); ++i) {
     if (!(step_seconds[i] > 0))
-      throw Error(ExitCode::internal, "step " + std::to_string(i) + " took " +
-                                          std::to_string(step_seconds[i]) +
-                                          " s, which no step can; report this");
+      throw Error(ExitCode::internal, "step {} took {:f} s, which no step can; report this", i,
+                  step_seconds[i]);
     speeds.push_back(images / step_seconds[i]);
   }
   const double longest = *std::max_element(window_seconds.begin(), window_seconds.end());

@@ -26,8 +26,8 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 File temporary_file() {
   File file(std::tmpfile());
   if (!file)
-    throw Error(ExitCode::io_error, std::string("a temporary file for gnuplot can't be created: ") +
-                                        std::strerror(errno) + "; make room in /tmp");
+    throw Error(ExitCode::io_error, "a temporary file for gnuplot can't be created: {}; make room in /tmp",
+                std::strerror(errno));
   return file;
 }
 
@@ -69,19 +69,20 @@ bool run_gnuplot(std::FILE* input, std::FILE* output, std::FILE* messages) {
   const int error = posix_spawnp(&child, "gnuplot", actions.get(), nullptr, arguments, environ);
   if (error != 0)
     throw Error(ExitCode::unavailable,
-                std::string("--format svg and png are drawn by gnuplot, which can't be started (") +
-                    std::strerror(error) +
-                    "): install it (Debian: gnuplot-nox), or take --format markdown or html");
+                "--format svg and png are drawn by gnuplot, which can't be started ({}): install it (Debian: "
+                "gnuplot-nox), or take "
+                "--format markdown or html",
+                std::strerror(error));
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 std::string terminal(PictureFormat format, PictureSize size) {
-  const std::string name = format == PictureFormat::svg ? "svg" : "pngcairo";
-  const std::string font = format == PictureFormat::svg ? "font 'sans-serif,14'" : "font 'Sans,11'";
-  return "set encoding utf8\nset terminal " + name + " noenhanced size " + std::to_string(size.width) + "," +
-         std::to_string(size.height) + " background '#ffffff' " + font + "\n";
+  const bool svg = format == PictureFormat::svg;
+  return fmt::format(
+      "set encoding utf8\nset terminal {} noenhanced size {},{} background '#ffffff' font '{}'\n",
+      svg ? "svg" : "pngcairo", size.width, size.height, svg ? "sans-serif,14" : "Sans,11");
 }
 
 // The line that says what was wrong: gnuplot prints the command, a pointer into it, then the reason.
@@ -124,10 +125,10 @@ std::string draw_with_gnuplot(const std::string& commands, PictureFormat format,
   if (drawn && !picture.empty()) return picture;
   const std::string reason = last_line(contents(messages.get()));
   if (reason.find("unknown or ambiguous terminal") != std::string::npos)
-    throw Error(ExitCode::unavailable, "this gnuplot can't draw --format " +
-                                           std::string(format == PictureFormat::svg ? "svg" : "png") +
-                                           ": install one with cairo (Debian: gnuplot-nox)");
-  throw Error(ExitCode::internal, "gnuplot didn't draw the plot: " + reason);
+    throw Error(ExitCode::unavailable,
+                "this gnuplot can't draw --format {}: install one with cairo (Debian: gnuplot-nox)",
+                format == PictureFormat::svg ? "svg" : "png");
+  throw Error(ExitCode::internal, "gnuplot didn't draw the plot: {}", reason);
 }
 
 }  // namespace plumb

@@ -26,7 +26,7 @@ std::vector<std::string> plot_names() {
 Plot plot_of_name(const std::string& name) {
   for (const auto& [known, plot] : kPlots)
     if (name == known) return plot;
-  throw Error(ExitCode::usage, "there is no plot '" + name + "'; --help names those that there are");
+  throw Error(ExitCode::usage, "there is no plot '{}'; --help names those that there are", name);
 }
 
 std::string plot_commands(const ReportData& data, Plot plot) {

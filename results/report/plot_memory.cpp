@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "results/report/plot.h"
 #include "results/report/plot_text.h"
 
@@ -8,11 +9,6 @@ namespace plumb {
 namespace {
 
 constexpr double kMebibyte = 1 << 20;
-
-std::string spaced(std::string role) {
-  std::replace(role.begin(), role.end(), '_', ' ');
-  return role;
-}
 
 void add_block(DataBlock& rows, const MemoryBlock& block) {
   const double low = static_cast<double>(block.offset) / kMebibyte;
@@ -36,19 +32,20 @@ std::string memory_plot(const ReportData& data) {
   std::string blocks;
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < roles.size(); ++i) {
-    DataBlock rows("role" + std::to_string(i));
+    DataBlock rows(fmt::format("role{}", i));
     for (const MemoryBlock& block : picture.blocks)
       if (block.role == roles[i]) add_block(rows, block);
     blocks += rows.text();
-    parts.push_back(rows.name() +
-                    " using 1:2:3:4:5:6 with boxxyerror fillstyle solid 0.75 border linewidth 0.3 linecolor "
-                    "rgb '" +
-                    std::string(plot_colour(i)) + "' title " + gnuplot_literal(spaced(roles[i])));
+    parts.push_back(
+        fmt::format("{} using 1:2:3:4:5:6 with boxxyerror fillstyle solid 0.75 border linewidth 0.3 "
+                    "linecolor rgb '{}' title {}",
+                    rows.name(), plot_colour(i), gnuplot_literal(replaced(roles[i], '_', " "))));
   }
-  return plot_frame("Memory plan: " + run->label, "step of the iteration", "MiB") +
-         "set xrange [-0.5:" + plot_number(picture.steps - 0.5) +
-         "]\nset yrange [0:" + plot_number(static_cast<double>(picture.arena_bytes) / kMebibyte) + "]\n" +
-         blocks + plot_of(parts);
+  return fmt::format("{}set xrange [-0.5:{}]\nset yrange [0:{}]\n{}{}",
+                     plot_frame("Memory plan: " + run->label, "step of the iteration", "MiB"),
+                     plot_number(picture.steps - 0.5),
+                     plot_number(static_cast<double>(picture.arena_bytes) / kMebibyte), blocks,
+                     plot_of(parts));
 }
 
 }  // namespace plumb

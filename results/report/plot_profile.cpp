@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "results/report/plot.h"
 #include "results/report/plot_text.h"
 
@@ -23,8 +24,9 @@ void add_bar(DataBlock& block, double ms, double row, double half_height) {
 }
 
 std::string bars(const DataBlock& block, const std::string& colour, const std::string& title) {
-  return block.name() + " using 1:2:3:4:5:6 with boxxyerror fillstyle solid noborder linecolor rgb '" +
-         colour + "' title " + gnuplot_literal(title);
+  return fmt::format(
+      "{} using 1:2:3:4:5:6 with boxxyerror fillstyle solid noborder linecolor rgb '{}' title {}",
+      block.name(), colour, gnuplot_literal(title));
 }
 
 }  // namespace
@@ -44,14 +46,14 @@ std::string profile_plot(const ReportData& data) {
     const double row = static_cast<double>(count - 1 - i);
     add_bar(measured, steps[i].seconds * 1e3, row, 0.4);
     add_bar(roofline, steps[i].roofline_seconds * 1e3, row, 0.2);
-    names += (i == 0 ? "" : ", ") + gnuplot_literal(steps[i].name) + " " + plot_number(row);
+    append_part(names, fmt::format("{} {}", gnuplot_literal(steps[i].name), plot_number(row)));
   }
-  const std::string title = "The " + std::to_string(count) + " longest compute steps: " + run->label;
-  return plot_frame(title, "ms per iteration", "") + "set ytics (" + names +
-         ") font ',10'\nset yrange [-1:" + std::to_string(count) + "]\nset xrange [0:*]\n" + measured.text() +
-         roofline.text() +
-         plot_of({bars(measured, "#56b4e9", "measured"),
-                  bars(roofline, "#d55e00", "least time that the device's peaks allow (roofline)")});
+  return fmt::format(
+      "{}set ytics ({}) font ',10'\nset yrange [-1:{}]\nset xrange [0:*]\n{}{}{}",
+      plot_frame(fmt::format("The {} longest compute steps: {}", count, run->label), "ms per iteration", ""),
+      names, count, measured.text(), roofline.text(),
+      plot_of({bars(measured, "#56b4e9", "measured"),
+               bars(roofline, "#d55e00", "least time that the device's peaks allow (roofline)")}));
 }
 
 }  // namespace plumb

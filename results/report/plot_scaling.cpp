@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "results/report/plot.h"
 #include "results/report/plot_text.h"
 
@@ -42,10 +43,10 @@ DataBlock curve_block(const ReportCurve& curve, Plot plot, std::string_view name
 }
 
 std::string curve_part(const DataBlock& block, const ReportCurve& curve, std::size_t index) {
-  const std::string colour = " linecolor rgb '" + std::string(plot_colour(index)) + "'";
-  if (curve.published)
-    return block.name() + " using 1:2 with linespoints dashtype 3 linewidth 1 pointtype 6" + colour;
-  return block.name() + " using 1:2:3:4 with yerrorlines linewidth 2 pointtype 7" + colour;
+  return fmt::format("{} using {} linecolor rgb '{}'", block.name(),
+                     curve.published ? "1:2 with linespoints dashtype 3 linewidth 1 pointtype 6"
+                                     : "1:2:3:4 with yerrorlines linewidth 2 pointtype 7",
+                     plot_colour(index));
 }
 
 // What the own curves would be if each further device added as much as the first ones did.
@@ -63,17 +64,15 @@ std::string ideal_part(const ReportData& data, Plot plot) {
 
 std::string axes(Plot plot, Extent values, const std::set<int>& devices) {
   const double fewest = *devices.begin(), most = *devices.rbegin();
-  std::string text = "set logscale x 2\nset xrange [" + plot_number(fewest / 1.15) + ":" +
-                     plot_number(most * 1.15) + "]\nset xtics (";
-  for (const int count : devices) {
-    const std::string number = std::to_string(count);
-    text += (count == *devices.begin() ? "" : ", ") + gnuplot_literal(number) + " " + number;
-  }
-  text += ")\n";
-  if (plot == Plot::efficiency)
-    return text + "set yrange [0:" + plot_number(std::max(105.0, values.high * 1.05)) + "]\n";
-  return text + "set logscale y\nset yrange [" + plot_number(values.low / 1.3) + ":" +
-         plot_number(values.high * 1.3) + "]\n";
+  std::string ticks;
+  for (const int count : devices) append_part(ticks, fmt::format("'{}' {}", count, count));
+  const std::string y_axis =
+      plot == Plot::efficiency
+          ? fmt::format("set yrange [0:{}]\n", plot_number(std::max(105.0, values.high * 1.05)))
+          : fmt::format("set logscale y\nset yrange [{}:{}]\n", plot_number(values.low / 1.3),
+                        plot_number(values.high * 1.3));
+  return fmt::format("set logscale x 2\nset xrange [{}:{}]\nset xtics ({})\n{}", plot_number(fewest / 1.15),
+                     plot_number(most * 1.15), ticks, y_axis);
 }
 
 struct Words {
@@ -99,7 +98,7 @@ std::string scaling_plot(const ReportData& data, Plot plot) {
   std::vector<std::string> parts{ideal_part(data, plot)};
   bool any_own = false;
   for (std::size_t i = 0; i < curves.size(); ++i) {
-    const DataBlock block = curve_block(*curves[i], plot, "curve" + std::to_string(i), values, devices);
+    const DataBlock block = curve_block(*curves[i], plot, fmt::format("curve{}", i), values, devices);
     if (block.empty()) continue;
     any_own = any_own || !curves[i]->published;
     blocks += block.text();

@@ -3,13 +3,12 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "results/report/plot.h"
 #include "results/report/plot_text.h"
 
 namespace plumb {
 namespace {
-
-constexpr double kMilliseconds = 1e3;  // per second
 
 struct Highest {
   double window_ms = 0, warmup_ms = 0;
@@ -17,7 +16,7 @@ struct Highest {
 
 // Iteration and ms; an entry of several iterations stands in their middle.
 DataBlock steps_block(const StepTimes& steps, std::size_t index, Highest& highest) {
-  DataBlock block("run" + std::to_string(index));
+  DataBlock block(fmt::format("run{}", index));
   for (std::size_t i = 0; i < steps.median_seconds.size(); ++i) {
     const double first = static_cast<double>(static_cast<std::int64_t>(i) * steps.per_entry + 1);
     block.add_row(
@@ -32,10 +31,11 @@ DataBlock steps_block(const StepTimes& steps, std::size_t index, Highest& highes
 std::string range_and_warmup(const Highest& highest, std::int64_t warmup, bool cut) {
   std::string text;
   if (warmup > 0)
-    text += "set object 1 rectangle from graph 0, graph 0 to first " + plot_number(warmup + 0.5) +
-            ", graph 1 fillcolor rgb '#eeeeee' fillstyle solid noborder behind\n";
-  if (cut) text += "set yrange [0:" + plot_number(highest.window_ms * 1.25) + "]\n";
-  return text + (cut ? "" : "set yrange [0:*]\n");
+    text = fmt::format(
+        "set object 1 rectangle from graph 0, graph 0 to first {}, graph 1 fillcolor rgb '#eeeeee' "
+        "fillstyle solid noborder behind\n",
+        plot_number(warmup + 0.5));
+  return fmt::format("{}set yrange [0:{}]\n", text, cut ? plot_number(highest.window_ms * 1.25) : "*");
 }
 
 }  // namespace
@@ -55,8 +55,8 @@ std::string steps_plot(const ReportData& data) {
         warmups.insert(run.steps->warmup);
         const DataBlock block = steps_block(*run.steps, index, highest);
         blocks += block.text();
-        const std::string drawn = block.name() + " using 1:2 with lines linewidth 1.5 linecolor rgb '" +
-                                  std::string(plot_colour(colour)) + "'";
+        const std::string drawn = fmt::format("{} using 1:2 with lines linewidth 1.5 linecolor rgb '{}'",
+                                              block.name(), plot_colour(colour));
         if (named)
           parts.push_back(drawn + " notitle");
         else
@@ -74,7 +74,8 @@ std::string steps_plot(const ReportData& data) {
   const bool cut = highest.window_ms > 0 && highest.warmup_ms > highest.window_ms * 1.25;
   std::string x_label = "iteration";
   if (warmup > 0) x_label += " (grey: warm-up, left out of all figures)";
-  if (cut) x_label += "; highest before the window: " + plot_number(std::round(highest.warmup_ms)) + " ms";
+  if (cut)
+    x_label += fmt::format("; highest before the window: {} ms", plot_number(std::round(highest.warmup_ms)));
   return plot_frame("Step time", x_label, "ms") + range_and_warmup(highest, warmup, cut) + blocks +
          plot_of(parts);
 }

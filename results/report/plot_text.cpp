@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
+#include "base/text.h"
 #include "results/report/gnuplot.h"
 
 namespace plumb {
@@ -14,20 +14,16 @@ namespace {
 std::vector<std::string> lines_of(const std::string& text) {
   constexpr std::size_t kLongest = 80;  // letters; a picture has room for about a hundred
   std::vector<std::string> lines{""};
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
+  for (const std::string& word : split(text, ' ')) {
     if (!lines.back().empty() && lines.back().size() + 1 + word.size() > kLongest) lines.emplace_back();
-    lines.back() += (lines.back().empty() ? "" : " ") + word;
-    begin = end + 1;
+    append_part(lines.back(), word, " ");
   }
   return lines;
 }
 
 std::string title_of(const std::string& text) {
   std::string title;
-  for (const std::string& line : lines_of(text))
-    title += (title.empty() ? "" : ".\"\\n\".") + gnuplot_literal(line);
+  for (const std::string& line : lines_of(text)) append_part(title, gnuplot_literal(line), ".\"\\n\".");
   return title;
 }
 
@@ -35,10 +31,7 @@ std::string title_of(const std::string& text) {
 
 std::string plot_number(double value) {
   if (!std::isfinite(value)) return "NaN";
-  std::array<char, 32> text;
-  const auto [end, error] =
-      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 9);
-  return {text.data(), end};
+  return fmt::format("{:.9g}", value);
 }
 
 void DataBlock::add_row(std::initializer_list<double> values) {
@@ -51,7 +44,7 @@ void DataBlock::add_row(std::initializer_list<double> values) {
 }
 
 std::string DataBlock::text() const {
-  return "$" + name_ + " << end_of_data\n" + rows_ + "end_of_data\n";
+  return fmt::format("${} << end_of_data\n{}end_of_data\n", name_, rows_);
 }
 
 std::string_view plot_colour(std::size_t index) {
@@ -61,11 +54,12 @@ std::string_view plot_colour(std::size_t index) {
 }
 
 std::string plot_frame(const std::string& title, const std::string& x_label, const std::string& y_label) {
-  return "set title " + title_of(title) + "\nset xlabel " + gnuplot_literal(x_label) + "\nset ylabel " +
-         gnuplot_literal(y_label) +
-         "\nset border 3 linecolor rgb '#555555'\nset tics nomirror\n"
-         "set grid linetype 1 linecolor rgb '#dddddd'\nset key above left Left reverse\n"
-         "set datafile missing 'NaN'\n";
+  return fmt::format(
+      "set title {}\nset xlabel {}\nset ylabel {}\n"
+      "set border 3 linecolor rgb '#555555'\nset tics nomirror\n"
+      "set grid linetype 1 linecolor rgb '#dddddd'\nset key above left Left reverse\n"
+      "set datafile missing 'NaN'\n",
+      title_of(title), gnuplot_literal(x_label), gnuplot_literal(y_label));
 }
 
 void add_part(std::vector<std::string>& parts, const std::string& drawn, const std::string& label) {
@@ -76,9 +70,7 @@ void add_part(std::vector<std::string>& parts, const std::string& drawn, const s
 }
 
 std::string plot_of(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "plot " : ", \\\n  ") + part;
-  return text + "\n";
+  return parts.empty() ? "\n" : fmt::format("plot {}\n", fmt::join(parts, ", \\\n  "));
 }
 
 }  // namespace plumb

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "results/report/report_curves.h"
 #include "results/statistics/statistics.h"
 
@@ -73,9 +74,9 @@ ReportCurve published_curve(const PublishedResult& row, bool several_models) {
   curve.configuration = row.configuration;
   curve.configuration.nodes = curve.configuration.devices_per_node = 0;
   curve.source = row.source;
-  curve.label = row.framework + (several_models ? " " + row.configuration.model : "") + " " +
-                row.configuration.precision;
-  if (row.batch_per_device) curve.label += ", batch " + std::to_string(*row.batch_per_device);
+  curve.label = fmt::format("{}{} {}", row.framework, several_models ? " " + row.configuration.model : "",
+                            row.configuration.precision);
+  if (row.batch_per_device) curve.label += fmt::format(", batch {}", *row.batch_per_device);
   if (!row.configuration.device.empty()) curve.label += ", " + row.configuration.device;
   return curve;
 }
@@ -104,7 +105,7 @@ void tell_apart(std::vector<ReportCurve>& curves, const std::vector<const Publis
   add([](const PublishedResult& row) { return row.dataset_or_mode; });
   add([](const PublishedResult& row) {
     const std::int64_t classes = row.configuration.classes;
-    return classes > 0 ? std::to_string(classes) + " classes" : "";
+    return classes > 0 ? fmt::format("{} classes", classes) : "";
   });
   add([](const PublishedResult& row) { return row.framework_version; });
   add([](const PublishedResult& row) { return source_name(row.source); });

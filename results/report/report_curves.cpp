@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/text.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -91,16 +92,13 @@ std::map<std::string, std::string> label_parts(const Configuration& c) {
   const auto add = [&](const std::string& what, const std::string& text) {
     if (!text.empty()) parts[what] = text;
   };
-  const auto words = [](std::string name) {
-    std::replace(name.begin(), name.end(), '_', ' ');
-    return name;
-  };
+  const auto words = [](const std::string& name) { return replaced(name, '_', " "); };
   add("model", c.model);
   add("device", c.device);
   add("data", c.data);
-  add("image size", c.image_size > 0 ? std::to_string(c.image_size) + " pixels" : "");
+  add("image size", c.image_size > 0 ? fmt::format("{} pixels", c.image_size) : "");
   add("head", c.head == "none" ? "" : "head " + c.head);
-  add("classes", c.classes > 0 ? std::to_string(c.classes) + " classes" : "");
+  add("classes", c.classes > 0 ? fmt::format("{} classes", c.classes) : "");
   for (const auto& [name, value] : c.options) add("option " + name, words(name) + " " + value);
   for (const auto& [name, value] : c.settings) add("setting " + name, words(name) + " " + value);
   return parts;
@@ -128,7 +126,7 @@ void add_labels(std::vector<ReportCurve>& curves) {
       parts.erase(model);
     }
     if (!c.precision.empty()) curve.label += " " + c.precision;
-    if (c.batch_per_device > 0) curve.label += ", batch " + std::to_string(c.batch_per_device);
+    if (c.batch_per_device > 0) curve.label += fmt::format(", batch {}", c.batch_per_device);
     for (const auto& [what, text] : parts) curve.label += ", " + text;
   }
 }
@@ -146,7 +144,7 @@ void add_speedups(ReportCurve& curve, std::optional<double> one_device) {
 void make_unique(std::vector<ReportCurve>& curves) {
   std::map<std::string, int> seen;
   for (ReportCurve& curve : curves)
-    if (const int count = ++seen[curve.label]; count > 1) curve.label += " (" + std::to_string(count) + ")";
+    if (const int count = ++seen[curve.label]; count > 1) curve.label += fmt::format(" ({})", count);
 }
 
 std::vector<CurveSamples> group_by_curve(const std::vector<Sample>& samples) {

@@ -73,8 +73,7 @@ Json read_json(const std::filesystem::path& path) {
   text << stream.rdbuf();
   Json json = parse_shallow_json(text.view());
   if (!json.is_object())
-    throw Error(ExitCode::bad_data,
-                "'" + path.string() + "' is not a JSON object; run again or remove the file");
+    throw Error(ExitCode::bad_data, "'{}' is not a JSON object; run again or remove the file", path.string());
   return json;
 }
 
@@ -206,8 +205,8 @@ void add_runs(const std::vector<CurveSamples>& groups, std::size_t most, ReportD
       const ReportPoint& point = data.curves[c].points[p];
       for (std::size_t i = 0; i < sample.runs.size(); ++i) {
         data.runs.push_back(run_of(sample.runs[i], sample, data.left_out));
-        data.runs.back().label = data.curves[c].label + ", " + point.case_name +
-                                 (sample.runs.size() > 1 ? ", run " + std::to_string(i + 1) : "");
+        data.runs.back().label = fmt::format("{}, {}{}", data.curves[c].label, point.case_name,
+                                             sample.runs.size() > 1 ? fmt::format(", run {}", i + 1) : "");
       }
       add_details(sample, point, most, data);
       for (const Flag& flag : sample_flags(sample))
@@ -222,9 +221,8 @@ std::string title_of(const std::vector<ReportCurve>& curves) {
     models.insert(curve.configuration.model);
     if (!curve.configuration.device.empty()) devices.insert(curve.configuration.device);
   }
-  std::string title = "Training throughput of ";
-  for (const std::string& model : models) title += (model == *models.begin() ? "" : ", ") + model;
-  return devices.size() == 1 ? title + " on " + *devices.begin() : title;
+  return fmt::format("Training throughput of {}{}", fmt::join(models, ", "),
+                     devices.size() == 1 ? " on " + *devices.begin() : "");
 }
 
 }  // namespace

@@ -1,39 +1,32 @@
 #include "results/report/report_markdown.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <string_view>
 #include <vector>
+
+#include "base/text.h"
 
 namespace plumb {
 namespace {
 
-template <typename... Numbers>
-std::string printed(const char* format, Numbers... numbers) {
-  std::array<char, 128> text{};
-  std::snprintf(text.data(), text.size(), format, numbers...);
-  return text.data();
-}
-
 // Four digits at least, so that a difference of a thousandth can be seen.
 std::string speed(double images_per_second) {
-  return printed(images_per_second < 1000 ? "%.2f" : "%.1f", images_per_second);
+  return fmt::format("{:.{}f}", images_per_second, images_per_second < 1000 ? 2 : 1);
 }
 
 std::string interval_cell(const std::optional<Interval>& interval) {
   if (!interval) return "-";
-  return speed(interval->low) + " to " + speed(interval->high) +
-         printed(" (%.1f %%)", interval->confidence * 100);
+  return fmt::format("{} to {} ({:.1f} %)", speed(interval->low), speed(interval->high),
+                     interval->confidence * 100);
 }
 
 std::string row(const ReportPoint& point) {
   const double median = point.median_images_per_second;
-  return "| " + markdown_literal(point.case_name) + " | " + std::to_string(point.images_per_second.size()) +
-         " | " + speed(median) + " | " + interval_cell(point.interval) + " | " +
-         speed(median / std::max(1, point.devices)) + " | " +
-         (point.speedup ? printed("%.2f", *point.speedup) : "n/a") + " | " +
-         (point.efficiency ? printed("%.1f %%", *point.efficiency * 100) : "n/a") + " |\n";
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", markdown_literal(point.case_name),
+                     point.images_per_second.size(), speed(median), interval_cell(point.interval),
+                     speed(median / std::max(1, point.devices)),
+                     point.speedup ? fmt::format("{:.2f}", *point.speedup) : "n/a",
+                     point.efficiency ? fmt::format("{:.1f} %", *point.efficiency * 100) : "n/a");
 }
 
 // A sentence that is said of the point, or of some of its runs, by their numbers.
@@ -67,7 +60,8 @@ std::string notes_text(const ReportCurve& curve, const ReportData& data) {
     for (const Note& note : notes_of(curve, point, data)) {
       const bool several = note.runs.find(',') != std::string::npos;
       const std::string runs = note.runs.empty() ? "" : (several ? ", runs " : ", run ") + note.runs;
-      text += "- " + markdown_literal(point.case_name + runs + ": " + note.sentence) + "\n";
+      text += fmt::format("- {}\n",
+                          markdown_literal(fmt::format("{}{}: {}", point.case_name, runs, note.sentence)));
     }
   return text.empty() ? "" : "\n" + text;
 }
@@ -87,14 +81,15 @@ std::string markdown_literal(const std::string& text) {
 std::string report_markdown(const ReportData& data) {
   std::string text;
   for (const ReportCurve& curve : data.curves) {
-    text += (text.empty() ? "" : "\n") + ("**" + markdown_literal(configuration_text(curve.configuration))) +
-            "**\n\n| case | runs | images/s, median | its interval | per device | speedup | efficiency |\n"
-            "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n";
+    text += fmt::format(
+        "{}**{}**\n\n| case | runs | images/s, median | its interval | per device | speedup | efficiency |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+        text.empty() ? "" : "\n", markdown_literal(configuration_text(curve.configuration)));
     for (const ReportPoint& point : curve.points) text += row(point);
     text += notes_text(curve, data);
   }
   if (!data.left_out.empty()) text += "\nLeft out:\n\n";
-  for (const std::string& sentence : data.left_out) text += "- " + markdown_literal(sentence) + "\n";
+  for (const std::string& sentence : data.left_out) text += fmt::format("- {}\n", markdown_literal(sentence));
   return text;
 }
 

@@ -1,37 +1,26 @@
 #include "results/report/report_steps.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <vector>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "results/report/report_markdown.h"
 
 namespace plumb {
 namespace {
-
-constexpr double kMilliseconds = 1e3;
-
-template <typename... Values>
-std::string formatted(const char* format, Values... values) {
-  std::array<char, 160> text{};
-  std::snprintf(text.data(), text.size(), format, values...);
-  return text.data();
-}
 
 double lost_seconds(const ProfiledStep& step) {
   return step.seconds - step.roofline_seconds;
 }
 
 std::string row(const ProfiledStep& step) {
-  const std::string ratio =
-      step.roofline_seconds > 0 ? formatted("%.2f", step.seconds / step.roofline_seconds) : "-";
-  return "| " + markdown_literal(step.name) + " | " +
-         (step.engine.empty() ? "-" : markdown_literal(step.engine)) +
-         formatted(" | %.4f | %.4f | ", step.seconds * kMilliseconds, step.roofline_seconds * kMilliseconds) +
-         ratio + formatted(" | %.4f | ", lost_seconds(step) * kMilliseconds) +
-         markdown_literal(step.bound_by) + " |\n";
+  return fmt::format(
+      "| {} | {} | {:.4f} | {:.4f} | {} | {:.4f} | {} |\n", markdown_literal(step.name),
+      step.engine.empty() ? "-" : markdown_literal(step.engine), step.seconds * kMilliseconds,
+      step.roofline_seconds * kMilliseconds,
+      step.roofline_seconds > 0 ? fmt::format("{:.2f}", step.seconds / step.roofline_seconds) : "-",
+      lost_seconds(step) * kMilliseconds, markdown_literal(step.bound_by));
 }
 
 std::string table(const ReportRun& run) {
@@ -42,15 +31,15 @@ std::string table(const ReportRun& run) {
   std::stable_sort(steps.begin(), steps.end(), [](const ProfiledStep& a, const ProfiledStep& b) {
     return lost_seconds(a) > lost_seconds(b);
   });
-  std::string text =
-      "**" + markdown_literal(configuration_text(run.configuration)) + "**\n\n" +
-      formatted("%.3f ms with stamps, %.3f ms of them in steps, roofline %.3f ms; most time lost first.\n\n",
-                profile.iteration_seconds * kMilliseconds, profile.busy_seconds * kMilliseconds,
-                profile.roofline_seconds * kMilliseconds) +
+  std::string text = fmt::format(
+      "**{}**\n\n{:.3f} ms with stamps, {:.3f} ms of them in steps, roofline {:.3f} ms; most time lost "
+      "first.\n\n"
       "| step | engine | measured ms | roofline ms | ratio | lost ms | bound by |\n"
-      "| --- | --- | ---: | ---: | ---: | ---: | --- |\n";
+      "| --- | --- | ---: | ---: | ---: | ---: | --- |\n",
+      markdown_literal(configuration_text(run.configuration)), profile.iteration_seconds * kMilliseconds,
+      profile.busy_seconds * kMilliseconds, profile.roofline_seconds * kMilliseconds);
   for (const ProfiledStep& step : steps) text += row(step);
-  if (profile.left_out > 0) text += formatted("\n%d shorter steps are left out.\n", profile.left_out);
+  if (profile.left_out > 0) text += fmt::format("\n{} shorter steps are left out.\n", profile.left_out);
   return text;
 }
 

@@ -17,8 +17,8 @@ namespace {
 void check_figures(std::span<const double> figures) {
   for (const double figure : figures)
     if (!(figure > 0) || !std::isfinite(figure))
-      throw Error(ExitCode::bad_data, "a run's figure is " + std::to_string(figure) +
-                                          ", which is no throughput to compare; leave that run out");
+      throw Error(ExitCode::bad_data,
+                  "a run's figure is {:f}, which is no throughput to compare; leave that run out", figure);
 }
 
 double median_of(std::span<const double> values) {
