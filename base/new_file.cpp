@@ -1,13 +1,12 @@
 #include "base/new_file.h"
 
-#include <unistd.h>
+#include <fcntl.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 
 namespace plumb {
@@ -15,12 +14,12 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& option, const std::filesystem::path& path,
                          const std::string& why) {
-  throw Error(ExitCode::cannot_create, "option " + option + ": '" + path.string() + "' " + why);
+  throw Error(ExitCode::cannot_create, "option {}: '{}' {}", option, path.string(), why);
 }
 
-struct Close {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
+[[noreturn]] void refuse_creation(const std::string& option, const std::filesystem::path& path) {
+  refuse(option, path, fmt::format("can't be created: {}; give another name", std::strerror(errno)));
+}
 
 }  // namespace
 
@@ -33,26 +32,21 @@ void check_new_file(const std::string& option, const std::filesystem::path& path
     refuse(option, path, "can't be created, its folder is not there; create the folder or give another name");
   // Only making a file shows that one can be made; it has no name afterwards.
   std::string probe = (folder / ".plumbline-").string() + std::string(6, 'X');
-  const int made = ::mkstemp(probe.data());
-  if (made < 0)
-    refuse(option, path, std::string("can't be created: ") + std::strerror(errno) + "; give another name");
-  ::close(made);
+  const UniqueFd made(::mkstemp(probe.data()));
+  if (!made) refuse_creation(option, path);
   ::unlink(probe.c_str());
 }
 
 void write_new_file(const std::string& option, const std::filesystem::path& path, std::string_view text) {
   check_new_file(option, path);
-  std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wbx"));
-  if (!file)
-    refuse(option, path, std::string("can't be created: ") + std::strerror(errno) + "; give another name");
-  if (std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() && std::fflush(file.get()) == 0)
-    return;
-  const std::string why = std::strerror(errno);
-  file.reset();
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file) refuse_creation(option, path);
+  const int failure = write_all(file.get(), text);
+  if (failure == 0) return;
   std::error_code ignored;
   std::filesystem::remove(path, ignored);
-  throw Error(ExitCode::io_error, "option " + option + ": '" + path.string() + "' can't be written: " + why +
-                                      "; make room and try again");
+  throw Error(ExitCode::io_error, "option {}: '{}' can't be written: {}; make room and try again", option,
+              path.string(), std::strerror(failure));
 }
 
 }  // namespace plumb

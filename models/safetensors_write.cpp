@@ -3,8 +3,8 @@
 #include <span>
 #include <string>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
-#include "base/partial_file.h"
 #include "models/weights.h"
 
 namespace plumb {
@@ -19,8 +19,8 @@ Bytes bytes_of(const std::string& name, const std::vector<std::int64_t>& dims,
   std::int64_t elements = 1;
   for (const std::int64_t dim : dims) elements *= dim;
   if (elements != static_cast<std::int64_t>(values.size())) {
-    throw Error(ExitCode::internal, "tensor " + shown_name(name) + " has " + std::to_string(values.size()) +
-                                        " values where its shape wants " + std::to_string(elements));
+    throw Error(ExitCode::internal, "tensor {} has {} values where its shape wants {}", shown_name(name),
+                values.size(), elements);
   }
   return std::as_bytes(std::span(values));
 }

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
-#include "base/partial_file.h"
 #include "bench/data/record_io.h"
 
 namespace plumb {
@@ -21,14 +21,13 @@ void read_record(const EncodedImages& images, std::size_t number, std::vector<st
     const EncodedImage image = images.read(number, buffer);
     if (image.bytes.empty()) throw CorruptImage("empty file");
     if (image.label >= kFirstInexactLabel)
-      throw CorruptImage("class " + std::to_string(image.label) +
-                         " is beyond what a record's float can tell");
+      throw CorruptImage(fmt::format("class {} is beyond what a record's float can tell", image.label));
     record.clear();
     append_image_header(static_cast<float>(image.label), number, record);
     record.insert(record.end(), image.bytes.begin(), image.bytes.end());
   } catch (const CorruptImage& reason) {
-    throw Error(ExitCode::bad_data,
-                images.name_of(number) + " can't be packed (" + reason.what() + "); repair or remove it");
+    throw Error(ExitCode::bad_data, "{} can't be packed ({}); repair or remove it", images.name_of(number),
+                reason.what());
   }
 }
 
@@ -64,7 +63,7 @@ std::uint64_t write_records(const EncodedImages& images, const fs::path& name,
   std::string lines;
   std::uint64_t written_bytes = 0;
   for (std::size_t number = 0; number < images.count(); ++number) {
-    lines += std::to_string(number) + "\t" + std::to_string(written_bytes + framed.size()) + "\n";
+    lines += fmt::format("{}\t{}\n", number, written_bytes + framed.size());
     read_record(images, number, buffer, record);
     append_record(record, framed);
     if (framed.size() >= kWriteBytes || number + 1 == images.count()) {

@@ -8,21 +8,10 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/atomic_file.h"
 #include "bench/output/log_case.h"
 
 namespace plumb {
-namespace {
-
-// 0, or what went wrong. Never replaces a file.
-int rename_without_replacing(const std::string& from, const std::string& to) {
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
-  if (errno != EINVAL && errno != ENOSYS) return errno;
-  // File systems without it: a second name, which fails if that is taken, then the first one goes.
-  if (::link(from.c_str(), to.c_str()) != 0) return errno;
-  return ::unlink(from.c_str()) == 0 ? 0 : errno;
-}
-
-}  // namespace
 
 std::optional<PartialLog> PartialLog::create(const std::string& path) {
   const std::string part = path + ".part";
@@ -30,7 +19,7 @@ std::optional<PartialLog> PartialLog::create(const std::string& path) {
   UniqueFd file(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
   if (!file) {
     if (errno == EEXIST) return std::nullopt;
-    throw log_cannot_be_created(part, std::string(std::strerror(errno)) + "; give another --log-dir");
+    throw log_cannot_be_created(part, fmt::format("{}; give another --log-dir", std::strerror(errno)));
   }
   // Another run may have finished between the two calls, and so have freed the unfinished name.
   if (::access(path.c_str(), F_OK) == 0) {
@@ -59,20 +48,20 @@ void PartialLog::write(const std::string& text, std::int64_t iteration) {
   // same.
   const bool cut = count <= 0 || ::ftruncate(file_.get(), written_bytes_) == 0;
   throw Error(ExitCode::io_error,
-              "log " + part_path() + " can't be written at iteration " + std::to_string(iteration) + ": " +
-                  why + (cut ? "" : ", its last line is torn") + "; free space or give another --log-dir");
+              "log {} can't be written at iteration {}: {}{}; free space or give another --log-dir",
+              part_path(), iteration, why, cut ? "" : ", its last line is torn");
 }
 
 void PartialLog::save() {
-  if (failed_) throw Error(ExitCode::io_error, "log " + part_path() + " is incomplete and stays unfinished");
+  if (failed_) throw Error(ExitCode::io_error, "log {} is incomplete and stays unfinished", part_path());
   if (::fsync(file_.get()) != 0)
-    throw Error(ExitCode::io_error, "log " + part_path() + " can't be saved: " + std::strerror(errno));
+    throw Error(ExitCode::io_error, "log {} can't be saved: {}", part_path(), std::strerror(errno));
 }
 
 void PartialLog::publish() {
-  if (const int error = rename_without_replacing(part_path(), path_); error != 0)
+  if (const int error = rename_new(part_path(), path_); error != 0)
     throw Error(error == EEXIST ? ExitCode::cannot_create : ExitCode::io_error,
-                "log " + part_path() + " can't be renamed to " + path_ + ": " + std::strerror(error));
+                "log {} can't be renamed to {}: {}", part_path(), path_, std::strerror(error));
   published_ = true;
   const std::string folder = std::filesystem::path(path_).parent_path();
   const UniqueFd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -80,7 +69,7 @@ void PartialLog::publish() {
 }
 
 void PartialLog::withdraw() noexcept {
-  if (published_ && rename_without_replacing(path_, part_path()) == 0) published_ = false;
+  if (published_ && rename_new(path_, part_path()) == 0) published_ = false;
 }
 
 }  // namespace plumb

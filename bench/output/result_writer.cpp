@@ -1,16 +1,14 @@
 #include "bench/output/result_writer.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
-#include "base/unique_fd.h"
 
 namespace plumb {
 namespace {
@@ -40,36 +38,30 @@ std::string not_a_folder(const fs::path& path) {
 
 std::string make_new_folder(const std::string& out_dir, const std::string& name) {
   if (const std::string file = not_a_folder(out_dir); !file.empty())
-    throw Error(ExitCode::cannot_create,
-                "option --out: " + file + " is a file and not a folder; name another --out");
+    throw Error(ExitCode::cannot_create, "option --out: {} is a file and not a folder; name another --out",
+                file);
   std::error_code error;
   fs::create_directories(out_dir, error);
   for (int n = 1; n <= kMostFolders; ++n) {
-    std::string folder = out_dir + "/" + name + "_" + std::to_string(n);
+    std::string folder = fmt::format("{}/{}_{}", out_dir, name, n);
     if (::mkdir(folder.c_str(), 0755) == 0) return folder;
     if (errno != EEXIST)
-      throw Error(ExitCode::cannot_create, "option --out: run folder " + folder + " can't be created: " +
-                                               std::strerror(errno) + "; give another --out");
+      throw Error(ExitCode::cannot_create,
+                  "option --out: run folder {} can't be created: {}; give another --out", folder,
+                  std::strerror(errno));
   }
-  throw Error(ExitCode::cannot_create, "option --out: run folder " + out_dir + "/" + name +
-                                           "_* can't be created: " + std::to_string(kMostFolders) +
-                                           " exist; give another --out");
-}
-
-// Empty, or why it can't be written. All of `text` is on disk when it returns.
-std::string write_whole(const std::string& path, const std::string& text) {
-  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file) return std::strerror(errno);
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t count = ::write(file.get(), text.data() + done, text.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return count < 0 ? std::strerror(errno) : "no space";
-    done += static_cast<std::size_t>(count);
-  }
-  return ::fsync(file.get()) == 0 ? "" : std::strerror(errno);
+  throw Error(ExitCode::cannot_create,
+              "option --out: run folder {}/{}_* can't be created: {} exist; give another --out", out_dir,
+              name, kMostFolders);
 }
 
 }  // namespace
+
+void replace_output(const std::string& path, std::string_view text) {
+  if (const std::string why = replace_file(path, text); !why.empty())
+    throw Error(ExitCode::io_error, "file {} can't be written: {}; free space or give another --out", path,
+                why);
+}
 
 std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::time_point start) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(start);
@@ -77,8 +69,8 @@ std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::
   localtime_r(&seconds, &local);
   char stamp[32];
   std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
-  return record.model + "_" + std::to_string(record.nodes) + "n" + std::to_string(record.devices_per_node) +
-         "g_b" + std::to_string(record.batch_per_device) + "_" + record.precision + "_" + stamp;
+  return fmt::format("{}_{}n{}g_b{}_{}_{}", record.model, record.nodes, record.devices_per_node,
+                     record.batch_per_device, record.precision, stamp);
 }
 
 ResultWriter::ResultWriter(const std::string& out_dir, const std::string& name, RunRecord record)
@@ -112,13 +104,7 @@ void ResultWriter::write_json(const std::string& file, const nlohmann::ordered_j
 }
 
 void ResultWriter::write_text(const std::string& file, const std::string& text) const {
-  const std::string path = folder_ + "/" + file, unfinished = folder_ + "/." + file + ".part";
-  std::string why = write_whole(unfinished, text);
-  if (why.empty() && std::rename(unfinished.c_str(), path.c_str()) != 0) why = std::strerror(errno);
-  if (why.empty()) return;
-  ::unlink(unfinished.c_str());
-  throw Error(ExitCode::io_error,
-              "file " + path + " can't be written: " + why + "; free space or give another --out");
+  replace_output(folder_ + "/" + file, text);
 }
 
 }  // namespace plumb

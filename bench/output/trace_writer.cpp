@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "bench/output/profile.h"
+#include "bench/output/result_writer.h"
 
 namespace plumb {
 namespace {
@@ -47,7 +44,7 @@ void name_process_and_threads(EventList& events, const TraceDescription& descrip
   const auto name = [&](const char* what, int thread, const std::string& text) {
     events.add({{"ph", "M"}, {"pid", rank}, {"tid", thread}, {"name", what}, {"args", {{"name", text}}}});
   };
-  name("process_name", 0, "rank " + std::to_string(rank) + ": " + description.device);
+  name("process_name", 0, fmt::format("rank {}: {}", rank, description.device));
   const auto add_thread = [&](int thread, const std::string& text) {
     name("thread_name", thread, text);
     events.add({{"ph", "M"},
@@ -84,8 +81,8 @@ void write_trace(std::ostream& stream, const Program& program, std::span<const S
     const double begin = std::min_element(iteration.begin(), iteration.end(), earlier)->begin - zero;
     double end = begin;
     for (const StepTime& time : iteration) end = std::max(end, time.end - zero);
-    events.add(complete_event(description.rank, kIterationsThread, "iteration " + std::to_string(number),
-                              begin, end));
+    events.add(
+        complete_event(description.rank, kIterationsThread, fmt::format("iteration {}", number), begin, end));
     for (const StepTime& time : iteration) {
       const Step& step = program.steps.at(time.step);
       double& free_from = lane_end[static_cast<std::size_t>(step.lane)];
@@ -108,17 +105,9 @@ void write_trace(std::ostream& stream, const Program& program, std::span<const S
 
 void write_trace_file(const std::string& path, const Program& program, std::span<const StepTime> times,
                       const TraceDescription& description) {
-  const std::filesystem::path file(path);
-  const std::string unfinished = file.parent_path() / ("." + file.filename().string() + ".part");
-  errno = 0;
-  std::ofstream stream(unfinished, std::ios::binary | std::ios::trunc);
+  std::ostringstream stream;
   write_trace(stream, program, times, description);
-  stream.close();
-  if (stream && std::rename(unfinished.c_str(), path.c_str()) == 0) return;
-  const std::string why = errno != 0 ? std::strerror(errno) : "no space";
-  std::remove(unfinished.c_str());
-  throw Error(ExitCode::io_error,
-              "file " + path + " can't be written: " + why + "; free space or give another --out");
+  replace_output(path, stream.view());
 }
 
 }  // namespace plumb

@@ -1,17 +1,29 @@
-// A file that has its name only when it is whole.
+// Files that are there whole or not at all.
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
+
+#include "base/unique_fd.h"
 
 namespace plumb {
+
+// Writes all of `bytes`. Returns 0 or the error number.
+int write_all(int descriptor, std::string_view bytes);
+
+// Renames a file, never in the place of another one. Returns 0 or the error number.
+int rename_new(const std::string& from, const std::string& to);
+
+// Puts `text` in the place of `path`, through .<name>.part beside it. On disk when it returns. Returns "" or
+// why it can't be written; then `path` is as before.
+std::string replace_file(const std::filesystem::path& path, std::string_view text);
 
 // Throws Error(cannot_create) if something has that name.
 void refuse_existing(const std::filesystem::path& path);
 
-// Until publish(), the file is called <path>.part.<process id>; what is left of that goes when this does.
+// Until publish(), the file is called <path>.part.<process id>; the destructor removes that.
 class PartialFile {
  public:
   // Throws Error(cannot_create).
@@ -29,7 +41,7 @@ class PartialFile {
  private:
   std::filesystem::path path_;
   std::string partial_;
-  int descriptor_ = -1;
+  UniqueFd file_;
 };
 
 }  // namespace plumb
