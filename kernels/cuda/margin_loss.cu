@@ -1,7 +1,6 @@
 #include "kernels/cuda/elements.h"
 #include "kernels/cuda/margin_loss.h"
 #include "kernels/cuda/reduce.h"
-#include "kernels/device.h"
 #include "models/margin_head.h"
 
 namespace plumb::cuda {

@@ -1,6 +1,5 @@
 #include "kernels/cuda/elements.h"
 #include "kernels/cuda/optimizer.h"
-#include "kernels/device.h"
 
 namespace plumb::cuda {
 namespace {

@@ -1,7 +1,6 @@
 #include "kernels/cuda/elements.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/softmax_loss.h"
-#include "kernels/device.h"
 
 namespace plumb::cuda {
 namespace {

@@ -9,10 +9,7 @@ namespace plumb {
 struct LoadBatch {
   static constexpr std::string_view kName = "load_batch";
   Write images, labels;  // the staged ones where a PackBatch follows
-  static void operands(auto& self, auto&& each) {
-    each("images", self.images);
-    each("labels", self.labels);
-  }
+  static void operands(auto& self, auto&& each) { each("images", self.images, "labels", self.labels); }
 };
 
 // Takes the half of the staged batch that the iteration's parity says, in the device's layout and dtype.
@@ -22,11 +19,8 @@ struct PackBatch {
   Read state;
   Write images, labels;  // [n, c, h, w], i32 [n]
   static void operands(auto& self, auto&& each) {
-    each("staged_images", self.staged_images);
-    each("staged_labels", self.staged_labels);
-    each("state", self.state);
-    each("images", self.images);
-    each("labels", self.labels);
+    each("staged_images", self.staged_images, "staged_labels", self.staged_labels, "state", self.state,
+         "images", self.images, "labels", self.labels);
   }
 };
 

@@ -16,16 +16,9 @@ struct BatchNormForward {
   std::optional<Read> residual;  // like in
   std::optional<Read> slope;     // PReLU: [c] or [1]
   static void operands(auto& self, auto&& each) {
-    each("in", self.in);
-    each("scale", self.scale);
-    each("bias", self.bias);
-    each("running_mean", self.running_mean);
-    each("running_variance", self.running_variance);
-    each("out", self.out);
-    each("mean", self.mean);
-    each("inv_std", self.inv_std);
-    each("residual", self.residual);
-    each("slope", self.slope);
+    each("in", self.in, "scale", self.scale, "bias", self.bias, "running_mean", self.running_mean,
+         "running_variance", self.running_variance, "out", self.out, "mean", self.mean, "inv_std",
+         self.inv_std, "residual", self.residual, "slope", self.slope);
   }
 };
 
@@ -36,13 +29,8 @@ struct BatchNormMoments {
   Write scale_shift;  // f32, or the dtype of activations where a convolution reads it
   Write mean, inv_std;
   static void operands(auto& self, auto&& each) {
-    each("scale", self.scale);
-    each("bias", self.bias);
-    each("running_mean", self.running_mean);
-    each("running_variance", self.running_variance);
-    each("scale_shift", self.scale_shift);
-    each("mean", self.mean);
-    each("inv_std", self.inv_std);
+    each("scale", self.scale, "bias", self.bias, "running_mean", self.running_mean, "running_variance",
+         self.running_variance, "scale_shift", self.scale_shift, "mean", self.mean, "inv_std", self.inv_std);
   }
 };
 
@@ -77,13 +65,8 @@ struct BatchNormApply {
   std::optional<Read> residual, residual_scale_shift;
   std::optional<Read> slope;  // PReLU: [c] or [1]
   static void operands(auto& self, auto&& each) {
-    each("in", self.in);
-    each("scale_shift", self.scale_shift);
-    each("out", self.out);
-    each("relu_mask", self.relu_mask);
-    each("residual", self.residual);
-    each("residual_scale_shift", self.residual_scale_shift);
-    each("slope", self.slope);
+    each("in", self.in, "scale_shift", self.scale_shift, "out", self.out, "relu_mask", self.relu_mask,
+         "residual", self.residual, "residual_scale_shift", self.residual_scale_shift, "slope", self.slope);
   }
 };
 
@@ -100,22 +83,10 @@ struct BatchNormBackward {
   std::optional<Read> slope;         // PReLU: [c] or [1]
   std::optional<Write> d_slope;      // like slope
   static void operands(auto& self, auto&& each) {
-    each("in", self.in);
-    each("d_out", self.d_out);
-    each("scale", self.scale);
-    each("bias", self.bias);
-    each("mean", self.mean);
-    each("inv_std", self.inv_std);
-    each("d_in", self.d_in);
-    each("d_scale", self.d_scale);
-    each("d_bias", self.d_bias);
-    each("relu_mask", self.relu_mask);
-    each("out", self.out);
-    each("scale_shift", self.scale_shift);
-    each("second_d_out", self.second_d_out);
-    each("d_residual", self.d_residual);
-    each("slope", self.slope);
-    each("d_slope", self.d_slope);
+    each("in", self.in, "d_out", self.d_out, "scale", self.scale, "bias", self.bias, "mean", self.mean,
+         "inv_std", self.inv_std, "d_in", self.d_in, "d_scale", self.d_scale, "d_bias", self.d_bias,
+         "relu_mask", self.relu_mask, "out", self.out, "scale_shift", self.scale_shift, "second_d_out",
+         self.second_d_out, "d_residual", self.d_residual, "slope", self.slope, "d_slope", self.d_slope);
   }
 };
 
@@ -125,10 +96,8 @@ struct BatchNormBackwardApply {
   Read d_activated, in, coefficients;  // coefficients: f32 [3, c]
   Write d_in;
   static void operands(auto& self, auto&& each) {
-    each("d_activated", self.d_activated);
-    each("in", self.in);
-    each("coefficients", self.coefficients);
-    each("d_in", self.d_in);
+    each("d_activated", self.d_activated, "in", self.in, "coefficients", self.coefficients, "d_in",
+         self.d_in);
   }
 };
 

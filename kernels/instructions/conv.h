@@ -15,13 +15,8 @@ struct ConvForward {
   std::optional<Write> activated;   // with residual: what the convolution read, like in
   std::optional<Write> sums;        // f32 [2, out_c]: of out's elements and of their squares
   static void operands(auto& self, auto&& each) {
-    each("in", self.in);
-    each("weight", self.weight);
-    each("out", self.out);
-    each("scale_shift", self.scale_shift);
-    each("residual", self.residual);
-    each("activated", self.activated);
-    each("sums", self.sums);
+    each("in", self.in, "weight", self.weight, "out", self.out, "scale_shift", self.scale_shift, "residual",
+         self.residual, "activated", self.activated, "sums", self.sums);
   }
 };
 
@@ -37,9 +32,7 @@ struct ConvBackwardData {
   Read d_out, weight;  // like out; backward-data's copy
   Write d_in;          // like in
   static void operands(auto& self, auto&& each) {
-    each("d_out", self.d_out);
-    each("weight", self.weight);
-    each("d_in", self.d_in);
+    each("d_out", self.d_out, "weight", self.weight, "d_in", self.d_in);
   }
 };
 
@@ -49,10 +42,7 @@ struct ConvBackwardWeights {
   Write d_weight;
   std::optional<Read> scale_shift;  // [2, c]: reads relu(scale * in + shift) in place of in
   static void operands(auto& self, auto&& each) {
-    each("in", self.in);
-    each("d_out", self.d_out);
-    each("d_weight", self.d_weight);
-    each("scale_shift", self.scale_shift);
+    each("in", self.in, "d_out", self.d_out, "d_weight", self.d_weight, "scale_shift", self.scale_shift);
   }
 };
 
@@ -64,17 +54,9 @@ struct ConvNormBackwardData {
   Write d_activated;                         // gradient of the ReLU's input, like norm_in
   Write d_scale, d_bias, coefficients;       // f32 [c], [c], [3, c]: see BatchNormBackwardApply
   static void operands(auto& self, auto&& each) {
-    each("d_out", self.d_out);
-    each("weight", self.weight);
-    each("norm_in", self.norm_in);
-    each("bias", self.bias);
-    each("mean", self.mean);
-    each("inv_std", self.inv_std);
-    each("scale", self.scale);
-    each("d_activated", self.d_activated);
-    each("d_scale", self.d_scale);
-    each("d_bias", self.d_bias);
-    each("coefficients", self.coefficients);
+    each("d_out", self.d_out, "weight", self.weight, "norm_in", self.norm_in, "bias", self.bias, "mean",
+         self.mean, "inv_std", self.inv_std, "scale", self.scale, "d_activated", self.d_activated, "d_scale",
+         self.d_scale, "d_bias", self.d_bias, "coefficients", self.coefficients);
   }
 };
 

@@ -15,10 +15,7 @@ struct Accumulate {
   static constexpr std::string_view kName = "accumulate";
   ReadWrite into;
   Read from;
-  static void operands(auto& self, auto&& each) {
-    each("into", self.into);
-    each("from", self.from);
-  }
+  static void operands(auto& self, auto&& each) { each("into", self.into, "from", self.from); }
 };
 
 // into = scale * from, in another dtype.
@@ -27,10 +24,7 @@ struct Cast {
   Read from;
   Write into;
   double scale = 1;
-  static void operands(auto& self, auto&& each) {
-    each("from", self.from);
-    each("into", self.into);
-  }
+  static void operands(auto& self, auto&& each) { each("from", self.from, "into", self.into); }
 };
 
 // The communicator's. All kinds work in place. allgather and reduce_scatter see the buffer as one part of
@@ -53,8 +47,7 @@ struct FindOverflow {
   Write overflow;  // f32 [1]
   std::vector<Read> gradients;
   static void operands(auto& self, auto&& each) {
-    each("overflow", self.overflow);
-    each("gradients", self.gradients);
+    each("overflow", self.overflow, "gradients", self.gradients);
   }
 };
 
@@ -72,8 +65,7 @@ struct Update {
   std::optional<Read> overflow;
   std::vector<UpdatedParameter> parameters;
   static void operands(auto& self, auto&& each) {
-    each("state", self.state);
-    each("overflow", self.overflow);
+    each("state", self.state, "overflow", self.overflow);
     for (auto& updated : self.parameters) {
       each("master", updated.master);
       each("momentum", updated.momentum);
@@ -92,13 +84,8 @@ struct UpdateRows {
   Read state;
   std::optional<Read> overflow;
   static void operands(auto& self, auto&& each) {
-    each("master", self.master);
-    each("momentum", self.momentum);
-    each("d_rows", self.d_rows);
-    each("samples", self.samples);
-    each("sample_count", self.sample_count);
-    each("state", self.state);
-    each("overflow", self.overflow);
+    each("master", self.master, "momentum", self.momentum, "d_rows", self.d_rows, "samples", self.samples,
+         "sample_count", self.sample_count, "state", self.state, "overflow", self.overflow);
   }
 };
 
@@ -107,10 +94,7 @@ struct AdvanceState {
   static constexpr std::string_view kName = "advance_state";
   ReadWrite state;
   std::optional<Read> overflow;
-  static void operands(auto& self, auto&& each) {
-    each("state", self.state);
-    each("overflow", self.overflow);
-  }
+  static void operands(auto& self, auto&& each) { each("state", self.state, "overflow", self.overflow); }
 };
 
 }  // namespace plumb

@@ -12,10 +12,7 @@ struct PoolForward {
   std::optional<Write> argmax;      // max pool: u8, like out, the maximum's place in its window
   std::optional<Read> scale_shift;  // [2, c]: pools relu(scale * in + shift)
   static void operands(auto& self, auto&& each) {
-    each("in", self.in);
-    each("out", self.out);
-    each("argmax", self.argmax);
-    each("scale_shift", self.scale_shift);
+    each("in", self.in, "out", self.out, "argmax", self.argmax, "scale_shift", self.scale_shift);
   }
 };
 
@@ -25,10 +22,7 @@ struct PoolBackward {
   Write d_in;
   std::optional<Read> argmax, second_d_out;  // d_out is the sum of both
   static void operands(auto& self, auto&& each) {
-    each("d_out", self.d_out);
-    each("d_in", self.d_in);
-    each("argmax", self.argmax);
-    each("second_d_out", self.second_d_out);
+    each("d_out", self.d_out, "d_in", self.d_in, "argmax", self.argmax, "second_d_out", self.second_d_out);
   }
 };
 
@@ -38,10 +32,7 @@ struct DenseForward {
   Read in, weight, bias;
   Write out;
   static void operands(auto& self, auto&& each) {
-    each("in", self.in);
-    each("weight", self.weight);
-    each("bias", self.bias);
-    each("out", self.out);
+    each("in", self.in, "weight", self.weight, "bias", self.bias, "out", self.out);
   }
 };
 
@@ -50,9 +41,7 @@ struct DenseBackwardData {
   Read d_out, weight;
   Write d_in;
   static void operands(auto& self, auto&& each) {
-    each("d_out", self.d_out);
-    each("weight", self.weight);
-    each("d_in", self.d_in);
+    each("d_out", self.d_out, "weight", self.weight, "d_in", self.d_in);
   }
 };
 
@@ -61,10 +50,7 @@ struct DenseBackwardWeights {
   Read in, d_out;
   Write d_weight, d_bias;
   static void operands(auto& self, auto&& each) {
-    each("in", self.in);
-    each("d_out", self.d_out);
-    each("d_weight", self.d_weight);
-    each("d_bias", self.d_bias);
+    each("in", self.in, "d_out", self.d_out, "d_weight", self.d_weight, "d_bias", self.d_bias);
   }
 };
 
@@ -72,11 +58,7 @@ struct DropoutForward {
   static constexpr std::string_view kName = "dropout_forward";
   Read in, state;
   Write out;
-  static void operands(auto& self, auto&& each) {
-    each("in", self.in);
-    each("state", self.state);
-    each("out", self.out);
-  }
+  static void operands(auto& self, auto&& each) { each("in", self.in, "state", self.state, "out", self.out); }
 };
 
 // Drops the same elements again, by the same random numbers.
@@ -85,9 +67,7 @@ struct DropoutBackward {
   Read d_out, state;
   Write d_in;
   static void operands(auto& self, auto&& each) {
-    each("d_out", self.d_out);
-    each("state", self.state);
-    each("d_in", self.d_in);
+    each("d_out", self.d_out, "state", self.state, "d_in", self.d_in);
   }
 };
 
@@ -98,10 +78,7 @@ struct SoftmaxCrossEntropy {
   Write d_logits;
   ReadWrite state;
   static void operands(auto& self, auto&& each) {
-    each("logits", self.logits);
-    each("labels", self.labels);
-    each("d_logits", self.d_logits);
-    each("state", self.state);
+    each("logits", self.logits, "labels", self.labels, "d_logits", self.d_logits, "state", self.state);
   }
 };
 

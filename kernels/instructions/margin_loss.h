@@ -13,11 +13,8 @@ struct MarginNormalize {
   Read features, labels;                        // [n, E], i32 [n]
   Write normalized, own_labels, inverse_norms;  // [n, E], i32 [n], [n]
   static void operands(auto& self, auto&& each) {
-    each("features", self.features);
-    each("labels", self.labels);
-    each("normalized", self.normalized);
-    each("own_labels", self.own_labels);
-    each("inverse_norms", self.inverse_norms);
+    each("features", self.features, "labels", self.labels, "normalized", self.normalized, "own_labels",
+         self.own_labels, "inverse_norms", self.inverse_norms);
   }
 };
 
@@ -26,11 +23,8 @@ struct MarginSampleClasses {
   Read labels, state;                    // i32 [N]
   Write samples, sample_count, columns;  // i32 [C], [1], [N]
   static void operands(auto& self, auto&& each) {
-    each("labels", self.labels);
-    each("state", self.state);
-    each("samples", self.samples);
-    each("sample_count", self.sample_count);
-    each("columns", self.columns);
+    each("labels", self.labels, "state", self.state, "samples", self.samples, "sample_count",
+         self.sample_count, "columns", self.columns);
   }
 };
 
@@ -39,10 +33,8 @@ struct MarginGatherRows {
   Read samples, sample_count, weight;  // weight: the fp32 master [classes, E]
   Write rows;                          // [C, E]
   static void operands(auto& self, auto&& each) {
-    each("samples", self.samples);
-    each("sample_count", self.sample_count);
-    each("weight", self.weight);
-    each("rows", self.rows);
+    each("samples", self.samples, "sample_count", self.sample_count, "weight", self.weight, "rows",
+         self.rows);
   }
 };
 
@@ -52,9 +44,8 @@ struct MarginClassNorms {
   std::optional<Read> sample_count;  // i32 [1]
   Write class_inverse_norms;         // [C]
   static void operands(auto& self, auto&& each) {
-    each("rows", self.rows);
-    each("sample_count", self.sample_count);
-    each("class_inverse_norms", self.class_inverse_norms);
+    each("rows", self.rows, "sample_count", self.sample_count, "class_inverse_norms",
+         self.class_inverse_norms);
   }
 };
 
@@ -63,9 +54,7 @@ struct MarginProducts {
   Read normalized, rows;  // [N, E], [C, E]
   Write products;         // [N, C]
   static void operands(auto& self, auto&& each) {
-    each("normalized", self.normalized);
-    each("rows", self.rows);
-    each("products", self.products);
+    each("normalized", self.normalized, "rows", self.rows, "products", self.products);
   }
 };
 
@@ -75,14 +64,9 @@ struct MarginStatistics {
   std::optional<Read> sample_count;                   // i32 [1]
   Write local_max, row_max, row_sums, target_factor;  // [N], [N], [2, N], [N]
   static void operands(auto& self, auto&& each) {
-    each("products", self.products);
-    each("class_inverse_norms", self.class_inverse_norms);
-    each("columns", self.columns);
-    each("sample_count", self.sample_count);
-    each("local_max", self.local_max);
-    each("row_max", self.row_max);
-    each("row_sums", self.row_sums);
-    each("target_factor", self.target_factor);
+    each("products", self.products, "class_inverse_norms", self.class_inverse_norms, "columns", self.columns,
+         "sample_count", self.sample_count, "local_max", self.local_max, "row_max", self.row_max, "row_sums",
+         self.row_sums, "target_factor", self.target_factor);
   }
 };
 
@@ -92,9 +76,7 @@ struct MarginRescale {
   Read local_max, row_max;
   ReadWrite row_sums;
   static void operands(auto& self, auto&& each) {
-    each("local_max", self.local_max);
-    each("row_max", self.row_max);
-    each("row_sums", self.row_sums);
+    each("local_max", self.local_max, "row_max", self.row_max, "row_sums", self.row_sums);
   }
 };
 
@@ -107,14 +89,9 @@ struct MarginGradient {
   Read row_max, row_sums, target_factor;
   ReadWrite state;
   static void operands(auto& self, auto&& each) {
-    each("products", self.products);
-    each("class_inverse_norms", self.class_inverse_norms);
-    each("columns", self.columns);
-    each("sample_count", self.sample_count);
-    each("row_max", self.row_max);
-    each("row_sums", self.row_sums);
-    each("target_factor", self.target_factor);
-    each("state", self.state);
+    each("products", self.products, "class_inverse_norms", self.class_inverse_norms, "columns", self.columns,
+         "sample_count", self.sample_count, "row_max", self.row_max, "row_sums", self.row_sums,
+         "target_factor", self.target_factor, "state", self.state);
   }
 };
 
@@ -123,9 +100,7 @@ struct MarginFeatureProducts {
   Read products, rows;
   Write d_normalized;  // [N, E]
   static void operands(auto& self, auto&& each) {
-    each("products", self.products);
-    each("rows", self.rows);
-    each("d_normalized", self.d_normalized);
+    each("products", self.products, "rows", self.rows, "d_normalized", self.d_normalized);
   }
 };
 
@@ -134,11 +109,8 @@ struct MarginWeightGradient {
   Read products, normalized, rows, class_inverse_norms;
   Write d_rows;  // [C, E]
   static void operands(auto& self, auto&& each) {
-    each("products", self.products);
-    each("normalized", self.normalized);
-    each("rows", self.rows);
-    each("class_inverse_norms", self.class_inverse_norms);
-    each("d_rows", self.d_rows);
+    each("products", self.products, "normalized", self.normalized, "rows", self.rows, "class_inverse_norms",
+         self.class_inverse_norms, "d_rows", self.d_rows);
   }
 };
 
@@ -147,10 +119,8 @@ struct MarginFeaturesBackward {
   Read d_normalized, normalized, inverse_norms;  // [n, E], [n, E], [n]
   Write d_features;                              // [n, E]
   static void operands(auto& self, auto&& each) {
-    each("d_normalized", self.d_normalized);
-    each("normalized", self.normalized);
-    each("inverse_norms", self.inverse_norms);
-    each("d_features", self.d_features);
+    each("d_normalized", self.d_normalized, "normalized", self.normalized, "inverse_norms",
+         self.inverse_norms, "d_features", self.d_features);
   }
 };
 

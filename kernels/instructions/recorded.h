@@ -1,4 +1,5 @@
-// Work that no device runs: an instruction of a Program that was read from a file or made up for a simulation.
+// Work that no device runs: an instruction of a Program that was read from a file or made up for a
+// simulation.
 #pragma once
 
 #include "kernels/instructions/operand.h"

@@ -55,7 +55,7 @@ class BoundStep {
 
   Step step{.name = "step", .operation = Recorded{}, .op = 0};
   UpdateRule rule;
-  std::vector<IterationRecord> records = std::vector<IterationRecord>(Device::kMetricsKept);
+  std::vector<IterationRecord> records = std::vector<IterationRecord>(kMetricsKept);
 
  private:
   Graph graph_;

@@ -115,7 +115,7 @@ TEST_F(LargeHeads, TheLossReachesTheLastProduct) {
 
   State state{};
   state.step.loss_scale = kImages;
-  std::vector<IterationRecord> records(Device::kMetricsKept);
+  std::vector<IterationRecord> records(kMetricsKept);
   all.row_sums[kImages - 1] = 1;
   launch_margin_gradient(logits, 64, all, {.first = 0, .count = kImages}, &state, records.data(), nullptr);
   EXPECT_EQ(products.from_end(0), 128);  // probability 1, times the scale and the norm

@@ -63,7 +63,7 @@ TEST_F(LargeSizes, SoftmaxReachesTheLastRow) {
       labels(DType::f32, kRows), losses(DType::f32, kRows * 4);
   State state{};
   state.step.loss_scale = kRows;
-  std::vector<IterationRecord> records(Device::kMetricsKept);
+  std::vector<IterationRecord> records(kMetricsKept);
   const SoftmaxOperands at{.logits = logits.floats(),
                            .labels = reinterpret_cast<const std::int32_t*>(labels.data()),
                            .d_logits = d_logits.data(),

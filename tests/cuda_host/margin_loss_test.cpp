@@ -140,9 +140,9 @@ class Softmax {
   }
   IterationRecord put_gradient() {
     const State state{.step = {.iteration = by_.iteration, .loss_scale = by_.loss_scale}};
-    std::vector<IterationRecord> records(Device::kMetricsKept);
+    std::vector<IterationRecord> records(kMetricsKept);
     launch_margin_gradient(logits_, by_.rule.scale, rows_, by_.own, &state, records.data(), nullptr);
-    return records[by_.iteration % Device::kMetricsKept];
+    return records[by_.iteration % kMetricsKept];
   }
 
   std::vector<double> products() const {
@@ -199,7 +199,7 @@ const Case kCases[] = {
     {.images = 1, .classes = 1},
     {.images = 5, .classes = 3, .own = {1, 2}, .iteration = 7},
     {.images = 4, .classes = 257, .first_class = 1000, .loss_scale = 1024, .own = {0, 4}},
-    {.images = 7, .classes = 2053, .used = 1500, .own = {4, 3}, .iteration = Device::kMetricsKept + 3},
+    {.images = 7, .classes = 2053, .used = 1500, .own = {4, 3}, .iteration = kMetricsKept + 3},
     {.images = 6,
      .classes = 4096,
      .used = 4096,

@@ -63,7 +63,7 @@ class Rank {
 
   // Adds this rank's part.
   void tell(HeadAnswer& answer) {
-    const IterationRecord& record = records_[by_.iteration % Device::kMetricsKept];
+    const IterationRecord& record = records_[by_.iteration % kMetricsKept];
     answer.loss += record.loss / by_.ranks;
     answer.top1 += record.top1;
     for (double value : values(d_features_, by_.images * by_.embedding))
@@ -132,7 +132,7 @@ class Rank {
   Program program_;
   MarginBuffers buffers_;
   BufferId features_ = 0, labels_ = 0, state_ = 0, master_ = 0, copy_ = 0, d_features_ = 0;
-  std::vector<IterationRecord> records_ = std::vector<IterationRecord>(Device::kMetricsKept);
+  std::vector<IterationRecord> records_ = std::vector<IterationRecord>(kMetricsKept);
   MemoryPlan plan_;
   std::optional<GuardedTensor> arena_;
 };

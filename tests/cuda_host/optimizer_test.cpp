@@ -181,25 +181,25 @@ TEST(FindOverflow, ForgetsTheLastOneWhereAllIsFinite) {
 struct States {
   LossScaling scaling;
   State state;
-  std::vector<IterationRecord> records = std::vector<IterationRecord>(Device::kMetricsKept);
+  std::vector<IterationRecord> records = std::vector<IterationRecord>(kMetricsKept);
 
   const IterationRecord& advance(std::optional<float> overflow) {
     const std::uint64_t iteration = state.step.iteration;
     launch_advance_state(scaling, &state, overflow ? &*overflow : nullptr, records.data(), nullptr);
-    return records[iteration % Device::kMetricsKept];
+    return records[iteration % kMetricsKept];
   }
 };
 
 TEST(AdvanceState, CountsIterationsAndTellsWhatTheyUsed) {
   States states{.scaling = {.kind = LossScaling::Kind::fixed}, .state = {.step = {.loss_scale = 128}}};
-  states.state.step.iteration = Device::kMetricsKept - 1;
+  states.state.step.iteration = kMetricsKept - 1;
   states.state.exposed_ns = 77;
   const IterationRecord& record = states.advance(0.0F);
   EXPECT_EQ(&record, &states.records.back());
   EXPECT_EQ(record.loss_scale, 128);
   EXPECT_EQ(record.skipped, 0);
   EXPECT_EQ(record.exposed_ns, 77U);
-  EXPECT_EQ(states.state.step.iteration, Device::kMetricsKept);
+  EXPECT_EQ(states.state.step.iteration, kMetricsKept);
   EXPECT_EQ(states.state.exposed_ns, 0U);
   const IterationRecord& next = states.advance(std::nullopt);
   EXPECT_EQ(&next, &states.records.front());

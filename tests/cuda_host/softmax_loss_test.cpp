@@ -39,7 +39,7 @@ Result run(const Case& by, DType dtype, const std::vector<double>& logits,
   GuardedTensor logit_operand(DType::f32, logits), label_operand(DType::i32, labels);
   GuardedTensor d_logits(dtype, logits.size()), workspace(DType::u8, by.rows * sizeof(RowLoss));
   State state{.step = {.iteration = by.iteration, .loss_scale = by.loss_scale}};
-  std::vector<IterationRecord> records(Device::kMetricsKept);
+  std::vector<IterationRecord> records(kMetricsKept);
   launch_softmax_loss({.logits = logit_operand.as<float>(),
                        .labels = label_operand.as<std::int32_t>(),
                        .d_logits = d_logits.data(),
@@ -49,7 +49,7 @@ Result run(const Case& by, DType dtype, const std::vector<double>& logits,
                        .records = records.data()},
                       static_cast<std::int64_t>(by.rows), static_cast<std::int64_t>(by.classes), by.smoothing,
                       nullptr);
-  const IterationRecord& record = records[by.iteration % Device::kMetricsKept];
+  const IterationRecord& record = records[by.iteration % kMetricsKept];
   return {.d_logits = d_logits.values(), .loss = record.loss, .top1 = record.top1, .top5 = record.top5};
 }
 
@@ -83,7 +83,7 @@ const Case kCases[] = {
     {.rows = 1, .classes = 1},
     {.rows = 3, .classes = 7, .smoothing = 0.1F},
     {.rows = 5, .classes = 257, .smoothing = 0.1F, .loss_scale = 1024, .iteration = 7},
-    {.rows = 2, .classes = 1000, .smoothing = 0, .loss_scale = 65536, .iteration = Device::kMetricsKept + 3},
+    {.rows = 2, .classes = 1000, .smoothing = 0, .loss_scale = 65536, .iteration = kMetricsKept + 3},
     {.rows = 300, .classes = 10, .smoothing = 0.1F, .loss_scale = 3},  // more rows than a block has threads
 };
 
