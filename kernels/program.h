@@ -12,10 +12,10 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/dtype.h"
 #include "kernels/instructions/batch.h"
 #include "kernels/instructions/batch_norm.h"
 #include "kernels/instructions/conv.h"
+#include "kernels/instructions/dtype.h"
 #include "kernels/instructions/gradients.h"
 #include "kernels/instructions/layers.h"
 #include "kernels/instructions/margin_loss.h"

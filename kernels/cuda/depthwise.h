@@ -13,7 +13,7 @@
 #include <cstddef>
 
 #include "kernels/cuda/depthwise_shape.h"
-#include "kernels/dtype.h"
+#include "kernels/instructions/dtype.h"
 
 namespace plumb::cuda {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "kernels/cuda/norm_partition.h"
-#include "kernels/dtype.h"
+#include "kernels/instructions/dtype.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {

@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "kernels/cuda/state.h"
-#include "kernels/dtype.h"
+#include "kernels/instructions/dtype.h"
 #include "models/dropout.h"
 #include "models/graph.h"
 

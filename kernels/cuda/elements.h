@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/blocks.h"
-#include "kernels/dtype.h"
+#include "kernels/instructions/dtype.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {

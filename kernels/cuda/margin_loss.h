@@ -10,7 +10,7 @@
 
 #include "kernels/cuda/margin_partition.h"
 #include "kernels/cuda/state.h"
-#include "kernels/dtype.h"
+#include "kernels/instructions/dtype.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/norm_partition.h"
-#include "kernels/dtype.h"
+#include "kernels/instructions/dtype.h"
 
 namespace plumb::cuda {
 

@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/margin_partition.h"
 #include "kernels/cuda/state.h"
-#include "kernels/dtype.h"
+#include "kernels/instructions/dtype.h"
 #include "models/margin_head.h"
 
 namespace plumb::cuda {

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/state.h"
-#include "kernels/dtype.h"
+#include "kernels/instructions/dtype.h"
 #include "kernels/step_state.h"
 
 namespace plumb::cuda {

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/dtype.h"
+#include "kernels/instructions/dtype.h"
 
 namespace plumb::cuda {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "base/random.h"
-#include "kernels/dtype.h"
+#include "kernels/instructions/dtype.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/dtype.h"
+#include "kernels/instructions/dtype.h"
 #include "kernels/instructions/operand.h"
 
 namespace plumb {
