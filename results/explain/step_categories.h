@@ -36,7 +36,8 @@ constexpr std::size_t index_of(StepCategory category) {
   return static_cast<std::size_t>(category);
 }
 
-// Of a step's kind (kernels/program.h: name_of(Operation)). Throws Error(bad_data) for a kind that isn't one of ours.
+// Of a step's kind (kernels/program.h: name_of(Operation)). Throws Error(bad_data) for a kind that isn't one
+// of ours.
 StepCategory category_of_step_kind(std::string_view kind);
 
 // Of an operator as PyTorch's profiler names it ("aten::mkldnn_convolution"), by the first rule that fits.

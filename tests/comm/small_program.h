@@ -2,11 +2,11 @@
 #pragma once
 
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "kernels/program.h"
+#include "tests/kernels/described_steps.h"
 
 namespace plumb {
 
@@ -84,13 +84,6 @@ inline std::vector<std::string> step_names(const Program& program) {
   std::vector<std::string> names;
   for (const Step& step : program.steps) names.push_back(step.name);
   return names;
-}
-
-inline const Step& step_named(const Program& program, const std::string& name) {
-  for (const Step& step : program.steps) {
-    if (step.name == name) return step;
-  }
-  throw std::out_of_range("no step " + name);
 }
 
 inline std::vector<Collective> collectives_of(const Program& program) {

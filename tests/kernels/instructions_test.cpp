@@ -91,6 +91,8 @@ AnyMember::operator Member() const {
     return list;
   } else if constexpr (std::is_constructible_v<Member, BufferId>) {
     return Member(BufferId{0});
+  } else if constexpr (std::is_enum_v<Member>) {
+    return Member{};
   } else {
     return made<Member>();
   }
