@@ -28,7 +28,7 @@ ConvProblem small_problem(ConvPass pass, DType dtype = DType::f32) {
 }
 
 std::unique_ptr<ConvEngine> engine_of(const AbsentGpu& gpu) {
-  return make_conv_engine({.device_properties_json = gpu.properties_json()});
+  return engine_for(gpu, false);
 }
 
 TEST(ConvEngineForAnAbsentGpu, ChoosesOtherEnginesForStrictF32ThanForTf32) {
@@ -106,8 +106,7 @@ TEST(ConvEngineForAnAbsentGpu, MakesPlansThatFailWithASentenceWhereTheyAreRun) {
 // Its engines sum in a fixed order where that is asked for, and a wanted one comes first.
 TEST(ConvEngineForAnAbsentGpu, LeavesOutEnginesThatSumInAnyOrderWhereItIsDeterministic) {
   const ConvProblem problem = small_problem(ConvPass::backward_data);
-  const auto in_order =
-      make_conv_engine({.deterministic = true, .device_properties_json = h200().properties_json()});
+  const auto in_order = engine_for(h200());
   // Heuristics of cuDNN 9.19 name it here, and note that it adds up in any order.
   const std::string any_order = "eng25";
   EXPECT_EQ(engine_of(h200())->plan(problem, 256 << 20, any_order)->engine(), any_order);

@@ -1,7 +1,5 @@
 #include "problems.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -60,10 +58,6 @@ std::int64_t largest_batch(const Workload& workload, const DeviceLimits& gpu,
 }
 
 std::unique_ptr<ConvEngine> engine_for(const AbsentGpu& gpu, bool deterministic) {
-  // Nothing where it isn't installed: cuDNN doesn't find it either. Never closed.
-  static const void* const compiler =
-      dlopen(("libnvrtc.so." + std::to_string(CUDART_VERSION / 1000)).c_str(), RTLD_LAZY | RTLD_LOCAL);
-  (void)compiler;
   return make_conv_engine({.deterministic = deterministic, .device_properties_json = gpu.properties_json()});
 }
 

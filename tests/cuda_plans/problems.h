@@ -41,8 +41,7 @@ std::vector<WantedPlan> wanted_plans(const DeviceLimits& gpu, const DescribeOpti
 // The largest batch whose memory plan fits, as a dry run reports it, but no more than the device takes.
 std::int64_t largest_batch(const Workload& workload, const DeviceLimits& gpu, const DescribeOptions& options);
 
-// The product's engine for a GPU that isn't there. cuDNN loads and unloads the run-time compiler's library
-// for each convolution that it plans, which takes nine tenths of the time; here it stays loaded.
+// The product's engine for a GPU that isn't there.
 std::unique_ptr<ConvEngine> engine_for(const AbsentGpu& gpu, bool deterministic = true);
 
 struct Planned {
