@@ -1,4 +1,4 @@
-// What a run would take and do, from its Program alone: memory, work, traffic and the least time of a step.
+// The memory, work, traffic and roofline time of a step, from its plan alone.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct DryRunStep {
   Phase phase = Phase::forward;
   Lane lane = Lane::compute;
   double macs = 0, bytes = 0;
-  double roofline_seconds = 0;  // 0 off the compute lane: what runs there runs beside it
+  double roofline_seconds = 0;  // 0 on other lanes, which run beside compute
 };
 
 struct DryRun {

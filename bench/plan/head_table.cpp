@@ -38,8 +38,8 @@ std::int64_t rows_of_step(const Graph& graph) {
 
 }  // namespace
 
-// Memory grows with the classes by a line, but for rounding: two plans say where it meets the limit, and a
-// few more around that place settle it.
+// Memory is a line in the number of classes, apart from rounding: two plans estimate where it meets the
+// limit, and a few more find the exact count.
 std::optional<std::int64_t> largest_classes(const BenchOptions& options, const DeviceLimits& limits,
                                             int world_size) {
   if (!limits.flops_per_second.contains(options.precision)) return std::nullopt;

@@ -1,5 +1,5 @@
-// What class centres would cost: for each way to lay them on the ranks, memory and traffic of a rank, and how
-// many classes a GPU has room for.
+// The cost of class centres for each --head: a rank's memory and traffic, and the most classes that fit a
+// GPU.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,20 @@ struct HeadPlan {
   double planned_bytes = 0;  // of rank 0, which has the most classes
   double traffic_bytes = 0;  // sent per step and rank
   std::int64_t rows = 0;     // class centres that a step of rank 0 works with
-  // By name of target: most classes over all ranks with which a plan fits; nothing where the target lacks the
-  // precision.
+  // By target: the most classes over all ranks whose plan fits; empty if the target lacks the precision.
   std::vector<std::pair<std::string, std::optional<std::int64_t>>> largest_classes;
 };
 
-// Without the heads that would leave a rank without a class. `options`: resolved, of a model with a margin
+// Leaves out heads that would give a rank no class. `options`: resolved, of a model with a margin
 // head. `limits`: the device of the dry run.
 std::vector<HeadPlan> plan_heads(const BenchOptions& options, const DeviceLimits& limits, int world_size);
 
-// The most classes over all ranks with which what rank 0 needs fits limits.memory_bytes, 0 if one class per
-// rank is too much; nothing where the device lacks the precision. `options`: resolved.
+// The most classes over all ranks whose plan for rank 0 fits limits.memory_bytes, 0 if one class per rank is
+// too much; empty if the device lacks the precision. `options`: resolved.
 std::optional<std::int64_t> largest_classes(const BenchOptions& options, const DeviceLimits& limits,
                                             int world_size);
 
-// What this rank has of them: "501 of 1001 class centres, 50 in a step".
+// This rank's class centres: "501 of 1001 class centres, 50 in a step".
 std::string shard_text(const Graph& graph);
 
 nlohmann::ordered_json to_json(const std::vector<HeadPlan>& heads);

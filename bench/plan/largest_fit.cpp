@@ -34,7 +34,7 @@ std::int64_t largest_on_a_line(const std::function<double(std::int64_t count)>& 
   if (bad_bytes <= memory_bytes) return range.most;
   bad = range.most;
   for (int guess = 0; bad - good > 1; ++guess) {
-    // Where the line meets the limit, a bit to either side in turn; halves if that doesn't close in.
+    // Guesses where the line meets the limit, one above and below in turn; bisects if that doesn't converge.
     const double share = (memory_bytes - good_bytes) / (bad_bytes - good_bytes);
     const auto met = good + static_cast<std::int64_t>(share * static_cast<double>(bad - good));
     const std::int64_t middle =

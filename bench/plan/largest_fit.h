@@ -14,8 +14,8 @@ std::int64_t largest_batch(const std::function<double(std::int64_t batch)>& plan
 struct CountRange {
   std::int64_t least = 1, most = 1;
 };
-// The largest count in the range whose plan fits, where planned_bytes is nearly a line, so that few plans are
-// made; 0 if the least doesn't fit.
+// The largest count in the range whose plan fits, 0 if the least doesn't. Makes few plans if planned_bytes is
+// nearly a line.
 std::int64_t largest_on_a_line(const std::function<double(std::int64_t count)>& planned_bytes,
                                double memory_bytes, const CountRange& range);
 

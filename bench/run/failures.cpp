@@ -23,9 +23,9 @@ void tell_with_rank(const std::string& program, const Job& job, const std::strin
 
 }  // namespace
 
-// Most failures before there is a job are met by all ranks alike: rank 0 tells, and its end makes mpirun end
-// the others, within 2 s if they don't obey SIGTERM. Who is still there after this time has a failure of its
-// own.
+// Most failures before there is a job are the same on all ranks: rank 0 prints, and when it exits mpirun ends
+// the others, within 2 s even if they ignore SIGTERM. A rank that still runs after this time has a failure of
+// its own.
 constexpr std::chrono::seconds kRankZeroTells{3};
 
 int run_program(const std::string& program, const std::function<void()>& body) {

@@ -20,7 +20,7 @@ namespace plumb {
 namespace {
 
 constexpr double kMiB = 1024.0 * 1024;
-// A plan is off by a few percent at most: the first stride away from it.
+// A plan is off by a few percent at most; the first stride is this share of it.
 constexpr std::int64_t kStrideShare = 32;
 
 BenchOptions with_batch(BenchOptions options, std::int64_t batch) {
@@ -34,7 +34,7 @@ bool tells_of_no_engine(const Error& error) {
          std::string_view(error.what()).find(kNoEngine) != std::string_view::npos;
 }
 
-// As a run begins: one iteration step by step and, where the run would, one that is captured and replayed.
+// The begin of a run: one iteration step by step and, if the run would capture, one replay.
 void run_iterations(Session& session) {
   Runner runner(session.plan.program, *session.device, session.communicator.get(), *session.source);
   session.device->start_clock();
@@ -47,7 +47,7 @@ void run_iterations(Session& session) {
   session.device->synchronize();
 }
 
-// Fills in what a batch took. Throws Error(out_of_memory), on all ranks, if it doesn't run.
+// Notes the memory that a batch took. Throws Error(out_of_memory), on all ranks, if it doesn't run.
 void try_batch(const Job& job, const BenchOptions& options, double memory_bytes, MaxBatch& found) {
   Session session = open_session(job, options);
   read_inputs(job, session);

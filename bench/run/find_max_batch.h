@@ -1,4 +1,4 @@
-// --find-max-bs: the largest batch that really runs a step, beside the one that the plan promises.
+// --find-max-bs: the largest batch that really runs a step, and the largest by the plan.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace plumb {
 struct BatchTry {
   std::int64_t batch = 0;
   bool ran = false;
-  bool no_engine = false;  // it didn't for want of an engine, not of memory
+  bool no_engine = false;  // failed because no engine computes it, not for lack of memory
 };
 
 struct BatchSearch {
@@ -27,8 +27,8 @@ struct BatchSearch {
 };
 
 // The largest batch from 1 to `highest` for which `runs` holds. Starts at `estimate`, walks away from it in
-// growing strides until what runs and what doesn't are on both sides, then halves the distance; so a good
-// estimate takes few tries. `runs` must not fail for a batch below one that it holds for.
+// growing strides until the answer lies between two tries, then bisects; a good estimate takes few tries.
+// `runs` must hold for every batch below one that it holds for.
 BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
                                  const std::function<bool(std::int64_t batch)>& runs);
 
@@ -39,9 +39,9 @@ struct MaxBatch {
   int world_size = 1;
   std::int64_t image_size = 224;
   BatchSearch search;
-  std::int64_t largest_planned = 0;  // batch that the plan alone says fits
+  std::int64_t largest_planned = 0;  // by the plan alone
   std::size_t planned_bytes = 0;     // of search.batch
-  std::size_t peak_bytes = 0;        // that the device has held by the end of its step
+  std::size_t peak_bytes = 0;        // the most that the device held until its step ended
 };
 
 struct SearchBounds {
@@ -51,21 +51,20 @@ struct SearchBounds {
   std::int64_t most_elements = std::numeric_limits<std::int32_t>::max();
 };
 
-// Of all activations and their gradients: what grows with the batch.
+// Over activations and their gradients, which grow with the batch.
 std::int64_t largest_tensor_elements(const Program& program);
 
-// Every rank calls it, and all try the same batches together; each try is a whole set-up and an iteration as
-// a run would do it, and is gone before the next. A batch doesn't fit if it throws Error(out_of_memory), or
-// if one of its tensors has more than `most_elements` and a library has no engine (kNoEngine); all else is
-// thrown on. `tried` hears of every try when it is over.
+// Every rank calls it, and all try the same batches together; each try sets up a run, runs an iteration and
+// releases everything. A batch doesn't fit if it throws Error(out_of_memory), or if one of its tensors has
+// more than `most_elements` and a library has no engine (kNoEngine); other errors are thrown on. `tried` is
+// called after every try.
 MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
                         const std::function<void(const BatchTry&)>& tried, const SearchBounds& bounds = {});
 
 // "--bs 4096 doesn't fit: …"
 std::string to_text(const BatchTry& one, const SearchBounds& bounds = {});
 
-// The line, or with --json the object, to stdout, and what is tried to stderr; from rank 0. Every rank calls
-// it.
+// Rank 0 prints the line, or with --json the object, to stdout, and each try to stderr. Every rank calls it.
 void report_max_batch(const Job& job, const BenchOptions& options);
 
 // One line.

@@ -67,7 +67,7 @@ void Runner::run_stamped_iteration() {
   device_.end_iteration();
 }
 
-// Outside of what is captured: what a batch is changes from iteration to iteration.
+// Runs outside the captured graph because the batch changes every iteration.
 void Runner::load_batches(Mode mode) {
   for (const Action& load : loads_) {
     const Batch batch = source_.next();

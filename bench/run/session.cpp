@@ -42,8 +42,7 @@ BatchSourceOptions source_options(const Session& session, const Job& job) {
           .workers = options.data_workers};
 }
 
-// "; --bs 8 has room for --classes 1000": what is left to do where class centres take the memory. Empty where
-// they don't.
+// "; --bs 8 has room for --classes 1000", if the model has class centres.
 std::string classes_that_fit(const Session& session, const Job& job, double free_bytes) {
   if (!session.options.model->margin_head) return "";
   DeviceLimits limits = session.device->limits();
@@ -70,8 +69,8 @@ void require_memory(const Session& session, const Job& job, double wanted) {
           classes_that_fit(session, job, free));
 }
 
-// What a refusal says happened: "option --device: no GPU answers (…); install …" without its first two words
-// and the remedy, which nobody needs who asked for "auto".
+// "no GPU answers (…)" of "option --device: no GPU answers (…); install …": with --device auto the remedy is
+// not needed.
 std::string reason_of(const std::string& sentence) {
   const std::size_t colon = sentence.starts_with("option ") ? sentence.find(": ") : std::string::npos;
   const std::size_t begin = colon == std::string::npos ? 0 : colon + 2;
@@ -106,7 +105,8 @@ bool has_shards(const Graph& graph) {
                      [](const Parameter& parameter) { return parameter.shard.has_value(); });
 }
 
-// Rank 0's tensors (from --weights or fresh) to every rank's device, and every rank's own rows to its own.
+// Sends rank 0's tensors (from --weights or fresh) to every rank's device; of a shard each rank writes its
+// own rows.
 void distribute_tensors(const Job& job, Session& session, TensorMap tensors) {
   const auto hand_out = [&](const std::string& name, std::int64_t count) -> std::vector<float>& {
     std::vector<float>& values = tensors[name].values;
@@ -217,7 +217,7 @@ void prepare_session(const Job& job, Session& session) {
                    session.plan.needed_bytes + static_cast<double>(session.source->host_bytes()));
   });
   job.require_same("Program", "hash=" + std::to_string(reduction_hash(session.plan.program)) + "\n");
-  // First what takes memory without asking how much is left: a failure to bind says what is missing.
+  // Allocates first what can't report how much memory is left; a failure to bind can.
   if (has_collectives(options, job.size()))
     session.communicator = make_communicator(job, options, *session.device);
   job.together([&] { session.device->bind(session.plan.program, session.plan.memory); });

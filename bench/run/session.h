@@ -1,5 +1,5 @@
-// Everything that a run needs, made in the order in which mistakes are cheapest to find: options and files
-// before anything is computed, the memory plan before anything is allocated.
+// Sets up a run, in the order that finds mistakes cheaply: options and files before anything is computed, the
+// memory plan before anything is allocated.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace plumb {
 
-// How many devices there are and where: read from the job, or as --nodes and --devices-per-node say.
+// The nodes of a run and the devices of each, from --nodes and --devices-per-node or else from the job.
 struct WorldLayout {
   int nodes = 1, devices_per_node = 1;
   int devices() const { return nodes * devices_per_node; }
@@ -35,28 +35,27 @@ struct Session {
   bool shares_gpu = false;                     // another rank uses the same one
   StepPlan plan;                               // until prepare_session: as described
   Tuning tuning;                               // trials and remarks on rank 0 only
-  // Until prepare_session: the tensors of --weights. On rank 0, and on all ranks where each has rows of its
-  // own.
+  // Until prepare_session: the tensors of --weights, on rank 0, or on every rank if each has its own rows.
   TensorMap given;
   std::string why_this_device;  // " (…)", where --device auto chose it
   std::string remark;           // one sentence about threads, if there is something to say
 };
 
-// First, on every rank together: device, options, agreement between ranks. Nothing is read or allocated.
+// First step, on every rank: chooses the device, resolves options, compares them between ranks. Reads and
+// allocates nothing.
 Session open_session(const Job& job, const BenchOptions& options);
-// Then all that can be wrong with what is read: the described plan, data, --weights. Throws Error(bad_data),
-// and Error(out_of_memory) with what would fit if the plan shows it.
+// Second step: plans the step as described, opens data and --weights. Throws Error(bad_data), and
+// Error(out_of_memory) that names the batch that would fit.
 void read_inputs(const Job& job, Session& session);
-// At last what costs time: primitives, memory, parameters on the device.
+// Last step, which takes time: tuning, primitives, memory, parameters on the device.
 void prepare_session(const Job& job, Session& session);
 
-// Bytes that this rank may take of what its device has free.
+// Free bytes of the device; ranks that share its memory get equal parts.
 double memory_of_rank(const Job& job, const Session& session);
 
-// Parameters and running statistics as the device has them, by their public names: of a shard this rank's
-// rows.
+// Parameters and running statistics from the device, by their public names; a shard has this rank's rows.
 TensorFile read_tensors(const Graph& graph, const Device& device);
-// The same, whole, on rank 0; what the other ranks get is worth nothing. Every rank calls it.
+// The same with all ranks' rows, on rank 0; other ranks' result is incomplete. Every rank calls it.
 TensorFile gather_tensors(const Job& job, const Graph& graph, const Device& device);
 
 }  // namespace plumb

@@ -40,8 +40,8 @@ class TimedLoop {
  private:
   std::int64_t told() const { return result_.timer.iterations(); }
 
-  // --iters, and then until --seconds are over: how many more that takes rank 0 decides for all, from the
-  // mean so far, and again when they are done.
+  // Runs --iters, then goes on until --seconds are over: rank 0 estimates from the mean step how many more
+  // that takes, for all ranks, and again after those.
   bool goes_on() {
     if (started_ < agreed_) return true;
     if (session_.options.seconds == 0) return false;

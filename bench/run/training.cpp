@@ -18,11 +18,11 @@
 namespace plumb {
 namespace {
 
-// With data that only one rank sees as poisoned, a non-finite gradient reaches all ranks one iteration later.
-// Rank 0 reports as soon as it sees it; others only if rank 0 has had the time and did not.
+// A loss that is not finite on one rank makes all ranks' losses so one iteration later. Rank 0 reports it at
+// once; the others wait this many iterations for rank 0.
 constexpr int kPatienceOfOtherRanks = 3;
 
-// What a run has from its begin to its end.
+// The state of a run.
 struct Run {
   const Job& job;
   const TrainingHooks& hooks;
@@ -52,7 +52,7 @@ std::string begin_text(const Job& job, const Session& session, const RunRecord& 
          " each" + (head.empty() ? "" : ", ") + head + image_size_remark(session.options);
 }
 
-// For --verbose: what the options have become.
+// For --verbose.
 std::string plan_text(const Session& session) {
   const Program& program = session.plan.program;
   const auto collectives = std::count_if(program.steps.begin(), program.steps.end(),
@@ -87,8 +87,8 @@ void prepare(Run& run) {
   });
 }
 
-// Throws Error(verification_failed) for a loss that is not finite: with --no-check or without, never a score.
-// `not_finite`: such losses in a row.
+// Throws Error(verification_failed) for a loss that is not finite, also with --no-check. `not_finite`: such
+// losses in a row.
 void require_finite_loss(const Run& run, std::int64_t iteration, int& not_finite) {
   not_finite = std::isfinite(run.measured.timed.metrics.back().loss) ? 0 : not_finite + 1;
   if (not_finite >= (run.first() ? 1 : kPatienceOfOtherRanks))
@@ -98,7 +98,7 @@ void require_finite_loss(const Run& run, std::int64_t iteration, int& not_finite
                                                    " or look at the data: this run is no measurement");
 }
 
-// Of the window, on the monitor's clock.
+// The GPU's record of the window, on the monitor's clock.
 GpuRecord stop_monitor(const Run& run, GpuMonitor& monitor) {
   const StepTimer& timer = run.measured.timed.timer;
   const double start = steady_seconds() - timer.elapsed_seconds();
@@ -169,7 +169,7 @@ void check(Run& run, std::uint64_t initial_checksum) {
   if (!run.options().check) {
     run.record.checks = {{"replicas_identical", "skipped"},
                          {"parameters_moved", "skipped"},
-                         {"loss_finite", true},  // every one was looked at when it came
+                         {"loss_finite", true},  // checked at every iteration
                          {"tensors_finite", "skipped"}};
     return;
   }
