@@ -1,6 +1,6 @@
 // Heads whose class centres the ranks of a job share out, over NCCL in a captured step, on emulated GPUs, one
 // per rank (EMULATED_GPUS): the losses of the head that every rank has whole, and of the CPU device.
-#include "tests/bench/face_ranks.h"
+#include "tests/bench/run/face_ranks.h"
 
 #include <algorithm>
 #include <cmath>

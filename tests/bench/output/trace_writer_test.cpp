@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "tests/bench/expect_error.h"
-#include "tests/bench/profiled_program.h"
+#include "tests/bench/output/profiled_program.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {

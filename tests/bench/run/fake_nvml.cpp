@@ -1,4 +1,4 @@
-#include "tests/bench/fake_nvml.h"
+#include "tests/bench/run/fake_nvml.h"
 
 #include <cstdio>
 #include <string_view>

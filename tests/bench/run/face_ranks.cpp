@@ -1,4 +1,4 @@
-#include "tests/bench/face_ranks.h"
+#include "tests/bench/run/face_ranks.h"
 
 #include <cstring>
 #include <memory>

@@ -1,6 +1,6 @@
 // Heads whose class centres the ranks of a job share out, over MPI, against the head that every rank has
 // whole: the same losses and the same weights after some steps.
-#include "tests/bench/face_ranks.h"
+#include "tests/bench/run/face_ranks.h"
 
 #include <algorithm>
 #include <cmath>

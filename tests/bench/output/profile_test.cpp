@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "tests/bench/profiled_program.h"
+#include "tests/bench/output/profiled_program.h"
 
 namespace plumb {
 namespace {

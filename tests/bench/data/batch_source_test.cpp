@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "expect_error.h"
-#include "image_files.h"
 #include "models/weights.h"
+#include "tests/bench/expect_error.h"
+#include "tests/bench/image_files.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {

@@ -6,7 +6,7 @@
 
 #include "bench/output/log_writer.h"
 #include "results/analysis/analyze.h"
-#include "tests/bench/log_lines.h"
+#include "tests/bench/output/log_lines.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {

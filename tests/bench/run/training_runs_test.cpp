@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/weights.h"
-#include "tests/bench/program_runs.h"
+#include "tests/bench/run/program_runs.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "bench/data/encoded_images.h"
-#include "expect_error.h"
-#include "image_files.h"
+#include "tests/bench/expect_error.h"
+#include "tests/bench/image_files.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {

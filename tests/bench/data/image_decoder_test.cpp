@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "image_files.h"
+#include "tests/bench/image_files.h"
 
 namespace plumb {
 namespace {

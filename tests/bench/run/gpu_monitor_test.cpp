@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "tests/bench/fake_nvml.h"
+#include "tests/bench/run/fake_nvml.h"
 
 namespace plumb {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/bench/program_runs.h"
+#include "tests/bench/run/program_runs.h"
 
 #include <sys/wait.h>
 

@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "models/weights.h"
 #include "tests/bench/image_files.h"
-#include "tests/bench/program_runs.h"
 #include "tests/bench/record_files.h"
+#include "tests/bench/run/program_runs.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {

@@ -9,7 +9,7 @@
 #include <regex>
 
 #include "tests/bench/expect_error.h"
-#include "tests/bench/log_lines.h"
+#include "tests/bench/output/log_lines.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {

@@ -5,8 +5,8 @@
 #include "bench/data/image_folder.h"
 #include "bench/data/image_loader.h"
 #include "bench/data/record_images.h"
-#include "expect_error.h"
-#include "image_files.h"
+#include "tests/bench/expect_error.h"
+#include "tests/bench/image_files.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {

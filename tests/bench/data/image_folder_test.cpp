@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "expect_error.h"
-#include "image_files.h"
+#include "tests/bench/expect_error.h"
+#include "tests/bench/image_files.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {

@@ -1,5 +1,5 @@
 // What not every GPU and driver has: the energy counter, and the reasons for low clocks by their older name.
-#include "tests/bench/fake_nvml.h"
+#include "tests/bench/run/fake_nvml.h"
 
 extern "C" {
 
