@@ -18,13 +18,6 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kLongestStepsShown = 10;
 constexpr std::size_t kNameColumns = 48;
 
-// Key of memory_bytes and its figure, in the order in which they are shown.
-std::vector<std::pair<const char*, std::size_t>> parts_of(const MemoryBytes& memory) {
-  return {{"parameters", memory.parameters}, {"gradients", memory.gradients},
-          {"optimizer", memory.optimizer},   {"activations", memory.activations},
-          {"workspace", memory.workspace},   {"planned", memory.planned}};
-}
-
 // "25,557,032"
 std::string grouped(std::int64_t number) {
   std::string text = std::to_string(number);
@@ -56,7 +49,7 @@ std::string totals_text(const DryRun& run) {
 
 std::string memory_text(const MemoryBytes& memory) {
   std::string text = fmt::format("\n{:<20}{:>16}\n", "memory", "GiB");
-  for (const auto& [name, bytes] : parts_of(memory)) {
+  for (const auto& [name, bytes] : memory_parts(memory)) {
     text += fmt::format("  {:<18}{:>16.3f}\n", name, static_cast<double>(bytes) / kGiB);
   }
   return text;
@@ -137,7 +130,7 @@ DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, const DryRunJob
 
 Json to_json(const DryRun& run) {
   Json memory = Json::object();
-  for (const auto& [name, bytes] : parts_of(run.memory)) memory[name] = bytes;
+  for (const auto& [name, bytes] : memory_parts(run.memory)) memory[name] = bytes;
   memory["peak"] = nullptr;
   Json steps = Json::array();
   for (const DryRunStep& step : run.steps) {

@@ -75,4 +75,10 @@ std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimi
   return largest_batch(planned_bytes, memory_bytes);
 }
 
+std::vector<std::pair<const char*, std::size_t>> memory_parts(const MemoryBytes& memory) {
+  return {{"parameters", memory.parameters}, {"gradients", memory.gradients},
+          {"optimizer", memory.optimizer},   {"activations", memory.activations},
+          {"workspace", memory.workspace},   {"planned", memory.planned}};
+}
+
 }  // namespace plumb

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "bench/options/options.h"
@@ -39,5 +40,8 @@ StepPlan make_step_plan(const BenchOptions& options, const DeviceLimits& limits,
 // The largest batch per device whose step, as described, needs at most `memory_bytes`; 0 if 1 needs more.
 std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimits& limits, int rank,
                                    int world_size, double memory_bytes);
+
+// Keys of memory_bytes in JSON, and their bytes, in the order in which they are shown.
+std::vector<std::pair<const char*, std::size_t>> memory_parts(const MemoryBytes& memory);
 
 }  // namespace plumb

@@ -81,11 +81,8 @@ void add_plan(const Session& session, RunRecord& record) {
   record.macs_per_image = macs_per_image(graph);
   record.head_parameters = head_parameter_count(graph);
   record.head_macs_per_image = head_macs_per_image(graph);
-  const MemoryBytes bytes = memory_bytes(session.plan.program, session.plan.memory);
-  const auto number = [](std::size_t value) { return static_cast<std::int64_t>(value); };
-  record.memory_bytes = {{"parameters", number(bytes.parameters)}, {"gradients", number(bytes.gradients)},
-                         {"optimizer", number(bytes.optimizer)},   {"activations", number(bytes.activations)},
-                         {"workspace", number(bytes.workspace)},   {"planned", number(bytes.planned)}};
+  for (const auto& [part, bytes] : memory_parts(memory_bytes(session.plan.program, session.plan.memory)))
+    record.memory_bytes[part] = static_cast<std::int64_t>(bytes);
   for (const PlainLayer& layer : session.tuning.plain)
     record.unfused_layers.push_back(
         {name_of(graph.ops[layer.op]), std::string(name_of(layer.pattern)), layer.reason});
