@@ -133,51 +133,28 @@ std::string result_text(const SweepPlan& plan, const SweepFolder& folder, const 
   return text;
 }
 
-// The line that is drawn over and over on a terminal.
-class SweepLine {
- public:
-  SweepLine(std::FILE* stream, bool quiet) : stream_(stream), terminal_(terminal_of(stream)), quiet_(quiet) {}
-  ~SweepLine() { clear(); }
-  SweepLine(const SweepLine&) = delete;
-  SweepLine& operator=(const SweepLine&) = delete;
-
-  void draw(const SweepProgress& progress) {
-    if (!terminal_.is_terminal || quiet_) return;
-    std::string line =
-        fmt::format("{}/{}  {}  {}{}", progress.finished, progress.total,
-                    progress.seconds_left ? duration_text(*progress.seconds_left) + " left" : "time unknown",
-                    progress.run, progress.attempt > 1 ? fmt::format(", attempt {}", progress.attempt) : "");
-    line.resize(std::min(line.size(), static_cast<std::size_t>(std::max(1, terminal_.columns - 1))));
-    std::fputs(fmt::format("\r{}\x1b[K", line).c_str(), stream_);
-    std::fflush(stream_);
-    visible_ = true;
-  }
-  void clear() {
-    if (visible_) std::fputs("\r\x1b[K", stream_);
-    visible_ = false;
-  }
-
- private:
-  std::FILE* stream_;
-  Terminal terminal_;
-  bool quiet_, visible_ = false;
-};
+std::string progress_text(const SweepProgress& progress) {
+  return fmt::format("{}/{}  {}  {}{}", progress.finished, progress.total,
+                     progress.seconds_left ? duration_text(*progress.seconds_left) + " left" : "time unknown",
+                     progress.run, progress.attempt > 1 ? fmt::format(", attempt {}", progress.attempt) : "");
+}
 
 int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepIdentity& identity,
                  const SweepArguments& arguments) {
   SweepJournal journal(folder.path, identity, arguments.resume);
-  SweepLine line(stderr, arguments.quiet);
+  LiveLine line(stderr, arguments.quiet ? Terminal{} : terminal_of(stderr));
   Messages messages(stderr, terminal_of(stderr), arguments.quiet);
   const std::string again =
       fmt::format("plumbline sweep {} --resume --out {}", arguments.file, folder.path.string());
   std::size_t warnings = 0;
-  const SweepListener listener{.progress = [&](const SweepProgress& progress) { line.draw(progress); },
-                               .warn =
-                                   [&](const std::string& sentence) {
-                                     line.clear();
-                                     ++warnings;
-                                     messages.warn("plumbline: " + sentence);
-                                   }};
+  const SweepListener listener{
+      .progress = [&](const SweepProgress& progress) { line.draw(progress_text(progress)); },
+      .warn =
+          [&](const std::string& sentence) {
+            line.clear();
+            ++warnings;
+            messages.warn("plumbline: " + sentence);
+          }};
   messages.say(fmt::format("plumbline: {} runs in {}", plan.runs.size(), folder.path.string()));
   const SweepOutcome outcome = run_sweep(plan, folder, journal, listener);
   line.clear();

@@ -27,9 +27,7 @@ std::string clock_text(double seconds) {
 Terminal terminal_of(std::FILE* stream) {
   Terminal terminal;
   const int fd = fileno(stream);
-  const char* no_colour = std::getenv("NO_COLOR");
   terminal.is_terminal = isatty(fd) == 1;
-  terminal.colour = terminal.is_terminal && (no_colour == nullptr || *no_colour == '\0');
   winsize size{};
   if (terminal.is_terminal && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
     terminal.columns = size.ws_col;
@@ -48,33 +46,29 @@ std::string progress_line(std::int64_t done, std::int64_t total, double per_seco
   return fmt::format("[{:{}}]{}", std::string(static_cast<std::size_t>(share * cells), '='), cells, line);
 }
 
-ProgressBar::ProgressBar(std::FILE* stream, const Terminal& terminal, std::int64_t iterations,
-                         std::int64_t per_iteration, const char* unit)
-    : stream_(stream),
-      terminal_(terminal),
-      iterations_(iterations),
-      per_iteration_(per_iteration),
-      unit_(unit) {}
-
-void ProgressBar::update(std::int64_t iterations_done, double elapsed_seconds) {
-  if (!terminal_.is_terminal || iterations_done <= 0 || elapsed_seconds <= 0) return;
-  if (drawn_at_seconds_ >= 0 && elapsed_seconds - drawn_at_seconds_ < kSecondsBetweenDraws) return;
-  drawn_at_seconds_ = elapsed_seconds;
-  const double step_seconds = elapsed_seconds / static_cast<double>(iterations_done);
-  const std::int64_t left = std::max<std::int64_t>(0, iterations_ - iterations_done);
-  const std::string line =
-      progress_line(iterations_done, iterations_, static_cast<double>(per_iteration_) / step_seconds,
-                    static_cast<double>(left) * step_seconds, terminal_.columns, unit_);
-  std::fputs(fmt::format("\r{}\x1b[K", line).c_str(), stream_);
+void LiveLine::draw(const std::string& line) {
+  if (!terminal_.is_terminal) return;
+  const auto columns = static_cast<std::size_t>(std::max(1, terminal_.columns - 1));
+  std::fputs(fmt::format("\r{}\x1b[K", line.substr(0, columns)).c_str(), stream_);
   std::fflush(stream_);
   visible_ = true;
 }
 
-void ProgressBar::clear() {
+void LiveLine::clear() {
   if (!visible_) return;
   std::fputs("\r\x1b[K", stream_);
   std::fflush(stream_);
   visible_ = false;
+}
+
+void ProgressBar::update(std::int64_t iterations_done, double elapsed_seconds) {
+  if (!line_.terminal().is_terminal || iterations_done <= 0 || elapsed_seconds <= 0) return;
+  if (drawn_at_seconds_ >= 0 && elapsed_seconds - drawn_at_seconds_ < kSecondsBetweenDraws) return;
+  drawn_at_seconds_ = elapsed_seconds;
+  const double step_seconds = elapsed_seconds / static_cast<double>(iterations_done);
+  const std::int64_t left = std::max<std::int64_t>(0, iterations_ - iterations_done);
+  line_.draw(progress_line(iterations_done, iterations_, static_cast<double>(per_iteration_) / step_seconds,
+                           static_cast<double>(left) * step_seconds, line_.terminal().columns, unit_));
 }
 
 Messages::Messages(std::FILE* stream, const Terminal& terminal, bool quiet)

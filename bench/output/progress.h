@@ -9,7 +9,6 @@ namespace plumb {
 
 struct Terminal {
   bool is_terminal = false;
-  bool colour = false;  // a terminal, and NO_COLOR is unset or empty
   int columns = 80;
 };
 Terminal terminal_of(std::FILE* stream);
@@ -19,26 +18,39 @@ std::string progress_line(std::int64_t done, std::int64_t total, double per_seco
                           int columns, const char* unit = "images/s");
 
 // One line that is drawn over and over. Draws nothing off a terminal.
-class ProgressBar {
+class LiveLine {
  public:
-  // `unit`: of the rate, `per_iteration` of them an iteration.
-  ProgressBar(std::FILE* stream, const Terminal& terminal, std::int64_t iterations,
-              std::int64_t per_iteration, const char* unit = "images/s");
-  ~ProgressBar() { clear(); }
-  ProgressBar(const ProgressBar&) = delete;
-  ProgressBar& operator=(const ProgressBar&) = delete;
+  LiveLine(std::FILE* stream, const Terminal& terminal) : stream_(stream), terminal_(terminal) {}
+  ~LiveLine() { clear(); }
+  LiveLine(const LiveLine&) = delete;
+  LiveLine& operator=(const LiveLine&) = delete;
 
-  // `elapsed_seconds`: since the first iteration began. Draws at most five times a second.
-  void update(std::int64_t iterations_done, double elapsed_seconds);
+  const Terminal& terminal() const { return terminal_; }
+  void draw(const std::string& line);  // cut where the terminal ends
   void clear();
 
  private:
   std::FILE* stream_;
   Terminal terminal_;
+  bool visible_ = false;
+};
+
+class ProgressBar {
+ public:
+  // `unit`: of the rate, `per_iteration` of them an iteration.
+  ProgressBar(std::FILE* stream, const Terminal& terminal, std::int64_t iterations,
+              std::int64_t per_iteration, const char* unit = "images/s")
+      : line_(stream, terminal), iterations_(iterations), per_iteration_(per_iteration), unit_(unit) {}
+
+  // `elapsed_seconds`: since the first iteration began. Draws at most five times a second.
+  void update(std::int64_t iterations_done, double elapsed_seconds);
+  void clear() { line_.clear(); }
+
+ private:
+  LiveLine line_;
   std::int64_t iterations_, per_iteration_;
   const char* unit_;
   double drawn_at_seconds_ = -1;
-  bool visible_ = false;
 };
 
 // Sentences on stderr. Off a terminal at most four lines in all, of which one is kept for warn() and one for

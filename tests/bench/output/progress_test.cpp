@@ -46,19 +46,13 @@ TEST(Progress, DrawsNothingOffATerminal) {
 
 TEST(Progress, OnATerminalDrawsSeldomAndClearsTheLine) {
   const std::string text = printed([](std::FILE* stream) {
-    ProgressBar bar(stream, {.is_terminal = true, .colour = true, .columns = 80}, 1000, 8);
+    ProgressBar bar(stream, {.is_terminal = true, .columns = 80}, 1000, 8);
     for (int i = 1; i <= 1000; ++i) bar.update(i, 0.001 * i);
   });
   EXPECT_LE(count(text, '\r'), 7);
   EXPECT_GE(count(text, '\r'), 4);
   EXPECT_NE(text.find("8000.0 images/s"), std::string::npos);
   EXPECT_TRUE(text.ends_with("\r\x1b[K"));
-}
-
-TEST(Progress, NoColorIsObeyed) {
-  setenv("NO_COLOR", "1", 1);
-  EXPECT_FALSE(terminal_of(stderr).colour);
-  unsetenv("NO_COLOR");
 }
 
 TEST(Messages, OffATerminalThereAreAtMostFourLines) {
