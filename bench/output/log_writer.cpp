@@ -37,26 +37,30 @@ WallClock wall_clock(system_clock::time_point start_wall_time, double seconds_la
           duration<double>(now.time_since_epoch()).count()};
 }
 
-bool can_be_written(const Dialect& dialect) {
-  return dialect.reads_own_layout || dialect.format.line != nullptr;
-}
-
 }  // namespace
 
-std::string format_log_line(const LogLine& line, double images_per_step,
-                            system_clock::time_point start_wall_time) {
-  return fmt::format(
-      "{}-INFO: [Pass 0, train batch {}] \tloss {:.5f}, acc1 {:.5f}, acc5 {:.5f}, lr {:.5f}, elapse {:.6f} "
-      "sec "
-      "Epoch[0] Batch[{}]\tSpeed: {:.2f} samples/sec\n",
-      wall_clock(start_wall_time, line.end_seconds).stamp, line.iteration, line.loss, line.top1, line.top5,
-      line.learning_rate, line.seconds, line.iteration + 1, images_per_step / line.seconds);
+std::string format_lines(const LineFormat& format, const LogLine& last, std::int64_t iterations,
+                         double seconds, const RunSize& size, system_clock::time_point start_wall_time) {
+  const WallClock clock = wall_clock(start_wall_time, last.end_seconds);
+  return format.line({.first = last.iteration - iterations + 1,
+                      .last = last.iteration,
+                      .images_per_second = size.images_per_step * static_cast<double>(iterations) / seconds,
+                      .seconds = seconds,
+                      .loss = last.loss,
+                      .top1 = last.top1,
+                      .top5 = last.top5,
+                      .learning_rate = last.learning_rate,
+                      .stamp = clock.stamp,
+                      .fine_stamp = clock.fine_stamp,
+                      .unix_seconds = clock.unix_seconds},
+                     size) +
+         "\n";
 }
 
 std::string names_of_written_dialects() {
   std::string names;
   for (const Dialect* dialect : dialects())
-    if (can_be_written(*dialect)) append_part(names, dialect->name);
+    if (dialect->format.line) append_part(names, dialect->name);
   return names;
 }
 
@@ -64,12 +68,12 @@ std::vector<const Dialect*> dialects_to_write(const std::string& names, std::int
   if (names.empty()) return {};
   const std::vector<std::string> wanted = split(names, ',');
   for (const std::string& name : wanted)
-    if (const Dialect* dialect = find_dialect(name); !dialect || !can_be_written(*dialect))
+    if (const Dialect* dialect = find_dialect(name); !dialect || !dialect->format.line)
       throw Error(ExitCode::usage, "option --dialect: '{}' is not one that can be written; give some of {}",
                   name, names_of_written_dialects());
   std::vector<const Dialect*> chosen;
   for (const Dialect* dialect : dialects()) {
-    if (!dialect->format.line || std::ranges::find(wanted, dialect->name) == wanted.end()) continue;
+    if (dialect->reads_own_layout() || std::ranges::find(wanted, dialect->name) == wanted.end()) continue;
     const std::int64_t least = dialect->format.first_iteration + dialect->format.iterations_per_line;
     if (iterations > 0 && iterations < least)
       throw Error(ExitCode::usage,
@@ -83,13 +87,14 @@ std::vector<const Dialect*> dialects_to_write(const std::string& names, std::int
 LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::optional<int> run,
                      const std::vector<const Dialect*>& further)
     : case_(log_case) {
-  std::vector<const Dialect*> dialects{nullptr};
+  std::vector<const Dialect*> dialects{plumb::dialects().front()};
   dialects.insert(dialects.end(), further.begin(), further.end());
   std::vector<std::string> folders;
   std::vector<UniqueFd>
       locks;  // always that of the first folder first, so that no two runs wait for each other
   for (const Dialect* dialect : dialects) {
-    folders.push_back(log_dir + "/" + (dialect ? std::string(dialect->name) + "/" : "") + case_.folder());
+    folders.push_back(fmt::format("{}/{}{}{}", log_dir, dialect->reads_own_layout() ? "" : dialect->name,
+                                  dialect->reads_own_layout() ? "" : "/", case_.folder()));
     locks.push_back(lock_case_folder(folders.back(), case_));
   }
   const int last = run.value_or(kMostRuns);
@@ -128,37 +133,20 @@ std::vector<std::string> LogWriter::paths() const {
 }
 
 void LogWriter::write(const LogLine& line, system_clock::time_point start_wall_time) {
-  for (Log& log : logs_) {
-    if (log.dialect)
-      write_interval(log, line, start_wall_time);
-    else
-      log.file.write(format_log_line(line, case_.size().images_per_step, start_wall_time), line.iteration);
-  }
-}
-
-void LogWriter::write_interval(Log& log, const LogLine& line, system_clock::time_point start_wall_time) {
-  const LineFormat& format = log.dialect->format;
-  if (line.iteration < format.first_iteration) return;
-  ++log.iterations;
-  log.seconds += line.seconds;
-  if (log.iterations < format.iterations_per_line) return;
   const RunSize size = case_.size();
-  const WallClock clock = wall_clock(start_wall_time, line.end_seconds);
-  const LoggedInterval interval{
-      .first = line.iteration - log.iterations + 1,
-      .last = line.iteration,
-      .images_per_second = size.images_per_step * static_cast<double>(log.iterations) / log.seconds,
-      .loss = line.loss,
-      .top1 = line.top1,
-      .learning_rate = line.learning_rate,
-      .stamp = clock.stamp,
-      .fine_stamp = clock.fine_stamp,
-      .unix_seconds = clock.unix_seconds};
-  const bool is_first = format.header && log.file.is_empty();
-  log.file.write((is_first ? format.header(size, case_.model) : "") + format.line(interval, size) + "\n",
-                 line.iteration);
-  log.iterations = 0;
-  log.seconds = 0;
+  for (Log& log : logs_) {
+    const LineFormat& format = log.dialect->format;
+    if (line.iteration < format.first_iteration) continue;
+    ++log.iterations;
+    log.seconds += line.seconds;
+    if (log.iterations < format.iterations_per_line) continue;
+    const bool is_first = format.header && log.file.is_empty();
+    log.file.write((is_first ? format.header(size, case_.model) : "") +
+                       format_lines(format, line, log.iterations, log.seconds, size, start_wall_time),
+                   line.iteration);
+    log.iterations = 0;
+    log.seconds = 0;
+  }
 }
 
 void LogWriter::finish() {

@@ -1,7 +1,5 @@
-// The logs of a run. One is always there, in the one layout that DLPerf's analyzers for Paddle (speed and
-// time) and MXNet RN50v1b all read. A line, one per iteration, written by rank 0:
-//   2025-01-02 23:59:53,657-INFO: [Pass 0, train batch 1] \tloss 6.99900, acc1 0.00000, acc5 0.00000, lr
-//   0.10000, elapse 0.320803 sec Epoch[0] Batch[2]\tSpeed: 399.00 samples/sec
+// The logs of a run, written by rank 0. One is always there, in the layout that DLPerf's analyzers for Paddle
+// (speed and time) and MXNet RN50v1b all read (own_line in results/dialects/dialect.h), a line per iteration,
 // at D/<N>n<G>g/<model>_b<BS>_<prec>_<K>.log. Further dialects (results/dialects/, one file each with its
 // reader and its line) are at D/<dialect>/<N>n<G>g/ under the same name; K is free in all folders. While
 // running, the files have ".part" after their names.
@@ -28,14 +26,16 @@ struct LogLine {
   double end_seconds = 0;  // from start_wall_time to its end
 };
 
-// With the end of line. Stamps are in local time, with the offset from UTC that held at `start_wall_time`.
-std::string format_log_line(const LogLine& line, double images_per_step,
-                            std::chrono::system_clock::time_point start_wall_time);
+// The lines of the `iterations` up to `last`, which took `seconds`, with their end. Stamps are in local time,
+// with the offset from UTC that held at `start_wall_time`.
+std::string format_lines(const LineFormat& format, const LogLine& last, std::int64_t iterations,
+                         double seconds, const RunSize& size,
+                         std::chrono::system_clock::time_point start_wall_time);
 
 // What --dialect asks for, "A,B": the dialects that have a log of their own, in the order of dialects() and
-// each once. Names of dialects that read the layout above are accepted and add nothing; so does an empty
-// text. Throws Error(usage): a name that no dialect has or that can't be written, `iterations` (0: not known)
-// too few for a single line.
+// each once. Names of dialects that read the first log are accepted and add nothing; so does an empty text.
+// Throws Error(usage): a name that no dialect has or that can't be written, `iterations` (0: not known) too
+// few for a single line.
 std::vector<const Dialect*> dialects_to_write(const std::string& names, std::int64_t iterations);
 // "mxnet_arcface, …": what dialects_to_write knows, for --help.
 std::string names_of_written_dialects();
@@ -48,9 +48,8 @@ class LogWriter {
   LogWriter(const std::string& log_dir, const LogCase& log_case, std::optional<int> run,
             const std::vector<const Dialect*>& further = {});
 
-  const std::string& path() const {
-    return logs_.front().file.path();
-  }  // "….log", whether it is there or not
+  // "….log", whether it is there or not.
+  const std::string& path() const { return logs_.front().file.path(); }
   // Of all logs that have a line.
   std::vector<std::string> paths() const;
   int run() const { return run_; }
@@ -63,7 +62,7 @@ class LogWriter {
 
  private:
   struct Log {
-    const Dialect* dialect;  // nullptr: the layout above
+    const Dialect* dialect;
     PartialLog file;
     std::int64_t iterations = 0;  // of the line that isn't written yet
     double seconds = 0;
@@ -71,7 +70,6 @@ class LogWriter {
   // The logs of run K, all or none.
   static std::vector<Log> create(const std::vector<std::string>& folders, const std::string& name,
                                  const std::vector<const Dialect*>& dialects);
-  void write_interval(Log& log, const LogLine& line, std::chrono::system_clock::time_point start_wall_time);
 
   LogCase case_;
   int run_ = 0;

@@ -30,7 +30,7 @@ std::string text_of(const Kind& kind) {
 Window choose_window(const Dialect& dialect, const AnalyzeOptions& options) {
   const Window window{options.window.iterations.value_or(dialect.default_window.iterations),
                       options.window.warmup.value_or(dialect.default_window.warmup)};
-  const std::int64_t for_stamps = !dialect.values_are_stamps ? 0 : options.as_published ? 2 : 1;
+  const std::int64_t for_stamps = !dialect.has_stamps() ? 0 : options.as_published ? 2 : 1;
   const std::int64_t lowest_warmup = std::max(for_stamps, dialect.lowest_warmup);
   const std::int64_t step = dialect.index_step;
   if (window.warmup >= window.iterations)

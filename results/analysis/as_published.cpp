@@ -112,7 +112,7 @@ CaseSummary summarise(const std::string& case_name, const PublishedCase& runs, c
                       .speedup = 1.0};
   const auto base = cases.find("1n1g");
   const bool has_base = base != cases.end() && base->second.last.images_per_second != 0;
-  if (!has_base && !dialect.makes_a_table) return summary;
+  if (!has_base && !dialect.makes_a_table()) return summary;
   const std::vector<double> figures = runs.figures();
   double total = 0;
   for (const double figure : figures) total += figure;
@@ -120,7 +120,7 @@ CaseSummary summarise(const std::string& case_name, const PublishedCase& runs, c
   summary.average = dialect.round_average(total / static_cast<double>(figures.size()));
   summary.median = dialect.round_median(summary.exact_median);
   // The middle one of integers is an integer to Python, but not to NumPy.
-  if (dialect.medians_in_python && figures.size() % 2 == 1 && summary.exact_median == 0) summary.median = 0;
+  if (dialect.medians_in_python() && figures.size() % 2 == 1 && summary.exact_median == 0) summary.median = 0;
   summary.speedup = has_base ? dialect.speedup(summary.exact_median, median(base->second.figures())) : 0.0;
   return summary;
 }
@@ -157,7 +157,7 @@ Analysis analyze_as_published(const fs::path& dir, const Dialect& dialect, const
   Analysis analysis{.dialect = std::string(dialect.name), .window = window_text(dialect, window)};
   std::map<std::string, std::map<std::string, Json>> sorted;
   for (const auto& [model, cases] : models) {
-    if (!cases.contains("1n1g") && !dialect.makes_a_table)
+    if (!cases.contains("1n1g") && !dialect.makes_a_table())
       sorted[model]["1n1g"] = Json{{"average_speed", Json::object()}};
     for (const auto& [case_name, runs] : cases) {
       analysis.cases.push_back(summarise(case_name, runs, cases, dialect));

@@ -92,6 +92,15 @@ LineReading reading_of_speed(std::optional<std::int64_t> index, std::optional<do
   return {.index = *index, .value = *images_per_second};
 }
 
+std::string own_line(const LoggedInterval& interval, const RunSize& /*size*/) {
+  return fmt::format(
+      "{}-INFO: [Pass 0, train batch {}] \tloss {:.5f}, acc1 {:.5f}, acc5 {:.5f}, lr {:.5f}, elapse {:.6f} "
+      "sec "
+      "Epoch[0] Batch[{}]\tSpeed: {:.2f} samples/sec",
+      interval.stamp, interval.last, interval.loss, interval.top1, interval.top5, interval.learning_rate,
+      interval.seconds, interval.last + 1, interval.images_per_second);
+}
+
 std::string_view flaw_name(Flaw flaw) {
   constexpr std::array<std::string_view, 8> kNames{"unreadable", "wrongly named", "unfinished", "empty",
                                                    "truncated",  "malformed",     "duplicated", "mixed"};
@@ -99,15 +108,15 @@ std::string_view flaw_name(Flaw flaw) {
 }
 
 double Dialect::round_average(double value) const {
-  return averages_in_python ? round_decimal(value, 2) : round_numpy(value, 2);
+  return rounding != Rounding::numpy ? round_decimal(value, 2) : round_numpy(value, 2);
 }
 
 double Dialect::round_median(double value) const {
-  return medians_in_python ? round_decimal(value, 2) : round_numpy(value, 2);
+  return medians_in_python() ? round_decimal(value, 2) : round_numpy(value, 2);
 }
 
 double Dialect::speedup(double median, double base_median) const {
-  if (makes_a_table) return round_median(median / base_median);
+  if (makes_a_table()) return round_median(median / base_median);
   return round_median(round_median(median) / round_median(base_median));
 }
 
@@ -187,10 +196,10 @@ LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, c
   if (!contradiction.empty() && !log.defect) log.defect = Defect{Flaw::misnamed, contradiction};
   if (log.defect) return log;
   log.images_per_second = dialect.speed(check.series(), window, size);
-  if (!dialect.makes_a_table) log.images_per_second = dialect.round_average(log.images_per_second);
+  if (!dialect.makes_a_table()) log.images_per_second = dialect.round_average(log.images_per_second);
   if (!std::isfinite(log.images_per_second))
-    log.defect = Defect{Flaw::malformed, dialect.values_are_stamps ? "no time passes in the window"
-                                                                   : "its speeds are too large to average"};
+    log.defect = Defect{Flaw::malformed, dialect.has_stamps() ? "no time passes in the window"
+                                                              : "its speeds are too large to average"};
   else if (dialect.caveat)
     log.caveat = dialect.caveat(check.series(), window, size);
   return log;

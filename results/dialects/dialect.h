@@ -70,15 +70,16 @@ struct PublishedFigure {
 // What Plumbline's line tells: iterations `first` to `last` (from 0) as rank 0 saw them.
 struct LoggedInterval {
   std::int64_t first = 0, last = 0;
-  double images_per_second = 0;  // over all ranks and these iterations
-  double loss = 0, top1 = 0;     // of the last one; top1: share of the batch, 0 to 1
+  double images_per_second = 0;         // over all ranks and these iterations
+  double seconds = 0;                   // of them all
+  double loss = 0, top1 = 0, top5 = 0;  // of the last one; top1, top5: shares of the batch, 0 to 1, or NaN
   double learning_rate = 0;
   std::string_view stamp;       // wall clock at its end, "2025-01-02 23:59:53,657"
   std::string_view fine_stamp;  // the same, "2025-01-02 23:59:53.657123"
   double unix_seconds = 0;      // the same, since 1970
 };
 
-// How a run is written in a dialect that has a file of its own: a line, without its end, for iterations
+// How Plumbline writes a run in a dialect: a line, without its end, for iterations
 // first_iteration … first_iteration + iterations_per_line - 1, one for as many after them, …; what is left in
 // the end has none. It may be several lines, with ends between them.
 struct LineFormat {
@@ -86,6 +87,18 @@ struct LineFormat {
   std::string (*header)(const RunSize& size, std::string_view model) = nullptr;  // lines before the first
   std::string (*line)(const LoggedInterval& interval, const RunSize& size) = nullptr;
 };
+
+// The line of every run's first log, which three published analyzers read as it is:
+//   2025-01-02 23:59:53,657-INFO: [Pass 0, train batch 1] \tloss 6.99900, acc1 0.00000, acc5 0.00000, lr
+//   0.10000, elapse 0.320803 sec Epoch[0] Batch[2]\tSpeed: 399.00 samples/sec
+std::string own_line(const LoggedInterval& interval, const RunSize& size);
+
+// Stamps never fall, but those without a year at its end.
+enum class ValueKind { speed_or_time, stamp, stamp_without_year };
+
+// Who rounds figures to 2 decimals: NumPy, Python, or Python the averages only. A table is Python's, with
+// nothing rounded before the end, and a speedup of 0 without a 1n1g.
+enum class Rounding { numpy, python_averages, python, python_table };
 
 struct Dialect {
   std::string_view name;       // "paddle_speed"
@@ -97,17 +110,12 @@ struct Dialect {
   bool step_is_first_index = false;  // index_step is what the first line is numbered
   // The first line's index: lowest … highest, a multiple of index_step.
   std::int64_t lowest_first_index = 0, highest_first_index = 0;
-  bool values_are_stamps = false;          // values never fall
-  bool stamps_have_no_year = false;        // …but at its end; microseconds
-  bool shares_lines_with_another = false;  // which comes before it and is what `auto` takes
+  ValueKind values = ValueKind::speed_or_time;  // stamps are in microseconds
+  bool shares_lines_with_another = false;       // which comes before it and is what `auto` takes
   bool ranks_share_a_log = false;  // each rank of its node, or of all, may have written a line per index
-  bool reads_own_layout = false;   // that of bench/output/log_writer.h, which every run writes
   bool has_no_end = false;         // lines behind --iters count as well: it only says how many to want
   std::size_t decimals_at_line_end = 0;  // a line ends with its value, with so many: fewer show a torn line
-  bool averages_in_python = false;  // run figures and averages are rounded by round_decimal, else round_numpy
-  bool medians_in_python = false;   // medians and speedups likewise
-  // The script prints a table: nothing is rounded before the end, and without a 1n1g the speedup is 0.
-  bool makes_a_table = false;
+  Rounding rounding = Rounding::numpy;
   bool published_reads_any_case = false;  // the script never uses the number of devices
 
   // Nothing if the line isn't one of the dialect's.
@@ -126,6 +134,11 @@ struct Dialect {
   // What counts, for people; without it, "iterations 21 to 120".
   std::string (*window_text)(const Window& window) = nullptr;
   LineFormat format = {};  // without a line(): Plumbline writes no log of its own for it
+
+  bool has_stamps() const { return values != ValueKind::speed_or_time; }
+  bool makes_a_table() const { return rounding == Rounding::python_table; }
+  bool medians_in_python() const { return rounding >= Rounding::python; }
+  bool reads_own_layout() const { return format.line == own_line; }
 
   // To 2 decimals, by the dialect's rounding.
   double round_average(double value) const;
@@ -150,7 +163,7 @@ std::string window_text(const Dialect& dialect, const Window& window);
 // A log read with every check: one line per iteration (or as many as the dialect has), in order, nothing
 // missing, each value usable.
 struct LogReading {
-  double images_per_second = 0;  // rounded to 2 decimals, but see Dialect::makes_a_table
+  double images_per_second = 0;  // rounded to 2 decimals, but see Rounding
   std::optional<Defect> defect;  // set: the figure is none
   std::string caveat;            // see Dialect::caveat
   std::int64_t bytes = 0;        // with `hash`: two equal files are one file copied

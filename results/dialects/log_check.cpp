@@ -73,7 +73,7 @@ void LogCheck::begin(std::int64_t index) {
   wanted_ = std::max<std::int64_t>(1, wanted);
   if (dialect_.step_is_first_index &&
       (window_.warmup % step != 0 || window_.warmup / step >= window_.iterations / step ||
-       (dialect_.values_are_stamps && window_.warmup < step)))
+       (dialect_.has_stamps() && window_.warmup < step)))
     misfit_ =
         fmt::format("its lines are of {} iterations, and --warmup {} and --iters {} leave no whole lines",
                     step, window_.warmup, window_.iterations);
@@ -104,9 +104,9 @@ void LogCheck::take_value(double value, std::int64_t back, std::int64_t line_num
 
 // The ranks that share a log have clocks of their own, so iterations are compared by their latest stamp.
 void LogCheck::check_stamp(double stamp, bool is_new_index, std::int64_t line_number) {
-  if (!dialect_.values_are_stamps) return;
+  if (!dialect_.has_stamps()) return;
   const auto falls = [&](double from, double to) {
-    return to < from && !(dialect_.stamps_have_no_year && from - to > kHalfAYear);
+    return to < from && !(dialect_.values == ValueKind::stamp_without_year && from - to > kHalfAYear);
   };
   if (!is_new_index) {
     stamp_ = std::max(stamp_, stamp);

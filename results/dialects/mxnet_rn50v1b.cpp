@@ -46,10 +46,10 @@ const Dialect kMxnetRn50v1b{.name = "mxnet_rn50v1b",
                             .framework = "MXNet (gluon-cv)",
                             .source = "MXNet's gluon-cv and Plumbline, from each line's Speed",
                             .highest_first_index = 1,
-                            .reads_own_layout = true,
                             .published_reads_any_case = true,
                             .read_line = read_line,
                             .speed = speed,
-                            .published = published};
+                            .published = published,
+                            .format = {.line = own_line}};
 
 }  // namespace plumb

@@ -130,11 +130,9 @@ const Dialect kOneflowCnn{
     .framework = "OneFlow",
     .source = "OneFlow's ResNet-50, from the clock of every 20 iterations",
     .step_is_first_index = true,
-    .values_are_stamps = true,
+    .values = ValueKind::stamp,
     .decimals_at_line_end = 8,  // one more than the clock's: how many a whole line has is not known
-    .averages_in_python = true,
-    .medians_in_python = true,
-    .makes_a_table = true,
+    .rounding = Rounding::python_table,
     .read_line = read_line,
     .speed = speed,
     .published = published,

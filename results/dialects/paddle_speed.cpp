@@ -57,10 +57,10 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
 const Dialect kPaddleSpeed{.name = "paddle_speed",
                            .framework = "PaddlePaddle",
                            .source = "Paddle and Plumbline, from each iteration's elapse",
-                           .reads_own_layout = true,
                            .read_line = read_line,
                            .speed = speed,
                            .published = published,
-                           .caveat = caveat};
+                           .caveat = caveat,
+                           .format = {.line = own_line}};
 
 }  // namespace plumb

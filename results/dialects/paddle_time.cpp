@@ -49,12 +49,12 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
 const Dialect kPaddleTime{.name = "paddle_time",
                           .framework = "PaddlePaddle",
                           .source = "Paddle and Plumbline, from the lines' wall stamps",
-                          .values_are_stamps = true,
+                          .values = ValueKind::stamp,
                           .shares_lines_with_another = true,
-                          .reads_own_layout = true,
-                          .averages_in_python = true,
+                          .rounding = Rounding::python_averages,
                           .read_line = read_line,
                           .speed = speed,
-                          .published = published};
+                          .published = published,
+                          .format = {.line = own_line}};
 
 }  // namespace plumb

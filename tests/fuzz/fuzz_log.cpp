@@ -19,7 +19,7 @@ const Dialect& dialect_named(std::string_view name) {
 Window window_for(const Dialect& dialect, unsigned choice) {
   if (choice == 0) return dialect.default_window;
   const std::int64_t step = dialect.index_step;
-  const std::int64_t warmup = std::max(dialect.lowest_warmup, dialect.values_are_stamps ? 2 * step : step);
+  const std::int64_t warmup = std::max(dialect.lowest_warmup, dialect.has_stamps() ? 2 * step : step);
   return {warmup + choice * step, warmup};
 }
 

@@ -25,6 +25,12 @@ inline LogLine line_of(std::int64_t iteration) {
           .end_seconds = 0.320803 * static_cast<double>(iteration + 1)};
 }
 
+// The line of the first log, with its end.
+inline std::string format_log_line(const LogLine& line, double images_per_step,
+                                   std::chrono::system_clock::time_point start) {
+  return format_lines({.line = own_line}, line, 1, line.seconds, {.images_per_step = images_per_step}, start);
+}
+
 inline void write_lines(LogWriter& log, int count) {
   for (int i = 0; i < count; ++i) log.write(line_of(i), std::chrono::system_clock::now());
 }
