@@ -10,7 +10,7 @@ namespace plumb {
 
 inline constexpr std::uint64_t kFnvOffset = 0xcbf29ce484222325;  // the hash of no bytes
 
-// The hash of what `hash` stands for followed by `bytes`.
+// The hash of the bytes behind `hash` followed by `bytes`.
 inline std::uint64_t fnv1a(std::string_view bytes, std::uint64_t hash = kFnvOffset) {
   for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
   return hash;

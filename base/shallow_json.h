@@ -6,7 +6,7 @@
 
 namespace plumb {
 
-// Files of ours have six levels. Of what has hundreds of thousands, a copy or a print would overflow the
+// Our files have six levels. Copying or printing a value with hundreds of thousands would overflow the
 // stack.
 inline constexpr int kMostJsonLevels = 64;
 

@@ -17,7 +17,7 @@ struct OddRank {
 // rank); nothing if all texts are equal. `texts`: one per rank, lines of key=value.
 std::optional<OddRank> find_odd_rank(const std::vector<std::string>& texts);
 
-// What two different texts of key=value lines differ in, first difference only, as said of the odd one.
+// The first difference between two texts of key=value lines, from the odd one's point of view.
 std::string first_difference(const std::string& odd, const std::string& others);
 
 // The whole sentence about a rank on `host`. `what`: as for Job::require_same.

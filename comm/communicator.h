@@ -33,7 +33,7 @@ class Communicator {
   virtual void wait(Ticket ticket) = 0;
 };
 
-// What every communicator's start() begins with: any dtype is gathered, f32, f16 and bf16 are summed, maxima
+// The checks with which every start() begins: any dtype is gathered, f32, f16 and bf16 are summed, maxima
 // are of f32. Throws Error(internal) for another one, std::logic_error where ranks can't have equal parts.
 void require_sound(const Collective& collective, int world_size);
 

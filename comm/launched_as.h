@@ -1,4 +1,4 @@
-// What the launcher's environment says about this process, before MPI is asked.
+// Rank and job size by the launcher's environment, before MPI is initialised.
 #pragma once
 
 #include <functional>

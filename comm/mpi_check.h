@@ -1,4 +1,4 @@
-// What MPI's return codes mean to a user.
+// MPI's return codes as errors.
 #pragma once
 
 #include <mpi.h>

@@ -234,7 +234,7 @@ class MpiCommunicator : public Communicator {
   int rank_ = 0, size_ = 1;
   std::size_t elements_per_call_ = 0;
   Ticket next_ticket_ = 0;
-  // What is under way: each request, the ticket it belongs to, and room for what MPI_Testsome reports.
+  // Pending requests with their tickets, and room for the results of MPI_Testsome.
   std::vector<MPI_Request> requests_;
   std::vector<Ticket> tickets_;
   std::vector<int> finished_;

@@ -48,7 +48,7 @@ ncclUniqueId spread_id(const Job& job) {
   return id;
 }
 
-// Destroying waits for what is under way, which without all ranks never ends; aborting doesn't.
+// Destroying waits for pending operations, which never end if a rank is gone; aborting doesn't.
 struct CommunicatorDeleter {
   bool all_are_there = false;
   void operator()(ncclComm_t communicator) const {

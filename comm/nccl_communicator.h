@@ -17,7 +17,7 @@ std::string why_no_nccl();
 // captured; progress() asks for errors that came up meanwhile. Must go before `job` and after the captured
 // graphs that hold its calls. Throws Error(unavailable) in a build without NCCL, Error(peer_lost) with NCCL's
 // own words when NCCL fails; making it is a collective, and if it fails all ranks throw as Job::together has
-// it. A later failure is known to this rank only, and what is under way is given up then.
+// it. A later failure is known to this rank only, which then gives up pending operations.
 std::unique_ptr<Communicator> make_nccl_communicator(const Job& job, void* queue);
 
 }  // namespace plumb

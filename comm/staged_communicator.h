@@ -10,16 +10,16 @@
 
 namespace plumb {
 
-// What staging asks of a device. All copies run on the communication lane, in order.
+// Device functions that staging needs. All copies run on the communication lane, in order.
 struct DeviceCopies {
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> allocate_pinned;
   std::function<void(std::byte* host, const std::byte* device, std::size_t bytes)> to_host;    // enqueues
   std::function<void(std::byte* device, const std::byte* host, std::size_t bytes)> to_device;  // enqueues
-  std::function<std::size_t()> mark;              // the end of what the lane was given so far
+  std::function<std::size_t()> mark;              // the end of the work enqueued so far
   std::function<bool(std::size_t mark)> reached;  // whether it has come so far; doesn't wait
 };
 
-// wait(ticket) returns once the copy back is enqueued: what the lane is given afterwards comes after it.
+// wait(ticket) returns once the copy back is enqueued: work enqueued on the lane afterwards runs after it.
 // Collectives are handed to `carrier` in the order in which they were started, on every rank the same. Host
 // memory is allocated when a place in device memory is first reduced and kept for that place. Must go once
 // the lane has come to its end; collectives that are under way then are given up.

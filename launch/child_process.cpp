@@ -50,7 +50,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// posix_spawnp with what a child needs, taken back on every way out.
+// Owns the file actions and attributes of a posix_spawnp.
 struct SpawnSettings {
   SpawnSettings() {
     posix_spawn_file_actions_init(&actions);
@@ -195,7 +195,7 @@ ChildEnd run_child(const ChildCommand& command, const SignalWatch& signals, doub
     idle();
   }
   end.code = child.code();
-  // Ranks whose launcher is gone.
+  // Ends ranks that have outlived their launcher.
   end_marked_processes(command.mark, kLeftoverGrace);
   return end;
 }

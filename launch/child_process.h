@@ -11,8 +11,8 @@
 
 namespace plumb {
 
-// The folder that a process works for: set for all that a sweep starts, and inherited by what they start, so
-// that what is left of a sweep that was killed can be found.
+// The folder of the sweep that a process belongs to: set for all processes of a sweep and inherited, so that
+// those of a sweep that was killed can be found.
 inline constexpr const char* kSweepVariable = "PLUMBLINE_SWEEP";
 
 // While this lives, SIGINT, SIGTERM, SIGHUP and the end of a child are held back from the process and read by

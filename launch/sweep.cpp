@@ -68,8 +68,8 @@ fs::path result_folder(const fs::path& work) {
   return {};
 }
 
-// The sentence of a program that failed, "out of memory: …". Where it has none, what the launcher said first:
-// there stands what is wrong, behind it advice.
+// The sentence of a program that failed, "out of memory: …"; without one, the first line of the launcher,
+// which names the failure (advice comes after it).
 std::string reason_in(const fs::path& output, const std::string& program) {
   constexpr std::size_t kLongest = 400;
   std::ifstream stream(output);
@@ -180,7 +180,7 @@ class Sweep {
     return 0;
   }
 
-  // Empty: it did not.
+  // Empty if it didn't fail.
   std::string why_failed(const SweepRun& run, const ChildEnd& end, const fs::path& output) const {
     if (end.timed_out) return "it took longer than the sweep file's timeout_minutes and was ended";
     if (end.code != 0) return reason_in(output, plan_.groups[run.group].program);

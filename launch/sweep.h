@@ -38,14 +38,14 @@ struct SweepListener {
   std::function<void(const std::string& sentence)> warn;  // an attempt failed, a result is gone
 };
 
-// Does what the journal says is left: runs that failed get 1 + retries attempts anew. What unfinished
+// Does the runs that are open by the journal: failed ones get 1 + retries attempts anew. What unfinished
 // attempts left is removed first, and their processes are ended. Results: logs under folder.logs(…), run
 // folders as folder.runs()/<name>, what a failed attempt left under folder.failed(…), all output under
 // folder.output(…). Throws Error(unavailable) if the launcher or a program isn't there, Error(io_error).
 SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
                        const SweepListener& listener);
 
-// What the runs that aren't done will take, from the means of those that are: of the same case, else of the
+// The time that the open runs will take, by the means of finished ones: of the same case, else of the
 // same group, else of all. Nothing if none is.
 std::optional<double> seconds_left(const SweepPlan& plan,
                                    const std::function<RunState(const std::string& run)>& state);
@@ -53,7 +53,7 @@ std::optional<double> seconds_left(const SweepPlan& plan,
 // Hash over the programs of the plan. Throws Error(unavailable) if one isn't there.
 std::uint64_t build_hash(const SweepPlan& plan);
 
-// What the exit code of a sweep is: 0; 128 + n after signal n; of the first failed run its own code where
+// The exit code of a sweep: 0; 128 + n after signal n; of the first failed run its own code where
 // that is a documented one, else 70.
 int exit_code_of(const SweepOutcome& outcome);
 

@@ -41,7 +41,7 @@ std::string host_name() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
-// Whole lines; what stands behind the last newline was being written when its writer died.
+// Whole lines. A partial last line is that of a writer that was killed.
 std::vector<std::string> whole_lines(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(stream)), {});

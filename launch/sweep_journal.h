@@ -1,4 +1,4 @@
-// What a sweep has done so far: FOLDER/journal.jsonl, one line of JSON per event, each written by one
+// The progress of a sweep so far: FOLDER/journal.jsonl, one line of JSON per event, each written by one
 // write(2) and never changed. A sweep that was killed at any moment can tell from it what is left to do.
 //
 //   {"schema": "plumbline.sweep/1", "plan": "…", "build": "…", "file": "x.toml", "toml": "…"}   the first
@@ -45,7 +45,7 @@ class SweepJournal {
   SweepJournal(const SweepJournal&) = delete;
   SweepJournal& operator=(const SweepJournal&) = delete;
 
-  // Of a run that the journal doesn't name: not done, no attempts.
+  // A run that the journal doesn't name is not done and has no attempts.
   RunState state(const std::string& run) const;
 
   // Each writes a line. Throws Error(io_error). started() returns the attempt's number, from 1.

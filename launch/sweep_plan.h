@@ -1,4 +1,4 @@
-// What a sweep measures: every model, batch, precision and number of devices that a TOML file names, several
+// The runs of a sweep: every model, batch, precision and number of devices that a TOML file names, several
 // times each, as a list of processes in the order in which they are started. Pure data: nothing is started or
 // written here.
 //
@@ -78,7 +78,7 @@ struct SweepPlan {
   std::vector<SweepRun> runs;
 };
 
-// What only the programs' option tables know: how long a run with these arguments is. Throws Error(usage) for
+// Asks the program's option table how long a run with these arguments is. Throws Error(usage) for
 // arguments that the program would refuse.
 using CheckOptions =
     std::function<RunLength(const std::string& program, const std::vector<std::string>& arguments)>;
@@ -99,9 +99,9 @@ struct SweepFolder {
   std::filesystem::path log(const SweepPlan& plan, const SweepRun& run) const;
 };
 
-// What is started for a run, as words of a command line.
+// The command of a run, as words.
 std::vector<std::string> command_of(const SweepPlan& plan, const SweepRun& run, const SweepFolder& folder);
-// As a shell would take it.
+// Quoted for a shell.
 std::string shell_text(const std::vector<std::string>& command);
 
 // Differs for plans that measure something else, in another order or through another launcher; retries and

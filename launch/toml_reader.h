@@ -1,4 +1,4 @@
-// Reading tables of a TOML file strictly: what is unknown, missing or of another type is named with file,
+// Reads tables of a TOML file strictly: an unknown, missing or mistyped key is named with file,
 // line and column.
 #pragma once
 
@@ -25,7 +25,7 @@ toml::table parse_toml(std::string_view text, const std::string& file);
 // column, key, and what would be right.
 class TomlTable {
  public:
-  // `name`: what the table is called in messages: "[sweep]".
+  // `name`: of the table in messages: "[sweep]".
   TomlTable(const toml::table& table, std::string name, std::string file)
       : table_(&table), name_(std::move(name)), file_(std::move(file)) {}
 
@@ -37,7 +37,7 @@ class TomlTable {
   void refuse_others(std::initializer_list<std::string_view> keys) const;
   void require(std::string_view key) const;
 
-  // What there is, or `otherwise`.
+  // The key's value, or `otherwise` without one.
   std::int64_t integer(std::string_view key, std::int64_t otherwise, TomlRange range) const;
   double real(std::string_view key, double otherwise, double lowest, double highest) const;
   std::string text(std::string_view key, const std::string& otherwise) const;

@@ -1,4 +1,4 @@
-// What the backbones of face recognition have in common.
+// Options and layers that all backbones of face recognition share.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Backbone {
   bool operator==(const Backbone&) const = default;
 };
 
-// Of the last norm, which has it in every backbone (insightface 863a7ea9, symbol_utils.py, get_fc1).
+// Epsilon of the last norm in every backbone (insightface 863a7ea9, symbol_utils.py, get_fc1).
 inline constexpr double kEmbeddingEpsilon = 2e-5;
 
 // Start of the last dense layer (insightface 863a7ea9, train.py: Xavier, gaussian, factor "out", magnitude

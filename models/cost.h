@@ -1,4 +1,4 @@
-// What a Graph costs, counted from its operations.
+// Parameters and multiply-accumulates of a Graph, counted from its operations.
 #pragma once
 
 #include <cstdint>

@@ -164,7 +164,7 @@ struct Graph {
   std::vector<Parameter> parameters;
   std::vector<Statistic> statistics;
   std::vector<Op> ops;
-  // The first operation of what makes features and loss of what the backbone gives (the last dense layer).
+  // The first operation of the head, which turns the backbone's output into features and loss.
   std::size_t head_begin = 0;
 
   std::int64_t batch() const { return values.front().shape.n; }

@@ -39,7 +39,7 @@ struct NormOptions {
   bool one_slope = false;    // prelu: for all channels
 };
 
-// What a dense layer's weight and bias start from.
+// Initialisers of a dense layer.
 struct DenseInitializers {
   Initializer weight, bias;
 };

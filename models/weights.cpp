@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kRemedy = "; give a file with this model's names and shapes";
 
-// Of a parameter's elements, counted in the whole tensor.
+// Index of a parameter's first element in the whole tensor.
 std::int64_t first_element(const Parameter& parameter) {
   if (!parameter.shard) return 0;
   return parameter.shard->first_row * (parameter.elements() / parameter.dims.front());
@@ -62,7 +62,7 @@ bool holds_class_centres(const Graph& graph, const std::string& name) {
   });
 }
 
-// Takes tensors out of a file, or tells what is wrong with them.
+// Takes tensors out of a file and refuses wrong ones.
 class Taker {
  public:
   Taker(const Graph& graph, const TensorFile& file, const std::filesystem::path& path)

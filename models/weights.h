@@ -46,7 +46,7 @@ TensorMap initial_tensors(const Graph& graph, std::uint64_t seed);
 // to the graph; "*.num_batches_tracked" is accepted and ignored.
 TensorMap tensors_for(const Graph& graph, const TensorFile& file, const std::filesystem::path& path);
 
-// A tensor's name as messages show it: in quotes, shortened, '?' for what a terminal might obey.
+// A tensor's name for messages: quoted, shortened, control characters replaced by '?'.
 std::string shown_name(const std::string& name);
 
 }  // namespace plumb

@@ -1,4 +1,4 @@
-// What a command says beside its result.
+// Messages of a command, beside its result.
 #pragma once
 
 #include <string>

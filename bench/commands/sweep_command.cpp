@@ -78,7 +78,7 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-// What would be run, and how long it would take.
+// The runs of a dry run, and the time they would take.
 std::string plan_text(const SweepPlan& plan, const SweepFolder& folder, const SweepArguments& arguments) {
   std::map<std::string, RunState> states;
   if (arguments.resume) states = read_sweep_states(folder.path);

@@ -36,7 +36,7 @@ BenchOptions read_options(const std::string& program, const std::vector<std::str
   return options;
 }
 
-// Why such options make no run whose results can be kept; empty if they do.
+// Why runs with these options leave no results to keep; empty if they do.
 std::string why_no_run(const BenchOptions& options) {
   if (options.help || options.version || options.list_targets || !options.completions.empty() ||
       options.dry_run || options.find_max_bs)

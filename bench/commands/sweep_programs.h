@@ -1,4 +1,4 @@
-// What a sweep wants to know of the bench programs before it starts one.
+// Questions of a sweep to the bench programs, answered without starting one.
 #pragma once
 
 #include <filesystem>

@@ -59,7 +59,7 @@ class Resizer {
   void resize(const RgbxImage& image, const Box& box, bool flip, int out_size, std::span<float> out);
 
  private:
-  // Of each output pixel: input pixels first, first + 1, … with weights that sum to 1.
+  // Each output pixel reads the input pixels first, first + 1, … with weights that sum to 1.
   struct Axis {
     std::vector<int> first, count;
     std::vector<float> weights;  // `stride` per output pixel

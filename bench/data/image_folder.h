@@ -28,7 +28,7 @@ struct ImageFolder {
   }
 };
 
-// What the user calls the folder, and what could be given in its place; both stand in messages.
+// The name of the folder's option and its alternatives, for messages.
 struct FolderArgument {
   std::string name = "option --data";
   std::string alternatives = ", a RecordIO file that ends in .rec, or synthetic";

@@ -42,7 +42,7 @@ class ImageLoader : public BatchSource {
     std::int64_t missing = 0;  // samples that aren't there yet
   };
   enum class ImageState : std::uint8_t { untried, good, corrupt };
-  // What a worker keeps from image to image.
+  // State that a worker reuses from image to image.
   struct Worker {
     Resizer resizer;
     ImageDecoder decoder;
@@ -57,7 +57,7 @@ class ImageLoader : public BatchSource {
   // Sample of this rank -> sample of the job.
   std::uint64_t global(std::uint64_t sample) const;
   std::size_t image_at(std::uint64_t sample) const;
-  // Throws what another worker has failed with.
+  // Rethrows the failure of another worker.
   bool known_corrupt(std::size_t image) const;
   void note_good(std::size_t image);
   // Throws Error(bad_data) if that is one too many.

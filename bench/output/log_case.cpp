@@ -29,7 +29,7 @@ std::string case_text(const LogCase& log_case) {
   return json.dump() + "\n";
 }
 
-// What a case file says; nothing if it isn't one.
+// Parses a case file; nothing if it isn't one.
 std::optional<LogCase> parse_case(const std::string& text) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object() || json.contains("framework")) return std::nullopt;  // of results/peers: not ours

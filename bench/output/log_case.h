@@ -26,7 +26,7 @@ struct LogCase {
   std::string stem() const;    // "resnet50_b128_fp32_", of the names of its logs
 };
 
-// What tells runs of one backbone apart, from a run's config: "--head pfc --classes 85742 --embedding 512
+// The options of a head, which tell runs of one backbone apart: "--head pfc --classes 85742 --embedding 512
 // --sample-rate 0.1", with --prelu layer and, in half precision, --head-dtype same behind it where the run
 // has them; empty without a head.
 std::string head_options(const nlohmann::ordered_json& config);

@@ -32,12 +32,12 @@ std::string format_lines(const LineFormat& format, const LogLine& last, std::int
                          double seconds, const RunSize& size,
                          std::chrono::system_clock::time_point start_wall_time);
 
-// What --dialect asks for, "A,B": the dialects that have a log of their own, in the order of dialects() and
-// each once. Names of dialects that read the first log are accepted and add nothing; so does an empty text.
-// Throws Error(usage): a name that no dialect has or that can't be written, `iterations` (0: not known) too
-// few for a single line.
+// The dialects that --dialect names, "A,B": those that have a log of their own, in the order of dialects()
+// and each once. Names of dialects that read the first log are accepted and add nothing; so does an empty
+// text. Throws Error(usage): a name that no dialect has or that can't be written, `iterations` (0: not known)
+// too few for a single line.
 std::vector<const Dialect*> dialects_to_write(const std::string& names, std::int64_t iterations);
-// "mxnet_arcface, …": what dialects_to_write knows, for --help.
+// "mxnet_arcface, …": the names that dialects_to_write accepts, for --help.
 std::string names_of_written_dialects();
 
 class LogWriter {
@@ -50,7 +50,7 @@ class LogWriter {
 
   // "….log", whether it is there or not.
   const std::string& path() const { return logs_.front().file.path(); }
-  // Of all logs that have a line.
+  // Paths of all logs that have a line.
   std::vector<std::string> paths() const;
   int run() const { return run_; }
 

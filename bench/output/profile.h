@@ -13,7 +13,7 @@
 
 namespace plumb {
 
-// What keeps a step from being faster than its roofline: the larger of FLOPs ÷ peak and bytes ÷ bandwidth;
+// The bound of a step by its roofline: the larger of FLOPs ÷ peak and bytes ÷ bandwidth;
 // or, if even that is under kLatencySeconds, starting it at all.
 enum class Bound { nothing, compute, bandwidth, latency };
 std::string_view name_of(Bound bound);
@@ -47,7 +47,7 @@ struct Profile {
   Precision precision = Precision::fp32;
   double peak_flops_per_second = 0, peak_bytes_per_second = 0;
   std::size_t iterations = 0;
-  // Of the compute lane, medians over the iterations: from the begin of its first step to the end of its
+  // Compute lane, medians over the iterations: from the begin of its first step to the end of its
   // last; in one of its steps; in none of them.
   double iteration_seconds = 0, busy_seconds = 0, gap_seconds = 0;
   double step_seconds = 0, roofline_seconds = 0;  // sums over its steps: of medians, of least times

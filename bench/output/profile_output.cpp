@@ -113,7 +113,7 @@ std::string steps_text(const Program& program, const Profile& profile, std::size
   return text + engines_text(program, std::span(steps).first(rows));
 }
 
-// Other lanes run beside the compute lane; what of it hurts is in the run's own figures.
+// Other lanes run beside the compute lane; the run's own figures show the time that they cost.
 std::string other_lanes_text(const Program& program, const Profile& profile) {
   std::string text;
   for (const Lane lane : {Lane::input, Lane::communication}) {

@@ -76,7 +76,7 @@ Messages::Messages(std::FILE* stream, const Terminal& terminal, bool quiet)
       lines_left_(terminal.is_terminal ? std::numeric_limits<int>::max() : kLinesOffTerminal),
       quiet_(quiet) {}
 
-// Leaves `lines_kept` lines for what is more important.
+// Keeps `lines_kept` lines for more important messages.
 void Messages::print_keeping(int lines_kept, const std::string& sentence) {
   if (lines_left_ <= lines_kept) return;
   --lines_left_;

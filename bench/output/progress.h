@@ -1,4 +1,4 @@
-// What a run says on stderr while it goes on: a progress bar on a terminal, and few lines anywhere.
+// Output on stderr during a run: a progress bar on a terminal, and a few lines anywhere.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ class Messages {
 
   // For the user to know; left out if quiet, or if the lines are used up.
   void say(const std::string& sentence);
-  // What makes the result questionable; left out if quiet. The first one always finds a line.
+  // For doubts about the result; left out if quiet. The first one always finds a line.
   void warn(const std::string& sentence);
   // The last line: where the results are, or why there are none. Nothing comes after it.
   void last(const std::string& sentence);

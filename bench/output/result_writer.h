@@ -26,7 +26,7 @@ class ResultWriter {
 
   const std::string& folder() const { return folder_; }
 
-  // Takes back what the constructor made, folders above included: for a run that never began.
+  // Removes the new folders, those above included: for a run that never began.
   void discard();
 
   // Replaces result.json at once and whole. Throws Error(io_error).

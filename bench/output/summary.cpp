@@ -90,7 +90,7 @@ std::string wrapped_row(const std::string& name, const std::string& value) {
   return rows;
 }
 
-// What frameworks publish for the nearest configurations, and how those differ from this one.
+// Published figures of the nearest configurations, and how those differ from this one.
 std::string published_rows(const RunRecord& record) {
   constexpr std::size_t kMostFrameworks = 3;
   std::string rows;

@@ -1,4 +1,4 @@
-// What a run prints at its end.
+// The output of a run at its end.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace plumb {
 // of a run that is ok the published numbers of the nearest configurations, each with what differs there.
 std::string summary_table(const RunRecord& record);
 
-// Indented, with an end of line; what is no UTF-8 (file names may be so) is replaced.
+// Indented, with an end of line; bytes that aren't UTF-8 (in file names) are replaced.
 std::string json_text(const nlohmann::ordered_json& json);
 
 // Text to stdout. Throws Error(io_error) if that is closed or full.

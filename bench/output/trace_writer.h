@@ -17,8 +17,8 @@ struct TraceDescription {
 };
 
 // One process for the rank, one thread for each lane and one for whole iterations; written as it goes, and
-// one valid JSON object at its end. Time 0 is the first step's begin. What a lane was given while it was
-// still at something else is shown from when that ended: a lane does one thing at a time.
+// one valid JSON object at its end. Time 0 is the begin of the first step. A lane does one thing at a time,
+// so a step that was enqueued during another one is shown from the end of that one.
 void write_trace(std::ostream& stream, const Program& program, std::span<const StepTime> times,
                  const TraceDescription& description);
 

@@ -1,4 +1,4 @@
-// What was built, from which commit, with what: --version, env.json, and what all ranks must share.
+// Build, commit and libraries: for --version, env.json, and the check that all ranks run one build.
 #pragma once
 
 #include <nlohmann/json.hpp>

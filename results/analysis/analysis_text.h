@@ -12,8 +12,8 @@ namespace plumb {
 std::string table_text(const Analysis& analysis);
 std::string markdown_text(const Analysis& analysis);
 
-// What was left out and why, then the notes. More than `most_lines` lines end in one that counts the rest by
-// flaw and names the option that shows all; 0: no limit.
+// Files that were left out, with the reason, then the notes. More than `most_lines` lines end in one that
+// counts the rest by flaw and names the option that shows all; 0: no limit.
 std::vector<std::string> message_lines(const Analysis& analysis, std::size_t most_lines);
 std::vector<std::string> message_lines(std::vector<std::string> notes, const std::vector<BadFile>& bad,
                                        std::size_t most_lines);

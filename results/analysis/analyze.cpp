@@ -84,7 +84,7 @@ const Dialect& choose_dialect(const std::string& name, const std::vector<LogFile
   return *found;
 }
 
-// Reads every file; what has a defect, and what is a copy of a file read before, goes to the bad ones.
+// Reads every file. A file with a defect and a copy of an earlier file go to the bad ones.
 void read_runs(const LogTree& tree, const fs::path& dir, ReadLogs& read) {
   std::set<std::string> caveats;
   std::map<std::pair<std::int64_t, std::uint64_t>, std::string> seen;

@@ -67,8 +67,8 @@ struct Analysis {
 };
 
 // Every run's figure is rounded to 2 decimals, then a case's runs are averaged and their median taken;
-// speedup is median / median of 1n1g, null without a 1n1g of the same model, batch and precision. Of several
-// configurations in one case the one with the most runs counts (over the whole folder if equal). Throws
+// speedup is median / median of 1n1g, null without a 1n1g of the same model, batch and precision. If a
+// case has several configurations, the one with the most runs counts (over the whole folder if equal). Throws
 // Error: bad_data if the folder isn't there or nothing usable is in it, usage for an impossible window or an
 // unknown dialect.
 Analysis analyze_logs(const std::filesystem::path& dir, const AnalyzeOptions& options);

@@ -1,4 +1,4 @@
-// What DLPerf's scripts (commit c89430b) make of a folder, step by step, with the mistakes that they have.
+// Analyzes a folder as DLPerf's scripts (commit c89430b) do, step by step, with their mistakes.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -24,7 +24,7 @@ std::string model_name(const std::string& name) {
   return wanted == "resnet50v1b" || wanted == "resnet50-v1b" ? "rn50v1b" : name;
 }
 
-// The device without the versions of its software: those are what runs are compared for.
+// The device without the versions of its software: comparing those is what runs are for.
 std::string device_of(const std::string& description) {
   return description.substr(0, std::min(description.find(" (sm_"), description.find(", oneDNN")));
 }
@@ -60,7 +60,8 @@ std::string head_of(const Json& config) {
   return head.empty() ? "none" : head == "pfc" && !rate.empty() ? head + " " + rate : head;
 }
 
-// What changes the work of a step. A head in half precision and loss scaling exist in half precision only.
+// Options that change the work of a step. A head in half precision and loss scaling exist in half precision
+// only.
 std::map<std::string, std::string> work_options(const RunRecord& record) {
   std::vector<const char*> keys{"optimizer", "embedding", "prelu", "dropout"};
   if (record.precision.ends_with("16")) keys.push_back("head_dtype");

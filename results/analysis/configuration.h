@@ -1,4 +1,4 @@
-// What a throughput was measured with: two of them may be compared only if none of this differs.
+// The configuration of a measured throughput: only equal ones may be compared.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Configuration {
   std::int64_t image_size = 0;  // pixels
   std::string head;             // "mp", "dp", "pfc 0.1"; "none" for models without class centres
   std::int64_t classes = 0;
-  // What else changes the work of a step, by option name: "optimizer" -> "nag".
+  // Other options that change the work of a step, by name: "optimizer" -> "nag".
   std::map<std::string, std::string> options;
   // How that work was done, where it isn't as usual: "overlap" -> "false", "iterations" -> "10, 3 of them
   // warm-up". No difference of configuration, as the framework is none, but runs that differ here are no
@@ -40,19 +40,19 @@ struct Difference {
   std::string first, second;
 };
 
-// In the order of the members above. Framework and settings are left out: they are what one compares.
+// In the order of the members above, without framework and settings: comparisons are made for those.
 // `device_count` false leaves nodes and devices out too, for speedups and scaling curves.
 std::vector<Difference> differences(const Configuration& first, const Configuration& second,
                                     bool device_count = true);
-// Of what differences() leaves out beside the framework; a setting that one side doesn't name is "as usual".
+// Differences of the settings; one that a side doesn't name is "as usual".
 std::vector<Difference> setting_differences(const Configuration& first, const Configuration& second);
 // "batch per device 128 against 256, precision fp16 against fp32"; empty without differences.
 std::string differences_text(const std::vector<Difference>& differences);
-// "resnet50 fp16, batch 128 per device, 4n8g, NVIDIA H200, synthetic", and behind it what is not as usual.
+// "resnet50 fp16, batch 128 per device, 4n8g, NVIDIA H200, synthetic", then unusual options and settings.
 std::string configuration_text(const Configuration& configuration);
 
 Configuration configuration_of(const RunRecord& record);
-// Of a log, whose name says model, precision, batch, nodes and devices. `framework`: the dialect's. Names of
+// From a log's name: model, precision, batch, nodes and devices. `framework`: the dialect's. Names of
 // one model ("rn50", "ResNet50-v1.5") become one ("resnet50").
 Configuration configuration_of(const LogName& name, const std::string& framework);
 

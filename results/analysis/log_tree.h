@@ -14,7 +14,7 @@
 
 namespace plumb {
 
-// What a log's folder and file name say.
+// The parts of a log's folder and file name.
 struct LogName {
   std::string case_name;  // "4n8g"
   int nodes = 0, devices_per_node = 0;

@@ -12,7 +12,7 @@
 namespace plumb {
 namespace {
 
-// Runs that differ by less are within what any two days differ by.
+// Smaller differences occur between any two days.
 constexpr double kLeastRunDistance = 0.03;
 // In one of a hundred samples of normal values some run is called an outlier for nothing.
 constexpr double kOutlierRunLevel = 0.01;
@@ -23,7 +23,7 @@ constexpr double kFarApart = 0.1;
 // The gap between two groups of runs against the wider of both groups.
 constexpr double kLeastGapToRange = 2.5;
 constexpr std::size_t kLeastRunsPerGroup = 2, kLeastRunsForGroups = 6;
-// Of a step: less is no reason for a slow run.
+// Share of a step; a shorter wait doesn't explain a slow run.
 constexpr double kLeastDataWait = 0.02;
 
 std::string figure_text(double images_per_second) {

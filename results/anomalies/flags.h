@@ -1,4 +1,4 @@
-// What is odd about a run or about a sample, in plain sentences.
+// Anomalies of a run or of a sample, in plain sentences.
 #pragma once
 
 #include <string>

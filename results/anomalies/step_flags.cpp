@@ -11,7 +11,7 @@ namespace {
 
 // A shorter window says nothing about itself.
 constexpr std::size_t kLeastSteps = 30;
-// Smaller changes of a step time drown in what differs from run to run.
+// Smaller changes of a step time drown in the differences between runs.
 constexpr double kLeastChange = 0.02;
 // A change must be so many standard errors, as errors are estimated from the same few steps: of steady series
 // of 100 steps, correlated by up to 0.6, fewer than 5 in 1000 are flagged.

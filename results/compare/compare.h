@@ -12,7 +12,7 @@
 
 namespace plumb {
 
-// What one path of a command line holds.
+// The samples of one path of a command line.
 struct SampleSet {
   std::string name;
   LoadedSamples loaded;

@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What isn't known is null.
+// Unknown values are null.
 Json configuration_json(const Configuration& c) {
   const auto text = [](const std::string& value) { return value.empty() ? Json(nullptr) : Json(value); };
   const auto number = [](std::int64_t value) { return value == 0 ? Json(nullptr) : Json(value); };

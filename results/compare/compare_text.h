@@ -11,7 +11,7 @@
 
 namespace plumb {
 
-// One sample of the first set and what is published near it.
+// One sample of the first set and the published results nearest to it.
 struct PublishedBeside {
   const Sample* sample = nullptr;
   std::vector<NearestPublished> nearest;

@@ -33,7 +33,7 @@ struct GateCase {
   double p = 1;  // one-sided: that the new runs tend to be slower
   // The smallest slow-down that these runs would have shown four times in five; infinite: none.
   double smallest_shown = 0;
-  // Of a missing case: in what the new runs that come nearest differ from it (the baseline first).
+  // For a missing case: the differences to the nearest new runs (the baseline first).
   std::vector<Difference> differences;
 };
 

@@ -40,7 +40,7 @@ std::string phrase(Outcome outcome) {
                                         : "no runs of ";
 }
 
-// What was found of a case, without its name.
+// The finding of a case, without its name.
 std::string finding(const GateCase& judged, const GateReport& report) {
   const std::string change = fmt::format("{} % {} (p {}{})", percent_text(std::abs(judged.slow_down)),
                                          judged.slow_down >= 0 ? "slower" : "faster",

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kResultFile = "result.json";
 constexpr const char* kCaseFile = ".plumbline-case";
 
-// What is being put together from several paths.
+// Samples that are collected from several paths.
 struct Collection {
   LoadedSamples loaded;
   std::set<fs::path> seen;                     // files, by their one name
@@ -59,7 +59,7 @@ void take(Collection& collection, Configuration configuration, Measurement run, 
   same->runs.push_back(std::move(run));
 }
 
-// `origin`: what the user knows the run by, its folder or the file itself.
+// `origin`: the run's name for the user, its folder or the file itself.
 void add_result(Collection& collection, const fs::path& file, const fs::path& origin) {
   if (!is_new(collection, file)) return;
   try {

@@ -27,7 +27,7 @@ struct RunSize {
   std::int64_t nodes = 1, devices_per_node = 1;
 };
 
-// What is wrong with a log.
+// Kinds of defects.
 enum class Flaw { unreadable, misnamed, unfinished, empty, truncated, malformed, duplicated, mixed };
 std::string_view flaw_name(Flaw flaw);
 
@@ -36,10 +36,11 @@ struct Defect {
   std::string reason;  // what is wrong, without the file's name
 };
 
-// What a line says of an iteration; where it takes two lines, the value belongs to the index before it.
+// The part of an iteration that a line holds; where it takes two lines, the value belongs to the index before
+// it.
 enum class LinePart { all, index, value };
 
-// What one line says.
+// One line, read.
 struct LineReading {
   LinePart part = LinePart::all;
   std::int64_t index = 0;    // the iteration as the line numbers it
@@ -131,7 +132,7 @@ struct Dialect {
   std::string (*contradiction)(std::string_view line, const RunSize& size) = nullptr;
   // One clause on what the published script does wrong with a log that is whole; empty if nothing.
   std::string (*caveat)(const LogSeries& series, const Window& window, const RunSize& size) = nullptr;
-  // What counts, for people; without it, "iterations 21 to 120".
+  // The window for people; without it, "iterations 21 to 120".
   std::string (*window_text)(const Window& window) = nullptr;
   LineFormat format = {};  // without a line(): Plumbline writes no log of its own for it
 

@@ -87,7 +87,7 @@ void LogCheck::take_value(double value, std::int64_t back, std::int64_t line_num
     ++series_.late_lines;
   }
   check_stamp(value, back == 0, line_number);
-  // Of indices that the window doesn't want, so that a long log takes no memory, nothing is kept.
+  // Nothing is kept of indices outside the window, so that a long log takes no memory.
   const std::int64_t place = indices_ - std::max<std::int64_t>(back, 1);
   const bool is_wanted = place < wanted_;
   std::size_t behind = 0;  // values of later indices
@@ -125,7 +125,7 @@ void LogCheck::check_stamp(double stamp, bool is_new_index, std::int64_t line_nu
 void LogCheck::note_disorder(std::int64_t index, std::int64_t line_number) {
   if (expected_ < 0 || index > expected_ - series_.index_step) {
     if (gap_.empty()) gap_ = fmt::format("iterations before {} are missing at line {}", index, line_number);
-    // What follows is looked at for repeats only.
+    // The following lines are checked for repeats only.
     expected_ = index > kHighestIndex ? kHighestIndex : index + series_.index_step;
   } else if (const bool is_behind_a_gap = indices_ == 0 && dialect_.ranks_share_a_log;
              !is_behind_a_gap && ++repeats_ == 1) {

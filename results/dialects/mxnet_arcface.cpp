@@ -20,7 +20,7 @@ bool is_of_dialect(std::string_view line) {
   return line.find(kMarks[0]) != std::string_view::npos || line.find(kMarks[1]) != std::string_view::npos;
 }
 
-// Of "Batch [40]", "Batch[40]" or "Batch [20-40]": 40.
+// 40 for "Batch [40]", "Batch[40]" and "Batch [20-40]".
 std::optional<std::int64_t> batch_of(std::string_view line) {
   for (const std::string_view mark : kMarks) {
     const std::size_t at = line.find(mark);

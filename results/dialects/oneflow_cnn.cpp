@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kIterationsPerLine = 20;
 constexpr std::array<std::string_view, 3> kSizes{"batch_size_per_device", "gpu_num_per_node", "num_nodes"};
 
-// Of "a b c", split at each blank as Python's split(' ') does, the field at `position`; -1: the last.
+// The field at `position` of "a b c", split at each blank as Python's split(' ') does; -1: the last.
 std::optional<std::string_view> field(std::string_view line, int position) {
   if (position < 0) return line.substr(line.rfind(' ') + 1);
   for (; position > 0; --position) {
@@ -68,7 +68,7 @@ std::string contradiction(std::string_view line, const RunSize& size) {
   return "";
 }
 
-// What the script keeps of a log: texts, read as numbers in the end.
+// The texts that the script keeps of a log; it reads them as numbers in the end.
 struct Texts {
   std::map<std::string, std::string, std::less<>> sizes;
   std::string begin, end;

@@ -12,7 +12,7 @@ bool is_python_blank(char c);
 // How many decimal digits stand at `begin` and behind it; 0 beyond the end.
 std::size_t digits_at(std::string_view text, std::size_t begin);
 
-// What Python's float() reads from the text, blanks around it and underscores included: "1e999" is inf.
+// Reads a number as Python's float() does, blanks around it and underscores included: "1e999" is inf.
 std::optional<double> python_float(std::string_view text);
 
 // `.*elapse (.*?) sec`, read by float(): the text between the last "elapse " that a " sec" follows and that "
@@ -28,14 +28,14 @@ std::optional<double> samples_per_second(std::string_view line);
 // `BEFORE(\d+\.\d+)AFTER`, the first, read by float(), e.g. "Total:" and " it/sec".
 std::optional<double> decimal_between(std::string_view line, std::string_view before, std::string_view after);
 
-// What Python's int() reads from the text: blanks around it, a sign and underscores between digits are fine.
+// Reads a number as Python's int() does: blanks around it, a sign and underscores between digits are fine.
 std::optional<std::int64_t> python_int(std::string_view text);
 
 // The number between `before` and `after`, e.g. "train batch " and "]"; nothing if there is no such number.
 std::optional<std::int64_t> number_between(std::string_view line, std::string_view before,
                                            std::string_view after);
 
-// Of "[40]" or "[20-40]" at the beginning of the text: 40.
+// 40 for "[40]" and "[20-40]" at the beginning of the text.
 std::optional<std::int64_t> batch_in_brackets(std::string_view text);
 
 }  // namespace plumb

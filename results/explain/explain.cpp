@@ -75,7 +75,7 @@ std::int64_t number_in(const Json& object, const char* key) {
   return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
 }
 
-// What the trace says of its run; all it doesn't say differs from nothing.
+// How the trace's run differs; a property that the trace doesn't name counts as equal.
 std::vector<Difference> differences_of(const RunRecord& record, const FrameworkTrace& trace) {
   const Json& told = trace.description;
   Configuration theirs;

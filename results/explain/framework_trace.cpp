@@ -19,7 +19,7 @@ struct CategorizedTime {
   std::uint32_t name = 0;
 };
 
-// The operator that a kernel names: what it is part of, and when it began.
+// The operator that launched a kernel: its category and its begin.
 struct Launcher {
   std::uint64_t id = 0;
   std::optional<StepCategory> category;
@@ -133,7 +133,7 @@ void sweep(const std::vector<CategorizedTime>& intervals, Found found) {
   advance(std::numeric_limits<std::int64_t>::max());
 }
 
-// Calls found(nanoseconds, interval that counts) for what of the intervals is inside the spans. Both by
+// Calls found(nanoseconds, interval that counts) for the parts of intervals inside the spans. Both by
 // begin.
 template <typename Found>
 void sweep_inside(const std::vector<CategorizedTime>& intervals, const std::vector<TimeSpan>& spans,

@@ -1,4 +1,4 @@
-// What the time of a training step goes into, with one table of names for each side: our kinds of steps, a
+// Categories of a training step's time, with one table of names for each side: our kinds of steps, a
 // framework's operators, its GPU kernels.
 #pragma once
 
@@ -36,17 +36,17 @@ constexpr std::size_t index_of(StepCategory category) {
   return static_cast<std::size_t>(category);
 }
 
-// Of a step's kind (kernels/program.h: name_of(Operation)). Throws Error(bad_data) for a kind that isn't one
-// of ours.
+// The category of a step's kind (kernels/program.h: name_of(Operation)). Throws Error(bad_data) for an
+// unknown kind.
 StepCategory category_of_step_kind(std::string_view kind);
 
-// Of an operator as PyTorch's profiler names it ("aten::mkldnn_convolution"), by the first rule that fits.
-// `gaps`: it only calls others (nodes of autograd, compiled regions), and time that it spends itself is
-// Python's or the engine's. Nothing: no rule fits.
+// The category of an operator as PyTorch's profiler names it ("aten::mkldnn_convolution"), by the first rule
+// that fits. `gaps`: it only calls others (nodes of autograd, compiled regions); its own time is Python's or
+// the engine's. Nothing: no rule fits.
 std::optional<StepCategory> category_of_operator(std::string_view name);
 
-// Of a GPU kernel or copy, by its own name: of names that say what is computed, and of names that only say
-// how ("sgemm"), which count if the operator that launched the kernel says nothing.
+// The category of a GPU kernel or copy by its own name: by the operation in it, or by its form ("sgemm"),
+// which counts if the operator that launched the kernel has no category.
 std::optional<StepCategory> category_of_kernel(std::string_view name);
 std::optional<StepCategory> category_of_kernel_form(std::string_view name);
 

@@ -28,7 +28,7 @@ EventKind kind_of(std::string_view category) {
   return EventKind::other;
 }
 
-// What one object of traceEvents says.
+// One object of traceEvents.
 struct RawEvent {
   std::string phase, category, name;
   double begin = NAN, duration = NAN;  // microseconds

@@ -25,7 +25,7 @@ int precision_distance(const std::string& a, const std::string& b) {
   return is_wide(a) == is_wide(b) ? 1 : 2;
 }
 
-// 1, 2, 4, … times as much are 0, 1, 2, … away. What a row doesn't state is as far as twice as much.
+// 1, 2, 4, … times as much are 0, 1, 2, … away. An unstated number counts as 1 away.
 double octaves(std::int64_t own, std::int64_t other) {
   if (own <= 0) return 0;
   return other <= 0 ? 1 : std::abs(std::log2(static_cast<double>(own) / static_cast<double>(other)));

@@ -28,7 +28,7 @@ struct PublishedResult {
 
 // In the order of the file; read once per call.
 std::vector<PublishedResult> published_results();
-// Of a text like that of results/published/published.csv. Throws Error(bad_data) that names the line.
+// Results from a text like results/published/published.csv. Throws Error(bad_data) that names the line.
 std::vector<PublishedResult> published_results_of(std::string_view csv);
 
 // "MXNet (gluon-cv)" and "MXNet (deepinsight)" are "MXNet", "NGC PyTorch (Lambda)" is "NGC PyTorch", "NGC

@@ -1,4 +1,4 @@
-// What a GPU's name says, as the driver reports it ("NVIDIA A100-SXM4-80GB", "Tesla T4") or a table prints it
+// Reads a GPU's name, as the driver reports it ("NVIDIA A100-SXM4-80GB", "Tesla T4") or a table prints it
 // ("A100-SXM4-80GB", "A100 80GB").
 #pragma once
 

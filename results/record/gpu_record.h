@@ -1,4 +1,4 @@
-// What a GPU did while a run was timed: clocks and why they were low, temperature, power, energy. The "gpus"
+// A GPU during the timed window: clocks and why they were low, temperature, power, energy. The "gpus"
 // of result.json, one entry per rank whose GPU told it.
 #pragma once
 

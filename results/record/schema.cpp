@@ -73,7 +73,7 @@ void read_checks(const ObjectReader& reader, const std::string& origin, RunRecor
     if (!value.is_boolean() && value != "skipped") checks.fail(key, "is not true, false or \"skipped\"");
 }
 
-// What a complete run must hold together; a failed one may have stopped anywhere.
+// Consistency of a complete run; a failed one may have stopped anywhere.
 void check_complete(const ObjectReader& reader, const RunRecord& record) {
   const auto iterations = static_cast<std::size_t>(record.iterations);
   if (record.warmup >= record.iterations) reader.fail("warmup", "is not below 'iterations'");

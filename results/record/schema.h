@@ -1,4 +1,5 @@
-// result.json: what one run was, measured and proved. Every number that is printed has its definition here.
+// result.json: one run's configuration, measurements and checks. Every number that is printed has its
+// definition here.
 #pragma once
 
 #include <cstdint>

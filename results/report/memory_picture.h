@@ -29,7 +29,8 @@ struct MemoryPicture {
   int left_out = 0;                 // buffers too small to be seen
 };
 
-// Of program.json. Views are part of the buffer they look into. Throws Error(bad_data) that names `origin`.
+// The picture of a program.json. Views are part of the buffer they look into. Throws Error(bad_data) that
+// names `origin`.
 MemoryPicture memory_picture(const nlohmann::ordered_json& program, const std::string& origin,
                              std::size_t most_blocks = 500);
 

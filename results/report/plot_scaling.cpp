@@ -49,7 +49,7 @@ std::string curve_part(const DataBlock& block, const ReportCurve& curve, std::si
                      plot_colour(index));
 }
 
-// What the own curves would be if each further device added as much as the first ones did.
+// Linear scaling from the first point of the own curves.
 std::string ideal_part(const ReportData& data, Plot plot) {
   const std::string style = " with lines dashtype 2 linecolor rgb '#777777' title 'ideal'";
   if (plot == Plot::speedup) return "x" + style;

@@ -1,4 +1,4 @@
-// What all plots are written with.
+// Shared by all plots.
 #pragma once
 
 #include <cstddef>

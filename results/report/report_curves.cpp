@@ -75,8 +75,8 @@ bool is_one_curve(const Configuration& a, const Configuration& b) {
                      [&](const Difference& one) { return one_is_alone && is_of_communication(one.what); });
 }
 
-// What speedups of `group` are against: its sample on one device, or that of another curve which differs in
-// how devices talk.
+// The base of a group's speedups: its sample on one device, or that of another curve which differs in
+// communication only.
 std::optional<double> one_device_figure(const CurveSamples& group, const std::vector<CurveSamples>& groups) {
   if (group.front()->configuration.devices() == 1) return median(group.front()->figures());
   for (const CurveSamples& other : groups)
@@ -86,7 +86,7 @@ std::optional<double> one_device_figure(const CurveSamples& group, const std::ve
   return {};
 }
 
-// What a label may name, by what it says about the configuration; the text stands for itself.
+// Parts of a label, by the property of the configuration that they name.
 std::map<std::string, std::string> label_parts(const Configuration& c) {
   std::map<std::string, std::string> parts;
   const auto add = [&](const std::string& what, const std::string& text) {
@@ -104,7 +104,7 @@ std::map<std::string, std::string> label_parts(const Configuration& c) {
   return parts;
 }
 
-// "Plumbline fp16, batch 128", and what else tells the curves apart.
+// "Plumbline fp16, batch 128", and further properties that tell the curves apart.
 void add_labels(std::vector<ReportCurve>& curves) {
   std::map<std::string, std::set<std::string>> values;
   for (const ReportCurve& curve : curves)

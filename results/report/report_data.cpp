@@ -82,7 +82,7 @@ bool has_file(const Measurement& run, const char* name) {
   return !run.run_folder.empty() && std::filesystem::is_regular_file(run.run_folder / name, ignored);
 }
 
-// What `read` makes of a file of a run; nothing, and a line in `left_out`, if it can't be read.
+// Reads a file of a run with `read`; nothing, and a line in `left_out`, if that fails.
 template <typename Read>
 auto read_file(const Measurement& run, const char* name, std::vector<std::string>& left_out, const Read& read)
     -> std::optional<decltype(read(Json(), std::string()))> {
@@ -95,7 +95,7 @@ auto read_file(const Measurement& run, const char* name, std::vector<std::string
   }
 }
 
-// The longest ones of a run's moments, evenly spread.
+// At most kMostMoments moments, every n-th of the run.
 void thin_moments(GpuRecord& gpu) {
   if (gpu.moments.size() <= kMostMoments) return;
   const std::size_t every = (gpu.moments.size() + kMostMoments - 1) / kMostMoments;
@@ -189,7 +189,7 @@ void add_details(const Sample& sample, const ReportPoint& point, std::size_t mos
   });
 }
 
-// What is said of one run begins with its origin: the page calls it by its label.
+// A flag of one run begins with its origin; the page shows the run's label instead.
 ReportFlag flag_of(const Flag& flag, const Sample& sample, const std::string& subject,
                    const ReportPoint& point, const ReportData& data) {
   for (std::size_t i = 0; i < sample.runs.size(); ++i)

@@ -1,4 +1,4 @@
-// What a report shows, as plain data: the page, its single plots and its tables are all drawn from this.
+// The content of a report as plain data: the page, its single plots and its tables are all drawn from this.
 #pragma once
 
 #include <cstdint>
@@ -39,20 +39,20 @@ struct ReportPoint {
   std::vector<std::size_t> runs;                  // indices into ReportData::runs; empty for published ones
 };
 
-// What differs by nothing but the number of devices.
+// Points that differ in the number of devices only.
 struct ReportCurve {
   std::string label;                // unique: "Plumbline fp16, batch 128"
   Configuration configuration;      // nodes and devices_per_node are 0
   std::vector<ReportPoint> points;  // by devices
   bool published = false;
-  // Of published curves:
+  // For published curves:
   bool selected = true;     // drawn until somebody chooses otherwise: the nearest ones
   std::string source;       // file and line, or the folder or file of all its points
   std::string differences;  // from the own curve it is nearest to: "batch per device 128 against 256"
   std::vector<std::string> notes;
 };
 
-// A flag and what it is about.
+// A flag and its subject.
 struct ReportFlag {
   std::string subject;  // label of the run, or of curve and case
   std::string kind;     // "drift", "slow_rank", …, as Flag::Kind
@@ -78,7 +78,7 @@ struct ReportRun {
   std::vector<GpuRecord> gpus;                                     // at most 300 moments each
   std::vector<std::pair<std::string, std::int64_t>> memory_bytes;  // in the order of result.json
   NamedTexts config, environment, checks;
-  // Of the run of its configuration that is nearest to the median and has the file.
+  // From the run of its configuration that is nearest to the median and has the file.
   std::optional<MemoryPicture> memory;
   std::optional<RunProfile> profile;
   std::optional<RunTrace> trace;

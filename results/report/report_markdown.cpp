@@ -35,7 +35,7 @@ struct Note {
   std::string runs;  // "2, 3"; empty: of the point
 };
 
-// What flags say of a point, each sentence once.
+// The flags of a point, each sentence once.
 std::vector<Note> notes_of(const ReportCurve& curve, const ReportPoint& point, const ReportData& data) {
   std::vector<Note> notes;
   const auto add = [&](const std::string& sentence, const std::string& run) {

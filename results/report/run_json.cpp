@@ -141,7 +141,7 @@ Json pairs(const NamedTexts& texts) {
   return column(texts, [](const auto& text) { return Json::array({text.first, text.second}); });
 }
 
-// What only a run folder has.
+// Members that only run folders have.
 void add_measured(const ReportRun& run, Json& json) {
   json["device_name"] = run.device_name;
   if (run.speeds)

@@ -45,7 +45,7 @@ bool has_times(const ObjectReader& reader) {
   return std::isfinite(reader.number("ts")) && std::isfinite(reader.number("dur"));
 }
 
-// Of the iterations the one in the middle by length; the earlier of two.
+// The iteration of median length; the earlier of two.
 std::optional<Iteration> typical(std::vector<Iteration> iterations) {
   if (iterations.empty()) return {};
   const auto middle = iterations.begin() + static_cast<std::ptrdiff_t>((iterations.size() - 1) / 2);

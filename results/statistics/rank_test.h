@@ -1,4 +1,4 @@
-// What is exactly known of Mann and Whitney's U, for tests and for how many runs it takes to show something.
+// The exact distribution of Mann and Whitney's U, for tests and for how many runs it takes to show something.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,7 @@ double widening(double correlation) {
   return std::sqrt((1 + correlation) / (1 - correlation));
 }
 
-// Of neighbours, each counted as no farther out than three deviations.
+// Correlation of neighbours, each clipped to three deviations.
 double neighbour_correlation(const std::vector<double>& residuals, double deviation) {
   constexpr double kMostTaken = 0.95;  // above it a short series tells nothing about itself
   double products = 0, squares = 0, previous = 0;
@@ -26,7 +26,7 @@ double neighbour_correlation(const std::vector<double>& residuals, double deviat
     previous = clipped;
   }
   if (!(squares > 0)) return 0;
-  // Of n residuals of a line it comes out low by about (2 + 4 r) / n (Marriott & Pope 1954, with a slope).
+  // n residuals of a line give an estimate that is low by (2 + 4 r) / n (Marriott & Pope 1954, with a slope).
   const double raw = products / squares;
   return std::clamp(raw + (2 + 4 * raw) / static_cast<double>(residuals.size()), 0.0, kMostTaken);
 }

@@ -42,7 +42,7 @@ std::optional<Interval> median_interval(std::span<const double> values, double w
   if (values.size() < 2) return std::nullopt;
   std::vector<double> sorted(values.begin(), values.end());
   std::sort(sorted.begin(), sorted.end());
-  // Of n values fewer than k lie below the median with P(B < k), B binomial (n, 1/2).
+  // P(fewer than k of n values lie below the median) = P(B < k), B binomial (n, 1/2).
   const boost::math::binomial below(static_cast<double>(sorted.size()), 0.5);
   const auto coverage = [&](std::size_t left_out) {
     return 1 - 2 * cdf(below, static_cast<double>(left_out));

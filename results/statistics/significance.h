@@ -1,4 +1,4 @@
-// What a few runs can and can't show: intervals of medians and ratios, and whether two samples differ.
+// The significance of a few runs: intervals of medians and ratios, and whether two samples differ.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace plumb {
 
 struct Interval {
   double low = 0, high = 0;
-  double confidence = 0;  // that it covers what it is of: 0.984
+  double confidence = 0;  // probability that it covers the true value: 0.984
 };
 
-// Of the median of what `values` were drawn from, from order statistics, so whatever their distribution: the
-// narrowest pair of ranks, equally far from both ends, that reaches `wanted`, else smallest and largest. Of n
-// values these cover it with 1 - 2^(1-n): 5 values 93.8 %, 7 values 98.4 % (David & Nagaraja, Order
+// Confidence interval of the median, from order statistics, for any distribution: the narrowest pair of
+// ranks, equally far from both ends, that reaches `wanted`, else smallest and largest. Those of n values
+// cover the median with probability 1 - 2^(1-n): 5 values 93.8 %, 7 values 98.4 % (David & Nagaraja, Order
 // Statistics, 3rd ed., 7.1). Nothing for fewer than 2 values.
 std::optional<Interval> median_interval(std::span<const double> values, double wanted = 0.98);
 
@@ -30,17 +30,17 @@ struct RankTest {
 // Throws Error(internal) for a NaN.
 RankTest mann_whitney(std::span<const double> first, std::span<const double> second);
 
-// Of median(second) / median(first), by the bootstrap (percentile method, Efron 1979), `resamples` times with
-// a fixed generator started from `seed`, so equal everywhere. What is called 95 % is, of normal values, 90 %
-// with 3 values on either side, 97 % with 5 and with 7 (measured by its test). Confidence is 0 where a side
-// has fewer than 2 values. Throws Error(bad_data) unless all are above 0.
+// Confidence interval of median(second) / median(first), by the bootstrap (percentile method, Efron 1979),
+// `resamples` times with a fixed generator started from `seed`, so equal everywhere. For normal values a
+// nominal 95 % is 90 % with 3 values on either side, 97 % with 5 and with 7 (measured by its test).
+// Confidence is 0 where a side has fewer than 2 values. Throws Error(bad_data) unless all are above 0.
 Interval ratio_interval(std::span<const double> first, std::span<const double> second,
                         double confidence = 0.95, int resamples = 10000, std::uint64_t seed = 1);
 
-// By how much second is of first: the median of all second[j] / first[i] (Hodges & Lehmann 1963, of the
-// logarithms). Of normal values its variance is 1.05 times that of the ratio of means, where the ratio of
-// medians has 1.5 times it with 7 values; and three runs in seven may be anything before it follows them.
-// NaN where a side is empty.
+// The ratio second / first as the median of all second[j] / first[i] (Hodges & Lehmann 1963, of the
+// logarithms). For normal values its variance is 1.05 times that of the ratio of means (with 7 values, that
+// of the ratio of medians is 1.5 times), and up to two runs in seven may be outliers. NaN where a side is
+// empty.
 double shift_ratio(std::span<const double> first, std::span<const double> second);
 
 enum class Verdict { faster, slower, none_shown, too_few };
