@@ -1,8 +1,10 @@
-// A file descriptor with one owner.
+// Files with one owner: a descriptor, and a stream of C.
 #pragma once
 
 #include <unistd.h>
 
+#include <cstdio>
+#include <memory>
 #include <utility>
 
 namespace plumb {
@@ -31,5 +33,10 @@ class UniqueFd {
  private:
   int fd_ = -1;
 };
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using UniqueFile = std::unique_ptr<std::FILE, CloseFile>;
 
 }  // namespace plumb

@@ -36,4 +36,12 @@ std::vector<std::string> wrapped_lines(const std::string& text, std::size_t widt
   return lines;
 }
 
+std::string hanging_lines(const std::string& text, const std::string& indent,
+                          const std::string& first_indent) {
+  std::string lines;
+  for (const std::string& line : wrapped_lines(text, 100 - indent.size(), LongWords::cut_paths))
+    lines += (lines.empty() ? first_indent : indent) + line + "\n";
+  return lines;
+}
+
 }  // namespace plumb

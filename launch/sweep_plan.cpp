@@ -217,8 +217,8 @@ fs::path SweepFolder::output(const SweepRun& run, int attempt) const {
 fs::path SweepFolder::log(const SweepPlan& plan, const SweepRun& run) const {
   const SweepGroup& group = plan.groups[run.group];
   return logs(group) / run.case_name() /
-         (group.model + "_b" + std::to_string(group.batch_per_device) + "_" + group.precision + "_" +
-          std::to_string(run.repetition) + ".log");
+         fmt::format("{}_b{}_{}_{}.log", group.model, group.batch_per_device, group.precision,
+                     run.repetition);
 }
 
 std::vector<std::string> command_of(const SweepPlan& plan, const SweepRun& run, const SweepFolder& folder) {

@@ -4,10 +4,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/unique_fd.h"
 
 namespace plumb {
 namespace {
@@ -45,13 +45,9 @@ std::vector<std::string> names_in(const Refusal& refuse, const fs::path& folder,
   return names;
 }
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
 // Throws CorruptImage with the system's reason.
 std::span<const std::uint8_t> read_file(const fs::path& path, std::vector<std::uint8_t>& bytes) {
-  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
+  const UniqueFile file(std::fopen(path.c_str(), "rb"));
   if (!file) throw CorruptImage(std::strerror(errno));
   std::size_t size = 0;
   while (size <= kMostEncodedBytes) {

@@ -10,18 +10,9 @@
 namespace plumb {
 namespace {
 
-constexpr std::size_t kColumns = 100;
-
 // "A", "B", …; behind "Z" "27", "28", …
 std::string label_of(std::size_t set) {
   return set < 26 ? std::string(1, static_cast<char>('A' + set)) : std::to_string(set + 1);
-}
-
-std::string wrapped(const std::string& text, const std::string& indent, const std::string& first_indent) {
-  std::string lines;
-  for (const std::string& line : wrapped_lines(text, kColumns - indent.size(), LongWords::cut_paths))
-    lines += (lines.empty() ? first_indent : indent) + line + "\n";
-  return lines;
 }
 
 std::string interval_text(const std::vector<double>& figures) {
@@ -55,11 +46,13 @@ std::vector<const Sample*> shown_samples(const CompareReport& report) {
 
 std::string verdict_lines(const ComparedPair& pair, const Criteria& criteria) {
   const std::string label = label_of(pair.second_set);
-  std::string text = wrapped(label + " against A: " + verdict_text(pair.comparison, criteria), "    ", "");
+  std::string text =
+      hanging_lines(label + " against A: " + verdict_text(pair.comparison, criteria), "    ", "");
   if (!pair.samples.differences.empty())
-    text += wrapped("FORCED, the configurations differ: " + differences_text(pair.samples.differences),
-                    "    ", "  ");
-  if (!pair.settings.empty()) text += wrapped("run with " + differences_text(pair.settings), "    ", "  ");
+    text += hanging_lines("FORCED, the configurations differ: " + differences_text(pair.samples.differences),
+                          "    ", "  ");
+  if (!pair.settings.empty())
+    text += hanging_lines("run with " + differences_text(pair.settings), "    ", "  ");
   return text;
 }
 
@@ -73,7 +66,7 @@ std::string sample_text(const Sample& sample, const CompareReport& report) {
                               fmt::format("{:.4f}", pair.comparison.ratio)));
     verdicts += verdict_lines(pair, report.criteria);
   }
-  return wrapped(configuration_text(sample.configuration), "  ", "") + padded_table(rows, "llrrlr") +
+  return hanging_lines(configuration_text(sample.configuration), "  ", "") + padded_table(rows, "llrrlr") +
          verdicts;
 }
 
@@ -93,14 +86,15 @@ std::string published_text(const PublishedBeside& beside) {
   for (const NearestPublished& near : beside.nearest) {
     const PublishedResult& row = near.result;
     const double ratio = own / row.images_per_second;
-    text += wrapped(
+    text += hanging_lines(
         fmt::format("{} {}: {:.2f} images/s; A has {:.3g} times that{}", row.framework, row.framework_version,
                     row.images_per_second, ratio, per_device_text(ratio, *beside.sample, row)),
         "    ", "  ");
-    text += wrapped(near.differences.empty() ? "no difference is known" : differences_text(near.differences),
-                    "      ", "    ");
-    text += wrapped(row.source + (row.notes.empty() ? "" : ": " + row.notes), "      ", "    ");
-    if (!row.inconsistency.empty()) text += wrapped("note: " + row.inconsistency, "      ", "    ");
+    text += hanging_lines(
+        near.differences.empty() ? "no difference is known" : differences_text(near.differences), "      ",
+        "    ");
+    text += hanging_lines(row.source + (row.notes.empty() ? "" : ": " + row.notes), "      ", "    ");
+    if (!row.inconsistency.empty()) text += hanging_lines("note: " + row.inconsistency, "      ", "    ");
   }
   return text;
 }

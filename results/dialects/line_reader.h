@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/unique_fd.h"
 
 namespace plumb {
 
@@ -34,11 +34,8 @@ class LineReader {
   bool read_chunk();
   std::size_t find_line_end();  // from begin_ on; the buffer's end if the line doesn't end in it
 
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  UniqueFile file_;
   std::string buffer_;
   std::size_t begin_ = 0;    // of what is not given out yet
   std::size_t newline_ = 0;  // the next \n, if not below begin_; the buffer's end: there is none

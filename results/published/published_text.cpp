@@ -15,8 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kColumns = 100;
-
 // Texts that rows refer to by number, each once, in the order of their first use.
 class References {
  public:
@@ -34,11 +32,7 @@ class References {
 
 // "[3] text", what doesn't fit on the line below it.
 std::string reference_lines(const std::string& mark, const std::string& text) {
-  const std::string indent(mark.size() + 1, ' ');
-  std::string lines;
-  for (const std::string& line : wrapped_lines(text, kColumns - indent.size(), LongWords::cut_paths))
-    lines += (lines.empty() ? mark + " " : indent) + line + "\n";
-  return lines;
+  return hanging_lines(text, std::string(mark.size() + 1, ' '), mark + " ");
 }
 
 std::string source_text(const PublishedResult& row) {

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -12,6 +11,7 @@
 #include "base/hash.h"
 #include "base/paths.h"
 #include "base/shallow_json.h"
+#include "base/unique_fd.h"
 
 namespace plumb {
 namespace {
@@ -33,10 +33,7 @@ std::string read_text(const fs::path& path) {
   if (!fs::is_regular_file(status)) refuse(path, "is not there or is no regular file; name a result.json");
   if (fs::file_size(path, error) > kLargestFile)
     refuse(path, "is larger than 256 MiB, which no result is; name a result.json");
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rb"));
+  const UniqueFile file(std::fopen(path.c_str(), "rb"));
   if (!file) refuse(path, fmt::format("can't be read ({}); allow it to be", std::strerror(errno)));
   std::string text;
   std::array<char, 1 << 16> chunk;

@@ -8,23 +8,18 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/error.h"
+#include "base/unique_fd.h"
 
 namespace plumb {
 namespace {
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, CloseFile>;
-
 // Without a name, so nothing is left over whatever happens.
-File temporary_file() {
-  File file(std::tmpfile());
+UniqueFile temporary_file() {
+  UniqueFile file(std::tmpfile());
   if (!file)
     throw Error(ExitCode::io_error, "a temporary file for gnuplot can't be created: {}; make room in /tmp",
                 std::strerror(errno));
@@ -114,7 +109,7 @@ std::string gnuplot_literal(std::string_view text) {
 }
 
 std::string draw_with_gnuplot(const std::string& commands, PictureFormat format, PictureSize size) {
-  const File input = temporary_file(), output = temporary_file(), messages = temporary_file();
+  const UniqueFile input = temporary_file(), output = temporary_file(), messages = temporary_file();
   const std::string script = terminal(format, size) + commands;
   if (std::fwrite(script.data(), 1, script.size(), input.get()) != script.size() ||
       std::fflush(input.get()) != 0)
