@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/text.h"
+#include "base/units.h"
 #include "base/wrapped_lines.h"
 #include "bench/output/log_case.h"
 #include "results/analysis/configuration.h"
@@ -16,8 +16,9 @@
 namespace plumb {
 namespace {
 
-std::string row(const std::string& name, const std::string& value) {
-  return fmt::format("  {:<23} {}\n", name, value);
+template <typename... Values>
+std::string row(std::string_view name, fmt::format_string<Values...> value, Values&&... values) {
+  return fmt::format("  {:<23} {}\n", name, fmt::format(value, std::forward<Values>(values)...));
 }
 
 // Linear interpolation between the two nearest samples; `sorted` isn't empty.
@@ -42,22 +43,18 @@ std::string timing_rows(const RunRecord& record) {
   if (window.empty()) return "";
   std::sort(window.begin(), window.end());
   const double median = quantile(window, 0.5);
-  const auto share_of_step = [median](double seconds) { return median > 0 ? 100 * seconds / median : 0; };
-  std::string rows;
-  rows += row("images/s", fmt::format("{:.2f}", record.images_per_second.mean));
-  rows += row("images/s per device",
-              fmt::format("{:.2f}", record.images_per_second.mean / std::max(1, record.world_size)));
-  rows += row("step time, median", fmt::format("{:.3f} ms", 1e3 * median));
-  rows +=
-      row("step time, spread", fmt::format("{:.3f} to {:.3f} ms (10 % to 90 %), {:.3f} to {:.3f} ms in all",
-                                           1e3 * quantile(window, 0.1), 1e3 * quantile(window, 0.9),
-                                           1e3 * window.front(), 1e3 * window.back()));
-  rows += row("exposed communication",
-              fmt::format("{:.3f} ms per step ({:.1f} %)", 1e3 * record.exposed_communication_seconds,
-                          share_of_step(record.exposed_communication_seconds)));
-  rows += row("waiting for data", fmt::format("{:.3f} ms per step ({:.1f} %)", 1e3 * record.data_wait_seconds,
-                                              share_of_step(record.data_wait_seconds)));
-  return rows;
+  return row("images/s", "{:.2f}", record.images_per_second.mean) +
+         row("images/s per device", "{:.2f}",
+             record.images_per_second.mean / std::max(1, record.world_size)) +
+         row("step time, median", "{:.3f} ms", 1e3 * median) +
+         row("step time, spread", "{:.3f} to {:.3f} ms (10 % to 90 %), {:.3f} to {:.3f} ms in all",
+             1e3 * quantile(window, 0.1), 1e3 * quantile(window, 0.9), 1e3 * window.front(),
+             1e3 * window.back()) +
+         row("exposed communication", "{:.3f} ms per step ({:.1f} %)",
+             1e3 * record.exposed_communication_seconds,
+             percent(record.exposed_communication_seconds, median)) +
+         row("waiting for data", "{:.3f} ms per step ({:.1f} %)", 1e3 * record.data_wait_seconds,
+             percent(record.data_wait_seconds, median));
 }
 
 std::string checks_text(const RunRecord& record) {
@@ -86,7 +83,8 @@ std::string loss_scale_text(const RunRecord& record) {
 // A value of several lines, each in the column of values, within 100 columns.
 std::string wrapped_row(const std::string& name, const std::string& value) {
   std::string rows;
-  for (const std::string& line : wrapped_lines(value, 100 - 26)) rows += row(rows.empty() ? name : "", line);
+  for (const std::string& line : wrapped_lines(value, 100 - 26))
+    rows += row(rows.empty() ? name : "", "{}", line);
   return rows;
 }
 
@@ -113,24 +111,22 @@ std::string published_rows(const RunRecord& record) {
 
 std::string summary_table(const RunRecord& record) {
   std::string table = headline(record);
-  if (record.status != "ok") table += row("FAILED", record.failure);
-  table += row("iterations", fmt::format("{}, of which {} warm-up", record.iterations, record.warmup));
+  if (record.status != "ok") table += row("FAILED", "{}", record.failure);
+  table += row("iterations", "{}, of which {} warm-up", record.iterations, record.warmup);
   table += timing_rows(record);
   if (const auto peak = record.memory_bytes.find("peak"); peak != record.memory_bytes.end())
-    table += row("peak memory", fmt::format("{:.1f} MiB", static_cast<double>(peak->second) / (1 << 20)));
+    table += row("peak memory", "{:.1f} MiB", static_cast<double>(peak->second) / (1 << 20));
   if (record.head_parameters > 0)
-    table += row("class centres",
-                 fmt::format("{}, {} parameters", head_options(record.config), record.head_parameters));
+    table += row("class centres", "{}, {} parameters", head_options(record.config), record.head_parameters);
   if (!record.loss.empty())
-    table +=
-        row("loss, first and last", fmt::format("{:.5f}, {:.5f}", record.loss.front(), record.loss.back()));
-  if (!record.loss_scale.empty()) table += row("loss scale", loss_scale_text(record));
+    table += row("loss, first and last", "{:.5f}, {:.5f}", record.loss.front(), record.loss.back());
+  if (!record.loss_scale.empty()) table += row("loss scale", "{}", loss_scale_text(record));
   if (record.energy_joules_per_image)
-    table += row("energy per image", fmt::format("{:.3f} J", *record.energy_joules_per_image));
+    table += row("energy per image", "{:.3f} J", *record.energy_joules_per_image);
   for (const GpuRecord& gpu : record.gpus)
-    if (const std::string text = throttling_text(gpu); !text.empty()) table += row("THROTTLED", text);
-  if (!record.checks.empty()) table += row("checks", checks_text(record));
-  for (const std::string& file : record.log_files) table += row("log", file);
+    if (const std::string text = throttling_text(gpu); !text.empty()) table += row("THROTTLED", "{}", text);
+  if (!record.checks.empty()) table += row("checks", "{}", checks_text(record));
+  for (const std::string& file : record.log_files) table += row("log", "{}", file);
   if (record.status == "ok") table += published_rows(record);
   return table;
 }

@@ -1,21 +1,17 @@
-// Owners of what the CUDA runtime hands out, and the check of what it answers.
+// Owners of what the CUDA runtime hands out.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
 #include <memory>
-#include <source_location>
 #include <string>
 #include <type_traits>
 
 #include "base/error.h"
+#include "kernels/cuda/check.h"
 
 namespace plumb::cuda {
-
-// Throws Error: out_of_memory for cudaErrorMemoryAllocation, unavailable where there is no driver or GPU,
-// internal otherwise. The sentence holds the place of the call and the runtime's own words.
-void check(cudaError_t status, std::source_location where = std::source_location::current());
 
 // What to make of a library's failure: out_of_memory where the device has next to none left, since libraries
 // load kernels and tables when they are first used and seldom say that there was no room; internal elsewhere.

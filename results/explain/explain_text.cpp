@@ -10,7 +10,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kMicrosecondsPerSecond = 1e6;
-constexpr std::size_t kNameColumns = 32, kColumns = 16, kFrameworkColumns = 28;
+constexpr std::size_t kFrameworkColumns = 28;
 
 // 1234567 -> "1234.567", in milliseconds; with a sign if wanted.
 std::string milliseconds(std::int64_t microseconds, bool sign = false) {
@@ -21,10 +21,9 @@ std::string milliseconds(std::int64_t microseconds, bool sign = false) {
                      std::abs(microseconds) / 1000, std::abs(microseconds) % 1000);
 }
 
-std::string row(std::string name, const std::string& ours, const std::string& theirs,
+std::string row(std::string_view name, const std::string& ours, const std::string& theirs,
                 const std::string& difference) {
-  return fmt::format("{:{}.{}}{:>{}}{:>{}}{:>{}}\n", name, kNameColumns, kNameColumns, ours, kColumns, theirs,
-                     kFrameworkColumns, difference, kColumns);
+  return fmt::format("{:32.32}{:>16}{:>{}}{:>16}\n", name, ours, theirs, kFrameworkColumns, difference);
 }
 
 double share(std::int64_t part, std::int64_t whole) {
@@ -81,7 +80,7 @@ std::string explanation_text(const Explanation& explanation) {
                       explanation.on_gpu ? " of its GPU" : "");
   text += row("", "Plumbline", explanation.framework.substr(0, kFrameworkColumns - 2), "difference");
   for (const ExplainedRow& line : explanation.rows)
-    text += row(std::string(name_of(line.category)), milliseconds(line.ours), milliseconds(line.theirs),
+    text += row(name_of(line.category), milliseconds(line.ours), milliseconds(line.theirs),
                 milliseconds(line.difference(), true));
   text += row("step", milliseconds(explanation.ours), milliseconds(explanation.theirs),
               milliseconds(explanation.theirs - explanation.ours, true));

@@ -246,8 +246,9 @@ StepCategory category_of_step_kind(std::string_view kind) {
   for (const StepKindCategory& known : kStepKinds)
     if (known.kind == kind) return known.category;
   throw Error(ExitCode::bad_data,
-              "profile.json has a step of kind '" + std::string(kind) +
-                  "', which this plumbline doesn't know; use the one that belongs to the run");
+              "profile.json has a step of kind '{}', which this plumbline doesn't know; use the one that "
+              "belongs to the run",
+              kind);
 }
 
 std::optional<StepCategory> category_of_operator(std::string_view name) {

@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/check.h"
 
 namespace plumb::gpu {
 

@@ -10,7 +10,7 @@
 #include <functional>
 #include <tuple>
 
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/check.h"
 #include "tests/cuda_host/emulated/block.h"
 #include "tests/cuda_host/emulated/device_functions.h"
 #include "tests/cuda_host/emulated/warp_functions.h"
