@@ -49,28 +49,30 @@ concept AnOperand = requires(const T& operand) {
   { operand.access() } -> std::same_as<Access>;
 };
 
-// Calls visit(name, operand) for an operand, one that may be missing if it is there, or every one of a list.
-template <typename Member, typename Visit>
-void visit_operand(std::string_view name, Member& member, const Visit& visit) {
-  if constexpr (AnOperand<Member>) {
-    visit(name, member);
-  } else if constexpr (requires { member.has_value(); }) {
-    if (member) visit(name, *member);
-  } else {
-    for (auto& operand : member) visit(name, operand);
-  }
-}
-
 // Each instruction lists its operands once, by name and member, in
 //   static void operands(auto& self, auto&& each) { each("in", self.in, "out", self.out); }
-// for_each_operand() calls visit(name, operand) for every one that is there.
+// for_each_member() calls visit(name, member): an operand, an optional or a list of operands.
 template <typename Instruction, typename Visit>
-void for_each_operand(Instruction& instruction, const Visit& visit) {
+void for_each_member(Instruction& instruction, const Visit& visit) {
   const auto each = [&visit](const auto& self, std::string_view name, auto& member, auto&... rest) -> void {
-    visit_operand(name, member, visit);
+    visit(name, member);
     if constexpr (sizeof...(rest) > 0) self(self, rest...);
   };
   std::remove_const_t<Instruction>::operands(instruction, [&each](auto&&... list) { each(each, list...); });
+}
+
+// Calls visit(name, operand) for every operand that is there, those of a list one by one.
+template <typename Instruction, typename Visit>
+void for_each_operand(Instruction& instruction, const Visit& visit) {
+  for_each_member(instruction, [&visit]<typename Member>(std::string_view name, Member& member) {
+    if constexpr (AnOperand<Member>) {
+      visit(name, member);
+    } else if constexpr (requires { member.has_value(); }) {
+      if (member) visit(name, *member);
+    } else {
+      for (auto& operand : member) visit(name, operand);
+    }
+  });
 }
 
 }  // namespace plumb

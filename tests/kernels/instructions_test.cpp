@@ -117,7 +117,7 @@ void expect_all_are_listed() {
   std::size_t bytes = kOtherBytes<T>;
   std::set<const void*> places;
   std::set<std::string_view> names;
-  T::operands(instruction, [&](std::string_view name, const auto& member) {
+  for_each_member(instruction, [&](std::string_view name, const auto& member) {
     bytes += sizeof(member);
     EXPECT_TRUE(places.insert(&member).second) << T::kName << ": " << name;
     EXPECT_TRUE(names.insert(name).second) << T::kName << ": " << name;
