@@ -13,6 +13,7 @@ enum ProfiledStep : StepId { kLoad, kConv, kNorm, kReduce, kUpdate, kAdvance };
 
 inline Program profiled_program() {
   Program program;
+  program.buffers = {{.name = "every operand", .dtype = DType::f16, .bytes = 2}};
   const auto add = [&](const char* name, Operation operation, Phase phase, Lane lane, Work work) {
     program.steps.push_back(
         {.name = name, .operation = std::move(operation), .phase = phase, .lane = lane, .work = work});
