@@ -43,13 +43,12 @@ std::vector<std::string> dashed_names(const OptionTable& table) {
 
 [[noreturn]] void refuse_unknown(const OptionTable& table, const std::string& argument) {
   if (!argument.starts_with('-'))
-    throw Error(ExitCode::usage, "argument '" + argument + "' is one too many; " + table.program +
-                                     " --help lists what it takes");
+    throw Error(ExitCode::usage, "argument '{}' is one too many; {} --help lists what it takes", argument,
+                table.program);
   const std::string name = argument.substr(0, argument.find('='));
   const std::string near = nearest_name(name, dashed_names(table));
-  throw Error(ExitCode::usage,
-              near.empty() ? "option " + name + ": no such option; " + table.program + " --help lists all"
-                           : "option " + name + ": no such option; did you mean " + near + "?");
+  throw Error(ExitCode::usage, "option {}: no such option; {}", name,
+              near.empty() ? table.program + " --help lists all" : fmt::format("did you mean {}?", near));
 }
 
 struct Registered {
@@ -108,8 +107,8 @@ void check_exclusive_sets(const std::vector<Registered>& given) {
     const std::string& name = item.spec->names.front();
     const auto [entry, is_first] = chosen.emplace(item.spec->exclusive_set, name);
     if (!is_first)
-      throw Error(ExitCode::usage, "options " + entry->second + " and " + name +
-                                       " exclude each other; give one " + item.spec->exclusive_set);
+      throw Error(ExitCode::usage, "options {} and {} exclude each other; give one {}", entry->second, name,
+                  item.spec->exclusive_set);
   }
 }
 
@@ -119,12 +118,12 @@ void apply(const Registered& item) {
   if (spec.is_flag()) return spec.set("");
   const std::vector<std::string> values = item.option->results();
   if (values.size() > 1 && !spec.repeated)
-    throw Error(ExitCode::usage, "option " + name + ": given " + std::to_string(values.size()) + " times ('" +
-                                     values.front() + "', '" + values.back() + "'); give it once");
+    throw Error(ExitCode::usage, "option {}: given {} times ('{}', '{}'); give it once", name, values.size(),
+                values.front(), values.back());
   for (const std::string& value : values) {
     if (value.empty() || value == "{}")
-      throw Error(ExitCode::usage, "option " + name + ": needs a value; write " + name + " " +
-                                       (spec.value_name.empty() ? "TEXT" : spec.value_name));
+      throw Error(ExitCode::usage, "option {0}: needs a value; write {0} {1}", name,
+                  spec.value_name.empty() ? "TEXT" : spec.value_name);
     spec.set(value);
   }
 }
@@ -178,8 +177,7 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::ParseError& error) {
-    throw Error(ExitCode::usage,
-                std::string(error.what()) + "; " + table.program + " --help lists what it takes");
+    throw Error(ExitCode::usage, "{}; {} --help lists what it takes", error.what(), table.program);
   }
   std::vector<Registered> given;
   for (const Registered& item : registered)
@@ -187,16 +185,16 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
   for (const Registered& item : given)
     if (item.spec->ends_parsing) return apply(item);
   if (misused)
-    throw Error(ExitCode::usage, "option " + misused->name + ": takes no value, got '" + misused->value +
-                                     "'; give " + misused->name + " alone or leave it out");
+    throw Error(ExitCode::usage, "option {0}: takes no value, got '{1}'; give {0} alone or leave it out",
+                misused->name, misused->value);
   if (const std::vector<std::string> extras = app.remaining(); !extras.empty())
     refuse_unknown(table, extras.front());
   check_exclusive_sets(given);
   for (const Registered& item : given) apply(item);
   for (const Registered& item : registered)
     if (item.spec->required && item.option->count() == 0)
-      throw Error(ExitCode::usage, (item.spec->is_positional() ? "argument " : "option ") +
-                                       item.spec->names.front() + " is missing: " + item.spec->help);
+      throw Error(ExitCode::usage, "{} {} is missing: {}", item.spec->is_positional() ? "argument" : "option",
+                  item.spec->names.front(), item.spec->help);
 }
 
 std::string help_text(const OptionTable& table, int columns) {

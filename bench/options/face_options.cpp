@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "models/arcface.h"
 
 namespace plumb {
@@ -35,8 +36,9 @@ Margins parse_margins(const std::string& text) {
     }
   }
   if (numbers.size() != 3 || text.ends_with(','))
-    throw Error(ExitCode::usage, "option --margins: '" + text +
-                                     "' is not three numbers from -10 to 10; give m1,m2,m3 as in 1,0.5,0");
+    throw Error(ExitCode::usage,
+                "option --margins: '{}' is not three numbers from -10 to 10; give m1,m2,m3 as in 1,0.5,0",
+                text);
   return {.m1 = numbers[0], .m2 = numbers[1], .m3 = numbers[2]};
 }
 
@@ -56,17 +58,13 @@ OptionSpec margins_option(FaceOptions& o) {
 // "512; y1 128": the first model's default, and the others that differ from it.
 template <typename Number>
 std::string default_of_models(const std::vector<const Model*>& models, Number Model::*member) {
-  std::ostringstream text;
-  for (const Model* model : models) {
-    const Number value = model->*member;
-    if (model == models.front())
-      text << value;
-    else if (value == 0)
-      text << "; " << model->name << " has none";
-    else if (value != models.front()->*member)
-      text << "; " << model->name << ' ' << value;
-  }
-  return text.str();
+  const Number first = models.front()->*member;
+  std::string text = fmt::format("{}", first);
+  for (const Model* model : models)
+    if (const Number value = model->*member; value != first)
+      text +=
+          value == 0 ? fmt::format("; {} has none", model->name) : fmt::format("; {} {}", model->name, value);
+  return text;
 }
 
 // "r50 or r100": models in which the member is not zero.
@@ -75,7 +73,7 @@ std::string names_with(const std::vector<const Model*>& models, Member Model::*m
                        const std::string& between) {
   std::string names;
   for (const Model* model : models)
-    if (model->*member != Member{}) names += (names.empty() ? "" : between) + std::string(model->name);
+    if (model->*member != Member{}) append_part(names, model->name, between);
   return names;
 }
 
@@ -122,17 +120,17 @@ OptionGroup margin_group(FaceOptions& o) {
 }
 
 void check_face(const FaceOptions& o, const Model& model, const std::vector<const Model*>& models) {
-  const auto refuse = [](const std::string& sentence) { throw Error(ExitCode::usage, sentence); };
-  const std::string name(model.name);
   if (o.sample_rate && o.head != Head::sampled)
-    refuse("option --sample-rate: is for --head pfc only, the other heads take all classes; leave it out");
+    throw Error(
+        ExitCode::usage,
+        "option --sample-rate: is for --head pfc only, the other heads take all classes; leave it out");
   if (model.dropout == 0 && o.dropout.value_or(0) > 0)
-    refuse("option --dropout: " + name + " has no dropout; leave it out, or give --backbone " +
-           names_with(models, &Model::dropout, " or "));
+    throw Error(ExitCode::usage, "option --dropout: {} has no dropout; leave it out, or give --backbone {}",
+                model.name, names_with(models, &Model::dropout, " or "));
   if (!model.prelu_per_layer && o.prelu_per_layer)
-    refuse("option --prelu: 'layer' is for --backbone " +
-           names_with(models, &Model::prelu_per_layer, " and ") + ", " + name +
-           " has slopes per channel; leave it out");
+    throw Error(ExitCode::usage,
+                "option --prelu: 'layer' is for --backbone {}, {} has slopes per channel; leave it out",
+                names_with(models, &Model::prelu_per_layer, " and "), model.name);
 }
 
 FaceOptions resolve_face(FaceOptions o, const Model& model) {

@@ -53,8 +53,7 @@ Number parse_number(const std::string& option, const std::string& text, const Ra
   if constexpr (std::is_floating_point_v<Number>) good = good && std::isfinite(value);
   good = good && (range.above_lowest ? value > range.lowest : value >= range.lowest) &&
          (range.below_highest ? value < range.highest : value <= range.highest);
-  if (!good)
-    throw Error(ExitCode::usage, "option " + option + ": '" + text + "' is not " + describe_range(range));
+  if (!good) throw Error(ExitCode::usage, "option {}: '{}' is not {}", option, text, describe_range(range));
   return value;
 }
 
@@ -99,9 +98,8 @@ double parse_percent(const std::string& option, const std::string& text, Range<d
     const double share = percent ? number / 100 : number;
     return parse_real(option, print(share), range);
   } catch (const Error&) {
-    throw Error(ExitCode::usage, "option " + option + ": '" + text + "' is no share " +
-                                     describe_range(range).substr(std::string("a number ").size()) +
-                                     "; write it as 2% or 0.02");
+    throw Error(ExitCode::usage, "option {}: '{}' is no share {}; write it as 2% or 0.02", option, text,
+                describe_range(range).substr(std::string("a number ").size()));
   }
 }
 
@@ -111,7 +109,7 @@ std::size_t parse_choice(const std::string& option, const std::string& text,
   if (found != allowed.end()) return static_cast<std::size_t>(found - allowed.begin());
   std::string list;
   for (const std::string& name : allowed) list += (list.empty() ? "" : ", ") + name;
-  throw Error(ExitCode::usage, "option " + option + ": '" + text + "' is not one of " + list);
+  throw Error(ExitCode::usage, "option {}: '{}' is not one of {}", option, text, list);
 }
 
 OptionSpec OptionSpec::with_default(std::string text) && {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "bench/output/log_writer.h"
 #include "comm/nccl_communicator.h"
 #include "models/model_builder.h"
@@ -19,8 +20,7 @@ OptionGroup length_group(BenchOptions& o) {
   return {"Batch and length",
           {integer_option("--bs,--batch-per-device", "N", o.batch_per_device, {1, kMaxBatch},
                           "images per device and step")
-               .with_default(std::to_string(kBatchOnCuda) + " on cuda, " + std::to_string(kBatchOnCpu) +
-                             " on cpu")
+               .with_default(fmt::format("{} on cuda, {} on cpu", kBatchOnCuda, kBatchOnCpu))
                .with_key("batch_per_device"),
            integer_option("--iters", "N", o.iterations, {1, kMostIterations}, "iterations run in all")
                .with_key("iterations"),
@@ -55,8 +55,8 @@ OptionSpec comm_option(BenchOptions& o) {
                     "exchanges none unless nccl or mpi is given");
   spec.set = [set = spec.set](const std::string& value) {
     if (value == "nccl" && !why_no_nccl().empty())
-      throw Error(ExitCode::unavailable,
-                  "option --comm: 'nccl' is not available, " + why_no_nccl() + "; give --comm mpi");
+      throw Error(ExitCode::unavailable, "option --comm: 'nccl' is not available, {}; give --comm mpi",
+                  why_no_nccl());
     set(value);
   };
   return spec;
@@ -134,16 +134,17 @@ OptionGroup device_group(BenchOptions& o) {
 OptionSpec image_size_option(BenchOptions& o) {
   OptionSpec spec = integer_option("--image-size", "N", o.image_size, {32, kLargestImage}, "");
   if (!o.model->only_this_size) {
-    spec.help = "height and width in pixels; other than " + std::to_string(o.image_size) +
-                " is marked as not comparable";
+    spec.help =
+        fmt::format("height and width in pixels; other than {} is marked as not comparable", o.image_size);
     return spec;
   }
   spec.help = "height and width in pixels; fixed";
   spec.set = [&o](const std::string& text) {
     if (text != std::to_string(o.image_size))
-      throw Error(ExitCode::usage, "option --image-size: '" + text + "' is not " +
-                                       std::to_string(o.image_size) +
-                                       ", the size that these networks are made for; leave it out");
+      throw Error(
+          ExitCode::usage,
+          "option --image-size: '{}' is not {}, the size that these networks are made for; leave it out",
+          text, o.image_size);
   };
   return spec;
 }
@@ -255,45 +256,53 @@ OptionGroup information_group(BenchOptions& o) {
 }
 
 void check_together(const BenchOptions& o) {
-  const auto refuse = [](const std::string& sentence) { throw Error(ExitCode::usage, sentence); };
+  constexpr ExitCode kUsage = ExitCode::usage;
   if (o.warmup >= o.iterations)
-    refuse("options --warmup " + std::to_string(o.warmup) + " and --iters " + std::to_string(o.iterations) +
-           " leave no iteration to measure; give --warmup fewer than --iters");
+    throw Error(kUsage,
+                "options --warmup {} and --iters {} leave no iteration to measure; give --warmup fewer than "
+                "--iters",
+                o.warmup, o.iterations);
   const std::int64_t devices = std::int64_t{std::max(o.nodes, 1)} * std::max(o.devices_per_node, 1);
   if (devices > kMaxRanks)
-    refuse("options --nodes " + std::to_string(o.nodes) + " and --devices-per-node " +
-           std::to_string(o.devices_per_node) + " make " + std::to_string(devices) +
-           " devices; give a layout of at most " + std::to_string(kMaxRanks));
+    throw Error(kUsage,
+                "options --nodes {} and --devices-per-node {} make {} devices; give a layout of at most {}",
+                o.nodes, o.devices_per_node, devices, kMaxRanks);
   dialects_to_write(o.dialect, o.seconds > 0 ? 0 : o.iterations);  // throws for what can't be written
   if (!o.batch.empty() && o.data != "synthetic")
-    refuse("options --batch " + o.batch + " and --data " + o.data +
-           " exclude each other; give one source of images");
+    throw Error(kUsage, "options --batch {} and --data {} exclude each other; give one source of images",
+                o.batch, o.data);
   if (o.comm == "nccl" && o.share_gpu)
-    refuse(
-        "options --comm nccl and --share-gpu exclude each other: NCCL wants a GPU for each rank; give --comm "
-        "mpi");
+    throw Error(
+        kUsage,
+        "options --comm nccl and --share-gpu exclude each other: NCCL wants a GPU for each rank; give "
+        "--comm mpi");
   if (o.cuda_graph == CudaGraph::on && (o.comm == "mpi" || o.share_gpu))
-    refuse(std::string("option --cuda-graph: 'on' can't go with ") +
-           (o.share_gpu ? "--share-gpu" : "--comm mpi") +
-           ", whose sums the host carries; give --cuda-graph off or --comm nccl");
+    throw Error(
+        kUsage,
+        "option --cuda-graph: 'on' can't go with {}, whose sums the host carries; give --cuda-graph off "
+        "or --comm nccl",
+        o.share_gpu ? "--share-gpu" : "--comm mpi");
   if (o.loss_scaling && o.loss_scaling->kind != LossScaling::Kind::none && o.precision != Precision::fp16)
-    refuse("option --loss-scale: is for --fp16 only, and this run is in " +
-           std::string(name_of(o.precision)) + "; leave it out");
+    throw Error(kUsage, "option --loss-scale: is for --fp16 only, and this run is in {}; leave it out",
+                name_of(o.precision));
   if (o.find_max_bs && o.batch_per_device)
-    refuse("options --find-max-bs and --bs " + std::to_string(*o.batch_per_device) +
-           " exclude each other: it looks for the batch; leave --bs out");
+    throw Error(
+        kUsage,
+        "options --find-max-bs and --bs {} exclude each other: it looks for the batch; leave --bs out",
+        *o.batch_per_device);
   if (o.find_max_bs && (o.dry_run || !o.batch.empty()))
-    refuse(std::string("options --find-max-bs and ") + (o.dry_run ? "--dry-run" : "--batch") +
-           " exclude each other; " +
-           (o.dry_run ? "give --dry-run alone for the plan's answer" : "leave --batch out"));
+    throw Error(kUsage, "options --find-max-bs and {} exclude each other; {}",
+                o.dry_run ? "--dry-run" : "--batch",
+                o.dry_run ? "give --dry-run alone for the plan's answer" : "leave --batch out");
   if (o.model->margin_head) check_face(o.face, *o.model, models_of(o.model->program, o.catalogue));
   if (!o.target.empty() && !o.dry_run)
-    refuse("option --target: " + o.target +
-           " can't be trained on, a run uses this machine's device; add --dry-run");
+    throw Error(kUsage,
+                "option --target: {} can't be trained on, a run uses this machine's device; add --dry-run",
+                o.target);
   if (!o.target.empty() && !find_target(o.target)) {
     std::string known;
-    for (const DeviceLimits& limits : targets()) known += (known.empty() ? "" : ", ") + limits.name;
-    refuse("option --target: '" + o.target + "' is not one of " + known);
+    for (const DeviceLimits& limits : targets()) append_part(known, limits.name);
+    throw Error(kUsage, "option --target: '{}' is not one of {}", o.target, known);
   }
 }
 
@@ -301,17 +310,17 @@ void check_together(const BenchOptions& o) {
 
 BenchOptions default_options(std::string_view program, std::span<const Model> catalogue) {
   const std::vector<const Model*> models = models_of(program, catalogue);
-  if (models.empty()) throw Error(ExitCode::internal, std::string(program) + " has no model to train");
+  if (models.empty()) throw Error(ExitCode::internal, "{} has no model to train", program);
   return {.catalogue = catalogue, .model = models.front()};
 }
 
 OptionTable bench_option_table(BenchOptions& options) {
-  OptionTable table{
-      .program = std::string(options.model->program),
-      .description = "Trains " + std::string(options.model->task) +
-                     ", times every iteration, and writes logs that DLPerf's analyzers read. Under mpirun "
-                     "every rank trains on its own images and gradients are averaged.",
-      .groups = {length_group(options), precision_group(options)}};
+  OptionTable table{.program = std::string(options.model->program),
+                    .description = fmt::format("Trains {}, times every iteration, and writes logs that "
+                                               "DLPerf's analyzers read. Under mpirun every "
+                                               "rank trains on its own images and gradients are averaged.",
+                                               options.model->task),
+                    .groups = {length_group(options), precision_group(options)}};
   if (OptionGroup network = network_group(options); !network.options.empty())
     table.groups.push_back(std::move(network));
   if (options.model->margin_head) table.groups.push_back(margin_group(options.face));
@@ -339,19 +348,19 @@ BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world
   if (!limits.flops_per_second.contains(options.precision)) {
     std::string able;
     for (const auto& [precision, flops] : limits.flops_per_second)
-      able += (able.empty() ? "--" : " or --") + std::string(name_of(precision));
-    throw Error(ExitCode::usage, "option --" + std::string(name_of(options.precision)) + ": device " +
-                                     limits.name + " can't do it; give " + able);
+      append_part(able, fmt::format("--{}", name_of(precision)), " or ");
+    throw Error(ExitCode::usage, "option --{}: device {} can't do it; give {}", name_of(options.precision),
+                limits.name, able);
   }
   const bool on_cuda = limits.kind == DeviceKind::cuda;
   if (!options.batch_per_device) options.batch_per_device = on_cuda ? kBatchOnCuda : kBatchOnCpu;
   options.device = on_cuda ? DeviceChoice::cuda : DeviceChoice::cpu;
   if (options.comm == "nccl" && !on_cuda)
-    throw Error(ExitCode::usage, "option --comm: 'nccl' is for GPUs, and device " + limits.name +
-                                     " is a cpu; give --comm mpi");
+    throw Error(ExitCode::usage, "option --comm: 'nccl' is for GPUs, and device {} is a cpu; give --comm mpi",
+                limits.name);
   if (options.cuda_graph == CudaGraph::on && !on_cuda)
-    throw Error(ExitCode::usage, "option --cuda-graph: 'on' is for GPUs, and device " + limits.name +
-                                     " is a cpu; leave it out");
+    throw Error(ExitCode::usage,
+                "option --cuda-graph: 'on' is for GPUs, and device {} is a cpu; leave it out", limits.name);
   if (options.comm == "auto" && world_size > 1)
     options.comm = on_cuda && why_no_nccl().empty() && !options.share_gpu ? "nccl" : "mpi";
   if (!options.loss_scaling && options.precision == Precision::fp16)

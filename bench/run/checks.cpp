@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/hash.h"
+#include "base/text.h"
 
 namespace plumb {
 
@@ -50,16 +51,20 @@ Checks check_run(const RunEvidence& evidence) {
       std::find_if(not_finite.begin(), not_finite.end(), [](const auto& name) { return !name.empty(); });
   checks.tensors_finite = poisoned == not_finite.end();
   if (!checks.loss_finite)
-    checks.failure = "the loss is not finite at iteration " + std::to_string(bad - loss.begin()) +
-                     "; lower --lr or look at the data: this run is no measurement";
+    checks.failure = fmt::format(
+        "the loss is not finite at iteration {}; lower --lr or look at the data: this run is no measurement",
+        bad - loss.begin());
   else if (!checks.tensors_finite)
-    checks.failure =
-        "tensor " + *poisoned + " of rank " + std::to_string(poisoned - not_finite.begin()) +
-        " is not finite after the run; lower --lr or look at the data: this run is no measurement";
+    checks.failure = fmt::format(
+        "tensor {} of rank {} is not finite after the run; lower --lr or look at the data: this run is no "
+        "measurement",
+        *poisoned, poisoned - not_finite.begin());
   else if (!checks.replicas_identical)
-    checks.failure =
-        "the parameters of rank " + std::to_string(odd - checksums.begin()) +
-        " differ from rank 0's after the run: an allreduce lost or changed data, this run is no measurement";
+    checks.failure = fmt::format(
+        "the parameters of rank {} differ from rank 0's after the run: an allreduce lost or changed data, "
+        "this "
+        "run is no measurement",
+        odd - checksums.begin());
   else if (!checks.parameters_moved)
     checks.failure =
         "no parameter has moved during the run: the update did nothing, this run is no measurement";

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/text.h"
 #include "bench/output/version.h"
 
 namespace plumb {
@@ -114,8 +115,8 @@ std::string cpu_list_text(const std::vector<int>& cpus) {
   for (std::size_t first = 0; first < cpus.size();) {
     std::size_t last = first;
     while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
-    text += (text.empty() ? "" : ",") + std::to_string(cpus[first]);
-    if (last > first) text += "-" + std::to_string(cpus[last]);
+    append_part(text, std::to_string(cpus[first]), ",");
+    if (last > first) text += fmt::format("-{}", cpus[last]);
     first = last + 1;
   }
   return text;
@@ -129,8 +130,7 @@ int cpus_per_core() {
   const std::vector<int> cpus = affinity_cpus();
   if (cpus.empty()) return 1;
   // One bit per CPU of the core, in hexadecimal groups: "00000003".
-  std::ifstream stream("/sys/devices/system/cpu/cpu" + std::to_string(cpus.front()) +
-                       "/topology/thread_siblings");
+  std::ifstream stream(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings", cpus.front()));
   std::string bits;
   stream >> bits;
   int count = 0;
@@ -180,10 +180,11 @@ ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, in
   share.threads = std::max(1, cpus / sharing + (before_me < cpus % sharing ? 1 : 0));
   const int fair = host_cpus / on_host;
   if (cpus > 0 && cpus <= host_cpus_per_core && fair > cpus)
-    share.remark =
-        "rank " + std::to_string(rank) + " is bound to one core of a host with " + std::to_string(host_cpus) +
-        " CPUs; mpirun --map-by slot:PE=" + std::to_string(std::max(1, fair / host_cpus_per_core)) +
-        " or --bind-to none lets it use its share";
+    share.remark = fmt::format(
+        "rank {} is bound to one core of a host with {} CPUs; mpirun --map-by slot:PE={} or --bind-to none "
+        "lets "
+        "it use its share",
+        rank, host_cpus, std::max(1, fair / host_cpus_per_core));
   return share;
 }
 

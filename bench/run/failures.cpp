@@ -16,9 +16,8 @@ void tell(const std::string& program, const std::string& sentence) {
 }
 
 void tell_with_rank(const std::string& program, const Job& job, const std::string& sentence) {
-  tell(program, job.size() == 1
-                    ? sentence
-                    : "rank " + std::to_string(job.rank()) + " on " + job.host() + ": " + sentence);
+  tell(program,
+       job.size() == 1 ? sentence : fmt::format("rank {} on {}: {}", job.rank(), job.host(), sentence));
 }
 
 }  // namespace
@@ -32,7 +31,7 @@ int run_program(const std::string& program, const std::function<void()>& body) {
   const auto tell_once = [&](const std::string& sentence) {
     const int rank = launched_as().rank;
     if (rank != 0) std::this_thread::sleep_for(kRankZeroTells);
-    tell(program, rank == 0 ? sentence : "rank " + std::to_string(rank) + ": " + sentence);
+    tell(program, rank == 0 ? sentence : fmt::format("rank {}: {}", rank, sentence));
   };
   try {
     body();

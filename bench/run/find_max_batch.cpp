@@ -156,11 +156,9 @@ void report_max_batch(const Job& job, const BenchOptions& options) {
 }
 
 std::string to_text(const BatchTry& one, const SearchBounds& bounds) {
-  const std::string text = "--bs " + std::to_string(one.batch);
-  if (one.ran) return text + " runs";
-  if (!one.no_engine) return text + " doesn't fit";
-  return text + " doesn't fit: no engine computes tensors of more than " +
-         std::to_string(bounds.most_elements) + " elements";
+  const std::string text = fmt::format("--bs {} {}", one.batch, one.ran ? "runs" : "doesn't fit");
+  if (one.ran || !one.no_engine) return text;
+  return fmt::format("{}: no engine computes tensors of more than {} elements", text, bounds.most_elements);
 }
 
 std::string to_text(const MaxBatch& found) {

@@ -49,8 +49,7 @@ std::string classes_that_fit(const Session& session, const Job& job, double free
   limits.memory_bytes = free_bytes;
   const std::int64_t classes = largest_classes(session.options, limits, job.size()).value_or(0);
   if (classes == 0) return "";
-  return "; --bs " + std::to_string(*session.options.batch_per_device) + " has room for --classes " +
-         std::to_string(classes);
+  return fmt::format("; --bs {} has room for --classes {}", *session.options.batch_per_device, classes);
 }
 
 // Throws Error(out_of_memory) if `wanted` bytes are more than this rank may take.
@@ -59,14 +58,11 @@ void require_memory(const Session& session, const Job& job, double wanted) {
   if (wanted <= free) return;
   const std::int64_t fits =
       largest_planned_batch(session.options, session.device->limits(), job.rank(), job.size(), free);
-  throw Error(
-      ExitCode::out_of_memory,
-      "rank " + std::to_string(job.rank()) + " on " + job.host() + " would need " +
-          std::to_string(static_cast<std::int64_t>(wanted)) + " bytes for --bs " +
-          std::to_string(*session.options.batch_per_device) + " and has " +
-          std::to_string(static_cast<std::int64_t>(free)) + " free" +
-          (fits > 0 ? "; by the plan --bs " + std::to_string(fits) + " fits" : "; not even --bs 1 fits") +
-          classes_that_fit(session, job, free));
+  throw Error(ExitCode::out_of_memory, "rank {} on {} would need {} bytes for --bs {} and has {} free; {}{}",
+              job.rank(), job.host(), static_cast<std::int64_t>(wanted), *session.options.batch_per_device,
+              static_cast<std::int64_t>(free),
+              fits > 0 ? fmt::format("by the plan --bs {} fits", fits) : "not even --bs 1 fits",
+              classes_that_fit(session, job, free));
 }
 
 // "no GPU answers (…)" of "option --device: no GPU answers (…); install …": with --device auto the remedy is
@@ -135,11 +131,12 @@ WorldLayout world_layout(const BenchOptions& options, int ranks, int nodes, int 
   if (options.devices_per_node > 0 && options.nodes == 0)
     layout.nodes = std::max(1, ranks / layout.devices_per_node);
   if (layout.devices() != ranks)
-    throw Error(ExitCode::usage, "option --nodes: " + std::to_string(layout.nodes) +
-                                     " with --devices-per-node " + std::to_string(layout.devices_per_node) +
-                                     " makes " + std::to_string(layout.devices()) + " devices, but " +
-                                     std::to_string(ranks) + (ranks == 1 ? " rank runs" : " ranks run") +
-                                     "; start as many, or leave the layout to the hosts");
+    throw Error(
+        ExitCode::usage,
+        "option --nodes: {} with --devices-per-node {} makes {} devices, but {} {}; start as many, or "
+        "leave the layout to the hosts",
+        layout.nodes, layout.devices_per_node, layout.devices(), ranks,
+        ranks == 1 ? "rank runs" : "ranks run");
   return layout;
 }
 
@@ -147,8 +144,10 @@ bool captures(const BenchOptions& options, const DeviceLimits& limits, int world
   if (limits.kind != DeviceKind::cuda || options.cuda_graph == CudaGraph::off) return false;
   const bool can = options.comm == "nccl" || !has_collectives(options, world_size);
   if (!can && options.cuda_graph == CudaGraph::on)
-    throw Error(ExitCode::usage, "option --cuda-graph: 'on' can't go with --comm " + options.comm +
-                                     ", whose sums the host carries; give --cuda-graph off or --comm nccl");
+    throw Error(ExitCode::usage,
+                "option --cuda-graph: 'on' can't go with --comm {}, whose sums the host carries; give "
+                "--cuda-graph off or --comm nccl",
+                options.comm);
   return can;
 }
 
@@ -216,7 +215,7 @@ void prepare_session(const Job& job, Session& session) {
     require_memory(session, job,
                    session.plan.needed_bytes + static_cast<double>(session.source->host_bytes()));
   });
-  job.require_same("Program", "hash=" + std::to_string(reduction_hash(session.plan.program)) + "\n");
+  job.require_same("Program", fmt::format("hash={}\n", reduction_hash(session.plan.program)));
   // Allocates first what can't report how much memory is left; a failure to bind can.
   if (has_collectives(options, job.size()))
     session.communicator = make_communicator(job, options, *session.device);

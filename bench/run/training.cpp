@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 
+#include "base/text.h"
 #include "bench/output/program_json.h"
 #include "bench/output/progress.h"
 #include "bench/output/summary.h"
@@ -39,17 +40,17 @@ struct Run {
 std::string image_size_remark(const BenchOptions& options) {
   const std::int64_t published = options.model->image_size;
   if (options.image_size == published) return "";
-  return ", images of " + std::to_string(options.image_size) +
-         " pixels (not comparable with published numbers: " + std::to_string(published) + ")";
+  return fmt::format(", images of {} pixels (not comparable with published numbers: {})", options.image_size,
+                     published);
 }
 
 // "training resnet50 fp16 on …, 2 ranks, batch 128 each"
 std::string begin_text(const Job& job, const Session& session, const RunRecord& record) {
   const std::string head = head_options(record.config);
-  return "training " + record.model + " " + record.precision + " on " + record.device_name +
-         session.why_this_device + ", " + std::to_string(job.size()) +
-         (job.size() == 1 ? " rank" : " ranks") + ", batch " + std::to_string(record.batch_per_device) +
-         " each" + (head.empty() ? "" : ", ") + head + image_size_remark(session.options);
+  return fmt::format("training {} {} on {}{}, {}, batch {} each{}{}{}", record.model, record.precision,
+                     record.device_name, session.why_this_device, counted(job.size(), "rank"),
+                     record.batch_per_device, head.empty() ? "" : ", ", head,
+                     image_size_remark(session.options));
 }
 
 // For --verbose.
@@ -57,23 +58,21 @@ std::string plan_text(const Session& session) {
   const Program& program = session.plan.program;
   const auto collectives = std::count_if(program.steps.begin(), program.steps.end(),
                                          [](const Step& step) { return step.lane == Lane::communication; });
-  return session.source->description() + "; " +
-         (session.options.model->margin_head ? shard_text(session.plan.graph) + " of rank 0; " : "") +
-         std::to_string(program.steps.size()) + " steps" +
-         (session.captures ? ", captured as one CUDA graph, " : ", ") +
-         (collectives == 0 ? ""
-                           : std::to_string(collectives) +
-                                 (collectives == 1 ? " collective over " : " collectives over ") +
-                                 session.options.comm + ", ") +
-         std::to_string(session.plan.memory.arena_bytes >> 20) + " MiB planned";
+  return fmt::format(
+      "{}; {}{} steps, {}{}{} MiB planned", session.source->description(),
+      session.options.model->margin_head ? shard_text(session.plan.graph) + " of rank 0; " : "",
+      program.steps.size(), session.captures ? "captured as one CUDA graph, " : "",
+      collectives == 0
+          ? ""
+          : fmt::format("{} over {}, ", counted(collectives, "collective"), session.options.comm),
+      session.plan.memory.arena_bytes >> 20);
 }
 
 void prepare(Run& run) {
   run.messages.say(begin_text(run.job, run.session, run.record));
   prepare_session(run.job, run.session);
   std::string remarks;
-  for (const std::string& remark : run.session.tuning.remarks)
-    remarks += (remarks.empty() ? "" : "; ") + remark;
+  for (const std::string& remark : run.session.tuning.remarks) append_part(remarks, remark, "; ");
   if (!remarks.empty()) run.messages.warn(remarks);
   if (run.options().verbose) run.messages.say(plan_text(run.session));
   if (!run.session.remark.empty()) run.messages.say(run.session.remark);
@@ -92,10 +91,10 @@ void prepare(Run& run) {
 void require_finite_loss(const Run& run, std::int64_t iteration, int& not_finite) {
   not_finite = std::isfinite(run.measured.timed.metrics.back().loss) ? 0 : not_finite + 1;
   if (not_finite >= (run.first() ? 1 : kPatienceOfOtherRanks))
-    throw Error(ExitCode::verification_failed, "the loss is not finite at iteration " +
-                                                   std::to_string(iteration) + "; lower --lr " +
-                                                   run.record.config.at("learning_rate").dump() +
-                                                   " or look at the data: this run is no measurement");
+    throw Error(ExitCode::verification_failed,
+                "the loss is not finite at iteration {}; lower --lr {} or look at the data: this run is no "
+                "measurement",
+                iteration, run.record.config.at("learning_rate").dump());
 }
 
 // The GPU's record of the window, on the monitor's clock.
@@ -160,8 +159,8 @@ void warn_of_corrupt_files(Run& run) {
   const auto named =
       std::find_if(names.begin(), names.end(), [](const std::string& name) { return !name.empty(); });
   if (named != names.end())
-    run.messages.warn("corrupt images were skipped " + std::to_string(static_cast<std::int64_t>(count)) +
-                      " times over all ranks, the first is " + *named);
+    run.messages.warn(fmt::format("corrupt images were skipped {} times over all ranks, the first is {}",
+                                  static_cast<std::int64_t>(count), *named));
 }
 
 // `initial_checksum`: of the parameters before the run.
