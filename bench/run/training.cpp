@@ -98,13 +98,12 @@ void require_finite_loss(const Run& run, std::int64_t iteration, int& not_finite
 }
 
 // The GPU's record of the window, on the monitor's clock.
-GpuRecord stop_monitor(const Run& run, GpuMonitor& monitor) {
-  const StepTimer& timer = run.measured.timed.timer;
+GpuRecord stop_monitor(const Job& job, const Session& session, const StepTimer& timer, GpuMonitor& monitor) {
   const double start = steady_seconds() - timer.elapsed_seconds();
   const double end = start + timer.end_seconds().back();
   monitor.stop();
-  return monitor.record(end - timer.window_seconds(run.options().warmup), end, run.job.rank(),
-                        run.session.device->unique_id());
+  return monitor.record(end - timer.window_seconds(session.options.warmup), end, job.rank(),
+                        session.device->unique_id());
 }
 
 // The window, and the iterations for a profile after it.
@@ -121,7 +120,7 @@ void run_iterations(Run& run, Runner& runner) {
     bar.update(timed.timer.iterations(), timed.timer.elapsed_seconds());
     if (run.hooks.after_iteration) run.hooks.after_iteration(iteration, session);
   });
-  if (monitor) run.measured.gpu = stop_monitor(run, *monitor);
+  if (monitor) run.measured.gpu = stop_monitor(run.job, session, timed.timer, *monitor);
   bar.clear();
   add_window(session, timed, run.record);
   if (run.options().profile || run.options().trace) run.measured.stamped = run_stamped(session, runner);
@@ -151,45 +150,45 @@ void measure(Run& run) {
   }
 }
 
-void warn_of_corrupt_files(Run& run) {
-  const CorruptFiles corrupt = run.session.source->corrupt_files();
-  const double count = run.job.sum({static_cast<double>(corrupt.count)}).front();
-  const std::vector<std::string> names =
-      run.job.all_gather(corrupt.first.empty() ? "" : corrupt.first.front());
+void warn_of_corrupt_files(const Job& job, const BatchSource& source, Messages& messages) {
+  const CorruptFiles corrupt = source.corrupt_files();
+  const double count = job.sum({static_cast<double>(corrupt.count)}).front();
+  const std::vector<std::string> names = job.all_gather(corrupt.first.empty() ? "" : corrupt.first.front());
   const auto named =
       std::find_if(names.begin(), names.end(), [](const std::string& name) { return !name.empty(); });
   if (named != names.end())
-    run.messages.warn(fmt::format("corrupt images were skipped {} times over all ranks, the first is {}",
-                                  static_cast<std::int64_t>(count), *named));
+    messages.warn(fmt::format("corrupt images were skipped {} times over all ranks, the first is {}",
+                              static_cast<std::int64_t>(count), *named));
 }
 
 // `initial_checksum`: of the parameters before the run.
-void check(Run& run, std::uint64_t initial_checksum) {
-  if (!run.options().check) {
-    run.record.checks = {{"replicas_identical", "skipped"},
-                         {"parameters_moved", "skipped"},
-                         {"loss_finite", true},  // checked at every iteration
-                         {"tensors_finite", "skipped"}};
+void check(const Job& job, const Session& session, std::uint64_t initial_checksum, RunRecord& record) {
+  if (!session.options.check) {
+    record.checks = {{"replicas_identical", "skipped"},
+                     {"parameters_moved", "skipped"},
+                     {"loss_finite", true},  // checked at every iteration
+                     {"tensors_finite", "skipped"}};
     return;
   }
-  const Graph& graph = run.session.plan.graph;
-  const Device& device = *run.session.device;
+  const Graph& graph = session.plan.graph;
+  const Device& device = *session.device;
   RunEvidence evidence{.checksums = {},
                        .initial_checksum = initial_checksum,
-                       .not_finite = run.job.all_gather(first_not_finite(graph, device)),
-                       .loss = run.record.loss,
-                       .learning_rate = run.options().learning_rate};
-  for (const std::string& text : run.job.all_gather(std::to_string(parameter_checksum(graph, device))))
+                       .not_finite = job.all_gather(first_not_finite(graph, device)),
+                       .loss = record.loss,
+                       .learning_rate = session.options.learning_rate};
+  for (const std::string& text : job.all_gather(std::to_string(parameter_checksum(graph, device))))
     evidence.checksums.push_back(std::stoull(text));
   Checks checks = check_run(evidence);
-  if (!checks.failure.empty() && run.options().reduce_dtype == ReduceDType::fp16)
+  if (!checks.failure.empty() && session.options.reduce_dtype == ReduceDType::fp16)
     checks.failure += " (--reduce-dtype fp16 overflows beyond 65504; same keeps the gradients as they are)";
-  run.record.checks = {{"replicas_identical", checks.replicas_identical},
-                       {"parameters_moved", checks.parameters_moved},
-                       {"loss_finite", checks.loss_finite},
-                       {"tensors_finite", checks.tensors_finite}};
-  run.job.together([&] {
-    if (run.first() && !checks.failure.empty()) throw Error(ExitCode::verification_failed, checks.failure);
+  record.checks = {{"replicas_identical", checks.replicas_identical},
+                   {"parameters_moved", checks.parameters_moved},
+                   {"loss_finite", checks.loss_finite},
+                   {"tensors_finite", checks.tensors_finite}};
+  job.together([&] {
+    if (job.rank() == 0 && !checks.failure.empty())
+      throw Error(ExitCode::verification_failed, checks.failure);
   });
 }
 
@@ -242,8 +241,8 @@ void run_training(const Job& job, const BenchOptions& options, const TrainingHoo
     const std::uint64_t initial_checksum = parameter_checksum(run.session.plan.graph, *run.session.device);
     measure(run);
     add_measurements(job, run.session, run.measured, run.record);
-    warn_of_corrupt_files(run);
-    check(run, initial_checksum);
+    warn_of_corrupt_files(job, *run.session.source, run.messages);
+    check(job, run.session, initial_checksum, run.record);
     profile = finish(run);
   } catch (const Error& error) {
     report_failure(run, error);
