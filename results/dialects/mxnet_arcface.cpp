@@ -5,7 +5,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "results/dialects/dialect.h"
+#include "results/dialects/speeds.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"
 
@@ -31,39 +31,26 @@ std::optional<std::int64_t> batch_of(std::string_view line) {
   return std::nullopt;
 }
 
-std::optional<double> images_per_second_of(std::string_view line) {
-  return decimal_between(line, "Speed: ", " samples/sec");
-}
-
-double over_all_nodes(double images_per_second_of_node, const RunSize& size) {
-  return round_decimal(images_per_second_of_node, kSpeedDecimals) * static_cast<double>(size.nodes);
+// Over all nodes; the line has that of one.
+std::optional<double> images_per_second_of(std::string_view line, const RunSize& size) {
+  const std::optional<double> of_node = decimal_between(line, "Speed: ", " samples/sec");
+  if (!of_node) return std::nullopt;
+  return round_decimal(*of_node, kSpeedDecimals) * static_cast<double>(size.nodes);
 }
 
 std::optional<LineReading> read_line(std::string_view line, const RunSize& size) {
   if (!is_of_dialect(line)) return std::nullopt;
-  std::optional<double> images_per_second = images_per_second_of(line);
-  if (images_per_second) images_per_second = over_all_nodes(*images_per_second, size);
-  return reading_of_speed(batch_of(line), images_per_second, "has no 'Batch [N]'",
+  return reading_of_speed(batch_of(line), images_per_second_of(line, size), "has no 'Batch [N]'",
                           "has no speed of the form 'Speed: 1195.56 samples/sec'");
-}
-
-double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
-  return mean(after_warmup(series, window));
 }
 
 PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
   if (window.warmup % kIterationsPerLine != 0)
     throw Error(ExitCode::bad_data, "--warmup is no multiple of 20");
-  std::vector<double> in_window;
-  for (std::int64_t count = 0; const std::optional<std::string_view> line = lines.next();) {
-    if (!is_of_dialect(*line)) continue;
-    const std::optional<double> images_per_second = images_per_second_of(*line);
-    if (!images_per_second) throw Error(ExitCode::bad_data, "no number in 'Speed: … samples/sec'");
-    if (count >= window.warmup / kIterationsPerLine && count < window.iterations / kIterationsPerLine)
-      in_window.push_back(over_all_nodes(*images_per_second, size));
-    ++count;
-  }
-  return {round_numpy(mean(in_window), 2)};
+  return published_mean(
+      lines, window.warmup / kIterationsPerLine, window.iterations / kIterationsPerLine, is_of_dialect,
+      [&](std::string_view line) { return images_per_second_of(line, size); },
+      "no number in 'Speed: … samples/sec'");
 }
 
 // Numbered by the iterations done, as after them; the speed is that of one node.
@@ -82,7 +69,7 @@ const Dialect kMxnetArcface{.name = "mxnet_arcface",
                             .highest_first_index = kIterationsPerLine,
                             .published_reads_any_case = true,
                             .read_line = read_line,
-                            .speed = speed,
+                            .speed = mean_speed,
                             .published = published,
                             .format = {.iterations_per_line = kIterationsPerLine, .line = line_of}};
 

@@ -1,7 +1,7 @@
 // gluon-cv's ResNet-50 v1b as DLPerf ran it: "Epoch[0] Batch[8]<TAB>Speed: 384.19 samples/sec".
 // Published script: DLPerf c89430b, MxNet/Classification/RN50v1b/extract_mxnet_logs.py.
 #include "base/error.h"
-#include "results/dialects/dialect.h"
+#include "results/dialects/speeds.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"
 
@@ -17,10 +17,6 @@ std::optional<LineReading> read_line(std::string_view line, const RunSize& /*siz
                        "has no speed of the form 'Speed: 384.19 samples/sec'");
   reading.value = round_decimal(reading.value, 2);
   return reading;
-}
-
-double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
-  return mean(after_warmup(series, window));
 }
 
 PublishedFigure published(LineReader& lines, const Window& window, const RunSize& /*size*/) {
@@ -48,7 +44,7 @@ const Dialect kMxnetRn50v1b{.name = "mxnet_rn50v1b",
                             .highest_first_index = 1,
                             .published_reads_any_case = true,
                             .read_line = read_line,
-                            .speed = speed,
+                            .speed = mean_speed,
                             .published = published,
                             .format = {.line = own_line}};
 

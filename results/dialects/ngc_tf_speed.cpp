@@ -4,8 +4,8 @@
 // lines: DeepLearningExamples' utils/hooks/training_hooks.py.
 
 #include "base/error.h"
-#include "results/dialects/dialect.h"
 #include "results/dialects/ngc_tf.h"
+#include "results/dialects/speeds.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"
 
@@ -32,15 +32,8 @@ double speed(const LogSeries& series, const Window& window, const RunSize& /*siz
 }
 
 PublishedFigure published(LineReader& lines, const Window& window, const RunSize& /*size*/) {
-  std::vector<double> in_window;
-  for (std::int64_t iteration = kNgcTfUnlogged; const std::optional<std::string_view> line = lines.next();) {
-    if (!is_of_ngc_tf(*line)) continue;
-    const std::optional<double> images_per_second = images_per_second_of(*line);
-    if (!images_per_second) throw Error(ExitCode::bad_data, "no number in ' imgs_per_sec : … '");
-    if (iteration >= window.warmup && iteration < window.iterations) in_window.push_back(*images_per_second);
-    ++iteration;
-  }
-  return {round_numpy(mean(in_window), 2)};
+  return published_mean(lines, window.warmup - kNgcTfUnlogged, window.iterations - kNgcTfUnlogged,
+                        is_of_ngc_tf, images_per_second_of, "no number in ' imgs_per_sec : … '");
 }
 
 std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {

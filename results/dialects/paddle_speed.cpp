@@ -1,7 +1,7 @@
 // Paddle's per-iteration time: "… train batch 7] … elapse 0.3628 sec".
 // Published script: DLPerf c89430b, PaddlePaddle/resnet50v1.5/extract_paddle_logs.py.
 #include "base/error.h"
-#include "results/dialects/dialect.h"
+#include "results/dialects/speeds.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"
 
@@ -26,10 +26,6 @@ std::optional<LineReading> read_line(std::string_view line, const RunSize& size)
     reading.value = round_decimal(size.images_per_step / *seconds, kSpeedDecimals);
   }
   return reading;
-}
-
-double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
-  return mean(after_warmup(series, window));
 }
 
 std::string caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
@@ -58,7 +54,7 @@ const Dialect kPaddleSpeed{.name = "paddle_speed",
                            .framework = "PaddlePaddle",
                            .source = "Paddle and Plumbline, from each iteration's elapse",
                            .read_line = read_line,
-                           .speed = speed,
+                           .speed = mean_speed,
                            .published = published,
                            .caveat = caveat,
                            .format = {.line = own_line}};

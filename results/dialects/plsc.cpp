@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "results/dialects/dialect.h"
+#include "results/dialects/speeds.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"
 
@@ -21,18 +21,18 @@ namespace {
 constexpr std::string_view kMark = "Pass:0 batch:";
 constexpr std::int64_t kBatchesPerLine = 10;
 
+bool is_of_dialect(std::string_view line) {
+  return line.find(kMark) != std::string_view::npos;
+}
+
 std::optional<double> images_per_second_of(std::string_view line) {
   return decimal_between(line, " qps:", "");
 }
 
 std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
-  if (line.find(kMark) == std::string_view::npos) return std::nullopt;
+  if (!is_of_dialect(line)) return std::nullopt;
   return reading_of_speed(number_between(line, kMark, " "), images_per_second_of(line),
                           "has no 'Pass:0 batch:N'", "has no speed of the form 'qps:397.44'");
-}
-
-double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
-  return mean(after_warmup(series, window));
 }
 
 // The script's slice of the lines.
@@ -45,15 +45,8 @@ Slice slice_of(const Window& window, const RunSize& size) {
 
 PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
   const Slice slice = slice_of(window, size);
-  std::vector<double> in_slice;
-  for (std::int64_t count = 0; const std::optional<std::string_view> line = lines.next();) {
-    if (line->find(kMark) == std::string_view::npos) continue;
-    const std::optional<double> images_per_second = images_per_second_of(*line);
-    if (!images_per_second) throw Error(ExitCode::bad_data, "no number in ' qps:…'");
-    if (count >= slice.from && count < slice.to) in_slice.push_back(*images_per_second);
-    ++count;
-  }
-  return {round_numpy(mean(in_slice), 2)};
+  return published_mean(lines, slice.from, slice.to, is_of_dialect, images_per_second_of,
+                        "no number in ' qps:…'");
 }
 
 std::string batches(std::int64_t from, std::int64_t to) {
@@ -97,7 +90,7 @@ const Dialect kPlsc{.name = "plsc",
                     .ranks_share_a_log = true,
                     .decimals_at_line_end = 2,
                     .read_line = read_line,
-                    .speed = speed,
+                    .speed = mean_speed,
                     .published = published,
                     .caveat = caveat,
                     .format = {.iterations_per_line = kBatchesPerLine, .line = line_of}};

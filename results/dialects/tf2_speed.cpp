@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "results/dialects/dialect.h"
+#include "results/dialects/speeds.h"
 #include "results/dialects/tf2.h"
 #include "results/dialects/tokens.h"
 #include "results/statistics/statistics.h"
@@ -24,21 +24,10 @@ std::optional<LineReading> read_line(std::string_view line, const RunSize& /*siz
                           "has no speed of the form ', 321.77 examples/second'");
 }
 
-double speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
-  return mean(after_warmup(series, window));
-}
-
 PublishedFigure published(LineReader& lines, const Window& window, const RunSize& /*size*/) {
   const Tf2Slice slice = tf2_slice(window);
-  std::vector<double> in_slice;
-  for (std::int64_t count = 0; const std::optional<std::string_view> line = lines.next();) {
-    if (!is_of_tf2(*line)) continue;
-    const std::optional<double> images_per_second = images_per_second_of(*line);
-    if (!images_per_second) throw Error(ExitCode::bad_data, "no number in ', … examples/second '");
-    if (count >= slice.from && count < slice.to) in_slice.push_back(*images_per_second);
-    ++count;
-  }
-  return {round_numpy(mean(in_slice), 2)};
+  return published_mean(lines, slice.from, slice.to, is_of_tf2, images_per_second_of,
+                        "no number in ', … examples/second '");
 }
 
 std::string caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
@@ -86,7 +75,7 @@ const Dialect kTf2Speed{.name = "tf2_speed",
                         .default_window = {.iterations = 600, .warmup = 100},
                         .step_is_first_index = true,
                         .read_line = read_line,
-                        .speed = speed,
+                        .speed = mean_speed,
                         .published = published,
                         .caveat = caveat,
                         .format = {.iterations_per_line = kTf2StepsPerLine, .line = line_of}};
