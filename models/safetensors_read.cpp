@@ -38,25 +38,28 @@ std::size_t element_bytes(bool is_float) {
   return is_float ? sizeof(float) : sizeof(std::int64_t);
 }
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& what) {
+template <typename... Values>
+[[noreturn]] void refuse(const fs::path& path, fmt::format_string<Values...> what, Values&&... values) {
   throw Error(ExitCode::bad_data, "{}: {}; give a complete safetensors file of F32 and I64 tensors",
-              path.string(), what);
+              path.string(), fmt::format(what, std::forward<Values>(values)...));
 }
 
-[[noreturn]] void refuse_tensor(const fs::path& path, const std::string& name, const std::string& what) {
-  refuse(path, fmt::format("tensor {} {}", shown_name(name), what));
+template <typename... Values>
+[[noreturn]] void refuse_tensor(const fs::path& path, const std::string& name,
+                                fmt::format_string<Values...> what, Values&&... values) {
+  refuse(path, "tensor {} {}", shown_name(name), fmt::format(what, std::forward<Values>(values)...));
 }
 
 std::vector<std::uint64_t> whole_numbers(const fs::path& path, const std::string& name, const Json& entry,
                                          const char* key, std::size_t most) {
   const auto found = entry.find(key);
   if (found == entry.end() || !found->is_array() || found->size() > most) {
-    refuse_tensor(path, name, fmt::format("has no valid \"{}\" in the header", key));
+    refuse_tensor(path, name, "has no valid \"{}\" in the header", key);
   }
   std::vector<std::uint64_t> numbers;
   for (const Json& number : *found) {
     if (!number.is_number_unsigned()) {
-      refuse_tensor(path, name, fmt::format("has a \"{}\" that isn't a list of whole numbers", key));
+      refuse_tensor(path, name, "has a \"{}\" that isn't a list of whole numbers", key);
     }
     numbers.push_back(number.get<std::uint64_t>());
   }
@@ -80,9 +83,8 @@ Entry parse_entry(const fs::path& path, const std::string& name, const Json& jso
   if (dtype == json.end() || !dtype->is_string()) refuse_tensor(path, name, "has no dtype");
   const auto& dtype_name = dtype->get_ref<const std::string&>();
   if (dtype_name != "F32" && dtype_name != "I64") {
-    refuse_tensor(
-        path, name,
-        fmt::format("has dtype {} where \"F32\" (or \"I64\" for labels) is wanted", shown_name(dtype_name)));
+    refuse_tensor(path, name, "has dtype {} where \"F32\" (or \"I64\" for labels) is wanted",
+                  shown_name(dtype_name));
   }
   Entry entry{name, dtype_name == "F32", {}, 0, 0};
   const std::vector<std::uint64_t> dims = whole_numbers(path, name, json, "shape", kMaxDims);
@@ -94,8 +96,7 @@ Entry parse_entry(const fs::path& path, const std::string& name, const Json& jso
   entry.end = offsets[1];
   const auto bytes = bytes_of_dims(dims, element_bytes(entry.is_float));
   if (!bytes || *bytes != entry.end - entry.begin) {
-    refuse_tensor(path, name,
-                  fmt::format("has a shape that doesn't match its {} bytes", entry.end - entry.begin));
+    refuse_tensor(path, name, "has a shape that doesn't match its {} bytes", entry.end - entry.begin);
   }
   entry.dims.assign(dims.begin(), dims.end());
   return entry;
@@ -141,19 +142,18 @@ std::vector<Entry> parse_entries(const fs::path& path, const std::string& header
   std::uint64_t filled = 0;
   for (const Entry& entry : entries) {
     if (entry.end > data_bytes) {
-      refuse_tensor(
-          path, entry.name,
-          fmt::format("ends at byte {} of {} bytes of data: the file is truncated or its header wrong",
-                      entry.end, data_bytes));
+      refuse_tensor(path, entry.name,
+                    "ends at byte {} of {} bytes of data: the file is truncated or its header wrong",
+                    entry.end, data_bytes);
     }
     if (entry.begin != filled) {
-      refuse_tensor(path, entry.name,
-                    entry.begin < filled ? "overlaps the one before it" : "leaves a gap before it");
+      refuse_tensor(path, entry.name, "{} before it",
+                    entry.begin < filled ? "overlaps the one" : "leaves a gap");
     }
     filled = entry.end;
   }
   if (filled != data_bytes) {
-    refuse(path, fmt::format("{} bytes after the last tensor belong to none", data_bytes - filled));
+    refuse(path, "{} bytes after the last tensor belong to none", data_bytes - filled);
   }
   return entries;
 }
@@ -162,7 +162,7 @@ template <typename Element>
 std::vector<Element> read_values(const fs::path& path, std::ifstream& in, const Entry& entry) {
   std::vector<Element> values((entry.end - entry.begin) / sizeof(Element));
   in.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(entry.end - entry.begin));
-  if (!in) refuse(path, "reading stopped inside tensor " + shown_name(entry.name));
+  if (!in) refuse(path, "reading stopped inside tensor {}", shown_name(entry.name));
   return values;
 }
 
@@ -173,11 +173,10 @@ std::uint64_t checked_file_bytes(const fs::path& path) {
                 path.string());
   }
   const std::uint64_t bytes = fs::file_size(path, code);
-  if (code) refuse(path, fmt::format("its size can't be read ({})", code.message()));
-  if (bytes < kLengthBytes) refuse(path, fmt::format("the file has {} bytes, too few for a header", bytes));
+  if (code) refuse(path, "its size can't be read ({})", code.message());
+  if (bytes < kLengthBytes) refuse(path, "the file has {} bytes, too few for a header", bytes);
   if (bytes > kMaxFileBytes) {
-    refuse(path, fmt::format("the file has {} MiB, more than the {} that are read", bytes >> 20,
-                             kMaxFileBytes >> 20));
+    refuse(path, "the file has {} MiB, more than the {} that are read", bytes >> 20, kMaxFileBytes >> 20);
   }
   return bytes;
 }
@@ -189,8 +188,8 @@ TensorFile read_file(const fs::path& path) {
   in.read(reinterpret_cast<char*>(&header_bytes), kLengthBytes);
   if (!in) refuse(path, "it can't be read");
   if (header_bytes > kMaxHeaderBytes || header_bytes > file_bytes - kLengthBytes) {
-    refuse(path, fmt::format("the header claims {} bytes of a file of {} (at most {} are accepted)",
-                             header_bytes, file_bytes, kMaxHeaderBytes));
+    refuse(path, "the header claims {} bytes of a file of {} (at most {} are accepted)", header_bytes,
+           file_bytes, kMaxHeaderBytes);
   }
   std::string header(header_bytes, '\0');
   in.read(header.data(), static_cast<std::streamsize>(header_bytes));

@@ -8,12 +8,14 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-[[noreturn]] void refuse(const std::string& path, const std::string& what) {
-  throw Error(ExitCode::bad_data, "option --batch: {}: {}", path, what);
+template <typename... Values>
+[[noreturn]] void refuse(const std::string& path, fmt::format_string<Values...> what, Values&&... values) {
+  throw Error(ExitCode::bad_data, "option --batch: {}: {}", path,
+              fmt::format(what, std::forward<Values>(values)...));
 }
 
 [[noreturn]] void refuse_missing(const std::string& path, const char* tensor, const char* found_as) {
-  refuse(path, fmt::format("no {}{}; give images [n, 3, H, W] fp32 and labels [n] int64", tensor, found_as));
+  refuse(path, "no {}{}; give images [n, 3, H, W] fp32 and labels [n] int64", tensor, found_as);
 }
 
 // The tensor's shape but for the number of rows is `row`.
@@ -25,15 +27,14 @@ void check_shape(const std::string& path, const std::string& name, const Dims& f
     Dims wanted{rows_wanted};
     wanted.insert(wanted.end(), row.begin(), row.end());
     refuse(path,
-           fmt::format(
-               "tensor \"{}\" must have the shape [{}] or more rows, found [{}]; make it for a network of "
-               "this image size",
-               name, fmt::join(wanted, ", "), fmt::join(found, ", ")));
+
+           "tensor \"{}\" must have the shape [{}] or more rows, found [{}]; make it for a network of "
+           "this image size",
+           name, fmt::join(wanted, ", "), fmt::join(found, ", "));
   }
   if (found.front() < rows_wanted)
-    refuse(path, fmt::format(
-                     "tensor \"{}\" has {} rows, --bs wants {}; give a smaller --bs or a file with more rows",
-                     name, found.front(), rows_wanted));
+    refuse(path, "tensor \"{}\" has {} rows, --bs wants {}; give a smaller --bs or a file with more rows",
+           name, found.front(), rows_wanted);
 }
 
 }  // namespace
@@ -60,9 +61,9 @@ BatchFileSource::BatchFileSource(const BatchSourceOptions& options)
   for (std::size_t i = 0; i < labels_.size(); ++i)
     if (labels_[i] < 0 || labels_[i] >= options.classes)
       refuse(path,
-             fmt::format(
-                 "label {} in row {} is outside 0 to {}; give labels of these, or, for faces, more --classes",
-                 labels_[i], i, options.classes - 1));
+
+             "label {} in row {} is outside 0 to {}; give labels of these, or, for faces, more --classes",
+             labels_[i], i, options.classes - 1);
 }
 
 }  // namespace plumb

@@ -14,17 +14,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse_data(const fs::path& path, const std::string& what) {
-  throw Error(ExitCode::bad_data, "option --data: {}: {}", path.string(), what);
+constexpr const char* kOddPair = "; one of the two is cut short, or they don't belong together";
+
+template <typename... Values>
+[[noreturn]] void refuse(const fs::path& path, fmt::format_string<Values...> what, Values&&... values) {
+  throw Error(ExitCode::bad_data, "option --data: {}: {}", path.string(),
+              fmt::format(what, std::forward<Values>(values)...));
 }
 
 std::string read_index_text(const fs::path& path) {
   std::error_code ignored;
   std::ifstream stream(path, std::ios::binary);
   if (!fs::is_regular_file(path, ignored) || !stream)
-    refuse_data(path, "can't be read; a .rec file wants its index beside it, which is written with it");
+    refuse(path, "can't be read; a .rec file wants its index beside it, which is written with it");
   std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (text.empty()) refuse_data(path, "is empty; write the index anew, with its .rec file");
+  if (text.empty()) refuse(path, "is empty; write the index anew, with its .rec file");
   return text;
 }
 
@@ -51,14 +55,12 @@ std::vector<RecordPlace> read_record_index(const fs::path& path) {
   while (at != end) {
     RecordPlace place;
     if (!read_line(at, end, place))
-      refuse_data(path, fmt::format("line {} is not a key, a tab and an offset; write the index anew",
-                                    places.size() + 1));
+      refuse(path, "line {} is not a key, a tab and an offset; write the index anew", places.size() + 1);
     places.push_back(place);
   }
   std::ranges::sort(places, {}, &RecordPlace::key);
   const auto twice = std::ranges::adjacent_find(places, {}, &RecordPlace::key);
-  if (twice != places.end())
-    refuse_data(path, fmt::format("key {} comes twice; write the index anew", twice->key));
+  if (twice != places.end()) refuse(path, "key {} comes twice; write the index anew", twice->key);
   return places;
 }
 
@@ -71,11 +73,7 @@ RecordImages::RecordImages(const fs::path& path, std::int64_t classes)
   check_offsets();
   leave_out_labels();
   if (!is_image(places_.front()) && !is_image(places_.back()))
-    refuse("holds labels only, no images; pack the images with their labels");
-}
-
-void RecordImages::refuse(const std::string& what) const {
-  refuse_data(path_, what);
+    refuse(path_, "holds labels only, no images; pack the images with their labels");
 }
 
 std::string RecordImages::name_of(const RecordPlace& place) const {
@@ -83,29 +81,25 @@ std::string RecordImages::name_of(const RecordPlace& place) const {
 }
 
 void RecordImages::check_offsets() const {
-  const auto refuse_pair = [this](const std::string& what) {
-    refuse(what + "; one of the two is cut short, or they don't belong together");
-  };
   const std::string index = index_path_.string();
   const auto is_impossible = [&](const RecordPlace& place) {
     return place.offset % 4 != 0 || place.offset >= file_.bytes();
   };
   const auto wrong = std::ranges::find_if(places_, is_impossible);
   if (wrong != places_.end())
-    refuse_pair(
-        fmt::format("record {} should begin at byte {} by {}, where no record can be in a file of {} bytes",
-                    wrong->key, wrong->offset, index, file_.bytes()));
+    refuse(path_, "record {} should begin at byte {} by {}, where no record can be in a file of {} bytes{}",
+           wrong->key, wrong->offset, index, file_.bytes(), kOddPair);
   const RecordPlace& last = *std::ranges::max_element(places_, {}, &RecordPlace::offset);
   std::uint64_t end = 0;
   try {
     end = file_.end_of(last.offset);
   } catch (const CorruptImage& reason) {
-    refuse_pair(fmt::format("the last record, {} at offset {} by {}, is not whole ({})", last.key,
-                            last.offset, index, reason.what()));
+    refuse(path_, "the last record, {} at offset {} by {}, is not whole ({}){}", last.key, last.offset, index,
+           reason.what(), kOddPair);
   }
   if (end != file_.bytes())
-    refuse_pair(fmt::format("goes on for {} bytes after record {}, the last one by {}", file_.bytes() - end,
-                            last.key, index));
+    refuse(path_, "goes on for {} bytes after record {}, the last one by {}{}", file_.bytes() - end, last.key,
+           index, kOddPair);
 }
 
 void RecordImages::leave_out_labels() {
@@ -116,44 +110,43 @@ void RecordImages::leave_out_labels() {
     const ImageRecord record = parse_image_record(file_.read(first.offset, buffer));
     if (record.label_count == 2 && record.payload.empty()) keep_images(record.label(0), record.label(1));
   } catch (const CorruptImage& reason) {
-    refuse(fmt::format(
-        "record 0 at offset {}, which would tell images from labels, can't be read ({}); get a whole copy "
-        "of the file",
-        first.offset, reason.what()));
+    refuse(path_,
+           "record 0 at offset {}, which would tell images from labels, can't be read ({}); get a whole copy "
+           "of the file",
+           first.offset, reason.what());
   }
 }
 
 void RecordImages::keep_images(float end, float identities_end) {
   constexpr float kMostKeys = 0x1p62F;
   if (!(end >= 1 && identities_end >= end && identities_end < kMostKeys) || end != std::floor(end))
-    refuse(fmt::format(
-        "its header says that identities are the records {} to {}, which is no range; get a whole copy of "
-        "the file",
-        shown(end), shown(identities_end)));
+    refuse(path_,
+           "its header says that identities are the records {} to {}, which is no range; get a whole copy of "
+           "the file",
+           shown(end), shown(identities_end));
   if (identities_end - end > static_cast<float>(classes_))
-    refuse(fmt::format(
-        "holds {} identities, the network has {} classes; give a file with fewer, or, for faces, more "
-        "--classes",
-        static_cast<std::int64_t>(identities_end - end), classes_));
+    refuse(path_,
+           "holds {} identities, the network has {} classes; give a file with fewer, or, for faces, more "
+           "--classes",
+           static_cast<std::int64_t>(identities_end - end), classes_);
   if (identities_end - end >= static_cast<float>(kFirstInexactLabel))
-    refuse(fmt::format(
-        "its header promises {} identities, more than labels can tell apart: they are floats, which skip "
-        "numbers from {} on; give an image folder",
-        shown(identities_end - end), kFirstInexactLabel));
+    refuse(path_,
+           "its header promises {} identities, more than labels can tell apart: they are floats, which skip "
+           "numbers from {} on; give an image folder",
+           shown(identities_end - end), kFirstInexactLabel);
   const auto image_end = static_cast<std::uint64_t>(end);
   const auto stop = std::ranges::lower_bound(places_, image_end, {}, &RecordPlace::key);
   places_.erase(stop, places_.end());
   places_.erase(places_.begin());
   if (places_.size() != image_end - 1)
-    refuse(fmt::format(
-        "its header promises the images 1 to {}, {} has {} of them; {}", image_end - 1, index_path_.string(),
-        places_.size(),
-        image_end >= static_cast<std::uint64_t>(kFirstInexactLabel)
-            ? fmt::format(
-                  "a header's floats skip numbers from {} on, so leave out the header and the identities",
-                  kFirstInexactLabel)
-            : "write the index anew"));
-  if (places_.empty()) refuse("holds labels only, no images; pack the images with their labels");
+    refuse(path_, "its header promises the images 1 to {}, {} has {} of them; {}", image_end - 1,
+           index_path_.string(), places_.size(),
+           image_end >= static_cast<std::uint64_t>(kFirstInexactLabel)
+               ? fmt::format(
+                     "a header's floats skip numbers from {} on, so leave out the header and the identities",
+                     kFirstInexactLabel)
+               : "write the index anew");
+  if (places_.empty()) refuse(path_, "holds labels only, no images; pack the images with their labels");
 }
 
 bool RecordImages::is_image(const RecordPlace& place) const {

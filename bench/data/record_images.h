@@ -37,7 +37,6 @@ class RecordImages : public EncodedImages {
   std::string description() const override;
 
  private:
-  [[noreturn]] void refuse(const std::string& what) const;
   std::string name_of(const RecordPlace& place) const;
   void check_offsets() const;
   void leave_out_labels();

@@ -1,6 +1,5 @@
 #include "results/record/result_file.h"
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -35,10 +34,7 @@ std::string read_text(const fs::path& path) {
     refuse(path, "is larger than 256 MiB, which no result is; name a result.json");
   const UniqueFile file(std::fopen(path.c_str(), "rb"));
   if (!file) refuse(path, fmt::format("can't be read ({}); allow it to be", std::strerror(errno)));
-  std::string text;
-  std::array<char, 1 << 16> chunk;
-  for (std::size_t count; (count = std::fread(chunk.data(), 1, chunk.size(), file.get())) > 0;)
-    text.append(chunk.data(), count);
+  std::string text = read_rest(file.get());
   if (std::ferror(file.get())) refuse(path, "can't be read to its end; copy it anew");
   return text;
 }

@@ -28,11 +28,7 @@ UniqueFile temporary_file() {
 
 std::string contents(std::FILE* file) {
   std::rewind(file);
-  std::string text;
-  std::vector<char> chunk(1 << 16);
-  while (const std::size_t count = std::fread(chunk.data(), 1, chunk.size(), file))
-    text.append(chunk.data(), count);
-  return text;
+  return read_rest(file);
 }
 
 // posix_spawn's list of what becomes of descriptors.
