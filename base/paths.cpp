@@ -6,9 +6,9 @@ namespace plumb {
 
 namespace fs = std::filesystem;
 
-std::string printable(std::string text) {
+std::string printable(std::string text, char replacement) {
   for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = replacement;
   return text;
 }
 

@@ -9,7 +9,7 @@
 namespace plumb {
 
 // Control characters replaced: for messages.
-std::string printable(std::string text);
+std::string printable(std::string text, char replacement = '?');
 // `path` below `dir` as text for messages.
 std::string display_path(const std::filesystem::path& path, const std::filesystem::path& dir);
 

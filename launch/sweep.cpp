@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/paths.h"
 #include "launch/child_process.h"
 
 namespace plumb {
@@ -75,8 +76,7 @@ std::string reason_in(const fs::path& output, const std::string& program) {
   std::ifstream stream(output);
   std::string first, sentence;
   for (std::string line; std::getline(stream, line);) {
-    for (char& letter : line)
-      if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) letter = ' ';
+    line = printable(std::move(line), ' ');
     if (line.find_first_not_of(" -=*") == std::string::npos) continue;
     if (first.empty()) first = line;
     if (line.starts_with(program + ": ")) sentence = line.substr(program.size() + 2);

@@ -1,6 +1,7 @@
 #include "launch/sweep_journal.h"
 
 #include <fcntl.h>
+#include <spdlog/fmt/chrono.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -28,12 +29,7 @@ std::string hex(std::uint64_t hash) {
 }
 
 std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
 
 std::string host_name() {

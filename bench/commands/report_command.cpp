@@ -1,6 +1,7 @@
 #include "bench/commands/report_command.h"
 
-#include <array>
+#include <spdlog/fmt/chrono.h>
+
 #include <ctime>
 #include <string>
 #include <vector>
@@ -58,21 +59,12 @@ OptionTable report_options(ReportArguments& arguments) {
          stop_option("--help", arguments.help, "this text")}}}};
 }
 
-std::string now_text() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &utc);
-  return text.data();
-}
-
 ReportOptions options_of(const ReportArguments& arguments) {
   const nlohmann::ordered_json build = build_json();
   return {.title = arguments.title,
           .made_by = fmt::format("plumbline {} ({})", build.at("version").get<std::string>(),
                                  build.at("commit").get<std::string>()),
-          .created = now_text()};
+          .created = fmt::format("{:%Y-%m-%d %H:%M UTC}", fmt::gmtime(std::time(nullptr)))};
 }
 
 bool is_picture(const ReportArguments& arguments) {

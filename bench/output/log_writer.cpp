@@ -1,5 +1,7 @@
 #include "bench/output/log_writer.h"
 
+#include <spdlog/fmt/chrono.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -28,10 +30,7 @@ WallClock wall_clock(system_clock::time_point start_wall_time, double seconds_la
   const auto now = start_wall_time + round<system_clock::duration>(duration<double>(seconds_later));
   const auto stamp_us = floor<microseconds>(now + seconds(local.tm_gmtoff));
   const std::time_t whole = system_clock::to_time_t(floor<seconds>(stamp_us));
-  std::tm parts{};
-  gmtime_r(&whole, &parts);
-  char date[32];
-  std::strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &parts);
+  const std::string date = fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(whole));
   const auto micro = (stamp_us - floor<seconds>(stamp_us)).count();
   return {fmt::format("{},{:03}", date, micro / 1000), fmt::format("{}.{:06}", date, micro),
           duration<double>(now.time_since_epoch()).count()};

@@ -1,5 +1,6 @@
 #include "bench/output/result_writer.h"
 
+#include <spdlog/fmt/chrono.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -65,12 +66,8 @@ void replace_output(const std::string& path, std::string_view text) {
 
 std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::time_point start) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(start);
-  std::tm local{};
-  localtime_r(&seconds, &local);
-  char stamp[32];
-  std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
-  return fmt::format("{}_{}n{}g_b{}_{}_{}", record.model, record.nodes, record.devices_per_node,
-                     record.batch_per_device, record.precision, stamp);
+  return fmt::format("{}_{}n{}g_b{}_{}_{:%Y%m%d-%H%M%S}", record.model, record.nodes, record.devices_per_node,
+                     record.batch_per_device, record.precision, fmt::localtime(seconds));
 }
 
 ResultWriter::ResultWriter(const std::string& out_dir, const std::string& name, RunRecord record)

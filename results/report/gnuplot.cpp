@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/paths.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 
 namespace plumb {
@@ -94,14 +96,9 @@ std::string gnuplot_literal(std::string_view text) {
   // Where a literal begins with a doubled quote, gnuplot takes that for an empty one: such quotes stand
   // alone.
   const std::size_t begin = std::min(valid.find_first_not_of('\''), valid.size());
-  std::string quoted;
-  for (std::size_t i = 0; i < begin; ++i) quoted += "\"'\".";
-  quoted += '\'';
-  for (const char c : valid.substr(begin)) {
-    if (c == '\'') quoted += '\'';  // doubled, as gnuplot wants it
-    quoted += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
-  }
-  return quoted + "'";
+  std::string quotes;
+  for (std::size_t i = 0; i < begin; ++i) quotes += "\"'\".";
+  return fmt::format("{}'{}'", quotes, replaced(printable(valid.substr(begin), ' '), '\'', "''"));
 }
 
 std::string draw_with_gnuplot(const std::string& commands, PictureFormat format, PictureSize size) {

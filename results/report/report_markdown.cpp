@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/paths.h"
 #include "base/text.h"
 
 namespace plumb {
@@ -70,10 +71,9 @@ std::string notes_text(const ReportCurve& curve, const ReportData& data) {
 
 std::string markdown_literal(const std::string& text) {
   std::string literal;
-  for (const char c : text) {
-    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+  for (const char c : printable(text, ' ')) {
     if (std::string_view("\\|<*`[]&").find(c) != std::string_view::npos) literal += '\\';
-    literal += control ? ' ' : c;
+    literal += c;
   }
   return literal;
 }
