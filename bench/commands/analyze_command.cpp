@@ -1,5 +1,4 @@
-#include "bench/commands/analyze_command.h"
-
+// `plumbline analyze`: a folder of logs to a table.
 #include <string>
 
 #include "bench/commands/command.h"
@@ -37,12 +36,6 @@ OptionTable analyze_options(AnalyzeArguments& arguments) {
          stop_option("--help", arguments.help, "this text")}}}};
 }
 
-}  // namespace
-
-OptionTable analyze_table() {
-  return table_of(analyze_options);
-}
-
 int analyze_command(int argc, const char* const* argv) {
   AnalyzeArguments arguments;
   const OptionTable table = analyze_options(arguments);
@@ -54,5 +47,10 @@ int analyze_command(int argc, const char* const* argv) {
   print_messages(analysis.notes, analysis.bad, arguments.verbose);
   return 0;
 }
+
+}  // namespace
+
+const Command kAnalyzeCommand{"analyze", "averages, medians and speedups of a folder of logs",
+                              analyze_command, [] { return table_of(analyze_options); }};
 
 }  // namespace plumb

@@ -18,6 +18,10 @@ struct Command {
   OptionTable (*table)();
 };
 
+extern const Command kAnalyzeCommand, kCompareCommand, kExplainCommand, kGateCommand, kMakeRecCommand,
+    kPublishedCommand, kReportCommand, kSweepCommand;
+
+// All of them, by name.
 const std::vector<Command>& plumbline_commands();
 
 // Parses into `arguments` (which has a member help) by the table; true: --help was given and has been

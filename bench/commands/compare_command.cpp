@@ -1,5 +1,4 @@
-#include "bench/commands/compare_command.h"
-
+// `plumbline compare`: runs beside runs, and beside what is published.
 #include <string>
 #include <vector>
 
@@ -73,12 +72,6 @@ std::vector<PublishedBeside> published_beside(const SampleSet& own, const std::s
   return beside;
 }
 
-}  // namespace
-
-OptionTable compare_table() {
-  return table_of(compare_options);
-}
-
 int compare_command(int argc, const char* const* argv) {
   CompareArguments arguments;
   if (helped(compare_options(arguments), arguments, argc, argv)) return 0;
@@ -98,5 +91,10 @@ int compare_command(int argc, const char* const* argv) {
   print_messages(report.comparison.notes, left_out, arguments.verbose);
   return 0;
 }
+
+}  // namespace
+
+const Command kCompareCommand{"compare", "runs beside runs, and beside what is published", compare_command,
+                              [] { return table_of(compare_options); }};
 
 }  // namespace plumb

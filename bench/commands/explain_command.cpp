@@ -1,5 +1,4 @@
-#include "bench/commands/explain_command.h"
-
+// `plumbline explain`: a framework's profiler trace beside a run's own profile.
 #include <string>
 
 #include "base/error.h"
@@ -31,12 +30,6 @@ OptionTable explain_options(ExplainArguments& arguments) {
          stop_option("--help", arguments.help, "this text")}}}};
 }
 
-}  // namespace
-
-OptionTable explain_table() {
-  return table_of(explain_options);
-}
-
 int explain_command(int argc, const char* const* argv) {
   ExplainArguments arguments;
   const OptionTable table = explain_options(arguments);
@@ -49,5 +42,10 @@ int explain_command(int argc, const char* const* argv) {
   print_text(arguments.json ? json_text(explanation_json(explanation)) : explanation_text(explanation));
   return 0;
 }
+
+}  // namespace
+
+const Command kExplainCommand{"explain", "where a framework's step loses time, by its profiler's trace",
+                              explain_command, [] { return table_of(explain_options); }};
 
 }  // namespace plumb

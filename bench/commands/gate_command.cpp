@@ -1,5 +1,4 @@
-#include "bench/commands/gate_command.h"
-
+// `plumbline gate`: exit code 1 where runs are slower than a baseline.
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -74,12 +73,6 @@ void say_what_else(const GateReport& report, const GateArguments& arguments) {
                     configuration_text(report.only_new.front())));
 }
 
-}  // namespace
-
-OptionTable gate_option_table() {
-  return table_of(gate_options);
-}
-
 int gate_command(int argc, const char* const* argv) {
   GateArguments arguments;
   const OptionTable table = gate_options(arguments);
@@ -96,5 +89,10 @@ int gate_command(int argc, const char* const* argv) {
   say(gate_summary(report));
   return static_cast<int>(code);
 }
+
+}  // namespace
+
+const Command kGateCommand{"gate", "exit code 1 where runs are slower than a baseline's", gate_command,
+                           [] { return table_of(gate_options); }};
 
 }  // namespace plumb

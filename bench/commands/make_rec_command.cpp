@@ -1,5 +1,4 @@
-#include "bench/commands/make_rec_command.h"
-
+// `plumbline make-rec`: an image folder to a RecordIO file.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -36,12 +35,6 @@ OptionTable make_rec_options(MakeRecArguments& arguments) {
          stop_option("--help", arguments.help, "this text")}}}};
 }
 
-}  // namespace
-
-OptionTable make_rec_table() {
-  return table_of(make_rec_options);
-}
-
 int make_rec_command(int argc, const char* const* argv) {
   MakeRecArguments arguments;
   const OptionTable table = make_rec_options(arguments);
@@ -62,5 +55,10 @@ int make_rec_command(int argc, const char* const* argv) {
     throw Error(ExitCode::io_error, "standard output can't be written, the two files are there; make room");
   return 0;
 }
+
+}  // namespace
+
+const Command kMakeRecCommand{"make-rec", "an image folder to a RecordIO file and its index",
+                              make_rec_command, [] { return table_of(make_rec_options); }};
 
 }  // namespace plumb

@@ -1,5 +1,4 @@
-#include "bench/commands/published_command.h"
-
+// `plumbline published`: the numbers that frameworks publish.
 #include <string>
 #include <vector>
 
@@ -69,12 +68,6 @@ std::vector<PublishedResult> matching(const PublishedFilter& filter) {
   throw Error(ExitCode::usage, "no published number matches all options given; leave one out");
 }
 
-}  // namespace
-
-OptionTable published_option_table() {
-  return table_of(published_options);
-}
-
 int published_command(int argc, const char* const* argv) {
   PublishedArguments arguments;
   if (helped(published_options(arguments), arguments, argc, argv)) return 0;
@@ -86,5 +79,10 @@ int published_command(int argc, const char* const* argv) {
     print_text(arguments.format == "csv" ? published_csv(results) : published_table(results));
   return 0;
 }
+
+}  // namespace
+
+const Command kPublishedCommand{"published", "what frameworks publish for the same workloads",
+                                published_command, [] { return table_of(published_options); }};
 
 }  // namespace plumb

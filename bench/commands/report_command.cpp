@@ -1,5 +1,4 @@
-#include "bench/commands/report_command.h"
-
+// `plumbline report`: measured runs as one page.
 #include <spdlog/fmt/chrono.h>
 
 #include <ctime>
@@ -80,12 +79,6 @@ std::string text_of(const ReportArguments& arguments, const ReportData& data) {
                       arguments.format == ReportFormat::svg ? PictureFormat::svg : PictureFormat::png);
 }
 
-}  // namespace
-
-OptionTable report_table() {
-  return table_of(report_options);
-}
-
 int report_command(int argc, const char* const* argv) {
   ReportArguments arguments;
   const OptionTable table = report_options(arguments);
@@ -103,5 +96,10 @@ int report_command(int argc, const char* const* argv) {
   print_messages({of_runs, data.left_out.end()}, samples.bad, arguments.verbose);
   return 0;
 }
+
+}  // namespace
+
+const Command kReportCommand{"report", "measured runs as one HTML page", report_command,
+                             [] { return table_of(report_options); }};
 
 }  // namespace plumb

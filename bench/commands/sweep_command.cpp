@@ -1,5 +1,4 @@
-#include "bench/commands/sweep_command.h"
-
+// `plumbline sweep`: the runs of a sweep file, one after the other, and the table of them all.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -166,12 +165,6 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
   return exit_code_of(outcome);
 }
 
-}  // namespace
-
-OptionTable sweep_table() {
-  return table_of(sweep_options);
-}
-
 int sweep_command(int argc, const char* const* argv) {
   SweepArguments arguments;
   const OptionTable table = sweep_options(arguments);
@@ -192,5 +185,10 @@ int sweep_command(int argc, const char* const* argv) {
       .plan = plan_hash(plan), .build = build_hash(plan), .file = arguments.file, .toml = text};
   return run_and_tell(plan, folder, identity, arguments);
 }
+
+}  // namespace
+
+const Command kSweepCommand{"sweep", "the runs of a sweep file, shuffled, and their table", sweep_command,
+                            [] { return table_of(sweep_options); }};
 
 }  // namespace plumb
