@@ -68,14 +68,14 @@ struct SpawnSettings {
 };
 
 pid_t spawn(const ChildCommand& command) {
-  const int output = ::open(command.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (output < 0)
+  const UniqueFd output(::open(command.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!output)
     throw Error(ExitCode::cannot_create, "{} can't be created: {}; make room or name another --out",
                 command.output.string(), std::strerror(errno));
   SpawnSettings settings;
   posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&settings.actions, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&settings.actions, output, STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&settings.actions, output.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&settings.actions, output.get(), STDERR_FILENO);
   sigset_t none, all = watched_signals();
   sigemptyset(&none);
   sigaddset(&all, SIGPIPE);
@@ -88,7 +88,6 @@ pid_t spawn(const ChildCommand& command) {
   pid_t child = 0;
   const int error = posix_spawnp(&child, words.front().c_str(), &settings.actions, &settings.attributes,
                                  pointers_to(words).data(), pointers_to(environment).data());
-  ::close(output);
   if (error != 0)
     throw Error(ExitCode::unavailable, "'{}' can't be started: {}; install it or correct the sweep file",
                 words.front(), std::strerror(error));
@@ -159,12 +158,11 @@ std::vector<pid_t> marked_processes(const std::string& mark) {
 SignalWatch::SignalWatch() {
   const sigset_t set = watched_signals();
   pthread_sigmask(SIG_BLOCK, &set, &before_);
-  descriptor_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (descriptor_ < 0) throw Error(ExitCode::internal, "signals can't be watched: {}", std::strerror(errno));
+  descriptor_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!descriptor_) throw Error(ExitCode::internal, "signals can't be watched: {}", std::strerror(errno));
 }
 
 SignalWatch::~SignalWatch() {
-  ::close(descriptor_);
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 

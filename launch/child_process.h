@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
+
 namespace plumb {
 
 // The folder of the sweep that a process belongs to: set for all processes of a sweep and inherited, so that
@@ -24,11 +26,11 @@ class SignalWatch {
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
 
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return descriptor_.get(); }
 
  private:
   sigset_t before_{};
-  int descriptor_ = -1;
+  UniqueFd descriptor_;
 };
 
 struct ChildCommand {

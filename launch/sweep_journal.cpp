@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace plumb {
 namespace {
@@ -41,9 +42,8 @@ std::string host_name() {
 std::vector<std::string> whole_lines(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(stream)), {});
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
-    lines.push_back(text.substr(begin, end - begin));
+  std::vector<std::string> lines = split(text, '\n');
+  lines.pop_back();
   return lines;
 }
 
@@ -100,35 +100,26 @@ SweepJournal::SweepJournal(const fs::path& folder, const SweepIdentity& identity
                                       error ? error.message() : std::strerror(ENOTDIR)));
   if (!fs::exists(path_) && !fs::is_empty(folder, error))
     throw refused(folder, "is not empty and holds no sweep; name another folder");
-  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) throw cannot_be_written(folder);
-  try {
-    lock();
-    const std::vector<std::string> lines = whole_lines(path_);
-    if (!lines.empty() && !resume)
-      throw refused(folder, "holds a sweep already; give --resume to go on with it, or name another folder");
-    if (!lines.empty()) check_header(lines.front(), identity);
-    for (std::size_t i = 1; i < lines.size(); ++i) replay(lines[i], i + 1);
-    if (::ftruncate(descriptor_, static_cast<off_t>(bytes_of(lines))) != 0) throw cannot_be_written(folder);
-    if (lines.empty())
-      append({{"schema", kSchema},
-              {"plan", hex(identity.plan)},
-              {"build", hex(identity.build)},
-              {"file", identity.file},
-              {"toml", identity.toml}});
-    append({{"event", "begin"}, {"time", utc_now()}, {"process", getpid()}, {"host", host_name()}});
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
-}
-
-SweepJournal::~SweepJournal() {
-  ::close(descriptor_);
+  file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file_) throw cannot_be_written(folder);
+  lock();
+  const std::vector<std::string> lines = whole_lines(path_);
+  if (!lines.empty() && !resume)
+    throw refused(folder, "holds a sweep already; give --resume to go on with it, or name another folder");
+  if (!lines.empty()) check_header(lines.front(), identity);
+  for (std::size_t i = 1; i < lines.size(); ++i) replay(lines[i], i + 1);
+  if (::ftruncate(file_.get(), static_cast<off_t>(bytes_of(lines))) != 0) throw cannot_be_written(folder);
+  if (lines.empty())
+    append({{"schema", kSchema},
+            {"plan", hex(identity.plan)},
+            {"build", hex(identity.build)},
+            {"file", identity.file},
+            {"toml", identity.toml}});
+  append({{"event", "begin"}, {"time", utc_now()}, {"process", getpid()}, {"host", host_name()}});
 }
 
 void SweepJournal::lock() {
-  while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+  while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK)
       throw refused(folder_,
@@ -162,12 +153,12 @@ void SweepJournal::replay(const std::string& line, std::size_t number) {
 void SweepJournal::append(const Json& line) {
   const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   ssize_t count = 0;
-  while ((count = ::write(descriptor_, text.data(), text.size())) < 0 && errno == EINTR) {
+  while ((count = ::write(file_.get(), text.data(), text.size())) < 0 && errno == EINTR) {
   }
   if (count != static_cast<ssize_t>(text.size()))
     throw Error(ExitCode::io_error, "{} can't be written: {}; make room and go on with --resume",
                 path_.string(), count < 0 ? std::strerror(errno) : "no space left on device");
-  ::fdatasync(descriptor_);
+  ::fdatasync(file_.get());
 }
 
 void SweepJournal::append_event(const char* event, const std::string& run, Json more) {

@@ -17,6 +17,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/unique_fd.h"
+
 namespace plumb {
 
 struct RunState {
@@ -41,9 +43,6 @@ class SweepJournal {
   // Error(cannot_create) if another sweep is at work in the folder, it holds another sweep, one of another
   // build, one that isn't to be resumed, or something else; Error(bad_data) for a journal that can't be read.
   SweepJournal(const std::filesystem::path& folder, const SweepIdentity& identity, bool resume);
-  ~SweepJournal();
-  SweepJournal(const SweepJournal&) = delete;
-  SweepJournal& operator=(const SweepJournal&) = delete;
 
   // A run that the journal doesn't name is not done and has no attempts.
   RunState state(const std::string& run) const;
@@ -63,7 +62,7 @@ class SweepJournal {
   void append_event(const char* event, const std::string& run, nlohmann::ordered_json more = {});
 
   std::filesystem::path folder_, path_;
-  int descriptor_ = -1;
+  UniqueFd file_;
   std::map<std::string, RunState> states_;
 };
 
