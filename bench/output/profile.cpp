@@ -1,6 +1,7 @@
 #include "bench/output/profile.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "kernels/roofline.h"
@@ -80,17 +81,8 @@ std::vector<ProfileTotal> totals(const Program& program, const std::vector<StepP
 }  // namespace
 
 std::string_view name_of(Bound bound) {
-  switch (bound) {
-    case Bound::nothing:
-      return "-";
-    case Bound::compute:
-      return "compute";
-    case Bound::bandwidth:
-      return "bandwidth";
-    case Bound::latency:
-      return "latency";
-  }
-  return "";
+  static constexpr std::array kNames{"-", "compute", "bandwidth", "latency"};
+  return kNames[static_cast<std::size_t>(bound)];
 }
 
 std::vector<std::span<const StepTime>> split_iterations(std::span<const StepTime> times) {

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "results/compare/compare_text.h"
 #include "results/published/published_text.h"
 #include "results/statistics/statistics.h"
@@ -51,17 +53,8 @@ Json sample_json(const std::string& path, const Sample& sample) {
 }
 
 const char* verdict_name(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::faster:
-      return "faster";
-    case Verdict::slower:
-      return "slower";
-    case Verdict::none_shown:
-      return "none_shown";
-    case Verdict::too_few:
-      break;
-  }
-  return "too_few";
+  static constexpr std::array kNames{"faster", "slower", "none_shown", "too_few"};
+  return kNames[static_cast<std::size_t>(verdict)];
 }
 
 Json pair_json(const ComparedPair& pair, const CompareReport& report) {

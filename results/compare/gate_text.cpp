@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/text_table.h"
@@ -20,17 +21,8 @@ std::string allowed(const GateReport& report) {
 }
 
 const char* word(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::passed:
-      return "passed";
-    case Outcome::regression:
-      return "regression";
-    case Outcome::too_few:
-      return "too few";
-    case Outcome::missing:
-      break;
-  }
-  return "missing";
+  static constexpr std::array kWords{"passed", "regression", "too few", "missing"};
+  return kWords[static_cast<std::size_t>(outcome)];
 }
 
 // Before a number of cases.

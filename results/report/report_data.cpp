@@ -1,6 +1,7 @@
 #include "results/report/report_data.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <numeric>
@@ -23,27 +24,10 @@ constexpr std::size_t kMostDetails = 10000;
 constexpr std::size_t kMostPerRun = 500;
 
 std::string kind_name(Flag::Kind kind) {
-  switch (kind) {
-    case Flag::Kind::warmup_not_over:
-      return "warmup_not_over";
-    case Flag::Kind::drift:
-      return "drift";
-    case Flag::Kind::outliers:
-      return "outliers";
-    case Flag::Kind::two_modes:
-      return "two_modes";
-    case Flag::Kind::throttling:
-      return "throttling";
-    case Flag::Kind::slow_rank:
-      return "slow_rank";
-    case Flag::Kind::outlier_run:
-      return "outlier_run";
-    case Flag::Kind::failed_check:
-      return "failed_check";
-    case Flag::Kind::note:
-      return "note";
-  }
-  return "note";
+  static constexpr std::array kNames{"warmup_not_over", "drift",        "outliers",
+                                     "two_modes",       "throttling",   "slow_rank",
+                                     "outlier_run",     "failed_check", "note"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string value_text(const Json& value) {
