@@ -149,28 +149,19 @@ std::vector<std::size_t> by_typicality(const Sample& sample, double median) {
 
 // Memory plan, profile and trace, each of the most typical run that has it.
 void add_details(const Sample& sample, const ReportPoint& point, std::size_t most, ReportData& data) {
-  const auto first_with = [&](const char* name, const auto& take) {
-    for (const std::size_t i : by_typicality(sample, point.median_images_per_second))
-      if (has_file(sample.runs[i], name) && take(sample.runs[i], name, data.runs[point.runs[i]])) return;
+  const auto add = [&](const char* name, auto ReportRun::*detail, auto read) {
+    for (const std::size_t i : by_typicality(sample, point.median_images_per_second)) {
+      if (!has_file(sample.runs[i], name)) continue;
+      auto& found = data.runs[point.runs[i]].*detail;
+      found =
+          read_file(sample.runs[i], name, data.left_out,
+                    [&](const Json& json, const std::string& origin) { return read(json, origin, most); });
+      if (found) return;
+    }
   };
-  first_with("program.json", [&](const Measurement& from, const char* name, ReportRun& run) {
-    run.memory = read_file(from, name, data.left_out, [most](const Json& json, const std::string& origin) {
-      return memory_picture(json, origin, most);
-    });
-    return run.memory.has_value();
-  });
-  first_with("profile.json", [&](const Measurement& from, const char* name, ReportRun& run) {
-    run.profile = read_file(from, name, data.left_out, [most](const Json& json, const std::string& origin) {
-      return run_profile(json, origin, most);
-    });
-    return run.profile.has_value();
-  });
-  first_with("trace.json", [&](const Measurement& from, const char* name, ReportRun& run) {
-    run.trace = read_file(from, name, data.left_out, [most](const Json& json, const std::string& origin) {
-      return run_trace(json, origin, most);
-    });
-    return run.trace.has_value();
-  });
+  add("program.json", &ReportRun::memory, memory_picture);
+  add("profile.json", &ReportRun::profile, run_profile);
+  add("trace.json", &ReportRun::trace, run_trace);
 }
 
 // A flag of one run begins with its origin; the page shows the run's label instead.
