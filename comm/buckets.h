@@ -29,7 +29,7 @@ std::size_t bucket_limit(std::size_t from_last, const BucketOptions& options);
 
 // Indices of gradients (given in the order in which backward finishes them) per bucket, order kept. Filled
 // from the last gradient on: a bucket is closed in front of the gradient that would bring it beyond its
-// limit, and the first bucket takes what is left. A gradient beyond a limit has a bucket of its own.
+// limit, and the first bucket takes the rest. A gradient beyond a limit has a bucket of its own.
 std::vector<std::vector<std::size_t>> assign_buckets(const std::vector<std::size_t>& gradient_bytes,
                                                      const BucketOptions& options);
 

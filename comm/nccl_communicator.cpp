@@ -33,7 +33,7 @@ Error nccl_error(ncclResult_t result, ncclComm_t communicator, const std::source
                place_of(where), detail, advice_for(result));
 }
 
-// `communicator` may be null, before there is one.
+// `communicator` may be null, before the first one.
 void check(ncclResult_t result, ncclComm_t communicator,
            const std::source_location& where = std::source_location::current()) {
   if (result != ncclSuccess) throw nccl_error(result, communicator, where);

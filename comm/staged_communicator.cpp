@@ -102,7 +102,7 @@ class StagedCommunicator : public Communicator {
 
   DeviceCopies copies_;
   std::vector<Staging> staging_;
-  std::unique_ptr<Communicator> carrier_;  // goes first: it may still read and write what is staged
+  std::unique_ptr<Communicator> carrier_;  // destroyed first: it may still use the staging buffers
   std::vector<InFlight> in_flight_;        // in the order in which they were started
   Ticket next_ticket_ = 0;
 };

@@ -49,11 +49,11 @@ class TomlTable {
                                           const std::vector<std::string>& allowed) const;
   std::string required_text(std::string_view key, const std::vector<std::string>& allowed) const;
 
-  // Tables below; an empty one where there is none.
+  // Tables below; an empty one for a missing key.
   TomlTable table(std::string_view key) const;
   std::vector<TomlTable> tables(std::string_view key) const;
 
-  // "FILE, line L, column C: SENTENCE", at a key's value, or at the table itself where there is no such key.
+  // "FILE, line L, column C: SENTENCE", at a key's value, or at the table without such a key.
   [[noreturn]] void refuse(std::string_view key, const std::string& sentence) const;
 
  private:

@@ -1,5 +1,5 @@
 // The arithmetic of margin losses and of how classes are shared out and sampled: used by every device, and in
-// double precision by what they are tested against.
+// double precision by the reference that tests compare with.
 #pragma once
 
 #include <algorithm>

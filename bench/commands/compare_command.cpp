@@ -1,4 +1,4 @@
-// `plumbline compare`: runs beside runs, and beside what is published.
+// `plumbline compare`: runs beside runs, and beside published results.
 #include <string>
 #include <vector>
 

@@ -44,7 +44,7 @@ enum class LinePart { all, index, value };
 struct LineReading {
   LinePart part = LinePart::all;
   std::int64_t index = 0;    // the iteration as the line numbers it
-  double value = 0;          // speed in images/s, time or stamp: in what the dialect has them
+  double value = 0;          // speed in images/s, time or stamp, in the dialect's unit
   std::string_view problem;  // not empty: the line belongs to the dialect but can't be read
 };
 

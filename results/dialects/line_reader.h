@@ -37,7 +37,7 @@ class LineReader {
   std::filesystem::path path_;
   UniqueFile file_;
   std::string buffer_;
-  std::size_t begin_ = 0;    // of what is not given out yet
+  std::size_t begin_ = 0;    // of the text that next() has not returned yet
   std::size_t newline_ = 0;  // the next \n, if not below begin_; the buffer's end: there is none
   bool line_had_end_ = true;
   bool skip_newline_ = false;  // the line before ended with \r: a \n here belongs to it

@@ -1,4 +1,4 @@
-// Where a framework loses: its profiler's trace and our own profile, step beside step, by what the time goes
+// Where a framework loses: its profiler's trace and our own profile, step beside step, by what time goes
 // into.
 #pragma once
 

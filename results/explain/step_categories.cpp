@@ -73,9 +73,9 @@ constexpr Rule kOperatorRules[] = {
     {"LinearBackward", dense},
     {"mkldnn::_linear", dense},
     {"mkl::_mkl_linear", dense},
-    {"_fused_", elementwise},  // what is left of torch.compile's
+    {"_fused_", elementwise},  // other fused kernels of torch.compile
     {"AccumulateGrad", elementwise},
-    // callers: nodes of the backward pass, whose operators say what they do
+    // callers: nodes of the backward pass; their operators have the categories
     {"autograd::engine::evaluate_function", gaps},
     {"Backward", gaps},
 };

@@ -169,9 +169,8 @@ class TraceHandler : public nlohmann::json_sax<Json> {
   const std::string& file_;
   std::size_t depth_ = 0, list_depth_ = 0, count_ = 0;
   bool has_list_ = false;
-  std::string key_;  // the last one met
-  std::array<bool, 8> opened_by_ =
-      {};  // at each depth: whether the last key there is one whose members count
+  std::string key_;                     // the last one met
+  std::array<bool, 8> opened_by_ = {};  // at each depth: whether the members of the last key count
   RawEvent event_;
   std::unordered_map<std::string, std::uint32_t> name_of_;
 };

@@ -120,7 +120,7 @@ Configuration configuration_of(const PublishedResult& row, std::size_t record) {
           .classes = classes_of(row, data, is_face, record)};
 }
 
-// Where the published tables contradict each other or what they were made with. `source`, `framework`,
+// Where the published tables contradict each other or their sources. `source`, `framework`,
 // `precision`: part of the row's source, whole framework and precision; empty and 0 match all.
 struct KnownInconsistency {
   const char *source, *framework, *precision;

@@ -33,7 +33,7 @@ std::string contents(std::FILE* file) {
   return read_rest(file);
 }
 
-// posix_spawn's list of what becomes of descriptors.
+// posix_spawn's list of actions on descriptors.
 class FileActions {
  public:
   FileActions() { posix_spawn_file_actions_init(&actions_); }

@@ -18,7 +18,7 @@ struct PictureSize {
 std::string draw_with_gnuplot(const std::string& commands, PictureFormat format, PictureSize size = {});
 
 // As a literal in single quotes, in which gnuplot expands nothing: neither `commands` nor @macros nor
-// escapes. Control characters become blanks, what is no UTF-8 becomes U+FFFD. Terminals must be told
+// escapes. Control characters become blanks, bytes that aren't UTF-8 become U+FFFD. Terminals must be told
 // `noenhanced`, which draw_with_gnuplot does.
 std::string gnuplot_literal(std::string_view text);
 

@@ -12,10 +12,10 @@ namespace plumb {
 std::string html_page(const ReportData& data);
 
 // JSON that can stand inside <script>: it can neither end the element nor open a comment, and reads back the
-// same. What is no UTF-8 becomes U+FFFD.
+// same. Bytes that aren't UTF-8 become U+FFFD.
 std::string script_json(const nlohmann::ordered_json& json);
 
-// "{{name}}" becomes values.at(name), once: what is put in is not looked at again. Throws Error(internal) for
+// "{{name}}" becomes values.at(name), once: values are not filled themselves. Throws Error(internal) for
 // a name without a value.
 std::string filled(std::string_view page, const std::map<std::string, std::string, std::less<>>& values);
 

@@ -9,7 +9,7 @@
 
 namespace plumb {
 
-// Nine digits, whatever the locale; "NaN" for what is none, which gnuplot leaves out.
+// Nine digits, whatever the locale; "NaN" for infinities and NaN, which gnuplot leaves out.
 std::string plot_number(double value);
 
 // "$name << end" with one row per entry.

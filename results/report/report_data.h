@@ -32,7 +32,7 @@ struct ReportPoint {
   // Against the median on one device of the same curve (of published curves: as published, where it is);
   // nothing where there is none. efficiency = speedup / devices.
   std::optional<double> speedup, efficiency;
-  // Medians over the runs of what each has as mean per step of its window, rank 0; nothing for logs.
+  // Medians over the runs of each run's mean per step of its window, rank 0; nothing for logs.
   std::optional<double> step_seconds, exposed_communication_seconds, data_wait_seconds;
   std::optional<double> joules_per_image;         // median over the runs that have it
   std::optional<std::int64_t> peak_memory_bytes;  // the largest of any run, per device

@@ -8,8 +8,8 @@
 namespace plumb {
 
 // A heading line and a table per own curve: case, runs, median, its interval, per device, speedup,
-// efficiency; below it what is odd about its runs, at the end what was left out. Neither date nor version of
-// this program, so equal runs give equal text.
+// efficiency; below it the flags of its runs, at the end the files that were left out. Neither date nor
+// version of this program, so equal runs give equal text.
 std::string report_markdown(const ReportData& data);
 
 // Text in which Markdown finds nothing to act on, on one line.

@@ -34,7 +34,7 @@ function timelineFigure(run) {
   if (!run.steps) return null;
   const {steps} = run;
   const {factor, unit} = timeUnit(windowOf(run));
-  // The first steps of a run may take many times as long: the window decides what is to be seen.
+  // The first steps of a run may take many times as long: the window decides the range.
   const inWindow =
       steps.per_entry > 1 ? steps.max.slice(Math.floor(steps.warmup / steps.per_entry)) : windowOf(run);
   const high = factor * Math.max(...inWindow), low = factor * Math.min(...windowOf(run));

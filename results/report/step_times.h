@@ -27,7 +27,7 @@ StepTimes step_times(std::span<const double> step_seconds, std::int64_t warmup,
                      std::size_t most_entries = 500);
 
 // Widths are 1, 2 or 5 times a power of ten, near Freedman and Diaconis' rule (2 IQR / cbrt(n)); 60 bins at
-// most. `step_seconds`: of the window; what is no positive time is not counted. Empty counts for none.
+// most. `step_seconds`: of the window; times that aren't positive are not counted. Empty counts for none.
 StepHistogram step_histogram(std::span<const double> step_seconds);
 
 }  // namespace plumb

@@ -1,4 +1,4 @@
-// Tables, the CSV files of what they show, and small pieces of the document.
+// Tables, their CSV files, and small pieces of the document.
 
 // element("p", {class: "note"}, "text", child, …); texts are never read as HTML.
 function element(name, attributes = {}, ...children) {
