@@ -29,7 +29,7 @@ for source in "${sources[@]}"; do
   objects+=("$object")
 done
 libraries=$fetched/cudnn_volta/lib
-g++ -Wl,--gc-sections "${objects[@]}" "$build"/{kernels/libplumb_kernels,models/libplumb_models,base/libplumb_base}.a -fopenmp -ldnnl -lpthread -ldl \
+g++ -Wl,--gc-sections "${objects[@]}" "$build"/{kernels/libplumb_kernels,models/libplumb_models,base/libplumb_base}.a -fopenmp -ldnnl -lfmt -lpthread -ldl \
   -L "$libraries" -l:libcudnn.so.9 -l:libcudart.so.12 -Wl,-rpath,"$libraries" -o "$build/cuda_plan_matrix"
 g++ -shared -fPIC -O1 "$root/tests/cuda_plans/absent_cublaslt.cpp" -o "$build/libcublasLt.so.12"
 LD_LIBRARY_PATH=$libraries:$build "$build/cuda_plan_matrix" sm_70
