@@ -1,6 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/units.h"
 #include "base/wrapped_lines.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {
@@ -24,6 +30,52 @@ TEST(WrappedLines, CutLongPathsBehindASlashIfAsked) {
 
 TEST(WrappedLines, AreOneEmptyLineWithoutWords) {
   EXPECT_EQ(wrapped_lines(" ", 5), (Lines{""}));
+}
+
+TEST(WrappedLines, HangBehindTheirIndents) {
+  const std::string word(60, 'x');
+  EXPECT_EQ(hanging_lines(word + " " + word, "    ", "- "), "- " + word + "\n    " + word + "\n");
+}
+
+TEST(Text, ListsAreSplitAndJoined) {
+  EXPECT_EQ(split("a,b,", ','), (Lines{"a", "b", ""}));
+  EXPECT_EQ(split("", ','), (Lines{""}));
+  std::string list;
+  for (const std::string& part : split("a,b,c", ',')) append_part(list, part, " and ");
+  EXPECT_EQ(list, "a and b and c");
+}
+
+TEST(Text, LettersAreReplacedAndEscaped) {
+  EXPECT_EQ(replaced("it's 'so'", '\'', "''"), "it''s ''so''");
+  EXPECT_EQ(markup_escaped("<a b=\"c\">&'"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;");
+}
+
+TEST(Text, NumbersHaveTheirNoun) {
+  EXPECT_EQ(counted(1, "run"), "1 run");
+  EXPECT_EQ(counted(std::size_t{0}, "run"), "0 runs");
+}
+
+TEST(Text, PercentagesAreRoundedWithoutANegativeZero) {
+  EXPECT_EQ(percent_text(0.0734), "7.3");
+  EXPECT_EQ(percent_text(-0.0004), "0.0");
+  EXPECT_EQ(given_percent(0.0025), "0.25 %");
+}
+
+TEST(Error, FormatsItsSentence) {
+  EXPECT_STREQ(Error(ExitCode::usage, "option {}: {} is {}", "--bs", 3, 0.5).what(), "option --bs: 3 is 0.5");
+  EXPECT_STREQ(Error(ExitCode::usage, std::string("{} stays")).what(), "{} stays");
+}
+
+TEST(AtomicFile, IsReplacedWholeAndRenamedWithoutReplacing) {
+  const ScratchFolder folder;
+  EXPECT_EQ(replace_file(folder / "a", "one"), "");
+  EXPECT_EQ(replace_file(folder / "a", "two"), "");
+  EXPECT_EQ(replace_file(folder / "b", "three"), "");
+  EXPECT_EQ(rename_new(folder / "a", folder / "b"), EEXIST);
+  EXPECT_EQ(rename_new(folder / "a", folder / "c"), 0);
+  EXPECT_EQ(std::filesystem::file_size(folder / "c"), 3U);
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+  EXPECT_NE(replace_file("/nowhere/file", "text").find("No such file"), std::string::npos);
 }
 
 }  // namespace
