@@ -23,7 +23,8 @@ in_small() {
   saved=''
   while [ $# -gt 0 ]; do
     case $1 in
-      --tf32 | --fp32 | --no-autotune | --deterministic | --share-gpu) ;;
+      --tf32 | --fp32 | --deterministic | --share-gpu) ;;
+      --no-autotune) [ $emulated = no ] || small_arguments+=("$1") ;; # engines by time would differ from run to run
       --fp16 | --bf16) [ $emulated = no ] || small_arguments+=(--fp16 --loss-scale 8) ;;
       --fusion) [ $emulated = no ] || small_arguments+=(--fusion "$2") && shift ;;
       --device | --cuda-graph | --loss-scale | --seconds | --image-size | --classes | --comm | --bs) shift ;;
