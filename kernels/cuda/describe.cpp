@@ -1,40 +1,32 @@
-// The training step on an NVIDIA GPU, NHWC. A norm's forward is two steps: statistics, and one pass that
-// normalises, adds a residual (and normalises a shortcut) and applies the ReLU; a max
-// pool does that for itself. Its backward is one; which elements passed the ReLU it
-// finds from the norm's input, or, after a residual, from one bit each that forward keeps. Where
-// plan_fusion() says so, convolutions take parts of that over: the statistics of what they write, the
-// normalisation of what they read, backward through the norm in front of them; a norm that is normalised
-// inside a convolution alone is never stored. The gradient that a shortcut without ReLU hands on is that of
-// the sum itself, and a norm in front of the first convolution of a block adds its own to it. One
-// multi-tensor update writes the half-precision copies of the weights, too.
+// The training step on an NVIDIA GPU, NHWC.
+// - Batch norm forward is two instructions: statistics, and one pass that normalises, adds a residual (and
+//   normalises a shortcut) and applies the ReLU; a max pool does that itself. Backward is one, which
+//   recomputes the ReLU mask from the norm's input or, after a residual, reads one bit per element that
+//   forward keeps.
+// - Where plan_fusion() says so, convolutions gather the statistics of their output, normalise their input,
+// and
+//   go backward through the norm in front of them. A norm normalised inside a convolution alone is not
+//   stored.
+// - The gradient of a shortcut without ReLU is that of the sum itself; a norm in front of a block's first
+//   convolution adds its own to it.
+// - One multi-tensor update also writes the half-precision copies of the weights.
 #include "kernels/describe.h"
 
 #include <stdexcept>
 #include <utility>
 
-#include "kernels/cuda/fusion.h"
 #include "kernels/cuda/margin_partition.h"
 #include "kernels/cuda/norm_partition.h"
-#include "kernels/cuda/storage.h"
+#include "kernels/cuda/step_builder.h"
 #include "kernels/cuda/update_lowering.h"
 #include "kernels/cuda/workspaces.h"
-#include "kernels/margin_lowering.h"
-#include "models/cost.h"
 
 namespace plumb::cuda {
 namespace {
 
-class Describer {
+class Describer : StepBuilder {
  public:
-  Describer(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
-      : graph_(graph),
-        storage_(start_storage(graph, options)),
-        lowering_(storage_.lowering),
-        tensors_(lowering_.tensors()),
-        layers_(plan_fusion(graph, options, limits)),
-        saved_(graph.ops.size()) {
-    lowering_.program.allow_tf32 = options.precision == Precision::tf32;
-  }
+  using StepBuilder::StepBuilder;
 
   Program run(const DescribeOptions& options) {
     if (options.load_batch_every_step) load_batch();
@@ -48,59 +40,6 @@ class Describer {
   }
 
  private:
-  // Buffers that an operation's forward leaves for other steps.
-  struct Saved {
-    BufferId mean = 0, inv_std = 0;
-    BufferId sums = 0, scale_shift = 0, coefficients = 0;  // where convolutions do parts of the norm
-    std::optional<BufferId> relu_mask, argmax;
-    BufferId cast_in = 0;  // a dense layer's input in the dtype that it computes with
-    MarginBuffers margin;
-  };
-
-  Step& add(std::string name, Operation operation, Phase phase, std::size_t op = kNone) {
-    Step& step =
-        add_step(lowering_.program,
-                 {.name = std::move(name), .operation = std::move(operation), .phase = phase, .op = op});
-    if (op != kNone && !step.as<SoftmaxCrossEntropy>() && !step.as<Cast>())
-      step.work.macs = static_cast<double>(graph_.batch() * macs_per_image(graph_, graph_.ops[op]));
-    return step;
-  }
-
-  BufferId value(ValueId id) const { return tensors_.values[id]; }
-  const Shape& shape(ValueId id) const { return graph_.values[id].shape; }
-  std::int64_t pixels(ValueId id) const { return shape(id).n * shape(id).h * shape(id).w; }
-  double bytes(BufferId id) const { return static_cast<double>(lowering_.program.buffers[id].bytes); }
-  BufferId gradient(ParameterId id) const { return tensors_.parameters[id].gradient; }
-  BufferId master(ParameterId id) const { return tensors_.parameters[id].master; }
-
-  BufferId add_saved(std::string name, DType dtype, std::vector<std::int64_t> dims) {
-    return add_buffer(lowering_.program, {.name = std::move(name), .dtype = dtype, .dims = std::move(dims)});
-  }
-  BufferId new_gradient(ValueId id, const std::string& by) {
-    return new_gradient(id, by, storage_.gradients[id]);
-  }
-  BufferId new_gradient(ValueId id, const std::string& by, DType dtype) {
-    return add_buffer(lowering_.program, {.name = graph_.values[id].name + ".gradient_by." + by,
-                                          .role = Role::activation_gradient,
-                                          .dtype = dtype,
-                                          .dims = nchw(shape(id))});
-  }
-  void contribute(ValueId id, BufferId buffer, bool shared = false) {
-    lowering_.gradients[id].push_back({buffer, shared});
-  }
-
-  // The same elements in this dtype: itself, or what a step of operation `i` makes of it.
-  BufferId as_dtype(DType dtype, BufferId from, std::string name, Phase phase, std::size_t i) {
-    Buffer into = lowering_.program.buffers[from];
-    if (into.dtype == dtype) return from;
-    into.name = name;
-    into.bytes = into.bytes / bytes_of(into.dtype) * bytes_of(dtype);
-    into.dtype = dtype;
-    const BufferId made = add_buffer(lowering_.program, std::move(into));
-    add(std::move(name), Cast{.from = from, .into = made}, phase, i);
-    return made;
-  }
-
   void load_batch() {
     add_staging(lowering_);
     const double unused_half = (bytes(tensors_.staged_images) + bytes(tensors_.staged_labels)) / 2;
@@ -405,12 +344,6 @@ class Describer {
                           lowering_.program.buffers[saved_[i].margin.rows]);
     contribute_as_stored(op.in, d_features, op.name, i);
   }
-  const Graph& graph_;
-  Storage storage_;
-  Lowering& lowering_;  // of the storage
-  Tensors& tensors_;    // of the Lowering
-  std::vector<LayerFusion> layers_;
-  std::vector<Saved> saved_;  // by op
 };
 
 }  // namespace
