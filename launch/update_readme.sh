@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # update_readme.sh [--check] [PLUMBLINE]: writes README.md's tables of measured runs anew, between the two lines that name
-# this script, from the runs in results/measured (launch/keep_runs.sh puts them there). --check only says whether they are
-# as they would be written. PLUMBLINE: the program (build/release/bin/plumbline). Exit codes: 0 written, or current; 1 not
+# this script, from the runs in results/measured (launch/keep_runs.sh puts them there), and its pictures where gnuplot is. --check only
+# says whether the tables are as they would be written. PLUMBLINE: the program (build/release/bin/plumbline). Exit codes: 0 written, or current; 1 not
 # current; 64 usage; 65 no such lines in README.md, or unusable runs; 69 no such program.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
@@ -51,6 +51,13 @@ awk -v begin="$begin" -v end="$end" -v tables="$work/tables.md" '
     print ""
   }' README.md >"$work/README.md"
 
+# Pictures are drawn, not compared: every gnuplot draws a little differently.
+if ! $check && [ ${#machines[@]} -gt 0 ] && [ -d docs/pictures ] && command -v gnuplot >/dev/null; then
+  for plot in throughput speedup; do
+    "$plumbline" report --format svg --plot $plot -o "$work/$plot.svg" "${machines[@]}"
+    cat "$work/$plot.svg" >"docs/pictures/measured_$plot.svg"
+  done
+fi
 cmp -s README.md "$work/README.md" && exit 0
 if $check; then
   diff -u README.md "$work/README.md" || true
