@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # update_readme.sh [--check] [PLUMBLINE]: writes README.md's tables of measured runs anew, between the two lines that name
-# this script, from the runs in results/measured (launch/keep_runs.sh puts them there), and its pictures where gnuplot is. --check only
-# says whether the tables are as they would be written. PLUMBLINE: the program (build/release/bin/plumbline). Exit codes: 0 written, or current; 1 not
-# current; 64 usage; 65 no such lines in README.md, or unusable runs; 69 no such program.
+# this script, from the runs in results/measured (launch/keep_runs.sh puts them there), and its pictures where gnuplot is.
+# --check only says whether the tables are as they would be written. PLUMBLINE: the program (build/release/bin/plumbline).
+# Exit codes: 0 written, or current; 1 not current; 64 usage; 65 no such lines in README.md, or unusable runs; 69 no such
+# program.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 
