@@ -29,7 +29,7 @@ Runner::Runner(const Program& program, Device& device, Communicator* communicato
 }
 
 Runner::~Runner() {
-  if (captured_) device_.drop_capture();
+  if (captured_) device_.step_capture()->drop_capture();
 }
 
 template <typename Call>
@@ -44,7 +44,7 @@ bool Runner::host_carries(StepId step) const {
 }
 
 void Runner::capture() {
-  device_.capture([&] { run_steps(Mode::capturing); });
+  device_.step_capture()->capture([&] { run_steps(Mode::capturing); });
   captured_ = true;
 }
 
@@ -52,7 +52,7 @@ void Runner::run_iteration() {
   load_batches(Mode::plain);
   if (captured_) {
     for (const Action& load : loads_) device_.wait(load.step, Lane::compute);
-    device_.replay();
+    device_.step_capture()->replay();
   } else {
     run_steps(Mode::plain);
   }

@@ -79,21 +79,21 @@ float initial_loss_scale(const BenchOptions& options) {
   return scaling.kind == LossScaling::Kind::none ? 1 : scaling.initial;
 }
 
-DeviceCopies copies_of(Device& device) {
-  return {.allocate_pinned = [&device](std::size_t bytes) { return device.allocate_pinned(bytes); },
-          .to_host = [&device](std::byte* host, const std::byte* from,
-                               std::size_t bytes) { device.copy(host, from, bytes, Lane::communication); },
-          .to_device = [&device](std::byte* to, const std::byte* host,
-                                 std::size_t bytes) { device.copy(to, host, bytes, Lane::communication); },
-          .mark = [&device] { return device.mark(Lane::communication); },
-          .reached = [&device](std::size_t mark) { return device.reached(mark); }};
+DeviceCopies copies_of(HostStaging& staging) {
+  return {.allocate_pinned = [&staging](std::size_t bytes) { return staging.allocate_pinned(bytes); },
+          .to_host = [&staging](std::byte* host, const std::byte* from,
+                                std::size_t bytes) { staging.copy(host, from, bytes, Lane::communication); },
+          .to_device = [&staging](std::byte* to, const std::byte* host,
+                                  std::size_t bytes) { staging.copy(to, host, bytes, Lane::communication); },
+          .mark = [&staging] { return staging.mark(Lane::communication); },
+          .reached = [&staging](std::size_t mark) { return staging.reached(mark); }};
 }
 
 std::unique_ptr<Communicator> make_communicator(const Job& job, const BenchOptions& options, Device& device) {
   if (options.comm == "nccl") return make_nccl_communicator(job, device.queue(Lane::communication));
   std::unique_ptr<Communicator> mpi = make_mpi_communicator(job);
-  if (device.limits().kind == DeviceKind::cpu) return mpi;
-  return make_staged_communicator(std::move(mpi), copies_of(device));
+  HostStaging* staging = device.host_staging();
+  return staging ? make_staged_communicator(std::move(mpi), copies_of(*staging)) : std::move(mpi);
 }
 
 bool has_shards(const Graph& graph) {

@@ -34,7 +34,7 @@ void require_grid_for(std::int64_t images) {
                                              " images that a GPU takes at once; lower --bs");
 }
 
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, HostStaging, StepCapture {
  public:
   explicit CudaDevice(const DeviceOptions& options)
       : gpu_(select_gpu(options)),
@@ -174,6 +174,7 @@ class CudaDevice final : public Device {
   void* queue(Lane lane) override { return lanes_.stream(lane); }
   void synchronize() override { lanes_.synchronize(); }
 
+  HostStaging* host_staging() override { return this; }
   std::shared_ptr<std::byte> allocate_pinned(std::size_t bytes) override {
     return {allocate_pinned_memory(bytes)};
   }
@@ -183,7 +184,7 @@ class CudaDevice final : public Device {
   std::size_t mark(Lane lane) override { return lanes_.mark(lane); }
   bool reached(std::size_t mark) override { return lanes_.reached(mark); }
 
-  bool can_capture() const override { return true; }
+  StepCapture* step_capture() override { return this; }
   void capture(const std::function<void()>& enqueue) override { graph_exec_ = lanes_.capture(enqueue); }
   void replay() override {
     if (!graph_exec_) throw std::logic_error("nothing was captured");

@@ -59,12 +59,12 @@ void overflow_shard(Program& program, Device& device) {
     for (const BufferUse& use : step.uses())
       if (use.buffer == gradient && use.writes()) last = &step;
   const std::size_t bytes = bytes_of(program.buffers[gradient].dtype);
-  const std::shared_ptr<std::byte> infinity = device.allocate_pinned(sizeof(float));
+  const std::shared_ptr<std::byte> infinity = device.host_staging()->allocate_pinned(sizeof(float));
   const std::uint32_t bits = bytes == sizeof(float) ? 0x7F800000 : 0x7C00;
   std::memcpy(infinity.get(), &bits, sizeof bits);
   last->run = [&device, infinity, bytes, to = device.data(gradient), compute = last->run] {
     compute();
-    device.copy(to, infinity.get(), bytes, Lane::compute);
+    device.host_staging()->copy(to, infinity.get(), bytes, Lane::compute);
   };
 }
 
@@ -126,7 +126,7 @@ FaceRun train_faces(const Job& job, const FaceTraining& training) {
   {
     Runner runner(program, *device, communicator.get(), batches);
     for (int i = 0; i < training.iterations; ++i) {
-      if (i == 1 && device->can_capture()) runner.capture();
+      if (i == 1 && device->step_capture()) runner.capture();
       runner.run_iteration();
     }
     device->synchronize();
