@@ -1,5 +1,5 @@
-// How steps of a Program become launches: preparing makes plans and settles workspaces, finishing, once the
-// arena is there, attaches addresses. Every callable enqueues on the compute stream and returns.
+// Turns the steps of a Program into launches. Preparing picks plans and workspaces; finishing attaches
+// addresses once the arena is allocated. Every callable enqueues on the compute stream and returns.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,7 +17,7 @@
 
 namespace plumb::cuda {
 
-// Addresses in device memory, known once the arena is allocated.
+// Device addresses, known once the arena is allocated.
 class Arena {
  public:
   Arena() = default;
@@ -43,7 +43,7 @@ class Arena {
 
 using Binder = std::function<ComputeFn(const Arena&)>;
 
-// What preparing reads and settles.
+// Inputs and results of preparing.
 struct Context {
   const Graph& graph;
   const UpdateRule& rule;
@@ -57,17 +57,18 @@ struct Context {
   DType dtype(BufferId id) const { return program.buffers[id].dtype; }
 };
 
-// A product's plan: settles the step's engine, and its workspace, that of the plan behind `reserved` bytes.
+// Plans a matrix product. Sets the step's engine and workspace; the plan's own workspace begins after
+// `reserved` bytes.
 std::shared_ptr<const GemmPlan> plan_product(Context& context, Step& step, GemmProblem problem,
                                              std::size_t reserved = 0);
 
-// Binds the step to a kernel or a library's plan, by one of those below, and settles Step::engine and
-// Step::workspace_bytes. Empty for what the runner (LoadBatch) and the communicator do.
+// Binds the step to a kernel or a library's plan through the overloads below. Sets Step::engine and
+// Step::workspace_bytes. Empty for steps of the runner (LoadBatch) and the communicator.
 Binder prepare_step(Context& context, Step& step);
 
-// An overload for each instruction. One that is missing doesn't compile.
+// One overload per instruction; a missing one doesn't compile.
 Binder prepare_conv(Context& context, Step& step);       // by a library's engine
-Binder prepare_depthwise(Context& context, Step& step);  // as many groups as channels
+Binder prepare_depthwise(Context& context, Step& step);  // groups = channels
 Binder prepare(Context& context, Step& step, const BatchNormStatistics& norm);
 Binder prepare(Context& context, Step& step, const BatchNormFinalize& norm);
 Binder prepare(Context& context, Step& step, const BatchNormApply& norm);

@@ -1,4 +1,4 @@
-// How many thread blocks a launch has. Plain C++.
+// Grid sizes of launches. Plain C++.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace plumb::cuda {
 
-// In a grid's first dimension, and in its second and third (CUDA C++ Programming Guide, "Technical
-// Specifications per Compute Capability"). A launch with too many in the others is refused by CUDA itself;
-// in the first one a count of more than 32 bits would lose its upper ones, and elements would be left out.
+// Grid limits: first dimension; second and third (CUDA C++ Programming Guide, "Technical Specifications per
+// Compute Capability"). CUDA itself refuses a launch that exceeds the second or third. In the first, a count
+// of more than 32 bits would be truncated and elements would be skipped.
 inline constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;
 inline constexpr std::int64_t kMostBlocksBeside = 65535;
 
@@ -17,8 +17,8 @@ constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) {
   return (count + by - 1) / by;
 }
 
-// Blocks for `count` elements, `per_block` in each, in a grid's first dimension. Throws std::logic_error if
-// no GPU takes so many.
+// Blocks in the grid's first dimension for `count` elements, `per_block` each. Throws std::logic_error above
+// the limit of every GPU.
 inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
   const std::int64_t blocks = divide_up(count, per_block);
   if (blocks < 1 || blocks > kMostBlocks)

@@ -6,8 +6,8 @@
 
 namespace plumb::cuda {
 
-// Throws Error: out_of_memory for cudaErrorMemoryAllocation, unavailable where there is no driver or GPU,
-// internal otherwise. The sentence holds the place of the call and the runtime's own words.
+// Throws Error: out_of_memory for cudaErrorMemoryAllocation, unavailable without a driver or GPU, internal
+// otherwise. The message holds the call site and the runtime's error text.
 void check(cudaError_t status, std::source_location where = std::source_location::current());
 
 }  // namespace plumb::cuda

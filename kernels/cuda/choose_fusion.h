@@ -1,5 +1,5 @@
-// Which fused engines pay: a table (fusion.h) can't know, so each pattern is held against the plain steps,
-// layer by layer. Pure: whoever calls says what a step costs.
+// Decides which fused engines pay. A table (fusion.h) can't know, so each pattern is compared with the plain
+// steps, layer by layer. Pure: the caller supplies the cost of a step.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,13 @@ namespace plumb::cuda {
 
 struct StepCost {
   double seconds = 0;
-  std::string failure;  // why nothing computes the step; empty if something does
+  std::string failure;  // why no engine computes the step; empty if one does
 };
 using CostOf = std::function<StepCost(const Program&, const Step&)>;
 
-// Greedy, pattern by pattern in the order of the Graph: a convolution gives up a fused pattern if the whole
-// training step then has fewer steps that nothing computes, or as many and takes less time. The cost of a
-// step must depend on nothing but what it computes: layers of the same shape then come out alike.
+// Greedy, pattern by pattern in the order of the Graph. A convolution drops a fused pattern if the whole
+// training step then has fewer steps without an engine, or equally many and takes less time. The cost of a
+// step must depend only on the work it does, so that layers of the same shape come out alike.
 std::vector<PlainLayer> choose_fusion(const Graph& graph, const DescribeOptions& options,
                                       const DeviceLimits& limits, const CostOf& cost_of);
 

@@ -1,4 +1,4 @@
-// Times work on a GPU as a training step meets it: with operands in main memory, not in the L2 cache.
+// Times GPU work as in a training step: with operands in main memory, not in the L2 cache.
 #pragma once
 
 #include <functional>
@@ -9,13 +9,12 @@ namespace plumb::cuda {
 
 class ColdTimer {
  public:
-  // Takes four times the L2 cache of the current GPU, to push everything else out of it; none if there is no
-  // room for that. Keeps the GPU busy for kWarmUpSeconds, as an idle one's clocks are low.
+  // Allocates four times the current GPU's L2 cache, to flush it; nothing if memory is too short. Keeps the
+  // GPU busy for kWarmUpSeconds because an idle GPU's clocks are low.
   explicit ColdTimer(cudaStream_t stream);
 
-  // Median seconds of what `enqueue` enqueues on the stream, by events around it, over at least kMinRuns and
-  // until kEnoughSeconds or kMaxRuns; one run before that warms up. Throws Error as enqueuing or running
-  // does.
+  // Median seconds of the work that `enqueue` puts on the stream, by events, over at least kMinRuns and until
+  // kEnoughSeconds or kMaxRuns, after one warm-up run. Passes on any Error thrown by enqueuing or running.
   double seconds(const std::function<void()>& enqueue) const;
 
   static constexpr int kMinRuns = 3, kMaxRuns = 11;

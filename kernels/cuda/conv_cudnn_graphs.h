@@ -1,9 +1,9 @@
-// Convolution steps as graphs of cuDNN's operations, NHWC. It brings in the whole cuDNN frontend, which takes
-// long to compile: conv_cudnn.cpp alone includes it.
+// Convolution steps as cuDNN operation graphs, NHWC. Includes the whole cuDNN frontend, which is slow to
+// compile, so only conv_cudnn.cpp includes this file.
 //
-// The fused graphs are the ones that cuDNN documents under "Specialized Pre-compiled Engines" (developer
-// guide, Graph API): ConvBNfprop, ConvBNwgrad and DgradDreluBNBwdWeight. An operation more or less than they
-// have, and no engine answers.
+// The fused graphs are those that cuDNN documents under "Specialized Pre-compiled Engines" (developer guide,
+// Graph API): ConvBNfprop, ConvBNwgrad and DgradDreluBNBwdWeight. With one operation more or less, no engine
+// supports the graph.
 #pragma once
 
 #include <cudnn_frontend.h>
@@ -17,12 +17,12 @@
 
 namespace plumb::cuda {
 
-// Where a tensor of the graph lies: in which operand of the step, from which byte on.
+// Location of a graph's tensor: operand of the step and byte offset in it.
 struct TensorPlace {
   std::size_t operand = 0, offset = 0, bytes = 0;
 };
 
-// The tensor with unique id i + 1 lies at places[i].
+// places[i] is the location of the tensor with unique id i + 1.
 struct ConvGraph {
   std::unique_ptr<cudnn_frontend::graph::Graph> graph;
   std::vector<TensorPlace> places;
@@ -75,7 +75,7 @@ class ConvGraphBuilder {
   Dims weight_dims() const { return {p_.out_c, p_.c / p_.groups, p_.kernel, p_.kernel}; }
   static Dims per_channel(std::int64_t channels) { return {1, channels, 1, 1}; }
 
-  // Gives `tensor` its shape and its place: `part` counts tensors of this size from the operand's first byte.
+  // Sets the shape and location of `tensor`. `part` is its offset in the operand, in tensors of this size.
   void place(cudnn_frontend::graph::Tensor_attributes& tensor, const Dims& dims, DType dtype,
              std::size_t operand, std::size_t part) {
     const auto [n, c, h, w] = dims;
@@ -158,7 +158,7 @@ class ConvGraphBuilder {
     output(d_weight, weight_dims(), p_.dtype, 2);
   }
 
-  // The engine finds out again which elements passed the ReLU, from the norm's input.
+  // The engine recomputes the ReLU mask from the norm's input.
   void norm_backward_data() {
     const Tensor d_in = data_gradient();
     const Dims dims = per_channel(p_.c);

@@ -1,5 +1,4 @@
-// 1x1 convolutions of stride 1 are products of matrices: cuBLASLt's algorithms beside another library's
-// engines.
+// 1x1 convolutions of stride 1 as matrix products: cuBLASLt's algorithms beside another library's engines.
 #pragma once
 
 #include <memory>
@@ -9,8 +8,8 @@
 
 namespace plumb::cuda {
 
-// `convolutions`, and for plain 1x1 convolutions of stride 1 without padding the algorithms of `products`
-// behind its own engines. `products` must outlive the result and its plans.
+// `convolutions`, plus the algorithms of `products`, listed after its own engines, for plain 1x1 convolutions
+// of stride 1 without padding. `products` must outlive the result and its plans.
 std::unique_ptr<ConvEngine> with_matrix_products(std::unique_ptr<ConvEngine> convolutions,
                                                  GemmEngine& products);
 

@@ -1,5 +1,5 @@
-// The narrow door to whoever multiplies matrices: cuBLASLt on a GPU (dense_cublaslt.cpp), plain loops on the
-// emulated one (tests/cuda_host).
+// Interface to matrix products: cuBLASLt on a GPU (dense_cublaslt.cpp), plain loops on the emulated one
+// (tests/cuda_host).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,16 +14,16 @@
 
 namespace plumb::cuda {
 
-// c[m, n] = op(a)[m, k] * op(b)[k, n] (+ bias[n]), all row-major; sums are made in f32. op transposes where
-// it is asked for: a is [k, m] then, b [n, k]. A stride is the elements from one row to the next as it lies
-// in memory; 0: its columns, no more.
+// c[m, n] = op(a)[m, k] * op(b)[k, n] (+ bias[n]), all row-major, f32 accumulation. op is an optional
+// transpose: a is then stored [k, m], b [n, k]. A stride is the distance between rows in elements; 0:
+// contiguous rows.
 struct GemmProblem {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   std::int64_t a_stride = 0, c_stride = 0;
   DType in = DType::f32;   // of a and b
   DType out = DType::f32;  // of c
-  bool bias = false;  // [n], stored as c is: cuBLASLt knows no other (cublasLt.h, …_DESC_BIAS_DATA_TYPE)
+  bool bias = false;       // [n], in c's dtype: cuBLASLt has no other (cublasLt.h, …_DESC_BIAS_DATA_TYPE)
   bool allow_tf32 = false;
 };
 struct GemmOperands {
@@ -37,7 +37,7 @@ class GemmPlan {
  public:
   virtual ~GemmPlan() = default;
   virtual std::size_t workspace_bytes() const = 0;
-  virtual std::string engine() const = 0;  // by its library's name, the same in every process
+  virtual std::string engine() const = 0;  // the library's name for it, the same in every process
   virtual void run(cudaStream_t stream, const GemmOperands& operands, std::byte* workspace) const = 0;
 };
 
@@ -45,10 +45,10 @@ class GemmEngine {
  public:
   virtual ~GemmEngine() = default;
   virtual std::string library() const = 0;  // with its version: "cuBLASLt 13.1.0"
-  // At most `most` algorithms, best first by the library's heuristics; none if nothing multiplies these.
+  // At most `most` algorithms, best first by the library's heuristics; none if no algorithm fits.
   virtual std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem& problem,
                                                        std::size_t workspace_limit, std::size_t most) = 0;
-  // The first of them. Throws Error(internal) that names the product if there is none.
+  // The first plan. Throws Error(internal) naming the product if there is none.
   std::unique_ptr<GemmPlan> plan(const GemmProblem& problem, std::size_t workspace_limit);
 };
 std::unique_ptr<GemmEngine> make_gemm_engine();

@@ -1,11 +1,11 @@
-// Depthwise convolutions, NHWC, in f32, f16 or bf16 with sums in f32: 3x3 with padding 1 and stride 1 or 2
-// fast, any other window (as one over a whole image) and channels that aren't a multiple of 16 bytes one
-// output at a time. Weights are [kh, kw, c] in the dtype of activations. Everything is enqueued on the
-// stream, and runs repeat bit for bit on every GPU; addresses are multiples of 16 bytes.
+// Depthwise convolutions, NHWC, in f32, f16 or bf16 with f32 accumulation. 3x3 with padding 1 and stride 1 or
+// 2 is fast. Other windows (such as one over a whole image) and channels that aren't a multiple of 16 bytes
+// take one output at a time. Weights are [kh, kw, c] in the dtype of activations. Everything is enqueued on
+// the stream; results repeat bit for bit on every GPU; addresses are multiples of 16 bytes.
 //
 // Why not cuDNN: 9.19 plans all of MobileFaceNet's depthwise convolutions for sm_75, 80 and 90, but only in
-// f16, and there only 3x3 without backward-data at stride 2, by engines made for them (57, 61 and 62).
-// Everything else falls to its general engine 0, or to one with up to 245 MiB of workspace.
+// f16. Its specialised engines (57, 61 and 62) cover only 3x3, without backward-data at stride 2. Everything
+// else falls to its general engine 0, or to one with up to 245 MiB of workspace.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,12 +21,12 @@ namespace plumb::cuda {
 void launch_depthwise_forward(DType dtype, const DepthwiseShape& shape, const std::byte* in,
                               const std::byte* weight, std::byte* out, cudaStream_t stream);
 
-// d_in[n, y, x, c] = sum of d_out * weight over the windows that hold the pixel.
+// d_in[n, y, x, c] = sum of d_out * weight over the windows that contain the pixel.
 void launch_depthwise_backward_data(DType dtype, const DepthwiseShape& shape, const std::byte* d_out,
                                     const std::byte* weight, std::byte* d_in, cudaStream_t stream);
 
-// d_weight[kh, kw, c] = sum of in * d_out over images and windows; by way of depthwise_workspace_bytes() of
-// partial sums.
+// d_weight[kh, kw, c] = sum of in * d_out over images and windows. Partial sums take
+// depthwise_workspace_bytes().
 void launch_depthwise_backward_weights(DType dtype, const DepthwiseShape& shape, const std::byte* in,
                                        const std::byte* d_out, float* partials, DType d_weight_dtype,
                                        std::byte* d_weight, cudaStream_t stream);

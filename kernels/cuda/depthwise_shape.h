@@ -1,5 +1,5 @@
-// Which convolutions go channel by channel, how the device holds their weights, and how the sums of a weight
-// gradient are shared out: by the shape alone, so that they are made in the same order on every GPU. Plain
+// Shape of a depthwise convolution, the device layout of its weights, and the partition of weight gradient
+// sums. The partition depends on the shape alone, so the order of summation is the same on every GPU. Plain
 // C++.
 #pragma once
 
@@ -14,11 +14,11 @@
 
 namespace plumb::cuda {
 
-// Buffer::layout of a depthwise convolution's weight [c, 1, kh, kw], its momentum, gradient and copies: the
-// channels of a tap lie side by side, as those of a pixel do.
+// Buffer::layout of a depthwise convolution's weight [c, 1, kh, kw], its momentum, gradient and copies: a
+// tap's channels are contiguous, like a pixel's.
 inline constexpr std::string_view kDepthwiseLayout = "kh,kw,c";
 
-// c channels, each with kernel x kernel weights of its own.
+// c channels, each with its own kernel x kernel weights.
 struct DepthwiseShape {
   std::int64_t n = 0, h = 0, w = 0, c = 0;
   std::int64_t out_h = 0, out_w = 0;
@@ -44,22 +44,22 @@ inline DepthwiseShape depthwise_shape(const Graph& graph, const Conv& op) {
           .padding = op.padding};
 }
 
-// Neighbouring channels of a thread: 16 bytes, where pixels are multiples of that.
+// Contiguous channels per thread: 16 bytes if pixels are multiples of that.
 inline int depthwise_channels_at_once(const DepthwiseShape& shape, DType dtype) {
   const auto most = static_cast<std::int64_t>(16 / bytes_of(dtype));
   return shape.c % most == 0 ? static_cast<int>(most) : 1;
 }
 
-// The kernel and padding that threads go down the columns of an image for, rows of it in registers.
+// Kernel and padding with a fast path: threads go down an image's columns and keep rows in registers.
 inline bool is_depthwise_3x3(const DepthwiseShape& shape, DType dtype) {
   return shape.kernel == 3 && shape.padding == 1 && shape.stride <= 2 &&
          depthwise_channels_at_once(shape, dtype) > 1;
 }
 
-// How a weight gradient is added up: block (tile, b) has `lanes` groups of channels, and of the items those
-// from b * items_per_block on; its thread (lane, row) every rows-th of these. 3x3: an item is a column of an
-// image's output, and a thread has all taps; else it is a pixel of the output, a lane is a group of one tap,
-// and there is one row. Each block leaves partial sums [taps, c] in f32.
+// Partition of a weight gradient. Block (tile, b) has `lanes` groups of channels and the items from b *
+// items_per_block on; its thread (lane, row) takes every rows-th item. 3x3: an item is a column of an image's
+// output, and a thread has all taps. Otherwise an item is an output pixel, a lane is a group of one tap, and
+// there is one row. Each block writes partial sums [taps, c] in f32.
 struct DepthwisePartition {
   std::int64_t items = 0, items_per_block = 0;
   int lanes = 0, rows = 0, tiles = 0, blocks = 0;
@@ -80,8 +80,8 @@ inline DepthwisePartition partition_depthwise(const DepthwiseShape& shape, DType
   const std::int64_t lanes = std::min(all_lanes, most_lanes);
   const std::int64_t rows = by_columns ? kDepthwiseThreads / lanes : 1;
   const std::int64_t tiles = divide_up(all_lanes, lanes);
-  // Enough blocks for a large GPU, but 28 pixels for each thread at least: partial sums stay a few percent of
-  // what is read.
+  // Enough blocks for a large GPU, but at least 28 pixels per thread: partial sums stay a few percent of the
+  // bytes read.
   const std::int64_t wanted_blocks = std::max<std::int64_t>(1, 512 / tiles);
   const std::int64_t least_items = rows * divide_up(28, rows_per_item);
   partition.items_per_block =
@@ -93,7 +93,7 @@ inline DepthwisePartition partition_depthwise(const DepthwiseShape& shape, DType
   return partition;
 }
 
-// Of conv_backward_weights; the other steps take none.
+// For conv_backward_weights; the other steps take none.
 inline std::size_t depthwise_workspace_bytes(const DepthwiseShape& shape, DType dtype) {
   return sizeof(float) *
          static_cast<std::size_t>(partition_depthwise(shape, dtype).blocks * shape.taps() * shape.c);

@@ -1,5 +1,5 @@
-// What the kernels of depthwise convolutions share: which pixel and channels a thread has, and how it reads
-// pixels beyond an image's border. For .cu files only.
+// Shared by the depthwise kernels: a thread's pixel and channels, and reads beyond an image's border. For .cu
+// files only.
 #pragma once
 
 #include <gpu_runtime.h>
@@ -12,7 +12,7 @@
 
 namespace plumb::cuda {
 
-// The channels of a thread, and which of a row's threads for those it is.
+// A thread's channels, and its index among the threads of a row for these channels.
 template <int kCount>
 struct DepthwisePlace {
   std::int64_t channel = 0, x = 0;
@@ -30,7 +30,7 @@ __device__ void convert(const Elements<T, kCount>& held, float (&values)[kCount]
   for (int i = 0; i < kCount; ++i) values[i] = to_float(held.at[i]);
 }
 
-// 16 bytes of channels of each pixel of an image: of image blockIdx.z, or of the one that is given.
+// 16 bytes of channels of each pixel of image blockIdx.z, or of the given image.
 template <typename T>
 struct Image {
   const T* first = nullptr;
@@ -46,7 +46,7 @@ struct Image {
   __device__ Image(const T* images, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t channel)
       : Image(images, h, w, c, channel, blockIdx.z) {}
 
-  // Neighbouring pixels from column `left` of a row on; those beyond the border are 0.
+  // Adjacent pixels of a row from column `left` on; 0 beyond the border.
   template <int kPixels>
   __device__ void row(int row, int left, Elements<T, kPack<T>> (&pixels)[kPixels]) const {
     const bool row_there = row >= 0 && row < height;
@@ -61,7 +61,7 @@ struct Image {
   }
 };
 
-// body(T{}, integral_constant with the channels that a thread takes at once).
+// Calls body(T{}, integral_constant with the channels per thread).
 template <typename Body>
 void with_type_and_count(DType dtype, const DepthwiseShape& shape, const Body& body) {
   with_type_of(dtype, [&](auto type) {

@@ -1,4 +1,4 @@
-// Dropout of activations in NHWC layout: which elements, models/dropout.h says by their order c, h, w.
+// Dropout of activations in NHWC. models/dropout.h picks the elements by their order c, h, w.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,9 +18,9 @@ struct DropoutTensors {
   DType in_dtype = DType::f32, out_dtype = DType::f32;
   Shape shape;
 };
-// out = keep_scale * in where the element stays in the state's iteration, else 0: both ways. Image n of the
-// batch is number first_sample + n of all. Enqueued on the stream; addresses are multiples of 16 bytes; at
-// most 65535 images; an image has fewer than 2^32 elements.
+// out = keep_scale * in for elements kept in the state's iteration, else 0; forward and backward alike. Image
+// n of the batch is sample first_sample + n. Enqueued on the stream. Addresses are multiples of 16 bytes. At
+// most 65535 images of fewer than 2^32 elements each.
 void launch_dropout(const DropoutTensors& tensors, const DropoutRule& rule, const State* state,
                     cudaStream_t stream);
 

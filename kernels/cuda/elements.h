@@ -1,5 +1,5 @@
-// How kernels read and write what is stored as f32, f16 or bf16: 16 bytes per access, arithmetic in f32.
-// For .cu files only. bf16 is converted and never computed with, so that every GPU will do.
+// Reads and writes of f32, f16 or bf16 elements: 16 bytes per access, arithmetic in f32. For .cu files only.
+// bf16 is only converted, never computed with, so that every GPU works.
 #pragma once
 
 #include <gpu_runtime.h>
@@ -17,7 +17,7 @@
 
 namespace plumb::cuda {
 
-// Elements in one 16-byte access.
+// Elements per 16-byte access.
 template <typename T>
 inline constexpr int kPack = 16 / static_cast<int>(sizeof(T));
 
@@ -41,14 +41,13 @@ __device__ T from_float(float value) {
     return value;
 }
 
-// Raw storage that moves in one access, or in several of 16 bytes.
+// Raw storage, moved in one access or in several of 16 bytes.
 template <typename T, int kCount>
 struct alignas(kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16) Elements {
   T at[kCount];
 };
 
-// kCount consecutive elements (a power of 2); the address is a multiple of their bytes, or of 16 if they are
-// more.
+// kCount contiguous elements (a power of 2). The address is a multiple of their bytes, at most of 16.
 template <int kCount, typename T>
 __device__ void load(const T* from, float (&values)[kCount]) {
   const auto held = *reinterpret_cast<const Elements<T, kCount>*>(from);
@@ -64,7 +63,7 @@ __device__ void store(T* to, const float (&values)[kCount]) {
   *reinterpret_cast<Elements<T, kCount>*>(to) = held;
 }
 
-// The same at the end of a tensor: only the first `count` elements are there; the others read as 0.
+// The same at the end of a tensor: only the first `count` elements exist; the others read as 0.
 template <int kCount, typename T>
 __device__ void load_first(const T* from, std::int64_t count, float (&values)[kCount]) {
   if (count >= kCount) return load<kCount>(from, values);
@@ -81,8 +80,7 @@ __device__ void store_first(T* to, std::int64_t count, const float (&values)[kCo
   }
 }
 
-// kCount elements as they are stored, in 32-bit words: a half type waits in half as many registers as its
-// values take.
+// kCount elements as stored, in 32-bit words: a half type needs half the registers of its f32 values.
 template <typename T, int kCount>
 struct alignas(16) Packed {
   unsigned words[kCount * sizeof(T) / sizeof(unsigned)];
@@ -111,7 +109,7 @@ __device__ Packed<T, kCount> load_packed(const T* from) {
   return *reinterpret_cast<const Packed<T, kCount>*>(from);
 }
 
-// body(T{}) with the type that stores `dtype`. Throws std::logic_error if no kernel knows it.
+// Calls body(T{}) with the type that stores `dtype`. Throws std::logic_error for other dtypes.
 template <typename Body>
 void with_type_of(DType dtype, const Body& body) {
   switch (dtype) {
@@ -126,7 +124,7 @@ void with_type_of(DType dtype, const Body& body) {
   }
 }
 
-// body(std::integral_constant<int, count>{}) with the elements of one access: kMost where every row of so
+// Calls body(std::integral_constant<int, count>{}) with the elements per access: kMost if every row of this
 // many columns begins at a multiple of their bytes, else one.
 template <int kMost, typename Body>
 void with_access(std::int64_t columns, const Body& body) {
@@ -134,7 +132,7 @@ void with_access(std::int64_t columns, const Body& body) {
   body(std::integral_constant<int, 1>{});
 }
 
-// Throws std::logic_error unless a pixel of a batch of this shape fills 16 bytes when padded.
+// Throws std::logic_error unless a padded pixel of this shape takes 16 bytes.
 template <typename T>
 void check_padding(const Shape& shape, int padded_channels) {
   if (padded_channels != kPack<T> || shape.c > padded_channels)

@@ -1,4 +1,4 @@
-// Passes over whole tensors: sums, changes of dtype, column sums, and a batch into the device's layout.
+// Passes over whole tensors: sums, casts, column sums, and packing a batch into the device's layout.
 // Addresses are multiples of 16 bytes; `count` counts elements; everything is enqueued on the stream.
 #pragma once
 
@@ -21,18 +21,18 @@ void launch_accumulate(DType dtype, std::byte* into, const std::byte* from, std:
 void launch_cast(DType from_dtype, const std::byte* from, DType into_dtype, std::byte* into,
                  std::int64_t count, float scale, cudaStream_t stream);
 
-// sums[j] = sum over i of matrix[i, j]: matrix [rows, columns] row-major in f32, f16 or bf16, sums f32. The
-// gradient of a bias. The order of the sum depends on `rows` alone.
+// sums[j] = sum over i of matrix[i, j]: matrix [rows, columns] row-major in f32, f16 or bf16, sums f32. Used
+// for the gradient of a bias. The order of summation depends on `rows` alone.
 void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::int64_t rows,
                         std::int64_t columns, cudaStream_t stream);
 
-// images[n, h, w, padded_channels] = nchw[n, c, h, w] for the `shape` of a batch; channels past shape.c are
-// 0. padded_channels elements of `dtype` are 16 bytes; throws std::logic_error if not. At most 65535 images.
+// images[n, h, w, padded_channels] = nchw[n, c, h, w] for a batch of `shape`; channels past shape.c are 0.
+// Throws std::logic_error unless padded_channels elements of `dtype` take 16 bytes. At most 65535 images.
 void launch_pack_images(const float* nchw, std::byte* images, const Shape& shape, int padded_channels,
                         DType dtype, cudaStream_t stream);
 
-// The same for images and labels out of staged ones of twice the size, [2, n, …]: out of the half that the
-// parity of the state's iteration says.
+// The same for images and labels from staging buffers of twice the size, [2, n, …]. The parity of the state's
+// iteration picks the half.
 struct StagedBatch {
   const float* images = nullptr;         // [2, n, c, h, w]
   const std::int32_t* labels = nullptr;  // [2, n]

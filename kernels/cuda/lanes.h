@@ -1,4 +1,4 @@
-// The streams that a Program's lanes are, the order between them, and the time on them.
+// Streams of a Program's lanes, their ordering, and time on them.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,22 @@ class Lanes {
   Lanes();
 
   cudaStream_t stream(Lane lane) const { return streams_[static_cast<std::size_t>(lane)].get(); }
-  // As Device has them.
+  // As in Device.
   void signal(StepId step, Lane lane);
   void wait(StepId step, Lane lane);
   std::size_t mark(Lane lane);
   bool reached(std::size_t mark) const;
   void synchronize() const;
-  // Waits as synchronize() does; what failed before stays untold. For the way out of a failure.
+  // Waits like synchronize() but reports no earlier failure. For cleanup after a failure.
   void drain() const noexcept;
-  // The compute lane waits for all that the communication lane was given.
+  // The compute lane waits for all work enqueued on the communication lane.
   void join();
-  // Records what `enqueue` gives to the compute lane and to lanes that wait for it; each keeps its priority.
-  // Errors leave no lane capturing.
+  // Captures the work that `enqueue` puts on the compute lane and on lanes that wait for it; each keeps its
+  // priority. After an error no lane is left capturing.
   ExecutableGraph capture(const std::function<void()>& enqueue);
 
  private:
-  static constexpr std::size_t kMarks = 256;  // that are asked for at a time at most
+  static constexpr std::size_t kMarks = 256;  // marks in use at a time, at most
   std::vector<Stream> streams_;               // by Lane
   std::vector<Event> signals_;                // by StepId, made when first used
   std::vector<Event> marks_;                  // mark m is at m modulo kMarks
@@ -46,7 +46,7 @@ class Clock {
   void start(const Lanes& lanes);
   void end_iteration(const Lanes& lanes);
   std::optional<double> next_end();
-  // The stream waits for the end of the iteration before the one that is enqueued now: nothing if there was
+  // Makes the stream wait for the end of the iteration before the one being enqueued; nothing if there was
   // none since start().
   void wait_for_iteration_before_last(cudaStream_t stream) const;
 

@@ -1,5 +1,5 @@
-// What a margin loss does row by row with features and class centres: norms, unit vectors, and the way back
-// through them. Matrices are row-major with `embedding` columns, of any number; everything is enqueued on the
+// Row-wise work of a margin loss on features and class centres: norms, unit vectors, and the gradients
+// through them. Matrices are row-major with `embedding` columns, any number; everything is enqueued on the
 // stream; addresses are multiples of 16 bytes.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace plumb::cuda {
 
-// normalized = x * inverse_norms, inverse_norms = inverse_norm(|x|^2) (models/margin_head.h), and the labels
-// to labels_out. [images, embedding], [images].
+// normalized = x * inverse_norms, inverse_norms = inverse_norm(|x|^2) (models/margin_head.h); also copies the
+// labels to labels_out. [images, embedding], [images].
 struct MarginFeatures {
   const float* features = nullptr;
   const std::int32_t* labels = nullptr;
@@ -29,12 +29,12 @@ void launch_class_norms(DType dtype, const std::byte* rows, const std::int32_t* 
                         float* inverse_norms, std::int64_t classes, std::int64_t embedding,
                         cudaStream_t stream);
 
-// Back through x -> x / |x|: d_features = (d - unit (unit . d)) / |x|, all f32.
+// Gradient through x -> x / |x|: d_features = (d - unit (unit . d)) / |x|, all f32.
 void launch_features_backward(const float* d_unit, const float* unit, const float* inverse_norms,
                               float* d_features, std::int64_t images, std::int64_t embedding,
                               cudaStream_t stream);
 
-// In place, U being what the product with the features gave, d_w^ / |w|: U - w (w . U) / |w|^2.
+// In place: U becomes U - w (w . U) / |w|^2. U is the result of the product with the features, d_w^ / |w|.
 struct ProjectedRows {
   std::byte* d_rows = nullptr;
   const std::byte* rows = nullptr;

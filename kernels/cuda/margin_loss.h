@@ -1,5 +1,5 @@
 // Softmax cross-entropy over products of unit features and class centres, with a margin on the target, and
-// its gradient; models/margin_head.h has the arithmetic, kernels/margin_lowering.h the tensors. Everything is
+// its gradient. models/margin_head.h has the arithmetic, kernels/margin_lowering.h the tensors. Everything is
 // enqueued on the stream; addresses are multiples of 16 bytes.
 #pragma once
 
@@ -17,33 +17,33 @@ namespace plumb::cuda {
 
 struct MarginRule {
   float scale = 64;
-  double m1 = 1, m2 = 0, m3 = 0;  // near a cosine of 1 the derivative takes more digits than f32 has
+  double m1 = 1, m2 = 0, m3 = 0;  // near a cosine of 1 the derivative needs more digits than f32 has
   bool straight_through = false;
 };
 MarginRule rule_of(const MarginLoss& op);
 
-// What the softmax is over: logit_ij = scale * products_ij * class_inverse_norms_j, with its margin where j
-// is i's label. Columns from *sample_count on count for nothing. At most 2^31 - 1 classes, and as many
-// blocks of a MarginPartition; products may be more.
+// Input of the softmax: logit_ij = scale * products_ij * class_inverse_norms_j, with the margin where j is
+// i's label. Columns from *sample_count on are ignored. At most 2^31 - 1 classes, and as many blocks of a
+// MarginPartition; there may be more products.
 struct MarginLogits {
   std::byte* products = nullptr;  // [images, classes], rows product_stride() apart
   DType dtype = DType::f32;       // of products: f32, f16 or bf16
   std::int64_t images = 0, classes = 0;
   const float* class_inverse_norms = nullptr;  // [classes]
-  const std::int32_t* columns = nullptr;       // [images]: of the label, plus first_class; outside: not here
+  const std::int32_t* columns = nullptr;       // [images]: the label's, plus first_class; outside: not here
   std::int32_t first_class = 0;
   const std::int32_t* sample_count = nullptr;  // null: all columns count
 };
 
-// Of each row, [images] f32 unless said otherwise.
+// Per row, [images] f32 unless noted.
 struct MarginRows {
   float* local_max = nullptr;
   float* row_max = nullptr;
-  float* row_sums = nullptr;  // [2, images]: sum of exp(logit - max); target's logit, 0 where it isn't here
-  float* target_factor = nullptr;  // 0 where the target isn't here
+  float* row_sums = nullptr;  // [2, images]: sum of exp(logit - max); target's logit, 0 if not on this rank
+  float* target_factor = nullptr;  // 0 if the target isn't on this rank
 };
 
-// Writes all of `rows`, row_max as local_max; of a rank without columns the maximum is the least finite f32.
+// Writes all of `rows`, row_max as local_max; on a rank without columns the maximum is the lowest finite f32.
 // `shares` is the workspace, [partition.shares, images]. A NaN among a row's products makes its sum NaN.
 void launch_margin_statistics(const MarginLogits& logits, const MarginRule& rule, const MarginRows& rows,
                               RowShare* shares, cudaStream_t stream);
@@ -51,13 +51,13 @@ void launch_margin_statistics(const MarginLogits& logits, const MarginRule& rule
 // row_sums[0] *= exp(local_max - row_max).
 void launch_margin_rescale(const MarginRows& rows, std::int64_t images, cudaStream_t stream);
 
-// Which rows are this rank's own ones; their number is what gradients are divided by.
+// This rank's own rows; gradients are divided by their number.
 struct OwnImages {
   std::int64_t first = 0, count = 0;
 };
 // products_ij := (p_ij - [j = y_i]) / own.count * scale * factor_ij * class_inverse_norms_j * loss_scale, 0
-// in columns that don't count. The mean loss over the own rows and how many of their targets have the largest
-// logit, margin included, go to the record of the state's iteration; top5 becomes -1.
+// in ignored columns. The mean loss over the own rows, and how many of their targets have the largest logit,
+// margin included, go to the record of the state's iteration; top5 becomes -1.
 void launch_margin_gradient(const MarginLogits& logits, float scale, const MarginRows& rows,
                             const OwnImages& own, const State* state, IterationRecord* records,
                             cudaStream_t stream);

@@ -1,6 +1,6 @@
-// How the steps of a margin loss share out their work, and what they take beside their buffers: told by sizes
-// alone, so that sums are made in the same order on every GPU. Plain C++. N: images of all ranks in the
-// head's batch, C: rows of class centres that a step works with, E: embedding.
+// Partition and workspaces of a margin loss' steps. They depend on sizes alone, so the order of summation is
+// the same on every GPU. Plain C++. N: images of all ranks in the head's batch, C: rows of class centres that
+// a step works with, E: embedding.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 namespace plumb::cuda {
 
 inline constexpr int kMarginThreads = 256;
-inline constexpr int kMarginRows = 4;  // images that a block has at once: they share what it reads per class
-inline constexpr std::int64_t kMarginBlocks = 1024;  // as kNormBlocks: enough; more only add partial sums
+inline constexpr int kMarginRows = 4;  // images per block at once: they share the data read per class
+inline constexpr std::int64_t kMarginBlocks = 1024;  // enough, like kNormBlocks; more only add partial sums
 inline constexpr std::int64_t kMarginRoundsMost = 8;
 inline constexpr std::size_t kMarginGemmWorkspace = std::size_t{32} << 20;
 
-// Elements from one image of `products` to the next: each begins at a multiple of 16 bytes, which an odd
-// number of classes alone would not give; matrix products of halves want that, too.
+// Stride of `products` between images, in elements: a multiple of 16 bytes, even for an odd number of
+// classes. Matrix products of halves need that, too.
 inline std::int64_t product_stride(std::int64_t classes, DType dtype) {
   const auto pack = static_cast<std::int64_t>(16 / bytes_of(dtype));
   return divide_up(classes, pack) * pack;
@@ -28,9 +28,9 @@ inline std::size_t product_bytes(std::int64_t images, std::int64_t classes, DTyp
   return static_cast<std::size_t>(images * product_stride(classes, dtype)) * bytes_of(dtype);
 }
 
-// Block group * shares + share has the classes from share * columns on, of kMarginRows images. One dimension:
-// of the other two a GPU takes 65535 blocks at most, which the groups of 2048 GPUs with 128 images each
-// exceed.
+// Block group * shares + share has the classes from share * columns on, for kMarginRows images. The grid is
+// one-dimensional: the other two dimensions are limited to 65535 blocks, fewer than the groups of 2048 GPUs
+// with 128 images each.
 struct MarginPartition {
   std::int64_t columns = 0;  // of a share: some rounds of kMarginThreads threads with 16 bytes each
   std::int64_t shares = 0, groups = 0;
@@ -44,20 +44,20 @@ inline MarginPartition partition_margin(std::int64_t images, std::int64_t classe
   return {.columns = columns, .shares = divide_up(classes, columns), .groups = groups};
 }
 
-// What a share of a row's logits leaves: their maximum, and the sum of exp(logit - maximum).
+// Partial result of a row's share of logits: their maximum, and the sum of exp(logit - maximum).
 struct RowShare {
   float largest, sum;
 };
 
-// margin_sample: candidates that a block looks at, and the workspace's arrays of i32, in this order.
+// margin_sample: candidates per block, and the workspace's i32 arrays, in this order.
 inline constexpr int kCandidatesPerBlock = 1024;
 struct SampleWorkspace {
-  std::int64_t own_labels = 0;    // [N]: labels that this rank has, as rows of its centres
-  std::int64_t images = 0;        // [N]: which image each of them is from
-  std::int64_t is_first = 0;      // [N]: 1 where no earlier one is the same
-  std::int64_t counts = 0;        // [2]: own labels; different ones
-  std::int64_t block_counts = 0;  // [blocks]: negatives that each block of candidates found
-  std::int64_t elements = 0;      // of all
+  std::int64_t own_labels = 0;    // [N]: labels of this rank, as rows of its centres
+  std::int64_t images = 0;        // [N]: the image of each own label
+  std::int64_t is_first = 0;      // [N]: 1 for the first occurrence of a label
+  std::int64_t counts = 0;        // [2]: own labels; distinct ones
+  std::int64_t block_counts = 0;  // [blocks]: negatives found by each block of candidates
+  std::int64_t elements = 0;      // in total
 };
 constexpr SampleWorkspace sample_workspace(std::int64_t images, std::int64_t capacity) {
   return {.own_labels = 0,
@@ -68,13 +68,13 @@ constexpr SampleWorkspace sample_workspace(std::int64_t images, std::int64_t cap
           .elements = 3 * images + 2 + divide_up(capacity, kCandidatesPerBlock)};
 }
 
-// The copy of x^ in half precision that a product with half-precision rows reads.
+// Copy of x^ in half precision, read by a product with half-precision rows.
 constexpr std::size_t margin_copy_bytes(std::int64_t images, std::int64_t embedding, DType rows_dtype) {
   if (rows_dtype == DType::f32) return 0;
   return static_cast<std::size_t>(divide_up(2 * images * embedding, 256) * 256);
 }
 
-// Workspaces, the most that matrix products may take included.
+// Workspaces in bytes.
 inline std::size_t sample_workspace_bytes(std::int64_t images, std::int64_t capacity) {
   return static_cast<std::size_t>(sample_workspace(images, capacity).elements) * sizeof(std::int32_t);
 }

@@ -1,5 +1,5 @@
-// Which class centres a step of a sampled head works with, and their rows. Shapes and launches depend on
-// sizes alone. Everything is enqueued on the stream; addresses are multiples of 16 bytes.
+// Samples the class centres for a step of a sampled head, and gathers their rows. Shapes and launches depend
+// on sizes alone. Everything is enqueued on the stream; addresses are multiples of 16 bytes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,15 +14,15 @@
 
 namespace plumb::cuda {
 
-// Rows of this rank's `own_classes` centres: its labels, each once, ascending, then the first values of
-// class_permutation(key, iteration, own_classes) that are none of them, until max(least, labels) are there:
-// the order that models/margin_head.h gives.
+// Rows of this rank's `own_classes` centres: its distinct labels, ascending, then values of
+// class_permutation(key, iteration, own_classes) that are no labels, in order, until there are max(least,
+// labels) rows. models/margin_head.h defines this order.
 struct MarginSample {
   const std::int32_t* labels = nullptr;  // [images]: of all ranks
   const State* state = nullptr;
   std::int32_t* samples = nullptr;  // [capacity]: rows of weight, -1 behind those in use
   std::int32_t* sample_count = nullptr;
-  std::int32_t* columns = nullptr;    // [images]: place of the label among the samples, -1 if not this rank's
+  std::int32_t* columns = nullptr;    // [images]: the label's place among the samples, -1 on other ranks
   std::int32_t* workspace = nullptr;  // sample_workspace() elements
   PhiloxKey key{};
   std::int64_t images = 0, capacity = 0;
@@ -31,7 +31,7 @@ struct MarginSample {
 };
 void launch_margin_sample(const MarginSample& at, cudaStream_t stream);
 
-// rows[k] = weight[samples[k]] in `dtype` for k < *sample_count, zeros behind; [capacity, embedding].
+// rows[k] = weight[samples[k]] in `dtype` for k < *sample_count, then zeros; [capacity, embedding].
 struct GatheredRows {
   const std::int32_t* samples = nullptr;
   const std::int32_t* sample_count = nullptr;

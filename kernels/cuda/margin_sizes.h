@@ -1,4 +1,3 @@
-// Sizes of a margin loss.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Batch norm over [pixels, channels] (NHWC), in passes that norm.cpp puts together. Tensors are stored as
-// f32, f16 or bf16 (`dtype`) at addresses that are multiples of 16 bytes; arithmetic and everything per
-// channel is f32. Any number of channels and pixels will do; a multiple of 8 channels is fast. Everything is
-// enqueued on the stream, and runs repeat bit for bit on every GPU.
+// Passes of batch norm over [pixels, channels] (NHWC); norm.cpp combines them. Tensors are f32, f16 or bf16
+// (`dtype`) at addresses that are multiples of 16 bytes; arithmetic and per-channel values are f32. Any
+// number of channels and pixels works; a multiple of 8 channels is fast. Everything is enqueued on the
+// stream, and results repeat bit for bit on every GPU.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,19 +14,19 @@
 
 namespace plumb::cuda {
 
-// [2, channels] or [3, channels] that a pass multiplies and adds with.
+// Scale and shift or coefficients of a pass, [2, channels] or [3, channels].
 struct NormFactors {
   const std::byte* data = nullptr;
   DType dtype = DType::f32;
 };
 
-// f32, of a PReLU: [channels], or [1] for all of them.
+// f32 slopes of a PReLU: [channels], or [1] for all channels.
 struct NormSlope {
   const float* data = nullptr;
   bool per_channel = true;
 };
 
-// Where the statistics of a batch go, [channels] each; factors [2, channels].
+// Outputs of a batch's statistics, [channels] each; factors (scale and shift) [2, channels].
 struct NormStatistics {
   const float* scale = nullptr;
   const float* bias = nullptr;
@@ -37,23 +37,23 @@ struct NormStatistics {
   std::byte* factors = nullptr;        // out = factors[0] * in + factors[1]
   DType factors_dtype = DType::f32;
   float epsilon = 0;
-  float momentum = 0;  // running = (1 - momentum) * running + momentum * batch, its variance unbiased
+  float momentum = 0;  // running = (1 - momentum) * running + momentum * batch; variance unbiased
 };
 
-// Means and sums of squared differences from them, per channel and block of pixels, into `partials`.
+// Writes per channel and block of pixels to `partials`: the mean and the sum of squared differences from it.
 void launch_norm_statistics(const NormPartition& partition, DType dtype, const std::byte* in, float* partials,
                             cudaStream_t stream);
-// … and what follows from them.
+// Reduces the partials to NormStatistics.
 void launch_norm_finish(const NormPartition& partition, const float* partials, const NormStatistics& into,
                         cudaStream_t stream);
-// The same from sums [2, channels] of elements and of their squares, as a convolution's epilogue makes them.
+// The same from sums [2, channels] of elements and of their squares, as a convolution's epilogue computes
+// them.
 void launch_norm_finalize(std::int64_t pixels, int channels, const float* sums, const NormStatistics& into,
                           cudaStream_t stream);
 
-// out = factors[0] * in + factors[1] (+ residual, or residual_factors[0] * residual + residual_factors[1]),
-// and max(…, 0) of it if `relu`, or slope * … where it is <= 0 if there is a slope, which goes with neither a
-// residual nor a mask. Bit i of mask[k]: element 8 k + i is > 0 before the ReLU (a NaN counts as such, so
-// that it gets through in both directions).
+// out = factors[0] * in + factors[1] (+ residual, or residual_factors[0] * residual + residual_factors[1]).
+// With `relu`: max(out, 0). With a slope: slope * out where out <= 0; a slope excludes residual and mask. Bit
+// i of mask[k]: element 8 k + i is > 0 before the ReLU (a NaN sets it and so passes in both directions).
 struct NormApply {
   const std::byte* in = nullptr;
   NormFactors factors;
@@ -67,9 +67,9 @@ struct NormApply {
 void launch_norm_apply(const NormPartition& partition, DType dtype, const NormApply& pass,
                        cudaStream_t stream);
 
-// The gradient of a norm's output behind its ReLU: d_out (+ second_d_out) where the mask's bit is set, or
-// where `activated`, the stored output, is > 0, or where factors[0] * in + factors[1] is > 0; everywhere
-// without all three. Behind its PReLU: slope * d_out where it is not > 0 by the factors. Factors go with one
+// Gradient of a norm's output before its ReLU: d_out (+ second_d_out) where the mask's bit is set, or where
+// `activated`, the stored output, is > 0, or where factors[0] * in + factors[1] is > 0; everywhere without
+// any of the three. Before its PReLU: slope * d_out where that expression is not > 0. Factors allow only one
 // d_out.
 struct NormGradient {
   const std::byte* in = nullptr;
@@ -80,16 +80,16 @@ struct NormGradient {
   NormFactors factors;                      // or null
   NormSlope slope;                          // or null; with factors
 };
-// Per channel and block of pixels: sums of that gradient and of its product with (in - mean), into
-// `partials`, and, with a slope, of d_out * (factors[0] * in + factors[1]) where that is not > 0. d_residual,
-// if not null, becomes that gradient.
+// Writes per channel and block of pixels to `partials`: sums of that gradient, of its product with (in -
+// mean) and, with a slope, of d_out * (factors[0] * in + factors[1]) where that is not > 0. Also writes the
+// gradient to d_residual unless null.
 void launch_norm_backward_sums(const NormPartition& partition, DType dtype, const NormGradient& gradient,
                                const float* mean, std::byte* d_residual, float* partials,
                                cudaStream_t stream);
 
-// [channels] each; coefficients f32 [3, channels]: d_in = coefficients[0] * gradient + coefficients[1] * in +
-// coefficients[2]
-//      = scale * inverse_deviation * (gradient - d_bias / pixels - normalised * d_scale / pixels).
+// [channels] each; coefficients f32 [3, channels]:
+// d_in = coefficients[0] * gradient + coefficients[1] * in + coefficients[2]
+// = scale * inverse_deviation * (gradient - d_bias / pixels - normalised * d_scale / pixels).
 struct NormBackward {
   const float* scale = nullptr;
   const float* mean = nullptr;
@@ -97,14 +97,13 @@ struct NormBackward {
   float* d_scale = nullptr;
   float* d_bias = nullptr;
   float* coefficients = nullptr;
-  float* d_slope = nullptr;  // or null: there is no third sum
+  float* d_slope = nullptr;  // or null: no third sum
 };
 void launch_norm_backward_finish(const NormPartition& partition, const float* partials,
                                  const NormBackward& into, cudaStream_t stream);
-// d_slope[0] = sum of per_channel[0 … channels - 1]: the gradient of a slope that all channels share.
+// d_slope[0] = sum of per_channel[0 … channels - 1]: the gradient of a slope shared by all channels.
 void launch_norm_sum_slopes(const float* per_channel, int channels, float* d_slope, cudaStream_t stream);
-// d_in = …, or, where it is added to a gradient that is there, d_in += …, which goes with one d_out and no
-// factors.
+// d_in = …, or d_in += … to add to an existing gradient; += allows one d_out and no factors.
 struct NormInputGradient {
   std::byte* data = nullptr;
   bool adds = false;

@@ -1,5 +1,5 @@
-// How a norm's passes share a tensor [pixels, channels] among thread blocks: by the shape alone, so that sums
-// are made in the same order on every GPU. Plain C++.
+// Partition of a tensor [pixels, channels] among thread blocks for a norm's passes. It depends on the shape
+// alone, so the order of summation is the same on every GPU. Plain C++.
 #pragma once
 
 #include <algorithm>
@@ -10,18 +10,18 @@
 
 namespace plumb::cuda {
 
-inline constexpr int kNormGroup = 8;  // neighbouring channels of a thread
+inline constexpr int kNormGroup = 8;  // contiguous channels per thread
 inline constexpr int kNormLanes =
     32;  // groups side by side in a block, at most: 256 channels, 512 bytes in half
 inline constexpr int kNormThreads = 256;
-// A thread has a multiple of so many pixels, except at the end of the tensor: it asks for several at once.
+// A thread's pixels are a multiple of this, except at the end of the tensor: it loads several at once.
 inline constexpr int kNormPixelsAtOnce = 4;
-// 8 for each of an H200's 132 multiprocessors, of which 3 or 4 run at a time: enough for the last ones to end
-// together, few enough for partial sums to be 1 % of what a large tensor takes.
+// 8 for each of an H200's 132 multiprocessors, which run 3 or 4 at a time. Enough for the last ones to end
+// together, few enough for partial sums to be 1 % of a large tensor's traffic.
 inline constexpr std::int64_t kNormBlocks = 1024;
 
-// Block (tile, b) has the channels from tile * lanes * kNormGroup on, and the pixels from
-// b * pixels_per_block on; its thread (lane, row) every rows-th of these.
+// Block (tile, b) has the channels from tile * lanes * kNormGroup on and the pixels from b * pixels_per_block
+// on; its thread (lane, row) takes every rows-th pixel.
 struct NormPartition {
   std::int64_t pixels = 0;
   std::int64_t pixels_per_block = 0;
@@ -47,16 +47,16 @@ constexpr NormPartition partition_norm(std::int64_t pixels, std::int64_t channel
           .pixel_blocks = static_cast<int>(divide_up(pixels, pixels_per_block))};
 }
 
-// Partial sums of a channel and block of pixels, [pixel_blocks, sums, channels] in f32: two, and a third
-// where a PReLU's slope gets a gradient.
+// Partial sums per channel and block of pixels, [pixel_blocks, sums, channels] in f32: two, and a third for
+// the gradient of a PReLU's slope.
 inline constexpr int kNormSums = 2;
 inline constexpr int kPreluSums = 3;
 constexpr std::size_t norm_partials_bytes(const NormPartition& partition, int sums = kNormSums) {
   return static_cast<std::size_t>(sums) * sizeof(float) * static_cast<std::size_t>(partition.pixel_blocks) *
          static_cast<std::size_t>(partition.channels);
 }
-// What norm_statistics (partial sums) and norm_backward (in front of them three coefficients per channel, and
-// with a PReLU the gradient of its slope) take as workspace.
+// Workspace of norm_statistics (partial sums) and norm_backward (three coefficients per channel, with a PReLU
+// the gradient of its slope, then partial sums).
 constexpr std::size_t norm_workspace_bytes(std::int64_t pixels, std::int64_t channels, int sums = kNormSums) {
   return norm_partials_bytes(partition_norm(pixels, channels), sums) +
          static_cast<std::size_t>(sums + 1) * sizeof(float) * static_cast<std::size_t>(channels);

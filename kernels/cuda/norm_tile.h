@@ -1,5 +1,5 @@
-// What the kernels of a norm's passes share: which elements a thread has, how it reads groups of 8 channels,
-// how sums of threads and blocks come together. For .cu files only.
+// Shared by the kernels of a norm's passes: a thread's elements, reads of groups of 8 channels, reductions
+// over threads and blocks. For .cu files only.
 #pragma once
 
 #include <gpu_runtime.h>
@@ -20,14 +20,14 @@ namespace plumb::cuda {
 template <typename T>
 using Group = Packed<T, kNormGroup>;
 
-// Pixels that a thread asks for before it computes: 64 bytes of each tensor that a pass reads alone, 32 where
-// there are several, so that registers leave room for 3 or 4 blocks on a multiprocessor.
-// The slow way for channels that aren't a multiple of 8 (kWhole = false) goes one by one.
+// Pixels that a thread loads before it computes: 64 bytes per tensor in passes over one tensor, 32 with
+// several, so that registers allow 3 or 4 blocks per multiprocessor. The slow path for channels that aren't a
+// multiple of 8 (kWhole = false) takes one pixel at a time.
 template <typename T, bool kWhole = true>
 inline constexpr int kAtOnceAlone = kWhole ? 8 / static_cast<int>(sizeof(T)) : 1;
 template <typename T, bool kWhole = true>
 inline constexpr int kAtOnceOfSeveral = kWhole ? 4 / static_cast<int>(sizeof(T)) : 1;
-// Blocks on a multiprocessor, which holds registers down to 80.
+// Blocks per multiprocessor; limits registers to 80.
 template <bool kWhole = true>
 inline constexpr int kBlocksAtOnce = kWhole ? 3 : 1;
 
@@ -51,8 +51,8 @@ __device__ inline Place place_of(const NormPartition& partition, int block) {
   return place;
 }
 
-// For the second pass over a tensor: blocks, and the pixels in them, in reverse, so that it begins with what
-// the first pass has left in the L2 cache.
+// For the second pass over a tensor: blocks and their pixels in reverse, to begin with the data that the
+// first pass left in the L2 cache.
 __device__ inline Place reversed_place_of(const NormPartition& partition) {
   Place place = place_of(partition, static_cast<int>(gridDim.y - 1 - blockIdx.y));
   place.first += (place.pixels - 1) * place.stride;
@@ -60,8 +60,8 @@ __device__ inline Place reversed_place_of(const NormPartition& partition) {
   return place;
 }
 
-// visit(integral_constant n, at) for n pixels, the elements at, at + stride …: n is kAtOnce, and 1 for those
-// that remain.
+// visit(integral_constant n, at) for n pixels, the elements at, at + stride …: n is kAtOnce, then 1 for the
+// remainder.
 template <int kAtOnce, typename Visit>
 __device__ void for_pixels(const Place& place, const Visit& visit) {
   std::int64_t at = place.first;
@@ -73,8 +73,8 @@ __device__ void for_pixels(const Place& place, const Visit& visit) {
   }
 }
 
-// kWhole: all 8 elements are there and the address is a multiple of their bytes; otherwise the first
-// `channels` at any address.
+// kWhole: all 8 elements exist and the address is a multiple of their bytes; otherwise the first `channels`
+// at any address.
 template <bool kWhole, typename T>
 __device__ Group<T> load_group(const T* from, int channels) {
   if constexpr (kWhole) {
@@ -120,7 +120,7 @@ __device__ void load_factors(const std::byte* data, DType dtype, std::int64_t in
     load_floats<kWhole>(as<float>(data) + index, place.channels, values);
 }
 
-// The slopes of a PReLU at this thread's channels, from `index` on.
+// PReLU slopes of this thread's channels, from `index` on.
 template <bool kWhole>
 __device__ void load_slopes(const NormSlope& slope, std::int64_t index, const Place& place,
                             float (&values)[kNormGroup]) {
@@ -129,8 +129,8 @@ __device__ void load_slopes(const NormSlope& slope, std::int64_t index, const Pl
   for (int j = 0; j < kNormGroup; ++j) values[j] = slope.data[0];
 }
 
-// Merges what the threads of a block's column hold, row by row in a fixed tree; row 0 has the result. Shared
-// memory: one Sum for every second thread. A Sum of an odd number of floats spreads over all 32 banks.
+// Reduces over the threads of a block's column, row by row in a fixed tree; row 0 has the result. Shared
+// memory: one Sum for every second thread. A Sum with an odd number of floats spreads over all 32 banks.
 template <typename Sum>
 __device__ void merge_rows(Sum& own) {
   Sum* other = gpu::dynamic_shared<Sum>();
@@ -146,9 +146,9 @@ __device__ void merge_rows(Sum& own) {
 }
 
 inline constexpr int kFinishColumns = 32;  // channels of a finishing block
-inline constexpr int kMaxFinishRows = 32;  // threads that share the partial sums of a channel
+inline constexpr int kMaxFinishRows = 32;  // threads per channel's partial sums
 inline constexpr int kFinishThreads = kFinishColumns * kMaxFinishRows;
-// No more than there are partial sums: a power of two.
+// A power of two, at most the number of partial sums.
 inline dim3 finish_block(int partial_sums) {
   const auto rows = std::bit_ceil(static_cast<unsigned>(std::clamp(partial_sums, 1, kMaxFinishRows)));
   return dim3(kFinishColumns, rows);
@@ -159,10 +159,9 @@ struct PartialSums {
   float at[kSums] = {};
 };
 
-// The sum over the blocks of pixels, in a fixed order, of term(block, the partial results of `channel`); the
+// Sum over the blocks of pixels, in a fixed order, of term(block, the partial results of `channel`); the
 // threads with threadIdx.y = 0 have it. For blocks of finish_block() with a PartialSums of shared memory for
-// every second thread. A thread asks for several blocks' results at once: waiting for
-// memory is all that this takes.
+// every second thread. A thread loads several blocks' results at once: memory latency is the only cost.
 template <int kSums, typename Term>
 __device__ PartialSums<kSums> sum_partials(const float* partials, const NormPartition& partition, int channel,
                                            const Term& term) {

@@ -1,5 +1,5 @@
-// What ends an iteration: the search for overflows, the update of all parameters in one launch, the next
-// state. Everything is enqueued on the stream; addresses are multiples of 16 bytes.
+// End of an iteration: the search for overflows, the update of all parameters in one launch, the next state.
+// Everything is enqueued on the stream; addresses are multiples of 16 bytes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,33 +20,32 @@ struct UpdateChunk {
   float* master = nullptr;
   float* momentum = nullptr;
   const std::byte* gradient = nullptr;  // f32, f16 or bf16
-  std::byte* copy = nullptr;            // the master rounded to copy_dtype; null if there is none
+  std::byte* copy = nullptr;            // the master rounded to copy_dtype, or null
   std::int32_t count = 0;               // elements, at most kChunkElements
   DType gradient_dtype = DType::f32, copy_dtype = DType::f32;
   bool decays = false;
 };
 
 // For every element of every chunk (PyTorch's torch.optim.SGD with dampening 0; nesterov=True for nag):
-//   slope = gradient * gradient_scale / loss_scale + weight_decay * master
-//   momentum = rule.momentum * momentum + slope
-//   master -= learning_rate * (sgd: momentum; nag: slope + rule.momentum * momentum)
-// `chunks` is in device memory. `overflow` may be null; if it isn't and holds anything but 0, nothing
-// changes.
+// slope = gradient * gradient_scale / loss_scale + weight_decay * master
+// momentum = rule.momentum * momentum + slope
+// master -= learning_rate * (sgd: momentum; nag: slope + rule.momentum * momentum)
+// `chunks` is in device memory. `overflow` may be null. If it is nonzero, nothing changes.
 void launch_update(const UpdateRule& rule, const UpdateChunk* chunks, std::size_t count, const State* state,
                    const float* overflow, cudaStream_t stream);
 
-// Rows of a parameter [rows, columns] of which only some have a gradient.
+// A parameter [rows, columns] with gradients for some rows only.
 struct UpdatedRows {
   float* master = nullptr;
   float* momentum = nullptr;
   const std::byte* gradient = nullptr;         // [capacity, columns]: of row samples[k]
   DType gradient_dtype = DType::f32;           // f32, f16 or bf16
   const std::int32_t* samples = nullptr;       // [capacity]: each row at most once
-  const std::int32_t* sample_count = nullptr;  // how many of them there are
+  const std::int32_t* sample_count = nullptr;  // length of samples in use
   std::int64_t capacity = 0, columns = 0;
   float weight_decay = 0;
 };
-// The same update of those rows; the others, and their momentum, stay as they are.
+// The same update of those rows; other rows and their momentum stay unchanged.
 void launch_update_rows(const UpdateRule& rule, const UpdatedRows& rows, const State* state,
                         const float* overflow, cudaStream_t stream);
 
@@ -62,11 +61,11 @@ void launch_find_overflow(const GradientChunk* chunks, std::size_t count, float*
 
 // Completes the record of the state's iteration and moves on to the next one. With dynamic loss scaling an
 // overflow halves the scale, never below 1, and growth_interval clean steps in a row double it, never beyond
-// 2^24 (NVIDIA apex's LossScaler has these limits). `overflow` may be null: there was none.
+// 2^24 (the limits of NVIDIA apex's LossScaler). `overflow` null: no overflow.
 void launch_advance_state(const LossScaling& scaling, State* state, const float* overflow,
                           IterationRecord* records, cudaStream_t stream);
 
-// Stamps the GPU's clock around a wait: `after` adds what passed to State::exposed_ns.
+// Stamps the GPU's clock around a wait: `after` adds the time waited to State::exposed_ns.
 void launch_stamp_wait(State* state, bool after, cudaStream_t stream);
 
 }  // namespace plumb::cuda

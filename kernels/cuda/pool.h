@@ -11,8 +11,8 @@
 
 namespace plumb::cuda {
 
-// Windows of kernel x kernel pixels, at most 16 wide; window (y, x) begins at (y, x) * stride - padding
-// and holds a pixel at least: padding < kernel. At most 65535 images and rows.
+// Windows of kernel x kernel pixels, at most 16 wide. Window (y, x) begins at (y, x) * stride - padding and
+// contains at least one pixel: padding < kernel. At most 65535 images and rows.
 struct PoolShape {
   std::int64_t n = 0, h = 0, w = 0, c = 0;
   std::int64_t out_h = 0, out_w = 0;
@@ -20,12 +20,12 @@ struct PoolShape {
 };
 
 // out[n, y, x, c] = the largest of the window's pixels, argmax = its place in the window, row by row. Padding
-// never wins, of equals the first does, and a NaN does always (PyTorch's MaxPool2d). With factors [2, c]
-// rather than null, of max(factors[0] * in + factors[1], 0) in place of in.
+// never wins, the first of equals does, and a NaN always does (PyTorch's MaxPool2d). With factors [2, c]:
+// max(factors[0] * in + factors[1], 0) in place of in; factors may be null.
 void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in, const float* factors,
                              std::byte* out, std::uint8_t* argmax, cudaStream_t stream);
-// d_in = for each pixel the sum of d_out (+ second_d_out, unless null) over the windows that it won; summed
-// in f32, row by row.
+// d_in = per pixel the sum of d_out (+ second_d_out, unless null) over the windows that it won; summed in
+// f32, row by row.
 void launch_max_pool_backward(DType dtype, const PoolShape& shape, const std::byte* d_out,
                               const std::byte* second_d_out, const std::uint8_t* argmax, std::byte* d_in,
                               cudaStream_t stream);

@@ -1,4 +1,4 @@
-// What the threads of a warp or a block hold, combined in the same order every time. For .cu files only.
+// Reductions over the threads of a warp or a block in a fixed order. For .cu files only.
 #pragma once
 
 #include <gpu_runtime.h>
@@ -11,19 +11,19 @@ struct Sum {
     return a + b;
   }
 };
-// Of a NaN and a number, the number: a NaN shows in a sum.
+// Maximum; of a NaN and a number, the number: a NaN shows in a sum.
 struct Largest {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
 };
 
-// `value` of all lanes combined; every lane gets the result. All 32 take part.
+// `value` combined over the warp; every lane gets the result. All 32 lanes take part.
 template <typename T, typename Combine>
 __device__ T combine_warp(T value, Combine combine) {
   for (int lanes = 16; lanes > 0; lanes /= 2) value = combine(value, __shfl_xor_sync(~0U, value, lanes));
   return value;
 }
 
-// `value` of all threads of the block combined; every thread gets the result.
+// `value` combined over the block; every thread gets the result.
 template <int kThreads, typename T, typename Combine>
 __device__ T combine_block(T value, Combine combine) {
   constexpr int kWarps = kThreads / 32;
@@ -37,7 +37,7 @@ __device__ T combine_block(T value, Combine combine) {
   return value;
 }
 
-// The sum of `count` of the threads in front of this one; `total` becomes that of all.
+// Exclusive prefix sum of `count` over the block's threads; `total` becomes the sum over all.
 template <int kThreads>
 __device__ int sum_in_front(int count, int& total) {
   constexpr int kWarps = kThreads / 32;

@@ -1,4 +1,4 @@
-// Owners of what the CUDA runtime hands out.
+// Owners of CUDA runtime resources.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,8 +13,8 @@
 
 namespace plumb::cuda {
 
-// What to make of a library's failure: out_of_memory where the device has next to none left, since libraries
-// load kernels and tables when they are first used and seldom say that there was no room; internal elsewhere.
+// Cause of a library's failure: out_of_memory if the device has almost no memory left, since libraries load
+// kernels and tables on first use and seldom report a lack of memory; internal otherwise.
 ExitCode cause_of_failure();
 ExitCode cause_of_failure(std::size_t free_bytes);
 // The same as the end of a sentence: "", or that memory ran out and what helps.
@@ -31,8 +31,8 @@ struct EventDeleter {
   void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
 };
 using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, EventDeleter>;
-Event make_event();         // for order only
-Event make_timing_event();  // for order and time
+Event make_event();         // for ordering only
+Event make_timing_event();  // for ordering and timing
 
 struct DeviceMemoryDeleter {
   void operator()(std::byte* memory) const { cudaFree(memory); }

@@ -1,4 +1,4 @@
-// Which GPU this process runs on, and what the driver says of it.
+// Selects this process's GPU and reports the driver's information about it.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ struct SelectedGpu {
   GpuProperties properties;
   std::string uuid;            // "GPU-0123…", as nvidia-smi prints it
   std::string description;     // "NVIDIA H200 (sm_90), driver for CUDA 13.0"
-  std::size_t free_bytes = 0;  // before anything was allocated, the context set aside
+  std::size_t free_bytes = 0;  // after creating the context, before any allocation
 };
 
-// Makes it this thread's current device. Throws Error(unavailable) if no driver or no GPU answers or the
-// build holds no code for it, Error(usage) if there are more ranks than GPUs.
+// Makes it this thread's current device. Throws Error(unavailable) if no driver or GPU responds or the build
+// holds no code for it, Error(usage) if there are more ranks than GPUs.
 SelectedGpu select_gpu(const DeviceOptions& options);
 
 }  // namespace plumb::cuda

@@ -1,5 +1,4 @@
-// Softmax cross-entropy with label smoothing, its gradient, and how many labels were among the largest
-// logits, for a whole batch.
+// Softmax cross-entropy with label smoothing, its gradient, and top-1 and top-5 counts, for a whole batch.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,7 +11,7 @@
 
 namespace plumb::cuda {
 
-// What one row leaves for the sum over the batch; the workspace is one of these per row.
+// A row's part of the sum over the batch; the workspace has one per row.
 struct RowLoss {
   double loss = 0;
   std::int32_t top1 = 0, top5 = 0;
@@ -28,9 +27,9 @@ struct SoftmaxOperands {
   IterationRecord* records = nullptr;  // the ring
 };
 
-// Loss of a row: log(sum exp z) - (1 - s) z_y - s / K sum z; d_logits = (p - q) / rows * loss_scale with
-// q = (1 - s) onehot + s / K (Szegedy et al. 2016, arXiv:1512.00567, section 7). A label counts as one of the
-// k largest if fewer than k logits are larger. The mean loss and the counts go to the record of the state's
+// Loss of a row: log(sum exp z) - (1 - s) z_y - s / K sum z; d_logits = (p - q) / rows * loss_scale with q =
+// (1 - s) onehot + s / K (Szegedy et al. 2016, arXiv:1512.00567, section 7). A label counts as one of the k
+// largest if fewer than k logits are larger. The mean loss and the counts go to the record of the state's
 // iteration. A NaN among the logits makes the loss NaN.
 void launch_softmax_loss(const SoftmaxOperands& at, std::int64_t rows, std::int64_t classes, float smoothing,
                          cudaStream_t stream);

@@ -1,4 +1,4 @@
-// What the device itself keeps from iteration to iteration, and what it reports through pinned memory.
+// State that the device keeps from iteration to iteration, and its reports through pinned memory.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace plumb::cuda {
 // In the "state" buffer.
 struct State {
   StepState step;
-  std::uint64_t wait_began_ns = 0;  // of the wait for collectives that is under way
-  std::uint64_t exposed_ns = 0;     // of the waits of this iteration that are over
+  std::uint64_t wait_began_ns = 0;  // start of the current wait for collectives
+  std::uint64_t exposed_ns = 0;     // finished waits of this iteration
 };
 
-// One entry per iteration in a ring of kMetricsKept in page-locked host memory; iteration i is at i
-// modulo kMetricsKept. The loss writes loss, top1 and top5 (a margin loss -1); advance_state the rest.
+// One entry per iteration in a ring of kMetricsKept in page-locked host memory; iteration i is at i modulo
+// kMetricsKept. The loss writes loss, top1 and top5 (a margin loss -1); advance_state the rest.
 struct IterationRecord {
   double loss = 0;
   int top1 = 0, top5 = 0;

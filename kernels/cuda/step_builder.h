@@ -1,4 +1,4 @@
-// What describing a GPU's step keeps at hand while it walks the Graph, and how it adds buffers and steps.
+// State of the walk over the Graph that describes a GPU's step, and helpers to add buffers and steps.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,12 @@ class StepBuilder {
   }
 
  protected:
-  // Buffers that an operation's forward leaves for other steps.
+  // Buffers that an operation's forward keeps for other steps.
   struct Saved {
     BufferId mean = 0, inv_std = 0;
-    BufferId sums = 0, scale_shift = 0, coefficients = 0;  // where convolutions do parts of the norm
+    BufferId sums = 0, scale_shift = 0, coefficients = 0;  // if convolutions compute parts of the norm
     std::optional<BufferId> relu_mask, argmax;
-    BufferId cast_in = 0;  // a dense layer's input in the dtype that it computes with
+    BufferId cast_in = 0;  // a dense layer's input in its compute dtype
     MarginBuffers margin;
   };
 
@@ -69,7 +69,7 @@ class StepBuilder {
     lowering_.gradients[id].push_back({buffer, shared});
   }
 
-  // The same elements in this dtype: itself, or what a step of operation `i` makes of it.
+  // The same elements in this dtype: `from` itself, or the result of a cast step of operation `i`.
   BufferId as_dtype(DType dtype, BufferId from, std::string name, Phase phase, std::size_t i) {
     Buffer into = lowering_.program.buffers[from];
     if (into.dtype == dtype) return from;
@@ -83,8 +83,8 @@ class StepBuilder {
 
   const Graph& graph_;
   Storage storage_;
-  Lowering& lowering_;  // of the storage
-  Tensors& tensors_;    // of the Lowering
+  Lowering& lowering_;  // in the storage
+  Tensors& tensors_;    // in the Lowering
   std::vector<LayerFusion> layers_;
   std::vector<Saved> saved_;  // by op
 };

@@ -1,5 +1,5 @@
-// Times the steps of a Program on the current GPU, each alone: every engine that computes a convolution, and
-// our own kernels that fused engines compete with.
+// Times the steps of a Program on the current GPU, each alone: every engine for a convolution, and our own
+// kernels that compete with fused engines.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace plumb::cuda {
 
-// What the tuner works with; all of it outlives the tuner.
+// The tuner's resources; all must outlive the tuner.
 struct TunerDevice {
   ConvEngine& convolutions;
   GemmEngine& products;
@@ -31,17 +31,17 @@ class StepTuner {
   StepTuner(const TunerDevice& device, const Graph& graph, const UpdateRule& rule, bool time_engines,
             TuningCache* cache);
 
-  // What tells steps with the same work from others; empty for a step that has no engines to choose from and
-  // that no fused engine competes with.
+  // Key shared by steps with the same work; empty for a step without a choice of engines and without a
+  // competing fused engine.
   std::string problem_of(const Program& program, const Step& step) const;
 
-  // The step's engines, the one to use first; from the cache, or tried now. Empty where problem_of() is.
-  // Throws Error(internal) that names an engine which left the GPU unusable; the cache then leaves it out.
+  // The step's engines, best first; from the cache, or tried now. Empty if problem_of() is. Throws
+  // Error(internal) naming an engine that left the GPU unusable; the cache then leaves it out.
   const std::vector<EngineTrial>& trials_of(const Program& program, const Step& step);
 
   StepCost cost_of(const Program& program, const Step& step);
   const std::map<std::string, std::vector<EngineTrial>>& trials() const { return trials_; }
-  // Engines of the cache that the libraries no longer have; their problems were tried again.
+  // Engines in the cache that the libraries no longer have; their problems were tried again.
   const std::set<std::string>& gone_engines() const { return gone_engines_; }
 
  private:
@@ -50,12 +50,12 @@ class StepTuner {
   std::vector<EngineTrial> engines_that_ended_a_run(const std::string& problem) const;
   EngineTrial try_plan(const ConvPlan& plan, const Program& program, const Step& step);
   EngineTrial try_own_kernel(const Program& program, const Step& step);
-  // Fills in the seconds or the failure. Throws Error if the GPU can't be used any more.
+  // Fills in the seconds or the failure. Throws Error if the GPU is no longer usable.
   void run(EngineTrial& trial, const std::function<void()>& enqueue) const;
-  // What the cache knows, if the engine that it names first still exists; else null.
+  // The cache's entry, if its first engine still exists; else null.
   const std::vector<EngineTrial>* remembered(const Program& program, const Step& step,
                                              const std::string& problem);
-  // Zeroed memory for the buffers and the workspace of one step; nothing if there is too little.
+  // Zeroed memory for the buffers and the workspace of one step; nothing if memory is too short.
   std::optional<Arena> make_room(const Program& program, const Step& step, std::size_t workspace_bytes);
 
   TunerDevice device_;
@@ -66,12 +66,12 @@ class StepTuner {
   std::optional<ColdTimer> timer_;  // if engines are timed
   std::map<std::string, std::vector<EngineTrial>> trials_;
   std::set<std::string> gone_engines_;
-  MemoryPlan room_;  // of the step that is being tried
+  MemoryPlan room_;  // of the step being tried
   DeviceMemory memory_;
   std::size_t memory_bytes_ = 0;
 };
 
-// Tries what the Graph's Programs with and without fused engines are made of, then chooses layer by layer.
+// Tries the steps of the Graph's Programs with and without fused engines, then chooses layer by layer.
 Tuning tune_steps(StepTuner& tuner, const Graph& graph, const DescribeOptions& options,
                   const DeviceLimits& limits, const TuningOptions& how);
 

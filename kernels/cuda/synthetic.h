@@ -1,5 +1,5 @@
-// Made-up batches on the GPU, in its own layout: the values that bench/data/synthetic.h makes on the host,
-// with nothing copied.
+// Synthetic batches generated on the GPU in its own layout: the values of bench/data/synthetic.h, without a
+// copy from the host.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,8 +13,8 @@
 
 namespace plumb::cuda {
 
-// The streams of a rank are random.h's stream_key(seed, "synthetic images of rank R") and
-// stream_key(seed, "synthetic labels of rank R").
+// A rank's random streams are random.h's stream_key(seed, "synthetic images of rank R") and stream_key(seed,
+// "synthetic labels of rank R").
 struct SyntheticKeys {
   PhiloxKey images{}, labels{};
 };
@@ -22,7 +22,7 @@ SyntheticKeys synthetic_keys(std::uint64_t seed, int rank);
 
 // images[n, h, w, padded_channels]: element i of [n, c, h, w] is standard normal value i of fill_normal(),
 // rounded to `dtype`; channels past shape.c are 0. labels[n] = (first word of block n) * classes / 2^32.
-// padded_channels elements of `dtype` are 16 bytes; throws std::logic_error if not. At most 65535 images.
+// Throws std::logic_error unless padded_channels elements of `dtype` take 16 bytes. At most 65535 images.
 void launch_synthetic_batch(const SyntheticKeys& keys, std::int64_t classes, std::byte* images,
                             std::int32_t* labels, const Shape& shape, int padded_channels, DType dtype,
                             cudaStream_t stream);

@@ -1,6 +1,6 @@
-// What tuning found, kept on disk from run to run: {"format", "environments": {ENVIRONMENT: {PROBLEM:
-// [trial …]}}}, trials as kernels/tuning.h has them, the one to use first. A cache is a convenience: whatever
-// is wrong with the file costs time, never a run, and is said in a remark.
+// Tuning results on disk: {"format", "environments": {ENVIRONMENT: {PROBLEM: [trial …]}}}, trials as in
+// kernels/tuning.h, best first. The cache is a convenience: a bad file costs time, never a run, and is
+// reported in a remark.
 #pragma once
 
 #include <filesystem>
@@ -12,20 +12,21 @@
 
 namespace plumb::cuda {
 
-// $XDG_CACHE_HOME/plumbline/tuning.json, with ~/.cache where that isn't set; empty where there is no home.
+// $XDG_CACHE_HOME/plumbline/tuning.json, or under ~/.cache if that isn't set; empty without a home.
 std::filesystem::path tuning_cache_file();
 
 class TuningCache {
  public:
-  // `environment`: everything that times hold for: GPU, libraries, whether sums keep their order.
+  // `environment`: everything that the times depend on: GPU, libraries, whether summation order is fixed.
   TuningCache(std::filesystem::path file, std::string environment);
 
-  // Null if the problem isn't there.
+  // Null if the problem isn't cached.
   const std::vector<EngineTrial>* find(const std::string& problem) const;
-  // Also on disk, beside what other processes have written since. Readers see the old file or the new one.
+  // Also writes to disk, merged with entries that other processes have written since. Readers see the old
+  // file or the new one.
   void remember(const std::string& problem, const std::vector<EngineTrial>& trials);
 
-  // One sentence each: a file that can't be read or written, or that knows other environments only.
+  // One sentence each: a file that can't be read or written, or that has only other environments.
   const std::vector<std::string>& remarks() const { return remarks_; }
 
  private:
