@@ -57,8 +57,8 @@ std::vector<PlainLayer> choose_fusion(const Graph& graph, const DescribeOptions&
                                       const DeviceLimits& limits, const CostOf& cost_of) {
   DescribeOptions chosen = options;
   ProgramCost cost = cost_of_program(cuda::describe(graph, chosen, limits), cost_of);
-  // The others need statistics of the layer in front: they are decided first, so that none is given up with
-  // the statistics for a fault of its own.
+  // Statistics come last because the other patterns need the statistics of the preceding layer: none of them
+  // is dropped with the statistics for a fault of its own.
   for (const FusedPattern pattern : {FusedPattern::residual_input, FusedPattern::normalized_input,
                                      FusedPattern::norm_backward_data, FusedPattern::statistics}) {
     for (std::size_t op = 0; op < graph.ops.size(); ++op) {

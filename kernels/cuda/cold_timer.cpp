@@ -7,8 +7,8 @@
 namespace plumb::cuda {
 namespace {
 
-// The host enqueues the work while this is written, so that the GPU doesn't wait for it: 200 MB take some
-// 60 us on an H200, a launch 5 to 20 us.
+// Large enough that the host enqueues the work during this write and the GPU doesn't wait for it: 200 MB take
+// some 60 us on an H200, a launch 5 to 20 us.
 constexpr std::size_t kCacheSizesWritten = 4;
 
 std::size_t cache_bytes() {

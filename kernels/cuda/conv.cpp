@@ -1,4 +1,4 @@
-// Convolution steps: what each asks of the engine, and the operands that it runs on.
+// Convolution steps: the engine's problem and the operands of each.
 #include "kernels/cuda/conv.h"
 
 #include <utility>
@@ -25,13 +25,13 @@ std::string_view name_of(ConvPass pass) {
   return "";
 }
 
-// As held, padding included: dims are logical.
+// Stored channels, padding included: dims are logical.
 std::int64_t held_channels(const Buffer& buffer, const Shape& shape) {
   const auto pixels = static_cast<std::size_t>(shape.n * shape.h * shape.w);
   return static_cast<std::int64_t>(buffer.bytes / (pixels * bytes_of(buffer.dtype)));
 }
 
-// Fills in what tells one pass from another; returns the buffer of the convolution's input or its gradient.
+// Sets the pass-specific fields; returns the buffer of the convolution's input or its gradient.
 BufferId set_pass(ConvProblem& problem, const ConvForward& conv, const Program& program) {
   problem.fusion = {.normalizes_input = conv.scale_shift.has_value(),
                     .adds_residual = conv.residual.has_value(),
@@ -124,7 +124,7 @@ std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& progr
 }
 
 Binder prepare_conv(Context& context, Step& step) {
-  // describe() leaves the most that an engine may take.
+  // describe() sets the workspace limit.
   const ConvProblem problem = conv_problem(context.graph, context.program, step).value();
   const std::shared_ptr<const ConvPlan> plan =
       context.convolutions.plan(problem, step.workspace_bytes, step.engine);

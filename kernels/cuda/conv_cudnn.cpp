@@ -1,4 +1,4 @@
-// Convolutions by cuDNN: a graph per problem, and the engines that heuristics name for it.
+// Convolutions by cuDNN: one graph per problem, and the engines that its heuristics return for it.
 #include <dlfcn.h>
 
 #include <array>
@@ -16,11 +16,11 @@ namespace {
 namespace fe = cudnn_frontend;
 using cuda::check;
 
-// 9.0.0 exports every function that is called, and knows every descriptor and attribute that a convolution's
-// graph sets, with the same values; what came later the frontend asks for by cudnnGetVersion() (a plan's
-// workspace before it is built: 9.2; a GPU that isn't there, as in tests: 9.8).
+// 9.0.0 exports every function called here, and has every descriptor and attribute of a convolution's graph,
+// with the same values. The frontend guards later features by cudnnGetVersion() (a plan's workspace before it
+// is built: 9.2; planning for an absent GPU, as in tests: 9.8).
 constexpr std::size_t kOldestCudnn = 90000;
-constexpr std::size_t kMostTensors = 16;  // of one graph
+constexpr std::size_t kMostTensors = 16;  // per graph
 
 std::string version_text(std::size_t version) {  // 91900: 9.19.0; 8907: 8.9.7 (cudnn_version.h)
   const std::size_t major = version < 10000 ? 1000 : 10000;
@@ -41,7 +41,7 @@ void check(cudnnStatus_t status, const std::string& doing) {
                                  : remedy_for(cause)));
 }
 
-// A frontend's message may have many lines; the first says what happened.
+// A frontend's message may have many lines; the first states the error.
 void check(fe::error_t status, const std::string& doing, const std::string& remedy = "") {
   if (status.is_good()) return;
   const std::string message = status.get_message();
@@ -56,8 +56,8 @@ struct HandleDeleter {
 };
 using Handle = std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, HandleDeleter>;
 
-// Engines that don't keep the product's word on numbers: products of what is stored, summed up in f32, f32
-// that stays f32 unless TF32 is asked for and, if wanted, the same bits from run to run.
+// Excludes engines that break the product's numerical guarantees: exact products of stored values, f32
+// accumulation, f32 that stays f32 unless TF32 is requested and, optionally, bitwise repeatability.
 std::vector<fe::NumericalNote_t> unwanted_notes(const ConvProblem& problem, bool deterministic) {
   std::vector<fe::NumericalNote_t> notes{fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION,
                                          fe::NumericalNote_t::DOWN_CONVERT_INPUTS};
@@ -70,7 +70,7 @@ std::vector<fe::NumericalNote_t> unwanted_notes(const ConvProblem& problem, bool
   return notes;
 }
 
-// One engine of a graph. The graph is shared by the candidates of a problem.
+// One engine of a graph. A problem's candidates share the graph.
 class CudnnPlan : public ConvPlan {
  public:
   CudnnPlan(cudnnHandle_t handle, std::shared_ptr<const ConvGraph> graph, std::int64_t index,
@@ -106,12 +106,12 @@ class CudnnPlan : public ConvPlan {
   std::int64_t workspace_bytes_ = 0;
 };
 
-// The graph is described and the heuristics are asked once; candidates are built by index.
+// Builds the graph and queries the heuristics once; candidates are built by index.
 class CudnnCandidates : public ConvCandidates {
  public:
   CudnnCandidates(cudnnHandle_t handle, ConvGraph graph, std::string text)
       : handle_(handle), graph_(std::make_shared<ConvGraph>(std::move(graph))), text_(std::move(text)) {
-    std::set<std::string> seen;  // both lists of heuristics may name an engine
+    std::set<std::string> seen;  // both heuristics lists may contain an engine
     for (std::int64_t i = 0; i < graph_->graph->get_execution_plan_count(); ++i) {
       std::string name;
       if (graph_->graph->get_plan_name_at_index(i, name).is_good() && seen.insert(name).second)
@@ -197,12 +197,13 @@ class CudnnEngine : public ConvEngine {
 
  private:
   // cuDNN loads and unloads the run-time compiler's library for each convolution that it plans, which takes
-  // nine tenths of the time; held open, it stays. Null where it isn't found: cuDNN then looks on its own.
+  // nine tenths of the time. This handle keeps it loaded. Null if it isn't found: cuDNN then searches for it
+  // itself.
   const std::unique_ptr<void, LibraryCloser> run_time_compiler_{
       dlopen(("libnvrtc.so." + std::to_string(CUDART_VERSION / 1000)).c_str(), RTLD_LAZY | RTLD_LOCAL)};
   bool deterministic_;
   Handle handle_;                                           // of the current device, or
-  std::shared_ptr<const fe::DeviceProperties> properties_;  // of one that need not be there
+  std::shared_ptr<const fe::DeviceProperties> properties_;  // of a GPU that may be absent
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// What the cuDNN frontend's headers ask of the run-time compiler, for norms of language models that this
-// program doesn't have. Linking the library in their place would make every start load 100 MB, and fail where
-// it isn't installed; cuDNN itself loads it on its own where one of its engines is compiled at run time.
+// Stubs of the run-time compiler's functions that the cuDNN frontend's headers call, for norms of language
+// models, which this program doesn't have. Linking the library instead would make every start load 100 MB,
+// and fail if it isn't installed. cuDNN loads it itself for engines that are compiled at run time.
 #include <nvrtc.h>
 
 extern "C" {

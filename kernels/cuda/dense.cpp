@@ -1,6 +1,6 @@
-// The dense layer as three products of matrices: out = in weight^T + bias, d_in = d_out weight, d_weight =
-// d_out^T in; d_bias is the column sums of d_out. Rows are images; their number is any. An image's elements
-// are in the order h, w, c, those of a row of the weight, too (tensor_layout.h).
+// The dense layer as three matrix products: out = in weight^T + bias, d_in = d_out weight, d_weight = d_out^T
+// in; d_bias is the column sums of d_out. Rows are images, in any number. Elements of an image and of a
+// weight's row are in the order h, w, c (tensor_layout.h).
 #include "kernels/cuda/dense.h"
 
 #include <algorithm>
@@ -23,7 +23,8 @@ Extent extent_of(const Context& context, const Step& step) {
   return {.rows = in.n, .in = in.h * in.w * in.c, .out = out.c};
 }
 
-// The workspace begins with the bias in the dtype of an output in half precision, which the product wants.
+// The workspace begins with the bias converted to the dtype of a half-precision output, as the product needs
+// it.
 std::size_t rounded_bias_bytes(const GemmProblem& problem) {
   if (!problem.bias || problem.out == DType::f32) return 0;
   return static_cast<std::size_t>(divide_up(problem.n, 128) * 128) * bytes_of(problem.out);

@@ -1,5 +1,5 @@
-// Products of matrices by cuBLASLt, which counts in columns: what is row-major [m, n] for us is its n x m, so
-// it is asked for c^T = op(b)^T op(a)^T. Accumulation is in f32 everywhere.
+// Matrix products by cuBLASLt, which is column-major: our row-major [m, n] is its n x m, so it computes c^T =
+// op(b)^T op(a)^T. Accumulation is always f32.
 #include <cublasLt.h>
 
 #include <array>
@@ -25,7 +25,7 @@ void check(cublasStatus_t status, std::source_location where = std::source_locat
   throw Error(cause, std::string("cuBLASLt: ") + cublasLtGetStatusString(status) + place + remedy_for(cause));
 }
 
-// Owns what a cublasLt…Create() made.
+// Owner of the object from a cublasLt…Create().
 template <auto kDestroy>
 struct Destroy {
   template <typename T>
@@ -53,7 +53,7 @@ cudaDataType_t data_type(DType dtype) {
   }
 }
 
-// Row-major; stride 0: rows lie one behind the other.
+// Row-major; stride 0: contiguous rows.
 Layout make_layout(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride = 0) {
   cublasLtMatrixLayout_t made = nullptr;
   check(cublasLtMatrixLayoutCreate(&made, data_type(dtype), static_cast<std::uint64_t>(columns),
@@ -70,7 +70,7 @@ void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attr
   check(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value));
 }
 
-// CUBLAS_COMPUTE_32F is strict f32; halves are multiplied exactly and summed in f32.
+// CUBLAS_COMPUTE_32F is strict f32; halves are multiplied exactly and accumulated in f32.
 Operation make_operation(const GemmProblem& problem) {
   const bool tf32 = problem.allow_tf32 && problem.in == DType::f32;
   cublasLtMatmulDesc_t made = nullptr;
@@ -86,7 +86,7 @@ Operation make_operation(const GemmProblem& problem) {
   return operation;
 }
 
-// Operation and layouts of a product, which all algorithms for it share.
+// Operation and layouts of a product, shared by all its algorithms.
 struct Product {
   Product(Library handle, const GemmProblem& wanted)
       : library(std::move(handle)),
@@ -104,7 +104,7 @@ struct Product {
   Layout a, b, c;
 };
 
-// "cublaslt 66 tile 20 stages 35 split 1 …": what tells one algorithm from another.
+// Unique name of an algorithm: "cublaslt 66 tile 20 stages 35 split 1 …".
 std::string name_of_algorithm(const cublasLtMatmulAlgo_t& algorithm) {
   static constexpr std::array<std::pair<cublasLtMatmulAlgoConfigAttributes_t, const char*>, 8> kParts{
       {{CUBLASLT_ALGO_CONFIG_ID, ""},
@@ -117,7 +117,7 @@ std::string name_of_algorithm(const cublasLtMatmulAlgo_t& algorithm) {
        {CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, "cluster "}}};
   std::string name = "cublaslt";
   for (const auto& [attribute, part] : kParts) {
-    // Some of them have 2 bytes: the others stay 0.
+    // Some attributes have 2 bytes; the other bytes stay 0.
     std::uint32_t value = 0;
     std::size_t written = 0;
     if (cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value, &written) !=
@@ -125,7 +125,7 @@ std::string name_of_algorithm(const cublasLtMatmulAlgo_t& algorithm) {
       std::uint16_t narrow = 0;
       if (cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &narrow, sizeof narrow, &written) !=
           CUBLAS_STATUS_SUCCESS)
-        continue;  // an attribute that this version doesn't have
+        continue;  // this version lacks the attribute
       value = narrow;
     }
     name += std::string(" ") + part + std::to_string(value);
@@ -157,13 +157,13 @@ class CublasLtPlan final : public GemmPlan {
 
 constexpr int kAskedAlgorithms = 8;
 
-// The library's choices of those that add up in f32 however k is split, best first. Buffers begin at
-// multiples of 64 bytes (views of gradients in a bucket).
+// The library's algorithms that accumulate in f32 however k is split, best first. Buffers begin at multiples
+// of 64 bytes (views of gradients in a bucket).
 std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Product& p, std::size_t workspace_limit) {
   constexpr std::uint32_t kAlignmentBytes = 64;
   constexpr std::uint32_t kReductions =
       CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  // Heuristics read the alignment off the bias' address, which isn't known yet.
+  // Heuristics derive the alignment from the bias' address, which isn't known yet.
   if (p.problem.bias) set(p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignmentBytes});
   cublasLtMatmulPreference_t made = nullptr;
   check(cublasLtMatmulPreferenceCreate(&made));

@@ -1,4 +1,4 @@
-// Steps of depthwise convolutions: kernels of our own, which need no plan.
+// Steps of depthwise convolutions: our own kernels, which need no plan.
 #include "kernels/cuda/depthwise.h"
 
 #include <stdexcept>

@@ -1,11 +1,10 @@
 // The training step on an NVIDIA GPU, NHWC.
 // - Batch norm forward is two instructions: statistics, and one pass that normalises, adds a residual (and
-//   normalises a shortcut) and applies the ReLU; a max pool does that itself. Backward is one, which
-//   recomputes the ReLU mask from the norm's input or, after a residual, reads one bit per element that
-//   forward keeps.
-// - Where plan_fusion() says so, convolutions gather the statistics of their output, normalise their input,
-// and
-//   go backward through the norm in front of them. A norm normalised inside a convolution alone is not
+//   normalises a shortcut) and applies the ReLU. A max pool normalises its input itself. Backward is one
+//   instruction, which recomputes the ReLU mask from the norm's input or, after a residual, reads one bit per
+//   element that forward keeps.
+// - Where plan_fusion() allows, convolutions gather the statistics of their output, normalise their input,
+//   and compute backward through the preceding norm. A norm normalised only inside a convolution is not
 //   stored.
 // - The gradient of a shortcut without ReLU is that of the sum itself; a norm in front of a block's first
 //   convolution adds its own to it.
@@ -58,7 +57,7 @@ class Describer : StepBuilder {
         .work.bytes -= unused_half;
   }
 
-  // The most that an engine may take; what it takes is known once it is chosen.
+  // Sets the workspace limit; the chosen engine settles the size.
   void set_conv_workspace(Step& step, const Conv& op) {
     const auto buffer = [&](BufferId id) -> const Buffer& { return lowering_.program.buffers[id]; };
     step.workspace_bytes =
@@ -105,7 +104,7 @@ class Describer : StepBuilder {
     set_conv_workspace(add(op.name + ".backward_data", data, Phase::backward, i), op);
   }
 
-  // Backward of the norm itself ends with these coefficients.
+  // The norm's own backward ends with these coefficients.
   ConvNormBackwardData backward_through_norm(std::size_t i, const Conv& op, BufferId d_out,
                                              BufferId d_activated) {
     const Norm& norm = norm_in_front(i);
@@ -182,8 +181,8 @@ class Describer : StepBuilder {
     contribute(op.in, d_in);
   }
 
-  // Sets the operand that says which elements passed the activation: without a residual, and for a PReLU, the
-  // norm's own input; with one, the output where a convolution wrote it, and bits elsewhere. Returns it.
+  // Sets the operand that gives the activation's mask. Without a residual, and for a PReLU: the norm's own
+  // input. With a residual: the output if a convolution wrote it, else bits. Returns it.
   std::optional<BufferId> set_mask(std::size_t i, const Norm& op, BatchNormBackward& norm) const {
     const Saved& saved = saved_[i];
     if (op.activation == Activation::none) return {};
@@ -193,8 +192,8 @@ class Describer : StepBuilder {
     return saved.relu_mask;
   }
 
-  // Where a norm's gradient adds to what the other readers of its input, which come later in the Graph and so
-  // earlier here, have left: in place of a buffer of its own, and of a pass that adds up both.
+  // The buffer that a norm's gradient can be added to: the sum left by its input's other readers, which come
+  // later in the Graph and so earlier here. Saves a buffer and a pass that adds both.
   std::optional<BufferId> take_sum(const Norm& op) {
     std::vector<Lowering::Contribution>& parts = lowering_.gradients[op.in];
     if (op.activation != Activation::none || op.residual || parts.size() != 1 || parts.front().shared)
@@ -204,16 +203,16 @@ class Describer : StepBuilder {
     return sum;
   }
 
-  // What reaches the output is the residual's gradient, too: where there is no ReLU, the same buffer, which
-  // nobody reads after this norm unless somebody did before.
+  // The gradient of the norm's output is also the residual's. Without ReLU it is the same buffer, read after
+  // this norm only if it was shared before.
   void share_with_residual(const Norm& op, BufferId d_out) {
     const std::vector<Lowering::Contribution>& parts = lowering_.gradients[op.out];
     contribute(*op.residual, d_out, parts.front().shared);
   }
 
-  // Two passes: sums over in and d_out, then d_in. The residual's gradient, where it isn't d_out itself, is
-  // written by the first pass, which masks and adds up what reaches the output; the second one reads that in
-  // place of the parts and the mask.
+  // Two passes: sums over in and d_out, then d_in. If the residual's gradient isn't d_out itself, the first
+  // pass writes it: the masked sum of the output's gradients. The second pass reads that instead of the parts
+  // and the mask.
   void norm_backward(std::size_t i, const Norm& op) {
     const Saved& saved = saved_[i];
     const bool masks_by_input = op.activation != Activation::none && !op.residual;

@@ -25,8 +25,8 @@
 namespace plumb::cuda {
 namespace {
 
-// Kernels have images in a grid's second or third dimension, which ends here. For a search of what fits it is
-// as if there were no more memory.
+// Kernels index images by a grid's second or third dimension, which has this limit. A search for the largest
+// batch treats it as out of memory.
 void require_grid_for(std::int64_t images) {
   if (images > kMostBlocksBeside)
     throw Error(ExitCode::out_of_memory, "--bs " + std::to_string(images) + " is more than the " +
@@ -80,7 +80,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     Context context = context_of(program);
     for (Step& step : program.steps) {
       if (prepared_.contains(step.name)) continue;
-      // A step of a later pass: the plan was made without what it might want beside its buffers.
+      // A step of a later pass: the memory plan has no workspace for it.
       const std::size_t planned = step.workspace_bytes;
       prepared_.emplace(step.name, prepare_step(context, step));
       if (step.workspace_bytes != planned) throw std::logic_error("no workspace is planned for " + step.name);
@@ -215,7 +215,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   IterationRecord* records() const { return reinterpret_cast<IterationRecord*>(records_.get()); }
   static PinnedMemory allocate_pinned_memory(std::size_t bytes) { return cuda::allocate_pinned(bytes); }
 
-  // What times hold for.
+  // Everything that the times depend on.
   std::string tuning_environment() const {
     return gpu_.properties.name + ", " + convolutions_->library() +
            (deterministic_ ? ", sums in a fixed order" : "");
@@ -244,13 +244,13 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
                                                "; lower --bs, or free the GPU of other programs");
     }
     arena_ = Arena(memory_.get(), plan_);
-    // Padding and the gaps between gradients hold zeros for good.
+    // Padding and the gaps between gradients stay zero.
     check(cudaMemsetAsync(memory_.get(), 0, bytes, compute()));
     synchronize();
   }
 
   bool stages_batches() const { return tensors_.staged_images != kNone; }
-  int image_channels() const {  // as they are padded
+  int image_channels() const {  // padded
     const Shape& shape = graph_.values[0].shape;
     const Buffer& buffer = buffers_[tensors_.values[0]];
     const auto pixels = static_cast<std::size_t>(shape.n * shape.h * shape.w);
@@ -264,7 +264,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     throw std::logic_error("a Graph without a loss has no classes");
   }
 
-  // The batch of the next iteration into the half that its parity says, once the iteration before the last,
+  // Copies the next iteration's batch to the half that its parity picks, once the iteration before the last,
   // which read that half, has ended.
   void stage_batch(std::span<const float> images, const std::vector<std::int32_t>& labels) {
     const std::size_t half = batches_ % 2;
@@ -273,7 +273,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
       staging_[half] = allocate_pinned_memory(image_bytes + label_bytes);
       staging_free_[half] = make_event();
     } else {
-      check(cudaEventSynchronize(staging_free_[half].get()));  // of two batches ago: over long since
+      check(cudaEventSynchronize(staging_free_[half].get()));  // of two batches ago: finished long ago
     }
     std::memcpy(staging_[half].get(), images.data(), image_bytes);
     std::memcpy(staging_[half].get() + image_bytes, labels.data(), label_bytes);
@@ -332,14 +332,14 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   Graph graph_;
   UpdateRule rule_;
   Tensors tensors_;
-  std::map<std::string, Binder> prepared_;  // by the step's name: passes may insert steps in between
+  std::map<std::string, Binder> prepared_;  // by step name: passes may insert steps
   std::vector<Buffer> buffers_;
   MemoryPlan plan_;
   DeviceMemory memory_;
   Arena arena_;
   Clock clock_;
   ExecutableGraph graph_exec_;
-  std::uint64_t batches_ = 0;  // staged so far: the iteration that the next one is for
+  std::uint64_t batches_ = 0;  // staged so far; also the iteration of the next one
   std::array<PinnedMemory, 2> staging_;
   std::array<Event, 2> staging_free_;
   mutable std::size_t peak_bytes_ = 0;

@@ -1,4 +1,4 @@
-// Takes the place of the CUDA device in a build without a CUDA toolkit.
+// Replaces the CUDA device in a build without a CUDA toolkit.
 #include "base/error.h"
 #include "kernels/device.h"
 

@@ -54,14 +54,14 @@ class Planner {
   }
 
  private:
-  // Without the first convolution: 7x7 with 8 channels builds neither for sm_80 nor for sm_90.
+  // Excludes the first convolution: 7x7 with 8 channels builds neither for sm_80 nor for sm_90.
   bool has_fused_engine(const Conv& conv) const {
     const bool usual = (conv.kernel == 1 && conv.padding == 0) || (conv.kernel == 3 && conv.padding == 1);
     return usual && conv.groups == 1 && graph_.values[conv.in].shape.c % kChannelMultiple == 0 &&
            graph_.values[conv.out].shape.c % kChannelMultiple == 0;
   }
 
-  // Why this convolution does without the pattern; null if it may use it.
+  // Reason not to use the pattern for this convolution; null if there is none.
   const std::string* reason_against(std::size_t conv, FusedPattern pattern) const {
     const auto found = std::find_if(plain_.begin(), plain_.end(), [&](const PlainLayer& layer) {
       return layer.op == conv && layer.pattern == pattern;
@@ -87,7 +87,7 @@ class Planner {
     }
   }
 
-  // By kernels of our own, on any GPU: the end of a block normalises its shortcut, a max pool what it reads.
+  // By our own kernels, on any GPU: a block's end normalises its shortcut, a max pool its input.
   void normalize_on_the_way(std::size_t i, const Norm& norm) {
     if (norm.residual || readers_[norm.out].ops.size() != 1) return;
     const std::size_t reader = readers_[norm.out].ops.front();
@@ -121,7 +121,7 @@ class Planner {
     }
   }
 
-  // The sum is written out by the convolution that reads it first; the others read that.
+  // The first convolution that reads the sum stores it for the other readers.
   void end_block(std::size_t i, std::size_t reader, const Conv& conv) {
     LayerFusion& layer = layers_[i];
     if (!support_.residual_input) {

@@ -77,7 +77,7 @@ ExecutableGraph Lanes::capture(const std::function<void()>& enqueue) {
   check(cudaStreamEndCapture(compute, &graph));
   const CapturedGraph captured(graph);
   cudaGraphExec_t executable = nullptr;
-  // By default all of a replay has the priority of the stream that it is launched into.
+  // By default a replay runs entirely at the priority of the stream it is launched into.
   check(cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagUseNodePriority));
   return ExecutableGraph(executable);
 }
@@ -99,7 +99,7 @@ void Clock::end_iteration(const Lanes& lanes) {
   ++ended_;
 }
 
-// Intervals are added up: one float of milliseconds since the start would grow coarse in a long run.
+// Adds up intervals: one float of milliseconds since the start would lose precision in a long run.
 std::optional<double> Clock::next_end() {
   if (told_ == ended_) return std::nullopt;
   const Event& end = ends_[told_ % kIterationsInFlight];
@@ -117,7 +117,7 @@ void Clock::wait_for_iteration_before_last(cudaStream_t stream) const {
 
 void Clock::stamp(const Lanes& lanes, StepId step, Lane lane, bool after) {
   if (!after) stamps_.push_back({.step = step, .begin = make_timing_event(), .end = make_timing_event()});
-  // Lanes interleave: the step that ends is the last one that began with this number.
+  // Lanes interleave: the step that ends is the most recent begin with this number.
   std::size_t at = stamps_.size();
   while (at > 0 && stamps_[at - 1].step != step) --at;
   if (at == 0) throw std::logic_error("a step ends that never began");

@@ -12,7 +12,7 @@ const MarginLoss& loss_of(const Context& context, const Step& step) {
   return std::get<MarginLoss>(context.graph.ops[step.op]);
 }
 
-// What MarginStatistics and MarginGradient have in common.
+// Common to MarginStatistics and MarginGradient.
 struct Logits {
   template <typename Margin>
   Logits(const Context& context, const Step& step, const Margin& margin)

@@ -1,6 +1,5 @@
-// The three products of a margin loss with the class centres, by the dense layers' engine. Both factors of a
-// product have the dtype of the centres' rows: where that is a half type, x^ is rounded into the workspace
-// first.
+// The three products of a margin loss with the class centres, by the dense layers' engine. Both factors have
+// the dtype of the centres' rows; for a half type, x^ is first rounded into the workspace.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -14,14 +13,14 @@
 namespace plumb::cuda {
 namespace {
 
-// Raises the bytes of `products` to those of rows at multiples of 16 bytes; returns elements per row.
+// Grows `products` to rows at multiples of 16 bytes; returns the row stride in elements.
 std::int64_t pad_products(const Context& context, BufferId products, const MarginSizes& sizes) {
   Buffer& buffer = context.program.buffers[products];
   buffer.bytes = std::max(buffer.bytes, product_bytes(sizes.images, sizes.classes, buffer.dtype));
   return product_stride(sizes.classes, buffer.dtype);
 }
 
-// x^ in another dtype, at the begin of the workspace.
+// x^ in another dtype, at the start of the workspace.
 struct RoundedFeatures {
   DType dtype = DType::f32;
   std::int64_t elements = 0;
@@ -31,7 +30,7 @@ struct RoundedFeatures {
       : dtype(rows_dtype),
         elements(sizes.images * sizes.embedding),
         bytes(margin_copy_bytes(sizes.images, sizes.embedding, rows_dtype)) {}
-  // Enqueues the rounding; returns where x^ is to be read.
+  // Enqueues the rounding; returns the address of the x^ to read.
   const std::byte* round(const std::byte* normalized, std::byte* workspace, cudaStream_t stream) const {
     if (bytes == 0) return normalized;
     launch_cast(DType::f32, normalized, dtype, workspace, elements, 1, stream);
@@ -80,7 +79,7 @@ Binder prepare(Context& context, Step& step, const MarginFeatureProducts& margin
   };
 }
 
-// U [C, E] = products^T x^, then the way back through the division by the centres' norms.
+// U [C, E] = products^T x^, then the gradient through the division by the centres' norms.
 Binder prepare(Context& context, Step& step, const MarginWeightGradient& margin) {
   const MarginSizes sizes = margin_sizes(context.graph, step);
   const DType dtype = context.dtype(margin.products), out_dtype = context.dtype(margin.d_rows);

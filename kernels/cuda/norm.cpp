@@ -10,17 +10,17 @@ namespace {
 const Norm& norm_of(const Context& context, const Step& step) {
   return std::get<Norm>(context.graph.ops[step.op]);
 }
-// Of a norm's input.
+// Partition for a norm's input.
 NormPartition partition_of(const Context& context, const Step& step) {
   const Shape& in = context.graph.values[norm_of(context, step).in].shape;
   return partition_norm(in.n * in.h * in.w, in.c);
 }
-// The workspace holds the coefficients, with a PReLU the gradients of slopes, then the partial sums.
+// Workspace layout: the coefficients, with a PReLU the gradients of slopes, then the partial sums.
 float* of_workspace(std::byte* workspace, const NormPartition& partition, int rows) {
   return reinterpret_cast<float*>(workspace) + std::int64_t{rows} * partition.channels;
 }
 
-// Whether every channel has a slope of its own; all share one otherwise.
+// True for one slope per channel, false for a shared one.
 bool has_slope_per_channel(const Context& context, const std::optional<Read>& slope) {
   return slope && context.buffer(*slope).bytes > sizeof(float);
 }
@@ -116,7 +116,7 @@ Binder prepare(Context& context, Step& step, const BatchNormBackward& norm) {
                                   .factors = {arena.optional(norm.scale_shift), factors_dtype},
                                   .slope = {arena.optional<float>(norm.slope), slope_per_channel}};
     std::byte* const d_residual = arena.optional(norm.d_residual);
-    // With a residual's gradient the first pass has written what the second one reads.
+    // With a residual's gradient, the second pass reads the output of the first.
     const NormGradient second_pass =
         d_residual ? NormGradient{.in = first_pass.in, .d_out = d_residual} : first_pass;
     const NormInputGradient d_in{.data = arena.data(norm.d_in), .adds = norm.d_in.adds};

@@ -13,8 +13,8 @@
 namespace plumb::cuda {
 namespace {
 
-// A table in device memory, outside of the arena (some 200 KB for a ResNet-50); it lives as long as the
-// callables that hold it.
+// A table in device memory, outside the arena (some 200 KB for a ResNet-50). The callables that hold it own
+// it.
 template <typename Chunk>
 struct Table {
   std::shared_ptr<const std::byte> memory;
@@ -42,7 +42,7 @@ void split(std::int64_t elements, const Add& add) {
     add(first, static_cast<std::int32_t>(std::min(kChunkElements, elements - first)));
 }
 
-// A tensor that the kernels see, and where it begins.
+// A tensor and its address, for the kernels.
 struct Held {
   BufferId buffer = 0;
   DType dtype = DType::f32;

@@ -7,7 +7,7 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int kLargestKernel = 16;  // the place in a window is one byte
+constexpr int kLargestKernel = 16;  // argmax is one byte
 
 PoolShape shape_of(const Graph& graph, const Pool& op) {
   const Shape &in = graph.values[op.in].shape, &out = graph.values[op.out].shape;

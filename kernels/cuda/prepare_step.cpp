@@ -1,4 +1,4 @@
-// Which implementation runs an instruction.
+// Chooses the implementation of an instruction.
 #include <concepts>
 #include <stdexcept>
 
@@ -20,7 +20,7 @@ Binder prepare(Context& context, Step& step, const Convolution auto&) {
              : prepare_conv(context, step);
 }
 
-// The runner's and the communicator's.
+// Steps of the runner and the communicator.
 Binder prepare(Context&, Step&, const LoadBatch&) {
   return {};
 }

@@ -19,7 +19,7 @@ ExitCode code_of(cudaError_t status) {
   }
 }
 
-// More than the kernels of any one library step take; less than a run that isn't near its end leaves.
+// More than the kernels of any one library step take; less than a run has left unless it is near the limit.
 constexpr std::size_t kNextToNothing = std::size_t{128} << 20;
 
 std::string file_name(const char* path) {

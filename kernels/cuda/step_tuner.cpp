@@ -11,9 +11,9 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr std::size_t kMaxEngines = 10;  // of those that build, best first by heuristics
-// cuDNN compiles some engines when they are built, for a second and more: past this only the first few of a
-// problem are tried.
+constexpr std::size_t kMaxEngines = 10;  // engines that build, best first by heuristics
+// cuDNN takes a second or more to compile some engines when they are built. Past this, only the first few of
+// a problem are tried.
 constexpr double kEnoughSeconds = 0.5;
 constexpr std::size_t kMinEngines = 3;
 constexpr std::size_t kRoomAlignment = 256;
@@ -21,7 +21,7 @@ constexpr const char* kOwnKernel = "plumbline";
 constexpr const char* kLostGpu = "left the GPU unusable";
 constexpr const char* kNoRoom = "no memory was left to try it";
 
-// Our kernels whose work a fused engine may take over.
+// Own kernels whose work a fused engine may do.
 bool competes_with_fusion(const Step& step) {
   return step.as<BatchNormStatistics>() || step.as<BatchNormFinalize>() || step.as<BatchNormApply>() ||
          step.as<BatchNormBackward>() || step.as<BatchNormBackwardApply>() || step.as<Accumulate>();
@@ -45,13 +45,13 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + kRoomAlignment - 1) / kRoomAlignment * kRoomAlignment;
 }
 
-// After a failure: most leave the GPU as it was, some make every further call fail.
+// Most failures leave the GPU usable; some make every further call fail.
 bool gpu_is_lost(cudaStream_t stream) {
   cudaGetLastError();
   return cudaStreamSynchronize(stream) != cudaSuccess;
 }
 
-// Engines that work before those that don't, the faster first; without times in the order of heuristics.
+// Engines that work come first, faster ones before slower ones; without times, heuristics order.
 bool is_better(const EngineTrial& a, const EngineTrial& b) {
   const auto rank = [](const EngineTrial& trial) {
     return std::pair(!trial.failure.empty(), trial.seconds.value_or(std::numeric_limits<double>::max()));
@@ -97,7 +97,7 @@ StepCost StepTuner::cost_of(const Program& program, const Step& step) {
 const std::vector<EngineTrial>* StepTuner::remembered(const Program& program, const Step& step,
                                                       const std::string& problem) {
   const std::vector<EngineTrial>* known = cache_ ? cache_->find(problem) : nullptr;
-  if (!known || !known->front().seconds) return nullptr;  // unfinished: an engine ended the run that tried
+  if (!known || !known->front().seconds) return nullptr;  // unfinished: an engine ended the run that tried it
   const auto listed =
       device_.convolutions.candidates(conv_problem(graph_, program, step).value(), step.workspace_bytes);
   for (std::size_t i = 0; i < listed->size(); ++i)
@@ -120,7 +120,7 @@ std::vector<EngineTrial> StepTuner::try_convolution(const Program& program, cons
   try {
     listed =
         device_.convolutions.candidates(conv_problem(graph_, program, step).value(), step.workspace_bytes);
-  } catch (const Error& error) {  // a pattern that the library doesn't know
+  } catch (const Error& error) {  // the library lacks the pattern
     return {{.failure = error.what()}};
   }
   std::vector<EngineTrial> trials = engines_that_ended_a_run(problem);
@@ -220,7 +220,7 @@ std::optional<Arena> StepTuner::make_room(const Program& program, const Step& st
     }
     memory_bytes_ = room_.arena_bytes;
   }
-  // Indices that another step left here would lead out of the buffers.
+  // Stale indices of another step would point outside the buffers.
   check(cudaMemsetAsync(memory_.get(), 0, room_.arena_bytes, device_.stream));
   return Arena(memory_.get(), room_);
 }

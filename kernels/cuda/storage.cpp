@@ -32,7 +32,7 @@ void pad_input_channels(Lowering& lowering, const Conv& op, std::int64_t channel
   }
 }
 
-// Before copies are made, which take over the layout.
+// Runs before copies are made; they inherit the layout.
 void set_depthwise_layout(Lowering& lowering, const Conv& op) {
   const ParameterBuffers& weight = lowering.tensors().parameters[op.weight];
   for (BufferId id : {weight.master, weight.momentum, weight.gradient})
@@ -44,7 +44,7 @@ void set_dtype(Buffer& buffer, DType dtype) {
   buffer.dtype = dtype;
 }
 
-// What forward and backward-data read of a weight in half precision; the update writes it.
+// Half-precision copy of a weight for forward and backward-data; the update writes it.
 BufferId add_half_copy(Lowering& lowering, ParameterId id, DType dtype) {
   ParameterBuffers& buffers = lowering.tensors().parameters[id];
   Buffer copy = lowering.program.buffers[buffers.master];
@@ -70,7 +70,7 @@ bool is_sampled(const auto&) {
   return false;
 }
 
-// Sampled rows become half as they are gathered, and their gradient has a buffer of its own.
+// Sampled rows become half when gathered; their gradient has its own buffer.
 void hold_weight(Storage& storage, const auto& op, DType dtype) {
   Lowering& lowering = storage.lowering;
   const ParameterBuffers& buffers = lowering.tensors().parameters[op.weight];

@@ -44,7 +44,7 @@ float load(DType dtype, const std::byte* at) {
 
 struct Shape4 {
   std::int64_t out = 1, in = 1, kh = 1, kw = 1, padded_in = 1;
-  bool taps_outside = false;  // of a depthwise convolution
+  bool taps_outside = false;  // for a depthwise convolution
 };
 
 Shape4 shape_of(const std::vector<std::int64_t>& dims, const Buffer& buffer) {
@@ -60,7 +60,7 @@ Shape4 shape_of(const std::vector<std::int64_t>& dims, const Buffer& buffer) {
   return shape;
 }
 
-// visit(index in the public layout, index inside the device)
+// visit(index in the public layout, index in the device's layout)
 template <typename Visit>
 void for_each_element(const Shape4& shape, const Visit& visit) {
   std::size_t outside = 0;

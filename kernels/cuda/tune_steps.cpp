@@ -6,7 +6,7 @@
 namespace plumb::cuda {
 namespace {
 
-// The step with each problem, the first of its kind.
+// The first step with each problem.
 struct Wanted {
   const Program* program = nullptr;
   const Step* step = nullptr;

@@ -23,7 +23,7 @@ nlohmann::json trial_json(const EngineTrial& trial) {
   return json;
 }
 
-// Throws nlohmann::json::exception where it has another shape.
+// Throws nlohmann::json::exception for any other structure.
 EngineTrial trial_of(const nlohmann::json& json) {
   EngineTrial trial{.engine = json.at("engine"),
                     .workspace_bytes = json.at("workspace_bytes"),
@@ -33,7 +33,7 @@ EngineTrial trial_of(const nlohmann::json& json) {
   return trial;
 }
 
-// What a cache file holds: its environments, or null if it is none.
+// Environments of a cache file, or null if it isn't one.
 nlohmann::json read_environments(const std::filesystem::path& file) {
   std::ifstream stream(file);
   const nlohmann::json json = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
@@ -41,7 +41,8 @@ nlohmann::json read_environments(const std::filesystem::path& file) {
   return ours ? json.value("environments", nlohmann::json()) : nlohmann::json();
 }
 
-// Empty, or why not. Homes are shared between machines: the unfinished file's name must be nobody else's.
+// Returns an error message, or an empty string. Homes are shared between machines, so the temporary file's
+// name must be unique.
 std::string replace_file(const std::filesystem::path& file, const std::string& text) {
   std::error_code error;
   std::filesystem::create_directories(file.parent_path(), error);
@@ -93,7 +94,7 @@ TuningCache::TuningCache(std::filesystem::path file, std::string environment)
     }
     for (const auto& [problem, trials] : environments.at(environment_).items())
       for (const nlohmann::json& trial : trials) problems_[problem].push_back(trial_of(trial));
-  } catch (const std::exception&) {  // of the shape above, or nlohmann's
+  } catch (const std::exception&) {  // of the structure above, or nlohmann's
     problems_.clear();
     remarks_.push_back("tuning cache " + file_.string() +
                        " is damaged: tuning starts from nothing and writes it anew");
