@@ -3,12 +3,12 @@
 namespace plumb::cuda {
 namespace {
 
-// Output rows that a thread of a 3x3 kernel goes down, which reads two or one more of the input: those of
-// MobileFaceNet's images are multiples of 7.
+// Output rows per thread of a 3x3 kernel, which reads two or one more input row: MobileFaceNet's image
+// heights are multiples of 7.
 constexpr int kRows = 7;
 
-// Taps of a 3x3 kernel at a thread's channels, as they are stored. Tap (2 - y, 2 - x) in place of (y, x)
-// if `turned`: what a gradient at stride 1 goes back through.
+// Taps of a 3x3 kernel at a thread's channels, as stored. With `turned`, tap (2 - y, 2 - x) in place of (y,
+// x), for backward-data at stride 1.
 template <typename T>
 struct Taps {
   Elements<T, kPack<T>> at[9];
@@ -26,8 +26,8 @@ __device__ void add_product(const Elements<T, kCount>& weight, const float (&val
   for (int i = 0; i < kCount; ++i) sum[i] += to_float(weight.at[i]) * value[i];
 }
 
-// Adds a row of the input to the outputs around it: sums[i] gets row kTapRows[i] of the taps, over the pixels
-// of each column's window.
+// Adds an input row to the outputs around it: sums[i] gets row kTapRows[i] of the taps, over each column's
+// window.
 template <int kStride, int... kTapRows, typename T, int kPixels, int kRowsHeld, int kColumns>
 __device__ void add_row(const Taps<T>& taps, const Elements<T, kPack<T>> (&pixels)[kPixels],
                         float (&sums)[kRowsHeld][kColumns][kPack<T>]) {
@@ -47,7 +47,7 @@ __device__ void add_row(const Taps<T>& taps, const Elements<T, kPack<T>> (&pixel
   }
 }
 
-// The outputs of the first row are done: the others move up.
+// The first row's outputs are done; shifts the others up.
 template <int kRowsHeld, int kColumns, int kCount>
 __device__ void move_up(float (&sums)[kRowsHeld][kColumns][kCount]) {
 #pragma unroll
@@ -61,13 +61,12 @@ __device__ void move_up(float (&sums)[kRowsHeld][kColumns][kCount]) {
   }
 }
 
-// Block (i, r, n) makes rows r * kRows … of image n of a 3x3 convolution with padding 1, a thread 16 bytes of
-// channels of kColumns neighbouring columns. A thread reads each row of the input once, as 3 or 4 pixels, and
-// adds it to the sums of the outputs that it belongs to (3 at stride 1, 2 at stride 2), which wait in
-// registers. Per element of the output: reads stride^2 elements of the input from memory (columns and the
-// rows between blocks overlap in the caches), writes one; half precision: 4 bytes at stride 1, 10 at stride
-// 2. 9 multiply-adds and as many conversions per element: bound by memory, at half of the issue slots.
-// Stride 1 serves backward-data as well, with the taps turned.
+// 3x3 convolution with padding 1. Block (i, r, n) computes rows r * kRows … of image n, a thread 16 bytes of
+// channels of kColumns adjacent columns. A thread reads each input row once, as 3 or 4 pixels, and adds it to
+// the outputs that use it (3 at stride 1, 2 at stride 2), kept in registers. Per output element: reads
+// stride^2 input elements from memory (columns and rows between blocks overlap in the caches), writes one;
+// half precision: 4 bytes at stride 1, 10 at stride 2. 9 multiply-adds and 9 conversions per element: bound
+// by memory, at half of the issue slots. Also serves backward-data at stride 1, with the taps turned.
 template <typename T, int kStride, int kColumns>
 __global__ void __launch_bounds__(kDepthwiseThreads, 3)
     convolve_3x3(DepthwiseShape shape, const T* in, const T* weight, bool turned, T* out) {
@@ -110,10 +109,10 @@ __global__ void __launch_bounds__(kDepthwiseThreads, 3)
   }
 }
 
-// Backward-data of the 3x3 convolution with padding 1 and stride 2. Block (i, r, n) makes the 2x2 pixels of
-// d_in above d_out's rows r * kRows … of image n, a thread 16 bytes of channels of them; of the four, one has
-// one tap over it, two have two, one has four. Per element of d_in: reads 1/4 element of d_out from memory,
-// writes one; half precision: 2.5 bytes. Bound by memory.
+// Backward-data of the 3x3 convolution with padding 1 and stride 2. Block (i, r, n) computes the 2x2 pixels
+// of d_in above d_out's rows r * kRows … of image n, a thread 16 bytes of their channels. Of the four pixels,
+// one has one tap over it, two have two, one has four. Per d_in element: reads 1/4 element of d_out from
+// memory, writes one; half precision: 2.5 bytes. Bound by memory.
 template <typename T>
 __global__ void __launch_bounds__(kDepthwiseThreads, 3)
     spread_3x3(DepthwiseShape shape, const T* d_out, const T* weight, T* d_in) {
@@ -153,10 +152,10 @@ __global__ void __launch_bounds__(kDepthwiseThreads, 3)
   }
 }
 
-// Any window: block (i, y, n) makes kDepthwiseThreads x kCount elements of row y of image n. Per element of
-// the output: reads stride^2 elements of the input from memory (kernel^2 from the caches) and as many
-// weights from the caches, writes one. Over a whole image, 7x7: 49 elements, 100 bytes in half precision, by
-// few threads: bound by how long memory takes to answer.
+// Any window: block (i, y, n) computes kDepthwiseThreads x kCount elements of row y of image n. Per output
+// element: reads stride^2 input elements from memory (kernel^2 from the caches) and kernel^2 weights from the
+// caches, writes one. Over a whole 7x7 image: 49 elements, 100 bytes in half precision, by few threads: bound
+// by memory latency.
 template <typename T, int kCount>
 __global__ void convolve_any(DepthwiseShape shape, const T* in, const T* weight, T* out) {
   const DepthwisePlace<kCount> at(shape.c);
@@ -182,9 +181,9 @@ __global__ void convolve_any(DepthwiseShape shape, const T* in, const T* weight,
                 sum);
 }
 
-// The way back through any window: block (i, y, n) makes kDepthwiseThreads x kCount elements of row y of
-// image n of d_in. Per element: reads 1 / stride^2 element of d_out from memory and the weights over it from
-// the caches, writes one. Over a whole image, 7x7: 2 bytes in half precision. Bound by memory.
+// Backward-data for any window: block (i, y, n) computes kDepthwiseThreads x kCount elements of row y of
+// image n of d_in. Per element: reads 1 / stride^2 element of d_out from memory and its weights from the
+// caches, writes one. Over a whole 7x7 image: 2 bytes in half precision. Bound by memory.
 template <typename T, int kCount>
 __global__ void spread_any(DepthwiseShape shape, const T* d_out, const T* weight, T* d_in) {
   const DepthwisePlace<kCount> at(shape.c);
@@ -215,7 +214,7 @@ dim3 grid_of(const DepthwiseShape& shape, std::int64_t rows, std::int64_t thread
               static_cast<unsigned>(shape.n));
 }
 
-// A pass of convolve_3x3 over rows of `shape`'s output.
+// Launches convolve_3x3 over rows of `shape`'s output.
 template <int kStride, int kColumns, typename T>
 void launch_3x3(const DepthwiseShape& shape, const T* in, const T* weight, bool turned, T* out,
                 cudaStream_t stream) {

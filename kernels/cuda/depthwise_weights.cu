@@ -4,8 +4,8 @@
 namespace plumb::cuda {
 namespace {
 
-// What a thread has of the gradient of a 3x3 weight: 9 taps of its channels. An odd number of words, so that
-// neighbouring threads' sums spread over all banks of shared memory.
+// A thread's gradient of a 3x3 weight: 9 taps of its channels. An odd number of words, so that adjacent
+// threads' sums spread over all banks of shared memory.
 template <int kCount>
 struct TapSums {
   float at[9][kCount] = {};
@@ -18,7 +18,7 @@ struct TapSums {
       for (int i = 0; i < kCount; ++i) at[tap][i] += other.at[tap][i];
     }
   }
-  // Taps of row `tap_row` over an input row's three pixels under d_out.
+  // Adds taps of row `tap_row` over an input row's three pixels under d_out.
   template <typename T>
   __device__ void add(int tap_row, const Elements<T, kCount> (&pixels)[3], const Elements<T, kCount>& d_out) {
     float gradient[kCount], value[kCount];
@@ -32,9 +32,9 @@ struct TapSums {
   }
 };
 
-// Adds one column of an image's output at stride 1; each row of the input is read once, d_out's rows around
-// it wait in registers. A row ahead is asked for while one is added: memory would wait for 9 multiply-adds
-// per element otherwise.
+// Adds one column of an image's output at stride 1. Each input row is read once; d_out's rows around it stay
+// in registers. Each row is loaded one step ahead; otherwise 9 multiply-adds per element would wait for
+// memory.
 template <typename T>
 __device__ void add_column(const Image<T>& in, const Image<T>& d_out, int x, TapSums<kPack<T>>& sums) {
   Elements<T, kPack<T>> pixels[3], pixels_ahead[3], before{}, own[1], next[1], ahead[1];
@@ -55,7 +55,7 @@ __device__ void add_column(const Image<T>& in, const Image<T>& d_out, int x, Tap
   }
 }
 
-// The same at stride 2: two rows of the input for each one of d_out.
+// The same at stride 2: two input rows per row of d_out.
 template <typename T>
 __device__ void add_column_at_stride_2(const Image<T>& in, const Image<T>& d_out, int x,
                                        TapSums<kPack<T>>& sums) {
@@ -72,10 +72,10 @@ __device__ void add_column_at_stride_2(const Image<T>& in, const Image<T>& d_out
   }
 }
 
-// Block (tile, b) adds up the 9 taps of its channels over its columns of images, and leaves [9, c] of partial
-// sums. A thread has 16 bytes of channels, its sums in registers. Per element of d_out: reads one, and
-// stride^2 elements of the input (a column's two neighbours come from the caches); half precision: 4 bytes at
-// stride 1, 10 at stride 2. 9 multiply-adds: bound by memory.
+// Block (tile, b) sums the 9 taps of its channels over its columns of images and writes [9, c] partial sums.
+// A thread has 16 bytes of channels and keeps its sums in registers. Per d_out element: reads one, and
+// stride^2 input elements (a column's two neighbours come from the caches); half precision: 4 bytes at stride
+// 1, 10 at stride 2. 9 multiply-adds: bound by memory.
 template <typename T, int kStride>
 __global__ void __launch_bounds__(kDepthwiseThreads, 3)
     weights_3x3(DepthwiseShape shape, DepthwisePartition partition, const T* in, const T* d_out,
@@ -104,11 +104,11 @@ __global__ void __launch_bounds__(kDepthwiseThreads, 3)
     store<kCount>(partials + (std::int64_t{blockIdx.y} * 9 + tap) * shape.c + channel, sums.at[tap]);
 }
 
-// Any window: block (tile, b) adds up kDepthwiseThreads taps of kCount channels over its pixels of d_out.
-// Pixels whose window has the tap beyond the border count nothing, but read the nearest one in the image, so
-// that no load waits for a branch. Per pixel of d_out and tap: reads an element of both, of which one comes
-// from memory where windows don't overlap; over a whole image, 7x7, half precision: 2 bytes per element of
-// the input. Bound by memory there, else by the caches.
+// Any window: block (tile, b) sums kDepthwiseThreads taps of kCount channels over its pixels of d_out. A tap
+// beyond the border adds nothing but reads the nearest pixel in the image, so that no load waits for a
+// branch. Per pixel of d_out and tap: reads an element of both, one of them from memory if windows don't
+// overlap. Over a whole 7x7 image in half precision: 2 bytes per input element, bound by memory; otherwise
+// bound by the caches.
 template <typename T, int kCount>
 __global__ void weights_any(DepthwiseShape shape, DepthwisePartition partition, const T* in, const T* d_out,
                             float* partials) {
@@ -123,7 +123,7 @@ __global__ void weights_any(DepthwiseShape shape, DepthwisePartition partition, 
   float sum[kCount] = {};
 #pragma unroll 4
   for (std::int64_t item = first; item < end; ++item) {
-    const std::int64_t line = item / shape.out_w;  // of all images' output
+    const std::int64_t line = item / shape.out_w;  // over all images' output
     const std::int64_t image = line / shape.out_h;
     const auto y = static_cast<int>(line - image * shape.out_h) * shape.stride + row;
     const auto x = static_cast<int>(item - line * shape.out_w) * shape.stride + column;
@@ -139,14 +139,14 @@ __global__ void weights_any(DepthwiseShape shape, DepthwisePartition partition, 
                 sum);
 }
 
-// The sum of one weight over the blocks that have a part of it.
+// The sum of one weight over the blocks' partial sums.
 struct WeightSum {
   float value = 0;
   __device__ void merge(const WeightSum& other) { value += other.value; }
 };
 
-// A block adds up the partial sums of 32 weights, in a fixed order. Reads 4 bytes per weight and block of
-// partial sums out of the L2 cache, writes one element per weight: its time is that of a launch.
+// A block sums the partial sums of 32 weights in a fixed order. Reads 4 bytes per weight and block of partial
+// sums from the L2 cache, writes one element per weight: bound by launch latency.
 template <typename T>
 __global__ void __launch_bounds__(kFinishThreads, 1)
     weights_finish(const float* partials, int blocks, std::int64_t weights, T* d_weight) {

@@ -5,13 +5,13 @@ namespace plumb::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kChannels = 64;  // of a block
-constexpr int kPixels = 64;    // of a block
+constexpr int kChannels = 64;  // per block
+constexpr int kPixels = 64;    // per block
 constexpr int kPerThread = 8;  // channels
 
 // A block's part of an image.
 struct Tile {
-  std::int64_t pixels = 0, first_pixel = 0;  // of the image
+  std::int64_t pixels = 0, first_pixel = 0;  // in the image
   int channels = 0, first_channel = 0;
   int pixels_here = 0, channels_here = 0;
 };
@@ -28,11 +28,11 @@ __device__ Tile tile_of(std::int64_t pixels, int channels) {
   return tile;
 }
 
-// Which elements of the tile stay. In the order c, h, w a channel's pixels are neighbours, and the random
-// blocks of four that they touch are shared out among threads, neighbouring channels side by side.
+// Draws which elements of the tile stay. In the order c, h, w a channel's pixels are contiguous. The threads
+// share their random blocks of four, adjacent threads taking adjacent channels.
 __device__ void draw(const Tile& tile, const DropoutRule& rule, const StepState& step,
                      std::uint8_t (&keeps)[kPixels][kChannels]) {
-  constexpr int kBlocks = kPixels / 4 + 1;  // that a channel's pixels touch at most
+  constexpr int kBlocks = kPixels / 4 + 1;  // touched by a channel's pixels, at most
   for (int i = static_cast<int>(threadIdx.x); i < kBlocks * kChannels; i += kThreads) {
     const int channel = i % kChannels;
     if (channel >= tile.channels_here) continue;
@@ -51,10 +51,10 @@ __device__ void draw(const Tile& tile, const DropoutRule& rule, const StepState&
 }
 
 // Block (tile, n) has 64 channels of 64 pixels of image n. Reads and writes each element once, 16 bytes at a
-// time in half precision, 128 bytes of a pixel in a row. A random block of some 90 instructions serves four
-// elements, which lie in different pixels: they meet in shared memory. Of 7 x 7 pixels it takes 13 or 14
-// blocks per channel in place of 12.25. That is 25 instructions per element beside 4 bytes of memory traffic
-// in half precision: bound by arithmetic, within twice the time of the traffic on an H200, and by memory in
+// time in half precision, 128 contiguous bytes of a pixel. A random block of some 90 instructions serves four
+// elements in different pixels, exchanged through shared memory. For 7 x 7 pixels it takes 13 or 14 blocks
+// per channel instead of 12.25: 25 instructions per element for 4 bytes of memory traffic in half precision.
+// Bound by arithmetic in half precision, within twice the time of the traffic on an H200, and by memory in
 // f32.
 template <int kCount, typename In, typename Out>
 __global__ void __launch_bounds__(kThreads)
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
   const Tile tile = tile_of(pixels, channels);
   draw(tile, rule, state->step, keeps);
   __syncthreads();
-  constexpr int kShares = kChannels / kCount;  // of a pixel
+  constexpr int kShares = kChannels / kCount;  // per pixel
   for (int i = static_cast<int>(threadIdx.x); i < kShares * tile.pixels_here; i += kThreads) {
     const int pixel = i / kShares, channel = i % kShares * kCount;
     if (channel >= tile.channels_here) continue;

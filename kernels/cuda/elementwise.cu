@@ -7,8 +7,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPerThread = 8;  // 16 bytes of a half type, 32 of f32
 
-// pass(integral_constant n, offset) for a thread's n elements from `offset` on: all of them, or, of those
-// that are left at the end of a tensor, one by one.
+// pass(integral_constant n, offset) for a thread's n elements from `offset` on: all of them, or one by one at
+// the end of a tensor.
 template <typename Pass>
 __device__ void with_elements(std::int64_t left, const Pass& pass) {
   if (left >= kPerThread) return pass(std::integral_constant<int, kPerThread>{}, 0);
@@ -47,12 +47,12 @@ __global__ void cast(const From* from, Into* into, std::int64_t count, float sca
   });
 }
 
-constexpr int kColumns = 32;  // of a block: one warp side by side
-constexpr int kRows = 16;     // of a block: its warps, each with every 16th row
+constexpr int kColumns = 32;  // per block: one warp side by side
+constexpr int kRows = 16;     // per block: its warps, each with every 16th row
 
-// A block sums 32 columns over all rows: warps go down the rows, then meet in shared memory and are added in
-// their order. Reads each element once (2 or 4 bytes), 64 or 128 bytes per warp and access; the matrices are
-// small (batch x classes), so that starting it costs as much as its memory traffic.
+// A block sums 32 columns over all rows: warps go down the rows, then combine in shared memory in a fixed
+// order. Reads each element once (2 or 4 bytes), 64 or 128 bytes per warp and access. The matrices are small
+// (batch x classes), so launch latency costs as much as memory traffic.
 template <typename T>
 __global__ void column_sums(const T* matrix, float* sums, std::int64_t rows, std::int64_t columns) {
   __shared__ float partial[kRows][kColumns];
@@ -69,9 +69,9 @@ __global__ void column_sums(const T* matrix, float* sums, std::int64_t rows, std
   sums[column] = sum;
 }
 
-// Block (p, n) moves 256 pixels of image n. Reads 4 bytes per element, planes in consecutive threads, writes
-// 16 bytes per pixel: 28 bytes per pixel of 3 channels; bound by memory. Its first thread moves the label.
-// `state` null: there is one half. `labels` null: they aren't moved.
+// Block (p, n) packs 256 pixels of image n. Reads 4 bytes per element, coalesced along each plane, writes 16
+// bytes per pixel: 28 bytes per pixel of 3 channels; bound by memory. Its first thread copies the label.
+// `state` null: there is one half. `labels` null: labels aren't copied.
 template <typename T>
 __global__ void pack_batch(StagedBatch staged, const State* state, T* images, std::int32_t* labels,
                            std::int64_t pixels, int channels) {

@@ -7,13 +7,13 @@ namespace plumb::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kRows = kThreads / 32;  // of a block: a warp has one
+constexpr int kRows = kThreads / 32;  // per block: one per warp
 
 __device__ std::int64_t row_of_warp() {
   return std::int64_t{blockIdx.x} * kRows + threadIdx.x / 32;
 }
 
-// Calls body(first element) for each of a lane's shares of kCount elements in a row.
+// Calls body(first element) for each of a lane's groups of kCount elements in a row.
 template <int kCount, typename Body>
 __device__ void for_share_of_row(int embedding, const Body& body) {
   for (int first = static_cast<int>(threadIdx.x % 32) * kCount; first < embedding; first += 32 * kCount)
@@ -32,7 +32,7 @@ __device__ float squares_of_row(const T* row, int embedding) {
   return combine_warp(squares, Sum());
 }
 
-// A warp makes one unit vector. Reads 4 bytes per element from memory and again from the cache, writes 4;
+// A warp computes one unit vector. Reads 4 bytes per element from memory and again from the cache, writes 4;
 // bound by latency: features are few (256 KB for 128 x 512).
 template <int kCount>
 __global__ void normalize_features(MarginFeatures at, std::int64_t images, int embedding) {
@@ -53,7 +53,8 @@ __global__ void normalize_features(MarginFeatures at, std::int64_t images, int e
   at.labels_out[image] = at.labels[image];
 }
 
-// A warp makes the norm of one class centre. Reads 4 or 2 bytes per element, 16 at a time; bound by memory.
+// A warp computes the norm of one class centre. Reads 4 or 2 bytes per element, 16 at a time; bound by
+// memory.
 template <int kCount, typename T>
 __global__ void class_norms(const T* rows, const std::int32_t* sample_count, float* inverse_norms,
                             std::int64_t classes, int embedding) {
@@ -65,9 +66,9 @@ __global__ void class_norms(const T* rows, const std::int32_t* sample_count, flo
   if (threadIdx.x % 32 == 0) inverse_norms[row] = inverse;
 }
 
-// A warp takes the part along `along` out of one row: out = outer * (d - inner * along (along . d)). Reads d
-// and `along` from memory (8 bytes per element in f32) and once more from the cache, where the warp has just
-// had its 2 to 4 KB, and writes d's bytes; bound by memory. `out` may be d.
+// A warp removes the component of one row along `along`: out = outer * (d - inner * along (along . d)). Reads
+// d and `along` from memory (8 bytes per element in f32) and again from the cache, where the warp's 2 to 4 KB
+// still are, and writes d's bytes; bound by memory. `out` may be d.
 template <int kCount, typename D, typename Along>
 __device__ void take_out(const D* d, const Along* along, D* out, float outer, float inner, int embedding) {
   float dot = 0;
@@ -89,7 +90,7 @@ __device__ void take_out(const D* d, const Along* along, D* out, float outer, fl
   });
 }
 
-// A warp has one image; take_out tells bytes and bound.
+// One image per warp; bytes and bound: see take_out.
 template <int kCount>
 __global__ void features_backward(const float* d_unit, const float* unit, const float* inverse_norms,
                                   float* d_features, std::int64_t images, int embedding) {
@@ -99,7 +100,7 @@ __global__ void features_backward(const float* d_unit, const float* unit, const 
   take_out<kCount>(d_unit + at, unit + at, d_features + at, inverse_norms[image], 1.0F, embedding);
 }
 
-// A warp has one class; take_out tells bytes and bound.
+// One class per warp; bytes and bound: see take_out.
 template <int kCount, typename D, typename Row>
 __global__ void project_rows(D* d_rows, const Row* rows, const float* inverse_norms, std::int64_t classes,
                              int embedding) {

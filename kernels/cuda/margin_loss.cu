@@ -8,14 +8,14 @@ namespace {
 
 constexpr int kThreads = kMarginThreads;
 constexpr int kWarps = kThreads / 32;
-// In place of -infinity, which minus itself is no number: exp(-kNothing) times the sum of nothing is 0.
+// In place of -infinity, whose difference with itself is NaN: exp(-kNothing) times an empty sum is 0.
 constexpr float kNothing = -3.402823466e38F;
 
 __device__ std::int64_t columns_in_use(const MarginLogits& at) {
   return at.sample_count != nullptr ? *at.sample_count : at.classes;
 }
 
-// What a block has.
+// A block's images and columns.
 struct BlockPlace {
   int share = 0, first_image = 0;
   std::int64_t begin = 0;  // its first column
@@ -26,14 +26,14 @@ __device__ BlockPlace place_of(const MarginPartition& partition) {
   return {share, static_cast<int>(blockIdx.x / shares) * kMarginRows, share * partition.columns};
 }
 
-// Of an image's label, counted from `begin`; -1 if it isn't one of `count` columns.
+// Column of an image's label, counted from `begin`; -1 if it isn't one of `count` columns.
 __device__ int target_column(const MarginLogits& at, std::int64_t image, std::int64_t begin,
                              std::int64_t count) {
   const std::int64_t column = std::int64_t{at.columns[image]} - at.first_class - begin;
   return column >= 0 && column < count ? static_cast<int>(column) : -1;
 }
 
-// How many of a block's columns, from `begin` on, are among the first `all`.
+// Number of a block's columns, from `begin` on, that are among the first `all`.
 __device__ int columns_here(std::int64_t all, std::int64_t begin, std::int64_t share_columns) {
   const std::int64_t left = all - begin;
   return static_cast<int>(left < share_columns ? (left < 0 ? 0 : left) : share_columns);
@@ -68,9 +68,9 @@ __device__ void add_logits(const float (&logits)[kCount], RowShare& share) {
   for (int i = 0; i < kCount; ++i) share.sum += __expf(logits[i] - share.largest);
 }
 
-// A block makes the sums of its classes for its images, without their targets. Reads each
-// product once, 4 or 2 bytes, 16 at a time, and per class 4 bytes of its norm for kMarginRows images; writes
-// 8 bytes per image. Bound by memory: some ten instructions per element, of which one is the exponential.
+// A block computes the sums of its classes for its images, without their targets. Reads each product once, 4
+// or 2 bytes, 16 at a time, and per class 4 bytes of its norm for kMarginRows images; writes 8 bytes per
+// image. Bound by memory: some ten instructions per element, one of them the exponential.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     margin_shares(MarginLogits at, float scale, MarginPartition partition, std::int64_t stride,
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kThreads)
   const T* products_here[kMarginRows];
 #pragma unroll
   for (int r = 0; r < kMarginRows; ++r) {
-    // Of images that aren't there the last one takes the place; nobody keeps its sums.
+    // The last image replaces missing ones; their sums are discarded.
     const std::int64_t image = first_image + r < at.images ? first_image + r : at.images - 1;
     share[r] = {kNothing, 0};
     target[r] = target_column(at, image, begin, columns);
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads)
   shares[own_share * at.images + first_image + row] = all;
 }
 
-// A warp brings the shares of an image together and adds its target. Reads 8 bytes per share and the target's
+// A warp combines the shares of an image and adds its target. Reads 8 bytes per share and the target's
 // product, writes 20 bytes; bound by latency.
 template <typename T>
 __global__ void finish_rows(MarginLogits at, MarginRule rule, std::int64_t share_count, std::int64_t stride,
@@ -152,16 +152,16 @@ __global__ void finish_rows(MarginLogits at, MarginRule rule, std::int64_t share
   rows.target_factor[image] = target_factor;
 }
 
-// A thread has an image: reads 12 bytes, writes 4; bound by latency.
+// One image per thread: reads 12 bytes, writes 4; bound by latency.
 __global__ void margin_rescale(MarginRows rows, std::int64_t images) {
   const std::int64_t image = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (image >= images) return;
   rows.row_sums[image] *= expf(rows.local_max[image] - rows.row_max[image]);
 }
 
-// A block puts gradients in place of its products. Reads and writes each once, 4 or 2 bytes, 16
-// at a time, and reads per class 4 bytes of its norm for kMarginRows images. Bound by memory, as
-// margin_shares; 64 registers leave room for 4 blocks on a multiprocessor.
+// A block overwrites its products with gradients. Reads and writes each once, 4 or 2 bytes, 16 at a time, and
+// reads per class 4 bytes of its norm for kMarginRows images. Bound by memory, like margin_shares; 64
+// registers allow 4 blocks per multiprocessor.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 4)
     margin_gradient(MarginLogits at, float scale, MarginRows rows, const State* state, float inverse_batch,
@@ -216,8 +216,8 @@ __global__ void __launch_bounds__(kThreads, 4)
   }
 }
 
-// The only block adds the own images' losses up, the same way every time, and writes the record of this
-// iteration. Reads 12 bytes per image; bound by latency.
+// A single block sums the own images' losses in a fixed order and writes the record of this iteration. Reads
+// 12 bytes per image; bound by latency.
 __global__ void margin_record(MarginRows rows, std::int64_t images, OwnImages own, const State* state,
                               IterationRecord* records) {
   double loss = 0;

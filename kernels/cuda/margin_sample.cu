@@ -6,7 +6,7 @@ namespace plumb::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kLabels = 16;  // labels of a thread at once
+constexpr int kLabels = 16;  // labels per thread at once
 constexpr int kCandidates = kCandidatesPerBlock / kThreads;
 
 // The workspace's arrays.
@@ -21,8 +21,8 @@ __host__ __device__ Lists lists_of(const MarginSample& at, const SampleWorkspace
           at.workspace + places.counts + 1, at.workspace + places.block_counts};
 }
 
-// The only block gathers the labels that this rank has, in the order of images. Reads 4 bytes per label,
-// writes 4 and per own label 8; bound by latency: one round for every 4096 labels.
+// A single block gathers this rank's labels in the order of images. Reads 4 bytes per label, writes 4, and 8
+// per own label; bound by latency: one round per 4096 labels.
 __global__ void gather_own_labels(MarginSample at, Lists lists) {
   int gathered = 0;
   for (std::int64_t round = 0; round < at.images; round += kThreads * kLabels) {
@@ -51,8 +51,8 @@ __global__ void gather_own_labels(MarginSample at, Lists lists) {
   *lists.positives = 0;
 }
 
-// A thread has an own label: whether no earlier one is the same. Reads those, which are in the cache: 4 bytes
-// for each pair; own labels are images / ranks or so, and blocks without any end at once.
+// One own label per thread: finds whether an earlier one is the same. Reads the earlier ones from the cache,
+// 4 bytes per pair. There are about images / ranks own labels; blocks without any exit at once.
 __global__ void find_first(Lists lists) {
   const int place = static_cast<int>(blockIdx.x * kThreads + threadIdx.x), count = *lists.own_count;
   int is_first = 0;
@@ -67,8 +67,8 @@ __global__ void find_first(Lists lists) {
   if (threadIdx.x % 32 == 0 && is_first > 0) atomicAdd(lists.positives, is_first);
 }
 
-// A thread has an own label: its place is how many different ones are smaller. Reads 8 bytes for each pair,
-// as find_first; writes the label there and the place to its image's column.
+// One own label per thread: its place is the number of smaller distinct labels. Reads 8 bytes per pair, like
+// find_first; writes the label to its place and the place to its image's column.
 __global__ void place_positives(MarginSample at, Lists lists) {
   const int own = static_cast<int>(blockIdx.x * kThreads + threadIdx.x), count = *lists.own_count;
   if (own >= count) return;
@@ -76,7 +76,7 @@ __global__ void place_positives(MarginSample at, Lists lists) {
   int place = 0;
   for (int other = 0; other < count; ++other)
     place += lists.own_labels[other] < label ? lists.is_first[other] : 0;
-  at.samples[place] = label;  // the same from all that have it
+  at.samples[place] = label;  // all threads with this label write the same
   at.columns[lists.images[own]] = place;
 }
 
@@ -93,8 +93,8 @@ __device__ bool contains(const std::int32_t* rows, int count, int row) {
   return low < count && rows[low] == row;
 }
 
-// This thread's candidates, kCandidates values of the permutation in a row: those that are no positives, -1
-// for the others and behind the sample's size, which is as far as one has to look.
+// This thread's candidates, kCandidates consecutive values of the permutation: negatives are kept; positives
+// and values beyond the sample's size, where the search may stop, become -1.
 __device__ void draw(const MarginSample& at, int positives, int size, int (&rows)[kCandidates]) {
   const ClassPermutation permutation =
       class_permutation(at.key, at.state->step.iteration, static_cast<std::uint32_t>(at.own_classes));
@@ -111,9 +111,9 @@ __device__ int sample_size(const MarginSample& at, int positives) {
   return positives > at.least ? positives : at.least;
 }
 
-// A block counts negatives among kCandidatesPerBlock candidates: of each reads a path through the positives,
-// from the cache, after some 150 instructions for the permutation; writes 4 bytes. Bound by arithmetic, and
-// small: a tenth of a million classes are ten such blocks.
+// A block counts negatives among kCandidatesPerBlock candidates. For each it reads a search path through the
+// positives, from the cache, after some 150 instructions for the permutation; writes 4 bytes. Bound by
+// arithmetic, and small: a tenth of a million classes are ten such blocks.
 __global__ void count_negatives(MarginSample at, Lists lists) {
   int rows[kCandidates], count = 0;
   draw(at, *lists.positives, sample_size(at, *lists.positives), rows);
@@ -122,8 +122,8 @@ __global__ void count_negatives(MarginSample at, Lists lists) {
   if (threadIdx.x == 0) lists.block_counts[blockIdx.x] = count;
 }
 
-// A block puts its negatives behind the positives and those of the blocks in front of it: draws them again,
-// adds up 4 bytes for each block in front, writes 4 bytes per sample.
+// A block writes its negatives behind the positives and the negatives of earlier blocks: draws them again,
+// adds up 4 bytes per earlier block, writes 4 bytes per sample.
 __global__ void place_negatives(MarginSample at, Lists lists) {
   const int positives = *lists.positives, size = sample_size(at, positives);
   int rows[kCandidates], count = 0, in_front = 0, total = 0;
@@ -142,8 +142,8 @@ __global__ void place_negatives(MarginSample at, Lists lists) {
   if (blockIdx.x == 0 && threadIdx.x == 0) *at.sample_count = size;
 }
 
-// A warp copies one row. Reads 4 bytes per element and writes 4 or 2, 16 at a time where rows begin at
-// multiples of that; bound by memory: a row is 2 KB in a row for an embedding of 512.
+// A warp copies one row. Reads 4 bytes per element and writes 4 or 2, 16 at a time if rows begin at multiples
+// of 16 bytes. Bound by memory: a row is 2 KB of contiguous memory for an embedding of 512.
 template <int kCount, typename T>
 __global__ void gather_rows(GatheredRows at, std::int64_t capacity, int embedding) {
   const std::int64_t row = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;

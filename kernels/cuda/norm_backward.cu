@@ -7,8 +7,7 @@
 namespace plumb::cuda {
 namespace {
 
-// Where a gradient comes from, beside d_out and what a mask or the stored output say of it. d_out_into_sum:
-// what follows from it is added to what d_in holds.
+// Source of a gradient, beside d_out with a mask or the stored output. d_out_into_sum: adds to d_in.
 enum class Source { d_out, two_d_outs, d_out_by_factors, d_out_through_prelu, d_out_into_sum };
 
 template <Source kSource>
@@ -16,15 +15,16 @@ inline constexpr bool kByFactors =
     kSource == Source::d_out_by_factors || kSource == Source::d_out_through_prelu;
 template <Source kSource>
 inline constexpr int kSums = kSource == Source::d_out_through_prelu ? kPreluSums : kNormSums;
-// Of a PReLU two: its line and sums take more registers, and 32 KiB on their way per multiprocessor will do.
+// Blocks per multiprocessor. Two with a PReLU: its line and sums need more registers, and 32 KiB in flight
+// per multiprocessor suffice.
 template <bool kWhole, Source kSource>
 inline constexpr int kBlocks = kWhole&& kSource == Source::d_out_through_prelu ? 2 : kBlocksAtOnce<kWhole>;
 
-// Of the gradient, of its product with (in - mean), and of what a slope's gradient adds up.
+// Sums of the gradient, of its product with (in - mean), and of the slope's gradient.
 template <Source kSource>
 struct GradientSums {
   float of[kSums<kSource>][kNormGroup] = {};
-  float unused = 0;  // to 17 or 25 floats, which spread over all banks of shared memory
+  float unused = 0;  // pads to 17 or 25 floats, which spread over all banks of shared memory
 
   __device__ void merge(const GradientSums& other) {
 #pragma unroll
@@ -35,7 +35,7 @@ struct GradientSums {
   }
 };
 
-// A thread's factors: passed where factor * in + offset > 0 (a NaN passes, too), or through a PReLU's slope.
+// A thread's factors: passes where factor * in + offset > 0 or NaN, else through a PReLU's slope.
 struct Line {
   float factor[kNormGroup], offset[kNormGroup], slope[kNormGroup];
   __device__ float at(int j, float in) const { return factor[j] * in + offset[j]; }
@@ -51,11 +51,11 @@ __device__ void load_line(const NormGradient& from, int channels, const Place& p
     load_slopes<kWhole>(from.slope, place.channel, place, into.slope);
 }
 
-// What a thread has asked for at one pixel, as it is stored.
+// A thread's loads for one pixel, as stored.
 template <typename T, Source kSource>
 struct Loaded {
   Group<T> in, d_out, second_d_out, activated;
-  unsigned passed = 0xff;  // bits of the mask
+  unsigned passed = 0xff;  // mask bits
 
   __device__ void gradient(const NormGradient& from, const Line& line, float (&values)[kNormGroup]) const {
 #pragma unroll
@@ -103,8 +103,8 @@ __device__ void load_pixel(const NormGradient& from, std::int64_t at, int channe
 }
 
 // A block reduces its tile of channels over its pixels. Per element in a half type: reads 4 bytes and 1/8 of
-// mask, 2 more for a second d_out or the output in the mask's place, and writes 2 for a residual's gradient;
-// twice that in f32. Bound by memory.
+// mask, 2 more for a second d_out or for the output in place of the mask, and writes 2 for a residual's
+// gradient; twice that in f32. Bound by memory.
 template <typename T, bool kWhole, Source kSource>
 __global__ void __launch_bounds__(kNormThreads, kBlocks<kWhole, kSource>)
     norm_backward_sums(NormGradient from, const float* mean, std::byte* d_residual, float* partials,
@@ -146,8 +146,8 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kWhole, kSource>)
     store_group<kWhole>(sums, own.of[i], place.channels);
 }
 
-// A block adds up the partial sums of 32 channels and settles what follows. Reads 8 bytes (12 with a slope)
-// per channel and block of pixels, out of the L2 cache; its time is that of a launch.
+// A block combines the partial sums of 32 channels and computes the channels' results. Reads 8 bytes (12 with
+// a slope) per channel and block of pixels from the L2 cache; bound by launch latency.
 template <int kCount>
 __global__ void __launch_bounds__(kFinishThreads, 1)
     norm_backward_finish(const float* partials, NormPartition partition, NormBackward into) {
@@ -171,8 +171,7 @@ __global__ void __launch_bounds__(kFinishThreads, 1)
 
 constexpr int kSlopeThreads = 256;
 
-// One block adds up all channels, each thread every 256th, then as a tree. Some KiB: its time is that of a
-// launch.
+// One block sums all channels, each thread every 256th, then as a tree. Some KiB: bound by launch latency.
 __global__ void sum_slopes(const float* per_channel, int channels, float* d_slope) {
   __shared__ float sums[kSlopeThreads];
   const int thread = static_cast<int>(threadIdx.x);
@@ -189,9 +188,8 @@ __global__ void sum_slopes(const float* per_channel, int channels, float* d_slop
 
 // A block computes d_in for its tile of channels at its pixels, last pixels first; a thread keeps the
 // coefficients of its 8 channels in registers. Per element in a half type: reads 4 bytes, 1/8 of mask and 2
-// for a second d_out (with a residual its gradient in place of these three) or for the sum that it adds to,
-// writes 2; twice that in f32.
-// Bound by memory.
+// for a second d_out (with a residual, its gradient in place of these three) or for the sum to add to, writes
+// 2; twice that in f32. Bound by memory.
 template <typename T, bool kWhole, Source kSource>
 __global__ void __launch_bounds__(kNormThreads, kBlocks<kWhole, kSource>)
     norm_backward_apply(NormGradient from, NormFactors coefficients, std::byte* d_in,

@@ -27,9 +27,9 @@ struct Moments {
   }
 };
 
-// A block reduces its tile of channels over its pixels. Each thread sums differences from the first element
-// that it meets, so that a large mean takes nothing from a small variance. Reads each element once: 2 bytes
-// in a half type, 4 in f32; bound by memory (3 additions or multiply-adds per element).
+// A block reduces its tile of channels over its pixels. Each thread sums differences from its first element,
+// so that a large mean costs a small variance no precision. Reads each element once: 2 bytes in a half type,
+// 4 in f32; bound by memory (3 additions or multiply-adds per element).
 template <typename T, bool kWhole>
 __global__ void __launch_bounds__(kNormThreads, kWhole ? 4 : 1)
     norm_statistics(const std::byte* in, float* partials, NormPartition partition) {
@@ -74,7 +74,7 @@ __device__ void settle(const NormStatistics& into, int channel, int channels, fl
   const float inverse_deviation = 1 / sqrtf(variance + into.epsilon);
   const float factor = into.scale[channel] * inverse_deviation;
   const float offset = into.bias[channel] - mean * factor;
-  // n / (n - 1) where n > 1 elements share a channel (PyTorch, aten/src/ATen/native/Normalization.cpp).
+  // n / (n - 1) for n > 1 elements per channel (PyTorch, aten/src/ATen/native/Normalization.cpp).
   const float correction = pixels > 1 ? static_cast<float>(pixels) / static_cast<float>(pixels - 1) : 1.0F;
   const float keep = 1 - into.momentum;
   into.mean[channel] = mean;
@@ -94,9 +94,9 @@ __device__ void settle(const NormStatistics& into, int channel, int channels, fl
   }
 }
 
-// A block adds up the partial results of 32 channels, as differences from the first block's mean, and settles
-// what follows. Reads 8 bytes per channel and block of pixels, out of the L2 cache; at most 8 KiB per
-// channel, so that its time is that of a launch.
+// A block combines the partial results of 32 channels, as differences from the first block's mean, and
+// computes the channels' results. Reads 8 bytes per channel and block of pixels from the L2 cache, at most 8
+// KiB per channel: bound by launch latency.
 __global__ void __launch_bounds__(kFinishThreads, 1)
     norm_finish(const float* partials, NormPartition partition, NormStatistics into) {
   const int channel = static_cast<int>(blockIdx.x * kFinishColumns + threadIdx.x);
@@ -116,8 +116,8 @@ __global__ void __launch_bounds__(kFinishThreads, 1)
          partition.pixels);
 }
 
-// A thread settles one channel. The difference of two large sums is taken in f64. Tens of bytes per channel:
-// its time is that of a launch.
+// One channel per thread. The difference of two large sums is taken in f64. Tens of bytes per channel: bound
+// by launch latency.
 __global__ void norm_finalize(const float* sums, std::int64_t pixels, int channels, NormStatistics into) {
   const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (channel >= channels) return;
@@ -127,15 +127,14 @@ __global__ void norm_finalize(const float* sums, std::int64_t pixels, int channe
   settle(into, channel, channels, static_cast<float>(mean), static_cast<float>(variance), pixels);
 }
 
-// value through the ReLU; returns whether it passed.
+// Applies the ReLU to `value`; returns whether it passed.
 __device__ bool activate(float& value, bool relu) {
   const bool passes = !(value <= 0);
   if (relu && !passes) value = 0;
   return passes;
 }
 
-// Of a thread's channels: scale * in + residual_scale * residual + bias; a PReLU has its slope in
-// residual_scale's place.
+// Per channel: scale * in + residual_scale * residual + bias; a PReLU's slope is in residual_scale.
 struct Line {
   float scale[kNormGroup], residual_scale[kNormGroup], bias[kNormGroup];
 };
@@ -161,8 +160,8 @@ __device__ void load_line(const NormApply& pass, int channels, std::int64_t inde
 }
 
 // A block normalises its tile of channels at its pixels, last pixels first; a thread keeps the factors of its
-// 8 channels in registers, a shortcut's or the slopes too. Per element in a half type: reads 2 bytes (4 with
-// a residual), writes 2 and 1/8 of mask; twice that in f32. Bound by memory.
+// 8 channels in registers, and those of a shortcut or the slopes. Per element in a half type: reads 2 bytes
+// (4 with a residual), writes 2 and 1/8 of mask; twice that in f32. Bound by memory.
 template <typename T, bool kPrelu>
 __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<>)
     norm_apply(NormApply pass, NormPartition partition) {
@@ -201,8 +200,8 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<>)
   });
 }
 
-// The same where the channels aren't a multiple of 8: a thread has 8 neighbouring elements of any channels,
-// which are one byte of the mask. Reads each element's factors, 8 to 16 bytes from caches, with it.
+// The same for channels that aren't a multiple of 8: a thread has 8 contiguous elements of any channels, one
+// byte of the mask. Also reads each element's factors, 8 to 16 bytes from caches.
 template <typename T, bool kPrelu>
 __global__ void norm_apply_any(NormApply pass, NormPartition partition) {
   const std::int64_t count = partition.pixels * partition.channels;

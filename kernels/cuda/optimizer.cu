@@ -7,7 +7,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPerThread = 8;
 
-// kCount elements of a tensor whose dtype is only known now; the same for all threads of a block.
+// kCount elements of a tensor with a dtype known at run time; the same for all threads of a block.
 template <int kCount>
 __device__ void load_any(DType dtype, const std::byte* from, int first, float (&values)[kCount]) {
   switch (dtype) {
@@ -44,10 +44,10 @@ __device__ void for_share_of_chunk(int count, const Pass& pass) {
     pass(std::integral_constant<int, 1>{}, first);
 }
 
-// What an update does to each element of a parameter.
+// Factors of a parameter's update.
 struct UpdateFactors {
   float learning_rate = 0, momentum = 0, decay = 0;
-  float gradient_scale = 1;  // loss scaling undone
+  float gradient_scale = 1;  // undoes loss scaling
 };
 __device__ UpdateFactors factors_of(const State* state, float momentum, float decay) {
   return {.learning_rate = state->step.learning_rate,
@@ -90,8 +90,8 @@ __global__ void update(const UpdateChunk* chunks, const State* state, const floa
   });
 }
 
-// A warp updates one sampled row, wherever it lies. Per element: reads 12 bytes and writes 8 in f32, 16 at a
-// time where rows begin at multiples of that. Bound by memory: a row is 2 KB for an embedding of 512.
+// A warp updates one sampled row at any address. Per element: reads 12 bytes and writes 8 in f32, 16 at a
+// time if rows begin at multiples of 16 bytes. Bound by memory: a row is 2 KB for an embedding of 512.
 template <int kCount, typename T>
 __global__ void update_rows(UpdatedRows at, const State* state, const float* overflow, float momentum,
                             bool nesterov) {
@@ -119,8 +119,8 @@ __global__ void clear_overflow(float* overflow) {
   *overflow = 0;
 }
 
-// Block i looks through chunk i, and whoever finds something writes the same 1. Reads each gradient once, 4
-// or 2 bytes per element. Bound by memory.
+// Block i searches chunk i; every thread that finds an overflow writes the same 1. Reads each gradient once,
+// 4 or 2 bytes per element. Bound by memory.
 __global__ void find_overflow(const GradientChunk* chunks, float* overflow) {
   const GradientChunk at = chunks[blockIdx.x];
   const std::byte* const gradient = gpu::in_device_memory(at.gradient);
@@ -129,14 +129,14 @@ __global__ void find_overflow(const GradientChunk* chunks, float* overflow) {
     float values[elements];
     load_any(at.dtype, gradient, first, values);
 #pragma unroll
-    for (int i = 0; i < elements; ++i) found |= !(fabsf(values[i]) < INFINITY);  // true of a NaN, too
+    for (int i = 0; i < elements; ++i) found |= !(fabsf(values[i]) < INFINITY);  // true for a NaN, too
   });
   if (found) *overflow = 1;
 }
 
 constexpr float kLeastLossScale = 1, kMostLossScale = 16777216;
 
-// The only thread reads and writes some 80 bytes.
+// A single thread reads and writes some 80 bytes.
 __global__ void advance_state(LossScaling scaling, State* state, const float* overflow,
                               IterationRecord* records) {
   StepState& step = state->step;
@@ -155,7 +155,7 @@ __global__ void advance_state(LossScaling scaling, State* state, const float* ov
   step.loss_scale = fminf(step.loss_scale * 2, kMostLossScale);
 }
 
-// The only thread reads and writes 16 bytes.
+// A single thread reads and writes 16 bytes.
 __global__ void stamp_wait(State* state, bool after) {
   const std::uint64_t now = gpu::nanoseconds();
   if (after)

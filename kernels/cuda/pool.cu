@@ -6,7 +6,7 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// Which pixel and channels of row (blockIdx.y of image blockIdx.z) a thread of a pooling kernel answers for.
+// A thread's pixel and channels in a pooling kernel: row blockIdx.y of image blockIdx.z.
 template <int kCount>
 struct Place {
   std::int64_t channel = 0, x = 0;
@@ -22,11 +22,10 @@ __device__ inline int clamped(int at, int extent) {
   return at < 0 ? 0 : at < extent ? at : extent - 1;
 }
 
-// Block (i, y, n) makes 128 x kCount elements of row y of output n; kKernel 0 takes the shape's kernel. A
-// place in the padding stands for the pixel next to it, which is in the window, too, so that no load waits
-// for a branch. Per element of the output: reads stride^2 elements of the input from memory (windows overlap
-// in the cache) and writes one and one byte; 3x3 stride 2 in half precision: 8 + 2 + 1 bytes. Bound by
-// memory.
+// Block (i, y, n) computes 128 x kCount elements of row y of output n; kKernel 0 takes the shape's kernel. A
+// place in the padding reads the adjacent pixel, which is in the window, too, so that no load waits for a
+// branch. Per output element: reads stride^2 input elements from memory (windows overlap in the cache),
+// writes one and one byte; 3x3 stride 2 in half precision: 8 + 2 + 1 bytes. Bound by memory.
 template <typename T, int kCount, int kKernel>
 __global__ void max_pool_forward(PoolShape shape, const T* in, const float* factors, T* out,
                                  std::uint8_t* argmax) {
@@ -77,10 +76,10 @@ __global__ void max_pool_forward(PoolShape shape, const T* in, const float* fact
   *reinterpret_cast<Elements<std::uint8_t, kCount>*>(argmax + to) = winner;
 }
 
-// Block (i, y, n) makes 128 x kCount elements of row y of the input's gradient: each asks the windows over it
-// (1, 2 or 4 for 3x3 stride 2) whether it won them. Per element of d_in: reads 1 / stride^2 elements of each
-// d_out and as many bytes of argmax from memory, writes one; 3x3 stride 2 in half precision: 0.75 (1.25 with
-// two) + 2 bytes. Bound by memory.
+// Block (i, y, n) computes 128 x kCount elements of row y of the input's gradient: each checks the windows
+// over it (1, 2 or 4 for 3x3 stride 2) for those it won. Per d_in element: reads 1 / stride^2 elements of
+// each d_out and as many bytes of argmax from memory, writes one; 3x3 stride 2 in half precision: 0.75 (1.25
+// with two) + 2 bytes. Bound by memory.
 template <typename T, int kCount>
 __global__ void max_pool_backward(PoolShape shape, const T* d_out, const T* second_d_out,
                                   const std::uint8_t* argmax, T* d_in) {
@@ -147,8 +146,8 @@ __global__ void average_backward(const T* d_out, T* d_in, std::int64_t pixels, s
   for (std::int64_t pixel = 0; pixel < pixels; ++pixel) store<kCount>(d_in + pixel * groups * kCount, values);
 }
 
-// body(T{}, integral_constant with the channels that a thread takes at once): 16 bytes where they come out
-// even, else one.
+// Calls body(T{}, integral_constant with the channels per thread): 16 bytes if channels divide evenly, else
+// one channel.
 template <typename Body>
 void with_type_and_count(DType dtype, std::int64_t channels, const Body& body) {
   with_type_of(dtype, [&](auto type) {

@@ -8,8 +8,8 @@ namespace {
 constexpr int kThreads = 256;
 
 // Block r computes row r. Reads 4 bytes per class from memory, and again from the cache for the sum of
-// exponentials and for the gradient, writes 4 or 2; batch x classes is small (1 MB for 256 x 1000), so that
-// three passes of a block over 4 KB are bound by latency, not by memory.
+// exponentials and for the gradient, writes 4 or 2. batch x classes is small (1 MB for 256 x 1000), so three
+// passes of a block over 4 KB are bound by latency, not by memory.
 template <typename T>
 __global__ void softmax_rows(SoftmaxOperands at, int classes, float smoothing) {
   const float* logits = at.logits + std::int64_t{blockIdx.x} * classes;
@@ -18,7 +18,7 @@ __global__ void softmax_rows(SoftmaxOperands at, int classes, float smoothing) {
   const float logit_of_label = logits[label];
 
   float largest = -INFINITY, logit_sum = 0;
-  int larger = 0;  // logits than the label's
+  int larger = 0;  // logits larger than the label's
   for (int k = threadIdx.x; k < classes; k += kThreads) {
     const float logit = logits[k];
     largest = Largest()(largest, logit);
@@ -49,8 +49,8 @@ __global__ void softmax_rows(SoftmaxOperands at, int classes, float smoothing) {
       .top5 = larger < 5 ? 1 : 0};
 }
 
-// The only block adds the rows up, the same way every time, and writes the record of this iteration. Reads 16
-// bytes per row; bound by latency.
+// A single block sums the rows in a fixed order and writes the record of this iteration. Reads 16 bytes per
+// row; bound by latency.
 __global__ void sum_rows(const RowLoss* rows, int count, const State* state, IterationRecord* records) {
   double loss = 0;
   int top1 = 0, top5 = 0;

@@ -21,7 +21,7 @@ __device__ uint4 random_block(uint2 key, std::uint64_t index) {
   return counter;
 }
 
-// Element `index` of fill_normal(key, 0, 1, …): two of a block's words make two values (Box and Muller,
+// Element `index` of fill_normal(key, 0, 1, …): two words of a random block make two values (Box and Muller,
 // 1958).
 __device__ float normal(uint2 key, std::uint64_t index) {
   constexpr float kTwoPi = 6.283185307F;
@@ -33,8 +33,8 @@ __device__ float normal(uint2 key, std::uint64_t index) {
   return radius * (index % 2 == 0 ? cosf(angle) : sinf(angle));
 }
 
-// Block (p, n) makes 256 pixels of image n, its first thread the label. Reads nothing, writes 16 bytes per
-// pixel; bound by arithmetic (ten rounds of Philox for each element). Runs once, before training.
+// Block (p, n) generates 256 pixels of image n, its first thread the label. Reads nothing, writes 16 bytes
+// per pixel; bound by arithmetic (ten rounds of Philox per element). Runs once, before training.
 template <typename T>
 __global__ void synthetic_batch(uint2 image_key, uint2 label_key, std::uint64_t classes, T* images,
                                 std::int32_t* labels, std::int64_t pixels, int channels) {
