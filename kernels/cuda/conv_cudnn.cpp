@@ -197,8 +197,7 @@ class CudnnEngine : public ConvEngine {
 
  private:
   // cuDNN loads and unloads the run-time compiler's library for each convolution that it plans, which takes
-  // nine tenths of the time. This handle keeps it loaded. Null if it isn't found: cuDNN then searches for it
-  // itself.
+  // nine tenths of the time. This handle keeps it loaded. Null if it isn't found: cuDNN then searches itself.
   const std::unique_ptr<void, LibraryCloser> run_time_compiler_{
       dlopen(("libnvrtc.so." + std::to_string(CUDART_VERSION / 1000)).c_str(), RTLD_LAZY | RTLD_LOCAL)};
   bool deterministic_;

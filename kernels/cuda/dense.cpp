@@ -23,8 +23,7 @@ Extent extent_of(const Context& context, const Step& step) {
   return {.rows = in.n, .in = in.h * in.w * in.c, .out = out.c};
 }
 
-// The workspace begins with the bias converted to the dtype of a half-precision output, as the product needs
-// it.
+// The workspace begins with the bias converted to the dtype of a half-precision output.
 std::size_t rounded_bias_bytes(const GemmProblem& problem) {
   if (!problem.bias || problem.out == DType::f32) return 0;
   return static_cast<std::size_t>(divide_up(problem.n, 128) * 128) * bytes_of(problem.out);

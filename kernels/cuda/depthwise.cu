@@ -26,8 +26,7 @@ __device__ void add_product(const Elements<T, kCount>& weight, const float (&val
   for (int i = 0; i < kCount; ++i) sum[i] += to_float(weight.at[i]) * value[i];
 }
 
-// Adds an input row to the outputs around it: sums[i] gets row kTapRows[i] of the taps, over each column's
-// window.
+// Adds an input row to the outputs around it: sums[i] gets row kTapRows[i] of the taps, per column window.
 template <int kStride, int... kTapRows, typename T, int kPixels, int kRowsHeld, int kColumns>
 __device__ void add_row(const Taps<T>& taps, const Elements<T, kPack<T>> (&pixels)[kPixels],
                         float (&sums)[kRowsHeld][kColumns][kPack<T>]) {

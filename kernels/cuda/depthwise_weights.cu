@@ -33,8 +33,8 @@ struct TapSums {
 };
 
 // Adds one column of an image's output at stride 1. Each input row is read once; d_out's rows around it stay
-// in registers. Each row is loaded one step ahead; otherwise 9 multiply-adds per element would wait for
-// memory.
+// in registers. Each row is loaded one step ahead; 9 multiply-adds per element don't hide the latency
+// otherwise.
 template <typename T>
 __device__ void add_column(const Image<T>& in, const Image<T>& d_out, int x, TapSums<kPack<T>>& sums) {
   Elements<T, kPack<T>> pixels[3], pixels_ahead[3], before{}, own[1], next[1], ahead[1];

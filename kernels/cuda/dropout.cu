@@ -54,8 +54,7 @@ __device__ void draw(const Tile& tile, const DropoutRule& rule, const StepState&
 // time in half precision, 128 contiguous bytes of a pixel. A random block of some 90 instructions serves four
 // elements in different pixels, exchanged through shared memory. For 7 x 7 pixels it takes 13 or 14 blocks
 // per channel instead of 12.25: 25 instructions per element for 4 bytes of memory traffic in half precision.
-// Bound by arithmetic in half precision, within twice the time of the traffic on an H200, and by memory in
-// f32.
+// Half precision is bound by arithmetic, within twice the traffic's time on an H200, f32 by memory.
 template <int kCount, typename In, typename Out>
 __global__ void __launch_bounds__(kThreads)
     dropout(const In* in, Out* out, std::int64_t pixels, int channels, DropoutRule rule, const State* state) {

@@ -46,8 +46,7 @@ void launch_norm_statistics(const NormPartition& partition, DType dtype, const s
 // Reduces the partials to NormStatistics.
 void launch_norm_finish(const NormPartition& partition, const float* partials, const NormStatistics& into,
                         cudaStream_t stream);
-// The same from sums [2, channels] of elements and of their squares, as a convolution's epilogue computes
-// them.
+// The same from sums [2, channels] of elements and of their squares, from a convolution's epilogue.
 void launch_norm_finalize(std::int64_t pixels, int channels, const float* sums, const NormStatistics& into,
                           cudaStream_t stream);
 
@@ -69,8 +68,8 @@ void launch_norm_apply(const NormPartition& partition, DType dtype, const NormAp
 
 // Gradient of a norm's output before its ReLU: d_out (+ second_d_out) where the mask's bit is set, or where
 // `activated`, the stored output, is > 0, or where factors[0] * in + factors[1] is > 0; everywhere without
-// any of the three. Before its PReLU: slope * d_out where that expression is not > 0. Factors allow only one
-// d_out.
+// any of the three. Before its PReLU: slope * d_out where that expression is not > 0. Factors exclude
+// second_d_out.
 struct NormGradient {
   const std::byte* in = nullptr;
   const std::byte* d_out = nullptr;

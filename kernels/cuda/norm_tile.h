@@ -61,7 +61,7 @@ __device__ inline Place reversed_place_of(const NormPartition& partition) {
 }
 
 // visit(integral_constant n, at) for n pixels, the elements at, at + stride …: n is kAtOnce, then 1 for the
-// remainder.
+// rest.
 template <int kAtOnce, typename Visit>
 __device__ void for_pixels(const Place& place, const Visit& visit) {
   std::int64_t at = place.first;

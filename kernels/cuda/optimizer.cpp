@@ -13,8 +13,7 @@
 namespace plumb::cuda {
 namespace {
 
-// A table in device memory, outside the arena (some 200 KB for a ResNet-50). The callables that hold it own
-// it.
+// A table in device memory, outside the arena (some 200 KB for a ResNet-50). Its callables own it.
 template <typename Chunk>
 struct Table {
   std::shared_ptr<const std::byte> memory;

@@ -147,7 +147,7 @@ __global__ void average_backward(const T* d_out, T* d_in, std::int64_t pixels, s
 }
 
 // Calls body(T{}, integral_constant with the channels per thread): 16 bytes if channels divide evenly, else
-// one channel.
+// one.
 template <typename Body>
 void with_type_and_count(DType dtype, std::int64_t channels, const Body& body) {
   with_type_of(dtype, [&](auto type) {

@@ -58,7 +58,7 @@ SelectedGpu select_gpu(const DeviceOptions& options) {
   gpu.uuid = uuid_text(properties.uuid);
   std::size_t total = 0;
   check(cudaMemGetInfo(&gpu.free_bytes, &total));
-  // Two transfers per clock of the memory, over a bus of so many bits.
+  // Memory transfers data twice per clock; the bus width is in bits.
   const double memory_hz = 1e3 * attribute(cudaDevAttrMemoryClockRate, gpu.index);
   gpu.properties = {.name = properties.name,
                     .compute_capability = 10 * properties.major + properties.minor,

@@ -21,8 +21,7 @@ __device__ uint4 random_block(uint2 key, std::uint64_t index) {
   return counter;
 }
 
-// Element `index` of fill_normal(key, 0, 1, …): two words of a random block make two values (Box and Muller,
-// 1958).
+// Element `index` of fill_normal(key, 0, 1, …): two words of a block make two values (Box and Muller, 1958).
 __device__ float normal(uint2 key, std::uint64_t index) {
   constexpr float kTwoPi = 6.283185307F;
   const uint4 bits = random_block(key, index / 4);
