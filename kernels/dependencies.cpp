@@ -6,7 +6,7 @@
 namespace plumb {
 namespace {
 
-using Clock = std::array<std::size_t, kLanes>;  // per lane: how many of its steps have ended
+using Clock = std::array<std::size_t, kLanes>;  // per lane: number of steps ended
 
 std::size_t lane_index(const Step& step) {
   return static_cast<std::size_t>(step.lane);
@@ -24,10 +24,10 @@ class Clocks {
     position_.reserve(program.steps.size());
   }
 
-  // What the lane alone says about the next step.
+  // Clock of the lane's next step from lane order alone.
   Clock of_lane(std::size_t lane) const { return ended_[lane]; }
 
-  // What is known once step `id` has ended.
+  // Clock once step `id` has ended.
   Clock after(StepId id) const {
     Clock clock = at_start_[id];
     clock[lane_index(program_.steps[id])] = position_[id];
@@ -52,7 +52,7 @@ class Clocks {
   std::array<Clock, kLanes> ended_{};  // after the last step of each lane
 };
 
-// The latest steps that touched a buffer, per lane: earlier ones of the lane are ordered before them.
+// The latest steps that touched a buffer, per lane; lane order covers earlier ones.
 struct LatestUses {
   std::array<std::optional<StepId>, kLanes> read, write;
 };
@@ -67,7 +67,7 @@ ByteRange range_of(const Buffer& buffer) {
   return {begin, begin + std::max<std::size_t>(buffer.bytes, 1)};
 }
 
-// For each buffer, those that share bytes with it, itself included.
+// For each buffer, the buffers that share bytes with it, itself included.
 std::vector<std::vector<BufferId>> overlapping_buffers(const Program& program) {
   std::vector<std::vector<BufferId>> family(program.buffers.size());
   for (BufferId id = 0; id < program.buffers.size(); ++id) family[root_of(program, id)].push_back(id);
@@ -85,7 +85,7 @@ void keep_later(std::optional<StepId>& latest, const std::optional<StepId>& step
   if (step && (!latest || *step > *latest)) latest = step;
 }
 
-// Waits that the others, or the lane's own order, don't give already.
+// The candidates that neither lane order nor another candidate implies.
 std::vector<StepId> necessary(const std::array<std::optional<StepId>, kLanes>& candidates, const Clock& known,
                               const Clocks& clocks) {
   std::vector<StepId> waits;

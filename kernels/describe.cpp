@@ -19,7 +19,7 @@ std::string_view name_of(FusedPattern pattern) {
 }
 
 Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits) {
-  peak_flops_per_second(limits, options.precision);  // refuses what the device lacks
+  peak_flops_per_second(limits, options.precision);  // throws if the device lacks the precision
   return limits.kind == DeviceKind::cuda ? cuda::describe(graph, options, limits)
                                          : cpu::describe(graph, options, limits);
 }

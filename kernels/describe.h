@@ -1,5 +1,5 @@
-// describe(Graph, …) -> Program: which steps train this Graph on a device with these limits. Pure: needs no
-// device and no vendor's header; the same code serves a dry run and the real run.
+// describe(Graph, …) -> Program: the steps that train a Graph on a device with given limits. Pure: needs
+// neither a device nor vendor headers; dry runs and real runs share it.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@
 
 namespace plumb {
 
-// What a fused engine of a GPU takes over (kernels/cuda/fusion.h).
+// Patterns that a GPU's fused engines cover (kernels/cuda/fusion.h).
 enum class FusedPattern { statistics, normalized_input, residual_input, norm_backward_data };
 std::string_view name_of(FusedPattern pattern);
 
-// A convolution that runs as plain steps although its GPU has the fused engine.
+// A convolution that runs unfused although the GPU has a fused engine for it.
 struct PlainLayer {
   std::size_t op = 0;  // index into Graph::ops
   FusedPattern pattern = FusedPattern::statistics;
@@ -27,17 +27,17 @@ struct PlainLayer {
 struct DescribeOptions {
   Precision precision = Precision::fp32;
   bool load_batch_every_step = false;  // real images: a load_batch step on the input lane
-  bool fuse = true;                    // cuda: cuDNN's fused engines where the device has them
-  bool deterministic = false;          // cuda: no engine that sums in any order
-  bool scale_loss = false;             // fp16: look for overflows, and skip the step where there is one
-  bool fp32_head = false;              // fp16, bf16: operations from Graph::head_begin on in fp32
-  std::vector<PlainLayer> plain;       // exceptions to `fuse`
+  bool fuse = true;                    // cuda: use cuDNN's fused engines if the device has them
+  bool deterministic = false;          // cuda: only engines that sum in a fixed order
+  bool scale_loss = false;        // fp16: check gradients for overflow, and skip the update if one overflowed
+  bool fp32_head = false;         // fp16, bf16: run operations from Graph::head_begin on in fp32
+  std::vector<PlainLayer> plain;  // exceptions to `fuse`
 };
 
-// Throws Error(usage) if the device lacks the precision, naming those it has.
+// Throws Error(usage) naming the supported precisions if the device lacks this one.
 Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
 
-// For people: which passes fused engines save, layer by layer, and why not more. Empty on a cpu.
+// Report for users: memory passes saved by fused engines per layer, and why others stay. Empty on a cpu.
 std::string fusion_text(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
 
 namespace cpu {

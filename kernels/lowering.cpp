@@ -146,7 +146,7 @@ Lowering start_lowering(const Graph& graph, const StorageTypes& types, std::size
                   .dtype = types.activations,
                   .dims = nchw(value.shape),
                   .persistent = is_input};
-    if (is_input)  // padded channels are held, not declared
+    if (is_input)  // channel padding counts in bytes, not in dims
       buffer.bytes =
           bytes_of(types.activations) *
           static_cast<std::size_t>(value.shape.n * value.shape.h * value.shape.w * types.image_channels);
@@ -178,7 +178,7 @@ UpdatedParameter updated_parameter(const Tensors& tensors, ParameterId parameter
 std::vector<BufferId> gradient_of(Lowering& lowering, ValueId value, std::size_t most) {
   std::vector<Lowering::Contribution> parts = lowering.gradients[value];
   if (parts.empty()) throw std::logic_error("no gradient reaches " + lowering.graph.values[value].name);
-  // What nobody else reads comes first: it may be accumulated into.
+  // Unshared buffers first: Accumulate may overwrite them.
   std::stable_partition(parts.begin(), parts.end(), [](const auto& part) { return !part.shared; });
   while (parts.size() > most) {
     const Lowering::Contribution from = parts.back();

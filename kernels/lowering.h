@@ -1,5 +1,5 @@
-// Bookkeeping that every device's describe shares: buffers of parameters and values, and which buffers hold
-// the gradient of a value while the Graph is walked backwards.
+// Bookkeeping shared by every device's describe: buffers of parameters and values, and the buffers that hold
+// each value's gradient during the backward walk.
 #pragma once
 
 #include <optional>
@@ -14,10 +14,10 @@ namespace plumb {
 struct Lowering {
   const Graph& graph;
   Program program;
-  // By ValueId: buffers whose sum is the gradient of the value, as far as the backward walk has come.
+  // By ValueId: buffers whose sum is the value's gradient, up to the current point of the backward walk.
   struct Contribution {
     BufferId buffer = 0;
-    bool shared = false;  // somebody else reads it too: it must not be overwritten
+    bool shared = false;  // also read elsewhere: must not be overwritten
   };
   std::vector<std::vector<Contribution>> gradients;
 
@@ -25,36 +25,36 @@ struct Lowering {
   const Tensors& tensors() const { return program.tensors; }
 };
 
-// How a device holds what a Graph declares.
+// Storage types of a Graph's tensors on a device.
 struct StorageTypes {
   DType activations = DType::f32;
-  DType weight_gradients = DType::f32;  // of convolutions and dense weights; norms and biases are always f32
-  std::int64_t image_channels = 3;      // channels that the input is padded to
+  DType weight_gradients = DType::f32;  // convolution and dense weights; norms and biases are always f32
+  std::int64_t image_channels = 3;      // channels of the input after padding
 };
 
-// A Program with the buffers of all parameters, statistics, values, labels and the state, and no steps.
+// A Program with buffers for all parameters, statistics, values, labels and the state, but no steps.
 Lowering start_lowering(const Graph& graph, const StorageTypes& types, std::size_t state_bytes);
 
 BufferId add_buffer(Program& program, Buffer buffer);
-// A further activation-like buffer of the same logical dims as `like`, e.g. the gradient of a value.
+// Adds a buffer with the logical dims of `like`, e.g. the gradient of a value.
 BufferId add_buffer_like(Program& program, BufferId like, std::string name, Role role);
 
 // [n, c, h, w] of a value.
 std::vector<std::int64_t> nchw(const Shape& shape);
 
-// Adds `step` with Work::bytes of its operands.
+// Adds `step` and sets Work::bytes from its operands.
 Step& add_step(Program& program, Step step);
 
-// What an Update does to this parameter.
+// The operands of an Update for this parameter.
 UpdatedParameter updated_parameter(const Tensors& tensors, ParameterId parameter);
 
-// The buffers whose sum is the gradient of `value`, brought down to at most `most` by accumulate steps.
+// The buffers whose sum is the gradient of `value`; adds Accumulate steps until at most `most` remain.
 std::vector<BufferId> gradient_of(Lowering& lowering, ValueId value, std::size_t most);
 
-// Takes out the buffers that no step uses and no buffer is a view of, and renumbers the others.
+// Removes buffers that no step uses and that have no views, and renumbers the rest.
 void drop_unused_buffers(Program& program);
 
-// Bytes of all operands, each read or write counted once: the traffic that a step can't avoid.
+// Bytes of all operands, each read or write counted once: the minimum memory traffic of a step.
 double memory_traffic_bytes(const Program& program, const Operation& operation);
 
 }  // namespace plumb

@@ -8,7 +8,7 @@
 namespace plumb {
 namespace {
 
-// Shared by the steps of one margin loss.
+// State shared by the steps of one margin loss.
 struct MarginLowering {
   MarginLowering(Lowering& lowering, std::size_t index)
       : program(lowering.program),
@@ -23,12 +23,12 @@ struct MarginLowering {
   std::size_t op_index;
   const MarginLoss& op;
   std::int64_t images, all_images, embedding;
-  std::int64_t rows;  // of class centres that a step works with
+  std::int64_t rows;  // class centres per step
 
   bool spread() const { return op.world_size > 1; }
   std::vector<std::int64_t> own_features() const { return {images, embedding}; }
   bool sampled() const { return op.head == Head::sampled; }
-  // Multiply-accumulates of each of the three products with the class centres.
+  // Multiply-accumulates of each of the three matrix products with the class centres.
   double product_macs() const {
     return static_cast<double>(all_images) * static_cast<double>(rows) * static_cast<double>(embedding);
   }
@@ -38,7 +38,7 @@ struct MarginLowering {
     return plumb::add_buffer(
         program, {.name = op.name + "." + name, .role = role, .dtype = dtype, .dims = std::move(dims)});
   }
-  // This rank's part of what all ranks have a part of; all of it where there is one rank.
+  // View of this rank's part of `all`; `all` itself with a single rank.
   BufferId own_part(BufferId all, const std::string& name, std::vector<std::int64_t> dims) {
     if (!spread()) return all;
     Buffer part = program.buffers[all];
@@ -94,7 +94,7 @@ void sample_rows(MarginLowering& head, MarginBuffers& buffers, BufferId master, 
   buffers.samples = head.add_buffer("samples", {head.rows}, DType::i32);
   buffers.sample_count = head.add_buffer("sample_count", {1}, DType::i32);
   for (BufferId kept : {*buffers.samples, *buffers.sample_count})
-    head.program.buffers[kept].persistent = true;  // they say which rows the gradient is of
+    head.program.buffers[kept].persistent = true;  // they map gradient rows to classes
   buffers.columns = head.add_buffer("columns", {head.all_images}, DType::i32);
   buffers.rows = head.add_buffer("rows", {head.rows, head.embedding}, rows_dtype);
   head.add(Phase::forward, "sample",
@@ -108,7 +108,7 @@ void sample_rows(MarginLowering& head, MarginBuffers& buffers, BufferId master, 
                                            .sample_count = *buffers.sample_count,
                                            .weight = master,
                                            .rows = buffers.rows});
-  // Only the sampled rows of the master are read, in fp32.
+  // Reads only the sampled rows of the fp32 master.
   gather.work.bytes = static_cast<double>(head.rows * head.embedding) *
                       static_cast<double>(bytes_of(DType::f32) + bytes_of(rows_dtype));
 }
@@ -149,7 +149,7 @@ void add_softmax(MarginLowering& head, MarginBuffers& buffers, DType rows_dtype,
                           .state = state});
 }
 
-// The gradient of the sampled rows, which stands for that of all rows.
+// The gradient buffer of the sampled rows, used in place of the full gradient.
 BufferId sampled_gradient(const Lowering& lowering, const MarginLowering& head, DType dtype) {
   return add_buffer(head.program, {.name = lowering.graph.parameters[head.op.weight].name + ".gradient",
                                    .role = Role::gradient,

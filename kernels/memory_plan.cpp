@@ -45,7 +45,7 @@ bool ends_before(const Lifetime& a, const Lifetime& b, const HappensBefore& happ
   return true;
 }
 
-// A use before `step`, or at it, and one after it, or at it: two such buffers can never share memory.
+// Whether the buffer is used at or before `step`, and at or after it. Two such buffers can't share memory.
 bool is_live_at(const Lifetime& lifetime, StepId step, const HappensBefore& happens_before) {
   bool begun = false, needed = false;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
@@ -105,8 +105,8 @@ struct Placement {
   std::size_t begin = 0, end = 0;
 };
 
-// Puts each buffer, in the order given, at the lowest offset from `base` that no conflicting buffer covers.
-// Returns the end of the region.
+// Places buffers in the given order, each at the lowest free offset from `base`: no conflicting buffer
+// overlaps it. Returns the end of the region.
 std::size_t place_in_order(const std::vector<BufferId>& order, const Program& program,
                            const std::vector<Lifetime>& lifetimes, const HappensBefore& happens_before,
                            std::size_t base, std::size_t alignment, std::vector<std::size_t>& offsets) {

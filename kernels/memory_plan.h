@@ -1,4 +1,4 @@
-// Where every buffer of a Program lies in one arena, decided before anything is allocated.
+// Places every buffer of a Program in one arena, before any allocation.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace plumb {
 struct MemoryPlan {
   std::vector<std::size_t> offsets;  // bytes into the arena, per buffer (views included)
   std::array<std::size_t, kLanes> workspace_offsets{};
-  std::array<std::size_t, kLanes> workspace_bytes{};  // the largest that a step of the lane wants
+  std::array<std::size_t, kLanes> workspace_bytes{};  // largest workspace of the lane's steps
   std::size_t arena_bytes = 0;
 };
 
@@ -21,11 +21,11 @@ struct MemoryPlan {
 // workspace. Offsets are multiples of `alignment` bytes.
 MemoryPlan plan_memory(const Program& program, std::size_t alignment = 4096);
 
-// The largest sum of bytes that are in use at the same step, workspaces included: no plan can be smaller.
+// The largest number of bytes live at one step, workspaces included: a lower bound for any plan.
 std::size_t largest_live_bytes(const Program& program);
 
-// Bytes by role, as result.json reports them. Roles that never share are sums; "activations" is what is left
-// of the arena for activations and their gradients after sharing.
+// Bytes by role, as result.json reports them. Roles whose buffers never share memory are plain sums;
+// "activations" is the rest of the arena: activations and their gradients, after sharing.
 struct MemoryBytes {
   std::size_t parameters = 0, gradients = 0, optimizer = 0, activations = 0, workspace = 0, planned = 0;
 };

@@ -8,7 +8,7 @@
 namespace plumb {
 namespace {
 
-// Least significant byte first, so that machines of either byte order agree.
+// Least significant byte first, so that the hash doesn't depend on byte order.
 std::uint64_t hash_number(std::uint64_t hash, std::uint64_t number) {
   for (int i = 0; i < 8; ++i, number >>= 8) {
     const char byte = static_cast<char>(number & 0xff);
@@ -17,7 +17,7 @@ std::uint64_t hash_number(std::uint64_t hash, std::uint64_t number) {
   return hash;
 }
 
-// The collective's own buffer, and the buckets that are cast into it.
+// The collective's own buffer and the buckets cast into it.
 std::vector<BufferId> reduced_roots(const Program& program, BufferId reduced) {
   std::vector<BufferId> roots{reduced};
   for (const Step& step : program.steps) {

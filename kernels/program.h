@@ -1,5 +1,5 @@
-// A training step as data: buffers, and steps with declared reads and writes. The runner, the timer, the
-// memory plan, the simulator and the dry run all read this one list.
+// A training iteration as data: buffers, and steps with declared reads and writes. Shared by the runner, the
+// timer, the memory plan, the simulator and the dry run.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ namespace plumb {
 
 using StepId = std::size_t;  // index into Program::steps
 
-// What a buffer is for; memory is reported by these.
-// overflow: one f32 that is not 0 if a gradient on this rank was not finite; ranks add theirs up.
+// Purpose of a buffer; memory is reported by role.
+// overflow: one f32, nonzero if a gradient on this rank was not finite; summed over ranks.
 enum class Role {
   input,
   parameter,
@@ -40,7 +40,7 @@ enum class Role {
 };
 std::string_view name_of(Role role);
 
-// A buffer's place inside another one: a gradient inside its bucket.
+// A buffer's place inside another one, e.g. a gradient inside its bucket.
 struct View {
   BufferId root = 0;
   std::size_t offset = 0;  // bytes from the root's first byte
@@ -50,14 +50,14 @@ struct Buffer {
   std::string name;
   Role role = Role::activation;
   DType dtype = DType::f32;
-  // Logical: [n, c, h, w], [out, in, kh, kw], …; the layout is the device's business.
+  // Logical: [n, c, h, w], [out, in, kh, kw], …; the device chooses the layout.
   std::vector<std::int64_t> dims;
-  std::size_t bytes = 0;    // as held by the device, padding included
-  bool persistent = false;  // keeps its value between iterations: shares memory with nothing
+  std::size_t bytes = 0;    // on the device, padding included
+  bool persistent = false;  // keeps its value between iterations: never shares memory
   std::optional<View> view;
-  // Of a tensor whose rows the ranks share out: a gradient that isn't reduced, a weight that differs.
+  // Rows are split across ranks: weights differ per rank, and gradients are not reduced.
   bool sharded = false;
-  // How the device orders the elements, as text that ranks can compare; empty: row-major, or not settled yet.
+  // Element order on the device, as text that ranks compare; empty: row-major or not chosen yet.
   std::string layout;
 };
 
@@ -78,22 +78,22 @@ using Operation =
                  MarginFeatureProducts, MarginWeightGradient, MarginFeaturesBackward, Accumulate, Cast,
                  Collective, FindOverflow, Update, UpdateRows, AdvanceState, Recorded>;
 
-// "conv_forward", …
+// E.g. "conv_forward".
 std::string_view name_of(const Operation& operation);
-// In the order in which the instruction lists its operands.
+// In the instruction's operand order.
 std::vector<BufferUse> uses_of(const Operation& operation);
 
-// Multiply-accumulates and the bytes of memory traffic that can't be avoided, for the roofline.
+// Multiply-accumulates and minimum memory traffic in bytes, for the roofline.
 struct Work {
   double macs = 0;
   double bytes = 0;
 };
 
 std::string_view name_of(Collective::Kind kind);
-// Whether each rank has a part of the buffer: an allgather, a reduce-scatter.
+// Whether each rank owns one part of the buffer (allgather, reduce-scatter).
 bool has_parts(Collective::Kind kind);
 
-// A callable captures no value that changes per iteration: those live in the device's StepState.
+// Captures no per-iteration values; those live in the device's StepState.
 using ComputeFn = std::function<void()>;
 
 inline constexpr std::size_t kNone = static_cast<std::size_t>(-1);
@@ -103,44 +103,44 @@ struct Step {
   Operation operation;
   Phase phase = Phase::forward;
   Lane lane = Lane::compute;
-  std::size_t op = kNone;  // index into Graph::ops that it computes a part of
+  std::size_t op = kNone;  // index into Graph::ops
   std::size_t workspace_bytes = 0;
   Work work;
-  // Before preparing: the engine wanted, by its library's name. After: the one that runs; empty where there
-  // is no choice of engines.
+  // Before prepare(): the requested engine, by its library's name. After: the chosen one; empty if the step
+  // has no choice of engines.
   std::string engine;
-  std::optional<double> tuned_seconds;  // of that engine on its own, where it was timed
-  ComputeFn run;                        // empty until bound, and for what the runner or communicator does
+  std::optional<double> tuned_seconds;  // time of `engine` running alone, if measured
+  ComputeFn run;                        // empty until bound, and for steps of the runner or communicator
 
   std::string_view kind() const { return name_of(operation); }
   std::vector<BufferUse> uses() const { return uses_of(operation); }
-  // Null if it is of another kind.
+  // Null if the operation has another type.
   template <typename T>
   const T* as() const {
     return std::get_if<T>(&operation);
   }
 };
 
-// The buffers of a parameter. One that isn't trained has no momentum, and its gradient is a buffer like any
-// other of the backward pass (Role::activation_gradient, not persistent) that nobody reads. Class centres
-// that are sampled have the gradient of the sampled rows.
+// The buffers of a parameter. An untrained parameter has no momentum, and its gradient is an unread temporary
+// of the backward pass (Role::activation_gradient, not persistent). For sampled class centres `gradient`
+// holds the sampled rows only.
 struct ParameterBuffers {
   BufferId master = kNone, momentum = kNone, gradient = kNone;
-  std::vector<BufferId> copies;  // what forward or backward-data read in place of the master
+  std::vector<BufferId> copies;  // read by forward or backward-data instead of the master
 };
 
-// Which rows of a parameter's gradient its buffer holds, where a step samples them.
+// The sampled rows that a parameter's gradient buffer holds.
 struct SampledRows {
   BufferId samples = kNone, count = kNone;  // i32 [C], [1]
 };
 
-// Which buffers hold what the Graph declares; kNone where nothing does.
+// The buffers of a Graph's tensors; kNone if a tensor has no buffer.
 struct Tensors {
   std::vector<ParameterBuffers> parameters;  // by ParameterId
   std::vector<BufferId> statistics;          // by StatisticId
   std::vector<BufferId> values;              // by ValueId
   BufferId labels = kNone, state = kNone;
-  BufferId staged_images = kNone, staged_labels = kNone;  // where batches arrive, if not in place
+  BufferId staged_images = kNone, staged_labels = kNone;  // staging buffers of batches, if used
   std::map<std::size_t, SampledRows> sampled_rows;        // by ParameterId
 };
 
@@ -148,15 +148,15 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
   Tensors tensors;
-  bool allow_tf32 = false;  // products of f32 may be rounded to TF32; otherwise they are strict
+  bool allow_tf32 = false;  // f32 products may round inputs to TF32; otherwise strict fp32
 };
 
-// The buffer that holds the memory of `id`: itself, or what it is a view of.
+// The buffer that owns the memory of `id`: `id` itself, or the root of its view.
 BufferId root_of(const Program& program, BufferId id);
 
-// A hash over what all ranks must agree on: every collective's kind, dtype and elements, and name, layout and
-// bytes of every buffer that is reduced in it, in order (FNV-1a, 64 bit). Where ranks have a part each, that
-// part's place is another one on every rank and isn't looked at.
+// Hash (FNV-1a, 64 bit) over everything that ranks must agree on: each collective's kind, dtype and elements,
+// and name, layout and bytes of each buffer in it, in order. If each rank owns a part (has_parts), the hash
+// skips the part's place, which differs per rank.
 std::uint64_t reduction_hash(const Program& program);
 
 }  // namespace plumb

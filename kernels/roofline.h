@@ -1,6 +1,5 @@
-// The least time that a step of training can take on a device: for each operation the larger of FLOPs ÷ peak
-// and bytes ÷ bandwidth of main memory (Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009), as
-// DeviceLimits gives them.
+// Lower bound on the time of a training iteration: for each step the larger of FLOPs ÷ peak and bytes ÷
+// main-memory bandwidth, both from DeviceLimits (Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009).
 #pragma once
 
 #include "kernels/program.h"
@@ -11,21 +10,20 @@ namespace plumb {
 struct Roofline {
   double seconds = 0;        // sum over the steps of the compute lane
   double flops = 0;          // 2 per multiply-accumulate
-  double bytes = 0;          // of main memory
-  double bytes_seconds = 0;  // the part of `seconds` that is set by bandwidth
+  double bytes = 0;          // main-memory traffic
+  double bytes_seconds = 0;  // bandwidth-bound part of `seconds`
 };
 
 double roofline_seconds(const Work& work, const DeviceLimits& limits, Precision precision);
 
-// What a step computes in, in a run of that precision: fp32 where the run is in half precision and none of
-// its operands is (a head that is kept in fp32).
+// Precision of one step in a run of precision `run`: fp32 if the run uses half precision but none of the
+// step's operands does (a head kept in fp32).
 Precision precision_of(const Program& program, const Step& step, Precision run);
 
-// Steps of the other lanes run beside these and are left out. Throws Error(usage) if the device lacks the
-// precision.
+// Compute lane only; other lanes overlap with it. Throws Error(usage) if the device lacks the precision.
 Roofline roofline(const Program& program, const DeviceLimits& limits, Precision precision);
 
-// The peak in FLOP/s. Throws Error(usage) that names the precisions that the device has.
+// Throws Error(usage) naming the supported precisions if the device lacks this one.
 double peak_flops_per_second(const DeviceLimits& limits, Precision precision);
 
 }  // namespace plumb

@@ -13,13 +13,12 @@ constexpr double kTera = 1e12;
 constexpr double kGiga = 1e9;
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
-// What the driver's context, cuDNN, NCCL and the memory that a GPU keeps for itself take of the nominal size:
-// an allowance, above what nvidia-smi shows for a bare process on each of these (0.3 to 0.6 GiB).
+// Allowance for the driver's context, cuDNN, NCCL and memory reserved by the GPU. Above the use of a bare
+// process in nvidia-smi on each of these GPUs (0.3 to 0.6 GiB).
 constexpr double kContextReserve = 1.0 * kGiB;
 
-// Parts of a datasheet's peaks that long kernels sustain: large products on tensor cores (all precisions but
-// strict fp32), streams through main memory. Assumptions for every GPU, to be replaced by what is measured on
-// one.
+// Sustained fractions of datasheet peaks for long kernels: large products on tensor cores (all precisions but
+// strict fp32), streams through main memory. Assumed for every GPU until measured.
 constexpr double kSustainedTensorFlops = 0.8;
 constexpr double kSustainedBytes = 0.9;
 
@@ -38,8 +37,8 @@ DeviceLimits gpu(std::string name, std::map<Precision, double> tera_flops, doubl
                     "memory left to the context"};
 }
 
-// Dense peaks at boost clock, as the vendor's datasheets state them (half of the figures "with sparsity").
-// fp32 is strict: no tensor cores. tf32 needs tensor cores of sm_80, bf16 sm_80; V100 and T4 have neither.
+// Dense peaks at boost clock from the vendor's datasheets (half of the figures "with sparsity").
+// fp32 is strict: no tensor cores. tf32 and bf16 need sm_80; V100 and T4 have neither.
 std::vector<DeviceLimits> make_targets() {
   using enum Precision;
   const std::map<Precision, double> volta{{fp32, 15.7}, {fp16, 125}};
@@ -56,7 +55,7 @@ std::vector<DeviceLimits> make_targets() {
       gpu("h100", hopper, 3350 * kGiga, 80 * kGiB, 90, "NVIDIA H100 datasheet (SXM5 80GB)"),
       // nvidia-smi shows 143,771 MiB, 140.4 GiB.
       gpu("h200", hopper, 4800 * kGiga, 140 * kGiB, 90, "NVIDIA H200 datasheet (SXM 141GB)"),
-      // ECC takes one sixteenth of GDDR6.
+      // ECC takes 1/16 of GDDR6.
       gpu("t4", turing, 320 * kGiga, 15 * kGiB, 75, "NVIDIA T4 datasheet, 1/16 of memory left to ECC"),
       {.name = "cpu",
        .kind = DeviceKind::cpu,
@@ -82,7 +81,7 @@ constexpr PerClock kPerClock[] = {{70, 128, 0, 1024},     {75, 128, 0, 1024},   
                                   {86, 256, 512, 1024},   {89, 256, 512, 1024}, {90, 256, 2048, 4096},
                                   {100, 256, 4096, 8192}, {120, 256, 512, 1024}};
 
-// "h200" of "NVIDIA H200", "v100-16gb" or "v100-32gb" of "Tesla V100-SXM2-32GB" by the nearest memory.
+// "NVIDIA H200" gives "h200"; "Tesla V100-SXM2-32GB" gives "v100-16gb" or "v100-32gb" by nearest memory size.
 const DeviceLimits* target_of(const GpuProperties& gpu) {
   const DeviceLimits* best = nullptr;
   for (const DeviceLimits& target : targets()) {

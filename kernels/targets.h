@@ -1,4 +1,4 @@
-// What devices can do at their best: named ones, so that a plan can be made with none present.
+// Peak figures of known devices, for planning without a device present.
 #pragma once
 
 #include <map>
@@ -12,32 +12,33 @@ namespace plumb {
 enum class DeviceKind { cpu, cuda };
 std::string_view name_of(DeviceKind kind);
 
-// fp16 and bf16 are mixed precision: storage and multiplication in half; masters, statistics, losses in fp32.
+// fp16 and bf16: mixed precision. Storage and products in half precision; masters, statistics, losses in
+// fp32.
 enum class Precision { fp32, tf32, fp16, bf16 };
 std::string_view name_of(Precision precision);
 
 struct DeviceLimits {
-  std::string name;  // "h200", or what the device calls itself
+  std::string name;  // "h200", or the device's own name
   DeviceKind kind = DeviceKind::cpu;
-  // What large products and long streams sustain, which rooflines divide by. A precision that isn't here
-  // can't be run.
+  // Sustained rates of large products and long streams, for rooflines. Precisions missing here are
+  // unsupported.
   std::map<Precision, double> flops_per_second;
   double bytes_per_second = 0;  // main memory
   double memory_bytes = 0;      // usable by one process
   int compute_capability = 0;   // 90 for sm_90; 0 for a CPU
-  std::string source;           // where the figures come from
+  std::string source;           // source of the figures
 };
 
-// What a GPU says of itself.
+// Properties that a GPU reports.
 struct GpuProperties {
   std::string name;  // "NVIDIA H200"
   int compute_capability = 0;
   int multiprocessors = 0;
-  double clock_hz = 0;                 // of the multiprocessors, boost
-  double memory_bytes_per_second = 0;  // nominal; 0 if it doesn't say
+  double clock_hz = 0;                 // multiprocessors' boost clock
+  double memory_bytes_per_second = 0;  // nominal; 0 if unknown
   double memory_bytes = 0;             // free for this process
 };
-// Peaks from the target of the same model where there is one, else from multiprocessors and clock.
+// Peaks from the target of the same model if known, else from multiprocessors and clock.
 DeviceLimits limits_of(const GpuProperties& gpu);
 
 const std::vector<DeviceLimits>& targets();

@@ -6,7 +6,7 @@
 namespace plumb {
 namespace {
 
-// RFC 4180: quoted, quotes doubled.
+// RFC 4180: in quotes, inner quotes doubled.
 std::string quoted(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) result += c == '"' ? "\"\"" : std::string(1, c);
