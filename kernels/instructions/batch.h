@@ -5,14 +5,15 @@
 
 namespace plumb {
 
-// The runner's: copies the next batch to where the device wants it.
+// Runs in the runner: copies the next batch to the device.
 struct LoadBatch {
   static constexpr std::string_view kName = "load_batch";
-  Write images, labels;  // the staged ones where a PackBatch follows
+  Write images, labels;  // staging buffers if a PackBatch follows
   static void operands(auto& self, auto&& each) { each("images", self.images, "labels", self.labels); }
 };
 
-// Takes the half of the staged batch that the iteration's parity says, in the device's layout and dtype.
+// Converts one half of the staging buffer, chosen by the iteration's parity, to the device's layout and
+// dtype.
 struct PackBatch {
   static constexpr std::string_view kName = "pack_batch";
   Read staged_images, staged_labels;  // f32 [2, n, c, h, w], i32 [2, n]

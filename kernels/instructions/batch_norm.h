@@ -1,6 +1,6 @@
-// Batch norm, with the residual and the activation behind it. inv_std = 1 / sqrt(variance + epsilon);
-// scale_shift [2, c]: normalised = scale_shift[0] * in + scale_shift[1]. Activations are [n, c, h, w], all
-// else is f32 [c] unless it says otherwise.
+// Batch norm with residual and activation. inv_std = 1 / sqrt(variance + epsilon); scale_shift [2, c]:
+// normalised = scale_shift[0] * in + scale_shift[1]. Activations are [n, c, h, w]; other operands are f32 [c]
+// unless noted.
 #pragma once
 
 #include "kernels/instructions/operand.h"
@@ -22,11 +22,11 @@ struct BatchNormForward {
   }
 };
 
-// What statistics of a batch norm turn into, however they were summed.
+// Shared operands of BatchNormStatistics and BatchNormFinalize.
 struct BatchNormMoments {
   Read scale, bias;
   ReadWrite running_mean, running_variance;
-  Write scale_shift;  // f32, or the dtype of activations where a convolution reads it
+  Write scale_shift;  // f32, or the activations' dtype if a convolution reads it
   Write mean, inv_std;
   static void operands(auto& self, auto&& each) {
     each("scale", self.scale, "bias", self.bias, "running_mean", self.running_mean, "running_variance",
@@ -44,7 +44,7 @@ struct BatchNormStatistics {
   }
 };
 
-// The same from sums that a convolution made of its output.
+// BatchNormStatistics from sums that a convolution's epilogue computed.
 struct BatchNormFinalize {
   static constexpr std::string_view kName = "norm_finalize";
   Read sums;  // [2, c]: of elements and of their squares
@@ -55,13 +55,13 @@ struct BatchNormFinalize {
   }
 };
 
-// out = activation(normalised in + residual). With residual_scale_shift the residual is normalised, too: it
-// is the input of the shortcut's batch norm.
+// out = activation(normalised in + residual). With residual_scale_shift the residual is the input of the
+// shortcut's batch norm and is normalised too.
 struct BatchNormApply {
   static constexpr std::string_view kName = "norm_apply";
   Read in, scale_shift;
   Write out;
-  std::optional<Write> relu_mask;  // u8, one bit per element: which passed the ReLU
+  std::optional<Write> relu_mask;  // u8, one bit per element
   std::optional<Read> residual, residual_scale_shift;
   std::optional<Read> slope;  // PReLU: [c] or [1]
   static void operands(auto& self, auto&& each) {
@@ -70,8 +70,9 @@ struct BatchNormApply {
   }
 };
 
-// Which elements passed the ReLU or PReLU says one of relu_mask (a bit per element), out (> 0) and
-// scale_shift (scale * in + shift > 0); a device that has none recomputes it from in, scale and bias.
+// The ReLU or PReLU mask comes from one of relu_mask (a bit per element), out (> 0) and scale_shift
+// (scale * in + shift > 0); with none of them the device recomputes it from in, mean, inv_std, scale and
+// bias.
 struct BatchNormBackward {
   static constexpr std::string_view kName = "norm_backward";
   Read in, d_out, scale, bias, mean, inv_std;
@@ -79,7 +80,7 @@ struct BatchNormBackward {
   Write d_scale, d_bias;
   std::optional<Read> relu_mask, out, scale_shift;
   std::optional<Read> second_d_out;  // d_out is the sum of both
-  std::optional<Write> d_residual;   // where it isn't d_out itself
+  std::optional<Write> d_residual;   // if it differs from d_out
   std::optional<Read> slope;         // PReLU: [c] or [1]
   std::optional<Write> d_slope;      // like slope
   static void operands(auto& self, auto&& each) {

@@ -1,4 +1,4 @@
-// Convolutions, and what a fused engine computes in the same pass over memory.
+// Convolutions and the operations fused into them.
 #pragma once
 
 #include "kernels/instructions/operand.h"
@@ -12,7 +12,7 @@ struct ConvForward {
   Write out;                        // [n, out_c, out_h, out_w]
   std::optional<Read> scale_shift;  // [2, c]
   std::optional<Read> residual;     // like in
-  std::optional<Write> activated;   // with residual: what the convolution read, like in
+  std::optional<Write> activated;   // with residual: the convolution's actual input, like in
   std::optional<Write> sums;        // f32 [2, out_c]: of out's elements and of their squares
   static void operands(auto& self, auto&& each) {
     each("in", self.in, "weight", self.weight, "out", self.out, "scale_shift", self.scale_shift, "residual",
@@ -20,11 +20,11 @@ struct ConvForward {
   }
 };
 
-// What a fused engine computes beside the convolution.
+// Operations that a fused engine adds to the convolution.
 struct ConvFusion {
   bool normalizes_input = false;    // reads relu(scale * in + shift) in place of in
-  bool adds_residual = false;       // … + residual inside the relu, and writes the sum out as `activated`
-  bool gathers_statistics = false;  // sums [2, c] of what it writes
+  bool adds_residual = false;       // … + residual inside the relu, and writes the result to `activated`
+  bool gathers_statistics = false;  // sums [2, c] of its output
 };
 
 struct ConvBackwardData {
@@ -46,7 +46,7 @@ struct ConvBackwardWeights {
   }
 };
 
-// Backward through the convolution and the ReLU of the batch norm in front of it, with that norm's sums.
+// Backward through the convolution and the ReLU of the preceding batch norm, with the norm's gradient sums.
 struct ConvNormBackwardData {
   static constexpr std::string_view kName = "conv_norm_backward_data";
   Read d_out, weight;

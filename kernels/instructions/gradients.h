@@ -1,4 +1,4 @@
-// What happens to gradients between backward and the next iteration: sums, casts, collectives, updates.
+// Gradients between backward and the next iteration: sums, casts, collectives, updates.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +27,17 @@ struct Cast {
   static void operands(auto& self, auto&& each) { each("from", self.from, "into", self.into); }
 };
 
-// The communicator's. All kinds work in place. allgather and reduce_scatter see the buffer as one part of
-// elements / world size for each rank: allgather spreads rank r's part r to all; reduce_scatter leaves the
-// sum of all ranks' parts r in part r of rank r, and anything in the other parts.
+// Runs in the communicator, in place. allgather and reduce_scatter split the buffer into one part of
+// elements / world size per rank: allgather sends rank r's part r to all ranks; reduce_scatter leaves the sum
+// of all parts r in part r of rank r, and undefined values in the other parts.
 struct Collective {
   static constexpr std::string_view kName = "reduce";
   enum class Kind { allreduce_sum, allreduce_max, allgather, reduce_scatter_sum };
   Kind kind = Kind::allreduce_sum;
-  BufferId buffer = 0;       // the root (bucket) it works on
+  BufferId buffer = 0;       // the root buffer (bucket)
   std::size_t elements = 0;  // of the whole buffer
   DType dtype = DType::f32;
-  std::vector<ReadWrite> parts = {};  // the buffer, or what lies in it
+  std::vector<ReadWrite> parts = {};  // the buffer, or the views inside it
   static void operands(auto& self, auto&& each) { each("parts", self.parts); }
 };
 
@@ -55,10 +55,10 @@ struct UpdatedParameter {
   ParameterId parameter;
   ReadWrite master, momentum;  // f32
   Read gradient;
-  std::vector<Write> copies;  // of the new weight, in other layouts or dtypes
+  std::vector<Write> copies;  // copies of the new weight in other layouts or dtypes
 };
 
-// SGD with momentum, of all parameters that are listed. With an overflow nothing changes.
+// SGD with momentum for all listed parameters. Skipped on overflow.
 struct Update {
   static constexpr std::string_view kName = "update";
   Read state;
@@ -75,7 +75,7 @@ struct Update {
   }
 };
 
-// The same of the rows of class centres that were sampled; the others stay as they are.
+// SGD with momentum for the sampled rows of class centres only.
 struct UpdateRows {
   static constexpr std::string_view kName = "update_rows";
   ParameterId parameter;
@@ -89,7 +89,7 @@ struct UpdateRows {
   }
 };
 
-// iteration += 1, and the next loss scale.
+// iteration += 1, and updates the loss scale.
 struct AdvanceState {
   static constexpr std::string_view kName = "advance_state";
   ReadWrite state;

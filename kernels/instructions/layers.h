@@ -9,7 +9,7 @@ struct PoolForward {
   static constexpr std::string_view kName = "pool_forward";
   Read in;
   Write out;
-  std::optional<Write> argmax;      // max pool: u8, like out, the maximum's place in its window
+  std::optional<Write> argmax;      // max pool: u8, like out, index of the maximum in its window
   std::optional<Read> scale_shift;  // [2, c]: pools relu(scale * in + shift)
   static void operands(auto& self, auto&& each) {
     each("in", self.in, "out", self.out, "argmax", self.argmax, "scale_shift", self.scale_shift);
@@ -61,7 +61,7 @@ struct DropoutForward {
   static void operands(auto& self, auto&& each) { each("in", self.in, "state", self.state, "out", self.out); }
 };
 
-// Drops the same elements again, by the same random numbers.
+// Regenerates forward's random numbers and drops the same elements.
 struct DropoutBackward {
   static constexpr std::string_view kName = "dropout_backward";
   Read d_out, state;
@@ -71,7 +71,7 @@ struct DropoutBackward {
   }
 };
 
-// Softmax cross-entropy and its gradient: both need the same exponentials. The state takes the metrics.
+// Softmax cross-entropy and its gradient, which share the exponentials. Metrics go to the state.
 struct SoftmaxCrossEntropy {
   static constexpr std::string_view kName = "softmax_loss";
   Read logits, labels;  // [n, classes], i32 [n]

@@ -1,13 +1,13 @@
-// A margin softmax over class centres; kernels/margin_lowering.h has the formulas and the order of
-// collectives. N: images of all ranks in the head's batch, n: this rank's, E: embedding, C: rows of class
-// centres that a step works with. f32, but for rows, products and d_rows (weight's dtype) and what says i32.
+// A margin softmax over class centres. Formulas and order of collectives: kernels/margin_lowering.h.
+// N: images of all ranks in the head's batch, n: this rank's images, E: embedding size, C: class centres per
+// step. Operands are f32 unless noted; rows, products and d_rows have the weight's dtype.
 #pragma once
 
 #include "kernels/instructions/operand.h"
 
 namespace plumb {
 
-// x / |x| of this rank's features, and its labels to their place among those of all ranks.
+// x / |x| of this rank's features; also copies its labels into the buffer of all ranks' labels.
 struct MarginNormalize {
   static constexpr std::string_view kName = "margin_features";
   Read features, labels;                        // [n, E], i32 [n]
@@ -70,7 +70,7 @@ struct MarginStatistics {
   }
 };
 
-// Sums as if row_max had been their maximum.
+// Rescales the sums from local_max to row_max.
 struct MarginRescale {
   static constexpr std::string_view kName = "margin_rescale";
   Read local_max, row_max;
@@ -80,7 +80,7 @@ struct MarginRescale {
   }
 };
 
-// Replaces the products by their gradient.
+// Overwrites the products with their gradient.
 struct MarginGradient {
   static constexpr std::string_view kName = "margin_gradient";
   ReadWrite products;

@@ -1,6 +1,5 @@
-// Operands of instructions: which buffer, and whether it is read or written. The access is part of the type
-// and operands have no default, so an instruction that lacks one, or has it in the wrong place, doesn't
-// compile.
+// Operands of instructions: a buffer and its access. The access is part of the type and operands have no
+// default, so a missing or misplaced operand doesn't compile.
 #pragma once
 
 #include <concepts>
@@ -35,7 +34,7 @@ using Read = Operand<Access::read>;
 using Write = Operand<Access::write>;
 using ReadWrite = Operand<Access::read_write>;
 
-// A result that replaces what the buffer holds, or is added to it.
+// A result that overwrites the buffer or is added to it.
 struct WriteOrAdd {
   BufferId buffer;
   bool adds = false;
@@ -61,7 +60,7 @@ void for_each_member(Instruction& instruction, const Visit& visit) {
   std::remove_const_t<Instruction>::operands(instruction, [&each](auto&&... list) { each(each, list...); });
 }
 
-// Calls visit(name, operand) for every operand that is there, those of a list one by one.
+// Calls visit(name, operand) for every present operand, including each element of a list.
 template <typename Instruction, typename Visit>
 void for_each_operand(Instruction& instruction, const Visit& visit) {
   for_each_member(instruction, [&visit]<typename Member>(std::string_view name, Member& member) {

@@ -1,5 +1,4 @@
-// Work that no device runs: an instruction of a Program that was read from a file or made up for a
-// simulation.
+// An instruction that no device runs, for Programs read from a file or built for simulation.
 #pragma once
 
 #include "kernels/instructions/operand.h"
