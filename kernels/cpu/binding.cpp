@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;  // bytes: a cache line and the widest vector register
 
-// A primitive with its arguments as oneDNN's C interface takes them, so that running it builds nothing.
+// A primitive with its arguments in oneDNN's C form, so that running it constructs nothing.
 struct BoundPrimitive {
   dnnl::primitive primitive;
   std::vector<dnnl::memory> memories;  // keep the handles below alive

@@ -1,5 +1,5 @@
-// How steps of a Program become oneDNN primitives or loops of our own. Preparing makes every primitive and
-// settles layouts and sizes; finishing, once the arena is there, attaches addresses.
+// Turns steps of a Program into oneDNN primitives or our own loops. Preparing creates the primitives and
+// fixes layouts and sizes; finishing attaches addresses once the arena is allocated.
 #pragma once
 
 #include <cstddef>
@@ -44,19 +44,19 @@ class Arena {
 
 using Binder = std::function<ComputeFn(const Arena&)>;
 
-// What preparing reads and settles.
+// Inputs and results of preparing.
 struct Context {
   const Graph& graph;
   const UpdateRule& rule;
   Program& program;
   dnnl::engine engine;
   dnnl::stream stream;
-  std::vector<std::optional<dnnl::memory::desc>>& layouts;  // by BufferId; empty until somebody chose
+  std::vector<std::optional<dnnl::memory::desc>>& layouts;  // by BufferId; empty until chosen
 
   const Tensors& tensors() const { return program.tensors; }
-  // The layout of a buffer; if nobody chose one yet, it becomes `wanted`, and the buffer takes its bytes.
+  // The layout of a buffer. If none is chosen yet, chooses `wanted` and sets the buffer's bytes from it.
   const dnnl::memory::desc& settle(BufferId buffer, const dnnl::memory::desc& wanted);
-  // Elements that the device holds of an fp32 buffer, padding included.
+  // Elements of an fp32 buffer, padding included.
   std::size_t floats(BufferId buffer) const { return program.buffers[buffer].bytes / sizeof(float); }
 };
 
@@ -64,10 +64,10 @@ dnnl::primitive_attr user_scratchpad();
 dnnl::memory::desc any_layout(const std::vector<std::int64_t>& dims);
 dnnl::memory::desc plain_layout(const std::vector<std::int64_t>& dims);  // row-major
 
-// Nothing where a layout of [n, c, h, w] or [n, c] has no such form.
+// nullopt if the layout of [n, c, h, w] or [n, c] isn't of this form.
 std::optional<ChannelLayout> channel_layout(const dnnl::memory::desc& layout);
 
-// The addresses of a Call's operands, by what input(), output(), raw() and scratchpad() returned.
+// Addresses of a Call's operands, indexed by the Place from input(), output(), raw() or scratchpad().
 class Addresses {
  public:
   struct Place {
@@ -75,7 +75,7 @@ class Addresses {
   };
   explicit Addresses(std::vector<std::byte*> addresses) : addresses_(std::move(addresses)) {}
   template <typename T = float>
-  T* as(Place place) const {  // null if it lacks it
+  T* as(Place place) const {  // null if the instruction lacks the operand
     return place.index == kNone ? nullptr : reinterpret_cast<T*>(addresses_[place.index]);
   }
 
@@ -83,8 +83,8 @@ class Addresses {
   std::vector<std::byte*> addresses_;
 };
 
-// One execution of a primitive, or of a loop of ours, with its operands. An operand that it wants in another
-// layout than the buffer holds is reordered through the workspace, before or after.
+// One execution of a primitive or of our own loop, with its operands. If it needs an operand in another
+// layout than the buffer's, the operand is reordered through the workspace before or after.
 class Call {
  public:
   using Place = Addresses::Place;
@@ -99,7 +99,7 @@ class Call {
   Place output(int argument, BufferId buffer, const dnnl::memory::desc& made) {
     return add(argument, buffer, made, false);
   }
-  // Operands of a loop of ours.
+  // Operands of our own loop.
   Place input(const std::optional<Read>& operand, const dnnl::memory::desc& wanted) {
     return operand ? add(0, *operand, wanted, true) : Place{};
   }
@@ -107,11 +107,11 @@ class Call {
     return operand ? add(0, *operand, made, false) : Place{};
   }
   Place updated(ReadWrite operand, const dnnl::memory::desc& held) { return add(0, operand, held, true); }
-  // An operand that no other step reads in another layout; the buffer takes at least its bytes.
+  // An operand with the same layout in all steps; the buffer grows to its bytes if smaller.
   Place raw(int argument, BufferId buffer, const dnnl::memory::desc& layout);
   Place scratchpad(const dnnl::memory::desc& layout);
 
-  // Both take note of the workspace that the step wants; the Call may go away afterwards.
+  // Both record the step's workspace size. The Call need not outlive them.
   Binder finish(dnnl::primitive primitive);
   Binder finish(Body body);
 
@@ -119,10 +119,10 @@ class Call {
   struct Operand {
     int argument = 0;
     BufferId buffer = 0;
-    dnnl::memory::desc layout;  // as the primitive or loop wants it
+    dnnl::memory::desc layout;  // required by the primitive or loop
     enum class Place { buffer, copied_in, copied_out, workspace } place = Place::buffer;
     std::size_t workspace_offset = 0;
-    dnnl::memory::desc held;  // of a copied operand: as the buffer has it
+    dnnl::memory::desc held;  // of a copied operand: the buffer's layout
     dnnl::reorder reorder;
   };
   Place add(int argument, BufferId buffer, const dnnl::memory::desc& wanted, bool is_input);
@@ -134,10 +134,10 @@ class Call {
   std::size_t workspace_bytes_ = 0;
 };
 
-// Binds the step to a primitive or a loop. Empty for what the runner (LoadBatch) and the communicator do.
+// Binds the step to a primitive or a loop. Empty for steps of the runner (LoadBatch) and the communicator.
 Binder prepare_step(Context& context, Step& step);
 
-// An overload for each instruction. One that is missing doesn't compile.
+// One overload per instruction; a missing one doesn't compile.
 Binder prepare(Context& context, Step& step, const ConvForward& conv);
 Binder prepare(Context& context, Step& step, const ConvBackwardData& conv);
 Binder prepare(Context& context, Step& step, const ConvBackwardWeights& conv);

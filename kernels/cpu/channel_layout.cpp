@@ -12,7 +12,7 @@ std::optional<ChannelLayout> channel_layout(const dnnl::memory::desc& layout) {
   const bool has_pixels = dims.size() == 4;
   ChannelLayout form{
       .images = dims[0], .channels = dims[1], .pixels = has_pixels ? dims[2] * dims[3] : 1, .block = 1};
-  // Strides of dimensions with one element say nothing.
+  // Strides of dimensions of size 1 are arbitrary.
   const auto lies = [&](std::int64_t block) {
     ChannelLayout candidate = form;
     candidate.block = block;

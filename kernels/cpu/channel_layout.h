@@ -1,12 +1,12 @@
-// How our own loops see a layout that oneDNN chose: [image][channel block][pixel][channel of the block].
+// oneDNN's layouts as our own loops see them: [image][channel block][pixel][channel in block].
 #pragma once
 
 #include <cstdint>
 
 namespace plumb::cpu {
 
-// block 1: nchw; 8 or 16: nChw8c, nChw16c, whose last block is padded with zeros; block = channels: nhwc and
-// rows of vectors [n, c].
+// block 1: nchw; 8 or 16: nChw8c, nChw16c with the last block zero-padded; block = channels: nhwc and
+// row-major [n, c].
 struct ChannelLayout {
   std::int64_t images = 1, channels = 1, pixels = 1, block = 1;
 

@@ -1,4 +1,4 @@
-// Convolutions by oneDNN, every layout its own choice.
+// Convolutions by oneDNN, in the layouts that oneDNN chooses.
 #include <stdexcept>
 
 #include "kernels/cpu/binding.h"
@@ -12,7 +12,7 @@ using dnnl::convolution_backward_data;
 using dnnl::convolution_backward_weights;
 using dnnl::convolution_forward;
 
-// Logical extents of a convolution; weights are [groups, out/groups, in/groups, k, k] where groups > 1.
+// Logical extents of a convolution; weights are [groups, out/groups, in/groups, k, k] if groups > 1.
 struct Problem {
   dnnl::memory::desc in, weight, out;
   dnnl::memory::dims strides, padding;
@@ -78,7 +78,7 @@ Binder prepare(Context& context, Step& step, const ConvBackwardWeights& conv) {
   const auto descriptor = describe_backward<convolution_backward_weights>(
       context.engine, user_scratchpad(), forward_descriptor(context, problem), algorithm::convolution_direct,
       problem.in, problem.weight, problem.out, problem.strides, problem.padding, problem.padding);
-  // The update adds gradients to masters element by element: they share the masters' layout.
+  // The update is elementwise over gradient and master, so both share one layout.
   const BufferId master = context.tensors().parameters[conv_of(context, step).weight].master;
   context.settle(conv.d_weight, context.settle(master, descriptor.diff_weights_desc()));
   Call call(context, step);

@@ -1,6 +1,5 @@
-// The dense layer by oneDNN's inner product. The input keeps its [n, c, h, w] form, so that it can stay in
-// the layout that it was written in; the weight is [out, c, h, w] to match, which row by row has the order of
-// the public [out, c * h * w].
+// The dense layer by oneDNN's inner product. The input keeps its [n, c, h, w] dims and its layout; the weight
+// is [out, c, h, w] to match, which in row-major order equals the public [out, c * h * w].
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/onednn.h"
 
@@ -16,7 +15,7 @@ struct Problem {
   memory::desc in, weight, bias, out;
 };
 
-// `in` and `weight` as they are held: the GEMM underneath takes any of them, and nothing is copied.
+// `in` and `weight` in their current layouts: oneDNN's GEMM takes both, so nothing is copied.
 Problem problem_of(const Context& context, const Step& step) {
   const Dense& op = std::get<Dense>(context.graph.ops[step.op]);
   const Graph& graph = context.graph;
@@ -26,7 +25,7 @@ Problem problem_of(const Context& context, const Step& step) {
   };
   const memory::desc in =
       held_or(context.tensors().values[op.in], plain_layout(nchw(graph.values[op.in].shape)));
-  const bool rows = dims_of(in).size() == 2;  // written by another dense layer
+  const bool rows = dims_of(in).size() == 2;  // output of another dense layer
   std::vector<std::int64_t> weight_dims = dims;
   if (!rows) {
     weight_dims = nchw(graph.values[op.in].shape);

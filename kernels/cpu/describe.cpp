@@ -1,5 +1,5 @@
-// The training step on a CPU: oneDNN's operations, batch norm of our own with residual and activation inside,
-// a second copy of each weight in the layout that backward-data reads, written by the update.
+// The training iteration on a CPU: oneDNN's operations and our own batch norm with residual and activation
+// fused. The update writes a second copy of each weight in the layout that backward-data reads.
 #include "kernels/describe.h"
 
 #include <stdexcept>
@@ -106,9 +106,9 @@ class Describer {
     if (op.residual) norm.residual = value(*op.residual);
     if (op.slope) norm.slope = master(*op.slope);
     add(op.name + ".forward", norm, Phase::forward, i).work.bytes +=
-        bytes_of_buffer(value(op.in));  // statistics need a read of their own
+        bytes_of_buffer(value(op.in));  // statistics read the input once more
   }
-  // The residual's gradient is what passes the activation: the output's own, where all of it passes.
+  // The residual's gradient is d_out after the activation's backward; without an activation it is d_out.
   void backward(std::size_t i, const Norm& op) {
     const std::vector<BufferId> d_out = gradient_of(lowering_, op.out, 2);
     BatchNormBackward norm{.in = value(op.in),
@@ -122,8 +122,8 @@ class Describer {
                            .d_bias = gradient(op.bias)};
     if (op.residual && op.activation == Activation::relu) norm.out = value(op.out);
     if (d_out.size() > 1) norm.second_d_out = d_out[1];
-    // The sums over in and d_out come before the first element of d_in: both are read twice, or, in place of
-    // d_out, the residual's gradient.
+    // d_in needs the complete sums over in and d_out, so both are read twice; the second pass reads the
+    // residual's gradient instead of d_out if there is one.
     double read_again = bytes_of_buffer(value(op.in));
     if (op.residual && (norm.out || norm.second_d_out)) {
       const BufferId d_residual = new_gradient(*op.residual, op.name + ".residual");
@@ -219,7 +219,7 @@ class Describer {
                                 .sample_count = rows.count,
                                 .state = tensors_.state},
                      Phase::update);
-    // Only the sampled rows of master and momentum are read and written.
+    // Reads and writes only the sampled rows of master and momentum.
     step.work.bytes = 5.0 * bytes_of_buffer(buffers.gradient);
   }
   void update(ParameterId p) {
@@ -231,7 +231,7 @@ class Describer {
 
   const Graph& graph_;
   Lowering lowering_;
-  Tensors& tensors_;                             // of the Lowering
+  Tensors& tensors_;                             // lowering_.tensors()
   std::vector<BufferId> means_, inv_stds_;       // by op
   std::vector<std::optional<BufferId>> argmax_;  // by op
   MarginBuffers margin_;

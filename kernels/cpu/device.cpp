@@ -20,11 +20,11 @@
 namespace plumb::cpu {
 namespace {
 
-// oneDNN generates code when primitives are made and in the first of its matrix products, and dies where it
-// gets no memory for it: what it takes, several times over, must be left beside the arena.
+// oneDNN generates code when primitives are created and in its first matrix product, and crashes if it gets
+// no memory. The arena must leave several times that amount free.
 constexpr std::size_t kRoomForCode = std::size_t{64} << 20;
 
-// Anonymous memory, zeroed by the kernel: padding of blocked layouts starts as zeros.
+// Anonymous memory, zeroed by the kernel, so padding of blocked layouts starts as zeros.
 class ArenaMemory {
  public:
   ArenaMemory() = default;
@@ -81,7 +81,7 @@ class CpuDevice final : public Device {
     tensors_ = program.tensors;
     layouts_.assign(program.buffers.size(), std::nullopt);
     Context context = context_of(program);
-    // Layouts that later steps build on come first: what the images are, then step by step.
+    // Later steps build on earlier layouts: first the images, then step by step.
     context.settle(tensors_.values[0], plain_layout(nchw(graph_.values[0].shape)));
     prepared_.clear();
     for (Step& step : program.steps)
@@ -94,7 +94,7 @@ class CpuDevice final : public Device {
     Context context = context_of(program);
     for (Step& step : program.steps) {
       if (prepared_.contains(step.name)) continue;
-      // A step of a later pass: the plan was made without what it might want beside its buffers.
+      // A step added by a later pass; it must not need workspace beyond the plan.
       const std::size_t planned = step.workspace_bytes;
       prepared_.emplace(step.name, prepare_step(context, step));
       if (step.workspace_bytes != planned) throw std::logic_error("no workspace is planned for " + step.name);
@@ -119,7 +119,7 @@ class CpuDevice final : public Device {
     const BufferId gradient = tensors_.parameters.at(parameter).gradient;
     const auto sampled = tensors_.sampled_rows.find(parameter);
     if (sampled == tensors_.sampled_rows.end()) return read(gradient, values);
-    std::fill(values.begin(), values.end(), 0.0f);  // rows that the last step left out
+    std::fill(values.begin(), values.end(), 0.0f);  // rows outside the last sample
     const auto columns = graph_.parameters[parameter].dims[1];
     const auto* rows = reinterpret_cast<const std::int32_t*>(arena_.data(sampled->second.samples));
     const auto count = *reinterpret_cast<const std::int32_t*>(arena_.data(sampled->second.count));
@@ -134,7 +134,7 @@ class CpuDevice final : public Device {
   }
 
   void write_batch(std::span<const float> images, std::span<const std::int64_t> labels) override {
-    // Settled as plain rows in prepare(): nothing to reorder, nothing to make inside the timed window.
+    // prepare() made this layout row-major: no reorder or primitive creation inside the timed window.
     if (images.size_bytes() != layout_bytes(tensors_.values[0]))
       throw std::logic_error("batch of another size than its buffer");
     std::memcpy(arena_.data(tensors_.values[0]), images.data(), images.size_bytes());
@@ -166,7 +166,7 @@ class CpuDevice final : public Device {
       step_times_.push_back({.step = step, .begin = clock_seconds()});
       return;
     }
-    // Lanes interleave: the step that ends is the last one that began with this number.
+    // Lanes interleave: the ending step is the latest one stamped with this id.
     const auto begun = std::find_if(step_times_.rbegin(), step_times_.rend(),
                                     [step](const StepTime& time) { return time.step == step; });
     if (begun == step_times_.rend()) throw std::logic_error("a step ends that never began");
@@ -219,12 +219,12 @@ class CpuDevice final : public Device {
   UpdateRule rule_;
   Tensors tensors_;
   std::vector<std::optional<dnnl::memory::desc>> layouts_;
-  std::map<std::string, Binder> prepared_;  // by the step's name: passes may insert steps in between
+  std::map<std::string, Binder> prepared_;  // by Step::name, because passes may insert steps
   MemoryPlan plan_;
   ArenaMemory memory_;
   Arena arena_;
   std::chrono::steady_clock::time_point clock_start_ = std::chrono::steady_clock::now();
-  std::vector<double> ends_;  // seconds since clock_start_; one, as a rule
+  std::vector<double> ends_;  // seconds since clock_start_; usually one
   std::vector<StepTime> step_times_;
 };
 

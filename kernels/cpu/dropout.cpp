@@ -1,5 +1,5 @@
-// Dropout: an element's random bits are a function of where it is among all images and in its own one in the
-// order c, h, w, so that layouts and numbers of ranks don't matter. Reads 4, writes 4 bytes per element.
+// Dropout: random bits depend only on the image's global index and the element's c, h, w index in the image,
+// not on layout or number of ranks. Reads 4, writes 4 bytes per element.
 #include "models/dropout.h"
 
 #include <algorithm>
@@ -16,10 +16,10 @@ struct Dropped {
   float* into = nullptr;
 };
 
-constexpr std::int64_t kBlocks = 256;  // of four elements each: one thread's share at a time
+constexpr std::int64_t kBlocks = 256;  // of four elements each; one thread's task
 using Factors = std::array<std::array<float, kBlocks>, 4>;
 
-// What the elements of blocks first_block … of an image are multiplied by.
+// Factors (0 or keep_scale) for the elements of blocks first_block … of an image.
 void make_factors(const DropoutRule& rule, const StepState& step, std::uint64_t sample,
                   std::int64_t first_block, Factors& factors) {
   const std::uint64_t iteration = step.iteration;

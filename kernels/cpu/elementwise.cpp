@@ -1,5 +1,5 @@
-// Loops that oneDNN has no primitive for: sums of gradients, casts. All run over whole buffers in whatever
-// layout they share; padding holds zeros and stays zero.
+// Elementwise loops without a oneDNN primitive: sums of gradients, casts. Operands share one layout, and
+// loops run over whole buffers; padding stays zero.
 #include <cstring>
 
 #include "kernels/cpu/binding.h"

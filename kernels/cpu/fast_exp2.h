@@ -1,4 +1,4 @@
-// 2^x in a form that compilers turn into vector code, in about a dozen instructions.
+// 2^x that compilers vectorise, in about a dozen instructions.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,15 @@ namespace plumb::cpu {
 
 // 2^x for finite x < 127.5 with a relative error below 2.5e-7; below -126 it is about 2^-126, and NaN stays
 // NaN.
-// x = n + r with |r| <= 1/2. 2^r: the polynomial of degree 5 with constant 1 and the smallest relative error
+// x = n + r with |r| <= 1/2. 2^r: polynomial of degree 5 with constant term 1 and minimal relative error
 // (1.1e-7, by weighted least squares).
 inline float fast_exp2(float x) {
-  // Adding it leaves n + 127, which is the exponent of 2^n, in the last bits of a float: 1.5 * 2^23 + 127.
+  // 1.5 * 2^23 + 127: adding it leaves n + 127, the biased exponent of 2^n, in the low bits of a float.
   constexpr float kRound = 12583039.0f;
   constexpr std::int32_t kLowest = std::bit_cast<std::int32_t>(kRound) - 126;  // of 2^-126
   const float shifted = x + kRound;
   const float r = x - (shifted - kRound);
-  // Held as an integer: a comparison of floats would become a branch.
+  // Clamped as an integer: a float comparison would become a branch.
   const auto exponent = static_cast<std::uint32_t>(std::max(std::bit_cast<std::int32_t>(shifted), kLowest));
   const float q =
       0.693147004f + r * (0.240222424f + r * (0.0555073358f + r * (0.00967151299f + r * 0.00132647273f)));

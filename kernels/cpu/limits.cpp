@@ -11,7 +11,7 @@ namespace plumb::cpu {
 namespace {
 
 constexpr double kAssumedBytesPerSecond = 25e9;  // two DDR4-3200 channels at about half of their 51.2 GB/s
-constexpr double kAssumedHertz = 2.5e9;          // where cpuinfo has no clock
+constexpr double kAssumedHertz = 2.5e9;          // if cpuinfo has no clock
 
 double number_or(const std::string& text, double otherwise) {
   try {
@@ -30,7 +30,7 @@ double flops_per_cycle() {
 }  // namespace
 
 std::vector<int> affinity_cpus() {
-  // The kernel may know of more CPUs than cpu_set_t has bits for.
+  // The kernel may have more CPUs than cpu_set_t has bits.
   constexpr int kMostCpus = 16384;
   const std::size_t bytes = CPU_ALLOC_SIZE(kMostCpus);
   std::vector<cpu_set_t> mask(bytes / sizeof(cpu_set_t) + 1);

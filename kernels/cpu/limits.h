@@ -1,5 +1,4 @@
-// What this host's CPU can do, for rooflines and for refusing what can't fit, and what the kernel tells of
-// it.
+// Limits of this host's CPU, read from the kernel: for rooflines, and for rejecting runs that don't fit.
 #pragma once
 
 #include <string>
@@ -9,30 +8,29 @@
 
 namespace plumb::cpu {
 
-// CPUs that this process may run on, ascending; empty if the kernel doesn't tell.
+// CPUs that this process may run on, ascending; empty if unknown.
 std::vector<int> affinity_cpus();
-// How many they are, at least 1.
+// Their number, at least 1.
 int available_cpus();
 
-// What stands after `key`, and a colon where there is one, in the first line of a file like /proc/meminfo
-// that starts with `key`; empty if there is none. An empty key: the first line.
+// The value after `key` and an optional colon, in the first line that starts with `key` of a file like
+// /proc/meminfo; empty if not found. An empty key gives the first line.
 std::string proc_value(const std::string& path, const std::string& key);
 
-// Where the kernel tells how much memory is left.
+// Kernel files with the amount of free memory.
 struct MemoryFiles {
   std::string meminfo = "/proc/meminfo";
-  std::string cgroup = "/sys/fs/cgroup";  // folder of a version 2 control group, as a container sees its own
+  std::string cgroup = "/sys/fs/cgroup";  // a version 2 control group; a container's own group
 };
 
-// Bytes that this process can still get: MemAvailable, or what the control group's limit leaves if that is
-// less. memory.current counts cached files as used; inactive ones (memory.stat) are given up first, without
-// harm, and so count as free.
+// Bytes that this process can still allocate: the smaller of MemAvailable and the rest of the control group's
+// limit. memory.current includes cached files; inactive ones (memory.stat) are reclaimed first, so they count
+// as free.
 double available_bytes(const MemoryFiles& files = {});
 
-// `threads` threads of this CPU. The peak is threads x clock (cpuinfo) x floating-point operations per cycle
-// of the widest vectors (two fused multiply-adds of 512 or 256 bits); memory bandwidth is an assumed figure,
-// since no interface tells it: both are for orientation, which `source` says. memory_bytes: available_bytes
-// now.
+// Limits of `threads` threads of this CPU. Peak = threads x clock (cpuinfo) x FLOPs per cycle of the widest
+// vectors (two fused multiply-adds of 512 or 256 bits). Memory bandwidth is assumed; no interface reports it.
+// Both are rough, as `source` says. memory_bytes: available_bytes() now.
 DeviceLimits this_cpu(int threads);
 
 }  // namespace plumb::cpu

@@ -1,7 +1,7 @@
-// Softmax over the logits of a margin loss, in two passes over [N, C] products: one reads them for maxima and
-// sums (4 bytes per class and image), one puts what flows back in their place (reads 4, writes 4). Blocks of
-// kBlock classes of one image are what a thread takes; their order in every sum is fixed, so that results are
-// the same for any number of threads. Formulas: kernels/margin_lowering.h, models/margin_head.h.
+// Softmax over the logits of a margin loss, in two passes over the [N, C] products: the first reads them for
+// maxima and sums (4 bytes per class and image), the second overwrites them with the gradient (reads 4,
+// writes 4). Threads take blocks of kBlock classes; blocks are summed in a fixed order, so results don't
+// depend on the number of threads. Formulas: kernels/margin_lowering.h, models/margin_head.h.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,23 +15,23 @@
 namespace plumb::cpu {
 namespace {
 
-// Classes that one sum in fp32 goes over.
+// Classes per fp32 partial sum.
 constexpr std::ptrdiff_t kBlock = 1024;
-// Images that a thread goes over side by side.
+// Images that a thread processes together.
 constexpr std::ptrdiff_t kTogether = 4;
-// Blocks of the same images in a row, before the next ones: long enough for memory to be read ahead, short
-// enough for the second-level cache to keep the inverse norms until then.
+// Consecutive blocks of the same images per task: long enough for hardware prefetch, short enough to keep the
+// inverse norms in the L2 cache for the next images.
 constexpr std::ptrdiff_t kRun = 8;
-// Below this many products starting threads costs more than the loop.
+// Below this many products, starting threads costs more than the loop.
 constexpr std::ptrdiff_t kWorthThreads = 16384;
-constexpr float kNothing = -std::numeric_limits<float>::infinity();  // the largest of no logits
+constexpr float kNothing = -std::numeric_limits<float>::infinity();  // the maximum of no logits
 
 struct Problem {
-  std::ptrdiff_t images = 0;        // N, of all ranks
+  std::ptrdiff_t images = 0;        // N, all ranks
   std::ptrdiff_t own_images = 0;    // n
-  std::ptrdiff_t first_own = 0;     // the first of them
+  std::ptrdiff_t first_own = 0;     // index of the first own image
   std::ptrdiff_t classes = 0;       // C: columns of products
-  std::ptrdiff_t first_column = 0;  // to be taken from what `columns` holds
+  std::ptrdiff_t first_column = 0;  // subtracted from `columns`
   float scale = 0;
   Margins margins;
   bool straight_through = false;
@@ -54,7 +54,7 @@ Problem problem_of(const Context& context, const Step& step) {
           .straight_through = op.gradient == MarginLoss::Gradient::straight_through};
 }
 
-// What both passes see.
+// Inputs of both passes.
 struct Logits {
   float* products = nullptr;             // [N, C]
   const float* inverse_norms = nullptr;  // [C]
@@ -71,22 +71,21 @@ struct Logits {
   }
 };
 
-// The loops below take addresses and numbers by value: what they had to look up might change as they write,
-// and would keep them from being vectorised.
+// The loops below take pointers and scalars by value: members could alias the writes and prevent
+// vectorisation.
 constexpr float kLog2E = 1.44269504f;
 constexpr double kLog2EExact = 1.4426950408889634;
 
-// Of some logits: the largest, and the sum of exp(logit) / 2^shift.
+// Maximum of some logits, and the sum of exp(logit) / 2^shift.
 struct Part {
   float largest = kNothing, sum = 0, shift = 0;
 };
 
-// Partial sums side by side, in fixed places, so that their order is the same for any number of images at
-// once.
+// SIMD lanes of partial sums. Fixed, so the summation order doesn't depend on the number of images processed
+// together.
 constexpr std::ptrdiff_t kLanes = 16;
 
-// Adds one group of at most kLanes logits to as many partial sums. A NaN is never the largest: it shows in
-// the sum.
+// Adds at most kLanes logits to as many partial sums. A NaN never becomes the maximum; it shows in the sum.
 inline void add_lanes(const float* products, const float* inverse_norms, std::ptrdiff_t count, float scale,
                       float shift, float* largest, float* sum) {
 #pragma omp simd
@@ -97,8 +96,8 @@ inline void add_lanes(const float* products, const float* inverse_norms, std::pt
   }
 }
 
-// The parts of kImages rows of products, `stride` apart, over the same classes. Rows side by side are streams
-// from memory side by side.
+// The parts of kImages rows of products, `stride` apart, over the same classes. Several rows give several
+// memory streams in parallel.
 template <int kImages>
 std::array<Part, kImages> sum_up(const float* products, std::ptrdiff_t stride, const float* inverse_norms,
                                  std::ptrdiff_t count, float scale, std::array<float, kImages> shifts) {
@@ -136,12 +135,13 @@ float largest_of(const float* products, const float* inverse_norms, std::ptrdiff
   return largest;
 }
 
-// One pass: the shift comes from the first few logits, and will do unless the largest is 2^kFar above it.
+// One pass: the shift is the maximum of the first kFew logits. Repeats a row if its maximum is more than kFar
+// (base 2) above the shift.
 template <int kImages>
 std::array<Part, kImages> parts_of(const float* products, std::ptrdiff_t stride, const float* inverse_norms,
                                    std::ptrdiff_t count, float scale) {
   constexpr std::ptrdiff_t kFew = 64;
-  constexpr float kFar = 100;  // sums of 2^10 numbers stay below fp32's 2^128
+  constexpr float kFar = 100;  // sums of 2^10 terms stay below fp32's 2^128
   if (count <= 0) return {};
   std::array<float, kImages> shifts;
   for (int image = 0; image < kImages; ++image)
@@ -166,7 +166,7 @@ Target target_of(const Problem& problem, const Logits& logits, std::ptrdiff_t im
   return {static_cast<float>(problem.scale * with_margin.cosine), static_cast<float>(with_margin.factor)};
 }
 
-// Parts per block: the target, whose logit is another one, is left out between two.
+// Parts per block: before and after the target, whose logit has the margin and is added separately.
 constexpr std::ptrdiff_t kParts = 2;
 
 struct Statistics {
@@ -175,7 +175,7 @@ struct Statistics {
   float* target_factor = nullptr;                  // [N]
 };
 
-// One image's blocks become its maximum and its sum; in double, as there may be many.
+// Combines one image's blocks into its maximum and sum; in double because there may be many blocks.
 void combine(const Problem& problem, const Logits& logits, std::span<const Part> parts, const Statistics& to,
              std::ptrdiff_t image) {
   const std::ptrdiff_t column = logits.target(problem, image);
@@ -184,7 +184,7 @@ void combine(const Problem& problem, const Logits& logits, std::span<const Part>
   for (const Part& part : parts) largest = part.largest > largest ? part.largest : largest;
   double sum = column >= 0 ? std::exp(static_cast<double>(target.logit) - largest) : 0;
   for (const Part& part : parts)
-    if (part.sum != 0)  // nothing to scale, and nothing to scale it by
+    if (part.sum != 0)  // an empty part has no valid shift
       sum += part.sum * std::exp2(part.shift - largest * kLog2EExact);
   to.local_max[image] = to.row_max[image] = largest;
   to.sums[image] = static_cast<float>(sum);
@@ -192,7 +192,7 @@ void combine(const Problem& problem, const Logits& logits, std::span<const Part>
   to.target_factor[image] = target.factor;
 }
 
-// One block of one image, around its target.
+// One block of one image, skipping its target.
 void gather_block(const Problem& problem, const Logits& logits, std::ptrdiff_t image, std::ptrdiff_t block,
                   Part* parts) {
   const float* products = logits.products + image * problem.classes;
@@ -205,7 +205,7 @@ void gather_block(const Problem& problem, const Logits& logits, std::ptrdiff_t i
   two[1] = parts_of<1>(products + from, 0, logits.inverse_norms + from, end - from, problem.scale)[0];
 }
 
-// One block of kTogether images, none of whose targets is in it.
+// One block of kTogether images without any of their targets.
 void gather_blocks(const Problem& problem, const Logits& logits, std::ptrdiff_t first, std::ptrdiff_t block,
                    Part* parts) {
   const std::ptrdiff_t begin = block * kBlock, end = std::min(begin + kBlock, logits.used(problem));
@@ -229,7 +229,7 @@ void gather_statistics(const Problem& problem, const Logits& logits, Part* parts
     for (std::ptrdiff_t block = run * kRun; block < std::min((run + 1) * kRun, blocks); ++block) {
       bool alone = last - first < kTogether;
       for (std::ptrdiff_t image = first; image < last; ++image)
-        alone |= logits.target(problem, image) / kBlock == block;  // -1 / kBlock is 0: no harm
+        alone |= logits.target(problem, image) / kBlock == block;  // -1 / kBlock is 0: only slower
       if (!alone) gather_blocks(problem, logits, first, block, parts);
       for (std::ptrdiff_t image = first; alone && image < last; ++image)
         gather_block(problem, logits, image, block, parts);
@@ -241,7 +241,7 @@ void gather_statistics(const Problem& problem, const Logits& logits, Part* parts
             image);
 }
 
-// Of one image's gradient: 2^(logit - shift) * slope is what its probabilities are times the loss's slope.
+// For one image: softmax probability times the loss gradient = 2^(logit - shift) * slope.
 struct Slope {
   float shift = 0, slope = 0;
 };
@@ -249,7 +249,7 @@ struct Slope {
 Slope slope_of(const Statistics& statistics, std::ptrdiff_t image, float slope) {
   const double largest = statistics.row_max[image], sum = statistics.sums[image];
   const auto shift = static_cast<float>(largest * kLog2EExact);
-  const double lost = std::exp2(shift - largest * kLog2EExact);  // as shift is rounded
+  const double lost = std::exp2(shift - largest * kLog2EExact);  // corrects for rounding of shift
   return {shift, static_cast<float>(slope / sum * lost)};
 }
 
@@ -282,7 +282,7 @@ void put_target(const Problem& problem, const Logits& logits, const Statistics& 
       (probability - 1) * slope * logits.inverse_norms[target] * statistics.target_factor[image]);
 }
 
-// The gradient of kImages images from `first` on, over one run of classes.
+// The gradient of kImages images starting at `first`, over one run of classes.
 template <int kImages>
 void put_run(const Problem& problem, const Logits& logits, const Statistics& statistics, std::ptrdiff_t first,
              std::ptrdiff_t run, float slope) {
@@ -312,7 +312,7 @@ void put_gradients(const Problem& problem, const Logits& logits, const Statistic
     put_target(problem, logits, statistics, image, slope);
 }
 
-// Of this rank's own images. The largest logit is the target's own where the image is recognised.
+// Over this rank's images. An image counts for top1 if its target has the largest logit.
 IterationMetrics metrics_of(const Problem& problem, const Statistics& statistics) {
   double loss = 0;
   int top1 = 0;

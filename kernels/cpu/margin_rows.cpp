@@ -1,5 +1,5 @@
-// What a margin loss does with rows of E numbers, features and class centres: their norms, the three products
-// of all images with all centres, and the way back through the division by the norms.
+// Row operations of a margin loss on features and class centres of length E: norms, the three matrix products
+// of all images with all centres, and backward through the normalisation.
 // Formulas: kernels/margin_lowering.h, models/margin_head.h.
 #include <algorithm>
 #include <cmath>
@@ -15,13 +15,13 @@ namespace {
 using dnnl::matmul;
 using dnnl::memory;
 
-// Below this many numbers starting threads costs more than the loop.
+// Below this many elements, starting threads costs more than the loop.
 constexpr std::ptrdiff_t kWorthThreads = 16384;
-// Centres whose gradient a thread finishes before it goes on: 512 KiB at E = 512, which its cache holds.
+// Centres per task of the weight gradient: 512 KiB at E = 512, fits the core's cache.
 constexpr std::ptrdiff_t kRowBlock = 256;
 
 struct Problem {
-  std::ptrdiff_t images = 0;      // N, of all ranks
+  std::ptrdiff_t images = 0;      // N, all ranks
   std::ptrdiff_t own_images = 0;  // n
   std::ptrdiff_t rows = 0;        // C
   std::ptrdiff_t embedding = 0;   // E
@@ -44,7 +44,7 @@ double dot(const float* a, const float* b, std::ptrdiff_t count) {
   return sum;
 }
 
-// In fp32, where the numbers are of a size and the loop has to keep up with memory.
+// In fp32: for values of similar magnitude in memory-bound loops.
 float fast_dot(const float* a, const float* b, std::ptrdiff_t count) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -52,8 +52,7 @@ float fast_dot(const float* a, const float* b, std::ptrdiff_t count) {
   return sum;
 }
 
-// The product of row-major matrices, written as oneDNN's sgemm has it: c[m, n] = a[m, k] * b[k, n], where `a`
-// may be held as [k, m].
+// Row-major matrix product with oneDNN's sgemm: c[m, n] = a[m, k] * b[k, n]; `a` may be stored as [k, m].
 void multiply(bool a_transposed, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k, const float* a,
               std::ptrdiff_t a_stride, const float* b, float* c) {
   dnnl::error::wrap_c_api(
@@ -61,14 +60,14 @@ void multiply(bool a_transposed, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdif
       "could not multiply two matrices");
 }
 
-// In any plain dims that their maker gave them: [n, E] or [n, E, 1, 1].
+// Row-major, with the dims of the step that wrote them: [n, E] or [n, E, 1, 1].
 memory::desc features_layout(const Context& context, const Step& step) {
   const BufferId features = context.tensors().values[std::get<MarginLoss>(context.graph.ops[step.op]).in];
   const auto& held = context.layouts[features];
   return plain_layout(held ? dims_of(*held) : context.program.buffers[features].dims);
 }
 
-// In double: whatever fp32 holds has a norm.
+// In double, so that the norm of any fp32 row neither overflows nor underflows.
 void normalize(const Problem& p, const float* features, float* normalized, float* inverse_norms) {
   for (std::ptrdiff_t i = 0; i < p.own_images; ++i) {
     const float* x = features + i * p.embedding;
@@ -106,8 +105,8 @@ struct CentresBackward {
   float* d_rows = nullptr;
 };
 
-// u = products^T x^, then d_w = u - w (w . u) / |w|^2: the products hold 1 / |w| already. What one block of
-// centres needs stays in a cache: reads 4 (N + E), writes 4 E bytes per centre.
+// u = products^T x^, then d_w = u - w (w . u) / |w|^2; the products already include 1 / |w|. A block of
+// centres stays in cache: reads 4 (N + E), writes 4 E bytes per centre.
 void weight_gradient(const Problem& p, const CentresBackward& at) {
 #pragma omp parallel for schedule(static) if (p.images * p.rows >= kWorthThreads)
   for (std::ptrdiff_t begin = 0; begin < p.rows; begin += kRowBlock) {

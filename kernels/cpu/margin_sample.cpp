@@ -1,5 +1,5 @@
-// Which class centres a step of Partial FC works with, and their rows. The work is that of the sample: no
-// loop goes over all classes. Order of a sample: models/margin_head.h.
+// Samples class centres for a step of Partial FC and gathers their rows. Work scales with the sample; no loop
+// runs over all classes. Order of a sample: models/margin_head.h.
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -11,7 +11,7 @@
 namespace plumb::cpu {
 namespace {
 
-// Below this many numbers starting threads costs more than the loop.
+// Below this many elements, starting threads costs more than the loop.
 constexpr std::ptrdiff_t kWorthThreads = 16384;
 
 using Integers = std::span<std::int32_t>;
@@ -19,15 +19,15 @@ using Integers = std::span<std::int32_t>;
 struct Sampling {
   PhiloxKey key{};
   std::int64_t first_class = 0, own_classes = 0;
-  std::int64_t least_rows = 0;  // so many, unless more classes are labels
+  std::int64_t least_rows = 0;  // sample size, unless the labels alone have more classes
 };
 
 bool is_among(std::span<const std::int32_t> ascending, std::int32_t value) {
   return std::binary_search(ascending.begin(), ascending.end(), value);
 }
 
-// Fills `samples` up to `wanted` rows behind the labels, which are its first `positives`, and returns how
-// many there are. The values that are most likely needed are made by all threads.
+// Appends negatives to the first `positives` entries of `samples` (the labels) until `wanted`; returns the
+// count. All threads compute the values that are needed if no negative is a label.
 std::size_t add_negatives(const ClassPermutation& permutation, Integers samples, std::size_t positives,
                           std::size_t wanted) {
   const std::span<const std::int32_t> labels = samples.first(positives);
@@ -46,7 +46,7 @@ std::size_t add_negatives(const ClassPermutation& permutation, Integers samples,
   return positives + static_cast<std::size_t>(kept - others.begin());
 }
 
-// `own` is room for all labels; a label that no rank has is nobody's.
+// `own` is scratch space for all labels. Labels outside every rank's classes are ignored.
 void sample(const Sampling& by, std::uint64_t step, std::span<const std::int32_t> labels, Integers own,
             Integers samples, std::int32_t& sample_count, std::int32_t* columns) {
   auto end = own.begin();

@@ -1,5 +1,5 @@
-// Batch norm with the residual and the activation behind it, by loops of our own: oneDNN's knows neither a
-// residual nor a PReLU.
+// Batch norm with residual and activation, by our own loops: oneDNN's batch norm supports neither a residual
+// nor PReLU.
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/norm_loops.h"
 #include "kernels/cpu/threads.h"
@@ -8,12 +8,12 @@ namespace plumb::cpu {
 namespace {
 
 struct Form {
-  dnnl::memory::desc layout;  // of everything that has the input's extent
+  dnnl::memory::desc layout;  // of all tensors with the input's dims
   NormTiling tiling;
   double elements = 0;  // per channel
 };
 
-// In the layout that the input has, or, where our loops can't read that one, row-major.
+// The input's layout, or row-major if our loops don't support that layout.
 Form form_of(Context& context, BufferId in, const Norm& op) {
   const Shape& shape = context.graph.values[op.in].shape;
   const dnnl::memory::desc plain = plain_layout(nchw(shape));

@@ -1,15 +1,15 @@
-// Backward: sums over what passed the activation, g, then the input's gradient. With y = (x - mean) / s,
-// s = sqrt(variance + epsilon) and m elements per channel: d bias = sum g, d scale = sum g y,
-// d x = scale / s * (g - sum g / m - y * sum(g y) / m) (Ioffe and Szegedy 2015, arXiv:1502.03167).
-// Reads 16, writes 4 bytes per element; a second gradient of the output 8 more to read; a residual's gradient
-// 4 more to write, and then it is read in the second pass in place of the output's gradients.
+// Backward: sums over g, the gradient of the activation's input, then the gradient of `in`. With
+// y = (x - mean) / s, s = sqrt(variance + epsilon), m elements per channel: d bias = sum g, d scale = sum g
+// y, d x = scale / s * (g - sum g / m - y * sum(g y) / m) (Ioffe and Szegedy 2015, arXiv:1502.03167). Reads
+// 16, writes 4 bytes per element. A second output gradient adds 8 bytes read. A residual's gradient adds 4
+// bytes written; the second pass then reads it instead of the output gradients.
 #include "kernels/cpu/norm_lanes.h"
 #include "kernels/cpu/norm_loops.h"
 
 namespace plumb::cpu {
 namespace {
 
-// What says which elements passed: nothing (all did), the norm's output found again, or kept.
+// Source of the activation mask: none (all pass), the norm's output recomputed (relu, prelu) or stored.
 enum class Passed { all, relu, relu_by_out, prelu };
 
 struct GroupFactors {
@@ -27,7 +27,7 @@ GroupFactors factors_of(const NormBackward& at, std::int64_t group) {
 
 struct Element {
   Lanes centred, passed;  // x - mean; g
-  Lanes of_slope;         // what the element adds to the slope's gradient
+  Lanes of_slope;         // contribution to the slope's gradient
 };
 
 template <Passed kPassed, typename Row>
@@ -46,7 +46,7 @@ Element element(const NormBackward& at, const GroupFactors& by, std::int64_t off
   return result;
 }
 
-// Sums of a slice: g, g (x - mean), and what adds up to the slope's gradient.
+// Sums per slice: g, g (x - mean), the slope's gradient.
 inline constexpr std::int64_t kSums = 3;
 
 template <Passed kPassed>
@@ -76,8 +76,8 @@ void gather_sums(const NormBackward& at, std::int64_t group, std::int64_t slice)
   into[2] = of_slope;
 }
 
-// Brings a group's sums together: gradients of scale, bias and slope, and in place of the first slice's sums
-// the means, lane by lane: of g, and of g (x - mean) times 1 / s^2.
+// Combines a group's slices into the gradients of scale, bias and slope. Overwrites the first slice's sums
+// with the per-lane means of g and of g (x - mean) / s^2.
 void finish_sums(const NormBackward& at, std::int64_t group) {
   const NormTiling& tiling = at.tiling;
   LaneSums* parts = at.sums + kSums * group * tiling.slices;

@@ -1,6 +1,6 @@
-// Forward: mean and variance in one pass over `in`, then one that normalises, adds a residual and applies the
-// activation. Reads 8, writes 4 bytes per element, 4 more to read with a residual; the second reading comes
-// from a cache where groups are small.
+// Forward: one pass over `in` for mean and variance, a second that normalises, adds the residual and applies
+// the activation. Reads 8, writes 4 bytes per element; a residual adds 4 bytes read. For small groups the
+// second read hits the cache.
 #include <cmath>
 
 #include "kernels/cpu/norm_lanes.h"
@@ -9,13 +9,13 @@
 namespace plumb::cpu {
 namespace {
 
-// Of a lane: the sum of elements, and of their squares.
+// Per lane: sum of elements and sum of their squares.
 struct Moments {
   LaneSums sum, squares;
 };
 
-// Sums are taken around the mean of a chunk of rows, whose elements are still in the first cache, and moved
-// to 0 in double: no digits are lost where the mean is large against the deviation.
+// Sums around the mean of a chunk of rows, whose elements are still in the L1 cache, then shifts them to 0 in
+// double: avoids cancellation if the mean is large compared with the standard deviation.
 template <typename Row>
 void add_chunk(Moments& moments, const float* from, std::int64_t stride, std::int64_t rows, Row row) {
   Lanes even{}, odd{};
@@ -64,8 +64,8 @@ void gather_moments(const NormForward& at, std::int64_t group, std::int64_t slic
   into[1] = moments.squares;
 }
 
-// running = (1 - momentum) * running + momentum * batch; the variance without bias, n / (n - 1), where n > 1
-// elements share a channel (PyTorch, aten/src/ATen/native/Normalization.cpp; n = 1 keeps the biased one).
+// running = (1 - momentum) * running + momentum * batch. The running variance is unbiased, n / (n - 1), for
+// n > 1 elements per channel (PyTorch, aten/src/ATen/native/Normalization.cpp); n = 1 keeps the biased one.
 void finish_statistics(const NormForward& at, std::int64_t group) {
   const LaneSums* parts = at.sums + 2 * group * at.tiling.slices;
   const double unbiased = at.elements > 1 ? at.elements / (at.elements - 1) : 1;

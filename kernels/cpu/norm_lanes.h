@@ -1,4 +1,4 @@
-// What the loops of batch norm do with a row of 16 floats, and how they go through all rows.
+// Row operations (16 floats) and row iteration for the batch norm loops.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 namespace plumb::cpu {
 
-// Rows whose sum is taken in fp32 before it is added to a double: 4 KiB, which stay in the first cache.
+// Rows summed in fp32 before adding to a double: 4 KiB, fits the L1 cache.
 inline constexpr std::int64_t kChunkRows = 64;
 
-// Two vectors as wide as most CPUs have them.
+// Two 32-byte vectors, the width of most CPUs.
 struct Lanes {
   using Half = float __attribute__((vector_size(32)));
   Half low{}, high{};
@@ -40,7 +40,7 @@ inline void store(float* into, Lanes lanes) {
   std::memcpy(into + kLanes / 2, &lanes.high, sizeof lanes.high);
 }
 
-// How a row is read and written: all its lanes, or the first `width`, the others being zeros.
+// Row access: all lanes, or only the first `width` with the others zero.
 struct WholeRow {
   Lanes read(const float* from) const { return load(from); }
   void write(float* into, Lanes lanes) const { store(into, lanes); }
@@ -59,8 +59,8 @@ struct PartialRow {
   }
 };
 
-// Calls visit(offset, rows, row) for runs of rows of one slice of a group: `rows` rows from `offset`, read
-// and written through `row`.
+// Calls visit(offset, rows, row) for runs of rows of one slice of a group: `rows` rows starting at `offset`,
+// accessed through `row`.
 template <typename Visit>
 void for_each_run(const NormTiling& tiling, std::int64_t group, std::int64_t slice, Visit visit) {
   const std::int64_t all = tiling.images * tiling.rows;
@@ -80,7 +80,7 @@ void for_each_run(const NormTiling& tiling, std::int64_t group, std::int64_t sli
   }
 }
 
-// What belongs to the lanes of a group, 0 for padding. per_channel: one number each, or one for all.
+// Per-channel values spread to the lanes of a group, 0 for padding. one_for_all: one value for all channels.
 inline Lanes lanes_of(const NormTiling& tiling, std::int64_t group, const float* per_channel,
                       bool one_for_all = false) {
   float values[kLanes];
@@ -91,7 +91,6 @@ inline Lanes lanes_of(const NormTiling& tiling, std::int64_t group, const float*
   return load(values);
 }
 
-// Adds to the sums of a quantity.
 inline void add_to(LaneSums& sums, Lanes lanes) {
   float values[kLanes];
   store(values, lanes);
@@ -99,7 +98,7 @@ inline void add_to(LaneSums& sums, Lanes lanes) {
   for (int lane = 0; lane < kLanes; ++lane) sums[static_cast<std::size_t>(lane)] += values[lane];
 }
 
-// Sum of what `parts` (one for each slice of a group, `stride` apart) say of channel `first_lane` of a group.
+// Sum for channel `first_lane` of a group over all slices; `parts`: one per slice, `stride` apart.
 inline double sum_of_channel(const NormTiling& tiling, const LaneSums* parts, std::int64_t stride,
                              int first_lane) {
   double sum = 0;
@@ -109,8 +108,8 @@ inline double sum_of_channel(const NormTiling& tiling, const LaneSums* parts, st
   return sum;
 }
 
-// first(group, slice) for all, then finish(group), then second(group, slice), so that second finds what first
-// has read in a cache where that is possible (NormOrder).
+// Runs first(group, slice) for all slices, then finish(group), then second(group, slice), in an order that
+// lets the second pass hit the cache if possible (NormOrder).
 template <typename First, typename FinishGroup, typename Second>
 void in_two_passes(const NormTiling& tiling, const NormOrder& order, First first, FinishGroup finish,
                    Second second) {

@@ -1,4 +1,4 @@
-// The loops of batch norm on a CPU. Statistics and sums are the same for any number of threads.
+// The loops of batch norm on a CPU. Statistics and sums don't depend on the number of threads.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace plumb::cpu {
 
-// Per channel unless said otherwise; `in`, `out`, `residual` as the tiling says.
+// Arrays are per channel; `in`, `out` and `residual` have the tiling's layout.
 struct NormForward {
   NormTiling tiling;
   Activation activation = Activation::none;
@@ -17,7 +17,7 @@ struct NormForward {
   double epsilon = 1e-5, momentum = 0.1;
   double elements = 0;  // per channel
   const float *in = nullptr, *scale = nullptr, *bias = nullptr;
-  const float *residual = nullptr, *slope = nullptr;  // null where there is none
+  const float *residual = nullptr, *slope = nullptr;  // or null
   float *running_mean = nullptr, *running_variance = nullptr, *out = nullptr;
   float *mean = nullptr, *inverse_deviation = nullptr;
   LaneSums* sums = nullptr;  // norm_forward_sums()
@@ -25,7 +25,7 @@ struct NormForward {
 std::size_t norm_forward_sums(const NormTiling& tiling);
 void norm_forward(const NormForward& at);
 
-// d_residual, where it is there, takes what passed the activation: the residual's gradient.
+// d_residual, if not null, receives the residual's gradient: that of the activation's input.
 struct NormBackward {
   NormTiling tiling;
   Activation activation = Activation::none;
@@ -34,7 +34,7 @@ struct NormBackward {
   double elements = 0;
   const float *in = nullptr, *d_out = nullptr, *scale = nullptr, *bias = nullptr;
   const float *mean = nullptr, *inverse_deviation = nullptr;
-  const float* out = nullptr;       // relu behind a residual: says what passed, and d_residual is there
+  const float* out = nullptr;       // for a relu after a residual: gives the mask; d_residual isn't null then
   const float* d_second = nullptr;  // added to d_out, or null
   const float* slope = nullptr;
   float *d_in = nullptr, *d_scale = nullptr, *d_bias = nullptr;

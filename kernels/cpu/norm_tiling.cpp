@@ -3,19 +3,19 @@
 namespace plumb::cpu {
 namespace {
 
-// Fixed numbers: how rows are cut up, and so the order of sums, may depend on the shape alone.
+// Constants: the tiling, and so the order of sums, may depend on the shape only.
 constexpr std::int64_t kWantedItems = 512;  // work for many threads
-constexpr std::int64_t kLeastRows = 128;    // of a slice: 8 KiB, against which its sums are few
+constexpr std::int64_t kLeastRows = 128;    // per slice: 8 KiB, large compared with its sums
 
-constexpr std::size_t kCoresCacheBytes = 512 * 1024;         // second-level caches have as much or more
-constexpr std::size_t kSharedCacheBytes = 16 * 1024 * 1024;  // half of the third-level cache of a Zen 4 CCD
+constexpr std::size_t kCoresCacheBytes = 512 * 1024;         // L2 caches have at least this size
+constexpr std::size_t kSharedCacheBytes = 16 * 1024 * 1024;  // half of the L3 cache of a Zen 4 CCD
 
 }  // namespace
 
 std::optional<NormTiling> norm_tiling(const ChannelLayout& layout) {
   NormTiling tiling{.channels = layout.channels, .images = layout.images};
   std::int64_t pixels = layout.pixels;
-  if (layout.blocks() == 1) {  // images follow each other like pixels
+  if (layout.blocks() == 1) {  // images are contiguous, like more pixels
     pixels *= tiling.images;
     tiling.images = 1;
   }

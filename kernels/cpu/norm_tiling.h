@@ -1,6 +1,5 @@
-// How the loops of batch norm cut a tensor up: in rows of 16 floats whose lanes each belong to one channel,
-// the same one in all rows of a group. Sums are kept lane by lane and slice by slice, in an order that only
-// the shape decides.
+// Tiling of a tensor for the batch norm loops: rows of 16 floats. A lane belongs to the same channel in all
+// rows of a group. Sums are kept per lane and slice, in an order that depends on the shape only.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +18,9 @@ using LaneSums = std::array<double, kLanes>;
 
 struct NormTiling {
   std::int64_t channels = 0, images = 1, groups = 0;
-  std::int64_t rows = 0;  // per image and group, the last one perhaps partial
-  int tail = 0;           // lanes of that one; 0: it is whole
-  int period = kLanes;    // lane j of a group is channel j % period of it
+  std::int64_t rows = 0;  // per image and group; the last one may be partial
+  int tail = 0;           // lanes of a partial last row; 0: none
+  int period = kLanes;    // lane j is channel j % period of its group
   std::int64_t row_stride = kLanes, group_stride = 0, image_stride = 0;  // elements
   std::int64_t slices = 1;                                               // of a group's rows
 
@@ -30,7 +29,7 @@ struct NormTiling {
     const std::int64_t channel = group * period + lane % period;
     return channel < channels ? channel : -1;
   }
-  // Lanes that all rows of a group have: fewer than kLanes only in the last group of channels-last layouts.
+  // Lanes in use in all rows of a group: below kLanes only in the last group of channels-last layouts.
   int width(std::int64_t group) const {
     if (group_stride != kLanes || row_stride == kLanes) return kLanes;
     return static_cast<int>(std::min<std::int64_t>(kLanes, channels - group * kLanes));
@@ -41,17 +40,17 @@ struct NormTiling {
   }
 };
 
-// Who does what when; the sums are the same in any order. group_by_group: one thread does both passes over a
-// group; otherwise all threads share the rows of `groups_at_once` groups, and wait for each other in between.
+// Schedule of the two passes; it doesn't affect the sums. group_by_group: one thread does both passes over a
+// group; otherwise all threads share the rows of `groups_at_once` groups, with a barrier between passes.
 struct NormOrder {
   bool group_by_group = false;
   std::int64_t groups_at_once = 1;
 };
-// For `tensors` tensors that both passes touch: so that they stay in a core's cache in between, or, where a
-// group is too large for that, in the cache that cores share.
+// Keeps the `tensors` tensors of both passes in a core's cache between passes, or in the shared cache if a
+// group is too large for that.
 NormOrder norm_order(const NormTiling& tiling, int tensors, int threads);
 
-// Nothing where the layout's blocks are neither a part of 16 channels nor all channels.
+// nullopt if the layout's block neither divides 16 channels nor covers all channels.
 std::optional<NormTiling> norm_tiling(const ChannelLayout& layout);
 
 }  // namespace plumb::cpu

@@ -1,5 +1,5 @@
-// One way to make oneDNN primitive descriptors for its versions 2 and 3. Version 2 wraps the arguments in
-// Primitive::desc and takes the engine after it; version 3 takes the engine first and has no desc.
+// Creates primitive descriptors for oneDNN 2 and 3. Version 2 wraps the arguments in Primitive::desc,
+// followed by the engine; version 3 takes the engine first and has no desc.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ concept HasDescriptor = requires {
   typename Primitive::desc;
 };
 
-// True for oneDNN 2.x, where pooling has no dilation.
+// True for oneDNN 2.x, whose pooling has no dilation argument.
 template <typename Primitive>
 inline constexpr bool kOneDnn2 = HasDescriptor<Primitive>;
 
-// Descriptors whose arguments are the same in both versions. Scratch memory is always ours.
+// For primitives with the same arguments in both versions. Scratchpads are always user-provided.
 template <typename Primitive, typename... Arguments>
 typename Primitive::primitive_desc describe_primitive(const dnnl::engine& engine,
                                                       const dnnl::primitive_attr& attr,
@@ -29,7 +29,7 @@ typename Primitive::primitive_desc describe_primitive(const dnnl::engine& engine
     return typename Primitive::primitive_desc(engine, arguments..., attr);
 }
 
-// The same for backward primitives, which want the forward descriptor as a hint.
+// For backward primitives, which take the forward descriptor as a hint.
 template <typename Primitive, typename Hint, typename... Arguments>
 typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine,
                                                      const dnnl::primitive_attr& attr, const Hint& hint,
@@ -76,7 +76,7 @@ Blocking blocking_of(const Layout& layout) {
   return result;
 }
 
-// The same as text, blocks as dimension x length: "4608,1152,384,128/1x8,0x16".
+// The blocking as text, blocks as dimension x length: "4608,1152,384,128/1x8,0x16".
 template <typename Layout>
 std::string layout_text(const Layout& layout) {
   const Blocking blocking = blocking_of(layout);

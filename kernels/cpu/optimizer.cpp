@@ -1,6 +1,6 @@
-// The update of one parameter, or of the rows of it that a step worked with: v = mu v + (s g + wd w); sgd: w
-// -= lr v; nag: w -= lr ((s g + wd w) + mu v). Source: PyTorch's torch.optim.SGD with dampening 0
-// (nesterov=True for nag). s is StepState::gradient_scale.
+// The update of one parameter or of its sampled rows: v = mu v + (s g + wd w); sgd: w -= lr v;
+// nag: w -= lr ((s g + wd w) + mu v). Source: PyTorch's torch.optim.SGD with dampening 0 (nesterov=True for
+// nag). s is StepState::gradient_scale.
 #include <algorithm>
 
 #include "kernels/cpu/binding.h"
@@ -20,12 +20,12 @@ struct Coefficients {
   float momentum = 0, weight_decay = 0, learning_rate = 0, gradient_scale = 1;
 };
 
-// Below this many elements starting threads costs more than the loop.
+// Below this many elements, starting threads costs more than the loop.
 constexpr std::ptrdiff_t kWorthThreads = 16384;
 constexpr std::ptrdiff_t kPart = 4096;
 
-// One thread's part. Reads 12, writes 8 bytes per element. Addresses and coefficients come by value: what the
-// loop had to look up in memory that it may be writing to would keep it from being vectorised.
+// One thread's part. Reads 12, writes 8 bytes per element. Pointers and coefficients are passed by value:
+// possible aliasing with the writes would prevent vectorisation.
 template <bool kNesterov>
 void update_part(float* weight, float* momentum, const float* gradient, std::ptrdiff_t count,
                  Coefficients by) {
@@ -46,14 +46,14 @@ void update(const UpdatedTensors& at, const Coefficients& by) {
                            by);
 }
 
-// Which rows of weight and momentum the rows of the gradient are of. All differ.
+// Maps gradient rows to rows of weight and momentum; all distinct.
 struct Rows {
   const std::int32_t* samples = nullptr;
   const std::int32_t* count = nullptr;
   std::ptrdiff_t columns = 0;
 };
 
-// The same per element of the rows that are in use.
+// Same traffic per element, for the rows in use.
 template <bool kNesterov>
 void update_rows(const UpdatedTensors& at, const Rows& rows, const Coefficients& by) {
 #pragma omp parallel for schedule(static) if (*rows.count * rows.columns >= kWorthThreads)
@@ -69,7 +69,7 @@ void update_rows(const UpdatedTensors& at, const Rows& rows, const Coefficients&
   }
 }
 
-// Rewrites the copies of a weight that other steps read in their own layout.
+// Rewrites a weight's copies in other layouts.
 std::vector<Binder> prepare_copies(Context& context, Step& step, const UpdatedParameter& updated) {
   std::vector<Binder> binders;
   for (const BufferId copy : updated.copies) {
@@ -84,7 +84,7 @@ std::vector<Binder> prepare_copies(Context& context, Step& step, const UpdatedPa
   return binders;
 }
 
-// How one parameter is updated in the iteration that is running.
+// Coefficients of one parameter's update in the current iteration.
 struct Rule {
   UpdateRule rule;
   bool decays = true;

@@ -27,7 +27,7 @@ Problem problem_of(const Graph& graph, const Pool& op, const memory::desc& in) {
           .padding = {op.padding, op.padding}};
 }
 
-// Padding at the far end, so that the output has its extent.
+// Padding at the bottom and right that gives the output its extent.
 memory::dims padding_after(const Graph& graph, const Pool& op) {
   const Shape& in = graph.values[op.in].shape;
   const Shape& out = graph.values[op.out].shape;
@@ -79,7 +79,7 @@ Binder prepare(Context& context, Step& step, const PoolForward& pool) {
   return call.finish(pooling_forward(descriptor));
 }
 
-// The gradients take the layouts that the values had.
+// Gradients use the layouts of their values.
 Binder prepare(Context& context, Step& step, const PoolBackward& pool) {
   const Pool& op = pool_of(context, step);
   const memory::desc in =

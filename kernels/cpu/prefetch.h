@@ -1,11 +1,11 @@
-// Rows that lie anywhere in memory: what the CPU can't foresee, it is told.
+// Software prefetch of scattered rows, which the hardware prefetcher can't predict.
 #pragma once
 
 #include <cstddef>
 
 namespace plumb::cpu {
 
-// So many rows ahead of the one that is worked on: time for memory to answer, few enough for the first cache.
+// Prefetch distance in rows: long enough for memory latency, short enough for the L1 cache.
 inline constexpr std::ptrdiff_t kRowsAhead = 6;
 
 inline void prefetch_row(const float* row, std::ptrdiff_t columns) {

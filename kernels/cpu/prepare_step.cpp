@@ -1,4 +1,4 @@
-// Which implementation runs an instruction.
+// Chooses the implementation of each instruction.
 #include <concepts>
 #include <stdexcept>
 
@@ -7,7 +7,7 @@
 namespace plumb::cpu {
 namespace {
 
-// The runner's and the communicator's.
+// Steps of the runner and the communicator.
 Binder prepare(Context&, Step&, const LoadBatch&) {
   return {};
 }

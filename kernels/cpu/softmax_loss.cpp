@@ -1,6 +1,6 @@
-// Softmax cross-entropy with label smoothing, its gradient, and how many labels were among the largest
-// logits. Loss of a row: log(sum exp z) - (1 - s) z_y - s / K sum z; gradient (p - q) / n with q = (1 - s)
-// onehot + s / K (Szegedy et al. 2016, arXiv:1512.00567, section 7).
+// Softmax cross-entropy with label smoothing, its gradient, and top-1 and top-5 counts. Loss of a row:
+// log(sum exp z) - (1 - s) z_y - s / K sum z; gradient (p - q) / n with q = (1 - s) onehot + s / K
+// (Szegedy et al. 2016, arXiv:1512.00567, section 7).
 #include <algorithm>
 #include <cmath>
 
@@ -11,11 +11,10 @@ namespace {
 
 struct Row {
   double loss = 0;
-  int rank_of_label = 0;  // how many logits are larger than the label's
+  int rank_of_label = 0;  // number of logits larger than the label's
 };
 
-// One image: logits and their gradient are `classes` floats. Reads 4, writes 4 bytes per class; `sum` in
-// double.
+// One image: `classes` logits and gradients. Reads 4, writes 4 bytes per class; sums in double.
 Row softmax_row(const float* logits, float* gradient, std::size_t classes, std::int32_t label,
                 float smoothing, float inverse_batch) {
   const float largest = *std::max_element(logits, logits + classes);
@@ -48,7 +47,7 @@ IterationMetrics softmax_loss(const Operands& at, std::size_t batch, std::size_t
   double loss = 0;
   int top1 = 0, top5 = 0;
   const float inverse_batch = 1 / static_cast<float>(batch);
-  // Rows are few and short: the order of the sum stays the same for any number of threads.
+  // Serial, since rows are few and short: the order of the sum doesn't depend on the number of threads.
   for (std::size_t n = 0; n < batch; ++n) {
     const Row row = softmax_row(at.logits + n * classes, at.gradient + n * classes, classes, at.labels[n],
                                 smoothing, inverse_batch);

@@ -1,4 +1,4 @@
-// What the CPU device keeps in its "state" buffer.
+// Contents of the CPU device's "state" buffer.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@ namespace plumb::cpu {
 
 struct State {
   StepState step;
-  std::array<IterationMetrics, kMetricsKept> metrics;  // of iteration i at i modulo kMetricsKept
+  std::array<IterationMetrics, kMetricsKept> metrics;  // iteration i is at index i modulo kMetricsKept
 };
 
 }  // namespace plumb::cpu

@@ -1,4 +1,4 @@
-// How many threads oneDNN and our own loops use in this process. Two implementations: OpenMP, and none.
+// Number of threads of oneDNN and our own loops in this process. Two implementations: OpenMP and serial.
 #pragma once
 
 namespace plumb::cpu {

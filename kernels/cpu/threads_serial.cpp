@@ -1,4 +1,5 @@
-// For ThreadSanitizer, which can't see OpenMP's barriers: our loops are serial, OMP_NUM_THREADS rules oneDNN.
+// For ThreadSanitizer, which can't see OpenMP's barriers: our loops are serial; OMP_NUM_THREADS sets oneDNN's
+// threads.
 #include "kernels/cpu/threads.h"
 
 namespace plumb::cpu {
