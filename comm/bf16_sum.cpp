@@ -11,7 +11,7 @@ float widened(std::uint16_t number) {
 
 std::uint16_t rounded(float number) {
   const auto bits = std::bit_cast<std::uint32_t>(number);
-  // Half of the last place that stays, less one if that place is even; may carry up to infinity.
+  // Adds half a unit in the last kept place, minus one if that place is even; may carry to infinity.
   const std::uint32_t nearest = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
   const std::uint32_t quiet = bits >> 16 | 0x40;
   const bool not_a_number = (bits & 0x7fffffff) > 0x7f800000;

@@ -6,9 +6,9 @@
 
 namespace plumb {
 
-// into[i] += from[i], added in fp32 and rounded to nearest even: fp32 holds more than twice as many digits,
-// so that rounding twice changes nothing. Numbers as their bits, the upper half of an fp32's; not-a-number
-// comes out as a quiet one. 6 bytes of memory traffic per element.
+// into[i] += from[i], added in fp32 and rounded to nearest even. fp32 has more than twice as many mantissa
+// bits, so rounding twice is harmless. Values are raw bits, the upper half of an fp32; NaNs become quiet. 6
+// bytes of memory traffic per element.
 void add_bf16(const std::uint16_t* from, std::uint16_t* into, std::size_t count);
 
 }  // namespace plumb

@@ -13,7 +13,7 @@ std::size_t bucket_limit(std::size_t from_last, const BucketOptions& options) {
 
 std::vector<std::vector<std::size_t>> assign_buckets(const std::vector<std::size_t>& gradient_bytes,
                                                      const BucketOptions& options) {
-  std::vector<std::vector<std::size_t>> buckets;  // the last one first, and so are its gradients
+  std::vector<std::vector<std::size_t>> buckets;  // buckets and their gradients in reverse order
   std::size_t bytes = 0;                          // of buckets.back()
   for (std::size_t gradient = gradient_bytes.size(); gradient-- > 0;) {
     const std::size_t more = gradient_bytes[gradient];

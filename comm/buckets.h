@@ -1,5 +1,5 @@
-// Which gradients are reduced together. Large messages use the link well; small ones at the end of backward
-// leave little to wait for.
+// Groups gradients into buckets for allreduce. Large messages use the link well; small ones at the end of
+// backward leave little exposed time.
 #pragma once
 
 #include <cstddef>
@@ -9,27 +9,27 @@
 
 namespace plumb {
 
-// A bucket may take so many times the bytes of the one behind it. Where a network halves height and width and
-// doubles channels, a convolution keeps its multiply-accumulates and gets four times the weights: buckets
-// that shrink by four towards the end of backward each have about the same time to hide behind.
+// Maximum size of a bucket relative to the next one. When a network halves height and width and doubles
+// channels, a convolution keeps its multiply-accumulates and has four times the weights. Buckets that shrink
+// by four towards the end of backward thus each have about the same compute time to overlap with.
 inline constexpr std::size_t kBucketGrowth = 4;
 
 struct BucketOptions {
-  // Nothing of backward is left to hide the last bucket. Below 1 MiB a collective's time is mostly latency
-  // (time = overhead + bytes / bandwidth, nccl-tests, doc/PERFORMANCE.md), so that less wins little; 1 MiB is
-  // also what PyTorch's DistributedDataParallel sets apart for the gradients that come last
+  // The last bucket can't overlap with backward. Below 1 MiB a collective's time is mostly latency
+  // (time = overhead + bytes / bandwidth, nccl-tests, doc/PERFORMANCE.md), so smaller sizes gain little.
+  // PyTorch's DistributedDataParallel also uses 1 MiB for the gradients that come last
   // (torch/nn/parallel/distributed.py, _DEFAULT_FIRST_BUCKET_BYTES).
   std::size_t last_bucket_bytes = 1u << 20;
-  std::size_t bucket_bytes = std::size_t{kDefaults.bucket_mb} << 20;  // of the largest buckets
+  std::size_t bucket_bytes = std::size_t{kDefaults.bucket_mb} << 20;  // maximum bucket size
 };
 
-// Bytes that a bucket may take; `from_last`: 0 for the last one, 1 for the one in front of it, …
-// last_bucket_bytes * kBucketGrowth^from_last, at most bucket_bytes.
+// Size limit of a bucket: last_bucket_bytes * kBucketGrowth^from_last, at most bucket_bytes. `from_last`: 0
+// for the last bucket, 1 for the one before it, …
 std::size_t bucket_limit(std::size_t from_last, const BucketOptions& options);
 
-// Indices of gradients (given in the order in which backward finishes them) per bucket, order kept. Filled
-// from the last gradient on: a bucket is closed in front of the gradient that would bring it beyond its
-// limit, and the first bucket takes the rest. A gradient beyond a limit has a bucket of its own.
+// Gradient indices per bucket, in the order of `gradient_bytes` (the order in which backward finishes them).
+// Filled from the last gradient backwards: a bucket closes before the gradient that would exceed its limit,
+// and the first bucket takes the rest. A gradient above the limit gets its own bucket.
 std::vector<std::vector<std::size_t>> assign_buckets(const std::vector<std::size_t>& gradient_bytes,
                                                      const BucketOptions& options);
 

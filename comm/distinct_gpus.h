@@ -1,4 +1,4 @@
-// Whether ranks share a GPU.
+// Detects ranks that share a GPU.
 #pragma once
 
 #include <optional>
@@ -15,13 +15,12 @@ struct RankDevice {
   std::string gpu;
 };
 
-// The sentence about the lowest two ranks that share a GPU, of `devices` in rank order; nothing if all GPUs
-// are distinct. Names the ranks, the host, the UUID, how many ranks and GPUs are in use there, and the
-// remedy.
+// Error message for the lowest two ranks that share a GPU; nullopt if all GPUs are distinct. Names the ranks,
+// the host, the UUID, the number of ranks and GPUs in use there, and the remedy. `devices`: in rank order.
 std::optional<std::string> shared_gpu(const std::vector<RankDevice>& devices);
 
-// Throws Error(usage), on every rank (ErrorToldElsewhere but on rank 0), if two ranks share a GPU and that
-// isn't allowed. Returns whether two do. A collective. `gpu`: Device::unique_id().
+// Collective. Returns whether two ranks share a GPU. If so and !share_gpu, throws Error(usage) on rank 0 and
+// ErrorToldElsewhere on the others. `gpu`: Device::unique_id().
 bool require_distinct_gpus(const Job& job, const std::string& gpu, bool share_gpu);
 
 }  // namespace plumb

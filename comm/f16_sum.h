@@ -5,8 +5,8 @@
 
 namespace plumb {
 
-// into[i] += from[i], added in fp32 and rounded to nearest even: fp32 holds the sum of two f16 numbers with
-// bits to spare, so that rounding twice changes nothing. 6 bytes of memory traffic per element.
+// into[i] += from[i], added in fp32 and rounded to nearest even. fp32 has enough mantissa bits for the sum of
+// two f16 numbers, so rounding twice is harmless. 6 bytes of memory traffic per element.
 void add_f16(const _Float16* from, _Float16* into, std::size_t count);
 
 }  // namespace plumb

@@ -25,7 +25,7 @@ struct Bucket {
   StepId complete_after = 0;  // the step that writes its last gradient
 };
 
-// The steps that a bucket adds: `start` once its gradients are complete, `finish` before the first update.
+// Steps added for a bucket: `start` once its gradients are complete, `finish` before the first update.
 struct Exchange {
   std::vector<Step> start, finish;
 };
@@ -34,7 +34,6 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + kViewAlignment - 1) / kViewAlignment * kViewAlignment;
 }
 
-// Whether it is summed over ranks.
 bool is_reduced(const Buffer& buffer) {
   return buffer.role == Role::gradient && !buffer.sharded;
 }
@@ -54,7 +53,7 @@ void check_readers(const Program& program, const std::vector<std::optional<StepI
   }
 }
 
-// In the order in which they are complete.
+// In completion order.
 std::vector<Gradient> find_gradients(const Program& program) {
   std::vector<std::optional<StepId>> last_writers(program.buffers.size());
   for (StepId id = 0; id < program.steps.size(); ++id) {
@@ -80,7 +79,7 @@ std::vector<Gradient> find_gradients(const Program& program) {
   return gradients;
 }
 
-// In the order in which they are complete.
+// In completion order.
 std::vector<Bucket> make_buckets(const Program& program, const BucketOptions& options) {
   std::map<DType, std::vector<Gradient>> by_dtype;
   for (const Gradient& gradient : find_gradients(program)) {
@@ -143,14 +142,14 @@ Step cast_step(const Program& program, const std::string& name, BufferId from, B
   return step;
 }
 
-// Sums are the same on all ranks, and so is an overflow in them; one in a gradient that isn't summed is known
-// to its own rank only.
+// Reduced gradients are the same on all ranks, and so is their overflow. Only the owning rank sees overflow
+// in a sharded gradient.
 bool finds_what_others_miss(const Program& program, const FindOverflow& search) {
   return std::any_of(search.gradients.begin(), search.gradients.end(),
                      [&](BufferId gradient) { return program.buffers[gradient].sharded; });
 }
 
-// Sums the flag that `search` writes: where one rank skips the update all do.
+// Sums the flag that `search` writes, so that all ranks skip the update if one does.
 Step overflow_step(const Program& program, const FindOverflow& search) {
   return allreduce_step(program, program.buffers[search.overflow].name, {search.overflow.buffer},
                         search.overflow);

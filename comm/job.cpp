@@ -15,7 +15,7 @@ namespace plumb {
 namespace {
 
 void start_mpi(int* argc, char*** argv) {
-  // Without a launcher Open MPI otherwise starts a daemon of its own, and needs ssh on PATH for that.
+  // Without a launcher, Open MPI would otherwise start its own daemon, which needs ssh on PATH.
   setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
   int provided = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
@@ -77,7 +77,7 @@ Job::~Job() {
   MPI_Finalize();
 }
 
-// Ranks that can share memory are on one host; the lowest of them stands for it.
+// Ranks that can share memory are on one host; the lowest of them represents it.
 void Job::find_places() {
   char host[MPI_MAX_PROCESSOR_NAME] = {};
   int length = 0;

@@ -9,7 +9,7 @@
 namespace plumb {
 namespace {
 
-// Larger step ids are Slurm's own (batch script, interactive shell, external): slurm/slurm.h,
+// Slurm reserves larger step ids (batch script, interactive shell, external): slurm/slurm.h,
 // SLURM_MAX_NORMAL_STEP_ID.
 constexpr std::int64_t kLastSrunStep = 0xfffffff0;
 

@@ -13,7 +13,7 @@
 namespace plumb {
 namespace {
 
-// A handle of MPI's with the function that frees it.
+// Owns an MPI handle and frees it.
 template <typename Handle, int (*free_handle)(Handle*)>
 class Owner {
  public:
@@ -53,7 +53,7 @@ CommunicatorOwner duplicate(MPI_Comm communicator) {
   return CommunicatorOwner(copy);
 }
 
-// MPI has no type of 2 bytes that is a number of ours.
+// MPI has no type for f16 or bf16.
 DatatypeOwner make_half() {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   check(MPI_Type_contiguous(2, MPI_BYTE, &type), "MPI_Type_contiguous");
@@ -127,11 +127,11 @@ class MpiCommunicator : public Communicator {
   }
 
  private:
-  // So many, and one for each rank's part of a reduce-scatter, may be under way before a list grows: start()
-  // shouldn't allocate inside the timed window.
+  // Reserved requests, plus one for each rank's part of a reduce-scatter, so that start() doesn't allocate
+  // inside the timed window.
   static constexpr std::size_t kExpectedRequests = 256;
 
-  // `call(first byte, count, where the request goes)` for as many elements at a time as a call takes.
+  // Runs `call(first byte, count, request)` for pieces of at most elements_per_call_ elements.
   template <typename Call>
   void start_pieces(Ticket ticket, DType dtype, std::byte* data, std::size_t elements, const char* name,
                     Call&& call) {
@@ -152,8 +152,8 @@ class MpiCommunicator : public Communicator {
                  });
   }
 
-  // A call's pieces would lie in the parts of all ranks, which one count can't say: each rank sends its own
-  // where the buffer doesn't fit one call.
+  // One MPI_Iallgather if the buffer fits one call. Otherwise each rank broadcasts its part: pieces of an
+  // allgather would be strided over all ranks' parts, which a count can't express.
   void start_allgather(Ticket ticket, const Collective& collective, std::byte* data) {
     const std::size_t part = collective.elements / static_cast<std::size_t>(size_);
     const MPI_Datatype type = type_of(collective.dtype);
@@ -172,9 +172,9 @@ class MpiCommunicator : public Communicator {
                    });
   }
 
-  // MPI_Ireduce_scatter_block in place would leave every rank's part at the front of the buffer, and Open
-  // MPI 4 carries it through rank 0. Each part reduced to its rank is in its place, and every rank sends and
-  // sums as much as the others.
+  // One MPI_Ireduce per part, with the owning rank as root: the sums land in place, and all ranks send and
+  // sum the same amount. MPI_Ireduce_scatter_block in place would leave every rank's part at the front of the
+  // buffer, and Open MPI 4 routes it through rank 0.
   void start_reduce_scatter(Ticket ticket, const Collective& collective, std::byte* data) {
     const std::size_t part = collective.elements / static_cast<std::size_t>(size_);
     for (int rank = 0; rank < size_; ++rank)
@@ -215,7 +215,7 @@ class MpiCommunicator : public Communicator {
     return MPI_SUM;
   }
 
-  // MPI leaves MPI_REQUEST_NULL where a request has ended.
+  // MPI sets finished requests to MPI_REQUEST_NULL.
   void drop_finished() {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < requests_.size(); ++i) {
@@ -234,7 +234,7 @@ class MpiCommunicator : public Communicator {
   int rank_ = 0, size_ = 1;
   std::size_t elements_per_call_ = 0;
   Ticket next_ticket_ = 0;
-  // Pending requests with their tickets, and room for the results of MPI_Testsome.
+  // Pending requests with their tickets, and the output of MPI_Testsome.
   std::vector<MPI_Request> requests_;
   std::vector<Ticket> tickets_;
   std::vector<int> finished_;

@@ -14,9 +14,9 @@ struct MpiCommunicatorOptions {
                                   << 30;  // MPI counts are ints: longer buffers take several calls
 };
 
-// Sums of f32 use MPI_FLOAT; f16 and bf16 are summed by MPI operations of our own, element by element in
-// fp32, rounded to nearest even. Moves on only inside progress() and wait(): there is no thread. Must go
-// before `job` does; collectives that are under way then are given up.
+// f32 sums use MPI_FLOAT; f16 and bf16 use custom MPI operations that sum in fp32 and round to nearest even.
+// Collectives advance only inside progress() and wait(): there is no progress thread. Destroy before `job`;
+// pending collectives are abandoned then.
 std::unique_ptr<Communicator> make_mpi_communicator(const Job& job,
                                                     const MpiCommunicatorOptions& options = {});
 

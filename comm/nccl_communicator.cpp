@@ -33,7 +33,7 @@ Error nccl_error(ncclResult_t result, ncclComm_t communicator, const std::source
                place_of(where), detail, advice_for(result));
 }
 
-// `communicator` may be null, before the first one.
+// `communicator` is null before creation.
 void check(ncclResult_t result, ncclComm_t communicator,
            const std::source_location& where = std::source_location::current()) {
   if (result != ncclSuccess) throw nccl_error(result, communicator, where);
@@ -48,7 +48,7 @@ ncclUniqueId spread_id(const Job& job) {
   return id;
 }
 
-// Destroying waits for pending operations, which never end if a rank is gone; aborting doesn't.
+// Destroy waits for pending operations, which never end if a rank is lost; abort doesn't wait.
 struct CommunicatorDeleter {
   bool all_are_there = false;
   void operator()(ncclComm_t communicator) const {
@@ -61,8 +61,8 @@ struct CommunicatorDeleter {
 };
 using CommunicatorOwner = std::unique_ptr<std::remove_pointer_t<ncclComm_t>, CommunicatorDeleter>;
 
-// Blocking: calls return when they are done, so that none has to be asked about again, and graphs can capture
-// them. An init in which a rank is missing hangs then, as any collective does.
+// Blocking mode: calls need no polling, and graphs can capture them. Init hangs if a rank is missing, like
+// any collective.
 ncclComm_t join(const Job& job, const ncclUniqueId& id) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
@@ -118,7 +118,7 @@ class NcclCommunicator : public Communicator {
   void wait(Ticket) override {}
 
  private:
-  // In place, NCCL wants a rank's part where it lies in the whole.
+  // NCCL's in-place calls take a rank's part at its offset in the whole buffer.
   ncclResult_t enqueue(const Collective& collective, std::byte* data) {
     const ncclDataType_t type = type_of(collective.dtype);
     const std::size_t part = collective.elements / static_cast<std::size_t>(size_);

@@ -9,15 +9,15 @@
 
 namespace plumb {
 
-// Whether this build has NCCL; empty, or why not, as the rest of a sentence.
+// Empty if this build has NCCL, else the reason, to append to a message.
 std::string why_no_nccl();
 
-// One communicator for the whole job, its id spread by MPI; this process' device must be chosen already.
+// One communicator for the whole job; MPI broadcasts its id. The process must have selected its device.
 // `queue`: the cudaStream_t of the communication lane (Device::queue). start() enqueues there and may be
-// captured; progress() asks for errors that came up meanwhile. Must go before `job` and after the captured
-// graphs that hold its calls. Throws Error(unavailable) in a build without NCCL, Error(peer_lost) with NCCL's
-// own words when NCCL fails; making it is a collective, and if it fails all ranks throw as Job::together has
-// it. A later failure is known to this rank only, which then gives up pending operations.
+// captured; progress() checks for asynchronous errors. Destroy before `job` and after captured graphs that
+// contain its calls. Throws Error(unavailable) in a build without NCCL, Error(peer_lost) with NCCL's message
+// if NCCL fails. Creation is collective; if it fails, all ranks throw as in Job::together. A later failure is
+// known to this rank only, which then aborts pending operations.
 std::unique_ptr<Communicator> make_nccl_communicator(const Job& job, void* queue);
 
 }  // namespace plumb

@@ -1,4 +1,4 @@
-// Takes the place of the NCCL communicator in a build without CUDA or NCCL.
+// Replaces the NCCL communicator in a build without CUDA or NCCL.
 #include "base/error.h"
 #include "comm/nccl_communicator.h"
 

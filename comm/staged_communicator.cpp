@@ -51,10 +51,11 @@ class StagedCommunicator : public Communicator {
   }
 
  private:
-  // So many may be under way before the list grows: start() shouldn't allocate inside the timed window.
+  // Reserved entries, so that start() doesn't allocate inside the timed window.
   static constexpr std::size_t kExpectedInFlight = 256;
 
-  // Copied to the host up to mark `copied`, then carried, then forgotten once the copy back is enqueued.
+  // States: copying to the host until mark `copied`, running in the carrier, removed once the copy back is
+  // enqueued.
   struct InFlight {
     Ticket ticket = 0;
     Collective collective;
@@ -63,10 +64,10 @@ class StagedCommunicator : public Communicator {
     std::byte* host = nullptr;
     std::size_t copied = 0;
     bool is_carried = false;
-    Ticket carried = 0;  // the carrier's
+    Ticket carried = 0;  // the carrier's ticket
   };
-  // One per place in device memory. The lane runs copies in order, so the next use of a place finds the copy
-  // back of the last one behind it.
+  // One per device buffer. The lane runs copies in order, so the last copy back ends before the buffer is
+  // staged again.
   struct Staging {
     const std::byte* device = nullptr;
     std::size_t bytes = 0;
@@ -103,7 +104,7 @@ class StagedCommunicator : public Communicator {
   DeviceCopies copies_;
   std::vector<Staging> staging_;
   std::unique_ptr<Communicator> carrier_;  // destroyed first: it may still use the staging buffers
-  std::vector<InFlight> in_flight_;        // in the order in which they were started
+  std::vector<InFlight> in_flight_;        // in start order
   Ticket next_ticket_ = 0;
 };
 
