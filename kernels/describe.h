@@ -21,7 +21,7 @@ std::string_view name_of(FusedPattern pattern);
 struct PlainLayer {
   std::size_t op = 0;  // index into Graph::ops
   FusedPattern pattern = FusedPattern::statistics;
-  std::string reason;  // for people: "cuDNN has no engine", "plain steps are 0.03 ms faster"
+  std::string reason;  // for users: "cuDNN has no engine", "plain steps are 0.03 ms faster"
 };
 
 struct DescribeOptions {

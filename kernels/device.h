@@ -69,9 +69,8 @@ class TensorAccess {
   virtual IterationMetrics metrics(std::uint64_t iteration) const = 0;
 };
 
-// The order of work between lanes. Callables, write_batch() and collectives of a device that runs behind the
-// host's back only enqueue on their lane; the defaults are for a device where they have ended when they
-// return.
+// Ordering between lanes. On an asynchronous device (cuda), callables, write_batch() and collectives only
+// enqueue on their lane. The defaults are those of a synchronous device (cpu).
 class LaneOrder {
  public:
   virtual ~LaneOrder() = default;
