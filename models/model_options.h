@@ -15,7 +15,7 @@ struct ModelOptions {
   std::int64_t batch = 128;
   std::int64_t image_size = 112;  // pixels, height and width
   double label_smoothing = 0;     // of a softmax loss
-  // Of faces.
+  // Face models only.
   std::int64_t embedding = 512;
   bool prelu_per_layer = false;  // PLSC's variant: one slope per layer, and the last norm's scale is trained
   double dropout = 0.4;          // of r50 and r100, in front of the last dense layer; 0: there is none
@@ -26,7 +26,7 @@ struct ModelOptions {
   Head head = Head::replicated;
   double sample_rate = 0.1;
   int rank = 0, world_size = 1;
-  // Of all.
+  // All models.
   DecayRule decay = DecayRule::all;
   std::uint64_t seed = 0;  // of dropout and samples
 };

@@ -64,7 +64,7 @@ struct BenchOptions {
   std::string completions;             // "bash"; empty: not asked for
 };
 
-// Of the first model of the program, before a command line is read.
+// Defaults of the program's first model, before a command line is read.
 BenchOptions default_options(std::string_view program, std::span<const Model> catalogue = model_catalogue());
 
 // The table of the model's program, bound to `options`, which must outlive it.

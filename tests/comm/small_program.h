@@ -17,7 +17,7 @@ struct SmallGradient {
 };
 inline constexpr SmallGradient kSharded{.bytes = 100, .sharded = true};
 
-// Of the gradients from `first` on, before `end`, of `gradients`; the buffers that updates of all share
+// Updates gradients `first` to `end` - 1 of `gradients`; the buffers that updates of all share
 // follow those of the gradients: state, weight, momentum.
 inline Update small_update(std::size_t first, std::size_t end, std::size_t gradients,
                            std::optional<Read> overflow = {}) {
