@@ -130,7 +130,8 @@ TEST(GradientReduction, HashSeesAGradientsBytesNameAndOrder) {
   Program other_bytes = program, other_name = program, other_order = program;
   other_bytes.buffers[1].bytes = 104;  // the bucket stays as large as it was
   other_name.buffers[1].name = "another";
-  std::swap(other_order.steps[2].operation, other_order.steps[3].operation);
+  other_order.steps[2].operation = program.steps[3].operation;
+  other_order.steps[3].operation = program.steps[2].operation;
   EXPECT_EQ(hash(program), hash(program));
   EXPECT_NE(hash(program), hash(other_bytes));
   EXPECT_NE(hash(program), hash(other_name));
