@@ -17,14 +17,15 @@ class Communicator {
   virtual std::string name() const = 0;  // "mpi", "nccl"
   virtual int size() const = 0;
   // Whether start() only enqueues on the device's communication lane. Then collectives are ordered like any
-  // step and may be captured, wait() does nothing and done() is always true. Otherwise the host runs them.
+  // instruction and may be captured, wait() does nothing and done() is always true. Otherwise the host runs
+  // them.
   virtual bool enqueues() const { return false; }
 
   // Starts the collective on `data` (in place) without waiting; `data` must stay untouched until it ends.
   // All ranks start the same collectives in the same order. Throws the errors of require_sound().
   virtual Ticket start(const Collective& collective, std::byte* data) = 0;
-  // Advances started collectives; throws Error(peer_lost) if one failed. Called between compute steps, or
-  // once per iteration if enqueues().
+  // Advances started collectives; throws Error(peer_lost) if one failed. Called between compute instructions,
+  // or once per iteration if enqueues().
   virtual void progress() = 0;
   // Whether the collective had ended at the last progress() call.
   virtual bool done(Ticket ticket) const = 0;

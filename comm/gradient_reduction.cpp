@@ -16,18 +16,18 @@ constexpr std::size_t kViewAlignment = 64;  // bytes: a cache line, and the wide
 
 struct Gradient {
   BufferId buffer = 0;
-  StepId last_writer = 0;
+  InstructionId last_writer = 0;
 };
 
 struct Bucket {
   std::vector<BufferId> gradients;
   DType dtype = DType::f32;
-  StepId complete_after = 0;  // the step that writes its last gradient
+  InstructionId complete_after = 0;  // the instruction that writes its last gradient
 };
 
-// Steps added for a bucket: `start` once its gradients are complete, `finish` before the first update.
+// Instructions added for a bucket: `start` once its gradients are complete, `finish` before the first update.
 struct Exchange {
-  std::vector<Step> start, finish;
+  std::vector<Instruction> start, finish;
 };
 
 std::size_t aligned(std::size_t bytes) {
@@ -38,15 +38,15 @@ bool is_reduced(const Buffer& buffer) {
   return buffer.role == Role::gradient && !buffer.sharded;
 }
 
-void check_readers(const Program& program, const std::vector<std::optional<StepId>>& last_writers) {
-  for (StepId id = 0; id < program.steps.size(); ++id) {
-    const Step& step = program.steps[id];
-    for (const BufferUse& use : step.uses()) {
+void check_readers(const Program& program, const std::vector<std::optional<InstructionId>>& last_writers) {
+  for (InstructionId id = 0; id < program.instructions.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    for (const BufferUse& use : instruction.uses()) {
       const Buffer& buffer = program.buffers[use.buffer];
       const bool reads_sum = is_reduced(buffer) && use.reads() && id > last_writers[use.buffer].value_or(id);
-      if (reads_sum && !step.as<Update>() && !step.as<FindOverflow>()) {
+      if (reads_sum && !instruction.as<Update>() && !instruction.as<FindOverflow>()) {
         throw Error(ExitCode::internal,
-                    step.name + " reads " + buffer.name +
+                    instruction.name + " reads " + buffer.name +
                         " before it is reduced; only updates and find_overflow may read complete gradients");
       }
     }
@@ -55,9 +55,9 @@ void check_readers(const Program& program, const std::vector<std::optional<StepI
 
 // In completion order.
 std::vector<Gradient> find_gradients(const Program& program) {
-  std::vector<std::optional<StepId>> last_writers(program.buffers.size());
-  for (StepId id = 0; id < program.steps.size(); ++id) {
-    for (const BufferUse& use : program.steps[id].uses()) {
+  std::vector<std::optional<InstructionId>> last_writers(program.buffers.size());
+  for (InstructionId id = 0; id < program.instructions.size(); ++id) {
+    for (const BufferUse& use : program.instructions[id].uses()) {
       if (use.writes()) last_writers[use.buffer] = id;
     }
   }
@@ -70,7 +70,7 @@ std::vector<Gradient> find_gradients(const Program& program) {
       throw Error(ExitCode::internal, "gradient " + buffer.name + " lies in another buffer already");
     }
     if (!last_writers[id]) {
-      throw Error(ExitCode::internal, "no step writes " + buffer.name + ", so it can't be reduced");
+      throw Error(ExitCode::internal, "no instruction writes " + buffer.name + ", so it can't be reduced");
     }
     gradients.push_back({id, *last_writers[id]});
   }
@@ -122,8 +122,8 @@ BufferId lay_out(Program& program, const Bucket& bucket, const std::string& name
   return add_flat_buffer(program, name, bucket.dtype, bytes / bytes_of(bucket.dtype), true);
 }
 
-Step allreduce_step(const Program& program, const std::string& name, std::vector<ReadWrite> parts,
-                    BufferId root) {
+Instruction allreduce_instruction(const Program& program, const std::string& name,
+                                  std::vector<ReadWrite> parts, BufferId root) {
   const Buffer& buffer = program.buffers[root];
   return {.name = name + ".allreduce",
           .operation = Collective{.kind = Collective::Kind::allreduce_sum,
@@ -135,11 +135,12 @@ Step allreduce_step(const Program& program, const std::string& name, std::vector
           .lane = Lane::communication};
 }
 
-Step cast_step(const Program& program, const std::string& name, BufferId from, BufferId into, double scale) {
-  Step step{
+Instruction cast_instruction(const Program& program, const std::string& name, BufferId from, BufferId into,
+                             double scale) {
+  Instruction instruction{
       .name = name, .operation = Cast{.from = from, .into = into, .scale = scale}, .phase = Phase::reduce};
-  step.work.bytes = static_cast<double>(program.buffers[from].bytes + program.buffers[into].bytes);
-  return step;
+  instruction.work.bytes = static_cast<double>(program.buffers[from].bytes + program.buffers[into].bytes);
+  return instruction;
 }
 
 // Reduced gradients are the same on all ranks, and so is their overflow. Only the owning rank sees overflow
@@ -150,9 +151,9 @@ bool finds_what_others_miss(const Program& program, const FindOverflow& search) 
 }
 
 // Sums the flag that `search` writes, so that all ranks skip the update if one does.
-Step overflow_step(const Program& program, const FindOverflow& search) {
-  return allreduce_step(program, program.buffers[search.overflow].name, {search.overflow.buffer},
-                        search.overflow);
+Instruction overflow_instruction(const Program& program, const FindOverflow& search) {
+  return allreduce_instruction(program, program.buffers[search.overflow].name, {search.overflow.buffer},
+                               search.overflow);
 }
 
 DType reduced_dtype(ReduceDType choice, DType own) {
@@ -172,59 +173,61 @@ Exchange add_bucket(Program& program, const Bucket& bucket, const std::string& n
   const BufferId root = lay_out(program, bucket, name);
   const DType dtype = reduced_dtype(options.dtype, bucket.dtype);
   if (dtype == bucket.dtype) {
-    return {
-        .start = {allreduce_step(program, name, {bucket.gradients.begin(), bucket.gradients.end()}, root)},
-        .finish = {}};
+    return {.start = {allreduce_instruction(program, name, {bucket.gradients.begin(), bucket.gradients.end()},
+                                            root)},
+            .finish = {}};
   }
   const std::size_t elements = program.buffers[root].bytes / bytes_of(bucket.dtype);
   const BufferId staging = add_flat_buffer(program, name + ".staging", dtype, elements, false);
-  return {.start = {cast_step(program, name + ".cast", root, staging, 1.0 / options.world_size),
-                    allreduce_step(program, name, {staging}, staging)},
-          .finish = {cast_step(program, name + ".cast_back", staging, root, options.world_size)}};
+  return {.start = {cast_instruction(program, name + ".cast", root, staging, 1.0 / options.world_size),
+                    allreduce_instruction(program, name, {staging}, staging)},
+          .finish = {cast_instruction(program, name + ".cast_back", staging, root, options.world_size)}};
 }
 
-StepId last_backward_step(const Program& program) {
-  StepId last = 0;
-  for (StepId id = 0; id < program.steps.size(); ++id) {
-    if (program.steps[id].phase == Phase::backward) last = id;
+InstructionId last_backward(const Program& program) {
+  InstructionId last = 0;
+  for (InstructionId id = 0; id < program.instructions.size(); ++id) {
+    if (program.instructions[id].phase == Phase::backward) last = id;
   }
   return last;
 }
 
-void append(std::vector<Step>& to, std::vector<Step>&& steps) {
-  std::move(steps.begin(), steps.end(), std::back_inserter(to));
+void append(std::vector<Instruction>& to, std::vector<Instruction>&& instructions) {
+  std::move(instructions.begin(), instructions.end(), std::back_inserter(to));
 }
 
 }  // namespace
 
 Program add_gradient_reduction(Program program, const GradientReductionOptions& options) {
   const std::vector<Bucket> buckets = make_buckets(program, options.buckets);
-  StepId latest = last_backward_step(program);
+  InstructionId latest = last_backward(program);
   if (!buckets.empty()) latest = std::max(latest, buckets.back().complete_after);
-  std::vector<std::vector<Step>> starts_after(program.steps.size());
-  std::vector<Step> before_updates;
+  std::vector<std::vector<Instruction>> starts_after(program.instructions.size());
+  std::vector<Instruction> before_updates;
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     Exchange exchange = add_bucket(program, buckets[i], "bucket" + std::to_string(i), options);
     append(starts_after[options.overlap ? buckets[i].complete_after : latest], std::move(exchange.start));
     append(before_updates, std::move(exchange.finish));
   }
-  std::vector<Step> steps;
-  for (StepId id = 0; id < starts_after.size(); ++id) {
-    if (program.steps[id].phase == Phase::update) append(steps, std::exchange(before_updates, {}));
-    steps.push_back(std::move(program.steps[id]));
-    const auto* search = steps.back().as<FindOverflow>();
-    if (search && finds_what_others_miss(program, *search)) steps.push_back(overflow_step(program, *search));
-    append(steps, std::move(starts_after[id]));
+  std::vector<Instruction> instructions;
+  for (InstructionId id = 0; id < starts_after.size(); ++id) {
+    if (program.instructions[id].phase == Phase::update)
+      append(instructions, std::exchange(before_updates, {}));
+    instructions.push_back(std::move(program.instructions[id]));
+    const auto* search = instructions.back().as<FindOverflow>();
+    if (search && finds_what_others_miss(program, *search))
+      instructions.push_back(overflow_instruction(program, *search));
+    append(instructions, std::move(starts_after[id]));
   }
-  append(steps, std::move(before_updates));
-  program.steps = std::move(steps);
+  append(instructions, std::move(before_updates));
+  program.instructions = std::move(instructions);
   return program;
 }
 
 double sent_bytes_per_rank(const Program& program, int world_size) {
   double bytes = 0;
-  for (const Step& step : program.steps) {
-    const Collective* collective = step.as<Collective>();
+  for (const Instruction& instruction : program.instructions) {
+    const Collective* collective = instruction.as<Collective>();
     if (!collective) continue;
     bytes += (has_parts(collective->kind) ? 1 : 2) * static_cast<double>(collective->elements) *
              static_cast<double>(bytes_of(collective->dtype));

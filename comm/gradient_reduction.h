@@ -12,21 +12,21 @@ struct GradientReductionOptions {
   BucketOptions buckets;  // limits count bytes in the gradients' own dtype, not the reduced one
   ReduceDType dtype = ReduceDType::same;
   int world_size = 1;   // number of ranks in the sum
-  bool overlap = true;  // false: every collective after the last backward step
+  bool overlap = true;  // false: every collective after the last backward instruction
 };
 
 // Puts gradients (buffers with Role::gradient) into buckets, ordered by the last writer of each, and adds one
-// allreduce step per bucket on the communication lane right after the last writer of its last gradient. If
-// the reduced dtype differs from the gradients', a bucket gets a staging buffer, a cast into it before the
-// allreduce and a cast back before the first update. The casts divide by the world size and multiply again,
-// so an fp16 sum overflows only if the mean does (beyond 65504). Collectives sum; the update averages
-// (StepState::gradient_scale). Gradients of different dtypes never share a bucket.
+// allreduce instruction per bucket on the communication lane right after the last writer of its last
+// gradient. If the reduced dtype differs from the gradients', a bucket gets a staging buffer, a cast into it
+// before the allreduce and a cast back before the first update. The casts divide by the world size and
+// multiply again, so an fp16 sum overflows only if the mean does (beyond 65504). Collectives sum; the update
+// averages (StepState::gradient_scale). Gradients of different dtypes never share a bucket.
 //
 // A bucket is one buffer, named "bucket0" and so on in reduction order; its gradients become views, each at a
 // multiple of 64 bytes. The collective includes the gaps, which must hold finite numbers (zeros).
 //
 // Gradients of sharded tensors (Buffer::sharded) are complete on their rank: they stay unchanged, and any
-// step may read them. Collectives already in the Program keep their places.
+// instruction may read them. Collectives already in the Program keep their places.
 //
 // FindOverflow and updates read gradients after the reduction and the cast back. All ranks have the same bits
 // (MPI: "all processes ... receive identical results", section All-Reduce; NCCL forwards each finished sum
@@ -34,9 +34,9 @@ struct GradientReductionOptions {
 // reads gradients of sharded tensors, an allreduce after it sums the ranks' overflow buffers
 // ("overflow.allreduce").
 //
-// Requires final buffer sizes (Device::prepare has run). Throws Error(internal) if no step writes a gradient,
-// if a gradient is a view already, or if a step other than FindOverflow and updates reads one after its last
-// writer.
+// Requires final buffer sizes (Device::prepare has run). Throws Error(internal) if no instruction writes a
+// gradient, if a gradient is a view already, or if an instruction other than FindOverflow and updates reads
+// one after its last writer.
 Program add_gradient_reduction(Program program, const GradientReductionOptions& options);
 
 // Bytes sent per rank and iteration with ring collectives: S * 2(n - 1) / n for an allreduce, S * (n - 1) / n

@@ -6,37 +6,37 @@
 namespace plumb {
 namespace {
 
-using Clock = std::array<std::size_t, kLanes>;  // per lane: number of steps ended
+using Clock = std::array<std::size_t, kLanes>;  // per lane: number of instructions ended
 
-std::size_t lane_index(const Step& step) {
-  return static_cast<std::size_t>(step.lane);
+std::size_t lane_index(const Instruction& instruction) {
+  return static_cast<std::size_t>(instruction.lane);
 }
 
 void merge(Clock& into, const Clock& from) {
   for (std::size_t lane = 0; lane < kLanes; ++lane) into[lane] = std::max(into[lane], from[lane]);
 }
 
-// Clocks of the steps seen so far, in the Program's order.
+// Clocks of the instructions seen so far, in the Program's order.
 class Clocks {
  public:
   explicit Clocks(const Program& program) : program_(program) {
-    at_start_.reserve(program.steps.size());
-    position_.reserve(program.steps.size());
+    at_start_.reserve(program.instructions.size());
+    position_.reserve(program.instructions.size());
   }
 
-  // Clock of the lane's next step from lane order alone.
+  // Clock of the lane's next instruction from lane order alone.
   Clock of_lane(std::size_t lane) const { return ended_[lane]; }
 
-  // Clock once step `id` has ended.
-  Clock after(StepId id) const {
+  // Clock once instruction `id` has ended.
+  Clock after(InstructionId id) const {
     Clock clock = at_start_[id];
-    clock[lane_index(program_.steps[id])] = position_[id];
+    clock[lane_index(program_.instructions[id])] = position_[id];
     return clock;
   }
 
   void push(const Clock& at_start) {
-    const StepId id = at_start_.size();
-    const std::size_t lane = lane_index(program_.steps[id]);
+    const InstructionId id = at_start_.size();
+    const std::size_t lane = lane_index(program_.instructions[id]);
     at_start_.push_back(at_start);
     position_.push_back(at_start[lane] + 1);
     ended_[lane] = after(id);
@@ -49,12 +49,12 @@ class Clocks {
   const Program& program_;
   std::vector<Clock> at_start_;
   std::vector<std::size_t> position_;
-  std::array<Clock, kLanes> ended_{};  // after the last step of each lane
+  std::array<Clock, kLanes> ended_{};  // after the last instruction of each lane
 };
 
-// The latest steps that touched a buffer, per lane; lane order covers earlier ones.
+// The latest instructions that touched a buffer, per lane; lane order covers earlier ones.
 struct LatestUses {
-  std::array<std::optional<StepId>, kLanes> read, write;
+  std::array<std::optional<InstructionId>, kLanes> read, write;
 };
 
 struct ByteRange {
@@ -81,14 +81,14 @@ std::vector<std::vector<BufferId>> overlapping_buffers(const Program& program) {
   return overlapping;
 }
 
-void keep_later(std::optional<StepId>& latest, const std::optional<StepId>& step) {
-  if (step && (!latest || *step > *latest)) latest = step;
+void keep_later(std::optional<InstructionId>& latest, const std::optional<InstructionId>& instruction) {
+  if (instruction && (!latest || *instruction > *latest)) latest = instruction;
 }
 
 // The candidates that neither lane order nor another candidate implies.
-std::vector<StepId> necessary(const std::array<std::optional<StepId>, kLanes>& candidates, const Clock& known,
-                              const Clocks& clocks) {
-  std::vector<StepId> waits;
+std::vector<InstructionId> necessary(const std::array<std::optional<InstructionId>, kLanes>& candidates,
+                                     const Clock& known, const Clocks& clocks) {
+  std::vector<InstructionId> waits;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     if (!candidates[lane]) continue;
     const std::size_t position = clocks.position()[*candidates[lane]];
@@ -104,16 +104,16 @@ std::vector<StepId> necessary(const std::array<std::optional<StepId>, kLanes>& c
 
 }  // namespace
 
-std::vector<std::vector<StepId>> cross_lane_dependencies(const Program& program) {
+std::vector<std::vector<InstructionId>> cross_lane_dependencies(const Program& program) {
   const std::vector<std::vector<BufferId>> overlapping = overlapping_buffers(program);
   std::vector<LatestUses> latest(program.buffers.size());
-  std::vector<std::vector<StepId>> dependencies(program.steps.size());
+  std::vector<std::vector<InstructionId>> dependencies(program.instructions.size());
   Clocks clocks(program);
-  for (StepId id = 0; id < program.steps.size(); ++id) {
-    const Step& step = program.steps[id];
-    const std::size_t own = lane_index(step);
-    std::array<std::optional<StepId>, kLanes> candidates;
-    for (const BufferUse& use : step.uses()) {
+  for (InstructionId id = 0; id < program.instructions.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    const std::size_t own = lane_index(instruction);
+    std::array<std::optional<InstructionId>, kLanes> candidates;
+    for (const BufferUse& use : instruction.uses()) {
       for (BufferId other : overlapping.at(use.buffer)) {
         for (std::size_t lane = 0; lane < kLanes; ++lane) {
           if (lane == own) continue;
@@ -124,9 +124,9 @@ std::vector<std::vector<StepId>> cross_lane_dependencies(const Program& program)
     }
     Clock clock = clocks.of_lane(own);
     dependencies[id] = necessary(candidates, clock, clocks);
-    for (StepId wait : dependencies[id]) merge(clock, clocks.after(wait));
+    for (InstructionId wait : dependencies[id]) merge(clock, clocks.after(wait));
     clocks.push(clock);
-    for (const BufferUse& use : step.uses()) {
+    for (const BufferUse& use : instruction.uses()) {
       if (use.reads()) latest[use.buffer].read[own] = id;
       if (use.writes()) latest[use.buffer].write[own] = id;
     }
@@ -135,19 +135,19 @@ std::vector<std::vector<StepId>> cross_lane_dependencies(const Program& program)
 }
 
 HappensBefore::HappensBefore(const Program& program) {
-  const std::vector<std::vector<StepId>> dependencies = cross_lane_dependencies(program);
+  const std::vector<std::vector<InstructionId>> dependencies = cross_lane_dependencies(program);
   Clocks clocks(program);
-  for (StepId id = 0; id < program.steps.size(); ++id) {
-    lane_of_.push_back(lane_index(program.steps[id]));
+  for (InstructionId id = 0; id < program.instructions.size(); ++id) {
+    lane_of_.push_back(lane_index(program.instructions[id]));
     Clock clock = clocks.of_lane(lane_of_.back());
-    for (StepId wait : dependencies[id]) merge(clock, clocks.after(wait));
+    for (InstructionId wait : dependencies[id]) merge(clock, clocks.after(wait));
     clocks.push(clock);
   }
   position_ = clocks.position();
   clock_ = clocks.at_start();
 }
 
-bool HappensBefore::operator()(StepId before, StepId after) const {
+bool HappensBefore::operator()(InstructionId before, InstructionId after) const {
   return clock_[after][lane_of_[before]] >= position_[before];
 }
 

@@ -1,5 +1,5 @@
-// describe(Graph, …) -> Program: the steps that train a Graph on a device with given limits. Pure: needs
-// neither a device nor vendor headers; dry runs and real runs share it.
+// describe(Graph, …) -> Program: the instructions that train a Graph on a device with given limits. Pure:
+// needs neither a device nor vendor headers; dry runs and real runs share it.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,12 @@ std::string_view name_of(FusedPattern pattern);
 struct PlainLayer {
   std::size_t op = 0;  // index into Graph::ops
   FusedPattern pattern = FusedPattern::statistics;
-  std::string reason;  // for users: "cuDNN has no engine", "plain steps are 0.03 ms faster"
+  std::string reason;  // for users: "cuDNN has no engine", "plain instructions are 0.03 ms faster"
 };
 
 struct DescribeOptions {
   Precision precision = Precision::fp32;
-  bool load_batch_every_step = false;  // real images: a load_batch step on the input lane
+  bool load_batch_every_step = false;  // real images: a load_batch instruction on the input lane
   bool fuse = true;                    // cuda: use cuDNN's fused engines if the device has them
   bool deterministic = false;          // cuda: only engines that sum in a fixed order
   bool scale_loss = false;        // fp16: check gradients for overflow, and skip the update if one overflowed

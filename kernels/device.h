@@ -1,4 +1,4 @@
-// A device that can hold a Program's memory and run its steps.
+// A device that can hold a Program's memory and run its instructions.
 #pragma once
 
 #include <cstdint>
@@ -39,13 +39,13 @@ struct IterationMetrics {
   double exposed_seconds = 0;  // compute lane's wait for collectives; 0 if the host measures it
 };
 
-// Begin and end of a step, in seconds since start_clock().
-struct StepTime {
-  StepId step = 0;
+// Begin and end of an instruction, in seconds since start_clock().
+struct InstructionTime {
+  InstructionId instruction = 0;
   double begin = 0, end = 0;
 };
 
-// Part of the Error(internal) message when a vendor library doesn't support a step.
+// Part of the Error(internal) message when a vendor library doesn't support an instruction.
 inline constexpr std::string_view kNoEngine = " has no engine for ";
 
 // Transfers of whole tensors between host and device, in the public dims (row-major fp32).
@@ -74,10 +74,10 @@ class TensorAccess {
 class LaneOrder {
  public:
   virtual ~LaneOrder() = default;
-  // Marks `step` as done once everything enqueued on `lane` so far has run.
-  virtual void signal(StepId /*step*/, Lane /*lane*/) {}
-  // Work enqueued on `lane` after this call waits for `step`.
-  virtual void wait(StepId /*step*/, Lane /*lane*/) {}
+  // Marks `instruction` as done once everything enqueued on `lane` so far has run.
+  virtual void signal(InstructionId /*instruction*/, Lane /*lane*/) {}
+  // Work enqueued on `lane` after this call waits for `instruction`.
+  virtual void wait(InstructionId /*instruction*/, Lane /*lane*/) {}
   // The lane's stream (cudaStream_t); null on a cpu.
   virtual void* queue(Lane /*lane*/) { return nullptr; }
   // Blocks the host until all lanes are idle.
@@ -95,10 +95,10 @@ class DeviceClock {
   // End, in seconds, of the oldest iteration not returned yet; nullopt if it is still running. Its metrics
   // are readable then. Doesn't wait.
   virtual std::optional<double> next_end() = 0;
-  // For profiles and traces, outside captures: records the lane's time before or after a step.
-  virtual void stamp(StepId step, Lane lane, bool after) = 0;
+  // For profiles and traces, outside captures: records the lane's time before or after an instruction.
+  virtual void stamp(InstructionId instruction, Lane lane, bool after) = 0;
   // Times stamped since the last call, in stamping order. Waits for the device.
-  virtual std::vector<StepTime> step_times() = 0;
+  virtual std::vector<InstructionTime> step_times() = 0;
   // Stamps the start or end of the compute lane's wait for collectives (IterationMetrics::exposed_seconds).
   // Works inside captures.
   virtual void stamp_wait(bool /*after*/) {}
@@ -137,8 +137,8 @@ class Device : public TensorAccess, public LaneOrder, public DeviceClock {
   virtual std::string unique_id() const { return {}; }
 
   // Finds the engines and fused patterns that train the Graph fastest. Call before prepare(): apply_tuning()
-  // copies the result into Step::engine. Empty if the device has no choices. Throws Error(internal) that
-  // names the engine if one makes the device unusable.
+  // copies the result into Instruction::engine. Empty if the device has no choices. Throws Error(internal)
+  // that names the engine if one makes the device unusable.
   virtual Tuning tune(const Graph& /*graph*/, const UpdateRule& /*rule*/, const DescribeOptions& /*options*/,
                       const TuningOptions& /*how*/) {
     return {};
@@ -146,7 +146,7 @@ class Device : public TensorAccess, public LaneOrder, public DeviceClock {
   // First half of binding: chooses implementations and layouts, and raises the bytes of buffers and
   // workspaces to their real sizes. Allocates no memory of the plan. Throws Error(internal) with kNoEngine.
   virtual void prepare(const Graph& graph, const UpdateRule& rule, Program& program) = 0;
-  // Second half: allocates the arena and gives every step its callable. Throws Error(out_of_memory).
+  // Second half: allocates the arena and gives every instruction its callable. Throws Error(out_of_memory).
   virtual void bind(Program& program, const MemoryPlan& plan) = 0;
 
   // First byte of a buffer in the arena, for collectives.

@@ -27,10 +27,10 @@ BufferId add_buffer_like(Program& program, BufferId like, std::string name, Role
   return add_buffer(program, std::move(buffer));
 }
 
-Step& add_step(Program& program, Step step) {
-  step.work.bytes = memory_traffic_bytes(program, step.operation);
-  program.steps.push_back(std::move(step));
-  return program.steps.back();
+Instruction& add_instruction(Program& program, Instruction instruction) {
+  instruction.work.bytes = memory_traffic_bytes(program, instruction.operation);
+  program.instructions.push_back(std::move(instruction));
+  return program.instructions.back();
 }
 
 double memory_traffic_bytes(const Program& program, const Operation& operation) {
@@ -68,8 +68,9 @@ void renumber_tensors(Tensors& tensors, const auto& renumber) {
 
 void drop_unused_buffers(Program& program) {
   std::vector<bool> used(program.buffers.size(), false);
-  for (const Step& step : program.steps) {
-    for (const BufferUse& use : step.uses()) used[use.buffer] = used[root_of(program, use.buffer)] = true;
+  for (const Instruction& instruction : program.instructions) {
+    for (const BufferUse& use : instruction.uses())
+      used[use.buffer] = used[root_of(program, use.buffer)] = true;
   }
   std::vector<BufferId> new_ids(program.buffers.size(), kNone);
   std::vector<Buffer> kept;
@@ -83,15 +84,15 @@ void drop_unused_buffers(Program& program) {
     if (buffer.view) buffer.view->root = new_ids[buffer.view->root];
   }
   const auto renumber = [&](BufferId id) { return new_ids[id]; };
-  for (Step& step : program.steps) {
+  for (Instruction& instruction : program.instructions) {
     std::visit(
         [&](auto& instruction) {
           for_each_operand(instruction, [&](std::string_view, auto& operand) {
             operand.buffer = renumber(operand.buffer);
           });
         },
-        step.operation);
-    if (auto* collective = std::get_if<Collective>(&step.operation))
+        instruction.operation);
+    if (auto* collective = std::get_if<Collective>(&instruction.operation))
       collective->buffer = renumber(collective->buffer);
   }
   renumber_tensors(program.tensors, renumber);
@@ -185,10 +186,10 @@ std::vector<BufferId> gradient_of(Lowering& lowering, ValueId value, std::size_t
     parts.pop_back();
     if (parts.front().shared)
       throw std::logic_error("every gradient of " + lowering.graph.values[value].name + " is shared");
-    add_step(lowering.program,
-             {.name = lowering.graph.values[value].name + ".accumulate" + std::to_string(parts.size()),
-              .operation = Accumulate{.into = parts.front().buffer, .from = from.buffer},
-              .phase = Phase::backward});
+    add_instruction(lowering.program,
+                    {.name = lowering.graph.values[value].name + ".accumulate" + std::to_string(parts.size()),
+                     .operation = Accumulate{.into = parts.front().buffer, .from = from.buffer},
+                     .phase = Phase::backward});
   }
   std::vector<BufferId> buffers;
   buffers.reserve(parts.size());

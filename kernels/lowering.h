@@ -32,7 +32,7 @@ struct StorageTypes {
   std::int64_t image_channels = 3;      // channels of the input after padding
 };
 
-// A Program with buffers for all parameters, statistics, values, labels and the state, but no steps.
+// A Program with buffers for all parameters, statistics, values, labels and the state, but no instructions.
 Lowering start_lowering(const Graph& graph, const StorageTypes& types, std::size_t state_bytes);
 
 BufferId add_buffer(Program& program, Buffer buffer);
@@ -42,19 +42,19 @@ BufferId add_buffer_like(Program& program, BufferId like, std::string name, Role
 // [n, c, h, w] of a value.
 std::vector<std::int64_t> nchw(const Shape& shape);
 
-// Adds `step` and sets Work::bytes from its operands.
-Step& add_step(Program& program, Step step);
+// Adds `instruction` and sets Work::bytes from its operands.
+Instruction& add_instruction(Program& program, Instruction instruction);
 
 // The operands of an Update for this parameter.
 UpdatedParameter updated_parameter(const Tensors& tensors, ParameterId parameter);
 
-// The buffers whose sum is the gradient of `value`; adds Accumulate steps until at most `most` remain.
+// The buffers whose sum is the gradient of `value`; adds Accumulate instructions until at most `most` remain.
 std::vector<BufferId> gradient_of(Lowering& lowering, ValueId value, std::size_t most);
 
-// Removes buffers that no step uses and that have no views, and renumbers the rest.
+// Removes buffers that no instruction uses and that have no views, and renumbers the rest.
 void drop_unused_buffers(Program& program);
 
-// Bytes of all operands, each read or write counted once: the minimum memory traffic of a step.
+// Bytes of all operands, each read or write counted once: the minimum memory traffic of an instruction.
 double memory_traffic_bytes(const Program& program, const Operation& operation);
 
 }  // namespace plumb

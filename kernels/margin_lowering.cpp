@@ -8,7 +8,7 @@
 namespace plumb {
 namespace {
 
-// State shared by the steps of one margin loss.
+// State shared by the instructions of one margin loss.
 struct MarginLowering {
   MarginLowering(Lowering& lowering, std::size_t index)
       : program(lowering.program),
@@ -49,26 +49,27 @@ struct MarginLowering {
     return plumb::add_buffer(program, std::move(part));
   }
 
-  Step& add(Phase phase, const std::string& name, Operation operation, double macs = 0) {
-    Step& step = add_step(
+  Instruction& add(Phase phase, const std::string& name, Operation operation, double macs = 0) {
+    Instruction& instruction = add_instruction(
         program,
         {.name = op.name + "." + name, .operation = std::move(operation), .phase = phase, .op = op_index});
-    step.work.macs = macs;
-    return step;
+    instruction.work.macs = macs;
+    return instruction;
   }
   // A single rank needs no collectives.
   void add_collective(Collective::Kind kind, const std::string& name, BufferId buffer) {
     if (!spread()) return;
     const Buffer& held = program.buffers[buffer];
-    Step& step = add_step(program, {.name = op.name + "." + name,
-                                    .operation = Collective{.kind = kind,
-                                                            .buffer = buffer,
-                                                            .elements = held.bytes / bytes_of(held.dtype),
-                                                            .dtype = held.dtype,
-                                                            .parts = {buffer}},
-                                    .phase = Phase::reduce,
-                                    .lane = Lane::communication});
-    step.work = {};
+    Instruction& instruction =
+        add_instruction(program, {.name = op.name + "." + name,
+                                  .operation = Collective{.kind = kind,
+                                                          .buffer = buffer,
+                                                          .elements = held.bytes / bytes_of(held.dtype),
+                                                          .dtype = held.dtype,
+                                                          .parts = {buffer}},
+                                  .phase = Phase::reduce,
+                                  .lane = Lane::communication});
+    instruction.work = {};
   }
 };
 
@@ -103,11 +104,11 @@ void sample_rows(MarginLowering& head, MarginBuffers& buffers, BufferId master, 
                                .samples = *buffers.samples,
                                .sample_count = *buffers.sample_count,
                                .columns = buffers.columns});
-  Step& gather = head.add(Phase::forward, "gather",
-                          MarginGatherRows{.samples = *buffers.samples,
-                                           .sample_count = *buffers.sample_count,
-                                           .weight = master,
-                                           .rows = buffers.rows});
+  Instruction& gather = head.add(Phase::forward, "gather",
+                                 MarginGatherRows{.samples = *buffers.samples,
+                                                  .sample_count = *buffers.sample_count,
+                                                  .weight = master,
+                                                  .rows = buffers.rows});
   // Reads only the sampled rows of the fp32 master.
   gather.work.bytes = static_cast<double>(head.rows * head.embedding) *
                       static_cast<double>(bytes_of(DType::f32) + bytes_of(rows_dtype));

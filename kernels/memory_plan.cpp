@@ -15,19 +15,20 @@ std::size_t round_up(std::size_t bytes, std::size_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-// First and last step per lane that use a root, through itself or its views.
+// First and last instruction per lane that use a root, through itself or its views.
 struct Lifetime {
-  std::array<std::optional<StepId>, kLanes> first, last;
+  std::array<std::optional<InstructionId>, kLanes> first, last;
   bool used() const {
-    return std::any_of(first.begin(), first.end(), [](const auto& step) { return step.has_value(); });
+    return std::any_of(first.begin(), first.end(),
+                       [](const auto& instruction) { return instruction.has_value(); });
   }
 };
 
 std::vector<Lifetime> lifetimes_of_roots(const Program& program) {
   std::vector<Lifetime> lifetimes(program.buffers.size());
-  for (StepId id = 0; id < program.steps.size(); ++id) {
-    const std::size_t lane = static_cast<std::size_t>(program.steps[id].lane);
-    for (const BufferUse& use : program.steps[id].uses()) {
+  for (InstructionId id = 0; id < program.instructions.size(); ++id) {
+    const std::size_t lane = static_cast<std::size_t>(program.instructions[id].lane);
+    for (const BufferUse& use : program.instructions[id].uses()) {
       Lifetime& lifetime = lifetimes[root_of(program, use.buffer)];
       if (!lifetime.first[lane]) lifetime.first[lane] = id;
       lifetime.last[lane] = id;
@@ -37,21 +38,24 @@ std::vector<Lifetime> lifetimes_of_roots(const Program& program) {
 }
 
 bool ends_before(const Lifetime& a, const Lifetime& b, const HappensBefore& happens_before) {
-  for (const std::optional<StepId>& last : a.last) {
-    for (const std::optional<StepId>& first : b.first) {
+  for (const std::optional<InstructionId>& last : a.last) {
+    for (const std::optional<InstructionId>& first : b.first) {
       if (last && first && !happens_before(*last, *first)) return false;
     }
   }
   return true;
 }
 
-// Whether the buffer is used at or before `step`, and at or after it. Two such buffers can't share memory.
-bool is_live_at(const Lifetime& lifetime, StepId step, const HappensBefore& happens_before) {
+// Whether the buffer is used at or before `instruction`, and at or after it. Two such buffers can't share
+// memory.
+bool is_live_at(const Lifetime& lifetime, InstructionId instruction, const HappensBefore& happens_before) {
   bool begun = false, needed = false;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     if (!lifetime.first[lane]) continue;
-    begun = begun || *lifetime.first[lane] == step || happens_before(*lifetime.first[lane], step);
-    needed = needed || *lifetime.last[lane] == step || happens_before(step, *lifetime.last[lane]);
+    begun =
+        begun || *lifetime.first[lane] == instruction || happens_before(*lifetime.first[lane], instruction);
+    needed =
+        needed || *lifetime.last[lane] == instruction || happens_before(instruction, *lifetime.last[lane]);
   }
   return begun && needed;
 }
@@ -69,15 +73,15 @@ void check_views(const Program& program) {
 
 void check_written_before_read(const Program& program) {
   std::vector<bool> written(program.buffers.size(), false);
-  for (const Step& step : program.steps) {
-    for (const BufferUse& use : step.uses()) {
+  for (const Instruction& instruction : program.instructions) {
+    for (const BufferUse& use : instruction.uses()) {
       const BufferId root = root_of(program, use.buffer);
       if (use.reads() && !written[root] && !program.buffers[root].persistent) {
-        throw std::logic_error(step.name + " reads " + program.buffers[use.buffer].name +
-                               " before any step has written it");
+        throw std::logic_error(instruction.name + " reads " + program.buffers[use.buffer].name +
+                               " before any instruction has written it");
       }
     }
-    for (const BufferUse& use : step.uses()) {
+    for (const BufferUse& use : instruction.uses()) {
       if (use.writes()) written[root_of(program, use.buffer)] = true;
     }
   }
@@ -157,9 +161,9 @@ MemoryPlan plan_memory(const Program& program, std::size_t alignment) {
     const std::optional<View>& view = program.buffers[id].view;
     if (view) plan.offsets[id] = plan.offsets[view->root] + view->offset;
   }
-  for (const Step& step : program.steps) {
-    std::size_t& bytes = plan.workspace_bytes[static_cast<std::size_t>(step.lane)];
-    bytes = std::max(bytes, step.workspace_bytes);
+  for (const Instruction& instruction : program.instructions) {
+    std::size_t& bytes = plan.workspace_bytes[static_cast<std::size_t>(instruction.lane)];
+    bytes = std::max(bytes, instruction.workspace_bytes);
   }
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     plan.workspace_offsets[lane] = plan.arena_bytes;
@@ -175,10 +179,10 @@ std::size_t largest_live_bytes(const Program& program) {
   for (BufferId id : persistent_roots(program)) persistent_bytes += program.buffers[id].bytes;
   const std::vector<BufferId> shareable = shareable_roots(program, lifetimes);
   std::size_t largest = 0;
-  for (StepId step = 0; step < program.steps.size(); ++step) {
-    std::size_t live = program.steps[step].workspace_bytes;
+  for (InstructionId instruction = 0; instruction < program.instructions.size(); ++instruction) {
+    std::size_t live = program.instructions[instruction].workspace_bytes;
     for (BufferId id : shareable) {
-      if (is_live_at(lifetimes[id], step, happens_before)) live += program.buffers[id].bytes;
+      if (is_live_at(lifetimes[id], instruction, happens_before)) live += program.buffers[id].bytes;
     }
     largest = std::max(largest, live);
   }

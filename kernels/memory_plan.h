@@ -13,7 +13,7 @@ namespace plumb {
 struct MemoryPlan {
   std::vector<std::size_t> offsets;  // bytes into the arena, per buffer (views included)
   std::array<std::size_t, kLanes> workspace_offsets{};
-  std::array<std::size_t, kLanes> workspace_bytes{};  // largest workspace of the lane's steps
+  std::array<std::size_t, kLanes> workspace_bytes{};  // largest workspace of the lane's instructions
   std::size_t arena_bytes = 0;
 };
 
@@ -21,7 +21,7 @@ struct MemoryPlan {
 // workspace. Offsets are multiples of `alignment` bytes.
 MemoryPlan plan_memory(const Program& program, std::size_t alignment = 4096);
 
-// The largest number of bytes live at one step, workspaces included: a lower bound for any plan.
+// The largest number of bytes live at one instruction, workspaces included: a lower bound for any plan.
 std::size_t largest_live_bytes(const Program& program);
 
 // Bytes by role, as result.json reports them. Roles whose buffers never share memory are plain sums;

@@ -20,8 +20,8 @@ std::uint64_t hash_number(std::uint64_t hash, std::uint64_t number) {
 // The collective's own buffer and the buckets cast into it.
 std::vector<BufferId> reduced_roots(const Program& program, BufferId reduced) {
   std::vector<BufferId> roots{reduced};
-  for (const Step& step : program.steps) {
-    const auto* cast = step.as<Cast>();
+  for (const Instruction& instruction : program.instructions) {
+    const auto* cast = instruction.as<Cast>();
     if (cast && cast->into == reduced) roots.push_back(cast->from);
   }
   return roots;
@@ -148,8 +148,8 @@ std::uint64_t reduction_hash(const Program& program) {
     if (program.buffers[id].view) views[root_of(program, id)].push_back(id);
   }
   std::uint64_t hash = kFnvOffset;
-  for (const Step& step : program.steps) {
-    const Collective* collective = step.as<Collective>();
+  for (const Instruction& instruction : program.instructions) {
+    const Collective* collective = instruction.as<Collective>();
     if (!collective) continue;
     hash = fnv1a(name_of(collective->kind), hash);
     hash = fnv1a(name_of(collective->dtype), hash);

@@ -1,5 +1,5 @@
-// A training iteration as data: buffers, and steps with declared reads and writes. Shared by the runner, the
-// timer, the memory plan, the simulator and the dry run.
+// A training iteration as data: buffers, and instructions with declared reads and writes. Shared by the
+// runner, the timer, the memory plan, the simulator and the dry run.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace plumb {
 
-using StepId = std::size_t;  // index into Program::steps
+using InstructionId = std::size_t;  // index into Program::instructions
 
 // Purpose of a buffer; memory is reported by role.
 // overflow: one f32, nonzero if a gradient on this rank was not finite; summed over ranks.
@@ -98,7 +98,7 @@ using ComputeFn = std::function<void()>;
 
 inline constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-struct Step {
+struct Instruction {
   std::string name;  // "layer1.0.conv1.forward"
   Operation operation;
   Phase phase = Phase::forward;
@@ -106,11 +106,11 @@ struct Step {
   std::size_t op = kNone;  // index into Graph::ops
   std::size_t workspace_bytes = 0;
   Work work;
-  // Before prepare(): the requested engine, by its library's name. After: the chosen one; empty if the step
-  // has no choice of engines.
+  // Before prepare(): the requested engine, by its library's name. After: the chosen one; empty if the
+  // instruction has no choice of engines.
   std::string engine;
   std::optional<double> tuned_seconds;  // time of `engine` running alone, if measured
-  ComputeFn run;                        // empty until bound, and for steps of the runner or communicator
+  ComputeFn run;  // empty until bound, and for instructions of the runner or communicator
 
   std::string_view kind() const { return name_of(operation); }
   std::vector<BufferUse> uses() const { return uses_of(operation); }
@@ -146,7 +146,7 @@ struct Tensors {
 
 struct Program {
   std::vector<Buffer> buffers;
-  std::vector<Step> steps;
+  std::vector<Instruction> instructions;
   Tensors tensors;
   bool allow_tf32 = false;  // f32 products may round inputs to TF32; otherwise strict fp32
 };

@@ -24,9 +24,9 @@ double roofline_seconds(const Work& work, const DeviceLimits& limits, Precision 
                   work.bytes / limits.bytes_per_second);
 }
 
-Precision precision_of(const Program& program, const Step& step, Precision run) {
+Precision precision_of(const Program& program, const Instruction& instruction, Precision run) {
   if (run != Precision::fp16 && run != Precision::bf16) return run;
-  const std::vector<BufferUse> uses = step.uses();
+  const std::vector<BufferUse> uses = instruction.uses();
   const bool in_half = std::any_of(uses.begin(), uses.end(), [&](const BufferUse& use) {
     return bytes_of(program.buffers[use.buffer].dtype) == 2;
   });
@@ -35,13 +35,14 @@ Precision precision_of(const Program& program, const Step& step, Precision run) 
 
 Roofline roofline(const Program& program, const DeviceLimits& limits, Precision precision) {
   Roofline total;
-  for (const Step& step : program.steps) {
-    if (step.lane != Lane::compute) continue;
-    const double seconds = roofline_seconds(step.work, limits, precision_of(program, step, precision));
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.lane != Lane::compute) continue;
+    const double seconds =
+        roofline_seconds(instruction.work, limits, precision_of(program, instruction, precision));
     total.seconds += seconds;
-    total.flops += 2 * step.work.macs;
-    total.bytes += step.work.bytes;
-    if (seconds == roofline_seconds({.bytes = step.work.bytes}, limits, precision))
+    total.flops += 2 * instruction.work.macs;
+    total.bytes += instruction.work.bytes;
+    if (seconds == roofline_seconds({.bytes = instruction.work.bytes}, limits, precision))
       total.bytes_seconds += seconds;
   }
   return total;

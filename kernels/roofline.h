@@ -1,5 +1,6 @@
-// Lower bound on the time of a training iteration: for each step the larger of FLOPs ÷ peak and bytes ÷
-// main-memory bandwidth, both from DeviceLimits (Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009).
+// Lower bound on the time of a training iteration: for each instruction the larger of FLOPs ÷ peak and bytes
+// ÷ main-memory bandwidth, both from DeviceLimits (Williams, Waterman, Patterson: Roofline, CACM 52(4),
+// 2009).
 #pragma once
 
 #include "kernels/program.h"
@@ -8,7 +9,7 @@
 namespace plumb {
 
 struct Roofline {
-  double seconds = 0;        // sum over the steps of the compute lane
+  double seconds = 0;        // sum over the instructions of the compute lane
   double flops = 0;          // 2 per multiply-accumulate
   double bytes = 0;          // main-memory traffic
   double bytes_seconds = 0;  // bandwidth-bound part of `seconds`
@@ -16,9 +17,9 @@ struct Roofline {
 
 double roofline_seconds(const Work& work, const DeviceLimits& limits, Precision precision);
 
-// Precision of one step in a run of precision `run`: fp32 if the run uses half precision but none of the
-// step's operands does (a head kept in fp32).
-Precision precision_of(const Program& program, const Step& step, Precision run);
+// Precision of one instruction in a run of precision `run`: fp32 if the run uses half precision but none of
+// the instruction's operands does (a head kept in fp32).
+Precision precision_of(const Program& program, const Instruction& instruction, Precision run);
 
 // Compute lane only; other lanes overlap with it. Throws Error(usage) if the device lacks the precision.
 Roofline roofline(const Program& program, const DeviceLimits& limits, Precision precision);

@@ -16,23 +16,23 @@ std::string quoted(const std::string& text) {
 }  // namespace
 
 void apply_tuning(const Tuning& tuning, Program& program) {
-  for (Step& step : program.steps) {
-    const auto choice = tuning.steps.find(step.name);
-    if (choice == tuning.steps.end()) continue;
-    step.engine = choice->second.engine;
-    step.tuned_seconds = choice->second.seconds;
+  for (Instruction& instruction : program.instructions) {
+    const auto choice = tuning.instructions.find(instruction.name);
+    if (choice == tuning.instructions.end()) continue;
+    instruction.engine = choice->second.engine;
+    instruction.tuned_seconds = choice->second.seconds;
   }
 }
 
 nlohmann::json choices_to_json(const Tuning& tuning) {
-  nlohmann::json plain = nlohmann::json::array(), steps = nlohmann::json::object();
+  nlohmann::json plain = nlohmann::json::array(), instructions = nlohmann::json::object();
   for (const PlainLayer& layer : tuning.plain)
     plain.push_back({{"op", layer.op}, {"pattern", layer.pattern}, {"reason", layer.reason}});
-  for (const auto& [name, choice] : tuning.steps) {
-    steps[name] = {{"engine", choice.engine}};
-    if (choice.seconds) steps[name]["seconds"] = *choice.seconds;
+  for (const auto& [name, choice] : tuning.instructions) {
+    instructions[name] = {{"engine", choice.engine}};
+    if (choice.seconds) instructions[name]["seconds"] = *choice.seconds;
   }
-  return {{"plain", std::move(plain)}, {"steps", std::move(steps)}};
+  return {{"plain", std::move(plain)}, {"steps", std::move(instructions)}};
 }
 
 Tuning choices_from_json(const nlohmann::json& json) {
@@ -40,7 +40,7 @@ Tuning choices_from_json(const nlohmann::json& json) {
   for (const auto& layer : json.at("plain"))
     tuning.plain.push_back({layer.at("op"), layer.at("pattern").get<FusedPattern>(), layer.at("reason")});
   for (const auto& [name, choice] : json.at("steps").items()) {
-    StepChoice& made = tuning.steps[name];
+    InstructionChoice& made = tuning.instructions[name];
     made.engine = choice.at("engine");
     if (choice.contains("seconds")) made.seconds = choice.at("seconds").get<double>();
   }

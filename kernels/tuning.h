@@ -1,5 +1,5 @@
-// Engine choice for steps with several library engines: by timing, or by checking which engines build. Done
-// once per run; all ranks use the same choice.
+// Engine choice for instructions with several library engines: by timing, or by checking which engines build.
+// Done once per run; all ranks use the same choice.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +23,14 @@ struct EngineTrial {
   std::string failure;            // why the engine is unusable; empty if usable
 };
 
-struct StepChoice {
+struct InstructionChoice {
   std::string engine;
   std::optional<double> seconds;  // empty: not timed
 };
 
 struct Tuning {
   std::vector<PlainLayer> plain;                           // layers that run unfused
-  std::map<std::string, StepChoice> steps;                 // by Step::name
+  std::map<std::string, InstructionChoice> instructions;   // by Instruction::name
   std::map<std::string, std::vector<EngineTrial>> trials;  // by problem, best engine first
   std::vector<std::string> remarks;  // messages for the user, e.g. an unreadable cache file
 };
@@ -41,7 +41,7 @@ struct TuningOptions {
   std::function<void(std::size_t done, std::size_t known)> progress;
 };
 
-// Sets Step::engine and Step::tuned_seconds of the steps in `tuning`.
+// Sets Instruction::engine and Instruction::tuned_seconds of the instructions in `tuning`.
 void apply_tuning(const Tuning& tuning, Program& program);
 
 // Excludes trials and remarks, which stay on the rank that tuned.

@@ -1,4 +1,5 @@
-// Where the time of an iteration goes: every step's time beside the least that it can take on the device.
+// Where the time of an iteration goes: every instruction's time beside the least that it can take on the
+// device.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,7 +14,7 @@
 
 namespace plumb {
 
-// The bound of a step by its roofline: the larger of FLOPs ÷ peak and bytes ÷ bandwidth;
+// The bound of an instruction by its roofline: the larger of FLOPs ÷ peak and bytes ÷ bandwidth;
 // or, if even that is under kLatencySeconds, starting it at all.
 enum class Bound { nothing, compute, bandwidth, latency };
 std::string_view name_of(Bound bound);
@@ -22,11 +23,11 @@ std::string_view name_of(Bound bound);
 // region on tens of CPU threads a few µs.
 inline constexpr double kLatencySeconds = 3e-6;
 
-struct StepProfile {
-  StepId step = 0;
+struct InstructionProfile {
+  InstructionId instruction = 0;
   double seconds = 0;  // median over the iterations
   double min_seconds = 0, max_seconds = 0;
-  double share = 0;             // of the time of all steps of the compute lane; 0 on other lanes
+  double share = 0;             // of the time of all instructions of the compute lane; 0 on other lanes
   double flops_per_second = 0;  // achieved, 2 FLOPs per multiply-accumulate
   double bytes_per_second = 0;  // of the bytes that can't be avoided
   double roofline_seconds = 0;
@@ -35,10 +36,10 @@ struct StepProfile {
   double lost_seconds() const { return seconds - roofline_seconds; }
 };
 
-// Several steps of the compute lane together.
+// Several instructions of the compute lane together.
 struct ProfileTotal {
   std::string name;  // of the phase or the kind
-  std::size_t steps = 0;
+  std::size_t instructions = 0;
   double seconds = 0, roofline_seconds = 0;
 };
 
@@ -47,27 +48,27 @@ struct Profile {
   Precision precision = Precision::fp32;
   double peak_flops_per_second = 0, peak_bytes_per_second = 0;
   std::size_t iterations = 0;
-  // Compute lane, medians over the iterations: from the begin of its first step to the end of its
-  // last; in one of its steps; in none of them.
+  // Compute lane, medians over the iterations: from the begin of its first instruction to the end of its
+  // last; in one of its instructions; in none of them.
   double iteration_seconds = 0, busy_seconds = 0, gap_seconds = 0;
-  double step_seconds = 0, roofline_seconds = 0;  // sums over its steps: of medians, of least times
-  std::vector<StepProfile> steps;                 // that were stamped, of all lanes, by StepId
+  double step_seconds = 0, roofline_seconds = 0;  // sums over its instructions: of medians, of least times
+  std::vector<InstructionProfile> instructions;   // that were stamped, of all lanes, by InstructionId
   std::vector<ProfileTotal> phases, kinds;        // the longest first
 };
 
-// Times in the order in which they were stamped, cut where a step comes again.
-std::vector<std::span<const StepTime>> split_iterations(std::span<const StepTime> times);
+// Times in the order in which they were stamped, cut where an instruction comes again.
+std::vector<std::span<const InstructionTime>> split_iterations(std::span<const InstructionTime> times);
 
 // `times`: of whole iterations of `program`. Throws Error(usage) if the device lacks the precision.
-Profile make_profile(const Program& program, std::span<const StepTime> times, const DeviceLimits& limits,
-                     Precision precision);
+Profile make_profile(const Program& program, std::span<const InstructionTime> times,
+                     const DeviceLimits& limits, Precision precision);
 
-// Totals, phases, kinds, and the `shown` steps that lose most against the roofline, the rest in one row; at
-// most 100 columns. `run_step_seconds`: median of the run's own iterations, which nobody stamped.
+// Totals, phases, kinds, and the `shown` instructions that lose most against the roofline, the rest in one
+// row; at most 100 columns. `run_step_seconds`: median of the run's own iterations, which nobody stamped.
 std::string profile_text(const Program& program, const Profile& profile,
                          std::optional<double> run_step_seconds = {}, std::size_t shown = 20);
 
-// profile.json: everything above, every step by name.
+// profile.json: everything above, every instruction by name.
 inline constexpr const char* kProfileFormat = "plumbline.profile/1";
 nlohmann::ordered_json profile_json(const Program& program, const Profile& profile,
                                     std::optional<double> run_step_seconds = {});

@@ -15,52 +15,54 @@ constexpr std::size_t kNameColumns = 37, kEngineColumns = 31;
 std::string totals_text(const Profile& profile, std::optional<double> run_step_seconds) {
   std::string text = fmt::format("profile of {} iterations, {}, {}\n", profile.iterations,
                                  name_of(profile.precision), shortened(profile.device, 60));
-  text += fmt::format("limits: {:.0f} GFLOP/s, {:.0f} GB/s; times are medians, with stamps between steps\n\n",
-                      profile.peak_flops_per_second / kGiga, profile.peak_bytes_per_second / kGiga);
+  text += fmt::format(
+      "limits: {:.0f} GFLOP/s, {:.0f} GB/s; times are medians, with stamps between instructions\n\n",
+      profile.peak_flops_per_second / kGiga, profile.peak_bytes_per_second / kGiga);
   const auto row = [&](const char* name, double seconds, const std::string& remark) {
     text += fmt::format("  {:<22}{:>12.3f} ms{}\n", name, seconds * kMilliseconds, remark);
   };
   row("stamped step", profile.iteration_seconds,
       run_step_seconds ? fmt::format(", and {:.3f} ms without stamps", *run_step_seconds * kMilliseconds)
                        : "");
-  row("in steps", profile.busy_seconds,
+  row("in instructions", profile.busy_seconds,
       fmt::format(", {:.1f} %", percent(profile.busy_seconds, profile.iteration_seconds)));
   row("in gaps between them", profile.gap_seconds,
       fmt::format(", {:.1f} %", percent(profile.gap_seconds, profile.iteration_seconds)));
   row("roofline", profile.roofline_seconds,
-      fmt::format(", {:.1f} % of the time in steps",
+      fmt::format(", {:.1f} % of the time in instructions",
                   percent(profile.roofline_seconds, profile.step_seconds)));
   return text;
 }
 
 std::string groups_text(const char* title, const std::vector<ProfileTotal>& totals, double all_seconds) {
-  std::string text = fmt::format("\n{:<40}{:>6}{:>12}{:>8}{:>13}{:>12}\n", title, "steps", "ms", "share",
+  std::string text = fmt::format("\n{:<40}{:>6}{:>12}{:>8}{:>13}{:>12}\n", title, "count", "ms", "share",
                                  "roofline ms", "of roofline");
   for (const ProfileTotal& total : totals)
     text +=
-        fmt::format("  {:<38}{:>6}{:>12.3f}{:>6.1f} %{:>13.3f}{:>10.0f} %\n", total.name, total.steps,
+        fmt::format("  {:<38}{:>6}{:>12.3f}{:>6.1f} %{:>13.3f}{:>10.0f} %\n", total.name, total.instructions,
                     total.seconds * kMilliseconds, percent(total.seconds, all_seconds),
                     total.roofline_seconds * kMilliseconds, percent(total.roofline_seconds, total.seconds));
   return text;
 }
 
-std::string step_row(const std::string& name, const StepProfile& step, std::string_view bound) {
+std::string instruction_row(const std::string& name, const InstructionProfile& instruction,
+                            std::string_view bound) {
   return fmt::format("  {:<37}{:>9.3f}{:>6.1f} %{:>9.0f}{:>8.1f}{:>9.3f}{:>6.0f} % {:>9}\n", name,
-                     step.seconds * kMilliseconds, 100 * step.share, step.flops_per_second / kGiga,
-                     step.bytes_per_second / kGiga, step.lost_seconds() * kMilliseconds,
-                     100 * step.roofline_share, bound);
+                     instruction.seconds * kMilliseconds, 100 * instruction.share,
+                     instruction.flops_per_second / kGiga, instruction.bytes_per_second / kGiga,
+                     instruction.lost_seconds() * kMilliseconds, 100 * instruction.roofline_share, bound);
 }
 
-// Steps [first, end) as one.
-StepProfile sum_of(const Program& program, std::span<const StepProfile> steps) {
-  StepProfile sum;
+// Instructions [first, end) as one.
+InstructionProfile sum_of(const Program& program, std::span<const InstructionProfile> instructions) {
+  InstructionProfile sum;
   double macs = 0, bytes = 0;
-  for (const StepProfile& step : steps) {
-    sum.seconds += step.seconds;
-    sum.share += step.share;
-    sum.roofline_seconds += step.roofline_seconds;
-    macs += program.steps[step.step].work.macs;
-    bytes += program.steps[step.step].work.bytes;
+  for (const InstructionProfile& instruction : instructions) {
+    sum.seconds += instruction.seconds;
+    sum.share += instruction.share;
+    sum.roofline_seconds += instruction.roofline_seconds;
+    macs += program.instructions[instruction.instruction].work.macs;
+    bytes += program.instructions[instruction.instruction].work.bytes;
   }
   if (sum.seconds > 0) {
     sum.flops_per_second = 2 * macs / sum.seconds;
@@ -70,47 +72,53 @@ StepProfile sum_of(const Program& program, std::span<const StepProfile> steps) {
   return sum;
 }
 
-// Steps of the compute lane, most lost first.
-std::vector<StepProfile> by_loss(const Program& program, const Profile& profile) {
-  std::vector<StepProfile> steps;
-  for (const StepProfile& step : profile.steps)
-    if (program.steps[step.step].lane == Lane::compute) steps.push_back(step);
-  std::stable_sort(steps.begin(), steps.end(), [](const StepProfile& a, const StepProfile& b) {
-    return a.lost_seconds() > b.lost_seconds();
-  });
-  return steps;
+// Instructions of the compute lane, most lost first.
+std::vector<InstructionProfile> by_loss(const Program& program, const Profile& profile) {
+  std::vector<InstructionProfile> instructions;
+  for (const InstructionProfile& instruction : profile.instructions)
+    if (program.instructions[instruction.instruction].lane == Lane::compute)
+      instructions.push_back(instruction);
+  std::stable_sort(instructions.begin(), instructions.end(),
+                   [](const InstructionProfile& a, const InstructionProfile& b) {
+                     return a.lost_seconds() > b.lost_seconds();
+                   });
+  return instructions;
 }
 
-// Which engine runs each of the steps shown, and what it took alone when it was tuned. Empty where the device
-// has no engines to choose from.
-std::string engines_text(const Program& program, std::span<const StepProfile> steps) {
+// Which engine runs each of the instructions shown, and what it took alone when it was tuned. Empty where the
+// device has no engines to choose from.
+std::string engines_text(const Program& program, std::span<const InstructionProfile> instructions) {
   std::string rows;
-  for (const StepProfile& profiled : steps) {
-    const Step& step = program.steps[profiled.step];
-    if (step.engine.empty()) continue;
-    rows +=
-        fmt::format("  {:<37}{:>9.3f}{:>9}{:>10.1f}  {}\n", shortened(step.name, kNameColumns),
-                    profiled.seconds * kMilliseconds,
-                    step.tuned_seconds ? fmt::format("{:.3f}", *step.tuned_seconds * kMilliseconds) : "",
-                    static_cast<double>(step.workspace_bytes) / kMiB, shortened(step.engine, kEngineColumns));
+  for (const InstructionProfile& profiled : instructions) {
+    const Instruction& instruction = program.instructions[profiled.instruction];
+    if (instruction.engine.empty()) continue;
+    rows += fmt::format(
+        "  {:<37}{:>9.3f}{:>9}{:>10.1f}  {}\n", shortened(instruction.name, kNameColumns),
+        profiled.seconds * kMilliseconds,
+        instruction.tuned_seconds ? fmt::format("{:.3f}", *instruction.tuned_seconds * kMilliseconds) : "",
+        static_cast<double>(instruction.workspace_bytes) / kMiB,
+        shortened(instruction.engine, kEngineColumns));
   }
   if (rows.empty()) return "";
-  return fmt::format("\n{:<39}{:>9}{:>9}{:>10}  {}\n", "engines of these steps", "ms", "alone ms", "work MiB",
-                     "engine") +
+  return fmt::format("\n{:<39}{:>9}{:>9}{:>10}  {}\n", "engines of these instructions", "ms", "alone ms",
+                     "work MiB", "engine") +
          rows;
 }
 
 std::string steps_text(const Program& program, const Profile& profile, std::size_t shown) {
-  const std::vector<StepProfile> steps = by_loss(program, profile);
-  const std::size_t rows = std::min(shown, steps.size());
-  std::string text = fmt::format("\n{:<39}{:>9}{:>8}{:>9}{:>8}{:>9}{:>8} {:>9}\n",
-                                 fmt::format("{} of {} steps, most lost first", rows, steps.size()), "ms",
-                                 "share", "GFLOP/s", "GB/s", "lost ms", "of roof", "bound by");
-  for (const StepProfile& step : std::span(steps).first(rows))
-    text += step_row(shortened(program.steps[step.step].name, kNameColumns), step, name_of(step.bound));
-  const std::span<const StepProfile> rest = std::span(steps).subspan(rows);
-  if (!rest.empty()) text += step_row(fmt::format("{} others", rest.size()), sum_of(program, rest), "");
-  return text + engines_text(program, std::span(steps).first(rows));
+  const std::vector<InstructionProfile> instructions = by_loss(program, profile);
+  const std::size_t rows = std::min(shown, instructions.size());
+  std::string text =
+      fmt::format("\n{:<39}{:>9}{:>8}{:>9}{:>8}{:>9}{:>8} {:>9}\n",
+                  fmt::format("{} of {} instructions, most lost first", rows, instructions.size()), "ms",
+                  "share", "GFLOP/s", "GB/s", "lost ms", "of roof", "bound by");
+  for (const InstructionProfile& instruction : std::span(instructions).first(rows))
+    text += instruction_row(shortened(program.instructions[instruction.instruction].name, kNameColumns),
+                            instruction, name_of(instruction.bound));
+  const std::span<const InstructionProfile> rest = std::span(instructions).subspan(rows);
+  if (!rest.empty())
+    text += instruction_row(fmt::format("{} others", rest.size()), sum_of(program, rest), "");
+  return text + engines_text(program, std::span(instructions).first(rows));
 }
 
 // Other lanes run beside the compute lane; the run's own figures show the time that they cost.
@@ -119,14 +127,14 @@ std::string other_lanes_text(const Program& program, const Profile& profile) {
   for (const Lane lane : {Lane::input, Lane::communication}) {
     double seconds = 0;
     std::size_t count = 0;
-    for (const StepProfile& step : profile.steps) {
-      if (program.steps[step.step].lane != lane) continue;
-      seconds += step.seconds;
+    for (const InstructionProfile& instruction : profile.instructions) {
+      if (program.instructions[instruction.instruction].lane != lane) continue;
+      seconds += instruction.seconds;
       ++count;
     }
     if (count > 0)
-      text += fmt::format("\n{} lane, beside these: {}, {:.3f} ms\n", name_of(lane), counted(count, "step"),
-                          seconds * kMilliseconds);
+      text += fmt::format("\n{} lane, beside these: {}, {:.3f} ms\n", name_of(lane),
+                          counted(count, "instruction"), seconds * kMilliseconds);
   }
   return text;
 }
@@ -135,7 +143,7 @@ Json group_json(const std::vector<ProfileTotal>& totals) {
   Json list = Json::array();
   for (const ProfileTotal& total : totals)
     list.push_back({{"name", total.name},
-                    {"steps", total.steps},
+                    {"steps", total.instructions},
                     {"seconds", total.seconds},
                     {"roofline_seconds", total.roofline_seconds}});
   return list;
@@ -146,7 +154,7 @@ Json group_json(const std::vector<ProfileTotal>& totals) {
 std::string profile_text(const Program& program, const Profile& profile,
                          std::optional<double> run_step_seconds, std::size_t shown) {
   return totals_text(profile, run_step_seconds) + groups_text("phase", profile.phases, profile.step_seconds) +
-         groups_text("kind of step", profile.kinds, profile.step_seconds) +
+         groups_text("kind of instruction", profile.kinds, profile.step_seconds) +
          steps_text(program, profile, shown) + other_lanes_text(program, profile);
 }
 
@@ -166,13 +174,13 @@ Json profile_json(const Program& program, const Profile& profile, std::optional<
             {"phases", group_json(profile.phases)},
             {"kinds", group_json(profile.kinds)},
             {"steps", Json::array()}};
-  for (const StepProfile& profiled : profile.steps) {
-    const Step& step = program.steps[profiled.step];
+  for (const InstructionProfile& profiled : profile.instructions) {
+    const Instruction& instruction = program.instructions[profiled.instruction];
     json["steps"].push_back(
-        {{"name", step.name},
-         {"kind", step.kind()},
-         {"phase", name_of(step.phase)},
-         {"lane", name_of(step.lane)},
+        {{"name", instruction.name},
+         {"kind", instruction.kind()},
+         {"phase", name_of(instruction.phase)},
+         {"lane", name_of(instruction.lane)},
          {"seconds", profiled.seconds},
          {"min_seconds", profiled.min_seconds},
          {"max_seconds", profiled.max_seconds},
@@ -182,9 +190,9 @@ Json profile_json(const Program& program, const Profile& profile, std::optional<
          {"roofline_seconds", profiled.roofline_seconds},
          {"roofline_share", profiled.roofline_share},
          {"bound_by", name_of(profiled.bound)},
-         {"engine", step.engine},
-         {"workspace_bytes", step.workspace_bytes},
-         {"tuned_seconds", step.tuned_seconds ? Json(*step.tuned_seconds) : Json(nullptr)}});
+         {"engine", instruction.engine},
+         {"workspace_bytes", instruction.workspace_bytes},
+         {"tuned_seconds", instruction.tuned_seconds ? Json(*instruction.tuned_seconds) : Json(nullptr)}});
   }
   return json;
 }

@@ -27,21 +27,21 @@ nlohmann::ordered_json buffer_json(const Buffer& buffer) {
   return json;
 }
 
-nlohmann::ordered_json step_json(const Step& step) {
+nlohmann::ordered_json instruction_json(const Instruction& instruction) {
   nlohmann::ordered_json uses = nlohmann::ordered_json::array();
-  for (const BufferUse& use : step.uses())
+  for (const BufferUse& use : instruction.uses())
     uses.push_back({{"operand", use.operand}, {"buffer", use.buffer}, {"access", letter_of(use.access)}});
-  nlohmann::ordered_json json = {{"name", step.name},
-                                 {"kind", step.kind()},
-                                 {"phase", name_of(step.phase)},
-                                 {"lane", name_of(step.lane)},
+  nlohmann::ordered_json json = {{"name", instruction.name},
+                                 {"kind", instruction.kind()},
+                                 {"phase", name_of(instruction.phase)},
+                                 {"lane", name_of(instruction.lane)},
                                  {"uses", uses},
-                                 {"workspace_bytes", step.workspace_bytes},
-                                 {"macs", step.work.macs},
-                                 {"bytes", step.work.bytes}};
-  if (!step.engine.empty()) json["engine"] = step.engine;
-  if (step.tuned_seconds) json["tuned_seconds"] = *step.tuned_seconds;
-  if (const auto* collective = step.as<Collective>())
+                                 {"workspace_bytes", instruction.workspace_bytes},
+                                 {"macs", instruction.work.macs},
+                                 {"bytes", instruction.work.bytes}};
+  if (!instruction.engine.empty()) json["engine"] = instruction.engine;
+  if (instruction.tuned_seconds) json["tuned_seconds"] = *instruction.tuned_seconds;
+  if (const auto* collective = instruction.as<Collective>())
     json["collective"] = {{"kind", name_of(collective->kind)},
                           {"buffer", collective->buffer},
                           {"elements", collective->elements},
@@ -61,7 +61,8 @@ nlohmann::ordered_json program_json(const Program& program, const MemoryPlan* pl
     json["buffers"].push_back(std::move(buffer));
   }
   json["steps"] = nlohmann::ordered_json::array();
-  for (const Step& step : program.steps) json["steps"].push_back(step_json(step));
+  for (const Instruction& instruction : program.instructions)
+    json["steps"].push_back(instruction_json(instruction));
   return json;
 }
 

@@ -13,7 +13,7 @@ inline constexpr const char* kProgramFormat = "plumbline.program/1";
 // {"format", "arena_bytes",
 //  "buffers": [{"name", "role", "dtype", "dims", "bytes", "offset", ["persistent": true],
 //               ["sharded": true], ["view": {"of": index, "offset": bytes}]}],
-//  "steps": [{"name", "kind", "phase", "lane", "uses": [{"buffer": index, "access": "r"|"w"|"rw"}],
+//  "instructions": [{"name", "kind", "phase", "lane", "uses": [{"buffer": index, "access": "r"|"w"|"rw"}],
 //             "workspace_bytes", "macs", "bytes", ["collective": {"kind", "buffer", "elements", "dtype"}]}]}
 // `plan` gives arena_bytes and offsets; they are left out if it is null.
 nlohmann::ordered_json program_json(const Program& program, const MemoryPlan* plan);

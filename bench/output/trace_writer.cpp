@@ -69,33 +69,33 @@ Json complete_event(int rank, int thread, const std::string& name, double begin,
 
 }  // namespace
 
-void write_trace(std::ostream& stream, const Program& program, std::span<const StepTime> times,
+void write_trace(std::ostream& stream, const Program& program, std::span<const InstructionTime> times,
                  const TraceDescription& description) {
   EventList events(stream);
   name_process_and_threads(events, description);
-  const auto earlier = [](const StepTime& a, const StepTime& b) { return a.begin < b.begin; };
+  const auto earlier = [](const InstructionTime& a, const InstructionTime& b) { return a.begin < b.begin; };
   const double zero = times.empty() ? 0 : std::min_element(times.begin(), times.end(), earlier)->begin;
   std::array<double, kLanes> lane_end{};
   std::size_t number = 0;
-  for (const std::span<const StepTime> iteration : split_iterations(times)) {
+  for (const std::span<const InstructionTime> iteration : split_iterations(times)) {
     const double begin = std::min_element(iteration.begin(), iteration.end(), earlier)->begin - zero;
     double end = begin;
-    for (const StepTime& time : iteration) end = std::max(end, time.end - zero);
+    for (const InstructionTime& time : iteration) end = std::max(end, time.end - zero);
     events.add(
         complete_event(description.rank, kIterationsThread, fmt::format("iteration {}", number), begin, end));
-    for (const StepTime& time : iteration) {
-      const Step& step = program.steps.at(time.step);
-      double& free_from = lane_end[static_cast<std::size_t>(step.lane)];
+    for (const InstructionTime& time : iteration) {
+      const Instruction& instruction = program.instructions.at(time.instruction);
+      double& free_from = lane_end[static_cast<std::size_t>(instruction.lane)];
       const double step_begin = std::max(time.begin - zero, free_from);
       free_from = std::max(step_begin, time.end - zero);
-      Json event =
-          complete_event(description.rank, thread_of(step.lane), step.name, step_begin, time.end - zero);
-      event["cat"] = name_of(step.phase);
-      event["args"] = {{"kind", step.kind()},
-                       {"phase", name_of(step.phase)},
+      Json event = complete_event(description.rank, thread_of(instruction.lane), instruction.name, step_begin,
+                                  time.end - zero);
+      event["cat"] = name_of(instruction.phase);
+      event["args"] = {{"kind", instruction.kind()},
+                       {"phase", name_of(instruction.phase)},
                        {"iteration", number},
-                       {"macs", step.work.macs},
-                       {"bytes", step.work.bytes}};
+                       {"macs", instruction.work.macs},
+                       {"bytes", instruction.work.bytes}};
       events.add(event);
     }
     ++number;
@@ -103,7 +103,7 @@ void write_trace(std::ostream& stream, const Program& program, std::span<const S
   events.end();
 }
 
-void write_trace_file(const std::string& path, const Program& program, std::span<const StepTime> times,
+void write_trace_file(const std::string& path, const Program& program, std::span<const InstructionTime> times,
                       const TraceDescription& description) {
   std::ostringstream stream;
   write_trace(stream, program, times, description);

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kLongestStepsShown = 10;
+constexpr std::size_t kLongestShown = 10;
 constexpr std::size_t kNameColumns = 48;
 
 // "25,557,032"
@@ -56,17 +56,17 @@ std::string memory_text(const MemoryBytes& memory) {
 }
 
 std::string phases_text(const DryRun& run) {
-  std::string text = fmt::format("\n{:<20}{:>8}{:>12}{:>12}{:>14}{:>8}\n", "phase", "steps", "GMAC", "GB",
+  std::string text = fmt::format("\n{:<20}{:>8}{:>12}{:>12}{:>14}{:>8}\n", "phase", "count", "GMAC", "GB",
                                  "roofline ms", "share");
   for (const Phase phase : {Phase::input, Phase::forward, Phase::backward, Phase::reduce, Phase::update}) {
     std::size_t count = 0;
     double macs = 0, bytes = 0, seconds = 0;
-    for (const DryRunStep& step : run.steps) {
-      if (step.phase != phase) continue;
+    for (const DryRunInstruction& instruction : run.instructions) {
+      if (instruction.phase != phase) continue;
       ++count;
-      macs += step.macs;
-      bytes += step.bytes;
-      seconds += step.roofline_seconds;
+      macs += instruction.macs;
+      bytes += instruction.bytes;
+      seconds += instruction.roofline_seconds;
     }
     if (count == 0) continue;
     text += fmt::format("  {:<18}{:>8}{:>12.2f}{:>12.3f}{:>14.3f}{:>6.0f} %\n", name_of(phase), count,
@@ -76,22 +76,23 @@ std::string phases_text(const DryRun& run) {
   return text;
 }
 
-std::string longest_steps_text(const DryRun& run) {
-  std::vector<const DryRunStep*> longest;
-  for (const DryRunStep& step : run.steps) longest.push_back(&step);
-  const std::size_t shown = std::min(longest.size(), kLongestStepsShown);
-  std::stable_sort(longest.begin(), longest.end(), [](const DryRunStep* a, const DryRunStep* b) {
-    return a->roofline_seconds > b->roofline_seconds;
-  });
-  const std::string title = fmt::format("longest {} of {} steps", shown, longest.size());
+std::string longest_text(const DryRun& run) {
+  std::vector<const DryRunInstruction*> longest;
+  for (const DryRunInstruction& instruction : run.instructions) longest.push_back(&instruction);
+  const std::size_t shown = std::min(longest.size(), kLongestShown);
+  std::stable_sort(longest.begin(), longest.end(),
+                   [](const DryRunInstruction* a, const DryRunInstruction* b) {
+                     return a->roofline_seconds > b->roofline_seconds;
+                   });
+  const std::string title = fmt::format("longest {} of {} instructions", shown, longest.size());
   std::string text =
       fmt::format("\n{:<50}{:>10}{:>10}{:>14}{:>8}\n", title, "GMAC", "GB", "roofline ms", "share");
-  for (const DryRunStep* step :
+  for (const DryRunInstruction* instruction :
        std::vector(longest.begin(), longest.begin() + static_cast<std::ptrdiff_t>(shown))) {
-    text +=
-        fmt::format("  {:<48}{:>10.2f}{:>10.3f}{:>14.3f}{:>6.0f} %\n", shortened(step->name, kNameColumns),
-                    step->macs / kGiga, step->bytes / kGiga, step->roofline_seconds * kMilliseconds,
-                    percent(step->roofline_seconds, run.roofline_seconds));
+    text += fmt::format("  {:<48}{:>10.2f}{:>10.3f}{:>14.3f}{:>6.0f} %\n",
+                        shortened(instruction->name, kNameColumns), instruction->macs / kGiga,
+                        instruction->bytes / kGiga, instruction->roofline_seconds * kMilliseconds,
+                        percent(instruction->roofline_seconds, run.roofline_seconds));
   }
   return text + "(--json lists them all)\n";
 }
@@ -119,11 +120,13 @@ DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, const DryRunJob
   run.roofline_seconds = least.seconds;
   run.bandwidth_share = least.seconds > 0 ? least.bytes_seconds / least.seconds : 0;
   run.traffic_bytes = sent_bytes_per_rank(program, job.world_size);
-  for (const Step& step : program.steps) {
-    const bool counts = step.lane == Lane::compute;
-    run.steps.push_back(
-        {step.name, step.phase, step.lane, step.work.macs, step.work.bytes,
-         counts ? roofline_seconds(step.work, limits, precision_of(program, step, job.precision)) : 0});
+  for (const Instruction& instruction : program.instructions) {
+    const bool counts = instruction.lane == Lane::compute;
+    run.instructions.push_back(
+        {instruction.name, instruction.phase, instruction.lane, instruction.work.macs, instruction.work.bytes,
+         counts
+             ? roofline_seconds(instruction.work, limits, precision_of(program, instruction, job.precision))
+             : 0});
   }
   return run;
 }
@@ -132,14 +135,14 @@ Json to_json(const DryRun& run) {
   Json memory = Json::object();
   for (const auto& [name, bytes] : memory_parts(run.memory)) memory[name] = bytes;
   memory["peak"] = nullptr;
-  Json steps = Json::array();
-  for (const DryRunStep& step : run.steps) {
-    steps.push_back({{"name", step.name},
-                     {"phase", name_of(step.phase)},
-                     {"lane", name_of(step.lane)},
-                     {"macs", static_cast<std::int64_t>(step.macs)},
-                     {"bytes", static_cast<std::int64_t>(step.bytes)},
-                     {"roofline_seconds", step.roofline_seconds}});
+  Json instructions = Json::array();
+  for (const DryRunInstruction& instruction : run.instructions) {
+    instructions.push_back({{"name", instruction.name},
+                            {"phase", name_of(instruction.phase)},
+                            {"lane", name_of(instruction.lane)},
+                            {"macs", static_cast<std::int64_t>(instruction.macs)},
+                            {"bytes", static_cast<std::int64_t>(instruction.bytes)},
+                            {"roofline_seconds", instruction.roofline_seconds}});
   }
   Json json = {{"model", run.model},
                {"precision", name_of(run.precision)},
@@ -154,7 +157,7 @@ Json to_json(const DryRun& run) {
                {"largest_batch", run.largest_batch},
                {"roofline_seconds", run.roofline_seconds},
                {"traffic_bytes", static_cast<std::int64_t>(run.traffic_bytes)},
-               {"steps", std::move(steps)}};
+               {"steps", std::move(instructions)}};
   if (run.head_parameters > 0) {
     json["head_parameters"] = run.head_parameters;
     json["head_macs_per_image"] = run.head_macs_per_image;
@@ -163,7 +166,7 @@ Json to_json(const DryRun& run) {
 }
 
 std::string to_text(const DryRun& run) {
-  return totals_text(run) + memory_text(run.memory) + phases_text(run) + longest_steps_text(run);
+  return totals_text(run) + memory_text(run.memory) + phases_text(run) + longest_text(run);
 }
 
 }  // namespace plumb

@@ -1,4 +1,4 @@
-// The memory, work, traffic and roofline time of a step, from its plan alone.
+// The memory, work, traffic and roofline time of a training step, from its plan alone.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace plumb {
 
-struct DryRunStep {
+struct DryRunInstruction {
   std::string name;
   Phase phase = Phase::forward;
   Lane lane = Lane::compute;
@@ -32,10 +32,10 @@ struct DryRun {
   double device_memory_bytes = 0;
   bool fits = false;               // StepPlan::needed_bytes are at most device_memory_bytes
   std::int64_t largest_batch = 0;  // per device; 0: not even one image fits
-  double roofline_seconds = 0;     // per step: the sum over `steps`
+  double roofline_seconds = 0;     // per step: the sum over `instructions`
   double bandwidth_share = 0;      // part of roofline_seconds that memory bandwidth sets, 0 … 1
   double traffic_bytes = 0;        // sent per step and rank
-  std::vector<DryRunStep> steps;
+  std::vector<DryRunInstruction> instructions;
 };
 
 struct DryRunJob {
@@ -44,14 +44,15 @@ struct DryRunJob {
   std::int64_t largest_batch = 0;  // largest_planned_batch()
 };
 
-// `plan`: of the step that would run on `limits`. Throws Error(usage) if the device lacks the precision.
+// `plan`: of the step that would run on `limits`. Throws Error(usage) if the device lacks the
+// precision.
 DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, const DryRunJob& job);
 
 // One object with the keys parameters, macs_per_image, memory_bytes, target, fits, largest_batch,
-// roofline_seconds, traffic_bytes and steps, beside what was asked for. memory_bytes.peak is null: nothing
-// ran.
+// roofline_seconds, traffic_bytes and instructions, beside what was asked for. memory_bytes.peak is null:
+// nothing ran.
 nlohmann::ordered_json to_json(const DryRun& run);
-// Totals, memory, phases and the longest steps for people, at most 100 columns wide.
+// Totals, memory, phases and the longest instructions for people, at most 100 columns wide.
 std::string to_text(const DryRun& run);
 
 }  // namespace plumb

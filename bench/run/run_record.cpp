@@ -152,7 +152,7 @@ void log_iteration(const Session& session, const TimedIterations& timed, LogWrit
 }
 
 std::string write_profile(const Session& session, const RunRecord& record,
-                          const std::vector<StepTime>& stamped, const ResultWriter& results) {
+                          const std::vector<InstructionTime>& stamped, const ResultWriter& results) {
   const Program& program = session.plan.program;
   std::string table;
   if (session.options.profile) {

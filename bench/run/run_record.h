@@ -17,8 +17,8 @@ namespace plumb {
 // What a rank measured.
 struct Measurements {
   TimedIterations timed;
-  std::optional<GpuRecord> gpu;   // in the window
-  std::vector<StepTime> stamped;  // of the iterations after the window, with --profile or --trace
+  std::optional<GpuRecord> gpu;          // in the window
+  std::vector<InstructionTime> stamped;  // of the iterations after the window, with --profile or --trace
 };
 
 // After open_session() and read_inputs(): what runs, where, with which options.
@@ -48,6 +48,6 @@ void log_iteration(const Session& session, const TimedIterations& timed, LogWrit
 
 // profile.json and trace.json, where they are asked for. Returns the profile as a table, or nothing.
 std::string write_profile(const Session& session, const RunRecord& record,
-                          const std::vector<StepTime>& stamped, const ResultWriter& results);
+                          const std::vector<InstructionTime>& stamped, const ResultWriter& results);
 
 }  // namespace plumb

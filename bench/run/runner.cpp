@@ -13,17 +13,17 @@ Runner::Runner(const Program& program, Device& device, Communicator* communicato
       device_(device),
       communicator_(communicator),
       source_(source),
-      tickets_(program.steps.size()),
-      in_flight_(program.steps.size(), false) {
+      tickets_(program.instructions.size()),
+      in_flight_(program.instructions.size(), false) {
   const auto dependencies = cross_lane_dependencies(program);
-  std::vector<bool> signals(program.steps.size(), false);
-  for (const std::vector<StepId>& before : dependencies)
-    for (StepId id : before) signals[id] = true;
-  for (StepId id = 0; id < program.steps.size(); ++id) {
-    const Lane lane = program.steps[id].lane;
+  std::vector<bool> signals(program.instructions.size(), false);
+  for (const std::vector<InstructionId>& before : dependencies)
+    for (InstructionId id : before) signals[id] = true;
+  for (InstructionId id = 0; id < program.instructions.size(); ++id) {
+    const Lane lane = program.instructions[id].lane;
     if (lane == Lane::communication && !communicator)
-      throw std::logic_error("step " + program.steps[id].name + " needs a communicator");
-    Action action{.step = id, .wait_for = dependencies[id], .signals = signals[id]};
+      throw std::logic_error("instruction " + program.instructions[id].name + " needs a communicator");
+    Action action{.instruction = id, .wait_for = dependencies[id], .signals = signals[id]};
     (lane == Lane::input ? loads_ : actions_).push_back(std::move(action));
   }
 }
@@ -39,22 +39,22 @@ void Runner::exposed(Call&& call) {
   exposed_seconds_ += steady_seconds() - start;
 }
 
-bool Runner::host_carries(StepId step) const {
-  return program_.steps[step].lane == Lane::communication && !communicator_->enqueues();
+bool Runner::host_carries(InstructionId instruction) const {
+  return program_.instructions[instruction].lane == Lane::communication && !communicator_->enqueues();
 }
 
 void Runner::capture() {
-  device_.step_capture()->capture([&] { run_steps(Mode::capturing); });
+  device_.step_capture()->capture([&] { run_instructions(Mode::capturing); });
   captured_ = true;
 }
 
 void Runner::run_iteration() {
   load_batches(Mode::plain);
   if (captured_) {
-    for (const Action& load : loads_) device_.wait(load.step, Lane::compute);
+    for (const Action& load : loads_) device_.wait(load.instruction, Lane::compute);
     device_.step_capture()->replay();
   } else {
-    run_steps(Mode::plain);
+    run_instructions(Mode::plain);
   }
   if (communicator_) exposed([&] { communicator_->progress(); });
   device_.end_iteration();
@@ -62,7 +62,7 @@ void Runner::run_iteration() {
 
 void Runner::run_stamped_iteration() {
   load_batches(Mode::stamped);
-  run_steps(Mode::stamped);
+  run_instructions(Mode::stamped);
   if (communicator_) communicator_->progress();
   device_.end_iteration();
 }
@@ -71,55 +71,57 @@ void Runner::run_stamped_iteration() {
 void Runner::load_batches(Mode mode) {
   for (const Action& load : loads_) {
     const Batch batch = source_.next();
-    if (mode == Mode::stamped) device_.stamp(load.step, Lane::input, false);
+    if (mode == Mode::stamped) device_.stamp(load.instruction, Lane::input, false);
     device_.write_batch(batch.images, batch.labels);
-    if (mode == Mode::stamped) device_.stamp(load.step, Lane::input, true);
-    device_.signal(load.step, Lane::input);
+    if (mode == Mode::stamped) device_.stamp(load.instruction, Lane::input, true);
+    device_.signal(load.instruction, Lane::input);
   }
 }
 
-void Runner::run_steps(Mode mode) {
+void Runner::run_instructions(Mode mode) {
   for (const Action& action : actions_) {
-    const Lane lane = program_.steps[action.step].lane;
+    const Lane lane = program_.instructions[action.instruction].lane;
     wait_for(action, mode);
-    if (mode == Mode::stamped) device_.stamp(action.step, lane, false);
+    if (mode == Mode::stamped) device_.stamp(action.instruction, lane, false);
     run(action);
-    if (!host_carries(action.step)) {
-      if (mode == Mode::stamped) device_.stamp(action.step, lane, true);
-      if (action.signals) device_.signal(action.step, lane);
+    if (!host_carries(action.instruction)) {
+      if (mode == Mode::stamped) device_.stamp(action.instruction, lane, true);
+      if (action.signals) device_.signal(action.instruction, lane);
     }
     if (communicator_ && !communicator_->enqueues()) exposed([&] { communicator_->progress(); });
   }
   for (const Action& action : actions_)
-    if (in_flight_[action.step]) finish(action.step, mode);
+    if (in_flight_[action.instruction]) finish(action.instruction, mode);
 }
 
 void Runner::run(const Action& action) {
-  const Step& step = program_.steps[action.step];
-  if (step.run) {
-    step.run();
-  } else if (const auto* collective = step.as<Collective>()) {
-    exposed(
-        [&] { tickets_[action.step] = communicator_->start(*collective, device_.data(collective->buffer)); });
-    in_flight_[action.step] = host_carries(action.step);
+  const Instruction& instruction = program_.instructions[action.instruction];
+  if (instruction.run) {
+    instruction.run();
+  } else if (const auto* collective = instruction.as<Collective>()) {
+    exposed([&] {
+      tickets_[action.instruction] = communicator_->start(*collective, device_.data(collective->buffer));
+    });
+    in_flight_[action.instruction] = host_carries(action.instruction);
   } else {
-    throw std::logic_error("step " + step.name + " is not bound");
+    throw std::logic_error("instruction " + instruction.name + " is not bound");
   }
 }
 
 void Runner::wait_for(const Action& action, Mode mode) {
-  const Lane lane = program_.steps[action.step].lane;
+  const Lane lane = program_.instructions[action.instruction].lane;
   const bool exposes = lane == Lane::compute &&
-                       std::any_of(action.wait_for.begin(), action.wait_for.end(), [&](StepId before) {
-                         return program_.steps[before].lane == Lane::communication;
+                       std::any_of(action.wait_for.begin(), action.wait_for.end(), [&](InstructionId before) {
+                         return program_.instructions[before].lane == Lane::communication;
                        });
   if (exposes) device_.stamp_wait(false);
-  for (StepId before : action.wait_for) {
-    const Lane other = program_.steps[before].lane;
+  for (InstructionId before : action.wait_for) {
+    const Lane other = program_.instructions[before].lane;
     if (other == Lane::communication && host_carries(before)) {
       // Collectives end in the order in which they started: those before it are waited for with it.
       for (const Action& earlier : actions_)
-        if (earlier.step <= before && in_flight_[earlier.step]) finish(earlier.step, mode);
+        if (earlier.instruction <= before && in_flight_[earlier.instruction])
+          finish(earlier.instruction, mode);
     }
     // A replay waits for its batch as a whole.
     if (other != Lane::input || mode != Mode::capturing) device_.wait(before, lane);
@@ -127,7 +129,7 @@ void Runner::wait_for(const Action& action, Mode mode) {
   if (exposes) device_.stamp_wait(true);
 }
 
-void Runner::finish(StepId collective, Mode mode) {
+void Runner::finish(InstructionId collective, Mode mode) {
   exposed([&] { communicator_->wait(tickets_[collective]); });
   in_flight_[collective] = false;
   if (mode == Mode::stamped) device_.stamp(collective, Lane::communication, true);

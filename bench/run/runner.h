@@ -1,4 +1,4 @@
-// Runs a bound Program, iteration by iteration: compute steps in order, collectives handed to the
+// Runs a bound Program, iteration by iteration: compute instructions in order, collectives handed to the
 // communicator, lanes ordered by the dependencies of the Program's buffers, batches fetched where the Program
 // loads them. On a device that runs behind the host's back all of this only enqueues.
 #pragma once
@@ -14,7 +14,7 @@ namespace plumb {
 
 class Runner {
  public:
-  // All must outlive it. `communicator` may be null: then no step may be a collective.
+  // All must outlive it. `communicator` may be null: then no instruction may be a collective.
   Runner(const Program& program, Device& device, Communicator* communicator, BatchSource& source);
   ~Runner();
   Runner(const Runner&) = delete;
@@ -26,7 +26,7 @@ class Runner {
   bool captured() const { return captured_; }
 
   void run_iteration();
-  // Stamps every step (Device::stamp), and runs step by step even after capture().
+  // Stamps every instruction (Device::stamp), and runs instruction by instruction even after capture().
   void run_stamped_iteration();
 
   // Seconds, all iterations so far, that the host stood still for communication, on a device that runs while
@@ -36,17 +36,17 @@ class Runner {
 
  private:
   struct Action {
-    StepId step = 0;
-    std::vector<StepId> wait_for;  // steps of other lanes that must have ended first
-    bool signals = false;          // a step of another lane waits for it
+    InstructionId instruction = 0;
+    std::vector<InstructionId> wait_for;  // instructions of other lanes that must have ended first
+    bool signals = false;                 // an instruction of another lane waits for it
   };
   enum class Mode { plain, stamped, capturing };
   void load_batches(Mode mode);
-  void run_steps(Mode mode);
+  void run_instructions(Mode mode);
   void run(const Action& action);
   void wait_for(const Action& action, Mode mode);
-  void finish(StepId collective, Mode mode);
-  bool host_carries(StepId step) const;
+  void finish(InstructionId collective, Mode mode);
+  bool host_carries(InstructionId instruction) const;
   template <typename Call>
   void exposed(Call&& call);
 
@@ -54,9 +54,9 @@ class Runner {
   Device& device_;
   Communicator* communicator_;
   BatchSource& source_;
-  std::vector<Action> loads_, actions_;        // steps of the input lane, and all others
-  std::vector<Communicator::Ticket> tickets_;  // by StepId
-  std::vector<bool> in_flight_;                // by StepId: collectives that the host carries
+  std::vector<Action> loads_, actions_;        // instructions of the input lane, and all others
+  std::vector<Communicator::Ticket> tickets_;  // by InstructionId
+  std::vector<bool> in_flight_;                // by InstructionId: collectives that the host carries
   bool captured_ = false;
   double exposed_seconds_ = 0;
 };

@@ -12,11 +12,11 @@ void put_back(const Graph& graph, Device& device, const TensorFile& tensors) {
 
 }  // namespace
 
-std::vector<StepTime> run_stamped(Session& session, Runner& runner, int count) {
+std::vector<InstructionTime> run_stamped(Session& session, Runner& runner, int count) {
   Device& device = *session.device;
   const bool behind_the_host = device.limits().kind == DeviceKind::cuda;
   const TensorFile before = read_tensors(session.plan.graph, device);
-  std::vector<StepTime> times;
+  std::vector<InstructionTime> times;
   device.start_clock();
   for (int i = 0; i < count; ++i) {
     if (behind_the_host) runner.run_iteration();
@@ -24,7 +24,7 @@ std::vector<StepTime> run_stamped(Session& session, Runner& runner, int count) {
     device.synchronize();
     while (device.next_end()) {
     }
-    const std::vector<StepTime> ended = device.step_times();
+    const std::vector<InstructionTime> ended = device.step_times();
     times.insert(times.end(), ended.begin(), ended.end());
   }
   put_back(session.plan.graph, device, before);

@@ -56,12 +56,13 @@ std::string begin_text(const Job& job, const Session& session, const RunRecord& 
 // For --verbose.
 std::string plan_text(const Session& session) {
   const Program& program = session.plan.program;
-  const auto collectives = std::count_if(program.steps.begin(), program.steps.end(),
-                                         [](const Step& step) { return step.lane == Lane::communication; });
+  const auto collectives =
+      std::count_if(program.instructions.begin(), program.instructions.end(),
+                    [](const Instruction& instruction) { return instruction.lane == Lane::communication; });
   return fmt::format(
-      "{}; {}{} steps, {}{}{} MiB planned", session.source->description(),
+      "{}; {}{} instructions, {}{}{} MiB planned", session.source->description(),
       session.options.model->margin_head ? shard_text(session.plan.graph) + " of rank 0; " : "",
-      program.steps.size(), session.captures ? "captured as one CUDA graph, " : "",
+      program.instructions.size(), session.captures ? "captured as one CUDA graph, " : "",
       collectives == 0
           ? ""
           : fmt::format("{} over {}, ", counted(collectives, "collective"), session.options.comm),

@@ -107,9 +107,9 @@ Binder Call::finish(dnnl::primitive primitive) {
 }
 
 Binder Call::finish(Body body) {
-  step_.workspace_bytes = std::max(step_.workspace_bytes, workspace_bytes_);
+  instruction_.workspace_bytes = std::max(instruction_.workspace_bytes, workspace_bytes_);
   return [body = std::move(body), operands = operands_, engine = context_.engine, stream = context_.stream,
-          lane = step_.lane](const Arena& arena) -> ComputeFn {
+          lane = instruction_.lane](const Arena& arena) -> ComputeFn {
     std::vector<std::byte*> addresses;
     std::vector<BoundPrimitive> before, after;
     for (const Operand& operand : operands) {

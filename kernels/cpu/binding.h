@@ -1,5 +1,5 @@
-// Turns steps of a Program into oneDNN primitives or our own loops. Preparing creates the primitives and
-// fixes layouts and sizes; finishing attaches addresses once the arena is allocated.
+// Turns instructions of a Program into oneDNN primitives or our own loops. Preparing creates the primitives
+// and fixes layouts and sizes; finishing attaches addresses once the arena is allocated.
 #pragma once
 
 #include <cstddef>
@@ -90,7 +90,7 @@ class Call {
   using Place = Addresses::Place;
   using Body = std::function<ComputeFn(const Addresses&)>;
 
-  Call(Context& context, Step& step) : context_(context), step_(step) {}
+  Call(Context& context, Instruction& instruction) : context_(context), instruction_(instruction) {}
 
   // Operands of a primitive, by oneDNN's argument.
   Place input(int argument, BufferId buffer, const dnnl::memory::desc& wanted) {
@@ -107,11 +107,11 @@ class Call {
     return operand ? add(0, *operand, made, false) : Place{};
   }
   Place updated(ReadWrite operand, const dnnl::memory::desc& held) { return add(0, operand, held, true); }
-  // An operand with the same layout in all steps; the buffer grows to its bytes if smaller.
+  // An operand with the same layout in all instructions; the buffer grows to its bytes if smaller.
   Place raw(int argument, BufferId buffer, const dnnl::memory::desc& layout);
   Place scratchpad(const dnnl::memory::desc& layout);
 
-  // Both record the step's workspace size. The Call need not outlive them.
+  // Both record the instruction's workspace size. The Call need not outlive them.
   Binder finish(dnnl::primitive primitive);
   Binder finish(Body body);
 
@@ -129,43 +129,44 @@ class Call {
   std::size_t take_workspace(std::size_t bytes);
 
   Context& context_;
-  Step& step_;
+  Instruction& instruction_;
   std::vector<Operand> operands_;
   std::size_t workspace_bytes_ = 0;
 };
 
-// Binds the step to a primitive or a loop. Empty for steps of the runner (LoadBatch) and the communicator.
-Binder prepare_step(Context& context, Step& step);
+// Binds the instruction to a primitive or a loop. Empty for instructions of the runner (LoadBatch) and the
+// communicator.
+Binder prepare_instruction(Context& context, Instruction& instruction);
 
 // One overload per instruction; a missing one doesn't compile.
-Binder prepare(Context& context, Step& step, const ConvForward& conv);
-Binder prepare(Context& context, Step& step, const ConvBackwardData& conv);
-Binder prepare(Context& context, Step& step, const ConvBackwardWeights& conv);
-Binder prepare(Context& context, Step& step, const BatchNormForward& norm);
-Binder prepare(Context& context, Step& step, const BatchNormBackward& norm);
-Binder prepare(Context& context, Step& step, const PoolForward& pool);
-Binder prepare(Context& context, Step& step, const PoolBackward& pool);
-Binder prepare(Context& context, Step& step, const DenseForward& dense);
-Binder prepare(Context& context, Step& step, const DenseBackwardData& dense);
-Binder prepare(Context& context, Step& step, const DenseBackwardWeights& dense);
-Binder prepare(Context& context, Step& step, const DropoutForward& dropout);
-Binder prepare(Context& context, Step& step, const DropoutBackward& dropout);
-Binder prepare(Context& context, Step& step, const SoftmaxCrossEntropy& loss);
-Binder prepare(Context& context, Step& step, const MarginNormalize& margin);
-Binder prepare(Context& context, Step& step, const MarginSampleClasses& margin);
-Binder prepare(Context& context, Step& step, const MarginGatherRows& margin);
-Binder prepare(Context& context, Step& step, const MarginClassNorms& margin);
-Binder prepare(Context& context, Step& step, const MarginProducts& margin);
-Binder prepare(Context& context, Step& step, const MarginStatistics& margin);
-Binder prepare(Context& context, Step& step, const MarginRescale& margin);
-Binder prepare(Context& context, Step& step, const MarginGradient& margin);
-Binder prepare(Context& context, Step& step, const MarginFeatureProducts& margin);
-Binder prepare(Context& context, Step& step, const MarginWeightGradient& margin);
-Binder prepare(Context& context, Step& step, const MarginFeaturesBackward& margin);
-Binder prepare(Context& context, Step& step, const Accumulate& accumulate);
-Binder prepare(Context& context, Step& step, const Cast& cast);
-Binder prepare(Context& context, Step& step, const Update& update);
-Binder prepare(Context& context, Step& step, const UpdateRows& update);
-Binder prepare(Context& context, Step& step, const AdvanceState& advance);
+Binder prepare(Context& context, Instruction& instruction, const ConvForward& conv);
+Binder prepare(Context& context, Instruction& instruction, const ConvBackwardData& conv);
+Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWeights& conv);
+Binder prepare(Context& context, Instruction& instruction, const BatchNormForward& norm);
+Binder prepare(Context& context, Instruction& instruction, const BatchNormBackward& norm);
+Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool);
+Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool);
+Binder prepare(Context& context, Instruction& instruction, const DenseForward& dense);
+Binder prepare(Context& context, Instruction& instruction, const DenseBackwardData& dense);
+Binder prepare(Context& context, Instruction& instruction, const DenseBackwardWeights& dense);
+Binder prepare(Context& context, Instruction& instruction, const DropoutForward& dropout);
+Binder prepare(Context& context, Instruction& instruction, const DropoutBackward& dropout);
+Binder prepare(Context& context, Instruction& instruction, const SoftmaxCrossEntropy& loss);
+Binder prepare(Context& context, Instruction& instruction, const MarginNormalize& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginSampleClasses& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginGatherRows& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginClassNorms& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginProducts& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginStatistics& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginRescale& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginGradient& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginFeatureProducts& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginWeightGradient& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesBackward& margin);
+Binder prepare(Context& context, Instruction& instruction, const Accumulate& accumulate);
+Binder prepare(Context& context, Instruction& instruction, const Cast& cast);
+Binder prepare(Context& context, Instruction& instruction, const Update& update);
+Binder prepare(Context& context, Instruction& instruction, const UpdateRows& update);
+Binder prepare(Context& context, Instruction& instruction, const AdvanceState& advance);
 
 }  // namespace plumb::cpu

@@ -27,13 +27,13 @@ std::vector<std::int64_t> weight_dims(const Graph& graph, const Conv& op) {
   return dims;
 }
 
-const Conv& conv_of(const Context& context, const Step& step) {
-  return std::get<Conv>(context.graph.ops[step.op]);
+const Conv& conv_of(const Context& context, const Instruction& instruction) {
+  return std::get<Conv>(context.graph.ops[instruction.op]);
 }
 
-Problem problem_of(const Context& context, const Step& step) {
+Problem problem_of(const Context& context, const Instruction& instruction) {
   const Graph& graph = context.graph;
-  const Conv& op = conv_of(context, step);
+  const Conv& op = conv_of(context, instruction);
   return {.in = any_layout(nchw(graph.values[op.in].shape)),
           .weight = any_layout(weight_dims(graph, op)),
           .out = any_layout(nchw(graph.values[op.out].shape)),
@@ -49,10 +49,11 @@ convolution_forward::primitive_desc forward_descriptor(const Context& context, c
 
 }  // namespace
 
-Binder prepare(Context& context, Step& step, const ConvForward& conv) {
-  if (conv.scale_shift || conv.sums) throw std::logic_error(step.name + " is fused, which no CPU runs");
-  const auto descriptor = forward_descriptor(context, problem_of(context, step));
-  Call call(context, step);
+Binder prepare(Context& context, Instruction& instruction, const ConvForward& conv) {
+  if (conv.scale_shift || conv.sums)
+    throw std::logic_error(instruction.name + " is fused, which no CPU runs");
+  const auto descriptor = forward_descriptor(context, problem_of(context, instruction));
+  Call call(context, instruction);
   call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
   call.input(DNNL_ARG_WEIGHTS, conv.weight, descriptor.weights_desc());
   call.output(DNNL_ARG_DST, conv.out, descriptor.dst_desc());
@@ -60,12 +61,12 @@ Binder prepare(Context& context, Step& step, const ConvForward& conv) {
   return call.finish(convolution_forward(descriptor));
 }
 
-Binder prepare(Context& context, Step& step, const ConvBackwardData& conv) {
-  const Problem problem = problem_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const ConvBackwardData& conv) {
+  const Problem problem = problem_of(context, instruction);
   const auto descriptor = describe_backward<convolution_backward_data>(
       context.engine, user_scratchpad(), forward_descriptor(context, problem), algorithm::convolution_direct,
       problem.in, problem.weight, problem.out, problem.strides, problem.padding, problem.padding);
-  Call call(context, step);
+  Call call(context, instruction);
   call.input(DNNL_ARG_DIFF_DST, conv.d_out, descriptor.diff_dst_desc());
   call.input(DNNL_ARG_WEIGHTS, conv.weight, descriptor.weights_desc());
   call.output(DNNL_ARG_DIFF_SRC, conv.d_in, descriptor.diff_src_desc());
@@ -73,15 +74,15 @@ Binder prepare(Context& context, Step& step, const ConvBackwardData& conv) {
   return call.finish(convolution_backward_data(descriptor));
 }
 
-Binder prepare(Context& context, Step& step, const ConvBackwardWeights& conv) {
-  const Problem problem = problem_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWeights& conv) {
+  const Problem problem = problem_of(context, instruction);
   const auto descriptor = describe_backward<convolution_backward_weights>(
       context.engine, user_scratchpad(), forward_descriptor(context, problem), algorithm::convolution_direct,
       problem.in, problem.weight, problem.out, problem.strides, problem.padding, problem.padding);
   // The update is elementwise over gradient and master, so both share one layout.
-  const BufferId master = context.tensors().parameters[conv_of(context, step).weight].master;
+  const BufferId master = context.tensors().parameters[conv_of(context, instruction).weight].master;
   context.settle(conv.d_weight, context.settle(master, descriptor.diff_weights_desc()));
-  Call call(context, step);
+  Call call(context, instruction);
   call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
   call.input(DNNL_ARG_DIFF_DST, conv.d_out, descriptor.diff_dst_desc());
   call.output(DNNL_ARG_DIFF_WEIGHTS, conv.d_weight, descriptor.diff_weights_desc());

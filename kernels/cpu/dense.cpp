@@ -16,8 +16,8 @@ struct Problem {
 };
 
 // `in` and `weight` in their current layouts: oneDNN's GEMM takes both, so nothing is copied.
-Problem problem_of(const Context& context, const Step& step) {
-  const Dense& op = std::get<Dense>(context.graph.ops[step.op]);
+Problem problem_of(const Context& context, const Instruction& instruction) {
+  const Dense& op = std::get<Dense>(context.graph.ops[instruction.op]);
   const Graph& graph = context.graph;
   const std::vector<std::int64_t>& dims = graph.parameters[op.weight].dims;
   const auto held_or = [&](BufferId buffer, memory::desc otherwise) {
@@ -44,10 +44,10 @@ inner_product_forward::primitive_desc forward_descriptor(const Context& context,
 
 }  // namespace
 
-Binder prepare(Context& context, Step& step, const DenseForward& dense) {
-  const Problem p = problem_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const DenseForward& dense) {
+  const Problem p = problem_of(context, instruction);
   const auto descriptor = forward_descriptor(context, p);
-  Call call(context, step);
+  Call call(context, instruction);
   call.input(DNNL_ARG_SRC, dense.in, descriptor.src_desc());
   call.input(DNNL_ARG_WEIGHTS, dense.weight, descriptor.weights_desc());
   call.input(DNNL_ARG_BIAS, dense.bias, p.bias);
@@ -56,11 +56,11 @@ Binder prepare(Context& context, Step& step, const DenseForward& dense) {
   return call.finish(inner_product_forward(descriptor));
 }
 
-Binder prepare(Context& context, Step& step, const DenseBackwardWeights& dense) {
-  const Problem p = problem_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const DenseBackwardWeights& dense) {
+  const Problem p = problem_of(context, instruction);
   const auto descriptor = describe_backward<inner_product_backward_weights>(
       context.engine, user_scratchpad(), forward_descriptor(context, p), p.in, p.weight, p.bias, p.out);
-  Call call(context, step);
+  Call call(context, instruction);
   call.input(DNNL_ARG_SRC, dense.in, p.in);
   call.input(DNNL_ARG_DIFF_DST, dense.d_out, p.out);
   call.output(DNNL_ARG_DIFF_WEIGHTS, dense.d_weight, p.weight);
@@ -69,11 +69,11 @@ Binder prepare(Context& context, Step& step, const DenseBackwardWeights& dense) 
   return call.finish(inner_product_backward_weights(descriptor));
 }
 
-Binder prepare(Context& context, Step& step, const DenseBackwardData& dense) {
-  const Problem p = problem_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const DenseBackwardData& dense) {
+  const Problem p = problem_of(context, instruction);
   const auto descriptor = describe_backward<inner_product_backward_data>(
       context.engine, user_scratchpad(), forward_descriptor(context, p), p.in, p.weight, p.out);
-  Call call(context, step);
+  Call call(context, instruction);
   call.input(DNNL_ARG_DIFF_DST, dense.d_out, p.out);
   call.input(DNNL_ARG_WEIGHTS, dense.weight, p.weight);
   call.output(DNNL_ARG_DIFF_SRC, dense.d_in, p.in);

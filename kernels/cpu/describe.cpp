@@ -37,12 +37,13 @@ class Describer {
   }
 
  private:
-  Step& add(std::string name, Operation operation, Phase phase, std::size_t op = kNone, double macs = 0) {
-    Step& step =
-        add_step(lowering_.program,
-                 {.name = std::move(name), .operation = std::move(operation), .phase = phase, .op = op});
-    step.work.macs = macs;
-    return step;
+  Instruction& add(std::string name, Operation operation, Phase phase, std::size_t op = kNone,
+                   double macs = 0) {
+    Instruction& instruction = add_instruction(
+        lowering_.program,
+        {.name = std::move(name), .operation = std::move(operation), .phase = phase, .op = op});
+    instruction.work.macs = macs;
+    return instruction;
   }
 
   BufferId value(ValueId id) const { return tensors_.values[id]; }
@@ -81,7 +82,7 @@ class Describer {
     add(op.name + ".backward_weights",
         ConvBackwardWeights{.in = value(op.in), .d_out = d_out, .d_weight = gradient(op.weight)},
         Phase::backward, i, macs(op));
-    if (op.in == 0) return;  // no step reads the gradient of the images
+    if (op.in == 0) return;  // no instruction reads the gradient of the images
     Buffer copy = lowering_.program.buffers[master(op.weight)];
     copy.name += ".for_backward_data";
     const BufferId weight = add_buffer(lowering_.program, std::move(copy));
@@ -210,17 +211,17 @@ class Describer {
 
   void update_rows(ParameterId p, const SampledRows& rows) {
     const ParameterBuffers& buffers = tensors_.parameters[p];
-    Step& step = add(graph_.parameters[p].name + ".update",
-                     UpdateRows{.parameter = p,
-                                .master = buffers.master,
-                                .momentum = buffers.momentum,
-                                .d_rows = buffers.gradient,
-                                .samples = rows.samples,
-                                .sample_count = rows.count,
-                                .state = tensors_.state},
-                     Phase::update);
+    Instruction& instruction = add(graph_.parameters[p].name + ".update",
+                                   UpdateRows{.parameter = p,
+                                              .master = buffers.master,
+                                              .momentum = buffers.momentum,
+                                              .d_rows = buffers.gradient,
+                                              .samples = rows.samples,
+                                              .sample_count = rows.count,
+                                              .state = tensors_.state},
+                                   Phase::update);
     // Reads and writes only the sampled rows of master and momentum.
-    step.work.bytes = 5.0 * bytes_of_buffer(buffers.gradient);
+    instruction.work.bytes = 5.0 * bytes_of_buffer(buffers.gradient);
   }
   void update(ParameterId p) {
     if (const auto rows = tensors_.sampled_rows.find(p); rows != tensors_.sampled_rows.end())

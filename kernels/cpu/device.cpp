@@ -81,30 +81,32 @@ class CpuDevice final : public Device {
     tensors_ = program.tensors;
     layouts_.assign(program.buffers.size(), std::nullopt);
     Context context = context_of(program);
-    // Later steps build on earlier layouts: first the images, then step by step.
+    // Later instructions build on earlier layouts: first the images, then instruction by instruction.
     context.settle(tensors_.values[0], plain_layout(nchw(graph_.values[0].shape)));
     prepared_.clear();
-    for (Step& step : program.steps)
-      if (!prepared_.emplace(step.name, prepare_step(context, step)).second)
-        throw std::logic_error("two steps are called " + step.name);
+    for (Instruction& instruction : program.instructions)
+      if (!prepared_.emplace(instruction.name, prepare_instruction(context, instruction)).second)
+        throw std::logic_error("two instructions are called " + instruction.name);
   }
 
   void bind(Program& program, const MemoryPlan& plan) override {
     layouts_.resize(program.buffers.size());
     Context context = context_of(program);
-    for (Step& step : program.steps) {
-      if (prepared_.contains(step.name)) continue;
-      // A step added by a later pass; it must not need workspace beyond the plan.
-      const std::size_t planned = step.workspace_bytes;
-      prepared_.emplace(step.name, prepare_step(context, step));
-      if (step.workspace_bytes != planned) throw std::logic_error("no workspace is planned for " + step.name);
+    for (Instruction& instruction : program.instructions) {
+      if (prepared_.contains(instruction.name)) continue;
+      // An instruction added by a later pass; it must not need workspace beyond the plan.
+      const std::size_t planned = instruction.workspace_bytes;
+      prepared_.emplace(instruction.name, prepare_instruction(context, instruction));
+      if (instruction.workspace_bytes != planned)
+        throw std::logic_error("no workspace is planned for " + instruction.name);
     }
     plan_ = plan;
     memory_ = ArenaMemory(plan.arena_bytes);
     arena_ = Arena(memory_.base(), plan_);
     *state() = State{};
-    for (Step& step : program.steps)
-      if (const Binder& bind_step = prepared_.at(step.name)) step.run = bind_step(arena_);
+    for (Instruction& instruction : program.instructions)
+      if (const Binder& bind_instruction = prepared_.at(instruction.name))
+        instruction.run = bind_instruction(arena_);
   }
 
   void write_parameter(ParameterId parameter, std::span<const float> values) override {
@@ -161,18 +163,19 @@ class CpuDevice final : public Device {
     ends_.erase(ends_.begin());
     return end;
   }
-  void stamp(StepId step, Lane, bool after) override {
+  void stamp(InstructionId instruction, Lane, bool after) override {
     if (!after) {
-      step_times_.push_back({.step = step, .begin = clock_seconds()});
+      step_times_.push_back({.instruction = instruction, .begin = clock_seconds()});
       return;
     }
-    // Lanes interleave: the ending step is the latest one stamped with this id.
-    const auto begun = std::find_if(step_times_.rbegin(), step_times_.rend(),
-                                    [step](const StepTime& time) { return time.step == step; });
-    if (begun == step_times_.rend()) throw std::logic_error("a step ends that never began");
+    // Lanes interleave: the ending instruction is the latest one stamped with this id.
+    const auto begun =
+        std::find_if(step_times_.rbegin(), step_times_.rend(),
+                     [instruction](const InstructionTime& time) { return time.instruction == instruction; });
+    if (begun == step_times_.rend()) throw std::logic_error("an instruction ends that never began");
     begun->end = clock_seconds();
   }
-  std::vector<StepTime> step_times() override { return std::exchange(step_times_, {}); }
+  std::vector<InstructionTime> step_times() override { return std::exchange(step_times_, {}); }
 
   std::size_t peak_bytes() const override {
     rusage usage{};
@@ -219,13 +222,13 @@ class CpuDevice final : public Device {
   UpdateRule rule_;
   Tensors tensors_;
   std::vector<std::optional<dnnl::memory::desc>> layouts_;
-  std::map<std::string, Binder> prepared_;  // by Step::name, because passes may insert steps
+  std::map<std::string, Binder> prepared_;  // by Instruction::name, because passes may insert instructions
   MemoryPlan plan_;
   ArenaMemory memory_;
   Arena arena_;
   std::chrono::steady_clock::time_point clock_start_ = std::chrono::steady_clock::now();
   std::vector<double> ends_;  // seconds since clock_start_; usually one
-  std::vector<StepTime> step_times_;
+  std::vector<InstructionTime> step_times_;
 };
 
 }  // namespace

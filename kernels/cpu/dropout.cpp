@@ -62,12 +62,12 @@ void dropout(const Dropped& at, const DropoutRule& rule, const StepState& step) 
   }
 }
 
-Binder drop(Context& context, Step& step, BufferId from, BufferId into, BufferId state) {
-  const Dropout& op = std::get<Dropout>(context.graph.ops[step.op]);
+Binder drop(Context& context, Instruction& instruction, BufferId from, BufferId into, BufferId state) {
+  const Dropout& op = std::get<Dropout>(context.graph.ops[instruction.op]);
   const dnnl::memory::desc plain = plain_layout(nchw(context.graph.values[op.in].shape));
   dnnl::memory::desc layout = context.settle(context.tensors().values[op.in], plain);
   if (!channel_layout(layout)) layout = plain;
-  Call call(context, step);
+  Call call(context, instruction);
   const auto in = call.input(0, from, layout), out = call.output(0, into, layout);
   const auto now = call.raw(0, state, plain_layout({1}));
   return call.finish(
@@ -80,11 +80,11 @@ Binder drop(Context& context, Step& step, BufferId from, BufferId into, BufferId
 
 }  // namespace
 
-Binder prepare(Context& context, Step& step, const DropoutForward& dropout) {
-  return drop(context, step, dropout.in, dropout.out, dropout.state);
+Binder prepare(Context& context, Instruction& instruction, const DropoutForward& dropout) {
+  return drop(context, instruction, dropout.in, dropout.out, dropout.state);
 }
-Binder prepare(Context& context, Step& step, const DropoutBackward& dropout) {
-  return drop(context, step, dropout.d_out, dropout.d_in, dropout.state);
+Binder prepare(Context& context, Instruction& instruction, const DropoutBackward& dropout) {
+  return drop(context, instruction, dropout.d_out, dropout.d_in, dropout.state);
 }
 
 }  // namespace plumb::cpu

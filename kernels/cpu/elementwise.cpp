@@ -23,9 +23,9 @@ void cast(const std::byte* from, std::byte* to, std::ptrdiff_t count, float scal
 
 }  // namespace
 
-Binder prepare(Context& context, Step& step, const Accumulate& accumulated) {
+Binder prepare(Context& context, Instruction& instruction, const Accumulate& accumulated) {
   const dnnl::memory::desc layout = *context.layouts[accumulated.into];
-  Call call(context, step);
+  Call call(context, instruction);
   const auto into = call.updated(accumulated.into, layout), from = call.input(accumulated.from, layout);
   const auto count = static_cast<std::ptrdiff_t>(context.floats(accumulated.into));
   return call.finish(Call::Body([=](const Addresses& addresses) -> ComputeFn {
@@ -33,7 +33,7 @@ Binder prepare(Context& context, Step& step, const Accumulate& accumulated) {
   }));
 }
 
-Binder prepare(Context& context, Step&, const Cast& rounded) {
+Binder prepare(Context& context, Instruction&, const Cast& rounded) {
   const Buffer& source = context.program.buffers[rounded.from];
   const auto count = static_cast<std::ptrdiff_t>(source.bytes / bytes_of(source.dtype));
   return [=, narrows = source.dtype == DType::f32,

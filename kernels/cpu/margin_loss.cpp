@@ -40,8 +40,8 @@ struct Problem {
   std::ptrdiff_t runs() const { return (blocks() + kRun - 1) / kRun; }
 };
 
-Problem problem_of(const Context& context, const Step& step) {
-  const MarginLoss& op = std::get<MarginLoss>(context.graph.ops[step.op]);
+Problem problem_of(const Context& context, const Instruction& instruction) {
+  const MarginLoss& op = std::get<MarginLoss>(context.graph.ops[instruction.op]);
   const std::int64_t own_classes = context.graph.parameters[op.weight].dims[0];
   const std::int64_t batch = context.graph.batch();
   return {.images = batch * op.world_size,
@@ -333,10 +333,11 @@ Logits logits_of(const Arena& arena, const auto& margin) {
 
 }  // namespace
 
-Binder prepare(Context& context, Step& step, const MarginStatistics& margin) {
-  const Problem problem = problem_of(context, step);
-  step.workspace_bytes = static_cast<std::size_t>(problem.images * problem.blocks() * kParts) * sizeof(Part);
-  return [=, lane = step.lane](const Arena& arena) -> ComputeFn {
+Binder prepare(Context& context, Instruction& instruction, const MarginStatistics& margin) {
+  const Problem problem = problem_of(context, instruction);
+  instruction.workspace_bytes =
+      static_cast<std::size_t>(problem.images * problem.blocks() * kParts) * sizeof(Part);
+  return [=, lane = instruction.lane](const Arena& arena) -> ComputeFn {
     const Statistics to{arena.as(margin.local_max), arena.as(margin.row_max), arena.as(margin.row_sums),
                         arena.as(margin.target_factor)};
     return [=, logits = logits_of(arena, margin), parts = reinterpret_cast<Part*>(arena.workspace(lane))] {
@@ -345,8 +346,8 @@ Binder prepare(Context& context, Step& step, const MarginStatistics& margin) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const MarginGradient& margin) {
-  const Problem problem = problem_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const MarginGradient& margin) {
+  const Problem problem = problem_of(context, instruction);
   return [=](const Arena& arena) -> ComputeFn {
     const Statistics statistics{nullptr, arena.as(margin.row_max), arena.as(margin.row_sums),
                                 arena.as(margin.target_factor)};
@@ -359,8 +360,8 @@ Binder prepare(Context& context, Step& step, const MarginGradient& margin) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const MarginRescale& margin) {
-  return [=, images = problem_of(context, step).images](const Arena& arena) -> ComputeFn {
+Binder prepare(Context& context, Instruction& instruction, const MarginRescale& margin) {
+  return [=, images = problem_of(context, instruction).images](const Arena& arena) -> ComputeFn {
     return [=, local_max = arena.as(margin.local_max), row_max = arena.as(margin.row_max),
             sums = arena.as(margin.row_sums)] {
       for (std::ptrdiff_t i = 0; i < images; ++i)

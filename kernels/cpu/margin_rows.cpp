@@ -27,8 +27,8 @@ struct Problem {
   std::ptrdiff_t embedding = 0;   // E
 };
 
-Problem problem_of(const Context& context, const Step& step) {
-  const MarginLoss& op = std::get<MarginLoss>(context.graph.ops[step.op]);
+Problem problem_of(const Context& context, const Instruction& instruction) {
+  const MarginLoss& op = std::get<MarginLoss>(context.graph.ops[instruction.op]);
   const std::vector<std::int64_t>& centres = context.graph.parameters[op.weight].dims;
   const std::int64_t batch = context.graph.batch();
   return {.images = batch * op.world_size,
@@ -60,9 +60,10 @@ void multiply(bool a_transposed, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdif
       "could not multiply two matrices");
 }
 
-// Row-major, with the dims of the step that wrote them: [n, E] or [n, E, 1, 1].
-memory::desc features_layout(const Context& context, const Step& step) {
-  const BufferId features = context.tensors().values[std::get<MarginLoss>(context.graph.ops[step.op]).in];
+// Row-major, with the dims of the instruction that wrote them: [n, E] or [n, E, 1, 1].
+memory::desc features_layout(const Context& context, const Instruction& instruction) {
+  const BufferId features =
+      context.tensors().values[std::get<MarginLoss>(context.graph.ops[instruction.op]).in];
   const auto& held = context.layouts[features];
   return plain_layout(held ? dims_of(*held) : context.program.buffers[features].dims);
 }
@@ -126,10 +127,10 @@ void weight_gradient(const Problem& p, const CentresBackward& at) {
 
 }  // namespace
 
-Binder prepare(Context& context, Step& step, const MarginNormalize& margin) {
-  const Problem p = problem_of(context, step);
-  Call call(context, step);
-  const auto features = call.input(0, margin.features, features_layout(context, step));
+Binder prepare(Context& context, Instruction& instruction, const MarginNormalize& margin) {
+  const Problem p = problem_of(context, instruction);
+  Call call(context, instruction);
+  const auto features = call.input(0, margin.features, features_layout(context, instruction));
   const auto labels = call.raw(1, margin.labels, plain_layout({p.own_images}));
   const auto normalized = call.raw(2, margin.normalized, plain_layout({p.own_images, p.embedding}));
   const auto own_labels = call.raw(3, margin.own_labels, plain_layout({p.own_images}));
@@ -143,14 +144,14 @@ Binder prepare(Context& context, Step& step, const MarginNormalize& margin) {
   }));
 }
 
-Binder prepare(Context& context, Step& step, const MarginFeaturesBackward& margin) {
-  const Problem p = problem_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesBackward& margin) {
+  const Problem p = problem_of(context, instruction);
   const memory::desc own = plain_layout({p.own_images, p.embedding});
-  Call call(context, step);
+  Call call(context, instruction);
   const auto d_normalized = call.raw(0, margin.d_normalized, own);
   const auto normalized = call.raw(1, margin.normalized, own);
   const auto inverse_norms = call.raw(2, margin.inverse_norms, plain_layout({p.own_images}));
-  const auto d_features = call.output(3, margin.d_features, features_layout(context, step));
+  const auto d_features = call.output(3, margin.d_features, features_layout(context, instruction));
   return call.finish(Call::Body([=](const Addresses& at) -> ComputeFn {
     return [=, d_normalized = at.as(d_normalized), normalized = at.as(normalized),
             inverse_norms = at.as(inverse_norms), d_features = at.as(d_features)] {
@@ -159,8 +160,8 @@ Binder prepare(Context& context, Step& step, const MarginFeaturesBackward& margi
   }));
 }
 
-Binder prepare(Context& context, Step& step, const MarginClassNorms& margin) {
-  const Problem p = problem_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const MarginClassNorms& margin) {
+  const Problem p = problem_of(context, instruction);
   context.settle(margin.rows, plain_layout({p.rows, p.embedding}));
   return [=](const Arena& arena) -> ComputeFn {
     return [=, rows = arena.as(margin.rows), count = arena.optional<std::int32_t>(margin.sample_count),
@@ -170,15 +171,15 @@ Binder prepare(Context& context, Step& step, const MarginClassNorms& margin) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const MarginProducts& margin) {
-  const Problem p = problem_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const MarginProducts& margin) {
+  const Problem p = problem_of(context, instruction);
   const memory::desc images = plain_layout({p.images, p.embedding});
   const memory::desc centres({p.embedding, p.rows}, memory::data_type::f32,
                              memory::dims{1, p.embedding});  // [C, E] transposed
   const memory::desc products = plain_layout({p.images, p.rows});
   const auto descriptor =
       describe_primitive<matmul>(context.engine, user_scratchpad(), images, centres, products);
-  Call call(context, step);
+  Call call(context, instruction);
   call.raw(DNNL_ARG_SRC, margin.normalized, images);
   call.raw(DNNL_ARG_WEIGHTS, margin.rows, centres);
   call.raw(DNNL_ARG_DST, margin.products, products);
@@ -186,8 +187,8 @@ Binder prepare(Context& context, Step& step, const MarginProducts& margin) {
   return call.finish(matmul(descriptor));
 }
 
-Binder prepare(Context& context, Step& step, const MarginFeatureProducts& margin) {
-  return [=, p = problem_of(context, step)](const Arena& arena) -> ComputeFn {
+Binder prepare(Context& context, Instruction& instruction, const MarginFeatureProducts& margin) {
+  return [=, p = problem_of(context, instruction)](const Arena& arena) -> ComputeFn {
     return [=, products = arena.as(margin.products), rows = arena.as(margin.rows),
             d_normalized = arena.as(margin.d_normalized)] {
       multiply(false, p.images, p.embedding, p.rows, products, p.rows, rows, d_normalized);
@@ -195,8 +196,8 @@ Binder prepare(Context& context, Step& step, const MarginFeatureProducts& margin
   };
 }
 
-Binder prepare(Context& context, Step& step, const MarginWeightGradient& margin) {
-  const Problem p = problem_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const MarginWeightGradient& margin) {
+  const Problem p = problem_of(context, instruction);
   context.settle(margin.d_rows, plain_layout({p.rows, p.embedding}));
   return [=](const Arena& arena) -> ComputeFn {
     const CentresBackward at{.products = arena.as(margin.products),

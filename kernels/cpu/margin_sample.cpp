@@ -71,14 +71,14 @@ void sample(const Sampling& by, std::uint64_t step, std::span<const std::int32_t
   }
 }
 
-const MarginLoss& loss_of(const Context& context, const Step& step) {
-  return std::get<MarginLoss>(context.graph.ops[step.op]);
+const MarginLoss& loss_of(const Context& context, const Instruction& instruction) {
+  return std::get<MarginLoss>(context.graph.ops[instruction.op]);
 }
 
 }  // namespace
 
-Binder prepare(Context& context, Step& step, const MarginSampleClasses& margin) {
-  const MarginLoss& op = loss_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const MarginSampleClasses& margin) {
+  const MarginLoss& op = loss_of(context, instruction);
   const std::int64_t own_classes = context.graph.parameters[op.weight].dims[0];
   const Sampling by{.key = sample_key(op),
                     .first_class = op.first_class,
@@ -86,8 +86,8 @@ Binder prepare(Context& context, Step& step, const MarginSampleClasses& margin) 
                     .least_rows = sampled_rows(op.sample_rate, own_classes)};
   const auto images = static_cast<std::size_t>(context.graph.batch() * op.world_size);
   const auto rows = static_cast<std::size_t>(margin_rows(op, own_classes, context.graph.batch()));
-  step.workspace_bytes = images * sizeof(std::int32_t);
-  return [=, lane = step.lane](const Arena& arena) -> ComputeFn {
+  instruction.workspace_bytes = images * sizeof(std::int32_t);
+  return [=, lane = instruction.lane](const Arena& arena) -> ComputeFn {
     const std::span<const std::int32_t> labels(arena.as<std::int32_t>(margin.labels), images);
     const Integers own(reinterpret_cast<std::int32_t*>(arena.workspace(lane)), images);
     return [=, state = arena.as<State>(margin.state),
@@ -100,8 +100,8 @@ Binder prepare(Context& context, Step& step, const MarginSampleClasses& margin) 
 }
 
 // Reads and writes 4 E bytes per row of the sample.
-Binder prepare(Context& context, Step& step, const MarginGatherRows& margin) {
-  const MarginLoss& op = loss_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const MarginGatherRows& margin) {
+  const MarginLoss& op = loss_of(context, instruction);
   const std::vector<std::int64_t>& centres = context.graph.parameters[op.weight].dims;
   const std::ptrdiff_t rows = margin_rows(op, centres[0], context.graph.batch()), embedding = centres[1];
   context.settle(margin.weight, plain_layout(centres));

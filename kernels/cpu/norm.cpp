@@ -28,8 +28,8 @@ dnnl::memory::desc sums_layout(std::size_t sums) {
   return plain_layout({static_cast<std::int64_t>(sums * sizeof(LaneSums) / sizeof(float))});
 }
 
-const Norm& norm_of(const Context& context, const Step& step) {
-  return std::get<Norm>(context.graph.ops[step.op]);
+const Norm& norm_of(const Context& context, const Instruction& instruction) {
+  return std::get<Norm>(context.graph.ops[instruction.op]);
 }
 
 // Empty without a PReLU.
@@ -42,8 +42,8 @@ bool has_one_slope(const Context& context, const Norm& op) {
 
 }  // namespace
 
-Binder prepare(Context& context, Step& step, const BatchNormForward& norm) {
-  const Norm& op = norm_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const BatchNormForward& norm) {
+  const Norm& op = norm_of(context, instruction);
   const Form form = form_of(context, norm.in, op);
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
   NormForward at{.tiling = form.tiling,
@@ -53,7 +53,7 @@ Binder prepare(Context& context, Step& step, const BatchNormForward& norm) {
                  .epsilon = op.epsilon,
                  .momentum = op.momentum,
                  .elements = form.elements};
-  Call call(context, step);
+  Call call(context, instruction);
   const auto in = call.input(norm.in, form.layout);
   const auto scale = call.input(norm.scale, channels), bias = call.input(norm.bias, channels);
   const auto running_mean = call.updated(norm.running_mean, channels);
@@ -79,8 +79,8 @@ Binder prepare(Context& context, Step& step, const BatchNormForward& norm) {
   }));
 }
 
-Binder prepare(Context& context, Step& step, const BatchNormBackward& norm) {
-  const Norm& op = norm_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const BatchNormBackward& norm) {
+  const Norm& op = norm_of(context, instruction);
   const Form form = form_of(context, norm.in, op);
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
   const int tensors = 3 + norm.out.has_value() + norm.second_d_out.has_value() + norm.d_residual.has_value();
@@ -89,7 +89,7 @@ Binder prepare(Context& context, Step& step, const BatchNormBackward& norm) {
                   .order = norm_order(form.tiling, tensors, threads_in_use()),
                   .one_slope = has_one_slope(context, op),
                   .elements = form.elements};
-  Call call(context, step);
+  Call call(context, instruction);
   const auto in = call.input(norm.in, form.layout), d_out = call.input(norm.d_out, form.layout);
   const auto scale = call.input(norm.scale, channels), bias = call.input(norm.bias, channels);
   const auto mean = call.input(norm.mean, channels), inv_std = call.input(norm.inv_std, channels);

@@ -70,12 +70,13 @@ void update_rows(const UpdatedTensors& at, const Rows& rows, const Coefficients&
 }
 
 // Rewrites a weight's copies in other layouts.
-std::vector<Binder> prepare_copies(Context& context, Step& step, const UpdatedParameter& updated) {
+std::vector<Binder> prepare_copies(Context& context, Instruction& instruction,
+                                   const UpdatedParameter& updated) {
   std::vector<Binder> binders;
   for (const BufferId copy : updated.copies) {
     const auto& from = *context.layouts[updated.master];
     const auto& to = *context.layouts[copy];
-    Call call(context, step);
+    Call call(context, instruction);
     call.input(DNNL_ARG_FROM, updated.master, from);
     call.output(DNNL_ARG_TO, copy, to);
     binders.push_back(
@@ -100,14 +101,15 @@ struct Rule {
   }
 };
 
-Binder prepare_parameter(Context& context, Step& step, const UpdatedParameter& updated, BufferId state) {
+Binder prepare_parameter(Context& context, Instruction& instruction, const UpdatedParameter& updated,
+                         BufferId state) {
   const Parameter& parameter = context.graph.parameters[updated.parameter];
   const auto& layout = context.settle(updated.master, plain_layout(parameter.dims));
   context.settle(updated.momentum, layout);
   context.settle(updated.gradient, layout);
   const auto count = static_cast<std::ptrdiff_t>(context.floats(updated.master));
   return [=, rule = Rule(context, updated.parameter),
-          copies = prepare_copies(context, step, updated)](const Arena& arena) -> ComputeFn {
+          copies = prepare_copies(context, instruction, updated)](const Arena& arena) -> ComputeFn {
     const UpdatedTensors at{.weight = arena.as(updated.master),
                             .momentum = arena.as(updated.momentum),
                             .gradient = arena.as(updated.gradient),
@@ -125,10 +127,10 @@ Binder prepare_parameter(Context& context, Step& step, const UpdatedParameter& u
 
 }  // namespace
 
-Binder prepare(Context& context, Step& step, const Update& update) {
+Binder prepare(Context& context, Instruction& instruction, const Update& update) {
   std::vector<Binder> binders;
   for (const UpdatedParameter& updated : update.parameters)
-    binders.push_back(prepare_parameter(context, step, updated, update.state));
+    binders.push_back(prepare_parameter(context, instruction, updated, update.state));
   return [binders = std::move(binders)](const Arena& arena) -> ComputeFn {
     std::vector<ComputeFn> updates;
     for (const Binder& bind : binders) updates.push_back(bind(arena));
@@ -139,7 +141,7 @@ Binder prepare(Context& context, Step& step, const Update& update) {
   };
 }
 
-Binder prepare(Context& context, Step&, const UpdateRows& updated) {
+Binder prepare(Context& context, Instruction&, const UpdateRows& updated) {
   const std::vector<std::int64_t>& dims = context.graph.parameters[updated.parameter].dims;
   context.settle(updated.master, plain_layout(dims));
   context.settle(updated.momentum, plain_layout(dims));
@@ -157,7 +159,7 @@ Binder prepare(Context& context, Step&, const UpdateRows& updated) {
   };
 }
 
-Binder prepare(Context&, Step&, const AdvanceState& advance) {
+Binder prepare(Context&, Instruction&, const AdvanceState& advance) {
   return [=](const Arena& arena) -> ComputeFn {
     return [state = arena.as<State>(advance.state)] { ++state->step.iteration; };
   };

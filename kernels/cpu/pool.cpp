@@ -61,17 +61,17 @@ pooling_backward::primitive_desc backward_descriptor(const Context& context, con
                                                p.strides, p.kernel, p.dilation, p.padding, after);
 }
 
-const Pool& pool_of(const Context& context, const Step& step) {
-  return std::get<Pool>(context.graph.ops[step.op]);
+const Pool& pool_of(const Context& context, const Instruction& instruction) {
+  return std::get<Pool>(context.graph.ops[instruction.op]);
 }
 
 }  // namespace
 
-Binder prepare(Context& context, Step& step, const PoolForward& pool) {
-  const Pool& op = pool_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool) {
+  const Pool& op = pool_of(context, instruction);
   const memory::desc in = context.settle(pool.in, plain_layout(nchw(context.graph.values[op.in].shape)));
   const auto descriptor = forward_descriptor(context, op, in);
-  Call call(context, step);
+  Call call(context, instruction);
   call.input(DNNL_ARG_SRC, pool.in, in);
   call.output(DNNL_ARG_DST, pool.out, descriptor.dst_desc());
   if (pool.argmax) call.raw(DNNL_ARG_WORKSPACE, *pool.argmax, descriptor.workspace_desc());
@@ -80,13 +80,13 @@ Binder prepare(Context& context, Step& step, const PoolForward& pool) {
 }
 
 // Gradients use the layouts of their values.
-Binder prepare(Context& context, Step& step, const PoolBackward& pool) {
-  const Pool& op = pool_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool) {
+  const Pool& op = pool_of(context, instruction);
   const memory::desc in =
       context.settle(context.tensors().values[op.in], plain_layout(nchw(context.graph.values[op.in].shape)));
   const memory::desc out = forward_descriptor(context, op, in).dst_desc();
   const auto descriptor = backward_descriptor(context, op, in, out);
-  Call call(context, step);
+  Call call(context, instruction);
   call.input(DNNL_ARG_DIFF_DST, pool.d_out, out);
   call.output(DNNL_ARG_DIFF_SRC, pool.d_in, in);
   if (pool.argmax) call.raw(DNNL_ARG_WORKSPACE, *pool.argmax, descriptor.workspace_desc());

@@ -60,8 +60,8 @@ IterationMetrics softmax_loss(const Operands& at, std::size_t batch, std::size_t
 
 }  // namespace
 
-Binder prepare(Context& context, Step& step, const SoftmaxCrossEntropy& loss) {
-  const SoftmaxLoss& op = std::get<SoftmaxLoss>(context.graph.ops[step.op]);
+Binder prepare(Context& context, Instruction& instruction, const SoftmaxCrossEntropy& loss) {
+  const SoftmaxLoss& op = std::get<SoftmaxLoss>(context.graph.ops[instruction.op]);
   const Shape& shape = context.graph.values[op.in].shape;
   const auto rows = plain_layout({shape.n, shape.c});
   context.settle(loss.logits, rows);

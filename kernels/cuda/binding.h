@@ -1,4 +1,4 @@
-// Turns the steps of a Program into launches. Preparing picks plans and workspaces; finishing attaches
+// Turns the instructions of a Program into launches. Preparing picks plans and workspaces; finishing attaches
 // addresses once the arena is allocated. Every callable enqueues on the compute stream and returns.
 #pragma once
 
@@ -57,48 +57,48 @@ struct Context {
   DType dtype(BufferId id) const { return program.buffers[id].dtype; }
 };
 
-// Plans a matrix product. Sets the step's engine and workspace; the plan's own workspace begins after
+// Plans a matrix product. Sets the instruction's engine and workspace; the plan's own workspace begins after
 // `reserved` bytes.
-std::shared_ptr<const GemmPlan> plan_product(Context& context, Step& step, GemmProblem problem,
+std::shared_ptr<const GemmPlan> plan_product(Context& context, Instruction& instruction, GemmProblem problem,
                                              std::size_t reserved = 0);
 
-// Binds the step to a kernel or a library's plan through the overloads below. Sets Step::engine and
-// Step::workspace_bytes. Empty for steps of the runner (LoadBatch) and the communicator.
-Binder prepare_step(Context& context, Step& step);
+// Binds the instruction to a kernel or a library's plan through the overloads below. Sets Instruction::engine
+// and Instruction::workspace_bytes. Empty for instructions of the runner (LoadBatch) and the communicator.
+Binder prepare_instruction(Context& context, Instruction& instruction);
 
 // One overload per instruction; a missing one doesn't compile.
-Binder prepare_conv(Context& context, Step& step);       // by a library's engine
-Binder prepare_depthwise(Context& context, Step& step);  // groups = channels
-Binder prepare(Context& context, Step& step, const BatchNormStatistics& norm);
-Binder prepare(Context& context, Step& step, const BatchNormFinalize& norm);
-Binder prepare(Context& context, Step& step, const BatchNormApply& norm);
-Binder prepare(Context& context, Step& step, const BatchNormBackward& norm);
-Binder prepare(Context& context, Step& step, const BatchNormBackwardApply& norm);
-Binder prepare(Context& context, Step& step, const PoolForward& pool);
-Binder prepare(Context& context, Step& step, const PoolBackward& pool);
-Binder prepare(Context& context, Step& step, const DenseForward& dense);
-Binder prepare(Context& context, Step& step, const DenseBackwardData& dense);
-Binder prepare(Context& context, Step& step, const DenseBackwardWeights& dense);
-Binder prepare(Context& context, Step& step, const DropoutForward& dropout);
-Binder prepare(Context& context, Step& step, const DropoutBackward& dropout);
-Binder prepare(Context& context, Step& step, const SoftmaxCrossEntropy& loss);
-Binder prepare(Context& context, Step& step, const MarginNormalize& margin);
-Binder prepare(Context& context, Step& step, const MarginSampleClasses& margin);
-Binder prepare(Context& context, Step& step, const MarginGatherRows& margin);
-Binder prepare(Context& context, Step& step, const MarginClassNorms& margin);
-Binder prepare(Context& context, Step& step, const MarginProducts& margin);
-Binder prepare(Context& context, Step& step, const MarginStatistics& margin);
-Binder prepare(Context& context, Step& step, const MarginRescale& margin);
-Binder prepare(Context& context, Step& step, const MarginGradient& margin);
-Binder prepare(Context& context, Step& step, const MarginFeatureProducts& margin);
-Binder prepare(Context& context, Step& step, const MarginWeightGradient& margin);
-Binder prepare(Context& context, Step& step, const MarginFeaturesBackward& margin);
-Binder prepare(Context& context, Step& step, const PackBatch& pack);
-Binder prepare(Context& context, Step& step, const Accumulate& accumulate);
-Binder prepare(Context& context, Step& step, const Cast& cast);
-Binder prepare(Context& context, Step& step, const FindOverflow& search);
-Binder prepare(Context& context, Step& step, const Update& update);
-Binder prepare(Context& context, Step& step, const UpdateRows& update);
-Binder prepare(Context& context, Step& step, const AdvanceState& advance);
+Binder prepare_conv(Context& context, Instruction& instruction);       // by a library's engine
+Binder prepare_depthwise(Context& context, Instruction& instruction);  // groups = channels
+Binder prepare(Context& context, Instruction& instruction, const BatchNormStatistics& norm);
+Binder prepare(Context& context, Instruction& instruction, const BatchNormFinalize& norm);
+Binder prepare(Context& context, Instruction& instruction, const BatchNormApply& norm);
+Binder prepare(Context& context, Instruction& instruction, const BatchNormBackward& norm);
+Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwardApply& norm);
+Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool);
+Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool);
+Binder prepare(Context& context, Instruction& instruction, const DenseForward& dense);
+Binder prepare(Context& context, Instruction& instruction, const DenseBackwardData& dense);
+Binder prepare(Context& context, Instruction& instruction, const DenseBackwardWeights& dense);
+Binder prepare(Context& context, Instruction& instruction, const DropoutForward& dropout);
+Binder prepare(Context& context, Instruction& instruction, const DropoutBackward& dropout);
+Binder prepare(Context& context, Instruction& instruction, const SoftmaxCrossEntropy& loss);
+Binder prepare(Context& context, Instruction& instruction, const MarginNormalize& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginSampleClasses& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginGatherRows& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginClassNorms& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginProducts& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginStatistics& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginRescale& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginGradient& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginFeatureProducts& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginWeightGradient& margin);
+Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesBackward& margin);
+Binder prepare(Context& context, Instruction& instruction, const PackBatch& pack);
+Binder prepare(Context& context, Instruction& instruction, const Accumulate& accumulate);
+Binder prepare(Context& context, Instruction& instruction, const Cast& cast);
+Binder prepare(Context& context, Instruction& instruction, const FindOverflow& search);
+Binder prepare(Context& context, Instruction& instruction, const Update& update);
+Binder prepare(Context& context, Instruction& instruction, const UpdateRows& update);
+Binder prepare(Context& context, Instruction& instruction, const AdvanceState& advance);
 
 }  // namespace plumb::cuda

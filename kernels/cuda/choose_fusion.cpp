@@ -9,21 +9,22 @@ namespace plumb::cuda {
 namespace {
 
 struct ProgramCost {
-  std::size_t impossible_steps = 0;
+  std::size_t impossible_instructions = 0;
   double seconds = 0;
   std::string first_failure;
   bool operator<(const ProgramCost& other) const {
-    return std::pair(impossible_steps, seconds) < std::pair(other.impossible_steps, other.seconds);
+    return std::pair(impossible_instructions, seconds) <
+           std::pair(other.impossible_instructions, other.seconds);
   }
 };
 
 ProgramCost cost_of_program(const Program& program, const CostOf& cost_of) {
   ProgramCost sum;
-  for (const Step& step : program.steps) {
-    const StepCost cost = cost_of(program, step);
+  for (const Instruction& instruction : program.instructions) {
+    const InstructionCost cost = cost_of(program, instruction);
     if (cost.failure.empty()) {
       sum.seconds += cost.seconds;
-    } else if (sum.impossible_steps++ == 0) {
+    } else if (sum.impossible_instructions++ == 0) {
       sum.first_failure = cost.failure;
     }
   }
@@ -45,9 +46,10 @@ bool uses(const LayerFusion& layer, FusedPattern pattern) {
 }
 
 std::string reason_for(const ProgramCost& fused, const ProgramCost& plain) {
-  if (plain.impossible_steps < fused.impossible_steps) return fused.first_failure;
+  if (plain.impossible_instructions < fused.impossible_instructions) return fused.first_failure;
   char text[64];
-  std::snprintf(text, sizeof text, "plain steps are %.3f ms faster", 1e3 * (fused.seconds - plain.seconds));
+  std::snprintf(text, sizeof text, "plain instructions are %.3f ms faster",
+                1e3 * (fused.seconds - plain.seconds));
   return text;
 }
 

@@ -1,4 +1,4 @@
-// Convolution steps: the engine's problem and the operands of each.
+// Convolution instructions: the engine's problem and the operands of each.
 #include "kernels/cuda/conv.h"
 
 #include <utility>
@@ -99,8 +99,9 @@ std::shared_ptr<const ConvPlan> ConvEngine::plan(const ConvProblem& problem, std
                   (is_fused(problem) ? "; --fusion off does without it" : "; try another precision"));
 }
 
-std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& program, const Step& step) {
-  const Conv* op = step.op == kNone ? nullptr : std::get_if<Conv>(&graph.ops[step.op]);
+std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& program,
+                                        const Instruction& instruction) {
+  const Conv* op = instruction.op == kNone ? nullptr : std::get_if<Conv>(&graph.ops[instruction.op]);
   if (!op || is_depthwise(graph, *op)) return std::nullopt;
   const Shape &in = graph.values[op->in].shape, &out = graph.values[op->out].shape;
   ConvProblem problem{.n = in.n,
@@ -114,8 +115,9 @@ std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& progr
                       .padding = op->padding,
                       .groups = op->groups,
                       .allow_tf32 = program.allow_tf32};
-  const BufferId input_id = std::visit(
-      [&](const auto& instruction) { return set_pass(problem, instruction, program); }, step.operation);
+  const BufferId input_id =
+      std::visit([&](const auto& instruction) { return set_pass(problem, instruction, program); },
+                 instruction.operation);
   if (input_id == kNone) return std::nullopt;
   const Buffer& input = program.buffers[input_id];
   problem.c = held_channels(input, in);
@@ -123,16 +125,16 @@ std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& progr
   return problem;
 }
 
-Binder prepare_conv(Context& context, Step& step) {
+Binder prepare_conv(Context& context, Instruction& instruction) {
   // describe() sets the workspace limit.
-  const ConvProblem problem = conv_problem(context.graph, context.program, step).value();
+  const ConvProblem problem = conv_problem(context.graph, context.program, instruction).value();
   const std::shared_ptr<const ConvPlan> plan =
-      context.convolutions.plan(problem, step.workspace_bytes, step.engine);
-  step.workspace_bytes = plan->workspace_bytes();
-  step.engine = plan->engine();
+      context.convolutions.plan(problem, instruction.workspace_bytes, instruction.engine);
+  instruction.workspace_bytes = plan->workspace_bytes();
+  instruction.engine = plan->engine();
   std::vector<BufferId> buffers;
-  for (const BufferUse& use : step.uses()) buffers.push_back(use.buffer);
-  return [plan, buffers, lane = step.lane, stream = context.stream](const Arena& arena) -> ComputeFn {
+  for (const BufferUse& use : instruction.uses()) buffers.push_back(use.buffer);
+  return [plan, buffers, lane = instruction.lane, stream = context.stream](const Arena& arena) -> ComputeFn {
     std::vector<std::byte*> operands;
     for (const BufferId buffer : buffers) operands.push_back(arena.data(buffer));
     return [plan, operands, stream, workspace = arena.workspace(lane)] {

@@ -35,9 +35,10 @@ struct ConvProblem {
 };
 std::string text_of(const ConvProblem& problem);  // for messages and as a key: pass, shape, dtype, fusion
 bool is_fused(const ConvProblem& problem);
-// The step's convolution with its buffers' padded channels; nothing for depthwise convolutions and for other
-// instructions.
-std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& program, const Step& step);
+// The instruction's convolution with its buffers' padded channels; nothing for depthwise convolutions and for
+// other instructions.
+std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& program,
+                                        const Instruction& instruction);
 
 class ConvPlan {
  public:
@@ -67,8 +68,8 @@ class ConvEngine {
   virtual std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
                                                      std::size_t workspace_limit) = 0;
 
-  // The engine named `wanted` if it builds, else the first that does. Steps with the same problem share a
-  // plan. Throws Error(internal) "… has no engine for …" naming the problem.
+  // The engine named `wanted` if it builds, else the first that does. Instructions with the same problem
+  // share a plan. Throws Error(internal) "… has no engine for …" naming the problem.
   std::shared_ptr<const ConvPlan> plan(const ConvProblem& problem, std::size_t workspace_limit,
                                        const std::string& wanted = "");
 

@@ -1,5 +1,5 @@
-// Convolution steps as cuDNN operation graphs, NHWC. Includes the whole cuDNN frontend, which is slow to
-// compile, so only conv_cudnn.cpp includes this file.
+// Convolution instructions as cuDNN operation graphs, NHWC. Includes the whole cuDNN frontend, which is slow
+// to compile, so only conv_cudnn.cpp includes this file.
 //
 // The fused graphs are those that cuDNN documents under "Specialized Pre-compiled Engines" (developer guide,
 // Graph API): ConvBNfprop, ConvBNwgrad and DgradDreluBNBwdWeight. With one operation more or less, no engine
@@ -17,7 +17,7 @@
 
 namespace plumb::cuda {
 
-// Location of a graph's tensor: operand of the step and byte offset in it.
+// Location of a graph's tensor: operand of the instruction and byte offset in it.
 struct TensorPlace {
   std::size_t operand = 0, offset = 0, bytes = 0;
 };

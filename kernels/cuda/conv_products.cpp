@@ -12,7 +12,7 @@ bool is_product(const ConvProblem& p) {
   return p.kernel == 1 && p.stride == 1 && p.padding == 0 && p.groups == 1 && !is_fused(p);
 }
 
-// The step's operands that are the two factors, by index (kernels/instructions/conv.h).
+// The instruction's operands that are the two factors, by index (kernels/instructions/conv.h).
 struct Factors {
   std::size_t a = 0, b = 1, c = 2;
 };

@@ -17,8 +17,8 @@ struct Extent {
   std::int64_t rows = 0, in = 0, out = 0;
 };
 
-Extent extent_of(const Context& context, const Step& step) {
-  const Dense& op = std::get<Dense>(context.graph.ops[step.op]);
+Extent extent_of(const Context& context, const Instruction& instruction) {
+  const Dense& op = std::get<Dense>(context.graph.ops[instruction.op]);
   const Shape &in = context.graph.values[op.in].shape, &out = context.graph.values[op.out].shape;
   return {.rows = in.n, .in = in.h * in.w * in.c, .out = out.c};
 }
@@ -46,18 +46,18 @@ std::unique_ptr<GemmPlan> GemmEngine::plan(const GemmProblem& problem, std::size
                   " bytes of workspace; choose another one of --fp32, --tf32, --fp16 and --bf16");
 }
 
-std::shared_ptr<const GemmPlan> plan_product(Context& context, Step& step, GemmProblem problem,
+std::shared_ptr<const GemmPlan> plan_product(Context& context, Instruction& instruction, GemmProblem problem,
                                              std::size_t reserved) {
   problem.allow_tf32 = context.program.allow_tf32;
   std::shared_ptr<const GemmPlan> plan =
-      context.products.plan(problem, std::max(step.workspace_bytes, reserved) - reserved);
-  step.workspace_bytes = reserved + plan->workspace_bytes();
-  step.engine = plan->engine();
+      context.products.plan(problem, std::max(instruction.workspace_bytes, reserved) - reserved);
+  instruction.workspace_bytes = reserved + plan->workspace_bytes();
+  instruction.engine = plan->engine();
   return plan;
 }
 
-Binder prepare(Context& context, Step& step, const DenseForward& dense) {
-  const Extent extent = extent_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const DenseForward& dense) {
+  const Extent extent = extent_of(context, instruction);
   const GemmProblem problem{.m = extent.rows,
                             .n = extent.out,
                             .k = extent.in,
@@ -66,7 +66,7 @@ Binder prepare(Context& context, Step& step, const DenseForward& dense) {
                             .out = context.dtype(dense.out),
                             .bias = true};
   const std::size_t bias_bytes = rounded_bias_bytes(problem);
-  return [=, plan = plan_product(context, step, problem, bias_bytes), lane = step.lane,
+  return [=, plan = plan_product(context, instruction, problem, bias_bytes), lane = instruction.lane,
           stream = context.stream](const Arena& arena) -> ComputeFn {
     std::byte* workspace = arena.workspace(lane);
     const std::byte* bias = arena.data(dense.bias);
@@ -81,14 +81,14 @@ Binder prepare(Context& context, Step& step, const DenseForward& dense) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const DenseBackwardData& dense) {
-  const Extent extent = extent_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const DenseBackwardData& dense) {
+  const Extent extent = extent_of(context, instruction);
   const GemmProblem problem{.m = extent.rows,
                             .n = extent.in,
                             .k = extent.out,
                             .in = context.dtype(dense.d_out),
                             .out = context.dtype(dense.d_in)};
-  return [=, plan = plan_product(context, step, problem), lane = step.lane,
+  return [=, plan = plan_product(context, instruction, problem), lane = instruction.lane,
           stream = context.stream](const Arena& arena) -> ComputeFn {
     const GemmOperands operands{
         .a = arena.data(dense.d_out), .b = arena.data(dense.weight), .c = arena.data(dense.d_in)};
@@ -96,8 +96,8 @@ Binder prepare(Context& context, Step& step, const DenseBackwardData& dense) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const DenseBackwardWeights& dense) {
-  const Extent extent = extent_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const DenseBackwardWeights& dense) {
+  const Extent extent = extent_of(context, instruction);
   const DType dtype = context.dtype(dense.d_out);
   const GemmProblem problem{.m = extent.out,
                             .n = extent.in,
@@ -105,7 +105,7 @@ Binder prepare(Context& context, Step& step, const DenseBackwardWeights& dense) 
                             .transpose_a = true,
                             .in = dtype,
                             .out = context.dtype(dense.d_weight)};
-  return [=, plan = plan_product(context, step, problem), lane = step.lane,
+  return [=, plan = plan_product(context, instruction, problem), lane = instruction.lane,
           stream = context.stream](const Arena& arena) -> ComputeFn {
     const GemmOperands operands{
         .a = arena.data(dense.d_out), .b = arena.data(dense.in), .c = arena.data(dense.d_weight)};

@@ -1,4 +1,4 @@
-// Steps of depthwise convolutions: our own kernels, which need no plan.
+// Instructions of depthwise convolutions: our own kernels, which need no plan.
 #include "kernels/cuda/depthwise.h"
 
 #include <stdexcept>
@@ -9,7 +9,8 @@ namespace plumb::cuda {
 
 namespace {
 
-Binder prepare(const Context& context, const Step&, const DepthwiseShape& shape, const ConvForward& conv) {
+Binder prepare(const Context& context, const Instruction&, const DepthwiseShape& shape,
+               const ConvForward& conv) {
   return [=, dtype = context.dtype(conv.in), stream = context.stream](const Arena& arena) -> ComputeFn {
     return [=, in = arena.data(conv.in), weight = arena.data(conv.weight), out = arena.data(conv.out)] {
       launch_depthwise_forward(dtype, shape, in, weight, out, stream);
@@ -17,7 +18,7 @@ Binder prepare(const Context& context, const Step&, const DepthwiseShape& shape,
   };
 }
 
-Binder prepare(const Context& context, const Step&, const DepthwiseShape& shape,
+Binder prepare(const Context& context, const Instruction&, const DepthwiseShape& shape,
                const ConvBackwardData& conv) {
   return [=, dtype = context.dtype(conv.d_out), stream = context.stream](const Arena& arena) -> ComputeFn {
     return
@@ -27,11 +28,11 @@ Binder prepare(const Context& context, const Step&, const DepthwiseShape& shape,
   };
 }
 
-Binder prepare(const Context& context, Step& step, const DepthwiseShape& shape,
+Binder prepare(const Context& context, Instruction& instruction, const DepthwiseShape& shape,
                const ConvBackwardWeights& conv) {
   const DType dtype = context.dtype(conv.in), out_dtype = context.dtype(conv.d_weight);
-  step.workspace_bytes = depthwise_workspace_bytes(shape, dtype);
-  return [=, lane = step.lane, stream = context.stream](const Arena& arena) -> ComputeFn {
+  instruction.workspace_bytes = depthwise_workspace_bytes(shape, dtype);
+  return [=, lane = instruction.lane, stream = context.stream](const Arena& arena) -> ComputeFn {
     return [=, in = arena.data(conv.in), d_out = arena.data(conv.d_out), d_weight = arena.data(conv.d_weight),
             partials = reinterpret_cast<float*>(arena.workspace(lane))] {
       launch_depthwise_backward_weights(dtype, shape, in, d_out, partials, out_dtype, d_weight, stream);
@@ -39,23 +40,24 @@ Binder prepare(const Context& context, Step& step, const DepthwiseShape& shape,
   };
 }
 
-Binder prepare(const Context&, const Step& step, const DepthwiseShape&, const auto&) {
-  throw std::logic_error(step.name + " isn't a plain depthwise convolution");
+Binder prepare(const Context&, const Instruction& instruction, const DepthwiseShape&, const auto&) {
+  throw std::logic_error(instruction.name + " isn't a plain depthwise convolution");
 }
 
 }  // namespace
 
-Binder prepare_depthwise(Context& context, Step& step) {
-  const Conv& op = std::get<Conv>(context.graph.ops[step.op]);
-  const auto* forward = step.as<ConvForward>();
-  const auto* weights = step.as<ConvBackwardWeights>();
+Binder prepare_depthwise(Context& context, Instruction& instruction) {
+  const Conv& op = std::get<Conv>(context.graph.ops[instruction.op]);
+  const auto* forward = instruction.as<ConvForward>();
+  const auto* weights = instruction.as<ConvBackwardWeights>();
   const bool is_fused =
       (forward && (forward->scale_shift || forward->sums)) || (weights && weights->scale_shift);
   if (!is_depthwise(context.graph, op) || op.in == 0 || is_fused)
-    throw std::logic_error(step.name + " isn't a plain depthwise convolution behind another layer");
-  step.workspace_bytes = 0;
+    throw std::logic_error(instruction.name + " isn't a plain depthwise convolution behind another layer");
+  instruction.workspace_bytes = 0;
   const DepthwiseShape shape = depthwise_shape(context.graph, op);
-  return std::visit([&](const auto& conv) { return prepare(context, step, shape, conv); }, step.operation);
+  return std::visit([&](const auto& conv) { return prepare(context, instruction, shape, conv); },
+                    instruction.operation);
 }
 
 }  // namespace plumb::cuda

@@ -93,7 +93,7 @@ inline DepthwisePartition partition_depthwise(const DepthwiseShape& shape, DType
   return partition;
 }
 
-// For conv_backward_weights; the other steps take none.
+// For conv_backward_weights; the other instructions take none.
 inline std::size_t depthwise_workspace_bytes(const DepthwiseShape& shape, DType dtype) {
   return sizeof(float) *
          static_cast<std::size_t>(partition_depthwise(shape, dtype).blocks * shape.taps() * shape.c);

@@ -14,18 +14,18 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kernels/cuda/instruction_builder.h"
 #include "kernels/cuda/margin_partition.h"
 #include "kernels/cuda/norm_partition.h"
-#include "kernels/cuda/step_builder.h"
 #include "kernels/cuda/update_lowering.h"
 #include "kernels/cuda/workspaces.h"
 
 namespace plumb::cuda {
 namespace {
 
-class Describer : StepBuilder {
+class Describer : InstructionBuilder {
  public:
-  using StepBuilder::StepBuilder;
+  using InstructionBuilder::InstructionBuilder;
 
   Program run(const DescribeOptions& options) {
     if (options.load_batch_every_step) load_batch();
@@ -34,7 +34,7 @@ class Describer : StepBuilder {
     for (std::size_t i = graph_.ops.size(); i-- > 0;)
       std::visit([&](const auto& op) { backward(i, op); }, graph_.ops[i]);
     lower_update(lowering_, options.scale_loss);
-    drop_unused_buffers(lowering_.program);  // values that no step stores
+    drop_unused_buffers(lowering_.program);  // values that no instruction stores
     return std::move(lowering_.program);
   }
 
@@ -42,7 +42,7 @@ class Describer : StepBuilder {
   void load_batch() {
     add_staging(lowering_);
     const double unused_half = (bytes(tensors_.staged_images) + bytes(tensors_.staged_labels)) / 2;
-    Step& load =
+    Instruction& load =
         add("load_batch", LoadBatch{.images = tensors_.staged_images, .labels = tensors_.staged_labels},
             Phase::input);
     load.lane = Lane::input;
@@ -58,11 +58,11 @@ class Describer : StepBuilder {
   }
 
   // Sets the workspace limit; the chosen engine settles the size.
-  void set_conv_workspace(Step& step, const Conv& op) {
+  void set_conv_workspace(Instruction& instruction, const Conv& op) {
     const auto buffer = [&](BufferId id) -> const Buffer& { return lowering_.program.buffers[id]; };
-    step.workspace_bytes =
-        conv_workspace_bytes(graph_, op, step.as<ConvBackwardWeights>() != nullptr, buffer(value(op.in)),
-                             buffer(value(op.out)), buffer(master(op.weight)));
+    instruction.workspace_bytes =
+        conv_workspace_bytes(graph_, op, instruction.as<ConvBackwardWeights>() != nullptr,
+                             buffer(value(op.in)), buffer(value(op.out)), buffer(master(op.weight)));
   }
   const Norm& norm_in_front(std::size_t i) const {
     return std::get<Norm>(graph_.ops[*layers_[i].norm_in_front]);
@@ -94,7 +94,7 @@ class Describer : StepBuilder {
       weights.scale_shift = saved_[*layer.norm_in_front].scale_shift;
     }
     set_conv_workspace(add(op.name + ".backward_weights", weights, Phase::backward, i), op);
-    if (op.in == 0) return;  // no step reads the gradient of the images
+    if (op.in == 0) return;  // no instruction reads the gradient of the images
     const BufferId d_in = new_gradient(op.in, op.name);
     contribute(op.in, d_in);
     const Operation data =
@@ -244,9 +244,9 @@ class Describer : StepBuilder {
       norm.slope = master(*op.slope);
       norm.d_slope = gradient(*op.slope);
     }
-    Step& step = add(op.name + ".backward", norm, Phase::backward, i);
-    step.work.bytes += second_pass_bytes;
-    step.workspace_bytes =
+    Instruction& instruction = add(op.name + ".backward", norm, Phase::backward, i);
+    instruction.work.bytes += second_pass_bytes;
+    instruction.workspace_bytes =
         norm_workspace_bytes(pixels(op.in), shape(op.in).c, op.slope ? kPreluSums : kNormSums);
     contribute(op.in, norm.d_in);
   }
@@ -328,7 +328,7 @@ class Describer : StepBuilder {
   void forward(std::size_t i, const MarginLoss& op) {
     const BufferId features = as_dtype(DType::f32, value(op.in), op.name + ".cast_in", Phase::forward, i);
     MarginBuffers& margin = saved_[i].margin;
-    const std::size_t first = lowering_.program.steps.size();
+    const std::size_t first = lowering_.program.instructions.size();
     margin =
         lower_margin_forward(lowering_, i, features, storage_.weights[op.weight], storage_.operations[i]);
     const Buffer& rows = lowering_.program.buffers[margin.rows];
@@ -337,7 +337,7 @@ class Describer : StepBuilder {
     set_margin_workspaces(lowering_.program, first, op.world_size * graph_.batch(), rows);
   }
   void backward(std::size_t i, const MarginLoss& op) {
-    const std::size_t first = lowering_.program.steps.size();
+    const std::size_t first = lowering_.program.instructions.size();
     const BufferId d_features = lower_margin_backward(lowering_, i, saved_[i].margin);
     set_margin_workspaces(lowering_.program, first, op.world_size * graph_.batch(),
                           lowering_.program.buffers[saved_[i].margin.rows]);

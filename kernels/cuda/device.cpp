@@ -13,11 +13,11 @@
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/conv_products.h"
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/instruction_tuner.h"
 #include "kernels/cuda/lanes.h"
 #include "kernels/cuda/optimizer.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/select_gpu.h"
-#include "kernels/cuda/step_tuner.h"
 #include "kernels/cuda/synthetic.h"
 #include "kernels/cuda/tensor_layout.h"
 #include "kernels/cuda/tuning_cache.h"
@@ -56,10 +56,10 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     require_grid_for(graph.batch());
     std::optional<TuningCache> cache;
     if (how.time_engines) cache.emplace(tuning_cache_file(), tuning_environment());
-    StepTuner tuner(
+    InstructionTuner tuner(
         {.convolutions = *convolutions_, .products = *products_, .stream = compute(), .records = records()},
         graph, rule, how.time_engines, cache ? &*cache : nullptr);
-    Tuning tuning = tune_steps(tuner, graph, options, limits_, how);
+    Tuning tuning = tune_instructions(tuner, graph, options, limits_, how);
     if (cache) tuning.remarks.insert(tuning.remarks.end(), cache->remarks().begin(), cache->remarks().end());
     return tuning;
   }
@@ -71,25 +71,27 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     tensors_ = program.tensors;
     Context context = context_of(program);
     prepared_.clear();
-    for (Step& step : program.steps)
-      if (!prepared_.emplace(step.name, prepare_step(context, step)).second)
-        throw std::logic_error("two steps are called " + step.name);
+    for (Instruction& instruction : program.instructions)
+      if (!prepared_.emplace(instruction.name, prepare_instruction(context, instruction)).second)
+        throw std::logic_error("two instructions are called " + instruction.name);
   }
 
   void bind(Program& program, const MemoryPlan& plan) override {
     Context context = context_of(program);
-    for (Step& step : program.steps) {
-      if (prepared_.contains(step.name)) continue;
-      // A step of a later pass: the memory plan has no workspace for it.
-      const std::size_t planned = step.workspace_bytes;
-      prepared_.emplace(step.name, prepare_step(context, step));
-      if (step.workspace_bytes != planned) throw std::logic_error("no workspace is planned for " + step.name);
+    for (Instruction& instruction : program.instructions) {
+      if (prepared_.contains(instruction.name)) continue;
+      // An instruction of a later pass: the memory plan has no workspace for it.
+      const std::size_t planned = instruction.workspace_bytes;
+      prepared_.emplace(instruction.name, prepare_instruction(context, instruction));
+      if (instruction.workspace_bytes != planned)
+        throw std::logic_error("no workspace is planned for " + instruction.name);
     }
     buffers_ = program.buffers;
     plan_ = plan;
     allocate(plan.arena_bytes);
-    for (Step& step : program.steps)
-      if (const Binder& bind_step = prepared_.at(step.name)) step.run = bind_step(arena_);
+    for (Instruction& instruction : program.instructions)
+      if (const Binder& bind_instruction = prepared_.at(instruction.name))
+        instruction.run = bind_instruction(arena_);
     synchronize();
   }
 
@@ -169,8 +171,8 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     return peak_bytes_;
   }
 
-  void signal(StepId step, Lane lane) override { lanes_.signal(step, lane); }
-  void wait(StepId step, Lane lane) override { lanes_.wait(step, lane); }
+  void signal(InstructionId instruction, Lane lane) override { lanes_.signal(instruction, lane); }
+  void wait(InstructionId instruction, Lane lane) override { lanes_.wait(instruction, lane); }
   void* queue(Lane lane) override { return lanes_.stream(lane); }
   void synchronize() override { lanes_.synchronize(); }
 
@@ -201,8 +203,10 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     clock_.end_iteration(lanes_);
   }
   std::optional<double> next_end() override { return clock_.next_end(); }
-  void stamp(StepId step, Lane lane, bool after) override { clock_.stamp(lanes_, step, lane, after); }
-  std::vector<StepTime> step_times() override {
+  void stamp(InstructionId instruction, Lane lane, bool after) override {
+    clock_.stamp(lanes_, instruction, lane, after);
+  }
+  std::vector<InstructionTime> step_times() override {
     synchronize();
     return clock_.step_times();
   }
@@ -332,7 +336,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   Graph graph_;
   UpdateRule rule_;
   Tensors tensors_;
-  std::map<std::string, Binder> prepared_;  // by step name: passes may insert steps
+  std::map<std::string, Binder> prepared_;  // by instruction name: passes may insert instructions
   std::vector<Buffer> buffers_;
   MemoryPlan plan_;
   DeviceMemory memory_;

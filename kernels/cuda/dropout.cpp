@@ -5,9 +5,9 @@
 namespace plumb::cuda {
 namespace {
 
-Binder drop(Context& context, Step& step, BufferId from, BufferId into, BufferId state) {
-  const Dropout& op = std::get<Dropout>(context.graph.ops[step.op]);
-  step.workspace_bytes = 0;
+Binder drop(Context& context, Instruction& instruction, BufferId from, BufferId into, BufferId state) {
+  const Dropout& op = std::get<Dropout>(context.graph.ops[instruction.op]);
+  instruction.workspace_bytes = 0;
   const DropoutTensors tensors{.in_dtype = context.dtype(from),
                                .out_dtype = context.dtype(into),
                                .shape = context.graph.values[op.in].shape};
@@ -22,11 +22,11 @@ Binder drop(Context& context, Step& step, BufferId from, BufferId into, BufferId
 
 }  // namespace
 
-Binder prepare(Context& context, Step& step, const DropoutForward& dropout) {
-  return drop(context, step, dropout.in, dropout.out, dropout.state);
+Binder prepare(Context& context, Instruction& instruction, const DropoutForward& dropout) {
+  return drop(context, instruction, dropout.in, dropout.out, dropout.state);
 }
-Binder prepare(Context& context, Step& step, const DropoutBackward& dropout) {
-  return drop(context, step, dropout.d_out, dropout.d_in, dropout.state);
+Binder prepare(Context& context, Instruction& instruction, const DropoutBackward& dropout) {
+  return drop(context, instruction, dropout.d_out, dropout.d_in, dropout.state);
 }
 
 }  // namespace plumb::cuda

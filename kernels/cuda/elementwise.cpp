@@ -11,7 +11,7 @@ std::int64_t elements_held(const Buffer& buffer) {
 
 }  // namespace
 
-Binder prepare(Context& context, Step&, const Accumulate& accumulate) {
+Binder prepare(Context& context, Instruction&, const Accumulate& accumulate) {
   const Buffer& into = context.buffer(accumulate.into);
   return [=, stream = context.stream, dtype = into.dtype,
           count = elements_held(into)](const Arena& arena) -> ComputeFn {
@@ -21,7 +21,7 @@ Binder prepare(Context& context, Step&, const Accumulate& accumulate) {
   };
 }
 
-Binder prepare(Context& context, Step&, const Cast& cast) {
+Binder prepare(Context& context, Instruction&, const Cast& cast) {
   const Buffer& from = context.buffer(cast.from);
   return [=, stream = context.stream, from_dtype = from.dtype, into_dtype = context.dtype(cast.into),
           count = elements_held(from)](const Arena& arena) -> ComputeFn {
@@ -31,7 +31,7 @@ Binder prepare(Context& context, Step&, const Cast& cast) {
   };
 }
 
-Binder prepare(Context& context, Step&, const PackBatch& pack) {
+Binder prepare(Context& context, Instruction&, const PackBatch& pack) {
   const Shape shape = context.graph.values.front().shape;
   const Buffer& images = context.buffer(pack.images);
   const auto padded_channels = static_cast<int>(elements_held(images) / (shape.n * shape.h * shape.w));

@@ -127,7 +127,7 @@ class Planner {
     if (!support_.residual_input) {
       layer.why_not_more = support_.gpu + " has no engine that adds a residual";
     } else if (layer.norm_in_front) {
-      layer.why_not_more = "a step that normalises its shortcut, too, moves less";
+      layer.why_not_more = "an instruction that normalises its shortcut, too, moves less";
     } else if (conv.kernel != 1 || conv.stride != 1 || !layers_[reader].forward.gathers_statistics) {
       layer.why_not_more = "only 1x1 convolutions with stride 1 and statistics add a residual";
     } else if (const std::string* reason = reason_against(reader, FusedPattern::residual_input)) {

@@ -20,8 +20,8 @@ namespace plumb::cuda {
 // 56 x 56: 207 MB on sm_80, 414 MB on sm_100, 1.6 MB on sm_90): it writes the gradient there as f32 and reads
 // it again, which adds 4 passes and saves 1. sm_100 has an engine for statistics alone, which adds in any
 // order; --deterministic leaves it out. The table knows no shapes. Tuning times each pattern against the
-// plain steps, layer by layer (choose_fusion.h); a pattern without an engine for a shape is dropped there
-// (DescribeOptions::plain).
+// plain instructions, layer by layer (choose_fusion.h); a pattern without an engine for a shape is dropped
+// there (DescribeOptions::plain).
 struct FusionSupport {
   bool statistics = false;                // convolution, then sums over its output (genstats)
   bool normalized_input = false;          // scale, bias, ReLU, then the above (ConvBNfprop)

@@ -30,7 +30,7 @@ Row row_of(const Graph& graph, const Norm& norm, const LayerFusion& layer) {
   Row row{norm.name, "", "", layer.why_not_more};
   if (layer.statistics_by) row[1] = "statistics by " + name_of(graph.ops[*layer.statistics_by]);
   if (!layer.stored) row[1] = joined(row[1], "never stored");
-  if (layer.inside_conv && layer.stored) row[1] = joined(row[1], "no step of its own");
+  if (layer.inside_conv && layer.stored) row[1] = joined(row[1], "no instruction of its own");
   if (layer.norm_in_front) row[1] = joined(row[1], "normalises " + name_of(graph.ops[*layer.norm_in_front]));
   if (layer.backward_by_conv) row[2] = "sums with its output's gradient";
   return row;

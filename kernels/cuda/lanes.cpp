@@ -26,15 +26,16 @@ Lanes::Lanes() : joined_(make_event()) {
     streams_.push_back(make_stream(lane == Lane::communication ? Priority::high : Priority::normal));
 }
 
-void Lanes::signal(StepId step, Lane lane) {
-  if (signals_.size() <= step) signals_.resize(step + 1);
-  if (!signals_[step]) signals_[step] = make_event();
-  check(cudaEventRecord(signals_[step].get(), stream(lane)));
+void Lanes::signal(InstructionId instruction, Lane lane) {
+  if (signals_.size() <= instruction) signals_.resize(instruction + 1);
+  if (!signals_[instruction]) signals_[instruction] = make_event();
+  check(cudaEventRecord(signals_[instruction].get(), stream(lane)));
 }
 
-void Lanes::wait(StepId step, Lane lane) {
-  if (signals_.size() <= step || !signals_[step]) throw std::logic_error("nobody signalled this step");
-  check(cudaStreamWaitEvent(stream(lane), signals_[step].get(), 0));
+void Lanes::wait(InstructionId instruction, Lane lane) {
+  if (signals_.size() <= instruction || !signals_[instruction])
+    throw std::logic_error("nobody signalled this instruction");
+  check(cudaStreamWaitEvent(stream(lane), signals_[instruction].get(), 0));
 }
 
 std::size_t Lanes::mark(Lane lane) {
@@ -115,22 +116,23 @@ void Clock::wait_for_iteration_before_last(cudaStream_t stream) const {
   check(cudaStreamWaitEvent(stream, ends_[(ended_ - 2) % kIterationsInFlight].get(), 0));
 }
 
-void Clock::stamp(const Lanes& lanes, StepId step, Lane lane, bool after) {
-  if (!after) stamps_.push_back({.step = step, .begin = make_timing_event(), .end = make_timing_event()});
-  // Lanes interleave: the step that ends is the most recent begin with this number.
+void Clock::stamp(const Lanes& lanes, InstructionId instruction, Lane lane, bool after) {
+  if (!after)
+    stamps_.push_back({.instruction = instruction, .begin = make_timing_event(), .end = make_timing_event()});
+  // Lanes interleave: the instruction that ends is the most recent begin with this number.
   std::size_t at = stamps_.size();
-  while (at > 0 && stamps_[at - 1].step != step) --at;
-  if (at == 0) throw std::logic_error("a step ends that never began");
+  while (at > 0 && stamps_[at - 1].instruction != instruction) --at;
+  if (at == 0) throw std::logic_error("an instruction ends that never began");
   check(cudaEventRecord(after ? stamps_[at - 1].end.get() : stamps_[at - 1].begin.get(), lanes.stream(lane)));
 }
 
-std::vector<StepTime> Clock::step_times() {
-  std::vector<StepTime> times;
+std::vector<InstructionTime> Clock::step_times() {
+  std::vector<InstructionTime> times;
   if (stamps_.empty()) return times;
   const Event& first = stamps_.front().begin;
   const double base = seconds_between(start_, first);
   for (const Stamp& stamp : stamps_)
-    times.push_back({.step = stamp.step,
+    times.push_back({.instruction = stamp.instruction,
                      .begin = base + seconds_between(first, stamp.begin),
                      .end = base + seconds_between(first, stamp.end)});
   stamps_.clear();

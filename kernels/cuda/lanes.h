@@ -18,8 +18,8 @@ class Lanes {
 
   cudaStream_t stream(Lane lane) const { return streams_[static_cast<std::size_t>(lane)].get(); }
   // As in Device.
-  void signal(StepId step, Lane lane);
-  void wait(StepId step, Lane lane);
+  void signal(InstructionId instruction, Lane lane);
+  void wait(InstructionId instruction, Lane lane);
   std::size_t mark(Lane lane);
   bool reached(std::size_t mark) const;
   void synchronize() const;
@@ -34,13 +34,13 @@ class Lanes {
  private:
   static constexpr std::size_t kMarks = 256;  // marks in use at a time, at most
   std::vector<Stream> streams_;               // by Lane
-  std::vector<Event> signals_;                // by StepId, made when first used
+  std::vector<Event> signals_;                // by InstructionId, made when first used
   std::vector<Event> marks_;                  // mark m is at m modulo kMarks
   std::size_t next_mark_ = 0;
   Event joined_;
 };
 
-// Ends of iterations and times of steps, from events.
+// Ends of iterations and times of instructions, from events.
 class Clock {
  public:
   void start(const Lanes& lanes);
@@ -50,13 +50,13 @@ class Clock {
   // none since start().
   void wait_for_iteration_before_last(cudaStream_t stream) const;
 
-  void stamp(const Lanes& lanes, StepId step, Lane lane, bool after);
-  std::vector<StepTime> step_times();
+  void stamp(const Lanes& lanes, InstructionId instruction, Lane lane, bool after);
+  std::vector<InstructionTime> step_times();
 
  private:
   static constexpr std::size_t kIterationsInFlight = 64;
   struct Stamp {
-    StepId step = 0;
+    InstructionId instruction = 0;
     Event begin, end;
   };
   Event start_;

@@ -8,21 +8,22 @@
 namespace plumb::cuda {
 namespace {
 
-const MarginLoss& loss_of(const Context& context, const Step& step) {
-  return std::get<MarginLoss>(context.graph.ops[step.op]);
+const MarginLoss& loss_of(const Context& context, const Instruction& instruction) {
+  return std::get<MarginLoss>(context.graph.ops[instruction.op]);
 }
 
 // Common to MarginStatistics and MarginGradient.
 struct Logits {
   template <typename Margin>
-  Logits(const Context& context, const Step& step, const Margin& margin)
+  Logits(const Context& context, const Instruction& instruction, const Margin& margin)
       : products(margin.products),
         class_inverse_norms(margin.class_inverse_norms),
         columns(margin.columns),
         sample_count(margin.sample_count),
         dtype(context.dtype(margin.products)),
-        sizes(margin_sizes(context.graph, step)),
-        first_class(sample_count ? 0 : static_cast<std::int32_t>(loss_of(context, step).first_class)) {}
+        sizes(margin_sizes(context.graph, instruction)),
+        first_class(sample_count ? 0 : static_cast<std::int32_t>(loss_of(context, instruction).first_class)) {
+  }
   MarginLogits at(const Arena& arena) const {
     return {.products = arena.data(products),
             .dtype = dtype,
@@ -51,8 +52,8 @@ MarginRule rule_of(const MarginLoss& op) {
           .straight_through = op.gradient == MarginLoss::Gradient::straight_through};
 }
 
-Binder prepare(Context& context, Step& step, const MarginNormalize& margin) {
-  const Shape shape = context.graph.values[loss_of(context, step).in].shape;
+Binder prepare(Context& context, Instruction& instruction, const MarginNormalize& margin) {
+  const Shape shape = context.graph.values[loss_of(context, instruction).in].shape;
   return [=, stream = context.stream](const Arena& arena) -> ComputeFn {
     const MarginFeatures at{.features = arena.as<float>(margin.features),
                             .labels = arena.as<std::int32_t>(margin.labels),
@@ -63,8 +64,8 @@ Binder prepare(Context& context, Step& step, const MarginNormalize& margin) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const MarginFeaturesBackward& margin) {
-  const Shape shape = context.graph.values[loss_of(context, step).in].shape;
+Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesBackward& margin) {
+  const Shape shape = context.graph.values[loss_of(context, instruction).in].shape;
   return [=, stream = context.stream](const Arena& arena) -> ComputeFn {
     return [=, d_unit = arena.as<float>(margin.d_normalized), unit = arena.as<float>(margin.normalized),
             inverse_norms = arena.as<float>(margin.inverse_norms),
@@ -74,18 +75,18 @@ Binder prepare(Context& context, Step& step, const MarginFeaturesBackward& margi
   };
 }
 
-Binder prepare(Context& context, Step& step, const MarginSampleClasses& margin) {
-  const MarginLoss& op = loss_of(context, step);
-  const MarginSizes sizes = margin_sizes(context.graph, step);
+Binder prepare(Context& context, Instruction& instruction, const MarginSampleClasses& margin) {
+  const MarginLoss& op = loss_of(context, instruction);
+  const MarginSizes sizes = margin_sizes(context.graph, instruction);
   const auto own_classes = static_cast<std::int32_t>(context.graph.parameters[op.weight].dims.at(0));
-  step.workspace_bytes = sample_workspace_bytes(sizes.images, sizes.classes);
+  instruction.workspace_bytes = sample_workspace_bytes(sizes.images, sizes.classes);
   const MarginSample sample{.key = sample_key(op),
                             .images = sizes.images,
                             .capacity = sizes.classes,
                             .first_class = static_cast<std::int32_t>(op.first_class),
                             .own_classes = own_classes,
                             .least = static_cast<std::int32_t>(sampled_rows(op.sample_rate, own_classes))};
-  return [=, lane = step.lane, stream = context.stream](const Arena& arena) -> ComputeFn {
+  return [=, lane = instruction.lane, stream = context.stream](const Arena& arena) -> ComputeFn {
     MarginSample at = sample;
     at.labels = arena.as<std::int32_t>(margin.labels);
     at.state = arena.as<State>(margin.state);
@@ -97,8 +98,8 @@ Binder prepare(Context& context, Step& step, const MarginSampleClasses& margin) 
   };
 }
 
-Binder prepare(Context& context, Step& step, const MarginGatherRows& margin) {
-  return [=, sizes = margin_sizes(context.graph, step), dtype = context.dtype(margin.rows),
+Binder prepare(Context& context, Instruction& instruction, const MarginGatherRows& margin) {
+  return [=, sizes = margin_sizes(context.graph, instruction), dtype = context.dtype(margin.rows),
           stream = context.stream](const Arena& arena) -> ComputeFn {
     const GatheredRows at{.samples = arena.as<std::int32_t>(margin.samples),
                           .sample_count = arena.as<std::int32_t>(margin.sample_count),
@@ -109,8 +110,8 @@ Binder prepare(Context& context, Step& step, const MarginGatherRows& margin) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const MarginClassNorms& margin) {
-  return [=, sizes = margin_sizes(context.graph, step), dtype = context.dtype(margin.rows),
+Binder prepare(Context& context, Instruction& instruction, const MarginClassNorms& margin) {
+  return [=, sizes = margin_sizes(context.graph, instruction), dtype = context.dtype(margin.rows),
           stream = context.stream](const Arena& arena) -> ComputeFn {
     return [=, rows = arena.data(margin.rows), count = arena.optional<std::int32_t>(margin.sample_count),
             norms = arena.as<float>(margin.class_inverse_norms)] {
@@ -119,10 +120,11 @@ Binder prepare(Context& context, Step& step, const MarginClassNorms& margin) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const MarginStatistics& margin) {
-  const Logits logits(context, step, margin);
-  step.workspace_bytes = statistics_workspace_bytes(logits.sizes.images, logits.sizes.classes, logits.dtype);
-  return [=, rule = rule_of(loss_of(context, step)), lane = step.lane,
+Binder prepare(Context& context, Instruction& instruction, const MarginStatistics& margin) {
+  const Logits logits(context, instruction, margin);
+  instruction.workspace_bytes =
+      statistics_workspace_bytes(logits.sizes.images, logits.sizes.classes, logits.dtype);
+  return [=, rule = rule_of(loss_of(context, instruction)), lane = instruction.lane,
           stream = context.stream](const Arena& arena) -> ComputeFn {
     const MarginRows rows{.local_max = arena.as<float>(margin.local_max),
                           .row_max = arena.as<float>(margin.row_max),
@@ -134,8 +136,8 @@ Binder prepare(Context& context, Step& step, const MarginStatistics& margin) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const MarginRescale& margin) {
-  return [=, images = margin_sizes(context.graph, step).images,
+Binder prepare(Context& context, Instruction& instruction, const MarginRescale& margin) {
+  return [=, images = margin_sizes(context.graph, instruction).images,
           stream = context.stream](const Arena& arena) -> ComputeFn {
     const MarginRows rows{.local_max = arena.as<float>(margin.local_max),
                           .row_max = arena.as<float>(margin.row_max),
@@ -144,10 +146,10 @@ Binder prepare(Context& context, Step& step, const MarginRescale& margin) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const MarginGradient& margin) {
-  const MarginLoss& op = loss_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const MarginGradient& margin) {
+  const MarginLoss& op = loss_of(context, instruction);
   const std::int64_t batch = context.graph.batch();
-  return [=, logits = Logits(context, step, margin), own = OwnImages{op.rank * batch, batch},
+  return [=, logits = Logits(context, instruction, margin), own = OwnImages{op.rank * batch, batch},
           scale = static_cast<float>(op.scale), records = context.records,
           stream = context.stream](const Arena& arena) -> ComputeFn {
     const MarginRows rows{.row_max = arena.as<float>(margin.row_max),

@@ -1,6 +1,6 @@
-// Partition and workspaces of a margin loss' steps. They depend on sizes alone, so the order of summation is
-// the same on every GPU. Plain C++. N: images of all ranks in the head's batch, C: rows of class centres that
-// a step works with, E: embedding.
+// Partition and workspaces of a margin loss' instructions. They depend on sizes alone, so the order of
+// summation is the same on every GPU. Plain C++. N: images of all ranks in the head's batch, C: rows of class
+// centres that a step works with, E: embedding.
 #pragma once
 
 #include <algorithm>

@@ -41,8 +41,8 @@ struct RoundedFeatures {
 }  // namespace
 
 // products [N, C] = x^ rows^T
-Binder prepare(Context& context, Step& step, const MarginProducts& margin) {
-  const MarginSizes sizes = margin_sizes(context.graph, step);
+Binder prepare(Context& context, Instruction& instruction, const MarginProducts& margin) {
+  const MarginSizes sizes = margin_sizes(context.graph, instruction);
   const DType dtype = context.dtype(margin.products);
   const RoundedFeatures features(sizes, dtype);
   const GemmProblem problem{.m = sizes.images,
@@ -52,7 +52,7 @@ Binder prepare(Context& context, Step& step, const MarginProducts& margin) {
                             .c_stride = pad_products(context, margin.products, sizes),
                             .in = dtype,
                             .out = dtype};
-  return [=, plan = plan_product(context, step, problem, features.bytes), lane = step.lane,
+  return [=, plan = plan_product(context, instruction, problem, features.bytes), lane = instruction.lane,
           stream = context.stream](const Arena& arena) -> ComputeFn {
     return [=, normalized = arena.data(margin.normalized), rows = arena.data(margin.rows),
             products = arena.data(margin.products), workspace = arena.workspace(lane)] {
@@ -63,15 +63,15 @@ Binder prepare(Context& context, Step& step, const MarginProducts& margin) {
 }
 
 // d x^ [N, E] = products rows
-Binder prepare(Context& context, Step& step, const MarginFeatureProducts& margin) {
-  const MarginSizes sizes = margin_sizes(context.graph, step);
+Binder prepare(Context& context, Instruction& instruction, const MarginFeatureProducts& margin) {
+  const MarginSizes sizes = margin_sizes(context.graph, instruction);
   const GemmProblem problem{.m = sizes.images,
                             .n = sizes.embedding,
                             .k = sizes.classes,
                             .a_stride = pad_products(context, margin.products, sizes),
                             .in = context.dtype(margin.products),
                             .out = context.dtype(margin.d_normalized)};
-  return [=, plan = plan_product(context, step, problem), lane = step.lane,
+  return [=, plan = plan_product(context, instruction, problem), lane = instruction.lane,
           stream = context.stream](const Arena& arena) -> ComputeFn {
     const GemmOperands operands{
         .a = arena.data(margin.products), .b = arena.data(margin.rows), .c = arena.data(margin.d_normalized)};
@@ -80,8 +80,8 @@ Binder prepare(Context& context, Step& step, const MarginFeatureProducts& margin
 }
 
 // U [C, E] = products^T x^, then the gradient through the division by the centres' norms.
-Binder prepare(Context& context, Step& step, const MarginWeightGradient& margin) {
-  const MarginSizes sizes = margin_sizes(context.graph, step);
+Binder prepare(Context& context, Instruction& instruction, const MarginWeightGradient& margin) {
+  const MarginSizes sizes = margin_sizes(context.graph, instruction);
   const DType dtype = context.dtype(margin.products), out_dtype = context.dtype(margin.d_rows);
   const RoundedFeatures features(sizes, dtype);
   const GemmProblem problem{.m = sizes.classes,
@@ -91,7 +91,7 @@ Binder prepare(Context& context, Step& step, const MarginWeightGradient& margin)
                             .a_stride = pad_products(context, margin.products, sizes),
                             .in = dtype,
                             .out = out_dtype};
-  return [=, plan = plan_product(context, step, problem, features.bytes), lane = step.lane,
+  return [=, plan = plan_product(context, instruction, problem, features.bytes), lane = instruction.lane,
           stream = context.stream](const Arena& arena) -> ComputeFn {
     const ProjectedRows rows{.d_rows = arena.data(margin.d_rows),
                              .rows = arena.data(margin.rows),

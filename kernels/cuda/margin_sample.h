@@ -1,5 +1,5 @@
-// Samples the class centres for a step of a sampled head, and gathers their rows. Shapes and launches depend
-// on sizes alone. Everything is enqueued on the stream; addresses are multiples of 16 bytes.
+// Samples the class centres for a step of a sampled head, and gathers their rows. Shapes and launches
+// depend on sizes alone. Everything is enqueued on the stream; addresses are multiples of 16 bytes.
 #pragma once
 
 #include <cuda_runtime_api.h>

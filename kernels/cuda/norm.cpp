@@ -7,12 +7,12 @@
 namespace plumb::cuda {
 namespace {
 
-const Norm& norm_of(const Context& context, const Step& step) {
-  return std::get<Norm>(context.graph.ops[step.op]);
+const Norm& norm_of(const Context& context, const Instruction& instruction) {
+  return std::get<Norm>(context.graph.ops[instruction.op]);
 }
 // Partition for a norm's input.
-NormPartition partition_of(const Context& context, const Step& step) {
-  const Shape& in = context.graph.values[norm_of(context, step).in].shape;
+NormPartition partition_of(const Context& context, const Instruction& instruction) {
+  const Shape& in = context.graph.values[norm_of(context, instruction).in].shape;
   return partition_norm(in.n * in.h * in.w, in.c);
 }
 // Workspace layout: the coefficients, with a PReLU the gradients of slopes, then the partial sums.
@@ -44,10 +44,10 @@ NormStatistics statistics_of(const BatchNormMoments& moments, DType factors_dtyp
 
 }  // namespace
 
-Binder prepare(Context& context, Step& step, const BatchNormStatistics& norm) {
-  const NormPartition partition = partition_of(context, step);
-  step.workspace_bytes = norm_workspace_bytes(partition.pixels, partition.channels);
-  return [=, op = norm_of(context, step), lane = step.lane, stream = context.stream,
+Binder prepare(Context& context, Instruction& instruction, const BatchNormStatistics& norm) {
+  const NormPartition partition = partition_of(context, instruction);
+  instruction.workspace_bytes = norm_workspace_bytes(partition.pixels, partition.channels);
+  return [=, op = norm_of(context, instruction), lane = instruction.lane, stream = context.stream,
           dtype = context.dtype(norm.in),
           factors_dtype = context.dtype(norm.moments.scale_shift)](const Arena& arena) -> ComputeFn {
     return [=, in = arena.data(norm.in),
@@ -59,9 +59,10 @@ Binder prepare(Context& context, Step& step, const BatchNormStatistics& norm) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const BatchNormFinalize& norm) {
-  step.workspace_bytes = 0;
-  return [=, op = norm_of(context, step), partition = partition_of(context, step), stream = context.stream,
+Binder prepare(Context& context, Instruction& instruction, const BatchNormFinalize& norm) {
+  instruction.workspace_bytes = 0;
+  return [=, op = norm_of(context, instruction), partition = partition_of(context, instruction),
+          stream = context.stream,
           factors_dtype = context.dtype(norm.moments.scale_shift)](const Arena& arena) -> ComputeFn {
     return [=, sums = arena.as<float>(norm.sums),
             statistics = statistics_of(norm.moments, factors_dtype, op, arena)] {
@@ -70,11 +71,11 @@ Binder prepare(Context& context, Step& step, const BatchNormFinalize& norm) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const BatchNormApply& norm) {
-  step.workspace_bytes = 0;
-  return [=, relu = norm_of(context, step).activation == Activation::relu,
-          partition = partition_of(context, step), stream = context.stream, dtype = context.dtype(norm.in),
-          factors_dtype = context.dtype(norm.scale_shift),
+Binder prepare(Context& context, Instruction& instruction, const BatchNormApply& norm) {
+  instruction.workspace_bytes = 0;
+  return [=, relu = norm_of(context, instruction).activation == Activation::relu,
+          partition = partition_of(context, instruction), stream = context.stream,
+          dtype = context.dtype(norm.in), factors_dtype = context.dtype(norm.scale_shift),
           residual_factors_dtype = dtype_of(context, norm.residual_scale_shift),
           slope_per_channel = has_slope_per_channel(context, norm.slope)](const Arena& arena) -> ComputeFn {
     const NormApply apply{
@@ -90,11 +91,11 @@ Binder prepare(Context& context, Step& step, const BatchNormApply& norm) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const BatchNormBackward& norm) {
-  const NormPartition partition = partition_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const BatchNormBackward& norm) {
+  const NormPartition partition = partition_of(context, instruction);
   const int sums = norm.slope ? kPreluSums : kNormSums;
-  step.workspace_bytes = norm_workspace_bytes(partition.pixels, partition.channels, sums);
-  return [=, lane = step.lane, stream = context.stream, dtype = context.dtype(norm.in),
+  instruction.workspace_bytes = norm_workspace_bytes(partition.pixels, partition.channels, sums);
+  return [=, lane = instruction.lane, stream = context.stream, dtype = context.dtype(norm.in),
           factors_dtype = dtype_of(context, norm.scale_shift),
           slope_per_channel = has_slope_per_channel(context, norm.slope)](const Arena& arena) -> ComputeFn {
     std::byte* const workspace = arena.workspace(lane);
@@ -130,9 +131,10 @@ Binder prepare(Context& context, Step& step, const BatchNormBackward& norm) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const BatchNormBackwardApply& norm) {
-  step.workspace_bytes = 0;
-  return [=, partition = partition_of(context, step), stream = context.stream, dtype = context.dtype(norm.in),
+Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwardApply& norm) {
+  instruction.workspace_bytes = 0;
+  return [=, partition = partition_of(context, instruction), stream = context.stream,
+          dtype = context.dtype(norm.in),
           coefficients_dtype = context.dtype(norm.coefficients)](const Arena& arena) -> ComputeFn {
     const NormGradient gradient{.in = arena.data(norm.in), .d_out = arena.data(norm.d_activated)};
     const NormFactors coefficients{.data = arena.data(norm.coefficients), .dtype = coefficients_dtype};

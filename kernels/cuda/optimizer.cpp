@@ -94,7 +94,7 @@ std::vector<UpdateChunk> chunks_of(const std::vector<UpdatedTensor>& tensors, co
 
 }  // namespace
 
-Binder prepare(Context& context, Step&, const Update& update) {
+Binder prepare(Context& context, Instruction&, const Update& update) {
   std::vector<UpdatedTensor> tensors;
   for (const UpdatedParameter& updated : update.parameters) tensors.push_back(tensor_of(context, updated));
   return [tensors = std::move(tensors), rule = context.rule, stream = context.stream, state = update.state,
@@ -106,7 +106,7 @@ Binder prepare(Context& context, Step&, const Update& update) {
   };
 }
 
-Binder prepare(Context& context, Step&, const FindOverflow& search) {
+Binder prepare(Context& context, Instruction&, const FindOverflow& search) {
   std::vector<std::pair<Held, std::int64_t>> gradients;
   for (const BufferId gradient : search.gradients)
     gradients.push_back({{gradient, context.dtype(gradient)}, elements_held(context.buffer(gradient))});
@@ -124,7 +124,7 @@ Binder prepare(Context& context, Step&, const FindOverflow& search) {
   };
 }
 
-Binder prepare(Context& context, Step&, const AdvanceState& advance) {
+Binder prepare(Context& context, Instruction&, const AdvanceState& advance) {
   return [=, scaling = context.rule.loss_scaling, stream = context.stream,
           records = context.records](const Arena& arena) -> ComputeFn {
     return [=, at = arena.as<State>(advance.state), flag = arena.optional<float>(advance.overflow)] {
@@ -133,8 +133,8 @@ Binder prepare(Context& context, Step&, const AdvanceState& advance) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const UpdateRows& update) {
-  step.workspace_bytes = 0;
+Binder prepare(Context& context, Instruction& instruction, const UpdateRows& update) {
+  instruction.workspace_bytes = 0;
   const bool decays = context.graph.parameters[update.parameter].decays;
   const UpdatedRows rows{.gradient_dtype = context.dtype(update.d_rows),
                          .capacity = context.buffer(update.samples).dims.at(0),

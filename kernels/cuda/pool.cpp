@@ -22,17 +22,17 @@ PoolShape shape_of(const Graph& graph, const Pool& op) {
           .padding = op.padding};
 }
 
-const Pool& pool_of(const Context& context, const Step& step) {
-  const Pool& op = std::get<Pool>(context.graph.ops[step.op]);
+const Pool& pool_of(const Context& context, const Instruction& instruction) {
+  const Pool& op = std::get<Pool>(context.graph.ops[instruction.op]);
   if (op.kind == Pool::Kind::max && op.kernel > kLargestKernel)
-    throw std::logic_error(step.name + ": a max pool wants a kernel of at most 16");
+    throw std::logic_error(instruction.name + ": a max pool wants a kernel of at most 16");
   return op;
 }
 
 }  // namespace
 
-Binder prepare(Context& context, Step& step, const PoolForward& pool) {
-  const Pool& op = pool_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool) {
+  const Pool& op = pool_of(context, instruction);
   return [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context.graph, op),
           stream = context.stream, dtype = context.dtype(pool.in)](const Arena& arena) -> ComputeFn {
     return [=, in = arena.data(pool.in), out = arena.data(pool.out),
@@ -46,8 +46,8 @@ Binder prepare(Context& context, Step& step, const PoolForward& pool) {
   };
 }
 
-Binder prepare(Context& context, Step& step, const PoolBackward& pool) {
-  const Pool& op = pool_of(context, step);
+Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool) {
+  const Pool& op = pool_of(context, instruction);
   return [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context.graph, op),
           stream = context.stream, dtype = context.dtype(pool.d_out)](const Arena& arena) -> ComputeFn {
     return [=, d_out = arena.data(pool.d_out), d_in = arena.data(pool.d_in),

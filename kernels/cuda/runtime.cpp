@@ -19,7 +19,8 @@ ExitCode code_of(cudaError_t status) {
   }
 }
 
-// More than the kernels of any one library step take; less than a run has left unless it is near the limit.
+// More than the kernels of any one library instruction take; less than a run has left unless it is near the
+// limit.
 constexpr std::size_t kNextToNothing = std::size_t{128} << 20;
 
 std::string file_name(const char* path) {

@@ -4,11 +4,11 @@
 
 namespace plumb::cuda {
 
-Binder prepare(Context& context, Step& step, const SoftmaxCrossEntropy& loss) {
-  const SoftmaxLoss& op = std::get<SoftmaxLoss>(context.graph.ops[step.op]);
+Binder prepare(Context& context, Instruction& instruction, const SoftmaxCrossEntropy& loss) {
+  const SoftmaxLoss& op = std::get<SoftmaxLoss>(context.graph.ops[instruction.op]);
   const Shape shape = context.graph.values[op.in].shape;
-  step.workspace_bytes = static_cast<std::size_t>(shape.n) * sizeof(RowLoss);
-  return [=, lane = step.lane, d_logits_dtype = context.dtype(loss.d_logits),
+  instruction.workspace_bytes = static_cast<std::size_t>(shape.n) * sizeof(RowLoss);
+  return [=, lane = instruction.lane, d_logits_dtype = context.dtype(loss.d_logits),
           smoothing = static_cast<float>(op.label_smoothing), records = context.records,
           stream = context.stream](const Arena& arena) -> ComputeFn {
     const SoftmaxOperands at{.logits = arena.as<float>(loss.logits),

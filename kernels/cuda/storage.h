@@ -22,7 +22,7 @@ struct Storage {
   std::vector<BufferId> weights;  // by ParameterId: read by forward and backward-data
 };
 
-// Buffers of a Program without steps yet.
+// Buffers of a Program without instructions yet.
 Storage start_storage(const Graph& graph, const DescribeOptions& options);
 
 // Staging for batches from the host: two halves, one filled while the other is read. Images f32 [2, n, c, h,

@@ -7,9 +7,9 @@
 namespace plumb::cuda {
 namespace {
 
-Step& add(Lowering& lowering, std::string name, Operation operation) {
-  return add_step(lowering.program,
-                  {.name = std::move(name), .operation = std::move(operation), .phase = Phase::update});
+Instruction& add(Lowering& lowering, std::string name, Operation operation) {
+  return add_instruction(
+      lowering.program, {.name = std::move(name), .operation = std::move(operation), .phase = Phase::update});
 }
 
 BufferId find_overflow(Lowering& lowering) {
@@ -37,20 +37,20 @@ std::size_t op_of(const Graph& graph, ParameterId weight) {
 void update_rows(Lowering& lowering, ParameterId weight, const SampledRows& rows,
                  const std::optional<BufferId>& overflow) {
   const ParameterBuffers& buffers = lowering.tensors().parameters[weight];
-  Step& step = add(lowering, lowering.graph.parameters[weight].name + ".update_rows",
-                   UpdateRows{.parameter = weight,
-                              .master = buffers.master,
-                              .momentum = buffers.momentum,
-                              .d_rows = buffers.gradient,
-                              .samples = rows.samples,
-                              .sample_count = rows.count,
-                              .state = lowering.tensors().state,
-                              .overflow = overflow});
-  step.op = op_of(lowering.graph, weight);
+  Instruction& instruction = add(lowering, lowering.graph.parameters[weight].name + ".update_rows",
+                                 UpdateRows{.parameter = weight,
+                                            .master = buffers.master,
+                                            .momentum = buffers.momentum,
+                                            .d_rows = buffers.gradient,
+                                            .samples = rows.samples,
+                                            .sample_count = rows.count,
+                                            .state = lowering.tensors().state,
+                                            .overflow = overflow});
+  instruction.op = op_of(lowering.graph, weight);
   // Only the sampled rows of master and momentum are read and written.
   const Buffer& gradient = lowering.program.buffers[buffers.gradient];
   const double elements = static_cast<double>(gradient.bytes) / static_cast<double>(bytes_of(gradient.dtype));
-  step.work.bytes = static_cast<double>(gradient.bytes) + elements * 4 * sizeof(float);
+  instruction.work.bytes = static_cast<double>(gradient.bytes) + elements * 4 * sizeof(float);
 }
 
 }  // namespace

@@ -21,19 +21,19 @@ std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, bool of_wei
   return depthwise_workspace_bytes(depthwise_shape(graph, op), in.dtype);
 }
 
-void set_margin_workspaces(Program& program, std::size_t first_step, std::int64_t images_of_all_ranks,
+void set_margin_workspaces(Program& program, std::size_t first_instruction, std::int64_t images_of_all_ranks,
                            const Buffer& rows) {
   const std::size_t copy = margin_copy_bytes(images_of_all_ranks, rows.dims[1], rows.dtype);
-  for (std::size_t i = first_step; i < program.steps.size(); ++i) {
-    Step& step = program.steps[i];
-    if (step.as<MarginSampleClasses>())
-      step.workspace_bytes = sample_workspace_bytes(images_of_all_ranks, rows.dims[0]);
-    else if (step.as<MarginStatistics>())
-      step.workspace_bytes = statistics_workspace_bytes(images_of_all_ranks, rows.dims[0], rows.dtype);
-    else if (step.as<MarginProducts>() || step.as<MarginWeightGradient>())
-      step.workspace_bytes = copy + kMarginGemmWorkspace;
-    else if (step.as<MarginFeatureProducts>())
-      step.workspace_bytes = kMarginGemmWorkspace;
+  for (std::size_t i = first_instruction; i < program.instructions.size(); ++i) {
+    Instruction& instruction = program.instructions[i];
+    if (instruction.as<MarginSampleClasses>())
+      instruction.workspace_bytes = sample_workspace_bytes(images_of_all_ranks, rows.dims[0]);
+    else if (instruction.as<MarginStatistics>())
+      instruction.workspace_bytes = statistics_workspace_bytes(images_of_all_ranks, rows.dims[0], rows.dtype);
+    else if (instruction.as<MarginProducts>() || instruction.as<MarginWeightGradient>())
+      instruction.workspace_bytes = copy + kMarginGemmWorkspace;
+    else if (instruction.as<MarginFeatureProducts>())
+      instruction.workspace_bytes = kMarginGemmWorkspace;
   }
 }
 

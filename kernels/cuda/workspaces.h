@@ -1,4 +1,4 @@
-// Workspace limits of steps before a device prepares them; the chosen plans set the final sizes.
+// Workspace limits of instructions before a device prepares them; the chosen plans set the final sizes.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ inline constexpr std::size_t kLossWorkspacePerImage = 16;
 std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, bool of_weights, const Buffer& in,
                                  const Buffer& out, const Buffer& weight);
 
-// For the margin loss' steps from `first_step` on; rows: of class centres that they work with.
-void set_margin_workspaces(Program& program, std::size_t first_step, std::int64_t images_of_all_ranks,
+// For the margin loss' instructions from `first_instruction` on; rows: of class centres that they work with.
+void set_margin_workspaces(Program& program, std::size_t first_instruction, std::int64_t images_of_all_ranks,
                            const Buffer& rows);
 
 }  // namespace plumb::cuda

@@ -1,6 +1,6 @@
 // A margin softmax over class centres. Formulas and order of collectives: kernels/margin_lowering.h.
 // N: images of all ranks in the head's batch, n: this rank's images, E: embedding size, C: class centres per
-// step. Operands are f32 unless noted; rows, products and d_rows have the weight's dtype.
+// instruction. Operands are f32 unless noted; rows, products and d_rows have the weight's dtype.
 #pragma once
 
 #include "kernels/instructions/operand.h"

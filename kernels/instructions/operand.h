@@ -48,21 +48,21 @@ concept AnOperand = requires(const T& operand) {
   { operand.access() } -> std::same_as<Access>;
 };
 
-// Each instruction lists its operands once, by name and member, in
+// Each operation lists its operands once, by name and member, in
 //   static void operands(auto& self, auto&& each) { each("in", self.in, "out", self.out); }
 // for_each_member() calls visit(name, member): an operand, an optional or a list of operands.
-template <typename Instruction, typename Visit>
-void for_each_member(Instruction& instruction, const Visit& visit) {
+template <typename Operation, typename Visit>
+void for_each_member(Operation& operation, const Visit& visit) {
   const auto each = [&visit](const auto& self, std::string_view name, auto& member, auto&... rest) -> void {
     visit(name, member);
     if constexpr (sizeof...(rest) > 0) self(self, rest...);
   };
-  std::remove_const_t<Instruction>::operands(instruction, [&each](auto&&... list) { each(each, list...); });
+  std::remove_const_t<Operation>::operands(operation, [&each](auto&&... list) { each(each, list...); });
 }
 
 // Calls visit(name, operand) for every present operand, including each element of a list.
-template <typename Instruction, typename Visit>
-void for_each_operand(Instruction& instruction, const Visit& visit) {
+template <typename Operation, typename Visit>
+void for_each_operand(Operation& operation, const Visit& visit) {
   for_each_member(instruction, [&visit]<typename Member>(std::string_view name, Member& member) {
     if constexpr (AnOperand<Member>) {
       visit(name, member);

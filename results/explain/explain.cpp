@@ -36,7 +36,7 @@ ByCategory<double> our_step(const RunRecord& record, const RunProfile& profile) 
   ByCategory<double> time{};
   double stamped = 0;
   for (const ProfiledKind& kind : profile.kinds) {
-    time[index_of(category_of_step_kind(kind.name))] += kind.seconds;
+    time[index_of(category_of_instruction(kind.name))] += kind.seconds;
     stamped += kind.seconds;
   }
   for (double& part : time) part *= stamped > 0 ? profile.busy_seconds / stamped * kMicroseconds : 0;

@@ -152,11 +152,11 @@ constexpr Rule kKernelFormRules[] = {
     {"DtoH", elementwise},
 };
 
-struct StepKindCategory {
+struct InstructionCategory {
   std::string_view kind;
   StepCategory category;
 };
-constexpr StepKindCategory kStepKinds[] = {
+constexpr InstructionCategory kInstructionKinds[] = {
     {"load_batch", data},
     {"pack_batch", data},
     {"conv_forward", conv_forward},
@@ -242,13 +242,14 @@ std::string_view key_of(StepCategory category) {
   return kNames[index_of(category)].key;
 }
 
-StepCategory category_of_step_kind(std::string_view kind) {
-  for (const StepKindCategory& known : kStepKinds)
+StepCategory category_of_instruction(std::string_view kind) {
+  for (const InstructionCategory& known : kInstructionKinds)
     if (known.kind == kind) return known.category;
-  throw Error(ExitCode::bad_data,
-              "profile.json has a step of kind '{}', which this plumbline doesn't know; use the one that "
-              "belongs to the run",
-              kind);
+  throw Error(
+      ExitCode::bad_data,
+      "profile.json has an instruction of kind '{}', which this plumbline doesn't know; use the one that "
+      "belongs to the run",
+      kind);
 }
 
 std::optional<StepCategory> category_of_operator(std::string_view name) {

@@ -38,7 +38,7 @@ constexpr std::size_t index_of(StepCategory category) {
 
 // The category of a step's kind (kernels/program.h: name_of(Operation)). Throws Error(bad_data) for an
 // unknown kind.
-StepCategory category_of_step_kind(std::string_view kind);
+StepCategory category_of_instruction(std::string_view kind);
 
 // The category of an operator as PyTorch's profiler names it ("aten::mkldnn_convolution"), by the first rule
 // that fits. `gaps`: it only calls others (nodes of autograd, compiled regions); its own time is Python's or

@@ -28,7 +28,7 @@ struct RankRecord {
   double exposed_communication_seconds = 0;
 };
 
-// A convolution that ran as plain steps although its GPU has the fused engine.
+// A convolution that ran as plain instructions although its GPU has the fused engine.
 struct UnfusedLayer {
   std::string layer, pattern, reason;
 };

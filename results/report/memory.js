@@ -41,7 +41,7 @@ function planFigure(run, names) {
            i) => [block.title, words(block.fill), plan.offset[i], block.bytes, block.first, block.last]),
     },
     config: rectanglesConfig(
-        blocks, axis('step of the iteration', {min: 0, max: plan.steps}),
+        blocks, axis('instruction of the iteration', {min: 0, max: plan.steps}),
         axis(unit, {min: 0, max: plan.arena_bytes / factor}),
         (block) => [`${words(block.fill)}, ${bytes(block.bytes)}`, `steps ${block.first} to ${block.last}`],
         plan.phases.map((phase) => [phase.first, phase.last + 1, phase.name])),

@@ -18,9 +18,9 @@ constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;  // 1 PiB
 
 struct Life {
   int first = -1, last = -1;
-  void use(int step) {
-    if (first < 0) first = step;
-    last = step;
+  void use(int instruction) {
+    if (first < 0) first = instruction;
+    last = instruction;
   }
 };
 
@@ -37,27 +37,27 @@ std::vector<std::size_t> owners_of(const Json& buffers, const std::string& origi
   return owners;
 }
 
-std::vector<Life> lives_of(const Json& steps, const std::vector<std::size_t>& owners,
+std::vector<Life> lives_of(const Json& instructions, const std::vector<std::size_t>& owners,
                            const std::string& origin) {
   const auto last = static_cast<std::int64_t>(owners.size()) - 1;
   std::vector<Life> lives(owners.size());
-  for (std::size_t step = 0; step < steps.size(); ++step)
-    for (const Json& use : ObjectReader(steps[step], origin, "steps[]").list("uses")) {
+  for (std::size_t instruction = 0; instruction < instructions.size(); ++instruction)
+    for (const Json& use : ObjectReader(instructions[instruction], origin, "steps[]").list("uses")) {
       const auto buffer = ObjectReader(use, origin, "uses[]").integer("buffer", 0, last);
-      lives[owners[static_cast<std::size_t>(buffer)]].use(static_cast<int>(step));
+      lives[owners[static_cast<std::size_t>(buffer)]].use(static_cast<int>(instruction));
     }
   return lives;
 }
 
-std::vector<StepSpan> phases_of(const Json& steps, const std::string& origin) {
-  std::vector<StepSpan> phases;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const ObjectReader reader(steps[i], origin, "steps[]");
+std::vector<InstructionSpan> phases_of(const Json& instructions, const std::string& origin) {
+  std::vector<InstructionSpan> phases;
+  for (std::size_t i = 0; i < instructions.size(); ++i) {
+    const ObjectReader reader(instructions[i], origin, "steps[]");
     if (reader.text("lane") != "compute") continue;
     const std::string phase = reader.text("phase");
-    const int step = static_cast<int>(i);
-    if (phases.empty() || phases.back().phase != phase) phases.push_back({phase, step, step});
-    phases.back().last_step = step;
+    const int instruction = static_cast<int>(i);
+    if (phases.empty() || phases.back().phase != phase) phases.push_back({phase, instruction, instruction});
+    phases.back().last_instruction = instruction;
   }
   return phases;
 }
@@ -71,7 +71,7 @@ std::vector<MemoryBlock> joined(const std::vector<MemoryBlock>& blocks, std::int
   std::vector<std::int64_t> largest;  // buffer of each result, in bytes
   for (const MemoryBlock& block : blocks) {
     const auto [before, is_first] =
-        last_of_life.emplace(std::pair(block.first_step, block.last_step), result.size());
+        last_of_life.emplace(std::pair(block.first_instruction, block.last_instruction), result.size());
     if (!is_first) {
       MemoryBlock& last = result[before->second];
       const std::int64_t gap = block.offset - last.offset - last.bytes;
@@ -93,7 +93,7 @@ std::vector<MemoryBlock> joined(const std::vector<MemoryBlock>& blocks, std::int
 }
 
 double area(const MemoryBlock& block) {
-  return static_cast<double>(block.bytes) * (block.last_step - block.first_step + 1);
+  return static_cast<double>(block.bytes) * (block.last_instruction - block.first_instruction + 1);
 }
 
 void keep_largest(MemoryPicture& picture, std::size_t most_blocks) {
@@ -107,7 +107,7 @@ void keep_largest(MemoryPicture& picture, std::size_t most_blocks) {
 
 void sort_by_place(std::vector<MemoryBlock>& blocks) {
   std::stable_sort(blocks.begin(), blocks.end(), [](const MemoryBlock& a, const MemoryBlock& b) {
-    return std::pair(a.offset, a.first_step) < std::pair(b.offset, b.first_step);
+    return std::pair(a.offset, a.first_instruction) < std::pair(b.offset, b.first_instruction);
   });
 }
 
@@ -116,24 +116,25 @@ void sort_by_place(std::vector<MemoryBlock>& blocks) {
 MemoryPicture memory_picture(const Json& program, const std::string& origin, std::size_t most_blocks) {
   const ObjectReader reader(program, origin);
   const Json& buffers = reader.list("buffers");
-  const Json& steps = reader.list("steps");
+  const Json& instructions = reader.list("steps");
   MemoryPicture picture;
   picture.arena_bytes = reader.integer("arena_bytes", 0, kMostBytes);
-  picture.steps = static_cast<int>(steps.size());
-  picture.phases = phases_of(steps, origin);
+  picture.instructions = static_cast<int>(instructions.size());
+  picture.phases = phases_of(instructions, origin);
   const std::vector<std::size_t> owners = owners_of(buffers, origin);
-  const std::vector<Life> lives = lives_of(steps, owners, origin);
+  const std::vector<Life> lives = lives_of(instructions, owners, origin);
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     if (owners[i] != i || !buffers[i].contains("offset")) continue;
     const ObjectReader buffer(buffers[i], origin, "buffers[]");
     const bool persistent = buffers[i].contains("persistent");
     if (lives[i].first < 0 && !persistent) continue;
-    picture.blocks.push_back({.name = buffer.text("name"),
-                              .role = buffer.text("role"),
-                              .offset = buffer.integer("offset", 0, kMostBytes),
-                              .bytes = buffer.integer("bytes", 0, kMostBytes),
-                              .first_step = persistent ? 0 : lives[i].first,
-                              .last_step = persistent ? std::max(0, picture.steps - 1) : lives[i].last});
+    picture.blocks.push_back(
+        {.name = buffer.text("name"),
+         .role = buffer.text("role"),
+         .offset = buffer.integer("offset", 0, kMostBytes),
+         .bytes = buffer.integer("bytes", 0, kMostBytes),
+         .first_instruction = persistent ? 0 : lives[i].first,
+         .last_instruction = persistent ? std::max(0, picture.instructions - 1) : lives[i].last});
   }
   sort_by_place(picture.blocks);
   picture.blocks = joined(picture.blocks, picture.arena_bytes);

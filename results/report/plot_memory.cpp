@@ -13,7 +13,7 @@ constexpr double kMebibyte = 1 << 20;
 void add_block(DataBlock& rows, const MemoryBlock& block) {
   const double low = static_cast<double>(block.offset) / kMebibyte;
   const double high = static_cast<double>(block.offset + block.bytes) / kMebibyte;
-  const double begin = block.first_step - 0.5, end = block.last_step + 0.5;
+  const double begin = block.first_instruction - 0.5, end = block.last_instruction + 0.5;
   rows.add_row({(begin + end) / 2, (low + high) / 2, begin, end, low, high});
 }
 
@@ -42,8 +42,8 @@ std::string memory_plot(const ReportData& data) {
                     rows.name(), plot_colour(i), gnuplot_literal(replaced(roles[i], '_', " "))));
   }
   return fmt::format("{}set xrange [-0.5:{}]\nset yrange [0:{}]\n{}{}",
-                     plot_frame("Memory plan: " + run->label, "step of the iteration", "MiB"),
-                     plot_number(picture.steps - 0.5),
+                     plot_frame("Memory plan: " + run->label, "instruction of the iteration", "MiB"),
+                     plot_number(picture.instructions - 0.5),
                      plot_number(static_cast<double>(picture.arena_bytes) / kMebibyte), blocks,
                      plot_of(parts));
 }

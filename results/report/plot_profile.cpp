@@ -11,14 +11,14 @@ namespace {
 constexpr std::size_t kMostBars = 25;
 
 // Collectives are left out: they go on beside the others, and most of their time is waiting.
-std::vector<ProfiledStep> compute_steps(const RunProfile& profile) {
-  std::vector<ProfiledStep> steps;
-  for (const ProfiledStep& step : profile.steps)
-    if (step.lane == "compute") steps.push_back(step);
-  return steps;
+std::vector<ProfiledInstruction> compute_instructions(const RunProfile& profile) {
+  std::vector<ProfiledInstruction> instructions;
+  for (const ProfiledInstruction& instruction : profile.instructions)
+    if (instruction.lane == "compute") instructions.push_back(instruction);
+  return instructions;
 }
 
-// One bar per step, the longest at the top: begin, end, lower and upper edge.
+// One bar per instruction, the longest at the top: begin, end, lower and upper edge.
 void add_bar(DataBlock& block, double ms, double row, double half_height) {
   block.add_row({ms / 2, row, 0, ms, row - half_height, row + half_height});
 }
@@ -33,24 +33,25 @@ std::string bars(const DataBlock& block, const std::string& colour, const std::s
 
 std::string profile_plot(const ReportData& data) {
   const auto run = std::find_if(data.runs.begin(), data.runs.end(), [](const ReportRun& candidate) {
-    return candidate.profile && !compute_steps(*candidate.profile).empty();
+    return candidate.profile && !compute_instructions(*candidate.profile).empty();
   });
   if (run == data.runs.end())
     throw Error(ExitCode::bad_data,
                 "--plot profile needs a run folder with a profile.json; make one with --profile");
-  const std::vector<ProfiledStep> steps = compute_steps(*run->profile);
-  const std::size_t count = std::min(steps.size(), kMostBars);
+  const std::vector<ProfiledInstruction> instructions = compute_instructions(*run->profile);
+  const std::size_t count = std::min(instructions.size(), kMostBars);
   DataBlock measured("measured"), roofline("roofline");
   std::string names;
   for (std::size_t i = 0; i < count; ++i) {
     const double row = static_cast<double>(count - 1 - i);
-    add_bar(measured, steps[i].seconds * 1e3, row, 0.4);
-    add_bar(roofline, steps[i].roofline_seconds * 1e3, row, 0.2);
-    append_part(names, fmt::format("{} {}", gnuplot_literal(steps[i].name), plot_number(row)));
+    add_bar(measured, instructions[i].seconds * 1e3, row, 0.4);
+    add_bar(roofline, instructions[i].roofline_seconds * 1e3, row, 0.2);
+    append_part(names, fmt::format("{} {}", gnuplot_literal(instructions[i].name), plot_number(row)));
   }
   return fmt::format(
       "{}set ytics ({}) font ',10'\nset yrange [-1:{}]\nset xrange [0:*]\n{}{}{}",
-      plot_frame(fmt::format("The {} longest compute steps: {}", count, run->label), "ms per iteration", ""),
+      plot_frame(fmt::format("The {} longest compute instructions: {}", count, run->label),
+                 "ms per iteration", ""),
       names, count, measured.text(), roofline.text(),
       plot_of({bars(measured, "#56b4e9", "measured"),
                bars(roofline, "#d55e00", "least time that the device's peaks allow (roofline)")}));

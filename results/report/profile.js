@@ -25,10 +25,10 @@ function kindsFigure(run) {
   const time = {unit, csvUnit: 's', text: (value) => plain(factor * value)};
   const all = kinds.reduce((sum, kind) => sum + kind.seconds, 0);
   return {
-    label: `Bars of time per kind of step, measured and by the roofline; the longest is ${
+    label: `Bars of time per kind of instruction, measured and by the roofline; the longest is ${
         words(kinds[0]?.name ?? '')}.`,
     table: {
-      caption: `Time by kind of step of ${run.label}`,
+      caption: `Time by kind of instruction of ${run.label}`,
       columns: [
         {name: 'Kind'}, {name: 'Steps', text: count}, {name: 'Measured', ...time},
         {name: 'Roofline', ...time}, {name: 'Share', text: (value) => percent(value)}
@@ -92,7 +92,7 @@ function rooflineFigure(run, names) {
     table: {
       caption: `Steps of ${run.label}, those first that lose most against the roofline`,
       columns: [
-        {name: 'Step'}, {name: 'Kind'}, {name: 'Held by'}, {name: 'Measured', ...time},
+        {name: 'Instruction'}, {name: 'Kind'}, {name: 'Held by'}, {name: 'Measured', ...time},
         {name: 'Roofline', ...time}, {name: 'Lost', ...time},
         {name: 'Achieved', unit: 'FLOP/s', text: (value) => rate(value, '')},
         {name: 'Achieved', unit: 'B/s', text: (value) => rate(value, '')}

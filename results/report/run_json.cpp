@@ -25,13 +25,13 @@ Json rounded(const std::vector<double>& seconds) {
   return column(seconds, nanoseconds);
 }
 
-Json to_json(const StepTimes& steps) {
-  Json json{{"iterations", steps.iterations},
-            {"warmup", steps.warmup},
-            {"per_entry", steps.per_entry},
-            {"median", rounded(steps.median_seconds)}};
-  if (steps.per_entry > 1) json["min"] = rounded(steps.min_seconds);
-  if (steps.per_entry > 1) json["max"] = rounded(steps.max_seconds);
+Json to_json(const StepTimes& instructions) {
+  Json json{{"iterations", instructions.iterations},
+            {"warmup", instructions.warmup},
+            {"per_entry", instructions.per_entry},
+            {"median", rounded(instructions.median_seconds)}};
+  if (instructions.per_entry > 1) json["min"] = rounded(instructions.min_seconds);
+  if (instructions.per_entry > 1) json["max"] = rounded(instructions.max_seconds);
   return json;
 }
 
@@ -48,48 +48,54 @@ Json to_json(const StepHistogram& histogram) {
 Json to_json(const MemoryPicture& memory, Names& names) {
   const auto& blocks = memory.blocks;
   return {{"arena_bytes", memory.arena_bytes},
-          {"steps", memory.steps},
+          {"steps", memory.instructions},
           {"left_out", memory.left_out},
-          {"phases",
-           column(memory.phases,
-                  [](const StepSpan& span) {
-                    return Json{{"name", span.phase}, {"first", span.first_step}, {"last", span.last_step}};
-                  })},
+          {"phases", column(memory.phases,
+                            [](const InstructionSpan& span) {
+                              return Json{{"name", span.phase},
+                                          {"first", span.first_instruction},
+                                          {"last", span.last_instruction}};
+                            })},
           {"name", column(blocks, [&](const MemoryBlock& b) { return names.index(b.name); })},
           {"role", column(blocks, [&](const MemoryBlock& b) { return names.index(b.role); })},
           {"offset", column(blocks, [](const MemoryBlock& b) { return b.offset; })},
           {"bytes", column(blocks, [](const MemoryBlock& b) { return b.bytes; })},
-          {"first", column(blocks, [](const MemoryBlock& b) { return b.first_step; })},
-          {"last", column(blocks, [](const MemoryBlock& b) { return b.last_step; })},
+          {"first", column(blocks, [](const MemoryBlock& b) { return b.first_instruction; })},
+          {"last", column(blocks, [](const MemoryBlock& b) { return b.last_instruction; })},
           {"buffers", column(blocks, [](const MemoryBlock& b) { return b.buffers; })}};
 }
 
 Json to_json(const RunProfile& profile, Names& names) {
-  const auto& steps = profile.steps;
-  return {{"device", profile.device},
-          {"peak_flops_per_second", profile.peak_flops_per_second},
-          {"peak_bytes_per_second", profile.peak_bytes_per_second},
-          {"iteration_seconds", nanoseconds(profile.iteration_seconds)},
-          {"busy_seconds", nanoseconds(profile.busy_seconds)},
-          {"gap_seconds", nanoseconds(profile.gap_seconds)},
-          {"roofline_seconds", nanoseconds(profile.roofline_seconds)},
-          {"left_out", profile.left_out},
-          {"kinds", column(profile.kinds,
-                           [](const ProfiledKind& kind) {
-                             return Json{{"name", kind.name},
-                                         {"steps", kind.steps},
-                                         {"seconds", nanoseconds(kind.seconds)},
-                                         {"roofline_seconds", nanoseconds(kind.roofline_seconds)}};
-                           })},
-          {"name", column(steps, [&](const ProfiledStep& s) { return names.index(s.name); })},
-          {"kind", column(steps, [&](const ProfiledStep& s) { return names.index(s.kind); })},
-          {"bound_by", column(steps, [&](const ProfiledStep& s) { return names.index(s.bound_by); })},
-          {"seconds", column(steps, [](const ProfiledStep& s) { return nanoseconds(s.seconds); })},
-          {"roofline", column(steps, [](const ProfiledStep& s) { return nanoseconds(s.roofline_seconds); })},
-          {"gigaflops_per_second",
-           column(steps, [](const ProfiledStep& s) { return six_digits(s.flops_per_second / kGiga); })},
-          {"gigabytes_per_second",
-           column(steps, [](const ProfiledStep& s) { return six_digits(s.bytes_per_second / kGiga); })}};
+  const auto& instructions = profile.instructions;
+  return {
+      {"device", profile.device},
+      {"peak_flops_per_second", profile.peak_flops_per_second},
+      {"peak_bytes_per_second", profile.peak_bytes_per_second},
+      {"iteration_seconds", nanoseconds(profile.iteration_seconds)},
+      {"busy_seconds", nanoseconds(profile.busy_seconds)},
+      {"gap_seconds", nanoseconds(profile.gap_seconds)},
+      {"roofline_seconds", nanoseconds(profile.roofline_seconds)},
+      {"left_out", profile.left_out},
+      {"kinds", column(profile.kinds,
+                       [](const ProfiledKind& kind) {
+                         return Json{{"name", kind.name},
+                                     {"steps", kind.instructions},
+                                     {"seconds", nanoseconds(kind.seconds)},
+                                     {"roofline_seconds", nanoseconds(kind.roofline_seconds)}};
+                       })},
+      {"name", column(instructions, [&](const ProfiledInstruction& s) { return names.index(s.name); })},
+      {"kind", column(instructions, [&](const ProfiledInstruction& s) { return names.index(s.kind); })},
+      {"bound_by",
+       column(instructions, [&](const ProfiledInstruction& s) { return names.index(s.bound_by); })},
+      {"seconds", column(instructions, [](const ProfiledInstruction& s) { return nanoseconds(s.seconds); })},
+      {"roofline",
+       column(instructions, [](const ProfiledInstruction& s) { return nanoseconds(s.roofline_seconds); })},
+      {"gigaflops_per_second",
+       column(instructions,
+              [](const ProfiledInstruction& s) { return six_digits(s.flops_per_second / kGiga); })},
+      {"gigabytes_per_second", column(instructions, [](const ProfiledInstruction& s) {
+         return six_digits(s.bytes_per_second / kGiga);
+       })}};
 }
 
 Json to_json(const RunTrace& trace, Names& names) {

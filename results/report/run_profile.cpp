@@ -22,14 +22,14 @@ ProfiledKind kind_of(const ObjectReader& reader) {
           time_of(reader, "roofline_seconds")};
 }
 
-// Steps of kernels of our own have none, nor has a profile of an older version.
-std::string engine_of(const Json& step) {
-  const auto engine = step.find("engine");
-  return engine != step.end() && engine->is_string() ? engine->get<std::string>() : "";
+// Instructions of kernels of our own have none, nor has a profile of an older version.
+std::string engine_of(const Json& instruction) {
+  const auto engine = instruction.find("engine");
+  return engine != instruction.end() && engine->is_string() ? engine->get<std::string>() : "";
 }
 
-ProfiledStep step_of(const Json& step, const std::string& origin) {
-  const ObjectReader reader(step, origin, "steps[]");
+ProfiledInstruction step_of(const Json& instruction, const std::string& origin) {
+  const ObjectReader reader(instruction, origin, "steps[]");
   return {.name = reader.text("name"),
           .kind = reader.text("kind"),
           .phase = reader.text("phase"),
@@ -39,12 +39,12 @@ ProfiledStep step_of(const Json& step, const std::string& origin) {
           .flops_per_second = reader.number("flops_per_second"),
           .bytes_per_second = reader.number("bytes_per_second"),
           .bound_by = reader.text("bound_by"),
-          .engine = engine_of(step)};
+          .engine = engine_of(instruction)};
 }
 
 }  // namespace
 
-RunProfile run_profile(const Json& json, const std::string& origin, std::size_t most_steps) {
+RunProfile run_profile(const Json& json, const std::string& origin, std::size_t most_instructions) {
   const ObjectReader reader(json, origin);
   RunProfile profile;
   profile.device = reader.text("device");
@@ -55,12 +55,14 @@ RunProfile run_profile(const Json& json, const std::string& origin, std::size_t 
   profile.gap_seconds = reader.number("gap_seconds");
   profile.roofline_seconds = time_of(reader, "roofline_seconds");
   for (const Json& kind : reader.list("kinds")) profile.kinds.push_back(kind_of({kind, origin, "kinds[]"}));
-  for (const Json& step : reader.list("steps")) profile.steps.push_back(step_of(step, origin));
-  std::stable_sort(profile.steps.begin(), profile.steps.end(),
-                   [](const ProfiledStep& a, const ProfiledStep& b) { return a.seconds > b.seconds; });
-  if (profile.steps.size() > most_steps) {
-    profile.left_out = static_cast<int>(profile.steps.size() - most_steps);
-    profile.steps.resize(most_steps);
+  for (const Json& instruction : reader.list("steps"))
+    profile.instructions.push_back(step_of(instruction, origin));
+  std::stable_sort(
+      profile.instructions.begin(), profile.instructions.end(),
+      [](const ProfiledInstruction& a, const ProfiledInstruction& b) { return a.seconds > b.seconds; });
+  if (profile.instructions.size() > most_instructions) {
+    profile.left_out = static_cast<int>(profile.instructions.size() - most_instructions);
+    profile.instructions.resize(most_instructions);
   }
   return profile;
 }

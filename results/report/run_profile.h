@@ -7,7 +7,7 @@
 
 namespace plumb {
 
-struct ProfiledStep {
+struct ProfiledInstruction {
   std::string name, kind, phase, lane;
   double seconds = 0, roofline_seconds = 0;
   double flops_per_second = 0, bytes_per_second = 0;  // achieved
@@ -17,7 +17,7 @@ struct ProfiledStep {
 
 struct ProfiledKind {
   std::string name;
-  int steps = 0;
+  int instructions = 0;
   double seconds = 0, roofline_seconds = 0;
 };
 
@@ -25,13 +25,13 @@ struct RunProfile {
   std::string device;
   double peak_flops_per_second = 0, peak_bytes_per_second = 0;
   double iteration_seconds = 0, busy_seconds = 0, gap_seconds = 0, roofline_seconds = 0;
-  std::vector<ProfiledKind> kinds;  // compute lane, the longest first
-  std::vector<ProfiledStep> steps;  // the longest first
-  int left_out = 0;                 // shorter steps beyond `most_steps`
+  std::vector<ProfiledKind> kinds;                // compute lane, the longest first
+  std::vector<ProfiledInstruction> instructions;  // the longest first
+  int left_out = 0;                               // shorter instructions beyond `most_instructions`
 };
 
 // Throws Error(bad_data) that names `origin` and the key.
 RunProfile run_profile(const nlohmann::ordered_json& profile, const std::string& origin,
-                       std::size_t most_steps = 500);
+                       std::size_t most_instructions = 500);
 
 }  // namespace plumb

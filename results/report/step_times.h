@@ -1,4 +1,4 @@
-// Step times of a run, small enough for a page: a time line and a histogram.
+// Instruction times of a run, small enough for a page: a time line and a histogram.
 #pragma once
 
 #include <cstdint>

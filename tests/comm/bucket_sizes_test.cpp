@@ -15,16 +15,17 @@ namespace {
 
 using Sizes = std::vector<std::string>;
 
-// "6.5 f16" is 6.5 MiB of f16: the buckets of a step for 8 ranks, in the order in which they are reduced.
+// "6.5 f16" is 6.5 MiB of f16: the buckets of an instruction for 8 ranks, in the order in which they are
+// reduced.
 Sizes bucket_sizes(const Graph& graph, Precision precision, bool fp32_head = false) {
   const DescribeOptions options{
       .precision = precision, .scale_loss = precision == Precision::fp16, .fp32_head = fp32_head};
   const Program program =
       add_gradient_reduction(describe(graph, options, *find_target("h200")), {.world_size = 8});
   Sizes sizes;
-  for (const Step& step : program.steps) {
-    const auto* collective = step.as<Collective>();
-    if (!collective || !step.name.starts_with("bucket")) continue;
+  for (const Instruction& instruction : program.instructions) {
+    const auto* collective = instruction.as<Collective>();
+    if (!collective || !instruction.name.starts_with("bucket")) continue;
     char text[32];
     std::snprintf(text, sizeof text, "%.1f ",
                   static_cast<double>(collective->elements * bytes_of(collective->dtype)) / (1 << 20));

@@ -25,7 +25,7 @@ GradientReductionOptions limits(std::size_t last, std::size_t others) {
 
 TEST(GradientReduction, StepStandsAfterTheLastWriterOfItsLastGradient) {
   const Program program = add_gradient_reduction(small_program({{100}, {100}, {100}}), limits(100, 200));
-  EXPECT_EQ(step_names(program),
+  EXPECT_EQ(instruction_names(program),
             (Names{"forward", "backward2", "backward1", "bucket0.allreduce", "backward0", "bucket1.allreduce",
                    "backward_input", "update0", "update1", "update2"}));
 }
@@ -34,7 +34,7 @@ TEST(GradientReduction, WithoutOverlapAllStandAfterTheLastBackwardStep) {
   GradientReductionOptions options = limits(100, 200);
   options.overlap = false;
   const Program program = add_gradient_reduction(small_program({{100}, {100}, {100}}), options);
-  EXPECT_EQ(step_names(program),
+  EXPECT_EQ(instruction_names(program),
             (Names{"forward", "backward2", "backward1", "backward0", "backward_input", "bucket0.allreduce",
                    "bucket1.allreduce", "update0", "update1", "update2"}));
 }
@@ -49,11 +49,11 @@ TEST(GradientReduction, OverlapDoesNotChangeWhatIsReduced) {
 
 TEST(GradientReduction, StepDeclaresLanePhaseAndEveryGradient) {
   const Program program = add_gradient_reduction(small_program({{100}, {4}}), limits(1000, 1000));
-  const Step& step = step_named(program, "bucket0.allreduce");
-  EXPECT_EQ(step.phase, Phase::reduce);
-  EXPECT_EQ(step.lane, Lane::communication);
-  const std::vector<BufferUse> uses = step.uses();
-  ASSERT_TRUE(step.as<Collective>());
+  const Instruction& instruction = instruction_named(program, "bucket0.allreduce");
+  EXPECT_EQ(instruction.phase, Phase::reduce);
+  EXPECT_EQ(instruction.lane, Lane::communication);
+  const std::vector<BufferUse> uses = instruction.uses();
+  ASSERT_TRUE(instruction.as<Collective>());
   ASSERT_EQ(uses.size(), 2u);
   EXPECT_EQ(uses[0].buffer, 1u);
   EXPECT_EQ(uses[1].buffer, 0u);
@@ -94,22 +94,23 @@ TEST(GradientReduction, DtypesNeverShareABucket) {
 
 TEST(GradientReduction, LastWriterCountsIfThereAreSeveral) {
   Program program = small_program({{100}, {100}});
-  recorded_uses(program.steps[3]).push_back({1, Access::read_write});  // "backward_input" adds to gradient 1
-  EXPECT_EQ(program.steps[3].name, "backward_input");
-  EXPECT_EQ(step_names(add_gradient_reduction(program, limits(1, 1))),
+  recorded_uses(program.instructions[3])
+      .push_back({1, Access::read_write});  // "backward_input" adds to gradient 1
+  EXPECT_EQ(program.instructions[3].name, "backward_input");
+  EXPECT_EQ(instruction_names(add_gradient_reduction(program, limits(1, 1))),
             (Names{"forward", "backward1", "backward0", "bucket0.allreduce", "backward_input",
                    "bucket1.allreduce", "update0", "update1"}));
 }
 
 TEST(GradientReduction, RefusesAReaderThatWouldSeeAnIncompleteSum) {
   Program program = small_program({{100}, {100}});
-  recorded_uses(program.steps[3]).push_back({1, Access::read});
+  recorded_uses(program.instructions[3]).push_back({1, Access::read});
   EXPECT_THROW(add_gradient_reduction(program, {}), Error);
 }
 
 TEST(GradientReduction, RefusesAGradientThatNoStepWrites) {
   Program program = small_program({{100}, {100}});
-  recorded_uses(program.steps[1]).clear();
+  recorded_uses(program.instructions[1]).clear();
   EXPECT_THROW(add_gradient_reduction(program, {}), Error);
 }
 
@@ -119,7 +120,8 @@ TEST(GradientReduction, RefusesToRunTwice) {
 }
 
 TEST(GradientReduction, AProgramWithoutGradientsStaysAsItIs) {
-  EXPECT_EQ(step_names(add_gradient_reduction(small_program({}), {})), (Names{"forward", "backward_input"}));
+  EXPECT_EQ(instruction_names(add_gradient_reduction(small_program({}), {})),
+            (Names{"forward", "backward_input"}));
 }
 
 TEST(GradientReduction, HashSeesAGradientsBytesNameAndOrder) {
@@ -130,8 +132,8 @@ TEST(GradientReduction, HashSeesAGradientsBytesNameAndOrder) {
   Program other_bytes = program, other_name = program, other_order = program;
   other_bytes.buffers[1].bytes = 104;  // the bucket stays as large as it was
   other_name.buffers[1].name = "another";
-  other_order.steps[2].operation = program.steps[3].operation;
-  other_order.steps[3].operation = program.steps[2].operation;
+  other_order.instructions[2].operation = program.instructions[3].operation;
+  other_order.instructions[3].operation = program.instructions[2].operation;
   EXPECT_EQ(hash(program), hash(program));
   EXPECT_NE(hash(program), hash(other_bytes));
   EXPECT_NE(hash(program), hash(other_name));
@@ -159,14 +161,15 @@ TEST(GradientReduction, OfResNet50WaitsForWritersAndUpdatesWaitForIt) {
   const Program program = add_gradient_reduction(resnet50_program(), {});
   const HappensBefore happens_before(program);
   std::size_t checked = 0;
-  for (StepId reduce = 0; reduce < program.steps.size(); ++reduce) {
-    const auto* collective = program.steps[reduce].as<Collective>();
+  for (InstructionId reduce = 0; reduce < program.instructions.size(); ++reduce) {
+    const auto* collective = program.instructions[reduce].as<Collective>();
     if (!collective) continue;
     for (BufferId reduced : collective->parts) {
-      for (StepId step = 0; step < program.steps.size(); ++step) {
-        for (const BufferUse& use : program.steps[step].uses()) {
-          if (use.buffer != reduced || step == reduce) continue;
-          EXPECT_TRUE(use.writes() ? happens_before(step, reduce) : happens_before(reduce, step));
+      for (InstructionId instruction = 0; instruction < program.instructions.size(); ++instruction) {
+        for (const BufferUse& use : program.instructions[instruction].uses()) {
+          if (use.buffer != reduced || instruction == reduce) continue;
+          EXPECT_TRUE(use.writes() ? happens_before(instruction, reduce)
+                                   : happens_before(reduce, instruction));
           ++checked;
         }
       }
@@ -213,22 +216,22 @@ TEST(GradientReduction, OfGpuProgramsReducesEachGradientOnceBeforeItIsReadAndCan
         GpuCase{"v100-16gb", Precision::fp32, true, false, ReduceDType::fp16}, GpuCase{"v100-16gb"}}) {
     const Program program = reduced_gpu_program(one);
     std::vector<int> collectives(program.buffers.size(), 0);  // by root
-    std::vector<StepId> last(program.buffers.size(), 0);
-    for (StepId id = 0; id < program.steps.size(); ++id) {
-      const Step& step = program.steps[id];
-      const auto* collective = step.as<Collective>();
-      if (!collective && !step.as<Cast>()) continue;
+    std::vector<InstructionId> last(program.buffers.size(), 0);
+    for (InstructionId id = 0; id < program.instructions.size(); ++id) {
+      const Instruction& instruction = program.instructions[id];
+      const auto* collective = instruction.as<Collective>();
+      if (!collective && !instruction.as<Cast>()) continue;
       if (collective) ++collectives[root_of(program, collective->parts.at(0))];
-      for (const BufferUse& use : step.uses()) last[root_of(program, use.buffer)] = id;
+      for (const BufferUse& use : instruction.uses()) last[root_of(program, use.buffer)] = id;
     }
     const HappensBefore happens_before(program);
-    for (StepId id = 0; id < program.steps.size(); ++id) {
-      const Step& step = program.steps[id];
-      if (step.phase != Phase::update) continue;
-      for (const BufferUse& use : step.uses()) {
+    for (InstructionId id = 0; id < program.instructions.size(); ++id) {
+      const Instruction& instruction = program.instructions[id];
+      if (instruction.phase != Phase::update) continue;
+      for (const BufferUse& use : instruction.uses()) {
         if (program.buffers[use.buffer].role != Role::gradient) continue;
         EXPECT_TRUE(happens_before(last[root_of(program, use.buffer)], id))
-            << one.target << ", " << step.name << ", " << program.buffers[use.buffer].name;
+            << one.target << ", " << instruction.name << ", " << program.buffers[use.buffer].name;
       }
     }
     std::size_t gradients = 0;
@@ -252,7 +255,7 @@ TEST(GradientReduction, IsTheSameWhateverIsFused) {
   for (const std::string target : {"h200", "a100-80gb"}) {
     const Program fused = reduced_gpu_program({target}),
                   plain = reduced_gpu_program({target, Precision::fp16, false});
-    EXPECT_NE(fused.steps.size(), plain.steps.size());
+    EXPECT_NE(fused.instructions.size(), plain.instructions.size());
     EXPECT_EQ(reduction_hash(fused), reduction_hash(plain)) << target;
   }
 }

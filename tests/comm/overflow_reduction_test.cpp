@@ -25,24 +25,26 @@ GradientReductionOptions limit(std::size_t bytes) {
 }
 
 bool reduces_overflows(const Program& program) {
-  const Names names = step_names(program);
+  const Names names = instruction_names(program);
   return std::find(names.begin(), names.end(), "overflow.allreduce") != names.end();
 }
 
 TEST(OverflowReduction, IsNotNeededWhereEveryGradientIsSummed) {
   const Program program = add_gradient_reduction(scaled_program({{100}, {100}}), limit(100));
-  EXPECT_EQ(step_names(program), (Names{"forward", "backward1", "bucket0.allreduce", "backward0",
-                                        "bucket1.allreduce", "backward_input", "find_overflow", "update"}));
+  EXPECT_EQ(instruction_names(program),
+            (Names{"forward", "backward1", "bucket0.allreduce", "backward0", "bucket1.allreduce",
+                   "backward_input", "find_overflow", "update"}));
 }
 
 TEST(OverflowReduction, StandsBetweenTheSearchAndTheUpdate) {
   const Program program = add_gradient_reduction(scaled_program({{100}, kSharded}), limit(100));
-  EXPECT_EQ(step_names(program), (Names{"forward", "backward1", "backward0", "bucket0.allreduce",
-                                        "backward_input", "find_overflow", "overflow.allreduce", "update"}));
-  const Step& step = step_named(program, "overflow.allreduce");
-  EXPECT_EQ(step.phase, Phase::reduce);
-  EXPECT_EQ(step.lane, Lane::communication);
-  const auto* collective = step.as<Collective>();
+  EXPECT_EQ(instruction_names(program),
+            (Names{"forward", "backward1", "backward0", "bucket0.allreduce", "backward_input",
+                   "find_overflow", "overflow.allreduce", "update"}));
+  const Instruction& instruction = instruction_named(program, "overflow.allreduce");
+  EXPECT_EQ(instruction.phase, Phase::reduce);
+  EXPECT_EQ(instruction.lane, Lane::communication);
+  const auto* collective = instruction.as<Collective>();
   ASSERT_TRUE(collective);
   ASSERT_EQ(collective->parts.size(), 1u);
   EXPECT_EQ(collective->parts[0].access(), Access::read_write);
@@ -56,7 +58,7 @@ TEST(OverflowReduction, SearchesTheSumsAndTheUpdateWaitsForTheFlag) {
   const Program program = add_gradient_reduction(scaled_program({{100}, kSharded, {100}}), limit(1000));
   const HappensBefore happens_before(program);
   const auto id_of = [&](const std::string& name) {
-    return static_cast<StepId>(&step_named(program, name) - program.steps.data());
+    return static_cast<InstructionId>(&instruction_named(program, name) - program.instructions.data());
   };
   EXPECT_TRUE(happens_before(id_of("bucket0.allreduce"), id_of("find_overflow")));
   EXPECT_TRUE(happens_before(id_of("find_overflow"), id_of("overflow.allreduce")));
@@ -68,7 +70,7 @@ TEST(OverflowReduction, SearchesGradientsAfterTheyAreCastBack) {
   options.dtype = ReduceDType::fp32;
   const Program program =
       add_gradient_reduction(scaled_program({{100, DType::f16}, {100, DType::f16}}), options);
-  EXPECT_EQ(step_names(program),
+  EXPECT_EQ(instruction_names(program),
             (Names{"forward", "backward1", "backward0", "bucket0.cast", "bucket0.allreduce", "backward_input",
                    "bucket0.cast_back", "find_overflow", "update"}));
   const HappensBefore happens_before(program);
@@ -78,7 +80,7 @@ TEST(OverflowReduction, SearchesGradientsAfterTheyAreCastBack) {
 TEST(OverflowReduction, WithoutOverlapTheFlagStillComesAfterTheSearch) {
   GradientReductionOptions options = limit(100);
   options.overlap = false;
-  EXPECT_EQ(step_names(add_gradient_reduction(scaled_program({{100}, kSharded, {100}}), options)),
+  EXPECT_EQ(instruction_names(add_gradient_reduction(scaled_program({{100}, kSharded, {100}}), options)),
             (Names{"forward", "backward2", "backward1", "backward0", "backward_input", "bucket0.allreduce",
                    "bucket1.allreduce", "find_overflow", "overflow.allreduce", "update"}));
 }

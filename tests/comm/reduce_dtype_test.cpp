@@ -22,7 +22,7 @@ GradientReductionOptions options_for(ReduceDType dtype) {
 TEST(ReduceDType, Fp16CastsIntoAStagingBufferAndBackBeforeTheFirstUpdate) {
   const Program program =
       add_gradient_reduction(small_program({{100}, {100}, {100}}), options_for(ReduceDType::fp16));
-  EXPECT_EQ(step_names(program),
+  EXPECT_EQ(instruction_names(program),
             (Names{"forward", "backward2", "backward1", "bucket0.cast", "bucket0.allreduce", "backward0",
                    "bucket1.cast", "bucket1.allreduce", "backward_input", "bucket0.cast_back",
                    "bucket1.cast_back", "update0", "update1", "update2"}));
@@ -32,15 +32,16 @@ TEST(ReduceDType, WithoutOverlapCastsComeLateToo) {
   GradientReductionOptions options = options_for(ReduceDType::fp16);
   options.overlap = false;
   const Program program = add_gradient_reduction(small_program({{100}, {100}}), options);
-  EXPECT_EQ(step_names(program), (Names{"forward", "backward1", "backward0", "backward_input", "bucket0.cast",
-                                        "bucket0.allreduce", "bucket1.cast", "bucket1.allreduce",
-                                        "bucket0.cast_back", "bucket1.cast_back", "update0", "update1"}));
+  EXPECT_EQ(instruction_names(program),
+            (Names{"forward", "backward1", "backward0", "backward_input", "bucket0.cast", "bucket0.allreduce",
+                   "bucket1.cast", "bucket1.allreduce", "bucket0.cast_back", "bucket1.cast_back", "update0",
+                   "update1"}));
 }
 
 TEST(ReduceDType, Fp16ReducesTheStagingBuffer) {
   const Program program =
       add_gradient_reduction(small_program({{100}, {100}}), options_for(ReduceDType::fp16));
-  const auto& collective = std::get<Collective>(step_named(program, "bucket0.allreduce").operation);
+  const auto& collective = std::get<Collective>(instruction_named(program, "bucket0.allreduce").operation);
   EXPECT_EQ(collective.dtype, DType::f16);
   EXPECT_EQ(collective.elements, 128u / 4);
   const Buffer& staging = program.buffers.at(collective.buffer);
@@ -57,14 +58,14 @@ TEST(ReduceDType, Fp16SumsAreDividedByTheWorldSizeBeforeAndMultipliedAfter) {
   GradientReductionOptions options = options_for(ReduceDType::fp16);
   options.world_size = 8;
   const Program program = add_gradient_reduction(small_program({{100}}), options);
-  EXPECT_EQ(std::get<Cast>(step_named(program, "bucket0.cast").operation).scale, 0.125);
-  EXPECT_EQ(std::get<Cast>(step_named(program, "bucket0.cast_back").operation).scale, 8);
+  EXPECT_EQ(std::get<Cast>(instruction_named(program, "bucket0.cast").operation).scale, 0.125);
+  EXPECT_EQ(std::get<Cast>(instruction_named(program, "bucket0.cast_back").operation).scale, 8);
 }
 
 TEST(ReduceDType, CastsGoBetweenBucketAndStaging) {
   const Program program = add_gradient_reduction(small_program({{100}}), options_for(ReduceDType::fp16));
-  const Step& cast = step_named(program, "bucket0.cast");
-  const Step& back = step_named(program, "bucket0.cast_back");
+  const Instruction& cast = instruction_named(program, "bucket0.cast");
+  const Instruction& back = instruction_named(program, "bucket0.cast_back");
   const BufferId bucket = root_of(program, 0);
   const BufferId staging = collectives_of(program).at(0).buffer;
   ASSERT_TRUE(cast.as<Cast>() && back.as<Cast>());
@@ -72,18 +73,18 @@ TEST(ReduceDType, CastsGoBetweenBucketAndStaging) {
   EXPECT_EQ(cast.as<Cast>()->into, staging);
   EXPECT_EQ(back.as<Cast>()->from, staging);
   EXPECT_EQ(back.as<Cast>()->into, bucket);
-  for (const Step* step : {&cast, &back}) {
-    EXPECT_EQ(step->lane, Lane::compute);
-    EXPECT_DOUBLE_EQ(step->work.bytes, 128 + 64);
+  for (const Instruction* instruction : {&cast, &back}) {
+    EXPECT_EQ(instruction->lane, Lane::compute);
+    EXPECT_DOUBLE_EQ(instruction->work.bytes, 128 + 64);
   }
 }
 
 TEST(ReduceDType, UpdateReadsOnlyWhatIsCastBack) {
   const Program program = add_gradient_reduction(small_program({{100}}), options_for(ReduceDType::fp16));
   const HappensBefore happens_before(program);
-  const Names names = step_names(program);
+  const Names names = instruction_names(program);
   const auto index = [&](const std::string& name) {
-    return static_cast<StepId>(std::find(names.begin(), names.end(), name) - names.begin());
+    return static_cast<InstructionId>(std::find(names.begin(), names.end(), name) - names.begin());
   };
   EXPECT_TRUE(happens_before(index("backward0"), index("bucket0.cast")));
   EXPECT_TRUE(happens_before(index("bucket0.cast"), index("bucket0.allreduce")));
@@ -95,11 +96,11 @@ TEST(ReduceDType, UpdateReadsOnlyWhatIsCastBack) {
 TEST(ReduceDType, TheGradientsOwnDtypeNeedsNoStaging) {
   const Program same = add_gradient_reduction(small_program({{100}}), options_for(ReduceDType::same));
   const Program fp32 = add_gradient_reduction(small_program({{100}}), options_for(ReduceDType::fp32));
-  EXPECT_EQ(step_names(same), step_names(fp32));
+  EXPECT_EQ(instruction_names(same), instruction_names(fp32));
   EXPECT_EQ(same.buffers.size(), fp32.buffers.size());
   const Program half =
       add_gradient_reduction(small_program({{100, DType::f16}}), options_for(ReduceDType::fp16));
-  EXPECT_EQ(step_names(half), step_names(same));
+  EXPECT_EQ(instruction_names(half), instruction_names(same));
 }
 
 TEST(ReduceDType, Fp32WidensF16Gradients) {

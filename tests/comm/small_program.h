@@ -1,4 +1,4 @@
-// A step of training small enough to count by hand.
+// An instruction of training small enough to count by hand.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/program.h"
-#include "tests/kernels/described_steps.h"
+#include "tests/kernels/described_instructions.h"
 
 namespace plumb {
 
@@ -28,9 +28,9 @@ inline Update small_update(std::size_t first, std::size_t end, std::size_t gradi
   return update;
 }
 
-// Backward writes the gradients from the last to the first, one step each ("backward2", "backward1", …), then
-// one step without a gradient ("backward_input"); one update per gradient follows ("update0", …). Gradient i
-// is buffer i. Steps before the updates are Recorded ones.
+// Backward writes the gradients from the last to the first, one instruction each ("backward2", "backward1",
+// …), then one instruction without a gradient ("backward_input"); one update per gradient follows ("update0",
+// …). Gradient i is buffer i. Instructions before the updates are Recorded ones.
 inline Program small_program(const std::vector<SmallGradient>& gradients) {
   Program program;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -45,17 +45,18 @@ inline Program small_program(const std::vector<SmallGradient>& gradients) {
   }
   for (const char* name : {"state", "weight", "momentum"})
     program.buffers.push_back({.name = name, .bytes = 4, .persistent = true});
-  program.steps.push_back({.name = "forward", .operation = Recorded{}, .phase = Phase::forward});
+  program.instructions.push_back({.name = "forward", .operation = Recorded{}, .phase = Phase::forward});
   for (std::size_t i = gradients.size(); i-- > 0;) {
-    program.steps.push_back({.name = "backward" + std::to_string(i),
-                             .operation = Recorded{{{i, Access::write}}},
-                             .phase = Phase::backward});
+    program.instructions.push_back({.name = "backward" + std::to_string(i),
+                                    .operation = Recorded{{{i, Access::write}}},
+                                    .phase = Phase::backward});
   }
-  program.steps.push_back({.name = "backward_input", .operation = Recorded{}, .phase = Phase::backward});
+  program.instructions.push_back(
+      {.name = "backward_input", .operation = Recorded{}, .phase = Phase::backward});
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    program.steps.push_back({.name = "update" + std::to_string(i),
-                             .operation = small_update(i, i + 1, gradients.size()),
-                             .phase = Phase::update});
+    program.instructions.push_back({.name = "update" + std::to_string(i),
+                                    .operation = small_update(i, i + 1, gradients.size()),
+                                    .phase = Phase::update});
   }
   return program;
 }
@@ -63,33 +64,34 @@ inline Program small_program(const std::vector<SmallGradient>& gradients) {
 // The same with a loss scale: one search for overflows ("find_overflow"), then one update of all ("update").
 inline Program scaled_program(const std::vector<SmallGradient>& gradients) {
   Program program = small_program(gradients);
-  std::erase_if(program.steps, [](const Step& step) { return step.as<Update>(); });
+  std::erase_if(program.instructions,
+                [](const Instruction& instruction) { return instruction.as<Update>(); });
   const BufferId overflow = program.buffers.size();
   program.buffers.push_back(
       {.name = "overflow", .role = Role::overflow, .dims = {1}, .bytes = 4, .persistent = true});
   FindOverflow search{.overflow = overflow, .gradients = {}};
   for (BufferId gradient = 0; gradient < gradients.size(); ++gradient) search.gradients.push_back(gradient);
-  program.steps.push_back({.name = "find_overflow", .operation = search, .phase = Phase::update});
-  program.steps.push_back({.name = "update",
-                           .operation = small_update(0, gradients.size(), gradients.size(), overflow),
-                           .phase = Phase::update});
+  program.instructions.push_back({.name = "find_overflow", .operation = search, .phase = Phase::update});
+  program.instructions.push_back({.name = "update",
+                                  .operation = small_update(0, gradients.size(), gradients.size(), overflow),
+                                  .phase = Phase::update});
   return program;
 }
 
-inline std::vector<AnyOperand>& recorded_uses(Step& step) {
-  return std::get<Recorded>(step.operation).uses;
+inline std::vector<AnyOperand>& recorded_uses(Instruction& instruction) {
+  return std::get<Recorded>(instruction.operation).uses;
 }
 
-inline std::vector<std::string> step_names(const Program& program) {
+inline std::vector<std::string> instruction_names(const Program& program) {
   std::vector<std::string> names;
-  for (const Step& step : program.steps) names.push_back(step.name);
+  for (const Instruction& instruction : program.instructions) names.push_back(instruction.name);
   return names;
 }
 
 inline std::vector<Collective> collectives_of(const Program& program) {
   std::vector<Collective> collectives;
-  for (const Step& step : program.steps) {
-    if (const auto* collective = step.as<Collective>()) collectives.push_back(*collective);
+  for (const Instruction& instruction : program.instructions) {
+    if (const auto* collective = instruction.as<Collective>()) collectives.push_back(*collective);
   }
   return collectives;
 }

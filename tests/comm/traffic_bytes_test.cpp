@@ -8,9 +8,9 @@ namespace {
 
 Program with_one(Collective::Kind kind, std::size_t elements, DType dtype) {
   Program program;
-  program.steps.push_back({.name = "collective",
-                           .operation = Collective{.kind = kind, .elements = elements, .dtype = dtype},
-                           .lane = Lane::communication});
+  program.instructions.push_back({.name = "collective",
+                                  .operation = Collective{.kind = kind, .elements = elements, .dtype = dtype},
+                                  .lane = Lane::communication});
   return program;
 }
 
@@ -44,7 +44,8 @@ TEST(TrafficBytes, OfGathersAndReduceScattersIsTheBufferLessOneShare) {
 
 TEST(TrafficBytes, AddsUpAllCollectives) {
   Program program = with_one(Collective::Kind::allgather, 100, DType::i32);
-  program.steps.push_back(with_one(Collective::Kind::allreduce_sum, 10, DType::f32).steps.front());
+  program.instructions.push_back(
+      with_one(Collective::Kind::allreduce_sum, 10, DType::f32).instructions.front());
   EXPECT_DOUBLE_EQ(sent_bytes_per_rank(program, 2), 200 + 40);
 }
 

@@ -167,7 +167,7 @@ TEST(ConvOnCpu, GoesBackThroughTheNormInFront) {
 
 TEST(HostNumbers, HalvesAreRoundedToNearestEven) {
   Floats values{1.00048828125F, 1.00146484375F,
-                -65519.0F};  // half-way down, half-way up, below the last step
+                -65519.0F};  // half-way down, half-way up, below the last instruction
   round_floats(values, DType::f16);
   EXPECT_EQ(values, (Floats{1.0F, 1.001953125F, -65504.0F}));
   values = {1.00390625F, 1.01171875F};

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "kernels/cuda/tensor_layout.h"
-#include "tests/cuda_host/bound_step.h"
+#include "tests/cuda_host/bound_instruction.h"
 #include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb::cuda {
@@ -203,7 +203,8 @@ TEST(DepthwisePartition, FillsAGpuAndKeepsPartialSumsSmall) {
   }
 }
 
-// --- as steps of a Program ---------------------------------------------------------------------------------
+// --- as instructions of a Program
+// ---------------------------------------------------------------------------------
 
 Graph one_layer(const DepthwiseShape& s) {
   Graph graph;
@@ -219,48 +220,48 @@ Graph one_layer(const DepthwiseShape& s) {
   return graph;
 }
 
-TEST(DepthwiseStep, RunsEachKindOfStepOnItsBuffers) {
+TEST(DepthwiseInstruction, RunsEachKindOfStepOnItsBuffers) {
   const DepthwiseShape shape = shape_of(2, 7, 7, 24, 3, 2, 1);
   const Inputs inputs(DType::f16, shape);
-  BoundStep forward(one_layer(shape));
+  BoundInstruction forward(one_layer(shape));
   const BufferId out = forward.add(DType::f16, out_elements(shape));
   forward.run(ConvForward{.in = forward.add(DType::f16, inputs.in),
                           .weight = forward.add(DType::f16, inputs.weight),
                           .out = out});
   EXPECT_EQ(forward.values(out), run_forward(DType::f16, shape, inputs));
 
-  BoundStep data(one_layer(shape));
+  BoundInstruction data(one_layer(shape));
   const BufferId d_in = data.add(DType::f16, in_elements(shape));
   data.run(ConvBackwardData{.d_out = data.add(DType::f16, inputs.d_out),
                             .weight = data.add(DType::f16, inputs.weight),
                             .d_in = d_in});
   EXPECT_EQ(data.values(d_in), run_backward_data(DType::f16, shape, inputs));
 
-  BoundStep weights(one_layer(shape));
+  BoundInstruction weights(one_layer(shape));
   const BufferId d_weight = weights.add(DType::f16, weight_elements(shape));
   weights.run(ConvBackwardWeights{.in = weights.add(DType::f16, inputs.in),
                                   .d_out = weights.add(DType::f16, inputs.d_out),
                                   .d_weight = d_weight},
               2);
   EXPECT_EQ(weights.values(d_weight), run_backward_weights(DType::f16, shape, inputs, DType::f16));
-  EXPECT_EQ(weights.step.workspace_bytes, depthwise_workspace_bytes(shape, DType::f16));
+  EXPECT_EQ(weights.instruction.workspace_bytes, depthwise_workspace_bytes(shape, DType::f16));
 }
 
-// What a step is refused for, if it is.
+// What an instruction is refused for, if it is.
 std::string refusal(const Graph& graph, bool normalizes_input) {
-  BoundStep step(graph);
-  const BufferId any = step.add(DType::f32, Values(8, 1.0));
+  BoundInstruction instruction(graph);
+  const BufferId any = instruction.add(DType::f32, Values(8, 1.0));
   ConvForward conv{.in = any, .weight = any, .out = any};
   if (normalizes_input) conv.scale_shift = any;
   try {
-    step.run(conv);
+    instruction.run(conv);
   } catch (const std::logic_error& error) {
     return error.what();
   }
   return "";
 }
 
-TEST(DepthwiseStep, RefusesFusionAndLeavesOtherGroupsToTheLibrary) {
+TEST(DepthwiseInstruction, RefusesFusionAndLeavesOtherGroupsToTheLibrary) {
   Graph graph = one_layer(shape_of(2, 7, 7, 24, 3, 1, 1));
   EXPECT_NE(refusal(graph, true).find("isn't a plain depthwise convolution"), std::string::npos);
   std::get<Conv>(graph.ops[0]).groups = 12;

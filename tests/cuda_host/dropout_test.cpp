@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/cuda_host/bound_step.h"
+#include "tests/cuda_host/bound_instruction.h"
 
 namespace plumb::cuda {
 namespace {
@@ -59,7 +59,7 @@ TEST(Dropout, TakesKeyAndScaleFromItsLayerBothWays) {
   graph.ops = {plumb::Dropout{.name = "drop", .in = 0, .out = 1, .probability = 0.25, .seed = 11}};
   const std::vector<double> values = normal_values(DType::f16, static_cast<std::size_t>(shape.elements()), 6);
   for (const bool forward : {true, false}) {
-    BoundStep bound(graph);
+    BoundInstruction bound(graph);
     const BufferId in = bound.add(DType::f16, values), out = bound.add(DType::f16, values.size());
     const BufferId state = bound.add_object(State{.step = kStep});
     if (forward)

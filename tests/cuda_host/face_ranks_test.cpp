@@ -1,5 +1,6 @@
-// Heads whose class centres the ranks of a job share out, over NCCL in a captured step, on emulated GPUs, one
-// per rank (EMULATED_GPUS): the losses of the head that every rank has whole, and of the CPU device.
+// Heads whose class centres the ranks of a job share out, over NCCL in a captured instruction, on emulated
+// GPUs, one per rank (EMULATED_GPUS): the losses of the head that every rank has whole, and of the CPU
+// device.
 #include "tests/bench/run/face_ranks.h"
 
 #include <algorithm>
@@ -41,8 +42,8 @@ class GpuFaceRanks : public MpiTest {
   static std::ptrdiff_t sends(const FaceRun& run, const std::string& collective) {
     return std::count(run.sent.begin(), run.sent.end(), collective);
   }
-  // All of its steps on this rank were skipped, which leaves parameters as they were, or none was.
-  FaceRun expect_steps(FaceTraining training, Head head, bool skipped) const {
+  // All of its instructions on this rank were skipped, which leaves parameters as they were, or none was.
+  FaceRun expect_instructions(FaceTraining training, Head head, bool skipped) const {
     FaceRun run = train(training, head);
     EXPECT_EQ(run.skipped, std::vector<bool>(run.skipped.size(), skipped));
     training.iterations = 0;
@@ -100,18 +101,18 @@ TEST_F(GpuFaceRanks, AnOverflowOfOneRankIsFoundByAllInTheSums) {
   for (ReduceDType dtype : {ReduceDType::same, ReduceDType::fp32, ReduceDType::fp16}) {
     FaceTraining half = scaled_training();
     half.reduce_dtype = dtype;
-    expect_steps(half, Head::replicated, /*skipped=*/false);
+    expect_instructions(half, Head::replicated, /*skipped=*/false);
     if (is_last()) half.pixel_factor = 1e6F;
-    EXPECT_EQ(sends(expect_steps(half, Head::replicated, /*skipped=*/true), "overflow.allreduce"), 0);
+    EXPECT_EQ(sends(expect_instructions(half, Head::replicated, /*skipped=*/true), "overflow.allreduce"), 0);
   }
 }
 
 // No other rank has this gradient: it hears of the overflow by the flag.
 TEST_F(GpuFaceRanks, AnOverflowInARanksOwnCentresIsToldToAll) {
   FaceTraining half = scaled_training();
-  expect_steps(half, Head::sharded, /*skipped=*/false);
+  expect_instructions(half, Head::sharded, /*skipped=*/false);
   half.overflowing_shard = is_last();
-  const FaceRun run = expect_steps(half, Head::sharded, /*skipped=*/true);
+  const FaceRun run = expect_instructions(half, Head::sharded, /*skipped=*/true);
   EXPECT_EQ(sends(run, "overflow.allreduce"), job().size() > 1 ? 1 : 0);
 }
 

@@ -127,10 +127,10 @@ class Softmax {
   // here.
   void meet_other_rank(Statistics& wanted) {
     for (std::size_t i = 0; i < images(); ++i) {
-      const float step = i % 2 == 0 ? 3.0F : 0.0F;
-      rows_.row_max[i] += step;
-      wanted.sum[i] = wanted.sum[i] * std::exp(-step) + 1;
-      wanted.max[i] += step;
+      const float instruction = i % 2 == 0 ? 3.0F : 0.0F;
+      rows_.row_max[i] += instruction;
+      wanted.sum[i] = wanted.sum[i] * std::exp(-instruction) + 1;
+      wanted.max[i] += instruction;
     }
     launch_margin_rescale(rows_, by_.images, nullptr);
     for (std::size_t i = 0; i < images(); ++i) rows_.row_sums[i] += 1;
@@ -139,7 +139,7 @@ class Softmax {
         rows_.row_sums[images() + i] = static_cast<float>(wanted.target[i] = wanted.max[i] - 0.5);
   }
   IterationRecord put_gradient() {
-    const State state{.step = {.iteration = by_.iteration, .loss_scale = by_.loss_scale}};
+    const State state{.instruction = {.iteration = by_.iteration, .loss_scale = by_.loss_scale}};
     std::vector<IterationRecord> records(kMetricsKept);
     launch_margin_gradient(logits_, by_.rule.scale, rows_, by_.own, &state, records.data(), nullptr);
     return records[by_.iteration % kMetricsKept];

@@ -9,7 +9,7 @@
 #include "kernels/cuda/workspaces.h"
 #include "kernels/margin_lowering.h"
 #include "models/margin_head.h"
-#include "tests/cuda_host/bound_step.h"
+#include "tests/cuda_host/bound_instruction.h"
 
 namespace plumb::cuda {
 namespace {
@@ -53,8 +53,8 @@ class Rank {
   }
 
   const Program& program() const { return program_; }
-  void compute(StepId step) {
-    if (program_.steps[step].run) program_.steps[step].run();
+  void compute(InstructionId instruction) {
+    if (program_.instructions[instruction].run) program_.instructions[instruction].run();
   }
   template <typename T = std::byte>
   T* at(BufferId buffer) {
@@ -106,11 +106,13 @@ class Rank {
     Context context{graph_, rule, program_, convolutions, *products, nullptr, records_.data()};
     set_margin_workspaces(program_, 0, by_.images * by_.ranks, program_.buffers[buffers_.rows]);
     std::vector<Binder> binders;
-    for (Step& step : program_.steps) binders.push_back(prepare_step(context, step));
+    for (Instruction& instruction : program_.instructions)
+      binders.push_back(prepare_instruction(context, instruction));
     plan_ = plan_memory(program_, 16);
     arena_.emplace(DType::u8, plan_.arena_bytes);
-    for (StepId step = 0; step < program_.steps.size(); ++step)
-      if (binders[step]) program_.steps[step].run = binders[step](Arena(arena_->data(), plan_));
+    for (InstructionId instruction = 0; instruction < program_.instructions.size(); ++instruction)
+      if (binders[instruction])
+        program_.instructions[instruction].run = binders[instruction](Arena(arena_->data(), plan_));
   }
 
   void fill(BufferId buffer, DType dtype, const std::vector<double>& all, std::int64_t first,
@@ -187,12 +189,12 @@ void meet(Ranks& ranks, const Collective& collective) {
 HeadAnswer run_head(const HeadCase& by, const HeadInput& input) {
   Ranks ranks;
   for (int rank = 0; rank < by.ranks; ++rank) ranks.push_back(std::make_unique<Rank>(by, input, rank));
-  const std::vector<Step>& steps = ranks.front()->program().steps;
-  for (StepId step = 0; step < steps.size(); ++step) {
-    if (const auto* collective = steps[step].as<Collective>())
+  const std::vector<Instruction>& instructions = ranks.front()->program().instructions;
+  for (InstructionId instruction = 0; instruction < instructions.size(); ++instruction) {
+    if (const auto* collective = instructions[instruction].as<Collective>())
       meet(ranks, *collective);
     else
-      for (const auto& rank : ranks) rank->compute(step);
+      for (const auto& rank : ranks) rank->compute(instruction);
   }
   HeadAnswer answer;
   answer.centre_gradient.assign(input.centres.size(), 0);

@@ -99,8 +99,8 @@ TEST_F(NcclKinds, SumHalfPrecisionIntoEachRanksPart) {
     }
 }
 
-// As a captured step of training with a sharded head has them. A collective on its own result grows: three
-// replays of a sum are the sum times the cube of the ranks.
+// As a captured instruction of training with a sharded head has them. A collective on its own result grows:
+// three replays of a sum are the sum times the cube of the ranks.
 TEST_F(NcclKinds, RunAnewWheneverAGraphIsReplayed) {
   const auto communicator = make();
   const std::size_t count = 12 * ranks();

@@ -1,4 +1,4 @@
-// Batch norm in double over [pixels, channels], for tests of its kernels and steps.
+// Batch norm in double over [pixels, channels], for tests of its kernels and instructions.
 #pragma once
 
 #include <cstddef>

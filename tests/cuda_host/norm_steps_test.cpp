@@ -1,11 +1,11 @@
-// Steps of norms as a Program has them, through their prepare functions: which operand goes where, and the
-// passes that follow from those that are there.
+// Instructions of norms as a Program has them, through their prepare functions: which operand goes where, and
+// the passes that follow from those that are there.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "kernels/cuda/norm_partition.h"
-#include "tests/cuda_host/bound_step.h"
+#include "tests/cuda_host/bound_instruction.h"
 #include "tests/cuda_host/norm_reference.h"
 
 namespace plumb::cuda {
@@ -16,11 +16,11 @@ constexpr std::int64_t kImages = 3, kHeight = 5, kWidth = 7, kChannels = 24;
 constexpr std::size_t kPixels = kImages * kHeight * kWidth;
 constexpr std::size_t kElements = kPixels * kChannels;
 
-BoundStep norm_step(Activation activation) {
+BoundInstruction norm_instruction(Activation activation) {
   Graph graph;
   graph.values = {{"in", {kImages, kHeight, kWidth, kChannels}}};
   graph.ops = {Norm{.activation = activation, .epsilon = kNormEpsilon, .momentum = 0.25}};
-  return BoundStep(std::move(graph));
+  return BoundInstruction(std::move(graph));
 }
 
 Values floats(std::uint64_t seed) {
@@ -34,19 +34,20 @@ Values bits_as_values(const Values& values) {
   return {bits.begin(), bits.end()};
 }
 
-BatchNormMoments add_moments(BoundStep& step) {
-  return {.scale = step.add(DType::f32, floats(1)),
-          .bias = step.add(DType::f32, floats(2)),
-          .running_mean = step.add(DType::f32, Values(kChannels, 1.0)),
-          .running_variance = step.add(DType::f32, Values(kChannels, 2.0)),
-          .scale_shift = step.add(DType::f32, 2 * kChannels),
-          .mean = step.add(DType::f32, kChannels),
-          .inv_std = step.add(DType::f32, kChannels)};
+BatchNormMoments add_moments(BoundInstruction& instruction) {
+  return {.scale = instruction.add(DType::f32, floats(1)),
+          .bias = instruction.add(DType::f32, floats(2)),
+          .running_mean = instruction.add(DType::f32, Values(kChannels, 1.0)),
+          .running_variance = instruction.add(DType::f32, Values(kChannels, 2.0)),
+          .scale_shift = instruction.add(DType::f32, 2 * kChannels),
+          .mean = instruction.add(DType::f32, kChannels),
+          .inv_std = instruction.add(DType::f32, kChannels)};
 }
 
-void expect_moments(const BoundStep& step, const BatchNormMoments& moments, const NormMoments& wanted) {
-  expect_close(step.values(moments.mean), wanted.mean, DType::f32, 16);
-  expect_close(step.values(moments.inv_std), wanted.inverse_deviation, DType::f32, 32);
+void expect_moments(const BoundInstruction& instruction, const BatchNormMoments& moments,
+                    const NormMoments& wanted) {
+  expect_close(instruction.values(moments.mean), wanted.mean, DType::f32, 16);
+  expect_close(instruction.values(moments.inv_std), wanted.inverse_deviation, DType::f32, 32);
   Values mean, variance, factors(2 * kChannels);
   for (std::size_t c = 0; c < kChannels; ++c) {
     mean.push_back(0.75 * 1 + 0.25 * wanted.mean[c]);
@@ -54,28 +55,28 @@ void expect_moments(const BoundStep& step, const BatchNormMoments& moments, cons
     factors[c] = floats(1)[c] * wanted.inverse_deviation[c];
     factors[kChannels + c] = floats(2)[c] - wanted.mean[c] * factors[c];
   }
-  expect_close(step.values(moments.running_mean), mean, DType::f32, 16);
-  expect_close(step.values(moments.running_variance), variance, DType::f32, 32);
-  expect_close(step.values(moments.scale_shift), factors, DType::f32, 64, largest(factors));
+  expect_close(instruction.values(moments.running_mean), mean, DType::f32, 16);
+  expect_close(instruction.values(moments.running_variance), variance, DType::f32, 32);
+  expect_close(instruction.values(moments.scale_shift), factors, DType::f32, 64, largest(factors));
 }
 
-TEST(NormSteps, StatisticsAreOfTheInput) {
+TEST(NormInstructions, StatisticsAreOfTheInput) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
-  BoundStep bound = norm_step(Activation::relu);
+  BoundInstruction bound = norm_instruction(Activation::relu);
   const BatchNormStatistics norm{.in = bound.add(kHalf, in), .moments = add_moments(bound)};
   bound.run(norm);
   expect_moments(bound, norm.moments, norm_moments(in, kChannels));
-  EXPECT_EQ(bound.step.workspace_bytes, norm_workspace_bytes(kPixels, kChannels));
+  EXPECT_EQ(bound.instruction.workspace_bytes, norm_workspace_bytes(kPixels, kChannels));
 }
 
-TEST(NormSteps, FinalizeTakesSumsInPlaceOfTheInput) {
+TEST(NormInstructions, FinalizeTakesSumsInPlaceOfTheInput) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
   Values sums(2 * kChannels);
   for (std::size_t i = 0; i < kElements; ++i) {
     sums[i % kChannels] += in[i];
     sums[kChannels + i % kChannels] += in[i] * in[i];
   }
-  BoundStep bound = norm_step(Activation::relu);
+  BoundInstruction bound = norm_instruction(Activation::relu);
   const BatchNormFinalize norm{.sums = bound.add(DType::f32, sums), .moments = add_moments(bound)};
   bound.run(norm);
   expect_moments(bound, norm.moments, norm_moments(in, kChannels));
@@ -89,19 +90,19 @@ Values on_line(const Values& values, const Values& factors) {
   return line;
 }
 
-BatchNormApply add_apply(BoundStep& step, const Values& in, const Values& factors) {
-  return {.in = step.add(kHalf, in),
-          .scale_shift = step.add(DType::f32, factors),
-          .out = step.add(kHalf, kElements)};
+BatchNormApply add_apply(BoundInstruction& instruction, const Values& in, const Values& factors) {
+  return {.in = instruction.add(kHalf, in),
+          .scale_shift = instruction.add(DType::f32, factors),
+          .out = instruction.add(kHalf, kElements)};
 }
 
-TEST(NormSteps, ApplyAddsTheResidualAndKeepsTheMask) {
+TEST(NormInstructions, ApplyAddsTheResidualAndKeepsTheMask) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3), residual = halves(4);
   const Values factors = normal_values(DType::f32, 2 * kChannels, 9);
   const Values of_residual = normal_values(DType::f32, 2 * kChannels, 10);
   enum class Residual { none, stored, raw };
   for (const Residual which : {Residual::none, Residual::stored, Residual::raw}) {
-    BoundStep bound = norm_step(Activation::relu);
+    BoundInstruction bound = norm_instruction(Activation::relu);
     BatchNormApply norm = add_apply(bound, in, factors);
     norm.relu_mask = bound.add(DType::u8, kElements / 8);
     if (which != Residual::none) norm.residual = bound.add(kHalf, residual);
@@ -115,51 +116,52 @@ TEST(NormSteps, ApplyAddsTheResidualAndKeepsTheMask) {
   }
 }
 
-TEST(NormSteps, ApplyWithoutReLULetsAllThrough) {
+TEST(NormInstructions, ApplyWithoutReLULetsAllThrough) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
   const Values factors = normal_values(DType::f32, 2 * kChannels, 9);
-  BoundStep bound = norm_step(Activation::none);
+  BoundInstruction bound = norm_instruction(Activation::none);
   const BatchNormApply norm = add_apply(bound, in, factors);
   bound.run(norm);
   expect_close(bound.values(norm.out), on_line(in, factors), kHalf, 1.1, 0.1);
 }
 
 // With the operands that are always there. d_in_there: what d_in is added to, if anything.
-BatchNormBackward add_backward(BoundStep& step, const Values& in, const Values& d_in_there = {}) {
+BatchNormBackward add_backward(BoundInstruction& instruction, const Values& in,
+                               const Values& d_in_there = {}) {
   const NormMoments moments = norm_moments(in, kChannels);
   const auto d_in = [&]() -> WriteOrAdd {
-    if (d_in_there.empty()) return step.add(kHalf, kElements);
-    return {step.add(kHalf, d_in_there), true};
+    if (d_in_there.empty()) return instruction.add(kHalf, kElements);
+    return {instruction.add(kHalf, d_in_there), true};
   };
-  return {.in = step.add(kHalf, in),
-          .d_out = step.add(kHalf, halves(5)),
-          .scale = step.add(DType::f32, floats(1)),
-          .bias = step.add(DType::f32, floats(2)),
-          .mean = step.add(DType::f32, moments.mean),
-          .inv_std = step.add(DType::f32, moments.inverse_deviation),
+  return {.in = instruction.add(kHalf, in),
+          .d_out = instruction.add(kHalf, halves(5)),
+          .scale = instruction.add(DType::f32, floats(1)),
+          .bias = instruction.add(DType::f32, floats(2)),
+          .mean = instruction.add(DType::f32, moments.mean),
+          .inv_std = instruction.add(DType::f32, moments.inverse_deviation),
           .d_in = d_in(),
-          .d_scale = step.add(DType::f32, kChannels),
-          .d_bias = step.add(DType::f32, kChannels)};
+          .d_scale = instruction.add(DType::f32, kChannels),
+          .d_bias = instruction.add(DType::f32, kChannels)};
 }
 // By the bits of what passed, or the output itself.
-void set_mask(BoundStep& step, BatchNormBackward& norm, const Values& out, bool bits) {
+void set_mask(BoundInstruction& instruction, BatchNormBackward& norm, const Values& out, bool bits) {
   if (bits)
-    norm.relu_mask = step.add(DType::u8, bits_as_values(out));
+    norm.relu_mask = instruction.add(DType::u8, bits_as_values(out));
   else
-    norm.out = step.add(kHalf, out);
+    norm.out = instruction.add(kHalf, out);
 }
-void expect_gradients(const BoundStep& step, const BatchNormBackward& norm, const Values& in,
+void expect_gradients(const BoundInstruction& instruction, const BatchNormBackward& norm, const Values& in,
                       const Values& gradient, double units = 1.1) {
   const NormGradients wanted = norm_gradients(in, gradient, norm_moments(in, kChannels), floats(1));
-  expect_close(step.values(norm.d_bias), wanted.d_bias, DType::f32, 4, wanted.largest_sum);
-  expect_close(step.values(norm.d_scale), wanted.d_scale, DType::f32, 16, wanted.largest_sum);
-  expect_close(step.values(norm.d_in), wanted.d_in, kHalf, units);
+  expect_close(instruction.values(norm.d_bias), wanted.d_bias, DType::f32, 4, wanted.largest_sum);
+  expect_close(instruction.values(norm.d_scale), wanted.d_scale, DType::f32, 16, wanted.largest_sum);
+  expect_close(instruction.values(norm.d_in), wanted.d_in, kHalf, units);
 }
 
-TEST(NormSteps, BackwardWithoutReLUTakesOneOrTwoGradients) {
+TEST(NormInstructions, BackwardWithoutReLUTakesOneOrTwoGradients) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
   for (const bool two : {false, true}) {
-    BoundStep bound = norm_step(Activation::none);
+    BoundInstruction bound = norm_instruction(Activation::none);
     BatchNormBackward norm = add_backward(bound, in);
     if (two) norm.second_d_out = bound.add(kHalf, halves(6));
     bound.run(norm);
@@ -167,10 +169,10 @@ TEST(NormSteps, BackwardWithoutReLUTakesOneOrTwoGradients) {
   }
 }
 
-TEST(NormSteps, BackwardReadsBitsOrTheOutputAsMask) {
+TEST(NormInstructions, BackwardReadsBitsOrTheOutputAsMask) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3), out = relu(halves(7));
   for (const bool bits : {false, true}) {
-    BoundStep bound = norm_step(Activation::relu);
+    BoundInstruction bound = norm_instruction(Activation::relu);
     BatchNormBackward norm = add_backward(bound, in);
     set_mask(bound, norm, out, bits);
     bound.run(norm);
@@ -178,20 +180,20 @@ TEST(NormSteps, BackwardReadsBitsOrTheOutputAsMask) {
   }
 }
 
-TEST(NormSteps, BackwardReadsTheFactorsAsMask) {
+TEST(NormInstructions, BackwardReadsTheFactorsAsMask) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
   const Values factors = normal_values(kHalf, 2 * kChannels, 9);
-  BoundStep bound = norm_step(Activation::relu);
+  BoundInstruction bound = norm_instruction(Activation::relu);
   BatchNormBackward norm = add_backward(bound, in);
   norm.scale_shift = bound.add(kHalf, factors);
   bound.run(norm);
   expect_gradients(bound, norm, in, where(relu(on_line(in, factors)), halves(5)));
 }
 
-TEST(NormSteps, BackwardGivesTheResidualItsGradient) {
+TEST(NormInstructions, BackwardGivesTheResidualItsGradient) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3), out = relu(halves(7));
   for (const bool bits : {false, true}) {
-    BoundStep bound = norm_step(Activation::relu);
+    BoundInstruction bound = norm_instruction(Activation::relu);
     BatchNormBackward norm = add_backward(bound, in);
     set_mask(bound, norm, out, bits);
     norm.second_d_out = bound.add(kHalf, halves(6));
@@ -203,10 +205,10 @@ TEST(NormSteps, BackwardGivesTheResidualItsGradient) {
   }
 }
 
-TEST(NormSteps, BackwardApplyUsesTheCoefficientsOfAConvolution) {
+TEST(NormInstructions, BackwardApplyUsesTheCoefficientsOfAConvolution) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3), d_activated = halves(5);
   const Values coefficients = normal_values(DType::f32, 3 * kChannels, 8);
-  BoundStep bound = norm_step(Activation::relu);
+  BoundInstruction bound = norm_instruction(Activation::relu);
   const BatchNormBackwardApply norm{.d_activated = bound.add(kHalf, d_activated),
                                     .in = bound.add(kHalf, in),
                                     .coefficients = bound.add(DType::f32, coefficients),
@@ -226,12 +228,12 @@ double slope_at(const Values& slopes, std::size_t i) {
   return slopes[slopes.size() > 1 ? i % kChannels : 0];
 }
 
-TEST(NormSteps, ApplyTakesThePReLUsSlope) {
+TEST(NormInstructions, ApplyTakesThePReLUsSlope) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
   const Values factors = normal_values(DType::f32, 2 * kChannels, 9);
   for (const std::size_t count : kSlopes) {
     const Values slopes = normal_values(DType::f32, count, 12);
-    BoundStep bound = norm_step(Activation::prelu);
+    BoundInstruction bound = norm_instruction(Activation::prelu);
     BatchNormApply norm = add_apply(bound, in, factors);
     norm.slope = bound.add(DType::f32, slopes);
     bound.run(norm);
@@ -241,12 +243,12 @@ TEST(NormSteps, ApplyTakesThePReLUsSlope) {
   }
 }
 
-TEST(NormSteps, BackwardThroughAPReLUGivesTheGradientOfTheSlope) {
+TEST(NormInstructions, BackwardThroughAPReLUGivesTheGradientOfTheSlope) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
   const Values factors = normal_values(DType::f32, 2 * kChannels, 9), line = on_line(in, factors);
   for (const std::size_t count : kSlopes) {
     const Values slopes = normal_values(DType::f32, count, 12);
-    BoundStep bound = norm_step(Activation::prelu);
+    BoundInstruction bound = norm_instruction(Activation::prelu);
     BatchNormBackward norm = add_backward(bound, in);
     norm.scale_shift = bound.add(DType::f32, factors);
     norm.slope = bound.add(DType::f32, slopes);
@@ -261,13 +263,13 @@ TEST(NormSteps, BackwardThroughAPReLUGivesTheGradientOfTheSlope) {
     }
     expect_gradients(bound, norm, in, gradient);
     expect_close(bound.values(*norm.d_slope), wanted, DType::f32, 8, largest(magnitudes));
-    EXPECT_EQ(bound.step.workspace_bytes, norm_workspace_bytes(kPixels, kChannels, kPreluSums));
+    EXPECT_EQ(bound.instruction.workspace_bytes, norm_workspace_bytes(kPixels, kChannels, kPreluSums));
   }
 }
 
-TEST(NormSteps, BackwardWithoutReLUGivesTheResidualTheSumOfTwoGradients) {
+TEST(NormInstructions, BackwardWithoutReLUGivesTheResidualTheSumOfTwoGradients) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
-  BoundStep bound = norm_step(Activation::none);
+  BoundInstruction bound = norm_instruction(Activation::none);
   BatchNormBackward norm = add_backward(bound, in);
   norm.second_d_out = bound.add(kHalf, halves(6));
   norm.d_residual = bound.add(kHalf, kElements);
@@ -277,9 +279,9 @@ TEST(NormSteps, BackwardWithoutReLUGivesTheResidualTheSumOfTwoGradients) {
   expect_gradients(bound, norm, in, gradient, 6);
 }
 
-TEST(NormSteps, BackwardAddsToAGradientThatIsThere) {
+TEST(NormInstructions, BackwardAddsToAGradientThatIsThere) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3), there = halves(8);
-  BoundStep plain = norm_step(Activation::none), adding = norm_step(Activation::none);
+  BoundInstruction plain = norm_instruction(Activation::none), adding = norm_instruction(Activation::none);
   const BatchNormBackward alone = add_backward(plain, in), onto = add_backward(adding, in, there);
   plain.run(alone);
   adding.run(onto);

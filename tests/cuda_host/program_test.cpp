@@ -1,5 +1,5 @@
-// bench_resnet50 --device cuda, whole runs on emulated GPUs: captured and step by step, on one to four ranks,
-// against the CPU device.
+// bench_resnet50 --device cuda, whole runs on emulated GPUs: captured and instruction by instruction, on one
+// to four ranks, against the CPU device.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 namespace plumb {
 namespace {
 
-// At 64 pixels and 4 images norms see 16 values at least; with fewer, every rounding grows from step to step.
+// At 64 pixels and 4 images norms see 16 values at least; with fewer, every rounding grows from instruction
+// to instruction.
 const std::string kShort = "--image-size 64 --bs 4 --warmup 1 --iters 2 --lr 0.001 --seed 5 --threads 1 ";
 std::string tiny(int iterations) {
   return "--image-size 32 --bs 2 --warmup 0 --lr 0.00001 --seed 5 --threads 1 --iters " +

@@ -44,7 +44,7 @@ TEST(CudaPyTorchParity, Fp32StepsOfR50Match) {
   expect_losses(expected, 1e-4, 5e-4);
 }
 
-// Rounding to 11 and to 8 bits at every layer; the losses of a broken step are off by more than that.
+// Rounding to 11 and to 8 bits at every layer; the losses of a broken instruction are off by more than that.
 TEST(CudaPyTorchParity, Fp16StepsStayNearFusedOrNot) {
   Case expected = read_case();
   expected.options.precision = Precision::fp16;

@@ -41,7 +41,7 @@ void expect_close(const Graph& graph, const GraphRun& run, const GraphRun& truth
     EXPECT_LT(relative_error(run.statistics[s], truth.statistics[s]), 0.05) << graph.statistics[s].name;
 }
 
-TrainOptions steps(Precision precision, int iterations) {
+TrainOptions instructions(Precision precision, int iterations) {
   TrainOptions options{.precision = precision, .learning_rate = 0.001F, .iterations = iterations};
   if (precision == Precision::fp16)
     options.rule.loss_scaling = {.kind = LossScaling::Kind::dynamic, .initial = 1024};
@@ -51,17 +51,17 @@ TrainOptions steps(Precision precision, int iterations) {
 TEST(EmulatedResNet50, Fp32MatchesTheCpuDevice) {
   const Graph graph = resnet50();
   const TestTensors tensors = calm_tensors(graph);
-  const TrainOptions options = steps(Precision::fp32, 1);
+  const TrainOptions options = instructions(Precision::fp32, 1);
   expect_same_training(graph, train_on_gpu(graph, tensors, options), train_on_cpu(graph, tensors, options),
                        1e-4);
 }
 
 // Where two fp32 programs sum in another order, about one ReLU in a million turns the other way. One in the
-// last blocks changes gradients by 0.4 %, which two more steps turn into 1 to 2 %.
+// last blocks changes gradients by 0.4 %, which two more instructions turn into 1 to 2 %.
 TEST(EmulatedResNet50, Fp32ReplaysMatchTheCpuDeviceForThreeSteps) {
   const Graph graph = resnet50();
   const TestTensors tensors = calm_tensors(graph);
-  TrainOptions options = steps(Precision::fp32, 3);
+  TrainOptions options = instructions(Precision::fp32, 3);
   options.capture = true;
   expect_same_training(graph, train_on_gpu(graph, tensors, options), train_on_cpu(graph, tensors, options),
                        0.03);
@@ -70,7 +70,7 @@ TEST(EmulatedResNet50, Fp32ReplaysMatchTheCpuDeviceForThreeSteps) {
 TEST(EmulatedResNet50, Fp16WithFusionIsCloseToFp32ForThreeSteps) {
   const Graph graph = resnet50();
   const TestTensors tensors = calm_tensors(graph);
-  TrainOptions options = steps(Precision::fp16, 3);
+  TrainOptions options = instructions(Precision::fp16, 3);
   options.capture = true;
   const GraphRun run = train_on_gpu(graph, tensors, options);
   for (const IterationMetrics& metrics : run.metrics) EXPECT_FALSE(metrics.skipped);
@@ -80,7 +80,7 @@ TEST(EmulatedResNet50, Fp16WithFusionIsCloseToFp32ForThreeSteps) {
 TEST(EmulatedResNet50, Fp16WithoutFusionIsCloseToFp32) {
   const Graph graph = resnet50();
   const TestTensors tensors = calm_tensors(graph);
-  TrainOptions options = steps(Precision::fp16, 1);
+  TrainOptions options = instructions(Precision::fp16, 1);
   options.fuse = false;
   expect_close(graph, train_on_gpu(graph, tensors, options), train_on_cpu(graph, tensors, options), 0.005,
                0.95);
@@ -89,7 +89,7 @@ TEST(EmulatedResNet50, Fp16WithoutFusionIsCloseToFp32) {
 TEST(EmulatedResNet50, Bf16IsCloseToFp32) {
   const Graph graph = resnet50();
   const TestTensors tensors = calm_tensors(graph);
-  const TrainOptions options = steps(Precision::bf16, 1);
+  const TrainOptions options = instructions(Precision::bf16, 1);
   expect_close(graph, train_on_gpu(graph, tensors, options), train_on_cpu(graph, tensors, options), 0.01,
                0.8);
 }

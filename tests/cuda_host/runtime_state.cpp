@@ -50,8 +50,8 @@ cudaError_t refuse_unsafe_call() {
   return cudaSuccess;
 }
 
-// Stricter than CUDA, which lets it pass where all capturing streams are non-blocking: nothing in a step has
-// any business on that stream.
+// Stricter than CUDA, which lets it pass where all capturing streams are non-blocking: nothing in an
+// instruction has any business on that stream.
 cudaError_t refuse_legacy_stream() {
   if (runtime().captures.empty()) return cudaSuccess;
   for (const std::shared_ptr<Capture>& capture : runtime().captures) capture->invalid = true;

@@ -1,12 +1,12 @@
-// Steps as a Program has them, through their prepare functions: which operand goes where, and what of the
-// graph, the rule and the state reaches the kernels.
+// Instructions as a Program has them, through their prepare functions: which operand goes where, and what of
+// the graph, the rule and the state reaches the kernels.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "kernels/cuda/optimizer.h"
 #include "kernels/cuda/softmax_loss.h"
-#include "tests/cuda_host/bound_step.h"
+#include "tests/cuda_host/bound_instruction.h"
 
 namespace plumb::cuda {
 namespace {
@@ -39,8 +39,8 @@ Graph dense_graph() {
 void expect_forward(DType dtype, DType out_dtype) {
   const Values in = normal_values(dtype, kRows * kIn, 1), weight = normal_values(dtype, kOut * kIn, 2);
   const Values bias = floats(kOut, 3);
-  BoundStep bound(dense_graph());
-  bound.step.workspace_bytes = kGemmLimit;
+  BoundInstruction bound(dense_graph());
+  bound.instruction.workspace_bytes = kGemmLimit;
   const DenseForward dense{.in = bound.add(dtype, in),
                            .weight = bound.add(dtype, weight),
                            .bias = bound.add(DType::f32, bias),
@@ -52,22 +52,22 @@ void expect_forward(DType dtype, DType out_dtype) {
   for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] += bias[i % kOut];
   expect_close(bound.values(dense.out), wanted, out_dtype, 16, 4);
   const std::size_t rounded_bias = out_dtype == DType::f32 ? 0 : 256;
-  EXPECT_EQ(bound.step.workspace_bytes, rounded_bias) << "and the plan's, not the limit";
+  EXPECT_EQ(bound.instruction.workspace_bytes, rounded_bias) << "and the plan's, not the limit";
 }
 
-TEST(DenseSteps, ForwardAddsTheBiasAndGivesF32) {
+TEST(DenseInstructions, ForwardAddsTheBiasAndGivesF32) {
   for (DType dtype : kStorageTypes) expect_forward(dtype, DType::f32);
 }
 
-TEST(DenseSteps, ForwardToAHalfTypeTakesItsBiasInThatTypeToo) {
+TEST(DenseInstructions, ForwardToAHalfTypeTakesItsBiasInThatTypeToo) {
   for (DType dtype : {DType::f16, DType::bf16}) expect_forward(dtype, dtype);
 }
 
-TEST(DenseSteps, BackwardGivesTheGradientsOfInputWeightAndBias) {
+TEST(DenseInstructions, BackwardGivesTheGradientsOfInputWeightAndBias) {
   for (DType dtype : kStorageTypes) {
     const Values in = normal_values(dtype, kRows * kIn, 1), weight = normal_values(dtype, kOut * kIn, 2);
     const Values d_out = normal_values(dtype, kRows * kOut, 3);
-    BoundStep data(dense_graph());
+    BoundInstruction data(dense_graph());
     const DenseBackwardData of_data{.d_out = data.add(dtype, d_out),
                                     .weight = data.add(dtype, weight),
                                     .d_in = data.add(dtype, kRows * kIn)};
@@ -78,7 +78,7 @@ TEST(DenseSteps, BackwardGivesTheGradientsOfInputWeightAndBias) {
                      [&](std::size_t o, std::size_t k) { return weight[o * kIn + k]; }),
                  dtype, 16);
 
-    BoundStep weights(dense_graph());
+    BoundInstruction weights(dense_graph());
     const DenseBackwardWeights of_weights{.in = weights.add(dtype, in),
                                           .d_out = weights.add(dtype, d_out),
                                           .d_weight = weights.add(dtype, kOut * kIn),
@@ -95,11 +95,11 @@ TEST(DenseSteps, BackwardGivesTheGradientsOfInputWeightAndBias) {
   }
 }
 
-TEST(PoolSteps, MaxKeepsWhereItCameFrom) {
+TEST(PoolInstructions, MaxKeepsWhereItCameFrom) {
   Graph graph;
   graph.values = {{"in", {.n = 1, .h = 4, .w = 4, .c = 1}}, {"out", {.n = 1, .h = 2, .w = 2, .c = 1}}};
   graph.ops = {Pool{.name = "pool", .in = 0, .out = 1, .kernel = 2, .stride = 2}};
-  BoundStep forward(graph);
+  BoundInstruction forward(graph);
   const BufferId out = forward.add(DType::f16, 4), argmax = forward.add(DType::u8, 4);
   forward.run(PoolForward{.in = forward.add(DType::f16, {1, 9, 2, 3, 4, 5, 8, 6, 7, 0, 1, 1, 2, 3, 1, 4}),
                           .out = out,
@@ -107,7 +107,7 @@ TEST(PoolSteps, MaxKeepsWhereItCameFrom) {
   EXPECT_EQ(forward.values(out), (Values{9, 8, 7, 4}));
   EXPECT_EQ(forward.values(argmax), (Values{1, 2, 0, 3}));
 
-  BoundStep backward(graph);
+  BoundInstruction backward(graph);
   PoolBackward pool{.d_out = backward.add(DType::f16, {1, 2, 3, 4}),
                     .d_in = backward.add(DType::f16, 16),
                     .argmax = backward.add(DType::u8, forward.values(argmax))};
@@ -118,11 +118,11 @@ TEST(PoolSteps, MaxKeepsWhereItCameFrom) {
   EXPECT_EQ(backward.values(pool.d_in), (Values{0, 11, 0, 0, 0, 0, 22, 0, 33, 0, 0, 0, 0, 0, 0, 44}));
 }
 
-TEST(PoolSteps, MaxNormalisesByScaleAndShift) {
+TEST(PoolInstructions, MaxNormalisesByScaleAndShift) {
   Graph graph;
   graph.values = {{"in", {.n = 1, .h = 2, .w = 2, .c = 2}}, {"out", {.n = 1, .c = 2}}};
   graph.ops = {Pool{.name = "pool", .in = 0, .out = 1, .kernel = 2, .stride = 2}};
-  BoundStep forward(graph);
+  BoundInstruction forward(graph);
   const BufferId out = forward.add(DType::f16, 2), argmax = forward.add(DType::u8, 2);
   forward.run(PoolForward{.in = forward.add(DType::f16, {1, 1, 4, 4, 3, 3, 2, 2}),
                           .out = out,
@@ -132,47 +132,47 @@ TEST(PoolSteps, MaxNormalisesByScaleAndShift) {
   EXPECT_EQ(forward.values(argmax), (Values{0, 1}));
 }
 
-TEST(PoolSteps, AverageIsGlobal) {
+TEST(PoolInstructions, AverageIsGlobal) {
   Graph graph;
   graph.values = {{"in", {.n = 1, .h = 2, .w = 2, .c = 2}}, {"out", {.n = 1, .c = 2}}};
   graph.ops = {Pool{.name = "pool", .in = 0, .out = 1, .kind = Pool::Kind::global_average, .kernel = 2}};
-  BoundStep forward(graph);
+  BoundInstruction forward(graph);
   const BufferId out = forward.add(DType::f32, 2);
   forward.run(PoolForward{.in = forward.add(DType::f32, {1, 10, 2, 20, 3, 30, 4, 40}), .out = out});
   EXPECT_EQ(forward.values(out), (Values{2.5, 25}));
-  BoundStep backward(graph);
+  BoundInstruction backward(graph);
   const BufferId d_in = backward.add(DType::f32, 8);
   backward.run(PoolBackward{.d_out = backward.add(DType::f32, {4, 8}), .d_in = d_in});
   EXPECT_EQ(backward.values(d_in), (Values{1, 2, 1, 2, 1, 2, 1, 2}));
 }
 
-TEST(LossStep, TakesSmoothingFromTheGraphAndScaleFromTheState) {
+TEST(LossInstruction, TakesSmoothingFromTheGraphAndScaleFromTheState) {
   Graph graph;
   graph.values = {{"logits", {.n = 2, .c = 4}}};
   graph.ops = {SoftmaxLoss{.name = "loss", .in = 0, .label_smoothing = 0.2}};
-  BoundStep bound(graph);
+  BoundInstruction bound(graph);
   const BufferId d_logits = bound.add(DType::f16, 8);
   bound.run(
       SoftmaxCrossEntropy{.logits = bound.add(DType::f32, Values(8, 1.0)),
                           .labels = bound.add(DType::i32, {0, 3}),
                           .d_logits = d_logits,
                           .state = bound.add_object(State{.step = {.iteration = 5, .loss_scale = 16}})});
-  EXPECT_EQ(bound.step.workspace_bytes, 2 * sizeof(RowLoss));
+  EXPECT_EQ(bound.instruction.workspace_bytes, 2 * sizeof(RowLoss));
   EXPECT_NEAR(bound.records[5].loss, std::log(4.0), 1e-6);
   EXPECT_EQ(bound.records[5].top1, 2);
   // (1/4 - q) / 2 images * 16, with q = 0.8 + 0.05 at the label and 0.05 elsewhere
   expect_close(bound.values(d_logits), {-4.8, 1.6, 1.6, 1.6, 1.6, 1.6, 1.6, -4.8}, DType::f16, 2);
 }
 
-TEST(ElementwiseSteps, CastTakesTheStepsScale) {
-  BoundStep cast;
+TEST(ElementwiseInstructions, CastTakesTheStepsScale) {
+  BoundInstruction cast;
   const BufferId into = cast.add(DType::bf16, 3);
   cast.run(Cast{.from = cast.add(DType::f32, {8, -16, 1}), .into = into, .scale = 0.125});
   EXPECT_EQ(cast.values(into), (Values{1, -2, 0.125}));
 }
 
-TEST(ElementwiseSteps, AccumulateLeavesWhatItAdds) {
-  BoundStep accumulate;
+TEST(ElementwiseInstructions, AccumulateLeavesWhatItAdds) {
+  BoundInstruction accumulate;
   const BufferId sum = accumulate.add(DType::f16, {1, 2, 3});
   const BufferId from = accumulate.add(DType::f16, {10, 20, 30});
   accumulate.run(Accumulate{.into = sum, .from = from});
@@ -180,10 +180,10 @@ TEST(ElementwiseSteps, AccumulateLeavesWhatItAdds) {
   EXPECT_EQ(accumulate.values(from), (Values{10, 20, 30}));
 }
 
-TEST(ElementwiseSteps, PackBatchPadsTheHalfOfItsIteration) {
+TEST(ElementwiseInstructions, PackBatchPadsTheHalfOfItsIteration) {
   Graph graph;
   graph.values = {{"images", {.n = 1, .h = 1, .w = 2, .c = 3}}};
-  BoundStep pack(graph);
+  BoundInstruction pack(graph);
   const BufferId images = pack.add(DType::f32, 8), labels = pack.add(DType::i32, 1);
   pack.run(PackBatch{.staged_images = pack.add(DType::f32, {1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16}),
                      .staged_labels = pack.add(DType::i32, {7, 8}),
@@ -200,15 +200,15 @@ Graph two_parameters() {
   return graph;
 }
 
-// A step that updates the weight and then the bias, other than the graph has them.
-struct UpdateStep {
-  explicit UpdateStep(std::optional<double> overflow_flag) {
+// An instruction that updates the weight and then the bias, other than the graph has them.
+struct UpdateInstructions {
+  explicit UpdateInstructions(std::optional<double> overflow_flag) {
     bound.rule = {.optimizer = Optimizer::sgd, .momentum = 0.5, .weight_decay = 0.25};
     if (overflow_flag) update.overflow = bound.add(DType::f32, {*overflow_flag});
   }
   void run() { bound.run(update); }
 
-  BoundStep bound{two_parameters()};
+  BoundInstruction bound{two_parameters()};
   BufferId weight = bound.add(DType::f32, {1, 2, 3, 4}), copy = bound.add(DType::f16, 4);
   BufferId bias = bound.add(DType::f32, {1, 2, 3});
   Update update{.state = bound.add_object(
@@ -226,9 +226,9 @@ struct UpdateStep {
                                 .copies = {}}}};
 };
 
-TEST(UpdateSteps, UpdateKnowsWhichParametersDecay) {
+TEST(UpdateInstructions, UpdateKnowsWhichParametersDecay) {
   for (const std::optional<double> overflow : {std::optional<double>(), std::optional<double>(0)}) {
-    UpdateStep update(overflow);
+    UpdateInstructions update(overflow);
     update.run();
     // slope = gradient / 8 + weight / 4; velocity = momentum / 2 + slope; weight -= velocity / 2
     EXPECT_EQ(update.bound.values(update.weight), (Values{0.375, 0.75, 1.125, -0.5}));
@@ -237,30 +237,30 @@ TEST(UpdateSteps, UpdateKnowsWhichParametersDecay) {
   }
 }
 
-TEST(UpdateSteps, UpdateLeavesAllAsItWasAfterAnOverflow) {
-  UpdateStep update(1);
+TEST(UpdateInstructions, UpdateLeavesAllAsItWasAfterAnOverflow) {
+  UpdateInstructions update(1);
   update.run();
   EXPECT_EQ(update.bound.values(update.weight), (Values{1, 2, 3, 4}));
   EXPECT_EQ(update.bound.values(update.bias), (Values{1, 2, 3}));
 }
 
-TEST(UpdateSteps, UpdateRefusesTensorsOfAnotherSizeAndASecondCopy) {
-  UpdateStep step(std::nullopt);
-  const Update good = step.update;
-  step.update.parameters[0].gradient = step.update.parameters[1].gradient;
-  EXPECT_THROW(step.run(), std::logic_error);
-  step.update = good;
-  step.update.parameters[0].copies.emplace_back(step.copy);
-  EXPECT_THROW(step.run(), std::logic_error);
-  step.update = good;
-  EXPECT_NO_THROW(step.run());
+TEST(UpdateInstructions, UpdateRefusesTensorsOfAnotherSizeAndASecondCopy) {
+  UpdateInstructions instruction(std::nullopt);
+  const Update good = instruction.update;
+  instruction.update.parameters[0].gradient = instruction.update.parameters[1].gradient;
+  EXPECT_THROW(instruction.run(), std::logic_error);
+  instruction.update = good;
+  instruction.update.parameters[0].copies.emplace_back(instruction.copy);
+  EXPECT_THROW(instruction.run(), std::logic_error);
+  instruction.update = good;
+  EXPECT_NO_THROW(instruction.run());
 }
 
-TEST(UpdateSteps, OverflowIsLookedForInEveryGradient) {
+TEST(UpdateInstructions, OverflowIsLookedForInEveryGradient) {
   for (std::size_t bad = 0; bad < 3; ++bad) {
     Values last(3 + static_cast<std::size_t>(kChunkElements), 1.0);
     if (bad == 2) last.back() = std::nan("");
-    BoundStep find;
+    BoundInstruction find;
     const BufferId overflow = find.add(DType::f32, 1);
     find.run(FindOverflow{.overflow = overflow,
                           .gradients = {find.add(DType::f16, {1, bad == 1 ? INFINITY : 2}),
@@ -270,8 +270,8 @@ TEST(UpdateSteps, OverflowIsLookedForInEveryGradient) {
   }
 }
 
-TEST(UpdateSteps, AdvanceStateFollowsTheRulesLossScaling) {
-  BoundStep advance;
+TEST(UpdateInstructions, AdvanceStateFollowsTheRulesLossScaling) {
+  BoundInstruction advance;
   advance.rule.loss_scaling = {.kind = LossScaling::Kind::dynamic, .growth_interval = 100};
   const BufferId state = advance.add_object(State{.step = {.iteration = 9, .loss_scale = 64}});
   advance.run(AdvanceState{.state = state, .overflow = advance.add(DType::f32, {2})}, 2);
@@ -282,17 +282,17 @@ TEST(UpdateSteps, AdvanceStateFollowsTheRulesLossScaling) {
   EXPECT_EQ(advance.records[10].skipped, 1);
 }
 
-TEST(PrepareStep, RefusesWhatNoCudaDeviceRuns) {
-  BoundStep step;
-  EXPECT_THROW(step.run(Recorded{}), std::logic_error);
-  EXPECT_THROW(step.run(BatchNormForward{.in = 0,
-                                         .scale = 0,
-                                         .bias = 0,
-                                         .running_mean = 0,
-                                         .running_variance = 0,
-                                         .out = 0,
-                                         .mean = 0,
-                                         .inv_std = 0}),
+TEST(PrepareInstruction, RefusesWhatNoCudaDeviceRuns) {
+  BoundInstruction instruction;
+  EXPECT_THROW(instruction.run(Recorded{}), std::logic_error);
+  EXPECT_THROW(instruction.run(BatchNormForward{.in = 0,
+                                                .scale = 0,
+                                                .bias = 0,
+                                                .running_mean = 0,
+                                                .running_variance = 0,
+                                                .out = 0,
+                                                .mean = 0,
+                                                .inv_std = 0}),
                std::logic_error);
 }
 

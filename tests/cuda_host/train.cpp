@@ -64,9 +64,9 @@ GraphRun read_results(const Device& device, const Graph& graph, int iterations) 
 
 // What the runner then knows nothing of: that packing a batch reads what was loaded.
 void forget_order(Program& program) {
-  for (Step& step : program.steps)
-    if (const auto* pack = step.as<PackBatch>())
-      step.operation = Recorded{
+  for (Instruction& instruction : program.instructions)
+    if (const auto* pack = instruction.as<PackBatch>())
+      instruction.operation = Recorded{
           {{pack->state, Access::read}, {pack->images, Access::write}, {pack->labels, Access::write}}};
 }
 

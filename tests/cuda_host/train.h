@@ -21,7 +21,7 @@ struct TrainOptions {
   bool capture = false;        // all but the first iteration are replays
   bool other_batches = false;  // a new batch for every iteration, loaded while the one before runs
   bool forgets_order = false;  // … which nobody waits for
-  int stamped_iterations = 0;  // so many iterations, the first ones, stamp every step
+  int stamped_iterations = 0;  // so many iterations, the first ones, stamp every instruction
 };
 
 // Gradients of untrained parameters are 0. GraphRun::first_gradients stays empty: nothing waits for the

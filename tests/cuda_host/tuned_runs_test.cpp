@@ -43,9 +43,9 @@ TunedRun run(int ranks, const std::string& cache) {
 // Of convolutions: name and time alone.
 std::map<std::string, double> tuned_seconds(const nlohmann::ordered_json& program) {
   std::map<std::string, double> seconds;
-  for (const auto& step : program.at("steps"))
-    if (step.at("kind").get<std::string>().starts_with("conv_"))
-      seconds[step.at("name")] = step.at("tuned_seconds").get<double>();
+  for (const auto& instruction : program.at("steps"))
+    if (instruction.at("kind").get<std::string>().starts_with("conv_"))
+      seconds[instruction.at("name")] = instruction.at("tuned_seconds").get<double>();
   return seconds;
 }
 

@@ -1,7 +1,7 @@
 // The update of single rows of a parameter on the emulated GPU, through its prepare function.
 #include <gtest/gtest.h>
 
-#include "tests/cuda_host/bound_step.h"
+#include "tests/cuda_host/bound_instruction.h"
 
 namespace plumb::cuda {
 namespace {
@@ -47,7 +47,7 @@ void expect_update(const Case& by) {
   Parameters wanted{normal_values(DType::f32, kRows * by.columns, 1),
                     normal_values(DType::f32, kRows * by.columns, 2)};
   const Values gradient = normal_values(by.dtype, kCapacity * by.columns, 3);
-  BoundStep bound(graph);
+  BoundInstruction bound(graph);
   bound.rule = by.rule;
   UpdateRows rows{.parameter = 0,
                   .master = bound.add(DType::f32, wanted.master),

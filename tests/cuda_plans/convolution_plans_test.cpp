@@ -27,7 +27,7 @@ class ConvolutionPlans : public testing::TestWithParam<Case> {
     return describe_options(workload, GetParam().precision, fuse);
   }
 
-  // The steps of this workload, with fused ones and without.
+  // The instructions of this workload, with fused ones and without.
   void expect_plans(const Workload& workload, std::int64_t batch) {
     const Graph graph = make_graph(workload, batch);
     for (const bool fuse : {true, false}) {
@@ -38,8 +38,8 @@ class ConvolutionPlans : public testing::TestWithParam<Case> {
   void expect_plan(const WantedPlan& plan) {
     const Planned planned = try_plan(*engine_, plan.problem, plan.workspace_limit);
     EXPECT_EQ(planned.built, !lacks_engine(gpu_.limits().compute_capability, plan.problem))
-        << plan.step << ": " << planned.text;
-    EXPECT_LE(planned.workspace_bytes, plan.workspace_limit) << plan.step;
+        << plan.instruction << ": " << planned.text;
+    EXPECT_LE(planned.workspace_bytes, plan.workspace_limit) << plan.instruction;
   }
 
   const AbsentGpu gpu_ = GetParam().gpu();

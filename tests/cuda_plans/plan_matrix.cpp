@@ -102,7 +102,7 @@ class Cell {
     std::fflush(stdout);
   }
 
-  bool plans_all_plain_steps() const { return plain_.planned == plain_.problems; }
+  bool plans_all_plain_instructions() const { return plain_.planned == plain_.problems; }
   void print_steps() const {
     std::printf("| %s |%s%s\n", name_.c_str(), plain_.cells().c_str(), fused_.cells().c_str());
   }
@@ -155,7 +155,7 @@ class Cell {
     }
   }
 
-  // Each problem once, however many steps have it.
+  // Each problem once, however many instructions have it.
   void run(const ConvProblem& problem, std::size_t workspace_limit, Tally& tally, Names& known) {
     if (!known.insert(text_of(problem)).second) return;
     const Planned planned = plan_of(*engine_, problem, workspace_limit);
@@ -237,7 +237,7 @@ int main(int count, char** arguments) {
     std::vector<Cell> cells = cells_of(*selection);
     for (Cell& cell : cells) cell.run(*selection);
     print_tables(cells);
-    return std::ranges::all_of(cells, &Cell::plans_all_plain_steps) ? 0 : 1;
+    return std::ranges::all_of(cells, &Cell::plans_all_plain_instructions) ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cuda_plan_matrix: %s\n", error.what());
     return 1;

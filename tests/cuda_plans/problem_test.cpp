@@ -1,4 +1,4 @@
-// What a step of a Program asks of whoever computes convolutions.
+// What an instruction of a Program asks of whoever computes convolutions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,19 +12,20 @@
 namespace plumb::cuda {
 namespace {
 
-WantedPlan find(const std::vector<WantedPlan>& plans, const std::string& step) {
-  const auto found = std::find_if(plans.begin(), plans.end(),
-                                  [&](const WantedPlan& plan) { return plan.step == "resnet50 " + step; });
-  if (found == plans.end()) throw std::out_of_range(step);
+WantedPlan find(const std::vector<WantedPlan>& plans, const std::string& instruction) {
+  const auto found = std::find_if(plans.begin(), plans.end(), [&](const WantedPlan& plan) {
+    return plan.instruction == "resnet50 " + instruction;
+  });
+  if (found == plans.end()) throw std::out_of_range(instruction);
   return *found;
 }
 
 TEST(ConvProblem, HasTheChannelsThatTheImagesArePaddedTo) {
   const auto half = wanted_plans(h200().limits(), {.precision = Precision::fp16, .fuse = false});
   const auto single = wanted_plans(h200().limits(), {.precision = Precision::fp32, .fuse = false});
-  for (const std::string step : {"conv1.forward", "conv1.backward_weights"}) {
-    EXPECT_EQ(find(half, step).problem.c, 8) << step;
-    EXPECT_EQ(find(single, step).problem.c, 4) << step;
+  for (const std::string instruction : {"conv1.forward", "conv1.backward_weights"}) {
+    EXPECT_EQ(find(half, instruction).problem.c, 8) << instruction;
+    EXPECT_EQ(find(single, instruction).problem.c, 4) << instruction;
   }
 }
 
@@ -59,34 +60,35 @@ TEST(ConvProblem, TakesTheDtypeOfTheFactorsThatItsStepReads) {
   for (const WantedPlan& plan : plans) {
     if (!plan.problem.fusion.normalizes_input) continue;
     ++normalising;
-    EXPECT_EQ(plan.problem.scale_shift_dtype, DType::f16) << plan.step;
+    EXPECT_EQ(plan.problem.scale_shift_dtype, DType::f16) << plan.instruction;
   }
   EXPECT_GT(normalising, 0);
 }
 
-// Their steps ask for no plan, so nothing may be fused into them.
-TEST(DepthwiseSteps, AreDescribedPlainlyWithTheirOwnLayoutAndWorkspace) {
+// Their instructions ask for no plan, so nothing may be fused into them.
+TEST(DepthwiseInstructions, AreDescribedPlainlyWithTheirOwnLayoutAndWorkspace) {
   const Graph graph =
       make_arcface({.backbone = kMobileFaceNet, .batch = 8, .embedding = 128, .classes = 100});
   for (const Precision precision : {Precision::fp16, Precision::fp32}) {
     const Program program =
         plumb::describe(graph, {.precision = precision, .fp32_head = true}, h200().limits());
     int found = 0;
-    for (const Step& step : program.steps) {
-      const Conv* conv = step.op == kNone ? nullptr : std::get_if<Conv>(&graph.ops[step.op]);
+    for (const Instruction& instruction : program.instructions) {
+      const Conv* conv = instruction.op == kNone ? nullptr : std::get_if<Conv>(&graph.ops[instruction.op]);
       if (!conv || !is_depthwise(graph, *conv)) continue;
       ++found;
-      const std::vector<BufferUse> uses = step.uses();
-      EXPECT_EQ(uses.size(), 3U) << step.name << " has the operands of a fused one";
+      const std::vector<BufferUse> uses = instruction.uses();
+      EXPECT_EQ(uses.size(), 3U) << instruction.name << " has the operands of a fused one";
       const auto weight =
           std::ranges::find_if(uses, [](const BufferUse& use) { return use.operand.ends_with("weight"); });
-      ASSERT_NE(weight, uses.end()) << step.name;
-      EXPECT_EQ(program.buffers[weight->buffer].layout, kDepthwiseLayout) << step.name;
-      const auto* weights = step.as<ConvBackwardWeights>();
-      EXPECT_EQ(step.workspace_bytes, weights ? depthwise_workspace_bytes(depthwise_shape(graph, *conv),
-                                                                          program.buffers[weights->in].dtype)
-                                              : 0)
-          << step.name;
+      ASSERT_NE(weight, uses.end()) << instruction.name;
+      EXPECT_EQ(program.buffers[weight->buffer].layout, kDepthwiseLayout) << instruction.name;
+      const auto* weights = instruction.as<ConvBackwardWeights>();
+      EXPECT_EQ(instruction.workspace_bytes,
+                weights ? depthwise_workspace_bytes(depthwise_shape(graph, *conv),
+                                                    program.buffers[weights->in].dtype)
+                        : 0)
+          << instruction.name;
     }
     EXPECT_EQ(found, 3 * 17);
   }

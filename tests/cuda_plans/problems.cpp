@@ -36,10 +36,10 @@ std::vector<WantedPlan> wanted_plans(const Graph& graph, const DeviceLimits& gpu
   std::vector<WantedPlan> wanted;
   std::set<std::string> known;
   const Program program = plumb::describe(graph, options, gpu);
-  for (const Step& step : program.steps) {
-    const std::optional<ConvProblem> problem = conv_problem(graph, program, step);
+  for (const Instruction& instruction : program.instructions) {
+    const std::optional<ConvProblem> problem = conv_problem(graph, program, instruction);
     if (problem && known.insert(text_of(*problem)).second)
-      wanted.push_back({*problem, step.workspace_bytes, graph.model + " " + step.name});
+      wanted.push_back({*problem, instruction.workspace_bytes, graph.model + " " + instruction.name});
   }
   return wanted;
 }

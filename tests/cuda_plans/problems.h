@@ -16,7 +16,7 @@ namespace plumb::cuda {
 struct WantedPlan {
   ConvProblem problem;
   std::size_t workspace_limit = 0;
-  std::string step;  // the first that wants it
+  std::string instruction;  // the first that wants it
 };
 
 inline constexpr std::int64_t kBatch = 128;
@@ -31,8 +31,8 @@ std::vector<Workload> workloads();
 Graph make_graph(const Workload& workload, std::int64_t batch);
 DescribeOptions describe_options(const Workload& workload, Precision precision, bool fuse);
 
-// What the steps of a Graph ask for, each problem once, in the order of the steps. Depthwise convolutions are
-// kernels of our own and ask for nothing.
+// What the instructions of a Graph ask for, each problem once, in the order of the instructions. Depthwise
+// convolutions are kernels of our own and ask for nothing.
 std::vector<WantedPlan> wanted_plans(const Graph& graph, const DeviceLimits& gpu,
                                      const DescribeOptions& options);
 // Of ResNet-50 at 224 pixels and batch kBatch.

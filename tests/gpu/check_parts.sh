@@ -61,7 +61,7 @@ smoke() {
 }
 
 # What cuDNN's documents leave open about its fused norms: statistics of a step, also beyond the largest fp16, and the
-# gradients of every norm and of the convolution before it, against the plain steps from the same weights.
+# gradients of every norm and of the convolution before it, against the plain instructions from the same weights.
 fused_norms() {
   local one=(--fp16 --loss-scale 8192 --bs 64 --iters 1 --warmup 0 --lr 0.1 --momentum 0 --weight-decay 0 --no-autotune)
   draw loud --loud 8

@@ -1,5 +1,5 @@
-// Several steps in a row on the CPU device: updates, running statistics, and tensors across the device's
-// border.
+// Several instructions in a row on the CPU device: updates, running statistics, and tensors across the
+// device's border.
 #include <gtest/gtest.h>
 
 #include "tests/kernels/match_reference.h"

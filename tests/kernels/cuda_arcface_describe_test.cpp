@@ -13,7 +13,7 @@
 #include "kernels/roofline.h"
 #include "models/arcface.h"
 #include "models/mobilefacenet.h"
-#include "tests/kernels/described_steps.h"
+#include "tests/kernels/described_instructions.h"
 
 namespace plumb {
 namespace {
@@ -56,8 +56,8 @@ TEST(CudaArcFaceDescribe, CastsStandWhereTheFp32HeadBegins) {
   EXPECT_EQ(operands_of(program, "fc.cast_d_in"),
             (Operands{"from r dropout.gradient_by.fc", "into w fc.cast_d_in"}));
   EXPECT_EQ(buffers_of(program).at("fc.cast_d_in").dtype, DType::f16);
-  EXPECT_EQ(step_named(program, "fc.cast_in").work.macs, 0);
-  EXPECT_EQ(step_named(program, "fc.cast_in").work.bytes, 2 * 512 * 2 * 2 * 6);
+  EXPECT_EQ(instruction_named(program, "fc.cast_in").work.macs, 0);
+  EXPECT_EQ(instruction_named(program, "fc.cast_in").work.bytes, 2 * 512 * 2 * 2 * 6);
   EXPECT_EQ(operand_of(program, "fc.forward", "in"), "r fc.cast_in");
   EXPECT_EQ(operand_of(program, "fc.backward_weights", "in"), "r fc.cast_in");
 }
@@ -86,14 +86,14 @@ TEST(CudaArcFaceDescribe, AnUntrainedScaleIsNeitherUpdatedNorLookedAt) {
   EXPECT_TRUE(buffers.at("features.weight").persistent);
   EXPECT_FALSE(buffers.contains("features.weight.momentum"));
   EXPECT_EQ(buffers.at("features.weight.gradient").role, Role::activation_gradient);
-  for (const char* step : {"update", "find_overflow"}) {
-    const Operands operands = operands_of(program, step);
+  for (const char* instruction : {"update", "find_overflow"}) {
+    const Operands operands = operands_of(program, instruction);
     const auto reads_of = [&](const std::string& buffer) {
       return std::count_if(operands.begin(), operands.end(),
                            [&](const std::string& text) { return text.ends_with(" r " + buffer); });
     };
-    EXPECT_EQ(reads_of("features.weight.gradient"), 0) << step;
-    EXPECT_EQ(reads_of("features.bias.gradient"), 1) << step;
+    EXPECT_EQ(reads_of("features.weight.gradient"), 0) << instruction;
+    EXPECT_EQ(reads_of("features.bias.gradient"), 1) << instruction;
   }
 }
 
@@ -112,7 +112,7 @@ TEST(CudaArcFaceDescribe, SampledCentresAreUpdatedRowByRow) {
   EXPECT_EQ(buffers.at("head.weight.gradient").dims, (std::vector<std::int64_t>{25, 64}));
   EXPECT_FALSE(buffers.contains("head.weight.half"));
   // 25 rows of 64: the gradient once, master and momentum read and written.
-  EXPECT_EQ(step_named(program, "head.weight.update_rows").work.bytes, 25 * 64 * (2 + 4 * 4));
+  EXPECT_EQ(instruction_named(program, "head.weight.update_rows").work.bytes, 25 * 64 * (2 + 4 * 4));
 }
 
 TEST(CudaArcFaceDescribe, CosinesTakeRowsThatBeginAtSixteenBytes) {
@@ -120,7 +120,7 @@ TEST(CudaArcFaceDescribe, CosinesTakeRowsThatBeginAtSixteenBytes) {
   options.classes = 101;
   const Program program = described(make_arcface(options), kHalf);
   EXPECT_EQ(buffers_of(program).at("head.products").bytes, 2U * 104 * 2);
-  EXPECT_EQ(step_named(program, "head.products").workspace_bytes,
+  EXPECT_EQ(instruction_named(program, "head.products").workspace_bytes,
             cuda::margin_copy_bytes(2, 64, DType::f16) + cuda::kMarginGemmWorkspace);
 }
 
@@ -135,8 +135,8 @@ TEST(CudaArcFaceDescribe, AShortcutsGradientIsHandedOnAndAddedTo) {
   EXPECT_EQ(operand_of(program, "layer3.0.downsample.1.backward", "d_out"), "r " + sum);
   // in and d_out twice, the sum read and written; [scale, bias, mean, deviation, their gradients].
   const double pass = 2 * 256 * 4 * 4 * 2.0;
-  EXPECT_EQ(step_named(program, "layer3.5.bn1.backward").work.bytes, 6 * pass + 6 * 256 * 4);
-  EXPECT_EQ(step_named(program, "layer3.5.bn3.backward").work.bytes, 5 * pass + 6 * 256 * 4);
+  EXPECT_EQ(instruction_named(program, "layer3.5.bn1.backward").work.bytes, 6 * pass + 6 * 256 * 4);
+  EXPECT_EQ(instruction_named(program, "layer3.5.bn3.backward").work.bytes, 5 * pass + 6 * 256 * 4);
 }
 
 TEST(CudaArcFaceDescribe, APReLUsSlopeAndItsGradientAreOperands) {
@@ -190,18 +190,21 @@ TEST(CudaArcFaceDescribe, StepsAreCalledDifferently) {
     for (const DescribeOptions& options : {DescribeOptions{}, kHalf, kHalfWithFp32Head}) {
       const Program program = described(make_arcface(small(backbone)), options);
       std::set<std::string> names;
-      for (const Step& step : program.steps) EXPECT_TRUE(names.insert(step.name).second) << step.name;
+      for (const Instruction& instruction : program.instructions)
+        EXPECT_TRUE(names.insert(instruction.name).second) << instruction.name;
     }
   }
 }
 
-// Bytes that a step moves, per image, and the limit that follows; the head in fp32 with 85,742 classes.
+// Bytes that an instruction moves, per image, and the limit that follows; the head in fp32 with 85,742
+// classes.
 TEST(CudaArcFaceDescribe, MovesWhatPlainConvolutionsAndOwnNormsHaveTo) {
   const DeviceLimits h200 = *find_target("h200");
   const auto bytes_per_image = [&](Backbone backbone, std::int64_t embedding) {
     const Graph graph = make_arcface({.backbone = backbone, .batch = 128, .embedding = embedding});
     double bytes = 0;
-    for (const Step& step : describe(graph, kHalfWithFp32Head, h200).steps) bytes += step.work.bytes;
+    for (const Instruction& instruction : describe(graph, kHalfWithFp32Head, h200).instructions)
+      bytes += instruction.work.bytes;
     return bytes / 128;
   };
   EXPECT_LT(bytes_per_image(kIResNet50, 512), 235e6);

@@ -1,4 +1,4 @@
-// The choice between fused engines and plain steps, from made-up times.
+// The choice between fused engines and plain instructions, from made-up times.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -25,41 +25,43 @@ Program described_with(const std::vector<PlainLayer>& plain) {
   return cuda::describe(graph(), options, *find_target("h200"));
 }
 
-bool gathers_statistics(const Step& step) {
-  const auto* conv = step.as<ConvForward>();
+bool gathers_statistics(const Instruction& instruction) {
+  const auto* conv = instruction.as<ConvForward>();
   return conv && conv->sums;
 }
-bool normalizes_input(const Step& step) {
-  const auto* conv = step.as<ConvForward>();
-  const auto* weights = step.as<ConvBackwardWeights>();
+bool normalizes_input(const Instruction& instruction) {
+  const auto* conv = instruction.as<ConvForward>();
+  const auto* weights = instruction.as<ConvBackwardWeights>();
   return (conv && conv->scale_shift) || (weights && weights->scale_shift);
 }
-bool is_fused(const Step& step) {
-  return gathers_statistics(step) || normalizes_input(step) || step.as<ConvNormBackwardData>();
+bool is_fused(const Instruction& instruction) {
+  return gathers_statistics(instruction) || normalizes_input(instruction) ||
+         instruction.as<ConvNormBackwardData>();
 }
 
-std::size_t fused_steps(const Program& program) {
-  return static_cast<std::size_t>(std::count_if(program.steps.begin(), program.steps.end(), is_fused));
+std::size_t fused_instructions(const Program& program) {
+  return static_cast<std::size_t>(
+      std::count_if(program.instructions.begin(), program.instructions.end(), is_fused));
 }
 
 TEST(ChooseFusion, KeepsEveryPatternWhereNothingSpeaksAgainst) {
-  EXPECT_TRUE(choose([](const Program&, const Step&) { return StepCost{}; }).empty());
-  EXPECT_TRUE(choose([](const Program&, const Step& step) {
-                return StepCost{is_fused(step) ? 1e-9 : 1e-3, ""};
+  EXPECT_TRUE(choose([](const Program&, const Instruction&) { return InstructionCost{}; }).empty());
+  EXPECT_TRUE(choose([](const Program&, const Instruction& instruction) {
+                return InstructionCost{is_fused(instruction) ? 1e-9 : 1e-3, ""};
               }).empty());
 }
 
 TEST(ChooseFusion, GivesUpEveryPatternThatIsSlowerThanItsPlainSteps) {
-  const auto plain = choose([](const Program&, const Step& step) {
-    return StepCost{is_fused(step) ? 1.0 : 1e-3, ""};
+  const auto plain = choose([](const Program&, const Instruction& instruction) {
+    return InstructionCost{is_fused(instruction) ? 1.0 : 1e-3, ""};
   });
-  EXPECT_EQ(fused_steps(described_with(plain)), 0U);
+  EXPECT_EQ(fused_instructions(described_with(plain)), 0U);
   EXPECT_NE(plain.front().reason.find("ms faster"), std::string::npos) << plain.front().reason;
 }
 
 TEST(ChooseFusion, GivesUpOnlyWhatNothingComputes) {
-  const auto cost = [](const Program&, const Step& step) {
-    return StepCost{0, step.as<ConvNormBackwardData>() ? "no engine" : ""};
+  const auto cost = [](const Program&, const Instruction& instruction) {
+    return InstructionCost{0, instruction.as<ConvNormBackwardData>() ? "no engine" : ""};
   };
   const auto plain = choose(cost);
   ASSERT_FALSE(plain.empty());
@@ -67,24 +69,25 @@ TEST(ChooseFusion, GivesUpOnlyWhatNothingComputes) {
     EXPECT_EQ(layer.pattern, FusedPattern::norm_backward_data);
     EXPECT_EQ(layer.reason, "no engine");
   }
-  for (const Step& step : described_with(plain).steps)
-    EXPECT_TRUE(cost({}, step).failure.empty()) << step.name;
-  EXPECT_GT(fused_steps(described_with(plain)), 30U);
+  for (const Instruction& instruction : described_with(plain).instructions)
+    EXPECT_TRUE(cost({}, instruction).failure.empty()) << instruction.name;
+  EXPECT_GT(fused_instructions(described_with(plain)), 30U);
 }
 
 // Without statistics there is nothing that normalises its input either.
 TEST(ChooseFusion, GivesUpAPatternWithWhatNeedsIt) {
-  const auto plain = choose([](const Program&, const Step& step) {
-    return StepCost{0, gathers_statistics(step) ? "no engine" : ""};
+  const auto plain = choose([](const Program&, const Instruction& instruction) {
+    return InstructionCost{0, gathers_statistics(instruction) ? "no engine" : ""};
   });
-  for (const Step& step : described_with(plain).steps)
-    EXPECT_FALSE(gathers_statistics(step) || normalizes_input(step)) << step.name;
+  for (const Instruction& instruction : described_with(plain).instructions)
+    EXPECT_FALSE(gathers_statistics(instruction) || normalizes_input(instruction)) << instruction.name;
 }
 
 // An engine that is slow in one layer says nothing about the others.
 TEST(ChooseFusion, DecidesLayerByLayer) {
-  const auto plain = choose([](const Program&, const Step& step) {
-    return StepCost{step.name == "layer2.1.conv2.forward" && is_fused(step) ? 1.0 : 1e-3, ""};
+  const auto plain = choose([](const Program&, const Instruction& instruction) {
+    return InstructionCost{instruction.name == "layer2.1.conv2.forward" && is_fused(instruction) ? 1.0 : 1e-3,
+                           ""};
   });
   std::set<std::string> layers;
   for (const PlainLayer& layer : plain) layers.insert(name_of(graph().ops[layer.op]));
@@ -92,8 +95,8 @@ TEST(ChooseFusion, DecidesLayerByLayer) {
 }
 
 TEST(ChooseFusion, TellsThePersonWhoAsksForTheTable) {
-  const auto plain = choose([](const Program&, const Step& step) {
-    return StepCost{0, step.as<ConvNormBackwardData>() ? "no engine for this" : ""};
+  const auto plain = choose([](const Program&, const Instruction& instruction) {
+    return InstructionCost{0, instruction.as<ConvNormBackwardData>() ? "no engine for this" : ""};
   });
   DescribeOptions options{.precision = Precision::fp16};
   options.plain = plain;

@@ -1,4 +1,4 @@
-// What a training step on a GPU holds, in bytes, dtypes and steps; fusion has tests of its own.
+// What a training step on a GPU holds, in bytes, dtypes and instructions; fusion has tests of its own.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include "kernels/memory_plan.h"
 #include "kernels/roofline.h"
 #include "models/resnet50.h"
-#include "tests/kernels/described_steps.h"
+#include "tests/kernels/described_instructions.h"
 
 namespace plumb {
 namespace {
@@ -123,14 +123,14 @@ TEST(CudaDescribe, LooksForOverflowsOnlyIfTheLossIsScaled) {
   EXPECT_EQ(overflow.bytes, 4u);
   EXPECT_TRUE(overflow.persistent);
   EXPECT_EQ(operand_of(scaled, "find_overflow", "overflow"), "w overflow");
-  EXPECT_EQ(step_named(scaled, "find_overflow").as<FindOverflow>()->gradients.size(), 161u);
+  EXPECT_EQ(instruction_named(scaled, "find_overflow").as<FindOverflow>()->gradients.size(), 161u);
   EXPECT_EQ(operand_of(scaled, "update", "state"), "r state");
   EXPECT_EQ(operand_of(scaled, "update", "overflow"), "r overflow");
   EXPECT_EQ(operands_of(scaled, "advance_state"), (Operands{"state rw state", "overflow r overflow"}));
-  const std::size_t last = scaled.steps.size() - 1;
-  EXPECT_TRUE(scaled.steps[last - 2].as<FindOverflow>());
-  EXPECT_TRUE(scaled.steps[last - 1].as<Update>());
-  EXPECT_TRUE(scaled.steps[last].as<AdvanceState>());
+  const std::size_t last = scaled.instructions.size() - 1;
+  EXPECT_TRUE(scaled.instructions[last - 2].as<FindOverflow>());
+  EXPECT_TRUE(scaled.instructions[last - 1].as<Update>());
+  EXPECT_TRUE(scaled.instructions[last].as<AdvanceState>());
 }
 
 TEST(CudaDescribe, FoldsTheBlocksEndIntoItsNorm) {
@@ -142,9 +142,9 @@ TEST(CudaDescribe, FoldsTheBlocksEndIntoItsNorm) {
 TEST(CudaDescribe, KeepsItsStateAndWhatTheLossNeeds) {
   const Program program = small({.precision = Precision::fp32});
   EXPECT_EQ(buffers_of(program).at("state").bytes, sizeof(cuda::State));
-  for (const Step& step : program.steps) {
-    if (step.as<SoftmaxCrossEntropy>()) {
-      EXPECT_EQ(step.workspace_bytes, 2u * 16);
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.as<SoftmaxCrossEntropy>()) {
+      EXPECT_EQ(instruction.workspace_bytes, 2u * 16);
     }
   }
 }

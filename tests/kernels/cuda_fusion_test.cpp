@@ -9,7 +9,7 @@
 #include "kernels/memory_plan.h"
 #include "kernels/roofline.h"
 #include "models/resnet50.h"
-#include "tests/kernels/described_steps.h"
+#include "tests/kernels/described_instructions.h"
 
 namespace plumb::cuda {
 namespace {
@@ -27,9 +27,9 @@ Program resnet50(int compute_capability, bool fuse = true, std::int64_t batch = 
                          gpu(compute_capability));
 }
 
-bool has_step(const Program& program, const std::string& name) {
-  return std::any_of(program.steps.begin(), program.steps.end(),
-                     [&](const Step& step) { return step.name == name; });
+bool has_instruction(const Program& program, const std::string& name) {
+  return std::any_of(program.instructions.begin(), program.instructions.end(),
+                     [&](const Instruction& instruction) { return instruction.name == name; });
 }
 bool has_buffer(const Program& program, const std::string& name) {
   return std::any_of(program.buffers.begin(), program.buffers.end(),
@@ -38,18 +38,18 @@ bool has_buffer(const Program& program, const std::string& name) {
 
 std::map<std::string_view, int> kinds_of(const Program& program) {
   std::map<std::string_view, int> kinds;
-  for (const Step& step : program.steps) ++kinds[step.kind()];
+  for (const Instruction& instruction : program.instructions) ++kinds[instruction.kind()];
   return kinds;
 }
 
 // Forward convolutions that have this operand.
 template <typename Operand>
 std::size_t count_with(const Program& program, std::optional<Operand> ConvForward::*operand) {
-  return static_cast<std::size_t>(
-      std::count_if(program.steps.begin(), program.steps.end(), [&](const Step& step) {
-        const auto* conv = step.as<ConvForward>();
-        return conv && conv->*operand;
-      }));
+  return static_cast<std::size_t>(std::count_if(program.instructions.begin(), program.instructions.end(),
+                                                [&](const Instruction& instruction) {
+                                                  const auto* conv = instruction.as<ConvForward>();
+                                                  return conv && conv->*operand;
+                                                }));
 }
 
 using Operands = std::vector<std::string>;
@@ -96,8 +96,8 @@ TEST(FusionSupport, IsThereForFp16Only) {
 TEST(Fusion, OnHopperNoNormButTheLastAndEndsWithAShortcutsNormHasAStepThatNormalises) {
   const Program program = resnet50(90);
   std::set<std::string> applied;
-  for (const Step& step : program.steps) {
-    if (step.as<BatchNormApply>()) applied.insert(step.name);
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.as<BatchNormApply>()) applied.insert(instruction.name);
   }
   EXPECT_EQ(applied,
             (std::set<std::string>{"layer1.0.bn3.forward", "layer2.0.bn3.forward", "layer3.0.bn3.forward",
@@ -133,9 +133,9 @@ TEST(Fusion, WithoutAnEngineThatAddsResidualsBlocksEndInAStepOfTheirOwn) {
   const Program program = resnet50(80);
   EXPECT_EQ(count_with(program, &ConvForward::residual), 0u);
   EXPECT_EQ(count_kind<BatchNormStatistics>(program), 1u);  // the first convolution has no fused engine
-  EXPECT_TRUE(has_step(program, "layer1.0.bn3.forward"));
+  EXPECT_TRUE(has_instruction(program, "layer1.0.bn3.forward"));
   EXPECT_TRUE(has_buffer(program, "layer1.0.bn3.mask"));
-  EXPECT_FALSE(has_step(program, "layer1.0.bn2.forward"));
+  EXPECT_FALSE(has_instruction(program, "layer1.0.bn2.forward"));
   EXPECT_FALSE(has_buffer(program, "layer1.0.bn2"));
 }
 
@@ -199,14 +199,14 @@ TEST(Fusion, ABlockEndedByAConvolutionMasksItsGradientByItsOutput) {
 TEST(Fusion, ScaleAndShiftHaveTheDtypeOfActivationsWhereAConvolutionReadsThem) {
   for (const int compute_capability : {80, 90, 100}) {
     const Program program = resnet50(compute_capability);
-    for (const Step& step : program.steps) {
-      for (const BufferUse& use : step.uses()) {
+    for (const Instruction& instruction : program.instructions) {
+      for (const BufferUse& use : instruction.uses()) {
         const Buffer& buffer = program.buffers[use.buffer];
         if (!use.reads() || !buffer.name.ends_with(".scale_shift")) continue;
-        if (step.as<ConvForward>() || step.as<ConvBackwardWeights>()) {
-          EXPECT_EQ(buffer.dtype, DType::f16) << step.name;
-        } else if (step.as<BatchNormApply>()) {
-          EXPECT_EQ(buffer.dtype, DType::f32) << step.name;
+        if (instruction.as<ConvForward>() || instruction.as<ConvBackwardWeights>()) {
+          EXPECT_EQ(buffer.dtype, DType::f16) << instruction.name;
+        } else if (instruction.as<BatchNormApply>()) {
+          EXPECT_EQ(buffer.dtype, DType::f32) << instruction.name;
         }
       }
     }
@@ -233,8 +233,8 @@ TEST(Fusion, SavesThePassesThatItSays) {
 TEST(Fusion, CountsThePassesOfEachStep) {
   const Program plain = resnet50(90, false), fused = resnet50(90), ampere = resnet50(80);
   const double size = 2.0 * 16 * 16 * 64 * 2;  // bytes of layer1.0.conv1's output
-  const auto passes = [&](const Program& program, const std::string& step) {
-    return step_named(program, step).work.bytes / size;
+  const auto passes = [&](const Program& program, const std::string& instruction) {
+    return instruction_named(program, instruction).work.bytes / size;
   };
   EXPECT_NEAR(passes(plain, "layer1.0.bn1.statistics"), 1, 0.05);
   EXPECT_NEAR(passes(plain, "layer1.0.bn1.forward"), 2, 0.05);
@@ -283,8 +283,8 @@ void expect_sound(const Program& program) {
   EXPECT_NO_THROW(plan_memory(program));
   std::vector<int> writes(program.buffers.size(), 0);
   std::vector<bool> is_read_last(program.buffers.size(), true);
-  for (const Step& step : program.steps) {
-    for (const BufferUse& use : step.uses()) {
+  for (const Instruction& instruction : program.instructions) {
+    for (const BufferUse& use : instruction.uses()) {
       writes[use.buffer] += use.access == Access::write;
       is_read_last[use.buffer] = use.access == Access::read;
     }

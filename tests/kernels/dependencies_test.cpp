@@ -15,11 +15,12 @@ Program with_steps(const std::vector<std::pair<Lane, AnyOperand>>& uses) {
                      {.name = "left", .bytes = 50, .view = View{0, 0}},
                      {.name = "right", .bytes = 50, .view = View{0, 50}},
                      {.name = "middle", .bytes = 20, .view = View{0, 40}}};
-  for (const auto& [lane, use] : uses) program.steps.push_back({.operation = Recorded{{use}}, .lane = lane});
+  for (const auto& [lane, use] : uses)
+    program.instructions.push_back({.operation = Recorded{{use}}, .lane = lane});
   return program;
 }
 
-using Waits = std::vector<std::vector<StepId>>;
+using Waits = std::vector<std::vector<InstructionId>>;
 
 TEST(Dependencies, AReadWaitsForTheWriteOfAnotherLane) {
   EXPECT_EQ(cross_lane_dependencies(with_steps({{Lane::input, {0, kWrite}}, {Lane::compute, {0, kRead}}})),
@@ -72,8 +73,8 @@ TEST(Dependencies, HappensBeforeIsWhatBruteForceFindsInRandomPrograms) {
     const Program program = random_program(seed);
     const HappensBefore happens_before(program);
     const auto expected = brute_force_order(program);
-    for (StepId a = 0; a < program.steps.size(); ++a) {
-      for (StepId b = 0; b < program.steps.size(); ++b) {
+    for (InstructionId a = 0; a < program.instructions.size(); ++a) {
+      for (InstructionId b = 0; b < program.instructions.size(); ++b) {
         ASSERT_EQ(happens_before(a, b), expected[a][b]) << "seed " << seed << ", steps " << a << ", " << b;
       }
     }
@@ -85,13 +86,13 @@ TEST(Dependencies, WaitsAreAtMostOnePerOtherLaneAndNoneIsSuperfluous) {
     const Program program = random_program(seed);
     const auto order = brute_force_order(program);
     const Waits waits = cross_lane_dependencies(program);
-    for (StepId step = 0; step < program.steps.size(); ++step) {
+    for (InstructionId instruction = 0; instruction < program.instructions.size(); ++instruction) {
       std::array<int, kLanes> of_lane{};
-      for (StepId wait : waits[step]) {
-        EXPECT_LT(wait, step);
-        EXPECT_NE(program.steps[wait].lane, program.steps[step].lane);
-        EXPECT_EQ(++of_lane[static_cast<std::size_t>(program.steps[wait].lane)], 1);
-        for (StepId other : waits[step]) EXPECT_FALSE(order[wait][other]) << "seed " << seed;
+      for (InstructionId wait : waits[instruction]) {
+        EXPECT_LT(wait, instruction);
+        EXPECT_NE(program.instructions[wait].lane, program.instructions[instruction].lane);
+        EXPECT_EQ(++of_lane[static_cast<std::size_t>(program.instructions[wait].lane)], 1);
+        for (InstructionId other : waits[instruction]) EXPECT_FALSE(order[wait][other]) << "seed " << seed;
       }
     }
   }

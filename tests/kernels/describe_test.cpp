@@ -14,7 +14,7 @@
 #include "kernels/roofline.h"
 #include "models/cost.h"
 #include "models/resnet50.h"
-#include "tests/kernels/described_steps.h"
+#include "tests/kernels/described_instructions.h"
 
 namespace plumb {
 namespace {
@@ -55,11 +55,11 @@ class DescribedProgram : public testing::TestWithParam<Case> {
   const Graph graph_ = make_resnet50({.batch = 2, .image_size = 64});
   const Program program_ = resnet50(GetParam(), 2, 64);
 
-  std::vector<std::pair<const Step*, Access>> uses_of(BufferId id) const {
-    std::vector<std::pair<const Step*, Access>> uses;
-    for (const Step& step : program_.steps) {
-      for (const BufferUse& use : step.uses()) {
-        if (use.buffer == id) uses.emplace_back(&step, use.access);
+  std::vector<std::pair<const Instruction*, Access>> uses_of(BufferId id) const {
+    std::vector<std::pair<const Instruction*, Access>> uses;
+    for (const Instruction& instruction : program_.instructions) {
+      for (const BufferUse& use : instruction.uses()) {
+        if (use.buffer == id) uses.emplace_back(&instruction, use.access);
       }
     }
     return uses;
@@ -95,10 +95,10 @@ TEST_P(DescribedProgram, WritesEachGradientOnceAndUpdatesEachParameterOnceAfterw
       masters += buffer.role == Role::optimizer;
       const auto uses = uses_of(id);
       ASSERT_FALSE(uses.empty()) << buffer.name;
-      for (const auto& [step, access] : uses) {
-        const bool last = step == uses.back().first;
-        EXPECT_EQ(step->as<Update>() != nullptr, last) << buffer.name << " in " << step->name;
-        EXPECT_EQ(access != Access::read, last) << buffer.name << " in " << step->name;
+      for (const auto& [instruction, access] : uses) {
+        const bool last = instruction == uses.back().first;
+        EXPECT_EQ(instruction->as<Update>() != nullptr, last) << buffer.name << " in " << instruction->name;
+        EXPECT_EQ(access != Access::read, last) << buffer.name << " in " << instruction->name;
       }
     }
   }
@@ -118,47 +118,50 @@ TEST_P(DescribedProgram, HasEveryOperationForwardsAndBackwards) {
   EXPECT_EQ(count_kind<PoolBackward>(program_), 2u);
   EXPECT_EQ(count_kind<DenseForward>(program_), 1u);
   EXPECT_EQ(count_kind<SoftmaxCrossEntropy>(program_), 1u);
-  EXPECT_TRUE(program_.steps.back().as<AdvanceState>());
+  EXPECT_TRUE(program_.instructions.back().as<AdvanceState>());
 }
 
 TEST_P(DescribedProgram, CountsTheGraphsMacsThreeTimesButForTheImagesGradient) {
   double macs = 0;
-  for (const Step& step : program_.steps) macs += step.work.macs;
+  for (const Instruction& instruction : program_.instructions) macs += instruction.work.macs;
   const double expected = static_cast<double>(
       graph_.batch() * (3 * macs_per_image(graph_) - macs_per_image(graph_, graph_.ops[0])));
   EXPECT_DOUBLE_EQ(macs, expected);
 }
 
 TEST_P(DescribedProgram, NamesEveryStepAndBufferApart) {
-  std::set<std::string> steps, buffers;
-  for (const Step& step : program_.steps) EXPECT_TRUE(steps.insert(step.name).second) << step.name;
+  std::set<std::string> instructions, buffers;
+  for (const Instruction& instruction : program_.instructions)
+    EXPECT_TRUE(instructions.insert(instruction.name).second) << instruction.name;
   for (const Buffer& buffer : program_.buffers)
     EXPECT_TRUE(buffers.insert(buffer.name).second) << buffer.name;
 }
 
 TEST_P(DescribedProgram, LoadsBatchesOnTheInputLaneOnlyWhenAsked) {
-  EXPECT_TRUE(program_.steps.front().as<LoadBatch>());
-  EXPECT_EQ(program_.steps.front().lane, Lane::input);
-  EXPECT_EQ(cross_lane_dependencies(program_)[1], std::vector<StepId>{0});
+  EXPECT_TRUE(program_.instructions.front().as<LoadBatch>());
+  EXPECT_EQ(program_.instructions.front().lane, Lane::input);
+  EXPECT_EQ(cross_lane_dependencies(program_)[1], std::vector<InstructionId>{0});
   const bool is_packed = GetParam().target != "cpu";
-  EXPECT_EQ(program_.steps[1].as<PackBatch>() != nullptr, is_packed);
+  EXPECT_EQ(program_.instructions[1].as<PackBatch>() != nullptr, is_packed);
   DescribeOptions options = options_of(GetParam());
   options.load_batch_every_step = false;
   const Program synthetic = describe(graph_, options, *find_target(GetParam().target));
   EXPECT_EQ(count_kind<LoadBatch>(synthetic), 0u);
   EXPECT_EQ(count_kind<PackBatch>(synthetic), 0u);
-  EXPECT_EQ(synthetic.steps.size() + (is_packed ? 2 : 1), program_.steps.size());
+  EXPECT_EQ(synthetic.instructions.size() + (is_packed ? 2 : 1), program_.instructions.size());
 }
 
 TEST_P(DescribedProgram, SharesMemoryOnlyBetweenWhatIsNeverLiveAtOnce) {
   const MemoryPlan plan = plan_memory(program_);
   std::vector<BufferId> temporaries;
-  std::vector<std::pair<StepId, StepId>> lives(program_.buffers.size(), {program_.steps.size(), 0});
-  for (StepId step = 1; step < program_.steps.size(); ++step) {  // after load_batch all are on one lane
-    ASSERT_EQ(program_.steps[step].lane, Lane::compute);
-    for (const BufferUse& use : program_.steps[step].uses()) {
-      lives[use.buffer].first = std::min(lives[use.buffer].first, step);
-      lives[use.buffer].second = std::max(lives[use.buffer].second, step);
+  std::vector<std::pair<InstructionId, InstructionId>> lives(program_.buffers.size(),
+                                                             {program_.instructions.size(), 0});
+  for (InstructionId instruction = 1; instruction < program_.instructions.size();
+       ++instruction) {  // after load_batch all are on one lane
+    ASSERT_EQ(program_.instructions[instruction].lane, Lane::compute);
+    for (const BufferUse& use : program_.instructions[instruction].uses()) {
+      lives[use.buffer].first = std::min(lives[use.buffer].first, instruction);
+      lives[use.buffer].second = std::max(lives[use.buffer].second, instruction);
     }
   }
   for (BufferId a = 0; a < program_.buffers.size(); ++a) {

@@ -102,9 +102,10 @@ void append(std::vector<float>& to, const float* values, std::size_t count, int 
   for (std::size_t i = 0; i < count; ++i) to.push_back(values[i] / static_cast<float>(divisor));
 }
 
-// What one step of all ranks leaves that others may overwrite.
-void keep(std::vector<Rank>& ranks, const Step& step, const MarginRanks& setup, MarginRun& run) {
-  const auto* backward = step.as<MarginFeaturesBackward>();
+// What one instruction of all ranks leaves that others may overwrite.
+void keep(std::vector<Rank>& ranks, const Instruction& instruction, const MarginRanks& setup,
+          MarginRun& run) {
+  const auto* backward = instruction.as<MarginFeaturesBackward>();
   if (!backward) return;
   run.feature_gradient.clear();
   for (Rank& rank : ranks)
@@ -113,14 +114,14 @@ void keep(std::vector<Rank>& ranks, const Step& step, const MarginRanks& setup, 
 }
 
 void run_iteration(std::vector<Rank>& ranks, const MarginRanks& setup, MarginRun& run) {
-  const std::vector<Step>& steps = ranks.front().program.steps;
-  for (StepId id = 0; id < steps.size(); ++id) {
-    if (const auto* collective = steps[id].as<Collective>()) {
+  const std::vector<Instruction>& instructions = ranks.front().program.instructions;
+  for (InstructionId id = 0; id < instructions.size(); ++id) {
+    if (const auto* collective = instructions[id].as<Collective>()) {
       run_collective(ranks, *collective);
       continue;
     }
-    for (Rank& rank : ranks) rank.program.steps.at(id).run();
-    keep(ranks, steps[id], setup, run);
+    for (Rank& rank : ranks) rank.program.instructions.at(id).run();
+    keep(ranks, instructions[id], setup, run);
   }
 }
 

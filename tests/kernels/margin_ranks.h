@@ -1,5 +1,6 @@
 // Trains the class centres of a margin loss on fixed features, over several ranks that live in one process:
-// each has a CPU device and a Program of its own, steps run side by side, and collectives are done by hand.
+// each has a CPU device and a Program of its own, instructions run side by side, and collectives are done by
+// hand.
 #pragma once
 
 #include <cstdint>

@@ -105,9 +105,9 @@ TEST(CpuMarginSharding, ShardsOfManyBlocksAddUp) {
   expect_same(run_margin_ranks(setup, tensors), run_replicated(setup, tensors));
 }
 
-// What a rank should sample in a step, by the definition.
+// What a rank should sample in an instruction, by the definition.
 std::vector<std::int32_t> expected_sample(const MarginRanks& setup, const std::vector<std::int64_t>& labels,
-                                          int rank, std::uint64_t step) {
+                                          int rank, std::uint64_t instruction) {
   const Graph graph = margin_graph(setup, rank);
   const auto& op = std::get<MarginLoss>(graph.ops[0]);
   const ClassShard shard = class_shard(setup.classes, rank, setup.ranks);
@@ -116,7 +116,8 @@ std::vector<std::int32_t> expected_sample(const MarginRanks& setup, const std::v
     if (label >= shard.first && label < shard.first + shard.count)
       positives.insert(static_cast<std::int32_t>(label - shard.first));
   std::vector<std::int32_t> sample(positives.begin(), positives.end());
-  const auto permutation = class_permutation(sample_key(op), step, static_cast<std::uint32_t>(shard.count));
+  const auto permutation =
+      class_permutation(sample_key(op), instruction, static_cast<std::uint32_t>(shard.count));
   const auto wanted = static_cast<std::size_t>(sampled_rows(setup.sample_rate, shard.count));
   for (std::uint32_t i = 0; sample.size() < wanted; ++i) {
     const auto value = static_cast<std::int32_t>(permutation(i));
@@ -130,8 +131,8 @@ std::vector<std::int32_t> expected_sample(const MarginRanks& setup, const std::v
 struct SampledTraining {
   std::vector<double> centres, momentum;
 
-  double step(const MarginRanks& setup, const MarginTensors& tensors,
-              const std::vector<std::vector<std::int32_t>>& samples) {
+  double instruction(const MarginRanks& setup, const MarginTensors& tensors,
+                     const std::vector<std::vector<std::int32_t>>& samples) {
     MarginProblem problem{.images = setup.images * setup.ranks,
                           .embedding = setup.embedding,
                           .classes = setup.classes,
@@ -170,7 +171,7 @@ void expect_sampled_training(const MarginRanks& setup, const MarginTensors& tens
         if (row >= 0)
           touched.insert(static_cast<std::size_t>(class_shard(setup.classes, rank, setup.ranks).first + row));
     }
-    EXPECT_NEAR(run.losses[i] / expected.step(setup, tensors, run.samples[i]), 1, 1e-5);
+    EXPECT_NEAR(run.losses[i] / expected.instruction(setup, tensors, run.samples[i]), 1, 1e-5);
   }
   const auto width = static_cast<std::size_t>(setup.embedding);
   for (std::size_t i = 0; i < run.centres.size(); ++i) {
@@ -241,8 +242,8 @@ TEST(MarginLowering, SpreadHeadsMeetInTheOrderThatPublishedOnesHave) {
   const auto device = cpu::make_device({.choice = DeviceChoice::cpu});
   const Program program = describe(margin_graph(setup, 1), {}, device->limits());
   std::vector<std::string> names;
-  for (const Step& step : program.steps)
-    if (step.as<Collective>()) names.push_back(step.name);
+  for (const Instruction& instruction : program.instructions)
+    if (instruction.as<Collective>()) names.push_back(instruction.name);
   EXPECT_EQ(names, (std::vector<std::string>{"head.features.allgather", "head.labels.allgather",
                                              "head.row_max.allreduce", "head.row_sums.allreduce",
                                              "head.features.reduce_scatter"}));
@@ -252,9 +253,9 @@ TEST(MarginLowering, OneRankMeetsNobody) {
   const auto device = cpu::make_device({.choice = DeviceChoice::cpu});
   for (Head head : {Head::replicated, Head::sharded, Head::sampled}) {
     const Program program = describe(margin_graph(spread_over(1, head), 0), {}, device->limits());
-    for (const Step& step : program.steps) {
-      EXPECT_FALSE(step.as<Collective>()) << step.name;
-      EXPECT_FALSE(step.as<MarginRescale>()) << step.name;
+    for (const Instruction& instruction : program.instructions) {
+      EXPECT_FALSE(instruction.as<Collective>()) << instruction.name;
+      EXPECT_FALSE(instruction.as<MarginRescale>()) << instruction.name;
     }
     for (const Buffer& buffer : program.buffers) EXPECT_FALSE(buffer.view) << buffer.name;
   }

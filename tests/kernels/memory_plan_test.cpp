@@ -11,17 +11,19 @@ namespace {
 
 constexpr Access kRead = Access::read, kWrite = Access::write;
 
-std::vector<std::vector<StepId>> steps_of_roots(const Program& program) {
-  std::vector<std::vector<StepId>> steps(program.buffers.size());
-  for (StepId id = 0; id < program.steps.size(); ++id) {
-    for (const BufferUse& use : program.steps[id].uses()) steps[root_of(program, use.buffer)].push_back(id);
+std::vector<std::vector<InstructionId>> instructions_of_roots(const Program& program) {
+  std::vector<std::vector<InstructionId>> instructions(program.buffers.size());
+  for (InstructionId id = 0; id < program.instructions.size(); ++id) {
+    for (const BufferUse& use : program.instructions[id].uses())
+      instructions[root_of(program, use.buffer)].push_back(id);
   }
-  return steps;
+  return instructions;
 }
 
-bool has_memory(const Program& program, BufferId id, const std::vector<std::vector<StepId>>& steps) {
+bool has_memory(const Program& program, BufferId id,
+                const std::vector<std::vector<InstructionId>>& instructions) {
   const Buffer& buffer = program.buffers[id];
-  return !buffer.view && (buffer.persistent || !steps[id].empty());
+  return !buffer.view && (buffer.persistent || !instructions[id].empty());
 }
 
 bool overlaps(std::size_t begin_a, std::size_t bytes_a, std::size_t begin_b, std::size_t bytes_b) {
@@ -34,10 +36,10 @@ TEST(MemoryPlan, BuffersOfRandomProgramsShareMemoryOnlyIfAllTheirUsesAreOrdered)
     const Program program = random_program(seed);
     const MemoryPlan plan = plan_memory(program, 64);
     const auto order = brute_force_order(program);
-    const auto steps = steps_of_roots(program);
+    const auto instructions = instructions_of_roots(program);
     const auto all_before = [&](BufferId a, BufferId b) {
-      for (StepId step_a : steps[a]) {
-        for (StepId step_b : steps[b]) {
+      for (InstructionId step_a : instructions[a]) {
+        for (InstructionId step_b : instructions[b]) {
           if (!order[step_a][step_b]) return false;
         }
       }
@@ -45,7 +47,7 @@ TEST(MemoryPlan, BuffersOfRandomProgramsShareMemoryOnlyIfAllTheirUsesAreOrdered)
     };
     for (BufferId a = 0; a < program.buffers.size(); ++a) {
       for (BufferId b = a + 1; b < program.buffers.size(); ++b) {
-        if (!has_memory(program, a, steps) || !has_memory(program, b, steps)) continue;
+        if (!has_memory(program, a, instructions) || !has_memory(program, b, instructions)) continue;
         if (!overlaps(plan.offsets[a], program.buffers[a].bytes, plan.offsets[b], program.buffers[b].bytes)) {
           continue;
         }
@@ -62,20 +64,21 @@ TEST(MemoryPlan, EverythingOfRandomProgramsLiesInsideTheArenaAlignedAndApartFrom
   for (unsigned seed = 0; seed < 500; ++seed) {
     const Program program = random_program(seed);
     const MemoryPlan plan = plan_memory(program, 256);
-    const auto steps = steps_of_roots(program);
+    const auto instructions = instructions_of_roots(program);
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       EXPECT_EQ(plan.workspace_offsets[lane] % 256, 0u);
       EXPECT_LE(plan.workspace_offsets[lane] + plan.workspace_bytes[lane], plan.arena_bytes);
     }
-    for (const Step& step : program.steps) {
-      EXPECT_GE(plan.workspace_bytes[static_cast<std::size_t>(step.lane)], step.workspace_bytes);
+    for (const Instruction& instruction : program.instructions) {
+      EXPECT_GE(plan.workspace_bytes[static_cast<std::size_t>(instruction.lane)],
+                instruction.workspace_bytes);
     }
     for (BufferId id = 0; id < program.buffers.size(); ++id) {
       const Buffer& buffer = program.buffers[id];
       if (buffer.view) {
         EXPECT_EQ(plan.offsets[id], plan.offsets[buffer.view->root] + buffer.view->offset);
       }
-      if (!has_memory(program, id, steps)) continue;
+      if (!has_memory(program, id, instructions)) continue;
       EXPECT_EQ(plan.offsets[id] % 256, 0u);
       EXPECT_LE(plan.offsets[id] + buffer.bytes, plan.workspace_offsets[0]);
     }
@@ -93,7 +96,7 @@ TEST(MemoryPlan, AChainOfEqualBuffersNeedsTwo) {
   Program program;
   for (int i = 0; i < 10; ++i) program.buffers.push_back({.name = std::to_string(i), .bytes = 4096});
   for (BufferId i = 0; i + 1 < 10; ++i) {
-    program.steps.push_back(
+    program.instructions.push_back(
         {.operation = i == 0 ? Recorded{{{1, kWrite}}} : Recorded{{{i, kRead}, {i + 1, kWrite}}}});
   }
   EXPECT_EQ(plan_memory(program).arena_bytes, 2 * 4096u);
@@ -103,8 +106,8 @@ TEST(MemoryPlan, AChainOfEqualBuffersNeedsTwo) {
 TEST(MemoryPlan, StepsOfDifferentLanesWithoutACommonBufferNeverShare) {
   Program program;
   program.buffers = {{.name = "a", .bytes = 4096}, {.name = "b", .bytes = 4096}};
-  program.steps = {{.operation = Recorded{{{0, kWrite}}}},
-                   {.operation = Recorded{{{1, kWrite}}}, .lane = Lane::communication}};
+  program.instructions = {{.operation = Recorded{{{0, kWrite}}}},
+                          {.operation = Recorded{{{1, kWrite}}}, .lane = Lane::communication}};
   EXPECT_EQ(plan_memory(program).arena_bytes, 2 * 4096u);
 }
 
@@ -118,9 +121,9 @@ TEST(MemoryPlan, AnUnusedBufferTakesMemoryOnlyIfItIsPersistent) {
 TEST(MemoryPlan, RefusesAReadOfWhatNobodyWrote) {
   Program program;
   program.buffers = {{.name = "a", .bytes = 4096}};
-  program.steps = {{.name = "reader", .operation = Recorded{{{0, kRead}}}}};
+  program.instructions = {{.name = "reader", .operation = Recorded{{{0, kRead}}}}};
   EXPECT_THROW(plan_memory(program), std::logic_error);
-  program.steps = {{.name = "reader", .operation = Recorded{{{0, Access::read_write}}}}};
+  program.instructions = {{.name = "reader", .operation = Recorded{{{0, Access::read_write}}}}};
   EXPECT_THROW(plan_memory(program), std::logic_error);
   program.buffers[0].persistent = true;
   EXPECT_NO_THROW(plan_memory(program));
@@ -146,10 +149,10 @@ TEST(MemoryBytes, RolesAddUpToTheArena) {
                      {.name = "momentum", .role = Role::optimizer, .bytes = 20480, .persistent = true},
                      {.name = "images", .role = Role::input, .bytes = 28672, .persistent = true},
                      {.name = "activation", .role = Role::activation, .bytes = 36864}};
-  program.steps = {{.operation = Recorded{{{7, kWrite}}}, .workspace_bytes = 45056},
-                   {.operation = Recorded{{{3, Access::read_write}}},
-                    .lane = Lane::communication,
-                    .workspace_bytes = 4096}};
+  program.instructions = {{.operation = Recorded{{{7, kWrite}}}, .workspace_bytes = 45056},
+                          {.operation = Recorded{{{3, Access::read_write}}},
+                           .lane = Lane::communication,
+                           .workspace_bytes = 4096}};
   const MemoryBytes bytes = memory_bytes(program, plan_memory(program));
   EXPECT_EQ(bytes.parameters, 16384u);
   EXPECT_EQ(bytes.gradients, 12288u);

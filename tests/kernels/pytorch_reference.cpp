@@ -79,7 +79,8 @@ void expect_gradient_norms(const Graph& graph, const GraphRun& run, const nlohma
   EXPECT_EQ(compared, names.size());
 }
 
-// Running means and variances have seen all steps' parameters; PyTorch's fp32 norms are within 2e-5 of fp64.
+// Running means and variances have seen all instructions' parameters; PyTorch's fp32 norms are within 2e-5 of
+// fp64.
 void expect_statistics(const Graph& graph, const GraphRun& run, const nlohmann::json& expected) {
   const std::vector<std::string> names = expected.at("statistic_names");
   const std::vector<double> truth = expected.at("statistic_norms_fp64");

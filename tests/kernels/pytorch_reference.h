@@ -18,7 +18,8 @@ struct PyTorchCase {
 // `file`: "resnet50_pytorch.json".
 PyTorchCase read_pytorch_case(const std::string& file, const std::string& name);
 
-// Losses within 1e-4 of fp64 at step 0 and 5e-4 afterwards; norms of gradients, statistics and parameters.
+// Losses within 1e-4 of fp64 at instruction 0 and 5e-4 afterwards; norms of gradients, statistics and
+// parameters.
 void expect_pytorchs_training(const PyTorchCase& reference, const GraphRun& run);
 
 }  // namespace plumb

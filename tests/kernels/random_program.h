@@ -1,4 +1,4 @@
-// Programs with random buffers, views and steps in three lanes, for property tests.
+// Programs with random buffers, views and instructions in three lanes, for property tests.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace plumb {
 
-inline Program random_program(unsigned seed, std::size_t most_steps = 40) {
+inline Program random_program(unsigned seed, std::size_t most_instructions = 40) {
   std::mt19937 random(seed);
   const auto below = [&](std::size_t end) { return static_cast<std::size_t>(random() % end); };
   Program program;
@@ -27,7 +27,7 @@ inline Program random_program(unsigned seed, std::size_t most_steps = 40) {
                                .view = View{root, offset}});
   }
   std::vector<bool> written(program.buffers.size(), false);
-  for (std::size_t i = 0, steps = 1 + below(most_steps); i < steps; ++i) {
+  for (std::size_t i = 0, instructions = 1 + below(most_instructions); i < instructions; ++i) {
     Recorded recorded;
     const auto lane = static_cast<Lane>(below(kLanes));
     const std::size_t workspace_bytes = below(4) == 0 ? below(20000) : 0;
@@ -40,10 +40,10 @@ inline Program random_program(unsigned seed, std::size_t most_steps = 40) {
     for (const AnyOperand& use : recorded.uses) {
       if (use.kind != Access::read) written[root_of(program, use.buffer)] = true;
     }
-    program.steps.push_back({.name = "step" + std::to_string(i),
-                             .operation = std::move(recorded),
-                             .lane = lane,
-                             .workspace_bytes = workspace_bytes});
+    program.instructions.push_back({.name = "step" + std::to_string(i),
+                                    .operation = std::move(recorded),
+                                    .lane = lane,
+                                    .workspace_bytes = workspace_bytes});
   }
   return program;
 }
@@ -60,13 +60,13 @@ inline std::vector<std::vector<bool>> brute_force_order(const Program& program) 
     const auto end = [&](const BufferUse& use) { return begin(use) + program.buffers[use.buffer].bytes; };
     return begin(a) < end(b) && begin(b) < end(a);
   };
-  const std::size_t steps = program.steps.size();
+  const std::size_t instructions = program.instructions.size();
   std::vector<std::vector<BufferUse>> uses;
-  for (const Step& step : program.steps) uses.push_back(step.uses());
-  std::vector<std::vector<bool>> reaches(steps, std::vector<bool>(steps, false));
-  for (StepId a = 0; a < steps; ++a) {
-    for (StepId b = a + 1; b < steps; ++b) {
-      reaches[a][b] = program.steps[a].lane == program.steps[b].lane;
+  for (const Instruction& instruction : program.instructions) uses.push_back(instruction.uses());
+  std::vector<std::vector<bool>> reaches(instructions, std::vector<bool>(instructions, false));
+  for (InstructionId a = 0; a < instructions; ++a) {
+    for (InstructionId b = a + 1; b < instructions; ++b) {
+      reaches[a][b] = program.instructions[a].lane == program.instructions[b].lane;
       for (const BufferUse& use_a : uses[a]) {
         for (const BufferUse& use_b : uses[b]) {
           if (conflict(use_a, use_b)) reaches[a][b] = true;
@@ -74,9 +74,9 @@ inline std::vector<std::vector<bool>> brute_force_order(const Program& program) 
       }
     }
   }
-  for (StepId k = 0; k < steps; ++k) {
-    for (StepId a = 0; a < steps; ++a) {
-      for (StepId b = 0; b < steps; ++b) {
+  for (InstructionId k = 0; k < instructions; ++k) {
+    for (InstructionId a = 0; a < instructions; ++a) {
+      for (InstructionId b = 0; b < instructions; ++b) {
         if (reaches[a][k] && reaches[k][b]) reaches[a][b] = true;
       }
     }

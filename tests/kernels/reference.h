@@ -42,7 +42,8 @@ ReferencePass reference_pass(const Graph& graph, const ReferenceState& state, st
 void reference_update(const Graph& graph, const UpdateRule& rule, double learning_rate, double gradient_scale,
                       const std::vector<Doubles>& gradients, ReferenceState& state);
 
-// `iterations` steps on one batch, from iteration 0: `passes[i]` is that of step i, before its update.
+// `iterations` instructions on one batch, from iteration 0: `passes[i]` is that of instruction i, before its
+// update.
 struct ReferenceTraining {
   std::vector<ReferencePass> passes;
   ReferenceState end;

@@ -187,9 +187,9 @@ TEST(Reference, CountsTop1AndTop5) {
   EXPECT_EQ(pass.top5, 2);
 }
 
-// One weight w = 1, gradient 2 at both steps, momentum 0.5, decay 0.1, lr 0.01. Step 0: g' = 2.1, v = 2.1.
-// sgd: w = 0.979; g' = 2.0979, v = 3.1479, w = 0.947521.
-// nag: d = 2.1 + 1.05 = 3.15, w = 0.9685; g' = 2.09685, v = 3.14685, d = 3.670275, w = 0.93179725.
+// One weight w = 1, gradient 2 at both instructions, momentum 0.5, decay 0.1, lr 0.01. Instruction 0: g'
+// = 2.1, v = 2.1. sgd: w = 0.979; g' = 2.0979, v = 3.1479, w = 0.947521. nag: d = 2.1 + 1.05 = 3.15, w =
+// 0.9685; g' = 2.09685, v = 3.14685, d = 3.670275, w = 0.93179725.
 TEST(Reference, UpdatesFollowSgdAndNag) {
   Graph graph;
   graph.parameters.push_back({"w", {1}, {}, true});

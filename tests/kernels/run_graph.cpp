@@ -37,9 +37,9 @@ void read_tensors(const Device& device, const Graph& graph, GraphRun& run) {
   }
 }
 
-void run_steps(const Program& program) {
-  for (const Step& step : program.steps)
-    if (!step.as<Collective>()) step.run();
+void run_instructions(const Program& program) {
+  for (const Instruction& instruction : program.instructions)
+    if (!instruction.as<Collective>()) instruction.run();
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ GraphRun run_on_cpu(const Graph& graph, const TestTensors& tensors, const GraphR
 
   GraphRun run;
   for (int i = 0; i < options.iterations; ++i) {
-    run_steps(program);
+    run_instructions(program);
     run.metrics.push_back(device->metrics(i));
     run.losses.push_back(run.metrics.back().loss);
     if (i == 0) run.first_gradients = gradients_of(*device, graph);

@@ -27,7 +27,7 @@ struct GraphRun {
   std::vector<std::vector<float>> parameters, statistics;      // after the last update
 };
 
-// describe -> prepare -> plan -> bind, then every step's callable in order. One rank: there are no
+// describe -> prepare -> plan -> bind, then every instruction's callable in order. One rank: there are no
 // collectives.
 GraphRun run_on_cpu(const Graph& graph, const TestTensors& tensors, const GraphRunOptions& options);
 

@@ -70,9 +70,9 @@ TEST(Roofline, SumsOverTheComputeLane) {
   const DeviceLimits limits{
       .name = "x", .flops_per_second = {{Precision::fp32, 100}}, .bytes_per_second = 10};
   Program program;
-  program.steps = {{.operation = Recorded{}, .work = {.macs = 100, .bytes = 10}},
-                   {.operation = Recorded{}, .work = {.macs = 100, .bytes = 50}},
-                   {.operation = Recorded{}, .lane = Lane::communication, .work = {.bytes = 1000}}};
+  program.instructions = {{.operation = Recorded{}, .work = {.macs = 100, .bytes = 10}},
+                          {.operation = Recorded{}, .work = {.macs = 100, .bytes = 50}},
+                          {.operation = Recorded{}, .lane = Lane::communication, .work = {.bytes = 1000}}};
   const Roofline total = roofline(program, limits, Precision::fp32);
   EXPECT_DOUBLE_EQ(total.seconds, 7);
   EXPECT_DOUBLE_EQ(total.bytes_seconds, 5);
@@ -83,9 +83,9 @@ TEST(Roofline, SumsOverTheComputeLane) {
 TEST(Roofline, StepsOfAnFp32HeadHaveFp32sPeak) {
   Program program;
   program.buffers = {{.name = "half", .dtype = DType::f16}, {.name = "full", .dtype = DType::f32}};
-  const Step half{.name = "half", .operation = Cast{.from = 1, .into = 0}, .work = {.macs = 100}};
-  const Step full{.name = "full", .operation = Cast{.from = 1, .into = 1}, .work = {.macs = 100}};
-  program.steps = {half, full};
+  const Instruction half{.name = "half", .operation = Cast{.from = 1, .into = 0}, .work = {.macs = 100}};
+  const Instruction full{.name = "full", .operation = Cast{.from = 1, .into = 1}, .work = {.macs = 100}};
+  program.instructions = {half, full};
   const DeviceLimits limits{.name = "x",
                             .flops_per_second = {{Precision::fp32, 10}, {Precision::fp16, 100}},
                             .bytes_per_second = 1};

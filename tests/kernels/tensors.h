@@ -13,7 +13,7 @@ inline Doubles to_double(std::span<const float> values) {
   return {values.begin(), values.end()};
 }
 
-// The reference's state before the first step: these parameters and statistics, momenta 0.
+// The reference's state before the first instruction: these parameters and statistics, momenta 0.
 inline ReferenceState reference_state(const TestTensors& tensors) {
   ReferenceState state;
   for (const auto& parameter : tensors.parameters) {

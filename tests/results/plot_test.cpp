@@ -71,14 +71,15 @@ TEST(Plot, ProfileShowsTheLongestStepsBesideTheirRooflines) {
   ReportData data = small_report();
   data.runs[1].profile.emplace();
   for (int i = 0; i < 30; ++i)
-    data.runs[1].profile->steps.push_back({.name = "step" + std::to_string(i),
-                                           .lane = "compute",
-                                           .seconds = 0.01 / (i + 1),
-                                           .roofline_seconds = 0.002});
-  data.runs[1].profile->steps.insert(data.runs[1].profile->steps.begin(),
-                                     {.name = "bucket0.allreduce", .lane = "communication", .seconds = 1});
+    data.runs[1].profile->instructions.push_back({.name = "step" + std::to_string(i),
+                                                  .lane = "compute",
+                                                  .seconds = 0.01 / (i + 1),
+                                                  .roofline_seconds = 0.002});
+  data.runs[1].profile->instructions.insert(
+      data.runs[1].profile->instructions.begin(),
+      {.name = "bucket0.allreduce", .lane = "communication", .seconds = 1});
   const std::string commands = plot_commands(data, Plot::profile);
-  EXPECT_TRUE(has(commands, "'The 25 longest compute steps: "));
+  EXPECT_TRUE(has(commands, "'The 25 longest compute instructions: "));
   EXPECT_TRUE(has(commands, "$measured << end_of_data\n5 24 0 10 23.6 24.4\n"));
   EXPECT_TRUE(has(commands, "$roofline << end_of_data\n1 24 0 2 23.8 24.2\n"));
   EXPECT_TRUE(has(commands, "'step24' 0)"));
@@ -87,7 +88,7 @@ TEST(Plot, ProfileShowsTheLongestStepsBesideTheirRooflines) {
 
 TEST(Plot, MemoryShowsEveryBlockByRole) {
   ReportData data = small_report();
-  data.runs[0].memory = MemoryPicture{.arena_bytes = 4 << 20, .steps = 10};
+  data.runs[0].memory = MemoryPicture{.arena_bytes = 4 << 20, .instructions = 10};
   data.runs[0].memory->blocks = {{"w", "parameter", 0, 1 << 20, 0, 9},
                                  {"a", "activation", 1 << 20, 2 << 20, 3, 4}};
   const std::string commands = plot_commands(data, Plot::memory);
@@ -126,9 +127,9 @@ TEST_F(Gnuplot, DrawsPngOfTheSizeWanted) {
 
 TEST_F(Gnuplot, AcceptsEveryPlot) {
   ReportData data = small_report();
-  data.runs[0].memory = MemoryPicture{.arena_bytes = 1 << 20, .steps = 1};
+  data.runs[0].memory = MemoryPicture{.arena_bytes = 1 << 20, .instructions = 1};
   data.runs[0].memory->blocks = {{"w", "parameter", 0, 1 << 20, 0, 0}};
-  data.runs[0].profile.emplace().steps = {
+  data.runs[0].profile.emplace().instructions = {
       {.name = "conv1.forward", .lane = "compute", .seconds = 1, .roofline_seconds = 0.5}};
   const std::pair<Plot, std::string> words[]{
       {Plot::throughput, "Plumbline fp32"}, {Plot::speedup, "ideal"},

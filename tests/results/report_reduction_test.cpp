@@ -96,21 +96,21 @@ Json small_program() {
 TEST(MemoryPicture, BlocksLiveFromFirstToLastUse) {
   const MemoryPicture picture = memory_picture(small_program(), "program.json");
   EXPECT_EQ(picture.arena_bytes, 4'000'000);
-  EXPECT_EQ(picture.steps, 5);
+  EXPECT_EQ(picture.instructions, 5);
   ASSERT_EQ(picture.blocks.size(), 4U);
   const MemoryBlock& persistent = picture.blocks[0];
   EXPECT_EQ(persistent.name, "a.weight");
-  EXPECT_EQ(persistent.first_step, 0);
-  EXPECT_EQ(persistent.last_step, 4);
+  EXPECT_EQ(persistent.first_instruction, 0);
+  EXPECT_EQ(persistent.last_instruction, 4);
   const MemoryBlock& out = picture.blocks[2];
   EXPECT_EQ(out.name, "out");
-  EXPECT_EQ(out.last_step, 2);
+  EXPECT_EQ(out.last_instruction, 2);
   const MemoryBlock& late = picture.blocks[3];
-  EXPECT_EQ(late.first_step, 3);
-  EXPECT_EQ(late.last_step, 4) << "a use of the view is a use of the buffer";
+  EXPECT_EQ(late.first_instruction, 3);
+  EXPECT_EQ(late.last_instruction, 4) << "a use of the view is a use of the buffer";
   ASSERT_EQ(picture.phases.size(), 3U);
   EXPECT_EQ(picture.phases[0].phase, "forward");
-  EXPECT_EQ(picture.phases[0].last_step, 2);
+  EXPECT_EQ(picture.phases[0].last_instruction, 2);
 }
 
 TEST(MemoryPicture, NeighboursTooSmallToBeSeenAreOne) {
@@ -218,12 +218,12 @@ TEST(RunProfile, StepsComeLongestFirst) {
   json["steps"] = {step("a", 1e-6), step("b", 2e-6)};
   json["steps"][1]["engine"] = "eng0";
   const RunProfile profile = run_profile(json, "profile.json", 1);
-  ASSERT_EQ(profile.steps.size(), 1U);
-  EXPECT_EQ(profile.steps[0].name, "b");
-  EXPECT_EQ(profile.steps[0].engine, "eng0");
+  ASSERT_EQ(profile.instructions.size(), 1U);
+  EXPECT_EQ(profile.instructions[0].name, "b");
+  EXPECT_EQ(profile.instructions[0].engine, "eng0");
   EXPECT_EQ(profile.left_out, 1);
-  EXPECT_EQ(profile.kinds[0].steps, 2);
-  EXPECT_EQ(run_profile(json, "profile.json").steps[1].engine, "");
+  EXPECT_EQ(profile.kinds[0].instructions, 2);
+  EXPECT_EQ(run_profile(json, "profile.json").instructions[1].engine, "");
   json["steps"][0]["seconds"] = nullptr;
   expect_error(ExitCode::bad_data, {"profile.json", "seconds"}, [&] { run_profile(json, "profile.json"); });
   json["steps"][0].erase("seconds");

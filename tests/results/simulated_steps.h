@@ -1,4 +1,5 @@
-// Step times as runs have them: lognormal noise that is like its neighbours', now and then a late step.
+// Instruction times as runs have them: lognormal noise that is like its neighbours', now and then a late
+// step.
 #pragma once
 
 #include <cmath>

@@ -23,12 +23,12 @@ std::vector<std::string_view> kinds(std::type_identity<std::variant<T...>>) {
 TEST(StepCategories, EveryKindOfStepThatADeviceRunsIsSorted) {
   for (std::string_view kind : kinds(std::type_identity<Operation>())) {
     if (kind == Recorded::kName) continue;
-    EXPECT_NE(category_of_step_kind(kind), unassigned) << kind;
+    EXPECT_NE(category_of_instruction(kind), unassigned) << kind;
   }
-  EXPECT_EQ(category_of_step_kind("conv_norm_backward_data"), conv_backward_data);
-  EXPECT_EQ(category_of_step_kind("margin_products"), dense);
-  EXPECT_EQ(category_of_step_kind("margin_gradient"), loss);
-  expect_error(ExitCode::bad_data, {"'attention'"}, [] { category_of_step_kind("attention"); });
+  EXPECT_EQ(category_of_instruction("conv_norm_backward_data"), conv_backward_data);
+  EXPECT_EQ(category_of_instruction("margin_products"), dense);
+  EXPECT_EQ(category_of_instruction("margin_gradient"), loss);
+  expect_error(ExitCode::bad_data, {"'attention'"}, [] { category_of_instruction("attention"); });
 }
 
 TEST(StepCategories, OperatorsAreSortedByTheFirstRuleThatFits) {

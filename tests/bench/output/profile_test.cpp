@@ -17,9 +17,9 @@ DeviceLimits a_device() {
           .bytes_per_second = 1e11};
 }
 
-const StepProfile& of(const Profile& profile, StepId id) {
-  return *std::find_if(profile.steps.begin(), profile.steps.end(),
-                       [&](const StepProfile& step) { return step.step == id; });
+const InstructionProfile& of(const Profile& profile, InstructionId id) {
+  return *std::find_if(profile.instructions.begin(), profile.instructions.end(),
+                       [&](const InstructionProfile& instruction) { return instruction.instruction == id; });
 }
 
 Profile profile_of_three() {
@@ -27,19 +27,19 @@ Profile profile_of_three() {
 }
 
 TEST(Profile, CutsTimesIntoIterationsWhereAStepComesAgain) {
-  const std::vector<StepTime> times = three_iterations();
+  const std::vector<InstructionTime> times = three_iterations();
   const auto iterations = split_iterations(times);
   ASSERT_EQ(iterations.size(), 3U);
   for (const auto& iteration : iterations) EXPECT_EQ(iteration.size(), 6U);
-  EXPECT_EQ(iterations[1].front().step, 0U);
+  EXPECT_EQ(iterations[1].front().instruction, 0U);
   EXPECT_TRUE(split_iterations({}).empty());
 }
 
 TEST(Profile, TakesTheMedianOfEveryStep) {
   const Profile profile = profile_of_three();
   EXPECT_EQ(profile.iterations, 3U);
-  EXPECT_EQ(profile.steps.size(), 6U);
-  const StepProfile& conv = of(profile, kConv);
+  EXPECT_EQ(profile.instructions.size(), 6U);
+  const InstructionProfile& conv = of(profile, kConv);
   EXPECT_NEAR(conv.seconds, 4e-3, 1e-9);
   EXPECT_NEAR(conv.min_seconds, 4e-3, 1e-9);
   EXPECT_NEAR(conv.max_seconds, 8e-3, 1e-9);
@@ -47,19 +47,20 @@ TEST(Profile, TakesTheMedianOfEveryStep) {
 
 TEST(Profile, HoldsStepsAgainstTheRoofline) {
   const Profile profile = profile_of_three();
-  const StepProfile& conv = of(profile, kConv);  // 1e9 MACs, 1e7 bytes: 2 ms of FLOPs, 0.1 ms of memory
+  const InstructionProfile& conv =
+      of(profile, kConv);  // 1e9 MACs, 1e7 bytes: 2 ms of FLOPs, 0.1 ms of memory
   EXPECT_NEAR(conv.roofline_seconds, 2e-3, 1e-9);
   EXPECT_NEAR(conv.roofline_share, 0.5, 1e-6);
   EXPECT_NEAR(conv.flops_per_second, 5e11, 1e3);
   EXPECT_EQ(conv.bound, Bound::compute);
-  const StepProfile& norm = of(profile, kNorm);  // 1e8 bytes: 1 ms
+  const InstructionProfile& norm = of(profile, kNorm);  // 1e8 bytes: 1 ms
   EXPECT_NEAR(norm.roofline_seconds, 1e-3, 1e-9);
   EXPECT_NEAR(norm.bytes_per_second, 5e10, 1e3);
   EXPECT_EQ(norm.bound, Bound::bandwidth);
   EXPECT_EQ(of(profile, kUpdate).bound, Bound::latency);
   EXPECT_EQ(of(profile, kAdvance).bound, Bound::nothing);
   EXPECT_NEAR(make_profile(profiled_program(), three_iterations(), a_device(), Precision::fp16)
-                  .steps[kConv]
+                  .instructions[kConv]
                   .roofline_seconds,
               0.5e-3, 1e-9);
 }
@@ -72,7 +73,7 @@ TEST(Profile, FindsGapsOfTheComputeLaneOnly) {
   EXPECT_EQ(of(profile, kReduce).share, 0) << "it runs beside the compute lane";
   EXPECT_EQ(of(profile, kReduce).roofline_seconds, 0);
   double shares = 0;
-  for (const StepProfile& step : profile.steps) shares += step.share;
+  for (const InstructionProfile& instruction : profile.instructions) shares += instruction.share;
   EXPECT_NEAR(shares, 1, 1e-9);
   EXPECT_NEAR(profile.step_seconds, 7e-3, 1e-9);
 }
@@ -81,7 +82,7 @@ TEST(Profile, AddsUpPhasesAndKinds) {
   const Profile profile = profile_of_three();
   ASSERT_EQ(profile.phases.size(), 3U);
   EXPECT_EQ(profile.phases[0].name, "forward");
-  EXPECT_EQ(profile.phases[0].steps, 1U);
+  EXPECT_EQ(profile.phases[0].instructions, 1U);
   EXPECT_EQ(profile.phases[1].name, "backward");
   double kinds = 0, rooflines = 0;
   for (const ProfileTotal& kind : profile.kinds) {
@@ -97,7 +98,7 @@ TEST(Profile, AddsUpPhasesAndKinds) {
 TEST(Profile, OfNothingIsEmpty) {
   const Profile profile = make_profile(profiled_program(), {}, a_device(), Precision::fp32);
   EXPECT_EQ(profile.iterations, 0U);
-  EXPECT_TRUE(profile.steps.empty());
+  EXPECT_TRUE(profile.instructions.empty());
   EXPECT_FALSE(profile_text(profiled_program(), profile).empty());
 }
 
@@ -118,17 +119,17 @@ TEST(Profile, TableShowsTheMostLostFirstAndTheRestInOneRow) {
 TEST(Profile, NamesEngineWorkspaceAndTimeAloneWhereTheDeviceHasEngines) {
   Program program = profiled_program();
   EXPECT_EQ(profile_text(program, profile_of_three()).find("engine"), std::string::npos);
-  program.steps[kConv].engine = "eng47_k2=5_and_a_name_that_is_too_long_for_its_column";
-  program.steps[kConv].workspace_bytes = 3U << 20;
-  program.steps[kConv].tuned_seconds = 1.5e-3;
-  program.steps[kNorm].engine = "plumbline";
+  program.instructions[kConv].engine = "eng47_k2=5_and_a_name_that_is_too_long_for_its_column";
+  program.instructions[kConv].workspace_bytes = 3U << 20;
+  program.instructions[kConv].tuned_seconds = 1.5e-3;
+  program.instructions[kNorm].engine = "plumbline";
   const std::string text = profile_text(program, profile_of_three());
   EXPECT_NE(text.find("4.000    1.500       3.0  eng47_k2=5"), std::string::npos) << text;
   EXPECT_NE(text.find("plumbline"), std::string::npos) << text;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
   const auto conv = profile_json(program, profile_of_three()).at("steps").at(kConv);
-  EXPECT_EQ(conv.at("engine"), program.steps[kConv].engine);
+  EXPECT_EQ(conv.at("engine"), program.instructions[kConv].engine);
   EXPECT_EQ(conv.at("workspace_bytes"), 3U << 20);
   EXPECT_EQ(conv.at("tuned_seconds"), 1.5e-3);
 }

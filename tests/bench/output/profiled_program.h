@@ -1,4 +1,4 @@
-// A Program of six steps on all lanes, and three iterations of it as a device would stamp them.
+// A Program of six instructions on all lanes, and three iterations of it as a device would stamp them.
 #pragma once
 
 #include <utility>
@@ -9,13 +9,13 @@
 
 namespace plumb {
 
-enum ProfiledStep : StepId { kLoad, kConv, kNorm, kReduce, kUpdate, kAdvance };
+enum ProfiledInstruction : InstructionId { kLoad, kConv, kNorm, kReduce, kUpdate, kAdvance };
 
 inline Program profiled_program() {
   Program program;
   program.buffers = {{.name = "every operand", .dtype = DType::f16, .bytes = 2}};
   const auto add = [&](const char* name, Operation operation, Phase phase, Lane lane, Work work) {
-    program.steps.push_back(
+    program.instructions.push_back(
         {.name = name, .operation = std::move(operation), .phase = phase, .lane = lane, .work = work});
   };
   add("load_batch", LoadBatch{0, 0}, Phase::input, Lane::input, {});
@@ -30,8 +30,8 @@ inline Program profiled_program() {
 
 // Each: load 0 … 1 ms, conv 1 … 5 (the second iteration: 1 … 9), then from its end on: norm for 2 ms, reduce
 // 5 ms from the middle of norm, a gap of 1 ms behind norm, update 0.5 ms, advance_state 0.5 ms.
-inline std::vector<StepTime> three_iterations() {
-  std::vector<StepTime> times;
+inline std::vector<InstructionTime> three_iterations() {
+  std::vector<InstructionTime> times;
   double start = 100e-3;
   for (int iteration = 0; iteration < 3; ++iteration) {
     const double conv_end = start + (iteration == 1 ? 9e-3 : 5e-3);

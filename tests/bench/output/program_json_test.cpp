@@ -14,16 +14,16 @@ Program small_program() {
                       .bytes = 16,
                       .persistent = true,
                       .view = View{0, 8}}};
-  Step compute{.name = "loss",
-               .operation = SoftmaxCrossEntropy{.logits = 0, .labels = 0, .d_logits = 1, .state = 0},
-               .phase = Phase::backward,
-               .workspace_bytes = 5,
-               .work = {.macs = 7, .bytes = 9}};
-  Step reduce{.name = "reduce.0",
-              .operation = Collective{.buffer = 0, .elements = 4, .parts = {1}},
-              .phase = Phase::reduce,
-              .lane = Lane::communication};
-  program.steps = {compute, reduce};
+  Instruction compute{.name = "loss",
+                      .operation = SoftmaxCrossEntropy{.logits = 0, .labels = 0, .d_logits = 1, .state = 0},
+                      .phase = Phase::backward,
+                      .workspace_bytes = 5,
+                      .work = {.macs = 7, .bytes = 9}};
+  Instruction reduce{.name = "reduce.0",
+                     .operation = Collective{.buffer = 0, .elements = 4, .parts = {1}},
+                     .phase = Phase::reduce,
+                     .lane = Lane::communication};
+  program.instructions = {compute, reduce};
   return program;
 }
 
@@ -38,23 +38,23 @@ TEST(ProgramJson, HoldsBuffersStepsWorkAndCollectives) {
   EXPECT_EQ(json.at("buffers")[1].at("offset"), 4104);
   EXPECT_EQ(json.at("buffers")[1].at("persistent"), true);
   EXPECT_FALSE(json.at("buffers")[0].contains("persistent"));
-  const auto& step = json.at("steps")[0];
-  EXPECT_EQ(step.at("kind"), "softmax_loss");
-  EXPECT_EQ(step.at("uses").size(), 4U);
-  EXPECT_EQ(step.at("uses")[1].dump(), R"({"operand":"labels","buffer":0,"access":"r"})");
-  EXPECT_EQ(step.at("uses")[2].dump(), R"({"operand":"d_logits","buffer":1,"access":"w"})");
-  EXPECT_EQ(step.at("uses")[3].dump(), R"({"operand":"state","buffer":0,"access":"rw"})");
-  EXPECT_EQ(step.at("lane"), "compute");
-  EXPECT_EQ(step.at("macs"), 7);
-  EXPECT_EQ(step.at("bytes"), 9);
-  EXPECT_FALSE(step.contains("collective"));
+  const auto& instruction = json.at("steps")[0];
+  EXPECT_EQ(instruction.at("kind"), "softmax_loss");
+  EXPECT_EQ(instruction.at("uses").size(), 4U);
+  EXPECT_EQ(instruction.at("uses")[1].dump(), R"({"operand":"labels","buffer":0,"access":"r"})");
+  EXPECT_EQ(instruction.at("uses")[2].dump(), R"({"operand":"d_logits","buffer":1,"access":"w"})");
+  EXPECT_EQ(instruction.at("uses")[3].dump(), R"({"operand":"state","buffer":0,"access":"rw"})");
+  EXPECT_EQ(instruction.at("lane"), "compute");
+  EXPECT_EQ(instruction.at("macs"), 7);
+  EXPECT_EQ(instruction.at("bytes"), 9);
+  EXPECT_FALSE(instruction.contains("collective"));
   EXPECT_EQ(json.at("steps")[1].at("collective").at("elements"), 4);
   EXPECT_EQ(json.at("steps")[1].at("lane"), "communication");
 }
 
 TEST(ProgramJson, TellsTheKindOfACollectiveAndWhatIsSharded) {
   Program program = small_program();
-  std::get<Collective>(program.steps[1].operation).kind = Collective::Kind::reduce_scatter_sum;
+  std::get<Collective>(program.instructions[1].operation).kind = Collective::Kind::reduce_scatter_sum;
   program.buffers[1].sharded = true;
   const nlohmann::ordered_json json = program_json(program, nullptr);
   EXPECT_EQ(json.at("steps")[1].at("collective").at("kind"), "reduce_scatter_sum");

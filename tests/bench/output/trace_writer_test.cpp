@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json trace_of(const Program& program, const std::vector<StepTime>& times) {
+Json trace_of(const Program& program, const std::vector<InstructionTime>& times) {
   std::ostringstream stream;
   write_trace(stream, program, times, {.rank = 3, .device = "some \"gpu\""});
   return Json::parse(stream.str());
@@ -48,11 +48,12 @@ TEST(TraceWriter, HasEveryStepOfEveryIterationOnItsLane) {
     EXPECT_GE(event.at("ts").get<double>(), 0) << event;
     EXPECT_EQ(event.at("pid"), 3);
   }
-  for (const Step& step : program.steps)
-    EXPECT_EQ(found.count(step.name + " on " + std::string(name_of(step.lane))), 3U) << step.name;
+  for (const Instruction& instruction : program.instructions)
+    EXPECT_EQ(found.count(instruction.name + " on " + std::string(name_of(instruction.lane))), 3U)
+        << instruction.name;
   for (const char* iteration : {"iteration 0", "iteration 1", "iteration 2"})
     EXPECT_EQ(found.count(std::string(iteration) + " on iterations"), 1U);
-  EXPECT_EQ(found.size(), 3 * program.steps.size() + 3);
+  EXPECT_EQ(found.size(), 3 * program.instructions.size() + 3);
 }
 
 TEST(TraceWriter, TellsTimesInMicrosecondsFromTheFirstStepAndWhatAStepDoes) {
@@ -80,9 +81,9 @@ TEST(TraceWriter, NamesProcessAndEveryLaneOnce) {
 
 // Chrome draws events of one thread that overlap as if one called the other.
 TEST(TraceWriter, LetsNothingOverlapOnALane) {
-  std::vector<StepTime> times = {{kReduce, 1, 3}, {kConv, 1, 2}, {kNorm, 1.5, 1.75}};
+  std::vector<InstructionTime> times = {{kReduce, 1, 3}, {kConv, 1, 2}, {kNorm, 1.5, 1.75}};
   Program program = profiled_program();
-  program.steps[kNorm].lane = Lane::communication;  // given to the lane while it is at the other one
+  program.instructions[kNorm].lane = Lane::communication;  // given to the lane while it is at the other one
   std::map<int, double> ends;
   for (const Json& event : complete_events(trace_of(program, times))) {
     if (event.at("name").get<std::string>().starts_with("iteration")) continue;

@@ -36,7 +36,7 @@ DryRun dry_run_on(const std::string& target, Precision precision, std::int64_t b
   return dry_run(planned(limits, precision, batch), limits, {precision, world_size, 321});
 }
 
-// A device of 1 TFLOP/s and 100 GB/s, and steps whose least times are known.
+// A device of 1 TFLOP/s and 100 GB/s, and instructions whose least times are known.
 DeviceLimits round_device() {
   return {.name = "round",
           .flops_per_second = {{Precision::fp32, 1e12}},
@@ -48,18 +48,18 @@ Program two_steps_and_an_allreduce() {
   Program program;
   program.buffers = {{.name = "a", .role = Role::activation, .dims = {150}, .bytes = 600},
                      {.name = "g", .role = Role::gradient, .dims = {100}, .bytes = 400}};
-  Step compute_bound{
+  Instruction compute_bound{
       .name = "compute bound", .operation = Recorded{{{0, Access::write}}}, .work = {5e9, 1e8}};
-  Step bandwidth_bound{.name = "bandwidth bound",
-                       .operation = Recorded{{{0, Access::read}, {1, Access::write}}},
-                       .phase = Phase::backward,
-                       .work = {0, 3e9}};
-  Step reduce{.name = "reduce",
-              .operation = Collective{.buffer = 1, .elements = 100, .parts = {1}},
-              .phase = Phase::reduce,
-              .lane = Lane::communication,
-              .work = {.bytes = 1e12}};
-  program.steps = {compute_bound, bandwidth_bound, reduce};
+  Instruction bandwidth_bound{.name = "bandwidth bound",
+                              .operation = Recorded{{{0, Access::read}, {1, Access::write}}},
+                              .phase = Phase::backward,
+                              .work = {0, 3e9}};
+  Instruction reduce{.name = "reduce",
+                     .operation = Collective{.buffer = 1, .elements = 100, .parts = {1}},
+                     .phase = Phase::reduce,
+                     .lane = Lane::communication,
+                     .work = {.bytes = 1e12}};
+  program.instructions = {compute_bound, bandwidth_bound, reduce};
   return program;
 }
 
@@ -84,10 +84,10 @@ std::size_t widest_line(const std::string& text) {
 
 TEST(DryRun, TimesEachStepByTheLargerOfItsLimits) {
   const DryRun run = round_run(1e6);
-  ASSERT_EQ(run.steps.size(), 3U);
-  EXPECT_DOUBLE_EQ(run.steps[0].roofline_seconds, 0.010);
-  EXPECT_DOUBLE_EQ(run.steps[1].roofline_seconds, 0.030);
-  EXPECT_EQ(run.steps[2].roofline_seconds, 0) << "collectives run beside the compute lane";
+  ASSERT_EQ(run.instructions.size(), 3U);
+  EXPECT_DOUBLE_EQ(run.instructions[0].roofline_seconds, 0.010);
+  EXPECT_DOUBLE_EQ(run.instructions[1].roofline_seconds, 0.030);
+  EXPECT_EQ(run.instructions[2].roofline_seconds, 0) << "collectives run beside the compute lane";
   EXPECT_DOUBLE_EQ(run.roofline_seconds, 0.040);
   EXPECT_DOUBLE_EQ(run.bandwidth_share, 0.75);
 }
@@ -115,9 +115,10 @@ TEST(DryRun, JsonHasTheDocumentedKeysAndStepsThatAddUp) {
   }
   EXPECT_TRUE(json["memory_bytes"]["peak"].is_null());
   double seconds = 0;
-  for (const auto& step : json["steps"]) {
-    seconds += step["roofline_seconds"].get<double>();
-    for (const char* key : {"name", "phase", "lane", "macs", "bytes"}) EXPECT_TRUE(step.contains(key)) << key;
+  for (const auto& instruction : json["steps"]) {
+    seconds += instruction["roofline_seconds"].get<double>();
+    for (const char* key : {"name", "phase", "lane", "macs", "bytes"})
+      EXPECT_TRUE(instruction.contains(key)) << key;
   }
   EXPECT_NEAR(seconds, json["roofline_seconds"].get<double>(), 1e-9);
   // Gradients of 4 bytes, each sent nearly twice; buckets may be padded.
@@ -130,8 +131,9 @@ TEST(DryRun, ResNet50InFp32AtBatch128FitsASmallV100) {
   EXPECT_TRUE(run.fits) << run.memory.planned / kGiB << " GiB planned";
   // Forward, backward-data and backward-weights of every convolution but the first's backward-data.
   const double least_macs = 128 * (3.0 * 4089184256 - 118013952);
-  const double macs = std::accumulate(run.steps.begin(), run.steps.end(), 0.0,
-                                      [](double sum, const DryRunStep& step) { return sum + step.macs; });
+  const double macs = std::accumulate(
+      run.instructions.begin(), run.instructions.end(), 0.0,
+      [](double sum, const DryRunInstruction& instruction) { return sum + instruction.macs; });
   EXPECT_NEAR(macs, least_macs, 0.001 * least_macs);
   EXPECT_GE(run.roofline_seconds, 2 * least_macs / 15.7e12);
 }
@@ -150,8 +152,8 @@ TEST(DryRun, APrecisionThatTheTargetLacksIsRefused) {
 TEST(DryRun, TextFitsAHundredColumnsAndNamesTheAnswers) {
   DryRun run = dry_run_on("v100-16gb", Precision::fp32, 128, 32);
   run.target = std::string(200, 'x');
-  run.steps.front().name = std::string(200, 'y');
-  run.steps.front().roofline_seconds = 1;
+  run.instructions.front().name = std::string(200, 'y');
+  run.instructions.front().roofline_seconds = 1;
   const std::string text = to_text(run);
   EXPECT_LE(widest_line(text), 100U) << text;
   for (const char* part : {"25,557,032", "4,089,184,256", "321", "forward", "backward", "update", "yes:"}) {

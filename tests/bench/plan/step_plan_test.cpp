@@ -47,8 +47,9 @@ BenchOptions resolved(const std::vector<std::string>& arguments,
 }
 
 bool has_step(const Program& program, const std::string& part) {
-  return std::ranges::any_of(program.steps,
-                             [&](const Step& step) { return step.name.find(part) != std::string::npos; });
+  return std::ranges::any_of(program.instructions, [&](const Instruction& instruction) {
+    return instruction.name.find(part) != std::string::npos;
+  });
 }
 
 TEST(StepPlan, OfAModelOfAnotherCatalogue) {
@@ -103,7 +104,7 @@ TEST(StepPlan, PlainLayersAreExceptionsToFusion) {
     plain.push_back({.op = op, .pattern = FusedPattern::statistics});
   const StepPlan exceptions = make_step_plan(options, h200(), 0, 1, {.plain = plain});
   EXPECT_EQ(exceptions.described_with.plain.size(), plain.size());
-  EXPECT_NE(exceptions.program.steps.size(), fused.program.steps.size());
+  EXPECT_NE(exceptions.program.instructions.size(), fused.program.instructions.size());
 }
 
 TEST(StepPlan, LoadsBatchesUnlessTheyAreTheSame) {

@@ -54,8 +54,9 @@ namespace plumb {
 namespace {
 
 // oneDNN's GEMM, under the dense layer, packs its operands into memory that it takes and returns itself.
-bool packs_operands(const Step& step) {
-  return step.as<DenseForward>() || step.as<DenseBackwardData>() || step.as<DenseBackwardWeights>();
+bool packs_operands(const Instruction& instruction) {
+  return instruction.as<DenseForward>() || instruction.as<DenseBackwardData>() ||
+         instruction.as<DenseBackwardWeights>();
 }
 
 TEST(TimedWindow, AllocatesNoBufferAndMakesNoPrimitive) {
@@ -76,11 +77,11 @@ TEST(TimedWindow, AllocatesNoBufferAndMakesNoPrimitive) {
   ASSERT_GT(buffers, 10) << "the counters don't count";
   runner.run_iteration();  // oneDNN and OpenMP set themselves up in the first one
   const long made = primitives;
-  for (const Step& step : program.steps) {
+  for (const Instruction& instruction : program.instructions) {
     const long before = buffers;
-    step.run();
-    if (!packs_operands(step)) {
-      EXPECT_EQ(buffers, before) << step.name;
+    instruction.run();
+    if (!packs_operands(instruction)) {
+      EXPECT_EQ(buffers, before) << instruction.name;
     }
   }
   const long before = buffers;

@@ -54,10 +54,10 @@ void overflow_shard(Program& program, Device& device) {
   BufferId gradient = 0;
   while (program.buffers.at(gradient).role != Role::gradient || !program.buffers[gradient].sharded)
     ++gradient;
-  Step* last = nullptr;
-  for (Step& step : program.steps)
-    for (const BufferUse& use : step.uses())
-      if (use.buffer == gradient && use.writes()) last = &step;
+  Instruction* last = nullptr;
+  for (Instruction& instruction : program.instructions)
+    for (const BufferUse& use : instruction.uses())
+      if (use.buffer == gradient && use.writes()) last = &instruction;
   const std::size_t bytes = bytes_of(program.buffers[gradient].dtype);
   const std::shared_ptr<std::byte> infinity = device.host_staging()->allocate_pinned(sizeof(float));
   const std::uint32_t bits = bytes == sizeof(float) ? 0x7F800000 : 0x7C00;
@@ -120,8 +120,8 @@ FaceRun train_faces(const Job& job, const FaceTraining& training) {
   if (training.overflowing_shard) overflow_shard(program, *device);
   write_start(job, training, graph, *device);
   FaceRun run;
-  for (const Step& step : program.steps)
-    if (step.as<Collective>()) run.sent.push_back(step.name);
+  for (const Instruction& instruction : program.instructions)
+    if (instruction.as<Collective>()) run.sent.push_back(instruction.name);
   NoBatches batches;
   {
     Runner runner(program, *device, communicator.get(), batches);

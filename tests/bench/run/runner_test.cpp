@@ -31,18 +31,19 @@ class LoggingDevice : public Device {
   void write_state(const StepState&) override {}
   IterationMetrics metrics(std::uint64_t) const override { return {}; }
   std::byte* data(BufferId buffer) override { return &memory_[buffer]; }
-  void signal(StepId step, Lane lane) override {
-    if (behind_the_host_) log_.push_back(std::string(name_of(lane)) + " has " + program_.steps[step].name);
-  }
-  void wait(StepId step, Lane lane) override {
+  void signal(InstructionId instruction, Lane lane) override {
     if (behind_the_host_)
-      log_.push_back(std::string(name_of(lane)) + " waits for " + program_.steps[step].name);
+      log_.push_back(std::string(name_of(lane)) + " has " + program_.instructions[instruction].name);
+  }
+  void wait(InstructionId instruction, Lane lane) override {
+    if (behind_the_host_)
+      log_.push_back(std::string(name_of(lane)) + " waits for " + program_.instructions[instruction].name);
   }
   void start_clock() override {}
   void end_iteration() override {}
   std::optional<double> next_end() override { return std::nullopt; }
-  void stamp(StepId, Lane, bool) override {}
-  std::vector<StepTime> step_times() override { return {}; }
+  void stamp(InstructionId, Lane, bool) override {}
+  std::vector<InstructionTime> step_times() override { return {}; }
   std::size_t peak_bytes() const override { return 0; }
 
  private:
@@ -86,7 +87,7 @@ class NoBatches : public BatchSource {
   std::string description() const override { return "nothing"; }
 };
 
-// Steps over buffers that are made where they are first named.
+// Instructions over buffers that are made where they are first named.
 struct LoggedProgram {
   Program program;
   Log log;
@@ -102,12 +103,12 @@ struct LoggedProgram {
     Recorded uses;
     for (const std::string& read : reads) uses.uses.push_back({buffer(read), Access::read});
     for (const std::string& written : writes) uses.uses.push_back({buffer(written), Access::write});
-    program.steps.push_back(
+    program.instructions.push_back(
         {.name = name, .operation = std::move(uses), .run = [this, name] { log.push_back(name); }});
   }
   void collective(Kind kind, const std::string& name) {
     const BufferId id = buffer(name);
-    program.steps.push_back(
+    program.instructions.push_back(
         {.name = name + "." + std::string(name_of(kind)),
          .operation = Collective{.kind = kind, .buffer = id, .elements = 4, .parts = {id}},
          .phase = Phase::reduce,

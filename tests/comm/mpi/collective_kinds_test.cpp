@@ -161,8 +161,8 @@ TEST_P(CollectiveKinds, EndInsideProgressWithoutBeingWaitedFor) {
   expect_done(Kind::reduce_scatter_sum, scattered);
 }
 
-// As a step of training with a sharded head has them: what the head needs is waited for while buckets are
-// under way.
+// As an instruction of training with a sharded head has them: what the head needs is waited for while buckets
+// are under way.
 TEST_P(CollectiveKinds, MeetInAnyOrderWithBucketsUnderWay) {
   const std::size_t large = GetParam() == CarriedBy::short_calls ? 100 : 50'000;
   std::vector<float> features(16 * ranks()), maxima(8 * ranks()), sums(16 * ranks()),

@@ -1,4 +1,4 @@
-#include "tests/cuda_host/bound_step.h"
+#include "tests/cuda_host/bound_instruction.h"
 
 #include <cstring>
 #include <stdexcept>
@@ -10,13 +10,13 @@ std::unique_ptr<ConvCandidates> NoConvolutions::candidates(const ConvProblem&, s
   throw std::logic_error("no convolution was expected");
 }
 
-void BoundStep::run(Operation operation, int times) {
+void BoundInstruction::run(Operation operation, int times) {
   NoConvolutions convolutions;
   const std::unique_ptr<GemmEngine> products = make_gemm_engine();
   Context context{graph_, rule, program_, convolutions, *products, nullptr, records.data()};
-  step.operation = std::move(operation);
-  const Binder binder = prepare_step(context, step);
-  program_.steps = {step};
+  instruction.operation = std::move(operation);
+  const Binder binder = prepare_instruction(context, instruction);
+  program_.instructions = {instruction};
   const MemoryPlan plan = plan_memory(program_, 16);
   GuardedTensor arena(DType::u8, plan.arena_bytes);
   for (BufferId id = 0; id < tensors_.size(); ++id)

@@ -1,5 +1,5 @@
 // Tuning on the emulated GPU: engines of every kind, good and bad, behind the same door as cuDNN's.
-#include "kernels/cuda/step_tuner.h"
+#include "kernels/cuda/instruction_tuner.h"
 
 #include <gtest/gtest.h>
 
@@ -98,19 +98,20 @@ Graph three_convolutions() {
   return builder.classify(value);
 }
 
-class StepTuning : public testing::Test {
+class InstructionTuning : public testing::Test {
  protected:
   Tuning tune(bool time_engines, TuningCache* cache = nullptr) {
-    StepTuner tuner({.convolutions = convolutions, .products = *products_, .stream = stream_.get()}, graph_,
-                    rule_, time_engines, cache);
+    InstructionTuner tuner({.convolutions = convolutions, .products = *products_, .stream = stream_.get()},
+                           graph_, rule_, time_engines, cache);
     DeviceLimits limits = *find_target("h200");
     limits.compute_capability = capability;
-    return tune_steps(tuner, graph_, {.precision = Precision::fp16}, limits, {.time_engines = time_engines});
+    return tune_instructions(tuner, graph_, {.precision = Precision::fp16}, limits,
+                             {.time_engines = time_engines});
   }
   // Of every trial on plain or fused convolutions.
   static std::set<std::string> chosen(const Tuning& tuning) {
     std::set<std::string> engines;
-    for (const auto& [name, choice] : tuning.steps)
+    for (const auto& [name, choice] : tuning.instructions)
       if (name.ends_with("backward_weights") || name.ends_with("backward_data"))
         engines.insert(choice.engine);
     return engines;
@@ -127,9 +128,9 @@ class StepTuning : public testing::Test {
   const Stream stream_ = make_stream();
 };
 
-TEST_F(StepTuning, TakesTheFirstThatWorksWithoutTimingAndOnlyWhereEnginesAreFused) {
+TEST_F(InstructionTuning, TakesTheFirstThatWorksWithoutTimingAndOnlyWhereEnginesAreFused) {
   convolutions.plain = {{.name = "plain"}};
-  EXPECT_TRUE(tune(false).steps.empty()) << "plain engines are planned, and not tried";
+  EXPECT_TRUE(tune(false).instructions.empty()) << "plain engines are planned, and not tried";
   EXPECT_EQ(convolutions.counts.run, 0);
   capability = 90;
   convolutions.fused = {{.name = "unbuildable", .builds = false},
@@ -138,14 +139,14 @@ TEST_F(StepTuning, TakesTheFirstThatWorksWithoutTimingAndOnlyWhereEnginesAreFuse
                         {.name = "later"}};
   const Tuning tuning = tune(false);
   EXPECT_TRUE(tuning.plain.empty());
-  ASSERT_FALSE(tuning.steps.empty());
-  for (const auto& [name, choice] : tuning.steps) {
+  ASSERT_FALSE(tuning.instructions.empty());
+  for (const auto& [name, choice] : tuning.instructions) {
     EXPECT_EQ(choice.engine, "good") << name;
     EXPECT_FALSE(choice.seconds);
   }
 }
 
-TEST_F(StepTuning, FallsBackToPlainStepsWhereNoFusedEngineWorks) {
+TEST_F(InstructionTuning, FallsBackToPlainStepsWhereNoFusedEngineWorks) {
   capability = 90;
   convolutions.plain = {{.name = "plain"}};
   for (const std::vector<FakeEngine>& none :
@@ -158,14 +159,14 @@ TEST_F(StepTuning, FallsBackToPlainStepsWhereNoFusedEngineWorks) {
     options.plain = tuning.plain;
     const Graph graph = three_convolutions();
     const Program program = cuda::describe(graph, options, *find_target("h200"));
-    for (const Step& step : program.steps) {
-      const auto problem = conv_problem(graph, program, step);
-      EXPECT_FALSE(problem && is_fused(*problem)) << step.name;
+    for (const Instruction& instruction : program.instructions) {
+      const auto problem = conv_problem(graph, program, instruction);
+      EXPECT_FALSE(problem && is_fused(*problem)) << instruction.name;
     }
   }
 }
 
-TEST_F(StepTuning, TakesTheFastestAndPassesOverEnginesThatFail) {
+TEST_F(InstructionTuning, TakesTheFastestAndPassesOverEnginesThatFail) {
   convolutions.plain = {{.name = "slow", .milliseconds = 5},
                         {.name = "unbuildable", .builds = false},
                         {.name = "failing", .fails = true},
@@ -180,7 +181,7 @@ TEST_F(StepTuning, TakesTheFastestAndPassesOverEnginesThatFail) {
   }
 }
 
-TEST_F(StepTuning, GivesFusedEnginesUpWhereTheyAreSlow) {
+TEST_F(InstructionTuning, GivesFusedEnginesUpWhereTheyAreSlow) {
   capability = 90;
   convolutions.plain = {{.name = "plain"}};
   convolutions.fused = {{.name = "fused", .milliseconds = 30}};
@@ -190,7 +191,7 @@ TEST_F(StepTuning, GivesFusedEnginesUpWhereTheyAreSlow) {
   EXPECT_EQ(chosen(tuning), (std::set<std::string>{"plain"}));
 }
 
-TEST_F(StepTuning, ANextRunTakesTheCacheAndTriesNothing) {
+TEST_F(InstructionTuning, ANextRunTakesTheCacheAndTriesNothing) {
   convolutions.plain = {{.name = "slow", .milliseconds = 3}, {.name = "fast"}};
   TuningCache cache(folder_ / "tuning.json", "gpu");
   const Tuning first = tune(true, &cache);
@@ -201,7 +202,7 @@ TEST_F(StepTuning, ANextRunTakesTheCacheAndTriesNothing) {
   EXPECT_EQ(chosen(second), chosen(first));
 }
 
-TEST_F(StepTuning, AnEngineThatTheLibraryNoLongerHasIsTimedAgain) {
+TEST_F(InstructionTuning, AnEngineThatTheLibraryNoLongerHasIsTimedAgain) {
   convolutions.plain = {{.name = "old"}, {.name = "slow", .milliseconds = 3}};
   TuningCache cache(folder_ / "tuning.json", "gpu");
   tune(true, &cache);
@@ -212,10 +213,10 @@ TEST_F(StepTuning, AnEngineThatTheLibraryNoLongerHasIsTimedAgain) {
   EXPECT_NE(again.remarks.front().find("engine old"), std::string::npos) << again.remarks.front();
 }
 
-using StepTuningDeathTest = StepTuning;
+using InstructionTuningDeathTest = InstructionTuning;
 
 // The emulated GPU stays lost to its process, as a real one does.
-TEST_F(StepTuningDeathTest, AnEngineThatPoisonsTheGpuEndsTheRunByNameAndIsRemembered) {
+TEST_F(InstructionTuningDeathTest, AnEngineThatPoisonsTheGpuEndsTheRunByNameAndIsRemembered) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   convolutions.plain = {{.name = "poison", .poisons = true}, {.name = "good"}};
   const auto file = folder_ / "tuning.json";
@@ -236,7 +237,7 @@ TEST_F(StepTuningDeathTest, AnEngineThatPoisonsTheGpuEndsTheRunByNameAndIsRememb
   EXPECT_EXIT(tune_and_look(), testing::ExitedWithCode(0), "");
 }
 
-TEST_F(StepTuning, AnEngineThatOncePoisonedTheGpuIsLeftOut) {
+TEST_F(InstructionTuning, AnEngineThatOncePoisonedTheGpuIsLeftOut) {
   convolutions.plain = {{.name = "good"}};
   TuningCache cache(folder_ / "tuning.json", "gpu");
   for (const auto& [problem, trials] : tune(true).trials)
@@ -267,7 +268,7 @@ TEST(ProductsBesideConvolutions, ComputeWhatTheConvolutionDoes) {
   for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_data, ConvPass::backward_weights}) {
     const ConvProblem problem{
         .pass = pass, .n = 3, .h = 5, .w = 4, .c = kIn, .out_h = 5, .out_w = 4, .out_c = kOut};
-    // By the order of Step::uses().
+    // By the order of Instruction::uses().
     std::array<std::size_t, 3> sizes{kPixels * kIn, kOut * kIn, kPixels * kOut};
     if (pass == ConvPass::backward_data) sizes = {kPixels * kOut, kOut * kIn, kPixels * kIn};
     if (pass == ConvPass::backward_weights) sizes = {kPixels * kIn, kPixels * kOut, kOut * kIn};

@@ -7,11 +7,11 @@
 namespace plumb::cpu {
 namespace {
 
-// Steps of the runner and the communicator.
-Binder prepare(Context&, Step&, const LoadBatch&) {
+// Instructions of the runner and the communicator.
+Binder prepare(Context&, Instruction&, const LoadBatch&) {
   return {};
 }
-Binder prepare(Context&, Step&, const Collective&) {
+Binder prepare(Context&, Instruction&, const Collective&) {
   return {};
 }
 
@@ -21,15 +21,15 @@ concept NotOfCpu = std::same_as<T, PackBatch> || std::same_as<T, ConvNormBackwar
     std::same_as<T, BatchNormApply> || std::same_as<T, BatchNormBackwardApply> ||
     std::same_as<T, FindOverflow> || std::same_as<T, Recorded>;
 
-Binder prepare(Context&, Step& step, const NotOfCpu auto&) {
-  throw std::logic_error(step.name + " is an instruction that no CPU runs");
+Binder prepare(Context&, Instruction& instruction, const NotOfCpu auto&) {
+  throw std::logic_error(instruction.name + " is an instruction that no CPU runs");
 }
 
 }  // namespace
 
-Binder prepare_step(Context& context, Step& step) {
-  return std::visit([&](const auto& instruction) { return prepare(context, step, instruction); },
-                    step.operation);
+Binder prepare_instruction(Context& context, Instruction& instruction) {
+  return std::visit([&](const auto& operation) { return prepare(context, instruction, operation); },
+                    instruction.operation);
 }
 
 }  // namespace plumb::cpu

@@ -1,4 +1,5 @@
-// State of the walk over the Graph that describes a GPU's step, and helpers to add buffers and steps.
+// State of the walk over the Graph that describes a GPU's training step, and helpers to add buffers and
+// instructions.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +16,9 @@
 
 namespace plumb::cuda {
 
-class StepBuilder {
+class InstructionBuilder {
  public:
-  StepBuilder(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
+  InstructionBuilder(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
       : graph_(graph),
         storage_(start_storage(graph, options)),
         lowering_(storage_.lowering),
@@ -28,7 +29,7 @@ class StepBuilder {
   }
 
  protected:
-  // Buffers that an operation's forward keeps for other steps.
+  // Buffers that an operation's forward keeps for other instructions.
   struct Saved {
     BufferId mean = 0, inv_std = 0;
     BufferId sums = 0, scale_shift = 0, coefficients = 0;  // if convolutions compute parts of the norm
@@ -37,13 +38,13 @@ class StepBuilder {
     MarginBuffers margin;
   };
 
-  Step& add(std::string name, Operation operation, Phase phase, std::size_t op = kNone) {
-    Step& step =
-        add_step(lowering_.program,
-                 {.name = std::move(name), .operation = std::move(operation), .phase = phase, .op = op});
-    if (op != kNone && !step.as<SoftmaxCrossEntropy>() && !step.as<Cast>())
-      step.work.macs = static_cast<double>(graph_.batch() * macs_per_image(graph_, graph_.ops[op]));
-    return step;
+  Instruction& add(std::string name, Operation operation, Phase phase, std::size_t op = kNone) {
+    Instruction& instruction = add_instruction(
+        lowering_.program,
+        {.name = std::move(name), .operation = std::move(operation), .phase = phase, .op = op});
+    if (op != kNone && !instruction.as<SoftmaxCrossEntropy>() && !instruction.as<Cast>())
+      instruction.work.macs = static_cast<double>(graph_.batch() * macs_per_image(graph_, graph_.ops[op]));
+    return instruction;
   }
 
   BufferId value(ValueId id) const { return tensors_.values[id]; }
@@ -69,7 +70,7 @@ class StepBuilder {
     lowering_.gradients[id].push_back({buffer, shared});
   }
 
-  // The same elements in this dtype: `from` itself, or the result of a cast step of operation `i`.
+  // The same elements in this dtype: `from` itself, or the result of a cast instruction of operation `i`.
   BufferId as_dtype(DType dtype, BufferId from, std::string name, Phase phase, std::size_t i) {
     Buffer into = lowering_.program.buffers[from];
     if (into.dtype == dtype) return from;

@@ -1,4 +1,5 @@
-// One step of a Program, prepared and bound as the CUDA device does it, with its operands in a test's hands.
+// One instruction of a Program, prepared and bound as the CUDA device does it, with its operands in a test's
+// hands.
 #pragma once
 
 #include <deque>
@@ -10,7 +11,7 @@
 
 namespace plumb::cuda {
 
-// For steps that have nothing to do with convolutions.
+// For instructions that have nothing to do with convolutions.
 class NoConvolutions : public ConvEngine {
  public:
   std::string library() const override { return "none"; }
@@ -18,9 +19,9 @@ class NoConvolutions : public ConvEngine {
                                              std::size_t workspace_limit) override;
 };
 
-class BoundStep {
+class BoundInstruction {
  public:
-  explicit BoundStep(Graph graph = {}) : graph_(std::move(graph)) {}
+  explicit BoundInstruction(Graph graph = {}) : graph_(std::move(graph)) {}
 
   // A buffer with these values, or so many elements of which none was written.
   template <typename Contents>
@@ -53,7 +54,7 @@ class BoundStep {
     return *tensors_[id].as<T>();
   }
 
-  Step step{.name = "step", .operation = Recorded{}, .op = 0};
+  Instruction instruction{.name = "step", .operation = Recorded{}, .op = 0};
   UpdateRule rule;
   std::vector<IterationRecord> records = std::vector<IterationRecord>(kMetricsKept);
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/step_tuner.h"
+#include "kernels/cuda/instruction_tuner.h"
 
 #include <algorithm>
 #include <chrono>
@@ -22,16 +22,17 @@ constexpr const char* kLostGpu = "left the GPU unusable";
 constexpr const char* kNoRoom = "no memory was left to try it";
 
 // Own kernels whose work a fused engine may do.
-bool competes_with_fusion(const Step& step) {
-  return step.as<BatchNormStatistics>() || step.as<BatchNormFinalize>() || step.as<BatchNormApply>() ||
-         step.as<BatchNormBackward>() || step.as<BatchNormBackwardApply>() || step.as<Accumulate>();
+bool competes_with_fusion(const Instruction& instruction) {
+  return instruction.as<BatchNormStatistics>() || instruction.as<BatchNormFinalize>() ||
+         instruction.as<BatchNormApply>() || instruction.as<BatchNormBackward>() ||
+         instruction.as<BatchNormBackwardApply>() || instruction.as<Accumulate>();
 }
 
 // "norm_apply f16 256x64x56x56, f32 2x64, …"
-std::string text_of(const Program& program, const Step& step) {
-  std::string text(step.kind());
+std::string text_of(const Program& program, const Instruction& instruction) {
+  std::string text(instruction.kind());
   const char* separator = " ";
-  for (const BufferUse& use : step.uses()) {
+  for (const BufferUse& use : instruction.uses()) {
     const Buffer& buffer = program.buffers[use.buffer];
     text += std::exchange(separator, ", ");
     text += std::string(name_of(buffer.dtype)) + " ";
@@ -61,52 +62,54 @@ bool is_better(const EngineTrial& a, const EngineTrial& b) {
 
 }  // namespace
 
-StepTuner::StepTuner(const TunerDevice& device, const Graph& graph, const UpdateRule& rule, bool time_engines,
-                     TuningCache* cache)
+InstructionTuner::InstructionTuner(const TunerDevice& device, const Graph& graph, const UpdateRule& rule,
+                                   bool time_engines, TuningCache* cache)
     : device_(device), graph_(graph), rule_(rule), time_engines_(time_engines), cache_(cache) {
   if (time_engines) timer_.emplace(device.stream);
 }
 
-std::string StepTuner::problem_of(const Program& program, const Step& step) const {
-  if (const std::optional<ConvProblem> problem = conv_problem(graph_, program, step))
+std::string InstructionTuner::problem_of(const Program& program, const Instruction& instruction) const {
+  if (const std::optional<ConvProblem> problem = conv_problem(graph_, program, instruction))
     return time_engines_ || is_fused(*problem) ? cuda::text_of(*problem) : "";
-  return time_engines_ && competes_with_fusion(step) ? text_of(program, step) : "";
+  return time_engines_ && competes_with_fusion(instruction) ? text_of(program, instruction) : "";
 }
 
-const std::vector<EngineTrial>& StepTuner::trials_of(const Program& program, const Step& step) {
+const std::vector<EngineTrial>& InstructionTuner::trials_of(const Program& program,
+                                                            const Instruction& instruction) {
   static const std::vector<EngineTrial> kNoChoice;
-  const std::string problem = problem_of(program, step);
+  const std::string problem = problem_of(program, instruction);
   if (problem.empty()) return kNoChoice;
   const auto [found, is_new] = trials_.try_emplace(problem);
   if (!is_new) return found->second;
-  if (!conv_problem(graph_, program, step))
-    found->second = {try_own_kernel(program, step)};
-  else if (const auto* known = remembered(program, step, problem))
+  if (!conv_problem(graph_, program, instruction))
+    found->second = {try_own_kernel(program, instruction)};
+  else if (const auto* known = remembered(program, instruction, problem))
     found->second = *known;
   else
-    found->second = try_convolution(program, step, problem);
+    found->second = try_convolution(program, instruction, problem);
   return found->second;
 }
 
-StepCost StepTuner::cost_of(const Program& program, const Step& step) {
-  const std::vector<EngineTrial>& trials = trials_of(program, step);
+InstructionCost InstructionTuner::cost_of(const Program& program, const Instruction& instruction) {
+  const std::vector<EngineTrial>& trials = trials_of(program, instruction);
   if (trials.empty()) return {};
   return {.seconds = trials.front().seconds.value_or(0), .failure = trials.front().failure};
 }
 
-const std::vector<EngineTrial>* StepTuner::remembered(const Program& program, const Step& step,
-                                                      const std::string& problem) {
+const std::vector<EngineTrial>* InstructionTuner::remembered(const Program& program,
+                                                             const Instruction& instruction,
+                                                             const std::string& problem) {
   const std::vector<EngineTrial>* known = cache_ ? cache_->find(problem) : nullptr;
   if (!known || !known->front().seconds) return nullptr;  // unfinished: an engine ended the run that tried it
-  const auto listed =
-      device_.convolutions.candidates(conv_problem(graph_, program, step).value(), step.workspace_bytes);
+  const auto listed = device_.convolutions.candidates(conv_problem(graph_, program, instruction).value(),
+                                                      instruction.workspace_bytes);
   for (std::size_t i = 0; i < listed->size(); ++i)
     if (listed->engine(i) == known->front().engine) return known;
   gone_engines_.insert(known->front().engine);
   return nullptr;
 }
 
-std::vector<EngineTrial> StepTuner::engines_that_ended_a_run(const std::string& problem) const {
+std::vector<EngineTrial> InstructionTuner::engines_that_ended_a_run(const std::string& problem) const {
   std::vector<EngineTrial> engines;
   if (const auto* known = cache_ ? cache_->find(problem) : nullptr)
     std::copy_if(known->begin(), known->end(), std::back_inserter(engines),
@@ -114,12 +117,13 @@ std::vector<EngineTrial> StepTuner::engines_that_ended_a_run(const std::string& 
   return engines;
 }
 
-std::vector<EngineTrial> StepTuner::try_convolution(const Program& program, const Step& step,
-                                                    const std::string& problem) {
+std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& program,
+                                                           const Instruction& instruction,
+                                                           const std::string& problem) {
   std::unique_ptr<ConvCandidates> listed;
   try {
-    listed =
-        device_.convolutions.candidates(conv_problem(graph_, program, step).value(), step.workspace_bytes);
+    listed = device_.convolutions.candidates(conv_problem(graph_, program, instruction).value(),
+                                             instruction.workspace_bytes);
   } catch (const Error& error) {  // the library lacks the pattern
     return {{.failure = error.what()}};
   }
@@ -138,7 +142,7 @@ std::vector<EngineTrial> StepTuner::try_convolution(const Program& program, cons
     const std::unique_ptr<ConvPlan> plan = listed->build(i);
     if (!plan) continue;
     try {
-      trials.push_back(try_plan(*plan, program, step));
+      trials.push_back(try_plan(*plan, program, instruction));
     } catch (const Error& error) {
       trials.insert(trials.begin(), {.engine = listed->engine(i), .failure = kLostGpu});
       if (cache_) cache_->remember(problem, trials);
@@ -154,21 +158,25 @@ std::vector<EngineTrial> StepTuner::try_convolution(const Program& program, cons
   return trials;
 }
 
-EngineTrial StepTuner::try_plan(const ConvPlan& plan, const Program& program, const Step& step) {
+EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Program& program,
+                                       const Instruction& instruction) {
   EngineTrial trial{.engine = plan.engine(), .workspace_bytes = plan.workspace_bytes()};
-  const std::optional<Arena> room = make_room(program, step, plan.workspace_bytes());
+  const std::optional<Arena> room = make_room(program, instruction, plan.workspace_bytes());
   if (!room) {
     if (time_engines_) trial.failure = kNoRoom;
     return trial;
   }
   std::vector<std::byte*> operands;
-  for (const BufferUse& use : step.uses()) operands.push_back(room->data(use.buffer));
-  run(trial, [&] { plan.run(device_.stream, operands, room->workspace(step.lane)); });
+  for (const BufferUse& use : instruction.uses()) operands.push_back(room->data(use.buffer));
+  run(trial, [&] { plan.run(device_.stream, operands, room->workspace(instruction.lane)); });
   return trial;
 }
 
-EngineTrial StepTuner::try_own_kernel(const Program& program, const Step& step) {
-  Program alone{.buffers = program.buffers, .steps = {step}, .tensors = {}, .allow_tf32 = program.allow_tf32};
+EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instruction& instruction) {
+  Program alone{.buffers = program.buffers,
+                .instructions = {instruction},
+                .tensors = {},
+                .allow_tf32 = program.allow_tf32};
   Context context{.graph = graph_,
                   .rule = rule_,
                   .program = alone,
@@ -176,15 +184,15 @@ EngineTrial StepTuner::try_own_kernel(const Program& program, const Step& step) 
                   .products = device_.products,
                   .stream = device_.stream,
                   .records = device_.records};
-  Step& prepared = alone.steps.front();
-  const Binder bind_step = prepare_step(context, prepared);
+  Instruction& prepared = alone.instructions.front();
+  const Binder bind_instruction = prepare_instruction(context, prepared);
   EngineTrial trial{.engine = kOwnKernel, .workspace_bytes = prepared.workspace_bytes};
   const std::optional<Arena> room = make_room(alone, prepared, prepared.workspace_bytes);
-  if (room) run(trial, bind_step(*room));
+  if (room) run(trial, bind_instruction(*room));
   return trial;
 }
 
-void StepTuner::run(EngineTrial& trial, const std::function<void()>& enqueue) const {
+void InstructionTuner::run(EngineTrial& trial, const std::function<void()>& enqueue) const {
   try {
     if (timer_) {
       trial.seconds = timer_->seconds(enqueue);
@@ -198,11 +206,11 @@ void StepTuner::run(EngineTrial& trial, const std::function<void()>& enqueue) co
   }
 }
 
-std::optional<Arena> StepTuner::make_room(const Program& program, const Step& step,
-                                          std::size_t workspace_bytes) {
+std::optional<Arena> InstructionTuner::make_room(const Program& program, const Instruction& instruction,
+                                                 std::size_t workspace_bytes) {
   room_ = {};
   room_.offsets.resize(program.buffers.size());
-  for (const BufferUse& use : step.uses()) {
+  for (const BufferUse& use : instruction.uses()) {
     room_.offsets[use.buffer] = room_.arena_bytes;
     room_.arena_bytes += aligned(program.buffers[use.buffer].bytes);
   }
@@ -220,7 +228,7 @@ std::optional<Arena> StepTuner::make_room(const Program& program, const Step& st
     }
     memory_bytes_ = room_.arena_bytes;
   }
-  // Stale indices of another step would point outside the buffers.
+  // Stale indices of another instruction would point outside the buffers.
   check(cudaMemsetAsync(memory_.get(), 0, room_.arena_bytes, device_.stream));
   return Arena(memory_.get(), room_);
 }

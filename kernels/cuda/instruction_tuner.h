@@ -1,0 +1,79 @@
+// Times the instructions of a Program on the current GPU, each alone: every engine for a convolution, and our
+// own kernels that compete with fused engines.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/binding.h"
+#include "kernels/cuda/choose_fusion.h"
+#include "kernels/cuda/cold_timer.h"
+#include "kernels/cuda/tuning_cache.h"
+#include "kernels/tuning.h"
+
+namespace plumb::cuda {
+
+// The tuner's resources; all must outlive the tuner.
+struct TunerDevice {
+  ConvEngine& convolutions;
+  GemmEngine& products;
+  cudaStream_t stream = nullptr;
+  IterationRecord* records = nullptr;
+};
+
+class InstructionTuner {
+ public:
+  // Without a cache, or without time_engines, nothing is remembered.
+  InstructionTuner(const TunerDevice& device, const Graph& graph, const UpdateRule& rule, bool time_engines,
+                   TuningCache* cache);
+
+  // Key shared by instructions with the same work; empty for an instruction without a choice of engines and
+  // without a competing fused engine.
+  std::string problem_of(const Program& program, const Instruction& instruction) const;
+
+  // The instruction's engines, best first; from the cache, or tried now. Empty if problem_of() is. Throws
+  // Error(internal) naming an engine that left the GPU unusable; the cache then leaves it out.
+  const std::vector<EngineTrial>& trials_of(const Program& program, const Instruction& instruction);
+
+  InstructionCost cost_of(const Program& program, const Instruction& instruction);
+  const std::map<std::string, std::vector<EngineTrial>>& trials() const { return trials_; }
+  // Engines in the cache that the libraries no longer have; their problems were tried again.
+  const std::set<std::string>& gone_engines() const { return gone_engines_; }
+
+ private:
+  std::vector<EngineTrial> try_convolution(const Program& program, const Instruction& instruction,
+                                           const std::string& problem);
+  std::vector<EngineTrial> engines_that_ended_a_run(const std::string& problem) const;
+  EngineTrial try_plan(const ConvPlan& plan, const Program& program, const Instruction& instruction);
+  EngineTrial try_own_kernel(const Program& program, const Instruction& instruction);
+  // Fills in the seconds or the failure. Throws Error if the GPU is no longer usable.
+  void run(EngineTrial& trial, const std::function<void()>& enqueue) const;
+  // The cache's entry, if its first engine still exists; else null.
+  const std::vector<EngineTrial>* remembered(const Program& program, const Instruction& instruction,
+                                             const std::string& problem);
+  // Zeroed memory for the buffers and the workspace of one instruction; nothing if memory is too short.
+  std::optional<Arena> make_room(const Program& program, const Instruction& instruction,
+                                 std::size_t workspace_bytes);
+
+  TunerDevice device_;
+  const Graph& graph_;
+  const UpdateRule& rule_;
+  bool time_engines_;
+  TuningCache* cache_;
+  std::optional<ColdTimer> timer_;  // if engines are timed
+  std::map<std::string, std::vector<EngineTrial>> trials_;
+  std::set<std::string> gone_engines_;
+  MemoryPlan room_;  // of the instruction being tried
+  DeviceMemory memory_;
+  std::size_t memory_bytes_ = 0;
+};
+
+// Tries the instructions of the Graph's Programs with and without fused engines, then chooses layer by layer.
+Tuning tune_instructions(InstructionTuner& tuner, const Graph& graph, const DescribeOptions& options,
+                         const DeviceLimits& limits, const TuningOptions& how);
+
+}  // namespace plumb::cuda
