@@ -63,7 +63,7 @@ void for_each_member(Operation& operation, const Visit& visit) {
 // Calls visit(name, operand) for every present operand, including each element of a list.
 template <typename Operation, typename Visit>
 void for_each_operand(Operation& operation, const Visit& visit) {
-  for_each_member(instruction, [&visit]<typename Member>(std::string_view name, Member& member) {
+  for_each_member(operation, [&visit]<typename Member>(std::string_view name, Member& member) {
     if constexpr (AnOperand<Member>) {
       visit(name, member);
     } else if constexpr (requires { member.has_value(); }) {
