@@ -61,7 +61,7 @@ Sample wanted_sample(const Case& by) {
 }
 
 Sample drawn(const Case& by) {
-  const State state{.instruction = {.iteration = by.iteration}};
+  const State state{.step = {.iteration = by.iteration}};
   GuardedTensor labels(DType::i32, labels_of(by)),
       samples(DType::i32, static_cast<std::size_t>(by.capacity()));
   GuardedTensor columns(DType::i32, static_cast<std::size_t>(by.images)), count(DType::i32, 1);
