@@ -109,7 +109,7 @@ TEST(PackBatch, TakesTheHalfOfTheIterationsParity) {
       GuardedTensor images_staged(DType::f32, staged), labels_staged(DType::i32, {10, 11, 12, 20, 21, 22});
       const int channels = padded_channels(dtype);
       GuardedTensor images(dtype, elements / 3 * static_cast<std::size_t>(channels)), labels(DType::i32, 3);
-      const State state{.instruction = {.iteration = iteration}};
+      const State state{.step = {.iteration = iteration}};
       launch_pack_batch({.images = images_staged.as<float>(), .labels = labels_staged.as<std::int32_t>()},
                         &state, images.data(), labels.as<std::int32_t>(), shape, channels, dtype, nullptr);
       const double* half = staged.data() + iteration % 2 * elements;

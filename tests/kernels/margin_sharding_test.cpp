@@ -105,9 +105,9 @@ TEST(CpuMarginSharding, ShardsOfManyBlocksAddUp) {
   expect_same(run_margin_ranks(setup, tensors), run_replicated(setup, tensors));
 }
 
-// What a rank should sample in an instruction, by the definition.
+// What a rank should sample in an step, by the definition.
 std::vector<std::int32_t> expected_sample(const MarginRanks& setup, const std::vector<std::int64_t>& labels,
-                                          int rank, std::uint64_t instruction) {
+                                          int rank, std::uint64_t step) {
   const Graph graph = margin_graph(setup, rank);
   const auto& op = std::get<MarginLoss>(graph.ops[0]);
   const ClassShard shard = class_shard(setup.classes, rank, setup.ranks);
@@ -116,8 +116,7 @@ std::vector<std::int32_t> expected_sample(const MarginRanks& setup, const std::v
     if (label >= shard.first && label < shard.first + shard.count)
       positives.insert(static_cast<std::int32_t>(label - shard.first));
   std::vector<std::int32_t> sample(positives.begin(), positives.end());
-  const auto permutation =
-      class_permutation(sample_key(op), instruction, static_cast<std::uint32_t>(shard.count));
+  const auto permutation = class_permutation(sample_key(op), step, static_cast<std::uint32_t>(shard.count));
   const auto wanted = static_cast<std::size_t>(sampled_rows(setup.sample_rate, shard.count));
   for (std::uint32_t i = 0; sample.size() < wanted; ++i) {
     const auto value = static_cast<std::int32_t>(permutation(i));
@@ -131,8 +130,8 @@ std::vector<std::int32_t> expected_sample(const MarginRanks& setup, const std::v
 struct SampledTraining {
   std::vector<double> centres, momentum;
 
-  double instruction(const MarginRanks& setup, const MarginTensors& tensors,
-                     const std::vector<std::vector<std::int32_t>>& samples) {
+  double step(const MarginRanks& setup, const MarginTensors& tensors,
+              const std::vector<std::vector<std::int32_t>>& samples) {
     MarginProblem problem{.images = setup.images * setup.ranks,
                           .embedding = setup.embedding,
                           .classes = setup.classes,
@@ -171,7 +170,7 @@ void expect_sampled_training(const MarginRanks& setup, const MarginTensors& tens
         if (row >= 0)
           touched.insert(static_cast<std::size_t>(class_shard(setup.classes, rank, setup.ranks).first + row));
     }
-    EXPECT_NEAR(run.losses[i] / expected.instruction(setup, tensors, run.samples[i]), 1, 1e-5);
+    EXPECT_NEAR(run.losses[i] / expected.step(setup, tensors, run.samples[i]), 1, 1e-5);
   }
   const auto width = static_cast<std::size_t>(setup.embedding);
   for (std::size_t i = 0; i < run.centres.size(); ++i) {
