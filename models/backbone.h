@@ -1,4 +1,4 @@
-// Options and layers that all backbones of face recognition share.
+// Options and layers shared by all face backbones.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace plumb {
 
 struct BackboneOptions {
   std::int64_t embedding = 512;
-  bool prelu_per_layer = false;  // one slope per layer, and the last norm's scale is trained
-  double dropout = 0;            // in front of the last dense layer; 0: there is none
-  std::uint64_t seed = 0;        // of dropout
+  bool prelu_per_layer = false;  // one slope per layer, and a trained scale in the last norm
+  double dropout = 0;            // before the last dense layer; 0: none
+  std::uint64_t seed = 0;        // for dropout
 };
 
 struct Backbone {
-  std::string_view name;  // of the graphs that it makes
+  std::string_view name;  // name of its Graphs
   // Embeddings [n, 1, 1, embedding] of images [n, h, w, 3], h = w a multiple of 16.
   ValueId (*add)(ModelBuilder& net, ValueId images, const BackboneOptions& options) = nullptr;
   bool operator==(const Backbone&) const = default;
@@ -31,7 +31,7 @@ inline DenseInitializers embedding_start(std::int64_t embedding) {
   return {.weight = he_fan_out(embedding), .bias = {Initializer::Kind::constant, 0}};
 }
 
-// The norm behind it.
+// The norm after it.
 inline NormOptions embedding_norm(const BackboneOptions& options) {
   return {.epsilon = kEmbeddingEpsilon, .fixed_scale = !options.prelu_per_layer};
 }

@@ -23,7 +23,7 @@ Graph faces(const ModelOptions& options) {
   return make_arcface(own);
 }
 
-// What all networks of bench_arcface share: insightface's recipe and the length of PLSC's benchmark.
+// Defaults of all bench_arcface networks: insightface's recipe and the length of PLSC's benchmark.
 constexpr Model face(Model model) {
   model.task = "ArcFace face recognition";
   model.program = "bench_arcface";

@@ -112,7 +112,7 @@ std::int64_t macs_per_image(const Graph& graph) {
 std::int64_t head_macs_per_image(const Graph& graph) {
   const MarginLoss* loss = margin_loss(graph);
   if (!loss) return 0;
-  // The first ranks have one class more.
+  // The first ranks hold one class more.
   const std::int64_t each = loss->classes / loss->world_size, larger = loss->classes % loss->world_size;
   const std::int64_t rows = larger * margin_rows(*loss, each + 1, graph.batch()) +
                             (loss->world_size - larger) * margin_rows(*loss, each, graph.batch());

@@ -9,25 +9,24 @@
 
 namespace plumb {
 
-// Elements of all parameters that this rank has.
+// Elements of all parameters on this rank.
 std::int64_t parameter_count(const Graph& graph);
-// … of those that aren't class centres of a margin loss, trained or not: what models are published with.
+// The same without class centres, trained or not, as published for models.
 std::int64_t backbone_parameter_count(const Graph& graph);
-// … of the class centres of all ranks; 0 if there is no margin loss.
+// Class-centre elements of all ranks; 0 without a margin loss.
 std::int64_t head_parameter_count(const Graph& graph);
 
-// Multiply-accumulates of one operation's forward pass for one image (convolutions and dense layers; others
-// 0).
+// Multiply-accumulates of an operation's forward pass per image (convolutions and dense layers; others 0).
 std::int64_t macs_per_image(const Graph& graph, const Op& op);
-// … of the whole forward pass for one image, but for class centres. A training step costs about three times
-// that.
+// Multiply-accumulates of the whole forward pass per image, without class centres. A training step costs
+// about three times as much.
 std::int64_t macs_per_image(const Graph& graph);
-// … of one image with the class centres of all ranks that a step takes (of a sample, rows as margin_rows
-// counts them); 0 if there is no margin loss.
+// Multiply-accumulates per image of the class centres a step uses on all ranks (sampled: rows as margin_rows
+// counts them); 0 without a margin loss.
 std::int64_t head_macs_per_image(const Graph& graph);
 
-// One row per operation with parameters, in the Graph's order, but for class centres; a norm with slopes has
-// a second row for them.
+// One row per operation with parameters, in Graph order, without class centres; a norm with slopes has a
+// second row for them.
 struct LayerCost {
   std::string name;
   std::string kind;          // "conv", "bn", "prelu", "fc"

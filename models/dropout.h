@@ -1,5 +1,5 @@
-// Which elements dropout keeps: a pure function of (seed, layer, step, image, element), so that devices,
-// layouts and numbers of ranks agree (Srivastava et al. 2014; Salmon et al., SC 2011, for the generator).
+// Dropout masks: a pure function of (seed, layer, step, image, element), so devices, layouts and world sizes
+// agree (Srivastava et al. 2014; Salmon et al., SC 2011, for the generator).
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace plumb {
 
-// One for each layer; a plain struct that kernels can take.
+// One per layer; a plain struct that can be passed to kernels.
 struct DropoutRule {
   PhiloxKey key{};              // stream_key(seed, layer)
-  std::uint32_t threshold = 0;  // an element is dropped if its 32 random bits are below it
+  std::uint32_t threshold = 0;  // drops elements whose 32 random bits are below it
   float keep_scale = 1;         // 1 / (1 - probability)
 };
 // probability in [0, 1).
 DropoutRule dropout_rule(std::uint64_t seed, std::string_view layer, double probability);
 
-// 128 bits for four elements of an image in the order c, h, w: block `element / 4` of image `sample` (counted
-// over all ranks) in step `step`; word element % 4 is the element's.
+// 128 bits for four elements of an image in c, h, w order: block `element / 4` of image `sample` (counted
+// over all ranks) in step `step`; element % 4 selects the word.
 constexpr PhiloxBlock dropout_bits(PhiloxKey key, std::uint64_t step, std::uint64_t sample,
                                    std::uint32_t element_block) {
   return philox4x32(key, {element_block, static_cast<std::uint32_t>(sample), static_cast<std::uint32_t>(step),

@@ -21,8 +21,8 @@ NormOptions prelu_norm(const BackboneOptions& options, const std::string& slope)
           .one_slope = options.prelu_per_layer};
 }
 
-// bn3(conv2(prelu(bn2(conv1(bn1(in)))))) + shortcut(in), with no activation after the sum. The first unit of
-// each stage halves the image in conv2 and in the shortcut.
+// bn3(conv2(prelu(bn2(conv1(bn1(in)))))) + shortcut(in), without activation after the sum. Each stage's first
+// unit halves the image in conv2 and in the shortcut.
 ValueId add_unit(ModelBuilder& net, const std::string& name, ValueId in, std::int64_t channels, bool is_first,
                  const BackboneOptions& options) {
   const int stride = is_first ? 2 : 1;
@@ -39,7 +39,7 @@ ValueId add_unit(ModelBuilder& net, const std::string& name, ValueId in, std::in
   return net.apply(last, main, shortcut);
 }
 
-// `units`: of the four stages, which have 64, 128, 256 and 512 channels.
+// `units`: per stage; the four stages have 64, 128, 256 and 512 channels.
 ValueId add_iresnet(ModelBuilder& net, ValueId images, const std::array<int, 4>& units,
                     const BackboneOptions& options) {
   ValueId value = net.conv("conv1", images, {.channels = 64, .kernel = 3, .padding = 1});

@@ -1,5 +1,5 @@
-// The arithmetic of margin losses and of how classes are shared out and sampled: used by every device, and in
-// double precision by the reference that tests compare with.
+// Arithmetic of margin losses, class sharding and sampling, for every device and, in double precision, for
+// the tests' reference.
 #pragma once
 
 #include <algorithm>
@@ -12,17 +12,16 @@
 
 namespace plumb {
 
-// The target's cosine with its margin, and the derivative of that by the cosine.
+// The target's cosine with margin, and its derivative with respect to the cosine.
 template <typename T>
 struct MarginTarget {
   T cosine = 0;  // cos(m1 theta + m2) - m3
   T factor = 1;  // m1 sin(m1 theta + m2) / sin(theta); straight-through: 1
 };
 
-// theta = acos(c) with c held within 1 - 1e-7 of 0, so that neither acos nor 1 / sin is infinite or NaN. With
-// m1 = 1 and m2 = 0 the angle isn't needed: c - m3, factor 1.
-// exact: Deng et al. 2019, arXiv:1801.07698; straight-through: insightface 7fadd420, arcface_torch/losses.py,
-// which takes the margin without its derivative.
+// theta = acos(c) with |c| clamped to 1 - 1e-7, so that acos and 1 / sin stay finite. With m1 = 1 and m2 = 0
+// the angle isn't needed: c - m3, factor 1. exact: Deng et al. 2019, arXiv:1801.07698; straight-through:
+// insightface 7fadd420, arcface_torch/losses.py, which ignores the margin's derivative.
 template <typename T>
 constexpr MarginTarget<T> margin_target(T cosine, T m1, T m2, T m3, bool straight_through) {
   if (m1 == T(1) && m2 == T(0)) return {cosine - m3, T(1)};
@@ -33,7 +32,7 @@ constexpr MarginTarget<T> margin_target(T cosine, T m1, T m2, T m3, bool straigh
   return {std::cos(angle) - m3, straight_through ? T(1) : factor};
 }
 
-// 1 / |x| of a vector with the sum of squares `squares`, with PyTorch's floor of 1e-12 under the norm
+// 1 / |x| for a vector with sum of squares `squares`; the norm is at least 1e-12, as in PyTorch
 // (torch.nn.functional.normalize).
 template <typename T>
 constexpr T inverse_norm(T squares) {
@@ -44,25 +43,24 @@ constexpr T inverse_norm(T squares) {
 struct ClassShard {
   std::int64_t first = 0, count = 0;
 };
-// classes / world_size each, and one more on the first classes % world_size ranks (insightface 7fadd420,
-// arcface_torch/partial_fc_v2.py): no class is made up.
+// classes / world_size each, plus one on the first classes % world_size ranks (insightface 7fadd420,
+// arcface_torch/partial_fc_v2.py); no padding classes.
 ClassShard class_shard(std::int64_t classes, int rank, int world_size);
 
-// Rows of class centres that a step of `op` works with: its own ones, or, of a sample, max(floor(rate * own),
-// min(all images of a batch, own)), so that no batch has more positives than there is room for.
+// Class-centre rows that a step of `op` uses: all own rows, or for a sample max(floor(rate * own), min(all
+// images of a batch, own)), so that every batch's positives fit.
 std::int64_t margin_rows(const MarginLoss& op, std::int64_t own_classes, std::int64_t batch_per_device);
-// floor(rate * own): rows that a sample has, unless more classes than that are labels.
+// floor(rate * own): sample size, unless more of these classes are labels.
 std::int64_t sampled_rows(double sample_rate, std::int64_t own_classes);
 
 // A permutation of [0, count) as a pure function of (key, step): a Feistel network of six rounds over an even
-// number of bits, walked until it is back inside (Black and Rogaway 2002, section 4). Sampling takes its
-// first values that are no label: the cost is that of the sample, not of the classes. Six rounds over at
-// least six bits pass chi-square tests of values and of pairs for few classes too, where four rounds or fewer
-// bits don't.
+// number of bits, cycle-walked into range (Black and Rogaway 2002, section 4). Sampling takes its first
+// values that are no labels, so the cost is that of the sample, not of the classes. Six rounds over at least
+// six bits pass chi-square tests of values and pairs even for few classes; four rounds or fewer bits don't.
 struct ClassPermutation {
   static constexpr std::uint32_t kRounds = 6, kLeastHalfBits = 3;
 
-  PhiloxBlock round_keys{};                  // the last two rounds have the first two again, moved
+  PhiloxBlock round_keys{};                  // the last two rounds reuse the first two, shifted
   std::uint32_t half_bits = kLeastHalfBits;  // count <= 4^half_bits
   std::uint32_t count = 1;
 
@@ -90,10 +88,10 @@ constexpr ClassPermutation class_permutation(PhiloxKey key, std::uint64_t step, 
   while ((std::uint64_t{1} << (2 * permutation.half_bits)) < count) ++permutation.half_bits;
   return permutation;
 }
-// The key of this rank's samples.
+// Key of this rank's samples.
 PhiloxKey sample_key(const MarginLoss& op);
 
-// The order of a sample: the labels that this rank has, each once, ascending; then class_permutation's values
-// in their order, without those labels, until max(sampled_rows, labels) rows are there.
+// Order of a sample: this rank's labels, unique and ascending; then class_permutation's values in order,
+// without those labels, up to max(sampled_rows, labels) rows.
 
 }  // namespace plumb

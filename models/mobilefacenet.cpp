@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kEpsilon = 1e-3;  // MXNet's default for BatchNorm
 
-// A block that halves the image, then `residual_blocks` that keep it. `expanded`: channels between the 1x1
-// convolutions.
+// A block that halves the image, then `residual_blocks` that keep its size. `expanded`: channels between the
+// 1x1 convolutions.
 struct Stage {
   const char* halving;
   std::int64_t halving_expanded;
@@ -48,7 +48,7 @@ ConvOptions depthwise(std::int64_t channels, int kernel, int stride, int padding
   return {.channels = channels, .kernel = kernel, .stride = stride, .padding = padding, .groups = channels};
 }
 
-// 1x1 to `expanded` channels, 3x3 on each of them, 1x1 to `channels`.
+// 1x1 to `expanded` channels, 3x3 depthwise, 1x1 to `channels`.
 ValueId add_depth_wise_block(ModelBuilder& net, const std::string& name, ValueId in, std::int64_t expanded,
                              std::int64_t channels, bool is_residual, const BackboneOptions& options) {
   ValueId value = add_conv(net, name + "_conv_sep", in, {.channels = expanded}, options);

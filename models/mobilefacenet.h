@@ -6,7 +6,7 @@
 
 namespace plumb {
 
-// It has no dropout.
+// Has no dropout.
 ValueId add_mobilefacenet(ModelBuilder& net, ValueId images, const BackboneOptions& options);
 inline constexpr Backbone kMobileFaceNet{"y1", add_mobilefacenet};
 

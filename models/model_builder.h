@@ -1,4 +1,4 @@
-// Adds operations to a Graph, with the parameters and values they need.
+// Adds operations to a Graph, with their parameters and values.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace plumb {
 
-// Bounds that keep every element count and every product of costs inside 64 bits; whether a Graph fits is the
-// memory plan's matter.
+// Bounds that keep all element counts and cost products within 64 bits. Whether a Graph fits in memory is the
+// memory plan's concern.
 inline constexpr std::int64_t kMaxBatch = std::int64_t{1} << 24;
 inline constexpr std::int64_t kMaxRanks = std::int64_t{1} << 18;
 
@@ -21,12 +21,12 @@ void require_between(std::int64_t value, std::int64_t least, std::int64_t most, 
                      const std::string& option);
 
 // Weights of convolutions and dense layers: N(0, 2 / fan_out) (He et al. 2015, arXiv:1502.01852, section 2.2,
-// backward case), where fan_out = outputs x window as MXNet's Xavier("out") and PyTorch count it, groups or
-// not.
+// backward case); fan_out = outputs x window, as MXNet's Xavier("out") and PyTorch count it, regardless of
+// groups.
 Initializer he_fan_out(std::int64_t outputs, std::int64_t window = 1);
 
 struct ConvOptions {
-  std::int64_t channels = 0;  // of the output
+  std::int64_t channels = 0;  // output channels
   int kernel = 1, stride = 1, padding = 0;
   std::int64_t groups = 1;
 };
@@ -36,7 +36,7 @@ struct NormOptions {
   double epsilon = 1e-5;
   bool fixed_scale = false;  // the scale stays 1
   std::string slope = {};    // prelu: the parameter's name
-  bool one_slope = false;    // prelu: for all channels
+  bool one_slope = false;    // prelu: shared by all channels
 };
 
 // Initialisers of a dense layer.
@@ -44,8 +44,8 @@ struct DenseInitializers {
   Initializer weight, bias;
 };
 
-// Parameters come in the order of the calls; names are those that operations have, plus ".weight" and ".bias"
-// (".running_mean" and ".running_var").
+// Parameters are added in call order, named after their operation plus ".weight" and ".bias" (".running_mean"
+// and ".running_var").
 class ModelBuilder {
  public:
   ModelBuilder(std::string model, DecayRule decay);
@@ -57,16 +57,16 @@ class ModelBuilder {
   ValueId images(std::int64_t batch, std::int64_t size);
   ValueId conv(const std::string& name, ValueId in, const ConvOptions& options);
   ValueId norm(const std::string& name, ValueId in, const NormOptions& options);
-  // A norm in two parts, for one that runs later than its place among the parameters.
+  // A norm in two parts: it may run later than its place among the parameters.
   Norm declare_norm(const std::string& name, std::int64_t channels, const NormOptions& options);
   ValueId apply(Norm norm, ValueId in, std::optional<ValueId> residual = {});
   ValueId max_pool(const std::string& name, ValueId in, int kernel, int stride, int padding);
   ValueId global_average_pool(const std::string& name, ValueId in);
   ValueId dropout(const std::string& name, ValueId in, double probability, std::uint64_t seed);
-  // All elements of an image to `outputs` numbers. The Graph's head begins with the last of these.
+  // Dense layer from all elements of an image to `outputs` numbers. The last one begins the Graph's head.
   ValueId dense(const std::string& name, ValueId in, std::int64_t outputs, const DenseInitializers& start);
   void softmax_loss(const std::string& name, ValueId in, double label_smoothing);
-  // `loss` with the features `in` and class centres [own_rows, elements of an image] called "<name>.weight".
+  // `loss` on the features `in`, with class centres [own_rows, elements of an image] named "<name>.weight".
   void margin_loss(MarginLoss loss, ValueId in, std::int64_t own_rows, const Initializer& start);
 
  private:

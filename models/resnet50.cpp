@@ -15,8 +15,8 @@ constexpr std::int64_t kMaxClasses = std::int64_t{1} << 24;
 
 constexpr Activation kRelu = Activation::relu;
 
-// One of the four groups of bottleneck blocks (He et al., table 1). `width`: channels inside a block; four
-// times as many leave it. `stride`: of the first block's 3x3 convolution and shortcut.
+// One of the four stages of bottleneck blocks (He et al., table 1). `width`: channels inside a block; its
+// output has four times as many. `stride`: of the first block's 3x3 convolution and shortcut.
 struct Stage {
   int blocks;
   std::int64_t width;
@@ -26,7 +26,7 @@ constexpr std::array<Stage, 4> kStages{{{3, 64, 1}, {4, 128, 2}, {6, 256, 2}, {3
 constexpr std::int64_t kExpansion = 4;
 
 // relu(bn3(conv3(relu(bn2(conv2(relu(bn1(conv1(in)))))))) + shortcut(in)). Parameters are registered in
-// torchvision's order, where bn3's come before the shortcut's although it is the last to run.
+// torchvision's order: bn3's before the shortcut's, although bn3 runs last.
 ValueId add_bottleneck(ModelBuilder& net, const std::string& name, ValueId in, std::int64_t width,
                        int stride) {
   const std::int64_t channels = width * kExpansion;
@@ -44,7 +44,7 @@ ValueId add_bottleneck(ModelBuilder& net, const std::string& name, ValueId in, s
   return net.apply(last, main, shortcut);
 }
 
-// Weight and bias start as in PyTorch's nn.Linear: uniform within 1 / sqrt(inputs).
+// PyTorch's nn.Linear initialisation: weight and bias uniform within 1 / sqrt(inputs).
 DenseInitializers torch_linear(std::int64_t inputs) {
   const Initializer uniform{Initializer::Kind::uniform, 1 / std::sqrt(static_cast<double>(inputs))};
   return {.weight = uniform, .bias = uniform};

@@ -26,7 +26,7 @@ constexpr std::size_t kMaxDims = 8;
 constexpr int kHeaderDepth = 3;  // {name: {key: [offsets]}}
 constexpr const char* kMetadata = "__metadata__";
 
-// A tensor as the header declares it; offsets in bytes from the end of the header.
+// A tensor as declared in the header; offsets in bytes from the end of the header.
 struct Entry {
   std::string name;
   bool is_float = true;
@@ -66,7 +66,7 @@ std::vector<std::uint64_t> whole_numbers(const fs::path& path, const std::string
   return numbers;
 }
 
-// Bytes of a tensor, or nothing if that overflows 64 bits.
+// A tensor's size in bytes; nullopt on 64-bit overflow.
 std::optional<std::uint64_t> bytes_of_dims(const std::vector<std::uint64_t>& dims, std::size_t bytes_each) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
   std::uint64_t bytes = bytes_each;
@@ -102,8 +102,7 @@ Entry parse_entry(const fs::path& path, const std::string& name, const Json& jso
   return entry;
 }
 
-// The header as JSON. Deeper nesting than the format has and names that occur twice are refused while
-// parsing.
+// The header as JSON. Rejects excess nesting and duplicate names while parsing.
 Json parse_header(const fs::path& path, const std::string& text) {
   std::set<std::string> names;
   const Json::parser_callback_t watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
@@ -127,8 +126,7 @@ Json parse_header(const fs::path& path, const std::string& text) {
   return header;
 }
 
-// Entries in the order of their data, which must fill the `data_bytes` after the header without gap or
-// overlap.
+// Entries in data order; together they must cover the `data_bytes` after the header without gap or overlap.
 std::vector<Entry> parse_entries(const fs::path& path, const std::string& header_text,
                                  std::uint64_t data_bytes) {
   std::vector<Entry> entries;

@@ -25,7 +25,7 @@ Bytes bytes_of(const std::string& name, const std::vector<std::int64_t>& dims,
   return std::as_bytes(std::span(values));
 }
 
-// Length, and JSON padded with spaces so that the data after it starts at a multiple of 8 bytes.
+// Header length, and JSON padded so that the data starts at a multiple of 8 bytes.
 std::string framed(const nlohmann::ordered_json& header) {
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
@@ -48,7 +48,7 @@ void write_safetensors(const fs::path& path, const TensorFile& file) {
     end += bytes.size();
     data.push_back(bytes);
   };
-  // The wider type first keeps every tensor aligned.
+  // Writing the wider type first keeps every tensor aligned.
   for (const auto& [name, tensor] : file.integers) {
     add(name, "I64", tensor.first, bytes_of(name, tensor.first, tensor.second));
   }

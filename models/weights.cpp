@@ -18,7 +18,7 @@ std::int64_t first_element(const Parameter& parameter) {
   return parameter.shard->first_row * (parameter.elements() / parameter.dims.front());
 }
 
-// Dims that a file has it with: of a shard, those of the whole tensor.
+// Dims in a file: for a shard, the whole tensor's.
 std::vector<std::int64_t> whole_dims(const Parameter& parameter) {
   std::vector<std::int64_t> dims = parameter.dims;
   if (parameter.shard) dims.front() = parameter.shard->all_rows;
@@ -62,7 +62,7 @@ bool holds_class_centres(const Graph& graph, const std::string& name) {
   });
 }
 
-// Takes tensors out of a file and refuses wrong ones.
+// Takes tensors out of a file and rejects wrong ones.
 class Taker {
  public:
   Taker(const Graph& graph, const TensorFile& file, const std::filesystem::path& path)
