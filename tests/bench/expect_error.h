@@ -1,4 +1,4 @@
-// What a refused input must show: its exit code and the words of its sentence.
+// Expects a rejected input's exit code and the words of its message.
 #pragma once
 
 #include <gtest/gtest.h>

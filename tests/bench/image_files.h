@@ -1,4 +1,4 @@
-// JPEG files and folders of them, made for a test.
+// JPEG files and image folders for tests.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace plumb {
 
 enum class JpegKind { color, progressive, grey, cmyk_with_adobe_marker, cmyk_without_marker };
 
-// Samples of a pixel as the file stores them: 3, 1 or 4 of them count.
+// A pixel's samples as stored: 3, 1 or 4 of them are used.
 using Pixel = std::array<std::uint8_t, 4>;
 
 std::vector<std::uint8_t> encode_jpeg(int width, int height, JpegKind kind,
@@ -22,7 +22,7 @@ std::vector<std::uint8_t> flat_jpeg(int width, int height, Pixel pixel);
 
 void write_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
 
-// `classes` folders with `images_per_class` small images each; no two images are alike.
+// `classes` folders with `images_per_class` small images each, all different.
 void write_image_folder(const std::filesystem::path& path, int classes, int images_per_class);
 
 }  // namespace plumb

@@ -1,4 +1,4 @@
-// RecordIO files with their index, made for a test.
+// RecordIO files with their index, for tests.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@ namespace plumb {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// A record's bytes, without its frame: one label goes into the header, several behind it.
+// A record's bytes without its frame. One label goes into the header, several follow it.
 Bytes record_of(const std::vector<float>& labels, const Bytes& payload);
 
-// A JPEG image of 24 x 24 pixels of one colour.
+// A 24 x 24 JPEG image of one colour.
 Bytes small_jpeg(int shade);
 
-// Packed records, kept with the place of each.
+// Packed records and their offsets.
 struct Packed {
   Bytes records;
   std::string index;
@@ -26,7 +26,7 @@ struct Packed {
 
 Packed images_with_labels(const std::vector<float>& labels);
 
-// InsightFace's layout: a header, `images` images, and what is known of two identities.
+// InsightFace's layout: a header, `images` images, and records of two identities.
 Packed faces(std::size_t images);
 
 }  // namespace plumb

@@ -1,4 +1,4 @@
-// The messages that gradients of the published networks travel in: docs/performance.md, "Gradient exchange".
+// Message sizes of the published networks' gradients: docs/performance.md, "Gradient exchange".
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -15,8 +15,7 @@ namespace {
 
 using Sizes = std::vector<std::string>;
 
-// "6.5 f16" is 6.5 MiB of f16: the buckets of an instruction for 8 ranks, in the order in which they are
-// reduced.
+// "6.5 f16" is 6.5 MiB of f16: a step's buckets for 8 ranks, in reduction order.
 Sizes bucket_sizes(const Graph& graph, Precision precision, bool fp32_head = false) {
   const DescribeOptions options{
       .precision = precision, .scale_loss = precision == Precision::fp16, .fp32_head = fp32_head};

@@ -59,8 +59,8 @@ TEST(BucketLimit, IsNeverBeyondTheLargest) {
   EXPECT_EQ(bucket_limit(1000, {.last_bucket_bytes = 3, .bucket_bytes = most}), most);
 }
 
-// Whatever the sizes: every gradient once and in order, no bucket beyond its limit but with a single
-// gradient, and none closed while the next gradient would still have found room.
+// For any sizes: every gradient once and in order, only a single gradient may exceed a bucket's limit, and no
+// bucket is closed while the next gradient still fits.
 TEST(Buckets, HoldEveryGradientOnceInOrderWithinTheLimits) {
   std::vector<std::size_t> gradients(1000);
   for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] = (i * 7919) % 100000;

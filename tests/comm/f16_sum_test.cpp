@@ -18,7 +18,7 @@ std::vector<_Float16> every_f16() {
   return all;
 }
 
-// double holds the sum of any two f16 numbers exactly: one rounding.
+// double represents the sum of any two f16 numbers exactly: one rounding.
 TEST(F16Sum, IsTheNearestF16ForEveryNumber) {
   const std::vector<_Float16> all = every_f16();
   for (float other : {0.0f, 1.0f, -2049.0f / 2048, 6e-8f, 0.333f, 65504.0f, -1000.0f}) {

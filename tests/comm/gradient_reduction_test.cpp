@@ -85,7 +85,7 @@ TEST(GradientReduction, DtypesNeverShareABucket) {
       small_program({{100}, {50, DType::f16}, {100}, {50, DType::f16}}), limits(10000, 10000));
   const std::vector<Collective> collectives = collectives_of(program);
   ASSERT_EQ(collectives.size(), 2u);
-  EXPECT_EQ(collectives[0].dtype, DType::f16);  // gradient 1 comes before gradient 0
+  EXPECT_EQ(collectives[0].dtype, DType::f16);  // gradient 1 precedes gradient 0
   EXPECT_EQ(collectives[1].dtype, DType::f32);
   for (BufferId id = 0; id < 4; ++id) {
     EXPECT_EQ(program.buffers[root_of(program, id)].dtype, program.buffers[id].dtype);
@@ -130,7 +130,7 @@ TEST(GradientReduction, HashSeesAGradientsBytesNameAndOrder) {
   };
   const Program program = small_program({{100}, {100}, {100}});
   Program other_bytes = program, other_name = program, other_order = program;
-  other_bytes.buffers[1].bytes = 104;  // the bucket stays as large as it was
+  other_bytes.buffers[1].bytes = 104;  // the bucket's size is unchanged
   other_name.buffers[1].name = "another";
   other_order.instructions[2].operation = program.instructions[3].operation;
   other_order.instructions[3].operation = program.instructions[2].operation;
@@ -188,7 +188,7 @@ TEST(GradientReduction, OfResNet50CanBePlanned) {
   }
 }
 
-// The Programs of GPUs: each gradient in one collective, whatever is fused, and the same on all ranks.
+// GPU Programs: each gradient in exactly one collective, fused or not, identically on all ranks.
 struct GpuCase {
   std::string target;
   Precision precision = Precision::fp16;
@@ -238,7 +238,7 @@ TEST(GradientReduction, OfGpuProgramsReducesEachGradientOnceBeforeItIsReadAndCan
     for (BufferId id = 0; id < program.buffers.size(); ++id) {
       const Buffer& buffer = program.buffers[id];
       if (buffer.role == Role::overflow) {
-        EXPECT_EQ(collectives[id], 0);  // found in sums, on all ranks alike
+        EXPECT_EQ(collectives[id], 0);  // detected in the sums, identically on all ranks
       }
       if (buffer.role != Role::gradient || !buffer.view) continue;
       ++gradients;

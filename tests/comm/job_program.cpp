@@ -1,4 +1,4 @@
-// A small rank for job_scenarios.sh: ends as `main` of a bench program would.
+// A small rank for job_scenarios.sh: exits like a bench program's `main`.
 #include <cstdio>
 #include <string>
 
@@ -19,7 +19,7 @@ void run(const plumb::Job& job, const std::string& what) {
   std::printf("rank %d of %d\n", job.rank(), job.size());
 }
 
-// The sentence comes before the Job ends.
+// The message precedes the Job's end.
 int run_and_tell(const plumb::Job& job, const std::string& what) {
   try {
     run(job, what);

@@ -1,4 +1,4 @@
-// A device lane of host memory that moves only when it is told to: what it is given waits in a list.
+// A device lane in host memory that queues work and runs it only on request.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct ManualLane {
   std::deque<std::function<void()>> given;
   std::size_t given_so_far = 0, run_so_far = 0;
   int allocations = 0;
-  bool moves_when_asked = false;  // whether reached() runs one entry, as time would
+  bool moves_when_asked = false;  // reached() runs one entry, simulating progress over time
 
   void enqueue(std::function<void()> work) {
     given.push_back(std::move(work));

@@ -1,4 +1,4 @@
-// Which ranks hear of an overflow, and when.
+// Which ranks learn of an overflow, and when.
 #include <gtest/gtest.h>
 
 #include <algorithm>

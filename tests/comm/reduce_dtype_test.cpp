@@ -53,7 +53,7 @@ TEST(ReduceDType, Fp16ReducesTheStagingBuffer) {
   EXPECT_EQ(collective.parts[0].access(), Access::read_write);
 }
 
-// So that the sum in fp16 is the mean, and overflows no earlier than that.
+// Makes the fp16 sum the mean, so that it overflows no earlier.
 TEST(ReduceDType, Fp16SumsAreDividedByTheWorldSizeBeforeAndMultipliedAfter) {
   GradientReductionOptions options = options_for(ReduceDType::fp16);
   options.world_size = 8;

@@ -1,4 +1,4 @@
-// The training step whose gradients the tests exchange; gradients don't depend on batch or image size.
+// The training step whose gradients the tests reduce; gradients don't depend on batch or image size.
 #pragma once
 
 #include "kernels/describe.h"

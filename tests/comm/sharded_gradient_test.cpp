@@ -1,4 +1,4 @@
-// Gradient reduction beside tensors whose rows the ranks share out, and beside collectives of a head.
+// Gradient reduction beside sharded tensors and a head's collectives.
 #include <gtest/gtest.h>
 
 #include "comm/gradient_reduction.h"
@@ -19,9 +19,9 @@ GradientReductionOptions one_bucket(bool overlap = true) {
   return options;
 }
 
-// With a head's collectives behind forward (features and labels gathered, sums of rows) and behind the first
-// instruction of backward (gradients of features), and the instruction that waits for the latter. Rank `rank`
-// of 4.
+// Adds a head's collectives after forward (allgathers of features and labels, sums of rows) and after
+// backward's first instruction (feature gradients), and the instruction that waits for the latter. Rank
+// `rank` of 4.
 Program head_program(const std::vector<SmallGradient>& gradients, int rank = 0) {
   Program program = scaled_program(gradients);
   const BufferId first = program.buffers.size();

@@ -1,4 +1,4 @@
-// An instruction of training small enough to count by hand.
+// A training step small enough to count by hand.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ struct SmallGradient {
 };
 inline constexpr SmallGradient kSharded{.bytes = 100, .sharded = true};
 
-// Updates gradients `first` to `end` - 1 of `gradients`; the buffers that updates of all share
-// follow those of the gradients: state, weight, momentum.
+// Updates gradients `first` to `end` - 1 of `gradients`; the buffers shared by all updates follow the
+// gradients: state, weight, momentum.
 inline Update small_update(std::size_t first, std::size_t end, std::size_t gradients,
                            std::optional<Read> overflow = {}) {
   Update update{.state = gradients, .overflow = overflow, .parameters = {}};
@@ -28,9 +28,9 @@ inline Update small_update(std::size_t first, std::size_t end, std::size_t gradi
   return update;
 }
 
-// Backward writes the gradients from the last to the first, one instruction each ("backward2", "backward1",
-// …), then one instruction without a gradient ("backward_input"); one update per gradient follows ("update0",
-// …). Gradient i is buffer i. Instructions before the updates are Recorded ones.
+// Backward writes the gradients from last to first, one instruction each ("backward2", "backward1", …), then
+// one instruction without a gradient ("backward_input"); then one update per gradient ("update0", …).
+// Gradient i is buffer i. Instructions before the updates are Recorded ones.
 inline Program small_program(const std::vector<SmallGradient>& gradients) {
   Program program;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -61,7 +61,7 @@ inline Program small_program(const std::vector<SmallGradient>& gradients) {
   return program;
 }
 
-// The same with a loss scale: one search for overflows ("find_overflow"), then one update of all ("update").
+// The same with a loss scale: one overflow search ("find_overflow"), then one update of all ("update").
 inline Program scaled_program(const std::vector<SmallGradient>& gradients) {
   Program program = small_program(gradients);
   std::erase_if(program.instructions,

@@ -11,7 +11,7 @@
 namespace plumb {
 namespace {
 
-// Keeps what it was started with, doubles it (a world of two equal ranks) when it is told to end.
+// Records its input, and doubles it on completion (a world of two equal ranks).
 class FakeCarrier : public Communicator {
  public:
   struct Started {
@@ -88,7 +88,7 @@ TEST_F(Staged, IsDoneOnceTheCopyBackIsEnqueued) {
   carrier.end(0);
   staged->progress();
   EXPECT_TRUE(staged->done(ticket));
-  EXPECT_EQ(values, (std::vector<float>{1, 2, 3}));  // the lane has yet to copy it
+  EXPECT_EQ(values, (std::vector<float>{1, 2, 3}));  // the lane hasn't copied it yet
   lane.run_all();
   EXPECT_EQ(values, (std::vector<float>{2, 4, 6}));
 }
@@ -145,7 +145,7 @@ TEST_F(Staged, NextUseOfAPlaceMayStartBeforeTheCopyBackHasRun) {
   staged->progress();
   carrier.end(0);
   staged->wait(first);
-  start(values);  // behind the copy back, on the lane
+  start(values);  // after the copy back, on the lane
   lane.run_all();
   staged->progress();
   ASSERT_EQ(carrier.started.size(), 2u);

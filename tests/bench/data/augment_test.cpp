@@ -46,7 +46,8 @@ TEST(RandomCrop, CoversAreasRatiosPlacesAndFlips) {
   EXPECT_GT(largest, 0.97);
   EXPECT_NEAR(narrowest, 0.75, 0.01);
   EXPECT_NEAR(widest, 4.0 / 3, 0.02);
-  EXPECT_NEAR(area_sum / kSamples, 0.4346, 0.006);  // torchvision 0.29: 0.4346 over as many
+  EXPECT_NEAR(area_sum / kSamples, 0.4346,
+              0.006);  // torchvision 0.29: 0.4346 over the same number of samples
   EXPECT_NEAR(flips, kSamples / 2, 300);
   EXPECT_GT(at_left, 50);
   EXPECT_GT(at_right, 50);
@@ -90,7 +91,7 @@ std::vector<std::uint8_t> random_pixels(ImageSize size) {
   return pixels;
 }
 
-// One output value from the definition: every pixel of the box, weighted by the product of two triangles.
+// One output value by definition: all pixels of the box, weighted by the product of two triangles.
 double reference(const RgbxImage& image, const Box& box, int out_size, int x, int y, std::size_t channel) {
   const std::array<double, 3> mean = {0.485, 0.456, 0.406}, deviation = {0.229, 0.224, 0.225};
   const double step_x = box.width / out_size, step_y = box.height / out_size;

@@ -61,7 +61,7 @@ TEST(SyntheticSource, GivesOneBatchForTheWholeRun) {
   EXPECT_EQ(source->waited_seconds(), 0);
 }
 
-// A batch file with `rows` rows of 3 x 4 x 4; what a test wants wrong, it changes.
+// A batch file with `rows` rows of 3 x 4 x 4; tests overwrite the parts to be wrong.
 TensorFile batch_tensors(std::int64_t rows) {
   TensorFile file;
   Tensor& images = file.floats["images"];

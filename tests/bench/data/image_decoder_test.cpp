@@ -56,7 +56,7 @@ TEST(ImageDecoder, GreyBecomesThreeEqualChannels) {
 
 TEST(ImageDecoder, InksBecomeColors) {
   ImageDecoder decoder;
-  // Cyan 20 %, magenta 0, yellow 60 %, black 40 %: (1 - ink) (1 - black) of 255 is left of red, green, blue.
+  // Cyan 20 %, magenta 0, yellow 60 %, black 40 %: red, green, blue are 255 (1 - ink) (1 - black).
   const std::array<int, 3> rgb = {122, 153, 61};
   const auto plain = encode_jpeg(16, 16, JpegKind::cmyk_without_marker, [](int, int) {
     return Pixel{51, 0, 153, 102};
@@ -123,8 +123,7 @@ TEST(ImageDecoder, ChangedBytesNeverBreakIt) {
         changed[bits[2] % std::min<std::size_t>(700, changed.size())] = static_cast<std::uint8_t>(bits[3]);
       try {
         const ImageSize size = decoder.read_header(changed);
-        if (static_cast<std::int64_t>(size.width) * size.height > 1'000'000)
-          continue;  // takes long, not wrong
+        if (static_cast<std::int64_t>(size.width) * size.height > 1'000'000) continue;  // slow, not wrong
         decoder.decode(1 << (round % 4));
       } catch (const CorruptImage&) {
         ++corrupt;

@@ -44,7 +44,7 @@ void make_corrupt(const std::filesystem::path& file) {
 
 TEST(ImageLoader, RanksShareAnEpochWithoutOverlap) {
   const ScratchFolder folder;
-  write_image_folder(folder.path(), 24, 1);  // one image per class: the label tells the image
+  write_image_folder(folder.path(), 24, 1);  // one image per class: the label identifies the image
   for (int epoch = 0; epoch < 2; ++epoch) {
     std::map<std::int64_t, int> seen;
     for (int rank = 0; rank < 3; ++rank) {
@@ -110,7 +110,7 @@ TEST(ImageLoader, PixelsAreTheImages) {
 
 TEST(ImageLoader, FacesAreWholeImagesMirroredBySeed) {
   const ScratchFolder folder;
-  // Dark to bright from left to right, not square: nothing is cut off.
+  // Not square, dark to bright from left to right: nothing is cropped.
   write_file(folder / "a/a.jpg", encode_jpeg(32, 48, JpegKind::color, [](int x, int) {
                const auto shade = static_cast<std::uint8_t>(8 * x);
                return Pixel{shade, shade, shade, 0};
@@ -230,7 +230,7 @@ TEST(ImageLoader, CountsTheTimeItMakesTheCallerWait) {
   write_image_folder(folder.path(), 4, 1);
   ImageLoader loader(options_for(folder, 64, 1));
   EXPECT_EQ(loader.waited_seconds(), 0);
-  take(loader, 20);  // nobody computes in between: decoding is all there is to wait for
+  take(loader, 20);  // no compute in between, so decoding is all there is to wait for
   EXPECT_GT(loader.waited_seconds(), 0);
 }
 

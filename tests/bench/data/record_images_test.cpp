@@ -42,8 +42,8 @@ class RecordFolder : public testing::Test {
     for (std::size_t i = 0; i < images.count(); ++i) labels.push_back(images.read(i, buffer_).label);
     return labels;
   }
-  // Opens the files as they are now and reads every image; true if something was refused, which must be by
-  // the name of a file or with a reason.
+  // Opens the files in their current state and reads every image; true if something was rejected, which
+  // requires a file name or a reason in the message.
   bool is_refused() {
     try {
       const RecordImages images(folder_ / "x.rec", 10);
@@ -73,7 +73,7 @@ TEST_F(RecordFolder, ImagesComeInTheOrderOfTheirKeys) {
   const RecordImages images = open(packed);
   ASSERT_EQ(images.count(), 3U);
   EXPECT_EQ(images.read(0, buffer_).label, 1);
-  EXPECT_THROW(images.read(1, buffer_), CorruptImage);  // 7/3 is no label
+  EXPECT_THROW(images.read(1, buffer_), CorruptImage);  // 7/3 isn't a label
   EXPECT_EQ(images.read(2, buffer_).label, 4);
   EXPECT_EQ(images.name_of(0),
             (folder_ / "x.rec").string() + ": record 3 at offset " + std::to_string(packed.offsets[1]));
@@ -180,7 +180,7 @@ TEST_F(RecordFolder, LabelsThatFloatsCannotTellApartAreRefused) {
 TEST_F(RecordFolder, FacesGoThroughTheLoaderAsInsightfacePacksThem) {
   Packed packed;
   packed.add(0, record_of({4, 6}, {}));
-  for (std::uint64_t key = 1; key < 4; ++key)  // flat, so that mirroring changes nothing
+  for (std::uint64_t key = 1; key < 4; ++key)  // flat, so mirroring changes nothing
     packed.add(key, record_of({static_cast<float>(key - 1), static_cast<float>(key)},
                               flat_jpeg(16, 16, {static_cast<std::uint8_t>(60 * key), 128, 128, 0})));
   packed.add(4, record_of({1, 3}, {}));
@@ -251,7 +251,7 @@ TEST_F(RecordFolder, EveryTruncationIsRefused) {
   }
 }
 
-// Flips bits of every byte of a file in turn, in place; how often that was refused.
+// Flips bits of every byte of a file in turn, in place. Returns how often the file was rejected.
 int times_refused(const std::filesystem::path& path, std::initializer_list<int> flips,
                   const std::function<bool()>& is_refused) {
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);

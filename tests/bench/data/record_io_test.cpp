@@ -38,7 +38,7 @@ class Records : public testing::Test {
     const auto record = file.read(offset, buffer_);
     return {record.begin(), record.end()};
   }
-  // The words why the record at `offset` is refused, by both functions.
+  // Why both functions reject the record at `offset`.
   std::string reason(const Bytes& bytes, std::uint64_t offset = 0) {
     const RecordFile file = file_of(bytes);
     try {
@@ -86,7 +86,7 @@ TEST_F(Records, KeepTheMagicNumberWhereverItStands) {
       const Bytes file = framed(record);
       EXPECT_EQ(file.size() % 4, 0U);
       EXPECT_EQ(read(file_of(file)), record) << before << " bytes before, " << after << " after";
-      // A reader that looks for records by their magic numbers must not find one where none begins.
+      // A reader that scans for magic numbers must not find one inside a record.
       EXPECT_EQ(file.size() > 8 + (record.size() + 3) / 4 * 4, before % 4 == 0);
     }
 }

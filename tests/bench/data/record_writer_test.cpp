@@ -48,7 +48,7 @@ TEST(RecordWriter, APackedFolderGivesTheSameBatchesOnEveryRank) {
 
 TEST(RecordWriter, BytesLabelsAndOrderAreTheFolders) {
   const ScratchFolder place;
-  // The magic number at every distance from a multiple of 4: some of these records are cut.
+  // The magic number at every distance from a multiple of 4: some of these records are split.
   for (std::size_t shift = 0; shift < 4; ++shift) {
     std::vector<std::uint8_t> bytes(8 + shift, 1);
     bytes.insert(bytes.end(), {0x0a, 0x23, 0xd7, 0xce, 2});
@@ -95,7 +95,7 @@ TEST(RecordWriter, ANameTakenMeanwhileIsNotReplaced) {
   }
 }
 
-// One image of a class that a record's float can't tell from its neighbour.
+// One image of a class whose label a float can't distinguish from its neighbour.
 class ImageOfClass2To24 : public EncodedImages {
  public:
   std::size_t count() const override { return 1; }

@@ -1,4 +1,4 @@
-// Manual pages and completions, as man and bash take them.
+// Manual pages and completions, as rendered by man and bash.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -39,7 +39,7 @@ std::vector<std::string> names_of(const OptionTable& table) {
   return names;
 }
 
-// What the page says, as a reader sees it on one long line; empty without groff.
+// The page as groff renders it, on one long line; empty without groff.
 std::string rendered(const std::string& page) {
   if (std::system("command -v groff >/dev/null") != 0) return "";
   const ScratchFolder scratch;
@@ -51,7 +51,7 @@ std::string rendered(const std::string& page) {
   return read_text(scratch.path() + "/text");
 }
 
-// "--bs" is there, not only "--bs-something".
+// Matches "--bs" but not "--bs-something".
 bool has_word(const std::string& text, const std::string& word) {
   for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
     const char next = at + word.size() < text.size() ? text[at + word.size()] : ' ';
@@ -105,7 +105,7 @@ TEST(ManPage, ListsTheExitCodesOfTheReadme) {
       EXPECT_NE(page.find(".TP\n\\fB" + code + "\\fR\n"), std::string::npos) << code;
 }
 
-// What bash offers for the last of `words`.
+// Bash's completions for the last of `words`.
 std::set<std::string> offered(const std::string& script, const std::vector<std::string>& words) {
   const ScratchFolder scratch;
   std::string line = "source '" + scratch.write("completions", script).string() + "'; COMP_WORDS=(";

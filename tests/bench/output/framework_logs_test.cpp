@@ -1,5 +1,5 @@
-// A run written in the lines of the frameworks that train ResNet-50, read back: the run's own throughput, to
-// the digits that the lines print, by Plumbline's reading and by the published script's alike.
+// Writes a run as logs of the frameworks that train ResNet-50 and reads it back. Plumbline's reader and the
+// published script must both give the run's own throughput, to the digits printed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ using std::chrono::system_clock;
 
 constexpr std::int64_t kBatch = 128;
 
-// A step time that varies, and a slow start.
+// A varying step time with a slow start.
 double seconds_of(std::int64_t iteration) {
   return 0.25 + 0.01 * std::sin(static_cast<double>(iteration)) +
          2.0 / static_cast<double>(iteration * iteration + 1);
@@ -28,7 +28,7 @@ double seconds_between(std::int64_t first, std::int64_t end) {
   return seconds;
 }
 
-// Written over a midnight.
+// The log passes midnight.
 void write_run(const std::string& folder, int nodes, int devices, std::int64_t iterations) {
   const std::vector<const Dialect*> dialects = dialects_to_write(
       iterations < 600 ? "ngc_mxnet_speed,ngc_tf_speed,ngc_pytorch_time,pytorch,mindspore,oneflow_cnn"
@@ -54,12 +54,12 @@ void write_run(const std::string& folder, int nodes, int devices, std::int64_t i
 
 struct Reading {
   std::string written, dialect;
-  std::int64_t iterations = 0, first = 0, end = 0;  // the run's; those that count
-  double tolerance = 0;                             // of the figure
+  std::int64_t iterations = 0, first = 0, end = 0;  // of the run; the window
+  double tolerance = 0;                             // of the throughput
 };
 
 class FrameworkLog : public testing::TestWithParam<Reading> {};
-// Speeds have 2 decimals, stamps 3 or 6 of a second, times 3 of a second (PyTorch) or of a millisecond.
+// Speeds have 2 decimals, timestamps 3 or 6 of a second, times 3 of a second (PyTorch) or of a millisecond.
 INSTANTIATE_TEST_SUITE_P(Dialects, FrameworkLog,
                          testing::Values(Reading{"ngc_mxnet_speed", "ngc_mxnet_speed", 120, 20, 120, 1e-3},
                                          Reading{"ngc_mxnet_speed", "ngc_mxnet_time", 120, 20, 120, 1e-4},
@@ -105,7 +105,7 @@ TEST(FrameworkLog, OfOverMidnightGivesTheThroughputToTheReaderOfTimes) {
   EXPECT_NEAR(analysis.cases.at(0).average.get<double>(), wanted, wanted * 2e-5);
 }
 
-// What a run of 120 iterations, the default, can be read with; TensorFlow 2 prints one line in them.
+// Dialects that can read a default run of 120 iterations; TensorFlow 2 prints one line for them.
 TEST(FrameworkLog, OfADefaultRunCanBeReadWithAWindowThatItHas) {
   const ScratchFolder folder;
   write_run(folder.path(), 1, 1, 120);

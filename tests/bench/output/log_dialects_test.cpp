@@ -14,13 +14,13 @@ namespace {
 
 using std::chrono::system_clock;
 
-// A step time that varies, and a slow start.
+// A varying step time with a slow start.
 double seconds_of(std::int64_t iteration) {
   return 0.25 + 0.01 * std::sin(static_cast<double>(iteration)) +
          2.0 / static_cast<double>(iteration * iteration + 1);
 }
 
-// A run of so many iterations in all dialects.
+// A run of this many iterations in all dialects.
 void write_face_run(const std::string& folder, const LogCase& log_case, int iterations) {
   LogWriter log(folder, log_case, {}, kFaceDialects);
   double end_seconds = 0;
@@ -37,7 +37,7 @@ void write_face_run(const std::string& folder, const LogCase& log_case, int iter
   log.finish();
 }
 
-// Mean of the speeds of lines of `step` iterations, from `first` up to `end`.
+// Mean speed of the lines, each of `step` iterations, from `first` up to `end`.
 double mean_speed(double images_per_step, int first, int end, int step) {
   double sum = 0;
   for (int i = first; i < end; i += step) {
@@ -65,7 +65,7 @@ TEST(LogWriter, FurtherDialectsGiveTheRunsThroughput) {
     write_face_run(folder.path(), log_case, 150);
     const double images = 64 * 8 * nodes;
     const auto at = [&](const char* dialect) { return folder.path() + "/" + dialect; };
-    // What the lines carry is rounded: two decimals, and one of each node's speed.
+    // Lines are rounded: two decimals, and one for each node's speed.
     const double arcface_digits = 0.05 * nodes + 0.005;
     EXPECT_NEAR(average_of(at("mxnet_arcface"), "auto", {}), mean_speed(images, 20, 120, 20), arcface_digits);
     EXPECT_NEAR(average_of(at("mxnet_arcface"), "auto", {120, 40}), mean_speed(images, 40, 120, 20),

@@ -1,4 +1,4 @@
-// What tests of logs share.
+// Shared by the log tests.
 #pragma once
 
 #include <time.h>
@@ -25,7 +25,7 @@ inline LogLine line_of(std::int64_t iteration) {
           .end_seconds = 0.320803 * static_cast<double>(iteration + 1)};
 }
 
-// The line of the first log, with its end.
+// A line of the first log, with its newline.
 inline std::string format_log_line(const LogLine& line, double images_per_step,
                                    std::chrono::system_clock::time_point start) {
   return format_lines({.line = own_line}, line, 1, line.seconds, {.images_per_step = images_per_step}, start);

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::system_clock;
 
-// Starts `count` processes at once; each ends with what `body` returns.
+// Starts `count` processes at once; each exits with `body`'s return value.
 std::vector<int> run_processes(int count, const std::function<int(int)>& body) {
   int gate[2];
   EXPECT_EQ(pipe(gate), 0);
@@ -50,7 +50,7 @@ TEST(LogWriter, RefusesAFolderThatIsNotWritable) {
   ScratchFolder folder;
   ASSERT_EQ(chmod(folder.path().c_str(), 0555), 0);
   const std::vector<int> codes = run_processes(1, [&](int) {
-    // Root may write everywhere: be nobody.
+    // Root may write everywhere, so become nobody.
     if (geteuid() == 0 && seteuid(65534) != 0) return 97;
     LogWriter log(folder.path(), kCase, {});
     return 0;
@@ -66,7 +66,7 @@ TEST(LogWriter, EightRunsAtOnceNeverMixOrOverwrite) {
     LogWriter log(folder.path(), kCase, {});
     for (int i = 0; i < kLines; ++i) {
       LogLine line = line_of(i);
-      line.loss = index;  // whose line it is
+      line.loss = index;  // identifies the writer of the line
       log.write(line, system_clock::now());
     }
     log.finish();
@@ -90,7 +90,7 @@ TEST(LogWriter, EightRunsAtOnceNeverMixOrOverwrite) {
 TEST(LogWriter, RunsAtOnceHaveOneNumberInAllDialects) {
   ScratchFolder folder;
   const std::vector<int> codes = run_processes(6, [&](int index) {
-    // Some with, some without.
+    // Every second process also writes the face dialects.
     LogWriter log(folder.path(), kCase, {}, index % 2 ? kFaceDialects : std::vector<const Dialect*>{});
     write_lines(log, 20 + index);
     log.finish();
@@ -130,10 +130,10 @@ TEST(LogWriter, AKilledRunLeavesWholeLinesAndNoLog) {
       LogWriter log(folder.path(), kCase, {});
       for (int i = 0;; ++i) {
         log.write(line_of(i), system_clock::now());
-        usleep(2000);  // an iteration; writing takes microseconds of it
+        usleep(2000);  // an iteration; writing takes only microseconds of it
       }
     }
-    // At an arbitrary moment, with some lines written.
+    // At an arbitrary moment, after some lines.
     for (int wait = 0; wait < 100'000 && read_text(part).empty(); ++wait) usleep(50);
     usleep(static_cast<useconds_t>(1370 * round));
     kill(child, SIGKILL);

@@ -32,7 +32,7 @@ TEST(LogWriter, LineIsTheSpecifiedOneToTheByte) {
 }
 
 TEST(LogWriter, StampsDoNotJumpWithDaylightSaving) {
-  // Clocks go back one hour at 2024-10-27 01:00 UTC: a run that begins a second before ends two seconds
+  // Clocks go back one hour at 2024-10-27 01:00 UTC. A run that begins a second before ends two seconds
   // later.
   const InTimeZone berlin("CET-1CEST,M3.5.0,M10.5.0/3");
   const system_clock::time_point start = system_clock::from_time_t(1729990799);
@@ -218,7 +218,7 @@ TEST(LogWriter, RefusesAFolderWithLogsOfOtherPrograms) {
 TEST(LogWriter, AFullDiskIsLoudAndLeavesWholeLines) {
   ScratchFolder folder;
   LogWriter log(folder.path(), kCase, {});
-  // The kernel refuses to let files grow beyond two and a half lines, as a full disk would.
+  // The kernel limits files to two and a half lines, as a full disk would.
   const std::size_t line_bytes = format_log_line(line_of(0), 128, system_clock::now()).size();
   rlimit before{}, small{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);

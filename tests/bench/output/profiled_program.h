@@ -1,4 +1,4 @@
-// A Program of six instructions on all lanes, and three iterations of it as a device would stamp them.
+// A Program of six instructions on all lanes, and a device's timestamps for three iterations of it.
 #pragma once
 
 #include <utility>
@@ -28,8 +28,8 @@ inline Program profiled_program() {
   return program;
 }
 
-// Each: load 0 … 1 ms, conv 1 … 5 (the second iteration: 1 … 9), then from its end on: norm for 2 ms, reduce
-// 5 ms from the middle of norm, a gap of 1 ms behind norm, update 0.5 ms, advance_state 0.5 ms.
+// Each iteration: load 0 … 1 ms, conv 1 … 5 (the second iteration: 1 … 9), then from its end on: norm for 2
+// ms, reduce 5 ms from the middle of norm, a gap of 1 ms after norm, update 0.5 ms, advance_state 0.5 ms.
 inline std::vector<InstructionTime> three_iterations() {
   std::vector<InstructionTime> times;
   double start = 100e-3;

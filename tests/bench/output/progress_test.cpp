@@ -8,7 +8,7 @@
 namespace plumb {
 namespace {
 
-// What `act` prints to a stream that is no terminal.
+// What `act` prints to a stream other than a terminal.
 std::string printed(const std::function<void(std::FILE*)>& act) {
   char* text = nullptr;
   std::size_t size = 0;

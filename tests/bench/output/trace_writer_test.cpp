@@ -79,11 +79,12 @@ TEST(TraceWriter, NamesProcessAndEveryLaneOnce) {
   EXPECT_EQ(trace.at("traceEvents").at(0).at("args").at("name"), "rank 3: some \"gpu\"");
 }
 
-// Chrome draws events of one thread that overlap as if one called the other.
+// Chrome nests overlapping events of one thread as if one called the other.
 TEST(TraceWriter, LetsNothingOverlapOnALane) {
   std::vector<InstructionTime> times = {{kReduce, 1, 3}, {kConv, 1, 2}, {kNorm, 1.5, 1.75}};
   Program program = profiled_program();
-  program.instructions[kNorm].lane = Lane::communication;  // given to the lane while it is at the other one
+  program.instructions[kNorm].lane =
+      Lane::communication;  // enqueued while the lane is busy with the other one
   std::map<int, double> ends;
   for (const Json& event : complete_events(trace_of(program, times))) {
     if (event.at("name").get<std::string>().starts_with("iteration")) continue;

@@ -36,7 +36,7 @@ DryRun dry_run_on(const std::string& target, Precision precision, std::int64_t b
   return dry_run(planned(limits, precision, batch), limits, {precision, world_size, 321});
 }
 
-// A device of 1 TFLOP/s and 100 GB/s, and instructions whose least times are known.
+// A device of 1 TFLOP/s and 100 GB/s, and instructions with known roofline times.
 DeviceLimits round_device() {
   return {.name = "round",
           .flops_per_second = {{Precision::fp32, 1e12}},
@@ -121,7 +121,7 @@ TEST(DryRun, JsonHasTheDocumentedKeysAndStepsThatAddUp) {
       EXPECT_TRUE(instruction.contains(key)) << key;
   }
   EXPECT_NEAR(seconds, json["roofline_seconds"].get<double>(), 1e-9);
-  // Gradients of 4 bytes, each sent nearly twice; buckets may be padded.
+  // 4-byte gradients, each sent nearly twice; buckets may be padded.
   const double ring = 4.0 * 25557032 * 2 * 31 / 32;
   EXPECT_NEAR(json["traffic_bytes"].get<double>(), ring, 1e-3 * ring);
 }
@@ -129,7 +129,7 @@ TEST(DryRun, JsonHasTheDocumentedKeysAndStepsThatAddUp) {
 TEST(DryRun, ResNet50InFp32AtBatch128FitsASmallV100) {
   const DryRun run = dry_run_on("v100-16gb", Precision::fp32, 128, 1);
   EXPECT_TRUE(run.fits) << run.memory.planned / kGiB << " GiB planned";
-  // Forward, backward-data and backward-weights of every convolution but the first's backward-data.
+  // Forward, backward-data and backward-weights of every convolution, without the first one's backward-data.
   const double least_macs = 128 * (3.0 * 4089184256 - 118013952);
   const double macs = std::accumulate(
       run.instructions.begin(), run.instructions.end(), 0.0,

@@ -59,7 +59,7 @@ TEST(HeadTable, BytesOfARankFallWithTheRanksThatShareTheClasses) {
   }
 }
 
-// Weights, momentum and, but for pfc, gradients of 4 bytes.
+// Weights, momentum and (except for pfc) gradients of 4 bytes.
 TEST(HeadTable, BytesPerClassAreThoseOfItsCentre) {
   constexpr int kRanks = 8;
   constexpr double kMore = 80'000'000;  // classes

@@ -1,5 +1,5 @@
-// Nothing is planned, made or allocated inside the timed window. The allocator and oneDNN's maker of
-// primitives are replaced in this program by ones that count, and hand on.
+// Nothing is planned, created or allocated inside the timed window. This program replaces the allocator and
+// oneDNN's primitive creation with counting wrappers.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -16,8 +16,8 @@
 
 namespace {
 
-// oneDNN makes a map of its arguments at every call: blocks of some hundred bytes. Anything larger is a
-// buffer.
+// oneDNN builds a map of its arguments at every call, in blocks of some hundred bytes. Larger allocations are
+// buffers.
 constexpr std::size_t kArgumentMapBytes = 4096;
 
 std::atomic<long> buffers{0}, primitives{0};
@@ -53,7 +53,7 @@ extern "C" dnnl_status_t dnnl_primitive_create(dnnl_primitive_t* primitive,
 namespace plumb {
 namespace {
 
-// oneDNN's GEMM, under the dense layer, packs its operands into memory that it takes and returns itself.
+// oneDNN's GEMM, used by the dense layer, packs its operands into memory that it allocates and frees itself.
 bool packs_operands(const Instruction& instruction) {
   return instruction.as<DenseForward>() || instruction.as<DenseBackwardData>() ||
          instruction.as<DenseBackwardWeights>();
@@ -75,7 +75,7 @@ TEST(TimedWindow, AllocatesNoBufferAndMakesNoPrimitive) {
   Runner runner(program, *device, nullptr, source);
   ASSERT_GT(primitives, 100) << "the counters don't count";
   ASSERT_GT(buffers, 10) << "the counters don't count";
-  runner.run_iteration();  // oneDNN and OpenMP set themselves up in the first one
+  runner.run_iteration();  // oneDNN and OpenMP initialise in the first one
   const long made = primitives;
   for (const Instruction& instruction : program.instructions) {
     const long before = buffers;
@@ -85,7 +85,7 @@ TEST(TimedWindow, AllocatesNoBufferAndMakesNoPrimitive) {
     }
   }
   const long before = buffers;
-  device->write_batch(source.next().images, source.next().labels);  // as load_batch does with real images
+  device->write_batch(source.next().images, source.next().labels);  // as load_batch does for real images
   EXPECT_EQ(buffers, before);
   EXPECT_EQ(primitives, made);
 }

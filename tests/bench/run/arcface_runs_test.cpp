@@ -1,5 +1,5 @@
-// Whole runs of bench_arcface with MobileFaceNet: heads and numbers of ranks agree, weights, logs and records
-// go in and out, and what can't be run is refused.
+// Whole runs of bench_arcface with MobileFaceNet: heads and world sizes agree; weights, logs and records
+// round-trip; impossible runs are rejected.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ class ArcFaceRuns : public testing::Test {
       EXPECT_NE(refused.messages.find(word), std::string::npos) << word << " in:\n" << refused.messages;
     EXPECT_EQ(refused.output, "");
   }
-  // Smooth patterns, and labels all over the classes.
+  // Smooth patterns, labels spread over all classes.
   void write_batch(const std::string& name, const std::vector<std::int64_t>& labels) const {
     TensorFile tensors;
     Tensor& images = tensors.floats["images"];
@@ -84,7 +84,7 @@ class ArcFaceRuns : public testing::Test {
     write_text(folder_ / "x.idx", packed.index);
   }
   TensorFile weights(const std::string& name) const { return read_safetensors(folder_ / name); }
-  // Images per second of the only case, as `plumbline analyze` prints it.
+  // Images/s of the only case, as `plumbline analyze` prints it.
   double analyzed(const std::string& dialect, const std::string& window) const {
     const ProgramRun done = run_program(
         folder_.path(), 1, PLUMB_PLUMBLINE,
@@ -97,7 +97,7 @@ class ArcFaceRuns : public testing::Test {
   ScratchFolder folder_;
 };
 
-// The same images on each rank: every mean over them is that of one rank.
+// All ranks get the same images, so every mean equals a single rank's.
 TEST_F(ArcFaceRuns, HeadsAndRanksAgreeOnTheSameBatch) {
   write_batch("batch", {0, 18, 19, 36});
   const std::string same = "--bs 4 --lr 0.001 --batch batch --head ";
@@ -111,7 +111,7 @@ TEST_F(ArcFaceRuns, HeadsAndRanksAgreeOnTheSameBatch) {
     EXPECT_TRUE(two.result.at("checks").at("replicas_identical").get<bool>());
     expect_near(numbers(two, "loss"), numbers(one, "loss"), 1e-5);
     const TensorFile found = weights(name);
-    // They move by 0.06 and 0.07; norms over 4 images make much of rounding on the way to the first layer.
+    // They move by 0.06 and 0.07; norms over 4 images amplify rounding on the way to the first layer.
     expect_near(found.floats.at("head.weight"), wanted.floats.at("head.weight"), 1e-5F);
     expect_near(found.floats.at("conv_1_conv2d.weight"), wanted.floats.at("conv_1_conv2d.weight"), 1e-3F);
   }
@@ -159,11 +159,11 @@ TEST_F(ArcFaceRuns, LogsOfEveryDialectGiveTheSpeedOfTheResult) {
     for (std::size_t i = begin; i < end; ++i) total += images_per_second(i, i + 1);
     return total / static_cast<double>(end - begin);
   };
-  // Half a unit of a line's last digit, which for MXNet's scripts is the first decimal, and half a hundredth.
+  // Tolerance: half a unit of a line's last digit (MXNet's scripts: the first decimal) plus half a hundredth.
   EXPECT_NEAR(analyzed("plsc", "--iters 20 --warmup 10"), images_per_second(10, 20), 0.011);
   EXPECT_NEAR(analyzed("mxnet_arcface", "--iters 20 --warmup 0"), images_per_second(0, 20), 0.06);
   EXPECT_NEAR(analyzed("mxnet_partial_fc", "--iters 20 --warmup 10"), mean_of_iterations(10, 20), 0.06);
-  // Lines 4 to 14 behind iteration 5.
+  // Lines 4 to 14 after iteration 5.
   EXPECT_NEAR(analyzed("oneflow_face", "--iters 14 --warmup 4"), mean_of_iterations(9, 20), 0.011);
 }
 

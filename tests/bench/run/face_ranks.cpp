@@ -49,7 +49,7 @@ Program program_of(const Job& job, const FaceTraining& training, const Graph& gr
   return program;
 }
 
-// Has the step that completes the gradient of this rank's own rows put an infinity into it. Wants a GPU.
+// Makes the instruction that completes the gradient of this rank's shard write an infinity. Needs a GPU.
 void overflow_shard(Program& program, Device& device) {
   BufferId gradient = 0;
   while (program.buffers.at(gradient).role != Role::gradient || !program.buffers[gradient].sharded)

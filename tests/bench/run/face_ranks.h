@@ -1,5 +1,5 @@
-// Trains a small network with a margin loss as one rank of a job: Graph, Program, collectives, Runner, as a
-// run of bench_arcface has them, over MPI on the CPU device or over NCCL in a captured step on a GPU.
+// Trains a small network with a margin loss as one rank of a job: Graph, Program, collectives and Runner as
+// in bench_arcface, over MPI on the CPU device or over NCCL in a captured step on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace plumb {
 
-// The Graph of this rank.
+// This rank's Graph.
 using RankGraph = std::function<Graph(Head head, int rank, int world_size)>;
 
 struct FaceTraining {
@@ -23,31 +23,31 @@ struct FaceTraining {
   Head head = Head::replicated;
   DeviceChoice device = DeviceChoice::cpu;
   DescribeOptions describe;
-  std::vector<std::int64_t> labels;  // of all ranks' images
+  std::vector<std::int64_t> labels;  // for all ranks' images
   int iterations = 3;                // all on the same batch
   bool overlap = true;
   ReduceDType reduce_dtype = ReduceDType::same;
-  bool even_alone = false;  // collectives in a job of one, too
+  bool even_alone = false;  // collectives even with a single rank
   LossScaling loss_scaling;
   float pixel_factor = 1;          // on this rank's images
-  bool overflowing_shard = false;  // backward leaves an infinity in the gradient of this rank's class centres
+  bool overflowing_shard = false;  // backward writes an infinity into this rank's class-centre gradient
 };
 
 struct FaceRun {
-  std::vector<double> losses;     // by iteration, mean over all images
-  std::vector<double> top1;       // by iteration, images of all ranks
-  std::vector<float> centres;     // after the last update, of all classes; on rank 0 only
-  std::vector<float> backbone;    // … every other parameter, one after the other
-  bool captured = false;          // whether all iterations but the first were replays of one graph
-  std::vector<bool> skipped;      // by iteration: this rank's update changed nothing
-  std::vector<std::string> sent;  // names of the collectives of a step, in order
+  std::vector<double> losses;     // per iteration, mean over all images
+  std::vector<double> top1;       // per iteration, over all ranks' images
+  std::vector<float> centres;     // all classes after the last update; rank 0 only
+  std::vector<float> backbone;    // all other parameters, concatenated
+  bool captured = false;          // all iterations after the first were replays of one graph
+  std::vector<bool> skipped;      // per iteration: this rank's update changed nothing
+  std::vector<std::string> sent;  // a step's collectives by name, in order
 };
 
-// A collective. Start values and images depend on the rank's place in the batch alone, not on the head.
+// A collective. Initial values and images depend only on the rank's place in the batch, not on the head.
 FaceRun train_faces(const Job& job, const FaceTraining& training);
 
-// A convolution, a norm with a PReLU, a dense layer of 16 features and their norm, in front of the loss; 3
-// images of 16 x 16 pixels a rank.
+// A convolution, a norm with a PReLU, a dense layer of 16 features with its norm, and the loss; 3 images of
+// 16 x 16 pixels per rank.
 struct SmallFaceNet {
   std::int64_t classes = 101;
   double scale = 16;

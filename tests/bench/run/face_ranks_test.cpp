@@ -1,5 +1,4 @@
-// Heads whose class centres the ranks of a job share out, over MPI, against the head that every rank has
-// whole: the same losses and the same weights after some steps.
+// Sharded heads over MPI against the replicated head: same losses, and same weights after some steps.
 #include "tests/bench/run/face_ranks.h"
 
 #include <algorithm>
@@ -14,7 +13,7 @@
 namespace plumb {
 namespace {
 
-// ASSERT where all ranks see alike is of no use here: rank 0 has the centres.
+// ASSERT would return on one rank only: rank 0 holds the centres.
 void expect_near(const std::vector<float>& values, const std::vector<float>& wanted, const char* what) {
   EXPECT_EQ(values.size(), wanted.size()) << what;
   for (std::size_t i = 0; i < std::min(values.size(), wanted.size()); ++i) {
@@ -42,7 +41,7 @@ class FaceRanks : public MpiTest {
     training.head = head;
     return train_faces(job(), training);
   }
-  // The sample of pfc is of all classes: SmallFaceNet::sample_rate is 1.
+  // pfc samples all classes: SmallFaceNet::sample_rate is 1.
   void expect_heads_agree(const FaceTraining& training) const {
     const FaceRun replicated = train(training, Head::replicated);
     for (double loss : replicated.losses) EXPECT_TRUE(std::isfinite(loss) && loss > 0) << loss;
@@ -98,7 +97,7 @@ TEST_F(FaceRanks, HoldForTheFullScale) {
       {.graph = SmallFaceNet{.scale = 64}, .labels = mixed_labels(101, images()), .iterations = 2});
 }
 
-// One step: norms over as few pixels as these make much of rounding in the second.
+// One step only: norms over so few pixels amplify rounding in the second.
 TEST_F(FaceRanks, HoldForMobileFaceNet) {
   const auto graph = [](Head head, int rank, int world_size) {
     return make_arcface({.backbone = kMobileFaceNet,
@@ -115,7 +114,7 @@ TEST_F(FaceRanks, HoldForMobileFaceNet) {
   expect_heads_agree({.graph = graph, .labels = mixed_labels(50, images(4)), .iterations = 1});
 }
 
-// Rows that a step changed, by rank: weight decay moves every row that an update looks at.
+// Rows changed by a step, per rank: weight decay moves every row the update touches.
 TEST_F(FaceRanks, UpdateTheSampleOnlyAndEveryLabel) {
   const SmallFaceNet net{.classes = 203, .sample_rate = 0.1};
   const std::vector<std::int64_t> labels = mixed_labels(203, images());
@@ -146,7 +145,7 @@ TEST_F(FaceRanks, UpdateTheSampleOnlyAndEveryLabel) {
 }
 
 TEST_F(FaceRanks, TakeMoreLabelsThanTheSampleHasPlacesFor) {
-  const SmallFaceNet net{.sample_rate = 0.01};  // one row or none of each shard
+  const SmallFaceNet net{.sample_rate = 0.01};  // one row or none per shard
   const FaceRun run = train({.graph = net, .labels = mixed_labels(101, images())}, Head::sampled);
   for (double loss : run.losses) EXPECT_TRUE(std::isfinite(loss)) << loss;
   for (float value : run.centres) ASSERT_TRUE(std::isfinite(value));

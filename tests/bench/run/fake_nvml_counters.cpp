@@ -1,4 +1,5 @@
-// What not every GPU and driver has: the energy counter, and the reasons for low clocks by their older name.
+// Functions missing on some GPUs and drivers: the energy counter, and clock throttle reasons under their
+// older name.
 #include "tests/bench/run/fake_nvml.h"
 
 extern "C" {

@@ -38,7 +38,7 @@ TEST(SearchLargestBatch, TriesNothingTwice) {
 }
 
 TEST(SearchLargestBatch, TakesFewTriesFromAGoodEstimate) {
-  EXPECT_EQ(search(1408, 1408).tries.size(), 2U + 5U);  // it, a stride of 44 above, and between them
+  EXPECT_EQ(search(1408, 1408).tries.size(), 2U + 5U);  // itself, a stride of 44 above, and the ones between
   EXPECT_LE(search(1390, 1408).tries.size(), 8U);
 }
 
@@ -62,7 +62,7 @@ TEST(BatchTry, SaysWhetherMemoryOrAnEngineWasMissing) {
             "--bs 2688 doesn't fit: no engine computes tensors of more than 2147483647 elements");
 }
 
-// Beyond 2^32 elements, and bytes: nothing on the way counts in 32 bits.
+// Beyond 2^32 elements and bytes: nothing counts in 32 bits.
 TEST(LargestTensor, GrowsWithTheBatchBeyondWhat32BitsHold) {
   const auto described = [](std::int64_t batch) {
     return describe(make_resnet50({.batch = batch}), {.precision = Precision::fp16}, *find_target("h200"));

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kPowerCap = 0x4, kThermal = 0x20, kIdle = 0x1;
 
-// One sample a second, 100 W and 1000 MHz, unless changed.
+// One sample per second, 100 W and 1000 MHz, unless changed.
 std::vector<GpuSample> steady_samples(int count) {
   std::vector<GpuSample> samples;
   for (int i = 0; i < count; ++i)
@@ -82,7 +82,7 @@ TEST(GpuWindow, IdleAndChosenClocksAreNoThrottling) {
   EXPECT_TRUE(reason_names(0x10000).empty());
 }
 
-// The fake library stays loaded for the test, so that its script is there before and after the monitor.
+// Keeps the fake library loaded, so that its script outlives the monitor.
 class FakeLibrary {
  public:
   explicit FakeLibrary(const char* path) : handle_(dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
@@ -108,7 +108,7 @@ class FakeLibrary {
   FakeNvml* script_ = nullptr;
 };
 
-// A clock that stands at the number of readings so far, so that nothing depends on how fast a test runs.
+// A clock that shows the number of readings so far, so results don't depend on test speed.
 GpuMonitorOptions clocked_by(const FakeLibrary& library) {
   return {.period_seconds = 1e-4,
           .clock = [script = &*library] { return static_cast<double>(script->readings); }};
@@ -128,7 +128,7 @@ TEST(GpuMonitor, SamplesAThrottlingGpuUntilItIsStopped) {
   EXPECT_EQ(record.name, "Fake H200");
   EXPECT_EQ(record.driver_version, "580.00");
   EXPECT_EQ(record.samples, 41);
-  EXPECT_NEAR(record.joules.value(), 2.0 * 40, 1e-6);  // 2 J from reading to reading
+  EXPECT_NEAR(record.joules.value(), 2.0 * 40, 1e-6);  // 2 J per reading
   EXPECT_EQ(record.energy_source, "counter");
   EXPECT_EQ(record.sm_clock_mhz.min, 1200);
   EXPECT_EQ(record.sm_clock_mhz.max, 1980);
@@ -152,7 +152,7 @@ TEST(GpuMonitor, ThinsOutWhatItKeepsInPlaceOfGrowing) {
   options.most_samples = 16;
   options.period_seconds = 1e-6;
   const auto monitor = watch_gpu(kFakeGpu, options);
-  library.wait_for_readings(50);  // the period doubles from eight to eight
+  library.wait_for_readings(50);  // the period doubles every eight samples
   monitor->stop();
   EXPECT_LE(monitor->samples().size(), 17U);
   EXPECT_EQ(monitor->samples().front().seconds, 0);

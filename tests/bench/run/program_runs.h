@@ -1,4 +1,4 @@
-// Starts the programs as a user would and reads what they leave behind.
+// Starts the programs like a user and reads their outputs.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +10,11 @@ namespace plumb {
 struct ProgramRun {
   int exit_code = -1;
   std::string output, messages;   // stdout, stderr
-  nlohmann::ordered_json result;  // result.json of the newest run folder; null without one
+  nlohmann::ordered_json result;  // result.json of the newest run folder; null if there is no folder
 };
 
-// `program arguments` on `ranks` ranks (mpirun for more than one), in `folder`; `before`: shell text that
-// stands in front of it all.
+// Runs `program arguments` on `ranks` ranks (mpirun for more than one) in `folder`; `before`: shell text put
+// in front.
 ProgramRun run_program(const std::filesystem::path& folder, int ranks, const std::string& program,
                        const std::string& arguments, const std::string& before = "");
 

@@ -1,4 +1,4 @@
-// The runner with a device and a communicator that write down what they are asked for.
+// The runner with a device and a communicator that log their calls.
 #include "bench/run/runner.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ class LoggingDevice : public Device {
   DeviceLimits limits_;
 };
 
-// Ends a collective only where it is waited for.
+// Completes a collective only in wait().
 class LoggingCommunicator : public Communicator {
  public:
   LoggingCommunicator(const Program& program, Log& log, bool enqueues)
@@ -87,7 +87,7 @@ class NoBatches : public BatchSource {
   std::string description() const override { return "nothing"; }
 };
 
-// Instructions over buffers that are made where they are first named.
+// Instructions over buffers that are created on first use.
 struct LoggedProgram {
   Program program;
   Log log;
@@ -128,7 +128,7 @@ struct LoggedProgram {
   }
 };
 
-// A head whose class centres are shared out, and two buckets of the backbone behind it.
+// A sharded head, followed by two buckets of the backbone.
 void add_head_and_buckets(LoggedProgram& logged) {
   logged.compute("normalize", {}, {"features", "labels"});
   logged.collective(Kind::allgather, "features");
@@ -190,7 +190,7 @@ TEST(Runner, DoesTheSameInEveryIteration) {
   EXPECT_EQ(thrice.log, repeated);
 }
 
-// On every rank they end in the order in which they started, whatever is needed first.
+// Collectives complete in start order on every rank, whichever is needed first.
 TEST(Runner, EndsWhatStartedEarlierFirst) {
   LoggedProgram logged;
   logged.compute("first", {}, {"bucket", "sums"});

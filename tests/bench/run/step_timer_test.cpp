@@ -7,7 +7,7 @@
 namespace plumb {
 namespace {
 
-// A clock that shows the given times, one after the other.
+// A clock that shows the given times in order.
 std::function<double()> clock_of(std::vector<double> times) {
   return [times = std::move(times), next = std::size_t{0}]() mutable { return times.at(next++); };
 }

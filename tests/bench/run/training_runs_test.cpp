@@ -1,5 +1,5 @@
-// Whole runs of bench_resnet50: ranks agree with each other and with one rank, weights go in and out, memory
-// is as planned.
+// Whole runs of bench_resnet50: ranks agree with each other and with one rank, weights round-trip, memory
+// matches the plan.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -63,7 +63,7 @@ TEST(TrainingRuns, TwoRanksFedTheSameBatchAreOneRank) {
   ASSERT_EQ(two.exit_code, 0) << two.messages;
   EXPECT_TRUE(two.result.at("checks").at("replicas_identical").get<bool>());  // bit for bit
   expect_near(losses(two), losses(one), 1e-6);
-  // Twice the same gradient halved is the same gradient: only rounding of the sum could differ, and x + x is
+  // The mean of two equal gradients is that gradient: only rounding of the sum could differ, and x + x is
   // exact.
   EXPECT_EQ(largest_difference(read_safetensors(folder.path() + "/one.safetensors"),
                                read_safetensors(folder.path() + "/two.safetensors")),
@@ -85,7 +85,8 @@ TEST(TrainingRuns, RanksHaveDifferentSyntheticImages) {
   const ProgramRun one = run_bench_resnet50(folder.path(), 1, kSmall + "--iters 2");
   const ProgramRun two = run_bench_resnet50(folder.path(), 2, kSmall + "--iters 2");
   ASSERT_EQ(two.exit_code, 0) << two.messages;
-  EXPECT_NE(losses(one).front(), losses(two).front());  // the mean over ranks holds another rank's images
+  EXPECT_NE(losses(one).front(),
+            losses(two).front());  // the mean over ranks includes the other rank's images
 }
 
 TEST(TrainingRuns, OverlapChangesNothingButTime) {
@@ -98,7 +99,7 @@ TEST(TrainingRuns, OverlapChangesNothingButTime) {
             0);
 }
 
-// One step: gradients rounded to fp16 (11 bits) before and after the sum move weights by as much, to 2^-10.
+// One step: rounding gradients to fp16 (11 bits) before and after the sum moves weights equally, up to 2^-10.
 TEST(TrainingRuns, HalfPrecisionExchangeRoundsGradientsAndNothingElse) {
   const ScratchFolder folder;
   const auto weights_after_a_step = [&](const std::string& name, const std::string& arguments) {
@@ -196,8 +197,8 @@ TEST(TrainingRuns, ProfileAndTraceHoldEveryStepAndLeaveTheRunAsItIs) {
   for (const auto& step : profile.at("steps")) EXPECT_GE(step.at("seconds").get<double>(), 0) << step;
 }
 
-// A limit on what the process may write to makes the host refuse memory in earnest. (One on its address space
-// would be spent on CUDA's libraries.)
+// Limits the process's writable memory, so the host really refuses memory. (CUDA's libraries would exhaust a
+// limit on address space.)
 TEST(TrainingRuns, FindTheLargestBatchThatTheHostGivesMemoryFor) {
   if (!std::string(PLUMB_TEST_SANITIZERS).empty()) GTEST_SKIP() << "sanitizers reserve the address space";
   const ScratchFolder folder;
@@ -216,7 +217,7 @@ TEST(TrainingRuns, FindTheLargestBatchThatTheHostGivesMemoryFor) {
   EXPECT_FALSE(std::filesystem::exists(folder / "logs"));
 }
 
-// What the process holds beside the arena: libraries, oneDNN's code, MPI's buffers, the batch on the host.
+// Memory outside the arena: libraries, oneDNN's code, MPI's buffers, the batch on the host.
 constexpr double kProcessBytes = 112.0 * (1 << 20);
 
 TEST(TrainingRuns, PeakMemoryIsWhatThePlanSays) {

@@ -10,7 +10,7 @@ using Gather = MpiTest;
 using Sum = MpiTest;
 using Broadcast = MpiTest;
 
-// Rank 0 gives nothing, rank 1 one byte, and so on, with zero bytes inside.
+// Rank 0 contributes nothing, rank 1 one byte, and so on, including zero bytes.
 std::string text_of(int rank) {
   return std::string(static_cast<std::size_t>(rank), rank % 2 ? '\0' : 'x');
 }

@@ -1,5 +1,5 @@
-// Every kind of collective, carried by MPI, by MPI with short calls, and from device memory. Integer
-// patterns: what is summed is exact whatever order it is summed in, so that one wrong element shows.
+// Every collective kind over MPI, over MPI with short calls, and from device memory. Integer patterns sum
+// exactly in any order, so a single wrong element shows.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -64,7 +64,7 @@ class CollectiveKinds : public MpiTest, public testing::WithParamInterface<Carri
     lane.run_all();
   }
 
-  // What this rank has before the collective, and what it must have afterwards where that is told.
+  // This rank's input, and the expected output where it is specified.
   template <typename T>
   std::vector<T> before(Kind kind, std::size_t elements) const {
     std::vector<T> values(elements, T(99));
@@ -161,8 +161,7 @@ TEST_P(CollectiveKinds, EndInsideProgressWithoutBeingWaitedFor) {
   expect_done(Kind::reduce_scatter_sum, scattered);
 }
 
-// As an instruction of training with a sharded head has them: what the head needs is waited for while buckets
-// are under way.
+// As in a training step with a sharded head: waits for the head's collectives while buckets are in flight.
 TEST_P(CollectiveKinds, MeetInAnyOrderWithBucketsUnderWay) {
   const std::size_t large = GetParam() == CarriedBy::short_calls ? 100 : 50'000;
   std::vector<float> features(16 * ranks()), maxima(8 * ranks()), sums(16 * ranks()),
@@ -179,7 +178,7 @@ TEST_P(CollectiveKinds, MeetInAnyOrderWithBucketsUnderWay) {
     std::vector<Communicator::Ticket> under_way;
     const auto start_bucket = [&] {
       under_way.push_back(start(Kind::allreduce_sum, buckets[under_way.size()]));
-      if (job().rank() % 2 == 1) communicator->progress();  // ranks need not move on alike
+      if (job().rank() % 2 == 1) communicator->progress();  // ranks may progress at different rates
     };
     const Communicator::Ticket of_features = start(Kind::allgather, features);
     start_bucket();

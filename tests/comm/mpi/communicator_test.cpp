@@ -20,13 +20,13 @@ class MpiCommunicator : public MpiTest {
   static Communicator::Ticket start(Communicator& communicator, std::vector<T>& values) {
     return communicator.start(collective_of(values), reinterpret_cast<std::byte*>(values.data()));
   }
-  // The bytes of everybody's values are those of rank 0.
+  // All ranks' bytes equal rank 0's.
   template <typename T>
   static void expect_identical_everywhere(const std::vector<T>& values) {
     const std::string bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
     for (const std::string& other : job().all_gather(bytes)) EXPECT_TRUE(other == bytes);
   }
-  // Of a number that bfloat16 holds.
+  // For numbers that bfloat16 represents exactly.
   static std::uint16_t bf16_bits(float value) {
     return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
   }
@@ -68,7 +68,7 @@ TEST_F(MpiCommunicator, F16RoundsToNearestEven) {
   if (job().size() != 2) GTEST_SKIP() << "two summands";
   const auto communicator = make_mpi_communicator(job());
   const bool first = job().rank() == 0;
-  // Above 2048 f16 holds even numbers only: 2049 lies between and goes to 2048, 2051 to 2052.
+  // Above 2048 f16 represents even numbers only: 2049 lies between and rounds to 2048, 2051 to 2052.
   std::vector<_Float16> values{first ? _Float16(2048) : _Float16(1), first ? _Float16(2050) : _Float16(1),
                                first ? _Float16(65504) : _Float16(65504), first ? _Float16(1) : _Float16(-1)};
   communicator->wait(start(*communicator, values));
@@ -81,7 +81,7 @@ TEST_F(MpiCommunicator, F16RoundsToNearestEven) {
 TEST_F(MpiCommunicator, Bf16SumsAreExactWhereBf16HoldsThemAndIdenticalOnAllRanks) {
   const auto communicator = make_mpi_communicator(job());
   for (std::size_t count : {1u, 7u, 1000u, 100'003u}) {
-    // 1, 2, 3 … on each rank: sums up to 128, of which bfloat16 holds every one.
+    // 1, 2, 3 … on each rank: sums up to 128, all exact in bfloat16.
     std::vector<std::uint16_t> values(count);
     for (std::size_t i = 0; i < count; ++i) values[i] = bf16_bits(static_cast<float>(i % 32 + 1));
     communicator->wait(communicator->start({.elements = count, .dtype = DType::bf16},

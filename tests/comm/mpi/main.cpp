@@ -1,11 +1,11 @@
-// Every rank runs all tests; the exit code is 1 on all of them if a test failed on any.
+// Every rank runs all tests; all exit with 1 if a test failed on any.
 #include <iostream>
 
 #include "tests/comm/mpi/mpi_test.h"
 
 namespace {
 
-// What ranks above 0 print: failures, with the rank.
+// Output of ranks above 0: failures, with the rank.
 class FailuresOnly : public testing::EmptyTestEventListener {
  public:
   explicit FailuresOnly(int rank) : rank_(rank) {}

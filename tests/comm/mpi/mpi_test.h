@@ -1,5 +1,5 @@
-// Tests that every rank of a job runs at the same time. Collectives inside must be reached by all ranks
-// whatever fails: EXPECT before them, ASSERT only on what all ranks see alike.
+// Tests that all ranks of a job run together. Every rank must reach the collectives inside, even after a
+// failure: use EXPECT before them, and ASSERT only on values that are equal on all ranks.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@ using Progress = MpiTest;
 constexpr std::size_t kBucketElements = (25u << 20) / sizeof(float);
 constexpr int kMostCalls = 10'000;
 
-// Stands for a compute instruction: the caller isn't inside MPI meanwhile.
+// Simulates a compute instruction: the caller stays out of MPI meanwhile.
 void compute_for_a_while() {
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }

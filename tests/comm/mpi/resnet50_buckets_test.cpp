@@ -1,4 +1,4 @@
-// Sums of an integer pattern are exact whatever order they are made in, so one wrong element shows.
+// Integer patterns sum exactly in any order, so a single wrong element shows.
 #include "comm/gradient_reduction.h"
 #include "comm/mpi_communicator.h"
 #include "tests/comm/mpi/mpi_test.h"
@@ -16,7 +16,7 @@ std::vector<Collective> resnet50_collectives(ReduceDType dtype) {
   return collectives_of(add_gradient_reduction(resnet50_program(), options));
 }
 
-// At most 15 + 8 * rank: sums over 16 ranks stay below 2048, which f16 holds exactly.
+// At most 15 + 8 * rank: sums over 16 ranks stay below 2048, exact in f16.
 int pattern(std::size_t element, int rank) {
   return static_cast<int>((element * 7 + element / 1000) % 16) + rank % 16 * 8;
 }
@@ -27,7 +27,7 @@ int pattern_sum(std::size_t element, int size) {
   return sum;
 }
 
-// Index of the first wrong element, or the number of elements if there is none.
+// Index of the first wrong element; the number of elements if all are right.
 template <typename T>
 std::size_t first_wrong(const std::vector<T>& values, int size) {
   std::size_t i = 0;

@@ -32,7 +32,7 @@ TEST_F(StagedOverMpi, SumsArriveInDeviceMemoryIterationAfterIteration) {
     std::vector<Communicator::Ticket> tickets;
     for (std::vector<float>& buffer : buffers) {
       tickets.push_back(start(buffer));
-      if (job().rank() % 2 == 1) staged->progress();  // ranks need not move on alike
+      if (job().rank() % 2 == 1) staged->progress();  // ranks may progress at different rates
     }
     for (Communicator::Ticket ticket : tickets) staged->wait(ticket);
     lane.run_all();
