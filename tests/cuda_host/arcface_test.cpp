@@ -1,4 +1,4 @@
-// Face recognition itself on the emulated GPU, against the CPU device.
+// Face networks on the emulated GPU against the CPU device.
 #include "models/arcface.h"
 
 #include <gtest/gtest.h>
@@ -14,15 +14,15 @@
 
 namespace plumb {
 
-// What a test of a backbone is called.
+// Test name of a backbone.
 void PrintTo(const Backbone& backbone, std::ostream* text) {
   *text << backbone.name;
 }
 
 namespace {
 
-// The last norms see four values per channel: with two images a deviation may be next to nothing, and two
-// fp32 programs that sum in another order would part at once.
+// The last norms see four values per channel. With two images a standard deviation could be near 0, and two
+// fp32 programs with different summation orders would diverge at once.
 Graph faces(Backbone backbone, Head head = Head::replicated, bool one_slope = false) {
   return make_arcface({.backbone = backbone,
                        .batch = 4,
@@ -36,14 +36,14 @@ Graph faces(Backbone backbone, Head head = Head::replicated, bool one_slope = fa
                        .seed = 5});
 }
 
-// Each block adds a little to what it is given (as in resnet50_test.cpp), and PReLUs hold back as at their
-// start: errors stay small through all layers.
+// Each block adds a little to its input (as in resnet50_test.cpp), and PReLU slopes stay near their initial
+// values: errors stay small through all layers.
 TestTensors calm_tensors(const Graph& graph) {
   TestTensors tensors = random_tensors(graph, 3);
   const auto change = [&](ParameterId parameter, float mean, float deviation) {
     const bool is_scale = graph.parameters[parameter].name.ends_with(".weight");
     for (float& value : tensors.parameters[parameter])
-      value = mean + deviation * 2 * (is_scale ? value - 1 : value);  // those are within 0.5
+      value = mean + deviation * 2 * (is_scale ? value - 1 : value);  // random_tensors draws within 0.5
   };
   for (const Op& op : graph.ops) {
     const Norm* norm = std::get_if<Norm>(&op);
@@ -72,9 +72,8 @@ TrainOptions instructions(Precision precision, int iterations) {
   return options;
 }
 
-// What a gradient's error is measured by: of a bias, and of a PReLU's slope, the length of the gradient that
-// the layer's weight gets, too. All are sums over the same elements, and where a norm follows, a bias' is 0
-// but for rounding.
+// Scale for a gradient's error. For biases and PReLU slopes the layer's weight gradient counts too: all are
+// sums over the same elements, and before a norm a bias gradient is 0 except for rounding.
 double yardstick(const Graph& graph, const GraphRun& truth, ParameterId parameter) {
   double longest = length(truth.gradients[parameter]);
   for (const Op& op : graph.ops) {
@@ -90,7 +89,7 @@ double yardstick(const Graph& graph, const GraphRun& truth, ParameterId paramete
 
 struct Tolerances {
   double loss = 0;       // relative
-  double gradient = 0;   // the difference's length over the yardstick
+  double gradient = 0;   // norm of the difference over the yardstick
   double statistic = 0;  // relative
 };
 
@@ -127,7 +126,7 @@ TEST_P(EmulatedArcFace, Fp32MatchesTheCpuDevice) {
   EXPECT_EQ(run.metrics[0].top5, -1);
 }
 
-// Two instructions eagerly, as close to fp32 as rounding lets them, and the second as a replay, bit for bit.
+// Two eager steps within rounding of fp32; replaying the second must match bit for bit.
 TEST_P(EmulatedArcFace, Fp16WithAnFp32HeadIsCloseToFp32AndReplaysAreTheSame) {
   const Graph graph = faces(GetParam());
   const TestTensors tensors = calm_tensors(graph);

@@ -1,4 +1,4 @@
-// The emulated GPU's kernels are the CPU's code: they run on whatever it plays.
+// The emulated GPU's kernels are CPU code: they run for any emulated architecture.
 #include "kernels/cuda/gpu_choice.h"
 
 namespace plumb::cuda {

@@ -1,5 +1,5 @@
-// What bench_resnet50 says, and which code it ends with, where GPUs are missing, too few, too old or too
-// small, or fail in the middle.
+// Messages and exit codes of bench_resnet50 when GPUs are missing, too few, too old or too small, or fail
+// during a run.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -31,7 +31,8 @@ TEST(CudaBadInput, AGpuTooOldForThePrecision) {
 
 TEST(CudaBadInput, AGpuTooOldForTheBuild) {
   const Place place;
-  expect_one_sentence(run(place, 1, kCuda, "EMULATED_GPU_CAPABILITY=35"), 69, {"Emulated GPU", "sm_35", "compute_50"});
+  expect_one_sentence(run(place, 1, kCuda, "EMULATED_GPU_CAPABILITY=35"), 69,
+                      {"Emulated GPU", "sm_35", "compute_50"});
 }
 
 TEST(CudaBadInput, MoreRanksThanGpus) {

@@ -1,5 +1,5 @@
-// One instruction of a Program, prepared and bound as the CUDA device does it, with its operands in a test's
-// hands.
+// One instruction of a Program, prepared and bound as on the CUDA device, with operands controlled by the
+// test.
 #pragma once
 
 #include <deque>
@@ -11,7 +11,7 @@
 
 namespace plumb::cuda {
 
-// For instructions that have nothing to do with convolutions.
+// For instructions unrelated to convolutions.
 class NoConvolutions : public ConvEngine {
  public:
   std::string library() const override { return "none"; }
@@ -23,7 +23,7 @@ class BoundInstruction {
  public:
   explicit BoundInstruction(Graph graph = {}) : graph_(std::move(graph)) {}
 
-  // A buffer with these values, or so many elements of which none was written.
+  // A buffer with these values, or an unwritten one with this many elements.
   template <typename Contents>
   BufferId add(DType dtype, const Contents& contents) {
     tensors_.emplace_back(dtype, contents);
@@ -36,7 +36,7 @@ class BoundInstruction {
   BufferId add(DType dtype, std::initializer_list<double> values) {
     return add(dtype, std::vector<double>(values));
   }
-  // An object of the device, such as its State, byte by byte.
+  // A device object, such as its State, as raw bytes.
   template <typename T>
   BufferId add_object(const T& object) {
     const BufferId id = add(DType::u8, sizeof(T));
@@ -45,7 +45,7 @@ class BoundInstruction {
   }
   Buffer& buffer(BufferId id) { return program_.buffers[id]; }
 
-  // Prepares, plans the memory, runs the callable `times` times on the null stream.
+  // Prepares, plans memory, and runs the callable `times` times on the null stream.
   void run(Operation operation, int times = 1);
 
   std::vector<double> values(BufferId id) const { return tensors_[id].values(); }

@@ -1,5 +1,5 @@
-// Convolutions of the emulated GPU: oneDNN's, in f32, on NHWC memory, with what fused engines do in front and
-// behind as plain loops. Formulas: kernels/instructions/conv.h.
+// The emulated GPU's convolutions: oneDNN's in f32 on NHWC memory; the prologues and epilogues of fused
+// engines are plain loops. Formulas: kernels/instructions/conv.h.
 //
 // EMULATED_CONV_MOST_ELEMENTS=n: no engine for a convolution with an input or output of more elements.
 #include <algorithm>
@@ -32,7 +32,7 @@ std::size_t weight_elements(const ConvProblem& p) {
   return static_cast<std::size_t>(p.out_c * p.kernel * p.kernel * (p.c / p.groups));
 }
 
-// The convolution itself, in one of its three directions; a primitive with what it reads and writes.
+// The convolution itself in one direction: a primitive with its inputs and outputs.
 class Product {
  public:
   explicit Product(const ConvProblem& p)
@@ -107,7 +107,7 @@ class Product {
   dnnl::primitive primitive_;
 };
 
-// relu(factors[0] * in + factors[1] + residual), rounded as an engine does before it multiplies.
+// relu(factors[0] * in + factors[1] + residual), rounded as an engine rounds before multiplying.
 void normalize(std::vector<float>& in, const std::byte* factors_at, const ConvProblem& p,
                const std::vector<float>* residual) {
   const auto channels = static_cast<std::size_t>(p.c);
@@ -166,8 +166,8 @@ void backward_weights(const Product& product, const ConvProblem& p, const Operan
   write_floats(operands[2], d_weight, p.dtype);
 }
 
-// Backward of batch norm (Ioffe and Szegedy 2015, section 3) as far as it needs sums over a channel; what is
-// left, a * d + b * x + c for each element, are the coefficients.
+// Batch norm backward (Ioffe and Szegedy 2015, section 3), the part with sums over a channel; the
+// coefficients are those of the remaining a * d + b * x + c per element.
 void norm_backward_data(const Product& product, const ConvProblem& p, const Operands& operands) {
   std::vector<float> d = backward_data(product, p, operands);
   const auto channels = static_cast<std::size_t>(p.c);
@@ -215,7 +215,7 @@ class ConvOnCpu final : public ConvPlan {
  public:
   explicit ConvOnCpu(const ConvProblem& problem)
       : problem_(problem), product_(std::make_shared<const Product>(problem)) {}
-  // A little, so that its place in the plan is tried, too.
+  // Small but nonzero, to test its place in the plan.
   std::size_t workspace_bytes() const override { return kWorkspaceBytes; }
   std::string engine() const override { return "oneDNN"; }
   void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {

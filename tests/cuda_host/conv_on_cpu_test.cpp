@@ -1,4 +1,4 @@
-// The emulated GPU's convolutions, and what fused engines do beside them, against loops in double.
+// The emulated GPU's convolutions and fused epilogues against loops in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Floats random_floats(std::int64_t count, unsigned seed) {
   return values;
 }
 
-// Calls product(input, weight, output) with the indices of all that are multiplied.
+// Calls product(input, weight, output) with the indices of every multiplication.
 template <typename Product>
 void for_each_product(const ConvProblem& p, Product&& product) {
   const std::int64_t in_group = p.c / p.groups, out_group = p.out_c / p.groups;
@@ -124,7 +124,7 @@ TEST(ConvOnCpu, NormalisesAddsAndGathersStatistics) {
   expect_near(sums, true_sums);
 }
 
-// Coefficients and gradients, put together, are batch norm's backward as it is written down in the paper.
+// Coefficients and gradients combine to batch norm's backward as in the paper.
 TEST(ConvOnCpu, GoesBackThroughTheNormInFront) {
   const ConvProblem problem = problem_of(ConvPass::norm_backward_data);
   Floats d_out = random_floats(kN * 3 * 2 * kOutC, 1), weight = random_floats(kOutC * 9 * kC, 2),
@@ -167,7 +167,7 @@ TEST(ConvOnCpu, GoesBackThroughTheNormInFront) {
 
 TEST(HostNumbers, HalvesAreRoundedToNearestEven) {
   Floats values{1.00048828125F, 1.00146484375F,
-                -65519.0F};  // half-way down, half-way up, below the last instruction
+                -65519.0F};  // ties: down, up; overflow: below the last f16 step
   round_floats(values, DType::f16);
   EXPECT_EQ(values, (Floats{1.0F, 1.001953125F, -65504.0F}));
   values = {1.00390625F, 1.01171875F};

@@ -1,4 +1,4 @@
-// For tests of sizes that take too long otherwise: of each launch only the first block and the last one run.
+// For sizes that would take too long: only the first and the last block of each launch run.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@ constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 }  // namespace
 
 DeviceMemory& device_memory() {
-  static DeviceMemory memory;  // the CUDA API has no other place for it
+  static DeviceMemory memory;  // the CUDA API leaves no other place for it
   return memory;
 }
 

@@ -1,5 +1,5 @@
-// Memory of the emulated GPUs, and page-locked memory of the host. The host can't touch a GPU's memory: its
-// pages are closed except while operations run. New memory is full of NaNs.
+// Memory of the emulated GPUs, and page-locked host memory. GPU memory is inaccessible to the host: its pages
+// are protected except while operations run. New memory is filled with NaNs.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace plumb::gpu::emulated {
 
 struct Allocation {
   std::size_t bytes = 0;
-  int gpu = -1;  // -1: page-locked memory of the host
+  int gpu = -1;  // -1: page-locked host memory
   std::size_t mapped_bytes = 0;
 };
 
@@ -17,7 +17,7 @@ class DeviceMemory {
  public:
   std::byte* allocate(std::size_t bytes, int gpu);
   bool free(void* address, bool pinned);
-  // The allocation that holds all of these bytes, or nullptr.
+  // The allocation that contains all these bytes, or nullptr.
   const Allocation* find(const void* address, std::size_t bytes) const;
   std::size_t used_bytes(int gpu) const;
   std::size_t allocations() const { return allocations_.size(); }
@@ -29,7 +29,7 @@ class DeviceMemory {
 };
 DeviceMemory& device_memory();
 
-// Opens the GPUs' memory to the host while it lives.
+// Gives the host access to GPU memory during its lifetime.
 class DeviceMemoryAccess {
  public:
   DeviceMemoryAccess() { device_memory().open(true); }

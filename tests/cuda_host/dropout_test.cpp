@@ -1,4 +1,4 @@
-// Dropout on the emulated GPU: the elements that models/dropout.h says, and no others.
+// Dropout on the emulated GPU drops exactly the elements that models/dropout.h defines.
 #include "kernels/cuda/dropout.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace plumb::cuda {
 namespace {
 
-// What is left of `in`, both in NHWC.
+// `in` after dropout; both in NHWC.
 std::vector<double> dropped(const Shape& shape, const DropoutRule& rule, const StepState& step,
                             const std::vector<double>& in) {
   std::vector<double> out(in.size());
@@ -26,8 +26,8 @@ std::vector<double> dropped(const Shape& shape, const DropoutRule& rule, const S
   return out;
 }
 
-// A vector, odd numbers of channels, runs of pixels that begin anywhere in a random block, several tiles of
-// both kinds.
+// A vector, odd channel counts, pixel runs that start anywhere in a random block, several tiles of both
+// kinds.
 const Shape kShapes[] = {{.n = 3, .h = 1, .w = 1, .c = 5},   {.n = 2, .h = 1, .w = 1, .c = 512},
                          {.n = 2, .h = 7, .w = 7, .c = 72},  {.n = 2, .h = 3, .w = 1, .c = 13},
                          {.n = 1, .h = 9, .w = 15, .c = 66}, {.n = 1, .h = 16, .w = 8, .c = 8}};

@@ -13,7 +13,7 @@
 namespace plumb::cuda {
 namespace {
 
-// Less than a vector, one, one and a bit, more than a block.
+// Less than a vector, one, slightly more than one, more than a block.
 constexpr std::size_t kCounts[] = {1, 7, 8, 9, 2048, 2048 * 2 + 3};
 
 TEST(Accumulate, AddsInF32AndRoundsOnce) {
@@ -86,7 +86,7 @@ TEST(ColumnSums, RepeatBitForBitInAnyOrderOfThreads) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(column_sums(DType::bf16, 75, 40, values), first);
 }
 
-// [n, c, h, w] into [n, h, w, padded], zeros behind.
+// [n, c, h, w] to [n, h, w, padded], zero-padded.
 std::vector<double> padded_nhwc(const Shape& shape, int padded_channels, const double* nchw) {
   std::vector<double> result;
   for (std::int64_t n = 0; n < shape.n; ++n)

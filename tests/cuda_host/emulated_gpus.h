@@ -1,4 +1,4 @@
-// Which GPUs are played, from the environment.
+// Configuration of the emulated GPUs, from the environment.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ struct EmulatedGpus {
   int capability = 90;                               // EMULATED_GPU_CAPABILITY: 75, 80, 90, …
   std::size_t memory_bytes = std::size_t{16} << 30;  // EMULATED_GPU_MEMORY
   std::string name = "Emulated GPU";                 // EMULATED_GPU_NAME
-  bool same_uuid = false;  // EMULATED_GPU_SAME_UUID=1: all of them answer with one UUID
+  bool same_uuid = false;                            // EMULATED_GPU_SAME_UUID=1: all report the same UUID
 };
 const EmulatedGpus& emulated_gpus();  // read once
 

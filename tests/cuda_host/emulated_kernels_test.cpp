@@ -1,4 +1,4 @@
-// The emulated GPU itself: barriers, exchanges within warps, atomics, and what it says of misuse.
+// The emulated GPU itself: barriers, warp exchanges, atomics, and messages about misuse.
 #include <gpu_runtime.h>
 #include <gtest/gtest.h>
 
@@ -111,7 +111,7 @@ TEST(EmulatedKernels, ShufflesTakeWhatTheSourceBrought) {
 __global__ void halves_of_a_warp(float* out) {
   const unsigned mask = threadIdx.x < 16 ? 0xFFFFU : 0xFFFF0000U;
   float value = 1;
-  const int rounds = threadIdx.x < 16 ? 2 : 4;  // they don't meet
+  const int rounds = threadIdx.x < 16 ? 2 : 4;  // the halves of the warp never meet
   for (int i = 0; i < rounds; ++i) value += __shfl_xor_sync(mask, value, 1 << i);
   out[threadIdx.x] = value;
 }

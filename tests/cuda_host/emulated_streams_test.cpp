@@ -1,5 +1,5 @@
-// The stand-in for the CUDA runtime: order comes from streams and events alone, memory is the GPU's own, and
-// captures refuse what CUDA refuses.
+// The CUDA runtime stand-in: only streams and events order work, memory belongs to the GPU, and captures
+// reject what CUDA rejects.
 #include <gpu_runtime.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ float first_of(const float* device) {
   return value;
 }
 
-// One stream fills, another one reads it, with and without an event in between; what came out.
+// One stream writes, another reads, with and without an event in between; returns the value read.
 float handed_over(bool in_order) {
   const Stream writer = make_stream(), reader = make_stream();
   const Event written = make_event();
@@ -75,7 +75,7 @@ TEST(EmulatedStreams, APinnedSourceIsReadWhenTheCopyRuns) {
   const Vectors v;
   *value = 1;
   check(cudaMemcpyAsync(v.at(0), value, sizeof(float), cudaMemcpyHostToDevice, stream.get()));
-  *value = 2;  // too early: the copy has not run
+  *value = 2;  // too early: the copy hasn't run
   check(cudaStreamSynchronize(stream.get()));
   EXPECT_EQ(first_of(v.at(0)), 2);
 }
@@ -144,7 +144,7 @@ TEST(EmulatedMemoryDeathTest, TheHostCantReadIt) {
 }
 
 TEST(EmulatedStreams, AKernelThatFailsFailsAllThatComesAfter) {
-  // In a process of its own: the GPU is lost after that.
+  // In a separate process: the GPU is lost afterwards.
   const auto fail = [] {
     const Stream stream = make_stream();
     gpu::launch(
@@ -159,7 +159,7 @@ TEST(EmulatedStreams, AKernelThatFailsFailsAllThatComesAfter) {
   EXPECT_EXIT(fail(), testing::ExitedWithCode(3), "1 of 32 threads wait");
 }
 
-// Captures what `body` gives to a stream, and tells how the capture ended.
+// Captures the work `body` enqueues on a stream; returns how the capture ended.
 cudaError_t captured(cudaStream_t stream, const std::function<void()>& body) {
   check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   body();

@@ -1,6 +1,5 @@
-// Heads whose class centres the ranks of a job share out, over NCCL in a captured instruction, on emulated
-// GPUs, one per rank (EMULATED_GPUS): the losses of the head that every rank has whole, and of the CPU
-// device.
+// Sharded heads over NCCL in a captured step, on emulated GPUs, one per rank (EMULATED_GPUS): same losses as
+// the replicated head and the CPU device.
 #include "tests/bench/run/face_ranks.h"
 
 #include <algorithm>
@@ -42,7 +41,7 @@ class GpuFaceRanks : public MpiTest {
   static std::ptrdiff_t sends(const FaceRun& run, const std::string& collective) {
     return std::count(run.sent.begin(), run.sent.end(), collective);
   }
-  // All of its instructions on this rank were skipped, which leaves parameters as they were, or none was.
+  // Either all steps on this rank were skipped, which leaves the parameters unchanged, or none.
   FaceRun expect_instructions(FaceTraining training, Head head, bool skipped) const {
     FaceRun run = train(training, head);
     EXPECT_EQ(run.skipped, std::vector<bool>(run.skipped.size(), skipped));
@@ -96,7 +95,7 @@ TEST_F(GpuFaceRanks, OneRankWithCollectivesIsOneWithoutToTheBit) {
   }
 }
 
-// Found in the sums, which all ranks have alike, also where they were summed in another dtype and cast back.
+// Detected in the sums, which are equal on all ranks, even if summed in another dtype and cast back.
 TEST_F(GpuFaceRanks, AnOverflowOfOneRankIsFoundByAllInTheSums) {
   for (ReduceDType dtype : {ReduceDType::same, ReduceDType::fp32, ReduceDType::fp16}) {
     FaceTraining half = scaled_training();
@@ -107,7 +106,7 @@ TEST_F(GpuFaceRanks, AnOverflowOfOneRankIsFoundByAllInTheSums) {
   }
 }
 
-// No other rank has this gradient: it hears of the overflow by the flag.
+// No other rank has this gradient: the flag tells them of the overflow.
 TEST_F(GpuFaceRanks, AnOverflowInARanksOwnCentresIsToldToAll) {
   FaceTraining half = scaled_training();
   expect_instructions(half, Head::sharded, /*skipped=*/false);

@@ -1,4 +1,4 @@
-// --find-max-bs where a batch has no engine long before memory is full, on emulated GPUs, one per rank.
+// --find-max-bs on emulated GPUs, one per rank, if a batch has no engine long before memory is full.
 #include <cstdlib>
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace plumb {
 namespace {
 
-constexpr std::int64_t kElementsPerImage = 64 * 16 * 16;  // of ResNet-50's largest tensor at 32 pixels
+constexpr std::int64_t kElementsPerImage = 64 * 16 * 16;  // ResNet-50's largest tensor at 32 pixels
 
 class FindMaxBatch : public MpiTest {
  protected:
@@ -17,7 +17,7 @@ class FindMaxBatch : public MpiTest {
   }
   void TearDown() override { unsetenv("EMULATED_CONV_MOST_ELEMENTS"); }
 
-  // By the plan, this memory holds a batch of 2.
+  // By the plan, this memory fits a batch of 2.
   MaxBatch find(std::int64_t most_elements) {
     BenchOptions options = default_options("bench_resnet50");
     options.device = DeviceChoice::cuda;
@@ -43,7 +43,7 @@ TEST_F(FindMaxBatch, GoesOnBelowABatchWithoutAnEngine) {
   }
 }
 
-// Where a library could index all of the batch's elements, a missing engine says nothing about the batch.
+// If all of the batch's elements could be indexed, a missing engine doesn't mean the batch is too large.
 TEST_F(FindMaxBatch, EndsWhereASmallEnoughBatchHasNoEngine) {
   if (job().size() != 2) return;  // a try takes seconds
   try {

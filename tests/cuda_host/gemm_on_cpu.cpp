@@ -1,4 +1,4 @@
-// Matrix products of the emulated GPU: oneDNN's, in f32.
+// The emulated GPU's matrix products: oneDNN's, in f32.
 #include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
 
@@ -11,7 +11,7 @@
 namespace plumb::cuda {
 namespace {
 
-// A matrix without what lies between its rows, and back.
+// Copies a matrix without its row padding, and back.
 std::vector<float> read_rows(const std::byte* from, std::int64_t rows, std::int64_t columns,
                              std::int64_t stride, DType dtype) {
   if (stride == 0 || stride == columns)

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kGuardBytes = 256;
 constexpr std::byte kGuard{0xA5};
 
-// Calls body with a null pointer to the type that stores `dtype`.
+// Calls body with a null pointer to the storage type of `dtype`.
 template <typename Body>
 void with_type(DType dtype, const Body& body) {
   switch (dtype) {

@@ -1,4 +1,4 @@
-// Tensors for tests of single kernels, and the numbers to fill them with.
+// Tensors for tests of single kernels, and numbers to fill them.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace plumb {
 
-// A tensor as a kernel finds it: at a multiple of 16 bytes and of no more, between guards whose bytes are
-// checked when it goes away. On the null stream kernels take it from the host's memory.
+// A tensor aligned to exactly 16 bytes, between guard bytes that are checked on destruction. Kernels on the
+// null stream read it from host memory.
 class GuardedTensor {
  public:
-  // Holds NaNs (integers: -1) until somebody writes it.
+  // NaNs (integers: -1) until written.
   GuardedTensor(DType dtype, std::size_t elements);
-  GuardedTensor(DType dtype, const std::vector<double>& values);  // rounded to nearest even
+  GuardedTensor(DType dtype, const std::vector<double>& values);  // rounds to nearest even
   ~GuardedTensor();
   GuardedTensor(const GuardedTensor&) = delete;
   GuardedTensor& operator=(const GuardedTensor&) = delete;
@@ -38,15 +38,15 @@ class GuardedTensor {
 
 inline constexpr DType kStorageTypes[] = {DType::f32, DType::f16, DType::bf16};
 
-// What `value` becomes when it is stored as f32, f16 or bf16, and the largest relative error of that.
+// `value` rounded to f32, f16 or bf16, and the largest relative error of that rounding.
 double rounded(DType dtype, double value);
 std::vector<double> rounded(DType dtype, std::vector<double> values);
 double unit_roundoff(DType dtype);
 
-// Standard normal values, each exact in `dtype`; those of different seeds are unrelated.
+// Standard normal values, each exact in `dtype`; different seeds give independent values.
 std::vector<double> normal_values(DType dtype, std::size_t count, std::uint64_t seed);
 
-// EXPECTs every element within `units` roundings of `scale` or of its own, whichever is larger.
+// EXPECTs every element within `units` roundings of `scale` or of itself, whichever is larger.
 void expect_close(const std::vector<double>& values, const std::vector<double>& wanted, DType dtype,
                   double units, double scale = 1);
 

@@ -1,4 +1,4 @@
-// Tensors of any dtype as floats and back, on the CPU.
+// Converts tensors of any dtype to floats and back, on the CPU.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace plumb::cuda {
 std::vector<float> read_floats(const std::byte* from, std::size_t elements, DType dtype);
 // Rounds to nearest even.
 void write_floats(std::byte* to, const std::vector<float>& values, DType dtype);
-// What is left of the values when they are stored so.
+// The values rounded to a storage type.
 void round_floats(std::vector<float>& values, DType dtype);
 
 }  // namespace plumb::cuda

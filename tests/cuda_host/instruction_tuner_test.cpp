@@ -1,4 +1,4 @@
-// Tuning on the emulated GPU: engines of every kind, good and bad, behind the same door as cuDNN's.
+// Tuning on the emulated GPU: good and bad engines of every kind, behind cuDNN's interface.
 #include "kernels/cuda/instruction_tuner.h"
 
 #include <gtest/gtest.h>
@@ -26,13 +26,13 @@ namespace {
 using gpu::emulated::enqueue;
 using gpu::emulated::once;
 
-// What an engine of the test does when it is run.
+// Behaviour of a test engine when run.
 struct FakeEngine {
   std::string name;
   int milliseconds = 0;
   bool builds = true;
-  bool fails = false;    // cleanly
-  bool poisons = false;  // every call after it fails
+  bool fails = false;    // reports an error, nothing else
+  bool poisons = false;  // makes every later call fail
 };
 
 struct Counts {
@@ -88,7 +88,7 @@ class FakeConvolutions final : public ConvEngine {
   }
 };
 
-// Statistics by all three, and two that normalise what they read.
+// All three compute statistics, two also normalise their inputs.
 Graph three_convolutions() {
   GraphBuilder builder({2, 6, 6, 16});
   ValueId value = GraphBuilder::kImages;
@@ -108,7 +108,7 @@ class InstructionTuning : public testing::Test {
     return tune_instructions(tuner, graph_, {.precision = Precision::fp16}, limits,
                              {.time_engines = time_engines});
   }
-  // Of every trial on plain or fused convolutions.
+  // Engines of all trials on plain or fused convolutions.
   static std::set<std::string> chosen(const Tuning& tuning) {
     std::set<std::string> engines;
     for (const auto& [name, choice] : tuning.instructions)
@@ -118,7 +118,7 @@ class InstructionTuning : public testing::Test {
   }
 
   FakeConvolutions convolutions;
-  int capability = 75;  // without fused engines
+  int capability = 75;  // no fused engines
   const ScratchFolder folder_;
 
  private:
@@ -215,7 +215,7 @@ TEST_F(InstructionTuning, AnEngineThatTheLibraryNoLongerHasIsTimedAgain) {
 
 using InstructionTuningDeathTest = InstructionTuning;
 
-// The emulated GPU stays lost to its process, as a real one does.
+// The emulated GPU stays lost to its process, like a real one.
 TEST_F(InstructionTuningDeathTest, AnEngineThatPoisonsTheGpuEndsTheRunByNameAndIsRemembered) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   convolutions.plain = {{.name = "poison", .poisons = true}, {.name = "good"}};
@@ -260,7 +260,7 @@ TEST(ProductsBesideConvolutions, AnswerPlain1x1ConvolutionsOfStride1) {
   EXPECT_EQ(both->candidates(problem, 1 << 20)->size(), 1U);
 }
 
-// In all three directions the product is the convolution.
+// In all three directions the matrix product equals the convolution.
 TEST(ProductsBesideConvolutions, ComputeWhatTheConvolutionDoes) {
   const std::unique_ptr<GemmEngine> products = make_gemm_engine();
   const auto both = with_matrix_products(make_conv_engine({}), *products);
@@ -268,7 +268,7 @@ TEST(ProductsBesideConvolutions, ComputeWhatTheConvolutionDoes) {
   for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_data, ConvPass::backward_weights}) {
     const ConvProblem problem{
         .pass = pass, .n = 3, .h = 5, .w = 4, .c = kIn, .out_h = 5, .out_w = 4, .out_c = kOut};
-    // By the order of Instruction::uses().
+    // In the order of Instruction::uses().
     std::array<std::size_t, 3> sizes{kPixels * kIn, kOut * kIn, kPixels * kOut};
     if (pass == ConvPass::backward_data) sizes = {kPixels * kOut, kOut * kIn, kPixels * kIn};
     if (pass == ConvPass::backward_weights) sizes = {kPixels * kIn, kPixels * kOut, kOut * kIn};

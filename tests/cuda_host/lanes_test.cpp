@@ -1,4 +1,4 @@
-// The lanes of the CUDA device: what a capture keeps of them, and their end after a failure.
+// Lanes of the CUDA device: priorities in a capture, and shutdown after a failure.
 #include "kernels/cuda/lanes.h"
 
 #include <gpu_runtime.h>
@@ -14,7 +14,7 @@ __global__ void fail() {
   if (threadIdx.x == 0) __syncthreads();
 }
 
-// A graph without this flag runs all of it with the priority of the stream that it is launched into.
+// A graph without this flag runs entirely at the priority of the stream it is launched on.
 TEST(Lanes, KeepTheirPrioritiesInACapture) {
   Lanes lanes;
   const ExecutableGraph graph =

@@ -1,4 +1,4 @@
-// Margin heads of 100 million classes, as large_sizes_test.cpp does it.
+// Margin heads of 100 million classes, tested like large_sizes_test.cpp.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -29,7 +29,7 @@ TEST_F(LargeHeads, RowsOfAllCentresReachTheLastOne) {
   launch_class_norms(DType::f16, rows.data(), nullptr, inverse_norms.floats(), kClasses, kEmbedding, nullptr);
   EXPECT_EQ(inverse_norms.from_end(0), 0.5F);
 
-  d_rows.set_from_end(0, 5);  // along the row: taken out
+  d_rows.set_from_end(0, 5);  // along the row: projected out
   d_rows.set_from_end(1, 7);
   const ProjectedRows projected{.d_rows = d_rows.data(),
                                 .rows = rows.data(),
@@ -118,7 +118,7 @@ TEST_F(LargeHeads, TheLossReachesTheLastProduct) {
   std::vector<IterationRecord> records(kMetricsKept);
   all.row_sums[kImages - 1] = 1;
   launch_margin_gradient(logits, 64, all, {.first = 0, .count = kImages}, &state, records.data(), nullptr);
-  EXPECT_EQ(products.from_end(0), 128);  // probability 1, times the scale and the norm
+  EXPECT_EQ(products.from_end(0), 128);  // probability 1, times scale and norm
 }
 
 }  // namespace

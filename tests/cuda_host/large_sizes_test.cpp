@@ -1,6 +1,6 @@
-// Activations of more elements than 32 bits count (batch 4096 of ResNet-50 has 3.3e9): the first block and
-// the last one of each launch run on the emulated GPU, over memory that is nearly all zeros. What the last
-// block makes of the last elements shows that no size or index on the way lost its upper bits.
+// Activations with more elements than 32 bits count (batch 4096 of ResNet-50 has 3.3e9). The emulated GPU
+// runs the first and the last block of each launch over almost entirely zero memory. The last block's results
+// for the last elements show that no size or index lost its upper bits.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -179,7 +179,7 @@ TEST_F(LargeSizes, DepthwiseConvolutionsReachTheLastPixel) {
     SCOPED_TRACE(testing::Message() << kernel << " x " << kernel << " at stride " << stride);
     const DepthwiseShape shape = depthwise_shape_of(kernel, stride);
     const std::int64_t middle = (kernel * kernel / 2 + 1) * kChannels - 1;
-    // The middle of the last window: a row and a pixel in front of the last one at stride 2.
+    // The middle of the last window: one row and one pixel before the last one at stride 2.
     const std::int64_t in_front = stride == 1 ? 0 : (kSide + 1) * kChannels;
     const std::int64_t last_out = shape.n * shape.out_h * shape.out_w * kChannels - 1;
     weight.set(middle, 3);
@@ -193,7 +193,7 @@ TEST_F(LargeSizes, DepthwiseConvolutionsReachTheLastPixel) {
   }
 }
 
-// With what the last tap of the last window reads as 2, and the gradient there as 3.
+// The last tap of the last window reads 2; the gradient there is 3.
 void expect_last_weight(const DepthwiseShape& shape, std::int64_t window) {
   SparseTensor in(DType::f32, shape.n * shape.h * shape.w * shape.c),
       d_out(DType::f32, shape.n * shape.out_h * shape.out_w * shape.c),
@@ -208,7 +208,8 @@ void expect_last_weight(const DepthwiseShape& shape, std::int64_t window) {
 }
 
 TEST_F(LargeSizes, DepthwiseWeightsCountTheLastPixel) {
-  expect_last_weight(depthwise_shape_of(3, 1), kSide + 1);  // the window around the last but one of both
+  expect_last_weight(depthwise_shape_of(3, 1),
+                     kSide + 1);  // the window around the second to last row and column
   expect_last_weight(depthwise_shape_of(3, 2), 0);
   expect_last_weight({.n = 175'000, .h = 7, .w = 7, .c = 512, .out_h = 1, .out_w = 1, .kernel = 7}, 0);
 }

@@ -1,5 +1,5 @@
-// Whole margin heads, from features to the gradients of features and class centres, on one and more ranks of
-// the emulated GPU against the definition in double.
+// Whole margin heads, from features to gradients of features and class centres, on one or more ranks of the
+// emulated GPU against the definition in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace plumb::cuda {
 namespace {
 
-// Labels `stride` apart, from `first` on: duplicates where they come round.
+// Labels `stride` apart, starting at `first`; duplicates once they wrap around.
 HeadInput input_of(const HeadCase& by, std::int64_t stride = 7, std::int64_t first = 0) {
   const std::int64_t all = by.images * by.ranks;
   HeadInput input{
@@ -43,7 +43,7 @@ double largest(const std::vector<double>& values) {
   return most;
 }
 
-// `units`: roundings of the rows' dtype that a logit may be away, times the scale.
+// `units`: allowed error of a logit in roundings of the rows' dtype, times the scale.
 void expect_answer(const HeadCase& by, const HeadInput& input, double units) {
   SCOPED_TRACE(testing::Message() << by.ranks << " ranks, " << by.images << " images, " << by.classes << " x "
                                   << by.embedding << " in " << name_of(by.rows_dtype));
@@ -61,7 +61,7 @@ void expect_answer(const HeadCase& by, const HeadInput& input, double units) {
   expect(found.centre_gradient, wanted.centre_gradient);
 }
 
-// X = sin(.37 i + .11), W = cos(.23 i + .05), i flat.
+// X = sin(.37 i + .11), W = cos(.23 i + .05), with flat index i.
 TEST(MarginHead, GivesThePublishedReferenceValues) {
   HeadCase by{.images = 4, .embedding = 8, .classes = 10, .head = Head::replicated};
   HeadInput input{
@@ -91,7 +91,7 @@ TEST(MarginHead, IsTheSameOverAnyNumberOfRanks) {
   for (int ranks : {1, 2, 3, 4}) {
     const HeadCase by{.images = 12 / ranks, .embedding = 13, .classes = 37, .ranks = ranks, .scale = 16};
     expect_answer(by, input_of(by), 16);
-    expect_answer(by, input_of(by, 0, 36), 16);  // one label, on the last rank: the others have no positive
+    expect_answer(by, input_of(by, 0, 36), 16);  // one label, on the last rank: no positives elsewhere
     const HeadCase large{.images = 6, .embedding = 16, .classes = 2500, .ranks = ranks, .scale = 30};
     expect_answer(large, input_of(large, 417), 16);
   }
@@ -109,7 +109,7 @@ TEST(MarginHead, TakesPartOfTheClassesWhereTheyAreSampled) {
                   .scale = 16,
                   .iteration = 5};
       expect_answer(by, input_of(by), 16);
-      expect_answer(by, input_of(by, 1, 8), 16);  // across the border of two shards
+      expect_answer(by, input_of(by, 1, 8), 16);  // across a shard boundary
       expect_answer(by, input_of(by, 0, 3), 16);  // one label
     }
   }

@@ -20,7 +20,7 @@ const double kNaN = std::nan("");
 
 struct Case {
   std::int64_t images = 1, classes = 1;
-  std::optional<std::int64_t> used = std::nullopt;  // of a sample
+  std::optional<std::int64_t> used = std::nullopt;  // sampled rows in use
   std::int32_t first_class = 0;
   MarginRule rule = kArcFace;
   float loss_scale = 1;
@@ -41,7 +41,7 @@ struct Inputs {
   double inverse_norm(std::int64_t column) const { return inverse_norms[static_cast<std::size_t>(column)]; }
 };
 
-// Every label at some place, every fifth one on another rank.
+// Every label is some class, every fifth one on another rank.
 Inputs inputs_of(const Case& by, DType dtype) {
   Inputs inputs;
   const std::vector<double> cosines =
@@ -95,7 +95,7 @@ Statistics statistics_of(const Case& by, const Inputs& inputs) {
   return wanted;
 }
 
-// The kernels' operands; `products` lie as far apart as the kernels have them, between NaNs.
+// The kernels' operands; `products` have the kernels' row stride, padded with NaNs.
 class Softmax {
  public:
   Softmax(const Case& by, DType dtype, const Inputs& inputs)
@@ -123,7 +123,7 @@ class Softmax {
     GuardedTensor workspace(DType::u8, statistics_workspace_bytes(by_.images, by_.classes, logits_.dtype));
     launch_margin_statistics(logits_, by_.rule, rows_, workspace.as<RowShare>(), nullptr);
   }
-  // What another rank may have found: larger logits for some images, a sum of 1, and the targets that aren't
+  // Another rank's possible statistics: larger logits for some images, a sum of 1, and the targets absent
   // here.
   void meet_other_rank(Statistics& wanted) {
     for (std::size_t i = 0; i < images(); ++i) {
@@ -193,8 +193,8 @@ std::vector<double> gradient_of(const Case& by, const Inputs& inputs, const Stat
   return gradient;
 }
 
-// Fewer classes than one access, than a round of a block, several shares; images that don't fill a group;
-// samples of which some or all rows are in use; more rounds than one per block.
+// Fewer classes than one access, than one round of a block, than several shares; images that don't fill a
+// group; samples with some or all rows in use; more rounds than one per block.
 const Case kCases[] = {
     {.images = 1, .classes = 1},
     {.images = 5, .classes = 3, .own = {1, 2}, .iteration = 7},
@@ -262,7 +262,7 @@ TEST(MarginLoss, PutsTheGradientInPlaceOfProductsAndKeepsTheRecord) {
       EXPECT_EQ(record.top1, top1);
       EXPECT_EQ(record.top5, -1);
       const double scale = by.rule.scale * by.loss_scale / static_cast<double>(by.own.count);
-      // A half type rounds once more, and holds nothing below 6e-8.
+      // Half types round once more, and represent nothing below 6e-8.
       expect_close(softmax.products(), gradient_of(by, inputs, all), dtype, dtype == DType::f32 ? 256 : 1.3,
                    dtype == DType::f32 ? scale : std::max(1e-2 * scale, 1e-4));
     }
@@ -309,12 +309,12 @@ TEST(MarginLoss, HasNothingToAddWithoutColumns) {
   EXPECT_EQ(found.target, (std::vector<double>{0, 0}));
 }
 
-// Their groups are more than a grid's second dimension holds.
+// More groups than a grid's second dimension allows.
 TEST(MarginLoss, TakesTheImagesOf2048GpusWith128Each) {
   const Case by{.images = 2048 * 128, .classes = 1};
   const Inputs inputs = inputs_of(by, DType::f16);
   Softmax softmax(by, DType::f16, inputs);
-  softmax.put_gradient();  // of rows whose sums are 0
+  softmax.put_gradient();  // for rows whose sums are 0
   std::size_t left = 0;
   for (double product : softmax.products()) left += std::isfinite(product) ? 1 : 0;
   EXPECT_EQ(left, 0U);

@@ -141,7 +141,7 @@ class Rank {
 
 using Ranks = std::vector<std::unique_ptr<Rank>>;
 
-// Puts combine(a, b) of all ranks' elements into elements [first, first + count) of rank `into`.
+// Writes combine(a, b) over all ranks' elements to elements [first, first + count) of rank `into`.
 template <typename Combine>
 void reduce(Ranks& ranks, BufferId buffer, std::size_t first, std::size_t count, std::span<float> into,
             const Combine& combine) {

@@ -1,4 +1,4 @@
-// A margin head on several ranks at once: each has its own Program and memory on the emulated GPU,
+// A margin head on several ranks at once: each has its own Program and memory on the emulated GPU;
 // collectives are loops over the ranks.
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace plumb::cuda {
 
 struct HeadCase {
-  std::int64_t images = 4;  // of a rank
+  std::int64_t images = 4;  // per rank
   std::int64_t embedding = 8, classes = 10;
   int ranks = 1;
   Head head = Head::sharded;
@@ -30,13 +30,13 @@ struct HeadInput {
   std::vector<std::int64_t> labels;
 };
 
-// Gradients as the ranks' updates will see them, summed over ranks and divided by their number, without the
-// loss scale: those of the mean loss over the images of all.
+// Gradients as the ranks' updates see them: summed over ranks, divided by their number, loss scale removed.
+// They belong to the mean loss over all images.
 struct HeadAnswer {
   double loss = 0;
   int top1 = 0;
   std::vector<double> feature_gradient, centre_gradient;
-  std::vector<std::int64_t> sample;  // the classes that took part
+  std::vector<std::int64_t> sample;  // the participating classes
 };
 HeadAnswer run_head(const HeadCase& by, const HeadInput& input);
 

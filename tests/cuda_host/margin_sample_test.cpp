@@ -1,5 +1,4 @@
-// Samples of class centres on the emulated GPU: the very rows, in the very order, that models/margin_head.h
-// says.
+// Class-centre samples on the emulated GPU: exactly the rows, in exactly the order, of models/margin_head.h.
 #include "kernels/cuda/margin_sample.h"
 
 #include <gtest/gtest.h>
@@ -13,10 +12,10 @@ namespace plumb::cuda {
 namespace {
 
 struct Case {
-  std::int64_t images = 1;  // of all ranks
+  std::int64_t images = 1;  // on all ranks
   std::int32_t first_class = 0, own_classes = 1, least = 1;
-  std::int64_t classes = 1;  // labels lie among them …
-  std::int64_t stride = 1;   // … so far apart, and so come again
+  std::int64_t classes = 1;  // number of distinct labels …
+  std::int64_t stride = 1;   // … and their distance, so some repeat
   std::uint64_t iteration = 0;
 
   std::int64_t capacity() const {
@@ -85,7 +84,7 @@ Sample drawn(const Case& by) {
 const Case kCases[] = {
     {},
     {.images = 8, .own_classes = 10, .least = 1, .classes = 40, .stride = 3},  // more positives than samples
-    {.images = 8, .own_classes = 10, .least = 10, .classes = 10},              // all of them
+    {.images = 8, .own_classes = 10, .least = 10, .classes = 10},              // all classes
     {.images = 6, .first_class = 90, .own_classes = 10, .least = 4, .classes = 50},  // no positive
     {.images = 6, .own_classes = 10, .least = 0, .classes = 50, .stride = 13},
     {.images = 300,
@@ -99,7 +98,7 @@ const Case kCases[] = {
      .own_classes = 20,
      .least = 5,
      .classes = 40,
-     .iteration = 3},  // borders
+     .iteration = 3},  // shard boundaries
     {.images = 64,
      .own_classes = 100000,
      .least = 5000,

@@ -1,5 +1,5 @@
-// What bench_resnet50 measures beside time, on emulated GPUs: energy by NVML's stand-in, and the largest
-// batch that a GPU's memory really holds.
+// Measurements of bench_resnet50 other than time, on emulated GPUs: energy through NVML's stand-in, and the
+// largest batch that fits GPU memory.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -32,7 +32,7 @@ struct Reduction {
 };
 Reduction reduction_of(const NcclAnnouncement& one) {
   if (one.type == ncclFloat32) return {MPI_FLOAT, one.operation == ncclMax ? MPI_MAX : MPI_SUM};
-  // Kept until the process ends: requests under way may need them.
+  // Kept until the process ends: pending requests may need them.
   static const auto operations = [] {
     std::array<MPI_Op, 2> made{};
     check(MPI_Op_create(add_f16_elements, 1, &made[0]), "MPI_Op_create");
@@ -116,7 +116,7 @@ void NcclExecution::carry(const std::byte* data) {
     return;
   }
   const Reduction reduction = reduction_of(mine_);
-  // Everything to everybody, of which a rank may look at its own part only.
+  // Every rank gets everything but may read only its own part.
   check(MPI_Iallreduce(MPI_IN_PLACE, values_.data(), count * static_cast<int>(parts), reduction.type,
                        reduction.operation, mpi_, &request_),
         "MPI_Iallreduce");
@@ -128,7 +128,7 @@ void NcclExecution::spoil_other_parts() {
   MPI_Comm_rank(mpi_, &rank);
   const std::size_t part_bytes = values_.size() / all_.size();
   for (std::size_t byte = 0; byte < values_.size(); ++byte)
-    if (byte / part_bytes != static_cast<std::size_t>(rank)) values_[byte] = std::byte{0xff};  // not a number
+    if (byte / part_bytes != static_cast<std::size_t>(rank)) values_[byte] = std::byte{0xff};  // NaN
 }
 
 }  // namespace plumb::gpu::emulated

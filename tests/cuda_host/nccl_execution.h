@@ -1,4 +1,4 @@
-// One collective of NCCL's stand-in (nccl_over_mpi.cpp), as a stream runs it over MPI.
+// One collective of the NCCL stand-in (nccl_over_mpi.cpp), run by a stream over MPI.
 #pragma once
 
 #include <mpi.h>
@@ -15,8 +15,8 @@ enum class NcclKind : std::uint64_t { all_reduce, all_gather, reduce_scatter };
 const char* name_of(NcclKind kind);
 std::size_t bytes_of(ncclDataType_t type);
 
-// What all ranks must agree on before anything is carried. elements: as the call gives them, of one rank's
-// part where each has one.
+// Must agree on all ranks before data moves. elements: as in the call; for one rank's part in collectives
+// with parts.
 struct NcclAnnouncement {
   std::uint64_t execution = 0, call = 0;
   NcclKind kind = NcclKind::all_reduce;
@@ -24,15 +24,15 @@ struct NcclAnnouncement {
   bool operator==(const NcclAnnouncement&) const = default;
 };
 
-// Gathers of every type, sums of f32, f16 and bf16, maxima of f32.
+// Gathers of any type; sums of f32, f16 and bf16; maxima of f32.
 bool is_played(const NcclAnnouncement& one);
 
-// Carried outside the GPU's memory, which is closed to the host while no operation runs, but not to MPI. Of a
-// reduce-scatter, the parts that other ranks get are spoilt. `mpi` must outlive it.
+// Runs outside GPU memory, which is protected from the host while no operation runs, but not from MPI. After
+// a reduce-scatter, the other ranks' parts are overwritten. `mpi` must outlive it.
 class NcclExecution {
  public:
   NcclExecution(MPI_Comm mpi, const NcclAnnouncement& announcement);
-  // Whether it has ended. `data`: the whole buffer. Throws std::runtime_error where ranks disagree.
+  // True once it has ended. `data`: the whole buffer. Throws std::runtime_error if ranks disagree.
   bool move_on(std::byte* data);
 
  private:

@@ -1,5 +1,5 @@
-// Every kind of collective through comm/nccl_communicator.cpp, on emulated GPUs, one per rank
-// (EMULATED_GPUS). Integer patterns: sums are exact, so that one wrong element shows.
+// Every collective kind through comm/nccl_communicator.cpp, on emulated GPUs, one per rank (EMULATED_GPUS).
+// Integer patterns sum exactly, so a single wrong element shows.
 #include <bit>
 #include <cstdint>
 #include <stdexcept>
@@ -22,7 +22,7 @@ class NcclKinds : public NcclTest {
   int rank_of(std::size_t element, std::size_t elements) const {
     return static_cast<int>(element / (elements / ranks()));
   }
-  // This rank's pattern; of an allgather in its own part only.
+  // This rank's pattern; for an allgather only in its own part.
   std::vector<float> before(Kind kind, std::size_t elements) const {
     std::vector<float> values(elements, 99);
     for (std::size_t i = 0; i < elements; ++i)
@@ -99,8 +99,8 @@ TEST_F(NcclKinds, SumHalfPrecisionIntoEachRanksPart) {
     }
 }
 
-// As a captured instruction of training with a sharded head has them. A collective on its own result grows:
-// three replays of a sum are the sum times the cube of the ranks.
+// As in a captured training step with a sharded head. In-place collectives accumulate: three replays multiply
+// the sum by the cube of the world size.
 TEST_F(NcclKinds, RunAnewWheneverAGraphIsReplayed) {
   const auto communicator = make();
   const std::size_t count = 12 * ranks();
@@ -138,7 +138,7 @@ TEST_F(NcclKinds, RefuseElementsThatCannotBeSharedOut) {
                std::logic_error);
 }
 
-// Of the stand-in: what it finds would hang or garble a real GPU.
+// Checks the stand-in: the errors it reports would hang or corrupt a real run.
 TEST_F(NcclFault, RanksThatRunAnotherKindAreFound) {
   const auto communicator = make();
   const cuda::DeviceMemory memory = on_gpu(std::vector<float>(10, 1.0f));

@@ -1,9 +1,9 @@
-// A stand-in for NCCL on emulated GPUs: the calls that comm/nccl_communicator.cpp makes, carried by MPI. What
-// NCCL leaves to luck or a hang is an error here: ranks that run different collectives at a time, memory that
-// is not the current GPU's, a stream that waits for the default stream, a second stream, use after the end.
+// A stand-in for NCCL on emulated GPUs: carries the calls of comm/nccl_communicator.cpp over MPI. Undefined
+// behaviour and hangs of NCCL are errors here: mismatched collectives between ranks, memory of another GPU, a
+// stream that waits for the default stream, a second stream, use after destruction.
 //
-// EMULATED_NCCL_FAIL=rank:call makes ncclCommGetAsyncError of that rank answer ncclRemoteError from its
-// call-th call on, counted from 0; EMULATED_NCCL_FAIL_INIT=rank makes that rank's init fail.
+// EMULATED_NCCL_FAIL=rank:call makes ncclCommGetAsyncError of that rank return ncclRemoteError from its call-
+// th call on, counted from 0; EMULATED_NCCL_FAIL_INIT=rank makes that rank's init fail.
 #include <mpi.h>
 #include <nccl.h>
 
@@ -24,8 +24,8 @@
 struct ncclComm {
   MPI_Comm mpi = MPI_COMM_NULL;
   int rank = 0, size = 1;
-  std::uint64_t calls = 0;       // of ncclAllReduce and the like
-  std::uint64_t executions = 0;  // of collectives on the stream: more than calls where a graph is replayed
+  std::uint64_t calls = 0;       // of ncclAllReduce and the others
+  std::uint64_t executions = 0;  // collectives run on the stream: more than calls if a graph is replayed
   int asked = 0;                 // calls of ncclCommGetAsyncError
   cudaStream_t stream = nullptr;
   bool destroyed = false, aborted = false;
@@ -36,7 +36,7 @@ namespace {
 
 using CommunicatorPtr = std::shared_ptr<ncclComm>;
 
-std::vector<CommunicatorPtr>& communicators() {  // NCCL's interface has no other place for them
+std::vector<CommunicatorPtr>& communicators() {  // NCCL's interface leaves no other place for them
   static std::vector<CommunicatorPtr> all;
   return all;
 }
@@ -61,7 +61,7 @@ int number_in(const char* variable, int otherwise) {
   return text ? std::atoi(text) : otherwise;
 }
 
-// What the stream runs, once or, in a graph, again and again: each run is a copy of its own.
+// The stream's work, once or, in a graph, repeatedly: each run copies it.
 struct CollectiveRun {
   CommunicatorPtr communicator;
   NcclAnnouncement announcement;
@@ -80,7 +80,7 @@ struct CollectiveRun {
   }
 };
 
-// Why NCCL wouldn't take this memory and stream; empty if it would.
+// Why NCCL would reject this memory and stream; empty if it wouldn't.
 std::string complaint(ncclComm& communicator, const void* data, std::size_t bytes, cudaStream_t stream) {
   if (!stream) return "the default stream is no lane of its own";
   if (stream->blocking) return "the stream waits for the default stream (cudaStreamNonBlocking is missing)";
@@ -102,7 +102,7 @@ std::string current_gpu() {
   return std::string(properties.uuid.bytes, sizeof properties.uuid.bytes);
 }
 
-// Every rank's text, all of one length.
+// Every rank's text; all have the same length.
 std::vector<std::string> gather(MPI_Comm mpi, int size, const std::string& mine) {
   std::string all(mine.size() * static_cast<std::size_t>(size), '\0');
   const int length = static_cast<int>(mine.size());
@@ -133,7 +133,7 @@ bool shall_fail(const ncclComm& communicator) {
   return communicator.rank == rank && communicator.asked > call;
 }
 
-// Where this rank's part of the buffer begins.
+// Start of this rank's part of the buffer.
 std::byte* own_part(ncclComm_t handle, void* whole, std::size_t part_elements, ncclDataType_t type) {
   const CommunicatorPtr communicator = find(handle);
   const int rank = communicator ? communicator->rank : 0;
@@ -226,7 +226,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
 ncclResult_t ncclCommAbort(ncclComm_t handle) {
   const CommunicatorPtr communicator = find(handle);
   if (!communicator) return fail(ncclInvalidArgument, "no such communicator, or one that was destroyed");
-  communicator->destroyed = communicator->aborted = true;  // its requests may never end: MPI keeps them
+  communicator->destroyed = communicator->aborted = true;  // pending requests may never end: MPI keeps them
   return ncclSuccess;
 }
 

@@ -10,13 +10,13 @@ namespace {
 
 using cuda::check;
 
-std::uint16_t bf16_bits(float value) {  // of a number that bfloat16 holds
+std::uint16_t bf16_bits(float value) {  // for values that bfloat16 represents exactly
   return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
 }
 
 class Nccl : public NcclTest {
  protected:
-  // Sums (i % 8 + 1) * (rank + 1) over ranks; `bits` turns a number into what the GPU holds.
+  // Sums (i % 8 + 1) * (rank + 1) over ranks; `bits` converts to the GPU's representation.
   template <typename T, typename Bits>
   void expect_exact_sums(DType dtype, Bits&& bits) {
     const auto communicator = make();
@@ -68,7 +68,7 @@ TEST_F(Nccl, ManyInFlightStayBetweenWhatTheStreamWasGivenBeforeAndAfter) {
     };
     copy(buffers.back().get(), values.get());
     const auto ticket = communicator->start({.elements = kCount, .dtype = DType::f32}, buffers.back().get());
-    communicator->wait(ticket);  // nothing for the host to wait for
+    communicator->wait(ticket);  // the host doesn't wait
     EXPECT_TRUE(communicator->done(ticket));
     copy(copies.back().get(), buffers.back().get());
     if (i % 7 == 0) communicator->progress();
@@ -178,7 +178,7 @@ TEST_F(NcclFault, AFailedInitIsThrownOnEveryRankAndToldByTheOneThatSawIt) {
   EXPECT_EQ(told_elsewhere, job().rank() != 1);
 }
 
-// Of the stand-in: what it finds would hang or garble a real GPU.
+// Checks the stand-in: the errors it reports would hang or corrupt a real run.
 TEST_F(NcclFault, RanksThatSumDifferentCountsAreFound) {
   const auto communicator = make();
   const cuda::DeviceMemory memory = on_gpu(std::vector<float>(100, 1.0f));

@@ -1,5 +1,4 @@
-// What tests of the NCCL communicator on emulated GPUs have in common: one GPU per rank (EMULATED_GPUS), and
-// its memory.
+// Shared by the NCCL communicator tests on emulated GPUs: one GPU per rank (EMULATED_GPUS), and its memory.
 #pragma once
 
 #include <functional>
@@ -60,7 +59,7 @@ class NcclTest : public MpiTest {
   cuda::Stream stream;
 };
 
-// Each of these is run alone: it leaves the rank's GPU or its communicators broken.
+// Each runs alone: it leaves the rank's GPU or its communicators broken.
 class NcclFault : public NcclTest {};
 
 }  // namespace plumb

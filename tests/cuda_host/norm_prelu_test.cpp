@@ -1,5 +1,5 @@
-// The passes of a norm with a PReLU, and of one that adds to a gradient, on the emulated GPU against loops in
-// double.
+// The passes of norms with a PReLU, and of norms that accumulate into a gradient, on the emulated GPU against
+// loops in double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ struct Size {
     return partition_norm(static_cast<std::int64_t>(pixels), static_cast<std::int64_t>(channels));
   }
 };
-// Vectors of few images, tails of pixels and channels, several blocks and tiles.
+// Vectors with few images, tails of pixels and channels, several blocks and tiles.
 constexpr Size kSizes[] = {{1, 8}, {2, 66}, {5, 512}, {513, 24}, {1569, 3}, {1569, 66}, {520, 264}};
 
 template <typename Check>
@@ -141,7 +141,7 @@ TEST(NormPrelu, RepeatsBitForBitInWhateverOrderThreadsRun) {
   for (const bool per_channel : {true, false}) {
     const Inputs inputs(DType::f16, size, per_channel);
     const BackwardRun first = run_backward(DType::f16, size, inputs);
-    for (int i = 0; i < 3; ++i) {  // the emulated GPU draws another order for every kernel
+    for (int i = 0; i < 3; ++i) {  // each launch uses another thread order
       const BackwardRun again = run_backward(DType::f16, size, inputs);
       EXPECT_EQ(again.d_in, first.d_in);
       EXPECT_EQ(again.d_slope, first.d_slope);

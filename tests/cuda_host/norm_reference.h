@@ -1,4 +1,4 @@
-// Batch norm in double over [pixels, channels], for tests of its kernels and instructions.
+// Batch norm in double over [pixels, channels], for tests of kernels and instructions.
 #pragma once
 
 #include <cstddef>
@@ -18,27 +18,27 @@ struct NormMoments {
 };
 NormMoments norm_moments(const Values& in, std::size_t channels);
 
-// In front of the ReLU; `residual` may be empty.
+// Before the ReLU; `residual` may be empty.
 Values normalized(const Values& in, const NormMoments& moments, const Values& scale, const Values& bias,
                   const Values& residual);
 
 struct NormGradients {
   Values d_in, d_scale, d_bias;
-  double largest_sum = 0;  // of the magnitudes that d_scale or d_bias of a channel add up
+  double largest_sum = 0;  // largest sum of magnitudes in a channel's d_scale or d_bias
 };
-// `gradient`: of the output in front of the ReLU.
+// `gradient`: of the output before the ReLU.
 NormGradients norm_gradients(const Values& in, const Values& gradient, const NormMoments& moments,
                              const Values& scale);
 
-// max(value, 0), and value where `passed` is not 0.
+// max(value, 0); and value where `passed` is not 0.
 Values relu(Values values);
 Values where(const Values& passed, Values values);
 Values sum(Values a, const Values& b);
 double largest(const Values& values);  // magnitude
-// Bit i of byte k says whether values[8 k + i] > 0.
+// Bit i of byte k: values[8 k + i] > 0.
 std::vector<std::uint8_t> bits_of_positive(const Values& values);
 
-// Channel c's values with mean 0.5 c - 1 and standard deviation 1 + c / 4 (c modulo 8), exact in `dtype`.
+// Channel c has mean 0.5 c - 1 and standard deviation 1 + c / 4 (c modulo 8); values are exact in `dtype`.
 Values norm_inputs(DType dtype, std::size_t pixels, std::size_t channels, std::uint64_t seed);
 
 }  // namespace plumb

@@ -1,5 +1,5 @@
-// Instructions of norms as a Program has them, through their prepare functions: which operand goes where, and
-// the passes that follow from those that are there.
+// Norm instructions as in a Program, through their prepare functions: operand order, and the passes that
+// follow from the operands present.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -125,7 +125,7 @@ TEST(NormInstructions, ApplyWithoutReLULetsAllThrough) {
   expect_close(bound.values(norm.out), on_line(in, factors), kHalf, 1.1, 0.1);
 }
 
-// With the operands that are always there. d_in_there: what d_in is added to, if anything.
+// Mandatory operands only. d_in_there: initial d_in to accumulate into, if any.
 BatchNormBackward add_backward(BoundInstruction& instruction, const Values& in,
                                const Values& d_in_there = {}) {
   const NormMoments moments = norm_moments(in, kChannels);
@@ -143,7 +143,7 @@ BatchNormBackward add_backward(BoundInstruction& instruction, const Values& in,
           .d_scale = instruction.add(DType::f32, kChannels),
           .d_bias = instruction.add(DType::f32, kChannels)};
 }
-// By the bits of what passed, or the output itself.
+// Mask from stored bits, or from the output itself.
 void set_mask(BoundInstruction& instruction, BatchNormBackward& norm, const Values& out, bool bits) {
   if (bits)
     norm.relu_mask = instruction.add(DType::u8, bits_as_values(out));
@@ -222,7 +222,7 @@ TEST(NormInstructions, BackwardApplyUsesTheCoefficientsOfAConvolution) {
   expect_close(bound.values(norm.d_in), wanted, kHalf, 1.1, 0.1);
 }
 
-// The slopes of a PReLU: of each channel, or one for all.
+// A PReLU's slopes: one per channel, or one for all.
 const std::size_t kSlopes[] = {kChannels, 1};
 double slope_at(const Values& slopes, std::size_t i) {
   return slopes[slopes.size() > 1 ? i % kChannels : 0];

@@ -13,8 +13,8 @@
 namespace plumb::cuda {
 namespace {
 
-// One pixel, fewer than a thread block has rows, one and a bit of several blocks; a group of 8 channels,
-// three of them, several, some that aren't a multiple of 8, more than one tile.
+// One pixel; fewer than a thread block has rows; one or slightly more than several blocks. One group of 8
+// channels, three, several; counts that aren't a multiple of 8; more than one tile.
 struct NormSize {
   std::size_t pixels, channels;
   NormPartition partition() const {
@@ -42,7 +42,7 @@ void for_all_sizes(const Check& check) {
   }
 }
 
-// Operands of the statistics, and their results.
+// Operands and results of the statistics.
 struct Statistics {
   explicit Statistics(std::size_t channels, DType factors_dtype = DType::f32)
       : scale(DType::f32, normal_values(DType::f32, channels, 11)),
@@ -65,7 +65,7 @@ struct Statistics {
             .epsilon = static_cast<float>(kNormEpsilon),
             .momentum = 0.25F};
   }
-  // As they are for values of this size with these moments.
+  // Expects these moments, for values of this magnitude.
   void expect(const NormMoments& wanted, std::size_t pixels, double magnitude) const {
     const double n = static_cast<double>(pixels);
     Values running = normal_values(DType::f32, wanted.mean.size(), 13), running_square,
@@ -103,13 +103,13 @@ TEST(NormStatistics, AreMeanVarianceAndWhatFollows) {
   });
 }
 
-// The second moment is a million times the variance: in f32 nothing is left of their difference.
+// The second moment is a million times the variance: their difference vanishes in f32.
 TEST(NormStatistics, KeepASmallVarianceBesideALargeMean) {
   for (std::size_t channels : {16, 66}) {
     const NormSize size{5000, channels};
     Values in = normal_values(DType::f32, size.elements(), 2);
     for (double& value : in) value = rounded(DType::f32, 100 + 0.1 * value);
-    in[0] = 0;  // neither does the first element help to guess the mean
+    in[0] = 0;  // the first element doesn't help to guess the mean either
     Statistics statistics(channels);
     run_statistics(DType::f32, size, in, statistics);
     const NormMoments wanted = norm_moments(in, channels);
@@ -126,7 +126,7 @@ TEST(NormStatistics, RepeatBitForBitInWhateverOrderThreadsRun) {
   const Values in = norm_inputs(DType::f16, size.pixels, size.channels, 3);
   Statistics first(size.channels);
   run_statistics(DType::f16, size, in, first);
-  for (int i = 0; i < 3; ++i) {  // the emulated GPU draws another order for every kernel
+  for (int i = 0; i < 3; ++i) {  // each launch uses another thread order
     Statistics again(size.channels);
     run_statistics(DType::f16, size, in, again);
     EXPECT_EQ(again.mean.bytes(), first.mean.bytes());
@@ -153,7 +153,7 @@ TEST(NormFinalize, TakesSumsThatAConvolutionMade) {
   }
 }
 
-enum class Residual { none, stored, raw };  // raw: with factors of its own
+enum class Residual { none, stored, raw };  // raw: with its own scale and shift
 struct ApplyCase {
   Residual residual;
   bool relu, mask;
@@ -227,14 +227,14 @@ TEST(NormApply, LetsANotANumberThrough) {
   }
 }
 
-// Which operands the gradient of the output has.
+// The output gradient's ingredients: source of the ReLU mask, second gradient, residual.
 enum class Passed { all, bits, activated, factors };
 struct BackwardCase {
   Passed passed = Passed::all;
   bool second = false, residual = false;
 };
 
-// Everything that backward makes, in one run of its three passes.
+// Everything that backward computes, in one run of its three passes.
 struct BackwardRun {
   Values d_in, d_scale, d_bias, d_residual;
 };
@@ -309,7 +309,7 @@ void check_backward(DType dtype, const NormSize& size, const BackwardCase& which
   expect_close(made.d_scale, wanted.d_scale, DType::f32, 16, wanted.largest_sum);
   const double magnitude =
       largest(inputs.scale) * largest(inputs.moments.inverse_deviation) * largest(gradient);
-  // What was rounded in between: the residual's gradient.
+  // The residual's gradient is rounded in between.
   const double units = dtype == DType::f32 ? 32 : which.residual ? 2 : 1;
   expect_close(made.d_in, wanted.d_in, dtype, units, magnitude / (dtype == DType::f32 ? 1 : 4));
   if (which.residual) expect_close(made.d_residual, gradient, dtype, 1.01, 0.1);

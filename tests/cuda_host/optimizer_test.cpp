@@ -1,4 +1,4 @@
-// The end of an iteration on the emulated GPU: update, search for overflows, next state.
+// The end of a step on the emulated GPU: update, overflow search, next state.
 #include "kernels/cuda/optimizer.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// One parameter as the update finds it, and the chunks that cover it.
+// One parameter as the update sees it, and the chunks that cover it.
 struct Tensor {
   Tensor(std::size_t count, DType gradient_dtype, std::optional<DType> copy_dtype, bool decaying)
       : master(DType::f32, normal_values(DType::f32, count, count)),
@@ -48,7 +48,7 @@ struct Tensor {
   bool decays;
 };
 
-// Tails of every kind, more than a chunk, and all dtypes that meet in a run.
+// Tails of every kind, more than a chunk, and all dtype combinations of a run.
 std::vector<std::unique_ptr<Tensor>> make_tensors() {
   std::vector<std::unique_ptr<Tensor>> tensors;
   tensors.push_back(std::make_unique<Tensor>(1, DType::f32, std::nullopt, false));
@@ -113,7 +113,7 @@ TEST(Update, IsPyTorchsSgdWithAndWithoutNesterov) {
 }
 
 TEST(Update, ChangesNothingAfterAnOverflow) {
-  for (const float overflow : {1.0F, 3.0F}) {  // ranks add theirs up
+  for (const float overflow : {1.0F, 3.0F}) {  // ranks sum theirs
     const auto tensors = make_tensors();
     std::vector<std::vector<std::byte>> before;
     for (const auto& tensor : tensors) {
@@ -177,7 +177,7 @@ TEST(FindOverflow, ForgetsTheLastOneWhereAllIsFinite) {
   }
 }
 
-// Lets iterations pass, and keeps their records.
+// Advances iterations and returns their records.
 struct States {
   LossScaling scaling;
   State state;
@@ -254,7 +254,7 @@ TEST(StampWait, AddsUpTheWaitsOfAnIteration) {
     launch_stamp_wait(&state, false, nullptr);
     EXPECT_GT(state.wait_began_ns, 0U);
     EXPECT_EQ(state.exposed_ns, before) << "the wait isn't over";
-    state.wait_began_ns -= 1000;  // as if it had begun earlier
+    state.wait_began_ns -= 1000;  // pretend it began earlier
     launch_stamp_wait(&state, true, nullptr);
     EXPECT_GE(state.exposed_ns, before + 1000);
     before = state.exposed_ns;

@@ -28,16 +28,16 @@ PoolShape shape_of(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t 
           .padding = padding};
 }
 
-// Extents that no vector and no block divides, and windows that padding cuts on every side.
+// Sizes that no vector or block divides, and windows cut by padding on every side.
 const PoolShape kShapes[] = {
-    shape_of(2, 7, 9, 8, 3, 2, 1),    // the ResNet's window
-    shape_of(1, 8, 8, 64, 3, 2, 1),   // … at its channels
+    shape_of(2, 7, 9, 8, 3, 2, 1),    // ResNet-50's window
+    shape_of(1, 8, 8, 64, 3, 2, 1),   // … with its channels
     shape_of(3, 5, 6, 5, 3, 2, 1),    // channels that no vector divides
-    shape_of(2, 6, 4, 16, 2, 2, 0),   // windows that don't overlap
-    shape_of(1, 6, 7, 12, 3, 1, 1),   // 9 windows over a pixel
-    shape_of(1, 11, 10, 8, 5, 3, 2),  // a wide one
-    shape_of(1, 9, 9, 8, 2, 3, 0),    // pixels that no window covers
-    shape_of(2, 1, 1, 8, 3, 2, 1),    // all but one place are padding
+    shape_of(2, 6, 4, 16, 2, 2, 0),   // non-overlapping windows
+    shape_of(1, 6, 7, 12, 3, 1, 1),   // 9 windows per pixel
+    shape_of(1, 11, 10, 8, 5, 3, 2),  // a wide window
+    shape_of(1, 9, 9, 8, 2, 3, 0),    // pixels outside every window
+    shape_of(2, 1, 1, 8, 3, 2, 1),    // all places but one are padding
     shape_of(1, 20, 20, 1, 16, 4, 8),
 };
 
@@ -48,7 +48,7 @@ std::size_t elements_out(const PoolShape& s) {
   return static_cast<std::size_t>(s.n * s.out_h * s.out_w * s.c);
 }
 
-// For every output the input element that wins: the first of the largest, row by row.
+// The input element each output takes: the first of the largest, in row-major order.
 std::vector<std::size_t> winners(const PoolShape& s, const std::vector<double>& in) {
   std::vector<std::size_t> winners;
   for (std::int64_t n = 0; n < s.n; ++n)
@@ -67,7 +67,7 @@ std::vector<std::size_t> winners(const PoolShape& s, const std::vector<double>& 
   return winners;
 }
 
-// Few different values, so that many windows hold equals, and all negative, as padding isn't.
+// Few distinct values, so many windows have ties; all negative, unlike padding.
 std::vector<double> values_with_equals(std::size_t count) {
   std::vector<double> values = normal_values(DType::f32, count, 1);
   for (double& value : values) value = std::round(2 * value) - 20;
@@ -111,7 +111,7 @@ TEST(MaxPool, TakesTheLargestAndSendsItsGradientBack) {
   }
 }
 
-// Factors of both signs and small numbers, so that nothing is rounded: many elements are 0 behind the ReLU.
+// Scales of both signs and small integers, so nothing is rounded; many elements are 0 after the ReLU.
 TEST(MaxPool, NormalisesAndActivatesWhatItReads) {
   for (const PoolShape& shape : kShapes) {
     for (DType dtype : kStorageTypes) {
@@ -166,7 +166,7 @@ TEST(MaxPool, KeepsMinusInfinityAndItsGradient) {
 
 TEST(MaxPool, LetsNoNaNGetLost) {
   const PoolShape shape = shape_of(1, 4, 4, 8, 2, 2, 0);
-  for (std::size_t place : {0, 1, 4, 5}) {  // of the first window, in pixels
+  for (std::size_t place : {0, 1, 4, 5}) {  // in the first window, in pixels
     std::vector<double> in = normal_values(DType::f16, elements_in(shape), 3);
     in[place * 8 + 3] = kNaN;
     const PoolRun run = run_max_pool(DType::f16, shape, in, std::vector<double>(elements_out(shape), 1));
@@ -181,7 +181,7 @@ TEST(MaxPool, RepeatsBitForBitInAnyOrderOfThreads) {
   const std::vector<double> in = values_with_equals(elements_in(shape));
   const std::vector<double> d_out = normal_values(DType::f16, elements_out(shape), 2);
   const PoolRun first = run_max_pool(DType::f16, shape, in, d_out);
-  for (int i = 0; i < 3; ++i) {  // each launch draws another order
+  for (int i = 0; i < 3; ++i) {  // each launch uses another order
     const PoolRun again = run_max_pool(DType::f16, shape, in, d_out);
     EXPECT_EQ(again.d_in, first.d_in);
     EXPECT_EQ(again.argmax, first.argmax);

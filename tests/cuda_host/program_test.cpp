@@ -1,5 +1,5 @@
-// bench_resnet50 --device cuda, whole runs on emulated GPUs: captured and instruction by instruction, on one
-// to four ranks, against the CPU device.
+// Whole runs of bench_resnet50 --device cuda on emulated GPUs: captured and eager, on one to four ranks,
+// against the CPU device.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,8 +16,7 @@
 namespace plumb {
 namespace {
 
-// At 64 pixels and 4 images norms see 16 values at least; with fewer, every rounding grows from instruction
-// to instruction.
+// At 64 pixels and 4 images norms see at least 16 values; with fewer, rounding errors grow from step to step.
 const std::string kShort = "--image-size 64 --bs 4 --warmup 1 --iters 2 --lr 0.001 --seed 5 --threads 1 ";
 std::string tiny(int iterations) {
   return "--image-size 32 --bs 2 --warmup 0 --lr 0.00001 --seed 5 --threads 1 --iters " +
@@ -71,8 +70,8 @@ TrainedRun run_well(int ranks, const std::string& arguments, const std::string& 
   return good;
 }
 
-// Of the first iteration, which no update has touched: later ones are what training_test.cpp compares, with
-// tensors that keep roundings small.
+// Compares the first iteration, before any update; training_test.cpp compares later ones, with tensors that
+// keep rounding errors small.
 void expect_close_start(const TrainedRun& run, const TrainedRun& truth, double relative) {
   ASSERT_FALSE(run.losses().empty());
   EXPECT_NEAR(run.losses().front(), truth.losses().front(), relative * truth.losses().front());
@@ -81,7 +80,7 @@ void expect_close_start(const TrainedRun& run, const TrainedRun& truth, double r
 TEST(CudaProgram, OneGpuStartsAsTheCpuDoesInEveryPrecision) {
   const TrainedRun cpu = run_well(1, kShort + "--device cpu");
   expect_close_start(run_well(1, kShort + kCuda + "--fp32"), cpu, 1e-4);
-  // Roundings to 11 and to 8 bits, which norms over 16 values enlarge.
+  // Rounding to 11 and to 8 bits, amplified by norms over 16 values.
   for (const char* precision : {"--fp16 --loss-scale 8 ", "--fp16 --loss-scale 8 --fusion off "})
     expect_close_start(run_well(1, kShort + kCuda + precision), cpu, 2e-2);
   expect_close_start(run_well(1, kShort + kCuda + "--bf16"), cpu, 5e-2);
@@ -91,13 +90,14 @@ TEST(CudaProgram, AReplayedGraphIsTheStepsOneByOne) {
   const std::string arguments = half(3) + "--loss-scale 8 --cuda-graph ";
   const TrainedRun captured = run_well(1, arguments + "on"), eager = run_well(1, arguments + "off");
   EXPECT_EQ(captured.losses(), eager.losses());
-  // One arena, as planned: what the driver says is taken is little more.
+  // One arena, as planned: the driver reports little more in use.
   const auto& bytes = captured.result.at("memory_bytes");
   const auto planned = bytes.at("planned").get<double>();
   EXPECT_NEAR(bytes.at("peak").get<double>(), planned, 0.05 * planned);
 }
 
-// Every rank takes the same batch: the mean gradient is each one's gradient, so that all worlds are one rank.
+// All ranks get the same batch, so the mean gradient is each rank's own: every world size behaves like one
+// rank.
 TEST(CudaProgram, AnyNumberOfGpusFedOneBatchIsOneGpu) {
   const ScratchFolder folder;
   const std::string batch = folder.path() + "/batch.safetensors";
@@ -114,8 +114,8 @@ TEST(CudaProgram, AnyNumberOfGpusFedOneBatchIsOneGpu) {
   EXPECT_EQ(run_well(4, arguments).losses(), one);
 }
 
-// Their sums are the rank's own gradients: nothing may change, whoever carries them and in whatever dtype
-// that holds them.
+// The sums are the rank's own gradients: neither the communicator nor any dtype that represents them may
+// change a value.
 TEST(CudaProgram, OneRankGetsTheCollectivesOfTheCommunicatorThatItNames) {
   const auto said = [](const TrainedRun& run, const std::string& part) {
     return std::any_of(run.ended.lines.begin(), run.ended.lines.end(),
@@ -154,7 +154,7 @@ TEST(CudaProgram, TwoRanksShareAGpuWhereTheyAreLet) {
 
 TEST(CudaProgram, AnOverflowSkipsTheStepOnEveryRank) {
   const TrainedRun scaled = run(2, tiny(2) + kCuda + "--fp16 --loss-scale 16777216");
-  EXPECT_EQ(scaled.ended.exit_code, 76);  // nothing moved, and that is no run
+  EXPECT_EQ(scaled.ended.exit_code, 76);  // no parameter moved, so the run is invalid
   EXPECT_NE(scaled.result.at("failure").get<std::string>().find("moved"), std::string::npos);
   EXPECT_EQ(scaled.result.at("skipped_iterations"), 2);
 }

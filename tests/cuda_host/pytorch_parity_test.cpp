@@ -1,5 +1,5 @@
-// Whole training steps of ResNet-50 and IResNet-50 on the emulated GPU against PyTorch: the cases of small
-// images, which the CPU device answers in tests/kernels/pytorch_parity_test.cpp.
+// Whole training steps of ResNet-50 and IResNet-50 on the emulated GPU against PyTorch: the small-image
+// cases, which tests/kernels/pytorch_parity_test.cpp runs on the CPU device.
 #include <gtest/gtest.h>
 
 #include "tests/cuda_host/train.h"
@@ -44,7 +44,7 @@ TEST(CudaPyTorchParity, Fp32StepsOfR50Match) {
   expect_losses(expected, 1e-4, 5e-4);
 }
 
-// Rounding to 11 and to 8 bits at every layer; the losses of a broken instruction are off by more than that.
+// Rounding to 11 and to 8 bits at every layer; losses of a broken step are off by more.
 TEST(CudaPyTorchParity, Fp16StepsStayNearFusedOrNot) {
   Case expected = read_case();
   expected.options.precision = Precision::fp16;

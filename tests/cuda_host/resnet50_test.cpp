@@ -1,4 +1,4 @@
-// ResNet-50 itself on the emulated GPU, against the CPU device.
+// ResNet-50 on the emulated GPU against the CPU device.
 #include "models/resnet50.h"
 
 #include <gtest/gtest.h>
@@ -10,15 +10,14 @@
 namespace plumb {
 namespace {
 
-// Norms at the end see 4 x 2 x 2 values per channel: at 32x32 with two images it would be 2, whose deviation
-// may be next to nothing, and two fp32 programs that sum in another order would part at once.
+// The last norms see 4 x 2 x 2 values per channel. At 32x32 with two images there would be 2, whose standard
+// deviation could be near 0, and two fp32 programs with different summation orders would diverge at once.
 Graph resnet50() {
   return make_resnet50({.batch = 4, .image_size = 64, .classes = 100});
 }
 
-// Each block adds a little to what it is given, as after He et al. 2016 (arXiv:1603.05027) or with the last
-// norms' scales near 0 (Goyal et al. 2017, arXiv:1706.02677, section 5.1): errors stay small through 50
-// layers.
+// Each block adds a little to its input, as after He et al. 2016 (arXiv:1603.05027) or with the last norms'
+// scales near 0 (Goyal et al. 2017, arXiv:1706.02677, section 5.1): errors stay small through 50 layers.
 TestTensors calm_tensors(const Graph& graph) {
   TestTensors tensors = random_tensors(graph, 3);
   for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
@@ -56,8 +55,8 @@ TEST(EmulatedResNet50, Fp32MatchesTheCpuDevice) {
                        1e-4);
 }
 
-// Where two fp32 programs sum in another order, about one ReLU in a million turns the other way. One in the
-// last blocks changes gradients by 0.4 %, which two more instructions turn into 1 to 2 %.
+// With different summation orders, about one ReLU in a million flips between two fp32 programs. One flip in
+// the last blocks changes gradients by 0.4 %, which grows to 1 to 2 % in two more steps.
 TEST(EmulatedResNet50, Fp32ReplaysMatchTheCpuDeviceForThreeSteps) {
   const Graph graph = resnet50();
   const TestTensors tensors = calm_tensors(graph);

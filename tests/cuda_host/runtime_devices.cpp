@@ -1,4 +1,4 @@
-// Devices, their properties, and errors of the stand-in for the CUDA runtime.
+// Devices, device properties and errors of the CUDA runtime stand-in.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -37,7 +37,7 @@ struct ErrorText {
   const char* name;
   const char* text;
 };
-// The runtime's own words.
+// Messages of the real runtime.
 const std::map<cudaError_t, ErrorText>& error_texts() {
   static const std::map<cudaError_t, ErrorText> texts{
       {cudaSuccess, {"cudaSuccess", "no error"}},
@@ -107,7 +107,7 @@ cudaError_t cudaGetDevice(int* gpu) {
   return cudaSuccess;
 }
 
-// Clocks, bus and multiprocessors as an H200 has them.
+// An H200's clocks, bus and multiprocessors.
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int gpu) {
   if (gpu < 0 || gpu >= emulated_gpus().count) return fail(cudaErrorInvalidDevice);
   const EmulatedGpus& gpus = emulated_gpus();
@@ -120,7 +120,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int gpu) {
   properties->totalGlobalMem = gpus.memory_bytes;
   properties->multiProcessorCount = 132;
   properties->memoryBusWidth = 6144;
-  properties->l2CacheSize = 1 << 20;  // what timing writes to empty it costs time here
+  properties->l2CacheSize =
+      1 << 20;  // small: tuning writes a multiple of it to flush it, which takes time here
   properties->warpSize = 32;
   properties->maxThreadsPerBlock = 1024;
   properties->maxThreadsPerMultiProcessor = 2048;
@@ -189,7 +190,7 @@ const char* cudaGetErrorName(cudaError_t error) {
   const auto found = error_texts().find(error);
   return found == error_texts().end() ? "unrecognized error code" : found->second.name;
 }
-// A kernel's failure says what the emulation saw.
+// A kernel's failure includes the emulator's message.
 const char* cudaGetErrorString(cudaError_t error) {
   if (error == cudaErrorLaunchFailure && !runtime().timeline.failure().empty())
     return runtime().timeline.failure().c_str();

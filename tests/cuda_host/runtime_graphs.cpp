@@ -1,5 +1,5 @@
-// Stream capture and graphs of the stand-in for the CUDA runtime: a graph is a list of operations with what
-// each comes after, and a launch gives all of them to the timeline anew.
+// Stream capture and graphs of the CUDA runtime stand-in. A graph is a list of operations with their
+// predecessors; each launch enqueues all of them on the timeline again.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -10,7 +10,7 @@ using namespace plumb::gpu::emulated;
 
 namespace {
 
-// Whether every node is one that the last of the origin's comes after, or is that itself.
+// True if every node has joined the origin stream, directly or through later nodes.
 bool all_joined(const Capture& capture) {
   std::vector<bool> joined(capture.nodes.size(), false);
   for (std::size_t node : capture.origin->captured) joined[node] = true;
@@ -101,8 +101,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) {
   return refuse_if_capturing(stream);
 }
 
-// The graph begins after all that the stream was given, and what the stream is given next comes after all of
-// it.
+// The graph starts after all work enqueued on the stream; work enqueued later waits for all of the graph.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   Runtime& state = runtime();
   const std::lock_guard lock(state.mutex);

@@ -1,4 +1,4 @@
-// Memory and copies of the stand-in for the CUDA runtime.
+// Memory and copies of the CUDA runtime stand-in.
 #include <cstring>
 #include <utility>
 
@@ -12,7 +12,7 @@ namespace {
 
 enum class Where { device, pinned, pageable };
 
-// Throws nothing: bytes that begin in an allocation and end beyond it are nowhere, told by false.
+// Doesn't throw: returns false for bytes that start inside an allocation and end outside.
 bool locate(const void* address, std::size_t bytes, Where& where) {
   const Allocation* whole = device_memory().find(address, bytes);
   if (!whole && device_memory().find(address, 1)) return false;
@@ -35,8 +35,8 @@ bool agrees(cudaMemcpyKind kind, Where to, Where from) {
   }
 }
 
-// Memory that can be paged out goes through the driver's own: read at once, and written before the call
-// returns. A graph would read it when it is replayed, from whatever lies there by then.
+// Pageable memory is staged by the driver: read at once, and written before the call returns. A graph would
+// read whatever is there at replay.
 cudaError_t copy_pageable(void* to, const void* from, std::size_t bytes, Where into, cudaStream_t stream) {
   if (const cudaError_t status = refuse_if_capturing(stream)) return status;
   if (into == Where::pageable) {
@@ -65,7 +65,7 @@ cudaError_t cudaMalloc(void** address, std::size_t bytes) {
   return *address ? cudaSuccess : fail(cudaErrorMemoryAllocation);
 }
 
-// Waits for all that may still use it.
+// Waits for all work that may still use it.
 cudaError_t cudaFree(void* address) {
   const std::lock_guard lock(runtime().mutex);
   if (!address) return cudaSuccess;
@@ -119,7 +119,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   return enqueue(stream, once([=] { std::memmove(to, from, bytes); }));
 }
 
-// On the legacy stream: at once, and without waiting for non-blocking streams.
+// On the legacy stream: runs at once, without waiting for non-blocking streams.
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   const std::lock_guard lock(runtime().mutex);
   if (const cudaError_t status = refuse_unsafe_call()) return status;

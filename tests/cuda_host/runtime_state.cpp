@@ -11,7 +11,7 @@ namespace plumb::gpu::emulated {
 Runtime::Runtime() : timeline(order_seed()) {}
 
 Runtime& runtime() {
-  static Runtime state;  // the CUDA API has no other place for it
+  static Runtime state;  // the CUDA API leaves no other place for it
   return state;
 }
 
@@ -50,8 +50,8 @@ cudaError_t refuse_unsafe_call() {
   return cudaSuccess;
 }
 
-// Stricter than CUDA, which lets it pass where all capturing streams are non-blocking: nothing in an
-// instruction has any business on that stream.
+// Stricter than CUDA, which permits it if all capturing streams are non-blocking: a step must not use that
+// stream at all.
 cudaError_t refuse_legacy_stream() {
   if (runtime().captures.empty()) return cudaSuccess;
   for (const std::shared_ptr<Capture>& capture : runtime().captures) capture->invalid = true;

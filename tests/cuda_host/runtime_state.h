@@ -1,5 +1,5 @@
-// What the stand-in for the CUDA runtime keeps between calls: the objects behind CUDA's handles, and the
-// rules of stream capture (CUDA C++ Programming Guide, "Stream Capture").
+// State of the CUDA runtime stand-in between calls: the objects behind CUDA's handles, and the rules of
+// stream capture (CUDA C++ Programming Guide, "Stream Capture").
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,7 +16,7 @@
 
 namespace plumb::gpu::emulated {
 
-// One recorded operation, and the numbers of those that come before it.
+// One recorded operation and the indices of its predecessors.
 struct Node {
   Work work;
   std::size_t queue = 0;
@@ -28,11 +28,11 @@ struct Capture {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   std::thread::id thread;
   std::vector<Node> nodes;
-  std::vector<cudaStream_t> streams;  // that take part, the origin first
+  std::vector<cudaStream_t> streams;  // participants, the origin first
   bool invalid = false;
 };
 
-// When an event was last recorded.
+// State at an event's last record.
 struct Recording {
   OperationPtr operation;
   std::uint64_t nanoseconds = 0;
@@ -42,17 +42,17 @@ struct Recording {
 
 struct CUstream_st {
   std::size_t queue = 0;
-  bool blocking = false;  // waits for the legacy default stream, and that for it
+  bool blocking = false;  // synchronises with the legacy default stream
   plumb::gpu::emulated::OperationPtr last;
-  std::vector<plumb::gpu::emulated::OperationPtr> waits;  // of the next operation, beside `last`
+  std::vector<plumb::gpu::emulated::OperationPtr> waits;  // for the next operation, besides `last`
   std::shared_ptr<plumb::gpu::emulated::Capture> capture;
-  std::vector<std::size_t> captured;  // nodes that the next captured one comes after
+  std::vector<std::size_t> captured;  // predecessors of the next captured node
 };
 
 struct CUevent_st {
   bool timing = false;
   std::shared_ptr<plumb::gpu::emulated::Recording> recording;
-  std::shared_ptr<plumb::gpu::emulated::Capture> capture;  // if it was last recorded in one
+  std::shared_ptr<plumb::gpu::emulated::Capture> capture;  // set if last recorded in a capture
   std::vector<std::size_t> captured;
 };
 
@@ -73,19 +73,19 @@ struct Runtime {
   std::set<cudaStream_t> streams;
   std::set<cudaEvent_t> events;
   std::size_t graphs = 0;                          // graphs and executable ones
-  std::size_t queues = 0;                          // streams made so far
-  std::vector<std::shared_ptr<Capture>> captures;  // under way
+  std::size_t queues = 0;                          // streams created so far
+  std::vector<std::shared_ptr<Capture>> captures;  // in progress
 };
 Runtime& runtime();
 
-// The objects that a program has not given back: "1 stream, 2 allocations", or "". For tests' ends.
+// Objects the program hasn't released: "1 stream, 2 allocations", or "". For the end of tests.
 std::string leaks();
 
-// What an earlier operation's failure makes of a call; cudaSuccess if there was none.
+// A call's status after an earlier operation's failure; cudaSuccess if there was none.
 cudaError_t status_of(const Runtime& runtime);
-cudaError_t fail(cudaError_t error);  // remembers it for cudaGetLastError
+cudaError_t fail(cudaError_t error);  // stored for cudaGetLastError
 
-// Gives the stream an operation, captures it, or, on the null stream, does it now and lets exceptions out.
+// Enqueues the operation, captures it, or, on the null stream, runs it now and lets exceptions through.
 cudaError_t enqueue(cudaStream_t stream, Work work);
 inline Work once(std::function<void()> work) {
   return [work = std::move(work)] {
@@ -94,9 +94,10 @@ inline Work once(std::function<void()> work) {
   };
 }
 
-// A call that capturing forbids: it spoils the captures that it meets. cudaSuccess if there are none.
-cudaError_t refuse_if_capturing(cudaStream_t stream);  // that stream
-cudaError_t refuse_unsafe_call();                      // any, by the rules of their modes
+// Rejects a call that is forbidden during capture and invalidates the captures it affects; cudaSuccess if
+// there are none.
+cudaError_t refuse_if_capturing(cudaStream_t stream);  // captures of that stream
+cudaError_t refuse_unsafe_call();                      // any capture, by the rules of its mode
 cudaError_t refuse_legacy_stream();
 
 }  // namespace plumb::gpu::emulated

@@ -1,4 +1,4 @@
-// Streams, events, kernels and host functions of the stand-in for the CUDA runtime.
+// Streams, events, kernels and host functions of the CUDA runtime stand-in.
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -29,7 +29,7 @@ std::vector<OperationPtr> before_next(cudaStream_t stream) {
   return before;
 }
 
-// All that the stream was given so far as one point to wait for.
+// All work enqueued on the stream so far, as one point to wait for.
 OperationPtr end_of(cudaStream_t stream) {
   if (stream->waits.empty()) return stream->last;
   const std::vector<OperationPtr> before = before_next(stream);
@@ -83,7 +83,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return cudaStreamCreateWithPriority(stream, cudaStreamDefault, 0);
 }
 
-// What it was given still runs, as on a GPU.
+// Enqueued work still runs, as on a GPU.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   Runtime& state = runtime();
   const std::lock_guard lock(state.mutex);

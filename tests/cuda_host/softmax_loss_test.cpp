@@ -78,13 +78,13 @@ Result reference(const Case& by, const std::vector<double>& logits, const std::v
   return result;
 }
 
-// Fewer classes than a warp, than a block, and more; none that a block divides.
+// Fewer classes than a warp, fewer than a block, and more; none divisible by a block.
 const Case kCases[] = {
     {.rows = 1, .classes = 1},
     {.rows = 3, .classes = 7, .smoothing = 0.1F},
     {.rows = 5, .classes = 257, .smoothing = 0.1F, .loss_scale = 1024, .iteration = 7},
     {.rows = 2, .classes = 1000, .smoothing = 0, .loss_scale = 65536, .iteration = kMetricsKept + 3},
-    {.rows = 300, .classes = 10, .smoothing = 0.1F, .loss_scale = 3},  // more rows than a block has threads
+    {.rows = 300, .classes = 10, .smoothing = 0.1F, .loss_scale = 3},  // more rows than threads per block
 };
 
 TEST(SoftmaxLoss, IsTheSmoothedCrossEntropyAndItsGradient) {
@@ -98,7 +98,7 @@ TEST(SoftmaxLoss, IsTheSmoothedCrossEntropyAndItsGradient) {
       EXPECT_NEAR(result.loss, wanted.loss, 1e-6 * std::max(1.0, wanted.loss));
       EXPECT_EQ(result.top1, wanted.top1);
       EXPECT_EQ(result.top5, wanted.top5);
-      // A half type holds nothing below 6e-8.
+      // Half types represent nothing below 6e-8.
       const double scale = by.loss_scale / static_cast<double>(by.rows);
       expect_close(result.d_logits, wanted.d_logits, dtype, dtype == DType::f32 ? 8 : 1.1,
                    std::max(scale * (dtype == DType::f32 ? 1 : 1e-3), 1e-4));
@@ -142,7 +142,7 @@ TEST(SoftmaxLoss, CountsLabelsAmongTheLargest) {
   EXPECT_EQ(counts({0, 0, 0, 0}), (std::array{4, 4}));
   EXPECT_EQ(counts({0, 1, 4, 5}), (std::array{1, 3}));
   EXPECT_EQ(counts({5, 6, 7, 5}), (std::array{0, 0}));
-  logits.assign(32, 1.0);  // of equals none is larger
+  logits.assign(32, 1.0);  // with ties none is larger
   EXPECT_EQ(counts({0, 3, 5, 7}), (std::array{4, 4}));
 }
 

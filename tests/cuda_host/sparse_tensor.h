@@ -1,4 +1,4 @@
-// Tensors of more elements than the machine has memory for: pages that nobody writes are zeros and take none.
+// Tensors larger than the machine's memory: unwritten pages are zeros and take none.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace plumb {
 
 class SparseTensor {
  public:
-  // f32 or f16, all zeros. Throws std::bad_alloc where the system grants no such address space.
+  // f32 or f16, all zeros. Throws std::bad_alloc if the system can't reserve the address space.
   SparseTensor(DType dtype, std::int64_t elements);
   ~SparseTensor();
   SparseTensor(const SparseTensor&) = delete;
@@ -21,7 +21,7 @@ class SparseTensor {
   std::int64_t elements() const { return elements_; }
   void set(std::int64_t element, float value);
   float at(std::int64_t element) const;
-  // Counted from the end: 0 is the last one.
+  // Index from the end: 0 is the last element.
   void set_from_end(std::int64_t element, float value) { set(elements_ - 1 - element, value); }
   float from_end(std::int64_t element) const { return at(elements_ - 1 - element); }
 

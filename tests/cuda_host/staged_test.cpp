@@ -1,4 +1,4 @@
-// Collectives staged through page-locked memory between the lanes of an emulated GPU, as the runner has them.
+// Collectives staged through page-locked memory between the lanes of an emulated GPU, as in the runner.
 #include <vector>
 
 #include "comm/mpi_communicator.h"
@@ -29,7 +29,7 @@ class StagedOnGpu : public MpiTest {
   void enqueue_copy(std::byte* to, const std::byte* from, std::size_t bytes, Lane lane) const {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, lanes.stream(lane)));
   }
-  // Element i of `bucket` at an iteration, on one rank.
+  // Element i of `bucket` in an iteration, on one rank.
   static float gradient(std::size_t bucket, int iteration, int rank) {
     return static_cast<float>(static_cast<int>(bucket + 1) * (iteration + 1) * (rank + 1));
   }
@@ -41,7 +41,7 @@ TEST_F(StagedOnGpu, UpdatesSeeSumsOfGradientsThatTheSameIterationMade) {
   constexpr int kIterations = 4;
   const std::vector<std::size_t> elements{5, 4000, 1, 70'001};
   const auto staged = make_staged_communicator(make_mpi_communicator(job()), copies());
-  // What each iteration's backward makes, the gradients, and what its update read.
+  // Each iteration's backward output, the gradients, and the values its update read.
   std::vector<cuda::DeviceMemory> made, gradients, updates;
   for (std::size_t bucket = 0; bucket < elements.size(); ++bucket) {
     const std::size_t bytes = elements[bucket] * sizeof(float);

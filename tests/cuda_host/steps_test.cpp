@@ -1,5 +1,5 @@
-// Instructions as a Program has them, through their prepare functions: which operand goes where, and what of
-// the graph, the rule and the state reaches the kernels.
+// Instructions as in a Program, through their prepare functions: operand order, and how graph, rule and state
+// reach the kernels.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -200,7 +200,7 @@ Graph two_parameters() {
   return graph;
 }
 
-// An instruction that updates the weight and then the bias, other than the graph has them.
+// An instruction that updates the weight before the bias, unlike the graph's order.
 struct UpdateInstructions {
   explicit UpdateInstructions(std::optional<double> overflow_flag) {
     bound.rule = {.optimizer = Optimizer::sgd, .momentum = 0.5, .weight_decay = 0.25};

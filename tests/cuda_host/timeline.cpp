@@ -30,7 +30,7 @@ void Timeline::finish(Operation& operation) {
 }
 
 void Timeline::run_next() {
-  // One queue runs far ahead of the others, then another: more telling than taking turns.
+  // Lets one queue run far ahead, then another: finds more errors than round-robin.
   const auto of_favourite = [&](const OperationPtr& operation) { return operation->queue == favourite_; };
   auto next = random_() % 16 == 0 ? ready_.end() : std::find_if(ready_.begin(), ready_.end(), of_favourite);
   if (next == ready_.end()) next = ready_.begin() + static_cast<std::ptrdiff_t>(random_() % ready_.size());

@@ -1,6 +1,6 @@
-// What the emulated GPUs of a process have been given to do: operations that wait for each other. Nothing
-// runs until somebody waits for it, and of all that might run next one is drawn, so that an order which
-// nobody asked for fails on some seeds.
+// Work enqueued on a process's emulated GPUs: operations that wait for each other. Nothing runs until
+// somebody waits for it; the next operation is drawn from all that are ready, so a missing dependency fails
+// on some seeds.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace plumb::gpu::emulated {
 
-// Returns false if it can't end yet, because of another process: it is called again later.
+// Returns false if another process keeps it from ending: it is called again later.
 using Work = std::function<bool()>;
 
 struct Operation {
@@ -33,9 +33,9 @@ class Timeline {
   OperationPtr add(Work work, std::size_t queue, std::span<const OperationPtr> after);
   void run_until(const OperationPtr& operation);
   void run_all();
-  // What a GPU may have done by the time that somebody asks: nothing, some, or all that `operation` needs.
+  // A GPU's possible progress when queried: nothing, some, or everything that `operation` needs.
   void run_some(const OperationPtr& operation);
-  // Why an operation failed; all that comes after a failure fails, as after a fault of a GPU.
+  // Why an operation failed. Everything after a failure fails too, as after a GPU fault.
   const std::string& failure() const { return failure_; }
 
  private:
@@ -44,7 +44,7 @@ class Timeline {
 
   std::mt19937 random_;
   std::vector<OperationPtr> ready_;
-  std::size_t favourite_ = 0;  // queue that goes on for a while
+  std::size_t favourite_ = 0;  // queue that runs ahead for a while
   std::string failure_;
 };
 

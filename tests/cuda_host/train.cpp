@@ -62,7 +62,7 @@ GraphRun read_results(const Device& device, const Graph& graph, int iterations) 
   return run;
 }
 
-// What the runner then knows nothing of: that packing a batch reads what was loaded.
+// Hides a dependency from the runner: packing a batch reads the loaded data.
 void forget_order(Program& program) {
   for (Instruction& instruction : program.instructions)
     if (const auto* pack = instruction.as<PackBatch>())

@@ -1,5 +1,5 @@
-// Trains a Graph for a few iterations as the programs do, by bench/run/runner.h, on the emulated GPU or on
-// the CPU device.
+// Trains a Graph for a few iterations like the programs, through bench/run/runner.h, on the emulated GPU or
+// on the CPU device.
 #pragma once
 
 #include "kernels/describe.h"
@@ -14,29 +14,29 @@ struct TrainOptions {
   Precision precision = Precision::fp32;
   bool fuse = true;
   bool fp32_head = false;
-  int compute_capability = 90;  // that the Program is described for
+  int compute_capability = 90;  // target of the Program
   UpdateRule rule;
   float learning_rate = 0.02F;
   int iterations = 1;
-  bool capture = false;        // all but the first iteration are replays
-  bool other_batches = false;  // a new batch for every iteration, loaded while the one before runs
-  bool forgets_order = false;  // … which nobody waits for
-  int stamped_iterations = 0;  // so many iterations, the first ones, stamp every instruction
+  bool capture = false;        // all iterations after the first are replays
+  bool other_batches = false;  // a new batch each iteration, loaded during the previous one
+  bool forgets_order = false;  // … without anyone waiting for it
+  int stamped_iterations = 0;  // number of leading iterations that stamp every instruction
 };
 
 // Gradients of untrained parameters are 0. GraphRun::first_gradients stays empty: nothing waits for the
-// device before the last iteration has been given to it. Gradients are divided by the loss scale.
+// device before the last iteration is enqueued. Gradients are divided by the loss scale.
 GraphRun train_on_gpu(const Graph& graph, const TestTensors& tensors, const TrainOptions& options);
-// fp32, whatever the options' precision.
+// fp32, whatever precision the options have.
 GraphRun train_on_cpu(const Graph& graph, const TestTensors& tensors, const TrainOptions& options);
 
-// Length of the difference over length of `truth`, both as one vector; 0 if both are.
+// |difference| / |truth|, both as one vector; 0 if both are 0.
 double relative_error(const std::vector<float>& values, const std::vector<float>& truth);
 double cosine(const std::vector<float>& a, const std::vector<float>& b);
 
-// Losses within `tolerance` of `truth`, and every gradient, parameter and statistic by relative_error().
+// Losses within `tolerance` of `truth`; every gradient, parameter and statistic by relative_error().
 void expect_same_training(const Graph& graph, const GraphRun& run, const GraphRun& truth, double tolerance);
-// Bit for bit, losses included.
+// Bit for bit, including losses.
 void expect_identical(const GraphRun& run, const GraphRun& other);
 
 }  // namespace plumb

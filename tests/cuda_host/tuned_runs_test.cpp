@@ -1,5 +1,4 @@
-// Runs that are tuned, as they are by default: rank 0's choice on every rank, the cache, and what is wrong
-// with one.
+// Tuned runs, the default: rank 0's choice on every rank, the cache, and damaged caches.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -21,7 +20,7 @@ struct TunedRun {
   std::string said, csv;
 };
 
-// With the cache in this folder.
+// Uses the cache in this folder.
 TunedRun run(int ranks, const std::string& cache) {
   const Place place;
   TunedRun run;
@@ -40,7 +39,7 @@ TunedRun run(int ranks, const std::string& cache) {
   return run;
 }
 
-// Of convolutions: name and time alone.
+// Convolutions only: name and time.
 std::map<std::string, double> tuned_seconds(const nlohmann::ordered_json& program) {
   std::map<std::string, double> seconds;
   for (const auto& instruction : program.at("steps"))

@@ -1,4 +1,4 @@
-// The update of single rows of a parameter on the emulated GPU, through its prepare function.
+// Updates of single parameter rows on the emulated GPU, through the instruction's prepare function.
 #include <gtest/gtest.h>
 
 #include "tests/cuda_host/bound_instruction.h"
@@ -14,7 +14,7 @@ constexpr StepState kStep{.learning_rate = 0.3F, .gradient_scale = 0.25F, .loss_
 
 struct Case {
   std::size_t columns = 1;
-  DType dtype = DType::f32;  // of the gradient
+  DType dtype = DType::f32;  // the gradient's
   UpdateRule rule;
   bool decays = true;
   std::optional<float> overflow;

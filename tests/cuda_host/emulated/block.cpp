@@ -19,7 +19,7 @@ std::uint32_t order_seed() {
 }
 
 Block& block() {
-  static Block running;  // threads of a kernel have nothing else that leads them to their block
+  static Block running;  // kernel threads have no other way to find their block
   return running;
 }
 
@@ -38,11 +38,11 @@ void Block::run(dim3 grid, dim3 block, std::size_t shared_bytes, const std::func
     order_[i] = {i, {i % block.x, i / block.x % block.y, i / block.x / block.y}};
   std::shuffle(order_.begin(), order_.end(), random_);
   if (shared_bytes != shared_bytes_ || !shared_) {
-    shared_ = std::make_unique<std::byte[]>(shared_bytes);  // no more than that: ASan sees what is beyond
+    shared_ = std::make_unique<std::byte[]>(shared_bytes);  // exact size, so ASan catches accesses beyond it
     shared_bytes_ = shared_bytes;
   }
   if (corners_only_) return run_corners(grid);
-  // Every block once, in steps of a length that has no divisor in common with their number.
+  // Visits every block once, with a stride coprime to their number.
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   std::uint64_t step = random_() % blocks + 1;
   while (std::gcd(step, blocks) != 1) ++step;
@@ -63,7 +63,7 @@ void Block::run_corners(dim3 grid) {
 }
 
 void Block::run_block() {
-  if (shared_bytes_ > 0) std::memset(shared_.get(), 0xFF, shared_bytes_);  // nobody has written it yet
+  if (shared_bytes_ > 0) std::memset(shared_.get(), 0xFF, shared_bytes_);  // not written yet
   warps_.resize((threads_ + kWarpLanes - 1) / kWarpLanes);
   for (std::size_t w = 0; w < warps_.size(); ++w) {
     const unsigned lanes = std::min<unsigned>(kWarpLanes, threads_ - static_cast<unsigned>(w) * kWarpLanes);
@@ -95,7 +95,7 @@ void Block::work() {
     Worker& worker = *self.current_;
     self.free_.push_back(&worker);
     if (self.ready_.empty()) {
-      worker.fiber.switch_to(self.host_);  // all have ended, or the others wait for ever
+      worker.fiber.switch_to(self.host_);  // all have ended, or the rest wait forever
     } else {
       Worker* next = self.ready_.back();
       self.ready_.pop_back();
@@ -117,11 +117,11 @@ void Block::end_thread() {
   const unsigned thread = current_->thread;
   Warp& warp = warps_[thread / kWarpLanes];
   warp.there &= ~(1U << thread % kWarpLanes);
-  for (unsigned lane = 0; lane < kWarpLanes && warp.waiting; ++lane)  // those who waited for this one
+  for (unsigned lane = 0; lane < kWarpLanes && warp.waiting; ++lane)  // threads that waited for this one
     if (warp.waiting >> lane & 1U && has_met(warp, lane)) complete(warp, warp.mask[lane] & warp.there);
 }
 
-// A worker that begins threads; the caller switches to it.
+// A worker that starts threads; the caller switches to it.
 Worker& Block::next_worker() {
   if (free_.empty()) {
     workers_.push_back(std::make_unique<Worker>(workers_.size()));
@@ -159,7 +159,7 @@ unsigned Block::synchronize(bool predicate, std::source_location where) {
     ready_.insert(ready_.end(), at_barrier_.begin(), at_barrier_.end());
     at_barrier_.clear();
   }
-  return counted_true_;  // the next barrier's count comes when all have read this one
+  return counted_true_;  // overwritten only at the next barrier, after all threads have read it
 }
 
 bool Block::has_met(const Warp& warp, unsigned lane) const {
@@ -206,7 +206,7 @@ std::uint64_t Block::exchange(std::uint32_t mask, std::uint64_t value, std::uint
 void Block::give_up(std::string why) {
   failure_ = std::move(why);
   current_->fiber.switch_to(host_);
-  std::abort();  // nobody comes back
+  std::abort();  // never resumed
 }
 
 std::string Block::who_waits() const {

@@ -1,6 +1,5 @@
-// One block of CUDA threads at a time, played by fibers. A thread runs until it has to wait for others at a
-// barrier or in an exchange within its warp; threads and blocks come in an order that EMULATED_GPU_SEED
-// chooses.
+// Runs one block of CUDA threads at a time, as fibers. A thread runs until it waits at a barrier or in a warp
+// exchange. EMULATED_GPU_SEED sets the order of threads and blocks.
 #pragma once
 
 #include <vector_types.h>
@@ -19,14 +18,14 @@
 
 namespace plumb::gpu::emulated {
 
-// Where the running thread is: threadIdx, blockIdx, blockDim, gridDim.
+// The running thread's threadIdx, blockIdx, blockDim, gridDim.
 struct Place {
   uint3 thread{}, block{};
   dim3 block_size, grid_size;
 };
 extern Place place;
 
-// A number that differs from run to run only by EMULATED_GPU_SEED (1 if it is not set).
+// Depends only on EMULATED_GPU_SEED (1 if unset).
 std::uint32_t order_seed();
 
 inline constexpr unsigned kWarpLanes = 32;
@@ -39,13 +38,13 @@ struct Worker {
   std::source_location waits_at;
 };
 
-// What the lanes of one warp bring to an exchange, and what they take from it.
+// Inputs and outputs of a warp's lanes in an exchange.
 struct Warp {
-  // Fills `taken` of the lanes in `lanes`.
+  // Fills `taken` for the lanes in `lanes`.
   using Combine = void (*)(Warp& warp, std::uint32_t lanes);
 
-  std::uint32_t there = 0;    // lanes that exist and have not returned
-  std::uint32_t waiting = 0;  // … of which these wait
+  std::uint32_t there = 0;    // lanes that exist and haven't returned
+  std::uint32_t waiting = 0;  // those of them that wait
   std::array<std::uint64_t, kWarpLanes> brought{}, taken{};
   std::array<std::uint32_t, kWarpLanes> mask{}, source{};
   std::array<Combine, kWarpLanes> combine{};
@@ -54,29 +53,28 @@ struct Warp {
 
 class Block {
  public:
-  // Runs `body` once for each thread of the grid. Throws Error(internal) with the place in the source where
-  // threads wait for others that never come.
+  // Runs `body` once per thread of the grid. Throws Error(internal) with the source location where threads
+  // wait for others that never arrive.
   void run(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& body);
 
-  // From now on a launch runs its first block and its last one, and no others: for sizes that take too long
-  // otherwise.
+  // Later launches run only their first and last block, for sizes that would take too long.
   void run_corners_only(bool only) { corners_only_ = only; }
 
-  // __syncthreads and its kin: how many threads brought true.
+  // __syncthreads and its variants: returns how many threads passed true.
   unsigned synchronize(bool predicate, std::source_location where);
-  // Lanes of `mask` bring a value each and take what `combine` gives them.
+  // Each lane in `mask` contributes a value and gets combine's result.
   std::uint64_t exchange(std::uint32_t mask, std::uint64_t value, std::uint32_t source, Warp::Combine combine,
                          std::source_location where);
   unsigned lane() const { return current_->thread % kWarpLanes; }
   std::byte* shared() { return shared_.get(); }
 
  private:
-  static void work();  // what a worker's fiber does: threads, until none is left to begin
+  static void work();  // a worker fiber's loop: runs threads until all have started
   void run_corners(dim3 grid);
   void run_block();
   void begin_thread();
   void end_thread();
-  void wait(std::source_location where);  // of the current thread, until it is made ready
+  void wait(std::source_location where);  // suspends the current thread until it is made ready
   void complete(Warp& warp, std::uint32_t lanes);
   bool has_met(const Warp& warp, unsigned lane) const;
   Worker& next_worker();
@@ -93,9 +91,9 @@ class Block {
     unsigned number = 0;
     uint3 index{};
   };
-  std::vector<Thread> order_;  // in which threads begin
+  std::vector<Thread> order_;  // start order of threads
   unsigned threads_ = 0, begun_ = 0, ended_ = 0;
-  bool begins_first_ = true;  // threads that have not begun go before those that may go on
+  bool begins_first_ = true;  // new threads start before waiting ones resume
   std::vector<Warp> warps_;
   std::vector<Worker*> at_barrier_;
   unsigned brought_true_ = 0, counted_true_ = 0;
@@ -105,7 +103,7 @@ class Block {
   bool corners_only_ = false;
   std::mt19937 random_{order_seed()};
 };
-Block& block();  // the one that kernels find themselves in
+Block& block();  // the running kernel's block
 
 std::uint64_t clock_nanoseconds();
 

@@ -1,6 +1,6 @@
-// Atomics, memory accesses with hints, and arithmetic that nvcc brings along, by their CUDA names (CUDA C++
-// Programming Guide, "C++ Language Extensions"; CUDA Math API). CUDA's headers give g++ the types and most of
-// the half-precision arithmetic.
+// Atomics, memory accesses with cache hints, and nvcc's arithmetic, by their CUDA names (CUDA C++ Programming
+// Guide, "C++ Language Extensions"; CUDA Math API). CUDA's headers provide g++ with the types and most of the
+// half-precision arithmetic.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <type_traits>
 
-// Atomics: threads of the emulated GPU never interrupt each other within a function.
+// Atomics: emulated threads never preempt each other within a function.
 template <typename T>
 T atomicExch(T* address, std::type_identity_t<T> value) {
   const T old = *address;
@@ -107,7 +107,7 @@ void __stwt(T* address, std::type_identity_t<T> value) {
   *address = value;
 }
 
-// Bits.
+// Bit manipulation.
 inline int __popc(unsigned bits) {
   return std::popcount(bits);
 }
@@ -165,7 +165,7 @@ inline double __longlong_as_double(long long bits) {
   return std::bit_cast<double>(bits);
 }
 
-// Numbers. glibc declares some of the names with two underscores itself, hence macros for those.
+// Arithmetic. glibc declares some of the double-underscore names itself, hence macros for those.
 #define __expf expf
 #define __exp10f exp10f
 #define __logf logf
@@ -241,8 +241,8 @@ using std::isfinite;
 using std::isinf;
 using std::isnan;
 
-// Half precision that CUDA's headers keep for nvcc. Products are exact in fp32, and so one rounding is left
-// for sums that fp32 holds.
+// Half-precision functions that CUDA's headers define for nvcc only. Products are exact in fp32, so sums that
+// fp32 represents exactly are rounded once.
 inline __half __hfma(__half a, __half b, __half c) {
   return __float2half_rn(std::fma(__half2float(a), __half2float(b), __half2float(c)));
 }

@@ -4,7 +4,7 @@
 
 #include <new>
 
-// There only in builds with that sanitizer.
+// Only in builds with that sanitizer.
 extern "C" {
 __attribute__((weak)) void __sanitizer_start_switch_fiber(void** fake_stack, const void* bottom,
                                                           std::size_t bytes);
@@ -46,7 +46,7 @@ Fiber::~Fiber() {
 void Fiber::start_at(void (*entry)()) {
   if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(bottom_, bytes_);
   fake_stack_ = nullptr;
-  // Tops of stacks at the same place of a page would share a few sets of the cache.
+  // Stack tops at the same page offset would share a few cache sets.
   prepare(memory_ + kGuardBytes + kStackBytes - slot_ % 64 * 192, entry);
 }
 

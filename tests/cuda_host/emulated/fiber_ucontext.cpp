@@ -1,4 +1,4 @@
-// Switching by the C library, on CPUs that fiber_x86_64.cpp doesn't know: two system calls each time.
+// Switches through the C library, on CPUs not covered by fiber_x86_64.cpp: two system calls per switch.
 #include <ucontext.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Switching as a function call costs: what a callee has to keep, and the stack pointer (System V ABI).
+// Switches at the cost of a function call: callee-saved registers and the stack pointer (System V ABI).
 #include <cstdint>
 
 #include "tests/cuda_host/emulated/fiber.h"
@@ -30,7 +30,7 @@ namespace plumb::gpu::emulated {
 
 void Fiber::prepare(std::byte* top, void (*entry)()) {
   auto* word = reinterpret_cast<std::uint64_t*>(top);
-  *--word = 0;  // where a caller's address would be: the stack is aligned as after a call
+  *--word = 0;  // the return address's slot: aligns the stack as after a call
   *--word = reinterpret_cast<std::uint64_t>(entry);
   for (int kept = 0; kept < 6; ++kept) *--word = 0;
   context_ = word;

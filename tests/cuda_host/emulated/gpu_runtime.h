@@ -1,5 +1,5 @@
-// A GPU played on the CPU, for tests: what kernels/cuda/native/gpu_runtime.h and nvcc give to the .cu files,
-// for g++. Kernels are ordinary functions here; block.h runs them thread by thread.
+// An emulated GPU for tests: gives g++ what kernels/cuda/native/gpu_runtime.h and nvcc give the .cu files.
+// Kernels are ordinary functions; block.h runs them thread by thread.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -15,9 +15,9 @@
 #include "tests/cuda_host/emulated/device_functions.h"
 #include "tests/cuda_host/emulated/warp_functions.h"
 
-// Elsewhere than in nvcc CUDA's headers let __global__, __device__ and their like vanish.
+// Outside nvcc, CUDA's headers define __global__, __device__ and the like as nothing.
 #undef __shared__
-#define __shared__ static  // one block at a time: one copy per kernel is the block's copy
+#define __shared__ static  // blocks run one at a time, so one copy per kernel suffices
 #define __launch_bounds__(...)
 #define threadIdx (::plumb::gpu::emulated::place.thread)
 #define blockIdx (::plumb::gpu::emulated::place.block)
@@ -28,8 +28,8 @@
 namespace plumb::gpu {
 
 namespace emulated {
-// Checks the shape as the driver would. On the null stream it runs at once and throws Error(internal) if the
-// kernel fails; on others it runs when somebody waits.
+// Checks the launch configuration as the driver would. A launch on the null stream runs at once and throws
+// Error(internal) if the kernel fails; on other streams it runs when somebody waits.
 cudaError_t enqueue_kernel(cudaStream_t stream, dim3 grid, dim3 block, std::size_t shared_bytes,
                            std::function<void()> body);
 }  // namespace emulated

@@ -26,8 +26,7 @@ T unpacked(std::uint64_t bits) {
   return value;
 }
 
-// Combinations of what the lanes brought. A lane that isn't there has nothing to give: whoever asks it gets
-// all bits set, which no reduction survives unseen.
+// Combine the lanes' values. Reading from an absent lane yields all bits set, which no reduction hides.
 void take_from_source(Warp& warp, std::uint32_t lanes);
 void take_votes(Warp& warp, std::uint32_t lanes);
 void take_nothing(Warp& warp, std::uint32_t lanes);
@@ -87,7 +86,7 @@ T reduce(unsigned mask, T value, std::source_location where) {
 
 }  // namespace plumb::gpu::emulated
 
-using PlumbPlace = std::source_location;  // of the call in the kernel, for messages
+using PlumbPlace = std::source_location;  // the call's place in the kernel, for messages
 
 inline void __syncthreads(PlumbPlace at = PlumbPlace::current()) {
   plumb::gpu::emulated::block().synchronize(false, at);
@@ -148,7 +147,7 @@ unsigned __match_any_sync(unsigned mask, T value, PlumbPlace at = PlumbPlace::cu
   using namespace plumb::gpu::emulated;
   return static_cast<unsigned>(block().exchange(mask, packed(value), 0, take_matches, at));
 }
-// Lanes can't be asked which of them run together: it is the one that asks.
+// There is no converged group to query: the active mask is the calling lane.
 inline unsigned __activemask() {
   return 1U << plumb::gpu::emulated::block().lane();
 }
