@@ -14,7 +14,7 @@ namespace {
 struct Case {
   std::int64_t images = 1;  // on all ranks
   std::int32_t first_class = 0, own_classes = 1, least = 1;
-  std::int64_t classes = 1;  // number of distinct labels …
+  std::int64_t classes = 1;  // range of the labels …
   std::int64_t stride = 1;   // … and their distance, so some repeat
   std::uint64_t iteration = 0;
 

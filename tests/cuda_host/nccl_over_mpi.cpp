@@ -2,8 +2,8 @@
 // behaviour and hangs of NCCL are errors here: mismatched collectives between ranks, memory of another GPU, a
 // stream that waits for the default stream, a second stream, use after destruction.
 //
-// EMULATED_NCCL_FAIL=rank:call makes ncclCommGetAsyncError of that rank return ncclRemoteError from its call-
-// th call on, counted from 0; EMULATED_NCCL_FAIL_INIT=rank makes that rank's init fail.
+// EMULATED_NCCL_FAIL=rank:call makes ncclCommGetAsyncError of that rank return ncclRemoteError from its
+// call-th call on, counted from 0; EMULATED_NCCL_FAIL_INIT=rank makes that rank's init fail.
 #include <mpi.h>
 #include <nccl.h>
 

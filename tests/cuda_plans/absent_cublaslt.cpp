@@ -1,11 +1,11 @@
-// A libcublasLt.so.12 that can be opened and refuses every matrix product: cuDNN takes a handle of it when it
-// starts, and the real one would be a download of 0.6 GB for the few engines that go through it. Those don't
-// build with this one; all others are cuDNN's own. Signatures are cublasLt.h's as far as they are looked at.
+// A libcublasLt.so.12 that loads and rejects every matrix product. cuDNN creates a cuBLASLt handle at start,
+// and the real library would be a download of 0.6 GB for the few engines that use it. Those don't build with
+// this one; all others are cuDNN's own. Signatures follow cublasLt.h as far as arguments are used.
 #include <cstddef>
 
 namespace {
 
-enum Status { success = 0, not_supported = 15 };  // of cublasStatus_t
+enum Status { success = 0, not_supported = 15 };  // cublasStatus_t's
 int nothing = 0;
 
 Status make(void** object) {

@@ -1,4 +1,4 @@
-// GPUs that need not be there, as cuDNN reads them.
+// GPUs that may be absent, as cuDNN sees them.
 #pragma once
 
 #include <optional>
@@ -9,15 +9,15 @@
 namespace plumb::cuda {
 
 struct AbsentGpu {
-  std::string name;    // as the driver calls it
-  std::string target;  // as targets() does
+  std::string name;    // the driver's name for it
+  std::string target;  // its name in targets()
   int multiprocessors = 0;
-  int shared_bytes_per_block = 0;  // at most, by option
-  int shared_bytes_reserved = 0;   // of each block
+  int shared_bytes_per_block = 0;  // maximum, by opt-in
+  int shared_bytes_reserved = 0;   // per block
   int threads_per_multiprocessor = 0, blocks_per_multiprocessor = 0;
   int clock_khz = 0, memory_clock_khz = 0;
   long l2_bytes = 0;
-  std::optional<int> compute_capability;  // where it isn't the target's, which stands in for memory and speed
+  std::optional<int> compute_capability;  // if not the target's (then used only for memory and speed)
 
   DeviceLimits limits() const;
   std::string properties_json() const;

@@ -1,6 +1,5 @@
-// Every convolution that a Program of ResNet-50 or of a backbone of faces asks for has a plan, on every kind
-// of GPU and in each precision, at the usual batch and at the ends of what can be asked for
-// (cuda_plan_matrix tries all between).
+// Every convolution in a Program of ResNet-50 or a face backbone has a plan, on every kind of GPU and in each
+// precision, at the usual batch and at the smallest and largest (cuda_plan_matrix covers those between).
 #include <gtest/gtest.h>
 
 #include <set>
@@ -27,7 +26,7 @@ class ConvolutionPlans : public testing::TestWithParam<Case> {
     return describe_options(workload, GetParam().precision, fuse);
   }
 
-  // The instructions of this workload, with fused ones and without.
+  // This workload's instructions, fused and plain.
   void expect_plans(const Workload& workload, std::int64_t batch) {
     const Graph graph = make_graph(workload, batch);
     for (const bool fuse : {true, false}) {

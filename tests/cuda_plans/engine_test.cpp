@@ -1,5 +1,4 @@
-// What the engine promises beside a plan: numbers that keep their word, limits kept, failures in one
-// sentence.
+// Promises of the engine beyond a plan: numerical guarantees, limits, one-sentence errors.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -103,11 +102,11 @@ TEST(ConvEngineForAnAbsentGpu, MakesPlansThatFailWithASentenceWhereTheyAreRun) {
   EXPECT_THROW(plan->run(nullptr, operands, nullptr), Error);
 }
 
-// Its engines sum in a fixed order where that is asked for, and a wanted one comes first.
+// Engines sum in a fixed order if requested, and a requested engine comes first.
 TEST(ConvEngineForAnAbsentGpu, LeavesOutEnginesThatSumInAnyOrderWhereItIsDeterministic) {
   const ConvProblem problem = small_problem(ConvPass::backward_data);
   const auto in_order = engine_for(h200());
-  // Heuristics of cuDNN 9.19 name it here, and note that it adds up in any order.
+  // cuDNN 9.19's heuristics list it here, with the note that it sums in any order.
   const std::string any_order = "eng25";
   EXPECT_EQ(engine_of(h200())->plan(problem, 256 << 20, any_order)->engine(), any_order);
   EXPECT_NE(in_order->plan(problem, 256 << 20, any_order)->engine(), any_order);

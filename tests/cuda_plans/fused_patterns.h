@@ -19,15 +19,16 @@ inline constexpr std::array kFusedGraphs{FusedGraph::statistics, FusedGraph::nor
                                          FusedGraph::residual_input, FusedGraph::normalized_input_weights,
                                          FusedGraph::norm_backward_data};
 const char* name_of(FusedGraph pattern);  // for people
-ConvPass plain_pass(FusedGraph pattern);  // of the convolution that it takes over
+ConvPass plain_pass(FusedGraph pattern);  // the convolution it replaces
 
-// Nothing if this convolution is of another kind than the pattern's, neither 1x1 nor 3x3, or grouped.
+// Null if this convolution doesn't fit the pattern, is neither 1x1 nor 3x3, or is grouped.
 std::optional<ConvProblem> fused(FusedGraph pattern, ConvProblem plain);
 
 // The input or the output has more than 2^31 elements.
 bool has_large_tensor(const ConvProblem& problem);
-// What describe() may ask for and cuDNN 9.19 lacks: fused engines of sm_90 take no tensor of more than 2^31
-// elements. Those of sm_80 and sm_89 take all that fits into their memory, and so do plain ones anywhere.
+// Fused engines that describe() may request but cuDNN 9.19 lacks: those of sm_90 take no tensor of more than
+// 2^31 elements. Those of sm_80 and sm_89 take everything that fits in memory, as do plain engines on any
+// GPU.
 bool lacks_engine(int compute_capability, const ConvProblem& problem);
 
 }  // namespace plumb::cuda

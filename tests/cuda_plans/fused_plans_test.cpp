@@ -1,4 +1,5 @@
-// Which fused patterns have an engine: what describing relies on (fusion_support) is what cuDNN builds.
+// Which fused patterns have an engine: describing relies on fusion_support, so it must match what cuDNN
+// builds.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -29,8 +30,8 @@ std::size_t gradient_bytes(const ConvProblem& problem) {
 
 class FusedPlans : public testing::TestWithParam<Case> {
  protected:
-  // The pattern around every convolution that ResNet-50 has for it; the first one has no norm in front of it.
-  // Around one of each kernel and stride where there is no engine for any.
+  // The pattern around every matching convolution of ResNet-50; the first one has no preceding norm. If no
+  // engine exists, only around one convolution per kernel and stride.
   std::vector<ConvProblem> shapes(FusedGraph pattern) const {
     std::vector<ConvProblem> found;
     std::set<std::pair<int, int>> kernels;
@@ -73,7 +74,7 @@ TEST_P(FusedPlans, WeightGradientOfNormalisedInputBuildsWhereDescribingSaysSo) {
     expect_plan(problem, support_.normalized_input_weights);
 }
 
-// An engine that keeps the whole gradient in its workspace moves more bytes than it saves.
+// An engine that holds the whole gradient in its workspace moves more bytes than it saves.
 TEST_P(FusedPlans, BackwardThroughANormBuildsWithoutACopyOfTheGradientWhereDescribingSaysSo) {
   for (const ConvProblem& problem : shapes(FusedGraph::norm_backward_data))
     expect_plan(problem, support_.norm_backward_data, gradient_bytes(problem) / 2);
@@ -115,7 +116,7 @@ TEST(FusedPlansOnA100, BackwardThroughANormKeepsTheGradientInF32Beside) {
   EXPECT_GE(planned.workspace_bytes, 2 * gradient_bytes(problem));
 }
 
-// describe() is blind to size: ResNet-50 at 224 pixels asks for them from batch 2675 on.
+// describe() ignores size: ResNet-50 at 224 pixels requests them from batch 2675 on.
 TEST(FusedPlansOnH200, TakeNoTensorOfMoreThan2To31Elements) {
   const auto engine = engine_for(h200());
   for (const FusedGraph pattern : kFusedGraphs) {
@@ -137,7 +138,7 @@ TEST(FusedPlansOnH200, TakeNoTensorOfMoreThan2To31Elements) {
   }
 }
 
-// What describing may not ask for, either.
+// Not requested by describing, either.
 TEST(FusedPlansOnH200, NormalisedInputNeedsStatisticsAndFactorsInHalf) {
   const auto engine = engine_for(h200());
   ConvProblem problem{.n = kBatch,

@@ -1,4 +1,4 @@
-// A cuDNN older than what is called: this program's own answer takes the place of the library's.
+// A cuDNN older than supported: this program's own symbol overrides the library's.
 #include <gtest/gtest.h>
 
 #include <cstddef>

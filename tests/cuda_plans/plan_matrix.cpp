@@ -49,7 +49,7 @@ struct Tally {
     large += has_large_tensor(problem) ? 1 : 0;
     workspace_bytes = std::max(workspace_bytes, plan.workspace_bytes);
   }
-  std::string cells() const {  // of a table: planned of problems, largest workspace
+  std::string cells() const {  // table cells: planned of problems, largest workspace
     if (problems == 0) return " – | – |";
     char text[64];
     std::snprintf(text, sizeof text, " %zu of %zu | %.1f |", planned, problems, mebibytes(workspace_bytes));
@@ -90,7 +90,7 @@ class Cell {
     const auto begin = std::chrono::steady_clock::now();
     for (const Workload& workload : workloads()) {
       if (!selection.models.contains(workload.model)) continue;
-      // One for each, as it keeps its plans.
+      // One each, because it caches plans.
       engine_ = engine_for(gpu_);
       for (const std::int64_t batch : batches(workload, selection)) run(workload, batch);
     }
@@ -146,7 +146,7 @@ class Cell {
 
   void run_patterns(const Workload& workload, const WantedPlan& plain) {
     for (const FusedGraph pattern : kFusedGraphs) {
-      // Backbones of faces have PReLUs, which no engine knows.
+      // Face backbones have PReLUs, which no engine supports.
       if (workload.model != "resnet50" && pattern != FusedGraph::statistics) continue;
       const bool ends_block = plain.problem.kernel == 1 && plain.problem.stride == 1;
       if (pattern == FusedGraph::residual_input && !ends_block) continue;
@@ -155,13 +155,13 @@ class Cell {
     }
   }
 
-  // Each problem once, however many instructions have it.
+  // Each problem once, however many instructions share it.
   void run(const ConvProblem& problem, std::size_t workspace_limit, Tally& tally, Names& known) {
     if (!known.insert(text_of(problem)).second) return;
     const Planned planned = plan_of(*engine_, problem, workspace_limit);
     tally.add(problem, planned);
     if (planned.built) return;
-    // A shape without an engine at a smaller batch, whatever the workspace, has none at this one.
+    // A shape without an engine at a smaller batch, with any workspace, has none at this batch.
     const Planned roomy = missing_.has(problem) ? Planned{} : plan_of(*engine_, problem, kAnyWorkspace);
     missing_.add(problem, roomy.built ? " (" + roomy.text + " wants more workspace)" : "");
   }
@@ -186,8 +186,8 @@ void print_tables(const std::vector<Cell>& cells) {
   for (const Cell& cell : cells) cell.print_patterns();
 }
 
-// Nothing if a word is none of these names. Where no word names a GPU, a precision, a model or a batch, all
-// the usual ones are selected.
+// Null if a word matches nothing. Without a word for GPU, precision, model or batch, all the usual ones are
+// selected.
 std::optional<Selection> select(const std::vector<std::string>& words) {
   Selection selected;
   for (const std::string& word : words) {

@@ -1,4 +1,4 @@
-// What an instruction of a Program asks of whoever computes convolutions.
+// The convolution problem an instruction poses to an engine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ TEST(ConvProblem, TakesTheDtypeOfTheFactorsThatItsStepReads) {
   EXPECT_GT(normalising, 0);
 }
 
-// Their instructions ask for no plan, so nothing may be fused into them.
+// Their instructions request no plan, so nothing may be fused into them.
 TEST(DepthwiseInstructions, AreDescribedPlainlyWithTheirOwnLayoutAndWorkspace) {
   const Graph graph =
       make_arcface({.backbone = kMobileFaceNet, .batch = 8, .embedding = 128, .classes = 100});

@@ -14,7 +14,7 @@ namespace plumb::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostImages = 65535;  // device.cpp: of a grid's second and third dimension
+constexpr std::int64_t kMostImages = 65535;  // device.cpp: limit of a grid's second and third dimension
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// The checker of machine code on made-up kernels: that it sees what it should, and that it can fail.
+// The SASS checker on made-up kernels: it finds what it should, and can fail.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -37,7 +37,7 @@ std::string code(const std::string& function, const std::vector<std::string>& in
 
 const std::string kCopy = "_ZN5plumb4cuda12_GLOBAL__N_14copyI6__halfLb1EEEvPKT_PS4_l";
 
-// A loop from 0x10 on, its accesses in the middle.
+// A loop from 0x10 on, with the accesses in its middle.
 std::vector<std::string> loop_of(const std::vector<std::string>& accesses) {
   std::vector<std::string> all{"S2R R0, SR_TID.X"};
   all.insert(all.end(), accesses.begin(), accesses.end());
@@ -52,7 +52,7 @@ const std::vector<std::string> kWide{"LDG.E.128 R4, desc[UR4][R2.64]", "IMAD.MOV
                                      "STG.E.128 desc[UR4][R2.64], R8"};
 const std::vector<std::string> kNarrow{"LDG.E R4, desc[UR4][R2.64]", "STG.E desc[UR4][R2.64], R4"};
 
-// The dump of both architectures that the table is about: the same made-up kernel.
+// A dump for both architectures of the table, with the same made-up kernel.
 std::string both(std::string dump) {
   std::string other = dump;
   for (std::size_t at = 0; (at = other.find("sm_90", at)) != std::string::npos;)
@@ -83,7 +83,8 @@ TEST(SassCheck, PassesAKernelThatIsAsWanted) {
 
 TEST(SassCheck, FindsALoopOfNarrowAccesses) {
   std::vector<std::string> instructions = loop_of(kNarrow);
-  instructions.insert(instructions.end() - 1, kWide.begin(), kWide.end());  // wide ones behind it don't help
+  instructions.insert(instructions.end() - 1, kWide.begin(),
+                      kWide.end());  // wide accesses after the loop don't help
   const auto kernels = read(both(resources(kCopy, 0) + code(kCopy, instructions)));
   const auto found = failures(kernels, {{.kernel = "copy<*>", .wide_loads = 1, .wide_stores = 1}});
   EXPECT_EQ(found, (std::vector<std::string>{"sm_80 copy<f16,true>: no loop has accesses of 128 bits",
@@ -128,7 +129,7 @@ TEST(SassCheck, FindsLocalMemory) {
             "sm_80 copy<f16,true>: a main loop has 'load 8 of local memory' (bytes), which the table "
             "doesn't allow");
   EXPECT_EQ(found[2], "sm_80 copy<f16,true>: 8 bytes of local memory per thread, 0 allowed");
-  EXPECT_EQ(failures(kernels, {}).size(), 2U);  // of kernels that the table doesn't name, too
+  EXPECT_EQ(failures(kernels, {}).size(), 2U);  // also for kernels missing in the table
   EXPECT_TRUE(failures(kernels, {{.kernel = "copy<*>", .stack_bytes = 8}}).empty());
 }
 
@@ -174,7 +175,7 @@ TEST(SassCheck, CountsLoadsUntilOneIsWaitedFor) {
 }
 
 TEST(SassCheck, CountsLoadsOfTheNextRound) {
-  // What the round before has asked for is used after this round has asked for its own.
+  // The previous iteration's loads are used after this iteration has issued its own.
   const MemoryUse use = memory_use(kernel_of(loop_of(
       {"LDG.E.128 R12, [R2.64]", "FADD R8, R20, R20", "LDG.E.128 R20, [R2.64]", "FADD R8, R12, R12"})));
   EXPECT_EQ(use.bytes_in_flight, 32);

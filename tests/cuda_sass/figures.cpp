@@ -10,12 +10,13 @@ namespace plumb::sass {
 namespace {
 
 // Compute capability 9.0.
-constexpr int kRegisters = 65536, kPartitions = 4, kRegisterUnit = 256;  // a unit of a warp's registers
+constexpr int kRegisters = 65536, kPartitions = 4,
+              kRegisterUnit = 256;  // allocation unit per warp
 constexpr int kMostWarps = 64, kMostBlocks = 32;
 constexpr int kSharedBytes = 228 * 1024, kSharedUnit = 128, kSystemSharedBytes = 1024;
 
-// An assumption, not measured here: 480 cycles of an idle H100 (Luo et al. 2024, arXiv:2402.13499, table of
-// latencies) are 0.27 us at 1.76 GHz; doubled for the queues of a memory under full load, and rounded up.
+// An assumption, not measured here: 480 cycles on an idle H100 (Luo et al. 2024, arXiv:2402.13499, latency
+// table) are 0.27 us at 1.76 GHz; doubled for queueing under full load, and rounded up.
 constexpr double kLatencySeconds = 600e-9;
 constexpr double kH100BytesPerSecond = 3.35e12, kH200BytesPerSecond = 4.8e12;  // NVIDIA's datasheets, SXM
 constexpr int kMultiprocessors = 132;

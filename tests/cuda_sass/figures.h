@@ -1,5 +1,5 @@
-// How far hot kernels fill a Hopper multiprocessor, told from resources and machine code: threads that reside
-// there at once and bytes that they have on their way.
+// How well hot kernels fill a Hopper multiprocessor, from resources and machine code: resident threads and
+// bytes in flight.
 #pragma once
 
 #include <string>
@@ -9,21 +9,21 @@
 
 namespace plumb::sass {
 
-// What a block takes on a GPU of compute capability 9.0.
+// Resources of a block at compute capability 9.0.
 struct BlockShape {
-  int threads = 0, registers = 0;  // registers of a thread
-  int shared_bytes = 0;            // static and dynamic, with the 1024 that the system takes
+  int threads = 0, registers = 0;  // registers per thread
+  int shared_bytes = 0;            // static and dynamic, including the 1024 reserved by the system
 };
 
-// Blocks that reside on one multiprocessor: as cudaOccupancyMaxActiveBlocksPerMultiprocessor counts them, for
-// limits and units of allocation see the CUDA C++ Programming Guide, "Compute Capabilities", and NVIDIA's
-// cuda_occupancy.h. Shared memory may take all that it can.
+// Resident blocks per multiprocessor, as counted by cudaOccupancyMaxActiveBlocksPerMultiprocessor. Limits and
+// allocation units: CUDA C++ Programming Guide, "Compute Capabilities", and NVIDIA's cuda_occupancy.h. Shared
+// memory may use its maximum.
 int resident_blocks(const BlockShape& block);
 
-// Little's law: the bytes that a multiprocessor must have on their way to keep memory busy.
+// Little's law: bytes a multiprocessor must have in flight to keep memory busy.
 double wanted_bytes_in_flight(double bytes_per_second, double latency_seconds, int multiprocessors);
 
-// A row for each kernel of sm_90 that the table has threads for; of those for several dtypes the f16 one.
+// A row for each sm_90 kernel with a thread count in the table; for several dtypes, the f16 instance.
 std::string figures_table(const std::vector<KernelCode>& kernels, const std::vector<Wanted>& table);
 
 }  // namespace plumb::sass

@@ -21,7 +21,7 @@ std::string_view trimmed(std::string_view text) {
   return begin == std::string_view::npos ? std::string_view() : text.substr(begin, end - begin + 1);
 }
 
-// What stands behind `key` up to a space: the 24 of "REG:24 STACK:0"; 0 without it.
+// The text after `key` up to a space, as a number: the 24 of "REG:24 STACK:0"; 0 if absent.
 int number_behind(const std::string& line, std::string_view key) {
   const std::size_t at = line.find(key);
   return at == std::string::npos ? 0 : std::atoi(line.c_str() + at + key.size());

@@ -1,4 +1,4 @@
-// What cuobjdump prints of the kernels in object files: their resources and their machine code (SASS).
+// Reads cuobjdump's output for the kernels in object files: resources and machine code (SASS).
 #pragma once
 
 #include <istream>
@@ -19,16 +19,16 @@ struct KernelCode {
   std::string name;      // norm_statistics<f16,true>
   int architecture = 0;  // 90
   int registers = 0;     // per thread
-  int stack_bytes = 0;   // local memory of a thread: spilled registers, arrays that no register holds
-  int shared_bytes = 0;  // per block, static; from sm_90 on with the 1024 that the system takes
+  int stack_bytes = 0;   // local memory per thread: spilled registers, arrays not held in registers
+  int shared_bytes = 0;  // per block, static; from sm_90 on including the 1024 reserved by the system
   std::vector<Instruction> code;
 };
 
-// What `cuobjdump --dump-resource-usage` and `cuobjdump --dump-sass` print, of any number of files one after
-// the other. Kernels of which there is machine code only, or none, are left as they are.
+// Parses the output of `cuobjdump --dump-resource-usage` and `cuobjdump --dump-sass` for any number of files,
+// concatenated. A kernel with only one of the two keeps the other empty.
 std::vector<KernelCode> read_kernels(std::istream& dump);
 
-// A mangled function without namespaces and parameters, types as DType names them and no spaces.
+// A mangled function's name without namespaces, parameters and spaces, with types as DType names them.
 std::string short_name(const std::string& function);
 
 }  // namespace plumb::sass

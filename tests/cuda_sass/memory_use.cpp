@@ -37,7 +37,7 @@ std::optional<Access> access_of(const Instruction& instruction) {
   return access;
 }
 
-// Where a branch goes: BRA 0x280, BRA P1, 0x280.
+// A branch's target: BRA 0x280, BRA P1, 0x280.
 std::optional<unsigned> target_of(const Instruction& instruction) {
   if (instruction.opcode.substr(0, 3) != "BRA") return std::nullopt;
   const std::size_t at = instruction.operands.rfind("0x");
@@ -45,7 +45,7 @@ std::optional<unsigned> target_of(const Instruction& instruction) {
   return static_cast<unsigned>(std::strtoul(instruction.operands.c_str() + at, nullptr, 16));
 }
 
-// Instructions [begin, end) by their places in the code.
+// Instructions [begin, end), by index.
 struct Part {
   std::size_t begin = 0, end = 0;
   bool holds(const Part& other) const { return begin <= other.begin && other.end <= end; }
@@ -58,7 +58,7 @@ std::size_t place_of(const std::vector<Instruction>& code, unsigned address) {
   return static_cast<std::size_t>(at - code.begin());
 }
 
-// From a branch back to its target; not the branch to itself that ends a kernel.
+// A loop spans a backward branch and its target, except the self-branch that ends a kernel.
 std::vector<Part> loops_of(const std::vector<Instruction>& code) {
   std::vector<Part> loops;
   for (std::size_t i = 0; i < code.size(); ++i) {
@@ -77,7 +77,7 @@ int wide_bytes(const std::vector<Instruction>& code, const Part& part) {
   return bytes;
 }
 
-// The instructions of each main part, in order.
+// Each main part's instructions, in order.
 struct MainParts {
   std::vector<std::vector<Instruction>> parts;
   bool are_loops = true;
@@ -114,7 +114,7 @@ struct Registers {
   }
 };
 
-// The registers that an instruction names: R4, R2.64; the data of an access with all their words.
+// Registers an instruction names: R4, R2.64; for an access's data all words.
 std::vector<Registers> registers_of(const Instruction& instruction) {
   const std::optional<Access> access = access_of(instruction);
   const std::string& text = instruction.operands;
@@ -133,12 +133,12 @@ std::vector<Registers> registers_of(const Instruction& instruction) {
   return named;
 }
 
-// An instruction of a main part as the search below sees it.
+// An instruction of a main part, for the search below.
 struct Stage {
   std::vector<Registers> named;
   std::optional<Registers> loaded;  // from global memory
   int bytes = 0;
-  std::vector<std::size_t> next;  // stages; the number of stages: the round is over
+  std::vector<std::size_t> next;  // successors; the number of stages: end of the iteration
 };
 
 std::vector<Stage> stages_of(const std::vector<Instruction>& part) {
@@ -163,7 +163,7 @@ std::vector<Stage> stages_of(const std::vector<Instruction>& part) {
   return stages;
 }
 
-// Follows ways through two rounds, and finds the most bytes on their way at once.
+// Follows all paths through two iterations and finds the most bytes in flight.
 class Flights {
  public:
   explicit Flights(const std::vector<Stage>& stages) : stages_(stages) {}

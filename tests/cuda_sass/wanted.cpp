@@ -11,7 +11,7 @@ using cuda::kDepthwiseThreads;
 using cuda::kMarginThreads;
 using cuda::kNormThreads;
 
-// Where a block's threads merge their sums, each second one has room for so many floats.
+// Where a block's threads merge their sums, every second one has room for this many floats.
 constexpr int merge_bytes(int floats, int threads) {
   return floats * 4 * threads / 2;
 }
@@ -19,7 +19,7 @@ constexpr int merge_bytes(int floats, int threads) {
 constexpr int kWarpRowThreads = 256, kElementThreads = 256, kPoolThreads = 128;
 
 const std::vector<Wanted> kTable{
-    // Norms. Wide loads: pixels that a thread asks for at once, times tensors. Masks have a bit per element.
+    // Norms. Wide loads: pixels requested at once per thread, times tensors. Masks have one bit per element.
     {.kernel = "norm_statistics<*,true>",
      .wide_loads = 4,
      .threads = kNormThreads,
@@ -61,7 +61,7 @@ const std::vector<Wanted> kTable{
      .narrow = {"load 1"},
      .threads = kNormThreads,
      .why = "a byte of the mask for 8 channels"},
-    // Pools. The place that won has a byte per element.
+    // Pools. The winner's position takes one byte per element.
     {.kernel = "max_pool_forward<f32,4,3>",
      .wide_loads = 9,
      .wide_stores = 1,
@@ -88,7 +88,7 @@ const std::vector<Wanted> kTable{
     {.kernel = "average_forward<*f16,8>", .wide_loads = 4, .threads = kPoolThreads},
     {.kernel = "average_backward<f32,4>", .wide_stores = 4},
     {.kernel = "average_backward<*f16,8>", .wide_stores = 4, .threads = kPoolThreads},
-    // The update, and the search for overflows.
+    // The update, and the overflow search.
     {.kernel = "update<*>", .wide_loads = 5, .wide_stores = 5, .threads = kElementThreads},
     {.kernel = "find_overflow", .wide_loads = 2, .threads = kElementThreads},
     {.kernel = "update_rows<8,*>", .wide_loads = 5, .wide_stores = 4, .threads = kWarpRowThreads},
@@ -143,7 +143,7 @@ const std::vector<Wanted> kTable{
      .dynamic_shared_bytes = merge_bytes(37, kDepthwiseThreads)},
     {.kernel = "weights_any<*16,8>", .wide_loads = 2, .threads = kDepthwiseThreads},
     {.kernel = "weights_any<f32,4>", .wide_loads = 2},
-    // Local memory that is no spilled register.
+    // Local memory other than spills.
     {.kernel = "finish_rows<*>",
      .stack_bytes = 40,
      .why = "sine and cosine of an f64 reduce large arguments by an array; one target per image"},

@@ -1,5 +1,4 @@
-// What every kernel's machine code must be like, and what more is wanted of those that training spends its
-// time in.
+// Requirements for every kernel's machine code, and further ones for hot kernels.
 #pragma once
 
 #include <initializer_list>
@@ -11,16 +10,16 @@
 
 namespace plumb::sass {
 
-// A row of the table. No kernel but those named here may have a stack.
+// A row of the table. Kernels not listed may not have a stack.
 struct Wanted {
   std::string_view kernel;                    // short_name(), with * for any characters
-  int wide_loads = 0, wide_stores = 0;        // of 16 bytes in a main part, at least
-  std::vector<std::string_view> narrow = {};  // which narrower ones may be there: "load 4", "store 1", …
-  bool straight = false;         // a thread has no loop: the main part is what is outside of loops
-  int stack_bytes = 0;           // at most
-  int threads = 0;               // of a block; 0: no row in the table of figures
-  int dynamic_shared_bytes = 0;  // of a block
-  std::string_view why = {};     // of narrow accesses and of a stack
+  int wide_loads = 0, wide_stores = 0;        // minimum number of 16-byte accesses in a main part
+  std::vector<std::string_view> narrow = {};  // narrower accesses allowed: "load 4", "store 1", …
+  bool straight = false;                      // no loop: the main part is the code outside loops
+  int stack_bytes = 0;                        // maximum
+  int threads = 0;                            // per block; 0: no row in the table of figures
+  int dynamic_shared_bytes = 0;               // per block
+  std::string_view why = {};                  // reason for narrow accesses and a stack
   bool is_hot() const { return wide_loads + wide_stores > 0; }
 };
 
@@ -29,8 +28,8 @@ const std::vector<Wanted>& wanted_kernels();
 
 bool matches(std::string_view pattern, std::string_view name);
 
-// Of the architectures that the table is about; sentences that name kernel and what was found, none if all is
-// well. A row that no kernel of an architecture matches counts as well.
+// Checks the table's architectures. Returns messages naming the kernel and the finding, none if all is well.
+// A row that matches no kernel of an architecture is a failure too.
 inline constexpr int kArchitectures[] = {80, 90};
 std::vector<std::string> failures(const std::vector<KernelCode>& kernels, const std::vector<Wanted>& table);
 

@@ -1,5 +1,5 @@
-// Whatever is wrong with what a user gives is found before anything is computed, told in one sentence, and
-// leaves nothing behind. R12: a batch that can't fit is such an input.
+// Invalid input is found before anything is computed, reported in one sentence, and leaves nothing behind.
+// R12: a batch that can't fit is invalid input.
 #include <gtest/gtest.h>
 
 #include "models/weights.h"
@@ -8,7 +8,7 @@
 namespace plumb {
 namespace {
 
-// With this oneDNN writes a line to stdout for everything that it computes.
+// Makes oneDNN write a line to stdout for everything it computes.
 const std::string kShowComputing = "DNNL_VERBOSE=1 ONEDNN_VERBOSE=1";
 bool computed(const Ended& ended) {
   return ended.output.find("_verbose,exec") != std::string::npos ||
@@ -21,7 +21,7 @@ Tensor filled(std::vector<std::int64_t> dims) {
   return {std::move(dims), std::vector<float>(count, 0.5f)};
 }
 
-// Everything that the table below refers to.
+// Files the table below refers to.
 void write_inputs(const Place& place) {
   namespace fs = std::filesystem;
   write_text(place.file("a_file"), "");
@@ -141,13 +141,13 @@ TEST_P(BadInputs, IsToldInOneSentenceAndLeavesNothing) {
 INSTANTIATE_TEST_SUITE_P(Faults, BadInputs, testing::ValuesIn(kInputs),
                          [](const auto& tested) { return tested.param.name; });
 
-// What the table takes as proof that nothing was computed is there when something is.
+// Proves the table's check: a run that computes is seen to compute.
 TEST(BadInputs, ComputingWouldBeSeen) {
   const Place place;
   EXPECT_TRUE(computed(place.run(place.bench(kSmall + "--iters 2"), kShowComputing)));
 }
 
-// The number at the end of `before` … in a sentence.
+// The number that follows `before` in a sentence.
 double number_after(const std::string& sentence, const std::string& before) {
   const std::size_t at = sentence.find(before);
   return at == std::string::npos ? -1 : std::stod(sentence.substr(at + before.size()));
@@ -164,11 +164,11 @@ TEST(OutOfMemory, BytesAndWhatFitsAreThePlansAndNothingIsAllocated) {
   EXPECT_EQ(plan.at("fits"), false);
   const std::string& sentence = ended.lines.front();
   const auto& bytes = plan.at("memory_bytes");
-  // Beside the plan, the copy that start values come from.
+  // The plan, plus the copy that initial values are loaded from.
   EXPECT_EQ(number_after(sentence, "need "),
             bytes.at("planned").get<double>() + bytes.at("parameters").get<double>())
       << sentence;
-  // Other programs take and give memory between the two.
+  // Other programs allocate and free memory between the two.
   const double fits = plan.at("largest_batch");
   EXPECT_NEAR(number_after(sentence, "by the plan --bs "), fits, 0.3 * fits) << sentence;
   EXPECT_LT(ended.peak_bytes, std::size_t{1} << 30);

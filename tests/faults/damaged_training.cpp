@@ -1,4 +1,4 @@
-// bench_resnet50 with a saboteur: PLUMB_DAMAGE says what happens to rank 1.
+// bench_resnet50 with fault injection: PLUMB_DAMAGE selects what happens to rank 1.
 #include <cstdlib>
 #include <limits>
 #include <stdexcept>

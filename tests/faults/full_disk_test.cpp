@@ -1,4 +1,4 @@
-// R6: a full disk is loud, and what was written before it still parses.
+// R6: a full disk is reported, and everything written before still parses.
 #include <gtest/gtest.h>
 
 #include "tests/faults/started_program.h"
@@ -6,7 +6,7 @@
 namespace plumb {
 namespace {
 
-// `command` with a file system of `bytes` at "logs", which goes with the command; its files are left in
+// Runs `command` with a file system of `bytes` at "logs", unmounted afterwards; its files are copied to
 // "kept".
 std::string on_small_disk(const std::string& bytes, const std::string& command) {
   return "mkdir logs && unshare -m sh -c \"mount -t tmpfs -o size=" + bytes + " none logs && " + command +
@@ -16,7 +16,7 @@ std::string on_small_disk(const std::string& bytes, const std::string& command) 
 TEST(FullDisk, EndsTheRunAndKeepsEveryWholeLine) {
   if (!can_mount()) GTEST_SKIP() << "mounting is not permitted here";
   const Place place;
-  // A page for the name of the case, a page of lines.
+  // One page for the case's name, one for lines.
   const Ended ended = place.run(
       on_small_disk("8k", place.bench("--image-size 32 --bs 1 --iters 200 --warmup 1 --threads 1")));
   EXPECT_EQ(ended.exit_code, kIoError) << ended.launcher_messages;
@@ -44,7 +44,7 @@ TEST(FullDisk, OnRank0EndsTheOtherRankToo) {
   EXPECT_TRUE(place.contents_ending_in(".log.part").empty()) << "an empty log is left";
 }
 
-// Room for nothing at all: found before anything is computed.
+// No space at all: found before anything is computed.
 TEST(FullDisk, BeforeTheFirstIterationNothingIsLeft) {
   if (!can_mount()) GTEST_SKIP() << "mounting is not permitted here";
   const Place place;

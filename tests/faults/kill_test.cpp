@@ -1,5 +1,5 @@
-// R5: whenever a process is killed, every line that was written is whole, and nothing unfinished looks
-// finished. PLUMB_FAULTS_KILLS: how often (15); PLUMB_FAULTS_SEED: to repeat a failure.
+// R5: whenever a process is killed, every written line is whole, and no unfinished file looks finished.
+// PLUMB_FAULTS_KILLS: number of kills (15); PLUMB_FAULTS_SEED: reproduces a failure.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -37,7 +37,7 @@ int lines_so_far(const Place& place) {
   return lines;
 }
 
-// Waits until one of the ranks can be killed, and kills it. False if the run was over before.
+// Waits until a rank can be killed, and kills it. False if the run ended first.
 bool kill_one(StartedProgram& program, std::mt19937_64& random) {
   while (program.running()) {
     const std::vector<Process> ranks = program.ranks();
@@ -46,12 +46,12 @@ bool kill_one(StartedProgram& program, std::mt19937_64& random) {
   return false;
 }
 
-// Lines found in what the killed run left.
+// Checks a killed run's files; returns the number of log lines.
 int expect_consistent(const Place& place, bool killed) {
   int lines = 0;
   for (const std::string& part : place.contents_ending_in(".log.part")) {
     lines = expect_whole_lines(place.file(part));
-    // result.json is there before the log; between the last check and the log's name, both are complete.
+    // result.json precedes the log; between the last check and the log's rename both are complete.
     const nlohmann::ordered_json result = place.result();
     EXPECT_TRUE(result.is_object()) << "a log without a result.json";
     if (result.is_object() && lines < kIterations) {
@@ -85,7 +85,7 @@ TEST(Kill, AtAnyTimeLeavesWholeLinesAndNoScore) {
       const double share = std::uniform_real_distribution<>(0, 1)(random);
       while (program.running() && Clock::now() - start < share * whole_run)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    } else {  // between two lines, or in one
+    } else {  // between two lines, or within one
       const int lines = static_cast<int>(random() % (kIterations - 1)) + 1;
       while (program.running() && lines_so_far(place) < lines)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,4 +1,4 @@
-// What fails on one rank alone ends the whole job with its exit code and leaves no process.
+// A failure on one rank ends the whole job with its exit code and leaves no process.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -9,7 +9,7 @@
 namespace plumb {
 namespace {
 
-// The job ended with `code`; its last line is rank 1's sentence with all `words`.
+// The job exited with `code`; its last line is rank 1's sentence with all `words`.
 void expect_ended_by_rank_1(StartedProgram& program, int code, const std::vector<std::string>& words) {
   const Ended ended = program.wait();
   EXPECT_EQ(ended.exit_code, code) << ended.launcher_messages;
@@ -40,7 +40,7 @@ TEST(LoneFailure, DefectOfRank1) {
 TEST(LoneFailure, ImagesOfRank1BreakInMidRun) {
   namespace fs = std::filesystem;
   const Place place;
-  // The same name means another folder on each rank, as on hosts with disks of their own.
+  // The same path is a different folder on each rank, as with per-host disks.
   for (const char* host : {"host0", "host1"}) {
     fs::create_directory(place.file(host));
     write_image_folder(place.file(std::string(host) + "/images"), 2, 100);

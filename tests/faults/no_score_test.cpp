@@ -1,4 +1,4 @@
-// R11 and R15: what is no measurement never becomes one.
+// R11 and R15: an invalid measurement never yields a score.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -9,7 +9,7 @@
 namespace plumb {
 namespace {
 
-// What was said before the failure, and then the failure: at most four lines, the last of them the sentence.
+// At most four lines: messages before the failure, and last the failure itself.
 void expect_failure_told(const Ended& ended, const std::vector<std::string>& words) {
   EXPECT_EQ(ended.exit_code, kVerificationFailed) << ended.launcher_messages;
   ASSERT_FALSE(ended.lines.empty());
@@ -33,7 +33,7 @@ TEST(NoScore, LearningRateThatDivergesOnTwoRanks) {
   expect_no_score(place, "not finite");
 }
 
-// A ReLU makes 0 of NaN, so that the loss may stay finite while statistics and weights are lost.
+// A ReLU turns NaN into 0, so the loss may stay finite while statistics and weights are lost.
 TEST(NoScore, PoisonedBatch) {
   const Place place;
   TensorFile file;
@@ -63,7 +63,7 @@ TEST(NoScore, ReplicaThatDiffersInOneValueAtTheEnd) {
   EXPECT_EQ(place.result().at("checks").at("replicas_identical"), false);
 }
 
-// The same program without a saboteur passes: it is the damage that the tests above see.
+// The same program without fault injection passes: the tests above see only the damage.
 TEST(NoScore, UndamagedRunIsOne) {
   const Place place;
   const Ended ended = place.run(Place::mpirun(2, place.damaged(kSmall + "--iters 2")));

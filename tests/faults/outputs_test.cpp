@@ -1,4 +1,4 @@
-// R7 and R8: outputs are checked before anything is computed, and runs never mix or overwrite.
+// R7 and R8: outputs are checked before anything is computed, and runs never mix or overwrite each other.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, UnwritableOutputs, testing::ValuesIn(kOutputs),
 
 TEST(Outputs, EightStartsAtOnceNeitherMixNorOverwrite) {
   const Place place;
-  // One Place, because all share the folder; messages of all go to one file.
+  // One Place, because all share the folder; all write messages to one file.
   std::vector<std::unique_ptr<StartedProgram>> programs;
   const std::string command = place.bench(kRun);
   for (int i = 0; i < 8; ++i) programs.push_back(std::make_unique<StartedProgram>(place, command, ""));
@@ -111,7 +111,7 @@ TEST(Outputs, RunOffATerminalSaysAtMostFourLinesAndEndsWithItsFolder) {
   EXPECT_TRUE(std::filesystem::exists(place.file(ended.lines.back() + "/result.json"))) << ended.lines.back();
 }
 
-// The run is done and checked; that nobody can read the table doesn't undo it.
+// A failure to print the table doesn't fail a checked run.
 TEST(Outputs, FullStdoutIsLoudButTheRunStands) {
   const Place place;
   const Ended ended = place.run(place.bench(kRun) + " >/dev/full");

@@ -1,4 +1,4 @@
-// R9: all ranks run the same, or nothing runs.
+// R9: all ranks run the same configuration, or nothing runs.
 #include <gtest/gtest.h>
 
 #include "tests/faults/started_program.h"
@@ -35,7 +35,7 @@ TEST(RanksDisagree, OptionThatOnlyOneRankRefuses) {
   EXPECT_TRUE(place.contents().empty());
 }
 
-// A CPU that can do less chooses other layouts for convolution weights and their gradients.
+// A CPU with fewer features chooses other layouts for convolution weights and gradients.
 TEST(RanksDisagree, OtherKindOfCpuOnOneRank) {
   const Place place;
   const Ended ended = place.run(Place::mpirun(1, place.bench(kTwoSteps + "--bs 2")) +
@@ -49,7 +49,7 @@ TEST(RanksDisagree, OtherKindOfCpuOnOneRank) {
   expect_no_score(place, "Program");
 }
 
-// Takes from a process what MPI would join its job by; the launcher's count of processes stays.
+// Removes the variables through which MPI joins the job; the launcher's process count stays.
 std::string outside_the_job(const Place& place, const std::string& command) {
   write_text(place.file("../alone.sh"),
              "for name in $(env | sed -n 's/^\\(PMIX_[A-Za-z0-9_]*\\|PMI_[A-Za-z0-9_]*\\|"

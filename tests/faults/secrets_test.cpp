@@ -1,4 +1,4 @@
-// S3: nothing secret leaves the environment.
+// S3: no environment secret reaches any output.
 #include <gtest/gtest.h>
 
 #include "tests/faults/started_program.h"
@@ -25,7 +25,7 @@ TEST(Secrets, VariablesLikeTokensAppearNowhere) {
   EXPECT_GE(files, 4);  // log, result.json, env.json, program.json
   EXPECT_EQ(ended.output.find(secret), std::string::npos);
   for (const std::string& line : ended.lines) EXPECT_EQ(line.find(secret), std::string::npos) << line;
-  // What speed depends on is kept.
+  // Variables that affect speed are kept.
   const std::vector<std::string> env_files = place.contents_ending_in("/env.json");
   ASSERT_EQ(env_files.size(), 1u);
   EXPECT_NE(read_text(place.file(env_files.front())).find("\"OMP_DYNAMIC\": \"false\""), std::string::npos);

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kLongest{90};
-// Every process that a Place starts carries its folder under this name.
+// Every process started by a Place carries its folder in this variable.
 constexpr const char* kMark = "PLUMB_FAULTS_PLACE";
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -30,7 +30,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// The value of a variable of another process; empty if it has none, or is gone.
+// An environment variable of another process; empty if unset or the process is gone.
 std::string variable_of(const fs::path& process, const std::string& name) {
   const std::string environment = '\0' + read_text(process / "environ");
   const std::size_t begin = environment.find('\0' + name + '=');
@@ -70,7 +70,7 @@ nlohmann::ordered_json Place::result() const {
   return nlohmann::ordered_json::parse(read_text(file(files.front())), nullptr, false);
 }
 
-// Keeps what the program writes to stderr apart from what mpirun has to say.
+// Separates the program's stderr from mpirun's.
 std::string Place::wrapper(const std::string& program) const {
   const std::string script = outside(fs::path(program).filename().string() + ".sh");
   write_text(script, "exec '" + program + "' \"$@\" 2>>'" + outside("messages") + "'\n");

@@ -1,4 +1,4 @@
-// Programs started as a user starts them, in a folder of their own, and what they leave behind.
+// Programs started like a user would, each in its own folder, and their outputs.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@ inline constexpr int kUsage = 64, kBadData = 65, kUnavailable = 69, kInternal = 
 struct Ended {
   int exit_code = -1;              // 128 + n after signal n
   std::string output;              // stdout
-  std::vector<std::string> lines;  // stderr of the program itself, all ranks; not its launcher's
+  std::vector<std::string> lines;  // stderr of the program itself, all ranks, without the launcher's
   std::string launcher_messages;
   std::size_t peak_bytes = 0;  // largest resident set of any process
 };
@@ -30,7 +30,7 @@ struct Process {
 
 class StartedProgram;
 
-// A folder to start programs in. What holds their messages lies outside it.
+// A folder to start programs in. Their messages are stored outside it.
 class Place {
  public:
   Place();
@@ -40,10 +40,10 @@ class Place {
   // All files and folders in it, sorted, as relative paths.
   std::vector<std::string> contents() const;
   std::vector<std::string> contents_ending_in(const std::string& end) const;
-  // Of the only run folder; null if there is none, or none with a result.
+  // The only run folder's; null without a folder or result.
   nlohmann::ordered_json result() const;
 
-  // Shell commands of bench_resnet50, of the same program with a saboteur inside, and of ranks of them.
+  // Shell commands: bench_resnet50, the same with fault injection, and ranks of either.
   std::string bench(const std::string& arguments) const;
   std::string damaged(const std::string& arguments) const;
   static std::string mpirun(int ranks, const std::string& command);
@@ -60,7 +60,7 @@ class Place {
   ScratchFolder scratch_;
 };
 
-// Ends with everything that it started, at the latest when it goes out of scope.
+// Ends everything it started, at the latest on destruction.
 class StartedProgram {
  public:
   StartedProgram(const Place& place, const std::string& command, const std::string& environment);
@@ -69,11 +69,11 @@ class StartedProgram {
   StartedProgram& operator=(const StartedProgram&) = delete;
 
   bool running();
-  // Processes of this start that live, the launcher and shells included; ranks: those of bench_resnet50 or
-  // its damaged sister.
+  // Live processes of this start, including launcher and shells; ranks: those of bench_resnet50 or its
+  // fault-injection variant.
   std::vector<Process> processes() const;
   std::vector<Process> ranks() const;
-  // Fails the test, and ends everything, if it takes longer than a minute and a half.
+  // Fails the test, and ends everything, after a minute and a half.
   Ended wait();
 
  private:
@@ -88,13 +88,13 @@ class StartedProgram {
 // Small and short: 2 images of 32 pixels.
 inline const std::string kSmall = "--image-size 32 --bs 2 --warmup 1 --threads 1 ";
 
-// The program ended with `code` and said one sentence, which holds all `words`, and nothing else.
+// The program exited with `code` and exactly one sentence, which contains all `words`.
 void expect_one_sentence(const Ended& ended, int code, const std::vector<std::string>& words);
-// There is no .log, and result.json says failed for a reason that holds `reason`.
+// There is no .log, and result.json says failed for a reason that contains `reason`.
 void expect_no_score(const Place& place, const std::string& reason = "");
-// Every line is whole and they count up from 0. Returns how many there are.
+// Every line is whole, and they count up from 0. Returns the number of lines.
 int expect_whole_lines(const std::string& log);
-// False, with a sentence, where this process may not mount.
+// False, with a message, if this process may not mount.
 bool can_mount();
 
 }  // namespace plumb

@@ -1,4 +1,4 @@
-// A JPEG file from its bytes to what the network reads. The first byte chooses the crop.
+// A JPEG file, from bytes to the network's input. The first byte selects the crop.
 #include <cmath>
 #include <vector>
 
@@ -9,7 +9,7 @@ using namespace plumb;
 
 namespace {
 
-// Larger images run the same code, only longer.
+// Larger images run the same code, only slower.
 constexpr std::int64_t kMostPixels = 1 << 18;
 constexpr int kOutSize = 8;
 
@@ -29,7 +29,7 @@ void decode(ImageDecoder& decoder, std::span<const std::uint8_t> jpeg, std::uint
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 1) return 0;
   ImageDecoder decoder;
-  for (int turn = 0; turn < 2; ++turn)  // the second time with what the first left behind
+  for (int turn = 0; turn < 2; ++turn)  // the second time with state left by the first
     refuse_or([&] { decode(decoder, {data + 1, size - 1}, data[0]); });
   return 0;
 }

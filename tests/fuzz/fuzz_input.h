@@ -1,4 +1,4 @@
-// What all fuzz targets share: bytes as a file, and the one way in which a reader may refuse them.
+// Shared by all fuzz targets: bytes as a file, and the only errors a reader may throw.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 #include "base/error.h"
 #include "bench/data/image_decoder.h"
 
-// The entry that libFuzzer and replay.cpp call.
+// Entry point for libFuzzer and replay.cpp.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace plumb {
 
-// A regular file in memory that holds `bytes`, for as long as the object lives.
+// An in-memory regular file that holds `bytes` during the object's lifetime.
 class FileInMemory {
  public:
   explicit FileInMemory(std::string_view bytes);
@@ -29,7 +29,7 @@ class FileInMemory {
   int descriptor_;
 };
 
-// A folder of this process, emptied when the object is made; in memory where the system has such a place.
+// A folder of this process, emptied on construction; in memory if the system supports it.
 class FuzzFolder {
  public:
   FuzzFolder();
@@ -38,7 +38,7 @@ class FuzzFolder {
   FuzzFolder& operator=(const FuzzFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  // Writes a file and the folder that it lies in; false where a name is none that a file can have.
+  // Writes a file and its parent folder; false if the name can't be a file name.
   bool write(const std::filesystem::path& name, std::string_view bytes) const;
 
  private:
@@ -49,7 +49,7 @@ inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// Bytes before the first `mark`; `rest` loses them and the mark.
+// Bytes before the first `mark`; removes them and the mark from `rest`.
 inline std::string_view take_until(std::string_view& rest, char mark) {
   const std::size_t end = std::min(rest.find(mark), rest.size());
   const std::string_view taken = rest.substr(0, end);
@@ -57,7 +57,7 @@ inline std::string_view take_until(std::string_view& rest, char mark) {
   return taken;
 }
 
-// Calls `read`, which may throw Error, or CorruptImage; anything else is a finding.
+// Calls `read`, which may throw Error or CorruptImage; anything else is a finding.
 template <typename Read>
 void refuse_or(Read read) {
   try {
@@ -67,7 +67,7 @@ void refuse_or(Read read) {
   }
 }
 
-// Ends the process if `holds` is false: a finding, too.
+// Ends the process if `holds` is false: also a finding.
 void require(bool holds, const char* what);
 
 }  // namespace plumb

@@ -1,5 +1,5 @@
-// A log in every dialect. The first line has the dialect's name, a blank, and a digit that chooses the window
-// and the size of the run.
+// A log in every dialect. The first line holds the dialect's name, a blank, and a digit that selects the
+// window and the run's size.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ using namespace plumb;
 
 namespace {
 
-// Mutations seldom hit upon a name: any other text chooses a dialect as well.
+// Mutations rarely produce a name, so any other text also selects a dialect.
 const Dialect& dialect_named(std::string_view name) {
   const Dialect* dialect = find_dialect(name);
   return dialect ? *dialect : *dialects()[name.size() % dialects().size()];

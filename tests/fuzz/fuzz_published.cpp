@@ -1,4 +1,4 @@
-// The published numbers' table, and what is made of its rows.
+// The table of published numbers, and the processing of its rows.
 #include "results/published/published.h"
 #include "tests/fuzz/fuzz_input.h"
 

@@ -1,4 +1,4 @@
-// result.json. What is accepted is written and read again without a change.
+// result.json. An accepted file is written and read again unchanged.
 #include "results/record/result_file.h"
 #include "tests/fuzz/fuzz_input.h"
 

@@ -1,4 +1,4 @@
-// A sweep file: the plan of its runs, and their command lines.
+// A sweep file: its planned runs and their command lines.
 #include "launch/sweep_plan.h"
 #include "tests/fuzz/fuzz_input.h"
 

@@ -1,5 +1,5 @@
-// A framework's trace in Chrome's format. Whatever is accepted is sorted whole: every instant of its steps
-// once.
+// A framework's trace in Chrome's format. An accepted trace is categorised completely: every instant of its
+// steps exactly once.
 #include <numeric>
 
 #include "results/explain/framework_trace.h"

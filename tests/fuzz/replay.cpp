@@ -1,5 +1,5 @@
-// Runs a fuzz target over the files of folders, or over single files: libFuzzer's main for compilers without
-// it. The last name printed is that of the input that ended the program.
+// Runs a fuzz target over files or folders of files: libFuzzer's main, for compilers without it. The last
+// name printed is the input that ended the program.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -27,7 +27,7 @@ void replay(const fs::path& input) {
   std::fflush(stdout);
   std::ifstream file(input, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  // An exact copy on the heap, so that reading one byte too many is seen.
+  // An exact copy on the heap, so that reading past the end is detected.
   const std::vector<std::uint8_t> exact(bytes.begin(), bytes.end());
   LLVMFuzzerTestOneInput(exact.data(), exact.size());
 }
