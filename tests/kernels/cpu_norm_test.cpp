@@ -1,4 +1,4 @@
-// Batch norm on the CPU device, in the layouts that oneDNN's convolutions choose around it.
+// Batch norm on the CPU device, in the layouts chosen by the neighbouring oneDNN convolutions.
 #include <gtest/gtest.h>
 
 #include "tests/kernels/match_reference.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr ValueId kImages = GraphBuilder::kImages;
 
-// Logits from every pixel of `in`, which must be square: convolution over all of it, dense layer, loss.
+// Logits from every pixel of `in`, which must be square: full-size convolution, dense layer, loss.
 Graph read_out(GraphBuilder& b, ValueId in) {
   const int side = static_cast<int>(b.shape(in).h);
   return b.classify(b.conv(in, 6, {.kernel = side}));

@@ -1,6 +1,6 @@
-// Every operation of the CPU device against the double-precision reference, alone and in chains. A 1x1
-// convolution in front of the operation lets the gradient that it passes back be seen as a weight gradient;
-// behind it, a convolution as large as the image gives every pixel a gradient of its own.
+// Every CPU operation against the double-precision reference, alone and in chains. A 1x1 convolution before
+// the operation exposes its input gradient as a weight gradient; a full-size convolution after it gives every
+// pixel its own gradient.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr ValueId kImages = GraphBuilder::kImages;
 
-// Logits from every pixel of `in`, which must be square: convolution over all of it, dense layer, loss.
+// Logits from every pixel of `in`, which must be square: full-size convolution, dense layer, loss.
 Graph read_out(GraphBuilder& b, ValueId in) {
   const int side = static_cast<int>(b.shape(in).h);
   return b.classify(b.conv(in, 6, {.kernel = side}));
@@ -201,7 +201,7 @@ TEST(CpuLoss, MatchesTheReferenceForEverySmoothing) {
   }
 }
 
-// exp(300) has no place in fp32: the largest logit must be taken off first.
+// exp(300) overflows fp32: the largest logit must be subtracted first.
 TEST(CpuLoss, LargeLogitsNeitherOverflowNorVanish) {
   GraphBuilder b({2, 1, 1, 1});
   const Graph graph = b.loss(b.dense(kImages, 6), 0.1);
@@ -232,8 +232,8 @@ TEST(CpuBlocks, BottleneckWithProjectionThenIdentityMatchesTheReference) {
   }
 }
 
-// A unit of an IResNet and its end: norms in front of convolutions, a PReLU, sums without an activation, and
-// features that a norm with a fixed scale makes.
+// A unit of an IResNet and its end: norms before convolutions, a PReLU, sums without activation, and features
+// from a norm with a fixed scale.
 TEST(CpuBlocks, UnitsOfIResNetMatchTheReference) {
   for (bool slope_per_channel : {true, false}) {
     SCOPED_TRACE(testing::Message() << (slope_per_channel ? "a slope per channel" : "one slope"));

@@ -1,5 +1,5 @@
-// Several instructions in a row on the CPU device: updates, running statistics, and tensors across the
-// device's border.
+// Several training steps in a row on the CPU device: updates, running statistics, and tensors copied to and
+// from the device.
 #include <gtest/gtest.h>
 
 #include "tests/kernels/match_reference.h"
@@ -15,7 +15,7 @@ Graph small_network() {
   return b.classify(b.max_pool(second, 2, 2, 0), 11);
 }
 
-// A large decay, so that leaving it out would show.
+// A large decay, so that omitting it would show.
 constexpr double kDecay = 0.05;
 
 TEST(CpuTraining, SgdMatchesTheReference) {

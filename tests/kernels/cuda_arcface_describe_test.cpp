@@ -1,5 +1,5 @@
-// What a training step of face recognition on a GPU holds and moves: heads in fp32, samples, shortcuts whose
-// gradient is handed on.
+// Memory and traffic of a face training step on a GPU: heads in fp32, samples, shortcuts that pass their
+// gradient on.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -111,7 +111,7 @@ TEST(CudaArcFaceDescribe, SampledCentresAreUpdatedRowByRow) {
   const std::map<std::string, Buffer> buffers = buffers_of(program);
   EXPECT_EQ(buffers.at("head.weight.gradient").dims, (std::vector<std::int64_t>{25, 64}));
   EXPECT_FALSE(buffers.contains("head.weight.half"));
-  // 25 rows of 64: the gradient once, master and momentum read and written.
+  // 25 rows of 64: gradient read once, master and momentum read and written.
   EXPECT_EQ(instruction_named(program, "head.weight.update_rows").work.bytes, 25 * 64 * (2 + 4 * 4));
 }
 
@@ -127,13 +127,14 @@ TEST(CudaArcFaceDescribe, CosinesTakeRowsThatBeginAtSixteenBytes) {
 TEST(CudaArcFaceDescribe, AShortcutsGradientIsHandedOnAndAddedTo) {
   const Program program = described(make_arcface(small()), kHalf);
   EXPECT_EQ(count_kind<Accumulate>(program), 0U);
-  // What layer4's shortcut leaves goes through all of layer3, and each unit adds to it.
+  // The gradient of layer4's shortcut passes through all of layer3; each unit adds to it.
   const std::string sum = "layer3.13.bn3.gradient_by.layer4.0.downsample.0";
   EXPECT_EQ(operand_of(program, "layer3.5.bn3.backward", "d_out"), "r " + sum);
   EXPECT_EQ(operands_of(program, "layer3.5.bn3.backward").size(), 9U);
   EXPECT_EQ(operand_of(program, "layer3.5.bn1.backward", "d_in"), "rw " + sum);
   EXPECT_EQ(operand_of(program, "layer3.0.downsample.1.backward", "d_out"), "r " + sum);
-  // in and d_out twice, the sum read and written; [scale, bias, mean, deviation, their gradients].
+  // in and d_out twice, the sum read and written; [scale, bias, mean, inverse deviation, gradients of scale
+  // and bias].
   const double pass = 2 * 256 * 4 * 4 * 2.0;
   EXPECT_EQ(instruction_named(program, "layer3.5.bn1.backward").work.bytes, 6 * pass + 6 * 256 * 4);
   EXPECT_EQ(instruction_named(program, "layer3.5.bn3.backward").work.bytes, 5 * pass + 6 * 256 * 4);
@@ -196,8 +197,7 @@ TEST(CudaArcFaceDescribe, StepsAreCalledDifferently) {
   }
 }
 
-// Bytes that an instruction moves, per image, and the limit that follows; the head in fp32 with 85,742
-// classes.
+// Bytes moved per image, and the resulting limit; the head in fp32 with 85,742 classes.
 TEST(CudaArcFaceDescribe, MovesWhatPlainConvolutionsAndOwnNormsHaveTo) {
   const DeviceLimits h200 = *find_target("h200");
   const auto bytes_per_image = [&](Backbone backbone, std::int64_t embedding) {

@@ -1,4 +1,4 @@
-// The choice between fused engines and plain instructions, from made-up times.
+// The choice between fused engines and plain instructions, with made-up times.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -74,7 +74,7 @@ TEST(ChooseFusion, GivesUpOnlyWhatNothingComputes) {
   EXPECT_GT(fused_instructions(described_with(plain)), 30U);
 }
 
-// Without statistics there is nothing that normalises its input either.
+// Without statistics, nothing can normalise its input either.
 TEST(ChooseFusion, GivesUpAPatternWithWhatNeedsIt) {
   const auto plain = choose([](const Program&, const Instruction& instruction) {
     return InstructionCost{0, gathers_statistics(instruction) ? "no engine" : ""};
@@ -83,7 +83,7 @@ TEST(ChooseFusion, GivesUpAPatternWithWhatNeedsIt) {
     EXPECT_FALSE(gathers_statistics(instruction) || normalizes_input(instruction)) << instruction.name;
 }
 
-// An engine that is slow in one layer says nothing about the others.
+// A slow engine in one layer doesn't affect the others.
 TEST(ChooseFusion, DecidesLayerByLayer) {
   const auto plain = choose([](const Program&, const Instruction& instruction) {
     return InstructionCost{instruction.name == "layer2.1.conv2.forward" && is_fused(instruction) ? 1.0 : 1e-3,

@@ -1,4 +1,4 @@
-// What a training step on a GPU holds, in bytes, dtypes and instructions; fusion has tests of its own.
+// Buffers, bytes, dtypes and instructions of a training step on a GPU; fusion has tests of its own.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,8 +49,8 @@ TEST(CudaDescribe, BatchesThatGpusHold) {
   }
 }
 
-// Images per second: per-operation limits of fp16 training with plain convolutions and own fused norms, from
-// a count by hand.
+// Images/s: per-operation limits of fp16 training with plain convolutions and our own fused norms, counted by
+// hand.
 TEST(CudaDescribe, RooflineOfUnfusedHalfPrecisionTraining) {
   const std::map<std::string, double> expected{{"h200", 10885}, {"a100-80gb", 4133}, {"v100-16gb", 1829}};
   const Program program = resnet50("h200", {.precision = Precision::fp16, .fuse = false}, 256);

@@ -1,4 +1,4 @@
-// What plan_fusion() makes of small Graphs, layer by layer, and what is said of it.
+// plan_fusion() on small Graphs, layer by layer, and its explanations.
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/fusion.h"

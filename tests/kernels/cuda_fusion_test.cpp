@@ -1,4 +1,4 @@
-// Which fused engines a GPU's description uses, and what that saves.
+// Which fused engines a GPU's Program uses, and the traffic they save.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ std::map<std::string_view, int> kinds_of(const Program& program) {
   return kinds;
 }
 
-// Forward convolutions that have this operand.
+// Number of forward convolutions with this operand.
 template <typename Operand>
 std::size_t count_with(const Program& program, std::optional<Operand> ConvForward::*operand) {
   return static_cast<std::size_t>(std::count_if(program.instructions.begin(), program.instructions.end(),
@@ -214,9 +214,9 @@ TEST(Fusion, ScaleAndShiftHaveTheDtypeOfActivationsWhereAConvolutionReadsThem) {
 }
 
 // MB of memory traffic per image. A count by hand of ResNet-50 in fp16 gives 344 for plain convolutions with
-// a fused norm, add and ReLU between them, of which shortcuts and the max pool save some here, and 261 with
-// everything fused. Described are more than 261: no engine that builds takes a residual's gradient along, so
-// backward sums of blocks' ends, shortcuts and the first norm stay passes of their own.
+// fused norm, add and ReLU, from which shortcuts and the max pool save some here, and 261 for complete
+// fusion. The Program moves more than 261: no engine that builds takes a residual's gradient, so backward
+// sums of block ends, shortcuts and the first norm stay separate passes.
 TEST(Fusion, SavesThePassesThatItSays) {
   constexpr std::int64_t kBatch = 256;
   const auto megabytes = [](int compute_capability, bool fuse) {
@@ -228,8 +228,8 @@ TEST(Fusion, SavesThePassesThatItSays) {
   EXPECT_NEAR(megabytes(90, true), 299, 0.005 * 299);
 }
 
-// Outside of convolutions a stored norm is read for its statistics, read to be normalised and written; a
-// fused one is none of these.
+// Outside convolutions, a stored norm is read for its statistics, read for normalisation, and written; a
+// fused norm needs none of these passes.
 TEST(Fusion, CountsThePassesOfEachStep) {
   const Program plain = resnet50(90, false), fused = resnet50(90), ampere = resnet50(80);
   const double size = 2.0 * 16 * 16 * 64 * 2;  // bytes of layer1.0.conv1's output
@@ -246,8 +246,8 @@ TEST(Fusion, CountsThePassesOfEachStep) {
   EXPECT_NEAR(passes(fused, "layer1.0.conv2.backward_data") - passes(plain, "layer1.0.conv2.backward_data"),
               1,
               0.05);  // the norm's input
-  // A block's end: plain reads in and the residual, writes out and mask; Hopper's next convolution
-  // reads in and the residual in place of out, and writes out.
+  // A block's end. Plain: reads in and the residual, writes out and mask. Hopper's next convolution: reads in
+  // and the residual instead of out, and writes out.
   EXPECT_NEAR(passes(plain, "layer1.1.bn3.forward"), 4 * (3 + 1.0 / 16), 0.15);
   EXPECT_NEAR(passes(fused, "layer1.2.conv1.forward") - passes(plain, "layer1.2.conv1.forward"), 4 * 2, 0.15);
   EXPECT_NEAR(passes(fused, "layer1.1.bn3.backward") - passes(plain, "layer1.1.bn3.backward"), 4 * 15.0 / 16,
@@ -278,7 +278,8 @@ TEST(Fusion, LeavesParametersAndGradientsAsTheyAre) {
               of_parameters(resnet50(compute_capability, false)));
 }
 
-// Every temporary is written before it is read, once but for sums, and for somebody; every gradient once.
+// Every temporary is written before it is read, once except for sums, and is read by somebody; every gradient
+// is written once.
 void expect_sound(const Program& program) {
   EXPECT_NO_THROW(plan_memory(program));
   std::vector<int> writes(program.buffers.size(), 0);

@@ -1,5 +1,5 @@
-// Sizes that 32 bits don't count: batch 4096 of ResNet-50, heads of 100 million classes. Described, planned
-// and cut into thread blocks; tests/cuda_host/large_sizes_test.cpp has the kernels.
+// Sizes beyond 32 bits: batch 4096 of ResNet-50, heads of 100 million classes. Described, planned and divided
+// into thread blocks; tests/cuda_host/large_sizes_test.cpp tests the kernels.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -120,7 +120,7 @@ TEST(CudaLargeSizes, BlocksThatNoGpuTakesAreRefused) {
   EXPECT_EQ(cuda::blocks_for(cuda::kMostBlocks, 1), 2'147'483'647U);
   EXPECT_THROW(cuda::blocks_for(cuda::kMostBlocks + 1, 1), std::logic_error);
   EXPECT_THROW(cuda::blocks_for((std::int64_t{1} << 32) + 1, 1),
-               std::logic_error);  // one block, cut to 32 bits
+               std::logic_error);  // one block, truncated to 32 bits
   EXPECT_THROW(cuda::blocks_for(0, 1), std::logic_error);
 }
 

@@ -1,4 +1,4 @@
-// What every described Program must hold, whatever the device, and what ResNet-50's cost on named GPUs.
+// Invariants of every described Program on any device, and ResNet-50's cost on named GPUs.
 #include "kernels/describe.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a described Program's instructions are and use, in words that tests compare.
+// A described Program's instructions and their operands as text, for comparison in tests.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ inline const Instruction& instruction_named(const Program& program, const std::s
   return *found;
 }
 
-// Each operand with its access and its buffer: "in r conv1", "d_in rw images".
+// Each operand with access and buffer: "in r conv1", "d_in rw images".
 inline std::vector<std::string> operands_of(const Program& program, const std::string& instruction) {
   std::vector<std::string> operands;
   for (const BufferUse& use : instruction_named(program, instruction).uses()) {
@@ -34,7 +34,7 @@ inline std::vector<std::string> operands_of(const Program& program, const std::s
   return operands;
 }
 
-// Access and buffer of one operand: "r conv1". Empty if the instruction lacks it.
+// Access and buffer of one operand: "r conv1". Empty if the instruction doesn't have it.
 inline std::string operand_of(const Program& program, const std::string& instruction,
                               const std::string& operand) {
   for (const std::string& text : operands_of(program, instruction))

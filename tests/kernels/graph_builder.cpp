@@ -130,7 +130,7 @@ std::int64_t classes_of(const Graph& graph) {
 }  // namespace
 
 TestTensors random_tensors(const Graph& graph, std::uint32_t seed) {
-  // std::mt19937 is the same everywhere, the standard's distributions are not.
+  // std::mt19937 is the same everywhere; the standard distributions aren't.
   std::mt19937 bits(seed);
   const auto even = [&] { return static_cast<double>(bits()) / 2147483648.0 - 1.0; };  // in [-1, 1)
   TestTensors tensors;

@@ -22,17 +22,17 @@ class GraphBuilder {
   };
   ValueId conv(ValueId in, std::int64_t out_channels, ConvOptions options);
   ValueId norm(ValueId in, Activation activation = Activation::none, std::optional<ValueId> residual = {});
-  // With a PReLU behind: one slope for each channel, or one for all.
+  // Adds a PReLU: one slope per channel, or one for all.
   ValueId norm_prelu(ValueId in, bool slope_per_channel = true);
-  void fix_scale(ValueId norm_out);  // of that norm: it isn't trained
+  void fix_scale(ValueId norm_out);  // makes that norm's scale untrained
   ValueId max_pool(ValueId in, int kernel, int stride, int padding);
   ValueId global_average(ValueId in);  // in must be square
   ValueId dense(ValueId in, std::int64_t outputs);
   ValueId dropout(ValueId in, double probability, std::uint64_t seed = 1);
 
-  // The Graph with a softmax loss on `logits`; the builder is empty afterwards.
+  // The Graph with a softmax loss on `logits`; leaves the builder empty.
   Graph loss(ValueId logits, double label_smoothing = 0.1);
-  // … with a dense layer of `classes` outputs in front, and a global average where `in` has more than one
+  // … with a dense layer of `classes` outputs before it, and a global average if `in` has more than one
   // pixel.
   Graph classify(ValueId in, std::int64_t classes = 7);
 
@@ -47,8 +47,8 @@ class GraphBuilder {
   int names_ = 0;
 };
 
-// Values that depend on `seed` alone and are the same on every machine: parameters drawn evenly so that
-// activations keep a size near 1, statistics as the Graph starts them, images and labels.
+// Values that depend only on `seed` and are the same on every machine: uniform parameters scaled so that
+// activations stay near 1, the Graph's initial statistics, images and labels.
 struct TestTensors {
   std::vector<std::vector<float>> parameters, statistics;
   std::vector<float> images;  // [n, c, h, w]

@@ -1,4 +1,4 @@
-// Operands of instructions: what doesn't compile, and what an instruction lists of itself.
+// Operands of instructions: misuse doesn't compile, and instructions list all their operands.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -64,13 +64,13 @@ TEST(Instructions, ListWhatALongListHoldsOneByOne) {
                     "master rw 6", "momentum rw 7", "gradient r 8"}));
 }
 
-// Becomes any member of an instruction: an operand, one that isn't always there, a list of one, …
+// Converts to any member of an instruction: an operand, an optional one, a list of them, …
 struct AnyMember {
   template <typename Member>
   operator Member() const;
 };
 
-// An instruction that has everything.
+// An instruction with every kind of member.
 template <typename T, std::size_t... i>
 T made_with(std::index_sequence<i...>) {
   if constexpr (requires { T{(static_cast<void>(i), AnyMember{})...}; })
@@ -98,7 +98,7 @@ AnyMember::operator Member() const {
   }
 }
 
-// Bytes of an instruction's members that are no operands.
+// Bytes of an instruction's members other than operands.
 template <typename T>
 constexpr std::size_t kOtherBytes = 0;
 template <>
@@ -107,7 +107,7 @@ template <>
 constexpr std::size_t kOtherBytes<UpdateRows> = sizeof(UpdateRows::parameter);
 template <>
 constexpr std::size_t kOtherBytes<Collective> = sizeof(Collective) - sizeof(Collective::parts);
-template <>  // it lists what is in the list
+template <>  // lists the operands inside its list
 constexpr std::size_t kOtherBytes<Update> = sizeof(Update::parameters) + sizeof(ParameterId) -
                                             sizeof(UpdatedParameter);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kMiB = 1 << 20;
 
-// A host with 1000 MiB available, whose control group's files the tests write.
+// A host with 1000 MiB available, whose cgroup files the tests write.
 class AvailableBytes : public ::testing::Test {
  protected:
   AvailableBytes() {

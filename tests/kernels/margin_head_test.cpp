@@ -1,4 +1,4 @@
-// The margin loss on one CPU device, against the definition in double precision.
+// The margin loss on one CPU device against the definition in double precision.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,7 +30,7 @@ double length(const std::vector<float>& values) {
   return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
 }
 
-// To `tolerance` of the largest magnitude.
+// Within `tolerance` of the largest magnitude.
 void expect_near(const std::vector<float>& values, const std::vector<double>& expected, double tolerance) {
   ASSERT_EQ(values.size(), expected.size());
   double largest = 0;
@@ -39,8 +39,8 @@ void expect_near(const std::vector<float>& values, const std::vector<double>& ex
     ASSERT_NEAR(values[i], expected[i], tolerance * largest) << "element " << i;
 }
 
-// A cosine is off by about sqrt(embedding) of fp32's 6e-8, a logit by 64 times that, and a probability by as
-// much of itself.
+// A cosine is off by about sqrt(embedding) times fp32's 6e-8, a logit by 64 times that, and a probability by
+// the same relative error.
 constexpr double kTolerance = 3e-5;
 
 void expect_matches_reference(const MarginRanks& setup, const MarginTensors& tensors) {
@@ -58,7 +58,7 @@ struct Row {
   double loss, feature_gradient_length, centre_gradient_length, first_feature_gradient;
 };
 
-// Computed apart from this project, in NumPy, and confirmed by finite differences to 2e-8.
+// Computed independently in NumPy, and confirmed by finite differences to 2e-8.
 const Row kRows[] = {{"arcface",
                       {1, 0.5, 0},
                       MarginLoss::Gradient::exact,
@@ -125,7 +125,7 @@ TEST(CpuMarginHead, LogitsMayGrowLate) {
 
 TEST(CpuMarginHead, CountsImagesWhoseTargetIsLargestInSpiteOfItsMargin) {
   const MarginRanks setup{.images = 3, .embedding = 2, .classes = 2};
-  // Angles to the own centre: 0, 40 and 80 degrees, to the other 90, 50 and 10; the margin is 28.6 degrees.
+  // Angles to the own centre: 0, 40 and 80 degrees; to the other: 90, 50 and 10. The margin is 28.6 degrees.
   const auto degrees = [](double angle) { return static_cast<float>(angle * std::acos(-1.0) / 180); };
   MarginTensors tensors{.features = {}, .centres = {1, 0, 0, 1}, .labels = {0, 0, 0}};
   for (double angle : {0.0, 40.0, 80.0})
@@ -145,7 +145,7 @@ TEST(CpuMarginHead, StaysFiniteWhereFeaturesLieOnACentre) {
     setup.margins = margins;
     const MarginRun run = run_margin_ranks(setup, tensors);
     EXPECT_NEAR(run.losses[0], answer_of(setup, tensors).loss,
-                0.05);  // theta near pi is what rounding makes it
+                0.05);  // near pi, rounding decides theta
     EXPECT_TRUE(std::isfinite(length(run.feature_gradient)));
     EXPECT_TRUE(std::isfinite(length(run.centre_gradient)));
   }
@@ -199,7 +199,7 @@ TEST(CpuMarginHead, IsTheSameForAnyNumberOfThreads) {
       EXPECT_EQ(more.losses, one.losses);
       EXPECT_EQ(more.samples, one.samples);
       EXPECT_TRUE(more.centres == one.centres);
-      // A sum over all classes, which oneDNN may cut by threads.
+      // A sum over all classes, which oneDNN may split across threads.
       expect_near(more.feature_gradient, {one.feature_gradient.begin(), one.feature_gradient.end()}, 1e-5);
     }
   }

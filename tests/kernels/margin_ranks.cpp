@@ -55,7 +55,7 @@ Rank make_rank(const MarginRanks& setup, const MarginTensors& tensors, int rank)
   return made;
 }
 
-// Every rank's buffer of a collective.
+// Every rank's buffer in a collective.
 std::vector<std::byte*> places_of(std::vector<Rank>& ranks, BufferId buffer) {
   std::vector<std::byte*> places;
   for (Rank& rank : ranks) places.push_back(rank.device->data(buffer));
@@ -92,7 +92,7 @@ void run_collective(std::vector<Rank>& ranks, const Collective& collective) {
       std::copy(result.begin(), result.end(), to);
       continue;
     }
-    // The other parts may hold anything afterwards: here, what nobody can use by mistake.
+    // The other parts are undefined afterwards: NaN catches accidental use.
     std::fill_n(to, collective.elements, std::numeric_limits<float>::quiet_NaN());
     std::copy_n(result.data() + rank * part, part, to + rank * part);
   }
@@ -102,7 +102,7 @@ void append(std::vector<float>& to, const float* values, std::size_t count, int 
   for (std::size_t i = 0; i < count; ++i) to.push_back(values[i] / static_cast<float>(divisor));
 }
 
-// What one instruction of all ranks leaves that others may overwrite.
+// Saves an instruction's results on all ranks before others overwrite them.
 void keep(std::vector<Rank>& ranks, const Instruction& instruction, const MarginRanks& setup,
           MarginRun& run) {
   const auto* backward = instruction.as<MarginFeaturesBackward>();
@@ -190,7 +190,7 @@ MarginRun run_margin_ranks(const MarginRanks& setup, const MarginTensors& tensor
 }
 
 MarginTensors random_margin_tensors(const MarginRanks& setup, std::uint32_t seed) {
-  std::mt19937 bits(seed);  // the same everywhere, unlike the standard's distributions
+  std::mt19937 bits(seed);  // the same everywhere, unlike the standard distributions
   const auto even = [&] { return static_cast<float>(bits() / 2147483648.0 - 1.0); };
   MarginTensors tensors;
   tensors.features.resize(static_cast<std::size_t>(setup.ranks * setup.images * setup.embedding));

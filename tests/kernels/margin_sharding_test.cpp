@@ -1,5 +1,4 @@
-// Class centres that ranks share out, and samples of them: what one rank would have done with all of them, on
-// the CPU device.
+// Sharded and sampled class centres on the CPU device give the results of one rank with all of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +38,7 @@ void expect_same(const MarginRun& run, const MarginRun& expected) {
   expect_near(run.feature_gradient, expected.feature_gradient, 3e-5 * largest);
 }
 
-// Scale 16 keeps probabilities away from 0 and 1, so that every centre has a gradient that counts.
+// Scale 16 keeps probabilities away from 0 and 1, so every centre has a significant gradient.
 MarginRanks spread_over(int ranks, Head head = Head::sharded) {
   return {.ranks = ranks,
           .images = 3,
@@ -105,7 +104,7 @@ TEST(CpuMarginSharding, ShardsOfManyBlocksAddUp) {
   expect_same(run_margin_ranks(setup, tensors), run_replicated(setup, tensors));
 }
 
-// What a rank should sample in an step, by the definition.
+// A rank's sample in a step, by the definition.
 std::vector<std::int32_t> expected_sample(const MarginRanks& setup, const std::vector<std::int64_t>& labels,
                                           int rank, std::uint64_t step) {
   const Graph graph = margin_graph(setup, rank);
@@ -126,7 +125,7 @@ std::vector<std::int32_t> expected_sample(const MarginRanks& setup, const std::v
   return sample;
 }
 
-// The same training in double, which updates the sampled centres and leaves the others alone.
+// The same training in double: updates the sampled centres and leaves the others alone.
 struct SampledTraining {
   std::vector<double> centres, momentum;
 
@@ -174,7 +173,7 @@ void expect_sampled_training(const MarginRanks& setup, const MarginTensors& tens
   }
   const auto width = static_cast<std::size_t>(setup.embedding);
   for (std::size_t i = 0; i < run.centres.size(); ++i) {
-    // What wasn't touched is what it was to the last bit.
+    // Untouched values are bit-identical.
     const bool touched_once = touched.contains(i / width);
     ASSERT_NEAR(run.centres[i], expected.centres[i], touched_once ? 1e-5 : 0) << "class " << i / width;
   }
@@ -218,7 +217,7 @@ TEST(CpuMarginSampling, TakesAllPositivesIfTheyAreMoreThanTheSample) {
 
 TEST(CpuMarginSampling, ARankMayHaveNothingToDo) {
   MarginRanks setup = spread_over(2, Head::sampled);
-  setup.sample_rate = 0.001;  // no row, but for the labels
+  setup.sample_rate = 0.001;  // no row except the labels
   MarginTensors tensors = random_margin_tensors(setup, 12);
   tensors.labels = {3, 50, 0, 50, 17, 8};
   expect_sampled_training(setup, tensors);

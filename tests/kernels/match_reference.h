@@ -1,4 +1,4 @@
-// Runs one Graph on the CPU device and in the reference interpreter, and compares all that training leaves.
+// Runs one Graph on the CPU device and in the reference interpreter, and compares all results of training.
 #pragma once
 
 #include "models/graph.h"
@@ -8,15 +8,14 @@
 namespace plumb {
 
 // Compares losses, top-1 and top-5 of every iteration, gradients of the first, parameters and statistics of
-// the last. An element may be off by 2e-5 of its tensor's largest magnitude plus 2e-6. Why that much: fp32
-// rounds at 6e-8; a sum of k = 10..1000 products in another order is off by about sqrt(k) of that (2e-6 of
-// the largest summand), a norm multiplies errors by |mean| / deviation and passes them on, and a test has up
-// to a dozen operations in a row, forward and backward. Absolute: gradients that are sums of larger terms
-// which cancel (all that lies in front of a norm). A wrong formula, index or layout is off by the size of the
-// tensor itself.
+// the last. Tolerance: 2e-5 of the tensor's largest magnitude plus 2e-6. fp32 rounds at 6e-8; a sum of k =
+// 10..1000 products in another order is off by about sqrt(k) times that (2e-6 of the largest summand); a norm
+// multiplies errors by |mean| / deviation and passes them on; and a test chains up to a dozen operations,
+// forward and backward. The absolute part covers gradients that are sums of larger, cancelling terms
+// (everything before a norm). A wrong formula, index or layout is off by the tensor's own magnitude.
 void expect_cpu_matches_reference(const Graph& graph, const TestTensors& tensors,
                                   const GraphRunOptions& options = {});
-// … on random tensors.
+// The same on random tensors.
 void expect_cpu_matches_reference(const Graph& graph, const GraphRunOptions& options = {});
 
 }  // namespace plumb

@@ -1,5 +1,5 @@
-// The CPU's loops of batch norm by themselves, in every layout and with every combination of what goes in,
-// against the plainest loops in double precision.
+// The CPU's batch norm loops on their own, in every layout and with every combination of inputs, against
+// naive loops in double precision.
 #include "kernels/cpu/norm_loops.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct Case {
   ChannelLayout layout;
   Activation activation = Activation::none;
   bool residual = false, second = false, one_slope = false;
-  double mean = 0.3;  // of what goes in, with a deviation near 0.6
+  double mean = 0.3;  // of the input; its standard deviation is near 0.6
   bool has_d_residual() const { return residual && (second || activation == Activation::relu); }
 };
 
@@ -68,7 +68,7 @@ Floats packed(const ChannelLayout& layout, const Floats& logical) {
   for_each_element(layout, [&](auto from, auto to, auto) { held[to] = logical[from]; });
   return held;
 }
-// In logical order; what isn't an element must be 0.
+// In logical order; padding must be 0.
 Floats unpacked(const ChannelLayout& layout, Floats held) {
   Floats logical;
   for_each_element(layout, [&](auto, auto from, auto) {
@@ -215,7 +215,7 @@ void expect_matches(const Results& actual, const Truth& truth) {
   expect_near(actual.d_slope, truth.d_slope, "d_slope");
 }
 
-// Channels that fill blocks and that don't, pixels that fill rows of 16 and that don't; nchw, blocks of 8 and
+// Channel counts that fill blocks or don't, pixel counts that fill rows of 16 or don't; nchw, blocks of 8 and
 // 16, channels last, vectors.
 std::vector<ChannelLayout> layouts() {
   std::vector<ChannelLayout> all;

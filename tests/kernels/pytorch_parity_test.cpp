@@ -30,7 +30,7 @@ TEST(PyTorchParity, BothSidesStartFromTheSameTensors) {
   const PyTorchCase reference = read_pytorch_case(kResNet50, "bs4_64px");
   double parameters = 0;
   for (const auto& parameter : closed_form_tensors(reference.graph).parameters) parameters += sum(parameter);
-  // Sums of fp32 values that agree to the last bit, added in another order.
+  // Sums of bit-identical fp32 values in another order.
   EXPECT_NEAR(parameters, parameters_sum, 1e-5);
 }
 

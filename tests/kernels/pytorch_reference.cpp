@@ -53,10 +53,9 @@ void expect_losses(const GraphRun& run, const nlohmann::json& expected) {
         << "step " << i << ": " << run.losses[i] << " instead of " << truth[i];
 }
 
-// Norms of fp32 gradients against fp64: allowed is five times the distance |fp32 - fp64| / |fp64| that
-// PyTorch's own fp32 gradient of that tensor has, or that such tensors have as a rule (1e-4), as another
-// order of sums may flip other ReLUs. Only biases may be further off: those whose effect a norm takes away
-// again, so that what is left is rounding.
+// Norms of fp32 gradients against fp64. Allowed: five times the distance |fp32 - fp64| / |fp64| of PyTorch's
+// own fp32 gradient of that tensor, or of typical tensors (1e-4), because another summation order may flip
+// other ReLUs. Only some biases may be further off: a norm cancels their effect, so only rounding is left.
 void expect_gradient_norms(const Graph& graph, const GraphRun& run, const nlohmann::json& expected) {
   constexpr double kUsualDistance = 1e-4, kLargestDistance = 2e-4;
   const std::vector<std::string> names = expected.at("gradient_names");
@@ -79,7 +78,7 @@ void expect_gradient_norms(const Graph& graph, const GraphRun& run, const nlohma
   EXPECT_EQ(compared, names.size());
 }
 
-// Running means and variances have seen all instructions' parameters; PyTorch's fp32 norms are within 2e-5 of
+// Running means and variances depend on the parameters of all steps; PyTorch's fp32 norms are within 2e-5 of
 // fp64.
 void expect_statistics(const Graph& graph, const GraphRun& run, const nlohmann::json& expected) {
   const std::vector<std::string> names = expected.at("statistic_names");

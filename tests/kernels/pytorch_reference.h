@@ -1,4 +1,4 @@
-// What PyTorch made of a training run, and the same run here: data/*_pytorch.json, made by the scripts in
+// PyTorch's results of a training run, and the same run here: data/*_pytorch.json, made by the scripts in
 // tests/reference from the same closed-form weights and images.
 #pragma once
 
@@ -18,8 +18,7 @@ struct PyTorchCase {
 // `file`: "resnet50_pytorch.json".
 PyTorchCase read_pytorch_case(const std::string& file, const std::string& name);
 
-// Losses within 1e-4 of fp64 at instruction 0 and 5e-4 afterwards; norms of gradients, statistics and
-// parameters.
+// Losses within 1e-4 of fp64 at step 0 and 5e-4 afterwards; norms of gradients, statistics and parameters.
 void expect_pytorchs_training(const PyTorchCase& reference, const GraphRun& run);
 
 }  // namespace plumb

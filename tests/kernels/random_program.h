@@ -48,7 +48,7 @@ inline Program random_program(unsigned seed, std::size_t most_instructions = 40)
   return program;
 }
 
-// reaches[a][b]: a must end before b starts, found by brute force from lanes and byte ranges alone.
+// reaches[a][b]: a must end before b starts, by brute force from lanes and byte ranges alone.
 inline std::vector<std::vector<bool>> brute_force_order(const Program& program) {
   const auto conflict = [&](const BufferUse& a, const BufferUse& b) {
     if (!a.writes() && !b.writes()) return false;

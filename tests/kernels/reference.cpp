@@ -23,7 +23,7 @@ void for_each_element(const Shape& shape, Visit visit) {
         for (std::int64_t x = 0; x < shape.w; ++x) visit(n, c, y, x);
 }
 
-// Calls visit(in_index, weight_index, out_index) for every multiplication of the convolution.
+// Calls visit(in_index, weight_index, out_index) for every product of the convolution.
 template <typename Visit>
 void for_each_product(const Conv& op, const Shape& in, const Shape& out, Visit visit) {
   const std::int64_t in_per_group = in.c / op.groups, out_per_group = out.c / op.groups;
@@ -57,7 +57,7 @@ NormStatistics statistics_of(const Doubles& in, const Shape& shape) {
   return result;
 }
 
-// The input element that a max window picks: the first of the largest, in row-major order.
+// The input element a max window takes: the first of the largest, in row-major order.
 std::size_t argmax(const Pool& op, const Shape& in, const Doubles& values, std::int64_t n, std::int64_t c,
                    std::int64_t y, std::int64_t x) {
   double largest = -std::numeric_limits<double>::infinity();
@@ -138,7 +138,8 @@ class Interpreter {
       if (op.residual) out += value(*op.residual)[i];
       value(op.out)[i] = out > 0 ? out : slope_below_zero(op, c) * out;
     });
-    // One element per channel has no unbiased variance; the running value then takes the biased one, 0.
+    // With one element per channel there is no unbiased variance; the running value then takes the biased
+    // one, 0.
     const double unbiased = batch.elements > 1 ? batch.elements / (batch.elements - 1) : 1;
     for (std::int64_t c = 0; c < extent.c; ++c) {
       double& mean = result_.statistics[op.running_mean][c];
@@ -216,7 +217,7 @@ class Interpreter {
   }
 
   std::int64_t inputs_of(const Dense& op) const { return shape(op.in).elements() / shape(op.in).n; }
-  // An image's elements lie in the order c, h, w, as the weights want them.
+  // An image's elements are in c, h, w order, like the weights.
   void forward(const Dense& op) {
     const std::int64_t inputs = inputs_of(op), outputs = shape(op.out).c;
     for (std::int64_t n = 0; n < shape(op.in).n; ++n)
@@ -256,7 +257,7 @@ class Interpreter {
   void forward(const Dropout& op) { spread_dropout(op, value(op.in), value(op.out)); }
   void backward(const Dropout& op) { spread_dropout(op, gradient(op.out), gradient(op.in)); }
 
-  // Loss and the logits' gradient (p - q) / batch in one go, as the loss is the last operation.
+  // Loss and logits' gradient (p - q) / batch together, because the loss is the last operation.
   void forward(const SoftmaxLoss& op) {
     const std::int64_t batch = shape(op.in).n, classes = shape(op.in).c;
     for (std::int64_t n = 0; n < batch; ++n) {

@@ -1,5 +1,5 @@
-// A Graph interpreted in double precision by the plainest loops there are: the truth that devices are tested
-// against. Tensors are [n, c, h, w] and the public dims of models/graph.h, row-major. Meant for small Graphs.
+// Interprets a Graph in double precision with naive loops: the ground truth for devices. Tensors are [n, c,
+// h, w] and the public dims of models/graph.h, row-major. For small Graphs.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,21 @@ namespace plumb {
 
 using Doubles = std::vector<double>;
 
-// What training changes, one vector per Graph::parameters (and again for momenta) and per Graph::statistics.
+// The state that training changes: one vector per Graph::parameters (likewise momenta) and per
+// Graph::statistics.
 struct ReferenceState {
   std::vector<Doubles> parameters, momenta, statistics;
 };
 
 // Forward and backward of one batch. `value_gradients[v]` is d loss / d values[v] for every value of the
-// Graph (the images too); `statistics` are the running statistics as this batch leaves them.
+// Graph, images included; `statistics` are the running statistics after this batch.
 struct ReferencePass {
   double loss = 0;
-  int top1 = 0, top5 = 0;  // images whose label's logit is beaten by none, by at most four
+  int top1 = 0, top5 = 0;  // images whose label's logit is exceeded by none, by at most four
   std::vector<Doubles> values, value_gradients, parameter_gradients, statistics;
 };
 
-// Where a pass stands in training, for what depends on it (dropout).
+// Position of a pass in training, for operations that depend on it (dropout).
 struct ReferencePosition {
   std::uint64_t iteration = 0, first_sample = 0;  // as in StepState
 };
@@ -42,8 +43,7 @@ ReferencePass reference_pass(const Graph& graph, const ReferenceState& state, st
 void reference_update(const Graph& graph, const UpdateRule& rule, double learning_rate, double gradient_scale,
                       const std::vector<Doubles>& gradients, ReferenceState& state);
 
-// `iterations` instructions on one batch, from iteration 0: `passes[i]` is that of instruction i, before its
-// update.
+// `iterations` steps on one batch, from iteration 0: `passes[i]` is step i's, before its update.
 struct ReferenceTraining {
   std::vector<ReferencePass> passes;
   ReferenceState end;

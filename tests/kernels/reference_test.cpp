@@ -1,5 +1,5 @@
-// The reference interpreter itself: central finite differences of the loss must agree with its gradients, and
-// what has no gradient (running statistics, updates) is held against values worked out by hand.
+// The reference interpreter itself: its gradients must agree with central finite differences of the loss;
+// everything without a gradient (running statistics, updates) is compared with values worked out by hand.
 #include "tests/kernels/reference.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@ namespace plumb {
 namespace {
 
 // Compares d loss / d x with (loss(x + h) - loss(x - h)) / 2h for at most 40 elements spread over `variable`.
-// h = 1e-5: the difference's error is about h^2 * third derivative (1e-10 times what is of size 1..100 here)
-// plus 1e-16 / h = 1e-11 of rounding, so 1e-7 absolute on gradients of size 0.01..1 is loose enough, and a
+// h = 1e-5: the difference's error is about h^2 * third derivative (1e-10 times values of size 1..100 here)
+// plus 1e-16 / h = 1e-11 of rounding. So 1e-7 absolute on gradients of size 0.01..1 is loose enough, and a
 // wrong formula misses it by far.
 template <typename Loss>
 void expect_gradient(Doubles& variable, const Doubles& gradient, Loss loss, const std::string& name) {
@@ -187,9 +187,9 @@ TEST(Reference, CountsTop1AndTop5) {
   EXPECT_EQ(pass.top5, 2);
 }
 
-// One weight w = 1, gradient 2 at both instructions, momentum 0.5, decay 0.1, lr 0.01. Instruction 0: g'
-// = 2.1, v = 2.1. sgd: w = 0.979; g' = 2.0979, v = 3.1479, w = 0.947521. nag: d = 2.1 + 1.05 = 3.15, w =
-// 0.9685; g' = 2.09685, v = 3.14685, d = 3.670275, w = 0.93179725.
+// One weight w = 1, gradient 2 in both steps, momentum 0.5, decay 0.1, lr 0.01. Step 0: g' = 2.1, v = 2.1.
+// sgd: w = 0.979; g' = 2.0979, v = 3.1479, w = 0.947521. nag: d = 2.1 + 1.05 = 3.15, w = 0.9685; g' =
+// 2.09685, v = 3.14685, d = 3.670275, w = 0.93179725.
 TEST(Reference, UpdatesFollowSgdAndNag) {
   Graph graph;
   graph.parameters.push_back({"w", {1}, {}, true});

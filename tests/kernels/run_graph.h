@@ -1,4 +1,4 @@
-// Trains a Graph on the CPU device for a few iterations and brings everything that a test may ask for back.
+// Trains a Graph on the CPU device for a few iterations and returns everything a test may check.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ struct GraphRunOptions {
   UpdateRule rule;
   float learning_rate = 0.1f;
   int iterations = 1;  // all on the same batch
-  int threads = 0;     // 0: as the device chooses
+  int threads = 0;     // 0: the device decides
   std::uint64_t first_sample = 0;
 };
 
-// Vectors over Graph::parameters and Graph::statistics, in the public dims; untrained parameters have no
-// gradient.
+// One vector per Graph::parameters or Graph::statistics, in the public dims; empty gradients for untrained
+// parameters.
 struct GraphRun {
   std::vector<IterationMetrics> metrics;                       // one per iteration
-  std::vector<double> losses;                                  // those of `metrics`
+  std::vector<double> losses;                                  // from `metrics`
   std::vector<std::vector<float>> first_gradients, gradients;  // of the first and of the last iteration
   std::vector<std::vector<float>> parameters, statistics;      // after the last update
 };
 
-// describe -> prepare -> plan -> bind, then every instruction's callable in order. One rank: there are no
+// describe -> prepare -> plan -> bind, then every instruction's callable in order. One rank, so no
 // collectives.
 GraphRun run_on_cpu(const Graph& graph, const TestTensors& tensors, const GraphRunOptions& options);
 

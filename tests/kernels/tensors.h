@@ -1,4 +1,4 @@
-// Between the fp32 tensors of a test and the doubles of the reference.
+// Converts between a test's fp32 tensors and the reference's doubles.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ inline Doubles to_double(std::span<const float> values) {
   return {values.begin(), values.end()};
 }
 
-// The reference's state before the first instruction: these parameters and statistics, momenta 0.
+// The reference's initial state: these parameters and statistics, momenta 0.
 inline ReferenceState reference_state(const TestTensors& tensors) {
   ReferenceState state;
   for (const auto& parameter : tensors.parameters) {

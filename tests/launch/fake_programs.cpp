@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Doesn't become the program, so that both are there to be killed.
+// Doesn't exec the program, so both processes can be killed.
 constexpr const char* kLauncher = R"sh(#!/bin/sh
 shift 2
 "$@" &

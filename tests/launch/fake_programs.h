@@ -1,4 +1,4 @@
-// A bench program and a launcher of shell, and sweeps of them started as a user starts them.
+// A bench program and a launcher as shell scripts, and sweeps of them, started like a user would.
 #pragma once
 
 #include <sys/types.h>
@@ -37,9 +37,9 @@ class FakePrograms {
   pid_t start(const std::string& out, const std::string& arguments = "") const;
   EndedSweep wait(pid_t sweep) const;
 
-  // Logs with their texts, and run folders: what a sweep is for.
+  // Logs with their texts, and run folders: a sweep's results.
   std::set<std::string> results(const std::string& out) const;
-  // Processes that were started for the sweep in this folder and live.
+  // Live processes that belong to the sweep in this folder.
   int processes(const std::string& out) const;
 
  private:

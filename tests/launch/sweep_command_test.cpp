@@ -1,4 +1,4 @@
-// What a sweep says, keeps and refuses.
+// A sweep's messages, outputs and rejected inputs.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -62,7 +62,7 @@ TEST(SweepCommand, WhatFailsForGoodIsInTheTableAndTheExitCode) {
     EXPECT_NE(ended.output.find(std::string(run) + ": 2 attempts, code 71, out of memory: 5 GiB wanted"),
               std::string::npos)
         << ended.output;
-  // Now there is memory.
+  // Now memory suffices.
   const EndedSweep resumed = programs.sweep("out", "--resume");
   EXPECT_EQ(resumed.code, 0);
   EXPECT_EQ(resumed.output.find("Failed"), std::string::npos) << resumed.output;

@@ -1,4 +1,4 @@
-// Sweeps that end before their time, in every way.
+// Sweeps interrupted in every way.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -27,7 +27,7 @@ void expect_nothing_under_way(const FakePrograms& programs, const std::string& o
   EXPECT_FALSE(fs::exists(programs.path(out + "/work")));
 }
 
-// Waits until `file` is there.
+// Waits until `file` exists.
 void await(const std::string& file) {
   for (int i = 0; i < 2000 && !fs::exists(file); ++i) std::this_thread::sleep_for(milliseconds(5));
   ASSERT_TRUE(fs::exists(file)) << file;
@@ -53,8 +53,8 @@ TEST(SweepKill, KilledAtAnyMomentAndResumedGivesTheSameResults) {
   expect_nothing_under_way(programs, "killed");
 }
 
-// Killed between any two writes: the journal ends in any of its lines, or in the middle of one, while what
-// came after that is on disk.
+// Simulates a kill between any two writes: the journal ends after any line, or within one, while later files
+// are already on disk.
 TEST(SweepKill, AJournalCutAnywhereLosesNothingAndDoublesNothing) {
   const FakePrograms programs("repetitions = 1");
   const std::set<std::string> whole = results_of_a_whole_sweep(programs);

@@ -68,8 +68,8 @@ TEST(SweepPlan, OrdersEachRepetitionAnewByTheSeed) {
   EXPECT_EQ(orders.size(), 7u);
 }
 
-// Over many repetitions every number of devices stands at every place of the order equally often: 99 of 16
-// cases with 4 of 8 devices have a mean place of 7.5 with a standard error of 0.2.
+// Over many repetitions every number of devices gets every position equally often: 99 times 16 cases, 4 of
+// them with 8 devices, have a mean position of 7.5 with a standard error of 0.2.
 TEST(SweepPlan, DriftMeetsSmallAndLargeCasesAlike) {
   const SweepPlan plan = plan_of(sweep_text("repetitions = 99"));
   std::map<int, double> place_sum;
