@@ -1,4 +1,4 @@
-// A new folder under the system's one for temporary files, gone at the end of the test.
+// A new folder in the system's temporary directory, removed at the end of the test.
 #pragma once
 
 #include <stdlib.h>
@@ -29,14 +29,14 @@ class ScratchFolder {
   std::filesystem::path operator/(const std::string& name) const {
     return std::filesystem::path(path_) / name;
   }
-  // Writes a file, and the folders that lead to it.
+  // Writes a file and its parent folders.
   std::filesystem::path write(const std::string& name, const std::string& text) const {
     const std::filesystem::path file = *this / name;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file, std::ios::binary) << text;
     return file;
   }
-  // Names of everything in a folder below, sorted; hidden files are left out.
+  // Names of everything in a subfolder, sorted, without hidden files.
   std::vector<std::string> list(const std::string& below = "") const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(path_ + "/" + below))

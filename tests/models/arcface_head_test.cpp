@@ -75,7 +75,7 @@ TEST(ArcFaceHead, TheLossHasItsMarginsScaleAndGradient) {
   EXPECT_EQ(loss_of(graph).seed, 4U);
 }
 
-// The sentence that refuses these options, or nothing.
+// The message that rejects these options; empty if accepted.
 template <typename Change>
 std::string refusal(Change change) {
   ModelOptions options = small_options();

@@ -15,7 +15,7 @@
 namespace plumb {
 namespace {
 
-// The names of arcface_torch's IResNet(…).named_parameters(), written down independently of the builder.
+// Names of arcface_torch's IResNet(…).named_parameters(), written down independently of the builder.
 std::vector<std::string> arcface_torch_names(const std::vector<int>& units) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& layer, std::initializer_list<const char*> kinds) {
@@ -44,7 +44,7 @@ std::vector<std::string> arcface_torch_names(const std::vector<int>& units) {
   return names;
 }
 
-// Of a table whose rows are called as the parameters are, but for ".weight" and ".bias".
+// Parameter names from a table whose rows lack ".weight" and ".bias".
 std::vector<std::string> names_of_table(const std::string& file) {
   std::vector<std::string> names;
   for (const LayerCost& row : read_layer_table(file)) {
@@ -249,7 +249,7 @@ int decaying(Backbone backbone, DecayRule rule) {
 TEST(ArcFace, DecayRulesPickTheirTensors) {
   EXPECT_EQ(decaying(kIResNet50, DecayRule::all), 237 + 1);
   EXPECT_EQ(decaying(kIResNet50, DecayRule::weights_only), 53 + 1 + 1);
-  // Convolutions, slopes, shortcuts' norms, fc, the last norm's bias, class centres.
+  // Convolutions, slopes, shortcut norms, fc, the last norm's bias, class centres.
   EXPECT_EQ(decaying(kIResNet50, DecayRule::no_bn), 53 + 25 + 4 * 2 + 2 + 1 + 1);
   EXPECT_EQ(decaying(kMobileFaceNet, DecayRule::all), 183 + 1);
   EXPECT_EQ(decaying(kMobileFaceNet, DecayRule::no_bn), 49 + 33 + 2 + 1 + 1);

@@ -14,7 +14,7 @@
 namespace plumb {
 namespace {
 
-// The table of ResNet-50 calls the shortcut's convolution and norm "down" and "downbn".
+// ResNet-50's table calls the shortcut's convolution and norm "down" and "downbn".
 std::string torchvision_name(const std::string& name) {
   const auto dot = name.rfind('.');
   const std::string last = name.substr(dot + 1);
@@ -23,8 +23,7 @@ std::string torchvision_name(const std::string& name) {
   return name;
 }
 
-// MXNet's name of a layer of IResNet, as the tables have it, by arcface_torch's: stage2_unit1_relu1 is
-// layer2.0.prelu.
+// A table's MXNet name of an IResNet layer, from arcface_torch's: stage2_unit1_relu1 is layer2.0.prelu.
 std::string arcface_torch_name(const std::string& name) {
   static const std::map<std::string, std::string> kOutside{{"conv0", "conv1"}, {"bn0", "bn1"},
                                                            {"relu0", "prelu"}, {"bn1", "bn2"},
@@ -49,7 +48,8 @@ std::string same_name(const std::string& name) {
   return name;
 }
 
-// A layer's output has all its channels, one slope or many; the tables show one channel for one slope.
+// A PReLU's output has all channels, whether it has one slope or many; the tables show one channel for one
+// slope.
 LayerCost as_tables_show_it(LayerCost layer) {
   if (layer.kind == "prelu") {
     layer.out_shape = layer.weight_shape + layer.out_shape.substr(layer.out_shape.find('x'));

@@ -11,7 +11,7 @@
 namespace plumb {
 namespace {
 
-// Which elements of image `sample` stay in step `step`.
+// The elements of image `sample` kept in step `step`.
 std::vector<bool> kept(const DropoutRule& rule, std::uint64_t step, std::uint64_t sample,
                        std::uint32_t elements) {
   std::vector<bool> mask;
@@ -44,7 +44,7 @@ TEST(Dropout, KeepsEverythingAtZeroAndNextToNothingJustBelowOne) {
   EXPECT_TRUE(std::isfinite(almost_all.keep_scale));
 }
 
-// Masks agree in half of their elements if they have nothing to do with each other.
+// Independent masks agree in half of their elements.
 void expect_unrelated(const std::vector<bool>& a, const std::vector<bool>& b) {
   int same = 0;
   for (std::size_t i = 0; i < a.size(); ++i) same += a[i] == b[i] ? 1 : 0;
@@ -73,7 +73,7 @@ TEST(Dropout, NeighboursAreUnrelated) {
   }
 }
 
-// Global samples are first_sample + image, so ranks and batches may cut them as they like.
+// Global samples are first_sample + image, so any split into ranks and batches works.
 TEST(Dropout, MasksOfABatchDoNotDependOnHowRanksShareItOut) {
   const DropoutRule rule = dropout_rule(1, "dropout", 0.4);
   const auto masks = [&](std::uint64_t ranks, std::uint64_t batch) {

@@ -1,4 +1,4 @@
-// Whether operations can run in the order in which a Graph has them.
+// Checks that operations can run in the Graph's order.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ inline Ports ports(const Op& op) {
       op);
 }
 
-// Each operation reads what earlier ones made, and each value is made once.
+// Each operation reads earlier values, and each value is written once.
 inline void expect_runs_in_order(const Graph& graph) {
   std::set<ValueId> made{0};
   for (const Op& op : graph.ops) {

@@ -1,4 +1,4 @@
-// Tables of layers in tests/data, which were counted apart from this project.
+// Layer tables in tests/data, counted independently of this project.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace plumb {
 // Rows of tests/data/<file>: name, kind, weight_shape, out_shape, parameters, MACs.
 std::vector<LayerCost> read_layer_table(const std::string& file);
 
-// Compares all but names.
+// Compares everything except names.
 void expect_same_cost(const LayerCost& layer, const LayerCost& wanted);
 
 }  // namespace plumb

@@ -106,8 +106,8 @@ TEST(MarginRows, AreAllOwnOnesUnlessSampled) {
   op.world_size = 4;
   EXPECT_EQ(margin_rows(op, 1000, 8), 1000);
   op.head = Head::sampled;
-  EXPECT_EQ(margin_rows(op, 1000, 8), 100);   // the sample has room for 32 labels
-  EXPECT_EQ(margin_rows(op, 1000, 64), 256);  // all images of the batch may have labels of one rank
+  EXPECT_EQ(margin_rows(op, 1000, 8), 100);   // the sample fits 32 labels
+  EXPECT_EQ(margin_rows(op, 1000, 64), 256);  // all images' labels may belong to one rank
   EXPECT_EQ(margin_rows(op, 1000, 4096), 1000);
   EXPECT_EQ(margin_rows(op, 1009, 8), 100);
   op.sample_rate = 1;
@@ -149,7 +149,7 @@ TEST(ClassPermutation, OfManyClassesHasNoneTwiceInASample) {
   }
 }
 
-// (chi-square - degrees of freedom) / its standard deviation: within 5 for even counts.
+// (chi-square - degrees of freedom) / its standard deviation: within 5 for uniform counts.
 double excess(const std::vector<double>& counts, double expected) {
   double chi_square = 0;
   for (const double count : counts) chi_square += (count - expected) * (count - expected) / expected;

@@ -24,7 +24,7 @@ std::vector<double> normalized(std::span<const double> a) {
   return unit;
 }
 
-// Adds the gradient by x of f(x / |x|), where `direction` is that of f by its argument `unit`.
+// Adds the gradient of f(x / |x|) with respect to x; `direction` is f's gradient with respect to `unit`.
 void add_through_norm(std::span<const double> unit, std::span<const double> direction, double length,
                       std::span<double> gradient) {
   const double along = dot(unit, direction);
@@ -69,7 +69,7 @@ void check(const MarginProblem& problem, const std::vector<std::int64_t>& sample
   }
 }
 
-// One image: its loss, and what it adds to both gradients.
+// One image: its loss and its contribution to both gradients.
 void add_image(const MarginProblem& problem, const std::vector<std::int64_t>& sample,
                const std::vector<std::vector<double>>& unit_centres, std::int64_t image,
                MarginAnswer& answer) {

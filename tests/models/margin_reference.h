@@ -1,5 +1,5 @@
-// Margin losses and their gradients in double precision, by the definition and nothing else: what devices and
-// heads are compared with.
+// Margin losses and their gradients in double precision, straight from the definition: the reference for
+// devices and heads.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct MarginProblem {
   Margins margins;
   double scale = 64;
   MarginLoss::Gradient gradient = MarginLoss::Gradient::exact;
-  // The classes that take part in the softmax, each once, every label among them; empty: all.
+  // Classes in the softmax, each once, every label included; empty: all.
   std::vector<std::int64_t> sample = {};
 };
 
@@ -25,10 +25,10 @@ struct MarginAnswer {
   double loss = 0;                       // mean over the images
   std::vector<double> image_losses;      // [images]
   std::vector<double> feature_gradient;  // of the mean, [images, embedding]
-  std::vector<double> centre_gradient;   // [classes, embedding]; 0 for classes that take no part
+  std::vector<double> centre_gradient;   // [classes, embedding]; 0 for classes left out
 };
 
-// Throws std::invalid_argument if the sizes don't fit or a label takes no part.
+// Throws std::invalid_argument if sizes don't match or a label is left out.
 MarginAnswer margin_reference(const MarginProblem& problem);
 
 }  // namespace plumb

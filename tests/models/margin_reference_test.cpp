@@ -31,7 +31,7 @@ struct Case {
   double loss, feature_gradient_length, centre_gradient_length, first_feature_gradient;
 };
 
-// Computed apart from this project, in NumPy, and confirmed by finite differences to 2e-8.
+// Computed independently in NumPy, and confirmed by finite differences to 2e-8.
 const Case kCases[] = {{"arcface",
                         {1, 0.5, 0},
                         MarginLoss::Gradient::exact,
@@ -75,7 +75,7 @@ TEST(MarginReference, GivesThePublishedLossesAndGradients) {
   }
 }
 
-// (loss(+h) - loss(-h)) / 2h by one number of the problem.
+// (loss(+h) - loss(-h)) / 2h for one number of the problem.
 double slope_by(MarginProblem problem, std::vector<double> MarginProblem::*matrix, std::size_t index) {
   constexpr double kStep = 1e-6;
   const double at = (problem.*matrix)[index];

@@ -15,7 +15,7 @@
 namespace plumb {
 namespace {
 
-// The names of torchvision's resnet50().named_parameters(), written down independently of the builder.
+// Names of torchvision's resnet50().named_parameters(), written down independently of the builder.
 std::vector<std::string> torchvision_parameter_names() {
   std::vector<std::string> names;
   const auto add_pair = [&](const std::string& conv, const std::string& norm) {

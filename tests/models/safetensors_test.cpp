@@ -38,7 +38,7 @@ class Safetensors : public ::testing::Test {
     return bytes + header;
   }
 
-  // What reading the file is refused with; empty if it is accepted.
+  // Why reading the file is rejected; empty if accepted.
   std::string refusal() const {
     try {
       read_safetensors(path());
@@ -217,7 +217,7 @@ TEST_F(Safetensors, NamesFromTheFileCannotDriveTheTerminal) {
   EXPECT_LT(message.size(), 500U);
 }
 
-// Every outcome but a crash or an unbounded allocation is fine; most of these files are refused.
+// Any outcome except a crash or an unbounded allocation is fine; most of these files are rejected.
 TEST_F(Safetensors, FlippedBytesNeverCrashTheReader) {
   write_safetensors(path(), sample());
   const std::string whole = file_bytes();

@@ -19,7 +19,7 @@ std::string flaws(const Analysis& analysis) {
   return text;
 }
 
-// One good log of `images` per step and the given step time at <case>/<name>.
+// One valid log at <case>/<name>, with `images` per step and the given step time.
 void write_run(const ScratchFolder& folder, const std::string& name, std::int64_t images, double seconds) {
   folder.write(name, log_text({.seconds = seconds, .images_per_step = images}));
 }

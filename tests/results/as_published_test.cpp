@@ -1,5 +1,5 @@
-// --as-published repeats what DLPerf's scripts do where they go wrong. The expected texts were printed by the
-// scripts themselves, run on the same folders.
+// --as-published reproduces the mistakes of DLPerf's scripts. The expected texts were printed by the scripts
+// themselves on the same folders.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -92,7 +92,7 @@ TEST(AsPublished, EndsWhereTheScriptDiesAndNamesTheFile) {
   expect_death("mxnet_rn50v1b", "1n1g/m_b128_fp32_1.log", "Epoch[0] Batch[1] Loss[1.0]\n", "Speed");
 }
 
-// One value per line of a face dialect, at the places where its script looks for it.
+// One value per line of a face dialect, in the format its script parses.
 std::string lines_of(const std::vector<double>& values, const char* format) {
   std::string text;
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -1,6 +1,5 @@
-// A log of every dialect, damaged in ways that happen: cut, lines lost, doubled or swapped, two logs in one
-// file. A reader gives the figure of the whole log or names what is wrong; never another figure without a
-// word.
+// A log of every dialect with realistic damage: truncated, lines lost, doubled or swapped, two logs in one
+// file. A reader gives the whole log's figure or names the defect; it never silently gives another figure.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +44,7 @@ std::string whole_text(const Lines& lines) {
   return text;
 }
 
-// All of tests/data, those first whose folder has the dialect's name.
+// All logs of tests/data; first those whose folder has the dialect's name.
 std::vector<fs::path> example_logs(const Dialect& dialect) {
   std::vector<fs::path> logs;
   for (const auto& entry : fs::recursive_directory_iterator(PLUMB_TEST_DATA))
@@ -57,8 +56,8 @@ std::vector<fs::path> example_logs(const Dialect& dialect) {
   return logs;
 }
 
-// Example logs that the dialect reads, of two layouts of devices. Where lines behind the window count, they
-// are taken away: without them a log is as long as it has to be.
+// Example logs the dialect can read, with two device layouts. If lines after the window matter, they are
+// removed, so that the log has the minimum length.
 std::vector<WholeLog> whole_logs(const Dialect& dialect, std::size_t most = 2) {
   std::vector<WholeLog> found;
   const ScratchFolder folder;
@@ -96,7 +95,7 @@ class DamagedLog : public testing::TestWithParam<const Dialect*> {
                     << log.images_per_second;
     EXPECT_FALSE(reading.defect && reading.defect->reason.empty()) << log.name << ", " << damage;
   }
-  // `damage` once for every line; it changes the lines and says what it did.
+  // Applies `damage` once per line; it modifies the lines and describes the damage.
   void expect_for_every_line(const std::function<std::string(Lines& lines, std::size_t line)>& damage) const {
     for (const WholeLog& log : logs_)
       for (std::size_t line = 0; line < log.lines.size(); ++line) {
@@ -130,7 +129,7 @@ TEST_P(DamagedLog, CutInsideALine) {
   }
 }
 
-// Where a log may begin at one of several indices, one without its first line is a whole log of other
+// If a log may begin at one of several indices, a log without its first line is a whole log of other
 // iterations.
 TEST_P(DamagedLog, WithoutALine) {
   const bool may_begin_later = dialect().highest_first_index > dialect().lowest_first_index;
@@ -171,7 +170,7 @@ TEST_P(DamagedLog, WithALineTornAndGoneOn) {
   for (const std::size_t quarters : {1, 2, 3})
     expect_for_every_line([&](Lines& lines, std::size_t line) {
       if (quarters == 2 || line + 8 > lines.size())
-        lines[line].resize(lines[line].size() * quarters / 4);  // the next line follows in the same
+        lines[line].resize(lines[line].size() * quarters / 4);  // the next line continues on the same one
       return "torn after " + std::to_string(quarters) + " quarters of";
     });
 }
@@ -196,8 +195,8 @@ TEST_P(DamagedLog, TwoRunsOneBehindTheOther) {
   }
 }
 
-// Another dialect's log, or another version's, in the same file. Lines of the same dialect that go on with
-// the right numbers can't be told from the run's own.
+// Another dialect's log, or another version's, in the same file. Lines of the same dialect that continue the
+// numbering can't be told from the run's own.
 TEST_P(DamagedLog, GoesOnInAnotherDialect) {
   for (const Dialect* other : dialects()) {
     const std::vector<WholeLog> others = whole_logs(*other, 1);
@@ -215,7 +214,7 @@ TEST_P(DamagedLog, GoesOnInAnotherDialect) {
   }
 }
 
-// Plumbline's own lines give away how many images a step had.
+// Plumbline's own lines reveal the number of images per step.
 TEST_P(DamagedLog, GoesOnAsARunOfAnotherSize) {
   if (!dialect().reads_own_layout() || logs_.size() < 2) return;
   for (const std::size_t from : {std::size_t{1}, logs_[0].lines.size() / 2, logs_[0].lines.size() - 1}) {

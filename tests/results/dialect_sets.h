@@ -1,5 +1,4 @@
-// The example logs below tests/data/dialects; tests/reference/make_logs.py and make_dialect_logs.py make
-// them.
+// The example logs in tests/data/dialects, made by tests/reference/make_logs.py and make_dialect_logs.py.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +12,7 @@ namespace plumb {
 
 inline const std::filesystem::path kDialectData = std::filesystem::path(PLUMB_TEST_DATA) / "dialects";
 
-// "ngc_tf" of ngc_tf_speed and ngc_tf_time, which read the same lines.
+// "ngc_tf" for ngc_tf_speed and ngc_tf_time, which read the same lines.
 inline std::string set_of(const Dialect& dialect) {
   const std::string name(dialect.name);
   if (dialect.reads_own_layout()) return "tree";

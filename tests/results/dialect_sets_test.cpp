@@ -1,5 +1,5 @@
-// The example logs of every dialect: what the original scripts print on them, what is right where they are
-// wrong, and whose lines they are.
+// The example logs of every dialect: the original scripts' output, the correct output where they are wrong,
+// and which dialect owns which lines.
 #include "tests/results/dialect_sets.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ std::string dictionary_of(const std::string& set, const Dialect& dialect, bool a
   return dictionary_text(analysis.dictionary) + "\n";
 }
 
-// The generators say how the expected files came about.
+// The generators document the origin of the expected files.
 TEST_P(DialectSet, GivesWhatTheOriginalScriptGivesByteForByte) {
   const std::string name(dialect().name);
   const std::string expected = file_text(kDialectData / ("expected_" + name + ".json"));
@@ -63,8 +63,7 @@ TEST_P(DialectSet, IsOfAFrameworkWithPublishedNumbers) {
   EXPECT_NE(published.find("," + std::string(dialect().framework) + ","), std::string::npos);
 }
 
-// Sets with what the scripts get wrong: "pytorch_ranks" and "pytorch" of
-// "expected_pytorch_ranks.pytorch.json".
+// Sets that the scripts get wrong: "pytorch_ranks" and "pytorch" of "expected_pytorch_ranks.pytorch.json".
 struct Special {
   std::string set;
   const Dialect* dialect;

@@ -1,4 +1,4 @@
-// Whole logs give their speed; each way in which a log can be damaged is named, in every dialect.
+// Whole logs give their speed; every kind of damage is named, in every dialect.
 #include "results/dialects/dialect.h"
 
 #include <gtest/gtest.h>
@@ -20,12 +20,12 @@ LogReading read_text(const Dialect& dialect, const std::string& text, double ima
   return read_log(dialect, folder.write("a.log", text), window, {.images_per_step = images_per_step});
 }
 
-// The dialects in which Plumbline's own layout can be read.
+// Dialects that can read Plumbline's own layout.
 std::vector<const Dialect*> dialects_of_own_logs() {
   return {&kPaddleSpeed, &kPaddleTime, &kMxnetRn50v1b};
 }
 
-// What each of them finds in a damaged log.
+// Each dialect's finding in a damaged log.
 void expect_flaw(Flaw flaw, const std::string& words, const std::string& text, double images_per_step = 128) {
   for (const Dialect* dialect : dialects_of_own_logs()) {
     const LogReading log = read_text(*dialect, text, images_per_step);
@@ -61,7 +61,7 @@ TEST_P(DialectOfOwnLogs, LooksOnlyAtTheWindow) {
   for (int i = 120; i < 140; ++i) lines[i] = log_line({.seconds = 0.5}, i);
   const LogReading log = read_text(*GetParam(), joined(lines));
   ASSERT_FALSE(log.defect) << log.defect->reason;
-  // The stamp of iteration 19 is of the fast start, so the stamps see all of the jump.
+  // Iteration 19's timestamp belongs to the fast start, so the timestamps see the whole jump.
   EXPECT_EQ(log.images_per_second, GetParam() == &kPaddleTime ? std::rint(100 * 128 / 0.298) / 100 : 512);
 }
 
@@ -114,7 +114,7 @@ TEST(ReadLog, NamesADuplicatedLine) {
   Lines lines = log_lines({});
   lines.insert(lines.begin() + 40, lines[39]);
   expect_flaw(Flaw::duplicated, "line 41", joined(lines));
-  lines = log_lines({.iterations = 119});  // 120 lines, as the scripts want
+  lines = log_lines({.iterations = 119});  // 120 lines, as the scripts require
   lines.insert(lines.begin() + 40, lines[39]);
   expect_flaw(Flaw::duplicated, "line 41", joined(lines));
 }

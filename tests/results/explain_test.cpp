@@ -29,7 +29,7 @@ RunRecord small_record() {
   return record;
 }
 
-// 10 ms, of which 7 busy: 4 of these in convolutions.
+// 10 ms, 7 of them busy, 4 of those in convolutions.
 RunProfile small_profile() {
   RunProfile profile;
   profile.iteration_seconds = 0.010;
@@ -107,10 +107,10 @@ TEST(Explain, RowsAddUpWhateverTheTimes) {
 
 TEST(Explain, BusyTimeIsSharedOutLikeTheMediansAndWaitingComesFromTheRun) {
   RunProfile profile = small_profile();
-  profile.busy_seconds = 0.0084;  // medians of single steps are less than the median of their sum
+  profile.busy_seconds = 0.0084;  // the sum of medians is smaller than the median of sums
   const Explanation explanation = explain(small_record(), profile, small_trace(0));
   EXPECT_EQ(row_of(explanation, norm)->ours, 2400);
-  EXPECT_EQ(row_of(explanation, communication)->ours, 1600);  // no more than was waited
+  EXPECT_EQ(row_of(explanation, communication)->ours, 1600);  // no more than the wait
   EXPECT_EQ(row_of(explanation, data), nullptr);
   EXPECT_EQ(row_of(explanation, gaps)->ours, 0);
   profile.busy_seconds = 0.007;

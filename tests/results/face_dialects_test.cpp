@@ -1,4 +1,4 @@
-// OneFlow face, PLSC, MXNet ArcFace and MXNet Partial FC: what is in the window, and how damage is named.
+// OneFlow face, PLSC, MXNet ArcFace and MXNet Partial FC: lines in the window, and names of defects.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -52,7 +52,7 @@ LogReading read_text(const Dialect& dialect, const std::string& text, const RunS
 class FaceDialect : public testing::TestWithParam<const Dialect*> {
  protected:
   const Dialect& dialect() const { return *GetParam(); }
-  // Iterations that its default window wants.
+  // Iterations required by its default window.
   std::int64_t iterations() const {
     return &dialect() == &kOneflowFace ? 126 : dialect().default_window.iterations;
   }
@@ -95,7 +95,7 @@ TEST_P(FaceDialect, NamesEmptyForeignAndTruncatedFiles) {
 TEST_P(FaceDialect, NamesATornLastLine) {
   const std::string whole = joined(lines_of(dialect(), iterations()));
   const std::size_t last = whole.rfind('\n', whole.size() - 2) + 1;
-  // Cut anywhere before the value's last digit, no figure may come out.
+  // Truncated anywhere before the value's last digit, no figure may result.
   const std::size_t value_end = whole.rfind(&dialect() == &kMxnetArcface     ? " samples/sec"
                                             : &dialect() == &kMxnetPartialFc ? " it/sec"
                                                                              : "\n");
@@ -197,7 +197,7 @@ TEST(OneflowFace, CountsFromOneAsWell) {
   EXPECT_EQ(read_text(kOneflowFace, joined(lines)).images_per_second, 512);
 }
 
-// Each line `ranks` times; those of the warm-up at a tenth of the speed.
+// Each line `ranks` times; warm-up lines at a tenth of the speed.
 std::string teed_plsc_log(int ranks, std::size_t lines) {
   std::string text;
   for (std::size_t i = 0; i < lines; ++i)
@@ -282,7 +282,7 @@ TEST(FaceDialects, NeverCrashOnDamageNorInventANumber) {
       try {
         LineReader lines(file);
         dialect->published(lines, dialect->default_window, {.images_per_step = 128});
-      } catch (const Error&) {  // where the script dies
+      } catch (const Error&) {  // where the script crashes
       }
     }
   }

@@ -141,7 +141,7 @@ TEST(RunFlags, SayThatComputeWaitedForData) {
   EXPECT_EQ(flags[0].sentence, "compute waits 12 % of a step for data");
 }
 
-// The slow steps of a warm-up that isn't over, and those of a second level, are no outliers besides.
+// The slow steps of an unfinished warm-up or of a second level aren't also reported as outliers.
 TEST(RunFlags, SayOneThingOnce) {
   RunRecord record = steady_run();
   for (std::size_t i = 20; i < 35; ++i) record.step_seconds[i] *= 1.5;

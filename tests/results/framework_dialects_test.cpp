@@ -1,5 +1,5 @@
-// NVIDIA's containers, PyTorch, TensorFlow 2, MindSpore and OneFlow's ResNet-50: what is in the window, whose
-// lines belong together, and what is no line.
+// NVIDIA's containers, PyTorch, TensorFlow 2, MindSpore and OneFlow's ResNet-50: lines in the window, lines
+// that belong together, and text that isn't a log line.
 #include <gtest/gtest.h>
 
 #include "results/dialects/dialect.h"
@@ -228,7 +228,7 @@ TEST(OneflowCnn, NeedsTheLinesOfTheWindowsEnds) {
   expect_flaw(Flaw::malformed, "lines are of 20 iterations",
               read_text(kOneflowCnn, text, kOneDevice, Window{.iterations = 120, .warmup = 30}));
   const std::size_t end = text.find('\n', text.find("iter 120,"));
-  // How many decimals a clock's reading has is not known, so a last one without an end may have lost some.
+  // The number of decimals in a clock reading is unknown, so an unterminated last one may have lost some.
   EXPECT_FALSE(read_text(kOneflowCnn, text.substr(0, end + 1), kOneDevice).defect);
   expect_flaw(Flaw::malformed, "cut off", read_text(kOneflowCnn, text.substr(0, end), kOneDevice));
 }

@@ -20,7 +20,7 @@ FrameworkTrace sorted(const std::vector<TraceJson>& events) {
   return read_framework_trace(folder.write("trace.json", trace_text(events)));
 }
 
-// Microseconds, of all steps.
+// Microseconds, over all steps.
 double time_in(const FrameworkTrace& trace, StepCategory category) {
   return static_cast<double>(trace.time[index_of(category)]) / 1000;
 }
@@ -100,7 +100,7 @@ TEST(FrameworkTrace, HalvesOfABackwardConvolutionAreToldApartInsideOfIt) {
   EXPECT_EQ(time_in(trace, conv_backward_weights), 7);
 }
 
-// The host is far ahead: its steps take 10 µs, the device's 100.
+// The host runs far ahead: its steps take 10 µs, the device's 100.
 TEST(FrameworkTrace, AStepOfAGpuGoesFromItsFirstKernelToTheNextOnes) {
   std::vector<TraceJson> events;
   for (int i = 0; i < 4; ++i) {

@@ -129,11 +129,11 @@ TEST(Gate, MatchesWhatIsKnownInPartUnlessTwoFit) {
   EXPECT_THROW(gate(two, {sample_of(unknown, kBaseline)}), Error);
 }
 
-// What is promised of 7 runs on either side that vary by 0.8 %, over 10,000 cases each.
+// The documented promise: 7 runs per side that vary by 0.8 %, over 10,000 cases each.
 TEST(Gate, FindsThreePercentAndRaisesNoFalseAlarm) {
   struct Promise {
     double slow_down, max_regression;
-    double least, most;  // share of cases that are called a regression
+    double least, most;  // share of cases reported as a regression
   };
   constexpr int kCases = 10000;
   for (const Promise& promise : {Promise{0.03, 0.02, 0.97, 1}, Promise{0, 0.02, 0, 0.001},
@@ -143,7 +143,7 @@ TEST(Gate, FindsThreePercentAndRaisesNoFalseAlarm) {
     for (int i = 0; i < kCases; ++i) {
       const auto baseline = noise.figures(7, 5000, 0.008);
       const auto figures = noise.figures(7, 5000 * (1 - promise.slow_down), 0.008);
-      // gate() asks the same, and how small a slow-down the runs would have shown, which takes longer.
+      // gate()'s criterion, without its slower computation of the smallest detectable slowdown.
       regressions += mann_whitney(figures, baseline).p_less <= GateCriteria().significance &&
                      1 - shift_ratio(baseline, figures) > promise.max_regression;
     }
@@ -171,7 +171,7 @@ TEST(Gate, JudgesAsItsSimulationDoes) {
   EXPECT_EQ(false_alarms, 0);
 }
 
-// Spread that isn't normal: one run in ten is slower by up to 5 %, on either side.
+// Non-normal spread: one run in ten is slower by up to 5 %, on either side.
 TEST(Gate, HoldsWithRunsThatAreFarOff) {
   SimulatedNoise noise("far off");
   const auto runs = [&](double center) {

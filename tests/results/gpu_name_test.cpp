@@ -27,7 +27,7 @@ TEST(GpuName, HasAGeneration) {
     EXPECT_EQ(generation(name), "") << name;
 }
 
-// As the driver reports them, beside the published ones.
+// Names reported by the driver, beside the published ones.
 TEST(GpuName, OfTheDriverIsThatOfATable) {
   EXPECT_TRUE(is_same_device("NVIDIA H200", "H200"));
   EXPECT_TRUE(is_same_device("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"));

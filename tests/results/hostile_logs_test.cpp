@@ -1,5 +1,5 @@
-// Logs at random: cut, repeated, swapped and overwritten. No reader may crash, and no damaged log may pass
-// with another speed than the whole one.
+// Randomly damaged logs: truncated, repeated, swapped and overwritten. No reader may crash, and no damaged
+// log may yield another speed than the whole one.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -76,13 +76,13 @@ TEST(HostileLogs, NeverCrashAReader) {
       try {
         LineReader lines(file);
         dialect->published(lines, window, {.images_per_step = 128});
-      } catch (const Error&) {  // where the script dies
+      } catch (const Error&) {  // where the script crashes
       }
     }
   }
 }
 
-// Pieces of every dialect's lines, at random places of its example logs.
+// Pieces of every dialect's lines, at random positions in its example logs.
 class HostileLogsOf : public testing::TestWithParam<const Dialect*> {};
 INSTANTIATE_TEST_SUITE_P(Dialects, HostileLogsOf, testing::ValuesIn(dialects().begin(), dialects().end()),
                          [](const auto& dialect) { return std::string(dialect.param->name); });
@@ -147,7 +147,7 @@ TEST_P(HostileLogsOf, NeverCrashAReaderNorGiveANumberThatIsNone) {
       try {
         LineReader lines(file);
         dialect->published(lines, dialect->default_window, size);
-      } catch (const Error&) {  // where the script dies
+      } catch (const Error&) {  // where the script crashes
       }
     }
   }

@@ -32,7 +32,7 @@ TEST(LineReader, KeepsNulAndOtherBytes) {
   EXPECT_EQ(lines_of(text), (Lines{text.substr(0, 4)}));
 }
 
-// A line's end, and \r\n itself, at every place around the end of a chunk.
+// A line end, including \r\n itself, at every position around the end of a chunk.
 TEST(LineReader, GivesWholeLinesAcrossChunks) {
   for (std::size_t length = (64 << 10) - 3; length < (64 << 10) + 3; ++length)
     for (const char* end : {"\n", "\r\n", "\r"})

@@ -66,7 +66,7 @@ TEST(NearestPublished, AreOnePerFrameworkWithEveryDifferenceNamed) {
   EXPECT_EQ(nearest_published(v100, 3).size(), 3u);
 }
 
-// The names are those that drivers report.
+// Names as reported by drivers.
 TEST(NearestPublished, AreOfTheSameGpuWhereThereIsOne) {
   EXPECT_EQ(first_line(own("NVIDIA H200", "resnet50", "fp16", 256, 1, 1)),
             "NGC PyTorch (Lambda) 3078.600: batch per device 256 against 2560");

@@ -69,7 +69,7 @@ TEST(Published, HasEveryRowInOurTerms) {
                            {"resnet50", 753}, {"rn50v1b", 40}, {"r50", 95}, {"r100", 176}, {"y1", 60}}));
   EXPECT_EQ(per_precision["tf32"], 78);
   EXPECT_EQ(per_precision["bf16"], 16);
-  // Without a generation are other makers' accelerators.
+  // Other makers' accelerators have no generation.
   EXPECT_EQ(per_generation, (std::map<std::string, int>{{"Volta", 769},
                                                         {"Turing", 11},
                                                         {"Ampere", 224},
@@ -80,7 +80,7 @@ TEST(Published, HasEveryRowInOurTerms) {
                                                         {"not stated", 11}}));
 }
 
-// One device's figure taken for that of a whole node would be 8 times too low beside others.
+// One device's figure mistaken for a whole node's would be 8 times too low beside others.
 TEST(Published, HasThroughputOfAllDevicesTogether) {
   std::map<std::pair<std::string, bool>, std::pair<double, double>> slowest_and_fastest;
   for (const PublishedResult& row : published_results()) {

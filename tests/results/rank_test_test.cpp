@@ -11,7 +11,7 @@
 namespace plumb {
 namespace {
 
-// Values of scipy 1.17.1: mannwhitneyu(a, b, method='exact', alternative='less' and 'two-sided').
+// Values from scipy 1.17.1: mannwhitneyu(a, b, method='exact', alternative='less' and 'two-sided').
 TEST(MannWhitney, GivesScipysExactValues) {
   const std::vector<double> five{101.2, 99.8, 100.4, 102.0, 98.9}, other{103.1, 101.5, 104.0, 102.2, 100.9};
   RankTest test = mann_whitney(five, other);
@@ -45,7 +45,7 @@ TEST(MannWhitney, IsExactForFiftyValues) {
   EXPECT_NEAR(test.p_two_sided, 0.00022051037006713773, 1e-17);
 }
 
-// scipy: mannwhitneyu(a, b, method=PermutationMethod(n_resamples=1000000)), which then tries all orders.
+// scipy: mannwhitneyu(a, b, method=PermutationMethod(n_resamples=1000000)), which then enumerates all orders.
 TEST(MannWhitney, CountsOrdersWithTiesToo) {
   const RankTest test =
       mann_whitney(std::vector<double>{3, 5, 5, 6, 8}, std::vector<double>{5, 7, 8, 8, 9, 9});
@@ -81,7 +81,7 @@ TEST(MannWhitney, TakesNoNaN) {
   EXPECT_THROW(mann_whitney(std::vector<double>{1, std::nan("")}, std::vector<double>{2}), Error);
 }
 
-// Mann & Whitney 1947, table of the 5 % and 2.5 % points, as in every book: U' = n1 n2 - U of 5/5: 2
+// Mann & Whitney 1947, table of the 5 % and 2.5 % points, as in textbooks: U' = n1 n2 - U of 5/5: 2
 // (two-sided), 7/7: 8, 10/10: 23, 7/7 one-sided: 11, 3/3 one-sided: 0.
 TEST(CriticalU, IsThatOfThePublishedTables) {
   EXPECT_EQ(critical_u(5, 5, 0.025), 25u - 2);

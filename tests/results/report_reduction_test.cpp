@@ -1,4 +1,4 @@
-// How runs are reduced to what a page can show.
+// How runs are reduced to the data a page can show.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -70,7 +70,7 @@ TEST(StepHistogram, WhatIsNoTimeIsNotCounted) {
   EXPECT_EQ(histogram.counts, std::vector<std::int64_t>{2});
 }
 
-// Two parameters of 1 MB that persist, one activation that steps 0 and 2 use, a view into the other one.
+// Two persistent parameters of 1 MB, one activation used by instructions 0 and 2, a view into the other one.
 Json small_program() {
   const auto step = [](const char* phase, const char* lane, std::vector<int> buffers) {
     Json uses = Json::array();

@@ -1,4 +1,4 @@
-// Run folders for tests: what a bench leaves behind, without a run.
+// Run folders for tests, as a bench program writes them, without a run.
 #pragma once
 
 #include <filesystem>

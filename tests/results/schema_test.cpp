@@ -123,7 +123,7 @@ TEST(TotalJoules, CountsEveryGpuOnceAndOnlyIfAllTell) {
   EXPECT_EQ(total_joules(gpus, 2), 2 * 8625);
   EXPECT_FALSE(total_joules(gpus, 3));
   EXPECT_FALSE(total_joules({}, 0));
-  gpus[1].id = gpus[0].id;  // ranks that share a GPU
+  gpus[1].id = gpus[0].id;  // ranks share a GPU
   EXPECT_EQ(total_joules(gpus, 2), 8625);
   gpus[1].joules.reset();
   EXPECT_FALSE(total_joules(gpus, 2));

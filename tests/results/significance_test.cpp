@@ -31,7 +31,7 @@ void expect_interval(std::size_t n, double low, double high, double confidence) 
   EXPECT_NEAR(interval->confidence, confidence, 1e-12) << n;
 }
 
-// Coverage: 1 - 2 sum of C(n, i) / 2^n over the i values that are left out at either end.
+// Coverage: 1 - 2 sum of C(n, i) / 2^n over the i values excluded at either end.
 TEST(MedianInterval, TakesTheRanksThatOrderStatisticsSay) {
   expect_interval(2, 1, 2, 0.5);
   expect_interval(5, 1, 5, 1 - 2.0 / 32);
@@ -53,7 +53,7 @@ TEST(MedianInterval, OfManyValuesIsNarrow) {
   EXPECT_GE(interval->confidence, 0.98);
 }
 
-// M1: 10,000 benchmarks of each sort. Chance alone moves the share by 0.13 % (7 runs) and 0.24 % (5 runs).
+// M1: 10,000 benchmarks of each kind. Chance alone moves the share by 0.13 % (7 runs) and 0.24 % (5 runs).
 TEST(MedianInterval, OfSmallestAndLargestCoversTheMedianAsOftenAsItSays) {
   struct Sort {
     const char* name;
@@ -112,7 +112,7 @@ TEST(RatioInterval, IsTheSameEachTimeAndHoldsTheRatio) {
   EXPECT_LT(ratio_interval(first, second, 0.5).high, interval.high);
 }
 
-// The generator and the drawing of indices are fixed by the C++ standard and by ours: equal on every machine.
+// The C++ standard fixes the generator, our code how indices are drawn: equal on every machine.
 TEST(RatioInterval, DrawsWhatItAlwaysDrew) {
   const std::vector<double> first{1, 2, 4, 8, 16}, second{3, 9, 27, 81, 243};
   const Interval interval = ratio_interval(first, second, 0.9, 200, 7);

@@ -1,4 +1,4 @@
-// Benchmarks that never ran: figures from known distributions, the same ones everywhere.
+// Simulated benchmarks: figures from known distributions, the same on every machine.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace plumb {
 
-// Normal numbers, one stream per name.
+// Normal variates, one stream per name.
 class SimulatedNoise {
  public:
   explicit SimulatedNoise(std::string_view name) : key_(stream_key(1, name)) {}

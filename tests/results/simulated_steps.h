@@ -1,5 +1,4 @@
-// Instruction times as runs have them: lognormal noise that is like its neighbours', now and then a late
-// step.
+// Simulated times with realistic noise: lognormal, autocorrelated, with occasional late steps.
 #pragma once
 
 #include <cmath>
@@ -12,11 +11,11 @@ namespace plumb {
 
 struct StepNoise {
   double deviation = 0.01;    // relative
-  double correlation = 0.3;   // of a step with the next
-  double late_share = 0.005;  // of steps, which take 1.2 to 1.5 times as long
+  double correlation = 0.3;   // between consecutive steps
+  double late_share = 0.005;  // share of steps that take 1.2 to 1.5 times as long
 };
 
-// `factor`: of step i, by how much it is longer than it should be.
+// `factor`: step i's slowdown.
 inline std::vector<double> simulated_steps(SimulatedNoise& noise, std::size_t count, const StepNoise& of,
                                            const std::function<double(std::size_t)>& factor = {}) {
   std::vector<double> steps;

@@ -1,4 +1,4 @@
-// A report of two curves of own runs and two published ones, small enough to know every value of.
+// A report of two curves of own runs and two published ones, small enough to know every value.
 #pragma once
 
 #include "results/report/report_data.h"
@@ -27,7 +27,7 @@ inline ReportRun report_run(const Configuration& configuration, double step_seco
   return run;
 }
 
-// fp32 with 100 images/s on one device and 190 on two, fp16 with 300 on two only.
+// fp32 with 100 images/s on one device and 190 on two; fp16 with 300, on two only.
 inline ReportData small_report() {
   ReportData data;
   for (const std::string precision : {"fp32", "fp16"}) {

@@ -1,4 +1,4 @@
-// Texts of synthetic logs for tests.
+// Synthetic logs for tests.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace plumb {
 
-// What a log is made of: constant steps of `seconds`, which is also each line's elapse.
+// A log's parameters: constant steps of `seconds`, also each line's elapsed time.
 struct SyntheticLog {
   double seconds = 0.25;
   std::int64_t images_per_step = 128;
@@ -16,7 +16,7 @@ struct SyntheticLog {
   std::string end_of_line = "\n";
 };
 
-// One line of the layout that Plumbline writes, without its end. The stamps start at 23:59:50.
+// One line in Plumbline's layout, without its newline. Timestamps start at 23:59:50.
 inline std::string log_line(const SyntheticLog& log, int i) {
   const auto ms = static_cast<long long>(log.seconds * 1000 * (i + 1)) + ((23 * 60 + 59) * 60 + 50) * 1000LL;
   char text[512];

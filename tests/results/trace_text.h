@@ -1,4 +1,4 @@
-// Traces as a profiler writes them, for tests.
+// Traces in a profiler's format, for tests.
 #pragma once
 
 #include <nlohmann/json.hpp>

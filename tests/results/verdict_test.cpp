@@ -53,7 +53,7 @@ TEST(Compare, TakesNoFewRunsForAnAnswer) {
   EXPECT_EQ(verdict_text(compare(two, times(three, 2))),
             "2 runs are too few to say; measure 4 on either side");
   EXPECT_EQ(verdict_text(compare(three, one)), "1 run is too few to say; measure 4 on either side");
-  // Of 20 orders of six values none is as rare as 5 % on two sides.
+  // None of the 20 orders of six values is as rare as 5 % two-sided.
   const Comparison threes = compare(three, times(three, 2));
   EXPECT_EQ(threes.verdict, Verdict::none_shown);
   EXPECT_TRUE(std::isinf(threes.smallest_shown));
@@ -72,7 +72,7 @@ TEST(Compare, TakesNothingButThroughputs) {
   }
 }
 
-// Many runs are reckoned by a formula, few by draws: both say the same where one follows the other.
+// Many runs use a formula, few runs simulation: at the transition both agree.
 TEST(SmallestShift, OfManyRunsFollowsThatOfFew) {
   for (const auto estimate : {ShownWhen::Estimate::medians, ShownWhen::Estimate::pairs}) {
     const ShownWhen shown{0.025, 0.02, estimate};
@@ -82,7 +82,7 @@ TEST(SmallestShift, OfManyRunsFollowsThatOfFew) {
   }
 }
 
-// What was promised to be shown four times in five is.
+// The promised smallest difference is detected four times in five.
 TEST(Compare, ShowsItsSmallestDifferenceFourTimesInFive) {
   for (const std::size_t runs : {std::size_t{5}, std::size_t{7}}) {
     SimulatedNoise noise("power");
@@ -95,7 +95,7 @@ TEST(Compare, ShowsItsSmallestDifferenceFourTimesInFive) {
     for (int i = 0; i < kCases; ++i)
       shown += compare(noise.figures(runs, 100, 0.008), noise.figures(runs, 100 * (1 + smallest), 0.008))
                    .verdict == Verdict::faster;
-    EXPECT_NEAR(static_cast<double>(shown) / kCases, 0.8, 0.17) << runs;  // chance: 0.057
+    EXPECT_NEAR(static_cast<double>(shown) / kCases, 0.8, 0.17) << runs;  // standard error: 0.057
   }
 }
 
