@@ -1,5 +1,5 @@
 // The CUDA runtime stand-in: only streams and events order work, memory belongs to the GPU, and captures
-// reject what CUDA rejects.
+// reject the same calls as CUDA.
 #include <gpu_runtime.h>
 #include <gtest/gtest.h>
 

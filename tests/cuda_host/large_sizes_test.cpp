@@ -208,8 +208,7 @@ void expect_last_weight(const DepthwiseShape& shape, std::int64_t window) {
 }
 
 TEST_F(LargeSizes, DepthwiseWeightsCountTheLastPixel) {
-  expect_last_weight(depthwise_shape_of(3, 1),
-                     kSide + 1);  // the window around the second to last row and column
+  expect_last_weight(depthwise_shape_of(3, 1), kSide + 1);  // around the second to last row and column
   expect_last_weight(depthwise_shape_of(3, 2), 0);
   expect_last_weight({.n = 175'000, .h = 7, .w = 7, .c = 512, .out_h = 1, .out_w = 1, .kernel = 7}, 0);
 }

@@ -24,7 +24,7 @@
 struct ncclComm {
   MPI_Comm mpi = MPI_COMM_NULL;
   int rank = 0, size = 1;
-  std::uint64_t calls = 0;       // of ncclAllReduce and the others
+  std::uint64_t calls = 0;       // ncclAllReduce and other collectives
   std::uint64_t executions = 0;  // collectives run on the stream: more than calls if a graph is replayed
   int asked = 0;                 // calls of ncclCommGetAsyncError
   cudaStream_t stream = nullptr;

@@ -120,8 +120,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int gpu) {
   properties->totalGlobalMem = gpus.memory_bytes;
   properties->multiProcessorCount = 132;
   properties->memoryBusWidth = 6144;
-  properties->l2CacheSize =
-      1 << 20;  // small: tuning writes a multiple of it to flush it, which takes time here
+  properties->l2CacheSize = 1 << 20;  // small: tuning flushes it by writing, slow here
   properties->warpSize = 32;
   properties->maxThreadsPerBlock = 1024;
   properties->maxThreadsPerMultiProcessor = 2048;

@@ -61,7 +61,7 @@ struct CUgraph_st {
 };
 struct CUgraphExec_st {
   std::vector<plumb::gpu::emulated::Node> nodes;
-  unsigned long long flags = 0;  // of cudaGraphInstantiate
+  unsigned long long flags = 0;  // cudaGraphInstantiate's
 };
 
 namespace plumb::gpu::emulated {

@@ -1,7 +1,7 @@
-// cuda_plan_matrix [WORD…]: lets cuDNN plan every convolution of the GPU check and of the README's commands
-// for GPUs that aren't there: ResNet-50 at 32, 64 and 224 pixels and r50, r100 and y1 at 112, batches from 1
-// to the largest that fits, every precision, fused and not; then each fused pattern around each convolution.
-// Prints the problems without an engine, then tables in Markdown.
+// cuda_plan_matrix [WORD…]: lets cuDNN plan every convolution of the GPU check and of README's commands for
+// absent GPUs: ResNet-50 at 32, 64 and 224 pixels and r50, r100 and y1 at 112, batches from 1 to the largest
+// that fits, every precision, fused and unfused; then each fused pattern around each convolution. Prints the
+// problems without an engine, then tables in Markdown.
 //
 // Words narrow it down: GPUs (sm_75 sm_80 sm_89 sm_90 sm_100; sm_70 only if named, for a cuDNN that knows
 // it), precisions (fp32 tf32 fp16 bf16), models (resnet50 r50 r100 y1), batches.

@@ -1,5 +1,5 @@
-// check_kernels TASK FILE…: what cuobjdump printed of object files (tests/cuda_sass/kernels.sh calls it).
-//   check  what is wrong, a line each; exit code 1 if anything is, 77 if there is nothing to check
+// check_kernels TASK FILE…: reads cuobjdump's output for object files (called by tests/cuda_sass/kernels.sh).
+//   check  prints failures, one per line; exit code 1 if there are any, 77 if there is nothing to check
 //   table  how hot kernels fill an H100 or H200, as the Markdown of docs/gpu.md
 #include <algorithm>
 #include <fstream>

@@ -83,8 +83,7 @@ TEST(SassCheck, PassesAKernelThatIsAsWanted) {
 
 TEST(SassCheck, FindsALoopOfNarrowAccesses) {
   std::vector<std::string> instructions = loop_of(kNarrow);
-  instructions.insert(instructions.end() - 1, kWide.begin(),
-                      kWide.end());  // wide accesses after the loop don't help
+  instructions.insert(instructions.end() - 1, kWide.begin(), kWide.end());  // wide ones after it don't help
   const auto kernels = read(both(resources(kCopy, 0) + code(kCopy, instructions)));
   const auto found = failures(kernels, {{.kernel = "copy<*>", .wide_loads = 1, .wide_stores = 1}});
   EXPECT_EQ(found, (std::vector<std::string>{"sm_80 copy<f16,true>: no loop has accesses of 128 bits",

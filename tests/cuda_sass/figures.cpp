@@ -10,8 +10,7 @@ namespace plumb::sass {
 namespace {
 
 // Compute capability 9.0.
-constexpr int kRegisters = 65536, kPartitions = 4,
-              kRegisterUnit = 256;  // allocation unit per warp
+constexpr int kRegisters = 65536, kPartitions = 4, kRegisterUnit = 256;  // allocation unit per warp
 constexpr int kMostWarps = 64, kMostBlocks = 32;
 constexpr int kSharedBytes = 228 * 1024, kSharedUnit = 128, kSystemSharedBytes = 1024;
 

@@ -1,4 +1,4 @@
-// Resident blocks per multiprocessor, against NVIDIA's own calculation if its header is present.
+// How many blocks reside on a multiprocessor, against NVIDIA's own count where its header is there.
 #include "tests/cuda_sass/figures.h"
 
 #include <gtest/gtest.h>
@@ -11,14 +11,11 @@ namespace plumb::sass {
 namespace {
 
 TEST(SassFigures, BlocksAreLimitedByWhatRunsOutFirst) {
-  EXPECT_EQ(resident_blocks({.threads = 256, .registers = 32, .shared_bytes = 1024}),
-            8);  // limited by threads
-  EXPECT_EQ(resident_blocks({.threads = 256, .registers = 64, .shared_bytes = 1024}), 4);  // by registers
-  EXPECT_EQ(resident_blocks({.threads = 256, .registers = 65, .shared_bytes = 1024}),
-            3);  // … which come in steps of 8
-  EXPECT_EQ(resident_blocks({.threads = 32, .registers = 16, .shared_bytes = 1024}), 32);  // by blocks
-  EXPECT_EQ(resident_blocks({.threads = 128, .registers = 32, .shared_bytes = 50000}),
-            4);  // by shared memory
+  EXPECT_EQ(resident_blocks({.threads = 256, .registers = 32, .shared_bytes = 1024}), 8);  // threads
+  EXPECT_EQ(resident_blocks({.threads = 256, .registers = 64, .shared_bytes = 1024}), 4);  // registers
+  EXPECT_EQ(resident_blocks({.threads = 256, .registers = 65, .shared_bytes = 1024}), 3);  // … in steps of 8
+  EXPECT_EQ(resident_blocks({.threads = 32, .registers = 16, .shared_bytes = 1024}), 32);   // blocks
+  EXPECT_EQ(resident_blocks({.threads = 128, .registers = 32, .shared_bytes = 50000}), 4);  // shared memory
 }
 
 TEST(SassFigures, LittlesLaw) {

@@ -23,7 +23,7 @@ struct GraphRunOptions {
 struct GraphRun {
   std::vector<IterationMetrics> metrics;                       // one per iteration
   std::vector<double> losses;                                  // from `metrics`
-  std::vector<std::vector<float>> first_gradients, gradients;  // of the first and of the last iteration
+  std::vector<std::vector<float>> first_gradients, gradients;  // the first and the last iteration's
   std::vector<std::vector<float>> parameters, statistics;      // after the last update
 };
 

@@ -83,8 +83,7 @@ TEST(TraceWriter, NamesProcessAndEveryLaneOnce) {
 TEST(TraceWriter, LetsNothingOverlapOnALane) {
   std::vector<InstructionTime> times = {{kReduce, 1, 3}, {kConv, 1, 2}, {kNorm, 1.5, 1.75}};
   Program program = profiled_program();
-  program.instructions[kNorm].lane =
-      Lane::communication;  // enqueued while the lane is busy with the other one
+  program.instructions[kNorm].lane = Lane::communication;  // enqueued while the lane is busy
   std::map<int, double> ends;
   for (const Json& event : complete_events(trace_of(program, times))) {
     if (event.at("name").get<std::string>().starts_with("iteration")) continue;

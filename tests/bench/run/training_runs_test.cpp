@@ -85,8 +85,7 @@ TEST(TrainingRuns, RanksHaveDifferentSyntheticImages) {
   const ProgramRun one = run_bench_resnet50(folder.path(), 1, kSmall + "--iters 2");
   const ProgramRun two = run_bench_resnet50(folder.path(), 2, kSmall + "--iters 2");
   ASSERT_EQ(two.exit_code, 0) << two.messages;
-  EXPECT_NE(losses(one).front(),
-            losses(two).front());  // the mean over ranks includes the other rank's images
+  EXPECT_NE(losses(one).front(), losses(two).front());  // the mean includes the other rank's images
 }
 
 TEST(TrainingRuns, OverlapChangesNothingButTime) {
