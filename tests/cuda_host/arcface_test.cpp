@@ -65,7 +65,7 @@ std::vector<float> difference(std::vector<float> values, const std::vector<float
   return values;
 }
 
-TrainOptions instructions(Precision precision, int iterations) {
+TrainOptions steps(Precision precision, int iterations) {
   TrainOptions options{.precision = precision, .learning_rate = 0.001F, .iterations = iterations};
   if (precision == Precision::fp16)
     options.rule.loss_scaling = {.kind = LossScaling::Kind::dynamic, .initial = 1024};
@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(Backbones, EmulatedArcFace, testing::Values(kIResNet50,
 TEST_P(EmulatedArcFace, Fp32MatchesTheCpuDevice) {
   const Graph graph = faces(GetParam());
   const TestTensors tensors = calm_tensors(graph);
-  const TrainOptions options = instructions(Precision::fp32, 1);
+  const TrainOptions options = steps(Precision::fp32, 1);
   const GraphRun run = train_on_gpu(graph, tensors, options);
   expect_close(graph, run, train_on_cpu(graph, tensors, options), kFp32);
   EXPECT_EQ(run.metrics[0].top5, -1);
@@ -130,7 +130,7 @@ TEST_P(EmulatedArcFace, Fp32MatchesTheCpuDevice) {
 TEST_P(EmulatedArcFace, Fp16WithAnFp32HeadIsCloseToFp32AndReplaysAreTheSame) {
   const Graph graph = faces(GetParam());
   const TestTensors tensors = calm_tensors(graph);
-  TrainOptions options = instructions(Precision::fp16, 2);
+  TrainOptions options = steps(Precision::fp16, 2);
   options.fp32_head = true;
   const GraphRun eager = train_on_gpu(graph, tensors, options);
   for (const IterationMetrics& metrics : eager.metrics) EXPECT_FALSE(metrics.skipped);
@@ -143,7 +143,7 @@ TEST_P(EmulatedArcFace, Fp16WithAnFp32HeadIsCloseToFp32AndReplaysAreTheSame) {
 TEST(EmulatedArcFaceHeads, Bf16IsCloseToFp32) {
   const Graph graph = faces(kMobileFaceNet);
   const TestTensors tensors = calm_tensors(graph);
-  const TrainOptions options = instructions(Precision::bf16, 1);
+  const TrainOptions options = steps(Precision::bf16, 1);
   expect_close(graph, train_on_gpu(graph, tensors, options), train_on_cpu(graph, tensors, options),
                {.loss = 0.05, .gradient = 0.8, .statistic = 0.05});
 }
@@ -151,7 +151,7 @@ TEST(EmulatedArcFaceHeads, Bf16IsCloseToFp32) {
 TEST(EmulatedArcFaceHeads, SampledCentresAndOneSlopePerLayerMatchTheCpuDevice) {
   const Graph graph = faces(kMobileFaceNet, Head::sampled, true);
   const TestTensors tensors = calm_tensors(graph);
-  TrainOptions options = instructions(Precision::fp32, 2);
+  TrainOptions options = steps(Precision::fp32, 2);
   options.capture = true;
   expect_close(graph, train_on_gpu(graph, tensors, options), train_on_cpu(graph, tensors, options), kFp32);
 }
@@ -159,7 +159,7 @@ TEST(EmulatedArcFaceHeads, SampledCentresAndOneSlopePerLayerMatchTheCpuDevice) {
 TEST(EmulatedArcFaceHeads, ASampledHeadInHalfReplaysTheSame) {
   const Graph graph = faces(kMobileFaceNet, Head::sampled);
   const TestTensors tensors = calm_tensors(graph);
-  TrainOptions options = instructions(Precision::fp16, 2);
+  TrainOptions options = steps(Precision::fp16, 2);
   const GraphRun eager = train_on_gpu(graph, tensors, options);
   options.capture = true;
   expect_identical(train_on_gpu(graph, tensors, options), eager);

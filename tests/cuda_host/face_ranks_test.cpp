@@ -42,7 +42,7 @@ class GpuFaceRanks : public MpiTest {
     return std::count(run.sent.begin(), run.sent.end(), collective);
   }
   // Either all steps on this rank were skipped, which leaves the parameters unchanged, or none.
-  FaceRun expect_instructions(FaceTraining training, Head head, bool skipped) const {
+  FaceRun expect_steps(FaceTraining training, Head head, bool skipped) const {
     FaceRun run = train(training, head);
     EXPECT_EQ(run.skipped, std::vector<bool>(run.skipped.size(), skipped));
     training.iterations = 0;
@@ -100,18 +100,18 @@ TEST_F(GpuFaceRanks, AnOverflowOfOneRankIsFoundByAllInTheSums) {
   for (ReduceDType dtype : {ReduceDType::same, ReduceDType::fp32, ReduceDType::fp16}) {
     FaceTraining half = scaled_training();
     half.reduce_dtype = dtype;
-    expect_instructions(half, Head::replicated, /*skipped=*/false);
+    expect_steps(half, Head::replicated, /*skipped=*/false);
     if (is_last()) half.pixel_factor = 1e6F;
-    EXPECT_EQ(sends(expect_instructions(half, Head::replicated, /*skipped=*/true), "overflow.allreduce"), 0);
+    EXPECT_EQ(sends(expect_steps(half, Head::replicated, /*skipped=*/true), "overflow.allreduce"), 0);
   }
 }
 
 // No other rank has this gradient: the flag tells them of the overflow.
 TEST_F(GpuFaceRanks, AnOverflowInARanksOwnCentresIsToldToAll) {
   FaceTraining half = scaled_training();
-  expect_instructions(half, Head::sharded, /*skipped=*/false);
+  expect_steps(half, Head::sharded, /*skipped=*/false);
   half.overflowing_shard = is_last();
-  const FaceRun run = expect_instructions(half, Head::sharded, /*skipped=*/true);
+  const FaceRun run = expect_steps(half, Head::sharded, /*skipped=*/true);
   EXPECT_EQ(sends(run, "overflow.allreduce"), job().size() > 1 ? 1 : 0);
 }
 

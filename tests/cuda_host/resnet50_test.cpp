@@ -40,7 +40,7 @@ void expect_close(const Graph& graph, const GraphRun& run, const GraphRun& truth
     EXPECT_LT(relative_error(run.statistics[s], truth.statistics[s]), 0.05) << graph.statistics[s].name;
 }
 
-TrainOptions instructions(Precision precision, int iterations) {
+TrainOptions steps(Precision precision, int iterations) {
   TrainOptions options{.precision = precision, .learning_rate = 0.001F, .iterations = iterations};
   if (precision == Precision::fp16)
     options.rule.loss_scaling = {.kind = LossScaling::Kind::dynamic, .initial = 1024};
@@ -50,7 +50,7 @@ TrainOptions instructions(Precision precision, int iterations) {
 TEST(EmulatedResNet50, Fp32MatchesTheCpuDevice) {
   const Graph graph = resnet50();
   const TestTensors tensors = calm_tensors(graph);
-  const TrainOptions options = instructions(Precision::fp32, 1);
+  const TrainOptions options = steps(Precision::fp32, 1);
   expect_same_training(graph, train_on_gpu(graph, tensors, options), train_on_cpu(graph, tensors, options),
                        1e-4);
 }
@@ -60,7 +60,7 @@ TEST(EmulatedResNet50, Fp32MatchesTheCpuDevice) {
 TEST(EmulatedResNet50, Fp32ReplaysMatchTheCpuDeviceForThreeSteps) {
   const Graph graph = resnet50();
   const TestTensors tensors = calm_tensors(graph);
-  TrainOptions options = instructions(Precision::fp32, 3);
+  TrainOptions options = steps(Precision::fp32, 3);
   options.capture = true;
   expect_same_training(graph, train_on_gpu(graph, tensors, options), train_on_cpu(graph, tensors, options),
                        0.03);
@@ -69,7 +69,7 @@ TEST(EmulatedResNet50, Fp32ReplaysMatchTheCpuDeviceForThreeSteps) {
 TEST(EmulatedResNet50, Fp16WithFusionIsCloseToFp32ForThreeSteps) {
   const Graph graph = resnet50();
   const TestTensors tensors = calm_tensors(graph);
-  TrainOptions options = instructions(Precision::fp16, 3);
+  TrainOptions options = steps(Precision::fp16, 3);
   options.capture = true;
   const GraphRun run = train_on_gpu(graph, tensors, options);
   for (const IterationMetrics& metrics : run.metrics) EXPECT_FALSE(metrics.skipped);
@@ -79,7 +79,7 @@ TEST(EmulatedResNet50, Fp16WithFusionIsCloseToFp32ForThreeSteps) {
 TEST(EmulatedResNet50, Fp16WithoutFusionIsCloseToFp32) {
   const Graph graph = resnet50();
   const TestTensors tensors = calm_tensors(graph);
-  TrainOptions options = instructions(Precision::fp16, 1);
+  TrainOptions options = steps(Precision::fp16, 1);
   options.fuse = false;
   expect_close(graph, train_on_gpu(graph, tensors, options), train_on_cpu(graph, tensors, options), 0.005,
                0.95);
@@ -88,7 +88,7 @@ TEST(EmulatedResNet50, Fp16WithoutFusionIsCloseToFp32) {
 TEST(EmulatedResNet50, Bf16IsCloseToFp32) {
   const Graph graph = resnet50();
   const TestTensors tensors = calm_tensors(graph);
-  const TrainOptions options = instructions(Precision::bf16, 1);
+  const TrainOptions options = steps(Precision::bf16, 1);
   expect_close(graph, train_on_gpu(graph, tensors, options), train_on_cpu(graph, tensors, options), 0.01,
                0.8);
 }
