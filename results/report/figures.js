@@ -49,6 +49,16 @@ function showLegend(id, names) {
   }));
 }
 
+// `tooltip`: {title, label} of an item; `more`: options of Chart.js, the plugins' legend and ranges apart.
+const chartConfig = (type, data, scales, tooltip, {
+  legend = {
+    display: false
+  },
+  ranges,
+  ...more
+} = {}) =>
+    ({type, data, options: {scales, plugins: {legend, ranges, tooltip: {callbacks: tooltip}}, ...more}});
+
 // A chart of rectangles; `phases` as in shapes.js, `tooltip` gives the text of one.
 const rectanglesConfig = (data, x, y, tooltip, phases) => ({
   type: 'rectangles',
