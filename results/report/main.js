@@ -14,12 +14,11 @@ function showTop() {
   leftOut.querySelector('ul').replaceChildren(...data.left_out.map((line) => element('li', {}, line)));
 }
 
-const imagesUnit = () => element('span', {class: 'unit'}, ' images/s');
-const withUnit = (number, unit) => {
+function imagesPerSecond(value) {
   const whole = document.createDocumentFragment();
-  whole.append(number, unit);
+  whole.append(plain(value), element('span', {class: 'unit'}, ' images/s'));
   return whole;
-};
+}
 
 function showSummary() {
   const points = allPoints(data);
@@ -27,12 +26,9 @@ function showSummary() {
   const largest = points.reduce((a, b) => (b.point.devices > a.point.devices ? b : a));
   const energy = points.filter(({point}) => isNumber(point.joules_per_image));
   showTiles(document.getElementById('headline'), [
+    ['Highest throughput', imagesPerSecond(best.point.median), `${best.curve.label}, ${best.point.case}`],
     [
-      'Highest throughput', withUnit(plain(best.point.median), imagesUnit()),
-      `${best.curve.label}, ${best.point.case}`
-    ],
-    [
-      'Per device there', withUnit(plain(best.point.median / best.point.devices), imagesUnit()),
+      'Per device there', imagesPerSecond(best.point.median / best.point.devices),
       plural(best.point.devices, 'device')
     ],
     largest.point.devices > 1 && isNumber(largest.point.efficiency) &&
@@ -47,8 +43,8 @@ function showSummary() {
           `${plain(Math.min(...energy.map(({point}) => point.joules_per_image)), 3)} J`
         ],
   ]);
-  document.getElementById('summary-table')
-      .replaceChildren(tableElement(summaryTable(points)), numbersBelowSummary(summaryTable(points)));
+  const table = summaryTable(points);
+  document.getElementById('summary-table').replaceChildren(tableElement(table), numbersBelowSummary(table));
 }
 
 function summaryTable(points) {
@@ -71,8 +67,8 @@ function summaryTable(points) {
   ];
   // A column in which nothing was measured says nothing.
   const columns = wanted.filter(
-      (column) => ['Speedup', 'Runs'].includes(column.name) ||
-          points.some((one) => column.value(one) !== null && column.value(one) !== undefined));
+      ({name, value}) => ['Speedup', 'Runs'].includes(name) ||
+          points.some((one) => (value(one) ?? null) !== null));
   return {
     caption: 'Configurations',
     columns,
@@ -106,7 +102,7 @@ function runWith(index, key) {
 
 function runTiles(run) {
   const {histogram, speeds} = run;
-  const throughput = withUnit(plain(run.images_per_second), imagesUnit());
+  const throughput = imagesPerSecond(run.images_per_second);
   if (!histogram) return [['Throughput', throughput, 'read from a log']];
   const failed = run.checks.filter(([, value]) => value === 'false').map(([name]) => words(name));
   const peak = run.memory_bytes.find(([name]) => name === 'peak')?.[1];

@@ -7,14 +7,13 @@ function timelineDatasets(steps, factor) {
   const at = (i) => i * steps.per_entry + (steps.per_entry - 1) / 2;
   const points = (values) => values.map((value, i) => ({x: at(i), y: factor * value}));
   const line = seriesColour(0);
-  const thin = steps.median.length > 150;
   const datasets = [{
     label: steps.per_entry > 1 ? 'median' : 'step',
     data: points(steps.median),
     borderColor: line,
     backgroundColor: line,
     borderWidth: 1.5,
-    pointRadius: thin ? 0 : 2
+    pointRadius: steps.median.length > 150 ? 0 : 2
   }];
   if (steps.per_entry > 1)
     datasets.push(
