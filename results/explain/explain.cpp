@@ -54,9 +54,9 @@ ByCategory<double> our_step(const RunRecord& record, const RunProfile& profile) 
 
 ByCategory<double> their_step(const FrameworkTrace& trace) {
   ByCategory<double> time{};
-  for (std::size_t i = 0; i < time.size(); ++i)
-    time[i] =
-        static_cast<double>(trace.time[i]) / static_cast<double>(trace.steps) / kNanosecondsPerMicrosecond;
+  std::ranges::transform(trace.time, time.begin(), [&](std::int64_t nanoseconds) {
+    return static_cast<double>(nanoseconds) / static_cast<double>(trace.steps) / kNanosecondsPerMicrosecond;
+  });
   return time;
 }
 
@@ -97,9 +97,8 @@ std::vector<Difference> differences_of(const RunRecord& record, const FrameworkT
 std::string framework_of(const Json& told) {
   const std::string name = text_in(told, "framework"), version = text_in(told, "version");
   if (name.empty()) return "framework";
-  const auto compiled = told.find("compiled");
   return fmt::format("{} {}{}", name, version.substr(0, version.find('+')),
-                     compiled != told.end() && *compiled == true ? ", compiled" : "");
+                     told.value("compiled", Json()) == true ? ", compiled" : "");
 }
 
 // Times that a step can have: no NaN, nothing negative, no year.

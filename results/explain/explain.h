@@ -33,8 +33,8 @@ struct Explanation {
   bool on_gpu = false;
   std::size_t traced_steps = 0;
   std::int64_t ours = 0, theirs = 0;  // µs; a step as our profile and as the trace have it: sums of the rows
-  std::vector<ExplainedRow> rows;     // what either has, in the order of StepCategory
-  bool merged_backward = false;       // convolutions' gradients of data and weights stand in one row
+  std::vector<ExplainedRow> rows;  // what either has, and gaps and unassigned, in the order of StepCategory
+  bool merged_backward = false;    // convolutions' gradients of data and weights stand in one row
   std::vector<std::pair<std::string, std::int64_t>> unassigned;  // the framework's, by name, µs
   std::int64_t hidden_communication = 0;                         // the framework's, beside other work, µs
   std::optional<double> run_step_seconds;                        // of our run, which nobody stamped

@@ -30,12 +30,6 @@ double share(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-std::int64_t unassigned_of(const Explanation& explanation) {
-  for (const ExplainedRow& row : explanation.rows)
-    if (row.category == StepCategory::unassigned) return row.theirs;
-  return 0;
-}
-
 // "PyTorch's step takes 12.3 ms more (41 %), the largest part in norm (+6.1 ms)."
 std::string verdict(const Explanation& explanation) {
   const std::int64_t difference = explanation.theirs - explanation.ours;
@@ -101,7 +95,7 @@ Json explanation_json(const Explanation& explanation) {
               {"theirs", seconds(explanation.theirs)},
               {"difference", seconds(explanation.theirs - explanation.ours)}}},
             {"categories", Json::array()},
-            {"unassigned_share", share(unassigned_of(explanation), explanation.theirs)},
+            {"unassigned_share", share(explanation.rows.back().theirs, explanation.theirs)},
             {"unassigned", Json::array()},
             {"hidden_communication_seconds", seconds(explanation.hidden_communication)},
             {"run_step_seconds",

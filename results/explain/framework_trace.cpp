@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "results/explain/trace_events.h"
 
 namespace plumb {
 namespace {
@@ -19,21 +20,14 @@ struct CategorizedTime {
   std::uint32_t name = 0;
 };
 
-// The operator that launched a kernel: its category and its begin.
-struct Launcher {
-  std::uint64_t id = 0;
-  std::optional<StepCategory> category;
-  std::int64_t begin = 0;
-};
-
 bool says_something(const std::optional<StepCategory>& category) {
   return category && *category != gaps;
 }
 
 struct SortedOperators {
-  std::vector<CategorizedTime>
-      outermost;  // that a rule fits, and those that none fits and that are in none of these
-  std::vector<Launcher> launchers;  // by id
+  // Those that a rule fits, and those that none fits and that are in none of these.
+  std::vector<CategorizedTime> outermost;
+  std::vector<const OperatorEvent*> launchers;  // of kernels, by id
 };
 
 // A walk over the operators of each thread, outer ones first.
@@ -55,19 +49,20 @@ SortedOperators sort_operators(std::vector<OperatorEvent>& operators) {
       event.category = open.back()->category;
     else if (event.category != gaps && !inside)
       sorted.outermost.push_back({event.time, event.category.value_or(unassigned), event.name});
-    if (event.id != 0) sorted.launchers.push_back({event.id, event.category, event.time.begin});
+    if (event.id != 0) sorted.launchers.push_back(&event);
     open.push_back(&event);
   }
-  std::ranges::sort(sorted.launchers, {}, &Launcher::id);
+  std::ranges::sort(sorted.launchers, {}, &OperatorEvent::id);
   return sorted;
 }
 
-const Launcher* launcher_of(const KernelEvent& kernel, const std::vector<Launcher>& launchers) {
-  const auto found = std::ranges::lower_bound(launchers, kernel.launched_by, {}, &Launcher::id);
-  return found != launchers.end() && found->id == kernel.launched_by ? &*found : nullptr;
+const OperatorEvent* launcher_of(const KernelEvent& kernel,
+                                 const std::vector<const OperatorEvent*>& launchers) {
+  const auto found = std::ranges::lower_bound(launchers, kernel.launched_by, {}, &OperatorEvent::id);
+  return found != launchers.end() && (*found)->id == kernel.launched_by ? *found : nullptr;
 }
 
-StepCategory category_of(const KernelEvent& kernel, const Launcher* launcher) {
+StepCategory category_of(const KernelEvent& kernel, const OperatorEvent* launcher) {
   if (kernel.category) return *kernel.category;
   if (launcher && says_something(launcher->category)) return *launcher->category;
   return kernel.form.value_or(unassigned);
@@ -76,13 +71,14 @@ StepCategory category_of(const KernelEvent& kernel, const Launcher* launcher) {
 // Steps of the device, by the kernels that were launched in those of the host.
 std::vector<TimeSpan> device_steps(const std::vector<TimeSpan>& host_steps,
                                    const std::vector<KernelEvent>& kernels,
-                                   const std::vector<Launcher>& launchers) {
+                                   const std::vector<const OperatorEvent*>& launchers) {
   std::vector<TimeSpan> steps(host_steps.size(), {std::numeric_limits<std::int64_t>::max(), 0});
   for (const KernelEvent& kernel : kernels) {
-    const Launcher* launcher = launcher_of(kernel, launchers);
+    const OperatorEvent* launcher = launcher_of(kernel, launchers);
     if (!launcher) continue;
-    const auto after = std::ranges::upper_bound(host_steps, launcher->begin, {}, &TimeSpan::begin);
-    if (after == host_steps.begin() || launcher->begin >= std::prev(after)->end) continue;
+    const std::int64_t begin = launcher->time.begin;
+    const auto after = std::ranges::upper_bound(host_steps, begin, {}, &TimeSpan::begin);
+    if (after == host_steps.begin() || begin >= std::prev(after)->end) continue;
     TimeSpan& step = steps[static_cast<std::size_t>(after - host_steps.begin()) - 1];
     step.begin = std::min(step.begin, kernel.time.begin);
     step.end = std::max(step.end, kernel.time.end);
@@ -96,16 +92,7 @@ std::vector<TimeSpan> device_steps(const std::vector<TimeSpan>& host_steps,
 }
 
 int rank_of(StepCategory category) {
-  switch (category) {
-    case communication:
-      return 1;
-    case data:
-      return 2;
-    case unassigned:
-      return 3;
-    default:
-      return 0;
-  }
+  return category == communication ? 1 : category == data ? 2 : category == unassigned ? 3 : 0;
 }
 
 // Calls found(begin, end, index of the interval that counts), in order and without overlap. `intervals` by
@@ -171,7 +158,9 @@ std::vector<std::pair<std::string, std::int64_t>> longest(
 
 }  // namespace
 
-FrameworkTrace sort_trace(TraceEvents events, const std::string& origin) {
+FrameworkTrace read_framework_trace(const std::filesystem::path& file) {
+  const std::string origin = "trace " + file.string();
+  TraceEvents events = read_trace_events(file, origin);
   std::vector<TimeSpan> steps = checked_steps(std::move(events.steps), origin);
   SortedOperators sorted = sort_operators(events.operators);
   std::vector<CategorizedTime> intervals = std::move(sorted.outermost);
@@ -210,10 +199,6 @@ FrameworkTrace sort_trace(TraceEvents events, const std::string& origin) {
                [&](std::int64_t time, const CategorizedTime&) { trace.hidden_communication += time; });
   trace.hidden_communication -= trace.time[index_of(communication)];
   return trace;
-}
-
-FrameworkTrace read_framework_trace(const std::filesystem::path& file) {
-  return sort_trace(read_trace_events(file), "trace " + file.string());
 }
 
 }  // namespace plumb

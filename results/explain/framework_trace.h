@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "results/explain/step_categories.h"
-#include "results/explain/trace_events.h"
 
 namespace plumb {
 
@@ -30,10 +29,8 @@ struct FrameworkTrace {
 // The outermost of nested operators that has a rule counts, with all that it calls. Kernels get their
 // category from their own name if it names the operation ("dgrad"), else from the operator that launched
 // them, else from their form. A step on a GPU goes from its first kernel to the next step's first; the last
-// one is left out, unless it is the only one. Throws Error(bad_data), which names `origin`, if there are no
-// steps, or nothing in them.
-FrameworkTrace sort_trace(TraceEvents events, const std::string& origin);
-
+// one is left out, unless it is the only one. Throws Error(bad_data), which names the file, if it can't be
+// read (trace_events.h), there are no steps, or nothing in them.
 FrameworkTrace read_framework_trace(const std::filesystem::path& file);
 
 }  // namespace plumb

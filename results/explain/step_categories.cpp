@@ -1,7 +1,9 @@
 #include "results/explain/step_categories.h"
 
+#include <algorithm>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 
@@ -10,191 +12,94 @@ namespace {
 
 using enum StepCategory;
 
-// The first rule whose part is in a name gives its category.
+// The first rule of which a part is in a name gives its category.
 struct Rule {
-  std::string_view part;
   StepCategory category;
+  std::vector<std::string_view> parts;
 };
 
-constexpr Rule kOperatorRules[] = {
+const Rule kOperatorRules[] = {
     // PyTorch's marks around Python code; what runs inside belongs to them whatever it is called
-    {"Optimizer.step", optimizer},
-    {"Optimizer.zero_grad", optimizer},
-    {"DataLoader", data},
-    {"c10d::", communication},
-    {"gloo:", communication},
-    {"nccl:", communication},
-    {"record_param_comms", communication},
-    {"ddp.reducer", communication},
-    {"_fused_sgd", optimizer},
-    {"_amp_", optimizer},
+    {optimizer, {"Optimizer.step", "Optimizer.zero_grad"}},
+    {data, {"DataLoader"}},
+    {communication, {"c10d::", "gloo:", "nccl:", "record_param_comms", "ddp.reducer"}},
+    {optimizer, {"_fused_sgd", "_amp_"}},
     // callers
-    {"CompiledFunction", gaps},
-    {"CompiledFxGraph", gaps},
-    {"Torch-Compiled Region", gaps},
-    {"TorchDynamo", gaps},
-    {"AOTDispatcher", gaps},
-    {"Pregraph bytecode", gaps},
+    {gaps,
+     {"CompiledFunction", "CompiledFxGraph", "Torch-Compiled Region", "TorchDynamo", "AOTDispatcher",
+      "Pregraph bytecode"}},
     // convolutions, the separate halves of older versions first
-    {"convolution_backward_input", conv_backward_data},
-    {"convolution_backward_weight", conv_backward_weights},
-    {"ConvolutionBackward", conv_backward},
-    {"convolution_backward", conv_backward},
-    {"conv2d_backward", conv_backward},
-    {"aten::conv", conv_forward},
-    {"aten::_conv", conv_forward},
-    {"cudnn_conv", conv_forward},
-    {"miopen_conv", conv_forward},
-    {"mkldnn_conv", conv_forward},
-    {"mkldnn::_conv", conv_forward},
-    {"slow_conv", conv_forward},
-    {"nn_conv", conv_forward},
+    {conv_backward_data, {"convolution_backward_input"}},
+    {conv_backward_weights, {"convolution_backward_weight"}},
+    {conv_backward, {"ConvolutionBackward", "convolution_backward", "conv2d_backward"}},
+    {conv_forward,
+     {"aten::conv", "aten::_conv", "cudnn_conv", "miopen_conv", "mkldnn_conv", "mkldnn::_conv", "slow_conv",
+      "nn_conv"}},
     // also of fused kernels of torch.compile, whose names list the operators inside
-    {"cross_entropy", loss},
-    {"CrossEntropy", loss},
-    {"nll_loss", loss},
-    {"NllLoss", loss},
-    {"softmax", loss},
-    {"Softmax", loss},
-    {"batch_norm", norm},
-    {"BatchNorm", norm},
-    {"max_pool", pooling},
-    {"avg_pool", pooling},
-    {"MaxPool", pooling},
-    {"AvgPool", pooling},
-    {"AdaptiveAvgPool", pooling},
-    {"aten::linear", dense},
-    {"aten::addmm", dense},
-    {"aten::mm", dense},
-    {"aten::bmm", dense},
-    {"aten::matmul", dense},
-    {"AddmmBackward", dense},
-    {"MmBackward", dense},
-    {"LinearBackward", dense},
-    {"mkldnn::_linear", dense},
-    {"mkl::_mkl_linear", dense},
-    {"_fused_", elementwise},  // other fused kernels of torch.compile
-    {"AccumulateGrad", elementwise},
+    {loss, {"cross_entropy", "CrossEntropy", "nll_loss", "NllLoss", "softmax", "Softmax"}},
+    {norm, {"batch_norm", "BatchNorm"}},
+    {pooling, {"max_pool", "avg_pool", "MaxPool", "AvgPool", "AdaptiveAvgPool"}},
+    {dense,
+     {"aten::linear", "aten::addmm", "aten::mm", "aten::bmm", "aten::matmul", "AddmmBackward", "MmBackward",
+      "LinearBackward", "mkldnn::_linear", "mkl::_mkl_linear"}},
+    {elementwise, {"_fused_", "AccumulateGrad"}},  // other fused kernels of torch.compile; sums of gradients
     // callers: nodes of the backward pass; their operators have the categories
-    {"autograd::engine::evaluate_function", gaps},
-    {"Backward", gaps},
+    {gaps, {"autograd::engine::evaluate_function", "Backward"}},
 };
 
 // What PyTorch does element by element, reduces, copies or only looks at in another way in these networks,
 // each without its namespace, the '_' of in-place operators and its overload.
 constexpr std::string_view kElementwiseOperators =
     " _copy_from _local_scalar_dense _prelu_kernel _prelu_kernel_backward _reshape_alias _to_copy "
-    "_unsafe_view "
-    "abs acos add alias any arange as_strided bernoulli broadcast_to cat chunk clamp clamp_max clamp_min "
-    "clone "
-    "contiguous copy cos detach div dropout empty empty_like empty_strided eq exp expand expand_as fill "
-    "flatten "
-    "full full_like gather gather_backward ge gt index is_nonzero isfinite item le lift_fresh "
-    "linalg_vector_norm logical_and lt "
-    "masked_fill max "
-    "mean min mul narrow native_dropout native_dropout_backward ne neg new_empty new_empty_strided new_zeros "
-    "norm "
-    "ones ones_like permute pow prelu reciprocal relu reshape resize resolve_conj resolve_neg result_type "
-    "rsqrt rsub "
-    "scalar_tensor scatter scatter_add select select_backward set sin slice slice_backward split sqrt "
-    "squeeze sub "
-    "sum t threshold threshold_backward to transpose unsqueeze view view_as where zero zeros zeros_like ";
+    "_unsafe_view abs acos add alias any arange as_strided bernoulli broadcast_to cat chunk clamp clamp_max "
+    "clamp_min clone contiguous copy cos detach div dropout empty empty_like empty_strided eq exp expand "
+    "expand_as fill flatten full full_like gather gather_backward ge gt index is_nonzero isfinite item le "
+    "lift_fresh linalg_vector_norm logical_and lt masked_fill max mean min mul narrow native_dropout "
+    "native_dropout_backward ne neg new_empty new_empty_strided new_zeros norm ones ones_like permute pow "
+    "prelu reciprocal relu reshape resize resolve_conj resolve_neg result_type rsqrt rsub scalar_tensor "
+    "scatter scatter_add select select_backward set sin slice slice_backward split sqrt squeeze sub sum t "
+    "threshold threshold_backward to transpose unsqueeze view view_as where zero zeros zeros_like ";
 
-constexpr Rule kKernelRules[] = {
-    {"nccl", communication},
-    {"multi_tensor_apply", optimizer},
-    {"FusedSgd", optimizer},
-    {"amp_non_finite", optimizer},
-    {"amp_update_scale", optimizer},
-    {"bn_fw", norm},
-    {"bn_bw", norm},
-    {"batch_norm", norm},
-    {"batchnorm", norm},
-    {"BatchNorm", norm},
-    {"dgrad", conv_backward_data},
-    {"wgrad", conv_backward_weights},
-    {"Wgrad", conv_backward_weights},
-    {"stridedB_splitK", conv_backward_weights},
-    {"stridedB", conv_backward_data},
-    {"fprop", conv_forward},
-    {"implicit_convolve", conv_forward},
-    {"explicit_convolve", conv_forward},
-    {"nll_loss", loss},
-    {"ClassNLL", loss},
-    {"softmax", loss},
-    {"max_pool", pooling},
-    {"avg_pool", pooling},
-    {"average_pool", pooling},
-    {"HtoD", data},
+const Rule kKernelRules[] = {
+    {communication, {"nccl"}},
+    {optimizer, {"multi_tensor_apply", "FusedSgd", "amp_non_finite", "amp_update_scale"}},
+    {norm, {"bn_fw", "bn_bw", "batch_norm", "batchnorm", "BatchNorm"}},
+    {conv_backward_data, {"dgrad"}},
+    {conv_backward_weights, {"wgrad", "Wgrad", "stridedB_splitK"}},
+    {conv_backward_data, {"stridedB"}},
+    {conv_forward, {"fprop", "implicit_convolve", "explicit_convolve"}},
+    {loss, {"nll_loss", "ClassNLL", "softmax"}},
+    {pooling, {"max_pool", "avg_pool", "average_pool"}},
+    {data, {"HtoD"}},
 };
 
-constexpr Rule kKernelFormRules[] = {
-    {"scudnn", conv_forward},
-    {"winograd", conv_forward},
-    {"gemm", dense},
-    {"gemv", dense},
-    {"cutlass", dense},
-    {"nvjet", dense},
-    {"splitK", dense},
-    {"elementwise", elementwise},
-    {"reduce_kernel", elementwise},
-    {"CatArray", elementwise},
-    {"dropout", elementwise},
-    {"index", elementwise},
-    {"scatter", elementwise},
-    {"gather", elementwise},
-    {"triton_", elementwise},
-    {"nchwToNhwc", elementwise},
-    {"nhwcToNchw", elementwise},
-    {"Memcpy DtoD", elementwise},
-    {"Memset", elementwise},
-    {"at::native", elementwise},
-    {"DtoH", elementwise},
+const Rule kKernelFormRules[] = {
+    {conv_forward, {"scudnn", "winograd"}},
+    {dense, {"gemm", "gemv", "cutlass", "nvjet", "splitK"}},
+    {elementwise,
+     {"elementwise", "reduce_kernel", "CatArray", "dropout", "index", "scatter", "gather", "triton_",
+      "nchwToNhwc", "nhwcToNchw", "Memcpy DtoD", "Memset", "at::native", "DtoH"}},
 };
 
-struct InstructionCategory {
-  std::string_view kind;
-  StepCategory category;
-};
-constexpr InstructionCategory kInstructionKinds[] = {
-    {"load_batch", data},
-    {"pack_batch", data},
-    {"conv_forward", conv_forward},
-    {"conv_backward_data", conv_backward_data},
-    {"conv_backward_weights", conv_backward_weights},
-    {"conv_norm_backward_data", conv_backward_data},
-    {"norm_forward", norm},
-    {"norm_statistics", norm},
-    {"norm_finalize", norm},
-    {"norm_apply", norm},
-    {"norm_backward_apply", norm},
-    {"norm_backward", norm},
-    {"pool_forward", pooling},
-    {"pool_backward", pooling},
-    {"dense_forward", dense},
-    {"dense_backward_data", dense},
-    {"dense_backward_weights", dense},
-    {"dropout_forward", elementwise},
-    {"dropout_backward", elementwise},
-    {"softmax_loss", loss},
-    {"margin_features", loss},
-    {"margin_sample", loss},
-    {"margin_gather", loss},
-    {"margin_class_norms", loss},
-    {"margin_products", dense},
-    {"margin_statistics", loss},
-    {"margin_rescale", loss},
-    {"margin_gradient", loss},
-    {"margin_feature_products", dense},
-    {"margin_weight_gradient", dense},
-    {"margin_features_backward", loss},
-    {"accumulate", elementwise},
-    {"cast", elementwise},
-    {"reduce", communication},
-    {"find_overflow", optimizer},
-    {"update", optimizer},
-    {"update_rows", optimizer},
-    {"advance_state", optimizer},
+// Whole names.
+const Rule kInstructionKinds[] = {
+    {data, {"load_batch", "pack_batch"}},
+    {conv_forward, {"conv_forward"}},
+    {conv_backward_data, {"conv_backward_data", "conv_norm_backward_data"}},
+    {conv_backward_weights, {"conv_backward_weights"}},
+    {norm,
+     {"norm_forward", "norm_statistics", "norm_finalize", "norm_apply", "norm_backward_apply",
+      "norm_backward"}},
+    {pooling, {"pool_forward", "pool_backward"}},
+    {dense,
+     {"dense_forward", "dense_backward_data", "dense_backward_weights", "margin_products",
+      "margin_feature_products", "margin_weight_gradient"}},
+    {elementwise, {"dropout_forward", "dropout_backward", "accumulate", "cast"}},
+    {loss,
+     {"softmax_loss", "margin_features", "margin_sample", "margin_gather", "margin_class_norms",
+      "margin_statistics", "margin_rescale", "margin_gradient", "margin_features_backward"}},
+    {communication, {"reduce"}},
+    {optimizer, {"find_overflow", "update", "update_rows", "advance_state"}},
 };
 
 struct CategoryName {
@@ -220,7 +125,8 @@ static_assert(std::size(kNames) == kStepCategories);
 
 std::optional<StepCategory> first_match(std::span<const Rule> rules, std::string_view name) {
   for (const Rule& rule : rules)
-    if (name.find(rule.part) != std::string_view::npos) return rule.category;
+    for (const std::string_view part : rule.parts)
+      if (name.find(part) != std::string_view::npos) return rule.category;
   return std::nullopt;
 }
 
@@ -243,8 +149,8 @@ std::string_view key_of(StepCategory category) {
 }
 
 StepCategory category_of_instruction(std::string_view kind) {
-  for (const InstructionCategory& known : kInstructionKinds)
-    if (known.kind == kind) return known.category;
+  for (const Rule& rule : kInstructionKinds)
+    if (std::ranges::find(rule.parts, kind) != rule.parts.end()) return rule.category;
   throw Error(
       ExitCode::bad_data,
       "profile.json has an instruction of kind '{}', which this plumbline doesn't know; use the one that "
@@ -254,8 +160,7 @@ StepCategory category_of_instruction(std::string_view kind) {
 
 std::optional<StepCategory> category_of_operator(std::string_view name) {
   if (const auto category = first_match(kOperatorRules, name)) return category;
-  if (is_elementwise(name)) return elementwise;
-  return std::nullopt;
+  return is_elementwise(name) ? std::optional(elementwise) : std::nullopt;
 }
 
 std::optional<StepCategory> category_of_kernel(std::string_view name) {

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kLongestName = 256, kMostNames = 1 << 16;
+constexpr std::size_t kLongestName = 256, kMostNames = 1 << 16, kMostTraceEvents = 20'000'000;
 constexpr double kLargestMicroseconds = 2e15;  // 63 years; begins and ends differ by less than 2^63 ns
 constexpr std::string_view kDescription = "plumbline_peer";
 
@@ -39,7 +39,7 @@ struct RawEvent {
 // right inside of "traceEvents" of the outermost object, or right inside of an outermost list.
 class TraceHandler : public nlohmann::json_sax<Json> {
  public:
-  TraceHandler(TraceEvents& events, const std::string& file) : events_(events), file_(file) {}
+  TraceHandler(TraceEvents& events, const std::string& origin) : events_(events), origin_(origin) {}
 
   bool null() override { return scalar(nullptr); }
   bool boolean(bool value) override { return scalar(value); }
@@ -84,7 +84,7 @@ class TraceHandler : public nlohmann::json_sax<Json> {
     throw Error(ExitCode::bad_data,
                 "{} is no JSON from byte {} on, or ends too early; let the profiler write it again, and "
                 "unpack it if it is compressed",
-                file_, position);
+                origin_, position);
   }
 
   bool has_list() const { return has_list_; }
@@ -128,8 +128,8 @@ class TraceHandler : public nlohmann::json_sax<Json> {
                         event_.duration <= kLargestMicroseconds;
     if (!usable)
       throw Error(ExitCode::bad_data,
-                  "{}: event {} has no usable 'ts' and 'dur'; let the profiler write the trace again", file_,
-                  count_);
+                  "{}: event {} has no usable 'ts' and 'dur'; let the profiler write the trace again",
+                  origin_, count_);
     return {std::llround(event_.begin * 1000), std::llround((event_.begin + event_.duration) * 1000)};
   }
 
@@ -150,7 +150,7 @@ class TraceHandler : public nlohmann::json_sax<Json> {
     const EventKind kind = kind_of(event_.category);
     if (kind == EventKind::other) return;
     if (events_.operators.size() + events_.kernels.size() >= kMostTraceEvents)
-      throw Error(ExitCode::bad_data, "{} has more than {} operators and kernels; trace fewer steps", file_,
+      throw Error(ExitCode::bad_data, "{} has more than {} operators and kernels; trace fewer steps", origin_,
                   kMostTraceEvents);
     if (event_.name.starts_with("ProfilerStep#")) {
       events_.steps.push_back(time());
@@ -166,7 +166,7 @@ class TraceHandler : public nlohmann::json_sax<Json> {
   }
 
   TraceEvents& events_;
-  const std::string& file_;
+  const std::string& origin_;
   std::size_t depth_ = 0, list_depth_ = 0, count_ = 0;
   bool has_list_ = false;
   std::string key_;                     // the last one met
@@ -177,18 +177,17 @@ class TraceHandler : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-TraceEvents read_trace_events(const std::filesystem::path& file) {
-  const std::string name = "trace " + file.string();
+TraceEvents read_trace_events(const std::filesystem::path& file, const std::string& origin) {
   std::error_code error;
   std::ifstream stream(file, std::ios::binary);
   if (!std::filesystem::is_regular_file(file, error) || !stream)
-    throw Error(ExitCode::bad_data, "{} can't be read; name the file that the profiler wrote", name);
+    throw Error(ExitCode::bad_data, "{} can't be read; name the file that the profiler wrote", origin);
   TraceEvents events;
-  TraceHandler handler(events, name);
+  TraceHandler handler(events, origin);
   Json::sax_parse(stream, &handler);
   if (!handler.has_list())
     throw Error(ExitCode::bad_data, "{} has no 'traceEvents'; give one of PyTorch's export_chrome_trace",
-                name);
+                origin);
   std::ranges::sort(events.steps, {}, &TimeSpan::begin);
   return events;
 }

@@ -43,9 +43,9 @@ struct TraceEvents {
   nlohmann::ordered_json description;  // what results/peers wrote into it; null without
 };
 
-// Streams `file`. Throws Error(bad_data) if it can't be read, isn't JSON or ends too early, has no
-// traceEvents, more than kMostTraceEvents, or an event without a usable time.
-inline constexpr std::size_t kMostTraceEvents = 20'000'000;
-TraceEvents read_trace_events(const std::filesystem::path& file);
+// Streams `file`. Throws Error(bad_data), which begins with `origin`, if it can't be read, isn't JSON or ends
+// too early, has no traceEvents, more than 20 million operators and kernels, or an event without a usable
+// time.
+TraceEvents read_trace_events(const std::filesystem::path& file, const std::string& origin);
 
 }  // namespace plumb

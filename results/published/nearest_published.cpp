@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <tuple>
 #include <utility>
@@ -34,10 +35,10 @@ double octaves(std::int64_t own, std::int64_t other) {
 // Notes of figures that come behind medians and tables of whole runs: single runs, means, rounded figures.
 bool is_second_rate(const PublishedResult& row) {
   const auto notes_say = [&](const char* what) { return row.notes.find(what) != std::string::npos; };
-  for (const char* what : {"individual run", "average_speed (mean", "mean of an epoch",
-                           "rounded in the source", "scheduler's profile", "not reproduced"})
-    if (notes_say(what)) return true;
-  return row.configuration.device.empty() || (notes_say("of the run, NCHW") && !notes_say("median of"));
+  static constexpr std::array kMarks{"individual run",        "average_speed (mean", "mean of an epoch",
+                                     "rounded in the source", "scheduler's profile", "not reproduced"};
+  return std::ranges::any_of(kMarks, notes_say) || row.configuration.device.empty() ||
+         (notes_say("of the run, NCHW") && !notes_say("median of"));
 }
 
 auto distance(const Configuration& own, const PublishedResult& row) {
@@ -66,8 +67,7 @@ bool matches(const PublishedResult& result, const PublishedFilter& filter) {
           precision == lower_case(result.precision)) &&
          names_gpu(filter.gpu, c.device) && (filter.case_name.empty() || filter.case_name == c.case_name()) &&
          (filter.batch_per_device == 0 || filter.batch_per_device == c.batch_per_device) &&
-         std::all_of(filter.words.begin(), filter.words.end(),
-                     [&](const std::string& word) { return is_part(texts, word); });
+         std::ranges::all_of(filter.words, [&](const std::string& word) { return is_part(texts, word); });
 }
 
 std::vector<NearestPublished> nearest_published(const Configuration& own, std::size_t most) {
@@ -83,16 +83,15 @@ std::vector<NearestPublished> nearest_among(std::span<const PublishedResult> res
     if (row.images_per_second <= 0) continue;
     if (model != own.model && !(is_resnet(model) && is_resnet(own.model))) continue;
     const Candidate candidate{distance(own, row), &row};
-    const auto same = std::find_if(best.begin(), best.end(), [&](const Candidate& other) {
-      return framework_family(other.second->framework) == framework_family(row.framework);
+    const auto same = std::ranges::find(best, framework_family(row.framework), [](const Candidate& other) {
+      return framework_family(other.second->framework);
     });
     if (same == best.end())
       best.push_back(candidate);
     else if (candidate.first < same->first)
       *same = candidate;
   }
-  std::stable_sort(best.begin(), best.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.first < b.first; });
+  std::ranges::stable_sort(best, {}, &Candidate::first);
   best.resize(std::min(best.size(), most));
   std::vector<NearestPublished> nearest;
   for (const Candidate& one : best)

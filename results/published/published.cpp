@@ -16,18 +16,10 @@ extern const std::string_view kPublishedCsv;
 
 namespace {
 
-const std::vector<std::string> kHeader{"source",
-                                       "framework",
-                                       "framework_version",
-                                       "model",
-                                       "dataset_or_mode",
-                                       "precision",
-                                       "batch_size_per_device",
-                                       "nodes",
-                                       "gpus_per_node",
-                                       "throughput_samples_per_s",
-                                       "speedup",
-                                       "notes"};
+const std::vector<std::string> kHeader = split(
+    "source,framework,framework_version,model,dataset_or_mode,precision,batch_size_per_device,nodes,"
+    "gpus_per_node,throughput_samples_per_s,speedup,notes",
+    ',');
 
 // The GPU of DLPerf's tables (DLPerf/README.md, commit c89430b), of rows whose notes name none.
 constexpr const char* kGpu = "V100-SXM2-16GB";

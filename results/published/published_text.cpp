@@ -88,8 +88,8 @@ std::string gpu_text(const std::string& gpu) {
 }
 
 // Rows by GPU, the newest generation first, then by name, those without a GPU last; rows of one GPU in their
-// order.
-std::vector<std::pair<std::string, std::vector<const PublishedResult*>>> by_gpu(
+// order. Keys: the generation's place, the GPU as it is named.
+std::map<std::pair<int, std::string>, std::vector<const PublishedResult*>> by_gpu(
     std::span<const PublishedResult> results) {
   std::map<std::pair<int, std::string>, std::vector<const PublishedResult*>> groups;
   for (const PublishedResult& row : results) {
@@ -97,9 +97,7 @@ std::vector<std::pair<std::string, std::vector<const PublishedResult*>>> by_gpu(
     const int place = gpu.empty() ? 1 : -static_cast<int>(gpu_generation(gpu));
     groups[{place, gpu_text(gpu)}].push_back(&row);
   }
-  std::vector<std::pair<std::string, std::vector<const PublishedResult*>>> named;
-  for (auto& [key, rows] : groups) named.emplace_back(key.second, std::move(rows));
-  return named;
+  return groups;
 }
 
 template <typename Number>
@@ -126,7 +124,7 @@ std::string published_table(std::span<const PublishedResult> results) {
   std::string text = padded_row(head, widths, kAlignment);
   auto row = rows.begin() + 1;
   for (const auto& [gpu, members] : groups) {
-    text += fmt::format("\n{}\n", gpu);
+    text += fmt::format("\n{}\n", gpu.second);
     for (std::size_t i = 0; i < members.size(); ++i) text += padded_row(*row++, widths, kAlignment);
   }
   text += "\n";

@@ -3,15 +3,12 @@
 const charts = {};  // by the canvas's name without "chart-"
 
 function setDefaults() {
-  Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
-  Chart.defaults.font.size = 12;
-  Chart.defaults.animation = false;
-  Chart.defaults.maintainAspectRatio = false;
-  Chart.defaults.plugins.legend.labels.usePointStyle = true;
-  Chart.defaults.plugins.legend.labels.boxHeight = 7;
-  Chart.defaults.plugins.legend.position = 'top';
-  Chart.defaults.plugins.legend.align = 'start';
-  Chart.defaults.plugins.tooltip.boxPadding = 4;
+  const {font, plugins: {legend, tooltip}} = Chart.defaults;
+  Object.assign(Chart.defaults, {animation: false, maintainAspectRatio: false});
+  Object.assign(font, {family: getComputedStyle(document.body).fontFamily, size: 12});
+  Object.assign(legend, {position: 'top', align: 'start'});
+  Object.assign(legend.labels, {usePointStyle: true, boxHeight: 7});
+  tooltip.boxPadding = 4;
 }
 
 const axis = (title, more = {}) => ({title: {display: true, text: title}, ...more});
@@ -48,6 +45,16 @@ function showLegend(id, names) {
     return element('li', {}, swatch, words(name));
   }));
 }
+
+// `tooltip`: {title, label} of an item; `more`: options of Chart.js, the plugins' legend and ranges apart.
+const chartConfig = (type, data, scales, tooltip, {
+  legend = {
+    display: false
+  },
+  ranges,
+  ...more
+} = {}) =>
+    ({type, data, options: {scales, plugins: {legend, ranges, tooltip: {callbacks: tooltip}}, ...more}});
 
 // A chart of rectangles; `phases` as in shapes.js, `tooltip` gives the text of one.
 const rectanglesConfig = (data, x, y, tooltip, phases) => ({

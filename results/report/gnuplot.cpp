@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "base/error.h"
 #include "base/paths.h"
@@ -33,57 +32,40 @@ std::string contents(std::FILE* file) {
   return read_rest(file);
 }
 
-// posix_spawn's list of actions on descriptors.
-class FileActions {
- public:
-  FileActions() { posix_spawn_file_actions_init(&actions_); }
-  FileActions(const FileActions&) = delete;
-  FileActions& operator=(const FileActions&) = delete;
-  ~FileActions() { posix_spawn_file_actions_destroy(&actions_); }
-
-  void put(std::FILE* file, int descriptor) {
-    posix_spawn_file_actions_adddup2(&actions_, fileno(file), descriptor);
-  }
-  const posix_spawn_file_actions_t* get() const { return &actions_; }
-
- private:
-  posix_spawn_file_actions_t actions_;
-};
-
 // True if gnuplot ended with exit code 0.
 bool run_gnuplot(std::FILE* input, std::FILE* output, std::FILE* messages) {
-  FileActions actions;
-  actions.put(input, STDIN_FILENO);
-  actions.put(output, STDOUT_FILENO);
-  actions.put(messages, STDERR_FILENO);
   std::string program = "gnuplot", no_startup_files = "--default-settings";
   char* const arguments[] = {program.data(), no_startup_files.data(), nullptr};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, fileno(input), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, fileno(output), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, fileno(messages), STDERR_FILENO);
   pid_t child = 0;
-  const int error = posix_spawnp(&child, "gnuplot", actions.get(), nullptr, arguments, environ);
+  const int error = posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments, environ);
+  posix_spawn_file_actions_destroy(&actions);
   if (error != 0)
     throw Error(ExitCode::unavailable,
                 "--format svg and png are drawn by gnuplot, which can't be started ({}): install it (Debian: "
-                "gnuplot-nox), or take "
-                "--format markdown or html",
+                "gnuplot-nox), or take --format markdown or html",
                 std::strerror(error));
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-std::string terminal(PictureFormat format, PictureSize size) {
+std::string terminal(PictureFormat format) {
   const bool svg = format == PictureFormat::svg;
   return fmt::format(
-      "set encoding utf8\nset terminal {} noenhanced size {},{} background '#ffffff' font '{}'\n",
-      svg ? "svg" : "pngcairo", size.width, size.height, svg ? "sans-serif,14" : "Sans,11");
+      "set encoding utf8\nset terminal {} noenhanced size 900,560 background '#ffffff' font '{}'\n",
+      svg ? "svg" : "pngcairo", svg ? "sans-serif,14" : "Sans,11");
 }
 
 // The line that says what was wrong: gnuplot prints the command, a pointer into it, then the reason.
 std::string last_line(const std::string& messages) {
   const std::size_t end = messages.find_last_not_of(" \n");
   if (end == std::string::npos) return "it said nothing";
-  const std::size_t line = messages.rfind('\n', end);
-  const std::size_t begin = line == std::string::npos ? 0 : line + 1;
+  const std::size_t begin = messages.rfind('\n', end) + 1;  // npos + 1 is 0
   return messages.substr(begin, end + 1 - begin);
 }
 
@@ -96,14 +78,13 @@ std::string gnuplot_literal(std::string_view text) {
   // Where a literal begins with a doubled quote, gnuplot takes that for an empty one: such quotes stand
   // alone.
   const std::size_t begin = std::min(valid.find_first_not_of('\''), valid.size());
-  std::string quotes;
-  for (std::size_t i = 0; i < begin; ++i) quotes += "\"'\".";
-  return fmt::format("{}'{}'", quotes, replaced(printable(valid.substr(begin), ' '), '\'', "''"));
+  return fmt::format("{}'{}'", replaced(valid.substr(0, begin), '\'', "\"'\"."),
+                     replaced(printable(valid.substr(begin), ' '), '\'', "''"));
 }
 
-std::string draw_with_gnuplot(const std::string& commands, PictureFormat format, PictureSize size) {
+std::string draw_with_gnuplot(const std::string& commands, PictureFormat format) {
   const UniqueFile input = temporary_file(), output = temporary_file(), messages = temporary_file();
-  const std::string script = terminal(format, size) + commands;
+  const std::string script = terminal(format) + commands;
   if (std::fwrite(script.data(), 1, script.size(), input.get()) != script.size() ||
       std::fflush(input.get()) != 0)
     throw Error(ExitCode::io_error, "a temporary file for gnuplot can't be written; make room in /tmp");

@@ -2,9 +2,8 @@
 
 // Of each rank's GPU, where it tells: medians over the window.
 const kGpuColumns = [
-  {name: 'SM clock', unit: 'MHz', text: count}, {name: 'Power', unit: 'W', text: (value) => plain(value)},
-  {name: 'Temperature', unit: '°C', text: count},
-  {name: 'Held back', unit: 'of the time', text: (share) => percent(share)}
+  {name: 'SM clock', unit: 'MHz', text: count}, {name: 'Power', unit: 'W', text: plain},
+  {name: 'Temperature', unit: '°C', text: count}, {name: 'Held back', unit: 'of the time', text: percent}
 ];
 function gpuCells({gpus}, rank) {
   if (!gpus) return [];
@@ -17,10 +16,10 @@ function clocksFigure(run) {
   const moments = run.gpus?.moments;
   if (!moments) return null;
   const mine = run.gpus.rank.indexOf(moments.rank);
-  const points = (values) => moments.seconds.map((x, i) => ({x, y: values[i]}));
+  const [smClock, power, temperature] = kGpuColumns;
   const line = (label, values, index, yAxisID, borderDash) => ({
     label,
-    data: points(values),
+    data: moments.seconds.map((x, i) => ({x, y: values[i]})),
     yAxisID,
     borderDash,
     borderColor: seriesColour(index),
@@ -39,37 +38,30 @@ function clocksFigure(run) {
     table: {
       caption: `GPU clocks and power of ${run.label}`,
       columns: [
-        {name: 'Time', unit: 's', text: (value) => plain(value)},
-        {name: 'SM clock', unit: 'MHz', text: count}, {name: 'Memory clock', unit: 'MHz', text: count},
-        {name: 'Power', unit: 'W', text: (value) => plain(value)},
-        {name: 'Temperature', unit: '°C', text: count}, {name: 'Held back'}
+        {name: 'Time', unit: 's', text: plain}, smClock, {...smClock, name: 'Memory clock'}, power,
+        temperature, {name: 'Held back'}
       ],
       rows: moments.seconds.map(
           (time, i) =>
               [time, moments.sm_clock_mhz[i], moments.memory_clock_mhz[i], moments.power_watts[i],
                moments.temperature_celsius[i], moments.throttled[i] ? 'yes' : 'no']),
     },
-    config: {
-      type: 'line',
-      data: {
-        datasets: [
-          line('SM clock (MHz)', moments.sm_clock_mhz, 0, 'y', []),
-          line('power (W)', moments.power_watts, 1, 'power', [6, 3])
-        ]
-      },
-      options: {
-        scales: {
+    config: chartConfig(
+        'line', {
+          datasets: [
+            line('SM clock (MHz)', moments.sm_clock_mhz, 0, 'y', []),
+            line('power (W)', moments.power_watts, 1, 'power', [6, 3])
+          ]
+        },
+        {
           x: axis('seconds of the window', {type: 'linear', min: 0}),
           y: axis('MHz', {beginAtZero: true}),
           power: axis('W', {position: 'right', beginAtZero: true, grid: {display: false}})
         },
-        interaction: {mode: 'index', intersect: false},
-        plugins: {
+        {title: ([item]) => `${plain(item.raw.x)} s`}, {
+          interaction: {mode: 'index', intersect: false},
           ranges: {x: held},
-          legend: {labels: {pointStyle: 'line'}},
-          tooltip: {callbacks: {title: ([item]) => `${plain(item.raw.x)} s`}}
-        },
-      },
-    },
+          legend: {labels: {pointStyle: 'line'}}
+        }),
   };
 }

@@ -14,12 +14,11 @@ function showTop() {
   leftOut.querySelector('ul').replaceChildren(...data.left_out.map((line) => element('li', {}, line)));
 }
 
-const imagesUnit = () => element('span', {class: 'unit'}, ' images/s');
-const withUnit = (number, unit) => {
+function imagesPerSecond(value) {
   const whole = document.createDocumentFragment();
-  whole.append(number, unit);
+  whole.append(plain(value), element('span', {class: 'unit'}, ' images/s'));
   return whole;
-};
+}
 
 function showSummary() {
   const points = allPoints(data);
@@ -27,30 +26,25 @@ function showSummary() {
   const largest = points.reduce((a, b) => (b.point.devices > a.point.devices ? b : a));
   const energy = points.filter(({point}) => isNumber(point.joules_per_image));
   showTiles(document.getElementById('headline'), [
+    ['Highest throughput', imagesPerSecond(best.point.median), `${best.curve.label}, ${best.point.case}`],
     [
-      'Highest throughput', withUnit(plain(best.point.median), imagesUnit()),
-      `${best.curve.label}, ${best.point.case}`
-    ],
-    [
-      'Per device there', withUnit(plain(best.point.median / best.point.devices), imagesUnit()),
+      'Per device there', imagesPerSecond(best.point.median / best.point.devices),
       plural(best.point.devices, 'device')
     ],
-    largest.point.devices > 1 && isNumber(largest.point.efficiency) ?
+    largest.point.devices > 1 && isNumber(largest.point.efficiency) &&
         [
           `Efficiency on ${largest.point.devices} devices`, percent(largest.point.efficiency),
           `speedup ${plain(largest.point.speedup, 3)}`
-        ] :
-        null,
+        ],
     ['Measured', plural(points.length, 'configuration'), plural(data.runs.length, 'run')],
-    energy.length ?
+    energy.length &&
         [
           'Least energy per image',
           `${plain(Math.min(...energy.map(({point}) => point.joules_per_image)), 3)} J`
-        ] :
-        null,
+        ],
   ]);
-  document.getElementById('summary-table')
-      .replaceChildren(tableElement(summaryTable(points)), numbersBelowSummary(summaryTable(points)));
+  const table = summaryTable(points);
+  document.getElementById('summary-table').replaceChildren(tableElement(table), numbersBelowSummary(table));
 }
 
 function summaryTable(points) {
@@ -59,12 +53,12 @@ function summaryTable(points) {
     {name: 'Configuration', value: ({curve}) => curve.label},
     {name: 'Case', short: true, value: ({point}) => point.case},
     number('Runs', '', ({point}) => point.images_per_second.length, count),
-    number('Throughput', 'images/s, median', ({point}) => point.median, (value) => plain(value)),
-    number('from', 'images/s', ({point}) => point.interval?.low ?? null, (value) => plain(value)),
-    number('to', 'images/s', ({point}) => point.interval?.high ?? null, (value) => plain(value)),
-    number('Per device', 'images/s', ({point}) => point.median / point.devices, (value) => plain(value)),
+    number('Throughput', 'images/s, median', ({point}) => point.median, plain),
+    number('from', 'images/s', ({point}) => point.interval?.low ?? null, plain),
+    number('to', 'images/s', ({point}) => point.interval?.high ?? null, plain),
+    number('Per device', 'images/s', ({point}) => point.median / point.devices, plain),
     number('Speedup', '', ({point}) => point.speedup, (value) => plain(value, 3)),
-    number('Efficiency', '', ({point}) => point.efficiency, (value) => percent(value)),
+    number('Efficiency', '', ({point}) => point.efficiency, percent),
     number(
         'Peak memory', 'GiB per device',
         ({point}) => (isNumber(point.peak_memory_bytes) ? point.peak_memory_bytes / 2 ** 30 : null),
@@ -73,8 +67,8 @@ function summaryTable(points) {
   ];
   // A column in which nothing was measured says nothing.
   const columns = wanted.filter(
-      (column) => ['Speedup', 'Runs'].includes(column.name) ||
-          points.some((one) => column.value(one) !== null && column.value(one) !== undefined));
+      ({name, value}) => ['Speedup', 'Runs'].includes(name) ||
+          points.some((one) => (value(one) ?? null) !== null));
   return {
     caption: 'Configurations',
     columns,
@@ -108,30 +102,27 @@ function runWith(index, key) {
 
 function runTiles(run) {
   const {histogram, speeds} = run;
-  const figure = (name, value, remark) => [name, value, remark];
-  if (!histogram)
-    return [figure('Throughput', withUnit(plain(run.images_per_second), imagesUnit()), 'read from a log')];
+  const throughput = imagesPerSecond(run.images_per_second);
+  if (!histogram) return [['Throughput', throughput, 'read from a log']];
   const failed = run.checks.filter(([, value]) => value === 'false').map(([name]) => words(name));
   const peak = run.memory_bytes.find(([name]) => name === 'peak')?.[1];
   return [
-    figure(
-        'Throughput', withUnit(plain(run.images_per_second), imagesUnit()),
-        `steps from ${plain(speeds.min)} to ${plain(speeds.max)}`),
-    figure(
-        'Step time', seconds(histogram.median),
-        `median; 1st to 99th percentile ${seconds(histogram.p1)} to ${seconds(histogram.p99)}`),
-    figure('Exposed communication', seconds(run.exposed_communication_seconds, 3), 'per step, rank 0'),
-    figure('Waiting for data', seconds(run.data_wait_seconds, 3), 'per step, rank 0'),
-    isNumber(peak) ? figure('Peak memory', bytes(peak), 'of a device') : null,
-    isNumber(run.joules_per_image) ? figure('Energy', `${plain(run.joules_per_image, 3)} J`, 'per image') :
-                                     null,
-    isNumber(run.first_loss) ?
-        figure('Loss', plain(run.last_loss), `at the end; ${plain(run.first_loss)} at first`) :
-        null,
-    run.checks.length ? figure(
-                            'Checks', failed.length ? 'failed' : 'passed',
-                            failed.join(', ') || plural(run.checks.length, 'check')) :
-                        null,
+    ['Throughput', throughput, `steps from ${plain(speeds.min)} to ${plain(speeds.max)}`],
+    [
+      'Step time', seconds(histogram.median),
+      `median; 1st to 99th percentile ${seconds(histogram.p1)} to ${seconds(histogram.p99)}`
+    ],
+    ['Exposed communication', seconds(run.exposed_communication_seconds, 3), 'per step, rank 0'],
+    ['Waiting for data', seconds(run.data_wait_seconds, 3), 'per step, rank 0'],
+    isNumber(peak) && ['Peak memory', bytes(peak), 'of a device'],
+    isNumber(run.joules_per_image) && ['Energy', `${plain(run.joules_per_image, 3)} J`, 'per image'],
+    isNumber(run.first_loss) &&
+        ['Loss', plain(run.last_loss), `at the end; ${plain(run.first_loss)} at first`],
+    run.checks.length &&
+        [
+          'Checks', failed.length ? 'failed' : 'passed',
+          failed.join(', ') || plural(run.checks.length, 'check')
+        ],
   ];
 }
 

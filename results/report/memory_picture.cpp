@@ -1,6 +1,7 @@
 #include "results/report/memory_picture.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -18,10 +19,6 @@ constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;  // 1 PiB
 
 struct Life {
   int first = -1, last = -1;
-  void use(int instruction) {
-    if (first < 0) first = instruction;
-    last = instruction;
-  }
 };
 
 // The buffer whose bytes are used: a view's are those of the buffer it looks into.
@@ -41,10 +38,12 @@ std::vector<Life> lives_of(const Json& instructions, const std::vector<std::size
                            const std::string& origin) {
   const auto last = static_cast<std::int64_t>(owners.size()) - 1;
   std::vector<Life> lives(owners.size());
-  for (std::size_t instruction = 0; instruction < instructions.size(); ++instruction)
-    for (const Json& use : ObjectReader(instructions[instruction], origin, "steps[]").list("uses")) {
+  for (std::size_t i = 0; i < instructions.size(); ++i)
+    for (const Json& use : ObjectReader(instructions[i], origin, "steps[]").list("uses")) {
       const auto buffer = ObjectReader(use, origin, "uses[]").integer("buffer", 0, last);
-      lives[owners[static_cast<std::size_t>(buffer)]].use(static_cast<int>(instruction));
+      Life& life = lives[owners[static_cast<std::size_t>(buffer)]];
+      life.last = static_cast<int>(i);
+      if (life.first < 0) life.first = life.last;
     }
   return lives;
 }
@@ -99,16 +98,14 @@ double area(const MemoryBlock& block) {
 void keep_largest(MemoryPicture& picture, std::size_t most_blocks) {
   auto& blocks = picture.blocks;
   if (blocks.size() <= most_blocks) return;
-  std::stable_sort(blocks.begin(), blocks.end(),
-                   [](const MemoryBlock& a, const MemoryBlock& b) { return area(a) > area(b); });
+  std::ranges::stable_sort(blocks, std::greater(), area);
   for (std::size_t i = most_blocks; i < blocks.size(); ++i) picture.left_out += blocks[i].buffers;
   blocks.resize(most_blocks);
 }
 
 void sort_by_place(std::vector<MemoryBlock>& blocks) {
-  std::stable_sort(blocks.begin(), blocks.end(), [](const MemoryBlock& a, const MemoryBlock& b) {
-    return std::pair(a.offset, a.first_instruction) < std::pair(b.offset, b.first_instruction);
-  });
+  std::ranges::stable_sort(
+      blocks, {}, [](const MemoryBlock& block) { return std::pair(block.offset, block.first_instruction); });
 }
 
 }  // namespace

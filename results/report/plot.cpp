@@ -1,52 +1,38 @@
 #include "results/report/plot.h"
 
+#include <algorithm>
 #include <array>
-#include <utility>
 
 #include "base/error.h"
 
 namespace plumb {
 namespace {
 
-constexpr std::array<std::pair<const char*, Plot>, 6> kPlots{{{"throughput", Plot::throughput},
-                                                              {"speedup", Plot::speedup},
-                                                              {"efficiency", Plot::efficiency},
-                                                              {"steps", Plot::steps},
-                                                              {"profile", Plot::profile},
-                                                              {"memory", Plot::memory}}};
+// In the order of Plot.
+constexpr std::array kNames{"throughput", "speedup", "efficiency", "steps", "profile", "memory"};
 
 }  // namespace
 
 std::vector<std::string> plot_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, plot] : kPlots) names.emplace_back(name);
-  return names;
+  return {kNames.begin(), kNames.end()};
 }
 
 Plot plot_of_name(const std::string& name) {
-  for (const auto& [known, plot] : kPlots)
-    if (name == known) return plot;
-  throw Error(ExitCode::usage, "there is no plot '{}'; --help names those that there are", name);
+  const auto known = std::ranges::find(kNames, name);
+  if (known == kNames.end())
+    throw Error(ExitCode::usage, "there is no plot '{}'; --help names those that there are", name);
+  return static_cast<Plot>(known - kNames.begin());
 }
 
 std::string plot_commands(const ReportData& data, Plot plot) {
-  switch (plot) {
-    case Plot::throughput:
-    case Plot::speedup:
-    case Plot::efficiency:
-      return scaling_plot(data, plot);
-    case Plot::steps:
-      return steps_plot(data);
-    case Plot::profile:
-      return profile_plot(data);
-    case Plot::memory:
-      return memory_plot(data);
-  }
-  throw Error(ExitCode::internal, "there is no such plot");
+  if (plot == Plot::steps) return steps_plot(data);
+  if (plot == Plot::profile) return profile_plot(data);
+  if (plot == Plot::memory) return memory_plot(data);
+  return scaling_plot(data, plot);
 }
 
-std::string plot_picture(const ReportData& data, Plot plot, PictureFormat format, PictureSize size) {
-  return draw_with_gnuplot(plot_commands(data, plot), format, size);
+std::string plot_picture(const ReportData& data, Plot plot, PictureFormat format) {
+  return draw_with_gnuplot(plot_commands(data, plot), format);
 }
 
 }  // namespace plumb

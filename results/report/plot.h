@@ -22,13 +22,12 @@ Plot plot_of_name(const std::string& name);
 // throughput, speedup, efficiency: own curves and the selected published ones over the number of devices,
 //   with an ideal line; throughput with the intervals of its medians.
 // steps: step times of every run over iterations, warm-up shaded.
-// profile: the longest steps of the compute lane beside their rooflines; memory: the arena over an iteration.
-// Both of the first
-//   run that has one.
+// profile: the longest instructions of the compute lane beside their rooflines; memory: the arena over an
+//   iteration. Both of the first run that has one.
 std::string plot_commands(const ReportData& data, Plot plot);
 
 // Throws Error(unavailable) without gnuplot.
-std::string plot_picture(const ReportData& data, Plot plot, PictureFormat format, PictureSize size = {});
+std::string plot_picture(const ReportData& data, Plot plot, PictureFormat format);
 
 std::string scaling_plot(const ReportData& data, Plot plot);  // throughput, speedup or efficiency
 std::string steps_plot(const ReportData& data);

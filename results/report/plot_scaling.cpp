@@ -75,16 +75,6 @@ std::string axes(Plot plot, Extent values, const std::set<int>& devices) {
                      plot_number(most * 1.15), ticks, y_axis);
 }
 
-struct Words {
-  const char *title, *y_label;
-};
-
-Words words_of(Plot plot) {
-  if (plot == Plot::throughput) return {"Throughput", "images/s, all devices"};
-  if (plot == Plot::speedup) return {"Speedup against one device", "speedup"};
-  return {"Efficiency: speedup / devices", "%"};
-}
-
 }  // namespace
 
 std::string scaling_plot(const ReportData& data, Plot plot) {
@@ -108,9 +98,11 @@ std::string scaling_plot(const ReportData& data, Plot plot) {
     throw Error(ExitCode::bad_data,
                 "--plot speedup and efficiency need runs on one device to relate the others to; give a run "
                 "of the case 1n1g with the same batch and precision, or take --plot throughput");
-  const Words words = words_of(plot);
-  return plot_frame(words.title, "devices", words.y_label) + axes(plot, values, devices) + blocks +
-         plot_of(parts);
+  const std::string frame =
+      plot == Plot::throughput ? plot_frame("Throughput", "devices", "images/s, all devices")
+      : plot == Plot::speedup  ? plot_frame("Speedup against one device", "devices", "speedup")
+                               : plot_frame("Efficiency: speedup / devices", "devices", "%");
+  return frame + axes(plot, values, devices) + blocks + plot_of(parts);
 }
 
 }  // namespace plumb

@@ -1,6 +1,5 @@
 #include "results/report/plot_text.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -30,17 +29,13 @@ std::string title_of(const std::string& text) {
 }  // namespace
 
 std::string plot_number(double value) {
-  if (!std::isfinite(value)) return "NaN";
-  return fmt::format("{:.9g}", value);
+  return std::isfinite(value) ? fmt::format("{:.9g}", value) : "NaN";
 }
 
 void DataBlock::add_row(std::initializer_list<double> values) {
-  const char* separator = "";
-  for (const double value : values) {
-    rows_ += separator + plot_number(value);
-    separator = " ";
-  }
-  rows_ += "\n";
+  std::string row;
+  for (const double value : values) append_part(row, plot_number(value), " ");
+  rows_ += row + "\n";
 }
 
 std::string DataBlock::text() const {

@@ -1,7 +1,6 @@
 // Shared by all plots.
 #pragma once
 
-#include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <string_view>

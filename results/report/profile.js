@@ -31,29 +31,22 @@ function kindsFigure(run) {
       caption: `Time by kind of instruction of ${run.label}`,
       columns: [
         {name: 'Kind'}, {name: 'Steps', text: count}, {name: 'Measured', ...time},
-        {name: 'Roofline', ...time}, {name: 'Share', text: (value) => percent(value)}
+        {name: 'Roofline', ...time}, {name: 'Share', text: percent}
       ],
       rows: kinds.map(
           (kind) => [words(kind.name), kind.steps, kind.seconds, kind.roofline_seconds, kind.seconds / all]),
     },
-    config: {
-      type: 'bar',
-      data: {
-        labels: kinds.map((kind) => words(kind.name)),
-        datasets: [bar('measured', 'seconds', 0), bar('roofline', 'roofline_seconds', 7)]
-      },
-      options: {
-        indexAxis: 'y',
-        scales: {
+    config: chartConfig(
+        'bar', {
+          labels: kinds.map((kind) => words(kind.name)),
+          datasets: [bar('measured', 'seconds', 0), bar('roofline', 'roofline_seconds', 7)]
+        },
+        {
           x: axis(`${unit} per iteration`, {beginAtZero: true}),
           y: {grid: {display: false}, ticks: {autoSkip: false}}
         },
-        plugins: {
-          legend: {labels: {pointStyle: 'rect'}},
-          tooltip: {callbacks: {label: ({dataset, raw}) => `${dataset.label}: ${plain(raw)} ${unit}`}}
-        },
-      },
-    },
+        {label: ({dataset, raw}) => `${dataset.label}: ${plain(raw)} ${unit}`},
+        {indexAxis: 'y', legend: {labels: {pointStyle: 'rect'}}}),
   };
 }
 
@@ -86,6 +79,8 @@ function rooflineFigure(run, names) {
     ...idealLine('roofline', [{x: low / 1.2, y: low / 1.2}, {x: high * 1.2, y: high * 1.2}])
   });
   const tick = (value) => plain(value, 1);
+  const label = ({raw: {step}}) =>
+      step ? [step.name, `${seconds(step.seconds)}, roofline ${seconds(step.roofline)}`] : 'roofline';
   const time = {unit: 'µs', csvUnit: 's', text: (value) => plain(1e6 * value)};
   return {
     label: `Points of ${plural(drawn.length, 'step')}, measured time over roofline time.`,
@@ -104,27 +99,11 @@ function rooflineFigure(run, names) {
                         [step.name, words(step.kind), step.bound, step.seconds, step.roofline,
                          step.seconds - step.roofline, step.flops, step.bytes]),
     },
-    config: {
-      type: 'scatter',
-      data: {datasets},
-      options: {
-        scales: {
+    config: chartConfig(
+        'scatter', {datasets}, {
           x: logAxis(`roofline time, ${unit}`, [low, high], tick),
           y: logAxis(`measured time, ${unit}`, [low, high], tick)
         },
-        plugins: {
-          tooltip: {
-            callbacks: {
-              label: ({raw}) =>
-                  (raw.step ?
-                       [
-                         raw.step.name, `${seconds(raw.step.seconds)}, roofline ${seconds(raw.step.roofline)}`
-                       ] :
-                       'roofline')
-            }
-          }
-        },
-      },
-    },
+        {label}, {legend: {}}),
   };
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -55,8 +56,7 @@ bool is_of_model(const PublishedResult& row, const std::string& model) {
 // Single runs of one case are one point.
 void add_point(const PublishedResult& row, ReportCurve& curve) {
   const std::string case_name = row.configuration.case_name();
-  auto point = std::find_if(curve.points.begin(), curve.points.end(),
-                            [&](const ReportPoint& other) { return other.case_name == case_name; });
+  auto point = std::ranges::find(curve.points, case_name, &ReportPoint::case_name);
   if (point == curve.points.end()) {
     point = curve.points.emplace(point);
     point->case_name = case_name;
@@ -93,21 +93,18 @@ void tell_apart(std::vector<ReportCurve>& curves, const std::vector<const Publis
   const auto add = [&](const auto& text_of) {
     std::map<std::string, std::set<std::string>> texts;
     for (std::size_t i = 0; i < curves.size(); ++i) texts[curves[i].label].insert(text_of(*firsts[i]));
-    std::vector<std::string> labels;
     for (std::size_t i = 0; i < curves.size(); ++i) {
       const std::string text = text_of(*firsts[i]);
-      const bool adds = texts[curves[i].label].size() > 1 && !text.empty();
-      labels.push_back(curves[i].label + (adds ? ", " + text : ""));
+      if (texts.at(curves[i].label).size() > 1 && !text.empty()) curves[i].label += ", " + text;
     }
-    for (std::size_t i = 0; i < curves.size(); ++i) curves[i].label = labels[i];
   };
-  add([](const PublishedResult& row) { return row.model; });
-  add([](const PublishedResult& row) { return row.dataset_or_mode; });
+  add(std::mem_fn(&PublishedResult::model));
+  add(std::mem_fn(&PublishedResult::dataset_or_mode));
   add([](const PublishedResult& row) {
     const std::int64_t classes = row.configuration.classes;
     return classes > 0 ? fmt::format("{} classes", classes) : "";
   });
-  add([](const PublishedResult& row) { return row.framework_version; });
+  add(std::mem_fn(&PublishedResult::framework_version));
   add([](const PublishedResult& row) { return source_name(row.source); });
   make_unique(curves);
 }
@@ -142,9 +139,8 @@ std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
   std::set<std::string> models;
   for (const ReportCurve& curve : own) models.insert(curve.configuration.model);
   for (const PublishedResult& row : published) {
-    const bool wanted = std::any_of(own.begin(), own.end(), [&](const ReportCurve& curve) {
-      return is_of_model(row, curve.configuration.model);
-    });
+    const bool wanted =
+        std::ranges::any_of(models, [&](const std::string& model) { return is_of_model(row, model); });
     if (!wanted || row.configuration.devices() < 1 || row.images_per_second <= 0) continue;
     const auto [entry, is_new] = index.emplace(table_of(row), curves.size());
     if (is_new) {
@@ -155,18 +151,16 @@ std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
     add_point(row, curve);
     curve.source = common_source(curve.source, row.source);
     for (const std::string& note : {row.notes, row.inconsistency})
-      if (!note.empty() && std::count(curve.notes.begin(), curve.notes.end(), note) == 0)
-        curve.notes.push_back(note);
+      if (!note.empty() && std::ranges::count(curve.notes, note) == 0) curve.notes.push_back(note);
   }
   tell_apart(curves, firsts);
   for (ReportCurve& curve : curves) {
-    std::stable_sort(curve.points.begin(), curve.points.end(),
-                     [](const ReportPoint& a, const ReportPoint& b) { return a.devices < b.devices; });
+    std::ranges::stable_sort(curve.points, {}, &ReportPoint::devices);
     const ReportPoint& first = curve.points.front();
     add_speedups(curve, first.devices == 1 ? std::optional(first.median_images_per_second) : std::nullopt);
   }
   select_nearest(own, published, selected, index, curves);
-  std::stable_partition(curves.begin(), curves.end(), [](const ReportCurve& c) { return c.selected; });
+  std::ranges::stable_partition(curves, &ReportCurve::selected);
   return curves;
 }
 

@@ -1,8 +1,8 @@
 #include "results/report/report_curves.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -12,28 +12,18 @@
 namespace plumb {
 namespace {
 
-std::vector<double> of_runs(const Sample& sample, double (*figure)(const RunRecord&)) {
+// Over the runs that have the figure: a member of RunRecord, or a function of one.
+template <typename Figure>
+std::optional<double> median_of_runs(const Sample& sample, Figure figure) {
   std::vector<double> figures;
   for (const Measurement& run : sample.runs)
-    if (run.record) figures.push_back(figure(*run.record));
-  return figures;
-}
-
-std::optional<double> median_of_runs(const Sample& sample, double (*figure)(const RunRecord&)) {
-  const std::vector<double> figures = of_runs(sample, figure);
+    if (run.record)
+      if (const std::optional<double> value = std::invoke(figure, *run.record)) figures.push_back(*value);
   return figures.empty() ? std::nullopt : std::optional(median(figures));
 }
 
 double window_step_seconds(const RunRecord& record) {
   return mean(std::span(record.step_seconds).subspan(static_cast<std::size_t>(record.warmup)));
-}
-
-std::optional<double> joules_per_image(const Sample& sample) {
-  std::vector<double> joules;
-  for (const Measurement& run : sample.runs)
-    if (run.record && run.record->energy_joules_per_image)
-      joules.push_back(*run.record->energy_joules_per_image);
-  return joules.empty() ? std::nullopt : std::optional(median(joules));
 }
 
 std::optional<std::int64_t> peak_memory_bytes(const Sample& sample) {
@@ -52,27 +42,23 @@ ReportPoint point_of(const Sample& sample) {
   point.median_images_per_second = median(point.images_per_second);
   point.interval = median_interval(point.images_per_second);
   point.step_seconds = median_of_runs(sample, window_step_seconds);
-  point.exposed_communication_seconds =
-      median_of_runs(sample, [](const RunRecord& run) { return run.exposed_communication_seconds; });
-  point.data_wait_seconds =
-      median_of_runs(sample, [](const RunRecord& run) { return run.data_wait_seconds; });
-  point.joules_per_image = joules_per_image(sample);
+  point.exposed_communication_seconds = median_of_runs(sample, &RunRecord::exposed_communication_seconds);
+  point.data_wait_seconds = median_of_runs(sample, &RunRecord::data_wait_seconds);
+  point.joules_per_image = median_of_runs(sample, &RunRecord::energy_joules_per_image);
   point.peak_memory_bytes = peak_memory_bytes(sample);
   return point;
 }
 
-bool is_of_communication(const std::string& setting) {
-  static const std::set<std::string> kNames{"bucket_mb", "comm", "overlap", "reduce_dtype", "share_gpu"};
-  return kNames.contains(setting);
-}
-
-// How devices talk says nothing about one that is alone, unless two such are held against each other.
+// Settings of communication say nothing about a device that is alone, unless two such are held against each
+// other.
 bool is_one_curve(const Configuration& a, const Configuration& b) {
   if (a.framework != b.framework || !differences(a, b, false).empty()) return false;
   const bool one_is_alone = (a.devices() == 1) != (b.devices() == 1);
-  const std::vector<Difference> settings = setting_differences(a, b);
-  return std::all_of(settings.begin(), settings.end(),
-                     [&](const Difference& one) { return one_is_alone && is_of_communication(one.what); });
+  static const std::set<std::string> kOfCommunication{"bucket_mb", "comm", "overlap", "reduce_dtype",
+                                                      "share_gpu"};
+  return std::ranges::all_of(setting_differences(a, b), [&](const Difference& one) {
+    return one_is_alone && kOfCommunication.contains(one.what);
+  });
 }
 
 // The base of a group's speedups: its sample on one device, or that of another curve which differs in
@@ -106,25 +92,20 @@ std::map<std::string, std::string> label_parts(const Configuration& c) {
 
 // "Plumbline fp16, batch 128", and further properties that tell the curves apart.
 void add_labels(std::vector<ReportCurve>& curves) {
-  std::map<std::string, std::set<std::string>> values;
+  std::map<std::string, std::multiset<std::string>> values;
   for (const ReportCurve& curve : curves)
     for (const auto& [what, text] : label_parts(curve.configuration)) values[what].insert(text);
-  std::map<std::string, std::size_t> holders;
-  for (const ReportCurve& curve : curves)
-    for (const auto& [what, text] : label_parts(curve.configuration)) ++holders[what];
   for (ReportCurve& curve : curves) {
     const Configuration& c = curve.configuration;
     curve.label = c.framework.empty() ? "unknown" : c.framework;
     std::map<std::string, std::string> parts = label_parts(c);
     // A setting that a curve doesn't have is as usual; of anything else it is not known, or there is none.
     std::erase_if(parts, [&](const auto& part) {
-      const bool all_have_it = holders[part.first] == curves.size() || !part.first.starts_with("setting ");
-      return values[part.first].size() < 2 && all_have_it;
+      const auto& [what, text] = part;
+      const bool all_have_it = values[what].size() == curves.size() || !what.starts_with("setting ");
+      return values[what].count(text) == values[what].size() && all_have_it;
     });
-    if (const auto model = parts.find("model"); model != parts.end()) {
-      curve.label += " " + model->second;
-      parts.erase(model);
-    }
+    if (const auto model = parts.extract("model")) curve.label += " " + model.mapped();
     if (!c.precision.empty()) curve.label += " " + c.precision;
     if (c.batch_per_device > 0) curve.label += fmt::format(", batch {}", c.batch_per_device);
     for (const auto& [what, text] : parts) curve.label += ", " + text;
@@ -150,8 +131,8 @@ void make_unique(std::vector<ReportCurve>& curves) {
 std::vector<CurveSamples> group_by_curve(const std::vector<Sample>& samples) {
   std::vector<CurveSamples> groups;
   for (const Sample& sample : samples) {
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const CurveSamples& known) {
-      return std::all_of(known.begin(), known.end(), [&](const Sample* other) {
+    auto group = std::ranges::find_if(groups, [&](const CurveSamples& known) {
+      return std::ranges::all_of(known, [&](const Sample* other) {
         return is_one_curve(other->configuration, sample.configuration);
       });
     });
@@ -159,9 +140,8 @@ std::vector<CurveSamples> group_by_curve(const std::vector<Sample>& samples) {
     group->push_back(&sample);
   }
   for (CurveSamples& group : groups)
-    std::stable_sort(group.begin(), group.end(), [](const Sample* a, const Sample* b) {
-      return std::pair(a->configuration.devices(), a->configuration.nodes) <
-             std::pair(b->configuration.devices(), b->configuration.nodes);
+    std::ranges::stable_sort(group, {}, [](const Sample* sample) {
+      return std::pair(sample->configuration.devices(), sample->configuration.nodes);
     });
   return groups;
 }

@@ -18,7 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMostMoments = 300;
 // Together the pictures of 20 configurations take about 1.3 MB of a page; of more, each takes less.
 constexpr std::size_t kMostDetails = 10000;
 constexpr std::size_t kMostPerRun = 500;
@@ -28,27 +27,6 @@ std::string kind_name(Flag::Kind kind) {
                                      "two_modes",       "throttling",   "slow_rank",
                                      "outlier_run",     "failed_check", "note"};
   return kNames[static_cast<std::size_t>(kind)];
-}
-
-std::string value_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-// {"build": {"version": …}} becomes "build.version".
-void flatten(const Json& json, const std::string& prefix, NamedTexts& texts) {
-  for (const auto& [key, value] : json.items()) {
-    if (value.is_object())
-      flatten(value, prefix + key + ".", texts);
-    else
-      texts.emplace_back(prefix + key, value_text(value));
-  }
-}
-
-NamedTexts flat(const Json& json) {
-  NamedTexts texts;
-  flatten(json, "", texts);
-  return texts;
 }
 
 Json read_json(const std::filesystem::path& path) {
@@ -79,60 +57,17 @@ auto read_file(const Measurement& run, const char* name, std::vector<std::string
   }
 }
 
-// At most kMostMoments moments, every n-th of the run.
-void thin_moments(GpuRecord& gpu) {
-  if (gpu.moments.size() <= kMostMoments) return;
-  const std::size_t every = (gpu.moments.size() + kMostMoments - 1) / kMostMoments;
-  std::vector<GpuMoment> kept;
-  for (std::size_t i = 0; i < gpu.moments.size(); i += every) kept.push_back(gpu.moments[i]);
-  gpu.moments = std::move(kept);
-}
-
-std::vector<std::pair<std::string, std::int64_t>> ordered_memory(
-    const std::map<std::string, std::int64_t>& bytes) {
-  std::vector<std::pair<std::string, std::int64_t>> ordered;
-  for (const char* name :
-       {"parameters", "gradients", "optimizer", "activations", "workspace", "planned", "peak"})
-    if (const auto entry = bytes.find(name); entry != bytes.end()) ordered.emplace_back(*entry);
-  for (const auto& entry : bytes)
-    if (std::find(ordered.begin(), ordered.end(), std::pair<std::string, std::int64_t>(entry)) ==
-        ordered.end())
-      ordered.emplace_back(entry);
-  return ordered;
-}
-
-void add_record(const RunRecord& record, ReportRun& run) {
-  run.device_name = record.device_name;
-  run.speeds = record.images_per_second;
-  run.steps = step_times(record.step_seconds, record.warmup);
-  run.histogram =
-      step_histogram(std::span(record.step_seconds).subspan(static_cast<std::size_t>(record.warmup)));
-  run.exposed_communication_seconds = record.exposed_communication_seconds;
-  run.data_wait_seconds = record.data_wait_seconds;
-  if (!record.loss.empty()) {
-    run.first_loss = record.loss.front();
-    run.last_loss = record.loss.back();
-  }
-  run.joules_per_image = record.energy_joules_per_image;
-  run.rank_window_seconds = record.rank_window_seconds;
-  run.ranks = record.ranks;
-  run.gpus = record.gpus;
-  for (GpuRecord& gpu : run.gpus) thin_moments(gpu);
-  run.memory_bytes = ordered_memory(record.memory_bytes);
-  run.config = flat(record.config);
-  run.checks = flat(record.checks);
-}
-
 ReportRun run_of(const Measurement& measurement, const Sample& sample, std::vector<std::string>& left_out) {
   ReportRun run;
   run.origin = measurement.origin;
   run.configuration = sample.configuration;
   run.images_per_second = measurement.images_per_second;
-  if (measurement.record) add_record(*measurement.record, run);
+  run.record = measurement.record;
+  if (run.record) run.steps = step_times(run.record->step_seconds, run.record->warmup);
   if (has_file(measurement, "env.json"))
-    if (auto texts = read_file(measurement, "env.json", left_out,
-                               [](const Json& json, const std::string&) { return flat(json); }))
-      run.environment = std::move(*texts);
+    run.environment = read_file(measurement, "env.json", left_out, [](const Json& json, const std::string&) {
+                        return json;
+                      }).value_or(Json());
   return run;
 }
 
@@ -140,10 +75,8 @@ ReportRun run_of(const Measurement& measurement, const Sample& sample, std::vect
 std::vector<std::size_t> by_typicality(const Sample& sample, double median) {
   std::vector<std::size_t> order(sample.runs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return std::fabs(sample.runs[a].images_per_second - median) <
-           std::fabs(sample.runs[b].images_per_second - median);
-  });
+  std::ranges::stable_sort(
+      order, {}, [&](std::size_t run) { return std::fabs(sample.runs[run].images_per_second - median); });
   return order;
 }
 

@@ -5,12 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "results/analysis/configuration.h"
 #include "results/compare/samples.h"
-#include "results/record/gpu_record.h"
 #include "results/record/schema.h"
 #include "results/report/memory_picture.h"
 #include "results/report/run_profile.h"
@@ -19,8 +17,6 @@
 #include "results/statistics/significance.h"
 
 namespace plumb {
-
-using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 
 // One configuration on one number of devices, over all of its runs.
 struct ReportPoint {
@@ -66,18 +62,9 @@ struct ReportRun {
   Configuration configuration;
   double images_per_second = 0;
   // All below: run folders only.
-  std::string device_name;
-  std::optional<ImagesPerSecond> speeds;
+  std::optional<RunRecord> record;
   std::optional<StepTimes> steps;
-  std::optional<StepHistogram> histogram;                           // of the window
-  double exposed_communication_seconds = 0, data_wait_seconds = 0;  // mean per step of the window, rank 0
-  std::optional<double> first_loss, last_loss;
-  std::optional<double> joules_per_image;
-  std::vector<double> rank_window_seconds;
-  std::vector<RankRecord> ranks;
-  std::vector<GpuRecord> gpus;                                     // at most 300 moments each
-  std::vector<std::pair<std::string, std::int64_t>> memory_bytes;  // in the order of result.json
-  NamedTexts config, environment, checks;
+  nlohmann::ordered_json environment;  // env.json; null without
   // From the run of its configuration that is nearest to the median and has the file.
   std::optional<MemoryPicture> memory;
   std::optional<RunProfile> profile;

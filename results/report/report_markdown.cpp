@@ -40,8 +40,7 @@ struct Note {
 std::vector<Note> notes_of(const ReportCurve& curve, const ReportPoint& point, const ReportData& data) {
   std::vector<Note> notes;
   const auto add = [&](const std::string& sentence, const std::string& run) {
-    const auto same =
-        std::find_if(notes.begin(), notes.end(), [&](const Note& note) { return note.sentence == sentence; });
+    const auto same = std::ranges::find(notes, sentence, &Note::sentence);
     if (same == notes.end())
       notes.push_back({sentence, run});
     else if (!same->runs.empty())

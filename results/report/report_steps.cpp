@@ -1,6 +1,7 @@
 #include "results/report/report_steps.h"
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "base/error.h"
@@ -26,22 +27,17 @@ std::string row(const ProfiledInstruction& instruction) {
 
 std::string table(const ReportRun& run) {
   const RunProfile& profile = *run.profile;
-  std::vector<ProfiledInstruction> steps;
-  std::copy_if(profile.instructions.begin(), profile.instructions.end(), std::back_inserter(steps),
-               [](const ProfiledInstruction& instruction) { return instruction.lane == "compute"; });
-  std::stable_sort(steps.begin(), steps.end(),
-                   [](const ProfiledInstruction& a, const ProfiledInstruction& b) {
-                     return lost_seconds(a) > lost_seconds(b);
-                   });
+  std::vector<ProfiledInstruction> instructions = profile.instructions;
+  std::erase_if(instructions, [](const auto& instruction) { return instruction.lane != "compute"; });
+  std::ranges::stable_sort(instructions, std::greater(), lost_seconds);
   std::string text = fmt::format(
       "**{}**\n\n{:.3f} ms with stamps, {:.3f} ms of them in instructions, roofline {:.3f} ms; most time "
-      "lost "
-      "first.\n\n"
+      "lost first.\n\n"
       "| instruction | engine | measured ms | roofline ms | ratio | lost ms | bound by |\n"
       "| --- | --- | ---: | ---: | ---: | ---: | --- |\n",
       markdown_literal(configuration_text(run.configuration)), profile.iteration_seconds * kMilliseconds,
       profile.busy_seconds * kMilliseconds, profile.roofline_seconds * kMilliseconds);
-  for (const ProfiledInstruction& instruction : steps) text += row(instruction);
+  for (const ProfiledInstruction& instruction : instructions) text += row(instruction);
   if (profile.left_out > 0)
     text += fmt::format("\n{} shorter instructions are left out.\n", profile.left_out);
   return text;

@@ -7,14 +7,13 @@ function timelineDatasets(steps, factor) {
   const at = (i) => i * steps.per_entry + (steps.per_entry - 1) / 2;
   const points = (values) => values.map((value, i) => ({x: at(i), y: factor * value}));
   const line = seriesColour(0);
-  const thin = steps.median.length > 150;
   const datasets = [{
     label: steps.per_entry > 1 ? 'median' : 'step',
     data: points(steps.median),
     borderColor: line,
     backgroundColor: line,
     borderWidth: 1.5,
-    pointRadius: thin ? 0 : 2
+    pointRadius: steps.median.length > 150 ? 0 : 2
   }];
   if (steps.per_entry > 1)
     datasets.push(
@@ -47,14 +46,9 @@ function timelineFigure(run) {
   const y = axis(
       unit,
       cut ? {min: Math.max(0, low - room), max: high + room, ticks: {includeBounds: false}} : {grace: '10%'});
-  const columns = [
-    {name: 'Iteration', text: count},
-    {name: 'Step time', unit, csvUnit: 's', text: (value) => plain(factor * value)}
-  ];
-  if (steps.per_entry > 1)
-    columns.push(
-        {name: 'Shortest', unit, csvUnit: 's', text: columns[1].text},
-        {name: 'Longest', unit, csvUnit: 's', text: columns[1].text});
+  const time = {unit, csvUnit: 's', text: (value) => plain(factor * value)};
+  const columns = [{name: 'Iteration', text: count}, {name: 'Step time', ...time}];
+  if (steps.per_entry > 1) columns.push({name: 'Shortest', ...time}, {name: 'Longest', ...time});
   return {
     label: `Line of ${plural(steps.iterations, 'step time')}; ${
         count(steps.warmup)} of them warm-up; median behind it ${seconds(run.histogram.median)}.`,
@@ -65,29 +59,21 @@ function timelineFigure(run) {
           (value,
            i) => [i * steps.per_entry, value, ...(steps.per_entry > 1 ? [steps.min[i], steps.max[i]] : [])]),
     },
-    config: {
-      type: 'line',
-      data: {datasets: timelineDatasets(steps, factor)},
-      options: {
-        scales: {
+    config: chartConfig(
+        'line', {datasets: timelineDatasets(steps, factor)}, {
           x: axis(
               'iteration',
               {type: 'linear', min: 0, max: Math.max(1, steps.iterations - 1), ticks: {precision: 0}}),
           y
         },
-        interaction: {mode: 'index', intersect: false},
-        plugins: {
-          legend: {display: false},
-          ranges: {x: steps.warmup ? [[0, steps.warmup - 0.5, 'warm-up']] : []},
-          tooltip: {
-            callbacks: {
-              title: ([item]) => `iteration ${count(Math.round(item.raw.x))}`,
-              label: ({dataset, raw}) => `${dataset.label}: ${plain(raw.y)} ${unit}`
-            }
-          },
+        {
+          title: ([item]) => `iteration ${count(Math.round(item.raw.x))}`,
+          label: ({dataset, raw}) => `${dataset.label}: ${plain(raw.y)} ${unit}`
         },
-      },
-    },
+        {
+          interaction: {mode: 'index', intersect: false},
+          ranges: {x: steps.warmup ? [[0, steps.warmup - 0.5, 'warm-up']] : []}
+        }),
   };
 }
 
@@ -111,34 +97,25 @@ function histogramFigure(run) {
       columns: [{name: `Step time in ${unit}`}, {name: 'Iterations', text: count}],
       rows
     },
-    config: {
-      type: 'bar',
-      data: {
-        labels: counts.map((_, bin) => edge(bin)),
-        datasets: [{
-          label: 'iterations',
-          data: counts,
-          backgroundColor: seriesColour(0),
-          barPercentage: 1,
-          categoryPercentage: 0.94
-        }]
-      },
-      options: {
-        scales: {
+    config: chartConfig(
+        'bar', {
+          labels: counts.map((_, bin) => edge(bin)),
+          datasets: [{
+            label: 'iterations',
+            data: counts,
+            backgroundColor: seriesColour(0),
+            barPercentage: 1,
+            categoryPercentage: 0.94
+          }]
+        },
+        {
           x: axis(`${unit} (start of each bar)`, {grid: {display: false}, ticks: {maxRotation: 0}}),
           y: axis('iterations', {beginAtZero: true, ticks: {precision: 0}})
         },
-        plugins: {
-          legend: {display: false},
-          tooltip: {
-            callbacks: {
-              title: ([item]) => `${rows[item.dataIndex][0]} ${unit}`,
-              label: ({raw}) => plural(raw, 'iteration')
-            }
-          }
-        },
-      },
-    },
+        {
+          title: ([item]) => `${rows[item.dataIndex][0]} ${unit}`,
+          label: ({raw}) => plural(raw, 'iteration')
+        }),
   };
 }
 
@@ -170,30 +147,20 @@ function ranksFigure(run) {
       columns: [...columns, ...(run.gpus ? kGpuColumns : [])],
       rows: windows.map((value, i) => [name(i), value, ...(waits ? [waits[i]] : []), ...gpuCells(run, i)])
     },
-    config: {
-      type: 'bar',
-      data: {
-        labels: windows.map((_, i) => `${i}`),
-        datasets: [{
-          label: title,
-          data: shown.map((value) => factor * value),
-          backgroundColor: seriesColour(1),
-          maxBarThickness: 34
-        }]
-      },
-      options: {
-        scales: {
+    config: chartConfig(
+        'bar', {
+          labels: windows.map((_, i) => `${i}`),
+          datasets: [{
+            label: title,
+            data: shown.map((value) => factor * value),
+            backgroundColor: seriesColour(1),
+            maxBarThickness: 34
+          }]
+        },
+        {
           x: axis('rank', {grid: {display: false}, ticks: {maxRotation: 0}}),
           y: axis(title, {beginAtZero: true})
         },
-        plugins: {
-          legend: {display: false},
-          tooltip: {
-            callbacks:
-                {title: ([item]) => `rank ${name(item.dataIndex)}`, label: ({raw}) => `${plain(raw)} ${unit}`}
-          }
-        },
-      },
-    },
+        {title: ([item]) => `rank ${name(item.dataIndex)}`, label: ({raw}) => `${plain(raw)} ${unit}`}),
   };
 }

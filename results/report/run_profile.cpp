@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "results/record/object_reader.h"
 
@@ -22,14 +23,10 @@ ProfiledKind kind_of(const ObjectReader& reader) {
           time_of(reader, "roofline_seconds")};
 }
 
-// Instructions of kernels of our own have none, nor has a profile of an older version.
-std::string engine_of(const Json& instruction) {
-  const auto engine = instruction.find("engine");
-  return engine != instruction.end() && engine->is_string() ? engine->get<std::string>() : "";
-}
-
 ProfiledInstruction step_of(const Json& instruction, const std::string& origin) {
   const ObjectReader reader(instruction, origin, "steps[]");
+  // Instructions of kernels of our own have none, nor has a profile of an older version.
+  const Json engine = instruction.value("engine", Json());
   return {.name = reader.text("name"),
           .kind = reader.text("kind"),
           .phase = reader.text("phase"),
@@ -39,7 +36,7 @@ ProfiledInstruction step_of(const Json& instruction, const std::string& origin) 
           .flops_per_second = reader.number("flops_per_second"),
           .bytes_per_second = reader.number("bytes_per_second"),
           .bound_by = reader.text("bound_by"),
-          .engine = engine_of(instruction)};
+          .engine = engine.is_string() ? engine.get<std::string>() : ""};
 }
 
 }  // namespace
@@ -57,9 +54,7 @@ RunProfile run_profile(const Json& json, const std::string& origin, std::size_t 
   for (const Json& kind : reader.list("kinds")) profile.kinds.push_back(kind_of({kind, origin, "kinds[]"}));
   for (const Json& instruction : reader.list("steps"))
     profile.instructions.push_back(step_of(instruction, origin));
-  std::stable_sort(
-      profile.instructions.begin(), profile.instructions.end(),
-      [](const ProfiledInstruction& a, const ProfiledInstruction& b) { return a.seconds > b.seconds; });
+  std::ranges::stable_sort(profile.instructions, std::greater(), &ProfiledInstruction::seconds);
   if (profile.instructions.size() > most_instructions) {
     profile.left_out = static_cast<int>(profile.instructions.size() - most_instructions);
     profile.instructions.resize(most_instructions);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -48,10 +49,8 @@ bool has_times(const ObjectReader& reader) {
 // The iteration of median length; the earlier of two.
 std::optional<Iteration> typical(std::vector<Iteration> iterations) {
   if (iterations.empty()) return {};
-  const auto middle = iterations.begin() + static_cast<std::ptrdiff_t>((iterations.size() - 1) / 2);
-  std::stable_sort(iterations.begin(), iterations.end(),
-                   [](const Iteration& a, const Iteration& b) { return a.length_us < b.length_us; });
-  return *middle;
+  std::ranges::stable_sort(iterations, {}, &Iteration::length_us);
+  return iterations[(iterations.size() - 1) / 2];
 }
 
 std::vector<Iteration> read_iterations(const Json& events, std::int64_t thread, const std::string& origin) {
@@ -77,13 +76,11 @@ void keep_longest(RunTrace& trace, std::size_t most_spans) {
   auto& spans = trace.spans;
   if (spans.size() > most_spans) {
     trace.left_out = static_cast<int>(spans.size() - most_spans);
-    const auto longer = [](const TraceSpan& a, const TraceSpan& b) { return a.seconds > b.seconds; };
-    std::stable_sort(spans.begin(), spans.end(), longer);
+    std::ranges::stable_sort(spans, std::greater(), &TraceSpan::seconds);
     spans.resize(most_spans);
   }
-  std::stable_sort(spans.begin(), spans.end(), [](const TraceSpan& a, const TraceSpan& b) {
-    return std::pair(a.lane, a.begin_seconds) < std::pair(b.lane, b.begin_seconds);
-  });
+  std::ranges::stable_sort(spans, {},
+                           [](const TraceSpan& span) { return std::pair(span.lane, span.begin_seconds); });
 }
 
 }  // namespace

@@ -77,9 +77,9 @@ function logAxis(title, values, text) {
 
 // What one figure shows of a point.
 const kMeasures = {
-  throughput: {value: (point) => point.median, title: 'images/s', text: (value) => plain(value)},
+  throughput: {value: (point) => point.median, title: 'images/s', text: plain},
   speedup: {value: (point) => point.speedup, title: 'speedup', text: (value) => plain(value, 3)},
-  efficiency: {value: (point) => point.efficiency, title: 'efficiency', text: (value) => percent(value)},
+  efficiency: {value: (point) => point.efficiency, title: 'efficiency', text: percent},
 };
 
 function scalingDataset(series, measure) {
@@ -112,16 +112,13 @@ function scalingTable(id, series, measure) {
         return id === 'throughput' ? [...row, point.interval?.low ?? null, point.interval?.high ?? null] :
                                      row;
       }));
-  const value = id === 'efficiency' ? {name: 'Efficiency', unit: '', text: measure.text} : {
-    name: words(id)[0].toUpperCase() + id.slice(1),
+  const value = {
+    name: id[0].toUpperCase() + id.slice(1),
     unit: id === 'throughput' ? 'images/s' : '',
     text: measure.text
   };
   const columns = [{name: 'Line'}, {name: 'Case'}, {name: 'Devices', text: count}, value];
-  if (id === 'throughput')
-    columns.push(
-        {name: 'Interval from', unit: 'images/s', text: measure.text},
-        {name: 'Interval to', unit: 'images/s', text: measure.text});
+  if (id === 'throughput') columns.push({...value, name: 'Interval from'}, {...value, name: 'Interval to'});
   return {caption: `${value.name} by number of devices`, columns, rows};
 }
 
@@ -147,18 +144,10 @@ function scalingFigure(id, allSeries) {
   return {
     label: `Lines of ${id} over the number of devices: ${series.map(({curve}) => curve.label).join('; ')}.`,
     table: scalingTable(id, series, measure),
-    config: {
-      type: 'line',
-      data: {datasets},
-      options: {
-        scales: {x: devicesAxis(series), y},
-        interaction: {mode: 'nearest', intersect: false},
-        plugins: {
-          legend: {display: false},
-          tooltip: {callbacks: {title: ([item]) => plural(item.raw.x, 'device'), label}}
-        },
-      },
-    },
+    config: chartConfig(
+        'line', {datasets}, {x: devicesAxis(series), y},
+        {title: ([item]) => plural(item.raw.x, 'device'), label},
+        {interaction: {mode: 'nearest', intersect: false}}),
   };
 }
 
@@ -175,14 +164,15 @@ function swatch(series) {
   };
   const svg = make('svg', {width: 34, height: 12, 'aria-hidden': 'true'});
   const line = `var(--series-${series.style.colour % kSeries})`;
+  const {borderWidth, borderDash, pointStyle} = lineOf(series);
   svg.append(make('line', {
     x1: 0,
     x2: 34,
     y1: 6,
     y2: 6,
     stroke: line,
-    'stroke-width': series.published ? 1.5 : 2.5,
-    'stroke-dasharray': lineOf(series).borderDash.join(' ')
+    'stroke-width': borderWidth,
+    'stroke-dasharray': borderDash.join(' ')
   }));
   const shapes = {
     circle: 'M21 6a4 4 0 1 1-8 0 4 4 0 0 1 8 0',
@@ -194,12 +184,7 @@ function swatch(series) {
     crossRot: 'M13.5 2.5l7 7M20.5 2.5l-7 7',
     star: 'M17 1.5v9M12.5 6h9M14 3l6 6M20 3l-6 6',
   };
-  svg.append(make('path', {
-    d: shapes[kMarkers[series.style.marker % kMarkers.length]],
-    fill: line,
-    stroke: line,
-    'stroke-width': 1.5
-  }));
+  svg.append(make('path', {d: shapes[pointStyle], fill: line, stroke: line, 'stroke-width': 1.5}));
   return svg;
 }
 

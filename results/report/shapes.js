@@ -1,6 +1,8 @@
 // What Chart.js lacks: rectangles on two linear axes, shaded ranges, intervals.
 
 class PlainRectangle extends Chart.Element {
+  static id = 'plainRectangle';
+  static defaults = {};
   draw(context) {
     const {left, top, width, height, options} = this;
     context.fillStyle = options.backgroundColor;
@@ -16,11 +18,12 @@ class PlainRectangle extends Chart.Element {
   getCenterPoint() { return {x: this.left + this.width / 2, y: this.top + this.height / 2}; }
   tooltipPosition() { return this.getCenterPoint(); }
 }
-PlainRectangle.id = 'plainRectangle';
-PlainRectangle.defaults = {};
 
 // Data are {x, y, width, height, fill}, in units of the axes; (x, y) is the corner with the smallest values.
 class RectanglesController extends Chart.DatasetController {
+  static id = 'rectangles';
+  static defaults = {dataElementType: 'plainRectangle', animation: false};
+  static overrides = {interaction: {mode: 'point', intersect: true}};
   update(mode) {
     const {xScale, yScale} = this._cachedMeta;
     const edge = colour('card');
@@ -44,14 +47,6 @@ class RectanglesController extends Chart.DatasetController {
     };
   }
 }
-RectanglesController.id = 'rectangles';
-RectanglesController.defaults = {
-  dataElementType: 'plainRectangle',
-  animation: false
-};
-RectanglesController.overrides = {
-  interaction: {mode: 'point', intersect: true}
-};
 
 // options.plugins.ranges = {x: [[from, to, text], …]}: shaded, texts at the bottom. {phases: […]}, likewise:
 // a line where each begins, texts above the chart, where layout.padding.top makes room.

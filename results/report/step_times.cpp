@@ -31,7 +31,7 @@ double quantile(const std::vector<double>& sorted, double share) {
 double highest_near(const std::vector<double>& sorted, double quartile_range) {
   if (quartile_range <= 0) return sorted.back();
   const double far = quantile(sorted, 0.75) + kFarInQuartileRanges * quartile_range;
-  return *std::prev(std::upper_bound(sorted.begin(), sorted.end(), far));
+  return *std::prev(std::ranges::upper_bound(sorted, far));
 }
 
 }  // namespace
@@ -45,9 +45,9 @@ StepTimes step_times(std::span<const double> step_seconds, std::int64_t warmup, 
   times.per_entry = static_cast<std::int64_t>(per_entry);
   for (std::size_t begin = 0; begin < step_seconds.size(); begin += per_entry) {
     const auto entry = step_seconds.subspan(begin, std::min(per_entry, step_seconds.size() - begin));
-    times.min_seconds.push_back(*std::min_element(entry.begin(), entry.end()));
+    times.min_seconds.push_back(std::ranges::min(entry));
     times.median_seconds.push_back(median({entry.begin(), entry.end()}));
-    times.max_seconds.push_back(*std::max_element(entry.begin(), entry.end()));
+    times.max_seconds.push_back(std::ranges::max(entry));
   }
   return times;
 }
@@ -55,10 +55,10 @@ StepTimes step_times(std::span<const double> step_seconds, std::int64_t warmup, 
 StepHistogram step_histogram(std::span<const double> step_seconds) {
   StepHistogram histogram;
   std::vector<double> sorted;
-  for (const double seconds : step_seconds)
-    if (std::isfinite(seconds) && seconds > 0) sorted.push_back(seconds);
+  std::ranges::copy_if(step_seconds, std::back_inserter(sorted),
+                       [](double seconds) { return std::isfinite(seconds) && seconds > 0; });
   if (sorted.empty()) return histogram;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   histogram.median_seconds = median(sorted);
   histogram.p1_seconds = quantile(sorted, 0.01);
   histogram.p99_seconds = quantile(sorted, 0.99);
@@ -77,10 +77,7 @@ StepHistogram step_histogram(std::span<const double> step_seconds) {
   histogram.counts.assign(bins, 0);
   for (const double seconds : sorted) {
     const double bin = std::floor(seconds / width * (1 + 1e-12)) - low_bin;
-    if (bin < static_cast<double>(bins))
-      ++histogram.counts[static_cast<std::size_t>(bin)];
-    else
-      ++histogram.above;
+    ++(bin < static_cast<double>(bins) ? histogram.counts[static_cast<std::size_t>(bin)] : histogram.above);
   }
   return histogram;
 }

@@ -1,9 +1,8 @@
-// Instruction times of a run, small enough for a page: a time line and a histogram.
+// Step times of a run, small enough for a page: a time line and a histogram.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace plumb {

@@ -32,15 +32,8 @@ function tableElement(table) {
     body.append(line);
   }
   const made = element('table', {}, element('caption', {}, table.caption), element('thead', {}, head), body);
-  const scroll = element(
-      'div', {
-        class: table.whole ? 'scroll whole' : 'scroll',
-        role: 'region',
-        'aria-label': table.caption,
-        tabindex: '0'
-      },
-      made);
-  return scroll;
+  const kind = table.whole ? 'scroll whole' : 'scroll';
+  return element('div', {class: kind, role: 'region', 'aria-label': table.caption, tabindex: '0'}, made);
 }
 
 // RFC 4180. What a spreadsheet would take for a formula is made text.
@@ -87,4 +80,4 @@ function showTiles(list, tiles) {
 }
 
 const nameValueTable = (caption, pairs) =>
-    ({caption, columns: [{name: 'Name'}, {name: 'Value'}], rows: pairs, whole: false});
+    ({caption, columns: [{name: 'Name'}, {name: 'Value'}], rows: pairs});

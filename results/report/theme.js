@@ -11,26 +11,14 @@ const seriesColour = (index) => colour(`series-${index % kSeries}`);
 
 // The colour of a phase, a role, …, wherever it comes up: known ones are told apart by eyes that confuse red
 // and green, too.
-const kNamedColours = {
-  forward: 0,
-  backward: 1,
-  update: 2,
-  reduce: 3,
-  input: 5,
-  parameter: 0,
-  gradient: 1,
-  optimizer: 2,
-  activation: 5,
-  activation_gradient: 6,
-  workspace: 4,
-  statistic: 3,
-  mixed: 7,
-  state: 7,
-  compute: 0,
-  bandwidth: 1,
-  latency: 4,
-};
-const namedColour = (name) => seriesColour(kNamedColours[name] ?? 7);
+const kNamesByColour = [
+  ['forward', 'parameter', 'compute'], ['backward', 'gradient', 'bandwidth'], ['update', 'optimizer'],
+  ['reduce', 'statistic'], ['workspace', 'latency'], ['input', 'activation'], ['activation_gradient']
+];
+function namedColour(name) {
+  const index = kNamesByColour.findIndex((names) => names.includes(name));
+  return seriesColour(index < 0 ? kSeries - 1 : index);
+}
 
 function faded(hex, share) {
   const part = (at) => parseInt(hex.slice(at, at + 2), 16);

@@ -39,7 +39,8 @@ function traceFigure(run, names) {
     table: {
       caption: `Trace of an iteration of ${run.label}`,
       columns: [
-        {name: 'Instruction'}, {name: 'Lane'}, {name: 'Phase'}, {name: 'Begin', ...time}, {name: 'Duration', ...time}
+        {name: 'Instruction'}, {name: 'Lane'}, {name: 'Phase'}, {name: 'Begin', ...time},
+        {name: 'Duration', ...time}
       ],
       rows: trace.name.map(
           (name, i) =>

@@ -64,35 +64,25 @@ function waitsFigure(data) {
                                backgroundColor: seriesColour(index),
                                maxBarThickness: 26,
                              }));
-  const time = {unit: 's', text: (value) => seconds(value), csvUnit: 's'};
+  const time = {unit: '', csvUnit: 's', text: seconds};
   return {
     bars: barsHeight(rows),
     label: 'Bars of a step\'s time, cut into computing, exposed communication and waiting for data.',
     table: {
       caption: 'Mean step by configuration',
       columns: [
-        {name: 'Configuration'}, {name: 'Step', ...time, unit: ''},
-        {name: 'Exposed communication', ...time, unit: ''}, {name: 'Waiting for data', ...time, unit: ''}
+        {name: 'Configuration'}, {name: 'Step', ...time}, {name: 'Exposed communication', ...time},
+        {name: 'Waiting for data', ...time}
       ],
       rows: rows.map(
-          ({
-            label,
-            point
-          }) => [label, point.step_seconds, point.exposed_communication_seconds, point.data_wait_seconds]),
+          ({label,
+            point: p}) => [label, p.step_seconds, p.exposed_communication_seconds, p.data_wait_seconds]),
     },
-    config: {
-      type: 'bar',
-      data: {labels: rows.map(({label}) => label), datasets},
-      options: {
-        indexAxis: 'y',
-        scales:
-            {x: axis(`${unit} per step`, {stacked: true, beginAtZero: true}), y: barNames({stacked: true})},
-        plugins: {
-          legend: {labels: {pointStyle: 'rect'}},
-          tooltip: {callbacks: {label: ({dataset, raw}) => `${dataset.label}: ${plain(raw)} ${unit}`}}
-        },
-      },
-    },
+    config: chartConfig(
+        'bar', {labels: rows.map(({label}) => label), datasets},
+        {x: axis(`${unit} per step`, {stacked: true, beginAtZero: true}), y: barNames({stacked: true})},
+        {label: ({dataset, raw}) => `${dataset.label}: ${plain(raw)} ${unit}`},
+        {indexAxis: 'y', legend: {labels: {pointStyle: 'rect'}}}),
   };
 }
 
@@ -104,26 +94,20 @@ function energyFigure(data) {
     label: 'Bars of energy per image.',
     table: {
       caption: 'Energy per image by configuration',
-      columns: [{name: 'Configuration'}, {name: 'Energy', unit: 'J/image', text: (value) => plain(value)}],
+      columns: [{name: 'Configuration'}, {name: 'Energy', unit: 'J/image', text: plain}],
       rows: rows.map(({label, point}) => [label, point.joules_per_image]),
     },
-    config: {
-      type: 'bar',
-      data: {
-        labels: rows.map(({label}) => label),
-        datasets: [{
-          label: 'energy',
-          data: rows.map(({point}) => point.joules_per_image),
-          backgroundColor: seriesColour(2),
-          maxBarThickness: 26
-        }],
-      },
-      options: {
-        indexAxis: 'y',
-        scales: {x: axis('joules per image', {beginAtZero: true}), y: barNames()},
-        plugins:
-            {legend: {display: false}, tooltip: {callbacks: {label: ({raw}) => `${plain(raw)} J per image`}}},
-      },
-    },
+    config: chartConfig(
+        'bar', {
+          labels: rows.map(({label}) => label),
+          datasets: [{
+            label: 'energy',
+            data: rows.map(({point}) => point.joules_per_image),
+            backgroundColor: seriesColour(2),
+            maxBarThickness: 26
+          }],
+        },
+        {x: axis('joules per image', {beginAtZero: true}), y: barNames()},
+        {label: ({raw}) => `${plain(raw)} J per image`}, {indexAxis: 'y'}),
   };
 }
