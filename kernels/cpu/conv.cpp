@@ -57,8 +57,7 @@ Binder prepare(Context& context, Instruction& instruction, const ConvForward& co
   call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
   call.input(DNNL_ARG_WEIGHTS, conv.weight, descriptor.weights_desc());
   call.output(DNNL_ARG_DST, conv.out, descriptor.dst_desc());
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(convolution_forward(descriptor));
+  return call.finish<convolution_forward>(descriptor);
 }
 
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardData& conv) {
@@ -70,8 +69,7 @@ Binder prepare(Context& context, Instruction& instruction, const ConvBackwardDat
   call.input(DNNL_ARG_DIFF_DST, conv.d_out, descriptor.diff_dst_desc());
   call.input(DNNL_ARG_WEIGHTS, conv.weight, descriptor.weights_desc());
   call.output(DNNL_ARG_DIFF_SRC, conv.d_in, descriptor.diff_src_desc());
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(convolution_backward_data(descriptor));
+  return call.finish<convolution_backward_data>(descriptor);
 }
 
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWeights& conv) {
@@ -86,8 +84,7 @@ Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWei
   call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
   call.input(DNNL_ARG_DIFF_DST, conv.d_out, descriptor.diff_dst_desc());
   call.output(DNNL_ARG_DIFF_WEIGHTS, conv.d_weight, descriptor.diff_weights_desc());
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(convolution_backward_weights(descriptor));
+  return call.finish<convolution_backward_weights>(descriptor);
 }
 
 }  // namespace plumb::cpu

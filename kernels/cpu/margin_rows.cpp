@@ -3,7 +3,6 @@
 // Formulas: kernels/margin_lowering.h, models/margin_head.h.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/onednn.h"
@@ -135,13 +134,10 @@ Binder prepare(Context& context, Instruction& instruction, const MarginNormalize
   const auto normalized = call.raw(2, margin.normalized, plain_layout({p.own_images, p.embedding}));
   const auto own_labels = call.raw(3, margin.own_labels, plain_layout({p.own_images}));
   const auto inverse_norms = call.raw(4, margin.inverse_norms, plain_layout({p.own_images}));
-  return call.finish(Call::Body([=](const Addresses& at) -> ComputeFn {
-    return [=, features = at.as(features), labels = at.as<std::byte>(labels), normalized = at.as(normalized),
-            own_labels = at.as<std::byte>(own_labels), inverse_norms = at.as(inverse_norms)] {
-      std::memcpy(own_labels, labels, static_cast<std::size_t>(p.own_images) * sizeof(std::int32_t));
-      normalize(p, features, normalized, inverse_norms);
-    };
-  }));
+  return call.finish([=](const BoundOperands& at) {
+    std::copy_n(at.as<std::int32_t>(labels), p.own_images, at.as<std::int32_t>(own_labels));
+    normalize(p, at.as(features), at.as(normalized), at.as(inverse_norms));
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesBackward& margin) {
@@ -152,23 +148,18 @@ Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesB
   const auto normalized = call.raw(1, margin.normalized, own);
   const auto inverse_norms = call.raw(2, margin.inverse_norms, plain_layout({p.own_images}));
   const auto d_features = call.output(3, margin.d_features, features_layout(context, instruction));
-  return call.finish(Call::Body([=](const Addresses& at) -> ComputeFn {
-    return [=, d_normalized = at.as(d_normalized), normalized = at.as(normalized),
-            inverse_norms = at.as(inverse_norms), d_features = at.as(d_features)] {
-      features_backward(p, d_normalized, normalized, inverse_norms, d_features);
-    };
-  }));
+  return call.finish([=](const BoundOperands& at) {
+    features_backward(p, at.as(d_normalized), at.as(normalized), at.as(inverse_norms), at.as(d_features));
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginClassNorms& margin) {
   const Problem p = problem_of(context, instruction);
   context.settle(margin.rows, plain_layout({p.rows, p.embedding}));
-  return [=](const Arena& arena) -> ComputeFn {
-    return [=, rows = arena.as(margin.rows), count = arena.optional<std::int32_t>(margin.sample_count),
-            inverse_norms = arena.as(margin.class_inverse_norms)] {
-      class_norms(p, rows, count ? *count : p.rows, inverse_norms);
-    };
-  };
+  return bind_loop([=](const Arena& at) {
+    const auto* count = at.optional<std::int32_t>(margin.sample_count);
+    class_norms(p, at.as(margin.rows), count ? *count : p.rows, at.as(margin.class_inverse_norms));
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginProducts& margin) {
@@ -183,30 +174,26 @@ Binder prepare(Context& context, Instruction& instruction, const MarginProducts&
   call.raw(DNNL_ARG_SRC, margin.normalized, images);
   call.raw(DNNL_ARG_WEIGHTS, margin.rows, centres);
   call.raw(DNNL_ARG_DST, margin.products, products);
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(matmul(descriptor));
+  return call.finish<matmul>(descriptor);
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginFeatureProducts& margin) {
-  return [=, p = problem_of(context, instruction)](const Arena& arena) -> ComputeFn {
-    return [=, products = arena.as(margin.products), rows = arena.as(margin.rows),
-            d_normalized = arena.as(margin.d_normalized)] {
-      multiply(false, p.images, p.embedding, p.rows, products, p.rows, rows, d_normalized);
-    };
-  };
+  return bind_loop([=, p = problem_of(context, instruction)](const Arena& at) {
+    multiply(false, p.images, p.embedding, p.rows, at.as(margin.products), p.rows, at.as(margin.rows),
+             at.as(margin.d_normalized));
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginWeightGradient& margin) {
   const Problem p = problem_of(context, instruction);
   context.settle(margin.d_rows, plain_layout({p.rows, p.embedding}));
-  return [=](const Arena& arena) -> ComputeFn {
-    const CentresBackward at{.products = arena.as(margin.products),
-                             .normalized = arena.as(margin.normalized),
-                             .rows = arena.as(margin.rows),
-                             .inverse_norms = arena.as(margin.class_inverse_norms),
-                             .d_rows = arena.as(margin.d_rows)};
-    return [=] { weight_gradient(p, at); };
-  };
+  return bind_loop([=](const Arena& at) {
+    weight_gradient(p, {.products = at.as(margin.products),
+                        .normalized = at.as(margin.normalized),
+                        .rows = at.as(margin.rows),
+                        .inverse_norms = at.as(margin.class_inverse_norms),
+                        .d_rows = at.as(margin.d_rows)});
+  });
 }
 
 }  // namespace plumb::cpu

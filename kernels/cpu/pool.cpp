@@ -75,8 +75,7 @@ Binder prepare(Context& context, Instruction& instruction, const PoolForward& po
   call.input(DNNL_ARG_SRC, pool.in, in);
   call.output(DNNL_ARG_DST, pool.out, descriptor.dst_desc());
   if (pool.argmax) call.raw(DNNL_ARG_WORKSPACE, *pool.argmax, descriptor.workspace_desc());
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(pooling_forward(descriptor));
+  return call.finish<pooling_forward>(descriptor);
 }
 
 // Gradients use the layouts of their values.
@@ -90,8 +89,7 @@ Binder prepare(Context& context, Instruction& instruction, const PoolBackward& p
   call.input(DNNL_ARG_DIFF_DST, pool.d_out, out);
   call.output(DNNL_ARG_DIFF_SRC, pool.d_in, in);
   if (pool.argmax) call.raw(DNNL_ARG_WORKSPACE, *pool.argmax, descriptor.workspace_desc());
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(pooling_backward(descriptor));
+  return call.finish<pooling_backward>(descriptor);
 }
 
 }  // namespace plumb::cpu
