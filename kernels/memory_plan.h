@@ -34,7 +34,7 @@ class Arena {
     return operand ? as<T>(operand->buffer) : nullptr;
   }
   template <typename T = std::byte>
-  T* workspace(Lane lane) const {
+  T* workspace(Lane lane = Lane::compute) const {
     return reinterpret_cast<T*>(base_ + plan_->workspace_offsets[static_cast<std::size_t>(lane)]);
   }
 
