@@ -32,6 +32,29 @@ dnnl::memory::desc plain_layout(const std::vector<std::int64_t>& dims) {
   return {dims, dnnl::memory::data_type::f32, strides};
 }
 
+std::optional<ChannelLayout> channel_layout(const dnnl::memory::desc& layout) {
+  const dnnl::memory::dims dims = dims_of(layout);
+  const Blocking blocking = blocking_of(layout);
+  const bool has_pixels = dims.size() == 4, is_blocked = !blocking.blocks.empty();
+  if (dims.size() != 2 && !has_pixels) return std::nullopt;
+  if (is_blocked && (blocking.blocks.size() > 1 || blocking.blocks[0].dimension != 1)) return std::nullopt;
+  const std::int64_t width = has_pixels ? dims[3] : 1, pixels = has_pixels ? dims[2] * width : 1;
+  for (const std::int64_t block :
+       is_blocked ? std::vector{blocking.blocks[0].length} : std::vector<std::int64_t>{dims[1], 1}) {
+    const ChannelLayout form{.images = dims[0], .channels = dims[1], .pixels = pixels, .block = block};
+    const bool strides_blocks = is_blocked || block == 1;
+    dnnl::memory::dims extents = dims;
+    if (strides_blocks) extents[1] = form.blocks();
+    const std::int64_t strides[]{form.image_stride(), strides_blocks ? pixels * block : 1, width * block,
+                                 block};
+    bool matches = true;
+    for (std::size_t i = 0; i < dims.size(); ++i)  // strides of dimensions of size 1 are arbitrary
+      matches = matches && (extents[i] == 1 || blocking.strides[i] == strides[i]);
+    if (matches) return form;
+  }
+  return std::nullopt;
+}
+
 void BoundOperands::add(int argument, dnnl::memory memory) {
   arguments_.push_back({argument, memory.get()});
   memories_.push_back(std::move(memory));
