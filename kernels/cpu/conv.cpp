@@ -47,6 +47,13 @@ convolution_forward::primitive_desc forward_descriptor(const Context& context, c
       problem.in, problem.weight, problem.out, problem.strides, problem.padding, problem.padding);
 }
 
+template <typename Primitive>
+typename Primitive::primitive_desc backward_descriptor(const Context& context, const Problem& problem) {
+  return describe_backward<Primitive>(context.engine, user_scratchpad(), forward_descriptor(context, problem),
+                                      algorithm::convolution_direct, problem.in, problem.weight, problem.out,
+                                      problem.strides, problem.padding, problem.padding);
+}
+
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const ConvForward& conv) {
@@ -61,10 +68,8 @@ Binder prepare(Context& context, Instruction& instruction, const ConvForward& co
 }
 
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardData& conv) {
-  const Problem problem = problem_of(context, instruction);
-  const auto descriptor = describe_backward<convolution_backward_data>(
-      context.engine, user_scratchpad(), forward_descriptor(context, problem), algorithm::convolution_direct,
-      problem.in, problem.weight, problem.out, problem.strides, problem.padding, problem.padding);
+  const auto descriptor =
+      backward_descriptor<convolution_backward_data>(context, problem_of(context, instruction));
   Call call(context, instruction);
   call.input(DNNL_ARG_DIFF_DST, conv.d_out, descriptor.diff_dst_desc());
   call.input(DNNL_ARG_WEIGHTS, conv.weight, descriptor.weights_desc());
@@ -73,10 +78,8 @@ Binder prepare(Context& context, Instruction& instruction, const ConvBackwardDat
 }
 
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWeights& conv) {
-  const Problem problem = problem_of(context, instruction);
-  const auto descriptor = describe_backward<convolution_backward_weights>(
-      context.engine, user_scratchpad(), forward_descriptor(context, problem), algorithm::convolution_direct,
-      problem.in, problem.weight, problem.out, problem.strides, problem.padding, problem.padding);
+  const auto descriptor =
+      backward_descriptor<convolution_backward_weights>(context, problem_of(context, instruction));
   // The update is elementwise over gradient and master, so both share one layout.
   const BufferId master = context.tensors().parameters[conv_of(context, instruction).weight].master;
   context.settle(conv.d_weight, context.settle(master, descriptor.diff_weights_desc()));

@@ -8,9 +8,9 @@
 #include <limits>
 #include <span>
 
-#include "kernels/cpu/binding.h"
 #include "kernels/cpu/fast_exp2.h"
-#include "models/margin_head.h"
+#include "kernels/cpu/margin_sizes.h"
+#include "kernels/cpu/threads.h"
 
 namespace plumb::cpu {
 namespace {
@@ -22,8 +22,6 @@ constexpr std::ptrdiff_t kTogether = 4;
 // Consecutive blocks of the same images per task: long enough for hardware prefetch, short enough to keep the
 // inverse norms in the L2 cache for the next images.
 constexpr std::ptrdiff_t kRun = 8;
-// Below this many products, starting threads costs more than the loop.
-constexpr std::ptrdiff_t kWorthThreads = 16384;
 constexpr float kNothing = -std::numeric_limits<float>::infinity();  // the maximum of no logits
 
 struct Problem {
@@ -41,13 +39,12 @@ struct Problem {
 };
 
 Problem problem_of(const Context& context, const Instruction& instruction) {
-  const MarginLoss& op = std::get<MarginLoss>(context.graph.ops[instruction.op]);
-  const std::int64_t own_classes = context.graph.parameters[op.weight].dims[0];
-  const std::int64_t batch = context.graph.batch();
-  return {.images = batch * op.world_size,
-          .own_images = batch,
-          .first_own = batch * op.rank,
-          .classes = margin_rows(op, own_classes, batch),
+  const MarginLoss& op = margin_loss_of(context, instruction);
+  const MarginSizes sizes = margin_sizes(context, instruction);
+  return {.images = sizes.images,
+          .own_images = sizes.own_images,
+          .first_own = sizes.own_images * op.rank,
+          .classes = sizes.rows,
           .first_column = op.head == Head::sampled ? 0 : op.first_class,
           .scale = static_cast<float>(op.scale),
           .margins = op.margins,

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cpu/binding.h"
+#include "kernels/cpu/margin_sizes.h"
 #include "kernels/cpu/onednn.h"
-#include "models/margin_head.h"
+#include "kernels/cpu/threads.h"
 
 namespace plumb::cpu {
 namespace {
@@ -14,27 +14,8 @@ namespace {
 using dnnl::matmul;
 using dnnl::memory;
 
-// Below this many elements, starting threads costs more than the loop.
-constexpr std::ptrdiff_t kWorthThreads = 16384;
 // Centres per task of the weight gradient: 512 KiB at E = 512, fits the core's cache.
 constexpr std::ptrdiff_t kRowBlock = 256;
-
-struct Problem {
-  std::ptrdiff_t images = 0;      // N, all ranks
-  std::ptrdiff_t own_images = 0;  // n
-  std::ptrdiff_t rows = 0;        // C
-  std::ptrdiff_t embedding = 0;   // E
-};
-
-Problem problem_of(const Context& context, const Instruction& instruction) {
-  const MarginLoss& op = std::get<MarginLoss>(context.graph.ops[instruction.op]);
-  const std::vector<std::int64_t>& centres = context.graph.parameters[op.weight].dims;
-  const std::int64_t batch = context.graph.batch();
-  return {.images = batch * op.world_size,
-          .own_images = batch,
-          .rows = margin_rows(op, centres[0], batch),
-          .embedding = centres[1]};
-}
 
 double dot(const float* a, const float* b, std::ptrdiff_t count) {
   double sum = 0;
@@ -61,14 +42,13 @@ void multiply(bool a_transposed, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdif
 
 // Row-major, with the dims of the instruction that wrote them: [n, E] or [n, E, 1, 1].
 memory::desc features_layout(const Context& context, const Instruction& instruction) {
-  const BufferId features =
-      context.tensors().values[std::get<MarginLoss>(context.graph.ops[instruction.op]).in];
+  const BufferId features = context.tensors().values[margin_loss_of(context, instruction).in];
   const auto& held = context.layouts[features];
   return plain_layout(held ? dims_of(*held) : context.program.buffers[features].dims);
 }
 
 // In double, so that the norm of any fp32 row neither overflows nor underflows.
-void normalize(const Problem& p, const float* features, float* normalized, float* inverse_norms) {
+void normalize(const MarginSizes& p, const float* features, float* normalized, float* inverse_norms) {
   for (std::ptrdiff_t i = 0; i < p.own_images; ++i) {
     const float* x = features + i * p.embedding;
     const double inverse = inverse_norm(dot(x, x, p.embedding));
@@ -79,7 +59,7 @@ void normalize(const Problem& p, const float* features, float* normalized, float
 }
 
 // d_x = (d_x^ - x^ (x^ . d_x^)) / |x|
-void features_backward(const Problem& p, const float* d_normalized, const float* normalized,
+void features_backward(const MarginSizes& p, const float* d_normalized, const float* normalized,
                        const float* inverse_norms, float* d_features) {
   for (std::ptrdiff_t i = 0; i < p.own_images; ++i) {
     const float* d = d_normalized + i * p.embedding;
@@ -91,7 +71,7 @@ void features_backward(const Problem& p, const float* d_normalized, const float*
 }
 
 // Reads 4 E bytes per centre.
-void class_norms(const Problem& p, const float* rows, std::ptrdiff_t used, float* inverse_norms) {
+void class_norms(const MarginSizes& p, const float* rows, std::ptrdiff_t used, float* inverse_norms) {
 #pragma omp parallel for schedule(static) if (used * p.embedding >= kWorthThreads)
   for (std::ptrdiff_t j = 0; j < used; ++j) {
     const float* row = rows + j * p.embedding;
@@ -107,7 +87,7 @@ struct CentresBackward {
 
 // u = products^T x^, then d_w = u - w (w . u) / |w|^2; the products already include 1 / |w|. A block of
 // centres stays in cache: reads 4 (N + E), writes 4 E bytes per centre.
-void weight_gradient(const Problem& p, const CentresBackward& at) {
+void weight_gradient(const MarginSizes& p, const CentresBackward& at) {
 #pragma omp parallel for schedule(static) if (p.images * p.rows >= kWorthThreads)
   for (std::ptrdiff_t begin = 0; begin < p.rows; begin += kRowBlock) {
     const std::ptrdiff_t count = std::min(kRowBlock, p.rows - begin);
@@ -127,7 +107,7 @@ void weight_gradient(const Problem& p, const CentresBackward& at) {
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const MarginNormalize& margin) {
-  const Problem p = problem_of(context, instruction);
+  const MarginSizes p = margin_sizes(context, instruction);
   Call call(context, instruction);
   const auto features = call.input(0, margin.features, features_layout(context, instruction));
   const auto labels = call.raw(1, margin.labels, plain_layout({p.own_images}));
@@ -141,7 +121,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginNormalize
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesBackward& margin) {
-  const Problem p = problem_of(context, instruction);
+  const MarginSizes p = margin_sizes(context, instruction);
   const memory::desc own = plain_layout({p.own_images, p.embedding});
   Call call(context, instruction);
   const auto d_normalized = call.raw(0, margin.d_normalized, own);
@@ -154,7 +134,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesB
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginClassNorms& margin) {
-  const Problem p = problem_of(context, instruction);
+  const MarginSizes p = margin_sizes(context, instruction);
   context.settle(margin.rows, plain_layout({p.rows, p.embedding}));
   return bind_loop([=](const Arena& at) {
     const auto* count = at.optional<std::int32_t>(margin.sample_count);
@@ -163,7 +143,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginClassNorm
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginProducts& margin) {
-  const Problem p = problem_of(context, instruction);
+  const MarginSizes p = margin_sizes(context, instruction);
   const memory::desc images = plain_layout({p.images, p.embedding});
   const memory::desc centres({p.embedding, p.rows}, memory::data_type::f32,
                              memory::dims{1, p.embedding});  // [C, E] transposed
@@ -178,14 +158,14 @@ Binder prepare(Context& context, Instruction& instruction, const MarginProducts&
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginFeatureProducts& margin) {
-  return bind_loop([=, p = problem_of(context, instruction)](const Arena& at) {
+  return bind_loop([=, p = margin_sizes(context, instruction)](const Arena& at) {
     multiply(false, p.images, p.embedding, p.rows, at.as(margin.products), p.rows, at.as(margin.rows),
              at.as(margin.d_normalized));
   });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginWeightGradient& margin) {
-  const Problem p = problem_of(context, instruction);
+  const MarginSizes p = margin_sizes(context, instruction);
   context.settle(margin.d_rows, plain_layout({p.rows, p.embedding}));
   return bind_loop([=](const Arena& at) {
     weight_gradient(p, {.products = at.as(margin.products),

@@ -4,15 +4,12 @@
 #include <cstring>
 #include <span>
 
-#include "kernels/cpu/binding.h"
+#include "kernels/cpu/margin_sizes.h"
 #include "kernels/cpu/prefetch.h"
-#include "models/margin_head.h"
+#include "kernels/cpu/threads.h"
 
 namespace plumb::cpu {
 namespace {
-
-// Below this many elements, starting threads costs more than the loop.
-constexpr std::ptrdiff_t kWorthThreads = 16384;
 
 using Integers = std::span<std::int32_t>;
 
@@ -71,21 +68,17 @@ void sample(const Sampling& by, std::uint64_t step, std::span<const std::int32_t
   }
 }
 
-const MarginLoss& loss_of(const Context& context, const Instruction& instruction) {
-  return std::get<MarginLoss>(context.graph.ops[instruction.op]);
-}
-
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const MarginSampleClasses& margin) {
-  const MarginLoss& op = loss_of(context, instruction);
+  const MarginLoss& op = margin_loss_of(context, instruction);
   const std::int64_t own_classes = context.graph.parameters[op.weight].dims[0];
   const Sampling by{.key = sample_key(op),
                     .first_class = op.first_class,
                     .own_classes = own_classes,
                     .least_rows = sampled_rows(op.sample_rate, own_classes)};
-  const auto images = static_cast<std::size_t>(context.graph.batch() * op.world_size);
-  const auto rows = static_cast<std::size_t>(margin_rows(op, own_classes, context.graph.batch()));
+  const MarginSizes sizes = margin_sizes(context, instruction);
+  const auto images = static_cast<std::size_t>(sizes.images), rows = static_cast<std::size_t>(sizes.rows);
   instruction.workspace_bytes = images * sizeof(std::int32_t);
   return bind_loop([=, lane = instruction.lane](const Arena& at) {
     sample(by, at.as<State>(margin.state)->step.iteration, {at.as<std::int32_t>(margin.labels), images},
@@ -96,10 +89,10 @@ Binder prepare(Context& context, Instruction& instruction, const MarginSampleCla
 
 // Reads and writes 4 E bytes per row of the sample.
 Binder prepare(Context& context, Instruction& instruction, const MarginGatherRows& margin) {
-  const MarginLoss& op = loss_of(context, instruction);
-  const std::vector<std::int64_t>& centres = context.graph.parameters[op.weight].dims;
-  const std::ptrdiff_t rows = margin_rows(op, centres[0], context.graph.batch()), embedding = centres[1];
-  context.settle(margin.weight, plain_layout(centres));
+  const MarginLoss& op = margin_loss_of(context, instruction);
+  const MarginSizes sizes = margin_sizes(context, instruction);
+  const std::ptrdiff_t rows = sizes.rows, embedding = sizes.embedding;
+  context.settle(margin.weight, plain_layout(context.graph.parameters[op.weight].dims));
   return bind_loop([=](const Arena& at) {
     const auto *samples = at.as<std::int32_t>(margin.samples),
                *count = at.as<std::int32_t>(margin.sample_count);

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/prefetch.h"
+#include "kernels/cpu/threads.h"
 
 namespace plumb::cpu {
 namespace {
@@ -20,8 +21,6 @@ struct Coefficients {
   float momentum = 0, weight_decay = 0, learning_rate = 0, gradient_scale = 1;
 };
 
-// Below this many elements, starting threads costs more than the loop.
-constexpr std::ptrdiff_t kWorthThreads = 16384;
 constexpr std::ptrdiff_t kPart = 4096;
 
 // One thread's part. Reads 12, writes 8 bytes per element. Pointers and coefficients are passed by value:
