@@ -19,10 +19,7 @@ void merge(Clock& into, const Clock& from) {
 // Clocks of the instructions seen so far, in the Program's order.
 class Clocks {
  public:
-  explicit Clocks(const Program& program) : program_(program) {
-    at_start_.reserve(program.instructions.size());
-    position_.reserve(program.instructions.size());
-  }
+  explicit Clocks(const Program& program) : program_(program) {}
 
   // Clock of the lane's next instruction from lane order alone.
   Clock of_lane(std::size_t lane) const { return ended_[lane]; }
@@ -81,10 +78,6 @@ std::vector<std::vector<BufferId>> overlapping_buffers(const Program& program) {
   return overlapping;
 }
 
-void keep_later(std::optional<InstructionId>& latest, const std::optional<InstructionId>& instruction) {
-  if (instruction && (!latest || *instruction > *latest)) latest = instruction;
-}
-
 // The candidates that neither lane order nor another candidate implies.
 std::vector<InstructionId> necessary(const std::array<std::optional<InstructionId>, kLanes>& candidates,
                                      const Clock& known, const Clocks& clocks) {
@@ -98,17 +91,19 @@ std::vector<InstructionId> necessary(const std::array<std::optional<InstructionI
     }
     if (!implied) waits.push_back(*candidates[lane]);
   }
-  std::sort(waits.begin(), waits.end());
+  std::ranges::sort(waits);
   return waits;
 }
 
-}  // namespace
+struct Order {
+  std::vector<std::vector<InstructionId>> dependencies;
+  Clocks clocks;
+};
 
-std::vector<std::vector<InstructionId>> cross_lane_dependencies(const Program& program) {
+Order order_of(const Program& program) {
   const std::vector<std::vector<BufferId>> overlapping = overlapping_buffers(program);
   std::vector<LatestUses> latest(program.buffers.size());
-  std::vector<std::vector<InstructionId>> dependencies(program.instructions.size());
-  Clocks clocks(program);
+  Order order{.clocks = Clocks(program)};
   for (InstructionId id = 0; id < program.instructions.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     const std::size_t own = lane_index(instruction);
@@ -117,34 +112,34 @@ std::vector<std::vector<InstructionId>> cross_lane_dependencies(const Program& p
       for (BufferId other : overlapping.at(use.buffer)) {
         for (std::size_t lane = 0; lane < kLanes; ++lane) {
           if (lane == own) continue;
-          keep_later(candidates[lane], latest[other].write[lane]);
-          if (use.writes()) keep_later(candidates[lane], latest[other].read[lane]);
+          candidates[lane] = std::max(candidates[lane], latest[other].write[lane]);
+          if (use.writes()) candidates[lane] = std::max(candidates[lane], latest[other].read[lane]);
         }
       }
     }
-    Clock clock = clocks.of_lane(own);
-    dependencies[id] = necessary(candidates, clock, clocks);
-    for (InstructionId wait : dependencies[id]) merge(clock, clocks.after(wait));
-    clocks.push(clock);
+    Clock clock = order.clocks.of_lane(own);
+    order.dependencies.push_back(necessary(candidates, clock, order.clocks));
+    for (InstructionId wait : order.dependencies.back()) merge(clock, order.clocks.after(wait));
+    order.clocks.push(clock);
     for (const BufferUse& use : instruction.uses()) {
       if (use.reads()) latest[use.buffer].read[own] = id;
       if (use.writes()) latest[use.buffer].write[own] = id;
     }
   }
-  return dependencies;
+  return order;
+}
+
+}  // namespace
+
+std::vector<std::vector<InstructionId>> cross_lane_dependencies(const Program& program) {
+  return order_of(program).dependencies;
 }
 
 HappensBefore::HappensBefore(const Program& program) {
-  const std::vector<std::vector<InstructionId>> dependencies = cross_lane_dependencies(program);
-  Clocks clocks(program);
-  for (InstructionId id = 0; id < program.instructions.size(); ++id) {
-    lane_of_.push_back(lane_index(program.instructions[id]));
-    Clock clock = clocks.of_lane(lane_of_.back());
-    for (InstructionId wait : dependencies[id]) merge(clock, clocks.after(wait));
-    clocks.push(clock);
-  }
-  position_ = clocks.position();
-  clock_ = clocks.at_start();
+  const Order order = order_of(program);
+  for (const Instruction& instruction : program.instructions) lane_of_.push_back(lane_index(instruction));
+  position_ = order.clocks.position();
+  clock_ = order.clocks.at_start();
 }
 
 bool HappensBefore::operator()(InstructionId before, InstructionId after) const {

@@ -1,21 +1,15 @@
 #include "kernels/describe.h"
 
+#include <array>
+
 #include "kernels/roofline.h"
 
 namespace plumb {
 
 std::string_view name_of(FusedPattern pattern) {
-  switch (pattern) {
-    case FusedPattern::statistics:
-      return "statistics";
-    case FusedPattern::normalized_input:
-      return "normalized_input";
-    case FusedPattern::residual_input:
-      return "residual_input";
-    case FusedPattern::norm_backward_data:
-      return "norm_backward_data";
-  }
-  return "";
+  static constexpr std::array<std::string_view, 4> kNames{"statistics", "normalized_input", "residual_input",
+                                                          "norm_backward_data"};
+  return kNames.at(static_cast<std::size_t>(pattern));
 }
 
 Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits) {

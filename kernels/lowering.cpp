@@ -19,26 +19,13 @@ BufferId add_buffer(Program& program, Buffer buffer) {
   return program.buffers.size() - 1;
 }
 
-BufferId add_buffer_like(Program& program, BufferId like, std::string name, Role role) {
-  Buffer buffer = program.buffers[like];
-  buffer.name = std::move(name);
-  buffer.role = role;
-  buffer.persistent = false;
-  return add_buffer(program, std::move(buffer));
-}
-
 Instruction& add_instruction(Program& program, Instruction instruction) {
-  instruction.work.bytes = memory_traffic_bytes(program, instruction.operation);
+  instruction.work.bytes = 0;
+  for (const BufferUse& use : instruction.uses())
+    instruction.work.bytes +=
+        static_cast<double>(program.buffers[use.buffer].bytes) * (use.access == Access::read_write ? 2 : 1);
   program.instructions.push_back(std::move(instruction));
   return program.instructions.back();
-}
-
-double memory_traffic_bytes(const Program& program, const Operation& operation) {
-  double bytes = 0;
-  for (const BufferUse& use : uses_of(operation))
-    bytes +=
-        static_cast<double>(program.buffers[use.buffer].bytes) * (use.access == Access::read_write ? 2 : 1);
-  return bytes;
 }
 
 namespace {
@@ -138,8 +125,13 @@ void add_parameters(Lowering& lowering, const StorageTypes& types) {
 }  // namespace
 
 Lowering start_lowering(const Graph& graph, const StorageTypes& types, std::size_t state_bytes) {
-  Lowering lowering{.graph = graph};
+  Lowering lowering{.graph = graph,
+                    .gradients = std::vector<std::vector<Lowering::Contribution>>(graph.values.size()),
+                    .op_types = std::vector(graph.ops.size(), types.activations),
+                    .gradient_types = std::vector(graph.values.size(), types.activations)};
   add_parameters(lowering, types);
+  for (const ParameterBuffers& buffers : lowering.tensors().parameters)
+    lowering.weights.push_back(buffers.master);
   for (const Value& value : graph.values) {
     const bool is_input = lowering.tensors().values.empty();
     Buffer buffer{.name = value.name,
@@ -163,7 +155,6 @@ Lowering start_lowering(const Graph& graph, const StorageTypes& types, std::size
                                                            .dtype = DType::u8,
                                                            .dims = {static_cast<std::int64_t>(state_bytes)},
                                                            .persistent = true});
-  lowering.gradients.resize(graph.values.size());
   return lowering;
 }
 
@@ -176,25 +167,24 @@ UpdatedParameter updated_parameter(const Tensors& tensors, ParameterId parameter
           .copies = {buffers.copies.begin(), buffers.copies.end()}};
 }
 
-std::vector<BufferId> gradient_of(Lowering& lowering, ValueId value, std::size_t most) {
-  std::vector<Lowering::Contribution> parts = lowering.gradients[value];
-  if (parts.empty()) throw std::logic_error("no gradient reaches " + lowering.graph.values[value].name);
-  // Unshared buffers first: Accumulate may overwrite them.
-  std::stable_partition(parts.begin(), parts.end(), [](const auto& part) { return !part.shared; });
-  while (parts.size() > most) {
-    const Lowering::Contribution from = parts.back();
-    parts.pop_back();
-    if (parts.front().shared)
-      throw std::logic_error("every gradient of " + lowering.graph.values[value].name + " is shared");
-    add_instruction(lowering.program,
-                    {.name = lowering.graph.values[value].name + ".accumulate" + std::to_string(parts.size()),
-                     .operation = Accumulate{.into = parts.front().buffer, .from = from.buffer},
-                     .phase = Phase::backward});
-  }
-  std::vector<BufferId> buffers;
-  buffers.reserve(parts.size());
-  for (const auto& part : parts) buffers.push_back(part.buffer);
-  return buffers;
+Instruction& add_update_rows(Lowering& lowering, ParameterId parameter, const SampledRows& rows,
+                             std::string name, std::optional<Read> overflow) {
+  const ParameterBuffers& buffers = lowering.tensors().parameters[parameter];
+  const Buffer& gradient = lowering.program.buffers[buffers.gradient];
+  const auto bytes = static_cast<double>(gradient.bytes);
+  Instruction& instruction =
+      add_instruction(lowering.program, {.name = std::move(name),
+                                         .operation = UpdateRows{.parameter = parameter,
+                                                                 .master = buffers.master,
+                                                                 .momentum = buffers.momentum,
+                                                                 .d_rows = buffers.gradient,
+                                                                 .samples = rows.samples,
+                                                                 .sample_count = rows.count,
+                                                                 .state = lowering.tensors().state,
+                                                                 .overflow = overflow},
+                                         .phase = Phase::update});
+  instruction.work.bytes = bytes + bytes / static_cast<double>(bytes_of(gradient.dtype)) * 4 * sizeof(float);
+  return instruction;
 }
 
 }  // namespace plumb

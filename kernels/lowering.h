@@ -1,5 +1,5 @@
-// Bookkeeping shared by every device's describe: buffers of parameters and values, and the buffers that hold
-// each value's gradient during the backward walk.
+// Bookkeeping of a Graph's lowering to a Program: buffers of parameters and values, their storage, and the
+// buffers that hold each value's gradient during the backward walk.
 #pragma once
 
 #include <optional>
@@ -20,9 +20,11 @@ struct Lowering {
     bool shared = false;  // also read elsewhere: must not be overwritten
   };
   std::vector<std::vector<Contribution>> gradients;
+  std::vector<DType> op_types;        // by op: dtype of its outputs, weights and their gradients
+  std::vector<DType> gradient_types;  // by ValueId
+  std::vector<BufferId> weights;      // by ParameterId: the master, or a copy that forward reads instead
 
   Tensors& tensors() { return program.tensors; }
-  const Tensors& tensors() const { return program.tensors; }
 };
 
 // Storage types of a Graph's tensors on a device.
@@ -36,25 +38,23 @@ struct StorageTypes {
 Lowering start_lowering(const Graph& graph, const StorageTypes& types, std::size_t state_bytes);
 
 BufferId add_buffer(Program& program, Buffer buffer);
-// Adds a buffer with the logical dims of `like`, e.g. the gradient of a value.
-BufferId add_buffer_like(Program& program, BufferId like, std::string name, Role role);
 
 // [n, c, h, w] of a value.
 std::vector<std::int64_t> nchw(const Shape& shape);
 
-// Adds `instruction` and sets Work::bytes from its operands.
+// Adds `instruction`. Work::bytes: all its operands, each read or write counted once, the minimum memory
+// traffic.
 Instruction& add_instruction(Program& program, Instruction instruction);
 
 // The operands of an Update for this parameter.
 UpdatedParameter updated_parameter(const Tensors& tensors, ParameterId parameter);
 
-// The buffers whose sum is the gradient of `value`; adds Accumulate instructions until at most `most` remain.
-std::vector<BufferId> gradient_of(Lowering& lowering, ValueId value, std::size_t most);
+// Adds the UpdateRows of sampled class centres; it reads and writes only the sampled rows of master and
+// momentum.
+Instruction& add_update_rows(Lowering& lowering, ParameterId parameter, const SampledRows& rows,
+                             std::string name, std::optional<Read> overflow = {});
 
 // Removes buffers that no instruction uses and that have no views, and renumbers the rest.
 void drop_unused_buffers(Program& program);
-
-// Bytes of all operands, each read or write counted once: the minimum memory traffic of an instruction.
-double memory_traffic_bytes(const Program& program, const Operation& operation);
 
 }  // namespace plumb

@@ -19,8 +19,7 @@ std::size_t round_up(std::size_t bytes, std::size_t alignment) {
 struct Lifetime {
   std::array<std::optional<InstructionId>, kLanes> first, last;
   bool used() const {
-    return std::any_of(first.begin(), first.end(),
-                       [](const auto& instruction) { return instruction.has_value(); });
+    return std::ranges::any_of(first, [](const auto& instruction) { return instruction.has_value(); });
   }
 };
 
@@ -52,10 +51,9 @@ bool is_live_at(const Lifetime& lifetime, InstructionId instruction, const Happe
   bool begun = false, needed = false;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     if (!lifetime.first[lane]) continue;
-    begun =
-        begun || *lifetime.first[lane] == instruction || happens_before(*lifetime.first[lane], instruction);
-    needed =
-        needed || *lifetime.last[lane] == instruction || happens_before(instruction, *lifetime.last[lane]);
+    const InstructionId first = *lifetime.first[lane], last = *lifetime.last[lane];
+    begun = begun || first == instruction || happens_before(first, instruction);
+    needed = needed || last == instruction || happens_before(instruction, last);
   }
   return begun && needed;
 }
@@ -127,10 +125,7 @@ std::size_t place_in_order(const std::vector<BufferId>& order, const Program& pr
       if (!ordered) offset = other.end;
     }
     const Placement placement{id, offset, offset + bytes};
-    const auto at =
-        std::upper_bound(placed.begin(), placed.end(), placement,
-                         [](const Placement& a, const Placement& b) { return a.begin < b.begin; });
-    placed.insert(at, placement);
+    placed.insert(std::ranges::upper_bound(placed, offset, {}, &Placement::begin), placement);
     offsets[id] = offset;
     region_end = std::max(region_end, placement.end);
   }
@@ -152,9 +147,7 @@ MemoryPlan plan_memory(const Program& program, std::size_t alignment) {
     plan.arena_bytes += round_up(program.buffers[id].bytes, alignment);
   }
   std::vector<BufferId> order = shareable_roots(program, lifetimes);
-  std::stable_sort(order.begin(), order.end(), [&](BufferId a, BufferId b) {
-    return program.buffers[a].bytes > program.buffers[b].bytes;
-  });
+  std::ranges::stable_sort(order, std::greater{}, [&](BufferId id) { return program.buffers[id].bytes; });
   plan.arena_bytes =
       place_in_order(order, program, lifetimes, happens_before, plan.arena_bytes, alignment, plan.offsets);
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
@@ -193,24 +186,13 @@ MemoryBytes memory_bytes(const Program& program, const MemoryPlan& plan) {
   MemoryBytes bytes;
   for (BufferId id : persistent_roots(program)) {
     const Buffer& buffer = program.buffers[id];
-    switch (buffer.role) {
-      case Role::parameter:
-      case Role::statistic:
-      case Role::state:
-      case Role::overflow:
-        bytes.parameters += buffer.bytes;
-        break;
-      case Role::gradient:
-        bytes.gradients += buffer.bytes;
-        break;
-      case Role::optimizer:
-        bytes.optimizer += buffer.bytes;
-        break;
-      case Role::input:
-      case Role::activation:
-      case Role::activation_gradient:
-        break;
-    }
+    if (buffer.role == Role::gradient)
+      bytes.gradients += buffer.bytes;
+    else if (buffer.role == Role::optimizer)
+      bytes.optimizer += buffer.bytes;
+    else if (buffer.role != Role::input && buffer.role != Role::activation &&
+             buffer.role != Role::activation_gradient)
+      bytes.parameters += buffer.bytes;
   }
   bytes.workspace = std::accumulate(plan.workspace_bytes.begin(), plan.workspace_bytes.end(), std::size_t{0});
   bytes.planned = plan.arena_bytes;

@@ -1,5 +1,6 @@
 #include "kernels/program.h"
 
+#include <initializer_list>
 #include <stdexcept>
 #include <string_view>
 
@@ -27,80 +28,32 @@ std::vector<BufferId> reduced_roots(const Program& program, BufferId reduced) {
   return roots;
 }
 
-[[noreturn]] void unknown(const char* type) {
-  throw std::logic_error(std::string("no such ") + type);
+// `names` are in the order of the enum.
+template <typename Enum>
+std::string_view name_in(std::initializer_list<std::string_view> names, Enum value) {
+  const auto index = static_cast<std::size_t>(value);
+  if (index >= names.size()) throw std::logic_error("a value that its enum doesn't have");
+  return names.begin()[index];
 }
 
 }  // namespace
 
 std::string_view name_of(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return "f32";
-    case DType::f16:
-      return "f16";
-    case DType::bf16:
-      return "bf16";
-    case DType::i32:
-      return "i32";
-    case DType::i64:
-      return "i64";
-    case DType::u8:
-      return "u8";
-  }
-  unknown("DType");
+  return name_in({"f32", "f16", "bf16", "i32", "i64", "u8"}, dtype);
 }
 
 std::string_view name_of(Role role) {
-  switch (role) {
-    case Role::input:
-      return "input";
-    case Role::parameter:
-      return "parameter";
-    case Role::gradient:
-      return "gradient";
-    case Role::optimizer:
-      return "optimizer";
-    case Role::statistic:
-      return "statistic";
-    case Role::activation:
-      return "activation";
-    case Role::activation_gradient:
-      return "activation_gradient";
-    case Role::state:
-      return "state";
-    case Role::overflow:
-      return "overflow";
-  }
-  unknown("Role");
+  return name_in({"input", "parameter", "gradient", "optimizer", "statistic", "activation",
+                  "activation_gradient", "state", "overflow"},
+                 role);
 }
 
 std::string_view name_of(Lane lane) {
-  switch (lane) {
-    case Lane::input:
-      return "input";
-    case Lane::compute:
-      return "compute";
-    case Lane::communication:
-      return "communication";
-  }
-  unknown("Lane");
+  return name_in({"input", "compute", "communication"}, lane);
 }
 
 std::string_view name_of(Phase phase) {
-  switch (phase) {
-    case Phase::input:
-      return "input";
-    case Phase::forward:
-      return "forward";
-    case Phase::backward:
-      return "backward";
-    case Phase::reduce:
-      return "reduce";
-    case Phase::update:
-      return "update";
-  }
-  unknown("Phase");
+  return name_in({"input", "forward", "backward", "reduce", "update"}, phase);
 }
 
 std::string_view name_of(const Operation& operation) {
@@ -120,17 +73,7 @@ std::vector<BufferUse> uses_of(const Operation& operation) {
 }
 
 std::string_view name_of(Collective::Kind kind) {
-  switch (kind) {
-    case Collective::Kind::allreduce_sum:
-      return "allreduce_sum";
-    case Collective::Kind::allreduce_max:
-      return "allreduce_max";
-    case Collective::Kind::allgather:
-      return "allgather";
-    case Collective::Kind::reduce_scatter_sum:
-      return "reduce_scatter_sum";
-  }
-  unknown("Collective::Kind");
+  return name_in({"allreduce_sum", "allreduce_max", "allgather", "reduce_scatter_sum"}, kind);
 }
 
 bool has_parts(Collective::Kind kind) {

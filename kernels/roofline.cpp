@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace plumb {
 
@@ -11,12 +12,10 @@ double peak_flops_per_second(const DeviceLimits& limits, Precision precision) {
   const auto found = limits.flops_per_second.find(precision);
   if (found != limits.flops_per_second.end()) return found->second;
   std::string known;
-  for (const auto& [candidate, flops] : limits.flops_per_second) {
-    known += (known.empty() ? "--" : ", --") + std::string(name_of(candidate));
-  }
-  throw Error(ExitCode::usage, "option --" + std::string(name_of(precision)) + ": the device " + limits.name +
-                                   " can't do " + std::string(name_of(precision)) + "; choose one of " +
-                                   known);
+  for (const auto& [candidate, flops] : limits.flops_per_second)
+    append_part(known, fmt::format("--{}", name_of(candidate)));
+  throw Error(ExitCode::usage, "option --{0}: the device {1} can't do {0}; choose one of {2}",
+              name_of(precision), limits.name, known);
 }
 
 double roofline_seconds(const Work& work, const DeviceLimits& limits, Precision precision) {
@@ -27,9 +26,8 @@ double roofline_seconds(const Work& work, const DeviceLimits& limits, Precision 
 Precision precision_of(const Program& program, const Instruction& instruction, Precision run) {
   if (run != Precision::fp16 && run != Precision::bf16) return run;
   const std::vector<BufferUse> uses = instruction.uses();
-  const bool in_half = std::any_of(uses.begin(), uses.end(), [&](const BufferUse& use) {
-    return bytes_of(program.buffers[use.buffer].dtype) == 2;
-  });
+  const bool in_half = std::ranges::any_of(
+      uses, [&](const BufferUse& use) { return bytes_of(program.buffers[use.buffer].dtype) == 2; });
   return in_half || uses.empty() ? run : Precision::fp32;
 }
 

@@ -1,10 +1,10 @@
 #include "kernels/targets.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <iterator>
-#include <stdexcept>
 
 namespace plumb {
 namespace {
@@ -67,10 +67,6 @@ std::vector<DeviceLimits> make_targets() {
   };
 }
 
-}  // namespace
-
-namespace {
-
 // FLOPs per clock and multiprocessor (2 per multiply-add), dense: NVIDIA's architecture whitepapers (Volta,
 // Turing, GA100, GA102, Ada, Hopper, Blackwell).
 struct PerClock {
@@ -104,9 +100,8 @@ DeviceLimits limits_of(const GpuProperties& gpu) {
     limits = *target;
   } else {
     const auto* per_clock =
-        std::find_if(std::begin(kPerClock), std::end(kPerClock),
-                     [&](const PerClock& row) { return row.compute_capability >= gpu.compute_capability; });
-    if (per_clock == std::end(kPerClock)) per_clock = std::end(kPerClock) - 1;
+        std::ranges::lower_bound(kPerClock, gpu.compute_capability, {}, &PerClock::compute_capability);
+    if (per_clock == std::end(kPerClock)) --per_clock;
     const double clocks = gpu.multiprocessors * gpu.clock_hz;
     limits.flops_per_second = {{Precision::fp32, per_clock->fp32 * clocks},
                                {Precision::fp16, per_clock->fp16 * clocks * kSustainedTensorFlops}};
@@ -129,17 +124,8 @@ std::string_view name_of(DeviceKind kind) {
 }
 
 std::string_view name_of(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-      return "fp32";
-    case Precision::tf32:
-      return "tf32";
-    case Precision::fp16:
-      return "fp16";
-    case Precision::bf16:
-      return "bf16";
-  }
-  throw std::logic_error("no such Precision");
+  static constexpr std::array<std::string_view, 4> kNames{"fp32", "tf32", "fp16", "bf16"};
+  return kNames.at(static_cast<std::size_t>(precision));
 }
 
 const std::vector<DeviceLimits>& targets() {
@@ -148,8 +134,7 @@ const std::vector<DeviceLimits>& targets() {
 }
 
 std::optional<DeviceLimits> find_target(std::string_view name) {
-  const auto found = std::find_if(targets().begin(), targets().end(),
-                                  [&](const DeviceLimits& limits) { return limits.name == name; });
+  const auto found = std::ranges::find(targets(), name, &DeviceLimits::name);
   if (found == targets().end()) return std::nullopt;
   return *found;
 }

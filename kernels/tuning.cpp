@@ -1,20 +1,10 @@
 #include "kernels/tuning.h"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
+
 namespace plumb {
-namespace {
-
-// RFC 4180: in quotes, inner quotes doubled.
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) result += c == '"' ? "\"\"" : std::string(1, c);
-  return result + "\"";
-}
-
-}  // namespace
-
 void apply_tuning(const Tuning& tuning, Program& program) {
   for (Instruction& instruction : program.instructions) {
     const auto choice = tuning.instructions.find(instruction.name);
@@ -48,17 +38,18 @@ Tuning choices_from_json(const nlohmann::json& json) {
 }
 
 std::string trials_csv(const Tuning& tuning) {
-  std::string text = "problem,engine,workspace_bytes,milliseconds,chosen\n";
+  const auto quoted = [](const std::string& text) {  // RFC 4180: inner quotes doubled
+    return fmt::format("\"{}\"", replaced(text, '"', "\"\""));
+  };
+  std::string csv = "problem,engine,workspace_bytes,milliseconds,chosen\n";
   for (const auto& [problem, trials] : tuning.trials) {
     for (const EngineTrial& trial : trials) {
-      char milliseconds[32] = "";
-      if (trial.seconds) std::snprintf(milliseconds, sizeof milliseconds, "%.6g", 1e3 * *trial.seconds);
       const bool chosen = &trial == &trials.front() && trial.failure.empty();
-      text += quoted(problem) + "," + quoted(trial.engine) + "," + std::to_string(trial.workspace_bytes) +
-              "," + milliseconds + "," + (chosen ? "1" : "0") + "\n";
+      csv += fmt::format("{},{},{},{},{}\n", quoted(problem), quoted(trial.engine), trial.workspace_bytes,
+                         trial.seconds ? fmt::format("{:.6g}", 1e3 * *trial.seconds) : "", chosen ? 1 : 0);
     }
   }
-  return text;
+  return csv;
 }
 
 }  // namespace plumb

@@ -1,35 +1,11 @@
 #include "kernels/cpu/binding.h"
 
-#include <array>
-#include <stdexcept>
+#include <algorithm>
 #include <utility>
 
 #include "kernels/cpu/onednn.h"
 
 namespace plumb::cpu {
-namespace {
-
-constexpr std::size_t kAlignment = 64;  // bytes: a cache line and the widest vector register
-
-// A primitive with its arguments in oneDNN's C form, so that running it constructs nothing.
-struct BoundPrimitive {
-  dnnl::primitive primitive;
-  std::vector<dnnl::memory> memories;  // keep the handles below alive
-  std::vector<dnnl_exec_arg_t> arguments;
-
-  void add(int argument, dnnl::memory memory) {
-    arguments.push_back({argument, memory.get()});
-    memories.push_back(std::move(memory));
-  }
-  void run(const dnnl::stream& stream) const {
-    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive.get(), stream.get(),
-                                                   static_cast<int>(arguments.size()), arguments.data()),
-                            "could not execute a oneDNN primitive");
-  }
-};
-
-}  // namespace
-
 const dnnl::memory::desc& Context::settle(BufferId buffer, const dnnl::memory::desc& wanted) {
   std::optional<dnnl::memory::desc>& layout = layouts[buffer];
   if (!layout) {
@@ -56,7 +32,42 @@ dnnl::memory::desc plain_layout(const std::vector<std::int64_t>& dims) {
   return {dims, dnnl::memory::data_type::f32, strides};
 }
 
+std::optional<ChannelLayout> channel_layout(const dnnl::memory::desc& layout) {
+  const dnnl::memory::dims dims = dims_of(layout);
+  const Blocking blocking = blocking_of(layout);
+  const bool has_pixels = dims.size() == 4, is_blocked = !blocking.blocks.empty();
+  if (dims.size() != 2 && !has_pixels) return std::nullopt;
+  if (is_blocked && (blocking.blocks.size() > 1 || blocking.blocks[0].dimension != 1)) return std::nullopt;
+  const std::int64_t width = has_pixels ? dims[3] : 1, pixels = has_pixels ? dims[2] * width : 1;
+  for (const std::int64_t block :
+       is_blocked ? std::vector{blocking.blocks[0].length} : std::vector<std::int64_t>{dims[1], 1}) {
+    const ChannelLayout form{.images = dims[0], .channels = dims[1], .pixels = pixels, .block = block};
+    const bool strides_blocks = is_blocked || block == 1;
+    dnnl::memory::dims extents = dims;
+    if (strides_blocks) extents[1] = form.blocks();
+    const std::int64_t strides[]{form.image_stride(), strides_blocks ? pixels * block : 1, width * block,
+                                 block};
+    bool matches = true;
+    for (std::size_t i = 0; i < dims.size(); ++i)  // strides of dimensions of size 1 are arbitrary
+      matches = matches && (extents[i] == 1 || blocking.strides[i] == strides[i]);
+    if (matches) return form;
+  }
+  return std::nullopt;
+}
+
+void BoundOperands::add(int argument, dnnl::memory memory) {
+  arguments_.push_back({argument, memory.get()});
+  memories_.push_back(std::move(memory));
+}
+
+void BoundOperands::execute(const dnnl::primitive& primitive, const dnnl::stream& stream) const {
+  dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive.get(), stream.get(),
+                                                 static_cast<int>(arguments_.size()), arguments_.data()),
+                          "could not execute a oneDNN primitive");
+}
+
 std::size_t Call::take_workspace(std::size_t bytes) {
+  constexpr std::size_t kAlignment = 64;  // a cache line and the widest vector register
   const std::size_t offset = workspace_bytes_;
   workspace_bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
   return offset;
@@ -64,9 +75,8 @@ std::size_t Call::take_workspace(std::size_t bytes) {
 
 Call::Place Call::add(int argument, BufferId buffer, const dnnl::memory::desc& wanted, bool is_input) {
   const dnnl::memory::desc& held = context_.settle(buffer, wanted);
-  Operand operand{.argument = argument, .buffer = buffer, .layout = wanted};
+  Operand operand{.argument = argument, .layout = wanted, .buffer = buffer, .is_input = is_input};
   if (held != wanted) {
-    operand.place = is_input ? Operand::Place::copied_in : Operand::Place::copied_out;
     operand.workspace_offset = take_workspace(wanted.get_size());
     operand.held = held;
     const auto& engine = context_.engine;
@@ -80,7 +90,7 @@ Call::Place Call::add(int argument, BufferId buffer, const dnnl::memory::desc& w
 Call::Place Call::raw(int argument, BufferId buffer, const dnnl::memory::desc& layout) {
   std::size_t& bytes = context_.program.buffers[buffer].bytes;
   bytes = std::max(bytes, layout.get_size());
-  operands_.push_back({.argument = argument, .buffer = buffer, .layout = layout});
+  operands_.push_back({.argument = argument, .layout = layout, .buffer = buffer});
   return {operands_.size() - 1};
 }
 
@@ -88,49 +98,33 @@ Call::Place Call::scratchpad(const dnnl::memory::desc& layout) {
   if (layout.get_size() == 0) return {};
   operands_.push_back({.argument = DNNL_ARG_SCRATCHPAD,
                        .layout = layout,
-                       .place = Operand::Place::workspace,
                        .workspace_offset = take_workspace(layout.get_size())});
   return {operands_.size() - 1};
 }
 
-Binder Call::finish(dnnl::primitive primitive) {
-  std::vector<std::pair<int, dnnl::memory::desc>> arguments;
-  for (const Operand& operand : operands_) arguments.emplace_back(operand.argument, operand.layout);
-  return finish(Body([primitive = std::move(primitive), arguments = std::move(arguments),
-                      engine = context_.engine,
-                      stream = context_.stream](const Addresses& addresses) -> ComputeFn {
-    BoundPrimitive bound{.primitive = primitive};
-    for (std::size_t i = 0; i < arguments.size(); ++i)
-      bound.add(arguments[i].first, dnnl::memory(arguments[i].second, engine, addresses.as<std::byte>({i})));
-    return [bound = std::move(bound), stream] { bound.run(stream); };
-  }));
-}
-
-Binder Call::finish(Body body) {
+Binder Call::finish(std::function<void(const BoundOperands&)> run) {
   instruction_.workspace_bytes = std::max(instruction_.workspace_bytes, workspace_bytes_);
-  return [body = std::move(body), operands = operands_, engine = context_.engine, stream = context_.stream,
+  return [run = std::move(run), operands = operands_, engine = context_.engine, stream = context_.stream,
           lane = instruction_.lane](const Arena& arena) -> ComputeFn {
-    std::vector<std::byte*> addresses;
-    std::vector<BoundPrimitive> before, after;
+    BoundOperands bound;
+    std::vector<std::pair<dnnl::primitive, BoundOperands>> before, after;  // reorders
     for (const Operand& operand : operands) {
-      const bool in_place = operand.place == Operand::Place::buffer;
-      addresses.push_back(in_place ? arena.data(operand.buffer)
-                                   : arena.workspace(lane) + operand.workspace_offset);
-      if (in_place || operand.place == Operand::Place::workspace) continue;
-      const bool copied_in = operand.place == Operand::Place::copied_in;
+      const bool in_place = operand.workspace_offset == kNone;
+      const dnnl::memory used(
+          operand.layout, engine,
+          in_place ? arena.data(operand.buffer) : arena.workspace(lane) + operand.workspace_offset);
+      bound.add(operand.argument, used);
+      if (!operand.reorder) continue;
       const dnnl::memory held(operand.held, engine, arena.data(operand.buffer));
-      const dnnl::memory copy(operand.layout, engine, addresses.back());
-      BoundPrimitive reorder{.primitive = operand.reorder};
-      reorder.add(DNNL_ARG_FROM, copied_in ? held : copy);
-      reorder.add(DNNL_ARG_TO, copied_in ? copy : held);
-      (copied_in ? before : after).push_back(std::move(reorder));
+      auto& [reorder, operands_of_reorder] = (operand.is_input ? before : after).emplace_back();
+      reorder = operand.reorder;
+      operands_of_reorder.add(DNNL_ARG_FROM, operand.is_input ? held : used);
+      operands_of_reorder.add(DNNL_ARG_TO, operand.is_input ? used : held);
     }
-    ComputeFn run = body(Addresses(std::move(addresses)));
-    if (before.empty() && after.empty()) return run;
-    return [before = std::move(before), run = std::move(run), after = std::move(after), stream] {
-      for (const BoundPrimitive& reorder : before) reorder.run(stream);
-      run();
-      for (const BoundPrimitive& reorder : after) reorder.run(stream);
+    return [=] {
+      for (const auto& [reorder, both] : before) both.execute(reorder, stream);
+      run(bound);
+      for (const auto& [reorder, both] : after) both.execute(reorder, stream);
     };
   };
 }

@@ -1,5 +1,5 @@
 // Turns instructions of a Program into oneDNN primitives or our own loops. Preparing creates the primitives
-// and fixes layouts and sizes; finishing attaches addresses once the arena is allocated.
+// and fixes layouts and sizes; the Binder that it returns attaches addresses once the arena is allocated.
 #pragma once
 
 #include <cstddef>
@@ -18,31 +18,10 @@
 
 namespace plumb::cpu {
 
-// Addresses, known once the arena is allocated.
-class Arena {
- public:
-  Arena() = default;
-  Arena(std::byte* base, const MemoryPlan& plan) : base_(base), plan_(&plan) {}
-  std::byte* data(BufferId buffer) const { return base_ + plan_->offsets[buffer]; }
-  template <typename T = float>
-  T* as(BufferId buffer) const {
-    return reinterpret_cast<T*>(data(buffer));
-  }
-  // Null if the instruction lacks the operand.
-  template <typename T = float, Access kAccess>
-  T* optional(const std::optional<Operand<kAccess>>& operand) const {
-    return operand ? as<T>(operand->buffer) : nullptr;
-  }
-  std::byte* workspace(Lane lane) const {
-    return base_ + plan_->workspace_offsets[static_cast<std::size_t>(lane)];
-  }
-
- private:
-  std::byte* base_ = nullptr;
-  const MemoryPlan* plan_ = nullptr;
-};
-
-using Binder = std::function<ComputeFn(const Arena&)>;
+// The Binder of a loop that takes its operands from the arena each time it runs.
+inline Binder bind_loop(std::function<void(const Arena&)> loop) {
+  return [loop = std::move(loop)](const Arena& arena) -> ComputeFn { return [=] { loop(arena); }; };
+}
 
 // Inputs and results of preparing.
 struct Context {
@@ -67,28 +46,29 @@ dnnl::memory::desc plain_layout(const std::vector<std::int64_t>& dims);  // row-
 // nullopt if the layout of [n, c, h, w] or [n, c] isn't of this form.
 std::optional<ChannelLayout> channel_layout(const dnnl::memory::desc& layout);
 
-// Addresses of a Call's operands, indexed by the Place from input(), output(), raw() or scratchpad().
-class Addresses {
+// A Call's operands in the arena, also in oneDNN's C form: running a primitive constructs nothing.
+class BoundOperands {
  public:
   struct Place {
     std::size_t index = kNone;  // kNone: the instruction lacks the operand
   };
-  explicit Addresses(std::vector<std::byte*> addresses) : addresses_(std::move(addresses)) {}
+  void add(int argument, dnnl::memory memory);
   template <typename T = float>
   T* as(Place place) const {  // null if the instruction lacks the operand
-    return place.index == kNone ? nullptr : reinterpret_cast<T*>(addresses_[place.index]);
+    return place.index == kNone ? nullptr : static_cast<T*>(memories_[place.index].get_data_handle());
   }
+  void execute(const dnnl::primitive& primitive, const dnnl::stream& stream) const;
 
  private:
-  std::vector<std::byte*> addresses_;
+  std::vector<dnnl::memory> memories_;  // keep the handles below alive
+  std::vector<dnnl_exec_arg_t> arguments_;
 };
 
 // One execution of a primitive or of our own loop, with its operands. If it needs an operand in another
 // layout than the buffer's, the operand is reordered through the workspace before or after.
 class Call {
  public:
-  using Place = Addresses::Place;
-  using Body = std::function<ComputeFn(const Addresses&)>;
+  using Place = BoundOperands::Place;
 
   Call(Context& context, Instruction& instruction) : context_(context), instruction_(instruction) {}
 
@@ -112,18 +92,24 @@ class Call {
   Place scratchpad(const dnnl::memory::desc& layout);
 
   // Both record the instruction's workspace size. The Call need not outlive them.
-  Binder finish(dnnl::primitive primitive);
-  Binder finish(Body body);
+  Binder finish(std::function<void(const BoundOperands&)> run);
+  template <typename Primitive>
+  Binder finish(const typename Primitive::primitive_desc& descriptor) {
+    scratchpad(descriptor.scratchpad_desc());
+    return finish([primitive = Primitive(descriptor), stream = context_.stream](const BoundOperands& at) {
+      at.execute(primitive, stream);
+    });
+  }
 
  private:
   struct Operand {
     int argument = 0;
-    BufferId buffer = 0;
-    dnnl::memory::desc layout;  // required by the primitive or loop
-    enum class Place { buffer, copied_in, copied_out, workspace } place = Place::buffer;
-    std::size_t workspace_offset = 0;
+    dnnl::memory::desc layout;             // required by the primitive or loop
+    BufferId buffer = kNone;               // kNone: a scratchpad
+    std::size_t workspace_offset = kNone;  // kNone: used in place
+    bool is_input = true;
     dnnl::memory::desc held;  // of a copied operand: the buffer's layout
-    dnnl::reorder reorder;
+    dnnl::primitive reorder;  // empty unless copied
   };
   Place add(int argument, BufferId buffer, const dnnl::memory::desc& wanted, bool is_input);
   std::size_t take_workspace(std::size_t bytes);

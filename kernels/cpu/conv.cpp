@@ -47,6 +47,13 @@ convolution_forward::primitive_desc forward_descriptor(const Context& context, c
       problem.in, problem.weight, problem.out, problem.strides, problem.padding, problem.padding);
 }
 
+template <typename Primitive>
+typename Primitive::primitive_desc backward_descriptor(const Context& context, const Problem& problem) {
+  return describe_backward<Primitive>(context.engine, user_scratchpad(), forward_descriptor(context, problem),
+                                      algorithm::convolution_direct, problem.in, problem.weight, problem.out,
+                                      problem.strides, problem.padding, problem.padding);
+}
+
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const ConvForward& conv) {
@@ -57,28 +64,22 @@ Binder prepare(Context& context, Instruction& instruction, const ConvForward& co
   call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
   call.input(DNNL_ARG_WEIGHTS, conv.weight, descriptor.weights_desc());
   call.output(DNNL_ARG_DST, conv.out, descriptor.dst_desc());
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(convolution_forward(descriptor));
+  return call.finish<convolution_forward>(descriptor);
 }
 
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardData& conv) {
-  const Problem problem = problem_of(context, instruction);
-  const auto descriptor = describe_backward<convolution_backward_data>(
-      context.engine, user_scratchpad(), forward_descriptor(context, problem), algorithm::convolution_direct,
-      problem.in, problem.weight, problem.out, problem.strides, problem.padding, problem.padding);
+  const auto descriptor =
+      backward_descriptor<convolution_backward_data>(context, problem_of(context, instruction));
   Call call(context, instruction);
   call.input(DNNL_ARG_DIFF_DST, conv.d_out, descriptor.diff_dst_desc());
   call.input(DNNL_ARG_WEIGHTS, conv.weight, descriptor.weights_desc());
   call.output(DNNL_ARG_DIFF_SRC, conv.d_in, descriptor.diff_src_desc());
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(convolution_backward_data(descriptor));
+  return call.finish<convolution_backward_data>(descriptor);
 }
 
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWeights& conv) {
-  const Problem problem = problem_of(context, instruction);
-  const auto descriptor = describe_backward<convolution_backward_weights>(
-      context.engine, user_scratchpad(), forward_descriptor(context, problem), algorithm::convolution_direct,
-      problem.in, problem.weight, problem.out, problem.strides, problem.padding, problem.padding);
+  const auto descriptor =
+      backward_descriptor<convolution_backward_weights>(context, problem_of(context, instruction));
   // The update is elementwise over gradient and master, so both share one layout.
   const BufferId master = context.tensors().parameters[conv_of(context, instruction).weight].master;
   context.settle(conv.d_weight, context.settle(master, descriptor.diff_weights_desc()));
@@ -86,8 +87,7 @@ Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWei
   call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
   call.input(DNNL_ARG_DIFF_DST, conv.d_out, descriptor.diff_dst_desc());
   call.output(DNNL_ARG_DIFF_WEIGHTS, conv.d_weight, descriptor.diff_weights_desc());
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(convolution_backward_weights(descriptor));
+  return call.finish<convolution_backward_weights>(descriptor);
 }
 
 }  // namespace plumb::cpu

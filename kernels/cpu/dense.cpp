@@ -52,8 +52,7 @@ Binder prepare(Context& context, Instruction& instruction, const DenseForward& d
   call.input(DNNL_ARG_WEIGHTS, dense.weight, descriptor.weights_desc());
   call.input(DNNL_ARG_BIAS, dense.bias, p.bias);
   call.output(DNNL_ARG_DST, dense.out, p.out);
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(inner_product_forward(descriptor));
+  return call.finish<inner_product_forward>(descriptor);
 }
 
 Binder prepare(Context& context, Instruction& instruction, const DenseBackwardWeights& dense) {
@@ -65,8 +64,7 @@ Binder prepare(Context& context, Instruction& instruction, const DenseBackwardWe
   call.input(DNNL_ARG_DIFF_DST, dense.d_out, p.out);
   call.output(DNNL_ARG_DIFF_WEIGHTS, dense.d_weight, p.weight);
   call.output(DNNL_ARG_DIFF_BIAS, dense.d_bias, p.bias);
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(inner_product_backward_weights(descriptor));
+  return call.finish<inner_product_backward_weights>(descriptor);
 }
 
 Binder prepare(Context& context, Instruction& instruction, const DenseBackwardData& dense) {
@@ -77,8 +75,7 @@ Binder prepare(Context& context, Instruction& instruction, const DenseBackwardDa
   call.input(DNNL_ARG_DIFF_DST, dense.d_out, p.out);
   call.input(DNNL_ARG_WEIGHTS, dense.weight, p.weight);
   call.output(DNNL_ARG_DIFF_SRC, dense.d_in, p.in);
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(inner_product_backward_data(descriptor));
+  return call.finish<inner_product_backward_data>(descriptor);
 }
 
 }  // namespace plumb::cpu

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/limits.h"
 #include "kernels/cpu/onednn.h"
@@ -24,38 +25,26 @@ namespace {
 // no memory. The arena must leave several times that amount free.
 constexpr std::size_t kRoomForCode = std::size_t{64} << 20;
 
-// Anonymous memory, zeroed by the kernel, so padding of blocked layouts starts as zeros.
-class ArenaMemory {
- public:
-  ArenaMemory() = default;
-  explicit ArenaMemory(std::size_t bytes) : bytes_(bytes) {
-    void* address =
-        mmap(nullptr, bytes + kRoomForCode, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (address == MAP_FAILED)
-      throw Error(ExitCode::out_of_memory,
-                  "this host refuses " + std::to_string(bytes) + " bytes for the arena; use a smaller --bs");
-    base_ = static_cast<std::byte*>(address);
-    const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    const std::size_t kept = (bytes + page - 1) / page * page;
-    munmap(base_ + kept, bytes + kRoomForCode - kept);
-    madvise(address, bytes, MADV_HUGEPAGE);
-  }
-  ~ArenaMemory() {
-    if (base_) munmap(base_, bytes_);
-  }
-  ArenaMemory(ArenaMemory&& other) noexcept
-      : base_(std::exchange(other.base_, nullptr)), bytes_(other.bytes_) {}
-  ArenaMemory& operator=(ArenaMemory&& other) noexcept {
-    std::swap(base_, other.base_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  std::byte* base() const { return base_; }
-
- private:
-  std::byte* base_ = nullptr;
-  std::size_t bytes_ = 0;
+struct Unmap {
+  std::size_t bytes = 0;
+  void operator()(std::byte* address) const { munmap(address, bytes); }
 };
+using ArenaMemory = std::unique_ptr<std::byte, Unmap>;
+
+// Anonymous memory, zeroed by the kernel, so padding of blocked layouts starts as zeros.
+ArenaMemory map_arena(std::size_t bytes) {
+  void* address =
+      mmap(nullptr, bytes + kRoomForCode, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED)
+    throw Error(ExitCode::out_of_memory, "this host refuses {} bytes for the arena; use a smaller --bs",
+                bytes);
+  auto* base = static_cast<std::byte*>(address);
+  const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t kept = (bytes + page - 1) / page * page;
+  munmap(base + kept, bytes + kRoomForCode - kept);
+  madvise(address, bytes, MADV_HUGEPAGE);
+  return ArenaMemory(base, {bytes});
+}
 
 class CpuDevice final : public Device {
  public:
@@ -70,9 +59,8 @@ class CpuDevice final : public Device {
   const DeviceLimits& limits() const override { return limits_; }
   std::string description() const override {
     const dnnl_version_t* version = dnnl_version();
-    return limits_.name + ", " + std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads") +
-           ", oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
-           std::to_string(version->patch);
+    return fmt::format("{}, {}, oneDNN {}.{}.{}", limits_.name, counted(threads_, "thread"), version->major,
+                       version->minor, version->patch);
   }
 
   void prepare(const Graph& graph, const UpdateRule& rule, Program& program) override {
@@ -101,8 +89,8 @@ class CpuDevice final : public Device {
         throw std::logic_error("no workspace is planned for " + instruction.name);
     }
     plan_ = plan;
-    memory_ = ArenaMemory(plan.arena_bytes);
-    arena_ = Arena(memory_.base(), plan_);
+    memory_ = map_arena(plan.arena_bytes);
+    arena_ = Arena(memory_.get(), plan_);
     *state() = State{};
     for (Instruction& instruction : program.instructions)
       if (const Binder& bind_instruction = prepared_.at(instruction.name))
@@ -121,10 +109,10 @@ class CpuDevice final : public Device {
     const BufferId gradient = tensors_.parameters.at(parameter).gradient;
     const auto sampled = tensors_.sampled_rows.find(parameter);
     if (sampled == tensors_.sampled_rows.end()) return read(gradient, values);
-    std::fill(values.begin(), values.end(), 0.0f);  // rows outside the last sample
+    std::ranges::fill(values, 0.0f);  // rows outside the last sample
     const auto columns = graph_.parameters[parameter].dims[1];
-    const auto* rows = reinterpret_cast<const std::int32_t*>(arena_.data(sampled->second.samples));
-    const auto count = *reinterpret_cast<const std::int32_t*>(arena_.data(sampled->second.count));
+    const auto* rows = arena_.as<const std::int32_t>(sampled->second.samples);
+    const auto count = *arena_.as<const std::int32_t>(sampled->second.count);
     for (std::int64_t i = 0; i < count; ++i)
       std::copy_n(arena_.as(gradient) + i * columns, columns, values.data() + rows[i] * columns);
   }
@@ -140,9 +128,7 @@ class CpuDevice final : public Device {
     if (images.size_bytes() != layout_bytes(tensors_.values[0]))
       throw std::logic_error("batch of another size than its buffer");
     std::memcpy(arena_.data(tensors_.values[0]), images.data(), images.size_bytes());
-    auto* held = reinterpret_cast<std::int32_t*>(arena_.data(tensors_.labels));
-    std::transform(labels.begin(), labels.end(), held,
-                   [](std::int64_t label) { return static_cast<std::int32_t>(label); });
+    std::ranges::copy(labels, arena_.as<std::int32_t>(tensors_.labels));  // narrowed
   }
 
   void write_state(const StepState& step) override { state()->step = step; }
@@ -169,9 +155,8 @@ class CpuDevice final : public Device {
       return;
     }
     // Lanes interleave: the ending instruction is the latest one stamped with this id.
-    const auto begun =
-        std::find_if(step_times_.rbegin(), step_times_.rend(),
-                     [instruction](const InstructionTime& time) { return time.instruction == instruction; });
+    const auto begun = std::ranges::find(step_times_.rbegin(), step_times_.rend(), instruction,
+                                         &InstructionTime::instruction);
     if (begun == step_times_.rend()) throw std::logic_error("an instruction ends that never began");
     begun->end = clock_seconds();
   }
@@ -197,7 +182,7 @@ class CpuDevice final : public Device {
   double clock_seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - clock_start_).count();
   }
-  State* state() const { return reinterpret_cast<State*>(arena_.data(tensors_.state)); }
+  State* state() const { return arena_.as<State>(tensors_.state); }
 
   void reorder(const dnnl::memory& from, const dnnl::memory& to) const {
     dnnl::stream stream = stream_;

@@ -70,12 +70,10 @@ Binder drop(Context& context, Instruction& instruction, BufferId from, BufferId 
   Call call(context, instruction);
   const auto in = call.input(0, from, layout), out = call.output(0, into, layout);
   const auto now = call.raw(0, state, plain_layout({1}));
-  return call.finish(
-      Call::Body([=, form = *channel_layout(layout), rule = dropout_rule(op.seed, op.name, op.probability)](
-                     const Addresses& addresses) -> ComputeFn {
-        const Dropped at{.layout = form, .from = addresses.as(in), .into = addresses.as(out)};
-        return [=, state = addresses.as<const State>(now)] { dropout(at, rule, state->step); };
-      }));
+  return call.finish([=, form = *channel_layout(layout),
+                      rule = dropout_rule(op.seed, op.name, op.probability)](const BoundOperands& at) {
+    dropout({.layout = form, .from = at.as(in), .into = at.as(out)}, rule, at.as<const State>(now)->step);
+  });
 }
 
 }  // namespace

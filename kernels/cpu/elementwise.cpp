@@ -1,7 +1,5 @@
 // Elementwise loops without a oneDNN primitive: sums of gradients, casts. Operands share one layout, and
 // loops run over whole buffers; padding stays zero.
-#include <cstring>
-
 #include "kernels/cpu/binding.h"
 
 namespace plumb::cpu {
@@ -13,12 +11,9 @@ void accumulate(float* into, const float* from, std::ptrdiff_t count) {
 }
 
 template <typename From, typename To>
-void cast(const std::byte* from, std::byte* to, std::ptrdiff_t count, float scale) {
-  const auto* source = reinterpret_cast<const From*>(from);
-  auto* target = reinterpret_cast<To*>(to);
+void cast(const From* from, To* to, std::ptrdiff_t count, float scale) {
 #pragma omp parallel for simd schedule(static)
-  for (std::ptrdiff_t i = 0; i < count; ++i)
-    target[i] = static_cast<To>(scale * static_cast<float>(source[i]));
+  for (std::ptrdiff_t i = 0; i < count; ++i) to[i] = static_cast<To>(scale * static_cast<float>(from[i]));
 }
 
 }  // namespace
@@ -28,23 +23,19 @@ Binder prepare(Context& context, Instruction& instruction, const Accumulate& acc
   Call call(context, instruction);
   const auto into = call.updated(accumulated.into, layout), from = call.input(accumulated.from, layout);
   const auto count = static_cast<std::ptrdiff_t>(context.floats(accumulated.into));
-  return call.finish(Call::Body([=](const Addresses& addresses) -> ComputeFn {
-    return [=, into = addresses.as(into), from = addresses.as(from)] { accumulate(into, from, count); };
-  }));
+  return call.finish([=](const BoundOperands& at) { accumulate(at.as(into), at.as(from), count); });
 }
 
 Binder prepare(Context& context, Instruction&, const Cast& rounded) {
   const Buffer& source = context.program.buffers[rounded.from];
   const auto count = static_cast<std::ptrdiff_t>(source.bytes / bytes_of(source.dtype));
-  return [=, narrows = source.dtype == DType::f32,
-          scale = static_cast<float>(rounded.scale)](const Arena& arena) -> ComputeFn {
-    return [=, from = arena.data(rounded.from), into = arena.data(rounded.into)] {
-      if (narrows)
-        cast<float, _Float16>(from, into, count, scale);
-      else
-        cast<_Float16, float>(from, into, count, scale);
-    };
-  };
+  return bind_loop(
+      [=, narrows = source.dtype == DType::f32, scale = static_cast<float>(rounded.scale)](const Arena& at) {
+        if (narrows)
+          cast(at.as(rounded.from), at.as<_Float16>(rounded.into), count, scale);
+        else
+          cast(at.as<_Float16>(rounded.from), at.as(rounded.into), count, scale);
+      });
 }
 
 }  // namespace plumb::cpu

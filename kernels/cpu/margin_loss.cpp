@@ -8,9 +8,9 @@
 #include <limits>
 #include <span>
 
-#include "kernels/cpu/binding.h"
 #include "kernels/cpu/fast_exp2.h"
-#include "models/margin_head.h"
+#include "kernels/cpu/margin_sizes.h"
+#include "kernels/cpu/threads.h"
 
 namespace plumb::cpu {
 namespace {
@@ -22,8 +22,6 @@ constexpr std::ptrdiff_t kTogether = 4;
 // Consecutive blocks of the same images per task: long enough for hardware prefetch, short enough to keep the
 // inverse norms in the L2 cache for the next images.
 constexpr std::ptrdiff_t kRun = 8;
-// Below this many products, starting threads costs more than the loop.
-constexpr std::ptrdiff_t kWorthThreads = 16384;
 constexpr float kNothing = -std::numeric_limits<float>::infinity();  // the maximum of no logits
 
 struct Problem {
@@ -41,13 +39,12 @@ struct Problem {
 };
 
 Problem problem_of(const Context& context, const Instruction& instruction) {
-  const MarginLoss& op = std::get<MarginLoss>(context.graph.ops[instruction.op]);
-  const std::int64_t own_classes = context.graph.parameters[op.weight].dims[0];
-  const std::int64_t batch = context.graph.batch();
-  return {.images = batch * op.world_size,
-          .own_images = batch,
-          .first_own = batch * op.rank,
-          .classes = margin_rows(op, own_classes, batch),
+  const MarginLoss& op = margin_loss_of(context, instruction);
+  const MarginSizes sizes = margin_sizes(context, instruction);
+  return {.images = sizes.images,
+          .own_images = sizes.own_images,
+          .first_own = sizes.own_images * op.rank,
+          .classes = sizes.rows,
           .first_column = op.head == Head::sampled ? 0 : op.first_class,
           .scale = static_cast<float>(op.scale),
           .margins = op.margins,
@@ -337,37 +334,32 @@ Binder prepare(Context& context, Instruction& instruction, const MarginStatistic
   const Problem problem = problem_of(context, instruction);
   instruction.workspace_bytes =
       static_cast<std::size_t>(problem.images * problem.blocks() * kParts) * sizeof(Part);
-  return [=, lane = instruction.lane](const Arena& arena) -> ComputeFn {
-    const Statistics to{arena.as(margin.local_max), arena.as(margin.row_max), arena.as(margin.row_sums),
-                        arena.as(margin.target_factor)};
-    return [=, logits = logits_of(arena, margin), parts = reinterpret_cast<Part*>(arena.workspace(lane))] {
-      gather_statistics(problem, logits, parts, to);
-    };
-  };
+  return bind_loop([=, lane = instruction.lane](const Arena& at) {
+    gather_statistics(problem, logits_of(at, margin), at.workspace<Part>(lane),
+                      {at.as(margin.local_max), at.as(margin.row_max), at.as(margin.row_sums),
+                       at.as(margin.target_factor)});
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginGradient& margin) {
   const Problem problem = problem_of(context, instruction);
-  return [=](const Arena& arena) -> ComputeFn {
-    const Statistics statistics{nullptr, arena.as(margin.row_max), arena.as(margin.row_sums),
-                                arena.as(margin.target_factor)};
-    return [=, logits = logits_of(arena, margin), state = arena.as<State>(margin.state)] {
-      const StepState& now = state->step;
-      state->metrics[now.iteration % kMetricsKept] = metrics_of(problem, statistics);
-      const float slope = problem.scale / static_cast<float>(problem.own_images) * now.loss_scale;
-      put_gradients(problem, logits, statistics, slope);
-    };
-  };
+  return bind_loop([=](const Arena& at) {
+    const Statistics statistics{nullptr, at.as(margin.row_max), at.as(margin.row_sums),
+                                at.as(margin.target_factor)};
+    State& state = *at.as<State>(margin.state);
+    state.metrics[state.step.iteration % kMetricsKept] = metrics_of(problem, statistics);
+    const float slope = problem.scale / static_cast<float>(problem.own_images) * state.step.loss_scale;
+    put_gradients(problem, logits_of(at, margin), statistics, slope);
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginRescale& margin) {
-  return [=, images = problem_of(context, instruction).images](const Arena& arena) -> ComputeFn {
-    return [=, local_max = arena.as(margin.local_max), row_max = arena.as(margin.row_max),
-            sums = arena.as(margin.row_sums)] {
-      for (std::ptrdiff_t i = 0; i < images; ++i)
-        if (sums[i] != 0) sums[i] *= std::exp(local_max[i] - row_max[i]);
-    };
-  };
+  return bind_loop([=, images = problem_of(context, instruction).images](const Arena& at) {
+    const float *local_max = at.as(margin.local_max), *row_max = at.as(margin.row_max);
+    float* sums = at.as(margin.row_sums);
+    for (std::ptrdiff_t i = 0; i < images; ++i)
+      if (sums[i] != 0) sums[i] *= std::exp(local_max[i] - row_max[i]);
+  });
 }
 
 }  // namespace plumb::cpu

@@ -3,11 +3,10 @@
 // Formulas: kernels/margin_lowering.h, models/margin_head.h.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
-#include "kernels/cpu/binding.h"
+#include "kernels/cpu/margin_sizes.h"
 #include "kernels/cpu/onednn.h"
-#include "models/margin_head.h"
+#include "kernels/cpu/threads.h"
 
 namespace plumb::cpu {
 namespace {
@@ -15,27 +14,8 @@ namespace {
 using dnnl::matmul;
 using dnnl::memory;
 
-// Below this many elements, starting threads costs more than the loop.
-constexpr std::ptrdiff_t kWorthThreads = 16384;
 // Centres per task of the weight gradient: 512 KiB at E = 512, fits the core's cache.
 constexpr std::ptrdiff_t kRowBlock = 256;
-
-struct Problem {
-  std::ptrdiff_t images = 0;      // N, all ranks
-  std::ptrdiff_t own_images = 0;  // n
-  std::ptrdiff_t rows = 0;        // C
-  std::ptrdiff_t embedding = 0;   // E
-};
-
-Problem problem_of(const Context& context, const Instruction& instruction) {
-  const MarginLoss& op = std::get<MarginLoss>(context.graph.ops[instruction.op]);
-  const std::vector<std::int64_t>& centres = context.graph.parameters[op.weight].dims;
-  const std::int64_t batch = context.graph.batch();
-  return {.images = batch * op.world_size,
-          .own_images = batch,
-          .rows = margin_rows(op, centres[0], batch),
-          .embedding = centres[1]};
-}
 
 double dot(const float* a, const float* b, std::ptrdiff_t count) {
   double sum = 0;
@@ -62,14 +42,13 @@ void multiply(bool a_transposed, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdif
 
 // Row-major, with the dims of the instruction that wrote them: [n, E] or [n, E, 1, 1].
 memory::desc features_layout(const Context& context, const Instruction& instruction) {
-  const BufferId features =
-      context.tensors().values[std::get<MarginLoss>(context.graph.ops[instruction.op]).in];
+  const BufferId features = context.tensors().values[margin_loss_of(context, instruction).in];
   const auto& held = context.layouts[features];
   return plain_layout(held ? dims_of(*held) : context.program.buffers[features].dims);
 }
 
 // In double, so that the norm of any fp32 row neither overflows nor underflows.
-void normalize(const Problem& p, const float* features, float* normalized, float* inverse_norms) {
+void normalize(const MarginSizes& p, const float* features, float* normalized, float* inverse_norms) {
   for (std::ptrdiff_t i = 0; i < p.own_images; ++i) {
     const float* x = features + i * p.embedding;
     const double inverse = inverse_norm(dot(x, x, p.embedding));
@@ -80,7 +59,7 @@ void normalize(const Problem& p, const float* features, float* normalized, float
 }
 
 // d_x = (d_x^ - x^ (x^ . d_x^)) / |x|
-void features_backward(const Problem& p, const float* d_normalized, const float* normalized,
+void features_backward(const MarginSizes& p, const float* d_normalized, const float* normalized,
                        const float* inverse_norms, float* d_features) {
   for (std::ptrdiff_t i = 0; i < p.own_images; ++i) {
     const float* d = d_normalized + i * p.embedding;
@@ -92,7 +71,7 @@ void features_backward(const Problem& p, const float* d_normalized, const float*
 }
 
 // Reads 4 E bytes per centre.
-void class_norms(const Problem& p, const float* rows, std::ptrdiff_t used, float* inverse_norms) {
+void class_norms(const MarginSizes& p, const float* rows, std::ptrdiff_t used, float* inverse_norms) {
 #pragma omp parallel for schedule(static) if (used * p.embedding >= kWorthThreads)
   for (std::ptrdiff_t j = 0; j < used; ++j) {
     const float* row = rows + j * p.embedding;
@@ -108,7 +87,7 @@ struct CentresBackward {
 
 // u = products^T x^, then d_w = u - w (w . u) / |w|^2; the products already include 1 / |w|. A block of
 // centres stays in cache: reads 4 (N + E), writes 4 E bytes per centre.
-void weight_gradient(const Problem& p, const CentresBackward& at) {
+void weight_gradient(const MarginSizes& p, const CentresBackward& at) {
 #pragma omp parallel for schedule(static) if (p.images * p.rows >= kWorthThreads)
   for (std::ptrdiff_t begin = 0; begin < p.rows; begin += kRowBlock) {
     const std::ptrdiff_t count = std::min(kRowBlock, p.rows - begin);
@@ -128,51 +107,43 @@ void weight_gradient(const Problem& p, const CentresBackward& at) {
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const MarginNormalize& margin) {
-  const Problem p = problem_of(context, instruction);
+  const MarginSizes p = margin_sizes(context, instruction);
   Call call(context, instruction);
   const auto features = call.input(0, margin.features, features_layout(context, instruction));
   const auto labels = call.raw(1, margin.labels, plain_layout({p.own_images}));
   const auto normalized = call.raw(2, margin.normalized, plain_layout({p.own_images, p.embedding}));
   const auto own_labels = call.raw(3, margin.own_labels, plain_layout({p.own_images}));
   const auto inverse_norms = call.raw(4, margin.inverse_norms, plain_layout({p.own_images}));
-  return call.finish(Call::Body([=](const Addresses& at) -> ComputeFn {
-    return [=, features = at.as(features), labels = at.as<std::byte>(labels), normalized = at.as(normalized),
-            own_labels = at.as<std::byte>(own_labels), inverse_norms = at.as(inverse_norms)] {
-      std::memcpy(own_labels, labels, static_cast<std::size_t>(p.own_images) * sizeof(std::int32_t));
-      normalize(p, features, normalized, inverse_norms);
-    };
-  }));
+  return call.finish([=](const BoundOperands& at) {
+    std::copy_n(at.as<std::int32_t>(labels), p.own_images, at.as<std::int32_t>(own_labels));
+    normalize(p, at.as(features), at.as(normalized), at.as(inverse_norms));
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesBackward& margin) {
-  const Problem p = problem_of(context, instruction);
+  const MarginSizes p = margin_sizes(context, instruction);
   const memory::desc own = plain_layout({p.own_images, p.embedding});
   Call call(context, instruction);
   const auto d_normalized = call.raw(0, margin.d_normalized, own);
   const auto normalized = call.raw(1, margin.normalized, own);
   const auto inverse_norms = call.raw(2, margin.inverse_norms, plain_layout({p.own_images}));
   const auto d_features = call.output(3, margin.d_features, features_layout(context, instruction));
-  return call.finish(Call::Body([=](const Addresses& at) -> ComputeFn {
-    return [=, d_normalized = at.as(d_normalized), normalized = at.as(normalized),
-            inverse_norms = at.as(inverse_norms), d_features = at.as(d_features)] {
-      features_backward(p, d_normalized, normalized, inverse_norms, d_features);
-    };
-  }));
+  return call.finish([=](const BoundOperands& at) {
+    features_backward(p, at.as(d_normalized), at.as(normalized), at.as(inverse_norms), at.as(d_features));
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginClassNorms& margin) {
-  const Problem p = problem_of(context, instruction);
+  const MarginSizes p = margin_sizes(context, instruction);
   context.settle(margin.rows, plain_layout({p.rows, p.embedding}));
-  return [=](const Arena& arena) -> ComputeFn {
-    return [=, rows = arena.as(margin.rows), count = arena.optional<std::int32_t>(margin.sample_count),
-            inverse_norms = arena.as(margin.class_inverse_norms)] {
-      class_norms(p, rows, count ? *count : p.rows, inverse_norms);
-    };
-  };
+  return bind_loop([=](const Arena& at) {
+    const auto* count = at.optional<std::int32_t>(margin.sample_count);
+    class_norms(p, at.as(margin.rows), count ? *count : p.rows, at.as(margin.class_inverse_norms));
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginProducts& margin) {
-  const Problem p = problem_of(context, instruction);
+  const MarginSizes p = margin_sizes(context, instruction);
   const memory::desc images = plain_layout({p.images, p.embedding});
   const memory::desc centres({p.embedding, p.rows}, memory::data_type::f32,
                              memory::dims{1, p.embedding});  // [C, E] transposed
@@ -183,30 +154,26 @@ Binder prepare(Context& context, Instruction& instruction, const MarginProducts&
   call.raw(DNNL_ARG_SRC, margin.normalized, images);
   call.raw(DNNL_ARG_WEIGHTS, margin.rows, centres);
   call.raw(DNNL_ARG_DST, margin.products, products);
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(matmul(descriptor));
+  return call.finish<matmul>(descriptor);
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginFeatureProducts& margin) {
-  return [=, p = problem_of(context, instruction)](const Arena& arena) -> ComputeFn {
-    return [=, products = arena.as(margin.products), rows = arena.as(margin.rows),
-            d_normalized = arena.as(margin.d_normalized)] {
-      multiply(false, p.images, p.embedding, p.rows, products, p.rows, rows, d_normalized);
-    };
-  };
+  return bind_loop([=, p = margin_sizes(context, instruction)](const Arena& at) {
+    multiply(false, p.images, p.embedding, p.rows, at.as(margin.products), p.rows, at.as(margin.rows),
+             at.as(margin.d_normalized));
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginWeightGradient& margin) {
-  const Problem p = problem_of(context, instruction);
+  const MarginSizes p = margin_sizes(context, instruction);
   context.settle(margin.d_rows, plain_layout({p.rows, p.embedding}));
-  return [=](const Arena& arena) -> ComputeFn {
-    const CentresBackward at{.products = arena.as(margin.products),
-                             .normalized = arena.as(margin.normalized),
-                             .rows = arena.as(margin.rows),
-                             .inverse_norms = arena.as(margin.class_inverse_norms),
-                             .d_rows = arena.as(margin.d_rows)};
-    return [=] { weight_gradient(p, at); };
-  };
+  return bind_loop([=](const Arena& at) {
+    weight_gradient(p, {.products = at.as(margin.products),
+                        .normalized = at.as(margin.normalized),
+                        .rows = at.as(margin.rows),
+                        .inverse_norms = at.as(margin.class_inverse_norms),
+                        .d_rows = at.as(margin.d_rows)});
+  });
 }
 
 }  // namespace plumb::cpu

@@ -4,15 +4,12 @@
 #include <cstring>
 #include <span>
 
-#include "kernels/cpu/binding.h"
+#include "kernels/cpu/margin_sizes.h"
 #include "kernels/cpu/prefetch.h"
-#include "models/margin_head.h"
+#include "kernels/cpu/threads.h"
 
 namespace plumb::cpu {
 namespace {
-
-// Below this many elements, starting threads costs more than the loop.
-constexpr std::ptrdiff_t kWorthThreads = 16384;
 
 using Integers = std::span<std::int32_t>;
 
@@ -71,54 +68,45 @@ void sample(const Sampling& by, std::uint64_t step, std::span<const std::int32_t
   }
 }
 
-const MarginLoss& loss_of(const Context& context, const Instruction& instruction) {
-  return std::get<MarginLoss>(context.graph.ops[instruction.op]);
-}
-
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const MarginSampleClasses& margin) {
-  const MarginLoss& op = loss_of(context, instruction);
+  const MarginLoss& op = margin_loss_of(context, instruction);
   const std::int64_t own_classes = context.graph.parameters[op.weight].dims[0];
   const Sampling by{.key = sample_key(op),
                     .first_class = op.first_class,
                     .own_classes = own_classes,
                     .least_rows = sampled_rows(op.sample_rate, own_classes)};
-  const auto images = static_cast<std::size_t>(context.graph.batch() * op.world_size);
-  const auto rows = static_cast<std::size_t>(margin_rows(op, own_classes, context.graph.batch()));
+  const MarginSizes sizes = margin_sizes(context, instruction);
+  const auto images = static_cast<std::size_t>(sizes.images), rows = static_cast<std::size_t>(sizes.rows);
   instruction.workspace_bytes = images * sizeof(std::int32_t);
-  return [=, lane = instruction.lane](const Arena& arena) -> ComputeFn {
-    const std::span<const std::int32_t> labels(arena.as<std::int32_t>(margin.labels), images);
-    const Integers own(reinterpret_cast<std::int32_t*>(arena.workspace(lane)), images);
-    return [=, state = arena.as<State>(margin.state),
-            samples = Integers(arena.as<std::int32_t>(margin.samples), rows),
-            sample_count = arena.as<std::int32_t>(margin.sample_count),
-            columns = arena.as<std::int32_t>(margin.columns)] {
-      sample(by, state->step.iteration, labels, own, samples, *sample_count, columns);
-    };
-  };
+  return bind_loop([=, lane = instruction.lane](const Arena& at) {
+    sample(by, at.as<State>(margin.state)->step.iteration, {at.as<std::int32_t>(margin.labels), images},
+           {at.workspace<std::int32_t>(lane), images}, {at.as<std::int32_t>(margin.samples), rows},
+           *at.as<std::int32_t>(margin.sample_count), at.as<std::int32_t>(margin.columns));
+  });
 }
 
 // Reads and writes 4 E bytes per row of the sample.
 Binder prepare(Context& context, Instruction& instruction, const MarginGatherRows& margin) {
-  const MarginLoss& op = loss_of(context, instruction);
-  const std::vector<std::int64_t>& centres = context.graph.parameters[op.weight].dims;
-  const std::ptrdiff_t rows = margin_rows(op, centres[0], context.graph.batch()), embedding = centres[1];
-  context.settle(margin.weight, plain_layout(centres));
-  return [=](const Arena& arena) -> ComputeFn {
-    return [=, samples = arena.as<std::int32_t>(margin.samples),
-            count = arena.as<std::int32_t>(margin.sample_count), from = arena.as(margin.weight),
-            to = arena.as(margin.rows)] {
+  const MarginLoss& op = margin_loss_of(context, instruction);
+  const MarginSizes sizes = margin_sizes(context, instruction);
+  const std::ptrdiff_t rows = sizes.rows, embedding = sizes.embedding;
+  context.settle(margin.weight, plain_layout(context.graph.parameters[op.weight].dims));
+  return bind_loop([=](const Arena& at) {
+    const auto *samples = at.as<std::int32_t>(margin.samples),
+               *count = at.as<std::int32_t>(margin.sample_count);
+    const float* from = at.as(margin.weight);
+    float* to = at.as(margin.rows);
 #pragma omp parallel for schedule(static) if (rows * embedding >= kWorthThreads)
-      for (std::ptrdiff_t i = 0; i < rows; ++i) {
-        if (i + kRowsAhead < *count) prefetch_row(from + samples[i + kRowsAhead] * embedding, embedding);
-        if (i < *count)
-          std::copy_n(from + samples[i] * embedding, embedding, to + i * embedding);
-        else
-          std::fill_n(to + i * embedding, embedding, 0.0f);
-      }
-    };
-  };
+    for (std::ptrdiff_t i = 0; i < rows; ++i) {
+      if (i + kRowsAhead < *count) prefetch_row(from + samples[i + kRowsAhead] * embedding, embedding);
+      if (i < *count)
+        std::copy_n(from + samples[i] * embedding, embedding, to + i * embedding);
+      else
+        std::fill_n(to + i * embedding, embedding, 0.0f);
+    }
+  });
 }
 
 }  // namespace plumb::cpu

@@ -7,21 +7,26 @@
 namespace plumb::cpu {
 namespace {
 
-struct Form {
+struct Prepared {
   dnnl::memory::desc layout;  // of all tensors with the input's dims
-  NormTiling tiling;
-  double elements = 0;  // per channel
+  NormForm form;
 };
 
-// The input's layout, or row-major if our loops don't support that layout.
-Form form_of(Context& context, BufferId in, const Norm& op) {
+// The input's layout, or row-major if our loops don't support that layout. `tensors`: those with the input's
+// dims that the loops go through.
+Prepared prepare_form(Context& context, BufferId in, const Norm& op, int tensors) {
   const Shape& shape = context.graph.values[op.in].shape;
-  const dnnl::memory::desc plain = plain_layout(nchw(shape));
-  const dnnl::memory::desc held = context.settle(in, plain);
-  const auto elements = static_cast<double>(shape.n * shape.h * shape.w);
-  if (const auto layout = channel_layout(held))
-    if (const auto tiling = norm_tiling(*layout)) return {held, *tiling, elements};
-  return {plain, *norm_tiling(*channel_layout(plain)), elements};
+  dnnl::memory::desc layout = plain_layout(nchw(shape));
+  std::optional<NormTiling> tiling = norm_tiling(*channel_layout(layout));
+  const dnnl::memory::desc held = context.settle(in, layout);
+  if (const auto channels = channel_layout(held))
+    if (const auto of_held = norm_tiling(*channels)) tiling = of_held, layout = held;
+  return {.layout = layout,
+          .form = {.tiling = *tiling,
+                   .activation = op.activation,
+                   .order = norm_order(*tiling, tensors, threads_in_use()),
+                   .one_slope = op.slope && context.graph.parameters[*op.slope].elements() == 1,
+                   .elements = static_cast<double>(shape.n * shape.h * shape.w)}};
 }
 
 dnnl::memory::desc sums_layout(std::size_t sums) {
@@ -36,89 +41,75 @@ const Norm& norm_of(const Context& context, const Instruction& instruction) {
 dnnl::memory::desc slope_layout(const Context& context, const Norm& op) {
   return op.slope ? plain_layout(context.graph.parameters[*op.slope].dims) : dnnl::memory::desc();
 }
-bool has_one_slope(const Context& context, const Norm& op) {
-  return op.slope && context.graph.parameters[*op.slope].elements() == 1;
-}
 
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormForward& norm) {
   const Norm& op = norm_of(context, instruction);
-  const Form form = form_of(context, norm.in, op);
+  const auto [layout, form] = prepare_form(context, norm.in, op, norm.residual ? 3 : 2);
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
-  NormForward at{.tiling = form.tiling,
-                 .activation = op.activation,
-                 .order = norm_order(form.tiling, norm.residual ? 3 : 2, threads_in_use()),
-                 .one_slope = has_one_slope(context, op),
-                 .epsilon = op.epsilon,
-                 .momentum = op.momentum,
-                 .elements = form.elements};
   Call call(context, instruction);
-  const auto in = call.input(norm.in, form.layout);
+  const auto in = call.input(norm.in, layout);
   const auto scale = call.input(norm.scale, channels), bias = call.input(norm.bias, channels);
   const auto running_mean = call.updated(norm.running_mean, channels);
   const auto running_variance = call.updated(norm.running_variance, channels);
-  const auto out = call.output(norm.out, form.layout);
+  const auto out = call.output(norm.out, layout);
   const auto mean = call.output(norm.mean, channels), inv_std = call.output(norm.inv_std, channels);
-  const auto residual = call.input(norm.residual, form.layout);
+  const auto residual = call.input(norm.residual, layout);
   const auto slope = call.input(norm.slope, slope_layout(context, op));
   const auto sums = call.scratchpad(sums_layout(norm_forward_sums(form.tiling)));
-  return call.finish(Call::Body([=](const Addresses& addresses) mutable -> ComputeFn {
-    at.in = addresses.as(in);
-    at.scale = addresses.as(scale);
-    at.bias = addresses.as(bias);
-    at.running_mean = addresses.as(running_mean);
-    at.running_variance = addresses.as(running_variance);
-    at.out = addresses.as(out);
-    at.mean = addresses.as(mean);
-    at.inverse_deviation = addresses.as(inv_std);
-    at.residual = addresses.as(residual);
-    at.slope = addresses.as(slope);
-    at.sums = addresses.as<LaneSums>(sums);
-    return [at] { norm_forward(at); };
-  }));
+  return call.finish([=, form = form, epsilon = op.epsilon, momentum = op.momentum](const BoundOperands& at) {
+    norm_forward({.form = form,
+                  .epsilon = epsilon,
+                  .momentum = momentum,
+                  .in = at.as(in),
+                  .scale = at.as(scale),
+                  .bias = at.as(bias),
+                  .residual = at.as(residual),
+                  .slope = at.as(slope),
+                  .running_mean = at.as(running_mean),
+                  .running_variance = at.as(running_variance),
+                  .out = at.as(out),
+                  .mean = at.as(mean),
+                  .inv_std = at.as(inv_std),
+                  .sums = at.as<LaneSums>(sums)});
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackward& norm) {
   const Norm& op = norm_of(context, instruction);
-  const Form form = form_of(context, norm.in, op);
-  const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
   const int tensors = 3 + norm.out.has_value() + norm.second_d_out.has_value() + norm.d_residual.has_value();
-  NormBackward at{.tiling = form.tiling,
-                  .activation = op.activation,
-                  .order = norm_order(form.tiling, tensors, threads_in_use()),
-                  .one_slope = has_one_slope(context, op),
-                  .elements = form.elements};
+  const auto [layout, form] = prepare_form(context, norm.in, op, tensors);
+  const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
   Call call(context, instruction);
-  const auto in = call.input(norm.in, form.layout), d_out = call.input(norm.d_out, form.layout);
+  const auto in = call.input(norm.in, layout), d_out = call.input(norm.d_out, layout);
   const auto scale = call.input(norm.scale, channels), bias = call.input(norm.bias, channels);
   const auto mean = call.input(norm.mean, channels), inv_std = call.input(norm.inv_std, channels);
-  const auto d_in = call.output(Write(norm.d_in), form.layout);
+  const auto d_in = call.output(Write(norm.d_in), layout);
   const auto d_scale = call.output(norm.d_scale, channels), d_bias = call.output(norm.d_bias, channels);
-  const auto out = call.input(norm.out, form.layout);
-  const auto second = call.input(norm.second_d_out, form.layout);
-  const auto d_residual = call.output(norm.d_residual, form.layout);
+  const auto out = call.input(norm.out, layout), d_second = call.input(norm.second_d_out, layout);
+  const auto d_residual = call.output(norm.d_residual, layout);
   const auto slope = call.input(norm.slope, slope_layout(context, op));
   const auto d_slope = call.output(norm.d_slope, slope_layout(context, op));
   const auto sums = call.scratchpad(sums_layout(norm_backward_sums(form.tiling)));
-  return call.finish(Call::Body([=](const Addresses& addresses) mutable -> ComputeFn {
-    at.in = addresses.as(in);
-    at.d_out = addresses.as(d_out);
-    at.scale = addresses.as(scale);
-    at.bias = addresses.as(bias);
-    at.mean = addresses.as(mean);
-    at.inverse_deviation = addresses.as(inv_std);
-    at.d_in = addresses.as(d_in);
-    at.d_scale = addresses.as(d_scale);
-    at.d_bias = addresses.as(d_bias);
-    at.out = addresses.as(out);
-    at.d_second = addresses.as(second);
-    at.d_residual = addresses.as(d_residual);
-    at.slope = addresses.as(slope);
-    at.d_slope = addresses.as(d_slope);
-    at.sums = addresses.as<LaneSums>(sums);
-    return [at] { norm_backward(at); };
-  }));
+  return call.finish([=, form = form](const BoundOperands& at) {
+    norm_backward({.form = form,
+                   .in = at.as(in),
+                   .d_out = at.as(d_out),
+                   .scale = at.as(scale),
+                   .bias = at.as(bias),
+                   .mean = at.as(mean),
+                   .inv_std = at.as(inv_std),
+                   .out = at.as(out),
+                   .d_second = at.as(d_second),
+                   .slope = at.as(slope),
+                   .d_in = at.as(d_in),
+                   .d_scale = at.as(d_scale),
+                   .d_bias = at.as(d_bias),
+                   .d_residual = at.as(d_residual),
+                   .d_slope = at.as(d_slope),
+                   .sums = at.as<LaneSums>(sums)});
+  });
 }
 
 }  // namespace plumb::cpu

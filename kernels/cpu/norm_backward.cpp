@@ -16,12 +16,12 @@ struct GroupFactors {
   Lanes mean, factor, bias, slope;
 };
 GroupFactors factors_of(const NormBackward& at, std::int64_t group) {
-  const NormTiling& tiling = at.tiling;
+  const NormTiling& tiling = at.form.tiling;
   return {
       .mean = lanes_of(tiling, group, at.mean),
-      .factor = lanes_of(tiling, group, at.scale) * lanes_of(tiling, group, at.inverse_deviation),
+      .factor = lanes_of(tiling, group, at.scale) * lanes_of(tiling, group, at.inv_std),
       .bias = lanes_of(tiling, group, at.bias),
-      .slope = at.slope ? lanes_of(tiling, group, at.slope, at.one_slope) : Lanes{},
+      .slope = at.slope ? lanes_of(tiling, group, at.slope, at.form.one_slope) : Lanes{},
   };
 }
 
@@ -53,11 +53,11 @@ template <Passed kPassed>
 void gather_sums(const NormBackward& at, std::int64_t group, std::int64_t slice) {
   const GroupFactors by = factors_of(at, group);
   LaneSums passed{}, centred{}, of_slope{};
-  for_each_run(at.tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
+  for_each_run(at.form.tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
     while (rows > 0) {
       Lanes chunk_passed{}, chunk_centred{}, chunk_slope{};
       const std::int64_t chunk = std::min(kChunkRows, rows);
-      for (std::int64_t r = 0; r < chunk; ++r, offset += at.tiling.row_stride) {
+      for (std::int64_t r = 0; r < chunk; ++r, offset += at.form.tiling.row_stride) {
         const Element one = element<kPassed>(at, by, offset, row);
         chunk_passed = chunk_passed + one.passed;
         chunk_centred = chunk_centred + one.passed * one.centred;
@@ -70,7 +70,7 @@ void gather_sums(const NormBackward& at, std::int64_t group, std::int64_t slice)
       rows -= chunk;
     }
   });
-  LaneSums* into = at.sums + kSums * (group * at.tiling.slices + slice);
+  LaneSums* into = at.sums + kSums * (group * at.form.tiling.slices + slice);
   into[0] = passed;
   into[1] = centred;
   into[2] = of_slope;
@@ -79,7 +79,7 @@ void gather_sums(const NormBackward& at, std::int64_t group, std::int64_t slice)
 // Combines a group's slices into the gradients of scale, bias and slope. Overwrites the first slice's sums
 // with the per-lane means of g and of g (x - mean) / s^2.
 void finish_sums(const NormBackward& at, std::int64_t group) {
-  const NormTiling& tiling = at.tiling;
+  const NormTiling& tiling = at.form.tiling;
   LaneSums* parts = at.sums + kSums * group * tiling.slices;
   LaneSums mean_passed{}, mean_centred{};
   double of_slope = 0;
@@ -88,17 +88,17 @@ void finish_sums(const NormBackward& at, std::int64_t group) {
     if (channel < 0) break;
     const double passed = sum_of_channel(tiling, parts, kSums, lane);
     const double centred = sum_of_channel(tiling, parts + 1, kSums, lane);
-    const double inverse = at.inverse_deviation[channel];
+    const double inverse = at.inv_std[channel];
     at.d_bias[channel] = static_cast<float>(passed);
     at.d_scale[channel] = static_cast<float>(centred * inverse);
     if (at.d_slope) {
       const double sum = sum_of_channel(tiling, parts + 2, kSums, lane);
       of_slope += sum;
-      if (!at.one_slope) at.d_slope[channel] = static_cast<float>(sum);
+      if (!at.form.one_slope) at.d_slope[channel] = static_cast<float>(sum);
     }
     for (int same = lane; same < kLanes; same += tiling.period) {
-      mean_passed[static_cast<std::size_t>(same)] = passed / at.elements;
-      mean_centred[static_cast<std::size_t>(same)] = centred * inverse * inverse / at.elements;
+      mean_passed[static_cast<std::size_t>(same)] = passed / at.form.elements;
+      mean_centred[static_cast<std::size_t>(same)] = centred * inverse * inverse / at.form.elements;
     }
   }
   parts[0] = mean_passed;
@@ -116,10 +116,10 @@ Lanes rounded(const LaneSums& sums) {
 template <Passed kPassed>
 void apply(const NormBackward& at, std::int64_t group, std::int64_t slice) {
   const GroupFactors by = factors_of(at, group);
-  const LaneSums* means = at.sums + kSums * group * at.tiling.slices;
+  const LaneSums* means = at.sums + kSums * group * at.form.tiling.slices;
   const Lanes mean_passed = rounded(means[0]), mean_centred = rounded(means[1]);
-  for_each_run(at.tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
-    for (std::int64_t r = 0; r < rows; ++r, offset += at.tiling.row_stride) {
+  for_each_run(at.form.tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
+    for (std::int64_t r = 0; r < rows; ++r, offset += at.form.tiling.row_stride) {
       Lanes passed, centred;
       if (at.d_residual) {
         passed = row.read(at.d_residual + offset);
@@ -137,14 +137,14 @@ void apply(const NormBackward& at, std::int64_t group, std::int64_t slice) {
 template <Passed kPassed>
 void run(const NormBackward& at) {
   in_two_passes(
-      at.tiling, at.order,
+      at.form.tiling, at.form.order,
       [&](std::int64_t group, std::int64_t slice) { gather_sums<kPassed>(at, group, slice); },
       [&](std::int64_t group) { finish_sums(at, group); },
       [&](std::int64_t group, std::int64_t slice) { apply<kPassed>(at, group, slice); });
-  if (!at.d_slope || !at.one_slope) return;
+  if (!at.d_slope || !at.form.one_slope) return;
   double of_slope = 0;
-  for (std::int64_t group = 0; group < at.tiling.groups; ++group)
-    of_slope += at.sums[kSums * group * at.tiling.slices + 2][0];
+  for (std::int64_t group = 0; group < at.form.tiling.groups; ++group)
+    of_slope += at.sums[kSums * group * at.form.tiling.slices + 2][0];
   *at.d_slope = static_cast<float>(of_slope);
 }
 
@@ -155,7 +155,7 @@ std::size_t norm_backward_sums(const NormTiling& tiling) {
 }
 
 void norm_backward(const NormBackward& at) {
-  switch (at.activation) {
+  switch (at.form.activation) {
     case Activation::none:
       return run<Passed::all>(at);
     case Activation::relu:

@@ -54,12 +54,12 @@ void add_chunk(Moments& moments, const float* from, std::int64_t stride, std::in
 
 void gather_moments(const NormForward& at, std::int64_t group, std::int64_t slice) {
   Moments moments{};
-  const std::int64_t stride = at.tiling.row_stride;
-  for_each_run(at.tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
+  const std::int64_t stride = at.form.tiling.row_stride;
+  for_each_run(at.form.tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
     for (std::int64_t first = 0; first < rows; first += kChunkRows)
       add_chunk(moments, at.in + offset + first * stride, stride, std::min(kChunkRows, rows - first), row);
   });
-  LaneSums* into = at.sums + 2 * (group * at.tiling.slices + slice);
+  LaneSums* into = at.sums + 2 * (group * at.form.tiling.slices + slice);
   into[0] = moments.sum;
   into[1] = moments.squares;
 }
@@ -67,19 +67,19 @@ void gather_moments(const NormForward& at, std::int64_t group, std::int64_t slic
 // running = (1 - momentum) * running + momentum * batch. The running variance is unbiased, n / (n - 1), for
 // n > 1 elements per channel (PyTorch, aten/src/ATen/native/Normalization.cpp); n = 1 keeps the biased one.
 void finish_statistics(const NormForward& at, std::int64_t group) {
-  const LaneSums* parts = at.sums + 2 * group * at.tiling.slices;
-  const double unbiased = at.elements > 1 ? at.elements / (at.elements - 1) : 1;
+  const LaneSums* parts = at.sums + 2 * group * at.form.tiling.slices;
+  const double unbiased = at.form.elements > 1 ? at.form.elements / (at.form.elements - 1) : 1;
   const auto follow = [&](float& running, double batch) {
     running = static_cast<float>((1 - at.momentum) * static_cast<double>(running) + at.momentum * batch);
   };
-  for (int lane = 0; lane < at.tiling.period; ++lane) {
-    const std::int64_t channel = at.tiling.channel(group, lane);
+  for (int lane = 0; lane < at.form.tiling.period; ++lane) {
+    const std::int64_t channel = at.form.tiling.channel(group, lane);
     if (channel < 0) break;
-    const double mean = sum_of_channel(at.tiling, parts, 2, lane) / at.elements;
-    const double squares = sum_of_channel(at.tiling, parts + 1, 2, lane) / at.elements;
+    const double mean = sum_of_channel(at.form.tiling, parts, 2, lane) / at.form.elements;
+    const double squares = sum_of_channel(at.form.tiling, parts + 1, 2, lane) / at.form.elements;
     const double variance = std::max(0.0, squares - mean * mean);
     at.mean[channel] = static_cast<float>(mean);
-    at.inverse_deviation[channel] = static_cast<float>(1 / std::sqrt(variance + at.epsilon));
+    at.inv_std[channel] = static_cast<float>(1 / std::sqrt(variance + at.epsilon));
     follow(at.running_mean[channel], mean);
     follow(at.running_variance[channel], unbiased * variance);
   }
@@ -94,11 +94,11 @@ Lanes activated(Lanes value, Lanes slope) {
 
 template <Activation kActivation, bool kResidual>
 void apply(const NormForward& at, std::int64_t group, std::int64_t slice) {
-  const NormTiling& tiling = at.tiling;
+  const NormTiling& tiling = at.form.tiling;
   const Lanes mean = lanes_of(tiling, group, at.mean), bias = lanes_of(tiling, group, at.bias);
-  const Lanes factor = lanes_of(tiling, group, at.scale) * lanes_of(tiling, group, at.inverse_deviation);
+  const Lanes factor = lanes_of(tiling, group, at.scale) * lanes_of(tiling, group, at.inv_std);
   const Lanes slope =
-      kActivation == Activation::prelu ? lanes_of(tiling, group, at.slope, at.one_slope) : Lanes{};
+      kActivation == Activation::prelu ? lanes_of(tiling, group, at.slope, at.form.one_slope) : Lanes{};
   for_each_run(tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
     for (std::int64_t r = 0; r < rows; ++r, offset += tiling.row_stride) {
       Lanes value = (row.read(at.in + offset) - mean) * factor + bias;
@@ -111,7 +111,8 @@ void apply(const NormForward& at, std::int64_t group, std::int64_t slice) {
 template <Activation kActivation, bool kResidual>
 void run(const NormForward& at) {
   in_two_passes(
-      at.tiling, at.order, [&](std::int64_t group, std::int64_t slice) { gather_moments(at, group, slice); },
+      at.form.tiling, at.form.order,
+      [&](std::int64_t group, std::int64_t slice) { gather_moments(at, group, slice); },
       [&](std::int64_t group) { finish_statistics(at, group); },
       [&](std::int64_t group, std::int64_t slice) { apply<kActivation, kResidual>(at, group, slice); });
 }
@@ -123,7 +124,7 @@ std::size_t norm_forward_sums(const NormTiling& tiling) {
 }
 
 void norm_forward(const NormForward& at) {
-  switch (at.activation) {
+  switch (at.form.activation) {
     case Activation::none:
       return at.residual ? run<Activation::none, true>(at) : run<Activation::none, false>(at);
     case Activation::relu:

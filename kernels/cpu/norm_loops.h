@@ -8,18 +8,22 @@
 
 namespace plumb::cpu {
 
-// Arrays are per channel; `in`, `out` and `residual` have the tiling's layout.
-struct NormForward {
+struct NormForm {
   NormTiling tiling;
   Activation activation = Activation::none;
   NormOrder order;
   bool one_slope = false;
-  double epsilon = 1e-5, momentum = 0.1;
   double elements = 0;  // per channel
+};
+
+// Arrays are per channel; `in`, `out` and `residual` have the tiling's layout.
+struct NormForward {
+  NormForm form;
+  double epsilon = 1e-5, momentum = 0.1;
   const float *in = nullptr, *scale = nullptr, *bias = nullptr;
   const float *residual = nullptr, *slope = nullptr;  // or null
   float *running_mean = nullptr, *running_variance = nullptr, *out = nullptr;
-  float *mean = nullptr, *inverse_deviation = nullptr;
+  float *mean = nullptr, *inv_std = nullptr;
   LaneSums* sums = nullptr;  // norm_forward_sums()
 };
 std::size_t norm_forward_sums(const NormTiling& tiling);
@@ -27,13 +31,9 @@ void norm_forward(const NormForward& at);
 
 // d_residual, if not null, receives the residual's gradient: that of the activation's input.
 struct NormBackward {
-  NormTiling tiling;
-  Activation activation = Activation::none;
-  NormOrder order;
-  bool one_slope = false;
-  double elements = 0;
+  NormForm form;
   const float *in = nullptr, *d_out = nullptr, *scale = nullptr, *bias = nullptr;
-  const float *mean = nullptr, *inverse_deviation = nullptr;
+  const float *mean = nullptr, *inv_std = nullptr;
   const float* out = nullptr;       // for a relu after a residual: gives the mask; d_residual isn't null then
   const float* d_second = nullptr;  // added to d_out, or null
   const float* slope = nullptr;

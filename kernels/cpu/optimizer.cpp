@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/prefetch.h"
+#include "kernels/cpu/threads.h"
 
 namespace plumb::cpu {
 namespace {
@@ -20,8 +21,6 @@ struct Coefficients {
   float momentum = 0, weight_decay = 0, learning_rate = 0, gradient_scale = 1;
 };
 
-// Below this many elements, starting threads costs more than the loop.
-constexpr std::ptrdiff_t kWorthThreads = 16384;
 constexpr std::ptrdiff_t kPart = 4096;
 
 // One thread's part. Reads 12, writes 8 bytes per element. Pointers and coefficients are passed by value:
@@ -69,22 +68,6 @@ void update_rows(const UpdatedTensors& at, const Rows& rows, const Coefficients&
   }
 }
 
-// Rewrites a weight's copies in other layouts.
-std::vector<Binder> prepare_copies(Context& context, Instruction& instruction,
-                                   const UpdatedParameter& updated) {
-  std::vector<Binder> binders;
-  for (const BufferId copy : updated.copies) {
-    const auto& from = *context.layouts[updated.master];
-    const auto& to = *context.layouts[copy];
-    Call call(context, instruction);
-    call.input(DNNL_ARG_FROM, updated.master, from);
-    call.output(DNNL_ARG_TO, copy, to);
-    binders.push_back(
-        call.finish(dnnl::reorder(dnnl::reorder::primitive_desc(context.engine, from, context.engine, to))));
-  }
-  return binders;
-}
-
 // Coefficients of one parameter's update in the current iteration.
 struct Rule {
   UpdateRule rule;
@@ -101,42 +84,45 @@ struct Rule {
   }
 };
 
-Binder prepare_parameter(Context& context, Instruction& instruction, const UpdatedParameter& updated,
-                         BufferId state) {
-  const Parameter& parameter = context.graph.parameters[updated.parameter];
-  const auto& layout = context.settle(updated.master, plain_layout(parameter.dims));
+Binder prepare_parameter(Context& context, const UpdatedParameter& updated, BufferId state) {
+  const auto& layout =
+      context.settle(updated.master, plain_layout(context.graph.parameters[updated.parameter].dims));
   context.settle(updated.momentum, layout);
   context.settle(updated.gradient, layout);
-  const auto count = static_cast<std::ptrdiff_t>(context.floats(updated.master));
-  return [=, rule = Rule(context, updated.parameter),
-          copies = prepare_copies(context, instruction, updated)](const Arena& arena) -> ComputeFn {
-    const UpdatedTensors at{.weight = arena.as(updated.master),
-                            .momentum = arena.as(updated.momentum),
-                            .gradient = arena.as(updated.gradient),
-                            .count = count};
-    std::vector<ComputeFn> rewrite;
-    rewrite.reserve(copies.size());
-    for (const Binder& copy : copies) rewrite.push_back(copy(arena));
-    return [=, state = arena.as<State>(state), rewrite = std::move(rewrite)] {
-      const Coefficients by = rule.now(state->step);
-      rule.nesterov() ? update<true>(at, by) : update<false>(at, by);
-      for (const ComputeFn& copy : rewrite) copy();
-    };
-  };
+  return bind_loop([=, rule = Rule(context, updated.parameter),
+                    count = static_cast<std::ptrdiff_t>(context.floats(updated.master))](const Arena& at) {
+    const UpdatedTensors tensors{.weight = at.as(updated.master),
+                                 .momentum = at.as(updated.momentum),
+                                 .gradient = at.as(updated.gradient),
+                                 .count = count};
+    const Coefficients by = rule.now(at.as<State>(state)->step);
+    rule.nesterov() ? update<true>(tensors, by) : update<false>(tensors, by);
+  });
+}
+
+// Rewrites a weight's copy in another layout.
+Binder prepare_copy(Context& context, Instruction& instruction, BufferId master, BufferId copy) {
+  const auto &from = *context.layouts[master], &to = *context.layouts[copy];
+  Call call(context, instruction);
+  call.input(DNNL_ARG_FROM, master, from);
+  call.output(DNNL_ARG_TO, copy, to);
+  return call.finish<dnnl::reorder>({context.engine, from, context.engine, to});
 }
 
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const Update& update) {
   std::vector<Binder> binders;
-  for (const UpdatedParameter& updated : update.parameters)
-    binders.push_back(prepare_parameter(context, instruction, updated, update.state));
-  return [binders = std::move(binders)](const Arena& arena) -> ComputeFn {
-    std::vector<ComputeFn> updates;
-    for (const Binder& bind : binders) updates.push_back(bind(arena));
-    if (updates.size() == 1) return std::move(updates.front());
-    return [updates = std::move(updates)] {
-      for (const ComputeFn& one : updates) one();
+  for (const UpdatedParameter& updated : update.parameters) {
+    binders.push_back(prepare_parameter(context, updated, update.state));
+    for (const BufferId copy : updated.copies)
+      binders.push_back(prepare_copy(context, instruction, updated.master, copy));
+  }
+  return [=](const Arena& arena) -> ComputeFn {
+    std::vector<ComputeFn> bound;
+    for (const Binder& bind : binders) bound.push_back(bind(arena));
+    return [=] {
+      for (const ComputeFn& run : bound) run();
     };
   };
 }
@@ -145,24 +131,20 @@ Binder prepare(Context& context, Instruction&, const UpdateRows& updated) {
   const std::vector<std::int64_t>& dims = context.graph.parameters[updated.parameter].dims;
   context.settle(updated.master, plain_layout(dims));
   context.settle(updated.momentum, plain_layout(dims));
-  return [=, rule = Rule(context, updated.parameter), columns = dims[1]](const Arena& arena) -> ComputeFn {
-    const UpdatedTensors at{.weight = arena.as(updated.master),
-                            .momentum = arena.as(updated.momentum),
-                            .gradient = arena.as(updated.d_rows)};
-    const Rows rows{.samples = arena.as<std::int32_t>(updated.samples),
-                    .count = arena.as<std::int32_t>(updated.sample_count),
+  return bind_loop([=, rule = Rule(context, updated.parameter), columns = dims[1]](const Arena& at) {
+    const UpdatedTensors tensors{.weight = at.as(updated.master),
+                                 .momentum = at.as(updated.momentum),
+                                 .gradient = at.as(updated.d_rows)};
+    const Rows rows{.samples = at.as<std::int32_t>(updated.samples),
+                    .count = at.as<std::int32_t>(updated.sample_count),
                     .columns = columns};
-    return [=, state = arena.as<State>(updated.state)] {
-      const Coefficients by = rule.now(state->step);
-      rule.nesterov() ? update_rows<true>(at, rows, by) : update_rows<false>(at, rows, by);
-    };
-  };
+    const Coefficients by = rule.now(at.as<State>(updated.state)->step);
+    rule.nesterov() ? update_rows<true>(tensors, rows, by) : update_rows<false>(tensors, rows, by);
+  });
 }
 
 Binder prepare(Context&, Instruction&, const AdvanceState& advance) {
-  return [=](const Arena& arena) -> ComputeFn {
-    return [state = arena.as<State>(advance.state)] { ++state->step.iteration; };
-  };
+  return bind_loop([=](const Arena& at) { ++at.as<State>(advance.state)->step.iteration; });
 }
 
 }  // namespace plumb::cpu

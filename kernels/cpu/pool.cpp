@@ -1,4 +1,6 @@
 // Max and global average pooling by oneDNN.
+#include <tuple>
+
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/onednn.h"
 
@@ -13,52 +15,39 @@ using dnnl::pooling_forward;
 struct Problem {
   algorithm kind;
   memory::desc in, out;
-  memory::dims strides, kernel, dilation, padding;
+  memory::dims strides, kernel, padding;
+  memory::dims padding_after;  // at the bottom and right: gives the output its extent
 };
 
 Problem problem_of(const Graph& graph, const Pool& op, const memory::desc& in) {
-  const bool max = op.kind == Pool::Kind::max;
-  return {.kind = max ? algorithm::pooling_max : algorithm::pooling_avg_exclude_padding,
-          .in = in,
-          .out = any_layout(nchw(graph.values[op.out].shape)),
-          .strides = {op.stride, op.stride},
-          .kernel = {op.kernel, op.kernel},
-          .dilation = {0, 0},
-          .padding = {op.padding, op.padding}};
+  const Shape &from = graph.values[op.in].shape, &to = graph.values[op.out].shape;
+  return {
+      .kind = op.kind == Pool::Kind::max ? algorithm::pooling_max : algorithm::pooling_avg_exclude_padding,
+      .in = in,
+      .out = any_layout(nchw(to)),
+      .strides = {op.stride, op.stride},
+      .kernel = {op.kernel, op.kernel},
+      .padding = {op.padding, op.padding},
+      .padding_after = {(to.h - 1) * op.stride + op.kernel - from.h - op.padding,
+                        (to.w - 1) * op.stride + op.kernel - from.w - op.padding}};
 }
 
-// Padding at the bottom and right that gives the output its extent.
-memory::dims padding_after(const Graph& graph, const Pool& op) {
-  const Shape& in = graph.values[op.in].shape;
-  const Shape& out = graph.values[op.out].shape;
-  return {(out.h - 1) * op.stride + op.kernel - in.h - op.padding,
-          (out.w - 1) * op.stride + op.kernel - in.w - op.padding};
-}
-
-pooling_forward::primitive_desc forward_descriptor(const Context& context, const Pool& op,
-                                                   const memory::desc& in) {
-  const Problem p = problem_of(context.graph, op, in);
-  const memory::dims after = padding_after(context.graph, op);
-  const auto kind = dnnl::prop_kind::forward_training;
+// The arguments behind the tensors; oneDNN 3 adds a dilation.
+auto windows_of(const Problem& p) {
   if constexpr (kOneDnn2<pooling_forward>)
-    return describe_primitive<pooling_forward>(context.engine, user_scratchpad(), kind, p.kind, p.in, p.out,
-                                               p.strides, p.kernel, p.padding, after);
+    return std::tuple(p.strides, p.kernel, p.padding, p.padding_after);
   else
-    return describe_primitive<pooling_forward>(context.engine, user_scratchpad(), kind, p.kind, p.in, p.out,
-                                               p.strides, p.kernel, p.dilation, p.padding, after);
+    return std::tuple(p.strides, p.kernel, memory::dims{0, 0}, p.padding, p.padding_after);
 }
 
-pooling_backward::primitive_desc backward_descriptor(const Context& context, const Pool& op,
-                                                     const memory::desc& in, const memory::desc& out) {
-  const Problem p = problem_of(context.graph, op, in);
-  const memory::dims after = padding_after(context.graph, op);
-  const auto hint = forward_descriptor(context, op, in);
-  if constexpr (kOneDnn2<pooling_backward>)
-    return describe_backward<pooling_backward>(context.engine, user_scratchpad(), hint, p.kind, in, out,
-                                               p.strides, p.kernel, p.padding, after);
-  else
-    return describe_backward<pooling_backward>(context.engine, user_scratchpad(), hint, p.kind, in, out,
-                                               p.strides, p.kernel, p.dilation, p.padding, after);
+pooling_forward::primitive_desc forward_descriptor(const Context& context, const Problem& p) {
+  return std::apply(
+      [&](const auto&... window) {
+        return describe_primitive<pooling_forward>(context.engine, user_scratchpad(),
+                                                   dnnl::prop_kind::forward_training, p.kind, p.in, p.out,
+                                                   window...);
+      },
+      windows_of(p));
 }
 
 const Pool& pool_of(const Context& context, const Instruction& instruction) {
@@ -70,13 +59,12 @@ const Pool& pool_of(const Context& context, const Instruction& instruction) {
 Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool) {
   const Pool& op = pool_of(context, instruction);
   const memory::desc in = context.settle(pool.in, plain_layout(nchw(context.graph.values[op.in].shape)));
-  const auto descriptor = forward_descriptor(context, op, in);
+  const auto descriptor = forward_descriptor(context, problem_of(context.graph, op, in));
   Call call(context, instruction);
   call.input(DNNL_ARG_SRC, pool.in, in);
   call.output(DNNL_ARG_DST, pool.out, descriptor.dst_desc());
   if (pool.argmax) call.raw(DNNL_ARG_WORKSPACE, *pool.argmax, descriptor.workspace_desc());
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(pooling_forward(descriptor));
+  return call.finish<pooling_forward>(descriptor);
 }
 
 // Gradients use the layouts of their values.
@@ -84,14 +72,20 @@ Binder prepare(Context& context, Instruction& instruction, const PoolBackward& p
   const Pool& op = pool_of(context, instruction);
   const memory::desc in =
       context.settle(context.tensors().values[op.in], plain_layout(nchw(context.graph.values[op.in].shape)));
-  const memory::desc out = forward_descriptor(context, op, in).dst_desc();
-  const auto descriptor = backward_descriptor(context, op, in, out);
+  const Problem p = problem_of(context.graph, op, in);
+  const auto forward = forward_descriptor(context, p);
+  const memory::desc out = forward.dst_desc();
+  const auto descriptor = std::apply(
+      [&](const auto&... window) {
+        return describe_backward<pooling_backward>(context.engine, user_scratchpad(), forward, p.kind, in,
+                                                   out, window...);
+      },
+      windows_of(p));
   Call call(context, instruction);
   call.input(DNNL_ARG_DIFF_DST, pool.d_out, out);
   call.output(DNNL_ARG_DIFF_SRC, pool.d_in, in);
   if (pool.argmax) call.raw(DNNL_ARG_WORKSPACE, *pool.argmax, descriptor.workspace_desc());
-  call.scratchpad(descriptor.scratchpad_desc());
-  return call.finish(pooling_backward(descriptor));
+  return call.finish<pooling_backward>(descriptor);
 }
 
 }  // namespace plumb::cpu

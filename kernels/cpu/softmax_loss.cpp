@@ -40,7 +40,6 @@ struct Operands {
   const float* logits = nullptr;
   const std::int32_t* labels = nullptr;
   float* gradient = nullptr;
-  State* state = nullptr;
 };
 
 IterationMetrics softmax_loss(const Operands& at, std::size_t batch, std::size_t classes, float smoothing) {
@@ -66,17 +65,15 @@ Binder prepare(Context& context, Instruction& instruction, const SoftmaxCrossEnt
   const auto rows = plain_layout({shape.n, shape.c});
   context.settle(loss.logits, rows);
   context.settle(loss.d_logits, rows);
-  return [=, batch = static_cast<std::size_t>(shape.n), classes = static_cast<std::size_t>(shape.c),
-          smoothing = static_cast<float>(op.label_smoothing)](const Arena& arena) -> ComputeFn {
-    const Operands at{.logits = arena.as(loss.logits),
-                      .labels = arena.as<std::int32_t>(loss.labels),
-                      .gradient = arena.as(loss.d_logits),
-                      .state = arena.as<State>(loss.state)};
-    return [=] {
-      at.state->metrics[at.state->step.iteration % kMetricsKept] =
-          softmax_loss(at, batch, classes, smoothing);
-    };
-  };
+  return bind_loop([=, batch = static_cast<std::size_t>(shape.n), classes = static_cast<std::size_t>(shape.c),
+                    smoothing = static_cast<float>(op.label_smoothing)](const Arena& at) {
+    State& state = *at.as<State>(loss.state);
+    state.metrics[state.step.iteration % kMetricsKept] =
+        softmax_loss({.logits = at.as(loss.logits),
+                      .labels = at.as<std::int32_t>(loss.labels),
+                      .gradient = at.as(loss.d_logits)},
+                     batch, classes, smoothing);
+  });
 }
 
 }  // namespace plumb::cpu

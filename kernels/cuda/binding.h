@@ -17,32 +17,6 @@
 
 namespace plumb::cuda {
 
-// Device addresses, known once the arena is allocated.
-class Arena {
- public:
-  Arena() = default;
-  Arena(std::byte* base, const MemoryPlan& plan) : base_(base), plan_(&plan) {}
-  std::byte* data(BufferId buffer) const { return base_ + plan_->offsets[buffer]; }
-  template <typename T>
-  T* as(BufferId buffer) const {
-    return reinterpret_cast<T*>(data(buffer));
-  }
-  // Null if the instruction lacks the operand.
-  template <typename T = std::byte, Access kAccess>
-  T* optional(const std::optional<Operand<kAccess>>& operand) const {
-    return operand ? as<T>(operand->buffer) : nullptr;
-  }
-  std::byte* workspace(Lane lane) const {
-    return base_ + plan_->workspace_offsets[static_cast<std::size_t>(lane)];
-  }
-
- private:
-  std::byte* base_ = nullptr;
-  const MemoryPlan* plan_ = nullptr;
-};
-
-using Binder = std::function<ComputeFn(const Arena&)>;
-
 // Inputs and results of preparing.
 struct Context {
   const Graph& graph;

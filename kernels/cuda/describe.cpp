@@ -11,34 +11,37 @@
 // - One multi-tensor update also writes the half-precision copies of the weights.
 #include "kernels/describe.h"
 
-#include <stdexcept>
 #include <utility>
 
-#include "kernels/cuda/instruction_builder.h"
+#include "kernels/cuda/fusion.h"
 #include "kernels/cuda/margin_partition.h"
 #include "kernels/cuda/norm_partition.h"
+#include "kernels/cuda/storage.h"
 #include "kernels/cuda/update_lowering.h"
 #include "kernels/cuda/workspaces.h"
+#include "kernels/graph_lowering.h"
 
 namespace plumb::cuda {
 namespace {
 
-class Describer : InstructionBuilder {
- public:
-  using InstructionBuilder::InstructionBuilder;
+struct Describer : GraphLowering {
+  using GraphLowering::backward;
+  using GraphLowering::forward;
+
+  Describer(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
+      : GraphLowering(start_storage(graph, options)), layers_(plan_fusion(graph, options, limits)) {
+    lowering_.program.allow_tf32 = options.precision == Precision::tf32;
+  }
 
   Program run(const DescribeOptions& options) {
     if (options.load_batch_every_step) load_batch();
-    for (std::size_t i = 0; i < graph_.ops.size(); ++i)
-      std::visit([&](const auto& op) { forward(i, op); }, graph_.ops[i]);
-    for (std::size_t i = graph_.ops.size(); i-- > 0;)
-      std::visit([&](const auto& op) { backward(i, op); }, graph_.ops[i]);
+    walk(*this);
+    set_library_workspaces();
     lower_update(lowering_, options.scale_loss);
     drop_unused_buffers(lowering_.program);  // values that no instruction stores
     return std::move(lowering_.program);
   }
 
- private:
   void load_batch() {
     add_staging(lowering_);
     const double unused_half = (bytes(tensors_.staged_images) + bytes(tensors_.staged_labels)) / 2;
@@ -70,7 +73,7 @@ class Describer : InstructionBuilder {
 
   void forward(std::size_t i, const Conv& op) {
     const LayerFusion& layer = layers_[i];
-    ConvForward conv{.in = value(op.in), .weight = storage_.weights[op.weight], .out = value(op.out)};
+    ConvForward conv{.in = value(op.in), .weight = lowering_.weights[op.weight], .out = value(op.out)};
     if (layer.forward.normalizes_input) {
       conv.in = value(norm_in_front(i).in);
       conv.scale_shift = saved_[*layer.norm_in_front].scale_shift;
@@ -87,7 +90,7 @@ class Describer : InstructionBuilder {
   }
   void backward(std::size_t i, const Conv& op) {
     const LayerFusion& layer = layers_[i];
-    const BufferId d_out = gradient_of(lowering_, op.out, 1).front();
+    const BufferId d_out = gradient_of(op.out);
     ConvBackwardWeights weights{.in = value(op.in), .d_out = d_out, .d_weight = gradient(op.weight)};
     if (layer.weights_normalize_input) {
       weights.in = value(norm_in_front(i).in);
@@ -100,7 +103,7 @@ class Describer : InstructionBuilder {
     const Operation data =
         layer.backward_through_norm
             ? Operation(backward_through_norm(i, op, d_out, d_in))
-            : ConvBackwardData{.d_out = d_out, .weight = storage_.weights[op.weight], .d_in = d_in};
+            : ConvBackwardData{.d_out = d_out, .weight = lowering_.weights[op.weight], .d_in = d_in};
     set_conv_workspace(add(op.name + ".backward_data", data, Phase::backward, i), op);
   }
 
@@ -111,7 +114,7 @@ class Describer : InstructionBuilder {
     Saved& saved = saved_[*layers_[i].norm_in_front];
     saved.coefficients = add_saved(norm.name + ".coefficients", DType::f32, {3, shape(norm.in).c});
     return {.d_out = d_out,
-            .weight = storage_.weights[op.weight],
+            .weight = lowering_.weights[op.weight],
             .norm_in = value(norm.in),
             .bias = master(norm.bias),
             .mean = saved.mean,
@@ -150,7 +153,7 @@ class Describer : InstructionBuilder {
     saved.mean = add_saved(op.name + ".mean", DType::f32, {channels});
     saved.inv_std = add_saved(op.name + ".inv_std", DType::f32, {channels});
     saved.scale_shift = add_saved(op.name + ".scale_shift",
-                                  layer.inside_conv ? storage_.operations[i] : DType::f32, {2, channels});
+                                  layer.inside_conv ? lowering_.op_types[i] : DType::f32, {2, channels});
     const BatchNormMoments moments{.scale = master(op.scale),
                                    .bias = master(op.bias),
                                    .running_mean = tensors_.statistics[op.running_mean],
@@ -169,8 +172,8 @@ class Describer : InstructionBuilder {
   }
 
   void backward(std::size_t i, const Norm& op) {
-    if (!layers_[i].backward_by_conv) return norm_backward(i, op);
-    const BufferId d_activated = gradient_of(lowering_, op.out, 1).front();
+    if (!layers_[i].backward_by_conv) return two_pass_backward(i, op);
+    const BufferId d_activated = gradient_of(op.out);
     const BufferId d_in = new_gradient(op.in, op.name);
     add(op.name + ".backward",
         BatchNormBackwardApply{.d_activated = d_activated,
@@ -213,23 +216,14 @@ class Describer : InstructionBuilder {
   // Two passes: sums over in and d_out, then d_in. If the residual's gradient isn't d_out itself, the first
   // pass writes it: the masked sum of the output's gradients. The second pass reads that instead of the parts
   // and the mask.
-  void norm_backward(std::size_t i, const Norm& op) {
-    const Saved& saved = saved_[i];
+  void two_pass_backward(std::size_t i, const Norm& op) {
     const bool masks_by_input = op.activation != Activation::none && !op.residual;
-    const std::vector<BufferId> d_out = gradient_of(lowering_, op.out, masks_by_input ? 1 : 2);
+    const std::vector<BufferId> d_out = gradients_of(op.out, masks_by_input ? 1 : 2);
     const std::optional<BufferId> sum = d_out.size() == 1 ? take_sum(op) : std::nullopt;
-    BatchNormBackward norm{.in = value(op.in),
-                           .d_out = d_out.front(),
-                           .scale = master(op.scale),
-                           .bias = master(op.bias),
-                           .mean = saved.mean,
-                           .inv_std = saved.inv_std,
-                           .d_in = {sum ? *sum : new_gradient(op.in, op.name), sum.has_value()},
-                           .d_scale = gradient(op.scale),
-                           .d_bias = gradient(op.bias)};
+    BatchNormBackward norm =
+        norm_backward(i, op, d_out, {sum ? *sum : new_gradient(op.in, op.name), sum.has_value()});
     const std::optional<BufferId> mask = set_mask(i, op, norm);
     double second_pass_bytes = bytes(value(op.in));
-    if (d_out.size() > 1) norm.second_d_out = d_out.back();
     if (op.residual && (mask || d_out.size() > 1)) {
       const BufferId d_residual = new_gradient(*op.residual, op.name);
       norm.d_residual = d_residual;
@@ -240,10 +234,6 @@ class Describer : InstructionBuilder {
       if (mask) second_pass_bytes += bytes(*mask);
       if (op.residual) share_with_residual(op, d_out.front());
     }
-    if (op.slope) {
-      norm.slope = master(*op.slope);
-      norm.d_slope = gradient(*op.slope);
-    }
     Instruction& instruction = add(op.name + ".backward", norm, Phase::backward, i);
     instruction.work.bytes += second_pass_bytes;
     instruction.workspace_bytes =
@@ -253,84 +243,15 @@ class Describer : InstructionBuilder {
 
   void forward(std::size_t i, const Pool& op) {
     const auto norm = layers_[i].norm_in_front;
-    PoolForward pool{.in = value(norm ? norm_in_front(i).in : op.in), .out = value(op.out)};
-    if (op.kind == Pool::Kind::max) {
-      saved_[i].argmax = add_saved(op.name + ".argmax", DType::u8, nchw(shape(op.out)));
-      pool.argmax = saved_[i].argmax;
-    }
-    if (norm) pool.scale_shift = saved_[*norm].scale_shift;
-    add(op.name + ".forward", pool, Phase::forward, i);
+    if (!norm) return GraphLowering::forward(i, op);
+    pool_forward(i, op, value(norm_in_front(i).in), saved_[*norm].scale_shift);
   }
-  void backward(std::size_t i, const Pool& op) {
-    const std::vector<BufferId> d_out = gradient_of(lowering_, op.out, saved_[i].argmax ? 2 : 1);
-    PoolBackward pool{
-        .d_out = d_out.front(), .d_in = new_gradient(op.in, op.name), .argmax = saved_[i].argmax};
-    if (d_out.size() > 1) pool.second_d_out = d_out.back();
-    add(op.name + ".backward", pool, Phase::backward, i);
-    contribute(op.in, pool.d_in);
-  }
-
-  void forward(std::size_t i, const Dense& op) {
-    saved_[i].cast_in =
-        as_dtype(storage_.operations[i], value(op.in), op.name + ".cast_in", Phase::forward, i);
-    add(op.name + ".forward",
-        DenseForward{.in = saved_[i].cast_in,
-                     .weight = storage_.weights[op.weight],
-                     .bias = master(op.bias),
-                     .out = value(op.out)},
-        Phase::forward, i)
-        .workspace_bytes = kDenseWorkspaceLimit;
-  }
-  void backward(std::size_t i, const Dense& op) {
-    const BufferId d_out = gradient_of(lowering_, op.out, 1).front();
-    add(op.name + ".backward_weights",
-        DenseBackwardWeights{.in = saved_[i].cast_in,
-                             .d_out = d_out,
-                             .d_weight = gradient(op.weight),
-                             .d_bias = gradient(op.bias)},
-        Phase::backward, i)
-        .workspace_bytes = kDenseWorkspaceLimit;
-    if (op.in == 0) return;
-    const BufferId d_in = new_gradient(op.in, op.name, storage_.operations[i]);
-    add(op.name + ".backward_data",
-        DenseBackwardData{.d_out = d_out, .weight = storage_.weights[op.weight], .d_in = d_in},
-        Phase::backward, i)
-        .workspace_bytes = kDenseWorkspaceLimit;
-    contribute_as_stored(op.in, d_in, op.name, i);
-  }
-  void contribute_as_stored(ValueId id, BufferId buffer, const std::string& by, std::size_t i) {
-    contribute(id, as_dtype(storage_.gradients[id], buffer, by + ".cast_d_in", Phase::backward, i));
-  }
-
-  void forward(std::size_t i, const Dropout& op) {
-    add(op.name + ".forward",
-        DropoutForward{.in = value(op.in), .state = tensors_.state, .out = value(op.out)}, Phase::forward, i);
-  }
-  void backward(std::size_t i, const Dropout& op) {
-    const BufferId d_out = gradient_of(lowering_, op.out, 1).front();
-    const BufferId d_in = new_gradient(op.in, op.name);
-    add(op.name + ".backward", DropoutBackward{.d_out = d_out, .state = tensors_.state, .d_in = d_in},
-        Phase::backward, i);
-    contribute(op.in, d_in);
-  }
-
-  void forward(std::size_t i, const SoftmaxLoss& op) {
-    const BufferId d_logits = new_gradient(op.in, op.name);
-    add(op.name,
-        SoftmaxCrossEntropy{
-            .logits = value(op.in), .labels = tensors_.labels, .d_logits = d_logits, .state = tensors_.state},
-        Phase::forward, i)
-        .workspace_bytes = kLossWorkspacePerImage * static_cast<std::size_t>(graph_.batch());
-    contribute(op.in, d_logits);
-  }
-  void backward(std::size_t, const SoftmaxLoss&) {}
+  void backward(std::size_t i, const Pool& op) { pool_backward(i, op, saved_[i].argmax ? 2 : 1); }
 
   void forward(std::size_t i, const MarginLoss& op) {
-    const BufferId features = as_dtype(DType::f32, value(op.in), op.name + ".cast_in", Phase::forward, i);
-    MarginBuffers& margin = saved_[i].margin;
     const std::size_t first = lowering_.program.instructions.size();
-    margin =
-        lower_margin_forward(lowering_, i, features, storage_.weights[op.weight], storage_.operations[i]);
+    GraphLowering::forward(i, op);
+    const MarginBuffers& margin = saved_[i].margin;
     const Buffer& rows = lowering_.program.buffers[margin.rows];
     lowering_.program.buffers[margin.products].bytes =
         product_bytes(op.world_size * graph_.batch(), rows.dims[0], rows.dtype);
@@ -338,11 +259,23 @@ class Describer : InstructionBuilder {
   }
   void backward(std::size_t i, const MarginLoss& op) {
     const std::size_t first = lowering_.program.instructions.size();
-    const BufferId d_features = lower_margin_backward(lowering_, i, saved_[i].margin);
+    GraphLowering::backward(i, op);
     set_margin_workspaces(lowering_.program, first, op.world_size * graph_.batch(),
                           lowering_.program.buffers[saved_[i].margin.rows]);
-    contribute_as_stored(op.in, d_features, op.name, i);
   }
+
+  void set_library_workspaces() {
+    for (Instruction& instruction : lowering_.program.instructions)
+      if (instruction.as<SoftmaxCrossEntropy>())
+        instruction.workspace_bytes = kLossWorkspacePerImage * static_cast<std::size_t>(graph_.batch());
+      else if (instruction.as<DenseForward>() || instruction.as<DenseBackwardWeights>() ||
+               instruction.as<DenseBackwardData>())
+        instruction.workspace_bytes = kDenseWorkspaceLimit;
+  }
+
+  std::int64_t pixels(ValueId id) const { return shape(id).n * shape(id).h * shape(id).w; }
+
+  std::vector<LayerFusion> layers_;
 };
 
 }  // namespace

@@ -71,34 +71,27 @@ bool is_sampled(const auto&) {
 }
 
 // Sampled rows become half when gathered; their gradient has its own buffer.
-void hold_weight(Storage& storage, const auto& op, DType dtype) {
-  Lowering& lowering = storage.lowering;
-  const ParameterBuffers& buffers = lowering.tensors().parameters[op.weight];
-  storage.weights[op.weight] = buffers.master;
+void hold_weight(Lowering& lowering, const auto& op, DType dtype) {
   if (is_sampled(op)) return;
-  set_dtype(lowering.program.buffers[buffers.gradient], dtype);
-  if (dtype != DType::f32) storage.weights[op.weight] = add_half_copy(lowering, op.weight, dtype);
+  set_dtype(lowering.program.buffers[lowering.tensors().parameters[op.weight].gradient], dtype);
+  if (dtype != DType::f32) lowering.weights[op.weight] = add_half_copy(lowering, op.weight, dtype);
 }
 
-void hold_value(Storage& storage, ValueId value, DType dtype) {
-  set_dtype(storage.lowering.program.buffers[storage.lowering.tensors().values[value]], dtype);
-  storage.gradients[value] = dtype;
+void hold_value(Lowering& lowering, ValueId value, DType dtype) {
+  set_dtype(lowering.program.buffers[lowering.tensors().values[value]], dtype);
+  lowering.gradient_types[value] = dtype;
 }
 
 }  // namespace
 
-Storage start_storage(const Graph& graph, const DescribeOptions& options) {
+Lowering start_storage(const Graph& graph, const DescribeOptions& options) {
   const StorageTypes types = storage_types(options.precision);
-  Storage storage{.lowering = start_lowering(graph, types, sizeof(State)),
-                  .operations = std::vector(graph.ops.size(), types.activations),
-                  .gradients = std::vector(graph.values.size(), types.activations),
-                  .weights = std::vector<BufferId>(graph.parameters.size(), kNone)};
-  Lowering& lowering = storage.lowering;
+  Lowering lowering = start_lowering(graph, types, sizeof(State));
   if (options.fp32_head)
-    std::fill(storage.operations.begin() + static_cast<std::ptrdiff_t>(graph.head_begin),
-              storage.operations.end(), DType::f32);
+    std::fill(lowering.op_types.begin() + static_cast<std::ptrdiff_t>(graph.head_begin),
+              lowering.op_types.end(), DType::f32);
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
-    const DType dtype = storage.operations[i];
+    const DType dtype = lowering.op_types[i];
     if (const Conv* conv = std::get_if<Conv>(&graph.ops[i])) {
       if (is_depthwise(graph, *conv))
         set_depthwise_layout(lowering, *conv);
@@ -107,14 +100,14 @@ Storage start_storage(const Graph& graph, const DescribeOptions& options) {
     }
     std::visit(
         [&]<typename T>(const T& op) {
-          if constexpr (Making<T>) hold_value(storage, op.out, dtype);
-          if constexpr (Weighted<T>) hold_weight(storage, op, dtype);
+          if constexpr (Making<T>) hold_value(lowering, op.out, dtype);
+          if constexpr (Weighted<T>) hold_weight(lowering, op, dtype);
         },
         graph.ops[i]);
     if (const SoftmaxLoss* loss = std::get_if<SoftmaxLoss>(&graph.ops[i]))
       set_dtype(lowering.program.buffers[lowering.tensors().values[loss->in]], DType::f32);
   }
-  return storage;
+  return lowering;
 }
 
 void add_staging(Lowering& lowering) {

@@ -1,8 +1,6 @@
 // Device storage of a Graph's tensors: dtypes, padded channels, half-precision copies of weights.
 #pragma once
 
-#include <vector>
-
 #include "kernels/describe.h"
 #include "kernels/lowering.h"
 #include "kernels/targets.h"
@@ -15,15 +13,8 @@ namespace plumb::cuda {
 // operations read and write is f32, weights and gradients included, without copies. The images, and all
 // tensors with the first convolution's layout, have 4 channels (f32) or 8 (half) in place of 3: tensor cores
 // read 16 bytes at once.
-struct Storage {
-  Lowering lowering;
-  std::vector<DType> operations;  // by op: dtype of its outputs, weights and their gradients
-  std::vector<DType> gradients;   // by ValueId
-  std::vector<BufferId> weights;  // by ParameterId: read by forward and backward-data
-};
-
-// Buffers of a Program without instructions yet.
-Storage start_storage(const Graph& graph, const DescribeOptions& options);
+// Returns the buffers of a Program without instructions yet.
+Lowering start_storage(const Graph& graph, const DescribeOptions& options);
 
 // Staging for batches from the host: two halves, one filled while the other is read. Images f32 [2, n, c, h,
 // w], labels i32 [2, n]: Tensors::staged_….

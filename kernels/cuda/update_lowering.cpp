@@ -34,32 +34,16 @@ std::size_t op_of(const Graph& graph, ParameterId weight) {
   return kNone;
 }
 
-void update_rows(Lowering& lowering, ParameterId weight, const SampledRows& rows,
-                 const std::optional<BufferId>& overflow) {
-  const ParameterBuffers& buffers = lowering.tensors().parameters[weight];
-  Instruction& instruction = add(lowering, lowering.graph.parameters[weight].name + ".update_rows",
-                                 UpdateRows{.parameter = weight,
-                                            .master = buffers.master,
-                                            .momentum = buffers.momentum,
-                                            .d_rows = buffers.gradient,
-                                            .samples = rows.samples,
-                                            .sample_count = rows.count,
-                                            .state = lowering.tensors().state,
-                                            .overflow = overflow});
-  instruction.op = op_of(lowering.graph, weight);
-  // Only the sampled rows of master and momentum are read and written.
-  const Buffer& gradient = lowering.program.buffers[buffers.gradient];
-  const double elements = static_cast<double>(gradient.bytes) / static_cast<double>(bytes_of(gradient.dtype));
-  instruction.work.bytes = static_cast<double>(gradient.bytes) + elements * 4 * sizeof(float);
-}
-
 }  // namespace
 
 void lower_update(Lowering& lowering, bool scale_loss) {
   std::optional<BufferId> overflow;
   if (scale_loss) overflow.emplace(find_overflow(lowering));
   const Tensors& tensors = lowering.tensors();
-  for (const auto& [parameter, rows] : tensors.sampled_rows) update_rows(lowering, parameter, rows, overflow);
+  for (const auto& [parameter, rows] : tensors.sampled_rows)
+    add_update_rows(lowering, parameter, rows, lowering.graph.parameters[parameter].name + ".update_rows",
+                    overflow)
+        .op = op_of(lowering.graph, parameter);
   Update update{.state = tensors.state, .overflow = overflow, .parameters = {}};
   for (ParameterId id = 0; id < tensors.parameters.size(); ++id)
     if (lowering.graph.parameters[id].trained && !tensors.sampled_rows.contains(id))

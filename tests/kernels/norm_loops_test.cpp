@@ -80,7 +80,7 @@ Floats unpacked(const ChannelLayout& layout, Floats held) {
 }
 
 struct Results {
-  Floats out, mean, inverse_deviation, running_mean, running_variance;
+  Floats out, mean, inv_std, running_mean, running_variance;
   Floats d_in, d_residual, d_scale, d_bias, d_slope;
   bool operator==(const Results&) const = default;
 };
@@ -90,24 +90,24 @@ Results run(const Case& c, const Tensors& tensors, NormOrder order) {
   const NormTiling tiling = *norm_tiling(layout);
   const bool prelu = c.activation == Activation::prelu;
   const auto channels = static_cast<std::size_t>(layout.channels);
-  const auto elements = static_cast<double>(layout.images * layout.pixels);
+  const NormForm form{.tiling = tiling,
+                      .activation = c.activation,
+                      .order = order,
+                      .one_slope = c.one_slope,
+                      .elements = static_cast<double>(layout.images * layout.pixels)};
   const float unset = std::numeric_limits<float>::quiet_NaN();
   const Floats in = packed(layout, tensors.in), residual = packed(layout, tensors.residual);
   const Floats d_out = packed(layout, tensors.d_out), d_second = packed(layout, tensors.d_second);
   Floats out(in.size(), unset), d_in(in.size(), unset), d_residual(in.size(), unset);
   Results r{.mean = Floats(channels, unset),
-            .inverse_deviation = Floats(channels, unset),
+            .inv_std = Floats(channels, unset),
             .running_mean = tensors.running_mean,
             .running_variance = tensors.running_variance,
             .d_scale = Floats(channels, unset),
             .d_bias = Floats(channels, unset),
             .d_slope = Floats(prelu ? tensors.slope.size() : 0, unset)};
   std::vector<LaneSums> sums(std::max(norm_forward_sums(tiling), norm_backward_sums(tiling)));
-  norm_forward({.tiling = tiling,
-                .activation = c.activation,
-                .order = order,
-                .one_slope = c.one_slope,
-                .elements = elements,
+  norm_forward({.form = form,
                 .in = in.data(),
                 .scale = tensors.scale.data(),
                 .bias = tensors.bias.data(),
@@ -117,19 +117,15 @@ Results run(const Case& c, const Tensors& tensors, NormOrder order) {
                 .running_variance = r.running_variance.data(),
                 .out = out.data(),
                 .mean = r.mean.data(),
-                .inverse_deviation = r.inverse_deviation.data(),
+                .inv_std = r.inv_std.data(),
                 .sums = sums.data()});
-  norm_backward({.tiling = tiling,
-                 .activation = c.activation,
-                 .order = order,
-                 .one_slope = c.one_slope,
-                 .elements = elements,
+  norm_backward({.form = form,
                  .in = in.data(),
                  .d_out = d_out.data(),
                  .scale = tensors.scale.data(),
                  .bias = tensors.bias.data(),
                  .mean = r.mean.data(),
-                 .inverse_deviation = r.inverse_deviation.data(),
+                 .inv_std = r.inv_std.data(),
                  .out = c.residual && c.activation == Activation::relu ? out.data() : nullptr,
                  .d_second = c.second ? d_second.data() : nullptr,
                  .slope = prelu ? tensors.slope.data() : nullptr,
@@ -146,7 +142,7 @@ Results run(const Case& c, const Tensors& tensors, NormOrder order) {
 }
 
 struct Truth {
-  Doubles out, mean, inverse_deviation, running_mean, running_variance;
+  Doubles out, mean, inv_std, running_mean, running_variance;
   Doubles d_in, d_residual, d_scale, d_bias, d_slope;
 };
 
@@ -155,7 +151,7 @@ Truth truth_of(const Case& c, const Tensors& t) {
   const auto m = static_cast<double>(c.layout.images * c.layout.pixels);
   Truth r{.out = Doubles(t.in.size()),
           .mean = Doubles(channels),
-          .inverse_deviation = Doubles(channels),
+          .inv_std = Doubles(channels),
           .running_mean = to_double(t.running_mean),
           .running_variance = to_double(t.running_variance),
           .d_in = Doubles(t.in.size()),
@@ -168,11 +164,11 @@ Truth truth_of(const Case& c, const Tensors& t) {
     variance[k] += (t.in[i] - r.mean[k]) * (t.in[i] - r.mean[k]) / m;
   });
   for (std::size_t k = 0; k < channels; ++k) {
-    r.inverse_deviation[k] = 1 / std::sqrt(variance[k] + 1e-5);
+    r.inv_std[k] = 1 / std::sqrt(variance[k] + 1e-5);
     r.running_mean[k] += 0.1 * (r.mean[k] - r.running_mean[k]);
     r.running_variance[k] += 0.1 * (variance[k] * (m > 1 ? m / (m - 1) : 1) - r.running_variance[k]);
   }
-  const auto normalised = [&](auto i, auto k) { return (t.in[i] - r.mean[k]) * r.inverse_deviation[k]; };
+  const auto normalised = [&](auto i, auto k) { return (t.in[i] - r.mean[k]) * r.inv_std[k]; };
   for_each_element(c.layout, [&](auto i, auto, auto k) {
     const double value = t.scale[k] * normalised(i, k) + t.bias[k] + (c.residual ? t.residual[i] : 0.0);
     const std::size_t which = c.one_slope ? 0 : k;
@@ -187,8 +183,8 @@ Truth truth_of(const Case& c, const Tensors& t) {
     r.d_scale[k] += passed[i] * normalised(i, k);
   });
   for_each_element(c.layout, [&](auto i, auto, auto k) {
-    r.d_in[i] = t.scale[k] * r.inverse_deviation[k] *
-                (passed[i] - r.d_bias[k] / m - normalised(i, k) * r.d_scale[k] / m);
+    r.d_in[i] =
+        t.scale[k] * r.inv_std[k] * (passed[i] - r.d_bias[k] / m - normalised(i, k) * r.d_scale[k] / m);
   });
   if (c.has_d_residual()) r.d_residual = passed;
   return r;
@@ -205,7 +201,7 @@ void expect_near(const Floats& actual, const Doubles& truth, const char* name, d
 void expect_matches(const Results& actual, const Truth& truth) {
   expect_near(actual.out, truth.out, "out");
   expect_near(actual.mean, truth.mean, "mean");
-  expect_near(actual.inverse_deviation, truth.inverse_deviation, "inverse deviation", 1e-6);
+  expect_near(actual.inv_std, truth.inv_std, "inverse deviation", 1e-6);
   expect_near(actual.running_mean, truth.running_mean, "running mean");
   expect_near(actual.running_variance, truth.running_variance, "running variance");
   expect_near(actual.d_in, truth.d_in, "d_in");
@@ -269,8 +265,8 @@ TEST(NormLoops, GiveTheSameBitsForAnyNumberOfThreadsAndOrderOfGroups) {
 TEST(NormLoops, KeepTheVarianceWhereTheMeanIsLarge) {
   const Case c{.layout = {.images = 4, .channels = 8, .pixels = 400, .block = 8}, .mean = 1000};
   const Tensors tensors = tensors_of(c);
-  expect_near(run(c, tensors, {.groups_at_once = 2}).inverse_deviation,
-              truth_of(c, tensors).inverse_deviation, "inverse deviation", 1e-6);
+  expect_near(run(c, tensors, {.groups_at_once = 2}).inv_std, truth_of(c, tensors).inv_std,
+              "inverse deviation", 1e-6);
 }
 
 }  // namespace
