@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 
 #include "kernels/cuda/conv.h"
@@ -32,8 +33,10 @@ class Arena {
   T* optional(const std::optional<Operand<kAccess>>& operand) const {
     return operand ? as<T>(operand->buffer) : nullptr;
   }
-  std::byte* workspace(Lane lane) const {
-    return base_ + plan_->workspace_offsets[static_cast<std::size_t>(lane)];
+  // Of the compute lane.
+  template <typename T = std::byte>
+  T* workspace() const {
+    return reinterpret_cast<T*>(base_ + plan_->workspace_offsets[static_cast<std::size_t>(Lane::compute)]);
   }
 
  private:
@@ -43,19 +46,35 @@ class Arena {
 
 using Binder = std::function<ComputeFn(const Arena&)>;
 
-// Inputs and results of preparing.
-struct Context {
-  const Graph& graph;
-  const UpdateRule& rule;
-  Program& program;
+// The device's resources for all its Programs.
+struct Engines {
   ConvEngine& convolutions;
   GemmEngine& products;
   cudaStream_t stream = nullptr;       // of the compute lane
   IterationRecord* records = nullptr;  // the ring, as the device addresses it
+};
+
+// Inputs and results of preparing.
+struct Context : Engines {
+  const Graph& graph;
+  const UpdateRule& rule;
+  Program& program;
 
   const Buffer& buffer(BufferId id) const { return program.buffers[id]; }
   DType dtype(BufferId id) const { return program.buffers[id].dtype; }
+  std::int64_t elements_held(BufferId id) const {  // padding included
+    return static_cast<std::int64_t>(buffer(id).bytes / bytes_of(dtype(id)));
+  }
 };
+
+// The Binder of launch(arena, stream), which enqueues the work. The arena's MemoryPlan must outlive the
+// callable.
+template <typename Launch>
+Binder launching(const Context& context, Launch launch) {
+  return [=, stream = context.stream](const Arena& arena) -> ComputeFn {
+    return [=] { launch(arena, stream); };
+  };
+}
 
 // Plans a matrix product. Sets the instruction's engine and workspace; the plan's own workspace begins after
 // `reserved` bytes.

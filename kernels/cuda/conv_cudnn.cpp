@@ -51,10 +51,7 @@ void check(fe::error_t status, const std::string& doing, const std::string& reme
                          (cause == ExitCode::out_of_memory ? remedy_for(cause) : remedy));
 }
 
-struct HandleDeleter {
-  void operator()(cudnnHandle_t handle) const { cudnnDestroy(handle); }
-};
-using Handle = std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, HandleDeleter>;
+using Handle = Owner<cudnnHandle_t, cudnnDestroy>;
 
 // Excludes engines that break the product's numerical guarantees: exact products of stored values, f32
 // accumulation, f32 that stays f32 unless TF32 is requested and, optionally, bitwise repeatability.
@@ -155,10 +152,6 @@ std::shared_ptr<const fe::DeviceProperties> read_properties(const std::string& j
   return properties;
 }
 
-struct LibraryCloser {
-  void operator()(void* library) const { dlclose(library); }
-};
-
 class CudnnEngine : public ConvEngine {
  public:
   explicit CudnnEngine(const ConvEngineOptions& options) : deterministic_(options.deterministic) {
@@ -198,7 +191,7 @@ class CudnnEngine : public ConvEngine {
  private:
   // cuDNN loads and unloads the run-time compiler's library for each convolution that it plans, which takes
   // nine tenths of the time. This handle keeps it loaded. Null if it isn't found: cuDNN then searches itself.
-  const std::unique_ptr<void, LibraryCloser> run_time_compiler_{
+  const Owner<void*, dlclose> run_time_compiler_{
       dlopen(("libnvrtc.so." + std::to_string(CUDART_VERSION / 1000)).c_str(), RTLD_LAZY | RTLD_LOCAL)};
   bool deterministic_;
   Handle handle_;                                           // of the current device, or

@@ -25,16 +25,6 @@ void check(cublasStatus_t status, std::source_location where = std::source_locat
   throw Error(cause, std::string("cuBLASLt: ") + cublasLtGetStatusString(status) + place + remedy_for(cause));
 }
 
-// Owner of the object from a cublasLt…Create().
-template <auto kDestroy>
-struct Destroy {
-  template <typename T>
-  void operator()(T* made) const {
-    kDestroy(made);
-  }
-};
-template <typename Handle, auto kDestroy>
-using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy<kDestroy>>;
 using Operation = Owner<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using Layout = Owner<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Preference = Owner<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;

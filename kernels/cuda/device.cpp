@@ -56,9 +56,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     require_grid_for(graph.batch());
     std::optional<TuningCache> cache;
     if (how.time_engines) cache.emplace(tuning_cache_file(), tuning_environment());
-    InstructionTuner tuner(
-        {.convolutions = *convolutions_, .products = *products_, .stream = compute(), .records = records()},
-        graph, rule, how.time_engines, cache ? &*cache : nullptr);
+    InstructionTuner tuner(engines(), graph, rule, how.time_engines, cache ? &*cache : nullptr);
     Tuning tuning = tune_instructions(tuner, graph, options, limits_, how);
     if (cache) tuning.remarks.insert(tuning.remarks.end(), cache->remarks().begin(), cache->remarks().end());
     return tuning;
@@ -69,7 +67,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     graph_ = graph;
     rule_ = rule;
     tensors_ = program.tensors;
-    Context context = context_of(program);
+    Context context{engines(), graph_, rule_, program};
     prepared_.clear();
     for (Instruction& instruction : program.instructions)
       if (!prepared_.emplace(instruction.name, prepare_instruction(context, instruction)).second)
@@ -77,7 +75,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   }
 
   void bind(Program& program, const MemoryPlan& plan) override {
-    Context context = context_of(program);
+    Context context{engines(), graph_, rule_, program};
     for (Instruction& instruction : program.instructions) {
       if (prepared_.contains(instruction.name)) continue;
       // An instruction of a later pass: the memory plan has no workspace for it.
@@ -131,16 +129,16 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     check(cudaMemcpyAsync(plain.get(), images.data(), image_bytes, cudaMemcpyHostToDevice, compute()));
     check(cudaMemcpyAsync(arena_.data(tensors_.labels), narrow.data(), narrow.size() * sizeof(std::int32_t),
                           cudaMemcpyHostToDevice, compute()));
-    launch_pack_images(reinterpret_cast<const float*>(plain.get()), arena_.data(tensors_.values[0]),
-                       graph_.values[0].shape, image_channels(), buffers_[tensors_.values[0]].dtype,
-                       compute());
+    launch_pack_batch({.images = reinterpret_cast<const float*>(plain.get())}, nullptr,
+                      arena_.data(tensors_.values[0]), nullptr, graph_.values[0].shape,
+                      buffers_[tensors_.values[0]].dtype, compute());
     synchronize();
   }
 
   bool make_synthetic_batch(std::uint64_t seed, int rank) override {
     if (stages_batches()) return false;
     launch_synthetic_batch(synthetic_keys(seed, rank), classes(), arena_.data(tensors_.values[0]),
-                           arena_.as<std::int32_t>(tensors_.labels), graph_.values[0].shape, image_channels(),
+                           arena_.as<std::int32_t>(tensors_.labels), graph_.values[0].shape,
                            buffers_[tensors_.values[0]].dtype, compute());
     synchronize();
     return true;
@@ -225,15 +223,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
            (deterministic_ ? ", sums in a fixed order" : "");
   }
 
-  Context context_of(Program& program) {
-    return {.graph = graph_,
-            .rule = rule_,
-            .program = program,
-            .convolutions = *convolutions_,
-            .products = *products_,
-            .stream = compute(),
-            .records = records()};
-  }
+  Engines engines() { return {*convolutions_, *products_, compute(), records()}; }
 
   void allocate(std::size_t bytes) {
     memory_.reset();
@@ -254,12 +244,6 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   }
 
   bool stages_batches() const { return tensors_.staged_images != kNone; }
-  int image_channels() const {  // padded
-    const Shape& shape = graph_.values[0].shape;
-    const Buffer& buffer = buffers_[tensors_.values[0]];
-    const auto pixels = static_cast<std::size_t>(shape.n * shape.h * shape.w);
-    return static_cast<int>(buffer.bytes / bytes_of(buffer.dtype) / pixels);
-  }
   std::int64_t classes() const {
     for (const Op& op : graph_.ops) {
       if (const auto* loss = std::get_if<SoftmaxLoss>(&op)) return graph_.values[loss->in].shape.c;

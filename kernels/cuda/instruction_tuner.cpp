@@ -62,7 +62,7 @@ bool is_better(const EngineTrial& a, const EngineTrial& b) {
 
 }  // namespace
 
-InstructionTuner::InstructionTuner(const TunerDevice& device, const Graph& graph, const UpdateRule& rule,
+InstructionTuner::InstructionTuner(const Engines& device, const Graph& graph, const UpdateRule& rule,
                                    bool time_engines, TuningCache* cache)
     : device_(device), graph_(graph), rule_(rule), time_engines_(time_engines), cache_(cache) {
   if (time_engines) timer_.emplace(device.stream);
@@ -168,7 +168,7 @@ EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Program& prog
   }
   std::vector<std::byte*> operands;
   for (const BufferUse& use : instruction.uses()) operands.push_back(room->data(use.buffer));
-  run(trial, [&] { plan.run(device_.stream, operands, room->workspace(instruction.lane)); });
+  run(trial, [&] { plan.run(device_.stream, operands, room->workspace()); });
   return trial;
 }
 
@@ -177,13 +177,7 @@ EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instr
                 .instructions = {instruction},
                 .tensors = {},
                 .allow_tf32 = program.allow_tf32};
-  Context context{.graph = graph_,
-                  .rule = rule_,
-                  .program = alone,
-                  .convolutions = device_.convolutions,
-                  .products = device_.products,
-                  .stream = device_.stream,
-                  .records = device_.records};
+  Context context{device_, graph_, rule_, alone};
   Instruction& prepared = alone.instructions.front();
   const Binder bind_instruction = prepare_instruction(context, prepared);
   EngineTrial trial{.engine = kOwnKernel, .workspace_bytes = prepared.workspace_bytes};
