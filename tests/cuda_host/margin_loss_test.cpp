@@ -139,7 +139,7 @@ class Softmax {
         rows_.row_sums[images() + i] = static_cast<float>(wanted.target[i] = wanted.max[i] - 0.5);
   }
   IterationRecord put_gradient() {
-    const State state{.instruction = {.iteration = by_.iteration, .loss_scale = by_.loss_scale}};
+    const State state{.step = {.iteration = by_.iteration, .loss_scale = by_.loss_scale}};
     std::vector<IterationRecord> records(kMetricsKept);
     launch_margin_gradient(logits_, by_.rule.scale, rows_, by_.own, &state, records.data(), nullptr);
     return records[by_.iteration % kMetricsKept];

