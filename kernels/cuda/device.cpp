@@ -29,9 +29,9 @@ namespace {
 // batch treats it as out of memory.
 void require_grid_for(std::int64_t images) {
   if (images > kMostBlocksBeside)
-    throw Error(ExitCode::out_of_memory, "--bs " + std::to_string(images) + " is more than the " +
-                                             std::to_string(kMostBlocksBeside) +
-                                             " images that a GPU takes at once; lower --bs");
+    throw Error(ExitCode::out_of_memory,
+                "--bs {} is more than the {} images that a GPU takes at once; lower --bs", images,
+                kMostBlocksBeside);
 }
 
 class CudaDevice final : public Device, HostStaging, StepCapture {
@@ -233,9 +233,10 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
       memory_ = allocate_device(bytes);
     } catch (const Error& error) {
       if (error.code() != ExitCode::out_of_memory) throw;
-      throw Error(ExitCode::out_of_memory, gpu_.properties.name + " has " + std::to_string(free) +
-                                               " bytes free, and this run wants " + std::to_string(bytes) +
-                                               "; lower --bs, or free the GPU of other programs");
+      throw Error(
+          ExitCode::out_of_memory,
+          "{} has {} bytes free, and this run wants {}; lower --bs, or free the GPU of other programs",
+          gpu_.properties.name, free, bytes);
     }
     arena_ = Arena(memory_.get(), plan_);
     // Padding and the gaps between gradients stay zero.
@@ -282,10 +283,15 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   }
   void download(BufferId buffer, std::span<float> values, const std::vector<std::int64_t>& dims) const {
     lanes_.synchronize();
-    std::vector<std::byte> held(buffers_[buffer].bytes);
-    check(cudaMemcpyAsync(held.data(), arena_.data(buffer), held.size(), cudaMemcpyDeviceToHost, compute()));
+    from_device_layout(download<std::byte>(buffer), dims, buffers_[buffer], values);
+  }
+  template <typename T>
+  std::vector<T> download(BufferId buffer) const {
+    std::vector<T> values(buffers_[buffer].bytes / sizeof(T));
+    check(cudaMemcpyAsync(values.data(), arena_.data(buffer), buffers_[buffer].bytes, cudaMemcpyDeviceToHost,
+                          compute()));
     check(cudaStreamSynchronize(compute()));
-    from_device_layout(held, dims, buffers_[buffer], values);
+    return values;
   }
 
   // Scatters the sampled rows' gradients back to their classes; other rows are 0.
@@ -295,19 +301,12 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     const auto row_elements = static_cast<std::size_t>(dims[1]);
     std::vector<float> rows(static_cast<std::size_t>(held.dims[0]) * row_elements);
     download(gradient, rows, held.dims);
-    const std::vector<std::int32_t> places = download_integers(sampled.samples);
-    const std::int32_t count = download_integers(sampled.count).front();
+    const std::vector<std::int32_t> places = download<std::int32_t>(sampled.samples);
+    const std::int32_t count = download<std::int32_t>(sampled.count).front();
     std::fill(values.begin(), values.end(), 0.0F);
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
       std::copy_n(&rows[i * row_elements], row_elements,
                   &values[static_cast<std::size_t>(places[i]) * row_elements]);
-  }
-  std::vector<std::int32_t> download_integers(BufferId buffer) const {
-    std::vector<std::int32_t> values(buffers_[buffer].bytes / sizeof(std::int32_t));
-    check(cudaMemcpyAsync(values.data(), arena_.data(buffer), buffers_[buffer].bytes, cudaMemcpyDeviceToHost,
-                          compute()));
-    check(cudaStreamSynchronize(compute()));
-    return values;
   }
 
   SelectedGpu gpu_;
