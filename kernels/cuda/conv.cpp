@@ -1,6 +1,7 @@
 // Convolution instructions: the engine's problem and the operands of each.
 #include "kernels/cuda/conv.h"
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -11,19 +12,9 @@
 namespace plumb::cuda {
 namespace {
 
-std::string_view name_of(ConvPass pass) {
-  switch (pass) {
-    case ConvPass::forward:
-      return ConvForward::kName;
-    case ConvPass::backward_data:
-      return ConvBackwardData::kName;
-    case ConvPass::backward_weights:
-      return ConvBackwardWeights::kName;
-    case ConvPass::norm_backward_data:
-      return ConvNormBackwardData::kName;
-  }
-  return "";
-}
+// By ConvPass.
+constexpr std::array<std::string_view, 4> kPassNames{ConvForward::kName, ConvBackwardData::kName,
+                                                     ConvBackwardWeights::kName, ConvNormBackwardData::kName};
 
 // Stored channels, padding included: dims are logical.
 std::int64_t held_channels(const Buffer& buffer, const Shape& shape) {
@@ -61,9 +52,9 @@ BufferId set_pass(ConvProblem&, const auto&, const Program&) {
 }  // namespace
 
 std::string text_of(const ConvProblem& p) {
-  std::string text =
-      fmt::format("{} {}x{}x{}x{} to {}x{}x{}, kernel {}, stride {}, padding {}", name_of(p.pass), p.n, p.h,
-                  p.w, p.c, p.out_h, p.out_w, p.out_c, p.kernel, p.stride, p.padding);
+  std::string text = fmt::format("{} {}x{}x{}x{} to {}x{}x{}, kernel {}, stride {}, padding {}",
+                                 kPassNames[static_cast<std::size_t>(p.pass)], p.n, p.h, p.w, p.c, p.out_h,
+                                 p.out_w, p.out_c, p.kernel, p.stride, p.padding);
   if (p.groups > 1) text += fmt::format(", groups {}", p.groups);
   text += fmt::format(", {}", name_of(p.dtype));
   if (p.allow_tf32 && p.dtype == DType::f32) text += " as tf32";

@@ -21,10 +21,8 @@ __device__ Tile tile_of(std::int64_t pixels, int channels) {
   const int channel_tiles = (channels + kChannels - 1) / kChannels;
   tile.first_pixel = std::int64_t{blockIdx.x / channel_tiles} * kPixels;
   tile.first_channel = static_cast<int>(blockIdx.x % channel_tiles) * kChannels;
-  const std::int64_t pixels_left = pixels - tile.first_pixel;
-  tile.pixels_here = pixels_left < kPixels ? static_cast<int>(pixels_left) : kPixels;
-  const int channels_left = channels - tile.first_channel;
-  tile.channels_here = channels_left < kChannels ? channels_left : kChannels;
+  tile.pixels_here = static_cast<int>(min(pixels - tile.first_pixel, std::int64_t{kPixels}));
+  tile.channels_here = min(channels - tile.first_channel, kChannels);
   return tile;
 }
 

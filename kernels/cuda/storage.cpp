@@ -1,6 +1,8 @@
 #include "kernels/cuda/storage.h"
 
 #include <algorithm>
+#include <concepts>
+#include <ranges>
 #include <utility>
 #include <variant>
 
@@ -63,26 +65,16 @@ concept Making = requires(const T& op) {
   op.out;
 };
 
-bool is_sampled(const MarginLoss& op) {
-  return op.head == Head::sampled;
-}
-bool is_sampled(const auto&) {
-  return false;
-}
-
 // Sampled rows become half when gathered; their gradient has its own buffer.
-void hold_weight(Storage& storage, const auto& op, DType dtype) {
+template <typename T>
+void hold_weight(Storage& storage, const T& op, DType dtype) {
   Lowering& lowering = storage.lowering;
   const ParameterBuffers& buffers = lowering.tensors().parameters[op.weight];
   storage.weights[op.weight] = buffers.master;
-  if (is_sampled(op)) return;
+  if constexpr (std::same_as<T, MarginLoss>)
+    if (op.head == Head::sampled) return;
   set_dtype(lowering.program.buffers[buffers.gradient], dtype);
   if (dtype != DType::f32) storage.weights[op.weight] = add_half_copy(lowering, op.weight, dtype);
-}
-
-void hold_value(Storage& storage, ValueId value, DType dtype) {
-  set_dtype(storage.lowering.program.buffers[storage.lowering.tensors().values[value]], dtype);
-  storage.gradients[value] = dtype;
 }
 
 }  // namespace
@@ -95,8 +87,7 @@ Storage start_storage(const Graph& graph, const DescribeOptions& options) {
                   .weights = std::vector<BufferId>(graph.parameters.size(), kNone)};
   Lowering& lowering = storage.lowering;
   if (options.fp32_head)
-    std::fill(storage.operations.begin() + static_cast<std::ptrdiff_t>(graph.head_begin),
-              storage.operations.end(), DType::f32);
+    std::ranges::fill(storage.operations | std::views::drop(graph.head_begin), DType::f32);
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     const DType dtype = storage.operations[i];
     if (const Conv* conv = std::get_if<Conv>(&graph.ops[i])) {
@@ -107,7 +98,10 @@ Storage start_storage(const Graph& graph, const DescribeOptions& options) {
     }
     std::visit(
         [&]<typename T>(const T& op) {
-          if constexpr (Making<T>) hold_value(storage, op.out, dtype);
+          if constexpr (Making<T>) {
+            set_dtype(lowering.program.buffers[lowering.tensors().values[op.out]], dtype);
+            storage.gradients[op.out] = dtype;
+          }
           if constexpr (Weighted<T>) hold_weight(storage, op, dtype);
         },
         graph.ops[i]);
