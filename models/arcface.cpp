@@ -11,6 +11,7 @@ namespace plumb {
 namespace {
 
 constexpr std::int64_t kImageSizeStep = 16, kMinImageSize = 32, kMaxImageSize = 1024;
+constexpr std::int64_t kEmbeddingStep = 8;  // a GPU's kernels read 8 elements at once
 
 // insightface 7fadd420, arcface_torch/partial_fc_v2.py.
 constexpr Initializer kClassCentres{Initializer::Kind::normal, 0.01};
@@ -51,6 +52,10 @@ void check(const ModelOptions& options) {
            fmt::format("--image-size as a multiple of {}", kImageSizeStep));
   }
   require_between(options.embedding, 1, kMaxEmbedding, "embedding", "--embedding");
+  if (options.embedding % kEmbeddingStep != 0) {
+    refuse(fmt::format("embedding {}", options.embedding),
+           fmt::format("--embedding as a multiple of {}", kEmbeddingStep));
+  }
   if (!(options.dropout >= 0 && options.dropout < 1)) {
     refuse(fmt::format("dropout {:g}", options.dropout), "--dropout from 0 to below 1");
   }

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 
 #include "kernels/cuda/conv.h"
@@ -17,19 +18,35 @@
 
 namespace plumb::cuda {
 
-// Inputs and results of preparing.
-struct Context {
-  const Graph& graph;
-  const UpdateRule& rule;
-  Program& program;
+// The device's resources for all its Programs.
+struct Engines {
   ConvEngine& convolutions;
   GemmEngine& products;
   cudaStream_t stream = nullptr;       // of the compute lane
   IterationRecord* records = nullptr;  // the ring, as the device addresses it
+};
+
+// Inputs and results of preparing.
+struct Context : Engines {
+  const Graph& graph;
+  const UpdateRule& rule;
+  Program& program;
 
   const Buffer& buffer(BufferId id) const { return program.buffers[id]; }
   DType dtype(BufferId id) const { return program.buffers[id].dtype; }
+  std::int64_t elements_held(BufferId id) const {  // padding included
+    return static_cast<std::int64_t>(buffer(id).bytes / bytes_of(dtype(id)));
+  }
 };
+
+// The Binder of launch(arena, stream), which enqueues the work. The arena's MemoryPlan must outlive the
+// callable.
+template <typename Launch>
+Binder launching(const Context& context, Launch launch) {
+  return [=, stream = context.stream](const Arena& arena) -> ComputeFn {
+    return [=] { launch(arena, stream); };
+  };
+}
 
 // Plans a matrix product. Sets the instruction's engine and workspace; the plan's own workspace begins after
 // `reserved` bytes.

@@ -1,8 +1,8 @@
 #include "kernels/cuda/choose_fusion.h"
 
-#include <cstdio>
 #include <utility>
 
+#include "base/text.h"
 #include "kernels/cuda/fusion.h"
 
 namespace plumb::cuda {
@@ -47,10 +47,7 @@ bool uses(const LayerFusion& layer, FusedPattern pattern) {
 
 std::string reason_for(const ProgramCost& fused, const ProgramCost& plain) {
   if (plain.impossible_instructions < fused.impossible_instructions) return fused.first_failure;
-  char text[64];
-  std::snprintf(text, sizeof text, "plain instructions are %.3f ms faster",
-                1e3 * (fused.seconds - plain.seconds));
-  return text;
+  return fmt::format("plain instructions are {:.3f} ms faster", 1e3 * (fused.seconds - plain.seconds));
 }
 
 }  // namespace

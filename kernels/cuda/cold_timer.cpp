@@ -24,8 +24,8 @@ std::size_t cache_bytes() {
 ColdTimer::ColdTimer(cudaStream_t stream)
     : stream_(stream),
       flush_bytes_(kCacheSizesWritten * cache_bytes()),
-      begin_(make_timing_event()),
-      end_(make_timing_event()) {
+      begin_(make_event(cudaEventDefault)),
+      end_(make_event(cudaEventDefault)) {
   try {
     flush_ = allocate_device(flush_bytes_);
   } catch (const Error& error) {

@@ -1,6 +1,7 @@
 // Convolution instructions: the engine's problem and the operands of each.
 #include "kernels/cuda/conv.h"
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -11,19 +12,9 @@
 namespace plumb::cuda {
 namespace {
 
-std::string_view name_of(ConvPass pass) {
-  switch (pass) {
-    case ConvPass::forward:
-      return ConvForward::kName;
-    case ConvPass::backward_data:
-      return ConvBackwardData::kName;
-    case ConvPass::backward_weights:
-      return ConvBackwardWeights::kName;
-    case ConvPass::norm_backward_data:
-      return ConvNormBackwardData::kName;
-  }
-  return "";
-}
+// By ConvPass.
+constexpr std::array<std::string_view, 4> kPassNames{ConvForward::kName, ConvBackwardData::kName,
+                                                     ConvBackwardWeights::kName, ConvNormBackwardData::kName};
 
 // Stored channels, padding included: dims are logical.
 std::int64_t held_channels(const Buffer& buffer, const Shape& shape) {
@@ -61,17 +52,14 @@ BufferId set_pass(ConvProblem&, const auto&, const Program&) {
 }  // namespace
 
 std::string text_of(const ConvProblem& p) {
-  const auto number = [](std::int64_t value) { return std::to_string(value); };
-  std::string text(name_of(p.pass));
-  text += " " + number(p.n) + "x" + number(p.h) + "x" + number(p.w) + "x" + number(p.c) + " to " +
-          number(p.out_h) + "x" + number(p.out_w) + "x" + number(p.out_c) + ", kernel " + number(p.kernel) +
-          ", stride " + number(p.stride) + ", padding " + number(p.padding);
-  if (p.groups > 1) text += ", groups " + number(p.groups);
-  text += ", " + std::string(name_of(p.dtype));
+  std::string text = fmt::format("{} {}x{}x{}x{} to {}x{}x{}, kernel {}, stride {}, padding {}",
+                                 kPassNames[static_cast<std::size_t>(p.pass)], p.n, p.h, p.w, p.c, p.out_h,
+                                 p.out_w, p.out_c, p.kernel, p.stride, p.padding);
+  if (p.groups > 1) text += fmt::format(", groups {}", p.groups);
+  text += fmt::format(", {}", name_of(p.dtype));
   if (p.allow_tf32 && p.dtype == DType::f32) text += " as tf32";
-  if (p.fusion.normalizes_input) {
-    text += ", normalises its input by " + std::string(name_of(p.scale_shift_dtype)) + " factors";
-  }
+  if (p.fusion.normalizes_input)
+    text += fmt::format(", normalises its input by {} factors", name_of(p.scale_shift_dtype));
   if (p.fusion.adds_residual) text += ", adds the residual";
   if (p.fusion.gathers_statistics) text += ", gathers statistics";
   return text;
@@ -93,10 +81,9 @@ std::shared_ptr<const ConvPlan> ConvEngine::plan(const ConvProblem& problem, std
   for (std::size_t i = 0; i < listed->size() && !known; ++i)
     if (listed->engine(i) != wanted) known = listed->build(i);
   if (known) return known;
-  throw Error(ExitCode::internal,
-              library() + std::string(kNoEngine) + text + " within " + std::to_string(workspace_limit >> 20) +
-                  " MiB of workspace" +
-                  (is_fused(problem) ? "; --fusion off does without it" : "; try another precision"));
+  throw Error(ExitCode::internal, "{}{}{} within {} MiB of workspace; {}", library(), kNoEngine, text,
+              workspace_limit >> 20,
+              is_fused(problem) ? "--fusion off does without it" : "try another precision");
 }
 
 std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& program,
@@ -134,12 +121,11 @@ Binder prepare_conv(Context& context, Instruction& instruction) {
   instruction.engine = plan->engine();
   std::vector<BufferId> buffers;
   for (const BufferUse& use : instruction.uses()) buffers.push_back(use.buffer);
-  return [plan, buffers, lane = instruction.lane, stream = context.stream](const Arena& arena) -> ComputeFn {
+  return [plan, buffers, stream = context.stream](const Arena& arena) -> ComputeFn {
     std::vector<std::byte*> operands;
     for (const BufferId buffer : buffers) operands.push_back(arena.data(buffer));
-    return [plan, operands, stream, workspace = arena.workspace(lane)] {
-      plan->run(stream, operands, workspace);
-    };
+    return
+        [plan, operands, stream, workspace = arena.workspace()] { plan->run(stream, operands, workspace); };
   };
 }
 

@@ -24,8 +24,7 @@ constexpr std::size_t kMostTensors = 16;  // per graph
 
 std::string version_text(std::size_t version) {  // 91900: 9.19.0; 8907: 8.9.7 (cudnn_version.h)
   const std::size_t major = version < 10000 ? 1000 : 10000;
-  return std::to_string(version / major) + "." + std::to_string(version % major / 100) + "." +
-         std::to_string(version % 100);
+  return fmt::format("{}.{}.{}", version / major, version % major / 100, version % 100);
 }
 
 std::string library_text() {
@@ -36,9 +35,9 @@ void check(cudnnStatus_t status, const std::string& doing) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   const bool absent = status == CUDNN_STATUS_NOT_INITIALIZED;
   const ExitCode cause = absent ? ExitCode::unavailable : cause_of_failure();
-  throw Error(cause, library_text() + " failed while " + doing + ": " + cudnnGetErrorString(status) +
-                         (absent ? "; check that its libraries are all of one version and fit the driver"
-                                 : remedy_for(cause)));
+  throw Error(
+      cause, "{} failed while {}: {}{}", library_text(), doing, cudnnGetErrorString(status),
+      absent ? "; check that its libraries are all of one version and fit the driver" : remedy_for(cause));
 }
 
 // A frontend's message may have many lines; the first states the error.
@@ -46,15 +45,11 @@ void check(fe::error_t status, const std::string& doing, const std::string& reme
   if (status.is_good()) return;
   const std::string message = status.get_message();
   const ExitCode cause = cause_of_failure();
-  throw Error(cause, library_text() + " failed while " + doing + ": " +
-                         message.substr(0, message.find('\n')) +
-                         (cause == ExitCode::out_of_memory ? remedy_for(cause) : remedy));
+  throw Error(cause, "{} failed while {}: {}{}", library_text(), doing, message.substr(0, message.find('\n')),
+              cause == ExitCode::out_of_memory ? remedy_for(cause) : remedy);
 }
 
-struct HandleDeleter {
-  void operator()(cudnnHandle_t handle) const { cudnnDestroy(handle); }
-};
-using Handle = std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, HandleDeleter>;
+using Handle = Owner<cudnnHandle_t, cudnnDestroy>;
 
 // Excludes engines that break the product's numerical guarantees: exact products of stored values, f32
 // accumulation, f32 that stays f32 unless TF32 is requested and, optionally, bitwise repeatability.
@@ -155,10 +150,6 @@ std::shared_ptr<const fe::DeviceProperties> read_properties(const std::string& j
   return properties;
 }
 
-struct LibraryCloser {
-  void operator()(void* library) const { dlclose(library); }
-};
-
 class CudnnEngine : public ConvEngine {
  public:
   explicit CudnnEngine(const ConvEngineOptions& options) : deterministic_(options.deterministic) {
@@ -190,15 +181,15 @@ class CudnnEngine : public ConvEngine {
       graph.deselect_workspace_greater_than(static_cast<std::int64_t>(workspace_limit));
       return std::make_unique<CudnnCandidates>(handle_.get(), std::move(built), text);
     } catch (const fe::cudnnException& exception) {
-      throw Error(ExitCode::internal,
-                  library_text() + " failed while planning " + text + ": " + exception.what());
+      throw Error(ExitCode::internal, "{} failed while planning {}: {}", library_text(), text,
+                  exception.what());
     }
   }
 
  private:
   // cuDNN loads and unloads the run-time compiler's library for each convolution that it plans, which takes
   // nine tenths of the time. This handle keeps it loaded. Null if it isn't found: cuDNN then searches itself.
-  const std::unique_ptr<void, LibraryCloser> run_time_compiler_{
+  const Owner<void*, dlclose> run_time_compiler_{
       dlopen(("libnvrtc.so." + std::to_string(CUDART_VERSION / 1000)).c_str(), RTLD_LAZY | RTLD_LOCAL)};
   bool deterministic_;
   Handle handle_;                                           // of the current device, or
@@ -209,11 +200,11 @@ class CudnnEngine : public ConvEngine {
 
 std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options) {
   if (cudnnGetVersion() < kOldestCudnn)
-    throw Error(ExitCode::unavailable, "option --device: cuDNN is too old (" +
-                                           version_text(cudnnGetVersion()) + " was loaded, " +
-                                           version_text(kOldestCudnn) +
-                                           " or newer is wanted); put the folder of a newer one first in "
-                                           "LD_LIBRARY_PATH, or use --device cpu");
+    throw Error(
+        ExitCode::unavailable,
+        "option --device: cuDNN is too old ({} was loaded, {} or newer is wanted); put the folder of a "
+        "newer one first in LD_LIBRARY_PATH, or use --device cpu",
+        version_text(cudnnGetVersion()), version_text(kOldestCudnn));
   return std::make_unique<CudnnEngine>(options);
 }
 

@@ -108,11 +108,11 @@ class ConvGraphBuilder {
         .set_dilation({1, 1});
   }
 
-  // relu(factors[0] * in + factors[1]); with a residual, + it inside the relu.
-  Tensor normalise(const Tensor& in, std::size_t factors, const Tensor& residual = nullptr) {
+  // relu(scale_shift[0] * in + scale_shift[1]); with a residual, + it inside the relu.
+  Tensor normalise(const Tensor& in, std::size_t scale_shift, const Tensor& residual = nullptr) {
     const Dims dims = per_channel(p_.c);
-    Tensor x = pointwise(PointwiseMode::MUL, in, input(dims, p_.scale_shift_dtype, factors, 0));
-    x = pointwise(PointwiseMode::ADD, x, input(dims, p_.scale_shift_dtype, factors, 1));
+    Tensor x = pointwise(PointwiseMode::MUL, in, input(dims, p_.scale_shift_dtype, scale_shift, 0));
+    x = pointwise(PointwiseMode::ADD, x, input(dims, p_.scale_shift_dtype, scale_shift, 1));
     if (residual) x = pointwise(PointwiseMode::ADD, x, residual);
     x = built_.graph->pointwise(
         x, cudnn_frontend::graph::Pointwise_attributes().set_mode(PointwiseMode::RELU_FWD));
@@ -124,10 +124,10 @@ class ConvGraphBuilder {
     Tensor in = input(in_dims(), p_.dtype, 0);
     std::size_t operand = 3;
     if (p_.fusion.normalizes_input) {
-      const std::size_t factors = operand++;
+      const std::size_t scale_shift = operand++;
       Tensor residual;
       if (p_.fusion.adds_residual) residual = input(in_dims(), p_.dtype, operand++);
-      in = normalise(in, factors, residual);
+      in = normalise(in, scale_shift, residual);
       if (p_.fusion.adds_residual) output(in, in_dims(), p_.dtype, operand++);
     }
     const Tensor out = built_.graph->conv_fprop(in, input(weight_dims(), p_.dtype, 1),
@@ -163,16 +163,16 @@ class ConvGraphBuilder {
     const Tensor d_in = data_gradient();
     const Dims dims = per_channel(p_.c);
     const Tensor x = input(in_dims(), p_.dtype, 2);
-    const Tensor mean = input(dims, DType::f32, 4), inverse_deviation = input(dims, DType::f32, 5);
+    const Tensor mean = input(dims, DType::f32, 4), inv_std = input(dims, DType::f32, 5);
     const Tensor scale = input(dims, DType::f32, 6);
     Tensor y = pointwise(PointwiseMode::SUB, x, mean);
-    y = pointwise(PointwiseMode::MUL, y, inverse_deviation);
+    y = pointwise(PointwiseMode::MUL, y, inv_std);
     y = pointwise(PointwiseMode::MUL, y, scale);
     y = pointwise(PointwiseMode::ADD, y, input(dims, DType::f32, 3));
     const Tensor d_activated = pointwise(PointwiseMode::RELU_BWD, d_in, y);
     output(d_activated, in_dims(), p_.dtype, 7);
     const auto [d_scale, d_bias, by_gradient, by_input, constant] = built_.graph->dbn_weight(
-        d_activated, x, mean, inverse_deviation, scale, cudnn_frontend::graph::DBN_weight_attributes());
+        d_activated, x, mean, inv_std, scale, cudnn_frontend::graph::DBN_weight_attributes());
     output(d_scale, dims, DType::f32, 8);
     output(d_bias, dims, DType::f32, 9);
     output(by_gradient, dims, DType::f32, 10, 0);

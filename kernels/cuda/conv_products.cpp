@@ -12,15 +12,7 @@ bool is_product(const ConvProblem& p) {
   return p.kernel == 1 && p.stride == 1 && p.padding == 0 && p.groups == 1 && !is_fused(p);
 }
 
-// The instruction's operands that are the two factors, by index (kernels/instructions/conv.h).
-struct Factors {
-  std::size_t a = 0, b = 1, c = 2;
-};
-Factors factors_of(ConvPass pass) {
-  if (pass == ConvPass::backward_weights) return {.a = 1, .b = 0};  // d_weight = d_out^T in
-  return {};                                                        // out = in weight^T, d_in = d_out weight
-}
-
+// out = in weight^T, d_in = d_out weight, d_weight = d_out^T in.
 GemmProblem product_of(const ConvProblem& p) {
   const std::int64_t pixels = p.n * p.h * p.w;
   GemmProblem product{.m = pixels, .n = p.out_c, .k = p.c, .transpose_b = true};
@@ -34,25 +26,24 @@ GemmProblem product_of(const ConvProblem& p) {
 
 class ProductPlan final : public ConvPlan {
  public:
-  ProductPlan(std::unique_ptr<GemmPlan> plan, const Factors& factors)
-      : plan_(std::move(plan)), factors_(factors) {}
+  ProductPlan(std::unique_ptr<GemmPlan> plan, bool of_weights)
+      : plan_(std::move(plan)), first_(of_weights ? 1 : 0) {}
   std::size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
   std::string engine() const override { return plan_->engine(); }
   void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
-    plan_->run(stream, {.a = operands[factors_.a], .b = operands[factors_.b], .c = operands[factors_.c]},
-               workspace);
+    plan_->run(stream, {.a = operands[first_], .b = operands[1 - first_], .c = operands[2]}, workspace);
   }
 
  private:
   std::unique_ptr<GemmPlan> plan_;
-  Factors factors_;
+  std::size_t first_ = 0;  // index of the operand that is the first factor (kernels/instructions/conv.h)
 };
 
 class BothCandidates final : public ConvCandidates {
  public:
   BothCandidates(std::unique_ptr<ConvCandidates> engines, std::vector<std::unique_ptr<GemmPlan>> products,
-                 const Factors& factors)
-      : engines_(std::move(engines)), products_(std::move(products)), factors_(factors) {
+                 bool of_weights)
+      : engines_(std::move(engines)), products_(std::move(products)), of_weights_(of_weights) {
     for (const auto& product : products_) names_.push_back(product->engine());
   }
 
@@ -62,14 +53,14 @@ class BothCandidates final : public ConvCandidates {
   }
   std::unique_ptr<ConvPlan> build(std::size_t i) override {
     if (i < engines_->size()) return engines_->build(i);
-    return std::make_unique<ProductPlan>(std::move(products_.at(i - engines_->size())), factors_);
+    return std::make_unique<ProductPlan>(std::move(products_.at(i - engines_->size())), of_weights_);
   }
 
  private:
   std::unique_ptr<ConvCandidates> engines_;
   std::vector<std::unique_ptr<GemmPlan>> products_;
   std::vector<std::string> names_;
-  Factors factors_;
+  bool of_weights_;
 };
 
 class ProductsBeside final : public ConvEngine {
@@ -84,7 +75,7 @@ class ProductsBeside final : public ConvEngine {
     if (!is_product(problem)) return engines;
     return std::make_unique<BothCandidates>(
         std::move(engines), products_.plans(product_of(problem), workspace_limit, kMaxAlgorithms),
-        factors_of(problem.pass));
+        problem.pass == ConvPass::backward_weights);
   }
 
  private:

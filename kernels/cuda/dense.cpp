@@ -30,9 +30,8 @@ std::size_t rounded_bias_bytes(const GemmProblem& problem) {
 }
 
 std::string text_of(const GemmProblem& problem) {
-  const auto number = [](std::int64_t value) { return std::to_string(value); };
-  return number(problem.m) + " x " + number(problem.n) + " x " + number(problem.k) + " in " +
-         std::string(name_of(problem.in)) + " to " + std::string(name_of(problem.out));
+  return fmt::format("{} x {} x {} in {} to {}", problem.m, problem.n, problem.k, name_of(problem.in),
+                     name_of(problem.out));
 }
 
 }  // namespace
@@ -41,9 +40,9 @@ std::unique_ptr<GemmPlan> GemmEngine::plan(const GemmProblem& problem, std::size
   std::vector<std::unique_ptr<GemmPlan>> best = plans(problem, workspace_limit, 1);
   if (!best.empty()) return std::move(best.front());
   throw Error(ExitCode::internal,
-              library() + " has no way to multiply " + text_of(problem) + " within " +
-                  std::to_string(workspace_limit) +
-                  " bytes of workspace; choose another one of --fp32, --tf32, --fp16 and --bf16");
+              "{} has no way to multiply {} within {} bytes of workspace; choose another one of --fp32, "
+              "--tf32, --fp16 and --bf16",
+              library(), text_of(problem), workspace_limit);
 }
 
 std::shared_ptr<const GemmPlan> plan_product(Context& context, Instruction& instruction, GemmProblem problem,
@@ -66,19 +65,19 @@ Binder prepare(Context& context, Instruction& instruction, const DenseForward& d
                             .out = context.dtype(dense.out),
                             .bias = true};
   const std::size_t bias_bytes = rounded_bias_bytes(problem);
-  return [=, plan = plan_product(context, instruction, problem, bias_bytes), lane = instruction.lane,
-          stream = context.stream](const Arena& arena) -> ComputeFn {
-    std::byte* workspace = arena.workspace(lane);
+  return launching(context, [=, plan = plan_product(context, instruction, problem, bias_bytes)](
+                                const Arena& arena, cudaStream_t stream) {
+    std::byte* workspace = arena.workspace();
     const std::byte* bias = arena.data(dense.bias);
-    const GemmOperands operands{.a = arena.data(dense.in),
-                                .b = arena.data(dense.weight),
-                                .bias = bias_bytes > 0 ? workspace : bias,
-                                .c = arena.data(dense.out)};
-    return [=] {
-      if (bias_bytes > 0) launch_cast(DType::f32, bias, problem.out, workspace, problem.n, 1, stream);
-      plan->run(stream, operands, workspace + bias_bytes);
-    };
-  };
+    if (bias_bytes > 0) {
+      launch_cast(DType::f32, bias, problem.out, workspace, problem.n, 1, stream);
+      bias = workspace;
+    }
+    plan->run(
+        stream,
+        {.a = arena.data(dense.in), .b = arena.data(dense.weight), .bias = bias, .c = arena.data(dense.out)},
+        workspace + bias_bytes);
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const DenseBackwardData& dense) {
@@ -88,12 +87,12 @@ Binder prepare(Context& context, Instruction& instruction, const DenseBackwardDa
                             .k = extent.out,
                             .in = context.dtype(dense.d_out),
                             .out = context.dtype(dense.d_in)};
-  return [=, plan = plan_product(context, instruction, problem), lane = instruction.lane,
-          stream = context.stream](const Arena& arena) -> ComputeFn {
-    const GemmOperands operands{
-        .a = arena.data(dense.d_out), .b = arena.data(dense.weight), .c = arena.data(dense.d_in)};
-    return [=, workspace = arena.workspace(lane)] { plan->run(stream, operands, workspace); };
-  };
+  return launching(context, [=, plan = plan_product(context, instruction, problem)](const Arena& arena,
+                                                                                    cudaStream_t stream) {
+    plan->run(stream,
+              {.a = arena.data(dense.d_out), .b = arena.data(dense.weight), .c = arena.data(dense.d_in)},
+              arena.workspace());
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const DenseBackwardWeights& dense) {
@@ -105,15 +104,14 @@ Binder prepare(Context& context, Instruction& instruction, const DenseBackwardWe
                             .transpose_a = true,
                             .in = dtype,
                             .out = context.dtype(dense.d_weight)};
-  return [=, plan = plan_product(context, instruction, problem), lane = instruction.lane,
-          stream = context.stream](const Arena& arena) -> ComputeFn {
-    const GemmOperands operands{
-        .a = arena.data(dense.d_out), .b = arena.data(dense.in), .c = arena.data(dense.d_weight)};
-    return [=, workspace = arena.workspace(lane), d_bias = arena.as<float>(dense.d_bias)] {
-      plan->run(stream, operands, workspace);
-      launch_column_sums(dtype, operands.a, d_bias, extent.rows, extent.out, stream);
-    };
-  };
+  return launching(context, [=, plan = plan_product(context, instruction, problem)](const Arena& arena,
+                                                                                    cudaStream_t stream) {
+    plan->run(stream,
+              {.a = arena.data(dense.d_out), .b = arena.data(dense.in), .c = arena.data(dense.d_weight)},
+              arena.workspace());
+    launch_column_sums(dtype, arena.data(dense.d_out), arena.as<float>(dense.d_bias), extent.rows, extent.out,
+                       stream);
+  });
 }
 
 }  // namespace plumb::cuda

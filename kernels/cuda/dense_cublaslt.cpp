@@ -16,25 +16,15 @@ namespace {
 
 void check(cublasStatus_t status, std::source_location where = std::source_location::current()) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  const std::string place =
-      std::string(" (seen in ") + where.function_name() + ", line " + std::to_string(where.line()) + ")";
+  const std::string place = fmt::format(" (seen in {}, line {})", where.function_name(), where.line());
   if (status == CUBLAS_STATUS_ALLOC_FAILED)
-    throw Error(ExitCode::out_of_memory, "cuBLASLt: no memory for its own tables" + place +
-                                             "; lower --bs, or free the GPU of other programs");
+    throw Error(ExitCode::out_of_memory,
+                "cuBLASLt: no memory for its own tables{}; lower --bs, or free the GPU of other programs",
+                place);
   const ExitCode cause = cause_of_failure();
-  throw Error(cause, std::string("cuBLASLt: ") + cublasLtGetStatusString(status) + place + remedy_for(cause));
+  throw Error(cause, "cuBLASLt: {}{}{}", cublasLtGetStatusString(status), place, remedy_for(cause));
 }
 
-// Owner of the object from a cublasLt…Create().
-template <auto kDestroy>
-struct Destroy {
-  template <typename T>
-  void operator()(T* made) const {
-    kDestroy(made);
-  }
-};
-template <typename Handle, auto kDestroy>
-using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy<kDestroy>>;
 using Operation = Owner<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using Layout = Owner<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Preference = Owner<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
@@ -128,7 +118,7 @@ std::string name_of_algorithm(const cublasLtMatmulAlgo_t& algorithm) {
         continue;  // this version lacks the attribute
       value = narrow;
     }
-    name += std::string(" ") + part + std::to_string(value);
+    name += fmt::format(" {}{}", part, value);
   }
   return name;
 }
@@ -195,8 +185,7 @@ class CublasLtEngine final : public GemmEngine {
 
   std::string library() const override {  // 130100: 13.1.0 (cublas_api.h)
     const std::size_t version = cublasLtGetVersion();
-    return "cuBLASLt " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
-           std::to_string(version % 100);
+    return fmt::format("cuBLASLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
   }
 
   std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem& problem, std::size_t workspace_limit,

@@ -9,38 +9,32 @@ namespace plumb::cuda {
 
 namespace {
 
-Binder prepare(const Context& context, const Instruction&, const DepthwiseShape& shape,
-               const ConvForward& conv) {
-  return [=, dtype = context.dtype(conv.in), stream = context.stream](const Arena& arena) -> ComputeFn {
-    return [=, in = arena.data(conv.in), weight = arena.data(conv.weight), out = arena.data(conv.out)] {
-      launch_depthwise_forward(dtype, shape, in, weight, out, stream);
-    };
-  };
+Binder prepare(const Context& context, Instruction&, const DepthwiseShape& shape, const ConvForward& conv) {
+  return launching(context, [=, dtype = context.dtype(conv.in)](const Arena& arena, cudaStream_t stream) {
+    launch_depthwise_forward(dtype, shape, arena.data(conv.in), arena.data(conv.weight), arena.data(conv.out),
+                             stream);
+  });
 }
 
-Binder prepare(const Context& context, const Instruction&, const DepthwiseShape& shape,
+Binder prepare(const Context& context, Instruction&, const DepthwiseShape& shape,
                const ConvBackwardData& conv) {
-  return [=, dtype = context.dtype(conv.d_out), stream = context.stream](const Arena& arena) -> ComputeFn {
-    return
-        [=, d_out = arena.data(conv.d_out), weight = arena.data(conv.weight), d_in = arena.data(conv.d_in)] {
-          launch_depthwise_backward_data(dtype, shape, d_out, weight, d_in, stream);
-        };
-  };
+  return launching(context, [=, dtype = context.dtype(conv.d_out)](const Arena& arena, cudaStream_t stream) {
+    launch_depthwise_backward_data(dtype, shape, arena.data(conv.d_out), arena.data(conv.weight),
+                                   arena.data(conv.d_in), stream);
+  });
 }
 
 Binder prepare(const Context& context, Instruction& instruction, const DepthwiseShape& shape,
                const ConvBackwardWeights& conv) {
-  const DType dtype = context.dtype(conv.in), out_dtype = context.dtype(conv.d_weight);
+  const DType dtype = context.dtype(conv.in);
   instruction.workspace_bytes = depthwise_workspace_bytes(shape, dtype);
-  return [=, lane = instruction.lane, stream = context.stream](const Arena& arena) -> ComputeFn {
-    return [=, in = arena.data(conv.in), d_out = arena.data(conv.d_out), d_weight = arena.data(conv.d_weight),
-            partials = reinterpret_cast<float*>(arena.workspace(lane))] {
-      launch_depthwise_backward_weights(dtype, shape, in, d_out, partials, out_dtype, d_weight, stream);
-    };
-  };
+  return launching(context, [=](const Arena& arena, cudaStream_t stream) {
+    launch_depthwise_backward_weights(dtype, shape, arena.data(conv.in), arena.data(conv.d_out),
+                                      arena.workspace<float>(), arena.data(conv.d_weight), stream);
+  });
 }
 
-Binder prepare(const Context&, const Instruction& instruction, const DepthwiseShape&, const auto&) {
+Binder prepare(const Context&, Instruction& instruction, const DepthwiseShape&, const auto&) {
   throw std::logic_error(instruction.name + " isn't a plain depthwise convolution");
 }
 

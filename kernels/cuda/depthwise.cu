@@ -70,7 +70,7 @@ template <typename T, int kStride, int kColumns>
 __global__ void __launch_bounds__(kDepthwiseThreads, 3)
     convolve_3x3(DepthwiseShape shape, const T* in, const T* weight, bool turned, T* out) {
   constexpr int kCount = kPack<T>, kPixels = 3 + (kColumns - 1) * kStride;
-  const DepthwisePlace<kCount> at(shape.c);
+  const DepthwisePlace<T> at(shape.c);
   const std::int64_t x = at.x * kColumns;
   if (x >= shape.out_w) return;
   const Taps<T> taps(weight + at.channel, shape.c, turned);
@@ -116,7 +116,7 @@ template <typename T>
 __global__ void __launch_bounds__(kDepthwiseThreads, 3)
     spread_3x3(DepthwiseShape shape, const T* d_out, const T* weight, T* d_in) {
   constexpr int kCount = kPack<T>;
-  const DepthwisePlace<kCount> at(shape.c);
+  const DepthwisePlace<T> at(shape.c);
   if (at.x >= shape.out_w) return;
   const Taps<T> taps(weight + at.channel, shape.c, false);
   const Image<T> image(d_out, shape.out_h, shape.out_w, shape.c, at.channel);
@@ -151,13 +151,14 @@ __global__ void __launch_bounds__(kDepthwiseThreads, 3)
   }
 }
 
-// Any window: block (i, y, n) computes kDepthwiseThreads x kCount elements of row y of image n. Per output
+// Any window: block (i, y, n) computes kDepthwiseThreads x 16 bytes of row y of image n. Per output
 // element: reads stride^2 input elements from memory (kernel^2 from the caches) and kernel^2 weights from the
 // caches, writes one. Over a whole 7x7 image: 49 elements, 100 bytes in half precision, by few threads: bound
 // by memory latency.
-template <typename T, int kCount>
+template <typename T>
 __global__ void convolve_any(DepthwiseShape shape, const T* in, const T* weight, T* out) {
-  const DepthwisePlace<kCount> at(shape.c);
+  constexpr int kCount = kPack<T>;
+  const DepthwisePlace<T> at(shape.c);
   if (at.x >= shape.out_w) return;
   const auto left = static_cast<int>(at.x) * shape.stride - shape.padding;
   const int top = static_cast<int>(blockIdx.y) * shape.stride - shape.padding;
@@ -180,12 +181,13 @@ __global__ void convolve_any(DepthwiseShape shape, const T* in, const T* weight,
                 sum);
 }
 
-// Backward-data for any window: block (i, y, n) computes kDepthwiseThreads x kCount elements of row y of
+// Backward-data for any window: block (i, y, n) computes kDepthwiseThreads x 16 bytes of row y of
 // image n of d_in. Per element: reads 1 / stride^2 element of d_out from memory and its weights from the
 // caches, writes one. Over a whole 7x7 image: 2 bytes in half precision. Bound by memory.
-template <typename T, int kCount>
+template <typename T>
 __global__ void spread_any(DepthwiseShape shape, const T* d_out, const T* weight, T* d_in) {
-  const DepthwisePlace<kCount> at(shape.c);
+  constexpr int kCount = kPack<T>;
+  const DepthwisePlace<T> at(shape.c);
   if (at.x >= shape.w) return;
   const int y = static_cast<int>(blockIdx.y) + shape.padding, x = static_cast<int>(at.x) + shape.padding;
   const int first_row = y < shape.kernel ? 0 : (y - shape.kernel) / shape.stride + 1;
@@ -226,11 +228,10 @@ void launch_3x3(const DepthwiseShape& shape, const T* in, const T* weight, bool 
 
 void launch_depthwise_forward(DType dtype, const DepthwiseShape& shape, const std::byte* in,
                               const std::byte* weight, std::byte* out, cudaStream_t stream) {
-  with_type_and_count(dtype, shape, [&](auto type, auto count) {
+  with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    constexpr int kCount = decltype(count)::value;
-    if (!is_depthwise_3x3(shape, dtype))
-      gpu::launch(convolve_any<T, kCount>, grid_of(shape, shape.out_h, shape.out_w * shape.c / kCount),
+    if (!is_depthwise_3x3(shape))
+      gpu::launch(convolve_any<T>, grid_of(shape, shape.out_h, shape.out_w * shape.c / kPack<T>),
                   kDepthwiseThreads, 0, stream, shape, as<T>(in), as<T>(weight), as<T>(out));
     else if (shape.stride == 1)
       launch_3x3<1, 2>(shape, as<T>(in), as<T>(weight), false, as<T>(out), stream);
@@ -241,12 +242,11 @@ void launch_depthwise_forward(DType dtype, const DepthwiseShape& shape, const st
 
 void launch_depthwise_backward_data(DType dtype, const DepthwiseShape& shape, const std::byte* d_out,
                                     const std::byte* weight, std::byte* d_in, cudaStream_t stream) {
-  with_type_and_count(dtype, shape, [&](auto type, auto count) {
+  with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    constexpr int kCount = decltype(count)::value;
-    if (!is_depthwise_3x3(shape, dtype))
-      gpu::launch(spread_any<T, kCount>, grid_of(shape, shape.h, shape.w * shape.c / kCount),
-                  kDepthwiseThreads, 0, stream, shape, as<T>(d_out), as<T>(weight), as<T>(d_in));
+    if (!is_depthwise_3x3(shape))
+      gpu::launch(spread_any<T>, grid_of(shape, shape.h, shape.w * shape.c / kPack<T>), kDepthwiseThreads, 0,
+                  stream, shape, as<T>(d_out), as<T>(weight), as<T>(d_in));
     else if (shape.stride == 1)
       launch_3x3<1, 2>(shape, as<T>(d_out), as<T>(weight), true, as<T>(d_in), stream);
     else

@@ -1,7 +1,8 @@
 // Depthwise convolutions, NHWC, in f32, f16 or bf16 with f32 accumulation. 3x3 with padding 1 and stride 1 or
-// 2 is fast. Other windows (such as one over a whole image) and channels that aren't a multiple of 16 bytes
-// take one output at a time. Weights are [kh, kw, c] in the dtype of activations. Everything is enqueued on
-// the stream; results repeat bit for bit on every GPU; addresses are multiples of 16 bytes.
+// 2 is fast. Other windows (such as one over a whole image) take one output at a time. Channels are a
+// multiple of 16 bytes. Weights are [kh, kw, c], they and their gradient in the dtype of activations.
+// Everything is enqueued on the stream; results repeat bit for bit on every GPU; addresses are multiples of
+// 16 bytes.
 //
 // Why not cuDNN: 9.19 plans all of MobileFaceNet's depthwise convolutions for sm_75, 80 and 90, but only in
 // f16. Its specialised engines (57, 61 and 62) cover only 3x3, without backward-data at stride 2. Everything
@@ -28,7 +29,7 @@ void launch_depthwise_backward_data(DType dtype, const DepthwiseShape& shape, co
 // d_weight[kh, kw, c] = sum of in * d_out over images and windows. Partial sums take
 // depthwise_workspace_bytes().
 void launch_depthwise_backward_weights(DType dtype, const DepthwiseShape& shape, const std::byte* in,
-                                       const std::byte* d_out, float* partials, DType d_weight_dtype,
-                                       std::byte* d_weight, cudaStream_t stream);
+                                       const std::byte* d_out, float* partials, std::byte* d_weight,
+                                       cudaStream_t stream);
 
 }  // namespace plumb::cuda

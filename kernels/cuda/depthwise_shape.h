@@ -44,22 +44,15 @@ inline DepthwiseShape depthwise_shape(const Graph& graph, const Conv& op) {
           .padding = op.padding};
 }
 
-// Contiguous channels per thread: 16 bytes if pixels are multiples of that.
-inline int depthwise_channels_at_once(const DepthwiseShape& shape, DType dtype) {
-  const auto most = static_cast<std::int64_t>(16 / bytes_of(dtype));
-  return shape.c % most == 0 ? static_cast<int>(most) : 1;
-}
-
 // Kernel and padding with a fast path: threads go down an image's columns and keep rows in registers.
-inline bool is_depthwise_3x3(const DepthwiseShape& shape, DType dtype) {
-  return shape.kernel == 3 && shape.padding == 1 && shape.stride <= 2 &&
-         depthwise_channels_at_once(shape, dtype) > 1;
+inline bool is_depthwise_3x3(const DepthwiseShape& shape) {
+  return shape.kernel == 3 && shape.padding == 1 && shape.stride <= 2;
 }
 
-// Partition of a weight gradient. Block (tile, b) has `lanes` groups of channels and the items from b *
-// items_per_block on; its thread (lane, row) takes every rows-th item. 3x3: an item is a column of an image's
-// output, and a thread has all taps. Otherwise an item is an output pixel, a lane is a group of one tap, and
-// there is one row. Each block writes partial sums [taps, c] in f32.
+// Partition of a weight gradient. Block (tile, b) has `lanes` groups of 16 bytes of channels and the items
+// from b * items_per_block on; its thread (lane, row) takes every rows-th item. 3x3: an item is a column of
+// an image's output, and a thread has all taps. Otherwise an item is an output pixel, a lane is a group of
+// one tap, and there is one row. Each block writes partial sums [taps, c] in f32.
 struct DepthwisePartition {
   std::int64_t items = 0, items_per_block = 0;
   int lanes = 0, rows = 0, tiles = 0, blocks = 0;
@@ -67,8 +60,8 @@ struct DepthwisePartition {
 inline constexpr int kDepthwiseThreads = 128;
 
 inline DepthwisePartition partition_depthwise(const DepthwiseShape& shape, DType dtype) {
-  const bool by_columns = is_depthwise_3x3(shape, dtype);
-  const std::int64_t groups = shape.c / depthwise_channels_at_once(shape, dtype);
+  const bool by_columns = is_depthwise_3x3(shape);
+  const std::int64_t groups = shape.c * static_cast<std::int64_t>(bytes_of(dtype)) / 16;
   DepthwisePartition partition{.items = shape.n * shape.out_w};
   std::int64_t all_lanes = groups, most_lanes = 32, rows_per_item = shape.out_h;
   if (!by_columns) {

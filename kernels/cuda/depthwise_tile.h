@@ -5,21 +5,20 @@
 #include <gpu_runtime.h>
 
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/cuda/depthwise.h"
 #include "kernels/cuda/elements.h"
 
 namespace plumb::cuda {
 
-// A thread's channels, and its index among the threads of a row for these channels.
-template <int kCount>
+// A thread's 16 bytes of channels, and its index among the threads of a row for these channels.
+template <typename T>
 struct DepthwisePlace {
   std::int64_t channel = 0, x = 0;
   __device__ explicit DepthwisePlace(std::int64_t channels) {
     const unsigned index = blockIdx.x * kDepthwiseThreads + threadIdx.x;
-    const auto groups = static_cast<unsigned>(channels / kCount);
-    channel = std::int64_t{index % groups} * kCount;
+    const auto groups = static_cast<unsigned>(channels / kPack<T>);
+    channel = std::int64_t{index % groups} * kPack<T>;
     x = index / groups;
   }
 };
@@ -60,16 +59,5 @@ struct Image {
     }
   }
 };
-
-// Calls body(T{}, integral_constant with the channels per thread).
-template <typename Body>
-void with_type_and_count(DType dtype, const DepthwiseShape& shape, const Body& body) {
-  with_type_of(dtype, [&](auto type) {
-    if (depthwise_channels_at_once(shape, dtype) > 1)
-      body(type, std::integral_constant<int, kPack<decltype(type)>>{});
-    else
-      body(type, std::integral_constant<int, 1>{});
-  });
-}
 
 }  // namespace plumb::cuda

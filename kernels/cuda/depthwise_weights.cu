@@ -104,14 +104,15 @@ __global__ void __launch_bounds__(kDepthwiseThreads, 3)
     store<kCount>(partials + (std::int64_t{blockIdx.y} * 9 + tap) * shape.c + channel, sums.at[tap]);
 }
 
-// Any window: block (tile, b) sums kDepthwiseThreads taps of kCount channels over its pixels of d_out. A tap
-// beyond the border adds nothing but reads the nearest pixel in the image, so that no load waits for a
+// Any window: block (tile, b) sums kDepthwiseThreads taps of 16 bytes of channels over its pixels of d_out. A
+// tap beyond the border adds nothing but reads the nearest pixel in the image, so that no load waits for a
 // branch. Per pixel of d_out and tap: reads an element of both, one of them from memory if windows don't
 // overlap. Over a whole 7x7 image in half precision: 2 bytes per input element, bound by memory; otherwise
 // bound by the caches.
-template <typename T, int kCount>
+template <typename T>
 __global__ void weights_any(DepthwiseShape shape, DepthwisePartition partition, const T* in, const T* d_out,
                             float* partials) {
+  constexpr int kCount = kPack<T>;
   const std::int64_t groups = shape.c / kCount;
   const std::int64_t lane = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (lane >= groups * shape.kernel * shape.kernel) return;
@@ -164,26 +165,22 @@ __global__ void __launch_bounds__(kFinishThreads, 1)
 }  // namespace
 
 void launch_depthwise_backward_weights(DType dtype, const DepthwiseShape& shape, const std::byte* in,
-                                       const std::byte* d_out, float* partials, DType d_weight_dtype,
-                                       std::byte* d_weight, cudaStream_t stream) {
+                                       const std::byte* d_out, float* partials, std::byte* d_weight,
+                                       cudaStream_t stream) {
   const DepthwisePartition partition = partition_depthwise(shape, dtype);
   const dim3 grid(static_cast<unsigned>(partition.tiles), static_cast<unsigned>(partition.blocks));
   const dim3 block(static_cast<unsigned>(partition.lanes), static_cast<unsigned>(partition.rows));
-  with_type_and_count(dtype, shape, [&](auto type, auto count) {
+  const std::int64_t weights = shape.taps() * shape.c;
+  with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    constexpr int kCount = decltype(count)::value;
-    if (is_depthwise_3x3(shape, dtype)) {
+    if (is_depthwise_3x3(shape)) {
       const auto kernel = shape.stride == 1 ? weights_3x3<T, 1> : weights_3x3<T, 2>;
       gpu::launch(kernel, grid, block, sizeof(TapSums<kPack<T>>) * kDepthwiseThreads / 2, stream, shape,
                   partition, as<T>(in), as<T>(d_out), partials);
     } else {
-      gpu::launch(weights_any<T, kCount>, grid, block, 0, stream, shape, partition, as<T>(in), as<T>(d_out),
+      gpu::launch(weights_any<T>, grid, block, 0, stream, shape, partition, as<T>(in), as<T>(d_out),
                   partials);
     }
-  });
-  const std::int64_t weights = shape.taps() * shape.c;
-  with_type_of(d_weight_dtype, [&](auto type) {
-    using T = decltype(type);
     gpu::launch(weights_finish<T>, dim3(blocks_for(weights, kFinishColumns)), finish_block(partition.blocks),
                 sizeof(WeightSum) * kFinishThreads / 2, stream, partials, partition.blocks, weights,
                 as<T>(d_weight));

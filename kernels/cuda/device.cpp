@@ -29,9 +29,9 @@ namespace {
 // batch treats it as out of memory.
 void require_grid_for(std::int64_t images) {
   if (images > kMostBlocksBeside)
-    throw Error(ExitCode::out_of_memory, "--bs " + std::to_string(images) + " is more than the " +
-                                             std::to_string(kMostBlocksBeside) +
-                                             " images that a GPU takes at once; lower --bs");
+    throw Error(ExitCode::out_of_memory,
+                "--bs {} is more than the {} images that a GPU takes at once; lower --bs", images,
+                kMostBlocksBeside);
 }
 
 class CudaDevice final : public Device, HostStaging, StepCapture {
@@ -56,9 +56,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     require_grid_for(graph.batch());
     std::optional<TuningCache> cache;
     if (how.time_engines) cache.emplace(tuning_cache_file(), tuning_environment());
-    InstructionTuner tuner(
-        {.convolutions = *convolutions_, .products = *products_, .stream = compute(), .records = records()},
-        graph, rule, how.time_engines, cache ? &*cache : nullptr);
+    InstructionTuner tuner(engines(), graph, rule, how.time_engines, cache ? &*cache : nullptr);
     Tuning tuning = tune_instructions(tuner, graph, options, limits_, how);
     if (cache) tuning.remarks.insert(tuning.remarks.end(), cache->remarks().begin(), cache->remarks().end());
     return tuning;
@@ -69,7 +67,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     graph_ = graph;
     rule_ = rule;
     tensors_ = program.tensors;
-    Context context = context_of(program);
+    Context context{engines(), graph_, rule_, program};
     prepared_.clear();
     for (Instruction& instruction : program.instructions)
       if (!prepared_.emplace(instruction.name, prepare_instruction(context, instruction)).second)
@@ -77,7 +75,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   }
 
   void bind(Program& program, const MemoryPlan& plan) override {
-    Context context = context_of(program);
+    Context context{engines(), graph_, rule_, program};
     for (Instruction& instruction : program.instructions) {
       if (prepared_.contains(instruction.name)) continue;
       // An instruction of a later pass: the memory plan has no workspace for it.
@@ -131,16 +129,16 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     check(cudaMemcpyAsync(plain.get(), images.data(), image_bytes, cudaMemcpyHostToDevice, compute()));
     check(cudaMemcpyAsync(arena_.data(tensors_.labels), narrow.data(), narrow.size() * sizeof(std::int32_t),
                           cudaMemcpyHostToDevice, compute()));
-    launch_pack_images(reinterpret_cast<const float*>(plain.get()), arena_.data(tensors_.values[0]),
-                       graph_.values[0].shape, image_channels(), buffers_[tensors_.values[0]].dtype,
-                       compute());
+    launch_pack_batch({.images = reinterpret_cast<const float*>(plain.get())}, nullptr,
+                      arena_.data(tensors_.values[0]), nullptr, graph_.values[0].shape,
+                      buffers_[tensors_.values[0]].dtype, compute());
     synchronize();
   }
 
   bool make_synthetic_batch(std::uint64_t seed, int rank) override {
     if (stages_batches()) return false;
     launch_synthetic_batch(synthetic_keys(seed, rank), classes(), arena_.data(tensors_.values[0]),
-                           arena_.as<std::int32_t>(tensors_.labels), graph_.values[0].shape, image_channels(),
+                           arena_.as<std::int32_t>(tensors_.labels), graph_.values[0].shape,
                            buffers_[tensors_.values[0]].dtype, compute());
     synchronize();
     return true;
@@ -225,15 +223,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
            (deterministic_ ? ", sums in a fixed order" : "");
   }
 
-  Context context_of(Program& program) {
-    return {.graph = graph_,
-            .rule = rule_,
-            .program = program,
-            .convolutions = *convolutions_,
-            .products = *products_,
-            .stream = compute(),
-            .records = records()};
-  }
+  Engines engines() { return {*convolutions_, *products_, compute(), records()}; }
 
   void allocate(std::size_t bytes) {
     memory_.reset();
@@ -243,9 +233,10 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
       memory_ = allocate_device(bytes);
     } catch (const Error& error) {
       if (error.code() != ExitCode::out_of_memory) throw;
-      throw Error(ExitCode::out_of_memory, gpu_.properties.name + " has " + std::to_string(free) +
-                                               " bytes free, and this run wants " + std::to_string(bytes) +
-                                               "; lower --bs, or free the GPU of other programs");
+      throw Error(
+          ExitCode::out_of_memory,
+          "{} has {} bytes free, and this run wants {}; lower --bs, or free the GPU of other programs",
+          gpu_.properties.name, free, bytes);
     }
     arena_ = Arena(memory_.get(), plan_);
     // Padding and the gaps between gradients stay zero.
@@ -254,12 +245,6 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   }
 
   bool stages_batches() const { return tensors_.staged_images != kNone; }
-  int image_channels() const {  // padded
-    const Shape& shape = graph_.values[0].shape;
-    const Buffer& buffer = buffers_[tensors_.values[0]];
-    const auto pixels = static_cast<std::size_t>(shape.n * shape.h * shape.w);
-    return static_cast<int>(buffer.bytes / bytes_of(buffer.dtype) / pixels);
-  }
   std::int64_t classes() const {
     for (const Op& op : graph_.ops) {
       if (const auto* loss = std::get_if<SoftmaxLoss>(&op)) return graph_.values[loss->in].shape.c;
@@ -298,10 +283,15 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   }
   void download(BufferId buffer, std::span<float> values, const std::vector<std::int64_t>& dims) const {
     lanes_.synchronize();
-    std::vector<std::byte> held(buffers_[buffer].bytes);
-    check(cudaMemcpyAsync(held.data(), arena_.data(buffer), held.size(), cudaMemcpyDeviceToHost, compute()));
+    from_device_layout(download<std::byte>(buffer), dims, buffers_[buffer], values);
+  }
+  template <typename T>
+  std::vector<T> download(BufferId buffer) const {
+    std::vector<T> values(buffers_[buffer].bytes / sizeof(T));
+    check(cudaMemcpyAsync(values.data(), arena_.data(buffer), buffers_[buffer].bytes, cudaMemcpyDeviceToHost,
+                          compute()));
     check(cudaStreamSynchronize(compute()));
-    from_device_layout(held, dims, buffers_[buffer], values);
+    return values;
   }
 
   // Scatters the sampled rows' gradients back to their classes; other rows are 0.
@@ -311,19 +301,12 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     const auto row_elements = static_cast<std::size_t>(dims[1]);
     std::vector<float> rows(static_cast<std::size_t>(held.dims[0]) * row_elements);
     download(gradient, rows, held.dims);
-    const std::vector<std::int32_t> places = download_integers(sampled.samples);
-    const std::int32_t count = download_integers(sampled.count).front();
+    const std::vector<std::int32_t> places = download<std::int32_t>(sampled.samples);
+    const std::int32_t count = download<std::int32_t>(sampled.count).front();
     std::fill(values.begin(), values.end(), 0.0F);
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
       std::copy_n(&rows[i * row_elements], row_elements,
                   &values[static_cast<std::size_t>(places[i]) * row_elements]);
-  }
-  std::vector<std::int32_t> download_integers(BufferId buffer) const {
-    std::vector<std::int32_t> values(buffers_[buffer].bytes / sizeof(std::int32_t));
-    check(cudaMemcpyAsync(values.data(), arena_.data(buffer), buffers_[buffer].bytes, cudaMemcpyDeviceToHost,
-                          compute()));
-    check(cudaStreamSynchronize(compute()));
-    return values;
   }
 
   SelectedGpu gpu_;

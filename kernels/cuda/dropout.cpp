@@ -7,17 +7,12 @@ namespace {
 
 Binder drop(Context& context, Instruction& instruction, BufferId from, BufferId into, BufferId state) {
   const Dropout& op = std::get<Dropout>(context.graph.ops[instruction.op]);
-  instruction.workspace_bytes = 0;
-  const DropoutTensors tensors{.in_dtype = context.dtype(from),
-                               .out_dtype = context.dtype(into),
-                               .shape = context.graph.values[op.in].shape};
-  return [=, rule = dropout_rule(op.seed, op.name, op.probability),
-          stream = context.stream](const Arena& arena) -> ComputeFn {
-    DropoutTensors at = tensors;
-    at.in = arena.data(from);
-    at.out = arena.data(into);
-    return [=, state = arena.as<State>(state)] { launch_dropout(at, rule, state, stream); };
-  };
+  return launching(
+      context, [=, rule = dropout_rule(op.seed, op.name, op.probability), dtype = context.dtype(from),
+                shape = context.graph.values[op.in].shape](const Arena& arena, cudaStream_t stream) {
+        launch_dropout({.in = arena.data(from), .out = arena.data(into), .dtype = dtype, .shape = shape},
+                       rule, arena.as<State>(state), stream);
+      });
 }
 
 }  // namespace

@@ -21,10 +21,8 @@ __device__ Tile tile_of(std::int64_t pixels, int channels) {
   const int channel_tiles = (channels + kChannels - 1) / kChannels;
   tile.first_pixel = std::int64_t{blockIdx.x / channel_tiles} * kPixels;
   tile.first_channel = static_cast<int>(blockIdx.x % channel_tiles) * kChannels;
-  const std::int64_t pixels_left = pixels - tile.first_pixel;
-  tile.pixels_here = pixels_left < kPixels ? static_cast<int>(pixels_left) : kPixels;
-  const int channels_left = channels - tile.first_channel;
-  tile.channels_here = channels_left < kChannels ? channels_left : kChannels;
+  tile.pixels_here = static_cast<int>(min(pixels - tile.first_pixel, std::int64_t{kPixels}));
+  tile.channels_here = min(channels - tile.first_channel, kChannels);
   return tile;
 }
 
@@ -55,23 +53,23 @@ __device__ void draw(const Tile& tile, const DropoutRule& rule, const StepState&
 // elements in different pixels, exchanged through shared memory. For 7 x 7 pixels it takes 13 or 14 blocks
 // per channel instead of 12.25: 25 instructions per element for 4 bytes of memory traffic in half precision.
 // Half precision is bound by arithmetic, within twice the traffic's time on an H200, f32 by memory.
-template <int kCount, typename In, typename Out>
+template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    dropout(const In* in, Out* out, std::int64_t pixels, int channels, DropoutRule rule, const State* state) {
+    dropout(const T* in, T* out, std::int64_t pixels, int channels, DropoutRule rule, const State* state) {
   __shared__ std::uint8_t keeps[kPixels][kChannels];
   const Tile tile = tile_of(pixels, channels);
   draw(tile, rule, state->step, keeps);
   __syncthreads();
-  constexpr int kShares = kChannels / kCount;  // per pixel
+  constexpr int kShares = kChannels / kPerThread;  // per pixel
   for (int i = static_cast<int>(threadIdx.x); i < kShares * tile.pixels_here; i += kThreads) {
-    const int pixel = i / kShares, channel = i % kShares * kCount;
+    const int pixel = i / kShares, channel = i % kShares * kPerThread;
     if (channel >= tile.channels_here) continue;
     const std::int64_t first =
         (blockIdx.y * pixels + tile.first_pixel + pixel) * channels + tile.first_channel + channel;
-    float values[kCount];
+    float values[kPerThread];
     load(in + first, values);
 #pragma unroll
-    for (int k = 0; k < kCount; ++k)
+    for (int k = 0; k < kPerThread; ++k)
       values[k] = keeps[pixel][channel + k] != 0 ? values[k] * rule.keep_scale : 0.0F;
     store(out + first, values);
   }
@@ -84,15 +82,10 @@ void launch_dropout(const DropoutTensors& tensors, const DropoutRule& rule, cons
   const std::int64_t pixels = tensors.shape.h * tensors.shape.w;
   const dim3 grid(blocks_for(divide_up(pixels, kPixels) * divide_up(tensors.shape.c, kChannels), 1),
                   static_cast<unsigned>(tensors.shape.n));
-  with_type_of(tensors.in_dtype, [&](auto in_type) {
-    with_type_of(tensors.out_dtype, [&](auto out_type) {
-      with_access<kPerThread>(tensors.shape.c, [&](auto count) {
-        using In = decltype(in_type);
-        using Out = decltype(out_type);
-        gpu::launch(dropout<count, In, Out>, grid, kThreads, 0, stream, as<In>(tensors.in),
-                    as<Out>(tensors.out), pixels, static_cast<int>(tensors.shape.c), rule, state);
-      });
-    });
+  with_type_of(tensors.dtype, [&](auto type) {
+    using T = decltype(type);
+    gpu::launch(dropout<T>, grid, kThreads, 0, stream, as<T>(tensors.in), as<T>(tensors.out), pixels,
+                static_cast<int>(tensors.shape.c), rule, state);
   });
 }
 

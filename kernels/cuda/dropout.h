@@ -13,9 +13,9 @@
 namespace plumb::cuda {
 
 struct DropoutTensors {
-  const std::byte* in = nullptr;  // of this shape, f32, f16 or bf16
+  const std::byte* in = nullptr;  // of this shape, in a multiple of 8 channels
   std::byte* out = nullptr;
-  DType in_dtype = DType::f32, out_dtype = DType::f32;
+  DType dtype = DType::f32;  // of both: f32, f16 or bf16
   Shape shape;
 };
 // out = keep_scale * in for elements kept in the state's iteration, else 0; forward and backward alike. Image

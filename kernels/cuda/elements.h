@@ -13,7 +13,6 @@
 
 #include "kernels/cuda/blocks.h"
 #include "kernels/instructions/dtype.h"
-#include "models/graph.h"
 
 namespace plumb::cuda {
 
@@ -122,22 +121,6 @@ void with_type_of(DType dtype, const Body& body) {
     default:
       throw std::logic_error("no CUDA kernel computes with " + std::string(name_of(dtype)));
   }
-}
-
-// Calls body(std::integral_constant<int, count>{}) with the elements per access: kMost if every row of this
-// many columns begins at a multiple of their bytes, else one.
-template <int kMost, typename Body>
-void with_access(std::int64_t columns, const Body& body) {
-  if (columns % kMost == 0) return body(std::integral_constant<int, kMost>{});
-  body(std::integral_constant<int, 1>{});
-}
-
-// Throws std::logic_error unless a padded pixel of this shape takes 16 bytes.
-template <typename T>
-void check_padding(const Shape& shape, int padded_channels) {
-  if (padded_channels != kPack<T> || shape.c > padded_channels)
-    throw std::logic_error("a pixel of a batch takes " + std::to_string(kPack<T>) + " channels, not " +
-                           std::to_string(padded_channels));
 }
 
 template <typename T>

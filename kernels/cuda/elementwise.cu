@@ -71,7 +71,6 @@ __global__ void column_sums(const T* matrix, float* sums, std::int64_t rows, std
 
 // Block (p, n) packs 256 pixels of image n. Reads 4 bytes per element, coalesced along each plane, writes 16
 // bytes per pixel: 28 bytes per pixel of 3 channels; bound by memory. Its first thread copies the label.
-// `state` null: there is one half. `labels` null: labels aren't copied.
 template <typename T>
 __global__ void pack_batch(StagedBatch staged, const State* state, T* images, std::int32_t* labels,
                            std::int64_t pixels, int channels) {
@@ -119,16 +118,10 @@ void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::
   });
 }
 
-void launch_pack_images(const float* nchw, std::byte* images, const Shape& shape, int padded_channels,
-                        DType dtype, cudaStream_t stream) {
-  launch_pack_batch({.images = nchw}, nullptr, images, nullptr, shape, padded_channels, dtype, stream);
-}
-
 void launch_pack_batch(const StagedBatch& staged, const State* state, std::byte* images, std::int32_t* labels,
-                       const Shape& shape, int padded_channels, DType dtype, cudaStream_t stream) {
+                       const Shape& shape, DType dtype, cudaStream_t stream) {
   with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    check_padding<T>(shape, padded_channels);
     const dim3 grid(blocks_for(shape.h * shape.w, kThreads), static_cast<unsigned>(shape.n));
     gpu::launch(pack_batch<T>, grid, kThreads, 0, stream, staged, state, as<T>(images), labels,
                 shape.h * shape.w, static_cast<int>(shape.c));

@@ -26,18 +26,13 @@ void launch_cast(DType from_dtype, const std::byte* from, DType into_dtype, std:
 void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::int64_t rows,
                         std::int64_t columns, cudaStream_t stream);
 
-// images[n, h, w, padded_channels] = nchw[n, c, h, w] for a batch of `shape`; channels past shape.c are 0.
-// Throws std::logic_error unless padded_channels elements of `dtype` take 16 bytes. At most 65535 images.
-void launch_pack_images(const float* nchw, std::byte* images, const Shape& shape, int padded_channels,
-                        DType dtype, cudaStream_t stream);
-
-// The same for images and labels from staging buffers of twice the size, [2, n, …]. The parity of the state's
-// iteration picks the half.
+// images[n, h, w, 16 bytes of channels] = staged.images[n, c, h, w] for a batch of `shape`; channels past
+// shape.c are 0. Copies the labels, unless null. At most 65535 images.
 struct StagedBatch {
-  const float* images = nullptr;         // [2, n, c, h, w]
-  const std::int32_t* labels = nullptr;  // [2, n]
+  const float* images = nullptr;  // [2, n, c, h, w]: the parity of the state's iteration picks the half,
+  const std::int32_t* labels = nullptr;  // [2, n]           or without a state [n, …]
 };
 void launch_pack_batch(const StagedBatch& staged, const State* state, std::byte* images, std::int32_t* labels,
-                       const Shape& shape, int padded_channels, DType dtype, cudaStream_t stream);
+                       const Shape& shape, DType dtype, cudaStream_t stream);
 
 }  // namespace plumb::cuda

@@ -11,10 +11,7 @@ namespace {
 constexpr std::int64_t kChannelMultiple = 8;
 constexpr const char* kUsualConvs = "fused engines are for 1x1 and 3x3, one group, channels in eights";
 
-struct Readers {
-  std::vector<std::size_t> ops;  // in the Graph's order
-  bool only(std::size_t op) const { return ops.size() == 1 && ops.front() == op; }
-};
+using Readers = std::vector<std::size_t>;  // ops, in the Graph's order
 
 std::vector<ValueId> inputs_of(const Op& op) {
   std::vector<ValueId> inputs{std::visit([](const auto& one) { return one.in; }, op)};
@@ -26,7 +23,7 @@ std::vector<ValueId> inputs_of(const Op& op) {
 std::vector<Readers> readers_of_values(const Graph& graph) {
   std::vector<Readers> readers(graph.values.size());
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
-    for (ValueId value : inputs_of(graph.ops[i])) readers[value].ops.push_back(i);
+    for (ValueId value : inputs_of(graph.ops[i])) readers[value].push_back(i);
   }
   return readers;
 }
@@ -41,19 +38,19 @@ class Planner {
         layers_(graph.ops.size()) {}
 
   std::vector<LayerFusion> run() {
-    for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
-      if (const Conv* conv = std::get_if<Conv>(&graph_.ops[i])) gather_statistics(i, *conv);
-    }
-    for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
-      if (const Norm* norm = std::get_if<Norm>(&graph_.ops[i])) normalize_on_the_way(i, *norm);
-    }
-    for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
-      if (const Norm* norm = std::get_if<Norm>(&graph_.ops[i])) fuse_with_reader(i, *norm);
-    }
+    for_each<Conv>([&](std::size_t i, const Conv& conv) { gather_statistics(i, conv); });
+    for_each<Norm>([&](std::size_t i, const Norm& norm) { normalize_on_the_way(i, norm); });
+    for_each<Norm>([&](std::size_t i, const Norm& norm) { fuse_with_reader(i, norm); });
     return std::move(layers_);
   }
 
  private:
+  template <typename T>
+  void for_each(const auto& visit) const {
+    for (std::size_t i = 0; i < graph_.ops.size(); ++i)
+      if (const T* op = std::get_if<T>(&graph_.ops[i])) visit(i, *op);
+  }
+
   // Excludes the first convolution: 7x7 with 8 channels builds neither for sm_80 nor for sm_90.
   bool has_fused_engine(const Conv& conv) const {
     const bool usual = (conv.kernel == 1 && conv.padding == 0) || (conv.kernel == 3 && conv.padding == 1);
@@ -63,15 +60,14 @@ class Planner {
 
   // Reason not to use the pattern for this convolution; null if there is none.
   const std::string* reason_against(std::size_t conv, FusedPattern pattern) const {
-    const auto found = std::find_if(plain_.begin(), plain_.end(), [&](const PlainLayer& layer) {
-      return layer.op == conv && layer.pattern == pattern;
-    });
+    const auto found = std::ranges::find_if(
+        plain_, [&](const PlainLayer& layer) { return layer.op == conv && layer.pattern == pattern; });
     return found == plain_.end() ? nullptr : &found->reason;
   }
 
   void gather_statistics(std::size_t i, const Conv& conv) {
     LayerFusion& layer = layers_[i];
-    const std::vector<std::size_t>& readers = readers_[conv.out].ops;
+    const Readers& readers = readers_[conv.out];
     const Norm* norm = readers.size() == 1 ? std::get_if<Norm>(&graph_.ops[readers.front()]) : nullptr;
     if (!support_.statistics) {
       layer.why_not_more = support_.why_none;
@@ -89,8 +85,8 @@ class Planner {
 
   // By our own kernels, on any GPU: a block's end normalises its shortcut, a max pool its input.
   void normalize_on_the_way(std::size_t i, const Norm& norm) {
-    if (norm.residual || readers_[norm.out].ops.size() != 1) return;
-    const std::size_t reader = readers_[norm.out].ops.front();
+    if (norm.residual || readers_[norm.out].size() != 1) return;
+    const std::size_t reader = readers_[norm.out].front();
     const Norm* end = std::get_if<Norm>(&graph_.ops[reader]);
     const Pool* pool = std::get_if<Pool>(&graph_.ops[reader]);
     const bool is_shortcut = end && end->residual == norm.out && norm.activation == Activation::none;
@@ -102,7 +98,7 @@ class Planner {
 
   void fuse_with_reader(std::size_t i, const Norm& norm) {
     LayerFusion& layer = layers_[i];
-    const std::size_t first_reader = readers_[norm.out].ops.empty() ? i : readers_[norm.out].ops.front();
+    const std::size_t first_reader = readers_[norm.out].empty() ? i : readers_[norm.out].front();
     const Conv* conv = std::get_if<Conv>(&graph_.ops[first_reader]);
     if (!layer.statistics_by) {
       layer.why_not_more = support_.statistics ? "no convolution gathers its statistics" : support_.why_none;
@@ -114,7 +110,7 @@ class Planner {
       layer.why_not_more = kUsualConvs;
     } else if (norm.residual) {
       end_block(i, first_reader, *conv);
-    } else if (!readers_[norm.out].only(first_reader)) {
+    } else if (readers_[norm.out].size() > 1) {
       layer.why_not_more = "several read its output";
     } else {
       fuse_with_only_reader(i, first_reader);

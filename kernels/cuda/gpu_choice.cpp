@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace plumb::cuda {
 namespace {
@@ -18,23 +19,19 @@ BuiltArchitecture parse_architecture(std::string_view text) {
   built.machine_code = kind.empty() || kind == "-real";
   built.ptx = !one_family && (kind.empty() || kind == "-virtual");
   if (error != std::errc() || !(built.machine_code || built.ptx)) {
-    throw Error(ExitCode::internal, "this program was built for GPU architecture '" + std::string(text) +
-                                        "', which is none; configure with -DPLUMB_CUDA_ARCHITECTURES=90");
+    throw Error(ExitCode::internal,
+                "this program was built for GPU architecture '{}', which is none; configure with "
+                "-DPLUMB_CUDA_ARCHITECTURES=90",
+                text);
   }
   return built;
 }
 
-bool runs_on(int compute_capability, const BuiltArchitecture& built) {
-  if (compute_capability < built.compute_capability) return false;
-  return built.ptx || (built.machine_code && compute_capability / 10 == built.compute_capability / 10);
-}
-
 std::string names_of(const std::vector<BuiltArchitecture>& list) {
   std::string names;
-  for (const BuiltArchitecture& built : list) {
-    names += names.empty() ? "" : ", ";
-    names += (built.machine_code ? "sm_" : "compute_") + std::to_string(built.compute_capability);
-  }
+  for (const BuiltArchitecture& built : list)
+    append_part(names,
+                fmt::format("{}{}", built.machine_code ? "sm_" : "compute_", built.compute_capability));
   return names;
 }
 
@@ -43,8 +40,9 @@ std::string names_of(const std::vector<BuiltArchitecture>& list) {
 int choose_gpu(int visible_gpus, int local_rank) {
   if (visible_gpus < 1) {
     throw Error(ExitCode::unavailable,
-                "option --device: cuda finds no GPU for local rank " + std::to_string(local_rank) +
-                    "; see what nvidia-smi and CUDA_VISIBLE_DEVICES say, or use --device cpu");
+                "option --device: cuda finds no GPU for local rank {}; see what nvidia-smi and "
+                "CUDA_VISIBLE_DEVICES say, or use --device cpu",
+                local_rank);
   }
   return local_rank % visible_gpus;
 }
@@ -60,19 +58,19 @@ std::vector<BuiltArchitecture> parse_architectures(std::string_view list) {
 }
 
 bool runs_on(int compute_capability, std::string_view list) {
-  const std::vector<BuiltArchitecture> built = parse_architectures(list);
-  return std::any_of(built.begin(), built.end(),
-                     [&](const BuiltArchitecture& one) { return runs_on(compute_capability, one); });
+  return std::ranges::any_of(parse_architectures(list), [&](const BuiltArchitecture& built) {
+    if (compute_capability < built.compute_capability) return false;
+    return built.ptx || (built.machine_code && compute_capability / 10 == built.compute_capability / 10);
+  });
 }
 
 void require_architecture(int compute_capability, std::string_view list, const std::string& gpu_name) {
   if (runs_on(compute_capability, list)) return;
-  throw Error(ExitCode::unavailable,
-              "option --device: cuda can't use the " + gpu_name + " (sm_" +
-                  std::to_string(compute_capability) + "): this program holds kernels for " +
-                  names_of(parse_architectures(list)) +
-                  "; build it with -DPLUMB_CUDA_ARCHITECTURES=" + std::to_string(compute_capability) +
-                  " and a CUDA toolkit that knows it, or use --device cpu");
+  throw Error(
+      ExitCode::unavailable,
+      "option --device: cuda can't use the {} (sm_{}): this program holds kernels for {}; build it with "
+      "-DPLUMB_CUDA_ARCHITECTURES={} and a CUDA toolkit that knows it, or use --device cpu",
+      gpu_name, compute_capability, names_of(parse_architectures(list)), compute_capability);
 }
 
 }  // namespace plumb::cuda

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace plumb::cuda {
 namespace {
@@ -30,16 +31,12 @@ bool competes_with_fusion(const Instruction& instruction) {
 
 // "norm_apply f16 256x64x56x56, f32 2x64, …"
 std::string text_of(const Program& program, const Instruction& instruction) {
-  std::string text(instruction.kind());
-  const char* separator = " ";
+  std::vector<std::string> operands;
   for (const BufferUse& use : instruction.uses()) {
     const Buffer& buffer = program.buffers[use.buffer];
-    text += std::exchange(separator, ", ");
-    text += std::string(name_of(buffer.dtype)) + " ";
-    for (std::size_t i = 0; i < buffer.dims.size(); ++i)
-      text += (i == 0 ? "" : "x") + std::to_string(buffer.dims[i]);
+    operands.push_back(fmt::format("{} {}", name_of(buffer.dtype), fmt::join(buffer.dims, "x")));
   }
-  return text;
+  return fmt::format("{} {}", instruction.kind(), fmt::join(operands, ", "));
 }
 
 std::size_t aligned(std::size_t bytes) {
@@ -53,16 +50,13 @@ bool gpu_is_lost(cudaStream_t stream) {
 }
 
 // Engines that work come first, faster ones before slower ones; without times, heuristics order.
-bool is_better(const EngineTrial& a, const EngineTrial& b) {
-  const auto rank = [](const EngineTrial& trial) {
-    return std::pair(!trial.failure.empty(), trial.seconds.value_or(std::numeric_limits<double>::max()));
-  };
-  return rank(a) < rank(b);
+std::pair<bool, double> rank_of(const EngineTrial& trial) {
+  return {!trial.failure.empty(), trial.seconds.value_or(std::numeric_limits<double>::max())};
 }
 
 }  // namespace
 
-InstructionTuner::InstructionTuner(const TunerDevice& device, const Graph& graph, const UpdateRule& rule,
+InstructionTuner::InstructionTuner(const Engines& device, const Graph& graph, const UpdateRule& rule,
                                    bool time_engines, TuningCache* cache)
     : device_(device), graph_(graph), rule_(rule), time_engines_(time_engines), cache_(cache) {
   if (time_engines) timer_.emplace(device.stream);
@@ -112,8 +106,8 @@ const std::vector<EngineTrial>* InstructionTuner::remembered(const Program& prog
 std::vector<EngineTrial> InstructionTuner::engines_that_ended_a_run(const std::string& problem) const {
   std::vector<EngineTrial> engines;
   if (const auto* known = cache_ ? cache_->find(problem) : nullptr)
-    std::copy_if(known->begin(), known->end(), std::back_inserter(engines),
-                 [](const EngineTrial& trial) { return trial.failure == kLostGpu; });
+    std::ranges::copy_if(*known, std::back_inserter(engines),
+                         [](const EngineTrial& trial) { return trial.failure == kLostGpu; });
   return engines;
 }
 
@@ -146,13 +140,12 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
     } catch (const Error& error) {
       trials.insert(trials.begin(), {.engine = listed->engine(i), .failure = kLostGpu});
       if (cache_) cache_->remember(problem, trials);
-      throw Error(ExitCode::internal, "engine " + listed->engine(i) + " for " + problem + " " + kLostGpu +
-                                          " (" + error.what() + "); start again" +
-                                          (cache_ ? ": tuning then leaves it out" : " with --fusion off"));
+      throw Error(ExitCode::internal, "engine {} for {} {} ({}); start again{}", listed->engine(i), problem,
+                  kLostGpu, error.what(), cache_ ? ": tuning then leaves it out" : " with --fusion off");
     }
     if (!time_engines_ && trials.back().failure.empty()) break;  // the first that works
   }
-  std::stable_sort(trials.begin(), trials.end(), is_better);
+  std::ranges::stable_sort(trials, {}, rank_of);
   if (trials.empty()) return {{.failure = device_.convolutions.library() + " has no engine"}};
   if (cache_) cache_->remember(problem, trials);
   return trials;
@@ -168,7 +161,7 @@ EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Program& prog
   }
   std::vector<std::byte*> operands;
   for (const BufferUse& use : instruction.uses()) operands.push_back(room->data(use.buffer));
-  run(trial, [&] { plan.run(device_.stream, operands, room->workspace(instruction.lane)); });
+  run(trial, [&] { plan.run(device_.stream, operands, room->workspace()); });
   return trial;
 }
 
@@ -177,13 +170,7 @@ EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instr
                 .instructions = {instruction},
                 .tensors = {},
                 .allow_tf32 = program.allow_tf32};
-  Context context{.graph = graph_,
-                  .rule = rule_,
-                  .program = alone,
-                  .convolutions = device_.convolutions,
-                  .products = device_.products,
-                  .stream = device_.stream,
-                  .records = device_.records};
+  Context context{device_, graph_, rule_, alone};
   Instruction& prepared = alone.instructions.front();
   const Binder bind_instruction = prepare_instruction(context, prepared);
   EngineTrial trial{.engine = kOwnKernel, .workspace_bytes = prepared.workspace_bytes};

@@ -17,18 +17,10 @@
 
 namespace plumb::cuda {
 
-// The tuner's resources; all must outlive the tuner.
-struct TunerDevice {
-  ConvEngine& convolutions;
-  GemmEngine& products;
-  cudaStream_t stream = nullptr;
-  IterationRecord* records = nullptr;
-};
-
 class InstructionTuner {
  public:
-  // Without a cache, or without time_engines, nothing is remembered.
-  InstructionTuner(const TunerDevice& device, const Graph& graph, const UpdateRule& rule, bool time_engines,
+  // All arguments must outlive the tuner. Without a cache nothing is remembered.
+  InstructionTuner(const Engines& device, const Graph& graph, const UpdateRule& rule, bool time_engines,
                    TuningCache* cache);
 
   // Key shared by instructions with the same work; empty for an instruction without a choice of engines and
@@ -59,7 +51,7 @@ class InstructionTuner {
   std::optional<Arena> make_room(const Program& program, const Instruction& instruction,
                                  std::size_t workspace_bytes);
 
-  TunerDevice device_;
+  Engines device_;
   const Graph& graph_;
   const UpdateRule& rule_;
   bool time_engines_;

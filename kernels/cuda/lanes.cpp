@@ -85,7 +85,7 @@ ExecutableGraph Lanes::capture(const std::function<void()>& enqueue) {
 
 void Clock::start(const Lanes& lanes) {
   lanes.synchronize();
-  if (!start_) start_ = make_timing_event();
+  if (!start_) start_ = make_event(cudaEventDefault);
   ended_ = told_ = 0;
   told_seconds_ = 0;
   stamps_.clear();
@@ -95,7 +95,7 @@ void Clock::start(const Lanes& lanes) {
 
 void Clock::end_iteration(const Lanes& lanes) {
   if (ended_ - told_ >= kIterationsInFlight - 1) throw std::logic_error("too many iterations are under way");
-  if (ends_.size() < kIterationsInFlight) ends_.push_back(make_timing_event());
+  if (ends_.size() < kIterationsInFlight) ends_.push_back(make_event(cudaEventDefault));
   check(cudaEventRecord(ends_[ended_ % kIterationsInFlight].get(), lanes.stream(Lane::compute)));
   ++ended_;
 }
@@ -118,7 +118,9 @@ void Clock::wait_for_iteration_before_last(cudaStream_t stream) const {
 
 void Clock::stamp(const Lanes& lanes, InstructionId instruction, Lane lane, bool after) {
   if (!after)
-    stamps_.push_back({.instruction = instruction, .begin = make_timing_event(), .end = make_timing_event()});
+    stamps_.push_back({.instruction = instruction,
+                       .begin = make_event(cudaEventDefault),
+                       .end = make_event(cudaEventDefault)});
   // Lanes interleave: the instruction that ends is the most recent begin with this number.
   std::size_t at = stamps_.size();
   while (at > 0 && stamps_[at - 1].instruction != instruction) --at;

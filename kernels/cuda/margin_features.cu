@@ -20,8 +20,9 @@ __device__ void for_share_of_row(int embedding, const Body& body) {
     body(first);
 }
 
-template <int kCount, typename T>
+template <typename T>
 __device__ float squares_of_row(const T* row, int embedding) {
+  constexpr int kCount = kPack<T>;
   float squares = 0;
   for_share_of_row<kCount>(embedding, [&](int first) {
     float values[kCount];
@@ -34,13 +35,13 @@ __device__ float squares_of_row(const T* row, int embedding) {
 
 // A warp computes one unit vector. Reads 4 bytes per element from memory and again from the cache, writes 4;
 // bound by latency: features are few (256 KB for 128 x 512).
-template <int kCount>
 __global__ void normalize_features(MarginFeatures at, std::int64_t images, int embedding) {
+  constexpr int kCount = kPack<float>;
   const std::int64_t image = row_of_warp();
   if (image >= images) return;
   const float* features = at.features + image * embedding;
   float* normalized = at.normalized + image * embedding;
-  const float inverse = inverse_norm(squares_of_row<kCount>(features, embedding));
+  const float inverse = inverse_norm(squares_of_row(features, embedding));
   for_share_of_row<kCount>(embedding, [&](int first) {
     float values[kCount];
     load(features + first, values);
@@ -54,22 +55,23 @@ __global__ void normalize_features(MarginFeatures at, std::int64_t images, int e
 }
 
 // A warp computes the norm of one class centre. Reads 4 or 2 bytes per element, 16 at a time. Memory-bound.
-template <int kCount, typename T>
+template <typename T>
 __global__ void class_norms(const T* rows, const std::int32_t* sample_count, float* inverse_norms,
                             std::int64_t classes, int embedding) {
   const std::int64_t row = row_of_warp();
   if (row >= classes) return;
   float inverse = 0;
   if (sample_count == nullptr || row < *sample_count)
-    inverse = inverse_norm(squares_of_row<kCount>(rows + row * embedding, embedding));
+    inverse = inverse_norm(squares_of_row(rows + row * embedding, embedding));
   if (threadIdx.x % 32 == 0) inverse_norms[row] = inverse;
 }
 
 // A warp removes the component of one row along `along`: out = outer * (d - inner * along (along . d)). Reads
 // d and `along` from memory (8 bytes per element in f32) and again from the cache, where the warp's 2 to 4 KB
 // still are, and writes d's bytes; bound by memory. `out` may be d.
-template <int kCount, typename D, typename Along>
-__device__ void take_out(const D* d, const Along* along, D* out, float outer, float inner, int embedding) {
+template <typename T>
+__device__ void take_out(const T* d, const T* along, T* out, float outer, float inner, int embedding) {
+  constexpr int kCount = kPack<T>;
   float dot = 0;
   for_share_of_row<kCount>(embedding, [&](int first) {
     float values[kCount], directions[kCount];
@@ -90,34 +92,31 @@ __device__ void take_out(const D* d, const Along* along, D* out, float outer, fl
 }
 
 // One image per warp; bytes and bound: see take_out.
-template <int kCount>
 __global__ void features_backward(const float* d_unit, const float* unit, const float* inverse_norms,
                                   float* d_features, std::int64_t images, int embedding) {
   const std::int64_t image = row_of_warp();
   if (image >= images) return;
   const std::int64_t at = image * embedding;
-  take_out<kCount>(d_unit + at, unit + at, d_features + at, inverse_norms[image], 1.0F, embedding);
+  take_out(d_unit + at, unit + at, d_features + at, inverse_norms[image], 1.0F, embedding);
 }
 
 // One class per warp; bytes and bound: see take_out.
-template <int kCount, typename D, typename Row>
-__global__ void project_rows(D* d_rows, const Row* rows, const float* inverse_norms, std::int64_t classes,
+template <typename T>
+__global__ void project_rows(T* d_rows, const T* rows, const float* inverse_norms, std::int64_t classes,
                              int embedding) {
   const std::int64_t row = row_of_warp();
   if (row >= classes) return;
   const std::int64_t at = row * embedding;
   const float inverse = inverse_norms[row];
-  take_out<kCount>(d_rows + at, rows + at, d_rows + at, 1.0F, inverse * inverse, embedding);
+  take_out(d_rows + at, rows + at, d_rows + at, 1.0F, inverse * inverse, embedding);
 }
 
 }  // namespace
 
 void launch_margin_features(const MarginFeatures& at, std::int64_t images, std::int64_t embedding,
                             cudaStream_t stream) {
-  with_access<4>(embedding, [&](auto count) {
-    gpu::launch(normalize_features<count>, blocks_for(images, kRows), kThreads, 0, stream, at, images,
-                static_cast<int>(embedding));
-  });
+  gpu::launch(normalize_features, blocks_for(images, kRows), kThreads, 0, stream, at, images,
+              static_cast<int>(embedding));
 }
 
 void launch_class_norms(DType dtype, const std::byte* rows, const std::int32_t* sample_count,
@@ -125,33 +124,24 @@ void launch_class_norms(DType dtype, const std::byte* rows, const std::int32_t* 
                         cudaStream_t stream) {
   with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    with_access<kPack<T>>(embedding, [&](auto count) {
-      gpu::launch(class_norms<count, T>, blocks_for(classes, kRows), kThreads, 0, stream, as<T>(rows),
-                  sample_count, inverse_norms, classes, static_cast<int>(embedding));
-    });
+    gpu::launch(class_norms<T>, blocks_for(classes, kRows), kThreads, 0, stream, as<T>(rows), sample_count,
+                inverse_norms, classes, static_cast<int>(embedding));
   });
 }
 
 void launch_features_backward(const float* d_unit, const float* unit, const float* inverse_norms,
                               float* d_features, std::int64_t images, std::int64_t embedding,
                               cudaStream_t stream) {
-  with_access<4>(embedding, [&](auto count) {
-    gpu::launch(features_backward<count>, blocks_for(images, kRows), kThreads, 0, stream, d_unit, unit,
-                inverse_norms, d_features, images, static_cast<int>(embedding));
-  });
+  gpu::launch(features_backward, blocks_for(images, kRows), kThreads, 0, stream, d_unit, unit, inverse_norms,
+              d_features, images, static_cast<int>(embedding));
 }
 
 void launch_project_rows(const ProjectedRows& at, std::int64_t classes, std::int64_t embedding,
                          cudaStream_t stream) {
-  with_type_of(at.d_rows_dtype, [&](auto d_type) {
-    with_type_of(at.rows_dtype, [&](auto type) {
-      using D = decltype(d_type);
-      using T = decltype(type);
-      with_access<(kPack<D> > kPack<T> ? kPack<D> : kPack<T>)>(embedding, [&](auto count) {
-        gpu::launch(project_rows<count, D, T>, blocks_for(classes, kRows), kThreads, 0, stream,
-                    as<D>(at.d_rows), as<T>(at.rows), at.inverse_norms, classes, static_cast<int>(embedding));
-      });
-    });
+  with_type_of(at.dtype, [&](auto type) {
+    using T = decltype(type);
+    gpu::launch(project_rows<T>, blocks_for(classes, kRows), kThreads, 0, stream, as<T>(at.d_rows),
+                as<T>(at.rows), at.inverse_norms, classes, static_cast<int>(embedding));
   });
 }
 

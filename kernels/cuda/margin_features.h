@@ -1,6 +1,6 @@
 // Row-wise work of a margin loss on features and class centres: norms, unit vectors, and the gradients
-// through them. Matrices are row-major with `embedding` columns, any number; everything is enqueued on the
-// stream; addresses are multiples of 16 bytes.
+// through them. Matrices are row-major with `embedding` columns, a multiple of 8; everything is enqueued on
+// the stream; addresses are multiples of 16 bytes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -38,7 +38,7 @@ void launch_features_backward(const float* d_unit, const float* unit, const floa
 struct ProjectedRows {
   std::byte* d_rows = nullptr;
   const std::byte* rows = nullptr;
-  DType d_rows_dtype = DType::f32, rows_dtype = DType::f32;
+  DType dtype = DType::f32;  // of both
   const float* inverse_norms = nullptr;
 };
 void launch_project_rows(const ProjectedRows& at, std::int64_t classes, std::int64_t embedding,

@@ -12,35 +12,22 @@ const MarginLoss& loss_of(const Context& context, const Instruction& instruction
   return std::get<MarginLoss>(context.graph.ops[instruction.op]);
 }
 
-// Common to MarginStatistics and MarginGradient.
-struct Logits {
-  template <typename Margin>
-  Logits(const Context& context, const Instruction& instruction, const Margin& margin)
-      : products(margin.products),
-        class_inverse_norms(margin.class_inverse_norms),
-        columns(margin.columns),
-        sample_count(margin.sample_count),
-        dtype(context.dtype(margin.products)),
-        sizes(margin_sizes(context.graph, instruction)),
-        first_class(sample_count ? 0 : static_cast<std::int32_t>(loss_of(context, instruction).first_class)) {
-  }
-  MarginLogits at(const Arena& arena) const {
-    return {.products = arena.data(products),
-            .dtype = dtype,
-            .images = sizes.images,
-            .classes = sizes.classes,
-            .class_inverse_norms = arena.as<float>(class_inverse_norms),
-            .columns = arena.as<std::int32_t>(columns),
-            .first_class = first_class,
-            .sample_count = arena.optional<std::int32_t>(sample_count)};
-  }
-
-  BufferId products, class_inverse_norms, columns;
-  std::optional<Read> sample_count;
-  DType dtype;
-  MarginSizes sizes;
-  std::int32_t first_class;
-};
+// For MarginStatistics and MarginGradient, without addresses.
+MarginLogits logits_of(const Context& context, const Instruction& instruction, const auto& margin) {
+  const MarginSizes sizes = margin_sizes(context.graph, instruction);
+  const std::int64_t first_class = margin.sample_count ? 0 : loss_of(context, instruction).first_class;
+  return {.dtype = context.dtype(margin.products),
+          .images = sizes.images,
+          .classes = sizes.classes,
+          .first_class = static_cast<std::int32_t>(first_class)};
+}
+MarginLogits at(const Arena& arena, MarginLogits logits, const auto& margin) {
+  logits.products = arena.data(margin.products);
+  logits.class_inverse_norms = arena.as<float>(margin.class_inverse_norms);
+  logits.columns = arena.as<std::int32_t>(margin.columns);
+  logits.sample_count = arena.optional<std::int32_t>(margin.sample_count);
+  return logits;
+}
 
 }  // namespace
 
@@ -53,26 +40,24 @@ MarginRule rule_of(const MarginLoss& op) {
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginNormalize& margin) {
-  const Shape shape = context.graph.values[loss_of(context, instruction).in].shape;
-  return [=, stream = context.stream](const Arena& arena) -> ComputeFn {
-    const MarginFeatures at{.features = arena.as<float>(margin.features),
+  return launching(context, [=, shape = context.graph.values[loss_of(context, instruction).in].shape](
+                                const Arena& arena, cudaStream_t stream) {
+    launch_margin_features({.features = arena.as<float>(margin.features),
                             .labels = arena.as<std::int32_t>(margin.labels),
                             .normalized = arena.as<float>(margin.normalized),
                             .labels_out = arena.as<std::int32_t>(margin.own_labels),
-                            .inverse_norms = arena.as<float>(margin.inverse_norms)};
-    return [=] { launch_margin_features(at, shape.n, shape.c, stream); };
-  };
+                            .inverse_norms = arena.as<float>(margin.inverse_norms)},
+                           shape.n, shape.c, stream);
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesBackward& margin) {
-  const Shape shape = context.graph.values[loss_of(context, instruction).in].shape;
-  return [=, stream = context.stream](const Arena& arena) -> ComputeFn {
-    return [=, d_unit = arena.as<float>(margin.d_normalized), unit = arena.as<float>(margin.normalized),
-            inverse_norms = arena.as<float>(margin.inverse_norms),
-            d_features = arena.as<float>(margin.d_features)] {
-      launch_features_backward(d_unit, unit, inverse_norms, d_features, shape.n, shape.c, stream);
-    };
-  };
+  return launching(context, [=, shape = context.graph.values[loss_of(context, instruction).in].shape](
+                                const Arena& arena, cudaStream_t stream) {
+    launch_features_backward(arena.as<float>(margin.d_normalized), arena.as<float>(margin.normalized),
+                             arena.as<float>(margin.inverse_norms), arena.as<float>(margin.d_features),
+                             shape.n, shape.c, stream);
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginSampleClasses& margin) {
@@ -80,85 +65,81 @@ Binder prepare(Context& context, Instruction& instruction, const MarginSampleCla
   const MarginSizes sizes = margin_sizes(context.graph, instruction);
   const auto own_classes = static_cast<std::int32_t>(context.graph.parameters[op.weight].dims.at(0));
   instruction.workspace_bytes = sample_workspace_bytes(sizes.images, sizes.classes);
-  const MarginSample sample{.key = sample_key(op),
-                            .images = sizes.images,
-                            .capacity = sizes.classes,
-                            .first_class = static_cast<std::int32_t>(op.first_class),
-                            .own_classes = own_classes,
-                            .least = static_cast<std::int32_t>(sampled_rows(op.sample_rate, own_classes))};
-  return [=, lane = instruction.lane, stream = context.stream](const Arena& arena) -> ComputeFn {
-    MarginSample at = sample;
-    at.labels = arena.as<std::int32_t>(margin.labels);
-    at.state = arena.as<State>(margin.state);
-    at.samples = arena.as<std::int32_t>(margin.samples);
-    at.sample_count = arena.as<std::int32_t>(margin.sample_count);
-    at.columns = arena.as<std::int32_t>(margin.columns);
-    at.workspace = reinterpret_cast<std::int32_t*>(arena.workspace(lane));
-    return [=] { launch_margin_sample(at, stream); };
-  };
+  return launching(context, [=, key = sample_key(op), first_class = static_cast<std::int32_t>(op.first_class),
+                             least = static_cast<std::int32_t>(sampled_rows(op.sample_rate, own_classes))](
+                                const Arena& arena, cudaStream_t stream) {
+    launch_margin_sample({.labels = arena.as<std::int32_t>(margin.labels),
+                          .state = arena.as<State>(margin.state),
+                          .samples = arena.as<std::int32_t>(margin.samples),
+                          .sample_count = arena.as<std::int32_t>(margin.sample_count),
+                          .columns = arena.as<std::int32_t>(margin.columns),
+                          .workspace = arena.workspace<std::int32_t>(),
+                          .key = key,
+                          .images = sizes.images,
+                          .capacity = sizes.classes,
+                          .first_class = first_class,
+                          .own_classes = own_classes,
+                          .least = least},
+                         stream);
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginGatherRows& margin) {
-  return [=, sizes = margin_sizes(context.graph, instruction), dtype = context.dtype(margin.rows),
-          stream = context.stream](const Arena& arena) -> ComputeFn {
-    const GatheredRows at{.samples = arena.as<std::int32_t>(margin.samples),
+  return launching(context, [=, sizes = margin_sizes(context.graph, instruction),
+                             dtype = context.dtype(margin.rows)](const Arena& arena, cudaStream_t stream) {
+    launch_margin_gather({.samples = arena.as<std::int32_t>(margin.samples),
                           .sample_count = arena.as<std::int32_t>(margin.sample_count),
                           .weight = arena.as<float>(margin.weight),
                           .rows = arena.data(margin.rows),
-                          .dtype = dtype};
-    return [=] { launch_margin_gather(at, sizes.classes, sizes.embedding, stream); };
-  };
+                          .dtype = dtype},
+                         sizes.classes, sizes.embedding, stream);
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginClassNorms& margin) {
-  return [=, sizes = margin_sizes(context.graph, instruction), dtype = context.dtype(margin.rows),
-          stream = context.stream](const Arena& arena) -> ComputeFn {
-    return [=, rows = arena.data(margin.rows), count = arena.optional<std::int32_t>(margin.sample_count),
-            norms = arena.as<float>(margin.class_inverse_norms)] {
-      launch_class_norms(dtype, rows, count, norms, sizes.classes, sizes.embedding, stream);
-    };
-  };
+  return launching(context, [=, sizes = margin_sizes(context.graph, instruction),
+                             dtype = context.dtype(margin.rows)](const Arena& arena, cudaStream_t stream) {
+    launch_class_norms(dtype, arena.data(margin.rows), arena.optional<std::int32_t>(margin.sample_count),
+                       arena.as<float>(margin.class_inverse_norms), sizes.classes, sizes.embedding, stream);
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginStatistics& margin) {
-  const Logits logits(context, instruction, margin);
-  instruction.workspace_bytes =
-      statistics_workspace_bytes(logits.sizes.images, logits.sizes.classes, logits.dtype);
-  return [=, rule = rule_of(loss_of(context, instruction)), lane = instruction.lane,
-          stream = context.stream](const Arena& arena) -> ComputeFn {
-    const MarginRows rows{.local_max = arena.as<float>(margin.local_max),
-                          .row_max = arena.as<float>(margin.row_max),
-                          .row_sums = arena.as<float>(margin.row_sums),
-                          .target_factor = arena.as<float>(margin.target_factor)};
-    return [=, at = logits.at(arena), shares = reinterpret_cast<RowShare*>(arena.workspace(lane))] {
-      launch_margin_statistics(at, rule, rows, shares, stream);
-    };
-  };
+  const MarginLogits logits = logits_of(context, instruction, margin);
+  instruction.workspace_bytes = statistics_workspace_bytes(logits.images, logits.classes, logits.dtype);
+  return launching(
+      context, [=, rule = rule_of(loss_of(context, instruction))](const Arena& arena, cudaStream_t stream) {
+        launch_margin_statistics(at(arena, logits, margin), rule,
+                                 {.local_max = arena.as<float>(margin.local_max),
+                                  .row_max = arena.as<float>(margin.row_max),
+                                  .row_sums = arena.as<float>(margin.row_sums),
+                                  .target_factor = arena.as<float>(margin.target_factor)},
+                                 arena.workspace<RowShare>(), stream);
+      });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginRescale& margin) {
-  return [=, images = margin_sizes(context.graph, instruction).images,
-          stream = context.stream](const Arena& arena) -> ComputeFn {
-    const MarginRows rows{.local_max = arena.as<float>(margin.local_max),
-                          .row_max = arena.as<float>(margin.row_max),
-                          .row_sums = arena.as<float>(margin.row_sums)};
-    return [=] { launch_margin_rescale(rows, images, stream); };
-  };
+  return launching(context, [=, images = margin_sizes(context.graph, instruction).images](
+                                const Arena& arena, cudaStream_t stream) {
+    launch_margin_rescale({.local_max = arena.as<float>(margin.local_max),
+                           .row_max = arena.as<float>(margin.row_max),
+                           .row_sums = arena.as<float>(margin.row_sums)},
+                          images, stream);
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginGradient& margin) {
   const MarginLoss& op = loss_of(context, instruction);
   const std::int64_t batch = context.graph.batch();
-  return [=, logits = Logits(context, instruction, margin), own = OwnImages{op.rank * batch, batch},
-          scale = static_cast<float>(op.scale), records = context.records,
-          stream = context.stream](const Arena& arena) -> ComputeFn {
-    const MarginRows rows{.row_max = arena.as<float>(margin.row_max),
-                          .row_sums = arena.as<float>(margin.row_sums),
-                          .target_factor = arena.as<float>(margin.target_factor)};
-    return [=, at = logits.at(arena), state = arena.as<State>(margin.state)] {
-      launch_margin_gradient(at, scale, rows, own, state, records, stream);
-    };
-  };
+  return launching(context, [=, logits = logits_of(context, instruction, margin),
+                             own = OwnImages{op.rank * batch, batch}, scale = static_cast<float>(op.scale),
+                             records = context.records](const Arena& arena, cudaStream_t stream) {
+    launch_margin_gradient(at(arena, logits, margin), scale,
+                           {.row_max = arena.as<float>(margin.row_max),
+                            .row_sums = arena.as<float>(margin.row_sums),
+                            .target_factor = arena.as<float>(margin.target_factor)},
+                           own, arena.as<State>(margin.state), records, stream);
+  });
 }
 
 }  // namespace plumb::cuda

@@ -52,14 +52,12 @@ Binder prepare(Context& context, Instruction& instruction, const MarginProducts&
                             .c_stride = pad_products(context, margin.products, sizes),
                             .in = dtype,
                             .out = dtype};
-  return [=, plan = plan_product(context, instruction, problem, features.bytes), lane = instruction.lane,
-          stream = context.stream](const Arena& arena) -> ComputeFn {
-    return [=, normalized = arena.data(margin.normalized), rows = arena.data(margin.rows),
-            products = arena.data(margin.products), workspace = arena.workspace(lane)] {
-      const std::byte* x = features.round(normalized, workspace, stream);
-      plan->run(stream, {.a = x, .b = rows, .c = products}, workspace + features.bytes);
-    };
-  };
+  return launching(context, [=, plan = plan_product(context, instruction, problem, features.bytes)](
+                                const Arena& arena, cudaStream_t stream) {
+    const std::byte* x = features.round(arena.data(margin.normalized), arena.workspace(), stream);
+    plan->run(stream, {.a = x, .b = arena.data(margin.rows), .c = arena.data(margin.products)},
+              arena.workspace() + features.bytes);
+  });
 }
 
 // d x^ [N, E] = products rows
@@ -71,18 +69,20 @@ Binder prepare(Context& context, Instruction& instruction, const MarginFeaturePr
                             .a_stride = pad_products(context, margin.products, sizes),
                             .in = context.dtype(margin.products),
                             .out = context.dtype(margin.d_normalized)};
-  return [=, plan = plan_product(context, instruction, problem), lane = instruction.lane,
-          stream = context.stream](const Arena& arena) -> ComputeFn {
-    const GemmOperands operands{
-        .a = arena.data(margin.products), .b = arena.data(margin.rows), .c = arena.data(margin.d_normalized)};
-    return [=, workspace = arena.workspace(lane)] { plan->run(stream, operands, workspace); };
-  };
+  return launching(context, [=, plan = plan_product(context, instruction, problem)](const Arena& arena,
+                                                                                    cudaStream_t stream) {
+    plan->run(stream,
+              {.a = arena.data(margin.products),
+               .b = arena.data(margin.rows),
+               .c = arena.data(margin.d_normalized)},
+              arena.workspace());
+  });
 }
 
 // U [C, E] = products^T x^, then the gradient through the division by the centres' norms.
 Binder prepare(Context& context, Instruction& instruction, const MarginWeightGradient& margin) {
   const MarginSizes sizes = margin_sizes(context.graph, instruction);
-  const DType dtype = context.dtype(margin.products), out_dtype = context.dtype(margin.d_rows);
+  const DType dtype = context.dtype(margin.products);
   const RoundedFeatures features(sizes, dtype);
   const GemmProblem problem{.m = sizes.classes,
                             .n = sizes.embedding,
@@ -90,21 +90,18 @@ Binder prepare(Context& context, Instruction& instruction, const MarginWeightGra
                             .transpose_a = true,
                             .a_stride = pad_products(context, margin.products, sizes),
                             .in = dtype,
-                            .out = out_dtype};
-  return [=, plan = plan_product(context, instruction, problem, features.bytes), lane = instruction.lane,
-          stream = context.stream](const Arena& arena) -> ComputeFn {
-    const ProjectedRows rows{.d_rows = arena.data(margin.d_rows),
-                             .rows = arena.data(margin.rows),
-                             .d_rows_dtype = out_dtype,
-                             .rows_dtype = dtype,
-                             .inverse_norms = arena.as<float>(margin.class_inverse_norms)};
-    return [=, products = arena.data(margin.products), normalized = arena.data(margin.normalized),
-            workspace = arena.workspace(lane)] {
-      const std::byte* x = features.round(normalized, workspace, stream);
-      plan->run(stream, {.a = products, .b = x, .c = rows.d_rows}, workspace + features.bytes);
-      launch_project_rows(rows, sizes.classes, sizes.embedding, stream);
-    };
-  };
+                            .out = dtype};
+  return launching(context, [=, plan = plan_product(context, instruction, problem, features.bytes)](
+                                const Arena& arena, cudaStream_t stream) {
+    const std::byte* x = features.round(arena.data(margin.normalized), arena.workspace(), stream);
+    plan->run(stream, {.a = arena.data(margin.products), .b = x, .c = arena.data(margin.d_rows)},
+              arena.workspace() + features.bytes);
+    launch_project_rows({.d_rows = arena.data(margin.d_rows),
+                         .rows = arena.data(margin.rows),
+                         .dtype = dtype,
+                         .inverse_norms = arena.as<float>(margin.class_inverse_norms)},
+                        sizes.classes, sizes.embedding, stream);
+  });
 }
 
 }  // namespace plumb::cuda

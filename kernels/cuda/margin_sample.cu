@@ -142,10 +142,11 @@ __global__ void place_negatives(MarginSample at, Lists lists) {
   if (blockIdx.x == 0 && threadIdx.x == 0) *at.sample_count = size;
 }
 
-// A warp copies one row. Reads 4 bytes per element and writes 4 or 2, 16 at a time if rows begin at multiples
-// of 16 bytes. Bound by memory: a row is 2 KB of contiguous memory for an embedding of 512.
-template <int kCount, typename T>
+// A warp copies one row. Reads 4 bytes per element and writes 4 or 2, 16 at a time. Bound by memory: a row is
+// 2 KB of contiguous memory for an embedding of 512.
+template <typename T>
 __global__ void gather_rows(GatheredRows at, std::int64_t capacity, int embedding) {
+  constexpr int kCount = kPack<T>;
   const std::int64_t row = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
   if (row >= capacity) return;
   const bool in_use = row < *at.sample_count;
@@ -175,10 +176,8 @@ void launch_margin_gather(const GatheredRows& at, std::int64_t capacity, std::in
                           cudaStream_t stream) {
   with_type_of(at.dtype, [&](auto type) {
     using T = decltype(type);
-    with_access<kPack<T>>(embedding, [&](auto count) {
-      gpu::launch(gather_rows<count, T>, blocks_for(capacity, kThreads / 32), kThreads, 0, stream, at,
-                  capacity, static_cast<int>(embedding));
-    });
+    gpu::launch(gather_rows<T>, blocks_for(capacity, kThreads / 32), kThreads, 0, stream, at, capacity,
+                static_cast<int>(embedding));
   });
 }
 

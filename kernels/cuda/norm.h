@@ -1,7 +1,7 @@
 // Passes of batch norm over [pixels, channels] (NHWC); norm.cpp combines them. Tensors are f32, f16 or bf16
-// (`dtype`) at addresses that are multiples of 16 bytes; arithmetic and per-channel values are f32. Any
-// number of channels and pixels works; a multiple of 8 channels is fast. Everything is enqueued on the
-// stream, and results repeat bit for bit on every GPU.
+// (`dtype`) at addresses that are multiples of 16 bytes; arithmetic and per-channel values are f32. Channels
+// are a multiple of 8, pixels any number. Everything is enqueued on the stream, and results repeat bit for
+// bit on every GPU.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,52 +14,45 @@
 
 namespace plumb::cuda {
 
-// Scale and shift or coefficients of a pass, [2, channels] or [3, channels].
-struct NormFactors {
-  const std::byte* data = nullptr;
-  DType dtype = DType::f32;
-};
-
 // f32 slopes of a PReLU: [channels], or [1] for all channels.
 struct NormSlope {
   const float* data = nullptr;
   bool per_channel = true;
 };
 
-// Outputs of a batch's statistics, [channels] each; factors (scale and shift) [2, channels].
+// Outputs of a batch's statistics, [channels] each; scale_shift [2, channels].
 struct NormStatistics {
   const float* scale = nullptr;
   const float* bias = nullptr;
   float* running_mean = nullptr;
   float* running_variance = nullptr;
   float* mean = nullptr;
-  float* inverse_deviation = nullptr;  // 1 / sqrt(variance + epsilon)
-  std::byte* factors = nullptr;        // out = factors[0] * in + factors[1]
-  DType factors_dtype = DType::f32;
+  float* inv_std = nullptr;              // 1 / sqrt(variance + epsilon)
+  std::byte* scale_shift = nullptr;      // out = scale_shift[0] * in + scale_shift[1]
+  DType scale_shift_dtype = DType::f32;  // or f16, for a convolution that normalises its input
   float epsilon = 0;
   float momentum = 0;  // running = (1 - momentum) * running + momentum * batch; variance unbiased
 };
 
 // Writes per channel and block of pixels to `partials`: the mean and the sum of squared differences from it.
+// Then reduces them to NormStatistics.
 void launch_norm_statistics(const NormPartition& partition, DType dtype, const std::byte* in, float* partials,
-                            cudaStream_t stream);
-// Reduces the partials to NormStatistics.
-void launch_norm_finish(const NormPartition& partition, const float* partials, const NormStatistics& into,
-                        cudaStream_t stream);
+                            const NormStatistics& into, cudaStream_t stream);
 // The same from sums [2, channels] of elements and of their squares, from a convolution's epilogue.
 void launch_norm_finalize(std::int64_t pixels, int channels, const float* sums, const NormStatistics& into,
                           cudaStream_t stream);
 
-// out = factors[0] * in + factors[1] (+ residual, or residual_factors[0] * residual + residual_factors[1]).
-// With `relu`: max(out, 0). With a slope: slope * out where out <= 0; a slope excludes residual and mask. Bit
-// i of mask[k]: element 8 k + i is > 0 before the ReLU (a NaN sets it and so passes in both directions).
+// out = scale_shift[0] * in + scale_shift[1] (+ residual, or residual_scale_shift[0] * residual +
+// residual_scale_shift[1]). With `relu`: max(out, 0). With a slope: slope * out where out <= 0; a slope
+// excludes residual and mask. Bit i of mask[k]: element 8 k + i is > 0 before the ReLU (a NaN sets it and so
+// passes in both directions).
 struct NormApply {
   const std::byte* in = nullptr;
-  NormFactors factors;
+  const float* scale_shift = nullptr;
   std::byte* out = nullptr;
-  const std::byte* residual = nullptr;  // or null
-  NormFactors residual_factors;         // or null
-  std::uint8_t* mask = nullptr;         // or null; with relu only
+  const std::byte* residual = nullptr;          // or null
+  const float* residual_scale_shift = nullptr;  // or null
+  std::uint8_t* mask = nullptr;                 // or null; with relu only
   bool relu = false;
   NormSlope slope;  // or null
 };
@@ -67,48 +60,48 @@ void launch_norm_apply(const NormPartition& partition, DType dtype, const NormAp
                        cudaStream_t stream);
 
 // Gradient of a norm's output before its ReLU: d_out (+ second_d_out) where the mask's bit is set, or where
-// `activated`, the stored output, is > 0, or where factors[0] * in + factors[1] is > 0; everywhere without
-// any of the three. Before its PReLU: slope * d_out where that expression is not > 0. Factors exclude
-// second_d_out.
+// `activated`, the stored output, is > 0, or where scale_shift[0] * in + scale_shift[1] is > 0; everywhere
+// without any of the three. Before its PReLU: slope * d_out where that expression is not > 0. scale_shift
+// excludes second_d_out.
 struct NormGradient {
   const std::byte* in = nullptr;
   const std::byte* d_out = nullptr;
   const std::byte* second_d_out = nullptr;  // or null
   const std::uint8_t* mask = nullptr;       // or null
   const std::byte* activated = nullptr;     // or null
-  NormFactors factors;                      // or null
-  NormSlope slope;                          // or null; with factors
+  const std::byte* scale_shift = nullptr;   // or null
+  DType scale_shift_dtype = DType::f32;     // or f16
+  NormSlope slope;                          // or null; with scale_shift
 };
 // Writes per channel and block of pixels to `partials`: sums of that gradient, of its product with (in -
-// mean) and, with a slope, of d_out * (factors[0] * in + factors[1]) where that is not > 0. Also writes the
-// gradient to d_residual unless null.
+// mean) and, with a slope, of d_out * (scale_shift[0] * in + scale_shift[1]) where that is not > 0. Also
+// writes the gradient to d_residual unless null.
 void launch_norm_backward_sums(const NormPartition& partition, DType dtype, const NormGradient& gradient,
                                const float* mean, std::byte* d_residual, float* partials,
                                cudaStream_t stream);
 
-// [channels] each; coefficients f32 [3, channels]:
+// [channels] each; coefficients [3, channels]:
 // d_in = coefficients[0] * gradient + coefficients[1] * in + coefficients[2]
-// = scale * inverse_deviation * (gradient - d_bias / pixels - normalised * d_scale / pixels).
+// = scale * inv_std * (gradient - d_bias / pixels - normalised * d_scale / pixels).
 struct NormBackward {
   const float* scale = nullptr;
   const float* mean = nullptr;
-  const float* inverse_deviation = nullptr;
+  const float* inv_std = nullptr;
   float* d_scale = nullptr;
   float* d_bias = nullptr;
   float* coefficients = nullptr;
-  float* d_slope = nullptr;  // or null: no third sum
+  float* d_slope = nullptr;         // or null: no third sum
+  float* d_shared_slope = nullptr;  // or null; [1], the sum of d_slope: for a slope shared by all channels
 };
 void launch_norm_backward_finish(const NormPartition& partition, const float* partials,
                                  const NormBackward& into, cudaStream_t stream);
-// d_slope[0] = sum of per_channel[0 … channels - 1]: the gradient of a slope shared by all channels.
-void launch_norm_sum_slopes(const float* per_channel, int channels, float* d_slope, cudaStream_t stream);
-// d_in = …, or d_in += … to add to an existing gradient; += allows one d_out and no factors.
+// d_in = …, or d_in += … to add to an existing gradient; += allows one d_out and no scale_shift.
 struct NormInputGradient {
   std::byte* data = nullptr;
   bool adds = false;
 };
 void launch_norm_backward_apply(const NormPartition& partition, DType dtype, const NormGradient& gradient,
-                                const NormFactors& coefficients, const NormInputGradient& d_in,
+                                const float* coefficients, const NormInputGradient& d_in,
                                 cudaStream_t stream);
 
 }  // namespace plumb::cuda

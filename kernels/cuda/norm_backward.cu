@@ -8,17 +8,16 @@ namespace plumb::cuda {
 namespace {
 
 // Source of a gradient, beside d_out with a mask or the stored output. d_out_into_sum: adds to d_in.
-enum class Source { d_out, two_d_outs, d_out_by_factors, d_out_through_prelu, d_out_into_sum };
+enum class Source { d_out, two_d_outs, d_out_by_line, d_out_through_prelu, d_out_into_sum };
 
 template <Source kSource>
-inline constexpr bool kByFactors =
-    kSource == Source::d_out_by_factors || kSource == Source::d_out_through_prelu;
+inline constexpr bool kByLine = kSource == Source::d_out_by_line || kSource == Source::d_out_through_prelu;
 template <Source kSource>
 inline constexpr int kSums = kSource == Source::d_out_through_prelu ? kPreluSums : kNormSums;
 // Blocks per multiprocessor. Two with a PReLU: its line and sums need more registers, and 32 KiB in flight
 // per multiprocessor suffice.
-template <bool kWhole, Source kSource>
-inline constexpr int kBlocks = kWhole&& kSource == Source::d_out_through_prelu ? 2 : kBlocksAtOnce<kWhole>;
+template <Source kSource>
+inline constexpr int kBlocks = kSource == Source::d_out_through_prelu ? 2 : kBlocksAtOnce;
 
 // Sums of the gradient, of its product with (in - mean), and of the slope's gradient.
 template <Source kSource>
@@ -35,20 +34,18 @@ struct GradientSums {
   }
 };
 
-// A thread's factors: passes where factor * in + offset > 0 or NaN, else through a PReLU's slope.
+// Passes where scale * in + shift > 0 or NaN, else through a PReLU's slope.
 struct Line {
-  float factor[kNormGroup], offset[kNormGroup], slope[kNormGroup];
-  __device__ float at(int j, float in) const { return factor[j] * in + offset[j]; }
+  float scale[kNormGroup], shift[kNormGroup], slope[kNormGroup];
+  __device__ float at(int j, float in) const { return scale[j] * in + shift[j]; }
 };
-template <bool kWhole, Source kSource>
-__device__ void load_line(const NormGradient& from, int channels, const Place& place, Line& into) {
-  if constexpr (kByFactors<kSource>) {
-    const auto [data, dtype] = from.factors;
-    load_factors<kWhole>(data, dtype, place.channel, place, into.factor);
-    load_factors<kWhole>(data, dtype, std::int64_t{channels} + place.channel, place, into.offset);
+template <Source kSource>
+__device__ void load_line(const NormGradient& from, int channels, int channel, Line& into) {
+  if constexpr (kByLine<kSource>) {
+    load_floats(from.scale_shift, from.scale_shift_dtype, channel, into.scale);
+    load_floats(from.scale_shift, from.scale_shift_dtype, std::int64_t{channels} + channel, into.shift);
   }
-  if constexpr (kSource == Source::d_out_through_prelu)
-    load_slopes<kWhole>(from.slope, place.channel, place, into.slope);
+  if constexpr (kSource == Source::d_out_through_prelu) load_slopes(from.slope, channel, into.slope);
 }
 
 // A thread's loads for one pixel, as stored.
@@ -60,10 +57,10 @@ struct Loaded {
   __device__ void gradient(const NormGradient& from, const Line& line, float (&values)[kNormGroup]) const {
 #pragma unroll
     for (int j = 0; j < kNormGroup; ++j) values[j] = d_out.at(j);
-    if constexpr (kByFactors<kSource>) {
+    if constexpr (kByLine<kSource>) {
 #pragma unroll
       for (int j = 0; j < kNormGroup; ++j) {
-        const float held_back = kSource == Source::d_out_by_factors ? 0 : line.slope[j] * values[j];
+        const float held_back = kSource == Source::d_out_by_line ? 0 : line.slope[j] * values[j];
         values[j] = line.at(j, in.at(j)) <= 0 ? held_back : values[j];
       }
       return;
@@ -82,50 +79,39 @@ struct Loaded {
   }
 };
 
-template <bool kWhole>
-__device__ unsigned load_bits(const std::uint8_t* mask, std::int64_t at, int channels) {
-  if constexpr (kWhole) return mask[at / kNormGroup];
-  unsigned bits = 0;
-  for (int j = 0; j < channels; ++j) bits |= (mask[(at + j) / 8] >> ((at + j) % 8) & 1U) << j;
-  return bits;
-}
-
-template <bool kWhole, typename T, Source kSource>
-__device__ void load_pixel(const NormGradient& from, std::int64_t at, int channels,
-                           Loaded<T, kSource>& into) {
-  into.in = load_group<kWhole>(as<T>(from.in) + at, channels);
-  into.d_out = load_group<kWhole>(as<T>(from.d_out) + at, channels);
-  if constexpr (kByFactors<kSource>) return;
+template <typename T, Source kSource>
+__device__ void load_pixel(const NormGradient& from, std::int64_t at, Loaded<T, kSource>& into) {
+  into.in = load_packed<kNormGroup>(as<T>(from.in) + at);
+  into.d_out = load_packed<kNormGroup>(as<T>(from.d_out) + at);
+  if constexpr (kByLine<kSource>) return;
   if constexpr (kSource == Source::two_d_outs)
-    into.second_d_out = load_group<kWhole>(as<T>(from.second_d_out) + at, channels);
-  if (from.activated) into.activated = load_group<kWhole>(as<T>(from.activated) + at, channels);
-  if (from.mask) into.passed = load_bits<kWhole>(from.mask, at, channels);
+    into.second_d_out = load_packed<kNormGroup>(as<T>(from.second_d_out) + at);
+  if (from.activated) into.activated = load_packed<kNormGroup>(as<T>(from.activated) + at);
+  if (from.mask) into.passed = from.mask[at / kNormGroup];
 }
 
 // A block reduces its tile of channels over its pixels. Per element in a half type: reads 4 bytes and 1/8 of
 // mask, 2 more for a second d_out or for the output in place of the mask, and writes 2 for a residual's
 // gradient; twice that in f32. Bound by memory.
-template <typename T, bool kWhole, Source kSource>
-__global__ void __launch_bounds__(kNormThreads, kBlocks<kWhole, kSource>)
+template <typename T, Source kSource>
+__global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
     norm_backward_sums(NormGradient from, const float* mean, std::byte* d_residual, float* partials,
                        NormPartition partition) {
   const Place place = place_of(partition, static_cast<int>(blockIdx.y));
   float center[kNormGroup] = {};
-  if (place.pixels > 0) load_floats<kWhole>(mean + place.channel, place.channels, center);
+  if (place.pixels > 0) load(mean + place.channel, center);
   Line line = {};
-  if (place.pixels > 0) load_line<kWhole, kSource>(from, partition.channels, place, line);
+  if (place.pixels > 0) load_line<kSource>(from, partition.channels, place.channel, line);
   GradientSums<kSource> own;
-  for_pixels<kAtOnceOfSeveral<T, kWhole>>(place, [&](auto at_once, std::int64_t at) {
+  for_pixels<kAtOnceOfSeveral<T>>(place, [&](auto at_once, std::int64_t at) {
     Loaded<T, kSource> pixel[at_once.value];
 #pragma unroll
-    for (int u = 0; u < at_once.value; ++u)
-      load_pixel<kWhole>(from, at + u * place.stride, place.channels, pixel[u]);
+    for (int u = 0; u < at_once.value; ++u) load_pixel(from, at + u * place.stride, pixel[u]);
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
       float gradient[kNormGroup];
       pixel[u].gradient(from, line, gradient);
-      if (d_residual)
-        store_group<kWhole>(as<T>(d_residual) + at + u * place.stride, gradient, place.channels);
+      if (d_residual) store(as<T>(d_residual) + at + u * place.stride, gradient);
 #pragma unroll
       for (int j = 0; j < kNormGroup; ++j) {
         const float in = pixel[u].in.at(j);
@@ -139,11 +125,10 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kWhole, kSource>)
     }
   });
   merge_rows(own);
-  if (threadIdx.y != 0 || place.channels <= 0) return;
+  if (threadIdx.y != 0 || place.channel >= partition.channels) return;
   float* sums = partials + std::int64_t{blockIdx.y} * kSums<kSource> * partition.channels + place.channel;
 #pragma unroll
-  for (int i = 0; i < kSums<kSource>; ++i, sums += partition.channels)
-    store_group<kWhole>(sums, own.of[i], place.channels);
+  for (int i = 0; i < kSums<kSource>; ++i, sums += partition.channels) store(sums, own.of[i]);
 }
 
 // A block combines the partial sums of 32 channels and computes the channels' results. Reads 8 bytes (12 with
@@ -157,10 +142,10 @@ __global__ void __launch_bounds__(kFinishThreads, 1)
       partials, partition, channel, [](int, const PartialSums<kCount>& sums) { return sums; });
   if (threadIdx.y != 0 || channel >= channels) return;
   const auto count = static_cast<float>(partition.pixels);
-  const float inverse_deviation = into.inverse_deviation[channel];
-  const float d_scale = sum.at[1] * inverse_deviation;
-  const float of_gradient = into.scale[channel] * inverse_deviation;
-  const float of_in = -of_gradient * inverse_deviation * d_scale / count;
+  const float inv_std = into.inv_std[channel];
+  const float d_scale = sum.at[1] * inv_std;
+  const float of_gradient = into.scale[channel] * inv_std;
+  const float of_in = -of_gradient * inv_std * d_scale / count;
   into.d_scale[channel] = d_scale;
   into.d_bias[channel] = sum.at[0];
   into.coefficients[channel] = of_gradient;
@@ -190,28 +175,27 @@ __global__ void sum_slopes(const float* per_channel, int channels, float* d_slop
 // coefficients of its 8 channels in registers. Per element in a half type: reads 4 bytes, 1/8 of mask and 2
 // for a second d_out (with a residual, its gradient in place of these three) or for the sum to add to, writes
 // 2; twice that in f32. Bound by memory.
-template <typename T, bool kWhole, Source kSource>
-__global__ void __launch_bounds__(kNormThreads, kBlocks<kWhole, kSource>)
-    norm_backward_apply(NormGradient from, NormFactors coefficients, std::byte* d_in,
+template <typename T, Source kSource>
+__global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
+    norm_backward_apply(NormGradient from, const float* coefficients, std::byte* d_in,
                         NormPartition partition) {
   const Place place = reversed_place_of(partition);
   if (place.pixels == 0) return;
   float of_gradient[kNormGroup], of_in[kNormGroup], constant[kNormGroup];
   const std::int64_t channels = partition.channels;
-  load_factors<kWhole>(coefficients.data, coefficients.dtype, place.channel, place, of_gradient);
-  load_factors<kWhole>(coefficients.data, coefficients.dtype, channels + place.channel, place, of_in);
-  load_factors<kWhole>(coefficients.data, coefficients.dtype, 2 * channels + place.channel, place, constant);
+  load(coefficients + place.channel, of_gradient);
+  load(coefficients + channels + place.channel, of_in);
+  load(coefficients + 2 * channels + place.channel, constant);
   Line line = {};
-  load_line<kWhole, kSource>(from, partition.channels, place, line);
-  for_pixels<kAtOnceOfSeveral<T, kWhole>>(place, [&](auto at_once, std::int64_t at) {
+  load_line<kSource>(from, partition.channels, place.channel, line);
+  for_pixels<kAtOnceOfSeveral<T>>(place, [&](auto at_once, std::int64_t at) {
     Loaded<T, kSource> pixel[at_once.value];
 #pragma unroll
-    for (int u = 0; u < at_once.value; ++u)
-      load_pixel<kWhole>(from, at + u * place.stride, place.channels, pixel[u]);
+    for (int u = 0; u < at_once.value; ++u) load_pixel(from, at + u * place.stride, pixel[u]);
     if constexpr (kSource == Source::d_out_into_sum) {
 #pragma unroll
       for (int u = 0; u < at_once.value; ++u)
-        pixel[u].second_d_out = load_group<kWhole>(as<T>(d_in) + at + u * place.stride, place.channels);
+        pixel[u].second_d_out = load_packed<kNormGroup>(as<T>(d_in) + at + u * place.stride);
     }
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
@@ -222,7 +206,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kWhole, kSource>)
         values[j] = of_gradient[j] * values[j] + (of_in[j] * pixel[u].in.at(j) + constant[j]);
         if constexpr (kSource == Source::d_out_into_sum) values[j] += pixel[u].second_d_out.at(j);
       }
-      store_group<kWhole>(as<T>(d_in) + at + u * place.stride, values, place.channels);
+      store(as<T>(d_in) + at + u * place.stride, values);
     }
   });
 }
@@ -231,12 +215,12 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kWhole, kSource>)
 template <typename Use>
 void with_source_of(const NormGradient& gradient, Use&& use) {
   using enum Source;
-  if (gradient.factors.data && gradient.second_d_out)
-    throw std::logic_error("a norm's factors mask one gradient of its output, not two");
-  if (gradient.slope.data && !gradient.factors.data)
-    throw std::logic_error("backward through a PReLU wants the norm's factors");
+  if (gradient.scale_shift && gradient.second_d_out)
+    throw std::logic_error("a norm's scale and shift mask one gradient of its output, not two");
+  if (gradient.slope.data && !gradient.scale_shift)
+    throw std::logic_error("backward through a PReLU wants the norm's scale and shift");
   if (gradient.slope.data) return use(std::integral_constant<Source, d_out_through_prelu>{});
-  if (gradient.factors.data) return use(std::integral_constant<Source, d_out_by_factors>{});
+  if (gradient.scale_shift) return use(std::integral_constant<Source, d_out_by_line>{});
   if (gradient.second_d_out) return use(std::integral_constant<Source, two_d_outs>{});
   use(std::integral_constant<Source, d_out>{});
 }
@@ -249,9 +233,7 @@ void launch_norm_backward_sums(const NormPartition& partition, DType dtype, cons
   with_type_of(dtype, [&](auto zero) {
     using T = decltype(zero);
     with_source_of(gradient, [&](auto source) {
-      const auto kernel = partition.channels % kNormGroup == 0 ? norm_backward_sums<T, true, source.value>
-                                                               : norm_backward_sums<T, false, source.value>;
-      gpu::launch(kernel, pass_grid(partition), pass_block(partition),
+      gpu::launch(norm_backward_sums<T, source.value>, pass_grid(partition), pass_block(partition),
                   sizeof(GradientSums<source.value>) * kNormThreads / 2, stream, gradient, mean, d_residual,
                   partials, partition);
     });
@@ -267,24 +249,21 @@ void launch_norm_backward_finish(const NormPartition& partition, const float* pa
   else
     gpu::launch(norm_backward_finish<kNormSums>, finish_grid(partition), block, kFinishSharedBytes<kNormSums>,
                 stream, partials, partition, into);
-}
-
-void launch_norm_sum_slopes(const float* per_channel, int channels, float* d_slope, cudaStream_t stream) {
-  gpu::launch(sum_slopes, dim3(1), dim3(kSlopeThreads), 0, stream, per_channel, channels, d_slope);
+  if (into.d_shared_slope)
+    gpu::launch(sum_slopes, dim3(1), dim3(kSlopeThreads), 0, stream, into.d_slope, partition.channels,
+                into.d_shared_slope);
 }
 
 void launch_norm_backward_apply(const NormPartition& partition, DType dtype, const NormGradient& gradient,
-                                const NormFactors& coefficients, const NormInputGradient& d_in,
+                                const float* coefficients, const NormInputGradient& d_in,
                                 cudaStream_t stream) {
-  if (d_in.adds && (gradient.factors.data || gradient.second_d_out))
+  if (d_in.adds && (gradient.scale_shift || gradient.second_d_out))
     throw std::logic_error("a norm adds to a gradient what one plain d_out makes of it");
   with_type_of(dtype, [&](auto zero) {
     using T = decltype(zero);
     const auto launch = [&](auto source) {
-      const auto kernel = partition.channels % kNormGroup == 0 ? norm_backward_apply<T, true, source.value>
-                                                               : norm_backward_apply<T, false, source.value>;
-      gpu::launch(kernel, pass_grid(partition), pass_block(partition), 0, stream, gradient, coefficients,
-                  d_in.data, partition);
+      gpu::launch(norm_backward_apply<T, source.value>, pass_grid(partition), pass_block(partition), 0,
+                  stream, gradient, coefficients, d_in.data, partition);
     };
     if (d_in.adds) return launch(std::integral_constant<Source, Source::d_out_into_sum>{});
     with_source_of(gradient, launch);

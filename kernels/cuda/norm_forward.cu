@@ -30,19 +30,18 @@ struct Moments {
 // A block reduces its tile of channels over its pixels. Each thread sums differences from its first element,
 // so that a large mean costs a small variance no precision. Reads each element once: 2 bytes in a half type,
 // 4 in f32; bound by memory (3 additions or multiply-adds per element).
-template <typename T, bool kWhole>
-__global__ void __launch_bounds__(kNormThreads, kWhole ? 4 : 1)
+template <typename T>
+__global__ void __launch_bounds__(kNormThreads, 4)
     norm_statistics(const std::byte* in, float* partials, NormPartition partition) {
   const Place place = place_of(partition, static_cast<int>(blockIdx.y));
   const T* const elements = as<T>(in);
   float shift[kNormGroup] = {}, sum[kNormGroup] = {};
   Moments own;
-  if (place.pixels > 0) load_floats<kWhole>(elements + place.first, place.channels, shift);
-  for_pixels<kAtOnceAlone<T, kWhole>>(place, [&](auto at_once, std::int64_t at) {
+  if (place.pixels > 0) load(elements + place.first, shift);
+  for_pixels<kAtOnceAlone<T>>(place, [&](auto at_once, std::int64_t at) {
     Group<T> x[at_once.value];
 #pragma unroll
-    for (int u = 0; u < at_once.value; ++u)
-      x[u] = load_group<kWhole>(elements + at + u * place.stride, place.channels);
+    for (int u = 0; u < at_once.value; ++u) x[u] = load_packed<kNormGroup>(elements + at + u * place.stride);
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
 #pragma unroll
@@ -63,34 +62,31 @@ __global__ void __launch_bounds__(kNormThreads, kWhole ? 4 : 1)
     }
   }
   merge_rows(own);
-  if (threadIdx.y != 0 || place.channels <= 0) return;
+  if (threadIdx.y != 0 || place.channel >= partition.channels) return;
   float* const means = partials + std::int64_t{blockIdx.y} * 2 * partition.channels + place.channel;
-  store_group<kWhole>(means, own.mean, place.channels);
-  store_group<kWhole>(means + partition.channels, own.squares, place.channels);
+  store(means, own.mean);
+  store(means + partition.channels, own.squares);
 }
 
 __device__ void settle(const NormStatistics& into, int channel, int channels, float mean, float variance,
                        std::int64_t pixels) {
-  const float inverse_deviation = 1 / sqrtf(variance + into.epsilon);
-  const float factor = into.scale[channel] * inverse_deviation;
-  const float offset = into.bias[channel] - mean * factor;
+  const float inv_std = 1 / sqrtf(variance + into.epsilon);
+  const float scale = into.scale[channel] * inv_std;
+  const float shift = into.bias[channel] - mean * scale;
   // n / (n - 1) for n > 1 elements per channel (PyTorch, aten/src/ATen/native/Normalization.cpp).
   const float correction = pixels > 1 ? static_cast<float>(pixels) / static_cast<float>(pixels - 1) : 1.0F;
   const float keep = 1 - into.momentum;
   into.mean[channel] = mean;
-  into.inverse_deviation[channel] = inverse_deviation;
+  into.inv_std[channel] = inv_std;
   into.running_mean[channel] = keep * into.running_mean[channel] + into.momentum * mean;
   into.running_variance[channel] =
       keep * into.running_variance[channel] + into.momentum * correction * variance;
-  if (into.factors_dtype == DType::f16) {
-    as<__half>(into.factors)[channel] = from_float<__half>(factor);
-    as<__half>(into.factors)[channels + channel] = from_float<__half>(offset);
-  } else if (into.factors_dtype == DType::bf16) {
-    as<__nv_bfloat16>(into.factors)[channel] = from_float<__nv_bfloat16>(factor);
-    as<__nv_bfloat16>(into.factors)[channels + channel] = from_float<__nv_bfloat16>(offset);
+  if (into.scale_shift_dtype == DType::f16) {
+    as<__half>(into.scale_shift)[channel] = from_float<__half>(scale);
+    as<__half>(into.scale_shift)[channels + channel] = from_float<__half>(shift);
   } else {
-    as<float>(into.factors)[channel] = factor;
-    as<float>(into.factors)[channels + channel] = offset;
+    as<float>(into.scale_shift)[channel] = scale;
+    as<float>(into.scale_shift)[channels + channel] = shift;
   }
 }
 
@@ -138,46 +134,43 @@ __device__ bool activate(float& value, bool relu) {
 struct Line {
   float scale[kNormGroup], residual_scale[kNormGroup], bias[kNormGroup];
 };
-// From channel `index` on.
-template <bool kWhole, bool kPrelu>
-__device__ void load_line(const NormApply& pass, int channels, std::int64_t index, const Place& place,
-                          Line& line) {
-  load_factors<kWhole>(pass.factors.data, pass.factors.dtype, index, place, line.scale);
-  load_factors<kWhole>(pass.factors.data, pass.factors.dtype, channels + index, place, line.bias);
+template <bool kPrelu>
+__device__ void load_line(const NormApply& pass, int channels, int channel, Line& line) {
+  load(pass.scale_shift + channel, line.scale);
+  load(pass.scale_shift + channels + channel, line.bias);
   if constexpr (kPrelu) {
-    load_slopes<kWhole>(pass.slope, index, place, line.residual_scale);
+    load_slopes(pass.slope, channel, line.residual_scale);
   } else {
 #pragma unroll
     for (int j = 0; j < kNormGroup; ++j) line.residual_scale[j] = 1;
-    const auto [data, dtype] = pass.residual_factors;
-    if (!data) return;
+    if (!pass.residual_scale_shift) return;
     float residual_bias[kNormGroup];
-    load_factors<kWhole>(data, dtype, index, place, line.residual_scale);
-    load_factors<kWhole>(data, dtype, channels + index, place, residual_bias);
+    load(pass.residual_scale_shift + channel, line.residual_scale);
+    load(pass.residual_scale_shift + channels + channel, residual_bias);
 #pragma unroll
     for (int j = 0; j < kNormGroup; ++j) line.bias[j] += residual_bias[j];
   }
 }
 
-// A block normalises its tile of channels at its pixels, last pixels first; a thread keeps the factors of its
-// 8 channels in registers, and those of a shortcut or the slopes. Per element in a half type: reads 2 bytes
-// (4 with a residual), writes 2 and 1/8 of mask; twice that in f32. Bound by memory.
+// A block normalises its tile of channels at its pixels, last pixels first; a thread keeps scale and shift of
+// its 8 channels in registers, and those of a shortcut or the slopes. Per element in a half type: reads 2
+// bytes (4 with a residual), writes 2 and 1/8 of mask; twice that in f32. Bound by memory.
 template <typename T, bool kPrelu>
-__global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<>)
+__global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
     norm_apply(NormApply pass, NormPartition partition) {
   const Place place = reversed_place_of(partition);
   if (place.pixels == 0) return;
   Line line;
-  load_line<true, kPrelu>(pass, partition.channels, place.channel, place, line);
+  load_line<kPrelu>(pass, partition.channels, place.channel, line);
   for_pixels<kAtOnceAlone<T>>(place, [&](auto at_once, std::int64_t at) {
     Group<T> x[at_once.value], residual[at_once.value];
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u)
-      x[u] = load_group<true>(as<T>(pass.in) + at + u * place.stride, kNormGroup);
+      x[u] = load_packed<kNormGroup>(as<T>(pass.in) + at + u * place.stride);
     if (!kPrelu && pass.residual) {
 #pragma unroll
       for (int u = 0; u < at_once.value; ++u)
-        residual[u] = load_group<true>(as<T>(pass.residual) + at + u * place.stride, kNormGroup);
+        residual[u] = load_packed<kNormGroup>(as<T>(pass.residual) + at + u * place.stride);
     }
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
@@ -200,63 +193,14 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce<>)
   });
 }
 
-// The same for channels that aren't a multiple of 8: a thread has 8 contiguous elements of any channels, one
-// byte of the mask. Also reads each element's factors, 8 to 16 bytes from caches.
-template <typename T, bool kPrelu>
-__global__ void norm_apply_any(NormApply pass, NormPartition partition) {
-  const std::int64_t count = partition.pixels * partition.channels;
-  const std::int64_t first = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kNormGroup;
-  if (first >= count) return;
-  float y[kNormGroup], residual[kNormGroup] = {};
-  load_first<kNormGroup>(as<T>(pass.in) + first, count - first, y);
-  if (pass.residual) load_first<kNormGroup>(as<T>(pass.residual) + first, count - first, residual);
-  unsigned passed = 0;
-#pragma unroll
-  for (int j = 0; j < kNormGroup; ++j) {
-    if (first + j >= count) break;
-    const Place channel{.channels = 1};
-    const std::int64_t index = (first + j) % partition.channels;
-    Line line;
-    load_line<false, kPrelu>(pass, partition.channels, index, channel, line);
-    y[j] = line.scale[0] * y[j] + line.bias[0];
-    if constexpr (kPrelu) {
-      y[j] *= y[j] <= 0 ? line.residual_scale[0] : 1;
-    } else {
-      y[j] += line.residual_scale[0] * residual[j];
-      passed |= static_cast<unsigned>(activate(y[j], pass.relu)) << j;
-    }
-  }
-  store_first<kNormGroup>(as<T>(pass.out) + first, count - first, y);
-  if (pass.mask) pass.mask[first / kNormGroup] = static_cast<std::uint8_t>(passed);
-}
-
-template <typename T, bool kPrelu>
-void launch_apply(const NormPartition& partition, const NormApply& pass, cudaStream_t stream) {
-  if (partition.channels % kNormGroup == 0) {
-    gpu::launch(norm_apply<T, kPrelu>, pass_grid(partition), pass_block(partition), 0, stream, pass,
-                partition);
-  } else {
-    const unsigned blocks =
-        blocks_for(partition.pixels * partition.channels, std::int64_t{kNormThreads} * kNormGroup);
-    gpu::launch(norm_apply_any<T, kPrelu>, dim3(blocks), dim3(kNormThreads), 0, stream, pass, partition);
-  }
-}
-
 }  // namespace
 
 void launch_norm_statistics(const NormPartition& partition, DType dtype, const std::byte* in, float* partials,
-                            cudaStream_t stream) {
+                            const NormStatistics& into, cudaStream_t stream) {
   with_type_of(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    const auto kernel =
-        partition.channels % kNormGroup == 0 ? norm_statistics<T, true> : norm_statistics<T, false>;
-    gpu::launch(kernel, pass_grid(partition), pass_block(partition), sizeof(Moments) * kNormThreads / 2,
-                stream, in, partials, partition);
+    gpu::launch(norm_statistics<decltype(zero)>, pass_grid(partition), pass_block(partition),
+                sizeof(Moments) * kNormThreads / 2, stream, in, partials, partition);
   });
-}
-
-void launch_norm_finish(const NormPartition& partition, const float* partials, const NormStatistics& into,
-                        cudaStream_t stream) {
   gpu::launch(norm_finish, finish_grid(partition), finish_block(partition.pixel_blocks),
               kFinishSharedBytes<kNormSums>, stream, partials, partition, into);
 }
@@ -274,8 +218,8 @@ void launch_norm_apply(const NormPartition& partition, DType dtype, const NormAp
     throw std::logic_error("a PReLU goes with neither a residual nor a ReLU");
   with_type_of(dtype, [&](auto zero) {
     using T = decltype(zero);
-    const auto launch = pass.slope.data ? launch_apply<T, true> : launch_apply<T, false>;
-    launch(partition, pass, stream);
+    gpu::launch(pass.slope.data ? norm_apply<T, true> : norm_apply<T, false>, pass_grid(partition),
+                pass_block(partition), 0, stream, pass, partition);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 
 #include "kernels/cuda/blocks.h"
 
@@ -30,8 +31,10 @@ struct NormPartition {
   int tiles = 0, pixel_blocks = 0;
 };
 
+// Throws std::logic_error unless the channels are a multiple of kNormGroup.
 constexpr NormPartition partition_norm(std::int64_t pixels, std::int64_t channels) {
-  const std::int64_t groups = divide_up(channels, kNormGroup);
+  if (channels % kNormGroup != 0) throw std::logic_error("a GPU's kernels want channels in eights");
+  const std::int64_t groups = channels / kNormGroup;
   const std::int64_t lanes = std::min<std::int64_t>(groups, kNormLanes);
   const std::int64_t rows = kNormThreads / lanes;
   const std::int64_t tiles = divide_up(groups, lanes);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 #include "kernels/cuda/elements.h"
@@ -21,20 +20,17 @@ template <typename T>
 using Group = Packed<T, kNormGroup>;
 
 // Pixels that a thread loads before it computes: 64 bytes per tensor in passes over one tensor, 32 with
-// several, so that registers allow 3 or 4 blocks per multiprocessor. The slow path for channels that aren't a
-// multiple of 8 (kWhole = false) takes one pixel at a time.
-template <typename T, bool kWhole = true>
-inline constexpr int kAtOnceAlone = kWhole ? 8 / static_cast<int>(sizeof(T)) : 1;
-template <typename T, bool kWhole = true>
-inline constexpr int kAtOnceOfSeveral = kWhole ? 4 / static_cast<int>(sizeof(T)) : 1;
-// Blocks per multiprocessor; limits registers to 80.
-template <bool kWhole = true>
-inline constexpr int kBlocksAtOnce = kWhole ? 3 : 1;
+// several, so that registers allow 3 or 4 blocks per multiprocessor.
+template <typename T>
+inline constexpr int kAtOnceAlone = 8 / static_cast<int>(sizeof(T));
+template <typename T>
+inline constexpr int kAtOnceOfSeveral = 4 / static_cast<int>(sizeof(T));
+inline constexpr int kBlocksAtOnce = 3;  // per multiprocessor; limits registers to 80
 
-// A thread's elements: 8 (or, at the end of a pixel, `channels`) at each of `pixels` places, `stride` apart.
+// A thread's elements: 8 at each of `pixels` places, `stride` apart.
 struct Place {
   std::int64_t first = 0, stride = 0;
-  int channel = 0, channels = 0, pixels = 0;
+  int channel = 0, pixels = 0;
 };
 
 __device__ inline Place place_of(const NormPartition& partition, int block) {
@@ -43,10 +39,9 @@ __device__ inline Place place_of(const NormPartition& partition, int block) {
   const int row = static_cast<int>(threadIdx.y);
   Place place;
   place.channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * kNormGroup;
-  place.channels = min(partition.channels - place.channel, kNormGroup);
   place.first = (begin + row) * partition.channels + place.channel;
   place.stride = std::int64_t{partition.rows} * partition.channels;
-  if (place.channels > 0 && begin + row < end)
+  if (place.channel < partition.channels && begin + row < end)
     place.pixels = static_cast<int>((end - begin - row + partition.rows - 1) / partition.rows);
   return place;
 }
@@ -73,58 +68,18 @@ __device__ void for_pixels(const Place& place, const Visit& visit) {
   }
 }
 
-// kWhole: all 8 elements exist and the address is a multiple of their bytes; otherwise the first `channels`
-// at any address.
-template <bool kWhole, typename T>
-__device__ Group<T> load_group(const T* from, int channels) {
-  if constexpr (kWhole) {
-    return load_packed<kNormGroup>(from);
-  } else {
-    T elements[kNormGroup];
-#pragma unroll
-    for (int j = 0; j < kNormGroup; ++j) elements[j] = j < channels ? from[j] : from_float<T>(0);
-    Group<T> group;
-    memcpy(&group, elements, sizeof(group));
-    return group;
-  }
-}
-
-template <bool kWhole, typename T>
-__device__ void store_group(T* to, const float (&values)[kNormGroup], int channels) {
-  if constexpr (kWhole) {
-    store<kNormGroup>(to, values);
-  } else {
-#pragma unroll
-    for (int j = 0; j < kNormGroup; ++j) {
-      if (j < channels) to[j] = from_float<T>(values[j]);
-    }
-  }
-}
-
-template <bool kWhole, typename T>
-__device__ void load_floats(const T* from, int channels, float (&values)[kNormGroup]) {
-  const Group<T> group = load_group<kWhole>(from, channels);
-#pragma unroll
-  for (int j = 0; j < kNormGroup; ++j) values[j] = group.at(j);
-}
-
-// Row `index` of [.., partition.channels], at this thread's channels.
-template <bool kWhole>
-__device__ void load_factors(const std::byte* data, DType dtype, std::int64_t index, const Place& place,
-                             float (&values)[kNormGroup]) {
+// 8 values of f32 or f16.
+__device__ inline void load_floats(const std::byte* data, DType dtype, std::int64_t index,
+                                   float (&values)[kNormGroup]) {
   if (dtype == DType::f16)
-    load_floats<kWhole>(as<__half>(data) + index, place.channels, values);
-  else if (dtype == DType::bf16)
-    load_floats<kWhole>(as<__nv_bfloat16>(data) + index, place.channels, values);
+    load(as<__half>(data) + index, values);
   else
-    load_floats<kWhole>(as<float>(data) + index, place.channels, values);
+    load(as<float>(data) + index, values);
 }
 
-// PReLU slopes of this thread's channels, from `index` on.
-template <bool kWhole>
-__device__ void load_slopes(const NormSlope& slope, std::int64_t index, const Place& place,
-                            float (&values)[kNormGroup]) {
-  if (slope.per_channel) return load_floats<kWhole>(slope.data + index, place.channels, values);
+// PReLU slopes of a thread's channels.
+__device__ inline void load_slopes(const NormSlope& slope, int channel, float (&values)[kNormGroup]) {
+  if (slope.per_channel) return load(slope.data + channel, values);
 #pragma unroll
   for (int j = 0; j < kNormGroup; ++j) values[j] = slope.data[0];
 }

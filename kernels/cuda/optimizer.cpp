@@ -30,10 +30,6 @@ Table<Chunk> upload(const std::vector<Chunk>& chunks, cudaStream_t stream) {
   return {.memory = std::move(memory), .count = chunks.size()};
 }
 
-std::int64_t elements_held(const Buffer& buffer) {
-  return static_cast<std::int64_t>(buffer.bytes / bytes_of(buffer.dtype));
-}
-
 // Calls add(first element, elements) for each share of a tensor.
 template <typename Add>
 void split(std::int64_t elements, const Add& add) {
@@ -58,18 +54,20 @@ struct UpdatedTensor {
 };
 
 UpdatedTensor tensor_of(const Context& context, const UpdatedParameter& updated) {
-  const Buffer& master = context.buffer(updated.master);
+  const std::int64_t elements = context.elements_held(updated.master);
   const auto held = [&](BufferId id) {
-    if (elements_held(context.buffer(id)) != elements_held(master))
-      throw std::logic_error(context.buffer(id).name + " and " + master.name + " differ in size");
+    if (context.elements_held(id) != elements)
+      throw std::logic_error(context.buffer(id).name + " and " + context.buffer(updated.master).name +
+                             " differ in size");
     return Held{id, context.dtype(id)};
   };
-  if (updated.copies.size() > 1) throw std::logic_error("the update writes one copy of " + master.name);
+  if (updated.copies.size() > 1)
+    throw std::logic_error("the update writes one copy of " + context.buffer(updated.master).name);
   UpdatedTensor tensor{.master = held(updated.master),
                        .momentum = held(updated.momentum),
                        .gradient = held(updated.gradient),
                        .copy = {},
-                       .elements = elements_held(master),
+                       .elements = elements,
                        .decays = context.graph.parameters[updated.parameter].decays};
   if (!updated.copies.empty()) tensor.copy = held(updated.copies.front());
   return tensor;
@@ -109,7 +107,7 @@ Binder prepare(Context& context, Instruction&, const Update& update) {
 Binder prepare(Context& context, Instruction&, const FindOverflow& search) {
   std::vector<std::pair<Held, std::int64_t>> gradients;
   for (const BufferId gradient : search.gradients)
-    gradients.push_back({{gradient, context.dtype(gradient)}, elements_held(context.buffer(gradient))});
+    gradients.push_back({{gradient, context.dtype(gradient)}, context.elements_held(gradient)});
   return [gradients = std::move(gradients), overflow = search.overflow,
           stream = context.stream](const Arena& arena) -> ComputeFn {
     std::vector<GradientChunk> chunks;
@@ -125,32 +123,31 @@ Binder prepare(Context& context, Instruction&, const FindOverflow& search) {
 }
 
 Binder prepare(Context& context, Instruction&, const AdvanceState& advance) {
-  return [=, scaling = context.rule.loss_scaling, stream = context.stream,
-          records = context.records](const Arena& arena) -> ComputeFn {
-    return [=, at = arena.as<State>(advance.state), flag = arena.optional<float>(advance.overflow)] {
-      launch_advance_state(scaling, at, flag, records, stream);
-    };
-  };
+  return launching(context, [=, scaling = context.rule.loss_scaling, records = context.records](
+                                const Arena& arena, cudaStream_t stream) {
+    launch_advance_state(scaling, arena.as<State>(advance.state), arena.optional<float>(advance.overflow),
+                         records, stream);
+  });
 }
 
-Binder prepare(Context& context, Instruction& instruction, const UpdateRows& update) {
-  instruction.workspace_bytes = 0;
+Binder prepare(Context& context, Instruction&, const UpdateRows& update) {
   const bool decays = context.graph.parameters[update.parameter].decays;
-  const UpdatedRows rows{.gradient_dtype = context.dtype(update.d_rows),
-                         .capacity = context.buffer(update.samples).dims.at(0),
-                         .columns = context.buffer(update.master).dims.at(1),
-                         .weight_decay = decays ? static_cast<float>(context.rule.weight_decay) : 0};
-  return [=, rule = context.rule, stream = context.stream](const Arena& arena) -> ComputeFn {
-    UpdatedRows at = rows;
-    at.master = arena.as<float>(update.master);
-    at.momentum = arena.as<float>(update.momentum);
-    at.gradient = arena.data(update.d_rows);
-    at.samples = arena.as<std::int32_t>(update.samples);
-    at.sample_count = arena.as<std::int32_t>(update.sample_count);
-    return [=, state = arena.as<State>(update.state), flag = arena.optional<float>(update.overflow)] {
-      launch_update_rows(rule, at, state, flag, stream);
-    };
-  };
+  return launching(
+      context, [=, rule = context.rule, gradient_dtype = context.dtype(update.d_rows),
+                capacity = context.buffer(update.samples).dims.at(0),
+                columns = context.buffer(update.master).dims.at(1)](const Arena& arena, cudaStream_t stream) {
+        launch_update_rows(rule,
+                           {.master = arena.as<float>(update.master),
+                            .momentum = arena.as<float>(update.momentum),
+                            .gradient = arena.data(update.d_rows),
+                            .gradient_dtype = gradient_dtype,
+                            .samples = arena.as<std::int32_t>(update.samples),
+                            .sample_count = arena.as<std::int32_t>(update.sample_count),
+                            .capacity = capacity,
+                            .columns = columns,
+                            .weight_decay = decays ? static_cast<float>(rule.weight_decay) : 0},
+                           arena.as<State>(update.state), arena.optional<float>(update.overflow), stream);
+      });
 }
 
 }  // namespace plumb::cuda

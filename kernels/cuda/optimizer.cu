@@ -91,10 +91,11 @@ __global__ void update(const UpdateChunk* chunks, const State* state, const floa
 }
 
 // A warp updates one sampled row at any address. Per element: reads 12 bytes and writes 8 in f32, 16 at a
-// time if rows begin at multiples of 16 bytes. Bound by memory: a row is 2 KB for an embedding of 512.
-template <int kCount, typename T>
+// time. Bound by memory: a row is 2 KB for an embedding of 512.
+template <typename T>
 __global__ void update_rows(UpdatedRows at, const State* state, const float* overflow, float momentum,
                             bool nesterov) {
+  constexpr int kCount = kPack<T>;
   if (overflow != nullptr && *overflow != 0) return;
   const std::int64_t sample = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
   if (sample >= at.capacity || sample >= *at.sample_count) return;
@@ -181,10 +182,8 @@ void launch_update_rows(const UpdateRule& rule, const UpdatedRows& rows, const S
                         const float* overflow, cudaStream_t stream) {
   with_type_of(rows.gradient_dtype, [&](auto type) {
     using T = decltype(type);
-    with_access<kPack<T>>(rows.columns, [&](auto count) {
-      gpu::launch(update_rows<count, T>, blocks_for(rows.capacity, kThreads / 32), kThreads, 0, stream, rows,
-                  state, overflow, static_cast<float>(rule.momentum), rule.optimizer == Optimizer::nag);
-    });
+    gpu::launch(update_rows<T>, blocks_for(rows.capacity, kThreads / 32), kThreads, 0, stream, rows, state,
+                overflow, static_cast<float>(rule.momentum), rule.optimizer == Optimizer::nag);
   });
 }
 

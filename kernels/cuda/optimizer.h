@@ -34,7 +34,7 @@ struct UpdateChunk {
 void launch_update(const UpdateRule& rule, const UpdateChunk* chunks, std::size_t count, const State* state,
                    const float* overflow, cudaStream_t stream);
 
-// A parameter [rows, columns] with gradients for some rows only.
+// A parameter [rows, columns] with gradients for some rows only; columns are a multiple of 8.
 struct UpdatedRows {
   float* master = nullptr;
   float* momentum = nullptr;

@@ -33,32 +33,28 @@ const Pool& pool_of(const Context& context, const Instruction& instruction) {
 
 Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool) {
   const Pool& op = pool_of(context, instruction);
-  return [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context.graph, op),
-          stream = context.stream, dtype = context.dtype(pool.in)](const Arena& arena) -> ComputeFn {
-    return [=, in = arena.data(pool.in), out = arena.data(pool.out),
-            argmax = arena.optional<std::uint8_t>(pool.argmax),
-            factors = arena.optional<float>(pool.scale_shift)] {
-      if (is_max)
-        launch_max_pool_forward(dtype, shape, in, factors, out, argmax, stream);
-      else
-        launch_average_forward(dtype, in, out, shape.n, shape.h * shape.w, shape.c, stream);
-    };
-  };
+  return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context.graph, op),
+                             dtype = context.dtype(pool.in)](const Arena& arena, cudaStream_t stream) {
+    if (is_max)
+      launch_max_pool_forward(dtype, shape, arena.data(pool.in), arena.optional<float>(pool.scale_shift),
+                              arena.data(pool.out), arena.optional<std::uint8_t>(pool.argmax), stream);
+    else
+      launch_average_forward(dtype, arena.data(pool.in), arena.data(pool.out), shape.n, shape.h * shape.w,
+                             shape.c, stream);
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool) {
   const Pool& op = pool_of(context, instruction);
-  return [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context.graph, op),
-          stream = context.stream, dtype = context.dtype(pool.d_out)](const Arena& arena) -> ComputeFn {
-    return [=, d_out = arena.data(pool.d_out), d_in = arena.data(pool.d_in),
-            argmax = arena.optional<std::uint8_t>(pool.argmax),
-            second_d_out = arena.optional(pool.second_d_out)] {
-      if (is_max)
-        launch_max_pool_backward(dtype, shape, d_out, second_d_out, argmax, d_in, stream);
-      else
-        launch_average_backward(dtype, d_out, d_in, shape.n, shape.h * shape.w, shape.c, stream);
-    };
-  };
+  return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context.graph, op),
+                             dtype = context.dtype(pool.d_out)](const Arena& arena, cudaStream_t stream) {
+    if (is_max)
+      launch_max_pool_backward(dtype, shape, arena.data(pool.d_out), arena.optional(pool.second_d_out),
+                               arena.optional<std::uint8_t>(pool.argmax), arena.data(pool.d_in), stream);
+    else
+      launch_average_backward(dtype, arena.data(pool.d_out), arena.data(pool.d_in), shape.n,
+                              shape.h * shape.w, shape.c, stream);
+  });
 }
 
 }  // namespace plumb::cuda

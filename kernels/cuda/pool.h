@@ -1,5 +1,5 @@
-// Max pooling over square windows and global average pooling, NHWC, in f32, f16 or bf16. Everything is
-// enqueued on the stream; addresses are multiples of 16 bytes.
+// Max pooling over square windows and global average pooling, NHWC, in f32, f16 or bf16. Channels are a
+// multiple of 16 bytes. Everything is enqueued on the stream; addresses are multiples of 16 bytes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,10 +20,11 @@ struct PoolShape {
 };
 
 // out[n, y, x, c] = the largest of the window's pixels, argmax = its place in the window, row by row. Padding
-// never wins, the first of equals does, and a NaN always does (PyTorch's MaxPool2d). With factors [2, c]:
-// max(factors[0] * in + factors[1], 0) in place of in; factors may be null.
-void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in, const float* factors,
-                             std::byte* out, std::uint8_t* argmax, cudaStream_t stream);
+// never wins, the first of equals does, and a NaN always does (PyTorch's MaxPool2d). With scale_shift [2, c]:
+// max(scale_shift[0] * in + scale_shift[1], 0) in place of in; it may be null.
+void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in,
+                             const float* scale_shift, std::byte* out, std::uint8_t* argmax,
+                             cudaStream_t stream);
 // d_in = per pixel the sum of d_out (+ second_d_out, unless null) over the windows that it won; summed in
 // f32, row by row.
 void launch_max_pool_backward(DType dtype, const PoolShape& shape, const std::byte* d_out,

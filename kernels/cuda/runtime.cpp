@@ -23,18 +23,12 @@ ExitCode code_of(cudaError_t status) {
 // limit.
 constexpr std::size_t kNextToNothing = std::size_t{128} << 20;
 
-std::string file_name(const char* path) {
-  const std::string text = path;
-  return text.substr(text.rfind('/') + 1);
-}
-
 }  // namespace
 
 void check(cudaError_t status, std::source_location where) {
   if (status == cudaSuccess) return;
-  throw Error(code_of(status), std::string("CUDA: ") + cudaGetErrorString(status) + " (" +
-                                   cudaGetErrorName(status) + ", seen in " + where.function_name() + ", " +
-                                   file_name(where.file_name()) + ":" + std::to_string(where.line()) + ")");
+  throw Error(code_of(status), "CUDA: {} ({}, seen in {}, {})", cudaGetErrorString(status),
+              cudaGetErrorName(status), where.function_name(), place_of(where));
 }
 
 ExitCode cause_of_failure() {
@@ -60,15 +54,9 @@ Stream make_stream(Priority priority) {
   return Stream(stream);
 }
 
-Event make_event() {
+Event make_event(unsigned flags) {
   cudaEvent_t event = nullptr;
-  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  return Event(event);
-}
-
-Event make_timing_event() {
-  cudaEvent_t event = nullptr;
-  check(cudaEventCreateWithFlags(&event, cudaEventDefault));
+  check(cudaEventCreateWithFlags(&event, flags));
   return Event(event);
 }
 

@@ -20,40 +20,33 @@ ExitCode cause_of_failure(std::size_t free_bytes);
 // The same as the end of a sentence: "", or that memory ran out and what helps.
 std::string remedy_for(ExitCode cause);
 
-struct StreamDeleter {
-  void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+// Owner of a library's object or memory, by the function that destroys it.
+template <auto kDestroy>
+struct Destroy {
+  template <typename T>
+  void operator()(T* made) const {
+    kDestroy(made);
+  }
 };
-using Stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, StreamDeleter>;
+template <typename Handle, auto kDestroy>
+using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy<kDestroy>>;
+
+using Stream = Owner<cudaStream_t, cudaStreamDestroy>;
 enum class Priority { normal, high };
 Stream make_stream(Priority priority = Priority::normal);  // doesn't wait for the default stream
 
-struct EventDeleter {
-  void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
-};
-using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, EventDeleter>;
-Event make_event();         // for ordering only
-Event make_timing_event();  // for ordering and timing
+using Event = Owner<cudaEvent_t, cudaEventDestroy>;
+Event make_event(
+    unsigned flags = cudaEventDisableTiming);  // for ordering only; cudaEventDefault: also for times
 
-struct DeviceMemoryDeleter {
-  void operator()(std::byte* memory) const { cudaFree(memory); }
-};
-using DeviceMemory = std::unique_ptr<std::byte, DeviceMemoryDeleter>;
+using DeviceMemory = Owner<std::byte*, cudaFree>;
 DeviceMemory allocate_device(std::size_t bytes);
 
 // Page-locked host memory that the device can read and write at the same address.
-struct PinnedMemoryDeleter {
-  void operator()(std::byte* memory) const { cudaFreeHost(memory); }
-};
-using PinnedMemory = std::unique_ptr<std::byte, PinnedMemoryDeleter>;
+using PinnedMemory = Owner<std::byte*, cudaFreeHost>;
 PinnedMemory allocate_pinned(std::size_t bytes);
 
-struct GraphDeleter {
-  void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
-};
-using CapturedGraph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, GraphDeleter>;
-struct GraphExecDeleter {
-  void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
-};
-using ExecutableGraph = std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, GraphExecDeleter>;
+using CapturedGraph = Owner<cudaGraph_t, cudaGraphDestroy>;
+using ExecutableGraph = Owner<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 }  // namespace plumb::cuda

@@ -1,7 +1,5 @@
 #include "kernels/cuda/select_gpu.h"
 
-#include <cstdio>
-
 #include "base/error.h"
 #include "kernels/cuda/gpu_choice.h"
 #include "kernels/cuda/runtime.h"
@@ -10,7 +8,7 @@ namespace plumb::cuda {
 namespace {
 
 std::string version_text(int version) {  // 13020 is 13.2
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
 int visible_gpus() {
@@ -21,11 +19,11 @@ int visible_gpus() {
   cudaDriverGetVersion(&driver);
   throw Error(
       ExitCode::unavailable,
-      std::string("option --device: no CUDA GPU answers (") +
-          (status == cudaSuccess ? "none is visible" : cudaGetErrorString(status)) + "; " +
-          (driver == 0 ? "no NVIDIA driver was found" : "the driver serves CUDA " + version_text(driver)) +
-          ", this program wants CUDA " + version_text(CUDART_VERSION) +
-          " or newer); install the driver, look at CUDA_VISIBLE_DEVICES, or use --device cpu");
+      "option --device: no CUDA GPU answers ({}; {}, this program wants CUDA {} or newer); install the "
+      "driver, look at CUDA_VISIBLE_DEVICES, or use --device cpu",
+      status == cudaSuccess ? "none is visible" : cudaGetErrorString(status),
+      driver == 0 ? "no NVIDIA driver was found" : "the driver serves CUDA " + version_text(driver),
+      version_text(CUDART_VERSION));
 }
 
 int attribute(cudaDeviceAttr which, int gpu) {
@@ -37,10 +35,8 @@ int attribute(cudaDeviceAttr which, int gpu) {
 std::string uuid_text(const cudaUUID_t& uuid) {
   std::string text = "GPU-";
   for (int i = 0; i < 16; ++i) {
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
     if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += digits;
+    text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
   }
   return text;
 }
@@ -68,8 +64,8 @@ SelectedGpu select_gpu(const DeviceOptions& options) {
                     .memory_bytes = static_cast<double>(gpu.free_bytes)};
   int driver = 0;
   check(cudaDriverGetVersion(&driver));
-  gpu.description = gpu.properties.name + " (sm_" + std::to_string(gpu.properties.compute_capability) +
-                    "), driver for CUDA " + version_text(driver);
+  gpu.description = fmt::format("{} (sm_{}), driver for CUDA {}", gpu.properties.name,
+                                gpu.properties.compute_capability, version_text(driver));
   return gpu;
 }
 

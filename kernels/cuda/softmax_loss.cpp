@@ -8,18 +8,18 @@ Binder prepare(Context& context, Instruction& instruction, const SoftmaxCrossEnt
   const SoftmaxLoss& op = std::get<SoftmaxLoss>(context.graph.ops[instruction.op]);
   const Shape shape = context.graph.values[op.in].shape;
   instruction.workspace_bytes = static_cast<std::size_t>(shape.n) * sizeof(RowLoss);
-  return [=, lane = instruction.lane, d_logits_dtype = context.dtype(loss.d_logits),
-          smoothing = static_cast<float>(op.label_smoothing), records = context.records,
-          stream = context.stream](const Arena& arena) -> ComputeFn {
-    const SoftmaxOperands at{.logits = arena.as<float>(loss.logits),
-                             .labels = arena.as<std::int32_t>(loss.labels),
-                             .d_logits = arena.data(loss.d_logits),
-                             .d_logits_dtype = d_logits_dtype,
-                             .state = arena.as<State>(loss.state),
-                             .row_losses = reinterpret_cast<RowLoss*>(arena.workspace(lane)),
-                             .records = records};
-    return [=] { launch_softmax_loss(at, shape.n, shape.c, smoothing, stream); };
-  };
+  return launching(context, [=, d_logits_dtype = context.dtype(loss.d_logits),
+                             smoothing = static_cast<float>(op.label_smoothing),
+                             records = context.records](const Arena& arena, cudaStream_t stream) {
+    launch_softmax_loss({.logits = arena.as<float>(loss.logits),
+                         .labels = arena.as<std::int32_t>(loss.labels),
+                         .d_logits = arena.data(loss.d_logits),
+                         .d_logits_dtype = d_logits_dtype,
+                         .state = arena.as<State>(loss.state),
+                         .row_losses = arena.workspace<RowLoss>(),
+                         .records = records},
+                        shape.n, shape.c, smoothing, stream);
+  });
 }
 
 }  // namespace plumb::cuda

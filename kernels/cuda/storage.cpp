@@ -1,6 +1,8 @@
 #include "kernels/cuda/storage.h"
 
 #include <algorithm>
+#include <concepts>
+#include <ranges>
 #include <utility>
 #include <variant>
 
@@ -63,16 +65,11 @@ concept Making = requires(const T& op) {
   op.out;
 };
 
-bool is_sampled(const MarginLoss& op) {
-  return op.head == Head::sampled;
-}
-bool is_sampled(const auto&) {
-  return false;
-}
-
 // Sampled rows become half when gathered; their gradient has its own buffer.
-void hold_weight(Lowering& lowering, const auto& op, DType dtype) {
-  if (is_sampled(op)) return;
+template <typename T>
+void hold_weight(Lowering& lowering, const T& op, DType dtype) {
+  if constexpr (std::same_as<T, MarginLoss>)
+    if (op.head == Head::sampled) return;
   set_dtype(lowering.program.buffers[lowering.tensors().parameters[op.weight].gradient], dtype);
   if (dtype != DType::f32) lowering.weights[op.weight] = add_half_copy(lowering, op.weight, dtype);
 }
@@ -88,8 +85,7 @@ Lowering start_storage(const Graph& graph, const DescribeOptions& options) {
   const StorageTypes types = storage_types(options.precision);
   Lowering lowering = start_lowering(graph, types, sizeof(State));
   if (options.fp32_head)
-    std::fill(lowering.op_types.begin() + static_cast<std::ptrdiff_t>(graph.head_begin),
-              lowering.op_types.end(), DType::f32);
+    std::ranges::fill(lowering.op_types | std::views::drop(graph.head_begin), DType::f32);
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     const DType dtype = lowering.op_types[i];
     if (const Conv* conv = std::get_if<Conv>(&graph.ops[i])) {

@@ -53,12 +53,10 @@ __global__ void synthetic_batch(uint2 image_key, uint2 label_key, std::uint64_t 
 }  // namespace
 
 void launch_synthetic_batch(const SyntheticKeys& keys, std::int64_t classes, std::byte* images,
-                            std::int32_t* labels, const Shape& shape, int padded_channels, DType dtype,
-                            cudaStream_t stream) {
+                            std::int32_t* labels, const Shape& shape, DType dtype, cudaStream_t stream) {
   const uint2 image_key{keys.images[0], keys.images[1]}, label_key{keys.labels[0], keys.labels[1]};
   with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    check_padding<T>(shape, padded_channels);
     const dim3 grid(blocks_for(shape.h * shape.w, kThreads), static_cast<unsigned>(shape.n));
     gpu::launch(synthetic_batch<T>, grid, kThreads, 0, stream, image_key, label_key,
                 static_cast<std::uint64_t>(classes), as<T>(images), labels, shape.h * shape.w,

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "base/random.h"
 #include "kernels/instructions/dtype.h"
@@ -18,13 +19,16 @@ namespace plumb::cuda {
 struct SyntheticKeys {
   PhiloxKey images{}, labels{};
 };
-SyntheticKeys synthetic_keys(std::uint64_t seed, int rank);
+inline SyntheticKeys synthetic_keys(std::uint64_t seed, int rank) {
+  const std::string of_rank = " of rank " + std::to_string(rank);
+  return {.images = stream_key(seed, "synthetic images" + of_rank),
+          .labels = stream_key(seed, "synthetic labels" + of_rank)};
+}
 
-// images[n, h, w, padded_channels]: element i of [n, c, h, w] is standard normal value i of fill_normal(),
-// rounded to `dtype`; channels past shape.c are 0. labels[n] = (first word of block n) * classes / 2^32.
-// Throws std::logic_error unless padded_channels elements of `dtype` take 16 bytes. At most 65535 images.
+// images[n, h, w, 16 bytes of channels]: element i of [n, c, h, w] is standard normal value i of
+// fill_normal(), rounded to `dtype`; channels past shape.c are 0. labels[n] = (first word of block n) *
+// classes / 2^32. At most 65535 images.
 void launch_synthetic_batch(const SyntheticKeys& keys, std::int64_t classes, std::byte* images,
-                            std::int32_t* labels, const Shape& shape, int padded_channels, DType dtype,
-                            cudaStream_t stream);
+                            std::int32_t* labels, const Shape& shape, DType dtype, cudaStream_t stream);
 
 }  // namespace plumb::cuda

@@ -11,6 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/text.h"
+
 namespace plumb::cuda {
 namespace {
 
@@ -65,7 +67,7 @@ std::string replace_file(const std::filesystem::path& file, const std::string& t
 
 std::string keys_of(const nlohmann::json& object) {
   std::string keys;
-  for (const auto& [key, value] : object.items()) keys += (keys.empty() ? "" : "; ") + key;
+  for (const auto& [key, value] : object.items()) append_part(keys, key, "; ");
   return keys;
 }
 
@@ -88,8 +90,9 @@ TuningCache::TuningCache(std::filesystem::path file, std::string environment)
     if (!environments.is_object()) throw std::invalid_argument("no environments");
     if (!environments.contains(environment_)) {
       if (!environments.empty())
-        remarks_.push_back("tuning cache " + file_.string() + " knows " + keys_of(environments) +
-                           " and nothing of " + environment_ + ": tuning starts from nothing and adds to it");
+        remarks_.push_back(fmt::format(
+            "tuning cache {} knows {} and nothing of {}: tuning starts from nothing and adds to it",
+            file_.string(), keys_of(environments), environment_));
       return;
     }
     for (const auto& [problem, trials] : environments.at(environment_).items())

@@ -13,7 +13,7 @@ std::unique_ptr<ConvCandidates> NoConvolutions::candidates(const ConvProblem&, s
 void BoundInstruction::run(Operation operation, int times) {
   NoConvolutions convolutions;
   const std::unique_ptr<GemmEngine> products = make_gemm_engine();
-  Context context{graph_, rule, program_, convolutions, *products, nullptr, records.data()};
+  Context context{{convolutions, *products, nullptr, records.data()}, graph_, rule, program_};
   instruction.operation = std::move(operation);
   const Binder binder = prepare_instruction(context, instruction);
   program_.instructions = {instruction};

@@ -30,16 +30,15 @@ DepthwiseShape shape_of(std::int64_t n, std::int64_t h, std::int64_t w, std::int
 const DepthwiseShape kShapes[] = {
     shape_of(2, 14, 14, 16, 3, 1, 1),  // MobileFaceNet's windows: two rows of blocks
     shape_of(2, 28, 28, 8, 3, 2, 1),  shape_of(3, 7, 7, 24, 3, 1, 1),
-    shape_of(3, 7, 7, 24, 3, 2, 1),    // an odd size, halved
-    shape_of(2, 7, 7, 64, 7, 1, 0),    // over the whole image
+    shape_of(3, 7, 7, 24, 3, 2, 1),    // an odd extent, halved
+    shape_of(2, 7, 7, 64, 7, 1, 0),    // over a whole image
     shape_of(2, 4, 4, 16, 4, 1, 0),    // … of another size
-    shape_of(1, 9, 10, 8, 3, 1, 1),    // rows and columns that don't divide evenly among threads
-    shape_of(2, 10, 9, 264, 3, 2, 1),  // more channels than one block covers
-    shape_of(2, 1, 1, 8, 3, 1, 1),     // all taps but one are outside the border
-    shape_of(2, 2, 1, 8, 3, 2, 1),    shape_of(2, 6, 5, 5, 3, 1, 1),   // channels that no vector divides
-    shape_of(2, 5, 6, 12, 3, 2, 1),   shape_of(1, 11, 9, 8, 5, 3, 2),  // a wide window
-    shape_of(1, 9, 9, 8, 2, 3, 0),                                     // pixels outside every window
-    shape_of(40, 7, 7, 8, 3, 1, 1),                                    // several columns per thread
+    shape_of(1, 9, 10, 8, 3, 1, 1),    // rows and columns that no thread's share divides
+    shape_of(2, 10, 9, 264, 3, 2, 1),  // more channels than a block has
+    shape_of(2, 1, 1, 8, 3, 1, 1),     // all but one tap lie beyond the border
+    shape_of(2, 2, 1, 8, 3, 2, 1),    shape_of(1, 11, 9, 8, 5, 3, 2),  // a wide window
+    shape_of(1, 9, 9, 8, 2, 3, 0),                                     // pixels that no window covers
+    shape_of(40, 7, 7, 8, 3, 1, 1),  // blocks with several columns to a thread
 };
 
 using Values = std::vector<double>;
@@ -53,7 +52,7 @@ std::size_t weight_elements(const DepthwiseShape& s) {
   return static_cast<std::size_t>(s.taps() * s.c);
 }
 
-// visit(input element, output element, weight [kh, kw, c]) for every product.
+// visit(element of the input, of the output, of the weight [kh, kw, c]) for every product.
 template <typename Visit>
 void for_each_product(const DepthwiseShape& s, const Visit& visit) {
   for (std::int64_t n = 0; n < s.n; ++n)
@@ -72,7 +71,7 @@ void for_each_product(const DepthwiseShape& s, const Visit& visit) {
 }
 
 struct Sums {
-  Values values, magnitudes;  // magnitudes: of the summands
+  Values values, magnitudes;  // of what is added up
   explicit Sums(std::size_t elements) : values(elements, 0.0), magnitudes(elements, 0.0) {}
   void add(std::size_t at, double product) {
     values[at] += product;
@@ -80,7 +79,7 @@ struct Sums {
   }
 };
 
-// The result is rounded once; f32 sums lose a little of the summands' magnitude.
+// What is stored is rounded once; sums in f32 lose a little of the magnitudes that go into them.
 void expect_sums(const Values& made, const Sums& wanted, DType stored) {
   const double largest = *std::max_element(wanted.magnitudes.begin(), wanted.magnitudes.end());
   if (stored == DType::f32)
@@ -109,10 +108,10 @@ Values run_backward_data(DType dtype, const DepthwiseShape& shape, const Inputs&
   return d_in.values();
 }
 
-Values run_backward_weights(DType dtype, const DepthwiseShape& shape, const Inputs& inputs, DType stored) {
-  GuardedTensor in(dtype, inputs.in), d_out(dtype, inputs.d_out), d_weight(stored, weight_elements(shape)),
+Values run_backward_weights(DType dtype, const DepthwiseShape& shape, const Inputs& inputs) {
+  GuardedTensor in(dtype, inputs.in), d_out(dtype, inputs.d_out), d_weight(dtype, weight_elements(shape)),
       partials(DType::f32, depthwise_workspace_bytes(shape, dtype) / sizeof(float));
-  launch_depthwise_backward_weights(dtype, shape, in.data(), d_out.data(), partials.as<float>(), stored,
+  launch_depthwise_backward_weights(dtype, shape, in.data(), d_out.data(), partials.as<float>(),
                                     d_weight.data(), nullptr);
   return d_weight.values();
 }
@@ -158,24 +157,23 @@ TEST(Depthwise, AddsUpTheGradientOfTheWeightsOverImagesAndPixels) {
     for_each_product(shape, [&](std::size_t in, std::size_t out, std::size_t tap) {
       wanted.add(tap, inputs.in[in] * inputs.d_out[out]);
     });
-    expect_sums(run_backward_weights(dtype, shape, inputs, DType::f32), wanted, DType::f32);
-    if (dtype != DType::f32) expect_sums(run_backward_weights(dtype, shape, inputs, dtype), wanted, dtype);
+    expect_sums(run_backward_weights(dtype, shape, inputs), wanted, dtype);
   });
 }
 
 TEST(Depthwise, RepeatsBitForBitInAnyOrderOfThreads) {
   for (const DepthwiseShape& shape : {shape_of(40, 7, 7, 8, 3, 1, 1), shape_of(70, 4, 4, 8, 4, 1, 0)}) {
     const Inputs inputs(DType::f16, shape);
-    const Values first = run_backward_weights(DType::f16, shape, inputs, DType::f32);
-    for (int i = 0; i < 3; ++i)  // each launch uses another block order
-      EXPECT_EQ(run_backward_weights(DType::f16, shape, inputs, DType::f32), first);
+    const Values first = run_backward_weights(DType::f16, shape, inputs);
+    for (int i = 0; i < 3; ++i)  // each launch draws another order
+      EXPECT_EQ(run_backward_weights(DType::f16, shape, inputs), first);
   }
 }
 
 TEST(Depthwise, DoesNotReadBeyondTheBorder) {
   const DepthwiseShape shape = shape_of(3, 7, 7, 8, 3, 1, 1);
   Inputs inputs(DType::f16, shape);
-  // A NaN in the neighbouring images must not reach the middle one.
+  // A NaN in the middle image's neighbours must not reach it.
   const std::size_t image = in_elements(shape) / 3;
   for (std::size_t i = 0; i < inputs.in.size(); ++i)
     if (i / image != 1) inputs.in[i] = std::nan("");
@@ -183,7 +181,7 @@ TEST(Depthwise, DoesNotReadBeyondTheBorder) {
   for (std::size_t i = image; i < 2 * image; ++i) ASSERT_FALSE(std::isnan(out[i])) << i;
 }
 
-// MobileFaceNet's at batch 128.
+// Of MobileFaceNet at batch 128.
 TEST(DepthwisePartition, FillsAGpuAndKeepsPartialSumsSmall) {
   for (const DepthwiseShape& shape :
        {shape_of(128, 56, 56, 64, 3, 1, 1), shape_of(128, 56, 56, 128, 3, 2, 1),
@@ -203,7 +201,8 @@ TEST(DepthwisePartition, FillsAGpuAndKeepsPartialSumsSmall) {
   }
 }
 
-// As instructions of a Program.
+// --- as instructions of a Program
+// ---------------------------------------------------------------------------------
 
 Graph one_layer(const DepthwiseShape& s) {
   Graph graph;
@@ -242,11 +241,11 @@ TEST(DepthwiseInstruction, RunsEachKindOfStepOnItsBuffers) {
                                   .d_out = weights.add(DType::f16, inputs.d_out),
                                   .d_weight = d_weight},
               2);
-  EXPECT_EQ(weights.values(d_weight), run_backward_weights(DType::f16, shape, inputs, DType::f16));
+  EXPECT_EQ(weights.values(d_weight), run_backward_weights(DType::f16, shape, inputs));
   EXPECT_EQ(weights.instruction.workspace_bytes, depthwise_workspace_bytes(shape, DType::f16));
 }
 
-// Why an instruction is rejected; empty if it isn't.
+// What an instruction is refused for, if it is.
 std::string refusal(const Graph& graph, bool normalizes_input) {
   BoundInstruction instruction(graph);
   const BufferId any = instruction.add(DType::f32, Values(8, 1.0));
@@ -267,7 +266,7 @@ TEST(DepthwiseInstruction, RefusesFusionAndLeavesOtherGroupsToTheLibrary) {
   EXPECT_EQ(refusal(graph, false), "no convolution was expected");
 }
 
-// Public dims [c, 1, kh, kw]; in memory a tap's channels are contiguous.
+// Public dims [c, 1, kh, kw]; inside, channels of a tap lie side by side.
 TEST(DepthwiseWeights, LieTapByTapAndComeBackAsTheyWere) {
   const std::vector<std::int64_t> dims{5, 1, 3, 3};
   std::vector<float> values(45), back(45);

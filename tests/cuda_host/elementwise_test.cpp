@@ -111,7 +111,7 @@ TEST(PackBatch, TakesTheHalfOfTheIterationsParity) {
       GuardedTensor images(dtype, elements / 3 * static_cast<std::size_t>(channels)), labels(DType::i32, 3);
       const State state{.step = {.iteration = iteration}};
       launch_pack_batch({.images = images_staged.as<float>(), .labels = labels_staged.as<std::int32_t>()},
-                        &state, images.data(), labels.as<std::int32_t>(), shape, channels, dtype, nullptr);
+                        &state, images.data(), labels.as<std::int32_t>(), shape, dtype, nullptr);
       const double* half = staged.data() + iteration % 2 * elements;
       EXPECT_EQ(images.values(), rounded(dtype, padded_nhwc(shape, channels, half))) << name_of(dtype);
       const double first = iteration % 2 == 0 ? 10 : 20;
@@ -120,22 +120,16 @@ TEST(PackBatch, TakesTheHalfOfTheIterationsParity) {
   }
 }
 
-TEST(PackImages, CoversMorePixelsThanABlock) {
+TEST(PackBatch, CoversMorePixelsThanABlockWithoutAState) {
   const Shape shape{.n = 2, .h = 17, .w = 31, .c = 3};
   const std::vector<double> nchw = normal_values(DType::f32, static_cast<std::size_t>(shape.elements()), 7);
   for (DType dtype : kStorageTypes) {
     GuardedTensor plain(DType::f32, nchw);
     const int channels = padded_channels(dtype);
     GuardedTensor images(dtype, nchw.size() / 3 * static_cast<std::size_t>(channels));
-    launch_pack_images(plain.as<float>(), images.data(), shape, channels, dtype, nullptr);
+    launch_pack_batch({.images = plain.as<float>()}, nullptr, images.data(), nullptr, shape, dtype, nullptr);
     EXPECT_EQ(images.values(), rounded(dtype, padded_nhwc(shape, channels, nchw.data())));
   }
-}
-
-TEST(PackImages, RefusesChannelsThatDoNotFillAVector) {
-  const Shape shape{.n = 1, .h = 2, .w = 2, .c = 3};
-  EXPECT_THROW(launch_pack_images(nullptr, nullptr, shape, 3, DType::f32, nullptr), std::logic_error);
-  EXPECT_THROW(launch_pack_images(nullptr, nullptr, shape, 4, DType::f16, nullptr), std::logic_error);
 }
 
 TEST(SyntheticBatch, IsTheOneThatTheHostMakes) {
@@ -150,7 +144,7 @@ TEST(SyntheticBatch, IsTheOneThatTheHostMakes) {
       GuardedTensor images(dtype, host.size() / 3 * static_cast<std::size_t>(channels)),
           labels(DType::i32, 5);
       launch_synthetic_batch(synthetic_keys(42, rank), 1000, images.data(), labels.as<std::int32_t>(), shape,
-                             channels, dtype, nullptr);
+                             dtype, nullptr);
       expect_close(images.values(), padded_nhwc(shape, channels, host.data()), dtype,
                    dtype == DType::f32 ? 8 : 1.1);
       EXPECT_EQ(labels.values(), std::vector<double>(batch.labels.begin(), batch.labels.end()));

@@ -95,7 +95,8 @@ TEST(EmulatedStreams, QueriesComeTrueInTheEnd) {
 
 TEST(EmulatedStreams, TimeBetweenEventsWantsBothToHaveHappened) {
   const Stream stream = make_stream();
-  const Event begin = make_timing_event(), end = make_timing_event(), untimed = make_event();
+  const Event begin = make_event(cudaEventDefault), end = make_event(cudaEventDefault),
+              untimed = make_event();
   float milliseconds = -1;
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()), cudaErrorInvalidResourceHandle);
   for (const Event* event : {&begin, &end, &untimed}) check(cudaEventRecord(event->get(), stream.get()));

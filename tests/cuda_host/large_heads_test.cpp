@@ -33,8 +33,7 @@ TEST_F(LargeHeads, RowsOfAllCentresReachTheLastOne) {
   d_rows.set_from_end(1, 7);
   const ProjectedRows projected{.d_rows = d_rows.data(),
                                 .rows = rows.data(),
-                                .d_rows_dtype = DType::f16,
-                                .rows_dtype = DType::f16,
+                                .dtype = DType::f16,
                                 .inverse_norms = inverse_norms.floats()};
   launch_project_rows(projected, kClasses, kEmbedding, nullptr);
   EXPECT_EQ(d_rows.from_end(0), 0);

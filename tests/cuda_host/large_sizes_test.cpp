@@ -49,10 +49,10 @@ TEST_F(LargeSizes, BatchesReachTheLastImage) {
   SparseTensor planes(DType::f32, shape.elements()), images(DType::f16, shape.elements() / 3 * 8);
   SparseTensor labels(DType::f32, shape.n);
   planes.set_from_end(0, 5);  // the last channel of the last pixel
-  launch_pack_images(planes.floats(), images.data(), shape, 8, DType::f16, nullptr);
+  launch_pack_batch({.images = planes.floats()}, nullptr, images.data(), nullptr, shape, DType::f16, nullptr);
   EXPECT_EQ(images.from_end(5), 5);
   launch_synthetic_batch(synthetic_keys(1, 0), 1000, images.data(),
-                         reinterpret_cast<std::int32_t*>(labels.data()), shape, 8, DType::f16, nullptr);
+                         reinterpret_cast<std::int32_t*>(labels.data()), shape, DType::f16, nullptr);
   EXPECT_NE(images.from_end(5), 5);
   EXPECT_NE(images.from_end(5), 0);
 }
@@ -78,16 +78,26 @@ TEST_F(LargeSizes, NormsReachTheLastPixel) {
   const NormPartition partition = partition_norm(kPixels, kChannels);
   SparseTensor in(DType::f16, kElements), out(DType::f16, kElements), d_out(DType::f16, kElements),
       partials(DType::f32, std::int64_t{partition.pixel_blocks} * 2 * kChannels),
-      factors(DType::f32, 3 * kChannels);
+      scale_shift(DType::f32, 3 * kChannels);
   SparseTensor mask(DType::f16, kElements / 16 + 1);
   const std::int64_t in_last_block = kPixels - (partition.pixel_blocks - 1) * partition.pixels_per_block;
   in.set_from_end(0, 5);
-  launch_norm_statistics(partition, DType::f16, in.data(), partials.floats(), nullptr);
+  std::vector<float> statistics(8 * kChannels);
+  const auto channel_values = [&](int i) { return statistics.data() + i * kChannels; };
+  launch_norm_statistics(partition, DType::f16, in.data(), partials.floats(),
+                         {.scale = channel_values(0),
+                          .bias = channel_values(1),
+                          .running_mean = channel_values(2),
+                          .running_variance = channel_values(3),
+                          .mean = channel_values(4),
+                          .inv_std = channel_values(5),
+                          .scale_shift = reinterpret_cast<std::byte*>(channel_values(6))},
+                         nullptr);
   EXPECT_FLOAT_EQ(partials.from_end(kChannels), 5.0F / static_cast<float>(in_last_block));
 
-  factors.set(kChannels - 1, 2);
-  factors.set(2 * kChannels - 1, 1);
-  NormApply apply{.in = in.data(), .factors = {.data = factors.data()}, .out = out.data(), .relu = true};
+  scale_shift.set(kChannels - 1, 2);
+  scale_shift.set(2 * kChannels - 1, 1);
+  NormApply apply{.in = in.data(), .scale_shift = scale_shift.floats(), .out = out.data(), .relu = true};
   apply.mask = reinterpret_cast<std::uint8_t*>(mask.data());
   launch_norm_apply(partition, DType::f16, apply, nullptr);
   EXPECT_EQ(out.from_end(0), 11);
@@ -95,26 +105,15 @@ TEST_F(LargeSizes, NormsReachTheLastPixel) {
 
   d_out.set_from_end(0, 3);
   const NormGradient gradient{.in = in.data(), .d_out = d_out.data(), .mask = apply.mask};
-  launch_norm_backward_sums(partition, DType::f16, gradient, factors.floats() + kChannels, nullptr,
+  launch_norm_backward_sums(partition, DType::f16, gradient, scale_shift.floats() + kChannels, nullptr,
                             partials.floats(), nullptr);
   EXPECT_EQ(partials.from_end(kChannels), 3);
   EXPECT_EQ(partials.from_end(0), 12);  // 3 * (5 - 1)
 
-  factors.set_from_end(0, 0.5F);
-  launch_norm_backward_apply(partition, DType::f16, gradient, {.data = factors.data()}, {.data = out.data()},
+  scale_shift.set_from_end(0, 0.5F);
+  launch_norm_backward_apply(partition, DType::f16, gradient, scale_shift.floats(), {.data = out.data()},
                              nullptr);
   EXPECT_EQ(out.from_end(0), 11.5F);  // 2 * 3 + 1 * 5 + 0.5
-}
-
-TEST_F(LargeSizes, NormsOfAnyChannelsReachTheLastElement) {
-  constexpr std::int64_t kOdd = 67;
-  SparseTensor in(DType::f16, kPixels * kOdd), out(DType::f16, kPixels * kOdd), factors(DType::f32, 2 * kOdd);
-  in.set_from_end(0, 5);
-  factors.set(kOdd - 1, 2);
-  factors.set_from_end(0, 1);
-  const NormApply apply{.in = in.data(), .factors = {.data = factors.data()}, .out = out.data()};
-  launch_norm_apply(partition_norm(kPixels, kOdd), DType::f16, apply, nullptr);
-  EXPECT_EQ(out.from_end(0), 11);
 }
 
 TEST_F(LargeSizes, PoolsReachTheLastPixel) {
@@ -152,11 +151,10 @@ TEST_F(LargeSizes, AveragesReachTheLastImage) {
 
 TEST_F(LargeSizes, DropoutReachesTheLastImage) {
   const Shape shape{.n = kMostImages, .h = 40, .w = 40, .c = 64};
-  SparseTensor in(DType::f16, shape.elements()), out(DType::f32, shape.elements());
+  SparseTensor in(DType::f16, shape.elements()), out(DType::f16, shape.elements());
   in.set_from_end(0, 5);
   const State state{};
-  launch_dropout({in.data(), out.data(), DType::f16, DType::f32, shape}, dropout_rule(1, "dropout", 0),
-                 &state, nullptr);
+  launch_dropout({in.data(), out.data(), DType::f16, shape}, dropout_rule(1, "dropout", 0), &state, nullptr);
   EXPECT_EQ(out.from_end(0), 5);
 }
 
@@ -202,7 +200,7 @@ void expect_last_weight(const DepthwiseShape& shape, std::int64_t window) {
                static_cast<std::int64_t>(depthwise_workspace_bytes(shape, DType::f32) / sizeof(float)));
   in.set_from_end(0, 2);
   d_out.set_from_end(window * shape.c, 3);
-  launch_depthwise_backward_weights(DType::f32, shape, in.data(), d_out.data(), partials.floats(), DType::f32,
+  launch_depthwise_backward_weights(DType::f32, shape, in.data(), d_out.data(), partials.floats(),
                                     d_weight.data(), nullptr);
   EXPECT_EQ(d_weight.from_end(0), 6);
 }

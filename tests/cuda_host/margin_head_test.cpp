@@ -89,7 +89,7 @@ TEST(MarginHead, GivesThePublishedReferenceValues) {
 
 TEST(MarginHead, IsTheSameOverAnyNumberOfRanks) {
   for (int ranks : {1, 2, 3, 4}) {
-    const HeadCase by{.images = 12 / ranks, .embedding = 13, .classes = 37, .ranks = ranks, .scale = 16};
+    const HeadCase by{.images = 12 / ranks, .embedding = 24, .classes = 37, .ranks = ranks, .scale = 16};
     expect_answer(by, input_of(by), 16);
     expect_answer(by, input_of(by, 0, 36), 16);  // one label, on the last rank: no positives elsewhere
     const HeadCase large{.images = 6, .embedding = 16, .classes = 2500, .ranks = ranks, .scale = 30};
@@ -101,7 +101,7 @@ TEST(MarginHead, TakesPartOfTheClassesWhereTheyAreSampled) {
   for (int ranks : {1, 2, 3}) {
     for (double rate : {0.1, 0.5, 1.0}) {
       HeadCase by{.images = 6,
-                  .embedding = 12,
+                  .embedding = 8,
                   .classes = 41,
                   .ranks = ranks,
                   .head = Head::sampled,
@@ -117,33 +117,30 @@ TEST(MarginHead, TakesPartOfTheClassesWhereTheyAreSampled) {
 
 TEST(MarginHead, KeepsRowsAndProductsInHalfPrecision) {
   for (DType dtype : {DType::f16, DType::bf16}) {
-    for (DType gradient_dtype : {DType::f32, dtype}) {
-      for (Head head : {Head::replicated, Head::sampled}) {
-        HeadCase by{.images = 6,
-                    .embedding = 24,
-                    .classes = 51,
-                    .head = head,
-                    .sample_rate = 0.5,
-                    .rows_dtype = dtype,
-                    .gradient_dtype = gradient_dtype,
-                    .scale = 8,
-                    .loss_scale = 512};
-        expect_answer(by, input_of(by), 2);
-        by.embedding = 7, by.classes = 1200;
-        expect_answer(by, input_of(by), 2);
-      }
+    for (Head head : {Head::replicated, Head::sampled}) {
+      HeadCase by{.images = 6,
+                  .embedding = 24,
+                  .classes = 51,
+                  .head = head,
+                  .sample_rate = 0.5,
+                  .rows_dtype = dtype,
+                  .scale = 8,
+                  .loss_scale = 512};
+      expect_answer(by, input_of(by), 2);
+      by.embedding = 8, by.classes = 1200;
+      expect_answer(by, input_of(by), 2);
     }
   }
 }
 
 TEST(MarginHead, CountsOwnTargetsWithTheLargestLogit) {
-  HeadCase by{.images = 3, .embedding = 4, .classes = 8, .ranks = 2, .margins = {1, 0, 0.1}, .scale = 10};
+  HeadCase by{.images = 3, .classes = 8, .ranks = 2, .margins = {1, 0, 0.1}, .scale = 10};
   HeadInput input = input_of(by);
-  input.centres.assign(32, 0.0);
-  for (std::size_t k = 0; k < 8; ++k) input.centres[4 * k + k % 4] = k < 4 ? 1 : -1;
-  input.features.assign(24, 0.0);
+  input.centres.assign(64, 0.0);
+  for (std::size_t k = 0; k < 8; ++k) input.centres[8 * k + k % 4] = k < 4 ? 1 : -1;
+  input.features.assign(48, 0.0);
   input.labels = {0, 1, 2, 3, 4, 5};
-  for (std::size_t i = 0; i < 6; ++i) input.features[4 * i + i % 4] = i < 4 ? 2 : -2;
+  for (std::size_t i = 0; i < 6; ++i) input.features[8 * i + i % 4] = i < 4 ? 2 : -2;
   EXPECT_EQ(run_head(by, input).top1, 6);
   input.labels = {1, 1, 2, 3, 4, 4};
   EXPECT_EQ(run_head(by, input).top1, 4);

@@ -82,7 +82,7 @@ class Rank {
  private:
   void lower() {
     Lowering lowering = start_lowering(
-        graph_, {.weight_gradients = by_.gradient_dtype, .image_channels = by_.embedding}, sizeof(State));
+        graph_, {.weight_gradients = by_.rows_dtype, .image_channels = by_.embedding}, sizeof(State));
     const Tensors& tensors = lowering.tensors();
     features_ = tensors.values[0], labels_ = tensors.labels, state_ = tensors.state;
     copy_ = master_ = tensors.parameters[0].master;
@@ -103,7 +103,7 @@ class Rank {
     NoConvolutions convolutions;
     const std::unique_ptr<GemmEngine> products = make_gemm_engine();
     const UpdateRule rule;
-    Context context{graph_, rule, program_, convolutions, *products, nullptr, records_.data()};
+    Context context{{convolutions, *products, nullptr, records_.data()}, graph_, rule, program_};
     set_margin_workspaces(program_, 0, by_.images * by_.ranks, program_.buffers[buffers_.rows]);
     std::vector<Binder> binders;
     for (Instruction& instruction : program_.instructions)

@@ -16,7 +16,7 @@ struct HeadCase {
   int ranks = 1;
   Head head = Head::sharded;
   double sample_rate = 1;
-  DType rows_dtype = DType::f32, gradient_dtype = DType::f32;
+  DType rows_dtype = DType::f32;  // of class centres and their gradient
   Margins margins = {1, 0.5, 0};
   double scale = 64;
   MarginLoss::Gradient gradient = MarginLoss::Gradient::exact;

@@ -128,7 +128,7 @@ TEST(MarginSample, DiffersFromIterationToIteration) {
 
 TEST(MarginSample, GathersItsRowsAndZeros) {
   constexpr std::size_t kClasses = 9, kCapacity = 5;
-  for (std::size_t embedding : {1, 6, 8, 264}) {
+  for (std::size_t embedding : {8, 24, 264}) {
     for (DType dtype : kStorageTypes) {
       SCOPED_TRACE(testing::Message() << name_of(dtype) << " " << embedding);
       const std::vector<double> weights = normal_values(DType::f32, kClasses * embedding, 4);

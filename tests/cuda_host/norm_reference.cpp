@@ -16,7 +16,7 @@ NormMoments norm_moments(const Values& in, std::size_t channels) {
     moments.variance[i % channels] += difference * difference / pixels;
   }
   for (std::size_t c = 0; c < channels; ++c)
-    moments.inverse_deviation[c] = 1 / std::sqrt(moments.variance[c] + kNormEpsilon);
+    moments.inv_std[c] = 1 / std::sqrt(moments.variance[c] + kNormEpsilon);
   return moments;
 }
 
@@ -25,7 +25,7 @@ Values normalized(const Values& in, const NormMoments& moments, const Values& sc
   Values out(in.size());
   for (std::size_t i = 0; i < in.size(); ++i) {
     const std::size_t c = i % scale.size();
-    out[i] = scale[c] * (in[i] - moments.mean[c]) * moments.inverse_deviation[c] + bias[c];
+    out[i] = scale[c] * (in[i] - moments.mean[c]) * moments.inv_std[c] + bias[c];
     if (!residual.empty()) out[i] += residual[i];
   }
   return out;
@@ -38,7 +38,7 @@ NormGradients norm_gradients(const Values& in, const Values& gradient, const Nor
   NormGradients result{Values(in.size()), Values(channels), Values(channels), 0};
   Values magnitudes(channels);
   const auto normal = [&](std::size_t i) {
-    return (in[i] - moments.mean[i % channels]) * moments.inverse_deviation[i % channels];
+    return (in[i] - moments.mean[i % channels]) * moments.inv_std[i % channels];
   };
   for (std::size_t i = 0; i < in.size(); ++i) {
     result.d_bias[i % channels] += gradient[i];
@@ -48,7 +48,7 @@ NormGradients norm_gradients(const Values& in, const Values& gradient, const Nor
   result.largest_sum = largest(magnitudes);
   for (std::size_t i = 0; i < in.size(); ++i) {
     const std::size_t c = i % channels;
-    result.d_in[i] = scale[c] * moments.inverse_deviation[c] *
+    result.d_in[i] = scale[c] * moments.inv_std[c] *
                      (gradient[i] - result.d_bias[c] / pixels - normal(i) * result.d_scale[c] / pixels);
   }
   return result;

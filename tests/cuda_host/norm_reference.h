@@ -14,7 +14,7 @@ using Values = std::vector<double>;
 inline constexpr double kNormEpsilon = 1e-5;
 
 struct NormMoments {
-  Values mean, variance, inverse_deviation;  // biased variance
+  Values mean, variance, inv_std;  // biased variance
 };
 NormMoments norm_moments(const Values& in, std::size_t channels);
 

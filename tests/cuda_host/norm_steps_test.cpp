@@ -47,12 +47,12 @@ BatchNormMoments add_moments(BoundInstruction& instruction) {
 void expect_moments(const BoundInstruction& instruction, const BatchNormMoments& moments,
                     const NormMoments& wanted) {
   expect_close(instruction.values(moments.mean), wanted.mean, DType::f32, 16);
-  expect_close(instruction.values(moments.inv_std), wanted.inverse_deviation, DType::f32, 32);
+  expect_close(instruction.values(moments.inv_std), wanted.inv_std, DType::f32, 32);
   Values mean, variance, factors(2 * kChannels);
   for (std::size_t c = 0; c < kChannels; ++c) {
     mean.push_back(0.75 * 1 + 0.25 * wanted.mean[c]);
     variance.push_back(0.75 * 2 + 0.25 * wanted.variance[c] * kPixels / (kPixels - 1.0));
-    factors[c] = floats(1)[c] * wanted.inverse_deviation[c];
+    factors[c] = floats(1)[c] * wanted.inv_std[c];
     factors[kChannels + c] = floats(2)[c] - wanted.mean[c] * factors[c];
   }
   expect_close(instruction.values(moments.running_mean), mean, DType::f32, 16);
@@ -138,7 +138,7 @@ BatchNormBackward add_backward(BoundInstruction& instruction, const Values& in,
           .scale = instruction.add(DType::f32, floats(1)),
           .bias = instruction.add(DType::f32, floats(2)),
           .mean = instruction.add(DType::f32, moments.mean),
-          .inv_std = instruction.add(DType::f32, moments.inverse_deviation),
+          .inv_std = instruction.add(DType::f32, moments.inv_std),
           .d_in = d_in(),
           .d_scale = instruction.add(DType::f32, kChannels),
           .d_bias = instruction.add(DType::f32, kChannels)};

@@ -1,4 +1,4 @@
-// Whole training steps of small networks: the CUDA Program on the emulated GPU against the CPU device.
+// Whole training steps of the CUDA Program on the emulated GPU, against the CPU device: small networks.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace plumb {
 namespace {
 
-// ResNet-50's building blocks: a stem with a max pool, blocks with and without projection, a stride.
+// What ResNet-50 is made of: a stem with a max pool, blocks with and without a projection, a stride.
 ValueId block(GraphBuilder& b, ValueId in, std::int64_t channels, int stride) {
   const bool projects = stride > 1 || b.shape(in).c != 4 * channels;
   const ValueId first = b.norm(b.conv(in, channels, {}), Activation::relu);
@@ -34,13 +34,13 @@ Graph small_resnet(std::int64_t batch = 3, std::int64_t image_size = 20) {
   return b.classify(value, 11);
 }
 
-// Channels that aren't multiples of 8, odd sizes, groups, a norm without ReLU.
+// Few channels, odd extents, groups, a norm without ReLU.
 Graph odd_network() {
   GraphBuilder b({5, 9, 7, 3});
   const ValueId first =
-      b.norm(b.conv(GraphBuilder::kImages, 12, {.kernel = 3, .padding = 1}), Activation::relu);
-  const ValueId second = b.norm(b.conv(first, 12, {.kernel = 3, .padding = 1, .groups = 3}));
-  const ValueId third = b.norm(b.conv(second, 12, {.kernel = 3, .padding = 1}), Activation::relu, first);
+      b.norm(b.conv(GraphBuilder::kImages, 24, {.kernel = 3, .padding = 1}), Activation::relu);
+  const ValueId second = b.norm(b.conv(first, 24, {.kernel = 3, .padding = 1, .groups = 3}));
+  const ValueId third = b.norm(b.conv(second, 24, {.kernel = 3, .padding = 1}), Activation::relu, first);
   return b.classify(b.max_pool(third, 2, 2, 0), 7);
 }
 
@@ -95,15 +95,15 @@ TEST(EmulatedTraining, Tf32IsTheSameProgramOfProducts) {
   expect_same_training(graph, train_on_gpu(graph, tensors, options), truth, 1e-4);
 }
 
-// Allowed deviation of half precision from fp32: per loss; over all parameters, difference / change; and the
-// smallest cosine of a tensor's gradient.
+// How far half precision may lead from fp32: per loss; of all parameters, the difference over the change; and
+// the least cosine of a tensor's gradient.
 struct Distance {
   double loss, change, least_cosine;
 };
 
-// Rounding flips one ReLU in 1000 (fp16, 11 bits) or 100 (bf16, 8 bits) in each of a dozen layers, and each
-// time the gradient loses the square root of that: about 0.1 and 0.3. Measured, with and without fusion: 0.06
-// to 0.09 and 0.17 to 0.23. A missing or doubled term is off by 0.5 or more.
+// Rounding turns one ReLU in 1000 (fp16, 11 bits) or 100 (bf16, 8 bits) the other way, in each of a dozen
+// layers, and each time the gradient loses the square root of that: about 0.1 and 0.3. Measured, with and
+// without fusion: 0.06 to 0.09 and 0.17 to 0.23. A term that is missing or doubled is off by 0.5 and more.
 void expect_close_to_fp32(TrainOptions options, const Distance& allowed) {
   const Graph graph = small_resnet(8, 32);
   const TestTensors tensors = random_tensors(graph, 3);
@@ -221,7 +221,7 @@ TEST(EmulatedTraining, BatchesArriveInTurn) {
   }
 }
 
-// Proves that the test above can fail.
+// So that the test above can fail.
 TEST(EmulatedTraining, ABatchThatNobodyWaitsForShows) {
   const Graph graph = odd_network();
   const TestTensors tensors = random_tensors(graph, 3);

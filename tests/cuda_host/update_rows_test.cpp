@@ -1,4 +1,4 @@
-// Updates of single parameter rows on the emulated GPU, through the instruction's prepare function.
+// The update of single rows of a parameter on the emulated GPU, through its prepare function.
 #include <gtest/gtest.h>
 
 #include "tests/cuda_host/bound_instruction.h"
@@ -13,8 +13,8 @@ const Values kSamples{7, 0, 10, -1, -1};
 constexpr StepState kStep{.learning_rate = 0.3F, .gradient_scale = 0.25F, .loss_scale = 8};
 
 struct Case {
-  std::size_t columns = 1;
-  DType dtype = DType::f32;  // the gradient's
+  std::size_t columns = 8;
+  DType dtype = DType::f32;  // of the gradient
   UpdateRule rule;
   bool decays = true;
   std::optional<float> overflow;
@@ -69,14 +69,14 @@ void expect_update(const Case& by) {
 }
 
 TEST(UpdateRows, UpdatesTheSampledOnesAsAnyOtherParameter) {
-  for (std::size_t columns : {1, 6, 8, 130, 512})
+  for (std::size_t columns : {8, 24, 136, 512})
     for (DType dtype : kStorageTypes)
       for (Optimizer optimizer : {Optimizer::sgd, Optimizer::nag}) {
         SCOPED_TRACE(testing::Message() << columns << " columns, " << name_of(dtype));
         expect_update({.columns = columns,
                        .dtype = dtype,
                        .rule = {.optimizer = optimizer, .momentum = 0.9, .weight_decay = 0.05},
-                       .decays = columns != 6,
+                       .decays = columns != 24,
                        .overflow = columns == 8 ? std::optional(0.0F) : std::nullopt});
       }
 }

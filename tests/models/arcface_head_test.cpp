@@ -99,7 +99,7 @@ TEST(ArcFaceLimits, RefusesOptionsThatMakeNoNetworkAndNamesThem) {
   for (const std::int64_t size : {0, 16, 100, 1 << 20}) {
     names(refusal([&](auto& o) { o.image_size = size; }), "--image-size");
   }
-  for (const std::int64_t embedding : {0, -5, 1 << 20}) {
+  for (const std::int64_t embedding : {0, -5, 12, 1 << 20}) {
     names(refusal([&](auto& o) { o.embedding = embedding; }), "--embedding");
   }
   for (const double dropout : {-0.1, 1.0, kNan}) {

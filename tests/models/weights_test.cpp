@@ -75,7 +75,7 @@ TEST(InitialTensors, ConvolutionsOfResNet50HaveTheirDeviation) {
 }
 
 // y1 with 11 classes on 3 ranks, or all of them on one.
-Graph faces(Head head, int rank, std::int64_t embedding = 6) {
+Graph faces(Head head, int rank, std::int64_t embedding = 8) {
   ModelOptions options;
   options.backbone = kMobileFaceNet;
   options.image_size = 32;
@@ -100,7 +100,7 @@ std::vector<float> rows_of_all_ranks(TensorMap (*tensors)(const Graph&, const Te
 }
 
 TEST(InitialTensors, RowsOfAllRanksAreThoseOfTheWholeTensor) {
-  for (const std::int64_t embedding : {1, 2, 3, 5, 6, 8}) {
+  for (const std::int64_t embedding : {8, 24, 64}) {
     const TensorMap whole = initial_tensors(faces(Head::replicated, 0, embedding), 1);
     const auto fresh = [](const Graph& graph, const TensorMap&) { return initial_tensors(graph, 1); };
     EXPECT_EQ(rows_of_all_ranks(fresh, embedding, whole), whole.at("head.weight").values) << embedding;
@@ -112,7 +112,7 @@ TEST(TensorsFor, EveryRankTakesItsRowsFromTheSameFile) {
   const auto taken = [](const Graph& graph, const TensorMap& tensors) {
     return tensors_for(graph, {tensors, {}}, "f");
   };
-  EXPECT_EQ(rows_of_all_ranks(taken, 6, whole), whole.at("head.weight").values);
+  EXPECT_EQ(rows_of_all_ranks(taken, 8, whole), whole.at("head.weight").values);
 }
 
 TEST(TensorsFor, NamesTheClassesOfClassCentresForAnotherNumberOfThem) {
