@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "models/margin_head.h"
-#include "models/model_builder.h"
 
 namespace plumb {
 namespace {
@@ -81,11 +80,7 @@ Graph make_arcface(const ModelOptions& options) {
   check(options);
   ModelBuilder net(std::string(options.backbone.name), options.decay);
   const ValueId images = net.images(options.batch, options.image_size);
-  const BackboneOptions backbone{.embedding = options.embedding,
-                                 .prelu_per_layer = options.prelu_per_layer,
-                                 .dropout = options.dropout,
-                                 .seed = options.seed};
-  add_head(net, options.backbone.add(net, images, backbone), options);
+  add_head(net, options.backbone.add(net, images, options), options);
   return net.take();
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "models/arcface.h"
-#include "models/mobilefacenet.h"
 #include "models/resnet50.h"
 
 namespace plumb {

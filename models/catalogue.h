@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "models/graph.h"
 #include "models/model_options.h"
 
 namespace plumb {

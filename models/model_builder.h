@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "models/decay.h"
 #include "models/graph.h"
 
 namespace plumb {
@@ -19,6 +18,11 @@ inline constexpr std::int64_t kMaxRanks = std::int64_t{1} << 18;
 // Throws Error(usage): "<what> <value> is out of range: give <option> from <least> to <most>".
 void require_between(std::int64_t value, std::int64_t least, std::int64_t most, const std::string& what,
                      const std::string& option);
+
+// Which parameters weight decay applies to. all: each tensor. no_bn: all but those with "bn" or "batchnorm"
+// in their name (NVIDIA DeepLearningExamples, PyTorch: norms of the shortcuts are called downsample.1 and do
+// decay). weights_only: weights of convolutions and dense layers, and class centres.
+enum class DecayRule { all, no_bn, weights_only };
 
 // Weights of convolutions and dense layers: N(0, 2 / fan_out) (He et al. 2015, arXiv:1502.01852, section 2.2,
 // backward case), where fan_out = outputs x window as MXNet's Xavier("out") and PyTorch count it, groups or

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "base/error.h"
-#include "models/model_builder.h"
 
 namespace plumb {
 namespace {

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "models/mobilefacenet.h"
 #include "tests/cuda_host/train.h"
 
 namespace plumb {

@@ -12,7 +12,6 @@
 #include "kernels/memory_plan.h"
 #include "kernels/roofline.h"
 #include "models/arcface.h"
-#include "models/mobilefacenet.h"
 #include "tests/kernels/described_instructions.h"
 
 namespace plumb {

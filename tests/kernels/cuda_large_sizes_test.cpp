@@ -10,7 +10,6 @@
 #include "kernels/describe.h"
 #include "kernels/memory_plan.h"
 #include "models/arcface.h"
-#include "models/mobilefacenet.h"
 #include "models/resnet50.h"
 
 namespace plumb {

@@ -8,7 +8,6 @@
 #include <variant>
 #include <vector>
 
-#include "models/mobilefacenet.h"
 #include "tests/models/graph_order.h"
 #include "tests/models/layer_table.h"
 
