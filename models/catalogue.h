@@ -38,7 +38,7 @@ struct Model {
 std::span<const Model> model_catalogue();
 
 // Null if there is none of this name.
-const Model* find_model(std::string_view name, std::span<const Model> catalogue = model_catalogue());
+const Model* find_model(std::string_view name);
 
 // The models that a program trains: the first one by default, the others by model_option().
 std::vector<const Model*> models_of(std::string_view program,
@@ -50,6 +50,6 @@ inline std::string_view model_option(const Model& model) {
 }
 
 // Programs that train models, in the catalogue's order.
-std::vector<std::string_view> programs_of(std::span<const Model> catalogue = model_catalogue());
+std::vector<std::string_view> programs_of();
 
 }  // namespace plumb

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "models/graph.h"
 
@@ -25,17 +23,5 @@ std::int64_t macs_per_image(const Graph& graph);
 // … of one image with the class centres of all ranks that a step takes (of a sample, rows as margin_rows
 // counts them); 0 if there is no margin loss.
 std::int64_t head_macs_per_image(const Graph& graph);
-
-// One row per operation with parameters, in the Graph's order, but for class centres; a norm with slopes has
-// a second row for them.
-struct LayerCost {
-  std::string name;
-  std::string kind;          // "conv", "bn", "prelu", "fc"
-  std::string weight_shape;  // conv: "64x3x7x7/s2/p3/g1"; bn: "64"; prelu: "64" or "1"; fc: "1000x2048"
-  std::string out_shape;     // "64x112x112"; fc: "1000"
-  std::int64_t parameters = 0;
-  std::int64_t macs = 0;  // per image, forward
-};
-std::vector<LayerCost> layer_costs(const Graph& graph);
 
 }  // namespace plumb

@@ -12,13 +12,11 @@ constexpr Initializer kZeros{Initializer::Kind::constant, 0};
 constexpr Initializer kOnes{Initializer::Kind::constant, 1};
 constexpr Initializer kSlopes{Initializer::Kind::constant, 0.25};  // He et al. 2015, arXiv:1502.01852
 
-std::int64_t window_count(std::int64_t size, int kernel, int stride, int padding) {
-  return (size + std::int64_t{2} * padding - kernel) / stride + 1;
-}
-
 Shape window_shape(const Shape& from, int kernel, int stride, int padding, std::int64_t channels) {
-  return {from.n, window_count(from.h, kernel, stride, padding),
-          window_count(from.w, kernel, stride, padding), channels};
+  const auto windows = [&](std::int64_t size) {
+    return (size + std::int64_t{2} * padding - kernel) / stride + 1;
+  };
+  return {from.n, windows(from.h), windows(from.w), channels};
 }
 
 std::int64_t elements_per_image(const Shape& shape) {

@@ -51,10 +51,6 @@ Tensor fresh_tensor(const Parameter& parameter, std::uint64_t seed) {
   return tensor;
 }
 
-bool ignored(const std::string& name) {
-  return name.ends_with(".num_batches_tracked");
-}
-
 bool holds_class_centres(const Graph& graph, const std::string& name) {
   return std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) {
     const auto* loss = std::get_if<MarginLoss>(&op);
@@ -77,15 +73,13 @@ class Taker {
     return found->second;
   }
 
-  void refuse_unknown(const std::string& name) const { refuse(name, "is unknown to model " + graph_.model); }
-
- private:
   [[noreturn]] void refuse(const std::string& name, const std::string& what,
                            const std::string& remedy = kRemedy) const {
     throw Error(ExitCode::bad_data, "option --weights: {}: tensor {} {}{}", path_.string(), shown_name(name),
                 what, remedy);
   }
 
+ private:
   [[noreturn]] void refuse_dims(const std::string& name, const std::vector<std::int64_t>& found,
                                 const std::vector<std::int64_t>& wanted) const {
     if (holds_class_centres(graph_, name) && found.size() == 2 && found[1] == wanted[1]) {
@@ -123,11 +117,12 @@ TensorMap tensors_for(const Graph& graph, const TensorFile& file, const std::fil
   for (const Statistic& statistic : graph.statistics) {
     tensors.emplace(statistic.name, taker.take(statistic.name, {statistic.channels}));
   }
-  const auto refuse_unknown = [&](const std::string& name) {
-    if (!tensors.contains(name) && !ignored(name)) taker.refuse_unknown(name);
+  const auto check_known = [&](const std::string& name) {
+    if (!tensors.contains(name) && !name.ends_with(".num_batches_tracked"))
+      taker.refuse(name, "is unknown to model " + graph.model);
   };
-  for (const auto& entry : file.floats) refuse_unknown(entry.first);
-  for (const auto& entry : file.integers) refuse_unknown(entry.first);
+  for (const auto& entry : file.floats) check_known(entry.first);
+  for (const auto& entry : file.integers) check_known(entry.first);
   return tensors;
 }
 
