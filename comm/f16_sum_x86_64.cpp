@@ -7,9 +7,8 @@ namespace plumb {
 namespace {
 
 [[gnu::always_inline]] inline void add(const _Float16* from, _Float16* into, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count; ++i)
     into[i] = static_cast<_Float16>(static_cast<float>(from[i]) + static_cast<float>(into[i]));
-  }
 }
 
 [[gnu::target("avx2,f16c")]] void add_with_f16c(const _Float16* from, _Float16* into, std::size_t count) {

@@ -66,12 +66,10 @@ std::vector<Gradient> find_gradients(const Program& program) {
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     const Buffer& buffer = program.buffers[id];
     if (!is_reduced(buffer)) continue;
-    if (buffer.view) {
+    if (buffer.view)
       throw Error(ExitCode::internal, "gradient " + buffer.name + " lies in another buffer already");
-    }
-    if (!last_writers[id]) {
+    if (!last_writers[id])
       throw Error(ExitCode::internal, "no instruction writes " + buffer.name + ", so it can't be reduced");
-    }
     gradients.push_back({id, *last_writers[id]});
   }
   std::stable_sort(gradients.begin(), gradients.end(),
@@ -82,9 +80,8 @@ std::vector<Gradient> find_gradients(const Program& program) {
 // In completion order.
 std::vector<Bucket> make_buckets(const Program& program, const BucketOptions& options) {
   std::map<DType, std::vector<Gradient>> by_dtype;
-  for (const Gradient& gradient : find_gradients(program)) {
+  for (const Gradient& gradient : find_gradients(program))
     by_dtype[program.buffers[gradient.buffer].dtype].push_back(gradient);
-  }
   std::vector<Bucket> buckets;
   for (const auto& [dtype, gradients] : by_dtype) {
     std::vector<std::size_t> bytes;
@@ -172,11 +169,10 @@ Exchange add_bucket(Program& program, const Bucket& bucket, const std::string& n
                     const GradientReductionOptions& options) {
   const BufferId root = lay_out(program, bucket, name);
   const DType dtype = reduced_dtype(options.dtype, bucket.dtype);
-  if (dtype == bucket.dtype) {
+  if (dtype == bucket.dtype)
     return {.start = {allreduce_instruction(program, name, {bucket.gradients.begin(), bucket.gradients.end()},
                                             root)},
             .finish = {}};
-  }
   const std::size_t elements = program.buffers[root].bytes / bytes_of(bucket.dtype);
   const BufferId staging = add_flat_buffer(program, name + ".staging", dtype, elements, false);
   return {.start = {cast_instruction(program, name + ".cast", root, staging, 1.0 / options.world_size),

@@ -38,9 +38,8 @@ std::string rank_outside_its_job(const LaunchedAs& launched, int size) {
 
 // MPI counts are ints.
 int mpi_count(std::size_t count, const char* what) {
-  if (count > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+  if (count > static_cast<std::size_t>(std::numeric_limits<int>::max()))
     throw Error(ExitCode::internal, "{} holds {} elements, more than an MPI call takes", what, count);
-  }
   return static_cast<int>(count);
 }
 
@@ -110,10 +109,9 @@ std::vector<std::string> Job::all_gather(const std::string& mine) const {
                        MPI_COMM_WORLD),
         "MPI_Allgatherv");
   std::vector<std::string> texts;
-  for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank)
     texts.push_back(
         all.substr(static_cast<std::size_t>(offsets[rank]), static_cast<std::size_t>(lengths[rank])));
-  }
   return texts;
 }
 

@@ -72,10 +72,9 @@ Norm ModelBuilder::declare_norm(const std::string& name, std::int64_t channels, 
   norm.bias = add_parameter(name + ".bias", {channels}, kZeros, ParameterUse::other);
   norm.running_mean = add_statistic(name + ".running_mean", channels, 0);
   norm.running_variance = add_statistic(name + ".running_var", channels, 1);
-  if (options.activation == Activation::prelu) {
+  if (options.activation == Activation::prelu)
     norm.slope =
         add_parameter(options.slope, {options.one_slope ? 1 : channels}, kSlopes, ParameterUse::other);
-  }
   return norm;
 }
 
@@ -129,9 +128,8 @@ void ModelBuilder::margin_loss(MarginLoss loss, ValueId in, std::int64_t own_row
   loss.in = in;
   loss.weight = add_parameter(loss.name + ".weight", {own_rows, elements_per_image(shape(in))}, start,
                               ParameterUse::weight);
-  if (loss.head != Head::replicated) {
+  if (loss.head != Head::replicated)
     graph_.parameters[loss.weight].shard = RowShard{.first_row = loss.first_class, .all_rows = loss.classes};
-  }
   graph_.ops.push_back(std::move(loss));
 }
 

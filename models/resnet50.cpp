@@ -55,11 +55,10 @@ Graph make_resnet50(const ResNet50Options& options) {
   require_between(options.batch, 1, kMaxBatch, "batch per device", "--bs");
   require_between(options.image_size, kMinImageSize, kMaxImageSize, "image size", "--image-size");
   require_between(options.classes, 1, kMaxClasses, "number of classes", "a number");
-  if (!(options.label_smoothing >= 0 && options.label_smoothing < 1)) {
+  if (!(options.label_smoothing >= 0 && options.label_smoothing < 1))
     throw Error(ExitCode::usage,
                 "label smoothing {:f} is out of range: give --label-smoothing from 0 to below 1.",
                 options.label_smoothing);
-  }
 
   ModelBuilder net("resnet50", options.decay);
   ValueId value = net.images(options.batch, options.image_size);

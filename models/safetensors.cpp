@@ -55,9 +55,8 @@ template <typename... Values>
 std::vector<std::uint64_t> whole_numbers(const fs::path& path, const std::string& name, const Json& entry,
                                          const char* key, std::size_t most) {
   const auto found = entry.find(key);
-  if (found == entry.end() || !found->is_array() || found->size() > most) {
+  if (found == entry.end() || !found->is_array() || found->size() > most)
     refuse_tensor(path, name, "has no valid \"{}\" in the header", key);
-  }
   if (!std::all_of(found->begin(), found->end(), std::mem_fn(&Json::is_number_unsigned)))
     refuse_tensor(path, name, "has a \"{}\" that isn't a list of whole numbers", key);
   return found->get<std::vector<std::uint64_t>>();
@@ -79,16 +78,14 @@ Entry parse_entry(const fs::path& path, const std::string& name, const Json& jso
   const auto dtype = json.find("dtype");
   if (dtype == json.end() || !dtype->is_string()) refuse_tensor(path, name, "has no dtype");
   const auto& dtype_name = dtype->get_ref<const std::string&>();
-  if (dtype_name != "F32" && dtype_name != "I64") {
+  if (dtype_name != "F32" && dtype_name != "I64")
     refuse_tensor(path, name, "has dtype {} where \"F32\" (or \"I64\" for labels) is wanted",
                   shown_name(dtype_name));
-  }
   const bool is_float = dtype_name == "F32";
   const std::vector<std::uint64_t> dims = whole_numbers(path, name, json, "shape", kMaxDims);
   const std::vector<std::uint64_t> offsets = whole_numbers(path, name, json, "data_offsets", 2);
-  if (offsets.size() != 2 || offsets[0] > offsets[1]) {
+  if (offsets.size() != 2 || offsets[0] > offsets[1])
     refuse_tensor(path, name, "has data_offsets that aren't [begin, end]");
-  }
   const std::uint64_t bytes = offsets[1] - offsets[0];
   if (bytes_of_dims(dims, is_float ? sizeof(float) : sizeof(std::int64_t)) != bytes)
     refuse_tensor(path, name, "has a shape that doesn't match its {} bytes", bytes);
@@ -132,20 +129,17 @@ std::vector<Entry> parse_entries(const fs::path& path, const std::string& header
   std::ranges::sort(entries, {}, [](const Entry& entry) { return std::pair(entry.begin, entry.end); });
   std::uint64_t filled = 0;
   for (const Entry& entry : entries) {
-    if (entry.end > data_bytes) {
+    if (entry.end > data_bytes)
       refuse_tensor(path, entry.name,
                     "ends at byte {} of {} bytes of data: the file is truncated or its header wrong",
                     entry.end, data_bytes);
-    }
-    if (entry.begin != filled) {
+    if (entry.begin != filled)
       refuse_tensor(path, entry.name, "{} before it",
                     entry.begin < filled ? "overlaps the one" : "leaves a gap");
-    }
     filled = entry.end;
   }
-  if (filled != data_bytes) {
+  if (filled != data_bytes)
     refuse(path, "{} bytes after the last tensor belong to none", data_bytes - filled);
-  }
   return entries;
 }
 
@@ -166,9 +160,8 @@ std::uint64_t checked_file_bytes(const fs::path& path) {
   const std::uint64_t bytes = fs::file_size(path, code);
   if (code) refuse(path, "its size can't be read ({})", code.message());
   if (bytes < kLengthBytes) refuse(path, "the file has {} bytes, too few for a header", bytes);
-  if (bytes > kMaxFileBytes) {
+  if (bytes > kMaxFileBytes)
     refuse(path, "the file has {} MiB, more than the {} that are read", bytes >> 20, kMaxFileBytes >> 20);
-  }
   return bytes;
 }
 
@@ -178,10 +171,9 @@ TensorFile read_file(const fs::path& path) {
   std::uint64_t header_bytes = 0;
   in.read(reinterpret_cast<char*>(&header_bytes), kLengthBytes);
   if (!in) refuse(path, "it can't be read");
-  if (header_bytes > kMaxHeaderBytes || header_bytes > file_bytes - kLengthBytes) {
+  if (header_bytes > kMaxHeaderBytes || header_bytes > file_bytes - kLengthBytes)
     refuse(path, "the header claims {} bytes of a file of {} (at most {} are accepted)", header_bytes,
            file_bytes, kMaxHeaderBytes);
-  }
   std::string header(header_bytes, '\0');
   in.read(header.data(), static_cast<std::streamsize>(header_bytes));
   if (!in) refuse(path, "reading stopped inside the header");
@@ -202,10 +194,9 @@ Bytes bytes_of(const std::string& name, const std::vector<std::int64_t>& dims,
                const std::vector<Element>& values) {
   std::int64_t elements = 1;
   for (const std::int64_t dim : dims) elements *= dim;
-  if (elements != static_cast<std::int64_t>(values.size())) {
+  if (elements != static_cast<std::int64_t>(values.size()))
     throw Error(ExitCode::internal, "tensor {} has {} values where its shape wants {}", shown_name(name),
                 values.size(), elements);
-  }
   return std::as_bytes(std::span(values));
 }
 
@@ -250,12 +241,10 @@ void write_safetensors(const fs::path& path, const TensorFile& file) {
     data.push_back(bytes);
   };
   // The wider type first keeps every tensor aligned.
-  for (const auto& [name, tensor] : file.integers) {
+  for (const auto& [name, tensor] : file.integers)
     add(name, "I64", tensor.first, bytes_of(name, tensor.first, tensor.second));
-  }
-  for (const auto& [name, tensor] : file.floats) {
+  for (const auto& [name, tensor] : file.floats)
     add(name, "F32", tensor.dims, bytes_of(name, tensor.dims, tensor.values));
-  }
 
   PartialFile out(path);
   const std::string frame = framed(header);

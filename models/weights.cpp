@@ -100,23 +100,20 @@ class Taker {
 TensorMap initial_tensors(const Graph& graph, std::uint64_t seed) {
   TensorMap tensors;
   for (const Parameter& parameter : graph.parameters) tensors[parameter.name] = fresh_tensor(parameter, seed);
-  for (const Statistic& statistic : graph.statistics) {
+  for (const Statistic& statistic : graph.statistics)
     tensors[statistic.name] = {{statistic.channels},
                                std::vector<float>(static_cast<std::size_t>(statistic.channels),
                                                   static_cast<float>(statistic.initial))};
-  }
   return tensors;
 }
 
 TensorMap tensors_for(const Graph& graph, const TensorFile& file, const std::filesystem::path& path) {
   const Taker taker(graph, file, path);
   TensorMap tensors;
-  for (const Parameter& parameter : graph.parameters) {
+  for (const Parameter& parameter : graph.parameters)
     tensors.emplace(parameter.name, own_rows(parameter, taker.take(parameter.name, whole_dims(parameter))));
-  }
-  for (const Statistic& statistic : graph.statistics) {
+  for (const Statistic& statistic : graph.statistics)
     tensors.emplace(statistic.name, taker.take(statistic.name, {statistic.channels}));
-  }
   const auto check_known = [&](const std::string& name) {
     if (!tensors.contains(name) && !name.ends_with(".num_batches_tracked"))
       taker.refuse(name, "is unknown to model " + graph.model);
