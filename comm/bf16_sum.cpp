@@ -1,4 +1,4 @@
-#include "comm/bf16_sum.h"
+#include "comm/half_sum.h"
 
 #include <bit>
 

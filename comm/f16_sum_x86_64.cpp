@@ -1,7 +1,7 @@
 // Baseline x86-64 has no half-precision conversions and calls a function per element; F16C converts 8 at a
 // time (measured: 32 vs 2 ns per element). Explicit dispatch at run time: ifuncs (target_clones) crash under
 // ThreadSanitizer.
-#include "comm/f16_sum.h"
+#include "comm/half_sum.h"
 
 namespace plumb {
 namespace {

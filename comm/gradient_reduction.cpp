@@ -72,8 +72,7 @@ std::vector<Gradient> find_gradients(const Program& program) {
       throw Error(ExitCode::internal, "no instruction writes " + buffer.name + ", so it can't be reduced");
     gradients.push_back({id, *last_writers[id]});
   }
-  std::stable_sort(gradients.begin(), gradients.end(),
-                   [](const Gradient& a, const Gradient& b) { return a.last_writer < b.last_writer; });
+  std::ranges::stable_sort(gradients, {}, &Gradient::last_writer);
   return gradients;
 }
 
@@ -92,8 +91,7 @@ std::vector<Bucket> make_buckets(const Program& program, const BucketOptions& op
       buckets.push_back(std::move(bucket));
     }
   }
-  std::stable_sort(buckets.begin(), buckets.end(),
-                   [](const Bucket& a, const Bucket& b) { return a.complete_after < b.complete_after; });
+  std::ranges::stable_sort(buckets, {}, &Bucket::complete_after);
   return buckets;
 }
 
@@ -143,26 +141,12 @@ Instruction cast_instruction(const Program& program, const std::string& name, Bu
 // Reduced gradients are the same on all ranks, and so is their overflow. Only the owning rank sees overflow
 // in a sharded gradient.
 bool finds_what_others_miss(const Program& program, const FindOverflow& search) {
-  return std::any_of(search.gradients.begin(), search.gradients.end(),
-                     [&](BufferId gradient) { return program.buffers[gradient].sharded; });
-}
-
-// Sums the flag that `search` writes, so that all ranks skip the update if one does.
-Instruction overflow_instruction(const Program& program, const FindOverflow& search) {
-  return allreduce_instruction(program, program.buffers[search.overflow].name, {search.overflow.buffer},
-                               search.overflow);
+  return std::ranges::any_of(search.gradients,
+                             [&](BufferId gradient) { return program.buffers[gradient].sharded; });
 }
 
 DType reduced_dtype(ReduceDType choice, DType own) {
-  switch (choice) {
-    case ReduceDType::fp32:
-      return DType::f32;
-    case ReduceDType::fp16:
-      return DType::f16;
-    case ReduceDType::same:
-      break;
-  }
-  return own;
+  return choice == ReduceDType::fp32 ? DType::f32 : choice == ReduceDType::fp16 ? DType::f16 : own;
 }
 
 Exchange add_bucket(Program& program, const Bucket& bucket, const std::string& name,
@@ -211,8 +195,11 @@ Program add_gradient_reduction(Program program, const GradientReductionOptions& 
       append(instructions, std::exchange(before_updates, {}));
     instructions.push_back(std::move(program.instructions[id]));
     const auto* search = instructions.back().as<FindOverflow>();
-    if (search && finds_what_others_miss(program, *search))
-      instructions.push_back(overflow_instruction(program, *search));
+    if (search && finds_what_others_miss(program, *search)) {
+      // Sums the flag, so that all ranks skip the update if one does.
+      const BufferId flag = search->overflow;
+      instructions.push_back(allreduce_instruction(program, program.buffers[flag].name, {flag}, flag));
+    }
     append(instructions, std::move(starts_after[id]));
   }
   append(instructions, std::move(before_updates));

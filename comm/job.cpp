@@ -171,18 +171,6 @@ std::string Job::broadcast_text(const std::string& text, int from) const {
   return received;
 }
 
-void Job::broadcast(float* values, std::size_t count) const {
-  broadcast_bytes(values, count * sizeof(float), 0);
-}
-
-void Job::broadcast(std::uint64_t& value) const {
-  broadcast_bytes(&value, sizeof(value), 0);
-}
-
-void Job::broadcast(std::span<std::byte> bytes) const {
-  broadcast_bytes(bytes.data(), bytes.size(), 0);
-}
-
 void Job::barrier() const {
   check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
 }

@@ -1,4 +1,4 @@
-#include "comm/f16_sum.h"
+#include "comm/half_sum.h"
 
 #include <gtest/gtest.h>
 
