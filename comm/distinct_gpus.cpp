@@ -23,10 +23,9 @@ std::string sentence(const std::vector<RankDevice>& devices, std::size_t first, 
 std::optional<std::string> shared_gpu(const std::vector<RankDevice>& devices) {
   for (std::size_t second = 1; second < devices.size(); ++second) {
     if (devices[second].gpu.empty()) continue;
-    for (std::size_t first = 0; first < second; ++first) {
+    for (std::size_t first = 0; first < second; ++first)
       if (devices[first].gpu == devices[second].gpu && devices[first].host == devices[second].host)
         return sentence(devices, first, second);
-    }
   }
   return std::nullopt;
 }

@@ -57,9 +57,8 @@ void check_readers(const Program& program, const std::vector<std::optional<Instr
 std::vector<Gradient> find_gradients(const Program& program) {
   std::vector<std::optional<InstructionId>> last_writers(program.buffers.size());
   for (InstructionId id = 0; id < program.instructions.size(); ++id) {
-    for (const BufferUse& use : program.instructions[id].uses()) {
+    for (const BufferUse& use : program.instructions[id].uses())
       if (use.writes()) last_writers[use.buffer] = id;
-    }
   }
   check_readers(program, last_writers);
   std::vector<Gradient> gradients;
@@ -166,9 +165,8 @@ Exchange add_bucket(Program& program, const Bucket& bucket, const std::string& n
 
 InstructionId last_backward(const Program& program) {
   InstructionId last = 0;
-  for (InstructionId id = 0; id < program.instructions.size(); ++id) {
+  for (InstructionId id = 0; id < program.instructions.size(); ++id)
     if (program.instructions[id].phase == Phase::backward) last = id;
-  }
   return last;
 }
 

@@ -109,9 +109,8 @@ class MpiCommunicator : public Communicator {
   }
 
   void wait(Ticket ticket) override {
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
+    for (std::size_t i = 0; i < requests_.size(); ++i)
       if (tickets_[i] == ticket) check(MPI_Wait(&requests_[i], MPI_STATUS_IGNORE), "MPI_Wait");
-    }
     drop_finished();
   }
 

@@ -123,9 +123,8 @@ std::vector<Entry> parse_entries(const fs::path& path, const std::string& header
                                  std::uint64_t data_bytes) {
   std::vector<Entry> entries;
   const Json header = parse_header(path, header_text);
-  for (const auto& [name, json] : header.items()) {
+  for (const auto& [name, json] : header.items())
     if (name != kMetadata) entries.push_back(parse_entry(path, name, json));
-  }
   std::ranges::sort(entries, {}, [](const Entry& entry) { return std::pair(entry.begin, entry.end); });
   std::uint64_t filled = 0;
   for (const Entry& entry : entries) {

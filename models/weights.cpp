@@ -1,7 +1,6 @@
 #include "models/weights.h"
 
 #include <algorithm>
-#include <utility>
 #include <variant>
 
 #include "base/error.h"
