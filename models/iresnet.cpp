@@ -11,11 +11,11 @@ namespace {
 
 constexpr double kEpsilon = 2e-5;
 
-NormOptions plain_norm() {
+BatchNormOptions plain_norm() {
   return {.epsilon = kEpsilon};
 }
 
-NormOptions prelu_norm(const ModelOptions& options, const std::string& slope) {
+BatchNormOptions prelu_norm(const ModelOptions& options, const std::string& slope) {
   return {.activation = Activation::prelu,
           .epsilon = kEpsilon,
           .slope = slope,
@@ -27,15 +27,15 @@ NormOptions prelu_norm(const ModelOptions& options, const std::string& slope) {
 ValueId add_unit(ModelBuilder& net, const std::string& name, ValueId in, std::int64_t channels, bool is_first,
                  const ModelOptions& options) {
   const int stride = is_first ? 2 : 1;
-  ValueId main = net.norm(name + ".bn1", in, plain_norm());
+  ValueId main = net.batch_norm(name + ".bn1", in, plain_norm());
   main = net.conv(name + ".conv1", main, {.channels = channels, .kernel = 3, .padding = 1});
-  main = net.norm(name + ".bn2", main, prelu_norm(options, name + ".prelu.weight"));
+  main = net.batch_norm(name + ".bn2", main, prelu_norm(options, name + ".prelu.weight"));
   main = net.conv(name + ".conv2", main, {.channels = channels, .kernel = 3, .stride = stride, .padding = 1});
-  const Norm last = net.declare_norm(name + ".bn3", channels, plain_norm());
+  const Norm last = net.declare_batch_norm(name + ".bn3", channels, plain_norm());
   ValueId shortcut = in;
   if (is_first) {
     shortcut = net.conv(name + ".downsample.0", in, {.channels = channels, .stride = stride});
-    shortcut = net.norm(name + ".downsample.1", shortcut, plain_norm());
+    shortcut = net.batch_norm(name + ".downsample.1", shortcut, plain_norm());
   }
   return net.apply(last, main, shortcut);
 }
@@ -44,7 +44,7 @@ ValueId add_unit(ModelBuilder& net, const std::string& name, ValueId in, std::in
 ValueId add_iresnet(ModelBuilder& net, ValueId images, const std::array<int, 4>& units,
                     const ModelOptions& options) {
   ValueId value = net.conv("conv1", images, {.channels = 64, .kernel = 3, .padding = 1});
-  value = net.norm("bn1", value, prelu_norm(options, "prelu.weight"));
+  value = net.batch_norm("bn1", value, prelu_norm(options, "prelu.weight"));
   for (std::size_t stage = 0; stage < units.size(); ++stage) {
     const std::int64_t channels = std::int64_t{64} << stage;
     for (int unit = 0; unit < units[stage]; ++unit) {
@@ -52,7 +52,7 @@ ValueId add_iresnet(ModelBuilder& net, ValueId images, const std::array<int, 4>&
       value = add_unit(net, name, value, channels, unit == 0, options);
     }
   }
-  value = net.norm("bn2", value, plain_norm());
+  value = net.batch_norm("bn2", value, plain_norm());
   if (options.dropout > 0) value = net.dropout("dropout", value, options.dropout, options.seed);
   return add_embedding(net, "fc", "features", value, options);
 }

@@ -30,18 +30,18 @@ constexpr std::array<Stage, 3> kStages{{{"dconv_23", 128, "res_3", 128, 4, 64},
 ValueId add_conv(ModelBuilder& net, const std::string& name, ValueId in, const ConvOptions& conv,
                  const ModelOptions& options) {
   const ValueId out = net.conv(name + "_conv2d", in, conv);
-  return net.norm(name + "_batchnorm", out,
-                  {.activation = Activation::prelu,
-                   .epsilon = kEpsilon,
-                   .slope = name + "_relu.weight",
-                   .one_slope = options.prelu_per_layer});
+  return net.batch_norm(name + "_batchnorm", out,
+                        {.activation = Activation::prelu,
+                         .epsilon = kEpsilon,
+                         .slope = name + "_relu.weight",
+                         .one_slope = options.prelu_per_layer});
 }
 
 // norm(conv(in)) [+ residual].
 ValueId add_linear(ModelBuilder& net, const std::string& name, ValueId in, const ConvOptions& conv,
                    std::optional<ValueId> residual = {}) {
   const ValueId out = net.conv(name + "_conv2d", in, conv);
-  const Norm norm = net.declare_norm(name + "_batchnorm", net.shape(out).c, {.epsilon = kEpsilon});
+  const Norm norm = net.declare_batch_norm(name + "_batchnorm", net.shape(out).c, {.epsilon = kEpsilon});
   return net.apply(norm, out, residual);
 }
 

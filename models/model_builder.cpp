@@ -59,7 +59,8 @@ ValueId ModelBuilder::conv(const std::string& name, ValueId in, const ConvOption
   return out;
 }
 
-Norm ModelBuilder::declare_norm(const std::string& name, std::int64_t channels, const NormOptions& options) {
+Norm ModelBuilder::declare_batch_norm(const std::string& name, std::int64_t channels,
+                                      const BatchNormOptions& options) {
   Norm norm;
   norm.name = name;
   norm.activation = options.activation;
@@ -86,8 +87,8 @@ ValueId ModelBuilder::apply(Norm norm, ValueId in, std::optional<ValueId> residu
   return norm.out;
 }
 
-ValueId ModelBuilder::norm(const std::string& name, ValueId in, const NormOptions& options) {
-  return apply(declare_norm(name, shape(in).c, options), in);
+ValueId ModelBuilder::batch_norm(const std::string& name, ValueId in, const BatchNormOptions& options) {
+  return apply(declare_batch_norm(name, shape(in).c, options), in);
 }
 
 ValueId ModelBuilder::max_pool(const std::string& name, ValueId in, int kernel, int stride, int padding) {

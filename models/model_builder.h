@@ -35,7 +35,7 @@ struct ConvOptions {
   std::int64_t groups = 1;
 };
 
-struct NormOptions {
+struct BatchNormOptions {
   Activation activation = Activation::none;
   double epsilon = 1e-5;
   bool fixed_scale = false;  // the scale stays 1
@@ -60,9 +60,9 @@ class ModelBuilder {
   // The input, [batch, size, size, 3].
   ValueId images(std::int64_t batch, std::int64_t size);
   ValueId conv(const std::string& name, ValueId in, const ConvOptions& options);
-  ValueId norm(const std::string& name, ValueId in, const NormOptions& options);
+  ValueId batch_norm(const std::string& name, ValueId in, const BatchNormOptions& options);
   // A norm in two parts, for one that runs later than its place among the parameters.
-  Norm declare_norm(const std::string& name, std::int64_t channels, const NormOptions& options);
+  Norm declare_batch_norm(const std::string& name, std::int64_t channels, const BatchNormOptions& options);
   ValueId apply(Norm norm, ValueId in, std::optional<ValueId> residual = {});
   ValueId max_pool(const std::string& name, ValueId in, int kernel, int stride, int padding);
   ValueId global_average_pool(const std::string& name, ValueId in);

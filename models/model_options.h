@@ -53,7 +53,7 @@ inline ValueId add_embedding(ModelBuilder& net, const std::string& dense, const 
                              const ModelOptions& options) {
   const DenseInitializers start{he_fan_out(options.embedding), {Initializer::Kind::constant, 0}};
   const ValueId out = net.dense(dense, in, options.embedding, start);
-  return net.norm(norm, out, {.epsilon = 2e-5, .fixed_scale = !options.prelu_per_layer});
+  return net.batch_norm(norm, out, {.epsilon = 2e-5, .fixed_scale = !options.prelu_per_layer});
 }
 
 }  // namespace plumb
