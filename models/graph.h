@@ -77,7 +77,7 @@ struct Conv {
 // out = activation(scale * (in - mean) / sqrt(variance + epsilon) + bias [+ residual]), mean and (biased)
 // variance over n, h, w of this batch. running = (1 - momentum) * running + momentum * statistic of the
 // batch, with the unbiased variance (PyTorch's BatchNorm2d).
-struct Norm {
+struct BatchNorm {
   std::string name;
   ValueId in = 0, out = 0;
   std::optional<ValueId> residual;
@@ -152,7 +152,7 @@ struct MarginLoss {
   std::uint64_t seed = 0;        // sampled: of the sample
 };
 
-using Op = std::variant<Conv, Norm, Pool, Dense, Dropout, SoftmaxLoss, MarginLoss>;
+using Op = std::variant<Conv, BatchNorm, Pool, Dense, Dropout, SoftmaxLoss, MarginLoss>;
 inline const std::string& name_of(const Op& op) {
   return std::visit([](const auto& one) -> const std::string& { return one.name; }, op);
 }

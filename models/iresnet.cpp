@@ -31,7 +31,7 @@ ValueId add_unit(ModelBuilder& net, const std::string& name, ValueId in, std::in
   main = net.conv(name + ".conv1", main, {.channels = channels, .kernel = 3, .padding = 1});
   main = net.batch_norm(name + ".bn2", main, prelu_norm(options, name + ".prelu.weight"));
   main = net.conv(name + ".conv2", main, {.channels = channels, .kernel = 3, .stride = stride, .padding = 1});
-  const Norm last = net.declare_batch_norm(name + ".bn3", channels, plain_norm());
+  const BatchNorm last = net.declare_batch_norm(name + ".bn3", channels, plain_norm());
   ValueId shortcut = in;
   if (is_first) {
     shortcut = net.conv(name + ".downsample.0", in, {.channels = channels, .stride = stride});

@@ -41,7 +41,7 @@ ValueId add_conv(ModelBuilder& net, const std::string& name, ValueId in, const C
 ValueId add_linear(ModelBuilder& net, const std::string& name, ValueId in, const ConvOptions& conv,
                    std::optional<ValueId> residual = {}) {
   const ValueId out = net.conv(name + "_conv2d", in, conv);
-  const Norm norm = net.declare_batch_norm(name + "_batchnorm", net.shape(out).c, {.epsilon = kEpsilon});
+  const BatchNorm norm = net.declare_batch_norm(name + "_batchnorm", net.shape(out).c, {.epsilon = kEpsilon});
   return net.apply(norm, out, residual);
 }
 

@@ -59,9 +59,9 @@ ValueId ModelBuilder::conv(const std::string& name, ValueId in, const ConvOption
   return out;
 }
 
-Norm ModelBuilder::declare_batch_norm(const std::string& name, std::int64_t channels,
-                                      const BatchNormOptions& options) {
-  Norm norm;
+BatchNorm ModelBuilder::declare_batch_norm(const std::string& name, std::int64_t channels,
+                                           const BatchNormOptions& options) {
+  BatchNorm norm;
   norm.name = name;
   norm.activation = options.activation;
   norm.epsilon = options.epsilon;
@@ -79,7 +79,7 @@ Norm ModelBuilder::declare_batch_norm(const std::string& name, std::int64_t chan
   return norm;
 }
 
-ValueId ModelBuilder::apply(Norm norm, ValueId in, std::optional<ValueId> residual) {
+ValueId ModelBuilder::apply(BatchNorm norm, ValueId in, std::optional<ValueId> residual) {
   norm.in = in;
   norm.out = add_value(norm.name, shape(in));
   norm.residual = residual;

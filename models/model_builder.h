@@ -62,8 +62,9 @@ class ModelBuilder {
   ValueId conv(const std::string& name, ValueId in, const ConvOptions& options);
   ValueId batch_norm(const std::string& name, ValueId in, const BatchNormOptions& options);
   // A norm in two parts, for one that runs later than its place among the parameters.
-  Norm declare_batch_norm(const std::string& name, std::int64_t channels, const BatchNormOptions& options);
-  ValueId apply(Norm norm, ValueId in, std::optional<ValueId> residual = {});
+  BatchNorm declare_batch_norm(const std::string& name, std::int64_t channels,
+                               const BatchNormOptions& options);
+  ValueId apply(BatchNorm norm, ValueId in, std::optional<ValueId> residual = {});
   ValueId max_pool(const std::string& name, ValueId in, int kernel, int stride, int padding);
   ValueId global_average_pool(const std::string& name, ValueId in);
   ValueId dropout(const std::string& name, ValueId in, double probability, std::uint64_t seed);

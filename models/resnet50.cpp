@@ -34,7 +34,7 @@ ValueId add_bottleneck(ModelBuilder& net, const std::string& name, ValueId in, s
   main = net.conv(name + ".conv2", main, {.channels = width, .kernel = 3, .stride = stride, .padding = 1});
   main = net.batch_norm(name + ".bn2", main, {.activation = kRelu});
   main = net.conv(name + ".conv3", main, {.channels = channels});
-  const Norm last = net.declare_batch_norm(name + ".bn3", channels, {.activation = kRelu});
+  const BatchNorm last = net.declare_batch_norm(name + ".bn3", channels, {.activation = kRelu});
   ValueId shortcut = in;
   if (stride != 1 || net.shape(in).c != channels) {
     shortcut = net.conv(name + ".downsample.0", in, {.channels = channels, .stride = stride});

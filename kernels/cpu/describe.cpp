@@ -93,7 +93,7 @@ class Describer {
     contribute(op.in, d_in);
   }
 
-  void forward(std::size_t i, const Norm& op) {
+  void forward(std::size_t i, const BatchNorm& op) {
     means_[i] = channel_buffer(op.name + ".mean", shape(op.in).c);
     inv_stds_[i] = channel_buffer(op.name + ".inv_std", shape(op.in).c);
     BatchNormForward norm{.in = value(op.in),
@@ -110,7 +110,7 @@ class Describer {
         bytes_of_buffer(value(op.in));  // statistics read the input once more
   }
   // The residual's gradient is d_out after the activation's backward; without an activation it is d_out.
-  void backward(std::size_t i, const Norm& op) {
+  void backward(std::size_t i, const BatchNorm& op) {
     const std::vector<BufferId> d_out = gradient_of(lowering_, op.out, 2);
     BatchNormBackward norm{.in = value(op.in),
                            .d_out = d_out[0],

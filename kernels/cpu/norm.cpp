@@ -14,7 +14,7 @@ struct Form {
 };
 
 // The input's layout, or row-major if our loops don't support that layout.
-Form form_of(Context& context, BufferId in, const Norm& op) {
+Form form_of(Context& context, BufferId in, const BatchNorm& op) {
   const Shape& shape = context.graph.values[op.in].shape;
   const dnnl::memory::desc plain = plain_layout(nchw(shape));
   const dnnl::memory::desc held = context.settle(in, plain);
@@ -28,22 +28,22 @@ dnnl::memory::desc sums_layout(std::size_t sums) {
   return plain_layout({static_cast<std::int64_t>(sums * sizeof(LaneSums) / sizeof(float))});
 }
 
-const Norm& norm_of(const Context& context, const Instruction& instruction) {
-  return std::get<Norm>(context.graph.ops[instruction.op]);
+const BatchNorm& norm_of(const Context& context, const Instruction& instruction) {
+  return std::get<BatchNorm>(context.graph.ops[instruction.op]);
 }
 
 // Empty without a PReLU.
-dnnl::memory::desc slope_layout(const Context& context, const Norm& op) {
+dnnl::memory::desc slope_layout(const Context& context, const BatchNorm& op) {
   return op.slope ? plain_layout(context.graph.parameters[*op.slope].dims) : dnnl::memory::desc();
 }
-bool has_one_slope(const Context& context, const Norm& op) {
+bool has_one_slope(const Context& context, const BatchNorm& op) {
   return op.slope && context.graph.parameters[*op.slope].elements() == 1;
 }
 
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormForward& norm) {
-  const Norm& op = norm_of(context, instruction);
+  const BatchNorm& op = norm_of(context, instruction);
   const Form form = form_of(context, norm.in, op);
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
   NormForward at{.tiling = form.tiling,
@@ -80,7 +80,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormForwar
 }
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackward& norm) {
-  const Norm& op = norm_of(context, instruction);
+  const BatchNorm& op = norm_of(context, instruction);
   const Form form = form_of(context, norm.in, op);
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
   const int tensors = 3 + norm.out.has_value() + norm.second_d_out.has_value() + norm.d_residual.has_value();

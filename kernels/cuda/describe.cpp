@@ -64,8 +64,8 @@ class Describer : InstructionBuilder {
         conv_workspace_bytes(graph_, op, instruction.as<ConvBackwardWeights>() != nullptr,
                              buffer(value(op.in)), buffer(value(op.out)), buffer(master(op.weight)));
   }
-  const Norm& norm_in_front(std::size_t i) const {
-    return std::get<Norm>(graph_.ops[*layers_[i].norm_in_front]);
+  const BatchNorm& norm_in_front(std::size_t i) const {
+    return std::get<BatchNorm>(graph_.ops[*layers_[i].norm_in_front]);
   }
 
   void forward(std::size_t i, const Conv& op) {
@@ -107,7 +107,7 @@ class Describer : InstructionBuilder {
   // The norm's own backward ends with these coefficients.
   ConvNormBackwardData backward_through_norm(std::size_t i, const Conv& op, BufferId d_out,
                                              BufferId d_activated) {
-    const Norm& norm = norm_in_front(i);
+    const BatchNorm& norm = norm_in_front(i);
     Saved& saved = saved_[*layers_[i].norm_in_front];
     saved.coefficients = add_saved(norm.name + ".coefficients", DType::f32, {3, shape(norm.in).c});
     return {.d_out = d_out,
@@ -123,7 +123,7 @@ class Describer : InstructionBuilder {
             .coefficients = saved.coefficients};
   }
 
-  void forward(std::size_t i, const Norm& op) {
+  void forward(std::size_t i, const BatchNorm& op) {
     statistics(i, op);
     const LayerFusion& layer = layers_[i];
     if (layer.inside_conv || !layer.stored) return;
@@ -143,7 +143,7 @@ class Describer : InstructionBuilder {
     add(op.name + ".forward", apply, Phase::forward, i);
   }
 
-  void statistics(std::size_t i, const Norm& op) {
+  void statistics(std::size_t i, const BatchNorm& op) {
     const LayerFusion& layer = layers_[i];
     Saved& saved = saved_[i];
     const std::int64_t channels = shape(op.in).c;
@@ -168,7 +168,7 @@ class Describer : InstructionBuilder {
           .workspace_bytes = norm_workspace_bytes(pixels(op.in), channels);
   }
 
-  void backward(std::size_t i, const Norm& op) {
+  void backward(std::size_t i, const BatchNorm& op) {
     if (!layers_[i].backward_by_conv) return norm_backward(i, op);
     const BufferId d_activated = gradient_of(lowering_, op.out, 1).front();
     const BufferId d_in = new_gradient(op.in, op.name);
@@ -183,7 +183,7 @@ class Describer : InstructionBuilder {
 
   // Sets the operand that gives the activation's mask. Without a residual, and for a PReLU: the norm's own
   // input. With a residual: the output if a convolution wrote it, else bits. Returns it.
-  std::optional<BufferId> set_mask(std::size_t i, const Norm& op, BatchNormBackward& norm) const {
+  std::optional<BufferId> set_mask(std::size_t i, const BatchNorm& op, BatchNormBackward& norm) const {
     const Saved& saved = saved_[i];
     if (op.activation == Activation::none) return {};
     if (!op.residual) return norm.scale_shift = saved.scale_shift, saved.scale_shift;
@@ -194,7 +194,7 @@ class Describer : InstructionBuilder {
 
   // The buffer that a norm's gradient can be added to: the sum left by its input's other readers, which come
   // later in the Graph and so earlier here. Saves a buffer and a pass that adds both.
-  std::optional<BufferId> take_sum(const Norm& op) {
+  std::optional<BufferId> take_sum(const BatchNorm& op) {
     std::vector<Lowering::Contribution>& parts = lowering_.gradients[op.in];
     if (op.activation != Activation::none || op.residual || parts.size() != 1 || parts.front().shared)
       return {};
@@ -205,7 +205,7 @@ class Describer : InstructionBuilder {
 
   // The gradient of the norm's output is also the residual's. Without ReLU it is the same buffer, read after
   // this norm only if it was shared before.
-  void share_with_residual(const Norm& op, BufferId d_out) {
+  void share_with_residual(const BatchNorm& op, BufferId d_out) {
     const std::vector<Lowering::Contribution>& parts = lowering_.gradients[op.out];
     contribute(*op.residual, d_out, parts.front().shared);
   }
@@ -213,7 +213,7 @@ class Describer : InstructionBuilder {
   // Two passes: sums over in and d_out, then d_in. If the residual's gradient isn't d_out itself, the first
   // pass writes it: the masked sum of the output's gradients. The second pass reads that instead of the parts
   // and the mask.
-  void norm_backward(std::size_t i, const Norm& op) {
+  void norm_backward(std::size_t i, const BatchNorm& op) {
     const Saved& saved = saved_[i];
     const bool masks_by_input = op.activation != Activation::none && !op.residual;
     const std::vector<BufferId> d_out = gradient_of(lowering_, op.out, masks_by_input ? 1 : 2);

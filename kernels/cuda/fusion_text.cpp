@@ -26,7 +26,7 @@ Row row_of(const Graph& graph, const Conv& conv, const LayerFusion& layer) {
   return row;
 }
 
-Row row_of(const Graph& graph, const Norm& norm, const LayerFusion& layer) {
+Row row_of(const Graph& graph, const BatchNorm& norm, const LayerFusion& layer) {
   Row row{norm.name, "", "", layer.why_not_more};
   if (layer.statistics_by) row[1] = "statistics by " + name_of(graph.ops[*layer.statistics_by]);
   if (!layer.stored) row[1] = joined(row[1], "never stored");

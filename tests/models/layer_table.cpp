@@ -33,7 +33,7 @@ void add_rows(const Graph& graph, const Conv& conv, std::vector<LayerCost>& rows
                   .macs = macs_per_image(graph, conv)});
 }
 
-void add_rows(const Graph& graph, const Norm& norm, std::vector<LayerCost>& rows) {
+void add_rows(const Graph& graph, const BatchNorm& norm, std::vector<LayerCost>& rows) {
   const Parameter& scale = graph.parameters[norm.scale];
   const std::string out_shape = image_shape(graph.values[norm.out].shape);
   rows.push_back({.name = norm.name,
