@@ -1,7 +1,5 @@
 #include "base/csv.h"
 
-#include <optional>
-
 #include "base/error.h"
 #include "base/text.h"
 
@@ -12,18 +10,18 @@ class CsvReader {
  public:
   CsvReader(std::string_view text, const std::string& origin) : text_(text), origin_(origin) {}
 
-  // The next record; nothing behind the last.
-  std::optional<std::vector<std::string>> next() {
-    while (at_ < text_.size() && take_line_end()) {
+  std::vector<std::vector<std::string>> records() {
+    std::vector<std::vector<std::string>> records;
+    while (at_ < text_.size()) {
+      if (take_line_end()) continue;
+      records.push_back({field()});
+      while (at_ < text_.size() && !take_line_end()) {
+        if (text_[at_] != ',') fail("has a character behind a closing quote");
+        ++at_;
+        records.back().push_back(field());
+      }
     }
-    if (at_ == text_.size()) return std::nullopt;
-    std::vector<std::string> fields{field()};
-    while (at_ < text_.size() && !take_line_end()) {
-      if (text_[at_] != ',') fail("has a character behind a closing quote");
-      ++at_;
-      fields.push_back(field());
-    }
-    return fields;
+    return records;
   }
 
  private:
@@ -72,10 +70,7 @@ class CsvReader {
 }  // namespace
 
 std::vector<std::vector<std::string>> csv_records(std::string_view text, const std::string& origin) {
-  std::vector<std::vector<std::string>> records;
-  CsvReader reader(text, origin);
-  while (auto record = reader.next()) records.push_back(std::move(*record));
-  return records;
+  return CsvReader(text, origin).records();
 }
 
 std::string csv_field(std::string_view text) {

@@ -11,6 +11,13 @@ namespace plumb {
 inline constexpr int kMostJsonLevels = 64;
 
 // A value that is_discarded() for text that is no JSON or has more levels.
-nlohmann::ordered_json parse_shallow_json(std::string_view text);
+inline nlohmann::ordered_json parse_shallow_json(std::string_view text) {
+  using Json = nlohmann::ordered_json;
+  bool is_deep = false;
+  Json json = Json::parse(
+      text, [&](int depth, Json::parse_event_t, Json&) { return !(is_deep |= depth > kMostJsonLevels); },
+      false);
+  return is_deep ? Json(Json::value_t::discarded) : json;
+}
 
 }  // namespace plumb

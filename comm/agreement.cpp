@@ -20,22 +20,8 @@ std::string key_of(const std::string& line) {
 }
 
 const std::string* find_key(const std::vector<std::string>& lines, const std::string& key) {
-  const auto line = std::find_if(lines.begin(), lines.end(),
-                                 [&](const std::string& other) { return key_of(other) == key; });
+  const auto line = std::ranges::find(lines, key, key_of);
   return line == lines.end() ? nullptr : &*line;
-}
-
-std::size_t most_common(const std::vector<std::string>& texts) {
-  std::size_t best = 0;
-  std::ptrdiff_t best_count = 0;
-  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
-    const std::ptrdiff_t count = std::count(texts.begin(), texts.end(), texts[rank]);
-    if (count > best_count) {
-      best = rank;
-      best_count = count;
-    }
-  }
-  return best;
 }
 
 }  // namespace
@@ -48,10 +34,9 @@ std::string first_difference(const std::string& odd, const std::string& others) 
     if (!other) return fmt::format("{} where the others have no {}", line, key_of(line));
     if (*other != line) return fmt::format("{} where the others have {}", line, *other);
   }
-  for (const std::string& line : other_lines) {
+  for (const std::string& line : other_lines)
     if (!find_key(odd_lines, key_of(line)))
       return fmt::format("no {} where the others have {}", key_of(line), line);
-  }
   return "the same entries as the others, in another order or number";
 }
 
@@ -67,11 +52,10 @@ std::string disagreement(const std::string& what, const OddRank& odd, const std:
 }
 
 std::optional<OddRank> find_odd_rank(const std::vector<std::string>& texts) {
-  if (texts.empty()) return std::nullopt;
-  const std::string& common = texts[most_common(texts)];
-  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+  const auto ranks_with = [&](const std::string& text) { return std::ranges::count(texts, text); };
+  const std::string& common = *std::ranges::max_element(texts, {}, ranks_with);
+  for (std::size_t rank = 0; rank < texts.size(); ++rank)
     if (texts[rank] != common) return OddRank{rank, first_difference(texts[rank], common)};
-  }
   return std::nullopt;
 }
 

@@ -1,6 +1,6 @@
-#include "comm/bf16_sum.h"
-
 #include <bit>
+
+#include "comm/half_sum.h"
 
 namespace plumb {
 namespace {

@@ -7,18 +7,15 @@ namespace {
 
 std::string sentence(const std::vector<RankDevice>& devices, std::size_t first, std::size_t second) {
   const std::string& host = devices[first].host;
-  std::size_t ranks = 0;
-  std::set<std::string> gpus;
-  for (const RankDevice& device : devices) {
-    if (device.host != host || device.gpu.empty()) continue;
-    ++ranks;
-    gpus.insert(device.gpu);
-  }
+  std::multiset<std::string> used;
+  for (const RankDevice& device : devices)
+    if (device.host == host && !device.gpu.empty()) used.insert(device.gpu);
+  const std::size_t gpus = std::set(used.begin(), used.end()).size();
   return fmt::format(
       "more ranks than GPUs on {}: rank {} and rank {} both use {}, its {} ranks use {} between them; start "
       "at most {} "
       "there, show each rank a GPU of its own (CUDA_VISIBLE_DEVICES), or give --share-gpu",
-      host, first, second, devices[first].gpu, ranks, gpus.size(), gpus.size());
+      host, first, second, devices[first].gpu, used.size(), gpus, gpus);
 }
 
 }  // namespace
@@ -26,10 +23,9 @@ std::string sentence(const std::vector<RankDevice>& devices, std::size_t first, 
 std::optional<std::string> shared_gpu(const std::vector<RankDevice>& devices) {
   for (std::size_t second = 1; second < devices.size(); ++second) {
     if (devices[second].gpu.empty()) continue;
-    for (std::size_t first = 0; first < second; ++first) {
+    for (std::size_t first = 0; first < second; ++first)
       if (devices[first].gpu == devices[second].gpu && devices[first].host == devices[second].host)
         return sentence(devices, first, second);
-    }
   }
   return std::nullopt;
 }

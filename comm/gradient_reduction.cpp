@@ -57,34 +57,29 @@ void check_readers(const Program& program, const std::vector<std::optional<Instr
 std::vector<Gradient> find_gradients(const Program& program) {
   std::vector<std::optional<InstructionId>> last_writers(program.buffers.size());
   for (InstructionId id = 0; id < program.instructions.size(); ++id) {
-    for (const BufferUse& use : program.instructions[id].uses()) {
+    for (const BufferUse& use : program.instructions[id].uses())
       if (use.writes()) last_writers[use.buffer] = id;
-    }
   }
   check_readers(program, last_writers);
   std::vector<Gradient> gradients;
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     const Buffer& buffer = program.buffers[id];
     if (!is_reduced(buffer)) continue;
-    if (buffer.view) {
+    if (buffer.view)
       throw Error(ExitCode::internal, "gradient " + buffer.name + " lies in another buffer already");
-    }
-    if (!last_writers[id]) {
+    if (!last_writers[id])
       throw Error(ExitCode::internal, "no instruction writes " + buffer.name + ", so it can't be reduced");
-    }
     gradients.push_back({id, *last_writers[id]});
   }
-  std::stable_sort(gradients.begin(), gradients.end(),
-                   [](const Gradient& a, const Gradient& b) { return a.last_writer < b.last_writer; });
+  std::ranges::stable_sort(gradients, {}, &Gradient::last_writer);
   return gradients;
 }
 
 // In completion order.
 std::vector<Bucket> make_buckets(const Program& program, const BucketOptions& options) {
   std::map<DType, std::vector<Gradient>> by_dtype;
-  for (const Gradient& gradient : find_gradients(program)) {
+  for (const Gradient& gradient : find_gradients(program))
     by_dtype[program.buffers[gradient.buffer].dtype].push_back(gradient);
-  }
   std::vector<Bucket> buckets;
   for (const auto& [dtype, gradients] : by_dtype) {
     std::vector<std::size_t> bytes;
@@ -95,8 +90,7 @@ std::vector<Bucket> make_buckets(const Program& program, const BucketOptions& op
       buckets.push_back(std::move(bucket));
     }
   }
-  std::stable_sort(buckets.begin(), buckets.end(),
-                   [](const Bucket& a, const Bucket& b) { return a.complete_after < b.complete_after; });
+  std::ranges::stable_sort(buckets, {}, &Bucket::complete_after);
   return buckets;
 }
 
@@ -146,37 +140,22 @@ Instruction cast_instruction(const Program& program, const std::string& name, Bu
 // Reduced gradients are the same on all ranks, and so is their overflow. Only the owning rank sees overflow
 // in a sharded gradient.
 bool finds_what_others_miss(const Program& program, const FindOverflow& search) {
-  return std::any_of(search.gradients.begin(), search.gradients.end(),
-                     [&](BufferId gradient) { return program.buffers[gradient].sharded; });
-}
-
-// Sums the flag that `search` writes, so that all ranks skip the update if one does.
-Instruction overflow_instruction(const Program& program, const FindOverflow& search) {
-  return allreduce_instruction(program, program.buffers[search.overflow].name, {search.overflow.buffer},
-                               search.overflow);
+  return std::ranges::any_of(search.gradients,
+                             [&](BufferId gradient) { return program.buffers[gradient].sharded; });
 }
 
 DType reduced_dtype(ReduceDType choice, DType own) {
-  switch (choice) {
-    case ReduceDType::fp32:
-      return DType::f32;
-    case ReduceDType::fp16:
-      return DType::f16;
-    case ReduceDType::same:
-      break;
-  }
-  return own;
+  return choice == ReduceDType::fp32 ? DType::f32 : choice == ReduceDType::fp16 ? DType::f16 : own;
 }
 
 Exchange add_bucket(Program& program, const Bucket& bucket, const std::string& name,
                     const GradientReductionOptions& options) {
   const BufferId root = lay_out(program, bucket, name);
   const DType dtype = reduced_dtype(options.dtype, bucket.dtype);
-  if (dtype == bucket.dtype) {
+  if (dtype == bucket.dtype)
     return {.start = {allreduce_instruction(program, name, {bucket.gradients.begin(), bucket.gradients.end()},
                                             root)},
             .finish = {}};
-  }
   const std::size_t elements = program.buffers[root].bytes / bytes_of(bucket.dtype);
   const BufferId staging = add_flat_buffer(program, name + ".staging", dtype, elements, false);
   return {.start = {cast_instruction(program, name + ".cast", root, staging, 1.0 / options.world_size),
@@ -186,9 +165,8 @@ Exchange add_bucket(Program& program, const Bucket& bucket, const std::string& n
 
 InstructionId last_backward(const Program& program) {
   InstructionId last = 0;
-  for (InstructionId id = 0; id < program.instructions.size(); ++id) {
+  for (InstructionId id = 0; id < program.instructions.size(); ++id)
     if (program.instructions[id].phase == Phase::backward) last = id;
-  }
   return last;
 }
 
@@ -215,8 +193,11 @@ Program add_gradient_reduction(Program program, const GradientReductionOptions& 
       append(instructions, std::exchange(before_updates, {}));
     instructions.push_back(std::move(program.instructions[id]));
     const auto* search = instructions.back().as<FindOverflow>();
-    if (search && finds_what_others_miss(program, *search))
-      instructions.push_back(overflow_instruction(program, *search));
+    if (search && finds_what_others_miss(program, *search)) {
+      // Sums the flag, so that all ranks skip the update if one does.
+      const BufferId flag = search->overflow;
+      instructions.push_back(allreduce_instruction(program, program.buffers[flag].name, {flag}, flag));
+    }
     append(instructions, std::move(starts_after[id]));
   }
   append(instructions, std::move(before_updates));

@@ -38,9 +38,8 @@ std::string rank_outside_its_job(const LaunchedAs& launched, int size) {
 
 // MPI counts are ints.
 int mpi_count(std::size_t count, const char* what) {
-  if (count > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+  if (count > static_cast<std::size_t>(std::numeric_limits<int>::max()))
     throw Error(ExitCode::internal, "{} holds {} elements, more than an MPI call takes", what, count);
-  }
   return static_cast<int>(count);
 }
 
@@ -110,10 +109,9 @@ std::vector<std::string> Job::all_gather(const std::string& mine) const {
                        MPI_COMM_WORLD),
         "MPI_Allgatherv");
   std::vector<std::string> texts;
-  for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank)
     texts.push_back(
         all.substr(static_cast<std::size_t>(offsets[rank]), static_cast<std::size_t>(lengths[rank])));
-  }
   return texts;
 }
 
@@ -171,18 +169,6 @@ std::string Job::broadcast_text(const std::string& text, int from) const {
   received.resize(length);
   broadcast_bytes(received.data(), length, from);
   return received;
-}
-
-void Job::broadcast(float* values, std::size_t count) const {
-  broadcast_bytes(values, count * sizeof(float), 0);
-}
-
-void Job::broadcast(std::uint64_t& value) const {
-  broadcast_bytes(&value, sizeof(value), 0);
-}
-
-void Job::broadcast(std::span<std::byte> bytes) const {
-  broadcast_bytes(bytes.data(), bytes.size(), 0);
 }
 
 void Job::barrier() const {

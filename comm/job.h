@@ -51,9 +51,11 @@ class Job {
   // Element-wise sum over ranks, on every rank. Counts must be equal.
   std::vector<double> sum(const std::vector<double>& mine) const;
   // Sends rank 0's values to every rank, in place.
-  void broadcast(float* values, std::size_t count) const;
-  void broadcast(std::uint64_t& value) const;
-  void broadcast(std::span<std::byte> bytes) const;
+  void broadcast(float* values, std::size_t count) const {
+    broadcast_bytes(values, count * sizeof(float), 0);
+  }
+  void broadcast(std::uint64_t& value) const { broadcast_bytes(&value, sizeof(value), 0); }
+  void broadcast(std::span<std::byte> bytes) const { broadcast_bytes(bytes.data(), bytes.size(), 0); }
   void barrier() const;
 
   // Runs `set_up` on this rank, then checks all ranks. If it threw on any rank, every rank throws the lowest

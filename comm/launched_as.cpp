@@ -2,9 +2,9 @@
 
 #include <charconv>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace plumb {
 namespace {
@@ -23,11 +23,6 @@ std::optional<std::int64_t> number(const Environment& environment, const char* n
   return value;
 }
 
-std::optional<LaunchedAs> from(std::optional<std::int64_t> rank, std::optional<std::int64_t> size) {
-  if (!rank || !size || *rank >= *size) return std::nullopt;
-  return LaunchedAs{static_cast<int>(*rank), static_cast<int>(*size)};
-}
-
 std::optional<std::int64_t> slurm_step_size(const Environment& environment) {
   const std::optional<std::int64_t> step = number(environment, "SLURM_STEP_ID");
   if (!step || *step > kLastSrunStep) return std::nullopt;
@@ -39,16 +34,13 @@ std::optional<std::int64_t> slurm_step_size(const Environment& environment) {
 
 LaunchedAs launched_as(const Environment& environment) {
   const auto get = [&](const char* name) { return number(environment, name); };
-  if (const auto as = from(get("OMPI_COMM_WORLD_RANK"), get("OMPI_COMM_WORLD_SIZE"))) return *as;
-  if (const auto as = from(get("PMI_RANK"), get("PMI_SIZE"))) return *as;
   const std::optional<std::int64_t> step_size = slurm_step_size(environment);
-  if (const auto as = from(get("PMIX_RANK"), step_size)) return *as;
-  if (const auto as = from(get("SLURM_PROCID"), step_size)) return *as;
+  for (const auto& [rank, size] : {std::pair{get("OMPI_COMM_WORLD_RANK"), get("OMPI_COMM_WORLD_SIZE")},
+                                   {get("PMI_RANK"), get("PMI_SIZE")},
+                                   {get("PMIX_RANK"), step_size},
+                                   {get("SLURM_PROCID"), step_size}})
+    if (rank && size && *rank < *size) return {static_cast<int>(*rank), static_cast<int>(*size)};
   return {};
-}
-
-LaunchedAs launched_as() {
-  return launched_as([](const char* name) -> const char* { return std::getenv(name); });
 }
 
 }  // namespace plumb

@@ -1,6 +1,7 @@
 // Rank and job size from the launcher's environment, before MPI is initialised.
 #pragma once
 
+#include <cstdlib>
 #include <functional>
 
 namespace plumb {
@@ -18,7 +19,6 @@ using Environment = std::function<const char*(const char* name)>;
 // mpiexec (PMI_RANK, PMI_SIZE), PMIx (PMIX_RANK, with the size from Slurm) and srun (SLURM_PROCID,
 // SLURM_STEP_NUM_TASKS or SLURM_NTASKS), in this order. Slurm's variables count only inside a step created by
 // srun: a plain sbatch script or salloc shell sets SLURM_PROCID and SLURM_NTASKS too, with only one process.
-LaunchedAs launched_as(const Environment& environment);
-LaunchedAs launched_as();  // from this process's environment
+LaunchedAs launched_as(const Environment& environment = ::getenv);
 
 }  // namespace plumb

@@ -5,12 +5,17 @@
 namespace plumb {
 namespace {
 
-ExitCode exit_code_of(int code) {
+struct Meaning {
+  ExitCode exit_code;
+  const char* advice;
+};
+
+Meaning meaning_of(int code) {
   int error_class = MPI_ERR_UNKNOWN;
   MPI_Error_class(code, &error_class);
   switch (error_class) {
     case MPI_ERR_NO_MEM:
-      return ExitCode::out_of_memory;
+      return {ExitCode::out_of_memory, "free memory on this host or use fewer ranks"};
     case MPI_ERR_ARG:
     case MPI_ERR_BUFFER:
     case MPI_ERR_COMM:
@@ -21,9 +26,9 @@ ExitCode exit_code_of(int code) {
     case MPI_ERR_ROOT:
     case MPI_ERR_TRUNCATE:
     case MPI_ERR_TYPE:
-      return ExitCode::internal;
+      return {ExitCode::internal, "this is a defect of Plumbline"};
     default:
-      return ExitCode::peer_lost;
+      return {ExitCode::peer_lost, "see whether every other rank still runs and its host can be reached"};
   }
 }
 
@@ -34,23 +39,11 @@ std::string words_of(int code) {
   return std::string(text, static_cast<std::size_t>(length));
 }
 
-std::string advice_for(ExitCode code) {
-  switch (code) {
-    case ExitCode::peer_lost:
-      return "; see whether every other rank still runs and its host can be reached";
-    case ExitCode::out_of_memory:
-      return "; free memory on this host or use fewer ranks";
-    default:
-      return "; this is a defect of Plumbline";
-  }
-}
-
 }  // namespace
 
 Error mpi_error(int code, const char* call, const std::source_location& where) {
-  const ExitCode exit_code = exit_code_of(code);
-  return Error(exit_code, "{} failed: {} ({}){}", call, words_of(code), place_of(where),
-               advice_for(exit_code));
+  const auto [exit_code, advice] = meaning_of(code);
+  return Error(exit_code, "{} failed: {} ({}); {}", call, words_of(code), place_of(where), advice);
 }
 
 }  // namespace plumb

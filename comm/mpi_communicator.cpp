@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "comm/bf16_sum.h"
-#include "comm/f16_sum.h"
+#include "comm/half_sum.h"
 #include "comm/mpi_check.h"
 
 namespace plumb {
@@ -17,22 +15,14 @@ namespace {
 template <typename Handle, int (*free_handle)(Handle*)>
 class Owner {
  public:
-  Owner() = default;
-  explicit Owner(Handle handle) : handle_(handle), owns_(true) {}
-  Owner(Owner&& other) noexcept : handle_(other.handle_), owns_(std::exchange(other.owns_, false)) {}
-  Owner& operator=(Owner&& other) noexcept {
-    std::swap(handle_, other.handle_);
-    std::swap(owns_, other.owns_);
-    return *this;
-  }
-  ~Owner() {
-    if (owns_) free_handle(&handle_);
-  }
+  explicit Owner(Handle handle) : handle_(handle) {}
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+  ~Owner() { free_handle(&handle_); }
   Handle get() const { return handle_; }
 
  private:
-  Handle handle_{};
-  bool owns_ = false;
+  Handle handle_;
 };
 using CommunicatorOwner = Owner<MPI_Comm, MPI_Comm_free>;
 using DatatypeOwner = Owner<MPI_Datatype, MPI_Type_free>;
@@ -57,9 +47,8 @@ CommunicatorOwner duplicate(MPI_Comm communicator) {
 DatatypeOwner make_half() {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   check(MPI_Type_contiguous(2, MPI_BYTE, &type), "MPI_Type_contiguous");
-  DatatypeOwner owner(type);
   check(MPI_Type_commit(&type), "MPI_Type_commit");
-  return owner;
+  return DatatypeOwner(type);
 }
 
 OperationOwner make_sum(MPI_User_function* add_elements) {
@@ -120,9 +109,8 @@ class MpiCommunicator : public Communicator {
   }
 
   void wait(Ticket ticket) override {
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
+    for (std::size_t i = 0; i < requests_.size(); ++i)
       if (tickets_[i] == ticket) check(MPI_Wait(&requests_[i], MPI_STATUS_IGNORE), "MPI_Wait");
-    }
     drop_finished();
   }
 

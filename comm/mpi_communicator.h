@@ -10,8 +10,8 @@
 namespace plumb {
 
 struct MpiCommunicatorOptions {
-  std::size_t elements_per_call = std::size_t{1}
-                                  << 30;  // MPI counts are ints: longer buffers take several calls
+  // MPI counts are ints: longer buffers take several calls.
+  std::size_t elements_per_call = std::size_t{1} << 30;
 };
 
 // f32 sums use MPI_FLOAT; f16 and bf16 use custom MPI operations that sum in fp32 and round to nearest even.

@@ -1,6 +1,7 @@
 #include "comm/staged_communicator.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -39,8 +40,7 @@ class StagedCommunicator : public Communicator {
   }
 
   bool done(Ticket ticket) const override {
-    return std::none_of(in_flight_.begin(), in_flight_.end(),
-                        [&](const InFlight& one) { return one.ticket == ticket; });
+    return std::ranges::find(in_flight_, ticket, &InFlight::ticket) == in_flight_.end();
   }
 
   void wait(Ticket ticket) override {
@@ -63,8 +63,7 @@ class StagedCommunicator : public Communicator {
     std::byte* device = nullptr;
     std::byte* host = nullptr;
     std::size_t copied = 0;
-    bool is_carried = false;
-    Ticket carried = 0;  // the carrier's ticket
+    std::optional<Ticket> carried;  // the carrier's ticket
   };
   // One per device buffer. The lane runs copies in order, so the last copy back ends before the buffer is
   // staged again.
@@ -75,9 +74,8 @@ class StagedCommunicator : public Communicator {
   };
 
   std::byte* staging_for(const std::byte* device, std::size_t bytes) {
-    const auto found = std::find_if(staging_.begin(), staging_.end(), [&](const Staging& one) {
-      return one.device == device && one.bytes >= bytes;
-    });
+    const auto found = std::ranges::find_if(
+        staging_, [&](const Staging& one) { return one.device == device && one.bytes >= bytes; });
     if (found != staging_.end()) return found->host.get();
     staging_.push_back({device, bytes, copies_.allocate_pinned(bytes)});
     return staging_.back().host.get();
@@ -85,16 +83,15 @@ class StagedCommunicator : public Communicator {
 
   void carry_what_is_copied() {
     for (InFlight& one : in_flight_) {
-      if (one.is_carried) continue;
+      if (one.carried) continue;
       if (!copies_.reached(one.copied)) return;
       one.carried = carrier_->start(one.collective, one.host);
-      one.is_carried = true;
     }
   }
 
   void copy_back_what_is_carried() {
     const auto copied_back = [&](const InFlight& one) {
-      if (!one.is_carried || !carrier_->done(one.carried)) return false;
+      if (!one.carried || !carrier_->done(*one.carried)) return false;
       copies_.to_device(one.device, one.host, one.bytes);
       return true;
     };

@@ -9,9 +9,9 @@
 namespace plumb {
 
 Instruction& GraphLowering::add(std::string name, Operation operation, Phase phase, std::size_t op) {
-  Instruction& instruction = add_instruction(
-      lowering_.program,
-      {.name = std::move(name), .operation = std::move(operation), .phase = phase, .op = op});
+  Instruction& instruction =
+      add_instruction(lowering_.program,
+                      {.name = std::move(name), .operation = std::move(operation), .phase = phase, .op = op});
   if (op != kNone && !instruction.as<Cast>())
     instruction.work.macs = static_cast<double>(graph_.batch() * macs_per_image(graph_, graph_.ops[op]));
   return instruction;
@@ -53,7 +53,7 @@ BufferId GraphLowering::as_dtype(DType dtype, BufferId from, std::string name, P
   return made;
 }
 
-BatchNormBackward GraphLowering::norm_backward(std::size_t i, const Norm& op,
+BatchNormBackward GraphLowering::norm_backward(std::size_t i, const BatchNorm& op,
                                                const std::vector<BufferId>& d_out, WriteOrAdd d_in) const {
   BatchNormBackward norm{.in = value(op.in),
                          .d_out = d_out.front(),
@@ -84,16 +84,14 @@ void GraphLowering::pool_forward(std::size_t i, const Pool& op, BufferId in,
 
 void GraphLowering::pool_backward(std::size_t i, const Pool& op, std::size_t most) {
   const std::vector<BufferId> d_out = gradients_of(op.out, most);
-  PoolBackward pool{
-      .d_out = d_out.front(), .d_in = new_gradient(op.in, op.name), .argmax = saved_[i].argmax};
+  PoolBackward pool{.d_out = d_out.front(), .d_in = new_gradient(op.in, op.name), .argmax = saved_[i].argmax};
   if (d_out.size() > 1) pool.second_d_out = d_out.back();
   add(op.name + ".backward", pool, Phase::backward, i);
   contribute(op.in, pool.d_in);
 }
 
 void GraphLowering::forward(std::size_t i, const Dense& op) {
-  saved_[i].cast_in =
-      as_dtype(lowering_.op_types[i], value(op.in), op.name + ".cast_in", Phase::forward, i);
+  saved_[i].cast_in = as_dtype(lowering_.op_types[i], value(op.in), op.name + ".cast_in", Phase::forward, i);
   add(op.name + ".forward",
       DenseForward{.in = saved_[i].cast_in,
                    .weight = lowering_.weights[op.weight],
@@ -119,8 +117,8 @@ void GraphLowering::backward(std::size_t i, const Dense& op) {
 }
 
 void GraphLowering::forward(std::size_t i, const Dropout& op) {
-  add(op.name + ".forward",
-      DropoutForward{.in = value(op.in), .state = tensors_.state, .out = value(op.out)}, Phase::forward, i);
+  add(op.name + ".forward", DropoutForward{.in = value(op.in), .state = tensors_.state, .out = value(op.out)},
+      Phase::forward, i);
 }
 
 void GraphLowering::backward(std::size_t i, const Dropout& op) {
@@ -142,8 +140,8 @@ void GraphLowering::forward(std::size_t i, const SoftmaxLoss& op) {
 
 void GraphLowering::forward(std::size_t i, const MarginLoss& op) {
   const BufferId features = as_dtype(DType::f32, value(op.in), op.name + ".cast_in", Phase::forward, i);
-  saved_[i].margin = lower_margin_forward(lowering_, i, features, lowering_.weights[op.weight],
-                                          lowering_.op_types[i]);
+  saved_[i].margin =
+      lower_margin_forward(lowering_, i, features, lowering_.weights[op.weight], lowering_.op_types[i]);
 }
 
 void GraphLowering::backward(std::size_t i, const MarginLoss& op) {

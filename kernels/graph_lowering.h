@@ -55,7 +55,7 @@ class GraphLowering {
   // `most`: of the gradients that the instruction adds up.
   void pool_backward(std::size_t i, const Pool& op, std::size_t most);
   // Without the operands that give a mask, and the residual's gradient. d_out: one buffer or two.
-  BatchNormBackward norm_backward(std::size_t i, const Norm& op, const std::vector<BufferId>& d_out,
+  BatchNormBackward norm_backward(std::size_t i, const BatchNorm& op, const std::vector<BufferId>& d_out,
                                   WriteOrAdd d_in) const;
 
   BufferId value(ValueId id) const { return tensors_.values[id]; }

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace plumb {
 namespace {
@@ -218,13 +220,8 @@ bool can_be_started(const std::string& program) {
   };
   if (program.find('/') != std::string::npos) return is_program(program);
   const char* folders = std::getenv("PATH");
-  std::string rest = folders ? folders : "";
-  while (true) {
-    const std::size_t end = std::min(rest.find(':'), rest.size());
-    if (is_program(fs::path(rest.substr(0, end)) / program)) return true;
-    if (end == rest.size()) return false;
-    rest.erase(0, end + 1);
-  }
+  return std::ranges::any_of(split(folders ? folders : "", ':'),
+                             [&](const fs::path& folder) { return is_program(folder / program); });
 }
 
 }  // namespace plumb

@@ -65,10 +65,7 @@ one_of --precision "$precision" fp32 tf32 fp16 bf16
 IFS=, read -ra peer_list <<<"$peers"
 [ ${#peer_list[@]} -gt 0 ] || give_up 64 "option --peers: name eager, compiled or both"
 for peer in "${peer_list[@]}"; do one_of --peers "$peer" eager compiled; done
-counts --bs "$bs" 1
-counts --rounds "$rounds" 1
-counts --ranks "$ranks" 1
-counts --iters "$iters" 1
+for name in bs rounds ranks iters; do counts "--$name" "${!name}" 1; done
 counts --warmup "$warmup" 0
 
 if [ -z "$device" ]; then

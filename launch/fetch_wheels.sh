@@ -6,25 +6,21 @@
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 
-if [ $# -lt 3 ]; then
-  echo "fetch_wheels.sh: wants FOLDER, \"DIRECTORY…\" and at least one \"NAME==VERSION SHA256\", got $# argument(s)" >&2
-  exit 64
-fi
+# give_up CODE SENTENCE
+give_up() {
+  echo "fetch_wheels.sh: $2" >&2
+  exit "$1"
+}
+
+[ $# -ge 3 ] ||
+  give_up 64 "wants FOLDER, \"DIRECTORY…\" and at least one \"NAME==VERSION SHA256\", got $# argument(s)"
 folder=$1
 directories=$2
 pins=("${@:3}")
 
 contents=$(printf '%s\n' "$directories" "${pins[@]}")
 record=$folder/fetched.txt
-if [ -e "$record" ] && [ "$(<"$record")" = "$contents" ]; then
-  exit 0
-fi
-
-# give_up CODE SENTENCE
-give_up() {
-  echo "fetch_wheels.sh: $2" >&2
-  exit "$1"
-}
+[ ! -e "$record" ] || [ "$(<"$record")" != "$contents" ] || exit 0
 python3 -m pip --version >/dev/null 2>&1 || give_up 72 "python3 with pip is wanted to fetch ${pins[*]%% *}"
 
 mkdir -p "$(dirname "$folder")"

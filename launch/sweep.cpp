@@ -284,9 +284,8 @@ int exit_code_of(const SweepOutcome& outcome) {
   if (outcome.failed.empty()) return 0;
   constexpr std::array kDocumented{64, 65, 69, 70, 71, 73, 74, 75, 76};
   const int code = outcome.failed.front().code;
-  for (const int documented : kDocumented)
-    if (code == documented) return code;
-  return code > 128 && code < 160 ? code : static_cast<int>(ExitCode::internal);
+  const bool is_documented = std::ranges::find(kDocumented, code) != kDocumented.end();
+  return is_documented || (code > 128 && code < 160) ? code : static_cast<int>(ExitCode::internal);
 }
 
 }  // namespace plumb

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <fstream>
@@ -47,12 +46,6 @@ std::vector<std::string> whole_lines(const fs::path& path) {
   return lines;
 }
 
-std::size_t bytes_of(const std::vector<std::string>& lines) {
-  std::size_t bytes = 0;
-  for (const std::string& line : lines) bytes += line.size() + 1;
-  return bytes;
-}
-
 void apply_event(const Json& line, std::map<std::string, RunState>& states) {
   const std::string event = line.at("event");
   if (event == "begin") return;
@@ -71,14 +64,18 @@ void apply_event(const Json& line, std::map<std::string, RunState>& states) {
   }
 }
 
-void replay_line(const fs::path& path, const std::string& text, std::size_t number,
-                 std::map<std::string, RunState>& states) {
-  try {
-    apply_event(Json::parse(text), states);
-  } catch (const nlohmann::json::exception&) {
-    throw Error(ExitCode::bad_data, "{}, line {}: not a line of a sweep's journal; name another --out",
-                path.string(), number);
+// The states behind the last line; the first line has no event.
+std::map<std::string, RunState> replayed(const fs::path& path, const std::vector<std::string>& lines) {
+  std::map<std::string, RunState> states;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    try {
+      apply_event(Json::parse(lines[i]), states);
+    } catch (const nlohmann::json::exception&) {
+      throw Error(ExitCode::bad_data, "{}, line {}: not a line of a sweep's journal; name another --out",
+                  path.string(), i + 1);
+    }
   }
+  return states;
 }
 
 Error refused(const fs::path& folder, const std::string& why) {
@@ -107,8 +104,10 @@ SweepJournal::SweepJournal(const fs::path& folder, const SweepIdentity& identity
   if (!lines.empty() && !resume)
     throw refused(folder, "holds a sweep already; give --resume to go on with it, or name another folder");
   if (!lines.empty()) check_header(lines.front(), identity);
-  for (std::size_t i = 1; i < lines.size(); ++i) replay(lines[i], i + 1);
-  if (::ftruncate(file_.get(), static_cast<off_t>(bytes_of(lines))) != 0) throw cannot_be_written(folder);
+  states_ = replayed(path_, lines);
+  off_t bytes = 0;
+  for (const std::string& line : lines) bytes += static_cast<off_t>(line.size()) + 1;
+  if (::ftruncate(file_.get(), bytes) != 0) throw cannot_be_written(folder);
   if (lines.empty())
     append({{"schema", kSchema},
             {"plan", hex(identity.plan)},
@@ -144,10 +143,6 @@ void SweepJournal::check_header(const std::string& line, const SweepIdentity& id
     throw refused(folder_,
                   "holds runs of another build of the programs, and the two don't mix; name another "
                   "folder");
-}
-
-void SweepJournal::replay(const std::string& line, std::size_t number) {
-  replay_line(path_, line, number, states_);
 }
 
 void SweepJournal::append(const Json& line) {
@@ -197,10 +192,7 @@ void SweepJournal::lost(const std::string& run) {
 }
 
 std::map<std::string, RunState> read_sweep_states(const fs::path& folder) {
-  std::map<std::string, RunState> states;
-  const std::vector<std::string> lines = whole_lines(folder / kName);
-  for (std::size_t i = 1; i < lines.size(); ++i) replay_line(folder / kName, lines[i], i + 1, states);
-  return states;
+  return replayed(folder / kName, whole_lines(folder / kName));
 }
 
 }  // namespace plumb

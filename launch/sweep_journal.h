@@ -57,7 +57,6 @@ class SweepJournal {
  private:
   void lock();
   void check_header(const std::string& line, const SweepIdentity& identity) const;
-  void replay(const std::string& line, std::size_t number);
   void append(const nlohmann::ordered_json& line);
   void append_event(const char* event, const std::string& run, nlohmann::ordered_json more = {});
 

@@ -1,7 +1,6 @@
 #include "launch/sweep_plan.h"
 
-#include <algorithm>
-#include <cmath>
+#include <cstdlib>
 #include <random>
 #include <set>
 #include <utility>

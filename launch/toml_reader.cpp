@@ -30,11 +30,6 @@ std::string described(TomlRange range) {
   return fmt::format("a whole number from {} to {}", range.lowest, range.highest);
 }
 
-const toml::table& no_table() {
-  static const toml::table empty;
-  return empty;
-}
-
 }  // namespace
 
 toml::table parse_toml(std::string_view text, const std::string& file) {
@@ -160,7 +155,8 @@ std::string TomlTable::required_text(std::string_view key, const std::vector<std
 TomlTable TomlTable::table(std::string_view key) const {
   const std::string name = name_.empty() ? fmt::format("[{}]", key) : fmt::format("{} of {}", key, name_);
   const toml::node* node = table_->get(key);
-  if (!node) return {no_table(), name, file_};
+  static const toml::table kEmpty;
+  if (!node) return {kEmpty, name, file_};
   if (!node->is_table()) refuse_value(*node, key, "a table");
   return {*node->as_table(), name, file_};
 }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "models/graph.h"
 #include "models/model_options.h"
 
 namespace plumb {

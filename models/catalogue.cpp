@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "models/arcface.h"
-#include "models/mobilefacenet.h"
 #include "models/resnet50.h"
 
 namespace plumb {
@@ -73,9 +72,9 @@ std::span<const Model> model_catalogue() {
   return kCatalogue;
 }
 
-const Model* find_model(std::string_view name, std::span<const Model> catalogue) {
-  const auto found = std::ranges::find(catalogue, name, &Model::name);
-  return found == catalogue.end() ? nullptr : &*found;
+const Model* find_model(std::string_view name) {
+  const auto found = std::ranges::find(kCatalogue, name, &Model::name);
+  return found == kCatalogue.end() ? nullptr : &*found;
 }
 
 std::vector<const Model*> models_of(std::string_view program, std::span<const Model> catalogue) {
@@ -85,9 +84,9 @@ std::vector<const Model*> models_of(std::string_view program, std::span<const Mo
   return models;
 }
 
-std::vector<std::string_view> programs_of(std::span<const Model> catalogue) {
+std::vector<std::string_view> programs_of() {
   std::vector<std::string_view> programs;
-  for (const Model& model : catalogue)
+  for (const Model& model : kCatalogue)
     if (std::ranges::find(programs, model.program) == programs.end()) programs.push_back(model.program);
   return programs;
 }

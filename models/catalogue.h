@@ -1,4 +1,4 @@
-// The trainable networks. Each is a file in this folder and a line in catalogue.cpp.
+// The networks that can be trained. A network is a file beside this one, and a line in catalogue.cpp.
 #pragma once
 
 #include <array>
@@ -7,50 +7,49 @@
 #include <string_view>
 #include <vector>
 
-#include "models/graph.h"
 #include "models/model_options.h"
 
 namespace plumb {
 
-// Training and timing defaults.
+// How a network is trained and timed unless options say otherwise.
 struct Recipe {
-  std::int64_t iterations = 120, warmup = 20;  // warmup: leading iterations excluded from averages
+  std::int64_t iterations = 120, warmup = 20;  // of all iterations, the leading ones that are not averaged
   double learning_rate = 0.1, momentum = 0.875, weight_decay = 3.0517578125e-5, label_smoothing = 0.1;
 };
 
 struct Model {
-  std::string_view name;                          // "r50": names Graphs, logs and results
-  std::string_view title;                         // "IResNet-50", for people
-  std::string_view task;                          // "ArcFace face recognition", as its program prints it
-  std::string_view program;                       // "bench_arcface"
-  std::string_view published_name;                // part of its name in published tables
-  std::array<std::string_view, 4> other_names{};  // in other frameworks' logs, lower case
+  std::string_view name;            // "r50": of its graphs, logs and results
+  std::string_view title;           // "IResNet-50", for people
+  std::string_view task;            // "ArcFace face recognition": what its program says that it trains
+  std::string_view program;         // that trains it: "bench_arcface"
+  std::string_view published_name;  // part of the name that published tables have for it
+  std::array<std::string_view, 4> other_names{};  // in other frameworks' logs, in lower case
   Graph (*make)(const ModelOptions& options) = nullptr;
-  std::int64_t image_size = 224;  // pixels, in published results
-  bool only_this_size = false;    // another size is another network
+  std::int64_t image_size = 224;  // pixels, of published results
+  bool only_this_size = false;    // another one is another network
   Recipe recipe;
-  bool margin_head = false;  // embeddings and class centres instead of a softmax loss
-  // Margin heads only.
+  bool margin_head = false;  // embeddings and class centres in place of a softmax loss
+  // With a margin head.
   std::int64_t embedding = 512;
-  double dropout = 0;            // 0: none
-  bool prelu_per_layer = false;  // supports ModelOptions::prelu_per_layer
+  double dropout = 0;            // 0: it has none
+  bool prelu_per_layer = false;  // has the variant of ModelOptions::prelu_per_layer
 };
 
 std::span<const Model> model_catalogue();
 
-// Null if no model has this name.
-const Model* find_model(std::string_view name, std::span<const Model> catalogue = model_catalogue());
+// Null if there is none of this name.
+const Model* find_model(std::string_view name);
 
-// A program's models: its default first, the others chosen by model_option().
+// The models that a program trains: the first one by default, the others by model_option().
 std::vector<const Model*> models_of(std::string_view program,
                                     std::span<const Model> catalogue = model_catalogue());
 
-// The option that chooses among several models of a program.
+// The option that chooses among the models of a program with several.
 inline std::string_view model_option(const Model& model) {
   return model.margin_head ? "--backbone" : "--model";
 }
 
-// Programs that train models, in catalogue order.
-std::vector<std::string_view> programs_of(std::span<const Model> catalogue = model_catalogue());
+// Programs that train models, in the catalogue's order.
+std::vector<std::string_view> programs_of();
 
 }  // namespace plumb

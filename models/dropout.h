@@ -2,6 +2,8 @@
 // agree (Srivastava et al. 2014; Salmon et al., SC 2011, for the generator).
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -16,7 +18,11 @@ struct DropoutRule {
   float keep_scale = 1;         // 1 / (1 - probability)
 };
 // probability in [0, 1).
-DropoutRule dropout_rule(std::uint64_t seed, std::string_view layer, double probability);
+inline DropoutRule dropout_rule(std::uint64_t seed, std::string_view layer, double probability) {
+  return {.key = stream_key(seed, layer),
+          .threshold = static_cast<std::uint32_t>(std::min(std::round(probability * 0x1p32), 0x1p32 - 1)),
+          .keep_scale = static_cast<float>(1 / (1 - probability))};
+}
 
 // 128 bits for four elements of an image in c, h, w order: block `element / 4` of image `sample` (counted
 // over all ranks) in step `step`; element % 4 selects the word.

@@ -1,20 +1,21 @@
-#include "models/iresnet.h"
-
+// IResNet: insightface's fresnet with unit 3 and output E (863a7ea9, recognition/symbol/fresnet.py), with the
+// names and the parameter order of its PyTorch port (7fadd420, arcface_torch/backbones/iresnet.py).
 #include <array>
 #include <string>
 
 #include "base/text.h"
+#include "models/model_options.h"
 
 namespace plumb {
 namespace {
 
 constexpr double kEpsilon = 2e-5;
 
-NormOptions plain_norm() {
+BatchNormOptions plain_norm() {
   return {.epsilon = kEpsilon};
 }
 
-NormOptions prelu_norm(const BackboneOptions& options, const std::string& slope) {
+BatchNormOptions prelu_norm(const ModelOptions& options, const std::string& slope) {
   return {.activation = Activation::prelu,
           .epsilon = kEpsilon,
           .slope = slope,
@@ -24,26 +25,26 @@ NormOptions prelu_norm(const BackboneOptions& options, const std::string& slope)
 // bn3(conv2(prelu(bn2(conv1(bn1(in)))))) + shortcut(in), without activation after the sum. Each stage's first
 // unit halves the image in conv2 and in the shortcut.
 ValueId add_unit(ModelBuilder& net, const std::string& name, ValueId in, std::int64_t channels, bool is_first,
-                 const BackboneOptions& options) {
+                 const ModelOptions& options) {
   const int stride = is_first ? 2 : 1;
-  ValueId main = net.norm(name + ".bn1", in, plain_norm());
+  ValueId main = net.batch_norm(name + ".bn1", in, plain_norm());
   main = net.conv(name + ".conv1", main, {.channels = channels, .kernel = 3, .padding = 1});
-  main = net.norm(name + ".bn2", main, prelu_norm(options, name + ".prelu.weight"));
+  main = net.batch_norm(name + ".bn2", main, prelu_norm(options, name + ".prelu.weight"));
   main = net.conv(name + ".conv2", main, {.channels = channels, .kernel = 3, .stride = stride, .padding = 1});
-  const Norm last = net.declare_norm(name + ".bn3", channels, plain_norm());
+  const BatchNorm last = net.declare_batch_norm(name + ".bn3", channels, plain_norm());
   ValueId shortcut = in;
   if (is_first) {
     shortcut = net.conv(name + ".downsample.0", in, {.channels = channels, .stride = stride});
-    shortcut = net.norm(name + ".downsample.1", shortcut, plain_norm());
+    shortcut = net.batch_norm(name + ".downsample.1", shortcut, plain_norm());
   }
   return net.apply(last, main, shortcut);
 }
 
 // `units`: per stage; the four stages have 64, 128, 256 and 512 channels.
 ValueId add_iresnet(ModelBuilder& net, ValueId images, const std::array<int, 4>& units,
-                    const BackboneOptions& options) {
+                    const ModelOptions& options) {
   ValueId value = net.conv("conv1", images, {.channels = 64, .kernel = 3, .padding = 1});
-  value = net.norm("bn1", value, prelu_norm(options, "prelu.weight"));
+  value = net.batch_norm("bn1", value, prelu_norm(options, "prelu.weight"));
   for (std::size_t stage = 0; stage < units.size(); ++stage) {
     const std::int64_t channels = std::int64_t{64} << stage;
     for (int unit = 0; unit < units[stage]; ++unit) {
@@ -51,19 +52,18 @@ ValueId add_iresnet(ModelBuilder& net, ValueId images, const std::array<int, 4>&
       value = add_unit(net, name, value, channels, unit == 0, options);
     }
   }
-  value = net.norm("bn2", value, plain_norm());
+  value = net.batch_norm("bn2", value, plain_norm());
   if (options.dropout > 0) value = net.dropout("dropout", value, options.dropout, options.seed);
-  value = net.dense("fc", value, options.embedding, embedding_start(options.embedding));
-  return net.norm("features", value, embedding_norm(options));
+  return add_embedding(net, "fc", "features", value, options);
 }
 
 }  // namespace
 
-ValueId add_iresnet50(ModelBuilder& net, ValueId images, const BackboneOptions& options) {
+ValueId add_iresnet50(ModelBuilder& net, ValueId images, const ModelOptions& options) {
   return add_iresnet(net, images, {3, 4, 14, 3}, options);
 }
 
-ValueId add_iresnet100(ModelBuilder& net, ValueId images, const BackboneOptions& options) {
+ValueId add_iresnet100(ModelBuilder& net, ValueId images, const ModelOptions& options) {
   return add_iresnet(net, images, {3, 13, 30, 3}, options);
 }
 

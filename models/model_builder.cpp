@@ -12,13 +12,11 @@ constexpr Initializer kZeros{Initializer::Kind::constant, 0};
 constexpr Initializer kOnes{Initializer::Kind::constant, 1};
 constexpr Initializer kSlopes{Initializer::Kind::constant, 0.25};  // He et al. 2015, arXiv:1502.01852
 
-std::int64_t window_count(std::int64_t size, int kernel, int stride, int padding) {
-  return (size + std::int64_t{2} * padding - kernel) / stride + 1;
-}
-
 Shape window_shape(const Shape& from, int kernel, int stride, int padding, std::int64_t channels) {
-  return {from.n, window_count(from.h, kernel, stride, padding),
-          window_count(from.w, kernel, stride, padding), channels};
+  const auto windows = [&](std::int64_t size) {
+    return (size + std::int64_t{2} * padding - kernel) / stride + 1;
+  };
+  return {from.n, windows(from.h), windows(from.w), channels};
 }
 
 std::int64_t elements_per_image(const Shape& shape) {
@@ -61,8 +59,9 @@ ValueId ModelBuilder::conv(const std::string& name, ValueId in, const ConvOption
   return out;
 }
 
-Norm ModelBuilder::declare_norm(const std::string& name, std::int64_t channels, const NormOptions& options) {
-  Norm norm;
+BatchNorm ModelBuilder::declare_batch_norm(const std::string& name, std::int64_t channels,
+                                           const BatchNormOptions& options) {
+  BatchNorm norm;
   norm.name = name;
   norm.activation = options.activation;
   norm.epsilon = options.epsilon;
@@ -74,14 +73,13 @@ Norm ModelBuilder::declare_norm(const std::string& name, std::int64_t channels, 
   norm.bias = add_parameter(name + ".bias", {channels}, kZeros, ParameterUse::other);
   norm.running_mean = add_statistic(name + ".running_mean", channels, 0);
   norm.running_variance = add_statistic(name + ".running_var", channels, 1);
-  if (options.activation == Activation::prelu) {
+  if (options.activation == Activation::prelu)
     norm.slope =
         add_parameter(options.slope, {options.one_slope ? 1 : channels}, kSlopes, ParameterUse::other);
-  }
   return norm;
 }
 
-ValueId ModelBuilder::apply(Norm norm, ValueId in, std::optional<ValueId> residual) {
+ValueId ModelBuilder::apply(BatchNorm norm, ValueId in, std::optional<ValueId> residual) {
   norm.in = in;
   norm.out = add_value(norm.name, shape(in));
   norm.residual = residual;
@@ -89,8 +87,8 @@ ValueId ModelBuilder::apply(Norm norm, ValueId in, std::optional<ValueId> residu
   return norm.out;
 }
 
-ValueId ModelBuilder::norm(const std::string& name, ValueId in, const NormOptions& options) {
-  return apply(declare_norm(name, shape(in).c, options), in);
+ValueId ModelBuilder::batch_norm(const std::string& name, ValueId in, const BatchNormOptions& options) {
+  return apply(declare_batch_norm(name, shape(in).c, options), in);
 }
 
 ValueId ModelBuilder::max_pool(const std::string& name, ValueId in, int kernel, int stride, int padding) {
@@ -131,9 +129,8 @@ void ModelBuilder::margin_loss(MarginLoss loss, ValueId in, std::int64_t own_row
   loss.in = in;
   loss.weight = add_parameter(loss.name + ".weight", {own_rows, elements_per_image(shape(in))}, start,
                               ParameterUse::weight);
-  if (loss.head != Head::replicated) {
+  if (loss.head != Head::replicated)
     graph_.parameters[loss.weight].shard = RowShard{.first_row = loss.first_class, .all_rows = loss.classes};
-  }
   graph_.ops.push_back(std::move(loss));
 }
 

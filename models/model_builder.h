@@ -1,4 +1,4 @@
-// Adds operations to a Graph, with their parameters and values.
+// Adds operations to a Graph, with the parameters and values they need.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "models/decay.h"
 #include "models/graph.h"
 
 namespace plumb {
 
-// Bounds that keep all element counts and cost products within 64 bits. Whether a Graph fits in memory is the
-// memory plan's concern.
+// Bounds that keep every element count and every product of costs inside 64 bits; whether a Graph fits is the
+// memory plan's matter.
 inline constexpr std::int64_t kMaxBatch = std::int64_t{1} << 24;
 inline constexpr std::int64_t kMaxRanks = std::int64_t{1} << 18;
 
@@ -20,23 +19,28 @@ inline constexpr std::int64_t kMaxRanks = std::int64_t{1} << 18;
 void require_between(std::int64_t value, std::int64_t least, std::int64_t most, const std::string& what,
                      const std::string& option);
 
+// Which parameters weight decay applies to. all: each tensor. no_bn: all but those with "bn" or "batchnorm"
+// in their name (NVIDIA DeepLearningExamples, PyTorch: norms of the shortcuts are called downsample.1 and do
+// decay). weights_only: weights of convolutions and dense layers, and class centres.
+enum class DecayRule { all, no_bn, weights_only };
+
 // Weights of convolutions and dense layers: N(0, 2 / fan_out) (He et al. 2015, arXiv:1502.01852, section 2.2,
-// backward case); fan_out = outputs x window, as MXNet's Xavier("out") and PyTorch count it, regardless of
-// groups.
+// backward case), where fan_out = outputs x window as MXNet's Xavier("out") and PyTorch count it, groups or
+// not.
 Initializer he_fan_out(std::int64_t outputs, std::int64_t window = 1);
 
 struct ConvOptions {
-  std::int64_t channels = 0;  // output channels
+  std::int64_t channels = 0;  // of the output
   int kernel = 1, stride = 1, padding = 0;
   std::int64_t groups = 1;
 };
 
-struct NormOptions {
+struct BatchNormOptions {
   Activation activation = Activation::none;
   double epsilon = 1e-5;
   bool fixed_scale = false;  // the scale stays 1
   std::string slope = {};    // prelu: the parameter's name
-  bool one_slope = false;    // prelu: shared by all channels
+  bool one_slope = false;    // prelu: for all channels
 };
 
 // Initialisers of a dense layer.
@@ -44,8 +48,8 @@ struct DenseInitializers {
   Initializer weight, bias;
 };
 
-// Parameters are added in call order, named after their operation plus ".weight" and ".bias" (".running_mean"
-// and ".running_var").
+// Parameters come in the order of the calls; names are those that operations have, plus ".weight" and ".bias"
+// (".running_mean" and ".running_var").
 class ModelBuilder {
  public:
   ModelBuilder(std::string model, DecayRule decay);
@@ -56,17 +60,18 @@ class ModelBuilder {
   // The input, [batch, size, size, 3].
   ValueId images(std::int64_t batch, std::int64_t size);
   ValueId conv(const std::string& name, ValueId in, const ConvOptions& options);
-  ValueId norm(const std::string& name, ValueId in, const NormOptions& options);
-  // A norm in two parts: it may run later than its place among the parameters.
-  Norm declare_norm(const std::string& name, std::int64_t channels, const NormOptions& options);
-  ValueId apply(Norm norm, ValueId in, std::optional<ValueId> residual = {});
+  ValueId batch_norm(const std::string& name, ValueId in, const BatchNormOptions& options);
+  // A norm in two parts, for one that runs later than its place among the parameters.
+  BatchNorm declare_batch_norm(const std::string& name, std::int64_t channels,
+                               const BatchNormOptions& options);
+  ValueId apply(BatchNorm norm, ValueId in, std::optional<ValueId> residual = {});
   ValueId max_pool(const std::string& name, ValueId in, int kernel, int stride, int padding);
   ValueId global_average_pool(const std::string& name, ValueId in);
   ValueId dropout(const std::string& name, ValueId in, double probability, std::uint64_t seed);
-  // Dense layer from all elements of an image to `outputs` numbers. The last one begins the Graph's head.
+  // All elements of an image to `outputs` numbers. The Graph's head begins with the last of these.
   ValueId dense(const std::string& name, ValueId in, std::int64_t outputs, const DenseInitializers& start);
   void softmax_loss(const std::string& name, ValueId in, double label_smoothing);
-  // `loss` on the features `in`, with class centres [own_rows, elements of an image] named "<name>.weight".
+  // `loss` with the features `in` and class centres [own_rows, elements of an image] called "<name>.weight".
   void margin_loss(MarginLoss loss, ValueId in, std::int64_t own_rows, const Initializer& start);
 
  private:

@@ -1,24 +1,40 @@
-// Options of all networks; each network uses its own subset.
+// What networks are made with, each taking what it has, and the backbones of face recognition.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
-#include "models/decay.h"
-#include "models/graph.h"
-#include "models/iresnet.h"
+#include "models/model_builder.h"
 
 namespace plumb {
 
-// Defaults are IResNet-50's, with all class centres on every rank; models/catalogue.h has each model's.
+struct ModelOptions;
+
+struct Backbone {
+  std::string_view name;  // of the graphs that it makes
+  // Embeddings [n, 1, 1, embedding] of images [n, h, w, 3], h = w a multiple of 16.
+  ValueId (*add)(ModelBuilder& net, ValueId images, const ModelOptions& options) = nullptr;
+  bool operator==(const Backbone&) const = default;
+};
+
+// In iresnet.cpp and mobilefacenet.cpp.
+ValueId add_iresnet50(ModelBuilder& net, ValueId images, const ModelOptions& options);
+ValueId add_iresnet100(ModelBuilder& net, ValueId images, const ModelOptions& options);
+ValueId add_mobilefacenet(ModelBuilder& net, ValueId images, const ModelOptions& options);
+inline constexpr Backbone kIResNet50{"r50", add_iresnet50};
+inline constexpr Backbone kIResNet100{"r100", add_iresnet100};
+inline constexpr Backbone kMobileFaceNet{"y1", add_mobilefacenet};
+
+// Defaults are those of IResNet-50 with all class centres on every rank; models/catalogue.h has each model's.
 struct ModelOptions {
-  Backbone backbone = kIResNet50;  // for faces; set by the catalogue
+  Backbone backbone = kIResNet50;  // of faces; the catalogue sets it
   std::int64_t batch = 128;
   std::int64_t image_size = 112;  // pixels, height and width
-  double label_smoothing = 0;     // for softmax losses
+  double label_smoothing = 0;     // of a softmax loss
   // Face models only.
   std::int64_t embedding = 512;
-  bool prelu_per_layer = false;  // PLSC's variant: one slope per layer, and a trained scale in the last norm
-  double dropout = 0.4;          // r50 and r100, before the last dense layer; 0: none
+  bool prelu_per_layer = false;  // PLSC's variant: one slope per layer, and the last norm's scale is trained
+  double dropout = 0.4;          // of r50 and r100, in front of the last dense layer; 0: there is none
   std::int64_t classes = 85742;
   Margins margins;
   double scale = 64;
@@ -28,7 +44,16 @@ struct ModelOptions {
   int rank = 0, world_size = 1;
   // All models.
   DecayRule decay = DecayRule::all;
-  std::uint64_t seed = 0;  // for dropout and samples
+  std::uint64_t seed = 0;  // of dropout and samples
 };
+
+// The end of every backbone: a dense layer, which starts as in insightface 863a7ea9, train.py (Xavier,
+// gaussian, factor "out", magnitude 2), and a norm (symbol_utils.py, get_fc1).
+inline ValueId add_embedding(ModelBuilder& net, const std::string& dense, const std::string& norm, ValueId in,
+                             const ModelOptions& options) {
+  const DenseInitializers start{he_fan_out(options.embedding), {Initializer::Kind::constant, 0}};
+  const ValueId out = net.dense(dense, in, options.embedding, start);
+  return net.batch_norm(norm, out, {.epsilon = 2e-5, .fixed_scale = !options.prelu_per_layer});
+}
 
 }  // namespace plumb

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "base/error.h"
-#include "models/model_builder.h"
 
 namespace plumb {
 namespace {
@@ -31,15 +30,15 @@ ValueId add_bottleneck(ModelBuilder& net, const std::string& name, ValueId in, s
                        int stride) {
   const std::int64_t channels = width * kExpansion;
   ValueId main = net.conv(name + ".conv1", in, {.channels = width});
-  main = net.norm(name + ".bn1", main, {.activation = kRelu});
+  main = net.batch_norm(name + ".bn1", main, {.activation = kRelu});
   main = net.conv(name + ".conv2", main, {.channels = width, .kernel = 3, .stride = stride, .padding = 1});
-  main = net.norm(name + ".bn2", main, {.activation = kRelu});
+  main = net.batch_norm(name + ".bn2", main, {.activation = kRelu});
   main = net.conv(name + ".conv3", main, {.channels = channels});
-  const Norm last = net.declare_norm(name + ".bn3", channels, {.activation = kRelu});
+  const BatchNorm last = net.declare_batch_norm(name + ".bn3", channels, {.activation = kRelu});
   ValueId shortcut = in;
   if (stride != 1 || net.shape(in).c != channels) {
     shortcut = net.conv(name + ".downsample.0", in, {.channels = channels, .stride = stride});
-    shortcut = net.norm(name + ".downsample.1", shortcut, {});
+    shortcut = net.batch_norm(name + ".downsample.1", shortcut, {});
   }
   return net.apply(last, main, shortcut);
 }
@@ -56,16 +55,15 @@ Graph make_resnet50(const ResNet50Options& options) {
   require_between(options.batch, 1, kMaxBatch, "batch per device", "--bs");
   require_between(options.image_size, kMinImageSize, kMaxImageSize, "image size", "--image-size");
   require_between(options.classes, 1, kMaxClasses, "number of classes", "a number");
-  if (!(options.label_smoothing >= 0 && options.label_smoothing < 1)) {
+  if (!(options.label_smoothing >= 0 && options.label_smoothing < 1))
     throw Error(ExitCode::usage,
                 "label smoothing {:f} is out of range: give --label-smoothing from 0 to below 1.",
                 options.label_smoothing);
-  }
 
   ModelBuilder net("resnet50", options.decay);
   ValueId value = net.images(options.batch, options.image_size);
   value = net.conv("conv1", value, {.channels = 64, .kernel = 7, .stride = 2, .padding = 3});
-  value = net.norm("bn1", value, {.activation = kRelu});
+  value = net.batch_norm("bn1", value, {.activation = kRelu});
   value = net.max_pool("maxpool", value, 3, 2, 1);
   for (std::size_t s = 0; s < kStages.size(); ++s) {
     for (int block = 0; block < kStages[s].blocks; ++block) {

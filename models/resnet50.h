@@ -4,8 +4,7 @@
 
 #include <cstdint>
 
-#include "models/decay.h"
-#include "models/graph.h"
+#include "models/model_builder.h"
 
 namespace plumb {
 

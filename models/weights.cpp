@@ -1,7 +1,6 @@
 #include "models/weights.h"
 
 #include <algorithm>
-#include <utility>
 #include <variant>
 
 #include "base/error.h"
@@ -51,10 +50,6 @@ Tensor fresh_tensor(const Parameter& parameter, std::uint64_t seed) {
   return tensor;
 }
 
-bool ignored(const std::string& name) {
-  return name.ends_with(".num_batches_tracked");
-}
-
 bool holds_class_centres(const Graph& graph, const std::string& name) {
   return std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) {
     const auto* loss = std::get_if<MarginLoss>(&op);
@@ -77,15 +72,13 @@ class Taker {
     return found->second;
   }
 
-  void refuse_unknown(const std::string& name) const { refuse(name, "is unknown to model " + graph_.model); }
-
- private:
   [[noreturn]] void refuse(const std::string& name, const std::string& what,
                            const std::string& remedy = kRemedy) const {
     throw Error(ExitCode::bad_data, "option --weights: {}: tensor {} {}{}", path_.string(), shown_name(name),
                 what, remedy);
   }
 
+ private:
   [[noreturn]] void refuse_dims(const std::string& name, const std::vector<std::int64_t>& found,
                                 const std::vector<std::int64_t>& wanted) const {
     if (holds_class_centres(graph_, name) && found.size() == 2 && found[1] == wanted[1]) {
@@ -106,28 +99,26 @@ class Taker {
 TensorMap initial_tensors(const Graph& graph, std::uint64_t seed) {
   TensorMap tensors;
   for (const Parameter& parameter : graph.parameters) tensors[parameter.name] = fresh_tensor(parameter, seed);
-  for (const Statistic& statistic : graph.statistics) {
+  for (const Statistic& statistic : graph.statistics)
     tensors[statistic.name] = {{statistic.channels},
                                std::vector<float>(static_cast<std::size_t>(statistic.channels),
                                                   static_cast<float>(statistic.initial))};
-  }
   return tensors;
 }
 
 TensorMap tensors_for(const Graph& graph, const TensorFile& file, const std::filesystem::path& path) {
   const Taker taker(graph, file, path);
   TensorMap tensors;
-  for (const Parameter& parameter : graph.parameters) {
+  for (const Parameter& parameter : graph.parameters)
     tensors.emplace(parameter.name, own_rows(parameter, taker.take(parameter.name, whole_dims(parameter))));
-  }
-  for (const Statistic& statistic : graph.statistics) {
+  for (const Statistic& statistic : graph.statistics)
     tensors.emplace(statistic.name, taker.take(statistic.name, {statistic.channels}));
-  }
-  const auto refuse_unknown = [&](const std::string& name) {
-    if (!tensors.contains(name) && !ignored(name)) taker.refuse_unknown(name);
+  const auto check_known = [&](const std::string& name) {
+    if (!tensors.contains(name) && !name.ends_with(".num_batches_tracked"))
+      taker.refuse(name, "is unknown to model " + graph.model);
   };
-  for (const auto& entry : file.floats) refuse_unknown(entry.first);
-  for (const auto& entry : file.integers) refuse_unknown(entry.first);
+  for (const auto& entry : file.floats) check_known(entry.first);
+  for (const auto& entry : file.integers) check_known(entry.first);
   return tensors;
 }
 

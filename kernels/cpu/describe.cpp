@@ -46,7 +46,7 @@ struct Describer : GraphLowering {
     contribute(op.in, d_in);
   }
 
-  void forward(std::size_t i, const Norm& op) {
+  void forward(std::size_t i, const BatchNorm& op) {
     saved_[i].mean = add_saved(op.name + ".mean", DType::f32, {shape(op.in).c});
     saved_[i].inv_std = add_saved(op.name + ".inv_std", DType::f32, {shape(op.in).c});
     BatchNormForward norm{.in = value(op.in),
@@ -63,7 +63,7 @@ struct Describer : GraphLowering {
         bytes(value(op.in));  // statistics read the input once more
   }
   // The residual's gradient is d_out after the activation's backward; without an activation it is d_out.
-  void backward(std::size_t i, const Norm& op) {
+  void backward(std::size_t i, const BatchNorm& op) {
     const std::vector<BufferId> d_out = gradients_of(op.out, 2);
     BatchNormBackward norm = norm_backward(i, op, d_out, new_gradient(op.in, op.name));
     if (op.residual && op.activation == Activation::relu) norm.out = value(op.out);

@@ -14,7 +14,7 @@ struct Prepared {
 
 // The input's layout, or row-major if our loops don't support that layout. `tensors`: those with the input's
 // dims that the loops go through.
-Prepared prepare_form(Context& context, BufferId in, const Norm& op, int tensors) {
+Prepared prepare_form(Context& context, BufferId in, const BatchNorm& op, int tensors) {
   const Shape& shape = context.graph.values[op.in].shape;
   dnnl::memory::desc layout = plain_layout(nchw(shape));
   std::optional<NormTiling> tiling = norm_tiling(*channel_layout(layout));
@@ -33,19 +33,19 @@ dnnl::memory::desc sums_layout(std::size_t sums) {
   return plain_layout({static_cast<std::int64_t>(sums * sizeof(LaneSums) / sizeof(float))});
 }
 
-const Norm& norm_of(const Context& context, const Instruction& instruction) {
-  return std::get<Norm>(context.graph.ops[instruction.op]);
+const BatchNorm& norm_of(const Context& context, const Instruction& instruction) {
+  return std::get<BatchNorm>(context.graph.ops[instruction.op]);
 }
 
 // Empty without a PReLU.
-dnnl::memory::desc slope_layout(const Context& context, const Norm& op) {
+dnnl::memory::desc slope_layout(const Context& context, const BatchNorm& op) {
   return op.slope ? plain_layout(context.graph.parameters[*op.slope].dims) : dnnl::memory::desc();
 }
 
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormForward& norm) {
-  const Norm& op = norm_of(context, instruction);
+  const BatchNorm& op = norm_of(context, instruction);
   const auto [layout, form] = prepare_form(context, norm.in, op, norm.residual ? 3 : 2);
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
   Call call(context, instruction);
@@ -77,7 +77,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormForwar
 }
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackward& norm) {
-  const Norm& op = norm_of(context, instruction);
+  const BatchNorm& op = norm_of(context, instruction);
   const int tensors = 3 + norm.out.has_value() + norm.second_d_out.has_value() + norm.d_residual.has_value();
   const auto [layout, form] = prepare_form(context, norm.in, op, tensors);
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});

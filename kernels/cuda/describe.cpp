@@ -67,8 +67,8 @@ struct Describer : GraphLowering {
         conv_workspace_bytes(graph_, op, instruction.as<ConvBackwardWeights>() != nullptr,
                              buffer(value(op.in)), buffer(value(op.out)), buffer(master(op.weight)));
   }
-  const Norm& norm_in_front(std::size_t i) const {
-    return std::get<Norm>(graph_.ops[*layers_[i].norm_in_front]);
+  const BatchNorm& norm_in_front(std::size_t i) const {
+    return std::get<BatchNorm>(graph_.ops[*layers_[i].norm_in_front]);
   }
 
   void forward(std::size_t i, const Conv& op) {
@@ -110,7 +110,7 @@ struct Describer : GraphLowering {
   // The norm's own backward ends with these coefficients.
   ConvNormBackwardData backward_through_norm(std::size_t i, const Conv& op, BufferId d_out,
                                              BufferId d_activated) {
-    const Norm& norm = norm_in_front(i);
+    const BatchNorm& norm = norm_in_front(i);
     Saved& saved = saved_[*layers_[i].norm_in_front];
     saved.coefficients = add_saved(norm.name + ".coefficients", DType::f32, {3, shape(norm.in).c});
     return {.d_out = d_out,
@@ -126,7 +126,7 @@ struct Describer : GraphLowering {
             .coefficients = saved.coefficients};
   }
 
-  void forward(std::size_t i, const Norm& op) {
+  void forward(std::size_t i, const BatchNorm& op) {
     statistics(i, op);
     const LayerFusion& layer = layers_[i];
     if (layer.inside_conv || !layer.stored) return;
@@ -146,7 +146,7 @@ struct Describer : GraphLowering {
     add(op.name + ".forward", apply, Phase::forward, i);
   }
 
-  void statistics(std::size_t i, const Norm& op) {
+  void statistics(std::size_t i, const BatchNorm& op) {
     const LayerFusion& layer = layers_[i];
     Saved& saved = saved_[i];
     const std::int64_t channels = shape(op.in).c;
@@ -171,7 +171,7 @@ struct Describer : GraphLowering {
           .workspace_bytes = norm_workspace_bytes(pixels(op.in), channels);
   }
 
-  void backward(std::size_t i, const Norm& op) {
+  void backward(std::size_t i, const BatchNorm& op) {
     if (!layers_[i].backward_by_conv) return two_pass_backward(i, op);
     const BufferId d_activated = gradient_of(op.out);
     const BufferId d_in = new_gradient(op.in, op.name);
@@ -186,7 +186,7 @@ struct Describer : GraphLowering {
 
   // Sets the operand that gives the activation's mask. Without a residual, and for a PReLU: the norm's own
   // input. With a residual: the output if a convolution wrote it, else bits. Returns it.
-  std::optional<BufferId> set_mask(std::size_t i, const Norm& op, BatchNormBackward& norm) const {
+  std::optional<BufferId> set_mask(std::size_t i, const BatchNorm& op, BatchNormBackward& norm) const {
     const Saved& saved = saved_[i];
     if (op.activation == Activation::none) return {};
     if (!op.residual) return norm.scale_shift = saved.scale_shift, saved.scale_shift;
@@ -197,7 +197,7 @@ struct Describer : GraphLowering {
 
   // The buffer that a norm's gradient can be added to: the sum left by its input's other readers, which come
   // later in the Graph and so earlier here. Saves a buffer and a pass that adds both.
-  std::optional<BufferId> take_sum(const Norm& op) {
+  std::optional<BufferId> take_sum(const BatchNorm& op) {
     std::vector<Lowering::Contribution>& parts = lowering_.gradients[op.in];
     if (op.activation != Activation::none || op.residual || parts.size() != 1 || parts.front().shared)
       return {};
@@ -208,7 +208,7 @@ struct Describer : GraphLowering {
 
   // The gradient of the norm's output is also the residual's. Without ReLU it is the same buffer, read after
   // this norm only if it was shared before.
-  void share_with_residual(const Norm& op, BufferId d_out) {
+  void share_with_residual(const BatchNorm& op, BufferId d_out) {
     const std::vector<Lowering::Contribution>& parts = lowering_.gradients[op.out];
     contribute(*op.residual, d_out, parts.front().shared);
   }
@@ -216,7 +216,7 @@ struct Describer : GraphLowering {
   // Two passes: sums over in and d_out, then d_in. If the residual's gradient isn't d_out itself, the first
   // pass writes it: the masked sum of the output's gradients. The second pass reads that instead of the parts
   // and the mask.
-  void two_pass_backward(std::size_t i, const Norm& op) {
+  void two_pass_backward(std::size_t i, const BatchNorm& op) {
     const bool masks_by_input = op.activation != Activation::none && !op.residual;
     const std::vector<BufferId> d_out = gradients_of(op.out, masks_by_input ? 1 : 2);
     const std::optional<BufferId> sum = d_out.size() == 1 ? take_sum(op) : std::nullopt;

@@ -15,7 +15,8 @@ using Readers = std::vector<std::size_t>;  // ops, in the Graph's order
 
 std::vector<ValueId> inputs_of(const Op& op) {
   std::vector<ValueId> inputs{std::visit([](const auto& one) { return one.in; }, op)};
-  if (const Norm* norm = std::get_if<Norm>(&op); norm && norm->residual) inputs.push_back(*norm->residual);
+  if (const BatchNorm* norm = std::get_if<BatchNorm>(&op); norm && norm->residual)
+    inputs.push_back(*norm->residual);
   return inputs;
 }
 
@@ -39,8 +40,8 @@ class Planner {
 
   std::vector<LayerFusion> run() {
     for_each<Conv>([&](std::size_t i, const Conv& conv) { gather_statistics(i, conv); });
-    for_each<Norm>([&](std::size_t i, const Norm& norm) { normalize_on_the_way(i, norm); });
-    for_each<Norm>([&](std::size_t i, const Norm& norm) { fuse_with_reader(i, norm); });
+    for_each<BatchNorm>([&](std::size_t i, const BatchNorm& norm) { normalize_on_the_way(i, norm); });
+    for_each<BatchNorm>([&](std::size_t i, const BatchNorm& norm) { fuse_with_reader(i, norm); });
     return std::move(layers_);
   }
 
@@ -68,7 +69,8 @@ class Planner {
   void gather_statistics(std::size_t i, const Conv& conv) {
     LayerFusion& layer = layers_[i];
     const Readers& readers = readers_[conv.out];
-    const Norm* norm = readers.size() == 1 ? std::get_if<Norm>(&graph_.ops[readers.front()]) : nullptr;
+    const BatchNorm* norm =
+        readers.size() == 1 ? std::get_if<BatchNorm>(&graph_.ops[readers.front()]) : nullptr;
     if (!support_.statistics) {
       layer.why_not_more = support_.why_none;
     } else if (!norm || norm->in != conv.out) {
@@ -84,10 +86,10 @@ class Planner {
   }
 
   // By our own kernels, on any GPU: a block's end normalises its shortcut, a max pool its input.
-  void normalize_on_the_way(std::size_t i, const Norm& norm) {
+  void normalize_on_the_way(std::size_t i, const BatchNorm& norm) {
     if (norm.residual || readers_[norm.out].size() != 1) return;
     const std::size_t reader = readers_[norm.out].front();
-    const Norm* end = std::get_if<Norm>(&graph_.ops[reader]);
+    const BatchNorm* end = std::get_if<BatchNorm>(&graph_.ops[reader]);
     const Pool* pool = std::get_if<Pool>(&graph_.ops[reader]);
     const bool is_shortcut = end && end->residual == norm.out && norm.activation == Activation::none;
     const bool is_pooled = pool && pool->kind == Pool::Kind::max && norm.activation == Activation::relu;
@@ -96,7 +98,7 @@ class Planner {
     layers_[reader].norm_in_front = i;
   }
 
-  void fuse_with_reader(std::size_t i, const Norm& norm) {
+  void fuse_with_reader(std::size_t i, const BatchNorm& norm) {
     LayerFusion& layer = layers_[i];
     const std::size_t first_reader = readers_[norm.out].empty() ? i : readers_[norm.out].front();
     const Conv* conv = std::get_if<Conv>(&graph_.ops[first_reader]);

@@ -21,7 +21,7 @@ TextRow row_of(const Graph& graph, const Conv& conv, const LayerFusion& layer) {
   return row;
 }
 
-TextRow row_of(const Graph& graph, const Norm& norm, const LayerFusion& layer) {
+TextRow row_of(const Graph& graph, const BatchNorm& norm, const LayerFusion& layer) {
   TextRow row{norm.name, "", "", layer.why_not_more};
   if (layer.statistics_by) row[1] = "statistics by " + name_of(graph.ops[*layer.statistics_by]);
   if (!layer.stored) append_part(row[1], "never stored");

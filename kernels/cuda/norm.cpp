@@ -7,8 +7,8 @@
 namespace plumb::cuda {
 namespace {
 
-const Norm& norm_of(const Context& context, const Instruction& instruction) {
-  return std::get<Norm>(context.graph.ops[instruction.op]);
+const BatchNorm& norm_of(const Context& context, const Instruction& instruction) {
+  return std::get<BatchNorm>(context.graph.ops[instruction.op]);
 }
 // Partition for a norm's input.
 NormPartition partition_of(const Context& context, const Instruction& instruction) {
@@ -25,7 +25,7 @@ bool has_slope_per_channel(const Context& context, const std::optional<Read>& sl
   return slope && context.buffer(*slope).bytes > sizeof(float);
 }
 
-NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_dtype, const Norm& op,
+NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_dtype, const BatchNorm& op,
                              const Arena& arena) {
   return {.scale = arena.as<float>(moments.scale),
           .bias = arena.as<float>(moments.bias),

@@ -1,11 +1,11 @@
-#include "comm/bf16_sum.h"
-
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include "comm/half_sum.h"
 
 namespace plumb {
 namespace {

@@ -8,7 +8,6 @@
 #include "kernels/describe.h"
 #include "kernels/targets.h"
 #include "models/arcface.h"
-#include "models/mobilefacenet.h"
 #include "models/resnet50.h"
 #include "tests/comm/small_program.h"
 

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "models/mobilefacenet.h"
 #include "tests/cuda_host/train.h"
 
 namespace plumb {
@@ -46,7 +45,7 @@ TestTensors calm_tensors(const Graph& graph) {
       value = mean + deviation * 2 * (is_scale ? value - 1 : value);  // random_tensors draws within 0.5
   };
   for (const Op& op : graph.ops) {
-    const Norm* norm = std::get_if<Norm>(&op);
+    const BatchNorm* norm = std::get_if<BatchNorm>(&op);
     if (!norm) continue;
     change(norm->scale, norm->residual ? 0.2F : 1.0F, norm->residual ? 0.04F : 0.2F);
     change(norm->bias, 0, 0.1F);
@@ -77,7 +76,7 @@ TrainOptions steps(Precision precision, int iterations) {
 double yardstick(const Graph& graph, const GraphRun& truth, ParameterId parameter) {
   double longest = length(truth.gradients[parameter]);
   for (const Op& op : graph.ops) {
-    const Norm* norm = std::get_if<Norm>(&op);
+    const BatchNorm* norm = std::get_if<BatchNorm>(&op);
     const Dense* dense = std::get_if<Dense>(&op);
     if (norm && (norm->bias == parameter || norm->slope == parameter))
       longest = std::max(longest, length(truth.gradients[norm->scale]));

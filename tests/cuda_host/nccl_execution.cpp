@@ -4,8 +4,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "comm/bf16_sum.h"
-#include "comm/f16_sum.h"
+#include "comm/half_sum.h"
 #include "comm/mpi_check.h"
 
 namespace plumb::gpu::emulated {

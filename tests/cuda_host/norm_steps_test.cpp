@@ -19,7 +19,7 @@ constexpr std::size_t kElements = kPixels * kChannels;
 BoundInstruction norm_instruction(Activation activation) {
   Graph graph;
   graph.values = {{"in", {kImages, kHeight, kWidth, kChannels}}};
-  graph.ops = {Norm{.activation = activation, .epsilon = kNormEpsilon, .momentum = 0.25}};
+  graph.ops = {BatchNorm{.activation = activation, .epsilon = kNormEpsilon, .momentum = 0.25}};
   return BoundInstruction(std::move(graph));
 }
 

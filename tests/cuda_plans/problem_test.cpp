@@ -6,7 +6,6 @@
 #include "absent_gpu.h"
 #include "kernels/cuda/depthwise_shape.h"
 #include "models/arcface.h"
-#include "models/mobilefacenet.h"
 #include "problems.h"
 
 namespace plumb::cuda {

@@ -12,7 +12,6 @@
 #include "kernels/memory_plan.h"
 #include "kernels/roofline.h"
 #include "models/arcface.h"
-#include "models/mobilefacenet.h"
 #include "tests/kernels/described_instructions.h"
 
 namespace plumb {
@@ -165,7 +164,7 @@ TEST(CudaArcFaceDescribe, EveryNormBehindAPlainConvolutionHasItsStatisticsFromIt
       if (const Conv* conv = std::get_if<Conv>(&op)) made_by[conv->out] = conv;
     std::size_t gathered = 0;
     for (std::size_t i = 0; i < graph.ops.size(); ++i) {
-      const Norm* norm = std::get_if<Norm>(&graph.ops[i]);
+      const BatchNorm* norm = std::get_if<BatchNorm>(&graph.ops[i]);
       if (!norm) continue;
       const auto conv = made_by.find(norm->in);
       const bool is_plain = conv != made_by.end() && conv->second->in != 0 && conv->second->groups == 1;

@@ -10,7 +10,6 @@
 #include "kernels/describe.h"
 #include "kernels/memory_plan.h"
 #include "models/arcface.h"
-#include "models/mobilefacenet.h"
 #include "models/resnet50.h"
 
 namespace plumb {
@@ -71,7 +70,7 @@ TEST(CudaLargeSizes, AHeadOf100MillionClassesIsPlannedWithoutOverflow) {
 TEST(CudaLargeSizes, EveryNormOfBatch4096FitsAGridAndIsCovered) {
   const Graph graph = resnet50(kBatch);
   for (const Op& op : graph.ops) {
-    const Norm* norm = std::get_if<Norm>(&op);
+    const BatchNorm* norm = std::get_if<BatchNorm>(&op);
     if (!norm) continue;
     const Shape& in = graph.values[norm->in].shape;
     const std::int64_t pixels = in.n * in.h * in.w;

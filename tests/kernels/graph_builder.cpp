@@ -43,7 +43,7 @@ ValueId GraphBuilder::conv(ValueId in, std::int64_t out_channels, ConvOptions op
 
 ValueId GraphBuilder::norm(ValueId in, Activation activation, std::optional<ValueId> residual) {
   const Shape extent = shape(in);
-  Norm op{.name = next_name("norm"), .in = in, .residual = residual};
+  BatchNorm op{.name = next_name("norm"), .in = in, .residual = residual};
   op.out = add_value(op.name, extent);
   op.scale = add_parameter(op.name + ".weight", {extent.c});
   op.bias = add_parameter(op.name + ".bias", {extent.c});
@@ -58,14 +58,14 @@ ValueId GraphBuilder::norm(ValueId in, Activation activation, std::optional<Valu
 
 ValueId GraphBuilder::norm_prelu(ValueId in, bool slope_per_channel) {
   const ValueId out = norm(in, Activation::prelu);
-  Norm& op = std::get<Norm>(graph_.ops.back());
+  BatchNorm& op = std::get<BatchNorm>(graph_.ops.back());
   op.slope = add_parameter(op.name + ".slope", {slope_per_channel ? shape(in).c : 1});
   return out;
 }
 
 void GraphBuilder::fix_scale(ValueId norm_out) {
   for (const Op& op : graph_.ops) {
-    const Norm* norm = std::get_if<Norm>(&op);
+    const BatchNorm* norm = std::get_if<BatchNorm>(&op);
     if (norm && norm->out == norm_out) graph_.parameters[norm->scale].trained = false;
   }
 }

@@ -9,7 +9,6 @@
 #include <stdexcept>
 
 #include "models/arcface.h"
-#include "models/mobilefacenet.h"
 #include "models/resnet50.h"
 
 namespace plumb {

@@ -121,14 +121,14 @@ class Interpreter {
     });
   }
 
-  double slope_below_zero(const Norm& op, std::int64_t c) const {
+  double slope_below_zero(const BatchNorm& op, std::int64_t c) const {
     if (op.activation == Activation::none) return 1;
     if (op.activation == Activation::relu) return 0;
     const Doubles& slope = parameter(*op.slope);
     return slope.size() == 1 ? slope[0] : slope[c];
   }
 
-  void forward(const Norm& op) {
+  void forward(const BatchNorm& op) {
     const Shape& extent = shape(op.in);
     const NormStatistics batch = statistics_of(value(op.in), extent);
     for_each_element(extent, [&](auto n, auto c, auto y, auto x) {
@@ -151,7 +151,7 @@ class Interpreter {
 
   // With y = (x - mean) / s, s = sqrt(variance + epsilon), m elements per channel and g = d loss / d
   // (scale*y+bias): d scale = sum g*y, d bias = sum g, d x = scale / s * (g - sum g / m - y * sum(g*y) / m).
-  void backward(const Norm& op) {
+  void backward(const BatchNorm& op) {
     const Shape& extent = shape(op.in);
     const NormStatistics batch = statistics_of(value(op.in), extent);
     Doubles g = gradient(op.out);

@@ -109,7 +109,7 @@ TEST(Reference, NormOfOneElementPerChannelIsItsBiasAndPassesNoGradient) {
   const TestTensors tensors = random_tensors(graph, 1);
   const ReferencePass pass =
       reference_pass(graph, reference_state(tensors), to_double(tensors.images), tensors.labels);
-  const Norm& norm = std::get<Norm>(graph.ops[1]);
+  const BatchNorm& norm = std::get<BatchNorm>(graph.ops[1]);
   EXPECT_EQ(pass.values[norm.out], to_double(tensors.parameters[norm.bias]));
   EXPECT_EQ(pass.value_gradients[norm.in], Doubles(3, 0.0));
   for (std::size_t c = 0; c < 3; ++c) {

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "models/arcface.h"
-#include "models/mobilefacenet.h"
 
 namespace plumb {
 namespace {

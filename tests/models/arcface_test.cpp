@@ -8,7 +8,6 @@
 #include <variant>
 #include <vector>
 
-#include "models/mobilefacenet.h"
 #include "tests/models/graph_order.h"
 #include "tests/models/layer_table.h"
 
@@ -136,7 +135,7 @@ TEST(ArcFace, PlscsVariantHasOneSlopePerLayerAndTrainsTheLastScale) {
   EXPECT_EQ(graph.parameters.size(), 238U + 1);
   EXPECT_EQ(trained_backbone_elements(graph), 43584985);
   int slopes = 0;
-  for (const Norm& norm : ops_of<Norm>(graph)) {
+  for (const BatchNorm& norm : ops_of<BatchNorm>(graph)) {
     if (!norm.slope) continue;
     ++slopes;
     EXPECT_EQ(graph.parameters[*norm.slope].dims, std::vector<std::int64_t>{1});
@@ -153,7 +152,7 @@ TEST(ArcFace, HeadBeginsWithTheLastDenseLayer) {
     const Graph graph = graph_of(backbone);
     ASSERT_EQ(graph.head_begin, graph.ops.size() - 3);
     EXPECT_TRUE(std::holds_alternative<Dense>(graph.ops[graph.head_begin]));
-    EXPECT_TRUE(std::holds_alternative<Norm>(graph.ops[graph.head_begin + 1]));
+    EXPECT_TRUE(std::holds_alternative<BatchNorm>(graph.ops[graph.head_begin + 1]));
     EXPECT_EQ(graph.values[std::get<MarginLoss>(graph.ops.back()).in].shape,
               (Shape{128, 1, 1, backbone == kMobileFaceNet ? 128 : 512}));
   }
@@ -162,7 +161,7 @@ TEST(ArcFace, HeadBeginsWithTheLastDenseLayer) {
 TEST(ArcFace, NormsHaveTheirEpsilonMomentumAndActivation) {
   for (const Backbone backbone : kBackbones) {
     const Graph graph = graph_of(backbone);
-    for (const Norm& norm : ops_of<Norm>(graph)) {
+    for (const BatchNorm& norm : ops_of<BatchNorm>(graph)) {
       const bool is_last = norm.name == "features" || norm.name == "fc1";
       EXPECT_EQ(norm.epsilon, backbone == kMobileFaceNet && !is_last ? 1e-3 : 2e-5) << norm.name;
       EXPECT_EQ(norm.momentum, 0.1) << norm.name;
@@ -180,7 +179,7 @@ TEST(ArcFace, NormsHaveTheirEpsilonMomentumAndActivation) {
 TEST(ArcFace, ResidualsEnterTheLastNormOfTheirUnit) {
   const auto residuals = [](const Graph& graph, const char* end) {
     int count = 0;
-    for (const Norm& norm : ops_of<Norm>(graph)) {
+    for (const BatchNorm& norm : ops_of<BatchNorm>(graph)) {
       if (!norm.residual) continue;
       ++count;
       EXPECT_TRUE(norm.name.ends_with(end)) << norm.name;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "models/arcface.h"
-#include "models/mobilefacenet.h"
 #include "models/resnet50.h"
 #include "tests/models/layer_table.h"
 

@@ -26,7 +26,7 @@ inline Ports ports(const Op& op) {
         if constexpr (!std::is_same_v<Kind, SoftmaxLoss> && !std::is_same_v<Kind, MarginLoss>) {
           result.out = one.out;
         }
-        if constexpr (std::is_same_v<Kind, Norm>) {
+        if constexpr (std::is_same_v<Kind, BatchNorm>) {
           if (one.residual) result.in.push_back(*one.residual);
         }
         return result;

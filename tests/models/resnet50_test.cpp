@@ -43,9 +43,9 @@ ExitCode code_of_failure(const ResNet50Options& options) {
   return ExitCode::ok;
 }
 
-const Norm& norm_named(const Graph& graph, const std::string& name) {
+const BatchNorm& norm_named(const Graph& graph, const std::string& name) {
   for (const Op& op : graph.ops) {
-    if (const auto* norm = std::get_if<Norm>(&op); norm && norm->name == name) return *norm;
+    if (const auto* norm = std::get_if<BatchNorm>(&op); norm && norm->name == name) return *norm;
   }
   throw std::runtime_error("no norm " + name);
 }
@@ -85,7 +85,7 @@ TEST(ResNet50, ResidualsEnterTheLastNormOfEachBlock) {
   const Graph graph = make_resnet50({});
   int residuals = 0;
   for (const Op& op : graph.ops) {
-    const auto* norm = std::get_if<Norm>(&op);
+    const auto* norm = std::get_if<BatchNorm>(&op);
     if (!norm) continue;
     const bool is_last = norm->name.ends_with(".bn3");
     EXPECT_EQ(norm->residual.has_value(), is_last) << norm->name;

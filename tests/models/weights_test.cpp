@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "models/arcface.h"
-#include "models/mobilefacenet.h"
 #include "models/resnet50.h"
 
 namespace plumb {

@@ -16,7 +16,7 @@ Graph make_tiny(const ModelOptions& options) {
   ModelBuilder net("tiny", options.decay);
   ValueId value = net.images(options.batch, options.image_size);
   value = net.conv("conv", value, {.channels = 8, .kernel = 3, .stride = 2, .padding = 1});
-  value = net.norm("bn", value, {.activation = Activation::relu});
+  value = net.batch_norm("bn", value, {.activation = Activation::relu});
   value = net.global_average_pool("pool", value);
   value = net.dense("fc", value, 10, {.weight = he_fan_out(10), .bias = {}});
   net.softmax_loss("loss", value, options.label_smoothing);

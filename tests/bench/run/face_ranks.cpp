@@ -146,9 +146,9 @@ Graph SmallFaceNet::operator()(Head head, int rank, int world_size) const {
   ModelBuilder net("small", DecayRule::all);
   ValueId at =
       net.conv("conv", net.images(kImages, 16), {.channels = 8, .kernel = 3, .stride = 2, .padding = 1});
-  at = net.norm("norm", at, {.activation = Activation::prelu, .slope = "prelu.weight"});
+  at = net.batch_norm("norm", at, {.activation = Activation::prelu, .slope = "prelu.weight"});
   at = net.dense("dense", at, 16, {he_fan_out(16), {}});
-  at = net.norm("features", at, {.fixed_scale = true});
+  at = net.batch_norm("features", at, {.fixed_scale = true});
   const bool replicated = head == Head::replicated;
   MarginLoss loss{.name = "head",
                   .classes = classes,

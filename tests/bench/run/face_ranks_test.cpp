@@ -7,7 +7,6 @@
 
 #include "models/arcface.h"
 #include "models/margin_head.h"
-#include "models/mobilefacenet.h"
 #include "tests/comm/mpi/mpi_test.h"
 
 namespace plumb {

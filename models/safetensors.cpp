@@ -1,13 +1,18 @@
+// Reads and writes weights files; the reader takes files that anybody may have written.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "models/weights.h"
 
@@ -18,6 +23,7 @@ static_assert(std::endian::native == std::endian::little, "safetensors data is l
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+using Bytes = std::span<const std::byte>;
 
 constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeaderBytes = std::uint64_t{4} << 20;
@@ -34,10 +40,6 @@ struct Entry {
   std::uint64_t begin = 0, end = 0;
 };
 
-std::size_t element_bytes(bool is_float) {
-  return is_float ? sizeof(float) : sizeof(std::int64_t);
-}
-
 template <typename... Values>
 [[noreturn]] void refuse(const fs::path& path, fmt::format_string<Values...> what, Values&&... values) {
   throw Error(ExitCode::bad_data, "{}: {}; give a complete safetensors file of F32 and I64 tensors",
@@ -53,17 +55,11 @@ template <typename... Values>
 std::vector<std::uint64_t> whole_numbers(const fs::path& path, const std::string& name, const Json& entry,
                                          const char* key, std::size_t most) {
   const auto found = entry.find(key);
-  if (found == entry.end() || !found->is_array() || found->size() > most) {
+  if (found == entry.end() || !found->is_array() || found->size() > most)
     refuse_tensor(path, name, "has no valid \"{}\" in the header", key);
-  }
-  std::vector<std::uint64_t> numbers;
-  for (const Json& number : *found) {
-    if (!number.is_number_unsigned()) {
-      refuse_tensor(path, name, "has a \"{}\" that isn't a list of whole numbers", key);
-    }
-    numbers.push_back(number.get<std::uint64_t>());
-  }
-  return numbers;
+  if (!std::all_of(found->begin(), found->end(), std::mem_fn(&Json::is_number_unsigned)))
+    refuse_tensor(path, name, "has a \"{}\" that isn't a list of whole numbers", key);
+  return found->get<std::vector<std::uint64_t>>();
 }
 
 // A tensor's size in bytes; nullopt on 64-bit overflow.
@@ -82,24 +78,18 @@ Entry parse_entry(const fs::path& path, const std::string& name, const Json& jso
   const auto dtype = json.find("dtype");
   if (dtype == json.end() || !dtype->is_string()) refuse_tensor(path, name, "has no dtype");
   const auto& dtype_name = dtype->get_ref<const std::string&>();
-  if (dtype_name != "F32" && dtype_name != "I64") {
+  if (dtype_name != "F32" && dtype_name != "I64")
     refuse_tensor(path, name, "has dtype {} where \"F32\" (or \"I64\" for labels) is wanted",
                   shown_name(dtype_name));
-  }
-  Entry entry{name, dtype_name == "F32", {}, 0, 0};
+  const bool is_float = dtype_name == "F32";
   const std::vector<std::uint64_t> dims = whole_numbers(path, name, json, "shape", kMaxDims);
   const std::vector<std::uint64_t> offsets = whole_numbers(path, name, json, "data_offsets", 2);
-  if (offsets.size() != 2 || offsets[0] > offsets[1]) {
+  if (offsets.size() != 2 || offsets[0] > offsets[1])
     refuse_tensor(path, name, "has data_offsets that aren't [begin, end]");
-  }
-  entry.begin = offsets[0];
-  entry.end = offsets[1];
-  const auto bytes = bytes_of_dims(dims, element_bytes(entry.is_float));
-  if (!bytes || *bytes != entry.end - entry.begin) {
-    refuse_tensor(path, name, "has a shape that doesn't match its {} bytes", entry.end - entry.begin);
-  }
-  entry.dims.assign(dims.begin(), dims.end());
-  return entry;
+  const std::uint64_t bytes = offsets[1] - offsets[0];
+  if (bytes_of_dims(dims, is_float ? sizeof(float) : sizeof(std::int64_t)) != bytes)
+    refuse_tensor(path, name, "has a shape that doesn't match its {} bytes", bytes);
+  return {name, is_float, {dims.begin(), dims.end()}, offsets[0], offsets[1]};
 }
 
 // The header as JSON. Rejects excess nesting and duplicate names while parsing.
@@ -131,28 +121,22 @@ std::vector<Entry> parse_entries(const fs::path& path, const std::string& header
                                  std::uint64_t data_bytes) {
   std::vector<Entry> entries;
   const Json header = parse_header(path, header_text);
-  for (const auto& [name, json] : header.items()) {
+  for (const auto& [name, json] : header.items())
     if (name != kMetadata) entries.push_back(parse_entry(path, name, json));
-  }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-  });
+  std::ranges::sort(entries, {}, [](const Entry& entry) { return std::pair(entry.begin, entry.end); });
   std::uint64_t filled = 0;
   for (const Entry& entry : entries) {
-    if (entry.end > data_bytes) {
+    if (entry.end > data_bytes)
       refuse_tensor(path, entry.name,
                     "ends at byte {} of {} bytes of data: the file is truncated or its header wrong",
                     entry.end, data_bytes);
-    }
-    if (entry.begin != filled) {
+    if (entry.begin != filled)
       refuse_tensor(path, entry.name, "{} before it",
                     entry.begin < filled ? "overlaps the one" : "leaves a gap");
-    }
     filled = entry.end;
   }
-  if (filled != data_bytes) {
+  if (filled != data_bytes)
     refuse(path, "{} bytes after the last tensor belong to none", data_bytes - filled);
-  }
   return entries;
 }
 
@@ -173,9 +157,8 @@ std::uint64_t checked_file_bytes(const fs::path& path) {
   const std::uint64_t bytes = fs::file_size(path, code);
   if (code) refuse(path, "its size can't be read ({})", code.message());
   if (bytes < kLengthBytes) refuse(path, "the file has {} bytes, too few for a header", bytes);
-  if (bytes > kMaxFileBytes) {
+  if (bytes > kMaxFileBytes)
     refuse(path, "the file has {} MiB, more than the {} that are read", bytes >> 20, kMaxFileBytes >> 20);
-  }
   return bytes;
 }
 
@@ -185,10 +168,9 @@ TensorFile read_file(const fs::path& path) {
   std::uint64_t header_bytes = 0;
   in.read(reinterpret_cast<char*>(&header_bytes), kLengthBytes);
   if (!in) refuse(path, "it can't be read");
-  if (header_bytes > kMaxHeaderBytes || header_bytes > file_bytes - kLengthBytes) {
+  if (header_bytes > kMaxHeaderBytes || header_bytes > file_bytes - kLengthBytes)
     refuse(path, "the header claims {} bytes of a file of {} (at most {} are accepted)", header_bytes,
            file_bytes, kMaxHeaderBytes);
-  }
   std::string header(header_bytes, '\0');
   in.read(header.data(), static_cast<std::streamsize>(header_bytes));
   if (!in) refuse(path, "reading stopped inside the header");
@@ -202,6 +184,27 @@ TensorFile read_file(const fs::path& path) {
     }
   }
   return file;
+}
+
+template <typename Element>
+Bytes bytes_of(const std::string& name, const std::vector<std::int64_t>& dims,
+               const std::vector<Element>& values) {
+  std::int64_t elements = 1;
+  for (const std::int64_t dim : dims) elements *= dim;
+  if (elements != static_cast<std::int64_t>(values.size()))
+    throw Error(ExitCode::internal, "tensor {} has {} values where its shape wants {}", shown_name(name),
+                values.size(), elements);
+  return std::as_bytes(std::span(values));
+}
+
+// Length, and JSON padded with spaces so that the data after it starts at a multiple of 8 bytes.
+std::string framed(const nlohmann::ordered_json& header) {
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const std::uint64_t bytes = text.size();
+  std::string frame(sizeof(bytes), '\0');
+  std::memcpy(frame.data(), &bytes, sizeof(bytes));
+  return frame + text;
 }
 
 }  // namespace
@@ -221,6 +224,30 @@ TensorFile read_safetensors(const fs::path& path, const std::string& option) {
   } catch (const Error& error) {
     throw Error(error.code(), "option {}: {}", option, error.what());
   }
+}
+
+void write_safetensors(const fs::path& path, const TensorFile& file) {
+  refuse_existing(path);
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  std::vector<Bytes> data;
+  std::size_t end = 0;
+  const auto add = [&](const std::string& name, const char* dtype, const std::vector<std::int64_t>& dims,
+                       Bytes bytes) {
+    header[name] = {{"dtype", dtype}, {"shape", dims}, {"data_offsets", {end, end + bytes.size()}}};
+    end += bytes.size();
+    data.push_back(bytes);
+  };
+  // The wider type first keeps every tensor aligned.
+  for (const auto& [name, tensor] : file.integers)
+    add(name, "I64", tensor.first, bytes_of(name, tensor.first, tensor.second));
+  for (const auto& [name, tensor] : file.floats)
+    add(name, "F32", tensor.dims, bytes_of(name, tensor.dims, tensor.values));
+
+  PartialFile out(path);
+  const std::string frame = framed(header);
+  out.write(std::as_bytes(std::span(frame)));
+  for (const Bytes bytes : data) out.write(bytes);
+  out.publish();
 }
 
 }  // namespace plumb
