@@ -8,9 +8,7 @@
 #include <cmath>
 #include <map>
 
-#include "base/error.h"
-#include "results/dialects/dialect.h"
-#include "results/dialects/tokens.h"
+#include "results/dialects/scripts.h"
 
 namespace plumb {
 namespace {
@@ -18,15 +16,18 @@ namespace {
 constexpr std::int64_t kIterationsPerLine = 20;
 constexpr std::array<std::string_view, 3> kSizes{"batch_size_per_device", "gpu_num_per_node", "num_nodes"};
 
-// The field at `position` of "a b c", split at each blank as Python's split(' ') does; -1: the last.
+// The field at `position` of "a b c", split at each blank as Python's split(' ') does.
 std::optional<std::string_view> field(std::string_view line, int position) {
-  if (position < 0) return line.substr(line.rfind(' ') + 1);
   for (; position > 0; --position) {
     const std::size_t end = line.find(' ');
     if (end == std::string_view::npos) return std::nullopt;
     line.remove_prefix(end + 1);
   }
   return line.substr(0, line.find(' '));
+}
+
+std::string_view last_field(std::string_view line) {
+  return line.substr(line.rfind(' ') + 1);
 }
 
 std::optional<std::int64_t> iteration_of(std::string_view line) {
@@ -36,12 +37,12 @@ std::optional<std::int64_t> iteration_of(std::string_view line) {
 
 std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
   if (!line.starts_with("train: epoch ")) return std::nullopt;
-  std::optional<std::int64_t> index = iteration_of(line);
-  if (!index || *index < 0) return LineReading{.problem = "has no 'iter N,'"};
-  const std::optional<double> seconds = python_float(*field(line, -1));
-  if (!seconds || !(*seconds > 0) || !std::isfinite(*seconds))
-    return LineReading{.problem = "doesn't end with a time in seconds since 1970"};
-  return LineReading{.index = *index, .value = *seconds};
+  constexpr std::string_view kNoTime = "doesn't end with a time in seconds since 1970";
+  return reading_of(iteration_of(line), python_float(last_field(line)), "has no 'iter N,'", kNoTime, kNoTime);
+}
+
+std::int64_t batch_per_device(const RunSize& size) {
+  return std::llround(size.images_per_step / static_cast<double>(size.ranks()));
 }
 
 double speed_between_seconds(double begin, double end, std::int64_t iterations, double images_per_step) {
@@ -56,9 +57,7 @@ double speed(const LogSeries& series, const Window& window, const RunSize& size)
 }
 
 std::string contradiction(std::string_view line, const RunSize& size) {
-  const std::int64_t ranks = size.nodes * size.devices_per_node;
-  const std::array<std::int64_t, 3> wanted{std::llround(size.images_per_step / static_cast<double>(ranks)),
-                                           size.devices_per_node, size.nodes};
+  const std::array<std::int64_t, 3> wanted{batch_per_device(size), size.devices_per_node, size.nodes};
   for (std::size_t i = 0; i < kSizes.size(); ++i) {
     if (field(line, 0) != kSizes[i]) continue;
     const std::optional<std::string_view> text = field(line, 2);
@@ -87,8 +86,8 @@ Texts texts_of(LineReader& lines, const Window& window) {
     if (first != "train:") continue;
     const std::optional<std::int64_t> iteration = iteration_of(*line);
     if (!iteration) throw Error(ExitCode::bad_data, "no number in 'train: epoch 0, iter …,'");
-    if (*iteration == window.warmup) texts.begin = *field(*line, -1);
-    if (*iteration == window.iterations) texts.end = *field(*line, -1);
+    if (*iteration == window.warmup) texts.begin = last_field(*line);
+    if (*iteration == window.iterations) texts.end = last_field(*line);
   }
   return texts;
 }
@@ -111,10 +110,8 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
 }
 
 std::string header_of(const RunSize& size, std::string_view model) {
-  const std::int64_t ranks = size.nodes * size.devices_per_node;
   return fmt::format("model = {}\nbatch_size_per_device = {}\ngpu_num_per_node = {}\nnum_nodes = {}\n", model,
-                     std::llround(size.images_per_step / static_cast<double>(ranks)), size.devices_per_node,
-                     size.nodes);
+                     batch_per_device(size), size.devices_per_node, size.nodes);
 }
 
 std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
