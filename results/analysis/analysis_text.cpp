@@ -53,10 +53,7 @@ std::string table_text(const Analysis& analysis) {
 
 std::string markdown_text(const Analysis& analysis) {
   std::string text;
-  const auto add_row = [&](const TextRow& row) {
-    for (const std::string& cell : row) text += "| " + cell + " ";
-    text += "|\n";
-  };
+  const auto add_row = [&](const TextRow& row) { text += fmt::format("| {} |\n", fmt::join(row, " | ")); };
   const auto begin = [&](const std::string& title) {
     text += (text.empty() ? "" : "\n") + title + "\n\n";
     text += "| case | runs | average | median | speedup |\n| --- | ---: | ---: | ---: | ---: |\n";

@@ -179,17 +179,16 @@ std::vector<Difference> differences(const Configuration& first, const Configurat
 }
 
 std::vector<Difference> setting_differences(const Configuration& first, const Configuration& second) {
-  std::set<std::string> keys;
-  for (const Configuration* side : {&first, &second})
-    for (const auto& [key, value] : side->settings) keys.insert(key);
-  const auto value_of = [](const Configuration& side, const std::string& key) {
-    const auto value = side.settings.find(key);
-    return value == side.settings.end() ? "as usual" : value->second;
+  std::map<std::string, Difference> by_key;
+  const auto set = [&](const Configuration& side, std::string Difference::*value) {
+    for (const auto& [key, text] : side.settings)
+      by_key.try_emplace(key, Difference{spaced(key), "as usual", "as usual"}).first->second.*value = text;
   };
+  set(first, &Difference::first);
+  set(second, &Difference::second);
   std::vector<Difference> found;
-  for (const std::string& key : keys)
-    if (value_of(first, key) != value_of(second, key))
-      found.push_back({spaced(key), value_of(first, key), value_of(second, key)});
+  for (const auto& [key, difference] : by_key)
+    if (difference.first != difference.second) found.push_back(difference);
   return found;
 }
 

@@ -1,5 +1,4 @@
-#include "results/statistics/rank_test.h"
-
+// Mann and Whitney's test, and the exact distribution of its U.
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
@@ -29,7 +28,7 @@ Ranks ranks_of(std::span<const double> first, std::span<const double> second) {
   for (const Value& value : values)
     if (std::isnan(value.value))
       throw Error(ExitCode::internal, "a rank test got something that is no number");
-  std::sort(values.begin(), values.end(), [](const Value& a, const Value& b) { return a.value < b.value; });
+  std::ranges::sort(values, {}, &Value::value);
   Ranks ranks;
   for (std::size_t begin = 0; begin < values.size();) {
     std::size_t end = begin + 1;
