@@ -1,5 +1,6 @@
 #include "results/analysis/analysis_text.h"
 
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -23,16 +24,17 @@ std::string heading(const CaseSummary& summary, const Analysis& analysis) {
                      summary.batch_per_device, summary.precision, analysis.window, analysis.dialect);
 }
 
-// Calls `begin` before the first case of each heading and `row` for each case.
-template <typename Begin, typename Emit>
-void for_each_case(const Analysis& analysis, Begin begin, Emit emit) {
-  std::string last;
+// `head` stands behind each heading.
+std::string tables_text(const Analysis& analysis, const std::string& head,
+                        const std::function<std::string(const TextRow&)>& line_of) {
+  std::string text, last;
   for (const CaseSummary& summary : analysis.cases) {
     const std::string title = heading(summary, analysis);
-    if (title != last) begin(title);
+    if (title != last) text += (text.empty() ? "" : "\n") + title + "\n" + head;
     last = title;
-    emit(row_of(summary));
+    text += line_of(row_of(summary));
   }
+  return text;
 }
 
 }  // namespace
@@ -40,26 +42,16 @@ void for_each_case(const Analysis& analysis, Begin begin, Emit emit) {
 std::string table_text(const Analysis& analysis) {
   std::vector<TextRow> rows{{"case", "runs", "average", "median", "speedup"}};
   for (const CaseSummary& summary : analysis.cases) rows.push_back(row_of(summary));
-  const std::vector<std::size_t> widths = column_widths(rows);
-  std::string text;
-  const auto add_row = [&](const TextRow& row) { text += padded_row(row, widths, "lr"); };
-  const auto begin = [&](const std::string& title) {
-    text += (text.empty() ? "" : "\n") + title + "\n";
-    add_row(rows.front());
+  const auto line_of = [widths = column_widths(rows)](const TextRow& row) {
+    return padded_row(row, widths, "lr");
   };
-  for_each_case(analysis, begin, add_row);
-  return text;
+  return tables_text(analysis, line_of(rows.front()), line_of);
 }
 
 std::string markdown_text(const Analysis& analysis) {
-  std::string text;
-  const auto add_row = [&](const TextRow& row) { text += fmt::format("| {} |\n", fmt::join(row, " | ")); };
-  const auto begin = [&](const std::string& title) {
-    text += (text.empty() ? "" : "\n") + title + "\n\n";
-    text += "| case | runs | average | median | speedup |\n| --- | ---: | ---: | ---: | ---: |\n";
-  };
-  for_each_case(analysis, begin, add_row);
-  return text;
+  return tables_text(analysis,
+                     "\n| case | runs | average | median | speedup |\n| --- | ---: | ---: | ---: | ---: |\n",
+                     [](const TextRow& row) { return fmt::format("| {} |\n", fmt::join(row, " | ")); });
 }
 
 std::string count_flaws(const std::vector<BadFile>& bad) {

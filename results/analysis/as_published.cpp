@@ -56,25 +56,20 @@ PublishedName parse_name(std::string_view case_name, std::string_view file_name,
   return name;
 }
 
-// The runs of one case. Figures are kept in the order in which their run numbers came first.
+// The runs of one case, in the order in which their numbers came first.
 struct PublishedCase {
-  std::vector<std::pair<std::int64_t, double>> runs;
+  std::vector<std::int64_t> numbers;
+  std::vector<double> figures;
   PublishedFigure last;
   PublishedName name;  // of the file read last
 
   void take(const PublishedName& file, PublishedFigure figure) {
-    const auto same = std::ranges::find(runs, file.run, &std::pair<std::int64_t, double>::first);
-    if (same == runs.end())
-      runs.emplace_back(file.run, figure.images_per_second);
-    else
-      same->second = figure.images_per_second;
+    const auto place = static_cast<std::size_t>(std::ranges::find(numbers, file.run) - numbers.begin());
+    if (place == numbers.size()) numbers.push_back(file.run);
+    figures.resize(numbers.size());
+    figures[place] = figure.images_per_second;
     last = figure;
     name = file;
-  }
-  std::vector<double> figures() const {
-    std::vector<double> values;
-    for (const auto& run : runs) values.push_back(run.second);
-    return values;
   }
 };
 
@@ -102,20 +97,20 @@ CaseSummary summarise(const std::string& case_name, const PublishedCase& runs, c
                       .case_name = case_name,
                       .precision = runs.name.precision,
                       .batch_per_device = runs.name.batch_per_device,
-                      .runs = static_cast<std::int64_t>(runs.runs.size()),
+                      .runs = std::ssize(runs.figures),
                       .average = runs.last.no_end ? Json(0) : Json(runs.last.images_per_second),
                       .speedup = 1.0};
   const auto base = cases.find("1n1g");
   const bool has_base = base != cases.end() && base->second.last.images_per_second != 0;
   if (!has_base && !dialect.makes_a_table()) return summary;
-  const std::vector<double> figures = runs.figures();
+  const std::vector<double>& figures = runs.figures;
   const double total = std::accumulate(figures.begin(), figures.end(), 0.0);
   summary.exact_median = median(figures);
   summary.average = dialect.round_average(total / static_cast<double>(figures.size()));
   summary.median = dialect.round_median(summary.exact_median);
   // The middle one of integers is an integer to Python, but not to NumPy.
   if (dialect.medians_in_python() && figures.size() % 2 == 1 && summary.exact_median == 0) summary.median = 0;
-  summary.speedup = has_base ? dialect.speedup(summary.exact_median, median(base->second.figures())) : 0.0;
+  summary.speedup = has_base ? dialect.speedup(summary.exact_median, median(base->second.figures)) : 0.0;
   return summary;
 }
 

@@ -137,10 +137,6 @@ std::map<std::string, std::string> settings_of(const RunRecord& record) {
   return settings;
 }
 
-std::string number_text(std::int64_t number) {
-  return number == 0 ? "" : std::to_string(number);
-}
-
 std::string spaced(const std::string& key) {
   return replaced(key, '_', " ");
 }
@@ -158,7 +154,7 @@ std::vector<Difference> differences(const Configuration& first, const Configurat
     if (!a.empty() && !b.empty() && a != b) found.push_back({what, a, b});
   };
   const auto add_number = [&](const char* what, std::int64_t a, std::int64_t b) {
-    add(what, number_text(a), number_text(b));
+    if (a != 0 && b != 0) add(what, std::to_string(a), std::to_string(b));
   };
   add("model", first.model, second.model);
   add("precision", first.precision, second.precision);

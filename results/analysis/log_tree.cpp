@@ -54,11 +54,6 @@ void take_file(const fs::path& dir, const fs::path& path, const std::string& cas
 
 }  // namespace
 
-RunSize LogName::size() const {
-  return {static_cast<double>(nodes) * devices_per_node * static_cast<double>(batch_per_device), nodes,
-          devices_per_node};
-}
-
 bool parse_case_name(std::string_view text, int& nodes, int& devices_per_node) {
   const std::size_t middle = text.find('n');
   if (middle == std::string_view::npos || !text.ends_with('g')) return false;

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/text.h"
-#include "results/anomalies/flag_parts.h"
+#include "results/anomalies/flags.h"
 #include "results/statistics/robust.h"
 #include "results/statistics/statistics.h"
 

@@ -6,7 +6,6 @@
 // figures are the same.
 #include <array>
 #include <cmath>
-#include <map>
 
 #include "results/dialects/scripts.h"
 
@@ -69,7 +68,7 @@ std::string contradiction(std::string_view line, const RunSize& size) {
 
 // The texts that the script keeps of a log; it reads them as numbers in the end.
 struct Texts {
-  std::map<std::string, std::string, std::less<>> sizes;
+  std::array<std::string, kSizes.size()> sizes;
   std::string begin, end;
 };
 
@@ -77,12 +76,12 @@ Texts texts_of(LineReader& lines, const Window& window) {
   Texts texts;
   while (const std::optional<std::string_view> line = lines.next()) {
     const std::string_view first = *field(*line, 0);
-    for (const std::string_view name : kSizes)
-      if (first == name) {
-        const std::optional<std::string_view> value = field(*line, 2);
-        if (!value) throw Error(ExitCode::bad_data, "no value of {}", name);
-        texts.sizes[std::string(name)] = *value;
-      }
+    for (std::size_t i = 0; i < kSizes.size(); ++i) {
+      if (first != kSizes[i]) continue;
+      const std::optional<std::string_view> value = field(*line, 2);
+      if (!value) throw Error(ExitCode::bad_data, "no value of {}", kSizes[i]);
+      texts.sizes[i] = *value;
+    }
     if (first != "train:") continue;
     const std::optional<std::int64_t> iteration = iteration_of(*line);
     if (!iteration) throw Error(ExitCode::bad_data, "no number in 'train: epoch 0, iter …,'");
@@ -99,10 +98,9 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
     throw Error(ExitCode::bad_data, "no line with a time for iterations {} and {}", window.warmup,
                 window.iterations);
   double images = 1;
-  for (const std::string_view name : kSizes) {
-    const auto text = texts.sizes.find(name);
-    const auto value = text == texts.sizes.end() ? std::nullopt : python_int(text->second);
-    if (!value) throw Error(ExitCode::bad_data, "no number for {}", name);
+  for (std::size_t i = 0; i < kSizes.size(); ++i) {
+    const auto value = python_int(texts.sizes[i]);
+    if (!value) throw Error(ExitCode::bad_data, "no number for {}", kSizes[i]);
     images *= static_cast<double>(*value);
   }
   if (*begin == *end) throw Error(ExitCode::bad_data, "no time passes in the window");

@@ -51,17 +51,4 @@ inline PublishedFigure mean_of_slice(std::span<const double> values, std::int64_
   return {round_numpy(mean(values.first(static_cast<std::size_t>(end)).subspan(begin)), 2)};
 }
 
-// MXNet's classification scripts: the speeds of all lines, rounded, …
-inline std::vector<double> published_mxnet_speeds(LineReader& lines, bool (*counts)(std::string_view line)) {
-  std::vector<double> values =
-      published_values(lines, counts, samples_per_second, "no number in 'Speed: … samples/sec'");
-  for (double& value : values) value = round_decimal(value, 2);
-  return values;
-}
-
-// … of which at least 20 iterations are left out, and only warmup-20 if warmup is above 20.
-inline std::int64_t mxnet_left_out(const Window& window) {
-  return window.warmup <= 20 ? 20 : window.warmup - 20;
-}
-
 }  // namespace plumb

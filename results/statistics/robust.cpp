@@ -97,7 +97,7 @@ std::optional<TwoGroups> two_groups(std::vector<double> values) {
     if (low_squares + high_squares >= least_inside) continue;
     least_inside = low_squares + high_squares;
     const double deviation = std::sqrt((low_squares / low_count + high_squares / high_count) / 2);
-    best = {low + middle, high + middle, split, count - split, high == low ? 0 : (high - low) / deviation};
+    best = {low + middle, high + middle, split, high == low ? 0 : (high - low) / deviation};
   }
   return best;
 }
