@@ -1,16 +1,19 @@
 #include "results/analysis/analysis_text.h"
 
+#include <cmath>
 #include <functional>
 #include <map>
-#include <utility>
 
+#include "base/new_file.h"
 #include "base/text.h"
 #include "base/text_table.h"
 
 namespace plumb {
 namespace {
 
-std::string two_decimals(const nlohmann::ordered_json& value) {
+using Json = nlohmann::ordered_json;
+
+std::string two_decimals(const Json& value) {
   return value.is_number() ? fmt::format("{:.2f}", value.get<double>()) : "n/a";
 }
 
@@ -22,6 +25,14 @@ TextRow row_of(const CaseSummary& summary) {
 std::string heading(const CaseSummary& summary, const Analysis& analysis) {
   return fmt::format("{}, batch {} per device, {}: images/s of {}, read as {}", summary.model,
                      summary.batch_per_device, summary.precision, analysis.window, analysis.dialect);
+}
+
+// Python's repr of a float: the shortest decimal number that reads back as the same double.
+std::string python_number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  const std::string digits = fmt::format("{}", value);
+  return digits.find_first_of(".e") == std::string::npos ? digits + ".0" : digits;
 }
 
 // `head` stands behind each heading.
@@ -66,9 +77,8 @@ std::vector<std::string> message_lines(const Analysis& analysis, std::size_t mos
   return message_lines(analysis.notes, analysis.bad, most_lines);
 }
 
-std::vector<std::string> message_lines(std::vector<std::string> notes, const std::vector<BadFile>& bad,
+std::vector<std::string> message_lines(std::vector<std::string> lines, const std::vector<BadFile>& bad,
                                        std::size_t most_lines) {
-  std::vector<std::string> lines = std::move(notes);
   for (const BadFile& file : bad)
     lines.push_back(
         fmt::format("left out: {} ({}): {}", file.path, flaw_name(file.defect.flaw), file.defect.reason));
@@ -80,6 +90,23 @@ std::vector<std::string> message_lines(std::vector<std::string> notes, const std
       "{} more messages{}; --verbose shows every one", hidden,
       bad.empty() ? "" : fmt::format("; in all {} files left out ({})", bad.size(), count_flaws(bad))));
   return lines;
+}
+
+std::string dictionary_text(const Json& value) {
+  if (value.is_number_float()) return python_number(value.get<double>());
+  if (!value.is_object()) return value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  std::string text;
+  for (const auto& [key, item] : value.items())
+    append_part(text, dictionary_text(key) + ": " + dictionary_text(item));
+  return "{" + text + "}";
+}
+
+void check_can_create(const std::filesystem::path& path) {
+  check_new_file("--json", path);
+}
+
+void write_dictionary(const std::filesystem::path& path, const Json& dictionary) {
+  write_new_file("--json", path, dictionary_text(dictionary) + "\n");
 }
 
 }  // namespace plumb

@@ -1,7 +1,6 @@
 #include "results/analysis/configuration.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <set>
 #include <utility>
 
@@ -74,29 +73,25 @@ std::map<std::string, std::string> work_options(const RunRecord& record) {
 
 // Values that options have unless they are given; of models, those of any.
 std::set<std::pair<std::string, std::string>> usual_values() {
-  std::set<std::pair<std::string, std::string>> usual;
-  const auto add = [&](const char* key, const Json& value) { usual.emplace(key, text_of(value)); };
+  const OptionDefaults& d = kDefaults;
+  std::set<std::pair<std::string, std::string>> usual{{"optimizer", text_of(d.optimizer)},
+                                                      {"prelu", text_of(d.prelu)},
+                                                      {"head_dtype", text_of(d.head_dtype)},
+                                                      {"loss_scale", text_of(d.loss_scale)},
+                                                      {"bucket_mb", text_of(d.bucket_mb)},
+                                                      {"overlap", text_of(d.overlap)},
+                                                      {"reduce_dtype", text_of(d.reduce_dtype)},
+                                                      {"cuda_graph", text_of(d.cuda_graph)},
+                                                      {"fusion", text_of(d.fusion)},
+                                                      {"autotune", text_of(d.autotune)},
+                                                      {"share_gpu", text_of(d.share_gpu)},
+                                                      {"deterministic", text_of(d.deterministic)},
+                                                      {"seconds", text_of(d.seconds)}};
   for (const Model& model : model_catalogue()) {
     if (!model.margin_head) continue;
-    add("embedding", model.embedding);
-    add("dropout", model.dropout);
+    usual.emplace("embedding", text_of(model.embedding));
+    usual.emplace("dropout", text_of(model.dropout));
   }
-  const OptionDefaults& d = kDefaults;
-  for (const auto& [key, value] :
-       std::initializer_list<std::pair<const char*, Json>>{{"optimizer", d.optimizer},
-                                                           {"prelu", d.prelu},
-                                                           {"head_dtype", d.head_dtype},
-                                                           {"loss_scale", d.loss_scale},
-                                                           {"bucket_mb", d.bucket_mb},
-                                                           {"overlap", d.overlap},
-                                                           {"reduce_dtype", d.reduce_dtype},
-                                                           {"cuda_graph", d.cuda_graph},
-                                                           {"fusion", d.fusion},
-                                                           {"autotune", d.autotune},
-                                                           {"share_gpu", d.share_gpu},
-                                                           {"deterministic", d.deterministic},
-                                                           {"seconds", d.seconds}})
-    add(key, value);
   return usual;
 }
 

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "results/statistics/robust.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {

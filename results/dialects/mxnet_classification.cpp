@@ -63,10 +63,8 @@ std::optional<LineReading> read_ngc_stamp(std::string_view line, const RunSize& 
 double mean_of_medians(std::span<const double> values, std::int64_t ranks) {
   const auto count = static_cast<std::size_t>(ranks);
   std::vector<double> medians;
-  for (std::size_t i = 0; i + count <= values.size(); i += count) {
-    const auto of_iteration = values.subspan(i, count);
-    medians.push_back(median({of_iteration.begin(), of_iteration.end()}));
-  }
+  for (std::size_t i = 0; i + count <= values.size(); i += count)
+    medians.push_back(median(values.subspan(i, count)));
   return mean(medians);
 }
 

@@ -52,10 +52,6 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
       kMicroseconds, size.images_per_step);
 }
 
-std::string window_of(const Window& window) {
-  return lines_after_five(window.warmup + 1, window.iterations);
-}
-
 std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
   return fmt::format("DLL {} - Epoch: 0 Iteration: {}  train.loss : {:.5f}  train.total_ips : {:.2f} img/s",
                      interval.fine_stamp, interval.last + 1, interval.loss, interval.images_per_second);
@@ -73,7 +69,7 @@ const Dialect kNgcPytorchTime{.name = "ngc_pytorch_time",
                               .indices_wanted = indices_wanted_after_five,
                               .speed = speed,
                               .published = published,
-                              .window_text = window_of,
+                              .window_text = window_after_five,
                               .format = {.line = line_of}};
 
 }  // namespace plumb

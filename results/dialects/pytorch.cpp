@@ -103,10 +103,6 @@ std::string caveat(const LogSeries& series, const Window& window, const RunSize&
   return text;
 }
 
-std::string window_of(const Window& window) {
-  return lines_after_five(window.warmup + 1, window.iterations);
-}
-
 // Three decimals are what the published script can read. The averages in parentheses are left out: they are
 // 0.
 std::string line_of(const LoggedInterval& interval, const RunSize& size) {
@@ -130,7 +126,7 @@ const Dialect kPytorch{.name = "pytorch",
                        .speed = speed,
                        .published = published,
                        .caveat = caveat,
-                       .window_text = window_of,
+                       .window_text = window_after_five,
                        .format = {.line = line_of}};
 
 }  // namespace plumb

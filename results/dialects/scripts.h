@@ -24,6 +24,11 @@ inline std::string lines_after_five(std::int64_t from, std::int64_t to) {
   return fmt::format("lines {} to {} after iteration {}", from, to, kFirstCounted - 1);
 }
 
+// See Dialect::window_text.
+inline std::string window_after_five(const Window& window) {
+  return lines_after_five(window.warmup + 1, window.iterations);
+}
+
 // See Dialect::speed: the mean of the window's lines.
 inline double mean_speed(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
   return mean(after_warmup(series, window));

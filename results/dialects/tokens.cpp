@@ -1,16 +1,12 @@
 #include "results/dialects/tokens.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <limits>
 #include <string>
 
 namespace plumb {
 namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 // Leaves the number without blanks around it and underscores, which are allowed between digits only; `kept`
 // holds the text if it isn't the same any more.
@@ -21,7 +17,7 @@ bool strip_number(std::string_view& text, std::string& kept) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {
       kept += text[i];
-    } else if (i == 0 || i + 1 == text.size() || !is_digit(text[i - 1]) || !is_digit(text[i + 1])) {
+    } else if (i == 0 || digits_at(text, i - 1) == 0 || digits_at(text, i + 1) == 0) {
       return false;
     }
   }
@@ -36,9 +32,8 @@ bool is_python_blank(char c) {
 }
 
 std::size_t digits_at(std::string_view text, std::size_t begin) {
-  std::size_t end = begin;
-  while (end < text.size() && is_digit(text[end])) ++end;
-  return end - begin;
+  const std::string_view rest = text.substr(std::min(begin, text.size()));
+  return std::min(rest.find_first_not_of("0123456789"), rest.size());
 }
 
 std::optional<double> python_float(std::string_view text) {

@@ -74,11 +74,10 @@ Json to_json(const GpuRecord& record) {
             {"memory_clock_mhz", range_json(record.memory_clock_mhz)},
             {"temperature_celsius", range_json(record.temperature_celsius)},
             {"power_watts", range_json(record.power_watts)},
-            {"clock_reasons", Json::object()},
+            {"clock_reasons", record.clock_reasons},
             {"throttled_share", record.throttled_share},
             {"joules", record.joules ? Json(*record.joules) : Json(nullptr)},
             {"energy_source", record.energy_source}};
-  for (const auto& [reason, share] : record.clock_reasons) json["clock_reasons"][reason] = share;
   if (!record.moments.empty()) json["moments"] = moments_json(record.moments);
   return json;
 }

@@ -25,9 +25,8 @@ Ranks ranks_of(std::span<const double> first, std::span<const double> second) {
   std::vector<Value> values;
   for (const double value : first) values.push_back({value, true});
   for (const double value : second) values.push_back({value, false});
-  for (const Value& value : values)
-    if (std::isnan(value.value))
-      throw Error(ExitCode::internal, "a rank test got something that is no number");
+  if (std::ranges::any_of(values, [](const Value& value) { return std::isnan(value.value); }))
+    throw Error(ExitCode::internal, "a rank test got something that is no number");
   std::ranges::sort(values, {}, &Value::value);
   Ranks ranks;
   for (std::size_t begin = 0; begin < values.size();) {
