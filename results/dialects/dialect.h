@@ -142,6 +142,7 @@ struct Dialect {
   bool has_stamps() const { return values != ValueKind::speed_or_time; }
   bool makes_a_table() const { return rounding == Rounding::python_table; }
   bool medians_in_python() const { return rounding >= Rounding::python; }
+  bool reads_own_layout() const { return format.line == own_line; }
 
   // To 2 decimals, by the dialect's rounding.
   double round_average(double value) const;

@@ -31,7 +31,7 @@ int ObjectReader::count(const char* key, int lowest) const {
 }
 
 double ObjectReader::number(const char* key) const {
-  const Json& value = member(key, nullptr, "");
+  const Json& value = any(key);
   if (!value.is_number() && !value.is_null()) fail(key, "is not a number");
   return value.is_null() ? std::nan("") : value.get<double>();
 }
@@ -52,18 +52,6 @@ std::vector<std::string> ObjectReader::texts(const char* key) const {
     values.push_back(value.get<std::string>());
   }
   return values;
-}
-
-const ObjectReader::Json& ObjectReader::object(const char* key) const {
-  return member(key, &Json::is_object, "an object");
-}
-
-const ObjectReader::Json& ObjectReader::list(const char* key) const {
-  return member(key, &Json::is_array, "a list");
-}
-
-const ObjectReader::Json& ObjectReader::any(const char* key) const {
-  return member(key, nullptr, "");
 }
 
 void ObjectReader::fail(const std::string& key, const std::string& what) const {

@@ -25,9 +25,9 @@ class ObjectReader {
   double number(const char* key) const;
   std::vector<double> numbers(const char* key) const;
   std::vector<std::string> texts(const char* key) const;
-  const Json& object(const char* key) const;
-  const Json& list(const char* key) const;
-  const Json& any(const char* key) const;
+  const Json& object(const char* key) const { return member(key, &Json::is_object, "an object"); }
+  const Json& list(const char* key) const { return member(key, &Json::is_array, "a list"); }
+  const Json& any(const char* key) const { return member(key, nullptr, ""); }
 
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;
 

@@ -16,7 +16,7 @@ inline const std::filesystem::path kDialectData = std::filesystem::path(PLUMB_TE
 // "ngc_tf" of ngc_tf_speed and ngc_tf_time, which read the same lines.
 inline std::string set_of(const Dialect& dialect) {
   const std::string name(dialect.name);
-  if (dialect.format.line == own_line) return "tree";
+  if (dialect.reads_own_layout()) return "tree";
   for (const std::string suffix : {"_speed", "_time"})
     if (name.ends_with(suffix)) return name.substr(0, name.size() - suffix.size());
   return name;
