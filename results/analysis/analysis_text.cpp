@@ -1,15 +1,19 @@
 #include "results/analysis/analysis_text.h"
 
+#include <cmath>
+#include <functional>
 #include <map>
-#include <utility>
 
+#include "base/new_file.h"
 #include "base/text.h"
 #include "base/text_table.h"
 
 namespace plumb {
 namespace {
 
-std::string two_decimals(const nlohmann::ordered_json& value) {
+using Json = nlohmann::ordered_json;
+
+std::string two_decimals(const Json& value) {
   return value.is_number() ? fmt::format("{:.2f}", value.get<double>()) : "n/a";
 }
 
@@ -23,16 +27,25 @@ std::string heading(const CaseSummary& summary, const Analysis& analysis) {
                      summary.batch_per_device, summary.precision, analysis.window, analysis.dialect);
 }
 
-// Calls `begin` before the first case of each heading and `row` for each case.
-template <typename Begin, typename Emit>
-void for_each_case(const Analysis& analysis, Begin begin, Emit emit) {
-  std::string last;
+// Python's repr of a float: the shortest decimal number that reads back as the same double.
+std::string python_number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  const std::string digits = fmt::format("{}", value);
+  return digits.find_first_of(".e") == std::string::npos ? digits + ".0" : digits;
+}
+
+// `head` stands behind each heading.
+std::string tables_text(const Analysis& analysis, const std::string& head,
+                        const std::function<std::string(const TextRow&)>& line_of) {
+  std::string text, last;
   for (const CaseSummary& summary : analysis.cases) {
     const std::string title = heading(summary, analysis);
-    if (title != last) begin(title);
+    if (title != last) text += (text.empty() ? "" : "\n") + title + "\n" + head;
     last = title;
-    emit(row_of(summary));
+    text += line_of(row_of(summary));
   }
+  return text;
 }
 
 }  // namespace
@@ -40,29 +53,16 @@ void for_each_case(const Analysis& analysis, Begin begin, Emit emit) {
 std::string table_text(const Analysis& analysis) {
   std::vector<TextRow> rows{{"case", "runs", "average", "median", "speedup"}};
   for (const CaseSummary& summary : analysis.cases) rows.push_back(row_of(summary));
-  const std::vector<std::size_t> widths = column_widths(rows);
-  std::string text;
-  const auto add_row = [&](const TextRow& row) { text += padded_row(row, widths, "lr"); };
-  const auto begin = [&](const std::string& title) {
-    text += (text.empty() ? "" : "\n") + title + "\n";
-    add_row(rows.front());
+  const auto line_of = [widths = column_widths(rows)](const TextRow& row) {
+    return padded_row(row, widths, "lr");
   };
-  for_each_case(analysis, begin, add_row);
-  return text;
+  return tables_text(analysis, line_of(rows.front()), line_of);
 }
 
 std::string markdown_text(const Analysis& analysis) {
-  std::string text;
-  const auto add_row = [&](const TextRow& row) {
-    for (const std::string& cell : row) text += "| " + cell + " ";
-    text += "|\n";
-  };
-  const auto begin = [&](const std::string& title) {
-    text += (text.empty() ? "" : "\n") + title + "\n\n";
-    text += "| case | runs | average | median | speedup |\n| --- | ---: | ---: | ---: | ---: |\n";
-  };
-  for_each_case(analysis, begin, add_row);
-  return text;
+  return tables_text(analysis,
+                     "\n| case | runs | average | median | speedup |\n| --- | ---: | ---: | ---: | ---: |\n",
+                     [](const TextRow& row) { return fmt::format("| {} |\n", fmt::join(row, " | ")); });
 }
 
 std::string count_flaws(const std::vector<BadFile>& bad) {
@@ -77,9 +77,8 @@ std::vector<std::string> message_lines(const Analysis& analysis, std::size_t mos
   return message_lines(analysis.notes, analysis.bad, most_lines);
 }
 
-std::vector<std::string> message_lines(std::vector<std::string> notes, const std::vector<BadFile>& bad,
+std::vector<std::string> message_lines(std::vector<std::string> lines, const std::vector<BadFile>& bad,
                                        std::size_t most_lines) {
-  std::vector<std::string> lines = std::move(notes);
   for (const BadFile& file : bad)
     lines.push_back(
         fmt::format("left out: {} ({}): {}", file.path, flaw_name(file.defect.flaw), file.defect.reason));
@@ -91,6 +90,23 @@ std::vector<std::string> message_lines(std::vector<std::string> notes, const std
       "{} more messages{}; --verbose shows every one", hidden,
       bad.empty() ? "" : fmt::format("; in all {} files left out ({})", bad.size(), count_flaws(bad))));
   return lines;
+}
+
+std::string dictionary_text(const Json& value) {
+  if (value.is_number_float()) return python_number(value.get<double>());
+  if (!value.is_object()) return value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  std::string text;
+  for (const auto& [key, item] : value.items())
+    append_part(text, dictionary_text(key) + ": " + dictionary_text(item));
+  return "{" + text + "}";
+}
+
+void check_can_create(const std::filesystem::path& path) {
+  check_new_file("--json", path);
+}
+
+void write_dictionary(const std::filesystem::path& path, const Json& dictionary) {
+  write_new_file("--json", path, dictionary_text(dictionary) + "\n");
 }
 
 }  // namespace plumb

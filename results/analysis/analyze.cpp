@@ -1,8 +1,8 @@
 #include "results/analysis/analyze.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -55,8 +55,8 @@ Window choose_window(const Dialect& dialect, const AnalyzeOptions& options) {
   return window;
 }
 
-// The dialect that most of the files show.
-const Dialect* recognise(const std::vector<LogFile>& files) {
+// The dialect that most of the files show; without any, the first.
+const Dialect& recognise(const std::vector<LogFile>& files) {
   std::map<const Dialect*, std::int64_t> votes;
   for (const LogFile& file : files) {
     try {
@@ -64,24 +64,15 @@ const Dialect* recognise(const std::vector<LogFile>& files) {
     } catch (const Error&) {  // read_log names the file
     }
   }
-  const Dialect* best = nullptr;
-  for (const Dialect* dialect : dialects())
-    if (votes.count(dialect) && (!best || votes[dialect] > votes[best])) best = dialect;
-  return best;
+  return **std::ranges::max_element(dialects(), {}, [&](const Dialect* dialect) { return votes[dialect]; });
 }
 
 const Dialect& choose_dialect(const std::string& name, const std::vector<LogFile>& files) {
-  if (name == "auto") {
-    const Dialect* found = recognise(files);
-    return found ? *found : *dialects().front();
-  }
-  const Dialect* found = find_dialect(name);
-  if (!found) {
-    std::string known = "auto";
-    for (const Dialect* dialect : dialects()) append_part(known, dialect->name);
-    throw Error(ExitCode::usage, "option --dialect: '{}' is not known; give one of {}", name, known);
-  }
-  return *found;
+  if (name == "auto") return recognise(files);
+  if (const Dialect* found = find_dialect(name)) return *found;
+  std::string known = "auto";
+  for (const Dialect* dialect : dialects()) append_part(known, dialect->name);
+  throw Error(ExitCode::usage, "option --dialect: '{}' is not known; give one of {}", name, known);
 }
 
 // Reads every file. A file with a defect and a copy of an earlier file go to the bad ones.
@@ -121,33 +112,26 @@ void keep_one_configuration(std::vector<LogRun>& runs, const fs::path& dir, std:
     ++in_case[{run.file.name.model, run.file.name.case_name}][kind_of(run.file.name)];
     ++in_model[run.file.name.model][kind_of(run.file.name)];
   }
-  const auto wins_over = [&](const LogName& name, const Kind& own, const Kind& other) {
-    const auto& here = in_case[{name.model, name.case_name}];
-    const auto& everywhere = in_model[name.model];
-    return std::make_pair(here.at(own), everywhere.at(own)) >
-           std::make_pair(here.at(other), everywhere.at(other));
+  const auto weight = [&](const LogName& name, const Kind& kind) {
+    return std::pair(in_case[{name.model, name.case_name}].at(kind), in_model[name.model].at(kind));
   };
-  const auto defect_of = [&](const LogName& name) -> std::optional<Defect> {
+  const auto is_outweighed = [&](const LogRun& run) {
+    const LogName& name = run.file.name;
     const Kind own = kind_of(name);
-    for (const auto& [other, count] : in_case[{name.model, name.case_name}])
-      if (other != own && !wins_over(name, own, other))
-        return Defect{Flaw::mixed, fmt::format("it is {} among runs of {}", text_of(own), text_of(other))};
-    return std::nullopt;
+    for (const auto& [other, count] : in_case[{name.model, name.case_name}]) {
+      if (other == own || weight(name, own) > weight(name, other)) continue;
+      bad.push_back({display_path(run.file.path, dir),
+                     {Flaw::mixed, fmt::format("it is {} among runs of {}", text_of(own), text_of(other))}});
+      return true;
+    }
+    return false;
   };
-  std::vector<LogRun> kept;
-  for (LogRun& run : runs) {
-    if (const std::optional<Defect> defect = defect_of(run.file.name))
-      bad.push_back({display_path(run.file.path, dir), *defect});
-    else
-      kept.push_back(std::move(run));
-  }
-  runs = std::move(kept);
+  std::erase_if(runs, is_outweighed);
 }
 
 // `figures` in the order of the runs' numbers.
 CaseSummary summarise(const LogName& name, const std::vector<double>& figures, const Dialect& dialect) {
-  double total = 0;
-  for (const double figure : figures) total += figure;
+  const double total = std::accumulate(figures.begin(), figures.end(), 0.0);
   const double middle = median(figures);
   return {.model = name.model,
           .case_name = name.case_name,
@@ -161,29 +145,26 @@ CaseSummary summarise(const LogName& name, const std::vector<double>& figures, c
 
 std::vector<CaseSummary> summarise_cases(const std::vector<LogRun>& runs, const Dialect& dialect) {
   std::vector<CaseSummary> cases;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const LogName& name = runs[i].file.name;
-    const auto is_same = [&](const CaseSummary& c) {
-      return c.model == name.model && c.case_name == name.case_name;
+  for (const LogRun& first : runs) {
+    const LogName& name = first.file.name;
+    const auto is_same = [&](const auto& other) {
+      return other.model == name.model && other.case_name == name.case_name;
     };
-    if (std::any_of(cases.begin(), cases.end(), is_same)) continue;
+    if (std::ranges::any_of(cases, is_same)) continue;
     std::vector<double> figures;
     for (const LogRun& run : runs)
-      if (run.file.name.model == name.model && run.file.name.case_name == name.case_name)
-        figures.push_back(run.images_per_second);
+      if (is_same(run.file.name)) figures.push_back(run.images_per_second);
     cases.push_back(summarise(name, figures, dialect));
   }
-  std::stable_sort(cases.begin(), cases.end(), [](const CaseSummary& a, const CaseSummary& b) {
-    return std::tie(a.model, a.batch_per_device, a.precision) <
-           std::tie(b.model, b.batch_per_device, b.precision);
-  });
+  std::ranges::stable_sort(
+      cases, {}, [](const CaseSummary& c) { return std::tie(c.model, c.batch_per_device, c.precision); });
   return cases;
 }
 
 void add_speedups(std::vector<CaseSummary>& cases, const Dialect& dialect, std::vector<std::string>& notes) {
   std::set<std::string> without;
   for (CaseSummary& summary : cases) {
-    const auto base = std::find_if(cases.begin(), cases.end(), [&](const CaseSummary& c) {
+    const auto base = std::ranges::find_if(cases, [&](const CaseSummary& c) {
       return c.case_name == "1n1g" && c.model == summary.model &&
              c.batch_per_device == summary.batch_per_device && c.precision == summary.precision;
     });

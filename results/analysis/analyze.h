@@ -76,13 +76,4 @@ Analysis analyze_logs(const std::filesystem::path& dir, const AnalyzeOptions& op
 // The published scripts' way, from analyze_logs with as_published.
 Analysis analyze_as_published(const std::filesystem::path& dir, const Dialect& dialect, const Window& window);
 
-// Python's json.dumps(dictionary, sort_keys=True), so "1.0", "NaN" and a blank after each comma and colon.
-std::string dictionary_text(const nlohmann::ordered_json& dictionary);
-
-// Creates `path` with dictionary_text and a newline. Throws Error(cannot_create) if it exists or can't be
-// created, Error(io_error) if writing fails.
-void write_dictionary(const std::filesystem::path& path, const nlohmann::ordered_json& dictionary);
-// Throws Error(cannot_create) if write_dictionary would: before anything is read.
-void check_can_create(const std::filesystem::path& path);
-
 }  // namespace plumb

@@ -1,7 +1,7 @@
 // Analyzes a folder as DLPerf's scripts (commit c89430b) do, step by step, with their mistakes.
 #include <algorithm>
-#include <cmath>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "base/error.h"
@@ -47,36 +47,29 @@ PublishedName parse_name(std::string_view case_name, std::string_view file_name,
   name.run = number_in(strip(fields[3], ".log"), "the run in its name");
   const std::int64_t nodes = number_in(case_name.substr(0, 1), "the number of nodes in its folder's name");
   std::int64_t devices = 0;
-  if (case_name.size() == 4)
-    devices = number_in(case_name.substr(2, 1), "the number of devices in its folder's name");
-  else if (case_name.size() == 5)
-    devices = number_in(case_name.substr(2, 2), "the number of devices in its folder's name");
+  if (case_name.size() == 4 || case_name.size() == 5)
+    devices =
+        number_in(case_name.substr(2, case_name.size() - 3), "the number of devices in its folder's name");
   else if (!reads_any_case)
     dies("its folder's name has neither four nor five characters");
   name.size = {static_cast<double>(nodes * devices * name.batch_per_device), nodes, devices};
   return name;
 }
 
-// The runs of one case. Figures are kept in the order in which their run numbers came first.
+// The runs of one case, in the order in which their numbers came first.
 struct PublishedCase {
-  std::vector<std::pair<std::int64_t, double>> runs;
+  std::vector<std::int64_t> numbers;
+  std::vector<double> figures;
   PublishedFigure last;
   PublishedName name;  // of the file read last
 
   void take(const PublishedName& file, PublishedFigure figure) {
-    const auto same =
-        std::find_if(runs.begin(), runs.end(), [&](const auto& run) { return run.first == file.run; });
-    if (same == runs.end())
-      runs.emplace_back(file.run, figure.images_per_second);
-    else
-      same->second = figure.images_per_second;
+    const auto place = static_cast<std::size_t>(std::ranges::find(numbers, file.run) - numbers.begin());
+    if (place == numbers.size()) numbers.push_back(file.run);
+    figures.resize(numbers.size());
+    figures[place] = figure.images_per_second;
     last = figure;
     name = file;
-  }
-  std::vector<double> figures() const {
-    std::vector<double> values;
-    for (const auto& run : runs) values.push_back(run.second);
-    return values;
   }
 };
 
@@ -92,11 +85,8 @@ std::vector<fs::path> published_files(const fs::path& dir) {
     for (const fs::path& file : visible_entries(entry, ignored))
       if (file.filename().string().ends_with(".log")) files.push_back(file);
   }
-  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
-    const auto key = [](const fs::path& path) {
-      return std::make_tuple(path.parent_path(), path.string().size(), path.string());
-    };
-    return key(a) < key(b);
+  std::ranges::sort(files, {}, [](const fs::path& path) {
+    return std::make_tuple(path.parent_path(), path.string().size(), path.string());
   });
   return files;
 }
@@ -107,21 +97,20 @@ CaseSummary summarise(const std::string& case_name, const PublishedCase& runs, c
                       .case_name = case_name,
                       .precision = runs.name.precision,
                       .batch_per_device = runs.name.batch_per_device,
-                      .runs = static_cast<std::int64_t>(runs.runs.size()),
+                      .runs = std::ssize(runs.figures),
                       .average = runs.last.no_end ? Json(0) : Json(runs.last.images_per_second),
                       .speedup = 1.0};
   const auto base = cases.find("1n1g");
   const bool has_base = base != cases.end() && base->second.last.images_per_second != 0;
   if (!has_base && !dialect.makes_a_table()) return summary;
-  const std::vector<double> figures = runs.figures();
-  double total = 0;
-  for (const double figure : figures) total += figure;
+  const std::vector<double>& figures = runs.figures;
+  const double total = std::accumulate(figures.begin(), figures.end(), 0.0);
   summary.exact_median = median(figures);
   summary.average = dialect.round_average(total / static_cast<double>(figures.size()));
   summary.median = dialect.round_median(summary.exact_median);
   // The middle one of integers is an integer to Python, but not to NumPy.
   if (dialect.medians_in_python() && figures.size() % 2 == 1 && summary.exact_median == 0) summary.median = 0;
-  summary.speedup = has_base ? dialect.speedup(summary.exact_median, median(base->second.figures())) : 0.0;
+  summary.speedup = has_base ? dialect.speedup(summary.exact_median, median(base->second.figures)) : 0.0;
   return summary;
 }
 

@@ -1,7 +1,6 @@
 #include "results/analysis/configuration.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <set>
 #include <utility>
 
@@ -74,29 +73,25 @@ std::map<std::string, std::string> work_options(const RunRecord& record) {
 
 // Values that options have unless they are given; of models, those of any.
 std::set<std::pair<std::string, std::string>> usual_values() {
-  std::set<std::pair<std::string, std::string>> usual;
-  const auto add = [&](const char* key, const Json& value) { usual.emplace(key, text_of(value)); };
+  const OptionDefaults& d = kDefaults;
+  std::set<std::pair<std::string, std::string>> usual{{"optimizer", text_of(d.optimizer)},
+                                                      {"prelu", text_of(d.prelu)},
+                                                      {"head_dtype", text_of(d.head_dtype)},
+                                                      {"loss_scale", text_of(d.loss_scale)},
+                                                      {"bucket_mb", text_of(d.bucket_mb)},
+                                                      {"overlap", text_of(d.overlap)},
+                                                      {"reduce_dtype", text_of(d.reduce_dtype)},
+                                                      {"cuda_graph", text_of(d.cuda_graph)},
+                                                      {"fusion", text_of(d.fusion)},
+                                                      {"autotune", text_of(d.autotune)},
+                                                      {"share_gpu", text_of(d.share_gpu)},
+                                                      {"deterministic", text_of(d.deterministic)},
+                                                      {"seconds", text_of(d.seconds)}};
   for (const Model& model : model_catalogue()) {
     if (!model.margin_head) continue;
-    add("embedding", model.embedding);
-    add("dropout", model.dropout);
+    usual.emplace("embedding", text_of(model.embedding));
+    usual.emplace("dropout", text_of(model.dropout));
   }
-  const OptionDefaults& d = kDefaults;
-  for (const auto& [key, value] :
-       std::initializer_list<std::pair<const char*, Json>>{{"optimizer", d.optimizer},
-                                                           {"prelu", d.prelu},
-                                                           {"head_dtype", d.head_dtype},
-                                                           {"loss_scale", d.loss_scale},
-                                                           {"bucket_mb", d.bucket_mb},
-                                                           {"overlap", d.overlap},
-                                                           {"reduce_dtype", d.reduce_dtype},
-                                                           {"cuda_graph", d.cuda_graph},
-                                                           {"fusion", d.fusion},
-                                                           {"autotune", d.autotune},
-                                                           {"share_gpu", d.share_gpu},
-                                                           {"deterministic", d.deterministic},
-                                                           {"seconds", d.seconds}})
-    add(key, value);
   return usual;
 }
 
@@ -137,10 +132,6 @@ std::map<std::string, std::string> settings_of(const RunRecord& record) {
   return settings;
 }
 
-std::string number_text(std::int64_t number) {
-  return number == 0 ? "" : std::to_string(number);
-}
-
 std::string spaced(const std::string& key) {
   return replaced(key, '_', " ");
 }
@@ -158,7 +149,7 @@ std::vector<Difference> differences(const Configuration& first, const Configurat
     if (!a.empty() && !b.empty() && a != b) found.push_back({what, a, b});
   };
   const auto add_number = [&](const char* what, std::int64_t a, std::int64_t b) {
-    add(what, number_text(a), number_text(b));
+    if (a != 0 && b != 0) add(what, std::to_string(a), std::to_string(b));
   };
   add("model", first.model, second.model);
   add("precision", first.precision, second.precision);
@@ -179,17 +170,16 @@ std::vector<Difference> differences(const Configuration& first, const Configurat
 }
 
 std::vector<Difference> setting_differences(const Configuration& first, const Configuration& second) {
-  std::set<std::string> keys;
-  for (const Configuration* side : {&first, &second})
-    for (const auto& [key, value] : side->settings) keys.insert(key);
-  const auto value_of = [](const Configuration& side, const std::string& key) {
-    const auto value = side.settings.find(key);
-    return value == side.settings.end() ? "as usual" : value->second;
+  std::map<std::string, Difference> by_key;
+  const auto set = [&](const Configuration& side, std::string Difference::*value) {
+    for (const auto& [key, text] : side.settings)
+      by_key.try_emplace(key, Difference{spaced(key), "as usual", "as usual"}).first->second.*value = text;
   };
+  set(first, &Difference::first);
+  set(second, &Difference::second);
   std::vector<Difference> found;
-  for (const std::string& key : keys)
-    if (value_of(first, key) != value_of(second, key))
-      found.push_back({spaced(key), value_of(first, key), value_of(second, key)});
+  for (const auto& [key, difference] : by_key)
+    if (difference.first != difference.second) found.push_back(difference);
   return found;
 }
 

@@ -27,7 +27,7 @@ std::optional<std::int64_t> plain_number(std::string_view text, std::int64_t low
 }
 
 bool is_word(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
   });
 }
@@ -39,29 +39,20 @@ std::string in_quotes(std::string_view text) {
 // `case_name`: of the folder that the file lies in; empty for the folder of logs itself.
 void take_file(const fs::path& dir, const fs::path& path, const std::string& case_name, LogTree& tree) {
   const std::string file_name = path.filename().string();
-  if (file_name.ends_with(kPart)) {
-    tree.bad.push_back({display_path(path, dir), {Flaw::unfinished, "the run is unfinished or failed"}});
-    return;
-  }
+  const auto leave_out = [&](Flaw flaw, const std::string& reason) {
+    tree.bad.push_back({display_path(path, dir), {flaw, reason}});
+  };
+  if (file_name.ends_with(kPart)) return leave_out(Flaw::unfinished, "the run is unfinished or failed");
   if (!file_name.ends_with(kLog)) return;
-  if (case_name.empty()) {
-    tree.bad.push_back(
-        {display_path(path, dir), {Flaw::misnamed, "it lies beside the case folders, not in one"}});
-    return;
-  }
+  if (case_name.empty()) return leave_out(Flaw::misnamed, "it lies beside the case folders, not in one");
   std::variant<LogName, std::string> name = parse_log_name(case_name, file_name);
   if (auto* good = std::get_if<LogName>(&name))
     tree.files.push_back({path, std::move(*good)});
   else
-    tree.bad.push_back({display_path(path, dir), {Flaw::misnamed, std::get<std::string>(name)}});
+    leave_out(Flaw::misnamed, std::get<std::string>(name));
 }
 
 }  // namespace
-
-RunSize LogName::size() const {
-  return {static_cast<double>(nodes) * devices_per_node * static_cast<double>(batch_per_device), nodes,
-          devices_per_node};
-}
 
 bool parse_case_name(std::string_view text, int& nodes, int& devices_per_node) {
   const std::size_t middle = text.find('n');
@@ -129,8 +120,7 @@ LogTree find_logs(const fs::path& dir) {
     return std::make_tuple(n.nodes * static_cast<std::int64_t>(n.devices_per_node), n.nodes, n.model,
                            n.precision, n.batch_per_device, n.run);
   };
-  std::sort(tree.files.begin(), tree.files.end(),
-            [&](const LogFile& a, const LogFile& b) { return order(a) < order(b); });
+  std::ranges::sort(tree.files, {}, order);
   return tree;
 }
 

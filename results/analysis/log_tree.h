@@ -21,7 +21,10 @@ struct LogName {
   std::string model, precision;
   std::int64_t batch_per_device = 0, run = 0;
 
-  RunSize size() const;
+  RunSize size() const {
+    return {static_cast<double>(nodes) * devices_per_node * static_cast<double>(batch_per_device), nodes,
+            devices_per_node};
+  }
 };
 
 // The name, or what is wrong with it. Numbers are plain decimals without leading zeros and at least 1 (run:

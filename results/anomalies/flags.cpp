@@ -5,8 +5,6 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "results/anomalies/flag_parts.h"
-#include "results/statistics/robust.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -88,8 +86,7 @@ std::optional<Flag> run_groups_flag(const Sample& sample) {
   const double range = std::max(figures[split - 1] - figures.front(), figures.back() - figures[split]);
   if (gap < kLeastRunDistance * figures[split - 1] || gap < kLeastGapToRange * range) return std::nullopt;
   const std::span<const double> all(figures);
-  const double low = median({all.begin(), all.begin() + static_cast<std::ptrdiff_t>(split)});
-  const double high = median({all.begin() + static_cast<std::ptrdiff_t>(split), all.end()});
+  const double low = median(all.first(split)), high = median(all.subspan(split));
   return Flag{Flag::Kind::two_modes,
               fmt::format("the runs fall into two groups: {} at about {} and {} at about {}, {} more", split,
                           figure_text(low), figures.size() - split, figure_text(high),
@@ -105,10 +102,9 @@ std::vector<Flag> run_flags(const RunRecord& record) {
   const std::int64_t steps = std::ssize(record.step_seconds);
   const auto warmup = static_cast<std::size_t>(std::clamp<std::int64_t>(record.warmup, 0, steps));
   const std::span<const double> window = std::span(record.step_seconds).subspan(warmup);
-  if (window.empty() ||
-      !std::all_of(window.begin(), window.end(), [](double step) { return step > 0 && std::isfinite(step); }))
-    return flags;
-  const double step_seconds = median({window.begin(), window.end()});
+  const auto is_time = [](double step) { return step > 0 && std::isfinite(step); };
+  if (window.empty() || !std::ranges::all_of(window, is_time)) return flags;
+  const double step_seconds = median(window);
   append(slow_rank_flags(record.ranks, step_seconds));
   // A warm-up that isn't over explains slow steps at the start, and a second level explains steps far off.
   const auto too_early = warmup_flag(window, record.warmup);

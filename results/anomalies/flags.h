@@ -1,6 +1,8 @@
 // Anomalies of a run or of a sample, in plain sentences.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,5 +33,25 @@ std::vector<Flag> run_flags(const RunRecord& record);
 // Between the runs of one configuration: a run far off, a few runs far apart, two groups of runs; behind them
 // each run's own.
 std::vector<Flag> sample_flags(const Sample& sample);
+
+// The parts that the flags of a run are made of, and how they write numbers.
+
+// The window without its first fifth.
+std::span<const double> settled(std::span<const double> window);
+
+// `window`: step times behind the warm-up, seconds; `warmup`: steps left out before it.
+std::optional<Flag> warmup_flag(std::span<const double> window, std::int64_t warmup);
+std::optional<Flag> drift_flag(std::span<const double> window);
+std::optional<Flag> outliers_flag(std::span<const double> window);
+std::optional<Flag> two_modes_flag(std::span<const double> window);
+
+// At most three GPUs are named, those throttled longest; one more flag counts the others.
+std::vector<Flag> throttling_flags(const std::vector<GpuRecord>& gpus);
+// One flag for each host with slow ranks.
+std::vector<Flag> slow_rank_flags(const std::vector<RankRecord>& ranks, double step_seconds);
+std::vector<Flag> failed_check_flags(const RunRecord& record);
+
+std::string whole_percent(double share);    // "9 %", "2.4 %", from 10 % on without a decimal
+std::string duration_text(double seconds);  // "124 ms", "1.52 s"
 
 }  // namespace plumb

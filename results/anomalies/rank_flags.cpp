@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "base/text.h"
-#include "results/anomalies/flag_parts.h"
+#include "results/anomalies/flags.h"
 #include "results/statistics/robust.h"
 #include "results/statistics/statistics.h"
 
@@ -25,12 +26,10 @@ std::string ranks_text(const std::vector<std::size_t>& ranks) {
   for (std::size_t begin = 0; begin < ranks.size();) {
     std::size_t end = begin + 1;
     while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    if (end - begin >= 3) {
-      parts.push_back(fmt::format("{} to {}", ranks[begin], ranks[end - 1]));
-      begin = end;
-    } else {
-      parts.push_back(std::to_string(ranks[begin++]));
-    }
+    if (end - begin < 3) end = begin + 1;
+    parts.push_back(end == begin + 1 ? std::to_string(ranks[begin])
+                                     : fmt::format("{} to {}", ranks[begin], ranks[end - 1]));
+    begin = end;
   }
   std::string text = parts.front();
   for (std::size_t i = 1; i < parts.size(); ++i) text += (i + 1 == parts.size() ? " and " : ", ") + parts[i];
@@ -47,10 +46,9 @@ struct SlowRanks {
 // The widest gap between neighbours in the order of waiting parts slow ranks, at most half of all, from the
 // others.
 SlowRanks slow_ranks(const std::vector<double>& waits, double step_seconds) {
-  SlowRanks slow;
-  for (std::size_t rank = 0; rank < waits.size(); ++rank) slow.by_wait.push_back(rank);
-  std::stable_sort(slow.by_wait.begin(), slow.by_wait.end(),
-                   [&](std::size_t a, std::size_t b) { return waits[a] < waits[b]; });
+  SlowRanks slow{.by_wait = std::vector<std::size_t>(waits.size())};
+  std::iota(slow.by_wait.begin(), slow.by_wait.end(), 0);
+  std::ranges::stable_sort(slow.by_wait, {}, [&](std::size_t rank) { return waits[rank]; });
   double widest = 0;
   std::size_t split = 0;
   for (std::size_t i = 1; 2 * i <= waits.size(); ++i) {
@@ -74,9 +72,7 @@ std::vector<Flag> throttling_flags(const std::vector<GpuRecord>& gpus) {
   std::vector<const GpuRecord*> throttled;
   for (const GpuRecord& gpu : gpus)
     if (gpu.throttled_share >= kLeastThrottledShare) throttled.push_back(&gpu);
-  std::stable_sort(throttled.begin(), throttled.end(), [](const GpuRecord* a, const GpuRecord* b) {
-    return a->throttled_share > b->throttled_share;
-  });
+  std::ranges::stable_sort(throttled, std::ranges::greater{}, &GpuRecord::throttled_share);
   std::vector<Flag> flags;
   for (const GpuRecord* gpu : throttled) {
     if (flags.size() == kMostGpusNamed) {
@@ -103,7 +99,7 @@ std::vector<Flag> slow_rank_flags(const std::vector<RankRecord>& ranks, double s
     by_host[ranks[slow.by_wait[i]].host].push_back(slow.by_wait[i]);
   std::vector<Flag> flags;
   for (auto& [host, slow_here] : by_host) {
-    std::sort(slow_here.begin(), slow_here.end());
+    std::ranges::sort(slow_here);
     std::vector<double> differences;
     for (const std::size_t rank : slow_here) differences.push_back(slow.others_wait - waits[rank]);
     const bool one = slow_here.size() == 1;

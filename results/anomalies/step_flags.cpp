@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "results/anomalies/flag_parts.h"
+#include "results/anomalies/flags.h"
 #include "results/statistics/robust.h"
 #include "results/statistics/statistics.h"
 
@@ -59,7 +59,7 @@ std::optional<Flag> warmup_flag(std::span<const double> window, std::int64_t war
   const auto excess = [&](std::size_t begin, std::size_t count) {
     std::vector<double> values;
     for (std::size_t i = begin; i < begin + count; ++i) values.push_back(window[i] - expected(i));
-    return median(std::move(values));
+    return median(values);
   };
   const double first_excess = excess(0, first_count);
   const double error = std::hypot(trend.median_error(first_count), trend.median_error(rest.size()));
@@ -69,8 +69,7 @@ std::optional<Flag> warmup_flag(std::span<const double> window, std::int64_t war
   return Flag{
       Flag::Kind::warmup_not_over,
       fmt::format("the warm-up was not over: the first {} steps of the window are {} slower than the rest "
-                  "({} against "
-                  "{}); --warmup {} would leave them out",
+                  "({} against {}); --warmup {} would leave them out",
                   first_count, whole_percent(first_excess / expected(first_count / 2)),
                   duration_text(expected(first_count / 2) + first_excess),
                   duration_text(expected(first_count / 2)), warmup + static_cast<std::int64_t>(over))};
@@ -90,7 +89,7 @@ std::optional<Flag> drift_flag(std::span<const double> window) {
 
 std::optional<Flag> outliers_flag(std::span<const double> window) {
   if (window.size() < kLeastSteps) return std::nullopt;
-  const double level = median({window.begin(), window.end()});
+  const double level = median(window);
   const double limit =
       level + std::max(kOutlierDeviations * median_deviation(window, level), kOutlierExcess * level);
   double excess = 0, longest = 0, total = 0;

@@ -24,16 +24,6 @@ struct SamplePair {
   std::vector<Difference> differences;  // empty unless forced
 };
 
-struct Pairing {
-  std::vector<SamplePair> pairs;  // by first, then second
-  std::vector<const Sample*> only_first, only_second;
-};
-
-// Each sample of the first with every one of the second whose configuration differs in nothing that both
-// know; those that also differ in settings only if one of them has no counterpart of its own settings. With
-// `force` a sample of the first without such gets the one of the second that differs least.
-Pairing pair_samples(std::span<const Sample> first, std::span<const Sample> second, bool force);
-
 struct ComparedPair {
   SamplePair samples;
   std::size_t second_set = 1;        // its place among the sets
@@ -51,7 +41,10 @@ struct CompareOptions {
   bool force = false;
 };
 
-// The first set against each other one, which must outlive what is returned. Throws Error(bad_data) that
+// The first set against each other one, which must outlive what is returned. Each sample of the first with
+// every one of the other whose configuration differs in nothing that both know; those that also differ in
+// settings only if one of them has no counterpart of its own settings. With `force` a sample of the first
+// without such gets the one of the other that differs least. Throws Error(bad_data) that
 // names each difference where a set has nothing of the first one's configurations and `force` isn't given.
 SetComparison compare_sets(std::span<const SampleSet> sets, const CompareOptions& options);
 

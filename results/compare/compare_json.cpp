@@ -41,12 +41,10 @@ Json differences_json(const std::vector<Difference>& differences) {
 
 Json sample_json(const std::string& path, const Sample& sample) {
   const std::vector<double> figures = sample.figures();
-  Json origins = Json::array();
-  for (const Measurement& run : sample.runs) origins.push_back(run.origin);
   return {{"path", path},
           {"framework", sample.configuration.framework},
           {"configuration", configuration_json(sample.configuration)},
-          {"runs", origins},
+          {"runs", sample.origins()},
           {"images_per_second", figures},
           {"median", median(figures)},
           {"median_interval", interval_json(median_interval(figures))}};

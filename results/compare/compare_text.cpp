@@ -36,9 +36,8 @@ TextRow sample_row(const std::string& label, const Sample& sample, const std::st
 std::vector<const Sample*> shown_samples(const CompareReport& report) {
   std::vector<const Sample*> shown;
   for (const Sample& sample : report.sets.front().loaded.samples) {
-    const bool is_paired =
-        std::any_of(report.comparison.pairs.begin(), report.comparison.pairs.end(),
-                    [&](const ComparedPair& pair) { return pair.samples.first == &sample; });
+    const bool is_paired = std::ranges::any_of(
+        report.comparison.pairs, [&](const ComparedPair& pair) { return pair.samples.first == &sample; });
     if (is_paired || report.sets.size() == 1) shown.push_back(&sample);
   }
   return shown;

@@ -5,8 +5,6 @@
 #include <limits>
 #include <map>
 
-#include "results/statistics/power.h"
-
 namespace plumb {
 namespace {
 
@@ -45,12 +43,6 @@ Match match_of(const Configuration& configuration, const std::vector<Sample>& ru
   return match;
 }
 
-std::vector<std::string> origins(const Sample& sample) {
-  std::vector<std::string> names;
-  for (const Measurement& run : sample.runs) names.push_back(run.origin);
-  return names;
-}
-
 void judge(GateCase& judged, const GateCriteria& criteria) {
   judged.slow_down = 1 - shift_ratio(judged.baseline, judged.figures);
   judged.smallest_shown = std::numeric_limits<double>::infinity();
@@ -76,7 +68,7 @@ GateReport gate(const std::vector<Sample>& baseline, const std::vector<Sample>& 
   std::map<const Sample*, const Sample*> baseline_of;
   for (const Sample& sample : baseline) {
     Match match = match_of(sample.configuration, runs);
-    GateCase judged{sample.configuration, origins(sample), {}, sample.figures()};
+    GateCase judged{sample.configuration, sample.origins(), {}, sample.figures()};
     if (match.sample == nullptr) {
       judged.outcome = GateCase::Outcome::missing;
       judged.differences = std::move(match.differences);
@@ -88,7 +80,7 @@ GateReport gate(const std::vector<Sample>& baseline, const std::vector<Sample>& 
                     configuration_text(match.sample->configuration),
                     configuration_text(first->second->configuration),
                     configuration_text(sample.configuration));
-      judged.new_runs = origins(*match.sample);
+      judged.new_runs = match.sample->origins();
       judged.figures = match.sample->figures();
       judge(judged, criteria);
     }
@@ -99,15 +91,16 @@ GateReport gate(const std::vector<Sample>& baseline, const std::vector<Sample>& 
   return report;
 }
 
+std::size_t GateReport::count(GateCase::Outcome outcome) const {
+  return static_cast<std::size_t>(std::ranges::count(cases, outcome, &GateCase::outcome));
+}
+
 ExitCode gate_exit_code(const GateReport& report) {
-  const auto count = [&](GateCase::Outcome outcome) {
-    return std::count_if(report.cases.begin(), report.cases.end(),
-                         [outcome](const GateCase& judged) { return judged.outcome == outcome; });
-  };
-  if (count(GateCase::Outcome::regression) > 0) return ExitCode::regression;
-  const auto missing = count(GateCase::Outcome::missing);
-  const bool all_missing = missing == std::ssize(report.cases);
-  if (count(GateCase::Outcome::too_few) > 0 || all_missing || (missing > 0 && !report.criteria.allow_missing))
+  if (report.count(GateCase::Outcome::regression) > 0) return ExitCode::regression;
+  const std::size_t missing = report.count(GateCase::Outcome::missing);
+  const bool all_missing = missing == report.cases.size();
+  if (report.count(GateCase::Outcome::too_few) > 0 || all_missing ||
+      (missing > 0 && !report.criteria.allow_missing))
     return ExitCode::bad_data;
   return ExitCode::ok;
 }

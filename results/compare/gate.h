@@ -35,12 +35,16 @@ struct GateCase {
   double smallest_shown = 0;
   // For a missing case: the differences to the nearest new runs (the baseline first).
   std::vector<Difference> differences;
+
+  bool is_judged() const { return outcome == Outcome::passed || outcome == Outcome::regression; }
 };
 
 struct GateReport {
   GateCriteria criteria;
   std::vector<GateCase> cases;          // of the baseline, in its order
   std::vector<Configuration> only_new;  // run, but not in the baseline
+
+  std::size_t count(GateCase::Outcome outcome) const;
 };
 
 // A case is a regression if the new runs are significantly slower and the estimate of the slow-down is above

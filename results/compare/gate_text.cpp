@@ -59,7 +59,7 @@ std::string finding(const GateCase& judged, const GateReport& report) {
 }
 
 TextRow row_of(const GateCase& judged) {
-  const bool compared = judged.outcome == Outcome::passed || judged.outcome == Outcome::regression;
+  const bool compared = judged.is_judged();
   const auto median_text = [](const std::vector<double>& figures) {
     return figures.empty() ? "-" : fmt::format("{:.2f}", median(figures));
   };
@@ -92,36 +92,26 @@ std::string xml_text(const std::string& text) {
   return markup_escaped(allowed);
 }
 
-std::size_t count(const GateReport& report, Outcome outcome) {
-  return static_cast<std::size_t>(
-      std::count_if(report.cases.begin(), report.cases.end(),
-                    [outcome](const GateCase& judged) { return judged.outcome == outcome; }));
-}
-
 }  // namespace
 
 std::string gate_summary(const GateReport& report) {
   std::string text;
   const auto append = [&](const std::string& more) { append_part(text, more, "; "); };
-  const auto first = [&](Outcome outcome) -> const GateCase& {
-    return *std::find_if(report.cases.begin(), report.cases.end(),
-                         [outcome](const GateCase& judged) { return judged.outcome == outcome; });
-  };
   for (const Outcome outcome : {Outcome::regression, Outcome::too_few, Outcome::missing}) {
-    const std::size_t cases = count(report, outcome);
+    const std::size_t cases = report.count(outcome);
     if (cases == 0) continue;
-    const GateCase& example = first(outcome);
+    const GateCase& example = *std::ranges::find(report.cases, outcome, &GateCase::outcome);
     append(fmt::format("{}{}: {}",
                        cases == 1 ? "" : fmt::format("{}{} cases, first ", phrase(outcome), cases),
                        configuration_text(example.configuration), finding(example, report)));
   }
-  const std::size_t passed = count(report, Outcome::passed);
+  const std::size_t passed = report.count(Outcome::passed);
   if (passed > 0)
     append(fmt::format("{} without a regression above {}", counted(passed, "case"), allowed(report)));
   if (gate_exit_code(report) == ExitCode::bad_data)
-    text += count(report, Outcome::too_few) > 0 ? "; measure more runs"
-            : passed > 0                        ? "; measure it, or give --allow-missing"
-                                                : "; measure it in RUN";
+    text += report.count(Outcome::too_few) > 0 ? "; measure more runs"
+            : passed > 0                       ? "; measure it, or give --allow-missing"
+                                               : "; measure it in RUN";
   return text;
 }
 
@@ -145,7 +135,6 @@ nlohmann::ordered_json gate_json(const GateReport& report) {
                               {"cases", nlohmann::ordered_json::array()},
                               {"only_new", nlohmann::ordered_json::array()}};
   for (const GateCase& judged : report.cases) {
-    const bool compared = judged.outcome == Outcome::passed || judged.outcome == Outcome::regression;
     nlohmann::ordered_json entry{{"case", judged.configuration.case_name()},
                                  {"configuration", configuration_text(judged.configuration)},
                                  {"verdict", word(judged.outcome)},
@@ -156,8 +145,8 @@ nlohmann::ordered_json gate_json(const GateReport& report) {
                                  {"p", nullptr},
                                  {"smallest_slow_down_shown", nullptr}};
     if (!judged.figures.empty()) entry["slow_down"] = judged.slow_down;
-    if (compared) entry["p"] = judged.p;
-    if (compared && std::isfinite(judged.smallest_shown))
+    if (judged.is_judged()) entry["p"] = judged.p;
+    if (judged.is_judged() && std::isfinite(judged.smallest_shown))
       entry["smallest_slow_down_shown"] = judged.smallest_shown;
     json["cases"].push_back(std::move(entry));
   }
@@ -168,10 +157,10 @@ nlohmann::ordered_json gate_json(const GateReport& report) {
 
 std::string gate_junit(const GateReport& report) {
   const bool allow = report.criteria.allow_missing;
-  const std::size_t missing = count(report, Outcome::missing);
+  const std::size_t missing = report.count(Outcome::missing);
   const std::string counts =
       fmt::format(R"( tests="{}" failures="{}" errors="{}" skipped="{}")", report.cases.size(),
-                  count(report, Outcome::regression), count(report, Outcome::too_few) + (allow ? 0 : missing),
+                  report.count(Outcome::regression), report.count(Outcome::too_few) + (allow ? 0 : missing),
                   allow ? missing : 0);
   std::string text = fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites{}>\n"

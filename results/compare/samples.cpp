@@ -53,8 +53,7 @@ void take(Collection& collection, Configuration configuration, Measurement run, 
     return;
   }
   std::vector<Sample>& samples = collection.loaded.samples;
-  auto same = std::find_if(samples.begin(), samples.end(),
-                           [&](const Sample& sample) { return sample.configuration == configuration; });
+  auto same = std::ranges::find(samples, configuration, &Sample::configuration);
   if (same == samples.end()) same = samples.insert(samples.end(), {std::move(configuration), {}});
   same->runs.push_back(std::move(run));
 }
@@ -206,11 +205,8 @@ LoadedSamples in_order(LoadedSamples loaded) {
     return std::make_tuple(c.model, c.precision, c.batch_per_device, c.head, c.devices(), c.nodes,
                            c.framework, c.settings);
   };
-  std::stable_sort(loaded.samples.begin(), loaded.samples.end(),
-                   [&](const Sample& a, const Sample& b) { return order(a) < order(b); });
-  for (Sample& sample : loaded.samples)
-    std::stable_sort(sample.runs.begin(), sample.runs.end(),
-                     [](const Measurement& a, const Measurement& b) { return a.origin < b.origin; });
+  std::ranges::stable_sort(loaded.samples, {}, order);
+  for (Sample& sample : loaded.samples) std::ranges::stable_sort(sample.runs, {}, &Measurement::origin);
   return loaded;
 }
 
@@ -220,6 +216,12 @@ std::vector<double> Sample::figures() const {
   std::vector<double> figures;
   for (const Measurement& run : runs) figures.push_back(run.images_per_second);
   return figures;
+}
+
+std::vector<std::string> Sample::origins() const {
+  std::vector<std::string> origins;
+  for (const Measurement& run : runs) origins.push_back(run.origin);
+  return origins;
 }
 
 LoadedSamples load_samples(const fs::path& path, const AnalyzeOptions& options) {

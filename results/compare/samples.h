@@ -24,6 +24,7 @@ struct Sample {
   std::vector<Measurement> runs;  // by origin; equal in configuration, framework and settings
 
   std::vector<double> figures() const;  // images/s, as many as runs
+  std::vector<std::string> origins() const;
 };
 
 struct LoadedSamples {

@@ -25,6 +25,8 @@ struct Window {
 struct RunSize {
   double images_per_step = 0;  // over all ranks
   std::int64_t nodes = 1, devices_per_node = 1;
+
+  std::int64_t ranks() const { return nodes * devices_per_node; }
 };
 
 // Kinds of defects.
@@ -48,10 +50,11 @@ struct LineReading {
   std::string_view problem;  // not empty: the line belongs to the dialect but can't be read
 };
 
-// The reading of a line that gives a speed. `no_index`, `no_speed`: the problem where one is missing, texts
-// that last as long as the program.
-LineReading reading_of_speed(std::optional<std::int64_t> index, std::optional<double> images_per_second,
-                             std::string_view no_index, std::string_view no_speed);
+// The reading of a line with a value above 0. The texts, which last as long as the program, say what is wrong
+// where the index is missing or negative, where the value is missing, and where it isn't positive or finite.
+LineReading reading_of(std::optional<std::int64_t> index, std::optional<double> value,
+                       std::string_view no_index, std::string_view no_value,
+                       std::string_view not_positive = "has a speed that is not a positive number");
 
 // The lines of a whole log: lines_per_index of them for first_index, as many for first_index + index_step, ….
 struct LogSeries {

@@ -14,7 +14,7 @@ constexpr std::uint64_t kHashFactor = 0x9e3779b97f4a7c15;  // odd, so that no ch
 
 }  // namespace
 
-LineReader::LineReader(const std::filesystem::path& path) : path_(path) {
+LineReader::LineReader(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))  // a pipe would block, a folder can't be read
     throw Error(ExitCode::bad_data, "is not a regular file");

@@ -28,13 +28,11 @@ class LineReader {
   std::int64_t line_number() const { return line_number_; }  // of the line given last; the first is 1
   std::int64_t bytes_read() const { return bytes_read_; }
   std::uint64_t hash() const { return hash_; }  // of the bytes read; within one process
-  const std::filesystem::path& path() const { return path_; }
 
  private:
   bool read_chunk();
   std::size_t find_line_end();  // from begin_ on; the buffer's end if the line doesn't end in it
 
-  std::filesystem::path path_;
   UniqueFile file_;
   std::string buffer_;
   std::size_t begin_ = 0;    // of the text that next() has not returned yet

@@ -3,13 +3,7 @@
 // DLPerf c89430b, MindSpore/resnet50v1.5/extract_mindspore_logs_time.py. It takes epoch·step for the number
 // of iterations, adds the times of all lines and divides by the number of ranks, whether all of them have
 // written or not.
-#include <cmath>
-
-#include "base/error.h"
-#include "base/text.h"
-#include "results/dialects/dialect.h"
-#include "results/dialects/tokens.h"
-#include "results/statistics/statistics.h"
+#include "results/dialects/scripts.h"
 
 namespace plumb {
 namespace {
@@ -49,11 +43,11 @@ std::optional<LineReading> read_line(std::string_view line, const RunSize& /*siz
     return LineReading{.part = LinePart::index, .index = *index};
   }
   if (!is_time_line(line)) return std::nullopt;
-  const std::optional<double> milliseconds = decimal_between(line, "epoch time: ", " ms");
-  if (!milliseconds) return LineReading{.problem = "has no time of the form 'epoch time: 320.803 ms'"};
-  if (!(*milliseconds > 0) || !std::isfinite(*milliseconds))
-    return LineReading{.problem = "has a time that is not a positive number of milliseconds"};
-  return LineReading{.part = LinePart::value, .value = *milliseconds};
+  LineReading reading = reading_of(0, decimal_between(line, "epoch time: ", " ms"), "",
+                                   "has no time of the form 'epoch time: 320.803 ms'",
+                                   "has a time that is not a positive number of milliseconds");
+  reading.part = LinePart::value;
+  return reading;
 }
 
 double speed_of(double milliseconds, std::int64_t iterations, const RunSize& size) {
@@ -96,12 +90,12 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
     milliseconds += *value;
   }
   if (milliseconds / 1000 <= kNoTime) return {.is_left_out = true};
-  const std::int64_t iterations = (window.iterations - window.warmup) * size.nodes * size.devices_per_node;
+  const std::int64_t iterations = (window.iterations - window.warmup) * size.ranks();
   return {round_decimal(speed_of(milliseconds, iterations, size), 2)};
 }
 
 std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) {
-  const std::int64_t ranks = size.nodes * size.devices_per_node;
+  const std::int64_t ranks = size.ranks();
   std::string text;
   if (series.lines_per_index != ranks)
     text = fmt::format(

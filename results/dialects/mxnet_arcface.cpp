@@ -4,10 +4,7 @@
 // MXNet's Speedometer.
 #include <array>
 
-#include "base/error.h"
-#include "results/dialects/speeds.h"
-#include "results/dialects/tokens.h"
-#include "results/statistics/statistics.h"
+#include "results/dialects/scripts.h"
 
 namespace plumb {
 namespace {
@@ -22,12 +19,9 @@ bool is_of_dialect(std::string_view line) {
 
 // 40 for "Batch [40]", "Batch[40]" and "Batch [20-40]".
 std::optional<std::int64_t> batch_of(std::string_view line) {
-  for (const std::string_view mark : kMarks) {
-    const std::size_t at = line.find(mark);
-    if (at == std::string_view::npos) continue;
-    const std::string_view rest = line.substr(at + mark.size());
-    return batch_in_brackets(rest.starts_with(" ") ? rest.substr(1) : rest);
-  }
+  for (const std::string_view mark : kMarks)
+    if (const auto rest = text_behind(line, mark))
+      return batch_in_brackets(rest->starts_with(" ") ? rest->substr(1) : *rest);
   return std::nullopt;
 }
 
@@ -40,17 +34,17 @@ std::optional<double> images_per_second_of(std::string_view line, const RunSize&
 
 std::optional<LineReading> read_line(std::string_view line, const RunSize& size) {
   if (!is_of_dialect(line)) return std::nullopt;
-  return reading_of_speed(batch_of(line), images_per_second_of(line, size), "has no 'Batch [N]'",
-                          "has no speed of the form 'Speed: 1195.56 samples/sec'");
+  return reading_of(batch_of(line), images_per_second_of(line, size), "has no 'Batch [N]'",
+                    "has no speed of the form 'Speed: 1195.56 samples/sec'");
 }
 
 PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
   if (window.warmup % kIterationsPerLine != 0)
     throw Error(ExitCode::bad_data, "--warmup is no multiple of 20");
-  return published_mean(
-      lines, window.warmup / kIterationsPerLine, window.iterations / kIterationsPerLine, is_of_dialect,
-      [&](std::string_view line) { return images_per_second_of(line, size); },
-      "no number in 'Speed: … samples/sec'");
+  const auto value_of = [&](std::string_view line) { return images_per_second_of(line, size); };
+  return mean_of_slice(
+      published_values(lines, is_of_dialect, value_of, "no number in 'Speed: … samples/sec'"),
+      window.warmup / kIterationsPerLine, window.iterations / kIterationsPerLine);
 }
 
 // Numbered by the iterations done, as after them; the speed is that of one node.

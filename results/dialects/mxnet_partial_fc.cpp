@@ -2,12 +2,7 @@
 // "rank-id:0:2021-02-22 10:00:00,123-Iter:21 Rank:27.30 it/sec Total:218.84 it/sec [0][loss]:45.10"; "it" are
 // images. Published script: DLPerf c89430b, MxNet/InsightFace/PartailFC/extract_mxnet_logs.py; lines:
 // insightface 863a7ea9, recognition/partial_fc/mxnet/callbacks.py, with config.frequent = 1.
-#include <algorithm>
-
-#include "base/error.h"
-#include "results/dialects/dialect.h"
-#include "results/dialects/tokens.h"
-#include "results/statistics/statistics.h"
+#include "results/dialects/scripts.h"
 
 namespace plumb {
 namespace {
@@ -25,8 +20,8 @@ std::optional<double> images_per_second_of(std::string_view line) {
 
 std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
   if (!is_of_dialect(line)) return std::nullopt;
-  return reading_of_speed(number_between(line, "Iter:", " "), images_per_second_of(line), "has no 'Iter:N'",
-                          "has no speed of the form 'Total:218.84 it/sec'");
+  return reading_of(number_between(line, "Iter:", " "), images_per_second_of(line), "has no 'Iter:N'",
+                    "has no speed of the form 'Total:218.84 it/sec'");
 }
 
 std::int64_t indices_wanted(const Window& window, std::int64_t first_index) {
@@ -40,18 +35,10 @@ double speed(const LogSeries& series, const Window& window, const RunSize& /*siz
 }
 
 PublishedFigure published(LineReader& lines, const Window& window, const RunSize& /*size*/) {
-  std::vector<double> values;
-  while (const std::optional<std::string_view> line = lines.next()) {
-    if (!is_of_dialect(*line)) continue;
-    const std::optional<double> images_per_second = images_per_second_of(*line);
-    if (!images_per_second) throw Error(ExitCode::bad_data, "no number in 'Total:… it/sec'");
-    values.push_back(*images_per_second);
-  }
-  const auto count = static_cast<std::int64_t>(values.size());
-  // values[-1:] is the last one.
-  const std::int64_t from =
-      window.warmup == 0 ? std::max<std::int64_t>(count - 1, 0) : std::min(window.warmup - 1, count);
-  return {round_numpy(mean(std::span(values).subspan(static_cast<std::size_t>(from))), 2)};
+  const std::vector<double> values =
+      published_values(lines, is_of_dialect, images_per_second_of, "no number in 'Total:… it/sec'");
+  const std::int64_t count = std::ssize(values);
+  return mean_of_slice(values, (window.warmup == 0 ? count : window.warmup) - 1, count);  // [-1:]: the last
 }
 
 std::string window_of(const Window& window) {
@@ -59,9 +46,9 @@ std::string window_of(const Window& window) {
 }
 
 std::string line_of(const LoggedInterval& interval, const RunSize& size) {
-  const double ranks = static_cast<double>(size.nodes) * static_cast<double>(size.devices_per_node);
   return fmt::format("rank-id:0:{}-Iter:{} Rank:{:.2f} it/sec Total:{:.2f} it/sec [0][loss]:{:.2f}",
-                     interval.stamp, interval.last + 1, interval.images_per_second / ranks,
+                     interval.stamp, interval.last + 1,
+                     interval.images_per_second / static_cast<double>(size.ranks()),
                      interval.images_per_second, interval.loss);
 }
 

@@ -2,12 +2,8 @@
 // 14:29:13.473765 - Epoch: 0 Iteration: 1  train.loss : 7.09304  train.total_ips : 267.44 img/s". Published
 // script: DLPerf c89430b, NVIDIADeepLearningExamples/PyTorch/resnet50v1.5/extract_pytorch_logs_time.py: it
 // passes over iterations 1 to 5, then counts lines, and takes the stamps of the 20th and of the 120th.
-
-#include "base/error.h"
-#include "results/dialects/after_five.h"
-#include "results/dialects/dialect.h"
+#include "results/dialects/scripts.h"
 #include "results/dialects/stamps.h"
-#include "results/dialects/tokens.h"
 
 namespace plumb {
 namespace {
@@ -17,13 +13,13 @@ constexpr std::string_view kMark = "Iteration: ";
 // `Iteration: (.*)  train.loss :`
 std::optional<std::int64_t> iteration_of(std::string_view line) {
   constexpr std::string_view kBefore = "  train", kAfter = "loss :";
-  const std::size_t at = line.find(kMark);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = line.substr(at + kMark.size());
-  for (std::size_t end = rest.rfind(kBefore); end != std::string_view::npos;
-       end = end == 0 ? std::string_view::npos : rest.rfind(kBefore, end - 1)) {
+  const auto rest = text_behind(line, kMark);
+  if (!rest) return std::nullopt;
+  for (std::size_t end = rest->rfind(kBefore); end != std::string_view::npos;
+       end = end == 0 ? std::string_view::npos : rest->rfind(kBefore, end - 1)) {
     const std::size_t loss = end + kBefore.size() + 1;  // the dot stands for any character
-    if (loss <= rest.size() && rest.substr(loss).starts_with(kAfter)) return python_int(rest.substr(0, end));
+    if (loss <= rest->size() && rest->substr(loss).starts_with(kAfter))
+      return python_int(rest->substr(0, end));
   }
   return std::nullopt;
 }
@@ -31,9 +27,8 @@ std::optional<std::int64_t> iteration_of(std::string_view line) {
 std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
   if (line.find(kMark) == std::string_view::npos || line.find("train.loss :") == std::string_view::npos)
     return std::nullopt;
-  std::optional<std::int64_t> index = iteration_of(line);
-  if (index && *index < 0) index.reset();
-  return reading_of_stamp(index, find_stamp(line, kMicroseconds), "has no 'Iteration: N  train.loss :'",
+  return reading_of_stamp(iteration_of(line), find_stamp(line, kMicroseconds),
+                          "has no 'Iteration: N  train.loss :'",
                           "has no stamp of the form '2020-09-15 14:29:13.473765'");
 }
 
@@ -57,10 +52,6 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
       kMicroseconds, size.images_per_step);
 }
 
-std::string window_of(const Window& window) {
-  return lines_after_five(window.warmup + 1, window.iterations);
-}
-
 std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
   return fmt::format("DLL {} - Epoch: 0 Iteration: {}  train.loss : {:.5f}  train.total_ips : {:.2f} img/s",
                      interval.fine_stamp, interval.last + 1, interval.loss, interval.images_per_second);
@@ -78,7 +69,7 @@ const Dialect kNgcPytorchTime{.name = "ngc_pytorch_time",
                               .indices_wanted = indices_wanted_after_five,
                               .speed = speed,
                               .published = published,
-                              .window_text = window_of,
+                              .window_text = window_after_five,
                               .format = {.line = line_of}};
 
 }  // namespace plumb

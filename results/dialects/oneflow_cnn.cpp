@@ -6,11 +6,8 @@
 // figures are the same.
 #include <array>
 #include <cmath>
-#include <map>
 
-#include "base/error.h"
-#include "results/dialects/dialect.h"
-#include "results/dialects/tokens.h"
+#include "results/dialects/scripts.h"
 
 namespace plumb {
 namespace {
@@ -18,15 +15,18 @@ namespace {
 constexpr std::int64_t kIterationsPerLine = 20;
 constexpr std::array<std::string_view, 3> kSizes{"batch_size_per_device", "gpu_num_per_node", "num_nodes"};
 
-// The field at `position` of "a b c", split at each blank as Python's split(' ') does; -1: the last.
+// The field at `position` of "a b c", split at each blank as Python's split(' ') does.
 std::optional<std::string_view> field(std::string_view line, int position) {
-  if (position < 0) return line.substr(line.rfind(' ') + 1);
   for (; position > 0; --position) {
     const std::size_t end = line.find(' ');
     if (end == std::string_view::npos) return std::nullopt;
     line.remove_prefix(end + 1);
   }
   return line.substr(0, line.find(' '));
+}
+
+std::string_view last_field(std::string_view line) {
+  return line.substr(line.rfind(' ') + 1);
 }
 
 std::optional<std::int64_t> iteration_of(std::string_view line) {
@@ -36,12 +36,12 @@ std::optional<std::int64_t> iteration_of(std::string_view line) {
 
 std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
   if (!line.starts_with("train: epoch ")) return std::nullopt;
-  std::optional<std::int64_t> index = iteration_of(line);
-  if (!index || *index < 0) return LineReading{.problem = "has no 'iter N,'"};
-  const std::optional<double> seconds = python_float(*field(line, -1));
-  if (!seconds || !(*seconds > 0) || !std::isfinite(*seconds))
-    return LineReading{.problem = "doesn't end with a time in seconds since 1970"};
-  return LineReading{.index = *index, .value = *seconds};
+  constexpr std::string_view kNoTime = "doesn't end with a time in seconds since 1970";
+  return reading_of(iteration_of(line), python_float(last_field(line)), "has no 'iter N,'", kNoTime, kNoTime);
+}
+
+std::int64_t batch_per_device(const RunSize& size) {
+  return std::llround(size.images_per_step / static_cast<double>(size.ranks()));
 }
 
 double speed_between_seconds(double begin, double end, std::int64_t iterations, double images_per_step) {
@@ -56,9 +56,7 @@ double speed(const LogSeries& series, const Window& window, const RunSize& size)
 }
 
 std::string contradiction(std::string_view line, const RunSize& size) {
-  const std::int64_t ranks = size.nodes * size.devices_per_node;
-  const std::array<std::int64_t, 3> wanted{std::llround(size.images_per_step / static_cast<double>(ranks)),
-                                           size.devices_per_node, size.nodes};
+  const std::array<std::int64_t, 3> wanted{batch_per_device(size), size.devices_per_node, size.nodes};
   for (std::size_t i = 0; i < kSizes.size(); ++i) {
     if (field(line, 0) != kSizes[i]) continue;
     const std::optional<std::string_view> text = field(line, 2);
@@ -70,7 +68,7 @@ std::string contradiction(std::string_view line, const RunSize& size) {
 
 // The texts that the script keeps of a log; it reads them as numbers in the end.
 struct Texts {
-  std::map<std::string, std::string, std::less<>> sizes;
+  std::array<std::string, kSizes.size()> sizes;
   std::string begin, end;
 };
 
@@ -78,17 +76,17 @@ Texts texts_of(LineReader& lines, const Window& window) {
   Texts texts;
   while (const std::optional<std::string_view> line = lines.next()) {
     const std::string_view first = *field(*line, 0);
-    for (const std::string_view name : kSizes)
-      if (first == name) {
-        const std::optional<std::string_view> value = field(*line, 2);
-        if (!value) throw Error(ExitCode::bad_data, "no value of {}", name);
-        texts.sizes[std::string(name)] = *value;
-      }
+    for (std::size_t i = 0; i < kSizes.size(); ++i) {
+      if (first != kSizes[i]) continue;
+      const std::optional<std::string_view> value = field(*line, 2);
+      if (!value) throw Error(ExitCode::bad_data, "no value of {}", kSizes[i]);
+      texts.sizes[i] = *value;
+    }
     if (first != "train:") continue;
     const std::optional<std::int64_t> iteration = iteration_of(*line);
     if (!iteration) throw Error(ExitCode::bad_data, "no number in 'train: epoch 0, iter …,'");
-    if (*iteration == window.warmup) texts.begin = *field(*line, -1);
-    if (*iteration == window.iterations) texts.end = *field(*line, -1);
+    if (*iteration == window.warmup) texts.begin = last_field(*line);
+    if (*iteration == window.iterations) texts.end = last_field(*line);
   }
   return texts;
 }
@@ -100,10 +98,9 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
     throw Error(ExitCode::bad_data, "no line with a time for iterations {} and {}", window.warmup,
                 window.iterations);
   double images = 1;
-  for (const std::string_view name : kSizes) {
-    const auto text = texts.sizes.find(name);
-    const auto value = text == texts.sizes.end() ? std::nullopt : python_int(text->second);
-    if (!value) throw Error(ExitCode::bad_data, "no number for {}", name);
+  for (std::size_t i = 0; i < kSizes.size(); ++i) {
+    const auto value = python_int(texts.sizes[i]);
+    if (!value) throw Error(ExitCode::bad_data, "no number for {}", kSizes[i]);
     images *= static_cast<double>(*value);
   }
   if (*begin == *end) throw Error(ExitCode::bad_data, "no time passes in the window");
@@ -111,10 +108,8 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
 }
 
 std::string header_of(const RunSize& size, std::string_view model) {
-  const std::int64_t ranks = size.nodes * size.devices_per_node;
   return fmt::format("model = {}\nbatch_size_per_device = {}\ngpu_num_per_node = {}\nnum_nodes = {}\n", model,
-                     std::llround(size.images_per_step / static_cast<double>(ranks)), size.devices_per_node,
-                     size.nodes);
+                     batch_per_device(size), size.devices_per_node, size.nodes);
 }
 
 std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {

@@ -2,13 +2,7 @@
 // 245.290". Published script: DLPerf c89430b, OneFlow/Recognition/insightface/extract_oneflow_logs_time.py;
 // lines: oneflow_face 1705ae5b. The script passes over iterations 0 to 5, then counts lines, and takes the
 // 20th to the 120th: iterations 25 to 125, 101 of them.
-#include <algorithm>
-
-#include "base/error.h"
-#include "results/dialects/after_five.h"
-#include "results/dialects/dialect.h"
-#include "results/dialects/tokens.h"
-#include "results/statistics/statistics.h"
+#include "results/dialects/scripts.h"
 
 namespace plumb {
 namespace {
@@ -17,26 +11,21 @@ constexpr std::string_view kMark = "train: iter";
 
 // `train: iter (.*), loss`
 std::optional<std::int64_t> iteration_of(std::string_view line) {
-  constexpr std::string_view kBefore = "train: iter ", kAfter = ", loss";
-  const std::size_t at = line.find(kBefore), end = line.rfind(kAfter);
-  if (at == std::string_view::npos || end == std::string_view::npos || end < at + kBefore.size())
-    return std::nullopt;
-  return python_int(line.substr(at + kBefore.size(), end - at - kBefore.size()));
+  const auto rest = text_behind(line, "train: iter ");
+  const std::size_t end = rest ? rest->rfind(", loss") : std::string_view::npos;
+  return end == std::string_view::npos ? std::nullopt : python_int(rest->substr(0, end));
 }
 
 // `throughput: (.*)`
 std::optional<double> images_per_second_of(std::string_view line) {
-  constexpr std::string_view kBefore = "throughput: ";
-  const std::size_t at = line.find(kBefore);
-  return at == std::string_view::npos ? std::nullopt : python_float(line.substr(at + kBefore.size()));
+  const auto rest = text_behind(line, "throughput: ");
+  return rest ? python_float(*rest) : std::nullopt;
 }
 
 std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
   if (line.find(kMark) == std::string_view::npos) return std::nullopt;
-  std::optional<std::int64_t> index = iteration_of(line);
-  if (index && *index < 0) index.reset();
-  return reading_of_speed(index, images_per_second_of(line), "has no 'train: iter N, loss'",
-                          "has no speed of the form 'throughput: 245.290'");
+  return reading_of(iteration_of(line), images_per_second_of(line), "has no 'train: iter N, loss'",
+                    "has no speed of the form 'throughput: 245.290'");
 }
 
 std::int64_t first_line(const Window& window) {
@@ -60,7 +49,7 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
     in_window.push_back(*images_per_second);
     if (count == window.iterations) return {round_numpy(mean(in_window), 2)};
   }
-  return {0, true};
+  return {.no_end = true};
 }
 
 std::string window_of(const Window& window) {

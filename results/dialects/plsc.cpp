@@ -7,13 +7,7 @@
 // has ranks. The script takes lines 5N to 15N of it (N: nodes), as if a log held one line of each node; with
 // 8 ranks on one node those are lines of batches 0 and 10, where they should be of 50 to 140. Here the lines
 // of a batch belong together, and batches are counted.
-#include <algorithm>
-
-#include "base/error.h"
-#include "base/text.h"
-#include "results/dialects/speeds.h"
-#include "results/dialects/tokens.h"
-#include "results/statistics/statistics.h"
+#include "results/dialects/scripts.h"
 
 namespace plumb {
 namespace {
@@ -31,8 +25,8 @@ std::optional<double> images_per_second_of(std::string_view line) {
 
 std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
   if (!is_of_dialect(line)) return std::nullopt;
-  return reading_of_speed(number_between(line, kMark, " "), images_per_second_of(line),
-                          "has no 'Pass:0 batch:N'", "has no speed of the form 'qps:397.44'");
+  return reading_of(number_between(line, kMark, " "), images_per_second_of(line), "has no 'Pass:0 batch:N'",
+                    "has no speed of the form 'qps:397.44'");
 }
 
 // The script's slice of the lines.
@@ -45,8 +39,8 @@ Slice slice_of(const Window& window, const RunSize& size) {
 
 PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
   const Slice slice = slice_of(window, size);
-  return published_mean(lines, slice.from, slice.to, is_of_dialect, images_per_second_of,
-                        "no number in ' qps:…'");
+  return mean_of_slice(published_values(lines, is_of_dialect, images_per_second_of, "no number in ' qps:…'"),
+                       slice.from, slice.to);
 }
 
 std::string batches(std::int64_t from, std::int64_t to) {

@@ -3,50 +3,32 @@
 // the iteration's seconds first. Published script: DLPerf c89430b,
 // PyTorch/resnet50v1.5/extract_pytorch_logs_time.py.
 //
-// The script passes over iterations 0 to 5, then counts lines, and takes lines 21 to 120. It is wrong in two
-// ways:
+// The script passes over iterations 0 to 5, then counts lines, and takes lines 21 to 120. Its two mistakes:
 // - `\d{1}.\d{1,3}\s` takes one digit before the point, so 12.363 s count as 2.363.
 // - Each rank of a node writes its lines into one log, so its 100 lines are of fewer iterations with more
-// ranks.
-//   Here the lines of an iteration belong together, and iterations are counted.
-#include <algorithm>
-#include <cmath>
-
-#include "base/error.h"
-#include "results/dialects/after_five.h"
-#include "results/dialects/dialect.h"
-#include "results/dialects/tokens.h"
-#include "results/statistics/statistics.h"
+//   ranks. Here the lines of an iteration belong together, and iterations are counted.
+#include "results/dialects/scripts.h"
 
 namespace plumb {
 namespace {
 
-constexpr std::string_view kMark = "Epoch: [0][";
-constexpr std::string_view kPublishedMark = "Epoch: ";
 constexpr double kLongTime = 10;  // seconds from which on the script drops digits
 
 // "Time  0.403 "
 std::optional<double> seconds_of(std::string_view line) {
-  constexpr std::string_view kBefore = "Time ";
-  const std::size_t at = line.find(kBefore);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::size_t begin = line.find_first_not_of(' ', at + kBefore.size());
-  if (begin == std::string_view::npos) return std::nullopt;
-  const std::size_t end = line.find(' ', begin);
-  return end == std::string_view::npos ? std::nullopt : python_float(line.substr(begin, end - begin));
+  const auto rest = text_behind(line, "Time ");
+  const std::size_t begin = rest ? rest->find_first_not_of(' ') : std::string_view::npos;
+  const std::size_t end = rest ? rest->find(' ', begin) : std::string_view::npos;
+  return end == std::string_view::npos ? std::nullopt : python_float(rest->substr(begin, end - begin));
 }
 
 std::optional<LineReading> read_line(std::string_view line, const RunSize& /*size*/) {
-  const std::size_t at = line.find(kMark);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = line.substr(at + kMark.size());
-  const std::optional<std::int64_t> index = python_int(rest.substr(0, rest.find('/')));
-  const std::optional<double> seconds = seconds_of(rest);
-  if (!index || *index < 0) return LineReading{.problem = "has no iteration of the form 'Epoch: [0][6/53]'"};
-  if (!seconds) return LineReading{.problem = "has no time of the form 'Time 0.403 ('"};
-  if (!(*seconds > 0) || !std::isfinite(*seconds))
-    return LineReading{.problem = "has a time that is not a positive number of seconds"};
-  return LineReading{.index = *index, .value = *seconds};
+  const auto rest = text_behind(line, "Epoch: [0][");
+  if (!rest) return std::nullopt;
+  return reading_of(python_int(rest->substr(0, rest->find('/'))), seconds_of(*rest),
+                    "has no iteration of the form 'Epoch: [0][6/53]'",
+                    "has no time of the form 'Time 0.403 ('",
+                    "has a time that is not a positive number of seconds");
 }
 
 // The seconds of the lines that count.
@@ -87,7 +69,7 @@ std::optional<double> published_seconds(std::string_view line) {
 PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
   double seconds = 0;
   for (std::int64_t count = 0; const std::optional<std::string_view> line = lines.next();) {
-    if (line->find(kPublishedMark) == std::string_view::npos) continue;
+    if (line->find("Epoch: ") == std::string_view::npos) continue;
     const std::optional<std::int64_t> iteration = published_iteration(*line);
     if (!iteration) throw Error(ExitCode::bad_data, "no number in 'Epoch: [0][…/'");
     if (*iteration < kFirstCounted) continue;
@@ -101,7 +83,7 @@ PublishedFigure published(LineReader& lines, const Window& window, const RunSize
     return {round_decimal(
         size.images_per_step / (seconds / static_cast<double>(window.iterations - window.warmup)), 2)};
   }
-  return {0, true};
+  return {.no_end = true};
 }
 
 std::string caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
@@ -110,8 +92,7 @@ std::string caveat(const LogSeries& series, const Window& window, const RunSize&
   if (ranks > 1)
     text = fmt::format(
         "{} ranks have written into each log, and the published script's lines {} to {} are of iterations {} "
-        "to "
-        "{}; these figures are of {} to {}",
+        "to {}; these figures are of {} to {}",
         ranks, window.warmup + 1, window.iterations, kFirstCounted + window.warmup / ranks,
         kFirstCounted + (window.iterations - 1) / ranks, kFirstCounted + window.warmup,
         kFirstCounted + window.iterations - 1);
@@ -120,10 +101,6 @@ std::string caveat(const LogSeries& series, const Window& window, const RunSize&
     append_part(text, "some iterations took 10 s and more, of which the published script drops the tens",
                 ", and ");
   return text;
-}
-
-std::string window_of(const Window& window) {
-  return lines_after_five(window.warmup + 1, window.iterations);
 }
 
 // Three decimals are what the published script can read. The averages in parentheses are left out: they are
@@ -149,7 +126,7 @@ const Dialect kPytorch{.name = "pytorch",
                        .speed = speed,
                        .published = published,
                        .caveat = caveat,
-                       .window_text = window_of,
+                       .window_text = window_after_five,
                        .format = {.line = line_of}};
 
 }  // namespace plumb

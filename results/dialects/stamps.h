@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "results/dialects/dialect.h"
@@ -31,9 +32,6 @@ inline constexpr StampFormat kTimeOfDay{
 // The first of the line.
 Stamp find_stamp(std::string_view line, const StampFormat& format = kMilliseconds);
 
-// Its microseconds. Throws Error(bad_data), where a published script dies, if there is none.
-double published_stamp(std::string_view line, const StampFormat& format = kMilliseconds);
-
 // The reading of a line that gives a stamp. `no_index`, `no_stamp`: the problem where one is missing.
 LineReading reading_of_stamp(std::optional<std::int64_t> index, const Stamp& stamp, std::string_view no_index,
                              std::string_view no_stamp);
@@ -41,6 +39,15 @@ LineReading reading_of_stamp(std::optional<std::int64_t> index, const Stamp& sta
 // Images/s over so many iterations between two stamps in microseconds, in the scripts' order of operations.
 double speed_between(double begin_microseconds, double end_microseconds, std::int64_t iterations,
                      double images_per_step);
+
+// What a published script makes of the stamps of two lines, those for which edge_of() gives the begin and the
+// end of its window. Throws Error(bad_data) where the script dies, with `no_begin_stamp` if the first has
+// none.
+enum class WindowEdge { none, begin, end };
+PublishedFigure published_between(LineReader& lines,
+                                  const std::function<WindowEdge(std::string_view line)>& edge_of,
+                                  const std::string& no_begin_stamp, std::int64_t iterations,
+                                  const StampFormat& format, double images_per_step);
 
 // A published script that counts lines and takes the stamps of two of them.
 struct StampedLines {

@@ -1,16 +1,12 @@
 #include "results/dialects/tokens.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <limits>
 #include <string>
 
 namespace plumb {
 namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 // Leaves the number without blanks around it and underscores, which are allowed between digits only; `kept`
 // holds the text if it isn't the same any more.
@@ -21,24 +17,12 @@ bool strip_number(std::string_view& text, std::string& kept) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {
       kept += text[i];
-    } else if (i == 0 || i + 1 == text.size() || !is_digit(text[i - 1]) || !is_digit(text[i + 1])) {
+    } else if (i == 0 || digits_at(text, i - 1) == 0 || digits_at(text, i + 1) == 0) {
       return false;
     }
   }
   text = kept;
   return true;
-}
-
-std::optional<std::string_view> elapse_text(std::string_view line) {
-  constexpr std::string_view kBefore = "elapse ", kAfter = " sec";
-  const std::size_t last_after = line.rfind(kAfter);
-  if (last_after == std::string_view::npos) return std::nullopt;
-  // The blank of "elapse " can't be that of " sec" as well.
-  if (last_after < kBefore.size()) return std::nullopt;
-  const std::size_t before = line.rfind(kBefore, last_after - kBefore.size());
-  if (before == std::string_view::npos) return std::nullopt;
-  const std::size_t begin = before + kBefore.size();
-  return line.substr(begin, line.find(kAfter, begin) - begin);
 }
 
 }  // namespace
@@ -48,9 +32,8 @@ bool is_python_blank(char c) {
 }
 
 std::size_t digits_at(std::string_view text, std::size_t begin) {
-  std::size_t end = begin;
-  while (end < text.size() && is_digit(text[end])) ++end;
-  return end - begin;
+  const std::string_view rest = text.substr(std::min(begin, text.size()));
+  return std::min(rest.find_first_not_of("0123456789"), rest.size());
 }
 
 std::optional<double> python_float(std::string_view text) {
@@ -68,40 +51,33 @@ std::optional<double> python_float(std::string_view text) {
 }
 
 std::optional<double> elapse_seconds(std::string_view line) {
-  const std::optional<std::string_view> text = elapse_text(line);
-  return text ? python_float(*text) : std::nullopt;
+  constexpr std::string_view kBefore = "elapse ", kAfter = " sec";
+  const std::size_t last_after = line.rfind(kAfter);
+  if (last_after == std::string_view::npos) return std::nullopt;
+  // The blank of "elapse " can't be that of " sec" as well.
+  if (last_after < kBefore.size()) return std::nullopt;
+  const std::size_t before = line.rfind(kBefore, last_after - kBefore.size());
+  if (before == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = line.substr(before + kBefore.size());
+  return python_float(rest.substr(0, rest.find(kAfter)));
 }
 
-std::optional<double> number_with_any_point(std::string_view line, std::string_view before,
-                                            std::string_view after) {
+std::optional<double> decimal_between(std::string_view line, std::string_view before, std::string_view after,
+                                      Point point) {
   for (std::size_t at = line.find(before); at != std::string_view::npos; at = line.find(before, at + 1)) {
-    const std::size_t begin = at + before.size();
-    const std::size_t whole = digits_at(line, begin);
-    if (whole == 0 || begin + whole >= line.size()) continue;
-    const std::size_t fraction = digits_at(line, begin + whole + 1);
-    const std::size_t long_end = begin + whole + 1 + fraction, short_end = begin + whole;
-    if (fraction > 0 && line.substr(long_end).starts_with(after))
-      return python_float(line.substr(begin, long_end - begin));
-    if (whole >= 3 && line.substr(short_end).starts_with(after))
-      return python_float(line.substr(begin, whole));
+    const std::string_view rest = line.substr(at + before.size());
+    const std::size_t whole = digits_at(rest, 0);
+    if (whole == 0 || whole == rest.size() || (point == Point::dot && rest[whole] != '.')) continue;
+    const std::size_t fraction = digits_at(rest, whole + 1), end = whole + 1 + fraction;
+    if (fraction > 0 && rest.substr(end).starts_with(after)) return python_float(rest.substr(0, end));
+    if (point == Point::any && whole >= 3 && rest.substr(whole).starts_with(after))
+      return python_float(rest.substr(0, whole));
   }
   return std::nullopt;
 }
 
 std::optional<double> samples_per_second(std::string_view line) {
-  return number_with_any_point(line, "Speed: ", " samples/sec");
-}
-
-std::optional<double> decimal_between(std::string_view line, std::string_view before,
-                                      std::string_view after) {
-  for (std::size_t at = line.find(before); at != std::string_view::npos; at = line.find(before, at + 1)) {
-    const std::size_t begin = at + before.size(), whole = digits_at(line, begin);
-    if (whole == 0 || begin + whole >= line.size() || line[begin + whole] != '.') continue;
-    const std::size_t fraction = digits_at(line, begin + whole + 1), end = begin + whole + 1 + fraction;
-    if (fraction > 0 && line.substr(end).starts_with(after))
-      return python_float(line.substr(begin, end - begin));
-  }
-  return std::nullopt;
+  return decimal_between(line, "Speed: ", " samples/sec", Point::any);
 }
 
 std::optional<std::int64_t> python_int(std::string_view text) {
@@ -118,15 +94,20 @@ std::optional<std::int64_t> python_int(std::string_view text) {
   return value;
 }
 
+std::optional<std::string_view> text_behind(std::string_view line, std::string_view mark) {
+  const std::size_t at = line.find(mark);
+  return at == std::string_view::npos ? std::nullopt : std::optional(line.substr(at + mark.size()));
+}
+
 std::optional<std::int64_t> number_between(std::string_view line, std::string_view before,
                                            std::string_view after) {
-  const std::size_t at = line.find(before);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = line.substr(at + before.size());
+  const auto rest = text_behind(line, before);
+  if (!rest) return std::nullopt;
   std::int64_t value = 0;
-  const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-  if (error != std::errc() || value < 0) return std::nullopt;
-  if (!rest.substr(static_cast<std::size_t>(stop - rest.data())).starts_with(after)) return std::nullopt;
+  const char* const end = rest->data() + rest->size();
+  const auto [stop, error] = std::from_chars(rest->data(), end, value);
+  if (error != std::errc() || value < 0 || !std::string_view(stop, end).starts_with(after))
+    return std::nullopt;
   return value;
 }
 

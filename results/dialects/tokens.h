@@ -19,17 +19,19 @@ std::optional<double> python_float(std::string_view text);
 // sec". Nothing if there is no such text or it isn't a number; the number may be anything that float() reads.
 std::optional<double> elapse_seconds(std::string_view line);
 
-// `BEFORE(\d+.\d+)AFTER`, the first, read by float(); the dot stands for any character.
-std::optional<double> number_with_any_point(std::string_view line, std::string_view before,
-                                            std::string_view after);
+// `BEFORE(\d+\.\d+)AFTER`, the first, read by float(), e.g. "Total:" and " it/sec". `any`: `\d+.\d+`, where
+// the dot stands for any character.
+enum class Point { dot, any };
+std::optional<double> decimal_between(std::string_view line, std::string_view before, std::string_view after,
+                                      Point point = Point::dot);
 // `Speed: (\d+.\d+) samples/sec`, the first, read by float(); the dot stands for any character.
 std::optional<double> samples_per_second(std::string_view line);
 
-// `BEFORE(\d+\.\d+)AFTER`, the first, read by float(), e.g. "Total:" and " it/sec".
-std::optional<double> decimal_between(std::string_view line, std::string_view before, std::string_view after);
-
 // Reads a number as Python's int() does: blanks around it, a sign and underscores between digits are fine.
 std::optional<std::int64_t> python_int(std::string_view text);
+
+// The text behind the first `mark`; nothing without one.
+std::optional<std::string_view> text_behind(std::string_view line, std::string_view mark);
 
 // The number between `before` and `after`, e.g. "train batch " and "]"; nothing if there is no such number.
 std::optional<std::int64_t> number_between(std::string_view line, std::string_view before,

@@ -21,37 +21,32 @@ GpuRange read_range(const ObjectReader& gpu, const char* key, const std::string&
   return {range.number("min"), range.number("median"), range.number("max")};
 }
 
+// The columns of moments with a number each; the last one is "throttled".
+constexpr std::pair<const char*, double GpuMoment::*> kColumns[]{
+    {"seconds", &GpuMoment::seconds},
+    {"sm_clock_mhz", &GpuMoment::sm_clock_mhz},
+    {"memory_clock_mhz", &GpuMoment::memory_clock_mhz},
+    {"temperature_celsius", &GpuMoment::temperature_celsius},
+    {"power_watts", &GpuMoment::power_watts}};
+
+// At least one moment.
 Json moments_json(const std::vector<GpuMoment>& moments) {
-  std::vector<double> seconds, sm, memory, temperature, power;
-  std::vector<bool> throttled;
-  for (const GpuMoment& moment : moments) {
-    seconds.push_back(moment.seconds);
-    sm.push_back(moment.sm_clock_mhz);
-    memory.push_back(moment.memory_clock_mhz);
-    temperature.push_back(moment.temperature_celsius);
-    power.push_back(moment.power_watts);
-    throttled.push_back(moment.throttled);
-  }
-  return {{"seconds", seconds},         {"sm_clock_mhz", sm},
-          {"memory_clock_mhz", memory}, {"temperature_celsius", temperature},
-          {"power_watts", power},       {"throttled", throttled}};
+  Json json;
+  for (const auto& [key, member] : kColumns)
+    for (const GpuMoment& moment : moments) json[key].push_back(moment.*member);
+  for (const GpuMoment& moment : moments) json["throttled"].push_back(moment.throttled);
+  return json;
 }
 
 std::vector<GpuMoment> read_moments(const ObjectReader& gpu, const std::string& origin,
                                     const std::string& prefix) {
   const ObjectReader columns(gpu.object("moments"), origin, prefix + ".moments");
-  const std::vector<double> seconds = columns.numbers("seconds");
-  std::vector<GpuMoment> moments(seconds.size());
-  for (std::size_t i = 0; i < seconds.size(); ++i) moments[i].seconds = seconds[i];
-  const auto fill = [&](const char* key, double GpuMoment::*member) {
+  std::vector<GpuMoment> moments(columns.list("seconds").size());
+  for (const auto& [key, member] : kColumns) {
     const std::vector<double> values = columns.numbers(key);
     if (values.size() != moments.size()) columns.fail(key, "has not one entry per moment");
     for (std::size_t i = 0; i < values.size(); ++i) moments[i].*member = values[i];
-  };
-  fill("sm_clock_mhz", &GpuMoment::sm_clock_mhz);
-  fill("memory_clock_mhz", &GpuMoment::memory_clock_mhz);
-  fill("temperature_celsius", &GpuMoment::temperature_celsius);
-  fill("power_watts", &GpuMoment::power_watts);
+  }
   const Json& throttled = columns.list("throttled");
   if (throttled.size() != moments.size()) columns.fail("throttled", "has not one entry per moment");
   for (std::size_t i = 0; i < moments.size(); ++i) {
@@ -79,11 +74,10 @@ Json to_json(const GpuRecord& record) {
             {"memory_clock_mhz", range_json(record.memory_clock_mhz)},
             {"temperature_celsius", range_json(record.temperature_celsius)},
             {"power_watts", range_json(record.power_watts)},
-            {"clock_reasons", Json::object()},
+            {"clock_reasons", record.clock_reasons},
             {"throttled_share", record.throttled_share},
             {"joules", record.joules ? Json(*record.joules) : Json(nullptr)},
             {"energy_source", record.energy_source}};
-  for (const auto& [reason, share] : record.clock_reasons) json["clock_reasons"][reason] = share;
   if (!record.moments.empty()) json["moments"] = moments_json(record.moments);
   return json;
 }

@@ -17,8 +17,13 @@ std::string ObjectReader::text(const char* key) const {
   return member(key, &Json::is_string, "a text").get<std::string>();
 }
 
-std::int64_t ObjectReader::integer(const char* key, std::int64_t lowest, std::int64_t highest) const {
-  return integer_of(member(key, &Json::is_number_integer, "a whole number"), key, lowest, highest);
+std::int64_t ObjectReader::integer(const std::string& key, std::int64_t lowest, std::int64_t highest) const {
+  const Json& value = member(key, &Json::is_number_integer, "a whole number");
+  const bool too_large =
+      value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(highest);
+  if (too_large || value.get<std::int64_t>() < lowest || value.get<std::int64_t>() > highest)
+    fail(key, fmt::format("is {}, outside {} … {}", value.dump(), lowest, highest));
+  return value.get<std::int64_t>();
 }
 
 int ObjectReader::count(const char* key, int lowest) const {
@@ -26,7 +31,7 @@ int ObjectReader::count(const char* key, int lowest) const {
 }
 
 double ObjectReader::number(const char* key) const {
-  const Json& value = member(key, nullptr, "");
+  const Json& value = any(key);
   if (!value.is_number() && !value.is_null()) fail(key, "is not a number");
   return value.is_null() ? std::nan("") : value.get<double>();
 }
@@ -49,33 +54,13 @@ std::vector<std::string> ObjectReader::texts(const char* key) const {
   return values;
 }
 
-const ObjectReader::Json& ObjectReader::object(const char* key) const {
-  return member(key, &Json::is_object, "an object");
-}
-
-const ObjectReader::Json& ObjectReader::list(const char* key) const {
-  return member(key, &Json::is_array, "a list");
-}
-
-const ObjectReader::Json& ObjectReader::any(const char* key) const {
-  return member(key, nullptr, "");
-}
-
-std::int64_t ObjectReader::integer_of(const Json& value, const std::string& key, std::int64_t lowest,
-                                      std::int64_t highest) const {
-  const bool too_large =
-      value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(highest);
-  if (too_large || value.get<std::int64_t>() < lowest || value.get<std::int64_t>() > highest)
-    fail(key, fmt::format("is {}, outside {} … {}", value.dump(), lowest, highest));
-  return value.get<std::int64_t>();
-}
-
 void ObjectReader::fail(const std::string& key, const std::string& what) const {
   const std::string name = prefix_.empty() ? key : prefix_ + "." + key;
   throw Error(ExitCode::bad_data, "{}: '{}' {}; it is no result of {}", origin_, name, what, kResultSchema);
 }
 
-const ObjectReader::Json& ObjectReader::member(const char* key, bool (Json::*has_type)() const noexcept,
+const ObjectReader::Json& ObjectReader::member(const std::string& key,
+                                               bool (Json::*has_type)() const noexcept,
                                                const char* type) const {
   const auto found = json_.find(key);
   if (found == json_.end()) fail(key, "is missing");

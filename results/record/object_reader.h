@@ -18,23 +18,21 @@ class ObjectReader {
   ObjectReader(const Json& json, const std::string& origin, const std::string& prefix = "");
 
   std::string text(const char* key) const;
-  std::int64_t integer(const char* key, std::int64_t lowest,
+  std::int64_t integer(const std::string& key, std::int64_t lowest,
                        std::int64_t highest = std::numeric_limits<std::int64_t>::max()) const;
   int count(const char* key, int lowest) const;
   // null, which is what JSON has for NaN and infinities, reads as NaN.
   double number(const char* key) const;
   std::vector<double> numbers(const char* key) const;
   std::vector<std::string> texts(const char* key) const;
-  const Json& object(const char* key) const;
-  const Json& list(const char* key) const;
-  const Json& any(const char* key) const;
+  const Json& object(const char* key) const { return member(key, &Json::is_object, "an object"); }
+  const Json& list(const char* key) const { return member(key, &Json::is_array, "a list"); }
+  const Json& any(const char* key) const { return member(key, nullptr, ""); }
 
-  std::int64_t integer_of(const Json& value, const std::string& key, std::int64_t lowest,
-                          std::int64_t highest) const;
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;
 
  private:
-  const Json& member(const char* key, bool (Json::*has_type)() const noexcept, const char* type) const;
+  const Json& member(const std::string& key, bool (Json::*has_type)() const noexcept, const char* type) const;
 
   const Json& json_;
   const std::string& origin_;

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
-#include <string_view>
 
 #include "base/error.h"
 #include "results/record/object_reader.h"
@@ -25,15 +22,6 @@ Json memory_json(const std::map<std::string, std::int64_t>& bytes) {
     if (const auto entry = bytes.find(key); entry != bytes.end()) json[key] = entry->second;
   for (const auto& [key, value] : bytes) json[key] = value;
   return json;
-}
-
-void read_layout(const ObjectReader& reader, RunRecord& record) {
-  record.batch_per_device = reader.integer("batch_per_device", 0);
-  record.world_size = reader.count("world_size", 1);
-  record.nodes = reader.count("nodes", 1);
-  record.devices_per_node = reader.count("devices_per_node", 1);
-  record.iterations = reader.integer("iterations", 0);
-  record.warmup = reader.integer("warmup", 0);
 }
 
 void read_measurements(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
@@ -60,10 +48,8 @@ void read_ranks(const ObjectReader& reader, const Json& json, const std::string&
 
 void read_memory(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
   const ObjectReader memory(reader.object("memory_bytes"), origin, "memory_bytes");
-  for (const auto& [key, value] : reader.object("memory_bytes").items()) {
-    if (!value.is_number_integer()) memory.fail(key, "is not a whole number");
-    record.memory_bytes[key] = memory.integer_of(value, key, 0, std::numeric_limits<std::int64_t>::max());
-  }
+  for (const auto& [key, value] : reader.object("memory_bytes").items())
+    record.memory_bytes[key] = memory.integer(key, 0);
 }
 
 void read_checks(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
@@ -146,7 +132,12 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
   record.precision = reader.text("precision");
   record.device = reader.text("device");
   record.device_name = reader.text("device_name");
-  read_layout(reader, record);
+  record.batch_per_device = reader.integer("batch_per_device", 0);
+  record.world_size = reader.count("world_size", 1);
+  record.nodes = reader.count("nodes", 1);
+  record.devices_per_node = reader.count("devices_per_node", 1);
+  record.iterations = reader.integer("iterations", 0);
+  record.warmup = reader.integer("warmup", 0);
   read_measurements(reader, origin, record);
   record.parameters = reader.integer("parameters", 0);
   record.macs_per_image = reader.integer("macs_per_image", 0);

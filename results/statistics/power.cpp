@@ -1,5 +1,4 @@
-#include "results/statistics/power.h"
-
+// How small a difference a number of runs with a given spread shows.
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
@@ -7,7 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "results/statistics/rank_test.h"
+#include "results/statistics/significance.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -29,10 +28,10 @@ double shift_shown(std::span<const float> first, std::span<const float> second, 
     return *place;
   };
   const std::size_t pairs = differences.size();
-  const double estimated =
-      shown.estimate == ShownWhen::Estimate::pairs
-          ? (at((pairs - 1) / 2) + at(pairs / 2)) / 2
-          : median({first.begin(), first.end()}) - median({second.begin(), second.end()});
+  const double estimated = shown.estimate == ShownWhen::Estimate::pairs
+                               ? (at((pairs - 1) / 2) + at(pairs / 2)) / 2
+                               : median(std::vector<double>(first.begin(), first.end())) -
+                                     median(std::vector<double>(second.begin(), second.end()));
   const double smallest = at(critical - 1);
   return std::max(smallest * deviation, shown.least_effect + estimated * deviation);
 }

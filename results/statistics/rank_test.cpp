@@ -1,5 +1,4 @@
-#include "results/statistics/rank_test.h"
-
+// Mann and Whitney's test, and the exact distribution of its U.
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
@@ -26,10 +25,9 @@ Ranks ranks_of(std::span<const double> first, std::span<const double> second) {
   std::vector<Value> values;
   for (const double value : first) values.push_back({value, true});
   for (const double value : second) values.push_back({value, false});
-  for (const Value& value : values)
-    if (std::isnan(value.value))
-      throw Error(ExitCode::internal, "a rank test got something that is no number");
-  std::sort(values.begin(), values.end(), [](const Value& a, const Value& b) { return a.value < b.value; });
+  if (std::ranges::any_of(values, [](const Value& value) { return std::isnan(value.value); }))
+    throw Error(ExitCode::internal, "a rank test got something that is no number");
+  std::ranges::sort(values, {}, &Value::value);
   Ranks ranks;
   for (std::size_t begin = 0; begin < values.size();) {
     std::size_t end = begin + 1;

@@ -37,7 +37,7 @@ double median_deviation(std::span<const double> values, double center) {
   if (values.empty()) return 0;
   std::vector<double> distances;
   for (const double value : values) distances.push_back(std::abs(value - center));
-  return 1.4826 * median(std::move(distances));
+  return 1.4826 * median(distances);
 }
 
 double Trend::median_error(std::size_t count) const {
@@ -55,18 +55,17 @@ Trend trend_of(std::span<const double> values) {
   std::vector<double> middles, medians, slopes, offsets;
   for (std::size_t block = 0; block < blocks; ++block) {
     const std::size_t begin = block * values.size() / blocks, end = (block + 1) * values.size() / blocks;
-    medians.push_back(median({values.begin() + static_cast<std::ptrdiff_t>(begin),
-                              values.begin() + static_cast<std::ptrdiff_t>(end)}));
+    medians.push_back(median(values.subspan(begin, end - begin)));
     middles.push_back(static_cast<double>(begin + end - 1) / 2);
   }
   for (std::size_t i = 0; i < blocks; ++i)
     for (std::size_t j = i + 1; j < blocks; ++j)
       slopes.push_back((medians[j] - medians[i]) / (middles[j] - middles[i]));
   Trend trend;
-  trend.level = median({values.begin(), values.end()});
-  trend.slope = median(std::move(slopes));
+  trend.level = median(values);
+  trend.slope = median(slopes);
   for (std::size_t i = 0; i < blocks; ++i) offsets.push_back(medians[i] - trend.slope * middles[i]);
-  trend.first = median(std::move(offsets));
+  trend.first = median(offsets);
   std::vector<double> residuals;
   for (std::size_t i = 0; i < values.size(); ++i)
     residuals.push_back(values[i] - trend.at(static_cast<double>(i)));
@@ -98,7 +97,7 @@ std::optional<TwoGroups> two_groups(std::vector<double> values) {
     if (low_squares + high_squares >= least_inside) continue;
     least_inside = low_squares + high_squares;
     const double deviation = std::sqrt((low_squares / low_count + high_squares / high_count) / 2);
-    best = {low + middle, high + middle, split, count - split, high == low ? 0 : (high - low) / deviation};
+    best = {low + middle, high + middle, split, high == low ? 0 : (high - low) / deviation};
   }
   return best;
 }

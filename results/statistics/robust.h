@@ -36,7 +36,7 @@ Trend trend_of(std::span<const double> values);
 // no farther out than the next.
 struct TwoGroups {
   double low = 0, high = 0;  // means of the groups
-  std::size_t low_count = 0, high_count = 0;
+  std::size_t low_count = 0;
   // Distance of the means in standard deviations of a group (root of the mean variance; Ashman et al. 1994):
   // 2.65 for normal values, 3.5 for even ones, above 4 only for two groups.
   double separation = 0;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "results/statistics/power.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -19,10 +18,6 @@ void check_figures(std::span<const double> figures) {
     if (!(figure > 0) || !std::isfinite(figure))
       throw Error(ExitCode::bad_data,
                   "a run's figure is {:f}, which is no throughput to compare; leave that run out", figure);
-}
-
-double median_of(std::span<const double> values) {
-  return median(std::vector<double>(values.begin(), values.end()));
 }
 
 // `out` is scratch of values.size(). The generator's remainder favours low indices by less than 2^-50.
@@ -60,7 +55,7 @@ Interval ratio_interval(std::span<const double> first, std::span<const double> s
   check_figures(first);
   check_figures(second);
   if (first.size() < 2 || second.size() < 2 || resamples < 1) {
-    const double ratio = median_of(second) / median_of(first);
+    const double ratio = median(second) / median(first);
     return {ratio, ratio, 0};
   }
   std::mt19937_64 generator(seed);
@@ -80,13 +75,11 @@ double shift_ratio(std::span<const double> first, std::span<const double> second
   std::vector<double> logarithms;
   for (const double a : first)
     for (const double b : second) logarithms.push_back(std::log(b / a));
-  return std::exp(median(std::move(logarithms)));
+  return std::exp(median(logarithms));
 }
 
 Comparison compare(std::span<const double> first, std::span<const double> second, const Criteria& criteria) {
-  check_figures(first);
-  check_figures(second);
-  Comparison comparison{first.size(), second.size(), median_of(second) / median_of(first)};
+  Comparison comparison{first.size(), second.size(), median(second) / median(first)};
   comparison.ratio_range = ratio_interval(first, second, 1 - criteria.significance);
   comparison.test = mann_whitney(first, second);
   comparison.smallest_shown = std::numeric_limits<double>::infinity();

@@ -1,6 +1,7 @@
 // The significance of a few runs: intervals of medians and ratios, and whether two samples differ.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -30,6 +31,15 @@ struct RankTest {
 // Throws Error(internal) for a NaN.
 RankTest mann_whitney(std::span<const double> first, std::span<const double> second);
 
+// Up to so many values on both sides together the distribution of U is counted out, above it is taken for
+// normal. 50 over 25 is below 2^53, so that every count is exact in a double.
+inline constexpr std::size_t kMostExactValues = 50;
+
+// Without ties: the smallest u for which P(U >= u) <= `tail` if both samples come from one distribution.
+// Nothing if even U = first_count * second_count, all of one sample above all of the other, is likelier than
+// that, or above kMostExactValues.
+std::optional<std::size_t> critical_u(std::size_t first_count, std::size_t second_count, double tail);
+
 // Confidence interval of median(second) / median(first), by the bootstrap (percentile method, Efron 1979),
 // `resamples` times with a fixed generator started from `seed`, so equal everywhere. For normal values a
 // nominal 95 % is 90 % with 3 values on either side, 97 % with 5 and with 7 (measured by its test).
@@ -42,6 +52,26 @@ Interval ratio_interval(std::span<const double> first, std::span<const double> s
 // of the ratio of medians is 1.5 times), and up to two runs in seven may be outliers. NaN where a side is
 // empty.
 double shift_ratio(std::span<const double> first, std::span<const double> second);
+
+// Standard deviation of the logarithms around each side's own mean, of both sides together: the relative
+// spread from run to run. Needs 3 values in all.
+double pooled_log_deviation(std::span<const double> first, std::span<const double> second);
+
+// A difference is shown if Mann and Whitney's test has at most `tail` on that side, and its estimate is above
+// `least_effect`.
+struct ShownWhen {
+  enum class Estimate { medians, pairs };  // ratio of medians, or median of the ratios of pairs (shift_ratio)
+
+  double tail = 0.025;
+  double least_effect = 0;  // of logarithms
+  Estimate estimate = Estimate::medians;
+};
+
+// The smallest difference of logarithms that is shown four times in five, of normal values with the given
+// spread; infinite if so few runs can show none. Up to 50 runs by 1000 fixed draws, above by Noether's
+// formula (1987).
+double smallest_shift(std::size_t first_runs, std::size_t second_runs, double log_deviation,
+                      const ShownWhen& shown);
 
 enum class Verdict { faster, slower, none_shown, too_few };
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace plumb {
 
@@ -35,14 +36,14 @@ double mean(std::span<const double> values) {
   return pairwise_sum(values) / static_cast<double>(values.size());
 }
 
-double median(std::vector<double> values) {
-  const bool has_nan =
-      std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
+double median(std::span<const double> values) {
+  const bool has_nan = std::ranges::any_of(values, [](double value) { return std::isnan(value); });
   if (values.empty() || has_nan) return std::numeric_limits<double>::quiet_NaN();
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  if (values.size() % 2 == 1) return values[middle];
-  return (values[middle - 1] + values[middle]) / 2;
+  std::vector<double> sorted(values.begin(), values.end());
+  std::ranges::sort(sorted);
+  const std::size_t middle = sorted.size() / 2;
+  if (sorted.size() % 2 == 1) return sorted[middle];
+  return (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
 double round_numpy(double value, int decimals) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 namespace plumb {
 
@@ -16,7 +15,7 @@ double mean(std::span<const double> values);
 
 // np.median: the middle value or the mean of the two in the middle; NaN without values or with a NaN among
 // them.
-double median(std::vector<double> values);
+double median(std::span<const double> values);
 
 // round() of a np.float64: rint(x * 10^decimals) / 10^decimals, so 1358.635 gives 1358.64. decimals: 0 … 22.
 double round_numpy(double value, int decimals);

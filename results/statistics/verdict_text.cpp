@@ -3,7 +3,6 @@
 #include <string>
 
 #include "base/units.h"
-#include "results/statistics/rank_test.h"
 #include "results/statistics/significance.h"
 
 namespace plumb {

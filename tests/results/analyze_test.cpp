@@ -1,7 +1,6 @@
-#include "results/analysis/analyze.h"
-
 #include <gtest/gtest.h>
 
+#include "results/analysis/analysis_text.h"
 #include "tests/bench/expect_error.h"
 #include "tests/results/dialect_sets.h"
 #include "tests/results/synthetic_log.h"

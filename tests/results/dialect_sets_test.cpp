@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "results/analysis/analyze.h"
+#include "results/analysis/analysis_text.h"
 
 namespace plumb {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "results/anomalies/flag_parts.h"
 #include "tests/results/simulated_steps.h"
 
 namespace plumb {

@@ -1,5 +1,3 @@
-#include "results/statistics/rank_test.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -9,7 +9,6 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "results/statistics/rank_test.h"
 #include "results/statistics/statistics.h"
 #include "tests/results/simulated_runs.h"
 

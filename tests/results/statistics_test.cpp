@@ -32,11 +32,12 @@ TEST(RoundDecimal, LeavesWhatHasNoDecimals) {
 }
 
 TEST(Median, IsTheMiddleOrTheMeanOfTwo) {
-  EXPECT_EQ(median({3, 1, 2}), 2);
-  EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
-  EXPECT_EQ(median({7}), 7);
+  using Values = std::vector<double>;
+  EXPECT_EQ(median(Values{3, 1, 2}), 2);
+  EXPECT_EQ(median(Values{4, 1, 2, 3}), 2.5);
+  EXPECT_EQ(median(Values{7}), 7);
   EXPECT_TRUE(std::isnan(median({})));
-  EXPECT_TRUE(std::isnan(median({1, std::nan(""), 2})));
+  EXPECT_TRUE(std::isnan(median(Values{1, std::nan(""), 2})));
 }
 
 TEST(Mean, OfNothingIsNaN) {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "results/anomalies/flag_parts.h"
+#include "results/anomalies/flags.h"
 #include "results/statistics/robust.h"
 #include "tests/results/simulated_steps.h"
 

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "base/error.h"
-#include "results/statistics/power.h"
 #include "results/statistics/significance.h"
 #include "tests/results/simulated_runs.h"
 
