@@ -25,14 +25,14 @@ OptionSpec dialect_option(std::string& target) {
 }
 
 OptionSpec warmup_option(WindowChoice& window) {
-  return integer_option("--warmup", "N", window.warmup, {0, kMostIterations},
-                        "leading iterations of logs left out")
+  return number_option("--warmup", "N", window.warmup, {0, kMostIterations},
+                       "leading iterations of logs left out")
       .with_default("20; plsc 50; tf2 100");
 }
 
 OptionSpec iterations_option(WindowChoice& window) {
-  return integer_option("--iters", "N", window.iterations, {1, kMostIterations},
-                        "iterations of logs looked at, warm-up included")
+  return number_option("--iters", "N", window.iterations, {1, kMostIterations},
+                       "iterations of logs looked at, warm-up included")
       .with_default("120; plsc 150; tf2 600");
 }
 

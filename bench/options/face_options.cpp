@@ -29,7 +29,7 @@ Margins parse_margins(const std::string& text) {
   std::vector<double> numbers;
   for (std::string part; std::getline(parts, part, ',') && numbers.size() < 4;) {
     try {
-      numbers.push_back(parse_real("--margins", part, {.lowest = -10, .highest = 10}));
+      numbers.push_back(parse_number<double>("--margins", part, {.lowest = -10, .highest = 10}));
     } catch (const Error&) {
       numbers.clear();
       break;
@@ -80,13 +80,13 @@ std::string names_with(const std::vector<const Model*>& models, Member Model::*m
 }  // namespace
 
 std::vector<OptionSpec> backbone_options(FaceOptions& o, const std::vector<const Model*>& models) {
-  return {integer_option("--embedding", "N", o.embedding, {1, kMaxEmbedding}, "features of a face")
+  return {number_option("--embedding", "N", o.embedding, {1, kMaxEmbedding}, "features of a face")
               .with_default(default_of_models(models, &Model::embedding)),
           enum_option<bool>("--prelu", o.prelu_per_layer, {{"channel", false}, {"layer", true}},
                             "slopes of PReLUs: one per channel; layer: PLSC's variant, one per layer and the "
                             "last norm's scale trained"),
-          real_option("--dropout", "P", o.dropout, {.lowest = 0, .highest = 1, .below_highest = true},
-                      "share of features dropped in front of the last dense layer")
+          number_option("--dropout", "P", o.dropout, {.lowest = 0, .highest = 1, .below_highest = true},
+                        "share of features dropped in front of the last dense layer")
               .with_default(default_of_models(models, &Model::dropout))};
 }
 
@@ -94,22 +94,22 @@ OptionGroup margin_group(FaceOptions& o) {
   using Gradient = MarginLoss::Gradient;
   return {
       "Class centres and loss",
-      {integer_option("--classes", "N", o.classes, {1, kMaxClasses},
-                      "identities to tell apart, over all ranks"),
+      {number_option("--classes", "N", o.classes, {1, kMaxClasses},
+                     "identities to tell apart, over all ranks"),
        enum_option<Head>(
            "--head", o.head, {{"dp", Head::replicated}, {"mp", Head::sharded}, {"pfc", Head::sampled}},
            "dp: every rank has all class centres; mp: the ranks share them out; pfc: Partial FC, "
            "mp with a sample of the negative classes"),
-       real_option("--sample-rate", "R", o.sample_rate, {.lowest = 0, .highest = 1, .above_lowest = true},
-                   "pfc: share of a rank's classes in a step")
+       number_option("--sample-rate", "R", o.sample_rate, {.lowest = 0, .highest = 1, .above_lowest = true},
+                     "pfc: share of a rank's classes in a step")
            .with_default("0.1"),
        enum_option<FaceLoss>(
            "--loss", o.loss,
            {{"arcface", FaceLoss::arcface}, {"cosface", FaceLoss::cosface}, {"combined", FaceLoss::combined}},
            "names a set of margins"),
        margins_option(o),
-       real_option("--scale", "S", o.scale, {.lowest = 0, .highest = 1e4, .above_lowest = true},
-                   "factor on all logits"),
+       number_option("--scale", "S", o.scale, {.lowest = 0, .highest = 1e4, .above_lowest = true},
+                     "factor on all logits"),
        enum_option<Gradient>(
            "--margin-gradient", o.margin_gradient,
            {{"exact", Gradient::exact}, {"straight-through", Gradient::straight_through}},
