@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 struct SweepArguments {
   std::string file, out, target;
-  bool resume = false, dry_run = false, quiet = false, markdown = false, help = false;
+  bool resume = false, dry_run = false, quiet = false, markdown = false;
 };
 
 OptionTable sweep_options(SweepArguments& arguments) {
@@ -53,8 +53,7 @@ OptionTable sweep_options(SweepArguments& arguments) {
                      "programs said in output/, what failed in failed/, journal.jsonl")
              .with_default("sweeps/<name of FILE>"),
          flag_option("--markdown", arguments.markdown, true, "print the table in Markdown"),
-         flag_option("--quiet", arguments.quiet, true, "failures and results only"),
-         stop_option("--help", arguments.help, "this text")}}}};
+         flag_option("--quiet", arguments.quiet, true, "failures and results only")}}}};
 }
 
 std::string read_file(const std::string& path) {
@@ -145,13 +144,11 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
   Messages messages(stderr, terminal_of(stderr), arguments.quiet);
   const std::string again =
       fmt::format("plumbline sweep {} --resume --out {}", arguments.file, folder.path.string());
-  std::size_t warnings = 0;
   const SweepListener listener{
       .progress = [&](const SweepProgress& progress) { line.draw(progress_text(progress)); },
       .warn =
           [&](const std::string& sentence) {
             line.clear();
-            ++warnings;
             messages.warn("plumbline: " + sentence);
           }};
   messages.say(fmt::format("plumbline: {} runs in {}", plan.runs.size(), folder.path.string()));
@@ -165,10 +162,7 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
   return exit_code_of(outcome);
 }
 
-int sweep_command(int argc, const char* const* argv) {
-  SweepArguments arguments;
-  const OptionTable table = sweep_options(arguments);
-  if (helped(table, arguments, argc, argv)) return 0;
+int sweep_command(const SweepArguments& arguments) {
   if (!arguments.target.empty() && !arguments.dry_run)
     throw Error(ExitCode::usage, "option --target: {} is for --dry-run; runs use the devices that are there",
                 arguments.target);
@@ -188,7 +182,7 @@ int sweep_command(int argc, const char* const* argv) {
 
 }  // namespace
 
-const Command kSweepCommand{"sweep", "the runs of a sweep file, shuffled, and their table", sweep_command,
-                            [] { return table_of(sweep_options); }};
+const Command kSweepCommand = make_command("sweep", "the runs of a sweep file, shuffled, and their table",
+                                           sweep_options, sweep_command);
 
 }  // namespace plumb

@@ -1,6 +1,5 @@
 #include "bench/options/face_options.h"
 
-#include <sstream>
 #include <vector>
 
 #include "base/error.h"
@@ -25,21 +24,17 @@ Margins margins_of(FaceLoss loss) {
 }
 
 Margins parse_margins(const std::string& text) {
-  std::istringstream parts(text);
-  std::vector<double> numbers;
-  for (std::string part; std::getline(parts, part, ',') && numbers.size() < 4;) {
-    try {
-      numbers.push_back(parse_number<double>("--margins", part, {.lowest = -10, .highest = 10}));
-    } catch (const Error&) {
-      numbers.clear();
-      break;
-    }
+  const auto number = [](const std::string& part) {
+    return parse_number<double>("--margins", part, {.lowest = -10, .highest = 10});
+  };
+  const std::vector<std::string> parts = split(text, ',');
+  try {
+    if (parts.size() == 3) return {.m1 = number(parts[0]), .m2 = number(parts[1]), .m3 = number(parts[2])};
+  } catch (const Error&) {  // as for any other text that isn't three numbers
   }
-  if (numbers.size() != 3 || text.ends_with(','))
-    throw Error(ExitCode::usage,
-                "option --margins: '{}' is not three numbers from -10 to 10; give m1,m2,m3 as in 1,0.5,0",
-                text);
-  return {.m1 = numbers[0], .m2 = numbers[1], .m3 = numbers[2]};
+  throw Error(ExitCode::usage,
+              "option --margins: '{}' is not three numbers from -10 to 10; give m1,m2,m3 as in 1,0.5,0",
+              text);
 }
 
 OptionSpec margins_option(FaceOptions& o) {
