@@ -31,8 +31,8 @@ OptionTable make_rec_options(MakeRecArguments& arguments) {
 }
 
 int make_rec_command(const MakeRecArguments& arguments) {
-  const FolderImages images(list_image_folder(arguments.folder, kFirstInexactLabel,
-                                              {.name = "argument FOLDER", .alternatives = ""}));
+  const FolderImages images(arguments.folder, kFirstInexactLabel,
+                            {.name = "argument FOLDER", .alternatives = ""});
   ProgressBar bar(stderr, terminal_of(stderr), static_cast<std::int64_t>(images.count()), 1);
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t bytes = write_records(images, arguments.out, [&](std::size_t done) {
