@@ -17,17 +17,8 @@
 
 namespace plumb {
 
-// The nodes of a run and the devices of each, from --nodes and --devices-per-node or else from the job.
-struct WorldLayout {
-  int nodes = 1, devices_per_node = 1;
-  int devices() const { return nodes * devices_per_node; }
-};
-// Throws Error(usage) if --nodes x --devices-per-node is another number than `ranks`.
-WorldLayout world_layout(const BenchOptions& options, int ranks, int nodes, int devices_per_node);
-
 struct Session {
-  BenchOptions options;  // resolved
-  WorldLayout layout;
+  BenchOptions options;  // resolved, with threads, data_workers and the layout of nodes
   std::unique_ptr<Device> device;
   std::unique_ptr<BatchSource> source;
   std::unique_ptr<Communicator> communicator;  // null if not has_collectives()

@@ -11,6 +11,13 @@ namespace {
 constexpr std::int64_t kIterationsUnderWay = 4;
 constexpr std::chrono::microseconds kBetweenLooks{20};
 
+// Iterations that are stamped: enough for a median, little beside a run.
+constexpr int kStampedIterations = 10;
+
+bool runs_behind_the_host(Device& device) {
+  return device.queue(Lane::compute) != nullptr;
+}
+
 class TimedLoop {
  public:
   TimedLoop(const Job& job, Session& session, Runner& runner, TimedIterations& result,
@@ -83,10 +90,10 @@ class TimedLoop {
 
   void conclude() {
     const auto steps = static_cast<double>(told() - session_.options.warmup);
-    const bool on_host = session_.device->limits().kind == DeviceKind::cpu;
-    result_.exposed_communication_seconds =
-        (on_host ? runner_.exposed_communication_seconds() - host_exposed_in_warmup_ : device_exposed_) /
-        steps;
+    const double exposed = runs_behind_the_host(*session_.device)
+                               ? device_exposed_
+                               : runner_.exposed_communication_seconds() - host_exposed_in_warmup_;
+    result_.exposed_communication_seconds = exposed / steps;
     result_.data_wait_seconds = (session_.source->waited_seconds() - waited_in_warmup_) / steps;
   }
 
@@ -100,11 +107,36 @@ class TimedLoop {
   double device_exposed_ = 0, host_exposed_in_warmup_ = 0, waited_in_warmup_ = 0;
 };
 
+void put_back(const Graph& graph, Device& device, const TensorFile& tensors) {
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p)
+    device.write_parameter(p, tensors.floats.at(graph.parameters[p].name).values);
+  for (StatisticId s = 0; s < graph.statistics.size(); ++s)
+    device.write_statistic(s, tensors.floats.at(graph.statistics[s].name).values);
+}
+
 }  // namespace
 
 void run_timed(const Job& job, Session& session, Runner& runner, bool capture, TimedIterations& result,
                const std::function<void(std::int64_t iteration)>& ended) {
   TimedLoop(job, session, runner, result, ended).run(capture);
+}
+
+std::vector<InstructionTime> run_stamped(Session& session, Runner& runner) {
+  Device& device = *session.device;
+  const TensorFile before = read_tensors(session.plan.graph, device);
+  std::vector<InstructionTime> times;
+  device.start_clock();
+  for (int i = 0; i < kStampedIterations; ++i) {
+    if (runs_behind_the_host(device)) runner.run_iteration();
+    runner.run_stamped_iteration();
+    device.synchronize();
+    while (device.next_end()) {
+    }
+    const std::vector<InstructionTime> ended = device.step_times();
+    times.insert(times.end(), ended.begin(), ended.end());
+  }
+  put_back(session.plan.graph, device, before);
+  return times;
 }
 
 }  // namespace plumb

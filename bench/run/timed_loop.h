@@ -26,4 +26,10 @@ struct TimedIterations {
 void run_timed(const Job& job, Session& session, Runner& runner, bool capture, TimedIterations& result,
                const std::function<void(std::int64_t iteration)>& ended);
 
+// Runs a few iterations more with every instruction stamped, for profiles and traces, and gives their times.
+// They are in no log, and parameters and running statistics are put back to what they were. On a device that
+// runs behind the host's back each follows one without stamps, which keeps it busy until all of the stamped
+// one is enqueued: so what is timed is the device, not how fast it is given work. Every rank calls it.
+std::vector<InstructionTime> run_stamped(Session& session, Runner& runner);
+
 }  // namespace plumb
