@@ -29,11 +29,8 @@ std::string answer_dry_run(const BenchOptions& asked) {
   const int ranks = world_size(asked);
   const BenchOptions options = resolve(asked, limits, ranks);
   const StepPlan plan = make_step_plan(options, limits, 0, ranks);
-  const DryRun run =
-      dry_run(plan, limits,
-              {.precision = options.precision,
-               .world_size = ranks,
-               .largest_batch = largest_planned_batch(options, limits, 0, ranks, limits.memory_bytes)});
+  const DryRun run = dry_run(plan, limits, options.precision, ranks,
+                             largest_planned_batch(options, limits, 0, ranks, limits.memory_bytes));
   std::vector<HeadPlan> heads;
   if (options.model->margin_head) heads = plan_heads(options, limits, ranks);
   if (options.json) {

@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -62,12 +61,11 @@ std::string read_file(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream || fs::is_directory(path, error))
     throw Error(ExitCode::bad_data, "argument FILE: sweep file {} can't be read; check its name", path);
-  std::string text;
-  for (std::istreambuf_iterator<char> letter(stream), end; letter != end; ++letter) {
-    text += *letter;
-    if (text.size() > kLargest)
-      throw Error(ExitCode::bad_data, "argument FILE: {} is larger than 1 MiB, no sweep file is", path);
-  }
+  std::string text(kLargest + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (text.size() > kLargest)
+    throw Error(ExitCode::bad_data, "argument FILE: {} is larger than 1 MiB, no sweep file is", path);
   return text;
 }
 

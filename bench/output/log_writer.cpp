@@ -89,11 +89,10 @@ LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::o
   std::vector<const Dialect*> dialects{plumb::dialects().front()};
   dialects.insert(dialects.end(), further.begin(), further.end());
   std::vector<std::string> folders;
-  std::vector<UniqueFd>
-      locks;  // always that of the first folder first, so that no two runs wait for each other
+  std::vector<UniqueFd> locks;  // the first folder's first in every run, so that no two wait for each other
   for (const Dialect* dialect : dialects) {
-    folders.push_back(fmt::format("{}/{}{}{}", log_dir, dialect->reads_own_layout() ? "" : dialect->name,
-                                  dialect->reads_own_layout() ? "" : "/", case_.folder()));
+    const std::string below = dialect->reads_own_layout() ? "" : fmt::format("{}/", dialect->name);
+    folders.push_back(fmt::format("{}/{}{}", log_dir, below, case_.folder()));
     locks.push_back(lock_case_folder(folders.back(), case_));
   }
   const int last = run.value_or(kMostRuns);

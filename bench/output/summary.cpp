@@ -131,6 +131,7 @@ std::string summary_table(const RunRecord& record) {
   return table;
 }
 
+// Texts from outside (file names, hosts) may not be UTF-8; they must not cost us the result.
 std::string json_text(const nlohmann::ordered_json& json) {
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -3,6 +3,8 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <functional>
+#include <span>
 #include <utility>
 
 #include "base/units.h"
@@ -49,9 +51,8 @@ std::string totals_text(const DryRun& run) {
 
 std::string memory_text(const MemoryBytes& memory) {
   std::string text = fmt::format("\n{:<20}{:>16}\n", "memory", "GiB");
-  for (const auto& [name, bytes] : memory_parts(memory)) {
+  for (const auto& [name, bytes] : memory_parts(memory))
     text += fmt::format("  {:<18}{:>16.3f}\n", name, static_cast<double>(bytes) / kGiB);
-  }
   return text;
 }
 
@@ -77,37 +78,32 @@ std::string phases_text(const DryRun& run) {
 }
 
 std::string longest_text(const DryRun& run) {
-  std::vector<const DryRunInstruction*> longest;
-  for (const DryRunInstruction& instruction : run.instructions) longest.push_back(&instruction);
+  std::vector<DryRunInstruction> longest = run.instructions;
+  std::ranges::stable_sort(longest, std::greater{}, &DryRunInstruction::roofline_seconds);
   const std::size_t shown = std::min(longest.size(), kLongestShown);
-  std::stable_sort(longest.begin(), longest.end(),
-                   [](const DryRunInstruction* a, const DryRunInstruction* b) {
-                     return a->roofline_seconds > b->roofline_seconds;
-                   });
   const std::string title = fmt::format("longest {} of {} instructions", shown, longest.size());
   std::string text =
       fmt::format("\n{:<50}{:>10}{:>10}{:>14}{:>8}\n", title, "GMAC", "GB", "roofline ms", "share");
-  for (const DryRunInstruction* instruction :
-       std::vector(longest.begin(), longest.begin() + static_cast<std::ptrdiff_t>(shown))) {
+  for (const DryRunInstruction& instruction : std::span(longest).first(shown))
     text += fmt::format("  {:<48}{:>10.2f}{:>10.3f}{:>14.3f}{:>6.0f} %\n",
-                        shortened(instruction->name, kNameColumns), instruction->macs / kGiga,
-                        instruction->bytes / kGiga, instruction->roofline_seconds * kMilliseconds,
-                        percent(instruction->roofline_seconds, run.roofline_seconds));
-  }
+                        shortened(instruction.name, kNameColumns), instruction.macs / kGiga,
+                        instruction.bytes / kGiga, instruction.roofline_seconds * kMilliseconds,
+                        percent(instruction.roofline_seconds, run.roofline_seconds));
   return text + "(--json lists them all)\n";
 }
 
 }  // namespace
 
-DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, const DryRunJob& job) {
+DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, Precision precision, int world_size,
+               std::int64_t largest_batch) {
   const Graph& graph = plan.graph;
   const Program& program = plan.program;
   DryRun run;
   run.model = graph.model;
   run.target = limits.name;
-  run.precision = job.precision;
+  run.precision = precision;
   run.batch_per_device = graph.batch();
-  run.world_size = job.world_size;
+  run.world_size = world_size;
   run.parameters = backbone_parameter_count(graph);
   run.macs_per_image = macs_per_image(graph);
   run.head_parameters = head_parameter_count(graph);
@@ -115,18 +111,17 @@ DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, const DryRunJob
   run.memory = memory_bytes(program, plan.memory);
   run.device_memory_bytes = limits.memory_bytes;
   run.fits = plan.needed_bytes <= limits.memory_bytes;
-  run.largest_batch = job.largest_batch;
-  const Roofline least = roofline(program, limits, job.precision);
+  run.largest_batch = largest_batch;
+  const Roofline least = roofline(program, limits, precision);
   run.roofline_seconds = least.seconds;
   run.bandwidth_share = least.seconds > 0 ? least.bytes_seconds / least.seconds : 0;
-  run.traffic_bytes = sent_bytes_per_rank(program, job.world_size);
+  run.traffic_bytes = sent_bytes_per_rank(program, world_size);
   for (const Instruction& instruction : program.instructions) {
     const bool counts = instruction.lane == Lane::compute;
     run.instructions.push_back(
         {instruction.name, instruction.phase, instruction.lane, instruction.work.macs, instruction.work.bytes,
-         counts
-             ? roofline_seconds(instruction.work, limits, precision_of(program, instruction, job.precision))
-             : 0});
+         counts ? roofline_seconds(instruction.work, limits, precision_of(program, instruction, precision))
+                : 0});
   }
   return run;
 }

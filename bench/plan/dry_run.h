@@ -38,15 +38,10 @@ struct DryRun {
   std::vector<DryRunInstruction> instructions;
 };
 
-struct DryRunJob {
-  Precision precision = Precision::fp32;
-  int world_size = 1;
-  std::int64_t largest_batch = 0;  // largest_planned_batch()
-};
-
-// `plan`: of the step that would run on `limits`. Throws Error(usage) if the device lacks the
-// precision.
-DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, const DryRunJob& job);
+// `plan`: of the step that would run on `limits`; `largest_batch`: largest_planned_batch(). Throws
+// Error(usage) if the device lacks the precision.
+DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, Precision precision, int world_size,
+               std::int64_t largest_batch);
 
 // One object with the keys parameters, macs_per_image, memory_bytes, target, fits, largest_batch,
 // roofline_seconds, traffic_bytes and instructions, beside what was asked for. memory_bytes.peak is null:

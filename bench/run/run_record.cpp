@@ -164,8 +164,7 @@ std::string write_profile(const Session& session, const RunRecord& record,
     table = profile_text(program, profile, step_seconds);
   }
   if (session.options.trace)
-    write_trace_file(results.folder() + "/trace.json", program, stamped,
-                     {.rank = 0, .device = record.device_name});
+    results.write_text("trace.json", trace_text(program, stamped, record.device_name));
   return table;
 }
 

@@ -79,7 +79,7 @@ void prepare(Run& run) {
     const StepPlan& plan = run.session.plan;
     if (!run.session.tuning.trials.empty())
       run.outputs.results->write_text("tuning.csv", trials_csv(run.session.tuning));
-    run.outputs.results->write_json("program.json", program_json(plan.program, &plan.memory));
+    run.outputs.results->write_json("program.json", program_json(plan.program, plan.memory));
   });
 }
 
