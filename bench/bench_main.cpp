@@ -8,7 +8,6 @@
 #include "bench/plan/dry_run.h"
 #include "bench/plan/head_table.h"
 #include "bench/plan/step_plan.h"
-#include "bench/plan/target_list.h"
 #include "bench/run/environment.h"
 #include "bench/run/failures.h"
 #include "bench/run/find_max_batch.h"

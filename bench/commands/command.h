@@ -23,7 +23,11 @@ extern const Command kAnalyzeCommand, kCompareCommand, kExplainCommand, kGateCom
     kPublishedCommand, kReportCommand, kSweepCommand;
 
 // All of them, by name.
-const std::vector<Command>& plumbline_commands();
+inline const std::vector<Command>& plumbline_commands() {
+  static const std::vector<Command> list{kAnalyzeCommand, kCompareCommand,   kExplainCommand, kGateCommand,
+                                         kMakeRecCommand, kPublishedCommand, kReportCommand,  kSweepCommand};
+  return list;
+}
 
 // `options` binds the arguments to a table, at whose end --help is added; `run` gets them as given.
 template <typename Arguments>

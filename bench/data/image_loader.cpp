@@ -48,13 +48,9 @@ ImageLoader::ImageLoader(const BatchSourceOptions& options)
   }
 }
 
-void ImageLoader::start_workers() {
-  for (int i = 0; i < options_.workers; ++i)
-    workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
-}
-
 Batch ImageLoader::next() {
-  if (workers_.empty()) start_workers();
+  while (std::ssize(workers_) < options_.workers)
+    workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
   std::unique_lock lock(mutex_);
   if (handed_out_) {
     buffers_[released_ % buffers_.size()].missing = options_.batch_per_device;

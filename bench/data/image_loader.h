@@ -53,7 +53,6 @@ class ImageLoader : public BatchSource {
     std::vector<std::uint8_t> bytes;
   };
 
-  void start_workers();
   void work(const std::stop_token& stop);
   std::optional<std::uint64_t> take_sample(const std::stop_token& stop);
   void load_sample(Worker& worker, std::uint64_t sample);

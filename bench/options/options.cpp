@@ -236,8 +236,6 @@ OptionGroup output_group(BenchOptions& o) {
 }
 
 OptionGroup information_group(BenchOptions& o) {
-  OptionSpec targets =
-      stop_option("--list-targets", o.list_targets, "devices known to --target, with their limits");
   OptionSpec completions =
       choice_option("--completions", o.completions, {"bash"}, "print completions for a shell");
   completions.config_key.clear();
@@ -249,8 +247,8 @@ OptionGroup information_group(BenchOptions& o) {
        flag_option("--find-max-bs", o.find_max_bs, true,
                    "find the largest --bs that really runs a step, by trying; writes no log"),
        text_option("--target", "NAME", o.target, "the device of a dry run").with_default("this machine's"),
-       std::move(targets), std::move(completions),
-       stop_option("--version", o.version, "version and libraries"),
+       stop_option("--list-targets", o.list_targets, "devices known to --target, with their limits"),
+       std::move(completions), stop_option("--version", o.version, "version and libraries"),
        stop_option("--help,-h", o.help, "this text")}};
 }
 
@@ -305,6 +303,23 @@ void check_together(const BenchOptions& o) {
   }
 }
 
+// What options mean on a kind of device.
+struct KindOfDevice {
+  DeviceChoice choice;
+  std::int64_t batch;  // per device
+  bool is_gpu;         // has NCCL, graphs of a step, engines to choose from
+};
+
+KindOfDevice kind_of(const DeviceLimits& limits) {
+  switch (limits.kind) {
+    case DeviceKind::cuda:
+      return {DeviceChoice::cuda, kBatchOnCuda, true};
+    case DeviceKind::cpu:
+      break;
+  }
+  return {DeviceChoice::cpu, kBatchOnCpu, false};
+}
+
 }  // namespace
 
 BenchOptions default_options(std::string_view program, std::span<const Model> catalogue) {
@@ -351,20 +366,20 @@ BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world
     throw Error(ExitCode::usage, "option --{}: device {} can't do it; give {}", name_of(options.precision),
                 limits.name, able);
   }
-  const bool on_cuda = limits.kind == DeviceKind::cuda;
-  if (!options.batch_per_device) options.batch_per_device = on_cuda ? kBatchOnCuda : kBatchOnCpu;
-  options.device = on_cuda ? DeviceChoice::cuda : DeviceChoice::cpu;
-  if (options.comm == "nccl" && !on_cuda)
+  const auto& [choice, batch, is_gpu] = kind_of(limits);
+  if (!options.batch_per_device) options.batch_per_device = batch;
+  options.device = choice;
+  if (options.comm == "nccl" && !is_gpu)
     throw Error(ExitCode::usage, "option --comm: 'nccl' is for GPUs, and device {} is a cpu; give --comm mpi",
                 limits.name);
-  if (options.cuda_graph == CudaGraph::on && !on_cuda)
+  if (options.cuda_graph == CudaGraph::on && !is_gpu)
     throw Error(ExitCode::usage,
                 "option --cuda-graph: 'on' is for GPUs, and device {} is a cpu; leave it out", limits.name);
   if (options.comm == "auto" && world_size > 1)
-    options.comm = on_cuda && why_no_nccl().empty() && !options.share_gpu ? "nccl" : "mpi";
+    options.comm = is_gpu && why_no_nccl().empty() && !options.share_gpu ? "nccl" : "mpi";
   if (!options.loss_scaling && options.precision == Precision::fp16)
     options.loss_scaling = LossScaling{.kind = LossScaling::Kind::dynamic};
-  if (!on_cuda) options.autotune = false;  // a cpu has one engine for everything
+  if (!is_gpu) options.autotune = false;  // a cpu has one engine for everything
   options.face = resolve_face(options.face, *options.model);
   return options;
 }

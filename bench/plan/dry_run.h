@@ -1,4 +1,5 @@
-// The memory, work, traffic and roofline time of a training step, from its plan alone.
+// The memory, work, traffic and roofline time of a training step, from its plan alone, and the devices that
+// it can be planned for.
 #pragma once
 
 #include <cstdint>
@@ -49,5 +50,12 @@ DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, Precision preci
 nlohmann::ordered_json to_json(const DryRun& run);
 // Totals, memory, phases and the longest instructions for people, at most 100 columns wide.
 std::string to_text(const DryRun& run);
+
+// --list-targets: the figures that plans and rooflines of named devices are made with.
+// One line per device with its memory, bandwidth and peaks, and one with their source; at most 100 columns.
+std::string targets_text(const std::vector<DeviceLimits>& targets);
+// A list of objects: name, kind, memory_bytes, bytes_per_second, flops_per_second by precision (null where
+// the device lacks it), compute_capability, source.
+nlohmann::ordered_json targets_json(const std::vector<DeviceLimits>& targets);
 
 }  // namespace plumb

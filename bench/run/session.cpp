@@ -5,7 +5,6 @@
 #include "bench/output/version.h"
 #include "bench/plan/head_table.h"
 #include "bench/run/environment.h"
-#include "bench/run/tuning.h"
 #include "comm/distinct_gpus.h"
 #include "comm/mpi_communicator.h"
 #include "comm/nccl_communicator.h"

@@ -38,6 +38,10 @@ Session open_session(const Job& job, const BenchOptions& options);
 // Second step: plans the step as described, opens data and --weights. Throws Error(bad_data), and
 // Error(out_of_memory) that names the batch that would fit.
 void read_inputs(const Job& job, Session& session);
+// Part of the last step: fills in Session::tuning, the engines and fused patterns that rank 0 finds and every
+// rank takes. Rank 0 shows progress on stderr unless --quiet: a bar on a terminal, elsewhere a line every ten
+// seconds. Every rank calls it.
+void tune_session(const Job& job, Session& session, const UpdateRule& rule);
 // Last step, which takes time: tuning, primitives, memory, parameters on the device.
 void prepare_session(const Job& job, Session& session);
 

@@ -1,5 +1,4 @@
-#include "bench/run/tuning.h"
-
+// Which engines and fused patterns a run uses: rank 0 finds out, every rank takes its answer.
 #include <spdlog/fmt/fmt.h>
 
 #include <nlohmann/json.hpp>
@@ -7,6 +6,7 @@
 #include <utility>
 
 #include "bench/output/progress.h"
+#include "bench/run/session.h"
 #include "bench/run/step_timer.h"
 
 namespace plumb {

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "base/error.h"
-#include "bench/plan/target_list.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/describe.h"
 #include "kernels/targets.h"
