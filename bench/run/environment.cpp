@@ -78,6 +78,20 @@ constexpr std::array kRecordedVariables = {
     "SLURM_NTASKS_PER_NODE",
 };
 
+int cpus_of_placement(const std::string& placement) {
+  int count = 0;
+  const char* at = placement.c_str() + placement.find(' ') + 1;
+  while (*at != '\0') {
+    char* end = nullptr;
+    const long first = std::strtol(at, &end, 10);
+    if (end == at) break;
+    const long last = *end == '-' ? std::strtol(end + 1, &end, 10) : first;
+    count += static_cast<int>(last - first + 1);
+    at = *end == ',' ? end + 1 : end;
+  }
+  return count;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> recorded_variables(const char* const* environment) {
@@ -138,24 +152,6 @@ int cpus_per_core() {
 std::string placement_text(const std::string& host, const std::vector<int>& cpus) {
   return host + " " + cpu_list_text(cpus);
 }
-
-namespace {
-
-int cpus_of_placement(const std::string& placement) {
-  int count = 0;
-  const char* at = placement.c_str() + placement.find(' ') + 1;
-  while (*at != '\0') {
-    char* end = nullptr;
-    const long first = std::strtol(at, &end, 10);
-    if (end == at) break;
-    const long last = *end == '-' ? std::strtol(end + 1, &end, 10) : first;
-    count += static_cast<int>(last - first + 1);
-    at = *end == ',' ? end + 1 : end;
-  }
-  return count;
-}
-
-}  // namespace
 
 ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, int rank, int host_cpus,
                                   int host_cpus_per_core) {

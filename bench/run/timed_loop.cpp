@@ -107,13 +107,6 @@ class TimedLoop {
   double device_exposed_ = 0, host_exposed_in_warmup_ = 0, waited_in_warmup_ = 0;
 };
 
-void put_back(const Graph& graph, Device& device, const TensorFile& tensors) {
-  for (ParameterId p = 0; p < graph.parameters.size(); ++p)
-    device.write_parameter(p, tensors.floats.at(graph.parameters[p].name).values);
-  for (StatisticId s = 0; s < graph.statistics.size(); ++s)
-    device.write_statistic(s, tensors.floats.at(graph.statistics[s].name).values);
-}
-
 }  // namespace
 
 void run_timed(const Job& job, Session& session, Runner& runner, bool capture, TimedIterations& result,
@@ -123,7 +116,8 @@ void run_timed(const Job& job, Session& session, Runner& runner, bool capture, T
 
 std::vector<InstructionTime> run_stamped(Session& session, Runner& runner) {
   Device& device = *session.device;
-  const TensorFile before = read_tensors(session.plan.graph, device);
+  const Graph& graph = session.plan.graph;
+  const TensorFile before = read_tensors(graph, device);
   std::vector<InstructionTime> times;
   device.start_clock();
   for (int i = 0; i < kStampedIterations; ++i) {
@@ -135,7 +129,10 @@ std::vector<InstructionTime> run_stamped(Session& session, Runner& runner) {
     const std::vector<InstructionTime> ended = device.step_times();
     times.insert(times.end(), ended.begin(), ended.end());
   }
-  put_back(session.plan.graph, device, before);
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p)
+    device.write_parameter(p, before.floats.at(graph.parameters[p].name).values);
+  for (StatisticId s = 0; s < graph.statistics.size(); ++s)
+    device.write_statistic(s, before.floats.at(graph.statistics[s].name).values);
   return times;
 }
 
