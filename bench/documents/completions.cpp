@@ -27,9 +27,8 @@ std::string settings_of(const OptionTable& table, const std::string& indent) {
     if (const std::string values = values_of(*spec); !values.empty())
       cases += fmt::format("{}  {}) values='{}' ;;\n", indent, fmt::join(spec->names, " | "), values);
   }
-  std::string text = indent + "names='" + names + "'\n";
-  if (!cases.empty()) text += indent + "case $before in\n" + cases + indent + "esac\n";
-  return text;
+  if (!cases.empty()) cases = indent + "case $before in\n" + cases + indent + "esac\n";
+  return indent + "names='" + names + "'\n" + cases;
 }
 
 // A completion whose `names` and `values` are set by `settings`. "--a=b" comes as three words.

@@ -134,10 +134,8 @@ std::size_t width_of(const std::string& text) {
 std::string usage_line(const OptionTable& table) {
   std::string line = "Usage: " + table.program;
   for (const OptionSpec* spec : all_options(table))
-    if (spec->is_positional()) {
-      const std::string name = left_column(*spec);
-      line += spec->required ? " " + name : " [" + name + "]";
-    }
+    if (spec->is_positional())
+      line += fmt::format(fmt::runtime(spec->required ? " {}" : " [{}]"), left_column(*spec));
   return line + " [options]\n";
 }
 

@@ -3,7 +3,6 @@
 #include <spdlog/fmt/chrono.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 
 #include "base/error.h"
@@ -104,11 +103,10 @@ LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::o
   --run_;
   if (!logs_.empty()) return;
   const std::string path = fmt::format("{}/{}", folders.front(), name);
-  if (run)
-    throw log_cannot_be_created(
-        path, fmt::format("run {} exists already, finished or not{}; give another --run", run_,
-                          further.empty() ? "" : ", in one of its dialects"));
-  throw log_cannot_be_created(path, "all run numbers are taken; give another --log-dir");
+  if (!run) throw log_cannot_be_created(path, "all run numbers are taken; give another --log-dir");
+  throw log_cannot_be_created(
+      path, fmt::format("run {} exists already, finished or not{}; give another --run", run_,
+                        further.empty() ? "" : ", in one of its dialects"));
 }
 
 std::vector<LogWriter::Log> LogWriter::create(const std::vector<std::string>& folders,

@@ -92,8 +92,7 @@ std::unique_ptr<Communicator> make_communicator(const Job& job, const BenchOptio
 }
 
 bool has_shards(const Graph& graph) {
-  return std::any_of(graph.parameters.begin(), graph.parameters.end(),
-                     [](const Parameter& parameter) { return parameter.shard.has_value(); });
+  return std::ranges::any_of(graph.parameters, [](const Parameter& one) { return one.shard.has_value(); });
 }
 
 // Sends rank 0's tensors (from --weights or fresh) to every rank's device; of a shard each rank writes its

@@ -24,7 +24,7 @@ class TimedLoop {
             const std::function<void(std::int64_t)>& ended)
       : job_(job), session_(session), runner_(runner), result_(result), ended_(ended) {}
 
-  void run(bool capture) {
+  void run() {
     const BenchOptions& options = session_.options;
     agreed_ = options.iterations;
     result_.timer = StepTimer(static_cast<std::size_t>(agreed_));
@@ -34,7 +34,7 @@ class TimedLoop {
     result_.timer.start();
     while (goes_on()) {
       runner_.run_iteration();
-      if (++started_ == 1 && capture) {
+      if (++started_ == 1 && session_.captures) {
         collect(0);
         runner_.capture();
       }
@@ -109,9 +109,9 @@ class TimedLoop {
 
 }  // namespace
 
-void run_timed(const Job& job, Session& session, Runner& runner, bool capture, TimedIterations& result,
+void run_timed(const Job& job, Session& session, Runner& runner, TimedIterations& result,
                const std::function<void(std::int64_t iteration)>& ended) {
-  TimedLoop(job, session, runner, result, ended).run(capture);
+  TimedLoop(job, session, runner, result, ended).run();
 }
 
 std::vector<InstructionTime> run_stamped(Session& session, Runner& runner) {

@@ -22,8 +22,9 @@ struct TimedIterations {
 
 // Runs --iters iterations, and more until --seconds are over, on every rank alike. `ended` is called for each
 // in order, once it has ended; on a device that runs behind the host's back a few later ones may be under way
-// by then. With `capture` the first iteration runs step by step, and all others are replays of one capture.
-void run_timed(const Job& job, Session& session, Runner& runner, bool capture, TimedIterations& result,
+// by then. Of a session that captures the first iteration runs step by step, and all others are replays of
+// one capture.
+void run_timed(const Job& job, Session& session, Runner& runner, TimedIterations& result,
                const std::function<void(std::int64_t iteration)>& ended);
 
 // Runs a few iterations more with every instruction stamped, for profiles and traces, and gives their times.

@@ -111,7 +111,7 @@ void run_iterations(Run& run, Runner& runner) {
                   run.options().iterations, run.record.batch_per_device * run.job.size());
   const std::unique_ptr<GpuMonitor> monitor = watch_gpu(session.device->unique_id());
   int not_finite = 0;
-  run_timed(run.job, session, runner, session.captures, timed, [&](std::int64_t iteration) {
+  run_timed(run.job, session, runner, timed, [&](std::int64_t iteration) {
     if (run.outputs.log) log_iteration(session, timed, *run.outputs.log);
     require_finite_loss(run, iteration, not_finite);
     bar.update(timed.timer.iterations(), timed.timer.elapsed_seconds());

@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <utility>
 
 #include "bench/output/progress.h"
 #include "bench/run/session.h"
