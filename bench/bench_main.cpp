@@ -1,14 +1,65 @@
 #include "bench/bench_main.h"
 
+#include <algorithm>
 #include <cstdio>
 
-#include "bench/answers.h"
+#include "bench/documents/completions.h"
+#include "bench/output/version.h"
+#include "bench/plan/dry_run.h"
+#include "bench/plan/head_table.h"
+#include "bench/plan/step_plan.h"
 #include "bench/run/environment.h"
 #include "bench/run/failures.h"
 #include "bench/run/find_max_batch.h"
 #include "bench/run/training.h"
+#include "comm/launched_as.h"
 
 namespace plumb {
+namespace {
+
+DeviceLimits limits_of(const BenchOptions& options) {
+  if (!options.target.empty()) return *find_target(options.target);
+  return make_device({.choice = options.device, .threads = options.threads})->limits();
+}
+
+// The world that --nodes and --devices-per-node ask about; without them the ranks that the launcher started.
+int world_size(const BenchOptions& options) {
+  if (options.nodes == 0 && options.devices_per_node == 0) return launched_as().size;
+  return std::max(options.nodes, 1) * std::max(options.devices_per_node, 1);
+}
+
+std::string answer_dry_run(const BenchOptions& asked) {
+  const DeviceLimits limits = limits_of(asked);
+  const int ranks = world_size(asked);
+  const BenchOptions options = resolve(asked, limits, ranks);
+  const StepPlan plan = make_step_plan(options, limits, 0, ranks);
+  const DryRun run = dry_run(plan, limits, options.precision, ranks,
+                             largest_planned_batch(options, limits, 0, ranks, limits.memory_bytes));
+  std::vector<HeadPlan> heads;
+  if (options.model->margin_head) heads = plan_heads(options, limits, ranks);
+  if (options.json) {
+    nlohmann::ordered_json json = to_json(run);
+    if (!heads.empty()) json["heads"] = to_json(heads);
+    return json.dump(2) + "\n";
+  }
+  const std::string fused = options.verbose ? fusion_text(plan.graph, plan.described_with, limits) : "";
+  return to_text(run) + (heads.empty() ? "" : to_text(heads)) + (fused.empty() ? "" : "\n" + fused);
+}
+
+}  // namespace
+
+std::optional<std::string> answer_without_running(const std::string& program, const BenchOptions& options) {
+  if (options.help) return options_help(program);
+  if (options.version) return version_text(program);
+  if (!options.completions.empty()) {
+    BenchOptions defaults = default_options(program, options.catalogue);
+    return bash_completions(bench_option_table(defaults));
+  }
+  if (options.list_targets)
+    return options.json ? targets_json(targets()).dump(2) + "\n" : targets_text(targets());
+  if (options.dry_run) return answer_dry_run(options);
+  return std::nullopt;
+}
 
 int run_bench(const std::string& program, int argc, char** argv) {
   ensure_short_openmp_waits(argv);

@@ -1,9 +1,17 @@
-// The main of the bench programs.
+// The main of the bench programs, and the questions that they answer without a job and without a device:
+// --help,
+// --version, --list-targets, --completions, --dry-run.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "bench/options/options.h"
+
 namespace plumb {
+
+// What goes to stdout; empty if the options ask for a run.
+std::optional<std::string> answer_without_running(const std::string& program, const BenchOptions& options);
 
 // Reads the command line, and answers it or trains. Returns the exit code; what failed stands on stderr.
 int run_bench(const std::string& program, int argc, char** argv);

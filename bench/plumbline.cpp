@@ -15,7 +15,7 @@ using plumb::Command;
 void print_help() {
   std::string text = "Usage: plumbline COMMAND [options]\n\nCommands:\n";
   for (const Command& command : plumb::plumbline_commands())
-    text += "  " + command.name + std::string(12 - command.name.size(), ' ') + command.help + "\n";
+    text += fmt::format("  {:<12}{}\n", command.name, command.help);
   text += "\nplumbline COMMAND --help lists a command's options; plumbline --version says what was built.\n";
   std::fputs(text.c_str(), stdout);
 }

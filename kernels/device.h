@@ -61,7 +61,7 @@ class TensorAccess {
   virtual void read_statistic(StatisticId statistic, std::span<float> values) const = 0;
   // images: [n, 3, h, w] fp32, normalised; labels: [n].
   virtual void write_batch(std::span<const float> images, std::span<const std::int64_t> labels) = 0;
-  // Generates the rank's synthetic batch (bench/data/synthetic.h) on the device. Returns false if the host
+  // Generates the rank's synthetic batch (bench/data/synthetic.cpp) on the device. Returns false if the host
   // must generate it and call write_batch().
   virtual bool make_synthetic_batch(std::uint64_t /*seed*/, int /*rank*/) { return false; }
   virtual void write_state(const StepState& state) = 0;

@@ -2,9 +2,7 @@
 #include <string>
 
 #include "bench/commands/command.h"
-#include "bench/commands/dialect_option.h"
-#include "bench/commands/messages.h"
-#include "bench/options/option_table.h"
+#include "bench/commands/logs.h"
 #include "bench/output/summary.h"
 #include "results/analysis/analysis_text.h"
 #include "results/analysis/analyze.h"
@@ -15,7 +13,7 @@ namespace {
 struct AnalyzeArguments {
   AnalyzeOptions options;
   std::string log_dir, json;
-  bool markdown = false, verbose = false, help = false;
+  bool markdown = false, verbose = false;
 };
 
 OptionTable analyze_options(AnalyzeArguments& arguments) {
@@ -32,14 +30,10 @@ OptionTable analyze_options(AnalyzeArguments& arguments) {
        {"Output",
         {text_option("--json", "FILE", arguments.json, "write the analyzers' dictionary to a new file"),
          flag_option("--markdown", arguments.markdown, true, "print the table in Markdown"),
-         flag_option("--verbose", arguments.verbose, true, "name every file that is left out"),
-         stop_option("--help", arguments.help, "this text")}}}};
+         flag_option("--verbose", arguments.verbose, true, "name every file that is left out")}}}};
 }
 
-int analyze_command(int argc, const char* const* argv) {
-  AnalyzeArguments arguments;
-  const OptionTable table = analyze_options(arguments);
-  if (helped(table, arguments, argc, argv)) return 0;
+int analyze_command(const AnalyzeArguments& arguments) {
   if (!arguments.json.empty()) check_can_create(arguments.json);
   const Analysis analysis = analyze_logs(arguments.log_dir, arguments.options);
   if (!arguments.json.empty()) write_dictionary(arguments.json, analysis.dictionary);
@@ -50,7 +44,7 @@ int analyze_command(int argc, const char* const* argv) {
 
 }  // namespace
 
-const Command kAnalyzeCommand{"analyze", "averages, medians and speedups of a folder of logs",
-                              analyze_command, [] { return table_of(analyze_options); }};
+const Command kAnalyzeCommand = make_command("analyze", "averages, medians and speedups of a folder of logs",
+                                             analyze_options, analyze_command);
 
 }  // namespace plumb

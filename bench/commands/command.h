@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,31 +14,45 @@ struct Command {
   std::string name, help;
   // argv[0] is the command's name. Results go to stdout, messages to stderr. Returns the exit code; throws
   // Error.
-  int (*run)(int argc, const char* const* argv);
+  std::function<int(int argc, const char* const* argv)> run;
   // For documents: of its options only names, texts and defaults may be looked at, set and get lead nowhere.
-  OptionTable (*table)();
+  std::function<OptionTable()> table;
 };
 
 extern const Command kAnalyzeCommand, kCompareCommand, kExplainCommand, kGateCommand, kMakeRecCommand,
     kPublishedCommand, kReportCommand, kSweepCommand;
 
 // All of them, by name.
-const std::vector<Command>& plumbline_commands();
-
-// Parses into `arguments` (which has a member help) by the table; true: --help was given and has been
-// printed.
-template <typename Arguments>
-bool helped(const OptionTable& table, const Arguments& arguments, int argc, const char* const* argv) {
-  parse_command_line(table, argc, argv);
-  if (arguments.help) std::fputs(help_text(table).c_str(), stdout);
-  return arguments.help;
+inline const std::vector<Command>& plumbline_commands() {
+  static const std::vector<Command> list{kAnalyzeCommand, kCompareCommand,   kExplainCommand, kGateCommand,
+                                         kMakeRecCommand, kPublishedCommand, kReportCommand,  kSweepCommand};
+  return list;
 }
 
-// A command's table bound to arguments that don't outlive it.
+// `options` binds the arguments to a table, at whose end --help is added; `run` gets them as given.
 template <typename Arguments>
-OptionTable table_of(OptionTable (*options)(Arguments&)) {
-  Arguments arguments;
-  return options(arguments);
+Command make_command(const std::string& name, const std::string& help, OptionTable (*options)(Arguments&),
+                     int (*run)(const Arguments&)) {
+  const auto table_of = [options](Arguments& arguments, bool& wants_help) {
+    OptionTable table = options(arguments);
+    table.groups.back().options.push_back(stop_option("--help", wants_help, "this text"));
+    return table;
+  };
+  const auto parse_and_run = [=](int argc, const char* const* argv) {
+    Arguments arguments;
+    bool wants_help = false;
+    const OptionTable table = table_of(arguments, wants_help);
+    parse_command_line(table, argc, argv);
+    if (!wants_help) return run(arguments);
+    std::fputs(help_text(table).c_str(), stdout);
+    return 0;
+  };
+  const auto table_alone = [=] {
+    Arguments arguments;
+    bool wants_help = false;
+    return table_of(arguments, wants_help);
+  };
+  return {name, help, parse_and_run, table_alone};
 }
 
 }  // namespace plumb

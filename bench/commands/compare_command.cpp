@@ -5,8 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "bench/commands/command.h"
-#include "bench/commands/dialect_option.h"
-#include "bench/commands/messages.h"
+#include "bench/commands/logs.h"
 #include "bench/output/summary.h"
 #include "results/compare/compare_text.h"
 
@@ -20,7 +19,7 @@ struct CompareArguments {
   std::string published;
   AnalyzeOptions reading;
   CompareOptions options;
-  bool json = false, verbose = false, help = false;
+  bool json = false, verbose = false;
 };
 
 OptionTable compare_options(CompareArguments& arguments) {
@@ -46,8 +45,7 @@ OptionTable compare_options(CompareArguments& arguments) {
                          "compare different configurations too, marked as such")}},
            {"Output",
             {flag_option("--json", arguments.json, true, "print one JSON object in place of the table"),
-             flag_option("--verbose", arguments.verbose, true, "name every file that is left out"),
-             stop_option("--help", arguments.help, "this text")}}}};
+             flag_option("--verbose", arguments.verbose, true, "name every file that is left out")}}}};
 }
 
 std::vector<PublishedResult> wanted_results(const std::string& filter) {
@@ -72,9 +70,7 @@ std::vector<PublishedBeside> published_beside(const SampleSet& own, const std::s
   return beside;
 }
 
-int compare_command(int argc, const char* const* argv) {
-  CompareArguments arguments;
-  if (helped(compare_options(arguments), arguments, argc, argv)) return 0;
+int compare_command(const CompareArguments& arguments) {
   std::vector<SampleSet> sets;
   for (const std::string& path : arguments.paths)
     sets.push_back({path, load_samples(std::filesystem::path(path), arguments.reading)});
@@ -94,7 +90,7 @@ int compare_command(int argc, const char* const* argv) {
 
 }  // namespace
 
-const Command kCompareCommand{"compare", "runs beside runs, and beside what is published", compare_command,
-                              [] { return table_of(compare_options); }};
+const Command kCompareCommand = make_command("compare", "runs beside runs, and beside what is published",
+                                             compare_options, compare_command);
 
 }  // namespace plumb

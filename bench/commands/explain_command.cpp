@@ -11,7 +11,7 @@ namespace {
 
 struct ExplainArguments {
   std::string run, trace;
-  bool json = false, force = false, help = false;
+  bool json = false, force = false;
 };
 
 OptionTable explain_options(ExplainArguments& arguments) {
@@ -26,14 +26,10 @@ OptionTable explain_options(ExplainArguments& arguments) {
              .as_required(),
          flag_option("--force", arguments.force, true, "also with another configuration, which is marked")}},
        {"Output",
-        {flag_option("--json", arguments.json, true, "print one JSON object in place of the table"),
-         stop_option("--help", arguments.help, "this text")}}}};
+        {flag_option("--json", arguments.json, true, "print one JSON object in place of the table")}}}};
 }
 
-int explain_command(int argc, const char* const* argv) {
-  ExplainArguments arguments;
-  const OptionTable table = explain_options(arguments);
-  if (helped(table, arguments, argc, argv)) return 0;
+int explain_command(const ExplainArguments& arguments) {
   const Explanation explanation = explain_run(arguments.run, arguments.trace);
   if (!explanation.differences.empty() && !arguments.force)
     throw Error(ExitCode::usage,
@@ -45,7 +41,8 @@ int explain_command(int argc, const char* const* argv) {
 
 }  // namespace
 
-const Command kExplainCommand{"explain", "where a framework's step loses time, by its profiler's trace",
-                              explain_command, [] { return table_of(explain_options); }};
+const Command kExplainCommand =
+    make_command("explain", "where a framework's step loses time, by its profiler's trace", explain_options,
+                 explain_command);
 
 }  // namespace plumb

@@ -7,7 +7,7 @@
 #include "base/new_file.h"
 #include "base/text.h"
 #include "bench/commands/command.h"
-#include "bench/commands/dialect_option.h"
+#include "bench/commands/logs.h"
 #include "bench/output/summary.h"
 #include "results/analysis/analysis_text.h"
 #include "results/compare/gate.h"
@@ -20,7 +20,7 @@ struct GateArguments {
   GateCriteria criteria;
   AnalyzeOptions options;
   std::string run, baseline, junit;
-  bool json = false, help = false;
+  bool json = false;
 };
 
 OptionTable gate_options(GateArguments& arguments) {
@@ -46,12 +46,7 @@ OptionTable gate_options(GateArguments& arguments) {
                      "pass over cases of the baseline that RUN hasn't got")}},
        {"Output",
         {text_option("--junit", "FILE", arguments.junit, "write the verdicts to a new file as JUnit's XML"),
-         flag_option("--json", arguments.json, true, "print one JSON object in place of the table"),
-         stop_option("--help", arguments.help, "this text")}}}};
-}
-
-void say(const std::string& line) {
-  std::fputs(fmt::format("plumbline: {}\n", line).c_str(), stderr);
+         flag_option("--json", arguments.json, true, "print one JSON object in place of the table")}}}};
 }
 
 LoadedSamples load_side(const char* side, const std::string& path, const AnalyzeOptions& options) {
@@ -73,10 +68,7 @@ void say_what_else(const GateReport& report, const GateArguments& arguments) {
                     configuration_text(report.only_new.front())));
 }
 
-int gate_command(int argc, const char* const* argv) {
-  GateArguments arguments;
-  const OptionTable table = gate_options(arguments);
-  if (helped(table, arguments, argc, argv)) return 0;
+int gate_command(const GateArguments& arguments) {
   if (!arguments.junit.empty()) check_new_file("--junit", arguments.junit);
   const LoadedSamples baseline = load_side("--baseline", arguments.baseline, arguments.options);
   const LoadedSamples runs = load_side("RUN", arguments.run, arguments.options);
@@ -92,7 +84,7 @@ int gate_command(int argc, const char* const* argv) {
 
 }  // namespace
 
-const Command kGateCommand{"gate", "exit code 1 where runs are slower than a baseline's", gate_command,
-                           [] { return table_of(gate_options); }};
+const Command kGateCommand =
+    make_command("gate", "exit code 1 where runs are slower than a baseline's", gate_options, gate_command);
 
 }  // namespace plumb

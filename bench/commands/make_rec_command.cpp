@@ -6,19 +6,15 @@
 #include "base/error.h"
 #include "bench/commands/command.h"
 #include "bench/data/image_folder.h"
+#include "bench/data/record_io.h"
 #include "bench/data/record_writer.h"
-#include "bench/options/option_table.h"
 #include "bench/output/progress.h"
 
 namespace plumb {
 namespace {
 
-// The label of a record is a float: beyond this, not every whole number is one.
-constexpr std::int64_t kMostClasses = std::int64_t{1} << 24;
-
 struct MakeRecArguments {
   std::string folder, out;
-  bool help = false;
 };
 
 OptionTable make_rec_options(MakeRecArguments& arguments) {
@@ -31,16 +27,12 @@ OptionTable make_rec_options(MakeRecArguments& arguments) {
         {positional("FOLDER", arguments.folder, "one subfolder of .jpg or .jpeg files per class")
              .as_required(),
          positional("OUT", arguments.out, "name of the files, with or without .rec; neither may exist")
-             .as_required(),
-         stop_option("--help", arguments.help, "this text")}}}};
+             .as_required()}}}};
 }
 
-int make_rec_command(int argc, const char* const* argv) {
-  MakeRecArguments arguments;
-  const OptionTable table = make_rec_options(arguments);
-  if (helped(table, arguments, argc, argv)) return 0;
-  const FolderImages images(
-      list_image_folder(arguments.folder, kMostClasses, {.name = "argument FOLDER", .alternatives = ""}));
+int make_rec_command(const MakeRecArguments& arguments) {
+  const FolderImages images(arguments.folder, kFirstInexactLabel,
+                            {.name = "argument FOLDER", .alternatives = ""});
   ProgressBar bar(stderr, terminal_of(stderr), static_cast<std::int64_t>(images.count()), 1);
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t bytes = write_records(images, arguments.out, [&](std::size_t done) {
@@ -58,7 +50,7 @@ int make_rec_command(int argc, const char* const* argv) {
 
 }  // namespace
 
-const Command kMakeRecCommand{"make-rec", "an image folder to a RecordIO file and its index",
-                              make_rec_command, [] { return table_of(make_rec_options); }};
+const Command kMakeRecCommand = make_command("make-rec", "an image folder to a RecordIO file and its index",
+                                             make_rec_options, make_rec_command);
 
 }  // namespace plumb

@@ -14,7 +14,7 @@ namespace {
 struct PublishedArguments {
   PublishedFilter filter;
   std::string format = "table";
-  bool json = false, help = false;
+  bool json = false;
 };
 
 OptionTable published_options(PublishedArguments& arguments) {
@@ -34,12 +34,11 @@ OptionTable published_options(PublishedArguments& arguments) {
                      "ImageNet, face_emore, glint360k, webface or synthetic; or data-parallel, "
                      "model-parallel, partial-fc"),
          text_option("--case", "<N>n<G>g", filter.case_name, "nodes and devices of each: 4n8g"),
-         integer_option("--bs", "N", filter.batch_per_device, {1, 1'000'000}, "images per device and step")
+         number_option("--bs", "N", filter.batch_per_device, {1, 1'000'000}, "images per device and step")
              .with_default("all")}},
        {"Output",
         {choice_option("--format", arguments.format, {"table", "csv", "json"}, "how rows are printed"),
-         flag_option("--json", arguments.json, true, "the same as --format json"),
-         stop_option("--help", arguments.help, "this text")}}}};
+         flag_option("--json", arguments.json, true, "the same as --format json")}}}};
 }
 
 std::vector<PublishedResult> matching(const PublishedFilter& filter) {
@@ -68,9 +67,7 @@ std::vector<PublishedResult> matching(const PublishedFilter& filter) {
   throw Error(ExitCode::usage, "no published number matches all options given; leave one out");
 }
 
-int published_command(int argc, const char* const* argv) {
-  PublishedArguments arguments;
-  if (helped(published_options(arguments), arguments, argc, argv)) return 0;
+int published_command(const PublishedArguments& arguments) {
   const std::vector<PublishedResult> results = matching(arguments.filter);
   if (results.empty()) refuse(arguments.filter);
   if (arguments.json || arguments.format == "json")
@@ -82,7 +79,7 @@ int published_command(int argc, const char* const* argv) {
 
 }  // namespace
 
-const Command kPublishedCommand{"published", "what frameworks publish for the same workloads",
-                                published_command, [] { return table_of(published_options); }};
+const Command kPublishedCommand = make_command("published", "what frameworks publish for the same workloads",
+                                               published_options, published_command);
 
 }  // namespace plumb

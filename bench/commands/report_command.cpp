@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/new_file.h"
 #include "bench/commands/command.h"
-#include "bench/commands/messages.h"
+#include "bench/commands/logs.h"
 #include "bench/output/version.h"
 #include "results/compare/samples.h"
 #include "results/report/html_page.h"
@@ -26,7 +26,7 @@ struct ReportArguments {
   std::vector<std::string> paths;
   std::string output, title, plot;
   ReportFormat format = ReportFormat::html;
-  bool verbose = false, help = false;
+  bool verbose = false;
 };
 
 OptionTable report_options(ReportArguments& arguments) {
@@ -54,8 +54,7 @@ OptionTable report_options(ReportArguments& arguments) {
              .with_default(plot_names().front()),
          text_option("--title", "TEXT", arguments.title, "heading of the page")
              .with_default("what was run, and on what"),
-         flag_option("--verbose", arguments.verbose, true, "name every file that is left out"),
-         stop_option("--help", arguments.help, "this text")}}}};
+         flag_option("--verbose", arguments.verbose, true, "name every file that is left out")}}}};
 }
 
 ReportOptions options_of(const ReportArguments& arguments) {
@@ -79,10 +78,7 @@ std::string text_of(const ReportArguments& arguments, const ReportData& data) {
                       arguments.format == ReportFormat::svg ? PictureFormat::svg : PictureFormat::png);
 }
 
-int report_command(int argc, const char* const* argv) {
-  ReportArguments arguments;
-  const OptionTable table = report_options(arguments);
-  if (helped(table, arguments, argc, argv)) return 0;
+int report_command(const ReportArguments& arguments) {
   if (!arguments.plot.empty() && !is_picture(arguments))
     throw Error(ExitCode::usage,
                 "option --plot {} names a single plot, which --format svg or png draws: give one of them",
@@ -99,7 +95,7 @@ int report_command(int argc, const char* const* argv) {
 
 }  // namespace
 
-const Command kReportCommand{"report", "measured runs as one HTML page", report_command,
-                             [] { return table_of(report_options); }};
+const Command kReportCommand =
+    make_command("report", "measured runs as one HTML page", report_options, report_command);
 
 }  // namespace plumb

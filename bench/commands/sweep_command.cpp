@@ -2,17 +2,20 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "bench/commands/command.h"
-#include "bench/commands/sweep_programs.h"
+#include "bench/options/options.h"
 #include "bench/output/progress.h"
 #include "bench/output/summary.h"
+#include "bench/plan/step_plan.h"
+#include "kernels/roofline.h"
 #include "kernels/targets.h"
 #include "launch/sweep.h"
 #include "results/analysis/analysis_text.h"
@@ -25,7 +28,7 @@ namespace fs = std::filesystem;
 
 struct SweepArguments {
   std::string file, out, target;
-  bool resume = false, dry_run = false, quiet = false, markdown = false, help = false;
+  bool resume = false, dry_run = false, quiet = false, markdown = false;
 };
 
 OptionTable sweep_options(SweepArguments& arguments) {
@@ -53,8 +56,70 @@ OptionTable sweep_options(SweepArguments& arguments) {
                      "programs said in output/, what failed in failed/, journal.jsonl")
              .with_default("sweeps/<name of FILE>"),
          flag_option("--markdown", arguments.markdown, true, "print the table in Markdown"),
-         flag_option("--quiet", arguments.quiet, true, "failures and results only"),
-         stop_option("--help", arguments.help, "this text")}}}};
+         flag_option("--quiet", arguments.quiet, true, "failures and results only")}}}};
+}
+
+// As far as they can be read: the parts that this program lacks come after all that is wanted of them here.
+BenchOptions read_options(const std::string& program, const std::vector<std::string>& arguments) {
+  std::vector<const char*> words{program.c_str()};
+  for (const std::string& argument : arguments) words.push_back(argument.c_str());
+  try {
+    return parse_options(static_cast<int>(words.size()), words.data(), program);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::unavailable) throw;
+  }
+  BenchOptions options = default_options(program);
+  try {
+    parse_command_line(bench_option_table(options), static_cast<int>(words.size()), words.data());
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::unavailable) throw;
+  }
+  return options;
+}
+
+// Why runs with these options leave no results to keep; empty if they do.
+std::string why_no_run(const BenchOptions& options) {
+  if (options.help || options.version || options.list_targets || !options.completions.empty() ||
+      options.dry_run || options.find_max_bs)
+    return "asks for something else than a run";
+  if (!options.save_weights.empty()) return "would have every run write the same file";
+  return "";
+}
+
+// The length of the runs that these options ask for, read as the program would. Throws Error(usage) as it
+// does; a library that this program lacks and the other may have is no mistake.
+RunLength check_options(const std::string& program, const std::vector<std::string>& arguments) {
+  const BenchOptions options = read_options(program, arguments);
+  if (const std::string why = why_no_run(options); !why.empty())
+    throw Error(ExitCode::usage, "a sweep measures runs, and one of these options {}; leave it out", why);
+  return {options.iterations, options.warmup};
+}
+
+// The least time that the runs whose index is in `open` can take on a device that find_target() knows: their
+// iterations at the roofline, without start and end. With an empty name a target must be named by the options
+// (device=cpu). Nothing if it isn't, or can't do a precision.
+std::optional<double> least_seconds(const SweepPlan& plan, const std::vector<std::size_t>& open,
+                                    const std::string& target) {
+  std::map<std::pair<std::size_t, int>, double> seconds_of_case;
+  double seconds = 0;
+  for (const std::size_t index : open) {
+    const SweepRun& run = plan.runs[index];
+    const SweepGroup& group = plan.groups[run.group];
+    const auto [entry, is_new] = seconds_of_case.try_emplace({run.group, run.devices}, 0);
+    if (is_new) {
+      BenchOptions options = read_options(group.program, group.options);
+      const bool on_cpu = options.device == DeviceChoice::cpu;
+      const auto limits = find_target(target.empty() && on_cpu ? "cpu" : target);
+      if (!limits || !limits->flops_per_second.contains(options.precision)) return std::nullopt;
+      if (options.comm == "nccl" && limits->kind == DeviceKind::cpu) return std::nullopt;
+      options = resolve(options, *limits, run.devices);
+      const Program program = make_step_plan(options, *limits, 0, run.devices).program;
+      entry->second = std::max(options.seconds, roofline(program, *limits, options.precision).seconds *
+                                                    static_cast<double>(group.length.iterations));
+    }
+    seconds += entry->second;
+  }
+  return seconds;
 }
 
 std::string read_file(const std::string& path) {
@@ -63,12 +128,11 @@ std::string read_file(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream || fs::is_directory(path, error))
     throw Error(ExitCode::bad_data, "argument FILE: sweep file {} can't be read; check its name", path);
-  std::string text;
-  for (std::istreambuf_iterator<char> letter(stream), end; letter != end; ++letter) {
-    text += *letter;
-    if (text.size() > kLargest)
-      throw Error(ExitCode::bad_data, "argument FILE: {} is larger than 1 MiB, no sweep file is", path);
-  }
+  std::string text(kLargest + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (text.size() > kLargest)
+    throw Error(ExitCode::bad_data, "argument FILE: {} is larger than 1 MiB, no sweep file is", path);
   return text;
 }
 
@@ -145,13 +209,11 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
   Messages messages(stderr, terminal_of(stderr), arguments.quiet);
   const std::string again =
       fmt::format("plumbline sweep {} --resume --out {}", arguments.file, folder.path.string());
-  std::size_t warnings = 0;
   const SweepListener listener{
       .progress = [&](const SweepProgress& progress) { line.draw(progress_text(progress)); },
       .warn =
           [&](const std::string& sentence) {
             line.clear();
-            ++warnings;
             messages.warn("plumbline: " + sentence);
           }};
   messages.say(fmt::format("plumbline: {} runs in {}", plan.runs.size(), folder.path.string()));
@@ -165,16 +227,15 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
   return exit_code_of(outcome);
 }
 
-int sweep_command(int argc, const char* const* argv) {
-  SweepArguments arguments;
-  const OptionTable table = sweep_options(arguments);
-  if (helped(table, arguments, argc, argv)) return 0;
+int sweep_command(const SweepArguments& arguments) {
   if (!arguments.target.empty() && !arguments.dry_run)
     throw Error(ExitCode::usage, "option --target: {} is for --dry-run; runs use the devices that are there",
                 arguments.target);
   const std::string text = read_file(arguments.file);
   SweepPlan plan = read_sweep_plan(text, arguments.file, check_options);
-  if (plan.launcher.programs.empty()) plan.launcher.programs = folder_of_this_program();
+  std::error_code error;
+  if (plan.launcher.programs.empty())
+    plan.launcher.programs = fs::read_symlink("/proc/self/exe", error).parent_path();
   const fs::path name = fs::path(arguments.file).stem();
   const SweepFolder folder{arguments.out.empty() ? fs::path("sweeps") / name : fs::path(arguments.out)};
   if (arguments.dry_run) {
@@ -188,7 +249,7 @@ int sweep_command(int argc, const char* const* argv) {
 
 }  // namespace
 
-const Command kSweepCommand{"sweep", "the runs of a sweep file, shuffled, and their table", sweep_command,
-                            [] { return table_of(sweep_options); }};
+const Command kSweepCommand = make_command("sweep", "the runs of a sweep file, shuffled, and their table",
+                                           sweep_options, sweep_command);
 
 }  // namespace plumb

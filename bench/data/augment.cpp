@@ -40,6 +40,27 @@ bool is_flipped(PhiloxKey key, std::uint64_t sample) {
   return (bits_of(key, sample, kTries)[0] & 1) != 0;
 }
 
+// row[i] = sum over k of weights[k] * rows[k * row_bytes + i]: whole rows of bytes, so the compiler
+// vectorises it.
+void blend_rows(const std::uint8_t* rows, std::size_t row_bytes, const float* weights, int count,
+                std::span<float> row) {
+  const float weight0 = weights[0];
+  for (std::size_t i = 0; i < row.size(); ++i) row[i] = weight0 * static_cast<float>(rows[i]);
+  for (int k = 1; k < count; ++k) {
+    const std::uint8_t* bytes = rows + static_cast<std::size_t>(k) * row_bytes;
+    const float weight = weights[k];
+    for (std::size_t i = 0; i < row.size(); ++i) row[i] += weight * static_cast<float>(bytes[i]);
+  }
+}
+
+// Four channels at once.
+std::array<float, 4> blend_pixels(const float* pixels, const float* weights, int count) {
+  std::array<float, 4> sum{};
+  for (int k = 0; k < count; ++k)
+    for (std::size_t c = 0; c < 4; ++c) sum[c] += weights[k] * pixels[static_cast<std::size_t>(k) * 4 + c];
+  return sum;
+}
+
 }  // namespace
 
 Normalisation normalisation_of(Preprocessing preprocessing) {
@@ -56,13 +77,9 @@ Normalisation normalisation_of(Preprocessing preprocessing) {
   return normalisation;
 }
 
-Crop whole_image(ImageSize image, PhiloxKey key, std::uint64_t sample) {
-  return {0, 0, image, is_flipped(key, sample)};
-}
-
 Crop crop_for(Preprocessing preprocessing, ImageSize image, PhiloxKey key, std::uint64_t sample) {
-  return preprocessing == Preprocessing::insightface ? whole_image(image, key, sample)
-                                                     : random_crop(image, key, sample);
+  if (preprocessing == Preprocessing::insightface) return {0, 0, image, is_flipped(key, sample)};
+  return random_crop(image, key, sample);
 }
 
 Crop random_crop(ImageSize image, PhiloxKey key, std::uint64_t sample) {
@@ -113,31 +130,6 @@ void Resizer::Axis::plan(double start, double length, int pixels, int out_size) 
     count[index] = to - from;
   }
 }
-
-namespace {
-
-// row[i] = sum over k of weights[k] * rows[k * row_bytes + i]: whole rows of bytes, so the compiler
-// vectorises it.
-void blend_rows(const std::uint8_t* rows, std::size_t row_bytes, const float* weights, int count,
-                std::span<float> row) {
-  const float weight0 = weights[0];
-  for (std::size_t i = 0; i < row.size(); ++i) row[i] = weight0 * static_cast<float>(rows[i]);
-  for (int k = 1; k < count; ++k) {
-    const std::uint8_t* bytes = rows + static_cast<std::size_t>(k) * row_bytes;
-    const float weight = weights[k];
-    for (std::size_t i = 0; i < row.size(); ++i) row[i] += weight * static_cast<float>(bytes[i]);
-  }
-}
-
-// Four channels at once.
-std::array<float, 4> blend_pixels(const float* pixels, const float* weights, int count) {
-  std::array<float, 4> sum{};
-  for (int k = 0; k < count; ++k)
-    for (std::size_t c = 0; c < 4; ++c) sum[c] += weights[k] * pixels[static_cast<std::size_t>(k) * 4 + c];
-  return sum;
-}
-
-}  // namespace
 
 void Resizer::resize(const RgbxImage& image, const Box& box, bool flip, int out_size, std::span<float> out) {
   x_.plan(box.left, box.width, image.size.width, out_size);

@@ -36,10 +36,7 @@ struct Crop {
 // function of (key, sample) alone.
 Crop random_crop(ImageSize image, PhiloxKey key, std::uint64_t sample);
 
-// The whole image, flipped with probability 1/2: a function of (key, sample) alone.
-Crop whole_image(ImageSize image, PhiloxKey key, std::uint64_t sample);
-
-// The part of an image that sample number `sample` is.
+// The part of an image that sample number `sample` is: a function of (key, sample) alone.
 Crop crop_for(Preprocessing preprocessing, ImageSize image, PhiloxKey key, std::uint64_t sample);
 
 // `crop` of an image as it lies in the image decoded at a smaller size.

@@ -1,6 +1,8 @@
-#include "bench/data/batch_file.h"
+// A batch from a safetensors file.
+#include <algorithm>
 
 #include "base/error.h"
+#include "bench/data/fixed_batch.h"
 #include "models/weights.h"
 
 namespace plumb {
@@ -27,7 +29,6 @@ void check_shape(const std::string& path, const std::string& name, const Dims& f
     Dims wanted{rows_wanted};
     wanted.insert(wanted.end(), row.begin(), row.end());
     refuse(path,
-
            "tensor \"{}\" must have the shape [{}] or more rows, found [{}]; make it for a network of "
            "this image size",
            name, fmt::join(wanted, ", "), fmt::join(found, ", "));
@@ -39,8 +40,7 @@ void check_shape(const std::string& path, const std::string& name, const Dims& f
 
 }  // namespace
 
-BatchFileSource::BatchFileSource(const BatchSourceOptions& options)
-    : description_("the same batch at every step, from " + options.batch_file) {
+FixedBatch batch_of_file(const BatchSourceOptions& options) {
   const std::string& path = options.batch_file;
   const TensorFile file = read_safetensors(path, "--batch");
   const auto images = file.floats.find("images");
@@ -50,20 +50,20 @@ BatchFileSource::BatchFileSource(const BatchSourceOptions& options)
   const auto labels = file.integers.find("labels");
   if (labels == file.integers.end())
     refuse_missing(path, "int64 tensor \"labels\"", file.floats.contains("labels") ? " (found as fp32)" : "");
-  const std::int64_t size = options.image_size;
-  check_shape(path, "images", images->second.dims, {3, size, size}, options.batch_per_device);
-  check_shape(path, "labels", labels->second.first, {}, options.batch_per_device);
+  const std::int64_t size = options.image_size, batch = options.batch_per_device;
+  check_shape(path, "images", images->second.dims, {3, size, size}, batch);
+  check_shape(path, "labels", labels->second.first, {}, batch);
 
-  const std::vector<float>& pixels = images->second.values;
-  images_.assign(pixels.begin(), pixels.begin() + options.batch_per_device * 3 * size * size);
-  const std::vector<std::int64_t>& values = labels->second.second;
-  labels_.assign(values.begin(), values.begin() + options.batch_per_device);
-  for (std::size_t i = 0; i < labels_.size(); ++i)
-    if (labels_[i] < 0 || labels_[i] >= options.classes)
-      refuse(path,
-
-             "label {} in row {} is outside 0 to {}; give labels of these, or, for faces, more --classes",
-             labels_[i], i, options.classes - 1);
+  const auto pixels = images->second.values.begin();
+  const auto first_label = labels->second.second.begin();
+  const auto is_outside = [&](std::int64_t label) { return label < 0 || label >= options.classes; };
+  const auto outside = std::find_if(first_label, first_label + batch, is_outside);
+  if (outside != first_label + batch)
+    refuse(path, "label {} in row {} is outside 0 to {}; give labels of these, or, for faces, more --classes",
+           *outside, outside - first_label, options.classes - 1);
+  return {"the same batch at every step, from " + path,
+          {pixels, pixels + batch * 3 * size * size},
+          {first_label, first_label + batch}};
 }
 
 }  // namespace plumb

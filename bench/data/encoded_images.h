@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,9 +36,5 @@ class EncodedImages {
   // For people, e.g. "1280 images in 10 classes from photos".
   virtual std::string description() const = 0;
 };
-
-// A RecordIO file where `data` ends in .rec and isn't a folder, else an image folder. Labels are in [0,
-// classes). Throws Error(bad_data) with the file or folder.
-std::unique_ptr<EncodedImages> open_images(const std::string& data, std::int64_t classes);
 
 }  // namespace plumb

@@ -5,7 +5,6 @@
 
 #include <csetjmp>
 #include <cstdio>
-#include <string>
 
 #include "base/text.h"
 

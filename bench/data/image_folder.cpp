@@ -64,8 +64,8 @@ std::span<const std::uint8_t> read_file(const fs::path& path, std::vector<std::u
 
 }  // namespace
 
-ImageFolder list_image_folder(const fs::path& path, std::int64_t most_classes,
-                              const FolderArgument& argument) {
+FolderImages::FolderImages(const fs::path& path, std::int64_t most_classes, const FolderArgument& argument)
+    : path_(path) {
   const Refusal refuse{path, argument};
   const std::string remedy =
       "; give a folder with one subfolder of JPEG files per class" + argument.alternatives;
@@ -73,44 +73,38 @@ ImageFolder list_image_folder(const fs::path& path, std::int64_t most_classes,
   const fs::file_status status = fs::status(path, failure);
   if (!fs::exists(status)) refuse("no such folder" + remedy);
   if (!fs::is_directory(status)) refuse("is not a folder" + remedy);
-  ImageFolder folder{path,
-                     names_in(refuse, path,
-                              [](const fs::directory_entry& entry) {
-                                std::error_code ignored;
-                                return entry.is_directory(ignored);
-                              }),
-                     {}};
-  if (folder.classes.empty())
-    refuse("holds no class folders; put the JPEG files into one subfolder per class");
-  if (static_cast<std::int64_t>(folder.classes.size()) > most_classes)
+  classes_ = names_in(refuse, path, [](const fs::directory_entry& entry) {
+    std::error_code ignored;
+    return entry.is_directory(ignored);
+  });
+  if (classes_.empty()) refuse("holds no class folders; put the JPEG files into one subfolder per class");
+  if (std::ssize(classes_) > most_classes)
     refuse(fmt::format(
         "holds {} class folders, the network has {} classes; leave out some folders, or, for faces, give "
         "more --classes",
-        folder.classes.size(), most_classes));
-  for (std::size_t label = 0; label < folder.classes.size(); ++label) {
-    const auto names = names_in(refuse, path / folder.classes[label],
+        classes_.size(), most_classes));
+  for (std::size_t label = 0; label < classes_.size(); ++label) {
+    const auto names = names_in(refuse, path / classes_[label],
                                 [](const fs::directory_entry& entry) { return is_jpeg(entry.path()); });
     if (names.empty())
       refuse(fmt::format("class folder \"{}\" holds no .jpg or .jpeg files; fill or remove it",
-                         folder.classes[label]));
-    for (const std::string& name : names) folder.files.push_back({name, static_cast<std::int32_t>(label)});
+                         classes_[label]));
+    for (const std::string& name : names) files_.push_back({name, static_cast<std::int32_t>(label)});
   }
-  return folder;
 }
 
 EncodedImage FolderImages::read(std::size_t image, std::vector<std::uint8_t>& buffer) const {
-  return {read_file(folder_.path_of(image), buffer), folder_.files[image].label};
+  return {read_file(path_of(image), buffer), files_[image].label};
 }
 
 std::size_t FolderImages::host_bytes() const {
-  std::size_t bytes = folder_.files.size() * sizeof(ImageFile);
-  for (const ImageFile& file : folder_.files) bytes += file.name.size();
+  std::size_t bytes = files_.size() * sizeof(File);
+  for (const File& file : files_) bytes += file.name.size();
   return bytes;
 }
 
 std::string FolderImages::description() const {
-  return fmt::format("{} images in {} classes from {}", folder_.files.size(), folder_.classes.size(),
-                     folder_.path.string());
+  return fmt::format("{} images in {} classes from {}", files_.size(), classes_.size(), path_.string());
 }
 
 }  // namespace plumb

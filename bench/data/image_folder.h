@@ -5,28 +5,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "bench/data/encoded_images.h"
 
 namespace plumb {
-
-struct ImageFile {
-  std::string name;  // inside its class's folder
-  std::int32_t label = 0;
-};
-
-// Classes and files are sorted by bytes, so that every rank counts them alike.
-struct ImageFolder {
-  std::filesystem::path path;
-  std::vector<std::string> classes;  // label -> name of the subfolder
-  std::vector<ImageFile> files;
-
-  std::filesystem::path path_of(std::size_t file) const {
-    return path / classes[static_cast<std::size_t>(files[file].label)] / files[file].name;
-  }
-};
 
 // The name of the folder's option and its alternatives, for messages.
 struct FolderArgument {
@@ -35,24 +18,33 @@ struct FolderArgument {
 };
 
 // Files that end in .jpg or .jpeg (in capitals too) directly in a class's folder; names that start with a dot
-// and other files are passed over. Throws Error(bad_data): no such folder, not a folder, unreadable, no
-// classes, a class without images (named), more than `most_classes` classes.
-ImageFolder list_image_folder(const std::filesystem::path& path, std::int64_t most_classes,
-                              const FolderArgument& argument = {});
-
-// The files of a folder, in its order.
+// and other files are passed over. Classes and files are sorted by bytes, so that every rank counts them
+// alike.
 class FolderImages : public EncodedImages {
  public:
-  explicit FolderImages(ImageFolder folder) : folder_(std::move(folder)) {}
+  // Throws Error(bad_data): no such folder, not a folder, unreadable, no classes, a class without images
+  // (named), more than `most_classes` classes.
+  FolderImages(const std::filesystem::path& path, std::int64_t most_classes,
+               const FolderArgument& argument = {});
 
-  std::size_t count() const override { return folder_.files.size(); }
+  std::size_t count() const override { return files_.size(); }
   EncodedImage read(std::size_t image, std::vector<std::uint8_t>& buffer) const override;
-  std::string name_of(std::size_t image) const override { return folder_.path_of(image).string(); }
+  std::string name_of(std::size_t image) const override { return path_of(image).string(); }
   std::size_t host_bytes() const override;
   std::string description() const override;
 
  private:
-  ImageFolder folder_;
+  struct File {
+    std::string name;  // inside its class's folder
+    std::int32_t label = 0;
+  };
+  std::filesystem::path path_of(std::size_t image) const {
+    return path_ / classes_[static_cast<std::size_t>(files_[image].label)] / files_[image].name;
+  }
+
+  std::filesystem::path path_;
+  std::vector<std::string> classes_;  // label -> name of the subfolder
+  std::vector<File> files_;
 };
 
 }  // namespace plumb

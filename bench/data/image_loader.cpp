@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "bench/data/image_folder.h"
+#include "bench/data/record_images.h"
 
 namespace plumb {
 namespace {
@@ -15,6 +18,13 @@ std::size_t buffers_for(std::uint64_t batch, std::uint64_t workers) {
 }
 
 }  // namespace
+
+std::unique_ptr<EncodedImages> open_images(const std::string& data, std::int64_t classes) {
+  std::error_code ignored;
+  if (std::filesystem::path(data).extension() == ".rec" && !std::filesystem::is_directory(data, ignored))
+    return std::make_unique<RecordImages>(data, classes);
+  return std::make_unique<FolderImages>(data, classes);
+}
 
 std::int64_t corrupt_images_allowed(std::int64_t images, std::int64_t tried) {
   constexpr std::int64_t kCountedOver = 1000;
@@ -38,13 +48,9 @@ ImageLoader::ImageLoader(const BatchSourceOptions& options)
   }
 }
 
-void ImageLoader::start_workers() {
-  for (int i = 0; i < options_.workers; ++i)
-    workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
-}
-
 Batch ImageLoader::next() {
-  if (workers_.empty()) start_workers();
+  while (std::ssize(workers_) < options_.workers)
+    workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
   std::unique_lock lock(mutex_);
   if (handed_out_) {
     buffers_[released_ % buffers_.size()].missing = options_.batch_per_device;

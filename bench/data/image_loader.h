@@ -15,6 +15,10 @@
 
 namespace plumb {
 
+// A RecordIO file where `data` ends in .rec and isn't a folder, else an image folder. Labels are in [0,
+// classes). Throws Error(bad_data) with the file or folder.
+std::unique_ptr<EncodedImages> open_images(const std::string& data, std::int64_t classes);
+
 // How many of `images` images may be corrupt once `tried` of them have been read: 1 %, counted over at least
 // 1000 images (or all, where there are fewer) so that an early hit doesn't end a long run, and always one.
 std::int64_t corrupt_images_allowed(std::int64_t images, std::int64_t tried);
@@ -49,7 +53,6 @@ class ImageLoader : public BatchSource {
     std::vector<std::uint8_t> bytes;
   };
 
-  void start_workers();
   void work(const std::stop_token& stop);
   std::optional<std::uint64_t> take_sample(const std::stop_token& stop);
   void load_sample(Worker& worker, std::uint64_t sample);

@@ -76,7 +76,8 @@ RecordImages::RecordImages(const fs::path& path, std::int64_t classes)
     refuse(path_, "holds labels only, no images; pack the images with their labels");
 }
 
-std::string RecordImages::name_of(const RecordPlace& place) const {
+std::string RecordImages::name_of(std::size_t image) const {
+  const RecordPlace& place = places_[image];
   return fmt::format("{}: record {} at offset {}", path_.string(), place.key, place.offset);
 }
 

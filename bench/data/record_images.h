@@ -32,12 +32,11 @@ class RecordImages : public EncodedImages {
 
   std::size_t count() const override { return places_.size(); }
   EncodedImage read(std::size_t image, std::vector<std::uint8_t>& buffer) const override;
-  std::string name_of(std::size_t image) const override { return name_of(places_[image]); }
+  std::string name_of(std::size_t image) const override;
   std::size_t host_bytes() const override { return places_.capacity() * sizeof(RecordPlace); }
   std::string description() const override;
 
  private:
-  std::string name_of(const RecordPlace& place) const;
   void check_offsets() const;
   void leave_out_labels();
   // Leaves the images 1 to `end` - 1 of InsightFace's file.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace plumb {
 namespace {
 
@@ -9,13 +11,9 @@ namespace {
 std::string values_of(const OptionSpec& spec) {
   if (spec.value_name.find('|') == std::string::npos) return "";
   std::string words;
-  for (std::size_t begin = 0; begin <= spec.value_name.size();) {
-    const std::size_t end = std::min(spec.value_name.find('|', begin), spec.value_name.size());
-    const std::string word = spec.value_name.substr(begin, end - begin);
-    if (std::none_of(word.begin(), word.end(), [](unsigned char letter) { return std::isupper(letter); }))
-      words += (words.empty() ? "" : " ") + word;
-    begin = end + 1;
-  }
+  for (const std::string& word : split(spec.value_name, '|'))
+    if (std::ranges::none_of(word, [](unsigned char letter) { return std::isupper(letter); }))
+      append_part(words, word, " ");
   return words;
 }
 
@@ -23,20 +21,14 @@ std::string values_of(const OptionSpec& spec) {
 // `indent`: blanks in front of every line.
 std::string settings_of(const OptionTable& table, const std::string& indent) {
   std::string names, cases;
-  for (const OptionGroup& group : table.groups)
-    for (const OptionSpec& spec : group.options) {
-      if (spec.is_positional()) continue;
-      std::string pattern;
-      for (const std::string& name : spec.names) {
-        names += (names.empty() ? "" : " ") + name;
-        pattern += (pattern.empty() ? "" : " | ") + name;
-      }
-      if (const std::string values = values_of(spec); !values.empty())
-        cases += indent + "  " + pattern + ") values='" + values + "' ;;\n";
-    }
-  std::string text = indent + "names='" + names + "'\n";
-  if (!cases.empty()) text += indent + "case $before in\n" + cases + indent + "esac\n";
-  return text;
+  for (const OptionSpec* spec : all_options(table)) {
+    if (spec->is_positional()) continue;
+    append_part(names, fmt::format("{}", fmt::join(spec->names, " ")), " ");
+    if (const std::string values = values_of(*spec); !values.empty())
+      cases += fmt::format("{}  {}) values='{}' ;;\n", indent, fmt::join(spec->names, " | "), values);
+  }
+  if (!cases.empty()) cases = indent + "case $before in\n" + cases + indent + "esac\n";
+  return indent + "names='" + names + "'\n" + cases;
 }
 
 // A completion whose `names` and `values` are set by `settings`. "--a=b" comes as three words.

@@ -34,10 +34,7 @@ std::string italic(const std::string& text) {
 
 // An argument of a request.
 std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char letter : escaped(text))
-    out += letter == '"' ? std::string("\\(dq") : std::string(1, letter);
-  return out + "\"";
+  return "\"" + replaced(escaped(text), '"', "\\(dq") + "\"";
 }
 
 std::string tagged(const std::string& tag, const std::string& text) {
@@ -47,17 +44,16 @@ std::string tagged(const std::string& tag, const std::string& text) {
 std::string option_text(const OptionSpec& spec) {
   std::string tag;
   for (const std::string& name : spec.names)
-    tag += (tag.empty() ? "" : ", ") + (spec.is_positional() ? italic(name) : bold(name));
+    append_part(tag, spec.is_positional() ? italic(name) : bold(name));
   if (!spec.value_name.empty()) tag += " " + italic(spec.value_name);
   return tagged(tag, spec.help + (spec.default_text.empty() ? "" : " (default: " + spec.default_text + ")"));
 }
 
 std::string positionals(const OptionTable& table) {
   std::string text;
-  for (const OptionGroup& group : table.groups)
-    for (const OptionSpec& spec : group.options)
-      if (spec.is_positional())
-        text += spec.required ? " " + italic(spec.names.front()) : " [" + italic(spec.names.front()) + "]";
+  for (const OptionSpec* spec : all_options(table))
+    if (spec->is_positional())
+      text += spec->required ? " " + italic(spec->names.front()) : " [" + italic(spec->names.front()) + "]";
   return text;
 }
 
@@ -78,8 +74,7 @@ std::string table_text(const OptionTable& table) {
 std::string command_text(const OptionTable& table) {
   std::string text =
       ".SS " + quoted(table.program) + "\n" + usage(table) + "\n.PP\n" + escaped(table.description) + "\n";
-  for (const OptionGroup& group : table.groups)
-    for (const OptionSpec& spec : group.options) text += option_text(spec);
+  for (const OptionSpec* spec : all_options(table)) text += option_text(*spec);
   return text;
 }
 
@@ -128,7 +123,7 @@ std::string man_page(const ManPage& page, const std::string& version) {
   if (!page.tables.empty()) text += ".SH OPTIONS\n";
   for (const OptionTable& table : page.tables) text += table_text(table);
   if (!page.commands.empty()) text += ".SH COMMANDS\n";
-  for (const auto& [help, table] : page.commands) text += command_text(table);
+  for (const OptionTable& table : page.commands) text += command_text(table);
   for (const ManSection& section : page.sections) text += section_text(section);
   text += ".SH \"EXIT STATUS\"\n";
   for (const auto& [code, meaning] : exit_code_texts()) text += tagged(bold(code), meaning);
@@ -161,7 +156,7 @@ ManPage plumbline_man_page(const std::vector<Command>& commands, const std::stri
                .description =
                    "Reads the logs and results of bench_resnet50, bench_arcface and of other frameworks. "
                    "Needs no GPU and no mpirun, but for what sweep starts."};
-  for (const Command& command : commands) page.commands.emplace_back(command.help, command.table());
+  for (const Command& command : commands) page.commands.push_back(command.table());
   page.sections = {
       {.title = "SWEEP FILES",
        .paragraphs =

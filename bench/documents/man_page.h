@@ -22,10 +22,9 @@ struct ManPage {
   std::string purpose;  // behind the name: "trains ResNet-50 and times every step"
   std::vector<std::string> synopsis;
   std::string description;
-  // Options stand by groups; commands, each with its table, in place of them where there are some.
-  std::vector<OptionTable> tables;
-  std::vector<std::pair<std::string, OptionTable>> commands;  // help line and table
-  std::vector<ManSection> sections;                           // behind the options
+  // Options stand by groups; commands in place of them where there are some.
+  std::vector<OptionTable> tables, commands;
+  std::vector<ManSection> sections;  // behind the options
 };
 
 // Roff of section 1 for man(7), UTF-8, with EXIT STATUS behind the page's own sections.

@@ -27,13 +27,6 @@ std::size_t edit_distance(const std::string& left, const std::string& right) {
   return row.back();
 }
 
-std::vector<const OptionSpec*> all_options(const OptionTable& table) {
-  std::vector<const OptionSpec*> specs;
-  for (const OptionGroup& group : table.groups)
-    for (const OptionSpec& spec : group.options) specs.push_back(&spec);
-  return specs;
-}
-
 std::vector<std::string> dashed_names(const OptionTable& table) {
   std::vector<std::string> names;
   for (const OptionSpec* spec : all_options(table))
@@ -59,8 +52,7 @@ struct Registered {
 std::vector<Registered> register_options(CLI::App& app, const OptionTable& table) {
   std::vector<Registered> registered;
   for (const OptionSpec* spec : all_options(table)) {
-    std::string names;
-    for (const std::string& name : spec->names) names += (names.empty() ? "" : ",") + name;
+    const std::string names = fmt::format("{}", fmt::join(spec->names, ","));
     CLI::Option* option = nullptr;
     if (spec->is_flag()) {
       option = app.add_flag(names);
@@ -91,8 +83,8 @@ std::optional<FlagWithValue> take_flags_with_values(const OptionTable& table,
     const std::size_t equals = argument.find('=');
     if (equals == std::string::npos) return false;
     const std::string name = argument.substr(0, equals);
-    const bool is_flag = std::any_of(specs.begin(), specs.end(), [&](const OptionSpec* spec) {
-      return spec->is_flag() && std::count(spec->names.begin(), spec->names.end(), name) > 0;
+    const bool is_flag = std::ranges::any_of(specs, [&](const OptionSpec* spec) {
+      return spec->is_flag() && std::ranges::count(spec->names, name) > 0;
     });
     if (is_flag && !first) first = {name, argument.substr(equals + 1)};
     return is_flag;
@@ -129,25 +121,21 @@ void apply(const Registered& item) {
 }
 
 std::string left_column(const OptionSpec& spec) {
-  std::string text;
-  for (const std::string& name : spec.names) text += (text.empty() ? "" : ", ") + name;
-  return spec.value_name.empty() ? text : text + " " + spec.value_name;
+  return fmt::format("{}{}{}", fmt::join(spec.names, ", "), spec.value_name.empty() ? "" : " ",
+                     spec.value_name);
 }
 
 // As many as it takes on a screen: bytes that go on with a UTF-8 character take none.
 std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char letter) {
-    return (static_cast<unsigned char>(letter) & 0xC0) != 0x80;
-  }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](unsigned char letter) { return (letter & 0xC0) != 0x80; }));
 }
 
 std::string usage_line(const OptionTable& table) {
   std::string line = "Usage: " + table.program;
   for (const OptionSpec* spec : all_options(table))
-    if (spec->is_positional()) {
-      const std::string name = left_column(*spec);
-      line += spec->required ? " " + name : " [" + name + "]";
-    }
+    if (spec->is_positional())
+      line += fmt::format(fmt::runtime(spec->required ? " {}" : " [{}]"), left_column(*spec));
   return line + " [options]\n";
 }
 

@@ -1,6 +1,5 @@
 #include "bench/options/face_options.h"
 
-#include <sstream>
 #include <vector>
 
 #include "base/error.h"
@@ -25,21 +24,17 @@ Margins margins_of(FaceLoss loss) {
 }
 
 Margins parse_margins(const std::string& text) {
-  std::istringstream parts(text);
-  std::vector<double> numbers;
-  for (std::string part; std::getline(parts, part, ',') && numbers.size() < 4;) {
-    try {
-      numbers.push_back(parse_real("--margins", part, {.lowest = -10, .highest = 10}));
-    } catch (const Error&) {
-      numbers.clear();
-      break;
-    }
+  const auto number = [](const std::string& part) {
+    return parse_number<double>("--margins", part, {.lowest = -10, .highest = 10});
+  };
+  const std::vector<std::string> parts = split(text, ',');
+  try {
+    if (parts.size() == 3) return {.m1 = number(parts[0]), .m2 = number(parts[1]), .m3 = number(parts[2])};
+  } catch (const Error&) {  // as for any other text that isn't three numbers
   }
-  if (numbers.size() != 3 || text.ends_with(','))
-    throw Error(ExitCode::usage,
-                "option --margins: '{}' is not three numbers from -10 to 10; give m1,m2,m3 as in 1,0.5,0",
-                text);
-  return {.m1 = numbers[0], .m2 = numbers[1], .m3 = numbers[2]};
+  throw Error(ExitCode::usage,
+              "option --margins: '{}' is not three numbers from -10 to 10; give m1,m2,m3 as in 1,0.5,0",
+              text);
 }
 
 OptionSpec margins_option(FaceOptions& o) {
@@ -80,13 +75,13 @@ std::string names_with(const std::vector<const Model*>& models, Member Model::*m
 }  // namespace
 
 std::vector<OptionSpec> backbone_options(FaceOptions& o, const std::vector<const Model*>& models) {
-  return {integer_option("--embedding", "N", o.embedding, {1, kMaxEmbedding}, "features of a face")
+  return {number_option("--embedding", "N", o.embedding, {1, kMaxEmbedding}, "features of a face")
               .with_default(default_of_models(models, &Model::embedding)),
           enum_option<bool>("--prelu", o.prelu_per_layer, {{"channel", false}, {"layer", true}},
                             "slopes of PReLUs: one per channel; layer: PLSC's variant, one per layer and the "
                             "last norm's scale trained"),
-          real_option("--dropout", "P", o.dropout, {.lowest = 0, .highest = 1, .below_highest = true},
-                      "share of features dropped in front of the last dense layer")
+          number_option("--dropout", "P", o.dropout, {.lowest = 0, .highest = 1, .below_highest = true},
+                        "share of features dropped in front of the last dense layer")
               .with_default(default_of_models(models, &Model::dropout))};
 }
 
@@ -94,22 +89,22 @@ OptionGroup margin_group(FaceOptions& o) {
   using Gradient = MarginLoss::Gradient;
   return {
       "Class centres and loss",
-      {integer_option("--classes", "N", o.classes, {1, kMaxClasses},
-                      "identities to tell apart, over all ranks"),
+      {number_option("--classes", "N", o.classes, {1, kMaxClasses},
+                     "identities to tell apart, over all ranks"),
        enum_option<Head>(
            "--head", o.head, {{"dp", Head::replicated}, {"mp", Head::sharded}, {"pfc", Head::sampled}},
            "dp: every rank has all class centres; mp: the ranks share them out; pfc: Partial FC, "
            "mp with a sample of the negative classes"),
-       real_option("--sample-rate", "R", o.sample_rate, {.lowest = 0, .highest = 1, .above_lowest = true},
-                   "pfc: share of a rank's classes in a step")
+       number_option("--sample-rate", "R", o.sample_rate, {.lowest = 0, .highest = 1, .above_lowest = true},
+                     "pfc: share of a rank's classes in a step")
            .with_default("0.1"),
        enum_option<FaceLoss>(
            "--loss", o.loss,
            {{"arcface", FaceLoss::arcface}, {"cosface", FaceLoss::cosface}, {"combined", FaceLoss::combined}},
            "names a set of margins"),
        margins_option(o),
-       real_option("--scale", "S", o.scale, {.lowest = 0, .highest = 1e4, .above_lowest = true},
-                   "factor on all logits"),
+       number_option("--scale", "S", o.scale, {.lowest = 0, .highest = 1e4, .above_lowest = true},
+                     "factor on all logits"),
        enum_option<Gradient>(
            "--margin-gradient", o.margin_gradient,
            {{"exact", Gradient::exact}, {"straight-through", Gradient::straight_through}},

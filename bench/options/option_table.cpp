@@ -9,21 +9,8 @@
 namespace plumb {
 namespace {
 
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 std::string key_of(const std::string& name) {
-  std::string key = name.substr(std::min(name.find_first_not_of('-'), name.size()));
-  std::replace(key.begin(), key.end(), '-', '_');
-  return key;
+  return replaced(name.substr(std::min(name.find_first_not_of('-'), name.size())), '-', "_");
 }
 
 template <typename Number>
@@ -45,6 +32,21 @@ std::string describe_range(const Range<Number>& range) {
   return text;
 }
 
+// "2%" or "0.02": the share, 0.02.
+double parse_percent(const std::string& option, const std::string& text, const Range<double>& range) {
+  const bool percent = text.ends_with('%');
+  try {
+    const double number = parse_number<double>(option, percent ? text.substr(0, text.size() - 1) : text, {});
+    const double share = percent ? number / 100 : number;
+    return parse_number(option, print(share), range);
+  } catch (const Error&) {
+    throw Error(ExitCode::usage, "option {}: '{}' is no share {}; write it as 2% or 0.02", option, text,
+                describe_range(range).substr(std::string("a number ").size()));
+  }
+}
+
+}  // namespace
+
 template <typename Number>
 Number parse_number(const std::string& option, const std::string& text, const Range<Number>& range) {
   Number value{};
@@ -57,79 +59,11 @@ Number parse_number(const std::string& option, const std::string& text, const Ra
   return value;
 }
 
-template <typename Target, typename Parse>
-OptionSpec number_option(const std::string& names, const std::string& value_name, Target& target,
-                         const std::string& help, Parse parse) {
-  OptionSpec spec = make_option(names, value_name, help);
-  spec.set = [option = spec.names.front(), &target, parse](const std::string& text) {
-    target = parse(option, text);
-  };
-  if constexpr (requires { target.has_value(); }) {
-    spec.get = [&target] { return target ? nlohmann::ordered_json(*target) : nlohmann::ordered_json(); };
-  } else {
-    spec.get = [&target] { return nlohmann::ordered_json(target); };
-    spec.default_text = print(target);
-  }
-  return spec;
-}
-
-Range<std::int64_t> widen(const Range<int>& range) {
-  return {range.lowest, range.highest, range.above_lowest, range.below_highest};
-}
-
-}  // namespace
-
-std::int64_t parse_integer(const std::string& option, const std::string& text, Range<std::int64_t> range) {
-  return parse_number(option, text, range);
-}
-
-std::uint64_t parse_unsigned(const std::string& option, const std::string& text, Range<std::uint64_t> range) {
-  return parse_number(option, text, range);
-}
-
-double parse_real(const std::string& option, const std::string& text, Range<double> range) {
-  return parse_number(option, text, range);
-}
-
-double parse_percent(const std::string& option, const std::string& text, Range<double> range) {
-  const bool percent = text.ends_with('%');
-  try {
-    const double number = parse_real(option, percent ? text.substr(0, text.size() - 1) : text, {});
-    const double share = percent ? number / 100 : number;
-    return parse_real(option, print(share), range);
-  } catch (const Error&) {
-    throw Error(ExitCode::usage, "option {}: '{}' is no share {}; write it as 2% or 0.02", option, text,
-                describe_range(range).substr(std::string("a number ").size()));
-  }
-}
-
 std::size_t parse_choice(const std::string& option, const std::string& text,
                          const std::vector<std::string>& allowed) {
   const auto found = std::find(allowed.begin(), allowed.end(), text);
   if (found != allowed.end()) return static_cast<std::size_t>(found - allowed.begin());
-  std::string list;
-  for (const std::string& name : allowed) list += (list.empty() ? "" : ", ") + name;
-  throw Error(ExitCode::usage, "option {}: '{}' is not one of {}", option, text, list);
-}
-
-OptionSpec OptionSpec::with_default(std::string text) && {
-  default_text = std::move(text);
-  return std::move(*this);
-}
-
-OptionSpec OptionSpec::with_key(std::string key) && {
-  config_key = std::move(key);
-  return std::move(*this);
-}
-
-OptionSpec OptionSpec::in_set(std::string set_name) && {
-  exclusive_set = std::move(set_name);
-  return std::move(*this);
-}
-
-OptionSpec OptionSpec::as_required() && {
-  required = true;
-  return std::move(*this);
+  throw Error(ExitCode::usage, "option {}: '{}' is not one of {}", option, text, fmt::join(allowed, ", "));
 }
 
 OptionSpec make_option(const std::string& names, const std::string& value_name, const std::string& help) {
@@ -141,69 +75,38 @@ OptionSpec make_option(const std::string& names, const std::string& value_name, 
   return spec;
 }
 
-OptionSpec integer_option(const std::string& names, const std::string& value_name, std::int64_t& target,
-                          Range<std::int64_t> range, const std::string& help) {
-  return number_option(names, value_name, target, help,
-                       [range](const std::string& option, const std::string& text) {
-                         return parse_integer(option, text, range);
-                       });
+template <typename Target>
+OptionSpec number_option(const std::string& names, const std::string& value_name, Target& target,
+                         Range<typename NumberOf<Target>::Type> range, const std::string& help) {
+  using Number = typename NumberOf<Target>::Type;
+  OptionSpec spec = make_option(names, value_name, help);
+  spec.set = [option = spec.names.front(), &target, range](const std::string& text) {
+    target = parse_number<Number>(option, text, range);
+  };
+  if constexpr (std::is_same_v<Target, Number>) {
+    spec.get = [&target] { return nlohmann::ordered_json(target); };
+    spec.default_text = print(target);
+  } else {
+    spec.get = [&target] { return target ? nlohmann::ordered_json(*target) : nlohmann::ordered_json(); };
+  }
+  return spec;
 }
 
-OptionSpec integer_option(const std::string& names, const std::string& value_name, int& target,
-                          Range<int> range, const std::string& help) {
-  return number_option(names, value_name, target, help,
-                       [range](const std::string& option, const std::string& text) {
-                         return static_cast<int>(parse_integer(option, text, widen(range)));
-                       });
-}
-
-OptionSpec integer_option(const std::string& names, const std::string& value_name, std::uint64_t& target,
-                          Range<std::uint64_t> range, const std::string& help) {
-  return number_option(names, value_name, target, help,
-                       [range](const std::string& option, const std::string& text) {
-                         return parse_unsigned(option, text, range);
-                       });
-}
-
-OptionSpec integer_option(const std::string& names, const std::string& value_name,
-                          std::optional<std::int64_t>& target, Range<std::int64_t> range,
-                          const std::string& help) {
-  return number_option(names, value_name, target, help,
-                       [range](const std::string& option, const std::string& text) {
-                         return parse_integer(option, text, range);
-                       });
-}
-
-OptionSpec integer_option(const std::string& names, const std::string& value_name, std::optional<int>& target,
-                          Range<int> range, const std::string& help) {
-  return number_option(names, value_name, target, help,
-                       [range](const std::string& option, const std::string& text) {
-                         return static_cast<int>(parse_integer(option, text, widen(range)));
-                       });
-}
-
-OptionSpec real_option(const std::string& names, const std::string& value_name, double& target,
-                       Range<double> range, const std::string& help) {
-  return number_option(names, value_name, target, help,
-                       [range](const std::string& option, const std::string& text) {
-                         return parse_real(option, text, range);
-                       });
-}
-
-OptionSpec real_option(const std::string& names, const std::string& value_name, std::optional<double>& target,
-                       Range<double> range, const std::string& help) {
-  return number_option(names, value_name, target, help,
-                       [range](const std::string& option, const std::string& text) {
-                         return parse_real(option, text, range);
-                       });
-}
+using Text = const std::string;
+template OptionSpec number_option(Text&, Text&, int&, Range<int>, Text&);
+template OptionSpec number_option(Text&, Text&, std::int64_t&, Range<std::int64_t>, Text&);
+template OptionSpec number_option(Text&, Text&, std::uint64_t&, Range<std::uint64_t>, Text&);
+template OptionSpec number_option(Text&, Text&, double&, Range<double>, Text&);
+template OptionSpec number_option(Text&, Text&, std::optional<int>&, Range<int>, Text&);
+template OptionSpec number_option(Text&, Text&, std::optional<std::int64_t>&, Range<std::int64_t>, Text&);
+template OptionSpec number_option(Text&, Text&, std::optional<double>&, Range<double>, Text&);
 
 OptionSpec percent_option(const std::string& names, double& target, Range<double> range,
                           const std::string& help) {
-  OptionSpec spec =
-      number_option(names, "P%", target, help, [range](const std::string& option, const std::string& text) {
-        return parse_percent(option, text, range);
-      });
+  OptionSpec spec = number_option(names, "P%", target, range, help);
+  spec.set = [option = spec.names.front(), &target, range](const std::string& text) {
+    target = parse_percent(option, text, range);
+  };
   spec.default_text = print(std::round(1e8 * target) / 1e6) + "%";  // 7, not 7.000000000000001
   return spec;
 }
@@ -219,9 +122,7 @@ OptionSpec text_option(const std::string& names, const std::string& value_name, 
 
 OptionSpec choice_option(const std::string& names, std::string& target,
                          const std::vector<std::string>& allowed, const std::string& help) {
-  std::string joined;
-  for (const std::string& name : allowed) joined += (joined.empty() ? "" : "|") + name;
-  OptionSpec spec = text_option(names, joined, target, help);
+  OptionSpec spec = text_option(names, fmt::format("{}", fmt::join(allowed, "|")), target, help);
   spec.set = [option = spec.names.front(), allowed, &target](const std::string& text) {
     target = allowed[parse_choice(option, text, allowed)];
   };
@@ -244,8 +145,7 @@ OptionSpec stop_option(const std::string& names, bool& target, const std::string
 
 OptionSpec positional(const std::string& name, std::string& target, const std::string& help) {
   OptionSpec spec = text_option(name, "", target, help);
-  std::transform(spec.config_key.begin(), spec.config_key.end(), spec.config_key.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  spec.config_key = lower_case(spec.config_key);
   return spec;
 }
 
@@ -258,11 +158,17 @@ OptionSpec positional(const std::string& name, std::vector<std::string>& target,
   return spec;
 }
 
+std::vector<const OptionSpec*> all_options(const OptionTable& table) {
+  std::vector<const OptionSpec*> specs;
+  for (const OptionGroup& group : table.groups)
+    for (const OptionSpec& spec : group.options) specs.push_back(&spec);
+  return specs;
+}
+
 nlohmann::ordered_json config_json(const OptionTable& table) {
   nlohmann::ordered_json config = nlohmann::ordered_json::object();
-  for (const OptionGroup& group : table.groups)
-    for (const OptionSpec& spec : group.options)
-      if (!spec.config_key.empty()) config[spec.config_key] = spec.get();
+  for (const OptionSpec* spec : all_options(table))
+    if (!spec->config_key.empty()) config[spec->config_key] = spec->get();
   return config;
 }
 

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
+
 namespace plumb {
 
 // One option, bound to a member of some struct through `set` and `get`. Made by the functions below.
@@ -32,10 +34,22 @@ struct OptionSpec {
   bool is_positional() const { return !names.front().starts_with('-'); }
 
   // For chaining onto the functions below.
-  OptionSpec with_default(std::string text) &&;
-  OptionSpec with_key(std::string key) &&;
-  OptionSpec in_set(std::string set_name) &&;
-  OptionSpec as_required() &&;
+  OptionSpec with_default(std::string text) && {
+    default_text = std::move(text);
+    return std::move(*this);
+  }
+  OptionSpec with_key(std::string key) && {
+    config_key = std::move(key);
+    return std::move(*this);
+  }
+  OptionSpec in_set(std::string set_name) && {
+    exclusive_set = std::move(set_name);
+    return std::move(*this);
+  }
+  OptionSpec as_required() && {
+    required = true;
+    return std::move(*this);
+  }
 };
 
 struct OptionGroup {
@@ -58,34 +72,29 @@ struct Range {
 };
 
 // Strict: the whole text is one finite number inside the range, else Error(usage) that names `option`.
-std::int64_t parse_integer(const std::string& option, const std::string& text, Range<std::int64_t> range);
-std::uint64_t parse_unsigned(const std::string& option, const std::string& text, Range<std::uint64_t> range);
-double parse_real(const std::string& option, const std::string& text, Range<double> range);
-// "2%" or "0.02": the share, 0.02; `range` is of the share.
-double parse_percent(const std::string& option, const std::string& text, Range<double> range);
+// Numbers: int, std::int64_t, std::uint64_t and double.
+template <typename Number>
+Number parse_number(const std::string& option, const std::string& text, const Range<Number>& range);
 // Index into `allowed`.
 std::size_t parse_choice(const std::string& option, const std::string& text,
                          const std::vector<std::string>& allowed);
 
+template <typename Target>
+struct NumberOf {
+  using Type = Target;
+};
+template <typename Number>
+struct NumberOf<std::optional<Number>> {
+  using Type = Number;
+};
+
 // `names` are comma-separated, the first is the one that messages use and, without dashes and with '_' for
 // '-', the key in the configuration. The default shown is the target's value when the table is made (unless
-// with_default says otherwise). Targets must outlive the table.
-OptionSpec integer_option(const std::string& names, const std::string& value_name, std::int64_t& target,
-                          Range<std::int64_t> range, const std::string& help);
-OptionSpec integer_option(const std::string& names, const std::string& value_name, int& target,
-                          Range<int> range, const std::string& help);
-OptionSpec integer_option(const std::string& names, const std::string& value_name, std::uint64_t& target,
-                          Range<std::uint64_t> range, const std::string& help);
-OptionSpec integer_option(const std::string& names, const std::string& value_name,
-                          std::optional<std::int64_t>& target, Range<std::int64_t> range,
-                          const std::string& help);
-OptionSpec integer_option(const std::string& names, const std::string& value_name, std::optional<int>& target,
-                          Range<int> range, const std::string& help);
-OptionSpec real_option(const std::string& names, const std::string& value_name, double& target,
-                       Range<double> range, const std::string& help);
-OptionSpec real_option(const std::string& names, const std::string& value_name, std::optional<double>& target,
-                       Range<double> range, const std::string& help);
-// As parse_percent reads it; the default is shown in percent.
+// with_default says otherwise). Targets must outlive the table. A target is a number or an optional one.
+template <typename Target>
+OptionSpec number_option(const std::string& names, const std::string& value_name, Target& target,
+                         Range<typename NumberOf<Target>::Type> range, const std::string& help);
+// A share as "2%" or "0.02", `range` is of the share; the default is shown in percent.
 OptionSpec percent_option(const std::string& names, double& target, Range<double> range,
                           const std::string& help);
 OptionSpec text_option(const std::string& names, const std::string& value_name, std::string& target,
@@ -109,12 +118,8 @@ template <typename Enum>
 OptionSpec enum_option(const std::string& names, Enum& target,
                        const std::vector<std::pair<std::string, Enum>>& values, const std::string& help) {
   std::vector<std::string> allowed;
-  std::string joined;
-  for (const auto& [name, value] : values) {
-    allowed.push_back(name);
-    joined += (joined.empty() ? "" : "|") + name;
-  }
-  OptionSpec spec = make_option(names, joined, help);
+  for (const auto& [name, value] : values) allowed.push_back(name);
+  OptionSpec spec = make_option(names, fmt::format("{}", fmt::join(allowed, "|")), help);
   spec.set = [option = spec.names.front(), allowed, values, &target](const std::string& text) {
     target = values[parse_choice(option, text, allowed)].second;
   };
@@ -127,6 +132,9 @@ OptionSpec enum_option(const std::string& names, Enum& target,
     if (value == target) spec.default_text = name;
   return spec;
 }
+
+// Every option, in the table's order.
+std::vector<const OptionSpec*> all_options(const OptionTable& table);
 
 // Reads the command line into the bound targets. argv[0] is left out. Throws Error(usage).
 void parse_command_line(const OptionTable& table, int argc, const char* const* argv);

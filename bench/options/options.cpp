@@ -18,16 +18,16 @@ constexpr std::int64_t kBatchOnCuda = 128, kBatchOnCpu = 8;  // per device
 
 OptionGroup length_group(BenchOptions& o) {
   return {"Batch and length",
-          {integer_option("--bs,--batch-per-device", "N", o.batch_per_device, {1, kMaxBatch},
-                          "images per device and step")
+          {number_option("--bs,--batch-per-device", "N", o.batch_per_device, {1, kMaxBatch},
+                         "images per device and step")
                .with_default(fmt::format("{} on cuda, {} on cpu", kBatchOnCuda, kBatchOnCpu))
                .with_key("batch_per_device"),
-           integer_option("--iters", "N", o.iterations, {1, kMostIterations}, "iterations run in all")
+           number_option("--iters", "N", o.iterations, {1, kMostIterations}, "iterations run in all")
                .with_key("iterations"),
-           integer_option("--warmup", "N", o.warmup, {0, kMostIterations},
-                          "leading iterations that are left out of averages; fewer than --iters"),
-           real_option("--seconds", "S", o.seconds, {0, 1e7},
-                       "run at least this long, for a steady temperature")}};
+           number_option("--warmup", "N", o.warmup, {0, kMostIterations},
+                         "leading iterations that are left out of averages; fewer than --iters"),
+           number_option("--seconds", "S", o.seconds, {0, 1e7},
+                         "run at least this long, for a steady temperature")}};
 }
 
 OptionSpec precision_flag(BenchOptions& o, const std::string& name, Precision precision,
@@ -74,7 +74,7 @@ OptionSpec loss_scale_option(BenchOptions& o) {
       return;
     }
     const double factor =
-        parse_real("--loss-scale", text, {.lowest = 0, .highest = 0x1p24, .above_lowest = true});
+        parse_number<double>("--loss-scale", text, {.lowest = 0, .highest = 0x1p24, .above_lowest = true});
     o.loss_scaling = LossScaling{.kind = Kind::fixed, .initial = static_cast<float>(factor)};
   };
   spec.get = [&o]() -> nlohmann::ordered_json {
@@ -111,10 +111,10 @@ OptionGroup device_group(BenchOptions& o) {
            "--device", o.device,
            {{"auto", DeviceChoice::automatic}, {"cuda", DeviceChoice::cuda}, {"cpu", DeviceChoice::cpu}},
            "auto: cuda if a GPU answers, else cpu; it says what it chose"),
-       integer_option("--threads", "N", o.threads, {1, 4096}, "cpu threads per rank")
+       number_option("--threads", "N", o.threads, {1, 4096}, "cpu threads per rank")
            .with_default("the CPUs of the rank's affinity mask, shared by the ranks that have the same mask"),
        comm_option(o),
-       real_option(
+       number_option(
            "--bucket-mb", "X", o.bucket_mb, {.lowest = 0, .highest = 4096, .above_lowest = true},
            "largest bucket of gradients that travel together, in MiB; the last ones of a step take at most "
            "16, 4 and 1"),
@@ -124,15 +124,15 @@ OptionGroup device_group(BenchOptions& o) {
            "what gradients are summed in; same: as they are"),
        flag_option("--no-overlap", o.overlap, false, "exchange gradients after backward, not during it")
            .with_key("overlap"),
-       integer_option("--nodes", "N", o.nodes, {1, 1'000'000},
-                      "nodes of the layout; names the case of a run, sets the world of a dry run")
+       number_option("--nodes", "N", o.nodes, {1, 1'000'000},
+                     "nodes of the layout; names the case of a run, sets the world of a dry run")
            .with_default("read from the hosts"),
-       integer_option("--devices-per-node", "G", o.devices_per_node, {1, 1'000'000}, "devices of each node")
+       number_option("--devices-per-node", "G", o.devices_per_node, {1, 1'000'000}, "devices of each node")
            .with_default("read from the hosts")}};
 }
 
 OptionSpec image_size_option(BenchOptions& o) {
-  OptionSpec spec = integer_option("--image-size", "N", o.image_size, {32, kLargestImage}, "");
+  OptionSpec spec = number_option("--image-size", "N", o.image_size, {32, kLargestImage}, "");
   if (!o.model->only_this_size) {
     spec.help =
         fmt::format("height and width in pixels; other than {} is marked as not comparable", o.image_size);
@@ -173,15 +173,14 @@ OptionGroup network_group(BenchOptions& o) {
 }
 
 OptionGroup data_group(BenchOptions& o) {
-  return {
-      "Images",
-      {text_option(
-           "--data", "synthetic|PATH", o.data,
-           "synthetic: one batch per rank from --seed and the rank; PATH: a folder with one subfolder "
-           "of JPEG images per class, or a RecordIO file X.rec with its index X.idx"),
-       integer_option("--data-workers", "N", o.data_workers, {1, 1024}, "threads that decode images ahead")
-           .with_default("from the CPUs"),
-       image_size_option(o)}};
+  return {"Images",
+          {text_option(
+               "--data", "synthetic|PATH", o.data,
+               "synthetic: one batch per rank from --seed and the rank; PATH: a folder with one subfolder "
+               "of JPEG images per class, or a RecordIO file X.rec with its index X.idx"),
+           number_option("--data-workers", "N", o.data_workers, {1, 1024}, "threads that decode images ahead")
+               .with_default("from the CPUs"),
+           image_size_option(o)}};
 }
 
 OptionGroup training_group(BenchOptions& o) {
@@ -189,11 +188,11 @@ OptionGroup training_group(BenchOptions& o) {
       "Training",
       {enum_option<Optimizer>("--optimizer", o.optimizer, {{"sgd", Optimizer::sgd}, {"nag", Optimizer::nag}},
                               "v = momentum v + (g + decay w), w -= lr v; nag: Nesterov's"),
-       real_option("--lr", "X", o.learning_rate, {0, 3e38}, "learning rate, constant")
+       number_option("--lr", "X", o.learning_rate, {0, 3e38}, "learning rate, constant")
            .with_key("learning_rate"),
-       real_option("--momentum", "X", o.momentum, {.lowest = 0, .highest = 1, .below_highest = true},
-                   "share of the last velocity that is kept"),
-       real_option("--weight-decay", "X", o.weight_decay, {0, 1}, "L2 decay of parameters"),
+       number_option("--momentum", "X", o.momentum, {.lowest = 0, .highest = 1, .below_highest = true},
+                     "share of the last velocity that is kept"),
+       number_option("--weight-decay", "X", o.weight_decay, {0, 1}, "L2 decay of parameters"),
        enum_option<DecayRule>(
            "--decay", o.decay,
            {{"all", DecayRule::all}, {"no-bn", DecayRule::no_bn}, {"weights-only", DecayRule::weights_only}},
@@ -203,14 +202,14 @@ OptionGroup training_group(BenchOptions& o) {
                    "every rank takes every step's batch from this safetensors file: images [n,3,H,W] fp32, "
                    "labels [n] int64"),
        text_option("--save-weights", "F", o.save_weights, "write parameters to this file at the end"),
-       integer_option("--seed", "N", o.seed, {}, "where all randomness starts"),
+       number_option("--seed", "N", o.seed, {}, "where all randomness starts"),
        flag_option("--deterministic", o.deterministic, true,
                    "bitwise the same result in every run; cuda: no engine that sums in any order")}};
   if (!o.model->margin_head)
-    group.options.insert(
-        group.options.begin() + 5,
-        real_option("--label-smoothing", "X", o.label_smoothing,
-                    {.lowest = 0, .highest = 1, .below_highest = true}, "share of the target spread evenly"));
+    group.options.insert(group.options.begin() + 5,
+                         number_option("--label-smoothing", "X", o.label_smoothing,
+                                       {.lowest = 0, .highest = 1, .below_highest = true},
+                                       "share of the target spread evenly"));
   return group;
 }
 
@@ -218,7 +217,7 @@ OptionGroup output_group(BenchOptions& o) {
   return {
       "Output",
       {text_option("--log-dir", "D", o.log_dir, "log at D/<N>n<G>g/<model>_b<BS>_<prec>_<K>.log"),
-       integer_option("--run", "K", o.run, {1, 1'000'000}, "number K of the log")
+       number_option("--run", "K", o.run, {1, 1'000'000}, "number K of the log")
            .with_default("the next free"),
        text_option("--dialect", "A,B", o.dialect,
                    "further logs at D/<dialect>/…, for the analyzers of: " + names_of_written_dialects()),
@@ -237,8 +236,6 @@ OptionGroup output_group(BenchOptions& o) {
 }
 
 OptionGroup information_group(BenchOptions& o) {
-  OptionSpec targets =
-      stop_option("--list-targets", o.list_targets, "devices known to --target, with their limits");
   OptionSpec completions =
       choice_option("--completions", o.completions, {"bash"}, "print completions for a shell");
   completions.config_key.clear();
@@ -250,8 +247,8 @@ OptionGroup information_group(BenchOptions& o) {
        flag_option("--find-max-bs", o.find_max_bs, true,
                    "find the largest --bs that really runs a step, by trying; writes no log"),
        text_option("--target", "NAME", o.target, "the device of a dry run").with_default("this machine's"),
-       std::move(targets), std::move(completions),
-       stop_option("--version", o.version, "version and libraries"),
+       stop_option("--list-targets", o.list_targets, "devices known to --target, with their limits"),
+       std::move(completions), stop_option("--version", o.version, "version and libraries"),
        stop_option("--help,-h", o.help, "this text")}};
 }
 
@@ -306,6 +303,23 @@ void check_together(const BenchOptions& o) {
   }
 }
 
+// What options mean on a kind of device.
+struct KindOfDevice {
+  DeviceChoice choice;
+  std::int64_t batch;  // per device
+  bool is_gpu;         // has NCCL, graphs of a step, engines to choose from
+};
+
+KindOfDevice kind_of(const DeviceLimits& limits) {
+  switch (limits.kind) {
+    case DeviceKind::cuda:
+      return {DeviceChoice::cuda, kBatchOnCuda, true};
+    case DeviceKind::cpu:
+      break;
+  }
+  return {DeviceChoice::cpu, kBatchOnCpu, false};
+}
+
 }  // namespace
 
 BenchOptions default_options(std::string_view program, std::span<const Model> catalogue) {
@@ -352,20 +366,20 @@ BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world
     throw Error(ExitCode::usage, "option --{}: device {} can't do it; give {}", name_of(options.precision),
                 limits.name, able);
   }
-  const bool on_cuda = limits.kind == DeviceKind::cuda;
-  if (!options.batch_per_device) options.batch_per_device = on_cuda ? kBatchOnCuda : kBatchOnCpu;
-  options.device = on_cuda ? DeviceChoice::cuda : DeviceChoice::cpu;
-  if (options.comm == "nccl" && !on_cuda)
+  const auto& [choice, batch, is_gpu] = kind_of(limits);
+  if (!options.batch_per_device) options.batch_per_device = batch;
+  options.device = choice;
+  if (options.comm == "nccl" && !is_gpu)
     throw Error(ExitCode::usage, "option --comm: 'nccl' is for GPUs, and device {} is a cpu; give --comm mpi",
                 limits.name);
-  if (options.cuda_graph == CudaGraph::on && !on_cuda)
+  if (options.cuda_graph == CudaGraph::on && !is_gpu)
     throw Error(ExitCode::usage,
                 "option --cuda-graph: 'on' is for GPUs, and device {} is a cpu; leave it out", limits.name);
   if (options.comm == "auto" && world_size > 1)
-    options.comm = on_cuda && why_no_nccl().empty() && !options.share_gpu ? "nccl" : "mpi";
+    options.comm = is_gpu && why_no_nccl().empty() && !options.share_gpu ? "nccl" : "mpi";
   if (!options.loss_scaling && options.precision == Precision::fp16)
     options.loss_scaling = LossScaling{.kind = LossScaling::Kind::dynamic};
-  if (!on_cuda) options.autotune = false;  // a cpu has one engine for everything
+  if (!is_gpu) options.autotune = false;  // a cpu has one engine for everything
   options.face = resolve_face(options.face, *options.model);
   return options;
 }

@@ -3,7 +3,6 @@
 #include <spdlog/fmt/chrono.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 
 #include "base/error.h"
@@ -89,11 +88,10 @@ LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::o
   std::vector<const Dialect*> dialects{plumb::dialects().front()};
   dialects.insert(dialects.end(), further.begin(), further.end());
   std::vector<std::string> folders;
-  std::vector<UniqueFd>
-      locks;  // always that of the first folder first, so that no two runs wait for each other
+  std::vector<UniqueFd> locks;  // the first folder's first in every run, so that no two wait for each other
   for (const Dialect* dialect : dialects) {
-    folders.push_back(fmt::format("{}/{}{}{}", log_dir, dialect->reads_own_layout() ? "" : dialect->name,
-                                  dialect->reads_own_layout() ? "" : "/", case_.folder()));
+    const std::string below = dialect->reads_own_layout() ? "" : fmt::format("{}/", dialect->name);
+    folders.push_back(fmt::format("{}/{}{}", log_dir, below, case_.folder()));
     locks.push_back(lock_case_folder(folders.back(), case_));
   }
   const int last = run.value_or(kMostRuns);
@@ -105,11 +103,10 @@ LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::o
   --run_;
   if (!logs_.empty()) return;
   const std::string path = fmt::format("{}/{}", folders.front(), name);
-  if (run)
-    throw log_cannot_be_created(
-        path, fmt::format("run {} exists already, finished or not{}; give another --run", run_,
-                          further.empty() ? "" : ", in one of its dialects"));
-  throw log_cannot_be_created(path, "all run numbers are taken; give another --log-dir");
+  if (!run) throw log_cannot_be_created(path, "all run numbers are taken; give another --log-dir");
+  throw log_cannot_be_created(
+      path, fmt::format("run {} exists already, finished or not{}; give another --run", run_,
+                        further.empty() ? "" : ", in one of its dialects"));
 }
 
 std::vector<LogWriter::Log> LogWriter::create(const std::vector<std::string>& folders,

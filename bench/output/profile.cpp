@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 
 #include "kernels/roofline.h"
@@ -25,9 +26,8 @@ InstructionProfile profile_instruction(const Instruction& instruction, Instructi
                                        const std::vector<double>& seconds, const DeviceLimits& limits,
                                        Precision precision) {
   InstructionProfile profile{.instruction = id, .seconds = median(seconds)};
-  const auto [shortest, longest] = std::minmax_element(seconds.begin(), seconds.end());
-  profile.min_seconds = *shortest;
-  profile.max_seconds = *longest;
+  profile.min_seconds = std::ranges::min(seconds);
+  profile.max_seconds = std::ranges::max(seconds);
   if (profile.seconds > 0) {
     profile.flops_per_second = 2 * instruction.work.macs / profile.seconds;
     profile.bytes_per_second = instruction.work.bytes / profile.seconds;
@@ -74,8 +74,7 @@ std::vector<ProfileTotal> totals(const Program& program, const std::vector<Instr
     total.name = name;
     sorted.push_back(total);
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const ProfileTotal& a, const ProfileTotal& b) { return a.seconds > b.seconds; });
+  std::ranges::stable_sort(sorted, std::greater{}, &ProfileTotal::seconds);
   return sorted;
 }
 

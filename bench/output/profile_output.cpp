@@ -1,5 +1,6 @@
 // How a profile is shown: as a table for people, and as profile.json.
 #include <algorithm>
+#include <functional>
 
 #include "base/units.h"
 #include "bench/output/profile.h"
@@ -74,14 +75,11 @@ InstructionProfile sum_of(const Program& program, std::span<const InstructionPro
 
 // Instructions of the compute lane, most lost first.
 std::vector<InstructionProfile> by_loss(const Program& program, const Profile& profile) {
-  std::vector<InstructionProfile> instructions;
-  for (const InstructionProfile& instruction : profile.instructions)
-    if (program.instructions[instruction.instruction].lane == Lane::compute)
-      instructions.push_back(instruction);
-  std::stable_sort(instructions.begin(), instructions.end(),
-                   [](const InstructionProfile& a, const InstructionProfile& b) {
-                     return a.lost_seconds() > b.lost_seconds();
-                   });
+  std::vector<InstructionProfile> instructions = profile.instructions;
+  std::erase_if(instructions, [&](const InstructionProfile& instruction) {
+    return program.instructions[instruction.instruction].lane != Lane::compute;
+  });
+  std::ranges::stable_sort(instructions, std::greater{}, &InstructionProfile::lost_seconds);
   return instructions;
 }
 

@@ -1,18 +1,13 @@
 #include "bench/output/program_json.h"
 
+#include <array>
+
 namespace plumb {
 namespace {
 
 const char* letter_of(Access access) {
-  switch (access) {
-    case Access::read:
-      return "r";
-    case Access::write:
-      return "w";
-    case Access::read_write:
-      return "rw";
-  }
-  return "";
+  static constexpr std::array kLetters{"r", "w", "rw"};
+  return kLetters[static_cast<std::size_t>(access)];
 }
 
 nlohmann::ordered_json buffer_json(const Buffer& buffer) {
@@ -51,16 +46,16 @@ nlohmann::ordered_json instruction_json(const Instruction& instruction) {
 
 }  // namespace
 
-nlohmann::ordered_json program_json(const Program& program, const MemoryPlan* plan) {
-  nlohmann::ordered_json json = {{"format", kProgramFormat}};
-  if (plan != nullptr) json["arena_bytes"] = plan->arena_bytes;
-  json["buffers"] = nlohmann::ordered_json::array();
+nlohmann::ordered_json program_json(const Program& program, const MemoryPlan& plan) {
+  nlohmann::ordered_json json = {{"format", kProgramFormat},
+                                 {"arena_bytes", plan.arena_bytes},
+                                 {"buffers", nlohmann::ordered_json::array()},
+                                 {"steps", nlohmann::ordered_json::array()}};
   for (std::size_t index = 0; index < program.buffers.size(); ++index) {
     nlohmann::ordered_json buffer = buffer_json(program.buffers[index]);
-    if (plan != nullptr) buffer["offset"] = plan->offsets.at(index);
+    buffer["offset"] = plan.offsets.at(index);
     json["buffers"].push_back(std::move(buffer));
   }
-  json["steps"] = nlohmann::ordered_json::array();
   for (const Instruction& instruction : program.instructions)
     json["steps"].push_back(instruction_json(instruction));
   return json;

@@ -15,7 +15,7 @@ inline constexpr const char* kProgramFormat = "plumbline.program/1";
 //               ["sharded": true], ["view": {"of": index, "offset": bytes}]}],
 //  "instructions": [{"name", "kind", "phase", "lane", "uses": [{"buffer": index, "access": "r"|"w"|"rw"}],
 //             "workspace_bytes", "macs", "bytes", ["collective": {"kind", "buffer", "elements", "dtype"}]}]}
-// `plan` gives arena_bytes and offsets; they are left out if it is null.
-nlohmann::ordered_json program_json(const Program& program, const MemoryPlan* plan);
+// `plan` gives arena_bytes and offsets.
+nlohmann::ordered_json program_json(const Program& program, const MemoryPlan& plan);
 
 }  // namespace plumb

@@ -10,6 +10,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "bench/output/summary.h"
 
 namespace plumb {
 namespace {
@@ -58,12 +59,6 @@ std::string make_new_folder(const std::string& out_dir, const std::string& name)
 
 }  // namespace
 
-void replace_output(const std::string& path, std::string_view text) {
-  if (const std::string why = replace_file(path, text); !why.empty())
-    throw Error(ExitCode::io_error, "file {} can't be written: {}; free space or give another --out", path,
-                why);
-}
-
 std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::time_point start) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(start);
   return fmt::format("{}_{}n{}g_b{}_{}_{:%Y%m%d-%H%M%S}", record.model, record.nodes, record.devices_per_node,
@@ -96,12 +91,14 @@ void ResultWriter::write_result(const RunRecord& record) const {
 }
 
 void ResultWriter::write_json(const std::string& file, const nlohmann::ordered_json& json) const {
-  // Texts from outside (file names, hosts) may not be UTF-8; they must not cost us the result.
-  write_text(file, json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  write_text(file, json_text(json));
 }
 
 void ResultWriter::write_text(const std::string& file, const std::string& text) const {
-  replace_output(folder_ + "/" + file, text);
+  const std::string path = folder_ + "/" + file;
+  if (const std::string why = replace_file(path, text); !why.empty())
+    throw Error(ExitCode::io_error, "file {} can't be written: {}; free space or give another --out", path,
+                why);
 }
 
 }  // namespace plumb

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 
 #include "results/record/schema.h"
 
@@ -13,9 +12,6 @@ namespace plumb {
 
 // "resnet50_1n2g_b8_fp32_20250102-235953", local time.
 std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::time_point start);
-
-// Replaces a file at once and whole. Throws Error(io_error).
-void replace_output(const std::string& path, std::string_view text);
 
 class ResultWriter {
  public:

@@ -41,7 +41,7 @@ std::string timing_rows(const RunRecord& record) {
   std::vector<double> window(record.step_seconds.begin() + static_cast<std::ptrdiff_t>(warmup),
                              record.step_seconds.end());
   if (window.empty()) return "";
-  std::sort(window.begin(), window.end());
+  std::ranges::sort(window);
   const double median = quantile(window, 0.5);
   return row("images/s", "{:.2f}", record.images_per_second.mean) +
          row("images/s per device", "{:.2f}",
@@ -131,6 +131,7 @@ std::string summary_table(const RunRecord& record) {
   return table;
 }
 
+// Texts from outside (file names, hosts) may not be UTF-8; they must not cost us the result.
 std::string json_text(const nlohmann::ordered_json& json) {
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

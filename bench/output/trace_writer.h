@@ -2,7 +2,6 @@
 // ui.perfetto.dev (Trace Event Format: complete events "X", times in microseconds).
 #pragma once
 
-#include <ostream>
 #include <span>
 #include <string>
 
@@ -11,19 +10,10 @@
 
 namespace plumb {
 
-struct TraceDescription {
-  int rank = 0;
-  std::string device;  // one line for people
-};
-
-// One process for the rank, one thread for each lane and one for whole iterations; written as it goes, and
-// one valid JSON object at its end. Time 0 is the begin of the first instruction. A lane does one thing at a
-// time, so an instruction that was enqueued during another one is shown from the end of that one.
-void write_trace(std::ostream& stream, const Program& program, std::span<const InstructionTime> times,
-                 const TraceDescription& description);
-
-// The same into a new file, which has its name only when it is whole. Throws Error(io_error).
-void write_trace_file(const std::string& path, const Program& program, std::span<const InstructionTime> times,
-                      const TraceDescription& description);
+// One process for rank 0, one thread for each lane and one for whole iterations: one JSON object. Time 0 is
+// the begin of the first instruction. A lane does one thing at a time, so an instruction that was enqueued
+// during another one is shown from the end of that one. `device`: one line for people.
+std::string trace_text(const Program& program, std::span<const InstructionTime> times,
+                       const std::string& device);
 
 }  // namespace plumb

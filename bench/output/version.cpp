@@ -5,7 +5,6 @@
 #include <mpi.h>
 
 #include <CLI/Version.hpp>
-#include <cstdio>
 
 #include "base/text.h"
 #include "bench/output/build_info.h"

@@ -3,9 +3,13 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <span>
 #include <utility>
 
 #include "base/units.h"
+#include "base/wrapped_lines.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/roofline.h"
 #include "models/cost.h"
@@ -17,6 +21,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLongestShown = 10;
 constexpr std::size_t kNameColumns = 48;
+constexpr std::size_t kColumns = 100, kSourceIndent = 4;  // of the list of targets
+constexpr std::array kPrecisions{Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16};
 
 // "25,557,032"
 std::string grouped(std::int64_t number) {
@@ -49,9 +55,8 @@ std::string totals_text(const DryRun& run) {
 
 std::string memory_text(const MemoryBytes& memory) {
   std::string text = fmt::format("\n{:<20}{:>16}\n", "memory", "GiB");
-  for (const auto& [name, bytes] : memory_parts(memory)) {
+  for (const auto& [name, bytes] : memory_parts(memory))
     text += fmt::format("  {:<18}{:>16.3f}\n", name, static_cast<double>(bytes) / kGiB);
-  }
   return text;
 }
 
@@ -77,37 +82,32 @@ std::string phases_text(const DryRun& run) {
 }
 
 std::string longest_text(const DryRun& run) {
-  std::vector<const DryRunInstruction*> longest;
-  for (const DryRunInstruction& instruction : run.instructions) longest.push_back(&instruction);
+  std::vector<DryRunInstruction> longest = run.instructions;
+  std::ranges::stable_sort(longest, std::greater{}, &DryRunInstruction::roofline_seconds);
   const std::size_t shown = std::min(longest.size(), kLongestShown);
-  std::stable_sort(longest.begin(), longest.end(),
-                   [](const DryRunInstruction* a, const DryRunInstruction* b) {
-                     return a->roofline_seconds > b->roofline_seconds;
-                   });
   const std::string title = fmt::format("longest {} of {} instructions", shown, longest.size());
   std::string text =
       fmt::format("\n{:<50}{:>10}{:>10}{:>14}{:>8}\n", title, "GMAC", "GB", "roofline ms", "share");
-  for (const DryRunInstruction* instruction :
-       std::vector(longest.begin(), longest.begin() + static_cast<std::ptrdiff_t>(shown))) {
+  for (const DryRunInstruction& instruction : std::span(longest).first(shown))
     text += fmt::format("  {:<48}{:>10.2f}{:>10.3f}{:>14.3f}{:>6.0f} %\n",
-                        shortened(instruction->name, kNameColumns), instruction->macs / kGiga,
-                        instruction->bytes / kGiga, instruction->roofline_seconds * kMilliseconds,
-                        percent(instruction->roofline_seconds, run.roofline_seconds));
-  }
+                        shortened(instruction.name, kNameColumns), instruction.macs / kGiga,
+                        instruction.bytes / kGiga, instruction.roofline_seconds * kMilliseconds,
+                        percent(instruction.roofline_seconds, run.roofline_seconds));
   return text + "(--json lists them all)\n";
 }
 
 }  // namespace
 
-DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, const DryRunJob& job) {
+DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, Precision precision, int world_size,
+               std::int64_t largest_batch) {
   const Graph& graph = plan.graph;
   const Program& program = plan.program;
   DryRun run;
   run.model = graph.model;
   run.target = limits.name;
-  run.precision = job.precision;
+  run.precision = precision;
   run.batch_per_device = graph.batch();
-  run.world_size = job.world_size;
+  run.world_size = world_size;
   run.parameters = backbone_parameter_count(graph);
   run.macs_per_image = macs_per_image(graph);
   run.head_parameters = head_parameter_count(graph);
@@ -115,18 +115,17 @@ DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, const DryRunJob
   run.memory = memory_bytes(program, plan.memory);
   run.device_memory_bytes = limits.memory_bytes;
   run.fits = plan.needed_bytes <= limits.memory_bytes;
-  run.largest_batch = job.largest_batch;
-  const Roofline least = roofline(program, limits, job.precision);
+  run.largest_batch = largest_batch;
+  const Roofline least = roofline(program, limits, precision);
   run.roofline_seconds = least.seconds;
   run.bandwidth_share = least.seconds > 0 ? least.bytes_seconds / least.seconds : 0;
-  run.traffic_bytes = sent_bytes_per_rank(program, job.world_size);
+  run.traffic_bytes = sent_bytes_per_rank(program, world_size);
   for (const Instruction& instruction : program.instructions) {
     const bool counts = instruction.lane == Lane::compute;
     run.instructions.push_back(
         {instruction.name, instruction.phase, instruction.lane, instruction.work.macs, instruction.work.bytes,
-         counts
-             ? roofline_seconds(instruction.work, limits, precision_of(program, instruction, job.precision))
-             : 0});
+         counts ? roofline_seconds(instruction.work, limits, precision_of(program, instruction, precision))
+                : 0});
   }
   return run;
 }
@@ -167,6 +166,45 @@ Json to_json(const DryRun& run) {
 
 std::string to_text(const DryRun& run) {
   return totals_text(run) + memory_text(run.memory) + phases_text(run) + longest_text(run);
+}
+
+std::string targets_text(const std::vector<DeviceLimits>& targets) {
+  std::string text = fmt::format("{:<12}{:<6}{:>12}{:>10}", "target", "kind", "memory GiB", "GB/s");
+  for (const Precision precision : kPrecisions) text += fmt::format("{:>9}", name_of(precision));
+  text += "  sustained TFLOP/s\n";
+  for (const DeviceLimits& target : targets) {
+    text += fmt::format("{:<12}{:<6}{:>12.1f}{:>10.0f}", target.name, name_of(target.kind),
+                        target.memory_bytes / kGiB, target.bytes_per_second / 1e9);
+    for (const Precision precision : kPrecisions) {
+      const auto peak = target.flops_per_second.find(precision);
+      const bool lacks = peak == target.flops_per_second.end();
+      text += fmt::format("{:>9}", lacks ? "-" : fmt::format("{:.1f}", peak->second / 1e12));
+    }
+    text += '\n';
+    for (const std::string& line : wrapped_lines(target.source, kColumns - kSourceIndent))
+      text += std::string(kSourceIndent, ' ') + line + '\n';
+  }
+  return text;
+}
+
+Json targets_json(const std::vector<DeviceLimits>& targets) {
+  Json list = Json::array();
+  for (const DeviceLimits& target : targets) {
+    Json peaks = Json::object();
+    for (const Precision precision : kPrecisions) {
+      const auto peak = target.flops_per_second.find(precision);
+      peaks[std::string(name_of(precision))] =
+          peak == target.flops_per_second.end() ? Json() : Json(peak->second);
+    }
+    list.push_back({{"name", target.name},
+                    {"kind", name_of(target.kind)},
+                    {"memory_bytes", static_cast<std::int64_t>(target.memory_bytes)},
+                    {"bytes_per_second", target.bytes_per_second},
+                    {"flops_per_second", std::move(peaks)},
+                    {"compute_capability", target.compute_capability},
+                    {"source", target.source}});
+  }
+  return list;
 }
 
 }  // namespace plumb

@@ -1,4 +1,5 @@
-// The memory, work, traffic and roofline time of a training step, from its plan alone.
+// The memory, work, traffic and roofline time of a training step, from its plan alone, and the devices that
+// it can be planned for.
 #pragma once
 
 #include <cstdint>
@@ -38,15 +39,10 @@ struct DryRun {
   std::vector<DryRunInstruction> instructions;
 };
 
-struct DryRunJob {
-  Precision precision = Precision::fp32;
-  int world_size = 1;
-  std::int64_t largest_batch = 0;  // largest_planned_batch()
-};
-
-// `plan`: of the step that would run on `limits`. Throws Error(usage) if the device lacks the
-// precision.
-DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, const DryRunJob& job);
+// `plan`: of the step that would run on `limits`; `largest_batch`: largest_planned_batch(). Throws
+// Error(usage) if the device lacks the precision.
+DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, Precision precision, int world_size,
+               std::int64_t largest_batch);
 
 // One object with the keys parameters, macs_per_image, memory_bytes, target, fits, largest_batch,
 // roofline_seconds, traffic_bytes and instructions, beside what was asked for. memory_bytes.peak is null:
@@ -54,5 +50,12 @@ DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, const DryRunJob
 nlohmann::ordered_json to_json(const DryRun& run);
 // Totals, memory, phases and the longest instructions for people, at most 100 columns wide.
 std::string to_text(const DryRun& run);
+
+// --list-targets: the figures that plans and rooflines of named devices are made with.
+// One line per device with its memory, bandwidth and peaks, and one with their source; at most 100 columns.
+std::string targets_text(const std::vector<DeviceLimits>& targets);
+// A list of objects: name, kind, memory_bytes, bytes_per_second, flops_per_second by precision (null where
+// the device lacks it), compute_capability, source.
+nlohmann::ordered_json targets_json(const std::vector<DeviceLimits>& targets);
 
 }  // namespace plumb

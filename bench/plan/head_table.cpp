@@ -2,7 +2,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <array>
 
 #include "base/units.h"
@@ -17,11 +16,7 @@ namespace {
 
 constexpr std::array kTargets = {"v100-16gb", "v100-32gb", "h200"};
 
-struct NamedHead {
-  const char* name;
-  Head head;
-};
-constexpr std::array<NamedHead, 3> kHeads = {
+constexpr std::array<std::pair<const char*, Head>, 3> kHeads{
     {{"dp", Head::replicated}, {"mp", Head::sharded}, {"pfc", Head::sampled}}};
 
 BenchOptions with_head(BenchOptions options, Head head) {

@@ -8,22 +8,14 @@
 
 namespace plumb {
 
-std::uint64_t parameter_checksum(const Graph& graph, const Device& device) {
-  std::uint64_t hash = kFnvOffset;
-  std::vector<float> values;
-  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
-    if (graph.parameters[p].shard) continue;
-    values.resize(static_cast<std::size_t>(graph.parameters[p].elements()));
-    device.read_parameter(p, values);
-    hash = fnv1a(values, hash);
-  }
-  return hash;
-}
+namespace {
 
+// The first parameter or running statistic that holds NaN or infinity; empty if none does. The loss alone
+// doesn't show it: NaN that meets a ReLU becomes 0 there.
 std::string first_not_finite(const Graph& graph, const Device& device) {
   std::vector<float> values;
   const auto finite = [&] {
-    return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+    return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
   };
   for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
     values.resize(static_cast<std::size_t>(graph.parameters[p].elements()));
@@ -38,37 +30,66 @@ std::string first_not_finite(const Graph& graph, const Device& device) {
   return "";
 }
 
-Checks check_run(const RunEvidence& evidence) {
-  Checks checks;
-  const auto& [checksums, initial, not_finite, loss, learning_rate] = evidence;
+}  // namespace
+
+std::uint64_t parameter_checksum(const Graph& graph, const Device& device) {
+  std::uint64_t hash = kFnvOffset;
+  std::vector<float> values;
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
+    if (graph.parameters[p].shard) continue;
+    values.resize(static_cast<std::size_t>(graph.parameters[p].elements()));
+    device.read_parameter(p, values);
+    hash = fnv1a(values, hash);
+  }
+  return hash;
+}
+
+void check_run(const Job& job, const Session& session, std::uint64_t initial_checksum, RunRecord& record) {
+  const BenchOptions& options = session.options;
+  if (!options.check) {
+    record.checks = {{"replicas_identical", "skipped"},
+                     {"parameters_moved", "skipped"},
+                     {"loss_finite", true},  // checked at every iteration
+                     {"tensors_finite", "skipped"}};
+    return;
+  }
+  const Graph& graph = session.plan.graph;
+  const std::vector<std::string> not_finite = job.all_gather(first_not_finite(graph, *session.device));
+  const std::vector<std::string> checksums =
+      job.all_gather(std::to_string(parameter_checksum(graph, *session.device)));
   const auto odd =
-      std::find_if(checksums.begin(), checksums.end(), [&](auto sum) { return sum != checksums.front(); });
-  checks.replicas_identical = odd == checksums.end();
-  checks.parameters_moved = learning_rate == 0 || checksums.front() != initial;
-  const auto bad = std::find_if(loss.begin(), loss.end(), [](double value) { return !std::isfinite(value); });
-  checks.loss_finite = bad == loss.end();
+      std::ranges::find_if(checksums, [&](const std::string& sum) { return sum != checksums.front(); });
+  // A learning rate of 0 leaves parameters where they were.
+  const bool moved = options.learning_rate == 0 || checksums.front() != std::to_string(initial_checksum);
+  const auto bad = std::ranges::find_if_not(record.loss, [](double loss) { return std::isfinite(loss); });
   const auto poisoned =
-      std::find_if(not_finite.begin(), not_finite.end(), [](const auto& name) { return !name.empty(); });
-  checks.tensors_finite = poisoned == not_finite.end();
-  if (!checks.loss_finite)
-    checks.failure = fmt::format(
+      std::ranges::find_if_not(not_finite, [](const std::string& name) { return name.empty(); });
+  record.checks = {{"replicas_identical", odd == checksums.end()},
+                   {"parameters_moved", moved},
+                   {"loss_finite", bad == record.loss.end()},
+                   {"tensors_finite", poisoned == not_finite.end()}};
+  std::string failure;
+  if (bad != record.loss.end())
+    failure = fmt::format(
         "the loss is not finite at iteration {}; lower --lr or look at the data: this run is no measurement",
-        bad - loss.begin());
-  else if (!checks.tensors_finite)
-    checks.failure = fmt::format(
+        bad - record.loss.begin());
+  else if (poisoned != not_finite.end())
+    failure = fmt::format(
         "tensor {} of rank {} is not finite after the run; lower --lr or look at the data: this run is no "
         "measurement",
         *poisoned, poisoned - not_finite.begin());
-  else if (!checks.replicas_identical)
-    checks.failure = fmt::format(
+  else if (odd != checksums.end())
+    failure = fmt::format(
         "the parameters of rank {} differ from rank 0's after the run: an allreduce lost or changed data, "
-        "this "
-        "run is no measurement",
+        "this run is no measurement",
         odd - checksums.begin());
-  else if (!checks.parameters_moved)
-    checks.failure =
-        "no parameter has moved during the run: the update did nothing, this run is no measurement";
-  return checks;
+  else if (!moved)
+    failure = "no parameter has moved during the run: the update did nothing, this run is no measurement";
+  if (!failure.empty() && options.reduce_dtype == ReduceDType::fp16)
+    failure += " (--reduce-dtype fp16 overflows beyond 65504; same keeps the gradients as they are)";
+  job.together([&] {
+    if (job.rank() == 0 && !failure.empty()) throw Error(ExitCode::verification_failed, failure);
+  });
 }
 
 }  // namespace plumb

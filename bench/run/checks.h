@@ -2,12 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
+#include "bench/run/session.h"
 #include "comm/job.h"
-#include "kernels/device.h"
-#include "models/graph.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 
@@ -15,22 +13,9 @@ namespace plumb {
 // that the ranks share out.
 std::uint64_t parameter_checksum(const Graph& graph, const Device& device);
 
-// The first parameter or running statistic that holds NaN or infinity; empty if none does. The loss alone
-// doesn't show it: NaN that meets a ReLU becomes 0 there.
-std::string first_not_finite(const Graph& graph, const Device& device);
-
-struct Checks {
-  bool replicas_identical = true, parameters_moved = true, loss_finite = true, tensors_finite = true;
-  std::string failure;  // one sentence for the first that failed; empty if all hold
-};
-
-struct RunEvidence {
-  std::vector<std::uint64_t> checksums;  // of every rank, after the run
-  std::uint64_t initial_checksum = 0;    // before the run, the same on all ranks
-  std::vector<std::string> not_finite;   // of every rank: first_not_finite after the run
-  std::vector<double> loss;              // of every iteration, mean over ranks
-  double learning_rate = 0;              // 0 leaves parameters where they were
-};
-Checks check_run(const RunEvidence& evidence);
+// Notes in the record whether replicas are identical, parameters have moved, losses and tensors are finite;
+// every rank calls it. Throws Error(verification_failed), on all ranks, that says the first that doesn't
+// hold. `initial_checksum`: of the parameters before the run, the same on all ranks.
+void check_run(const Job& job, const Session& session, std::uint64_t initial_checksum, RunRecord& record);
 
 }  // namespace plumb

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdlib>
 #include <fstream>
 
@@ -59,7 +60,6 @@ constexpr std::array kRecordedVariables = {
     "OMPI_MCA_hwloc_base_binding_policy",
     "OMPI_MCA_mpi_yield_when_idle",
     "OMPI_MCA_pml",
-    "GOMP_SPINCOUNT",
     "OMPI_MCA_rmaps_base_mapping_policy",
     "OMP_DYNAMIC",
     "OMP_MAX_ACTIVE_LEVELS",
@@ -78,18 +78,28 @@ constexpr std::array kRecordedVariables = {
     "SLURM_NTASKS_PER_NODE",
 };
 
-}  // namespace
-
-bool is_recorded_variable(std::string_view name) {
-  return std::find(kRecordedVariables.begin(), kRecordedVariables.end(), name) != kRecordedVariables.end();
+int cpus_of_placement(const std::string& placement) {
+  int count = 0;
+  const char* at = placement.c_str() + placement.find(' ') + 1;
+  while (*at != '\0') {
+    char* end = nullptr;
+    const long first = std::strtol(at, &end, 10);
+    if (end == at) break;
+    const long last = *end == '-' ? std::strtol(end + 1, &end, 10) : first;
+    count += static_cast<int>(last - first + 1);
+    at = *end == ',' ? end + 1 : end;
+  }
+  return count;
 }
+
+}  // namespace
 
 std::map<std::string, std::string> recorded_variables(const char* const* environment) {
   std::map<std::string, std::string> kept;
   for (; *environment != nullptr; ++environment) {
     const std::string_view entry(*environment);
     const std::size_t equals = entry.find('=');
-    if (equals != std::string_view::npos && is_recorded_variable(entry.substr(0, equals)))
+    if (equals != std::string_view::npos && std::ranges::count(kRecordedVariables, entry.substr(0, equals)))
       kept.emplace(entry.substr(0, equals), entry.substr(equals + 1));
   }
   return kept;
@@ -134,35 +144,14 @@ int cpus_per_core() {
   std::string bits;
   stream >> bits;
   int count = 0;
-  for (const char digit : bits)
-    for (int value = digit == ',' ? 0
-                                  : static_cast<int>(std::strtol(std::string(1, digit).c_str(), nullptr, 16));
-         value != 0; value &= value - 1)
-      ++count;
+  for (const char digit : bits)  // a comma is none, and counts 0
+    count += std::popcount(std::strtoul(std::string(1, digit).c_str(), nullptr, 16));
   return std::max(1, count);
 }
 
 std::string placement_text(const std::string& host, const std::vector<int>& cpus) {
   return host + " " + cpu_list_text(cpus);
 }
-
-namespace {
-
-int cpus_of_placement(const std::string& placement) {
-  int count = 0;
-  const char* at = placement.c_str() + placement.find(' ') + 1;
-  while (*at != '\0') {
-    char* end = nullptr;
-    const long first = std::strtol(at, &end, 10);
-    if (end == at) break;
-    const long last = *end == '-' ? std::strtol(end + 1, &end, 10) : first;
-    count += static_cast<int>(last - first + 1);
-    at = *end == ',' ? end + 1 : end;
-  }
-  return count;
-}
-
-}  // namespace
 
 ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, int rank, int host_cpus,
                                   int host_cpus_per_core) {
@@ -182,8 +171,7 @@ ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, in
   if (cpus > 0 && cpus <= host_cpus_per_core && fair > cpus)
     share.remark = fmt::format(
         "rank {} is bound to one core of a host with {} CPUs; mpirun --map-by slot:PE={} or --bind-to none "
-        "lets "
-        "it use its share",
+        "lets it use its share",
         rank, host_cpus, std::max(1, fair / host_cpus_per_core));
   return share;
 }

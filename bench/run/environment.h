@@ -12,10 +12,8 @@
 
 namespace plumb {
 
-// Whether env.json keeps this variable. Names stand on one list; nothing is kept by prefix, as a prefix could
-// let a secret through.
-bool is_recorded_variable(std::string_view name);
-// `environment`: "NAME=value" texts up to a null pointer, as in ::environ.
+// The variables that env.json keeps. Names stand on one list; nothing is kept by prefix, as a prefix could
+// let a secret through. `environment`: "NAME=value" texts up to a null pointer, as in ::environ.
 std::map<std::string, std::string> recorded_variables(const char* const* environment);
 
 // {"host", "kernel", "cpu", "cpus", "affinity", "memory_bytes", "build", "variables"}.
@@ -41,12 +39,12 @@ struct ThreadShare {
 ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, int rank, int host_cpus,
                                   int host_cpus_per_core);
 
-// OpenMP threads that spin for long at a barrier slow a run down badly where others use the same CPUs; threads
-// that sleep at once take 50 us to wake, some hundred times per step. If the user has set neither
+// OpenMP threads that spin for long at a barrier slow a run down badly where others use the same CPUs;
+// threads that sleep at once take 50 us to wake, some hundred times per step. If the user has set neither
 // OMP_WAIT_POLICY nor GOMP_SPINCOUNT, sets the first to passive and the second (of GCC's runtime) to 3000
 // turns, some 50 us, and starts this program anew with the same arguments, as the runtime reads both when the
-// process starts. To be called first in main, before MPI_Init. Returns if nothing was to do, or if it can't be
-// done. Figures: docs/performance.md.
+// process starts. To be called first in main, before MPI_Init. Returns if nothing was to do, or if it can't
+// be done. Figures: docs/performance.md.
 void ensure_short_openmp_waits(char** argv);
 
 }  // namespace plumb

@@ -69,12 +69,12 @@ void try_batch(const Job& job, const BenchOptions& options, double memory_bytes,
 }  // namespace
 
 BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
-                                 const std::function<bool(std::int64_t batch)>& runs) {
+                                 const std::function<BatchTry(std::int64_t batch)>& attempt) {
   BatchSearch search;
   std::int64_t bad = highest + 1;
   const auto try_one = [&](std::int64_t batch) {
-    const bool ran = runs(batch);
-    search.tries.push_back({batch, ran});
+    search.tries.push_back(attempt(batch));
+    const bool ran = search.tries.back().ran;
     (ran ? search.batch : bad) = batch;
     return ran;
   };
@@ -135,13 +135,11 @@ MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
       throw;
     }
   };
-  std::vector<BatchTry> tries;
   found.search = search_largest_batch(found.largest_planned, kMaxBatch, [&](std::int64_t batch) {
-    tries.push_back(attempt(batch));
-    tried(tries.back());
-    return tries.back().ran;
+    const BatchTry one = attempt(batch);
+    tried(one);
+    return one;
   });
-  found.search.tries = std::move(tries);
   return found;
 }
 

@@ -26,11 +26,11 @@ struct BatchSearch {
   std::vector<BatchTry> tries;
 };
 
-// The largest batch from 1 to `highest` for which `runs` holds. Starts at `estimate`, walks away from it in
+// The largest batch from 1 to `highest` whose `attempt` runs. Starts at `estimate`, walks away from it in
 // growing strides until the answer lies between two tries, then bisects; a good estimate takes few tries.
-// `runs` must hold for every batch below one that it holds for.
+// Every batch below one that runs must run.
 BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
-                                 const std::function<bool(std::int64_t batch)>& runs);
+                                 const std::function<BatchTry(std::int64_t batch)>& attempt);
 
 struct MaxBatch {
   std::string model = "resnet50";

@@ -12,38 +12,36 @@ namespace {
 
 constexpr double kMilli = 1e-3;
 
+// Bits of NvmlReading::reasons.
 struct NamedReason {
-  ClockReason bit;
+  std::uint64_t bit;
   const char* name;
   bool throttles;
 };
 constexpr std::array<NamedReason, 9> kReasons{{
-    {ClockReason::idle, "idle", false},
-    {ClockReason::application_setting, "application setting", false},
-    {ClockReason::power_cap, "power cap", true},
-    {ClockReason::hardware_slowdown, "hardware slowdown", true},
-    {ClockReason::sync_boost, "sync boost", true},
-    {ClockReason::thermal, "thermal", true},
-    {ClockReason::hardware_thermal, "hardware thermal", true},
-    {ClockReason::power_brake, "power brake", true},
-    {ClockReason::display_setting, "display setting", false},
+    {0x1, "idle", false},
+    {0x2, "application setting", false},
+    {0x4, "power cap", true},
+    {0x8, "hardware slowdown", true},
+    {0x10, "sync boost", true},
+    {0x20, "thermal", true},
+    {0x40, "hardware thermal", true},
+    {0x80, "power brake", true},
+    {0x100, "display setting", false},
 }};
 
-bool has(std::uint64_t reasons, ClockReason bit) {
-  return (reasons & static_cast<std::uint64_t>(bit)) != 0;
-}
-
-GpuRange range_of(std::vector<double> values) {
-  if (values.empty()) return {};
-  const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
-  return {*lowest, median(values), *highest};
+GpuRange range_of(const std::vector<GpuMoment>& moments, double GpuMoment::*figure) {
+  if (moments.empty()) return {};
+  std::vector<double> values;
+  for (const GpuMoment& moment : moments) values.push_back(moment.*figure);
+  const auto [lowest, highest] = std::ranges::minmax(values);
+  return {lowest, median(values), highest};
 }
 
 // `value` at `seconds`, on the line between the two samples around it.
 template <typename Value>
 double at(std::span<const GpuSample> samples, double seconds, Value value) {
-  const auto after = std::lower_bound(samples.begin(), samples.end(), seconds,
-                                      [](const GpuSample& sample, double s) { return sample.seconds < s; });
+  const auto after = std::ranges::lower_bound(samples, seconds, {}, &GpuSample::seconds);
   if (after == samples.begin()) return value(*after);
   const GpuSample &left = *(after - 1), &right = *after;
   const double share = (seconds - left.seconds) / (right.seconds - left.seconds);
@@ -72,7 +70,7 @@ void add_energy(std::span<const GpuSample> samples, std::span<const GpuSample> i
                 double end, GpuRecord& record) {
   if (samples.empty() || samples.front().seconds > begin || samples.back().seconds < end) return;
   const auto counts = [](const GpuSample& sample) { return sample.energy_millijoules.has_value(); };
-  if (std::all_of(samples.begin(), samples.end(), counts)) {
+  if (std::ranges::all_of(samples, counts)) {
     // From the first count on: the counter's own value is too large for the difference of two doubles.
     const std::uint64_t first = *samples.front().energy_millijoules;
     const auto joules = [first](const GpuSample& sample) {
@@ -80,8 +78,7 @@ void add_energy(std::span<const GpuSample> samples, std::span<const GpuSample> i
     };
     record.joules = at(samples, end, joules) - at(samples, begin, joules);
     record.energy_source = "counter";
-  } else if (std::all_of(samples.begin(), samples.end(),
-                         [](const GpuSample& sample) { return sample.reading.power_milliwatts > 0; })) {
+  } else if (std::ranges::all_of(samples, [](const GpuSample& sample) { return watts(sample) > 0; })) {
     record.joules = integrated_joules(samples, inside, begin, end);
     record.energy_source = "power";
   }
@@ -92,47 +89,39 @@ void add_energy(std::span<const GpuSample> samples, std::span<const GpuSample> i
 std::vector<std::string> reason_names(std::uint64_t reasons) {
   std::vector<std::string> names;
   for (const NamedReason& reason : kReasons)
-    if (has(reasons, reason.bit)) names.emplace_back(reason.name);
+    if (reasons & reason.bit) names.emplace_back(reason.name);
   return names;
 }
 
 bool is_throttled(std::uint64_t reasons) {
-  return std::any_of(kReasons.begin(), kReasons.end(),
-                     [&](const NamedReason& reason) { return reason.throttles && has(reasons, reason.bit); });
+  return std::ranges::any_of(
+      kReasons, [&](const NamedReason& reason) { return reason.throttles && (reasons & reason.bit) != 0; });
 }
 
 GpuRecord summarize_gpu(std::span<const GpuSample> samples, double begin, double end) {
-  const auto earlier = [](const GpuSample& sample, double seconds) { return sample.seconds < seconds; };
-  const auto later = [](double seconds, const GpuSample& sample) { return seconds < sample.seconds; };
-  const std::span<const GpuSample> inside(std::lower_bound(samples.begin(), samples.end(), begin, earlier),
-                                          std::upper_bound(samples.begin(), samples.end(), end, later));
+  const std::span inside(std::ranges::lower_bound(samples, begin, {}, &GpuSample::seconds),
+                         std::ranges::upper_bound(samples, end, {}, &GpuSample::seconds));
   GpuRecord record;
   record.window_seconds = end - begin;
   record.samples = std::ssize(inside);
-  std::vector<double> sm, memory, temperature, power;
-  std::size_t throttled = 0;
   for (const GpuSample& sample : inside) {
     const NvmlReading& reading = sample.reading;
-    sm.push_back(reading.sm_clock_mhz);
-    memory.push_back(reading.memory_clock_mhz);
-    temperature.push_back(reading.temperature_celsius);
-    power.push_back(watts(sample));
-    throttled += is_throttled(reading.reasons) ? 1U : 0U;
     for (const std::string& reason : reason_names(reading.reasons)) record.clock_reasons[reason] += 1;
     record.moments.push_back({.seconds = sample.seconds - begin,
-                              .sm_clock_mhz = sm.back(),
-                              .memory_clock_mhz = memory.back(),
-                              .temperature_celsius = temperature.back(),
-                              .power_watts = power.back(),
+                              .sm_clock_mhz = static_cast<double>(reading.sm_clock_mhz),
+                              .memory_clock_mhz = static_cast<double>(reading.memory_clock_mhz),
+                              .temperature_celsius = static_cast<double>(reading.temperature_celsius),
+                              .power_watts = watts(sample),
                               .throttled = is_throttled(reading.reasons)});
   }
   const double count = std::max(1.0, static_cast<double>(inside.size()));
   for (auto& [reason, share] : record.clock_reasons) share /= count;
+  const auto throttled = std::ranges::count(record.moments, true, &GpuMoment::throttled);
   record.throttled_share = static_cast<double>(throttled) / count;
-  record.sm_clock_mhz = range_of(std::move(sm));
-  record.memory_clock_mhz = range_of(std::move(memory));
-  record.temperature_celsius = range_of(std::move(temperature));
-  record.power_watts = range_of(std::move(power));
+  record.sm_clock_mhz = range_of(record.moments, &GpuMoment::sm_clock_mhz);
+  record.memory_clock_mhz = range_of(record.moments, &GpuMoment::memory_clock_mhz);
+  record.temperature_celsius = range_of(record.moments, &GpuMoment::temperature_celsius);
+  record.power_watts = range_of(record.moments, &GpuMoment::power_watts);
   add_energy(samples, inside, begin, end, record);
   return record;
 }

@@ -55,36 +55,22 @@ struct Functions {
                                              "nvmlDeviceGetCurrentClocksThrottleReasons"};
 };
 
-// NVML from its start to its end.
-class Nvml {
- public:
-  explicit Nvml(LibraryHandle library)
-      : library_(std::move(library)), functions_{library_.get()}, started_(functions_.start()) {}
-  ~Nvml() {
-    if (started_) functions_.stop();
-  }
-  Nvml(const Nvml&) = delete;
-  Nvml& operator=(const Nvml&) = delete;
-
-  const Functions& functions() const { return functions_; }
-
-  Gpu find(const std::string& gpu) const {
-    Gpu found = nullptr;
-    if (!started_) return nullptr;
-    if (functions_.by_uuid(gpu.c_str(), &found)) return found;
-    return functions_.by_pci_bus_id(gpu.c_str(), &found) ? found : nullptr;
-  }
-
- private:
-  LibraryHandle library_;
-  Functions functions_;
-  bool started_;
-};
-
+// NVML, from its start to its end, and one GPU of it.
 class LoadedGpu final : public NvmlGpu {
  public:
-  LoadedGpu(std::unique_ptr<Nvml> nvml, Gpu gpu)
-      : nvml_(std::move(nvml)), call_(nvml_->functions()), gpu_(gpu) {}
+  explicit LoadedGpu(LibraryHandle library)
+      : library_(std::move(library)), call_{library_.get()}, started_(call_.start()) {}
+  ~LoadedGpu() override {
+    if (started_) call_.stop();
+  }
+  LoadedGpu(const LoadedGpu&) = delete;
+  LoadedGpu& operator=(const LoadedGpu&) = delete;
+
+  bool find(const std::string& gpu) {
+    const bool answers =
+        started_ && (call_.by_uuid(gpu.c_str(), &gpu_) || call_.by_pci_bus_id(gpu.c_str(), &gpu_));
+    return answers && gpu_;
+  }
 
   std::string name() const override {
     std::array<char, kTextBytes> text{};
@@ -118,9 +104,10 @@ class LoadedGpu final : public NvmlGpu {
   }
 
  private:
-  std::unique_ptr<Nvml> nvml_;
-  const Functions& call_;
-  Gpu gpu_;
+  LibraryHandle library_;
+  Functions call_;
+  bool started_;
+  Gpu gpu_ = nullptr;
 };
 
 }  // namespace
@@ -128,10 +115,9 @@ class LoadedGpu final : public NvmlGpu {
 std::unique_ptr<NvmlGpu> open_nvml_gpu(const std::string& gpu, const std::string& library) {
   LibraryHandle handle(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!handle) return nullptr;
-  auto loaded = std::make_unique<Nvml>(std::move(handle));
-  const Gpu found = loaded->find(gpu);
-  if (!found) return nullptr;
-  return std::make_unique<LoadedGpu>(std::move(loaded), found);
+  auto loaded = std::make_unique<LoadedGpu>(std::move(handle));
+  if (!loaded->find(gpu)) return nullptr;
+  return loaded;
 }
 
 std::string nvml_library_name() {

@@ -10,22 +10,9 @@
 
 namespace plumb {
 
-// Why clocks are lower than they could be; bits of NvmlReading::reasons.
-enum class ClockReason : std::uint64_t {
-  idle = 0x1,
-  application_setting = 0x2,
-  power_cap = 0x4,
-  hardware_slowdown = 0x8,
-  sync_boost = 0x10,
-  thermal = 0x20,
-  hardware_thermal = 0x40,
-  power_brake = 0x80,
-  display_setting = 0x100,
-};
-
 // What the GPU did at one moment; 0 is what the driver doesn't tell.
 struct NvmlReading {
-  std::uint64_t reasons = 0;  // ClockReason bits
+  std::uint64_t reasons = 0;  // bits: why clocks are lower than they could be
   unsigned sm_clock_mhz = 0, memory_clock_mhz = 0;
   unsigned temperature_celsius = 0;
   unsigned power_milliwatts = 0;  // mean over the last second on most GPUs

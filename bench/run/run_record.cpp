@@ -67,8 +67,8 @@ RunRecord make_record(const Job& job, const Session& session) {
   record.device_name = session.device->description();
   record.batch_per_device = *options.batch_per_device;
   record.world_size = job.size();
-  record.nodes = session.layout.nodes;
-  record.devices_per_node = session.layout.devices_per_node;
+  record.nodes = options.nodes;
+  record.devices_per_node = options.devices_per_node;
   record.iterations = options.iterations;
   record.warmup = options.warmup;
   record.config = options_json(options);
@@ -164,8 +164,7 @@ std::string write_profile(const Session& session, const RunRecord& record,
     table = profile_text(program, profile, step_seconds);
   }
   if (session.options.trace)
-    write_trace_file(results.folder() + "/trace.json", program, stamped,
-                     {.rank = 0, .device = record.device_name});
+    results.write_text("trace.json", trace_text(program, stamped, record.device_name));
   return table;
 }
 

@@ -5,7 +5,6 @@
 #include "bench/output/version.h"
 #include "bench/plan/head_table.h"
 #include "bench/run/environment.h"
-#include "bench/run/tuning.h"
 #include "comm/distinct_gpus.h"
 #include "comm/mpi_communicator.h"
 #include "comm/nccl_communicator.h"
@@ -17,10 +16,6 @@ namespace {
 constexpr int kMostWorkersByDefault = 8;
 constexpr const char* kOneVector =
     "--bs 1 leaves the last norm one vector, which it makes zero: times are right, losses mean nothing";
-
-int default_workers(int threads) {
-  return std::clamp(threads / 2, 1, kMostWorkersByDefault);
-}
 
 std::int64_t classes_of(const Graph& graph) {
   if (const auto* loss = std::get_if<MarginLoss>(&graph.ops.back())) return loss->classes;
@@ -97,8 +92,7 @@ std::unique_ptr<Communicator> make_communicator(const Job& job, const BenchOptio
 }
 
 bool has_shards(const Graph& graph) {
-  return std::any_of(graph.parameters.begin(), graph.parameters.end(),
-                     [](const Parameter& parameter) { return parameter.shard.has_value(); });
+  return std::ranges::any_of(graph.parameters, [](const Parameter& one) { return one.shard.has_value(); });
 }
 
 // Sends rank 0's tensors (from --weights or fresh) to every rank's device; of a shard each rank writes its
@@ -120,28 +114,27 @@ void distribute_tensors(const Job& job, Session& session, TensorMap tensors) {
     session.device->write_statistic(s, hand_out(graph.statistics[s].name, graph.statistics[s].channels));
 }
 
-}  // namespace
-
-WorldLayout world_layout(const BenchOptions& options, int ranks, int nodes, int devices_per_node) {
-  WorldLayout layout{nodes, devices_per_node};
-  if (options.nodes > 0) layout.nodes = options.nodes;
-  if (options.devices_per_node > 0) layout.devices_per_node = options.devices_per_node;
-  if (options.nodes > 0 && options.devices_per_node == 0)
-    layout.devices_per_node = std::max(1, ranks / layout.nodes);
-  if (options.devices_per_node > 0 && options.nodes == 0)
-    layout.nodes = std::max(1, ranks / layout.devices_per_node);
-  if (layout.devices() != ranks)
-    throw Error(
-        ExitCode::usage,
-        "option --nodes: {} with --devices-per-node {} makes {} devices, but {} {}; start as many, or "
-        "leave the layout to the hosts",
-        layout.nodes, layout.devices_per_node, layout.devices(), ranks,
-        ranks == 1 ? "rank runs" : "ranks run");
-  return layout;
+// --nodes and --devices-per-node, from the job where they aren't given. Throws Error(usage) if they make
+// another number of devices than there are ranks.
+void fill_in_layout(const Job& job, BenchOptions& options) {
+  const int ranks = job.size();
+  int &nodes = options.nodes, &each = options.devices_per_node;
+  if (nodes == 0 && each == 0) {
+    nodes = job.nodes();
+    each = job.devices_per_node();
+  }
+  if (nodes == 0) nodes = std::max(1, ranks / each);
+  if (each == 0) each = std::max(1, ranks / nodes);
+  if (nodes * each == ranks) return;
+  throw Error(ExitCode::usage,
+              "option --nodes: {} with --devices-per-node {} makes {} devices, but {} {}; start as many, or "
+              "leave the layout to the hosts",
+              nodes, each, nodes * each, ranks, ranks == 1 ? "rank runs" : "ranks run");
 }
 
-bool captures(const BenchOptions& options, const DeviceLimits& limits, int world_size) {
-  if (limits.kind != DeviceKind::cuda || options.cuda_graph == CudaGraph::off) return false;
+// Whether an iteration becomes one launch.
+bool captures(const BenchOptions& options, Device& device, int world_size) {
+  if (!device.step_capture() || options.cuda_graph == CudaGraph::off) return false;
   const bool can = options.comm == "nccl" || !has_collectives(options, world_size);
   if (!can && options.cuda_graph == CudaGraph::on)
     throw Error(ExitCode::usage,
@@ -150,6 +143,8 @@ bool captures(const BenchOptions& options, const DeviceLimits& limits, int world
                 options.comm);
   return can;
 }
+
+}  // namespace
 
 Session open_session(const Job& job, const BenchOptions& options) {
   Session session;
@@ -164,14 +159,12 @@ Session open_session(const Job& job, const BenchOptions& options) {
                                   .deterministic = options.deterministic},
                                  &why_not_cuda);
     session.options = resolve(options, session.device->limits(), job.size());
-    if (options.device == DeviceChoice::automatic && session.device->limits().kind == DeviceKind::cpu)
-      session.why_this_device = " (--device auto: " + reason_of(why_not_cuda) + ")";
+    if (!why_not_cuda.empty()) session.why_this_device = " (--device auto: " + reason_of(why_not_cuda) + ")";
     session.options.threads = threads;
-    session.layout = world_layout(options, job.size(), job.nodes(), job.devices_per_node());
-    session.captures = captures(session.options, session.device->limits(), job.size());
-    session.options.nodes = session.layout.nodes;
-    session.options.devices_per_node = session.layout.devices_per_node;
-    if (session.options.data_workers == 0) session.options.data_workers = default_workers(threads);
+    fill_in_layout(job, session.options);
+    session.captures = captures(session.options, *session.device, job.size());
+    if (session.options.data_workers == 0)
+      session.options.data_workers = std::clamp(threads / 2, 1, kMostWorkersByDefault);
   });
   if (options.threads == 0) session.remark = share.remark;
   if (options.model->margin_head && session.options.batch_per_device == 1)
@@ -236,9 +229,9 @@ void prepare_session(const Job& job, Session& session) {
 }
 
 double memory_of_rank(const Job& job, const Session& session) {
-  const DeviceLimits& limits = session.device->limits();
-  const bool shares = limits.kind == DeviceKind::cpu || session.shares_gpu;
-  return limits.memory_bytes / (shares ? job.local_size() : 1);
+  const bool is_host_memory = !session.device->host_staging();
+  const bool shares = is_host_memory || session.shares_gpu;
+  return session.device->limits().memory_bytes / (shares ? job.local_size() : 1);
 }
 
 TensorFile read_tensors(const Graph& graph, const Device& device) {

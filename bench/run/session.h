@@ -17,17 +17,8 @@
 
 namespace plumb {
 
-// The nodes of a run and the devices of each, from --nodes and --devices-per-node or else from the job.
-struct WorldLayout {
-  int nodes = 1, devices_per_node = 1;
-  int devices() const { return nodes * devices_per_node; }
-};
-// Throws Error(usage) if --nodes x --devices-per-node is another number than `ranks`.
-WorldLayout world_layout(const BenchOptions& options, int ranks, int nodes, int devices_per_node);
-
 struct Session {
-  BenchOptions options;  // resolved
-  WorldLayout layout;
+  BenchOptions options;  // resolved, with threads, data_workers and the layout of nodes
   std::unique_ptr<Device> device;
   std::unique_ptr<BatchSource> source;
   std::unique_ptr<Communicator> communicator;  // null if not has_collectives()
@@ -47,6 +38,10 @@ Session open_session(const Job& job, const BenchOptions& options);
 // Second step: plans the step as described, opens data and --weights. Throws Error(bad_data), and
 // Error(out_of_memory) that names the batch that would fit.
 void read_inputs(const Job& job, Session& session);
+// Part of the last step: fills in Session::tuning, the engines and fused patterns that rank 0 finds and every
+// rank takes. Rank 0 shows progress on stderr unless --quiet: a bar on a terminal, elsewhere a line every ten
+// seconds. Every rank calls it.
+void tune_session(const Job& job, Session& session, const UpdateRule& rule);
 // Last step, which takes time: tuning, primitives, memory, parameters on the device.
 void prepare_session(const Job& job, Session& session);
 

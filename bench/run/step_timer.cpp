@@ -1,7 +1,5 @@
 #include "bench/run/step_timer.h"
 
-#include <algorithm>
-
 namespace plumb {
 
 double steady_seconds() {

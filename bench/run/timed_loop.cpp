@@ -11,13 +11,20 @@ namespace {
 constexpr std::int64_t kIterationsUnderWay = 4;
 constexpr std::chrono::microseconds kBetweenLooks{20};
 
+// Iterations that are stamped: enough for a median, little beside a run.
+constexpr int kStampedIterations = 10;
+
+bool runs_behind_the_host(Device& device) {
+  return device.queue(Lane::compute) != nullptr;
+}
+
 class TimedLoop {
  public:
   TimedLoop(const Job& job, Session& session, Runner& runner, TimedIterations& result,
             const std::function<void(std::int64_t)>& ended)
       : job_(job), session_(session), runner_(runner), result_(result), ended_(ended) {}
 
-  void run(bool capture) {
+  void run() {
     const BenchOptions& options = session_.options;
     agreed_ = options.iterations;
     result_.timer = StepTimer(static_cast<std::size_t>(agreed_));
@@ -27,7 +34,7 @@ class TimedLoop {
     result_.timer.start();
     while (goes_on()) {
       runner_.run_iteration();
-      if (++started_ == 1 && capture) {
+      if (++started_ == 1 && session_.captures) {
         collect(0);
         runner_.capture();
       }
@@ -83,10 +90,10 @@ class TimedLoop {
 
   void conclude() {
     const auto steps = static_cast<double>(told() - session_.options.warmup);
-    const bool on_host = session_.device->limits().kind == DeviceKind::cpu;
-    result_.exposed_communication_seconds =
-        (on_host ? runner_.exposed_communication_seconds() - host_exposed_in_warmup_ : device_exposed_) /
-        steps;
+    const double exposed = runs_behind_the_host(*session_.device)
+                               ? device_exposed_
+                               : runner_.exposed_communication_seconds() - host_exposed_in_warmup_;
+    result_.exposed_communication_seconds = exposed / steps;
     result_.data_wait_seconds = (session_.source->waited_seconds() - waited_in_warmup_) / steps;
   }
 
@@ -102,9 +109,31 @@ class TimedLoop {
 
 }  // namespace
 
-void run_timed(const Job& job, Session& session, Runner& runner, bool capture, TimedIterations& result,
+void run_timed(const Job& job, Session& session, Runner& runner, TimedIterations& result,
                const std::function<void(std::int64_t iteration)>& ended) {
-  TimedLoop(job, session, runner, result, ended).run(capture);
+  TimedLoop(job, session, runner, result, ended).run();
+}
+
+std::vector<InstructionTime> run_stamped(Session& session, Runner& runner) {
+  Device& device = *session.device;
+  const Graph& graph = session.plan.graph;
+  const TensorFile before = read_tensors(graph, device);
+  std::vector<InstructionTime> times;
+  device.start_clock();
+  for (int i = 0; i < kStampedIterations; ++i) {
+    if (runs_behind_the_host(device)) runner.run_iteration();
+    runner.run_stamped_iteration();
+    device.synchronize();
+    while (device.next_end()) {
+    }
+    const std::vector<InstructionTime> ended = device.step_times();
+    times.insert(times.end(), ended.begin(), ended.end());
+  }
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p)
+    device.write_parameter(p, before.floats.at(graph.parameters[p].name).values);
+  for (StatisticId s = 0; s < graph.statistics.size(); ++s)
+    device.write_statistic(s, before.floats.at(graph.statistics[s].name).values);
+  return times;
 }
 
 }  // namespace plumb

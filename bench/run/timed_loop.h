@@ -22,8 +22,15 @@ struct TimedIterations {
 
 // Runs --iters iterations, and more until --seconds are over, on every rank alike. `ended` is called for each
 // in order, once it has ended; on a device that runs behind the host's back a few later ones may be under way
-// by then. With `capture` the first iteration runs step by step, and all others are replays of one capture.
-void run_timed(const Job& job, Session& session, Runner& runner, bool capture, TimedIterations& result,
+// by then. Of a session that captures the first iteration runs step by step, and all others are replays of
+// one capture.
+void run_timed(const Job& job, Session& session, Runner& runner, TimedIterations& result,
                const std::function<void(std::int64_t iteration)>& ended);
+
+// Runs a few iterations more with every instruction stamped, for profiles and traces, and gives their times.
+// They are in no log, and parameters and running statistics are put back to what they were. On a device that
+// runs behind the host's back each follows one without stamps, which keeps it busy until all of the stamped
+// one is enqueued: so what is timed is the device, not how fast it is given work. Every rank calls it.
+std::vector<InstructionTime> run_stamped(Session& session, Runner& runner);
 
 }  // namespace plumb

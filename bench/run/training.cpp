@@ -14,7 +14,6 @@
 #include "bench/run/gpu_monitor.h"
 #include "bench/run/run_record.h"
 #include "bench/run/runner.h"
-#include "bench/run/stamped_iterations.h"
 
 namespace plumb {
 namespace {
@@ -56,9 +55,7 @@ std::string begin_text(const Job& job, const Session& session, const RunRecord& 
 // For --verbose.
 std::string plan_text(const Session& session) {
   const Program& program = session.plan.program;
-  const auto collectives =
-      std::count_if(program.instructions.begin(), program.instructions.end(),
-                    [](const Instruction& instruction) { return instruction.lane == Lane::communication; });
+  const auto collectives = std::ranges::count(program.instructions, Lane::communication, &Instruction::lane);
   return fmt::format(
       "{}; {}{} instructions, {}{}{} MiB planned", session.source->description(),
       session.options.model->margin_head ? shard_text(session.plan.graph) + " of rank 0; " : "",
@@ -72,9 +69,8 @@ std::string plan_text(const Session& session) {
 void prepare(Run& run) {
   run.messages.say(begin_text(run.job, run.session, run.record));
   prepare_session(run.job, run.session);
-  std::string remarks;
-  for (const std::string& remark : run.session.tuning.remarks) append_part(remarks, remark, "; ");
-  if (!remarks.empty()) run.messages.warn(remarks);
+  if (const auto& remarks = run.session.tuning.remarks; !remarks.empty())
+    run.messages.warn(fmt::format("{}", fmt::join(remarks, "; ")));
   if (run.options().verbose) run.messages.say(plan_text(run.session));
   if (!run.session.remark.empty()) run.messages.say(run.session.remark);
   add_plan(run.session, run.record);
@@ -83,7 +79,7 @@ void prepare(Run& run) {
     const StepPlan& plan = run.session.plan;
     if (!run.session.tuning.trials.empty())
       run.outputs.results->write_text("tuning.csv", trials_csv(run.session.tuning));
-    run.outputs.results->write_json("program.json", program_json(plan.program, &plan.memory));
+    run.outputs.results->write_json("program.json", program_json(plan.program, plan.memory));
   });
 }
 
@@ -115,7 +111,7 @@ void run_iterations(Run& run, Runner& runner) {
                   run.options().iterations, run.record.batch_per_device * run.job.size());
   const std::unique_ptr<GpuMonitor> monitor = watch_gpu(session.device->unique_id());
   int not_finite = 0;
-  run_timed(run.job, session, runner, session.captures, timed, [&](std::int64_t iteration) {
+  run_timed(run.job, session, runner, timed, [&](std::int64_t iteration) {
     if (run.outputs.log) log_iteration(session, timed, *run.outputs.log);
     require_finite_loss(run, iteration, not_finite);
     bar.update(timed.timer.iterations(), timed.timer.elapsed_seconds());
@@ -155,42 +151,10 @@ void warn_of_corrupt_files(const Job& job, const BatchSource& source, Messages& 
   const CorruptFiles corrupt = source.corrupt_files();
   const double count = job.sum({static_cast<double>(corrupt.count)}).front();
   const std::vector<std::string> names = job.all_gather(corrupt.first.empty() ? "" : corrupt.first.front());
-  const auto named =
-      std::find_if(names.begin(), names.end(), [](const std::string& name) { return !name.empty(); });
+  const auto named = std::ranges::find_if(names, [](const std::string& name) { return !name.empty(); });
   if (named != names.end())
     messages.warn(fmt::format("corrupt images were skipped {} times over all ranks, the first is {}",
                               static_cast<std::int64_t>(count), *named));
-}
-
-// `initial_checksum`: of the parameters before the run.
-void check(const Job& job, const Session& session, std::uint64_t initial_checksum, RunRecord& record) {
-  if (!session.options.check) {
-    record.checks = {{"replicas_identical", "skipped"},
-                     {"parameters_moved", "skipped"},
-                     {"loss_finite", true},  // checked at every iteration
-                     {"tensors_finite", "skipped"}};
-    return;
-  }
-  const Graph& graph = session.plan.graph;
-  const Device& device = *session.device;
-  RunEvidence evidence{.checksums = {},
-                       .initial_checksum = initial_checksum,
-                       .not_finite = job.all_gather(first_not_finite(graph, device)),
-                       .loss = record.loss,
-                       .learning_rate = session.options.learning_rate};
-  for (const std::string& text : job.all_gather(std::to_string(parameter_checksum(graph, device))))
-    evidence.checksums.push_back(std::stoull(text));
-  Checks checks = check_run(evidence);
-  if (!checks.failure.empty() && session.options.reduce_dtype == ReduceDType::fp16)
-    checks.failure += " (--reduce-dtype fp16 overflows beyond 65504; same keeps the gradients as they are)";
-  record.checks = {{"replicas_identical", checks.replicas_identical},
-                   {"parameters_moved", checks.parameters_moved},
-                   {"loss_finite", checks.loss_finite},
-                   {"tensors_finite", checks.tensors_finite}};
-  job.together([&] {
-    if (job.rank() == 0 && !checks.failure.empty())
-      throw Error(ExitCode::verification_failed, checks.failure);
-  });
 }
 
 // Writes weights, profile, result and log. Returns the table of the profile, if one is asked for.
@@ -243,7 +207,7 @@ void run_training(const Job& job, const BenchOptions& options, const TrainingHoo
     measure(run);
     add_measurements(job, run.session, run.measured, run.record);
     warn_of_corrupt_files(job, *run.session.source, run.messages);
-    check(job, run.session, initial_checksum, run.record);
+    check_run(job, run.session, initial_checksum, run.record);
     profile = finish(run);
   } catch (const Error& error) {
     report_failure(run, error);

@@ -1,13 +1,12 @@
-#include "bench/run/tuning.h"
-
+// Which engines and fused patterns a run uses: rank 0 finds out, every rank takes its answer.
 #include <spdlog/fmt/fmt.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <utility>
 
 #include "bench/output/progress.h"
+#include "bench/run/session.h"
+#include "bench/run/step_timer.h"
 
 namespace plumb {
 namespace {
@@ -20,7 +19,7 @@ class TuningProgress {
 
   void update(std::size_t done, std::size_t known) {
     if (quiet_) return;
-    const double elapsed = seconds_since(start_);
+    const double elapsed = steady_seconds() - start_seconds_;
     if (!bar_) bar_.emplace(stderr, terminal_, static_cast<std::int64_t>(known), 1, "engines chosen/s");
     bar_->update(static_cast<std::int64_t>(done), elapsed);
     if (terminal_.is_terminal || elapsed - told_at_seconds_ < kSecondsBetweenLines) return;
@@ -29,16 +28,10 @@ class TuningProgress {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  static double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  }
-
   bool quiet_;
   Terminal terminal_;
   std::optional<ProgressBar> bar_;
-  Clock::time_point start_ = Clock::now();
-  double told_at_seconds_ = 0;
+  double start_seconds_ = steady_seconds(), told_at_seconds_ = 0;
 };
 
 }  // namespace

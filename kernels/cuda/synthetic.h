@@ -1,4 +1,4 @@
-// Synthetic batches generated on the GPU in its own layout: the values of bench/data/synthetic.h, without a
+// Synthetic batches generated on the GPU in its own layout: the values of bench/data/synthetic.cpp, without a
 // copy from the host.
 #pragma once
 

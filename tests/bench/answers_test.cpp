@@ -1,10 +1,10 @@
-#include "bench/answers.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "bench/bench_main.h"
 
 namespace plumb {
 namespace {

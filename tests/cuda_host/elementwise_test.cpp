@@ -6,7 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "bench/data/synthetic.h"
+#include "bench/data/fixed_batch.h"
 #include "kernels/cuda/synthetic.h"
 #include "tests/cuda_host/guarded_tensor.h"
 
@@ -134,8 +134,8 @@ TEST(PackBatch, CoversMorePixelsThanABlockWithoutAState) {
 
 TEST(SyntheticBatch, IsTheOneThatTheHostMakes) {
   for (const int rank : {0, 3}) {
-    SyntheticSource source(
-        {.batch_per_device = 5, .image_size = 19, .classes = 1000, .seed = 42, .rank = rank});
+    FixedBatch source =
+        synthetic_batch({.batch_per_device = 5, .image_size = 19, .classes = 1000, .seed = 42, .rank = rank});
     const Batch batch = source.next();
     const Shape shape{.n = 5, .h = 19, .w = 19, .c = 3};
     const std::vector<double> host(batch.images.begin(), batch.images.end());

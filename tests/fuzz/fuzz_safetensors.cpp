@@ -1,7 +1,7 @@
 // A safetensors file: weights, and a batch of images and labels.
 #include <string>
 
-#include "bench/data/batch_file.h"
+#include "bench/data/fixed_batch.h"
 #include "models/weights.h"
 #include "tests/fuzz/fuzz_input.h"
 
@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     options.batch_file = file.path();
     options.batch_per_device = 2;
     options.image_size = 2;
-    BatchFileSource source(options);
+    FixedBatch source = batch_of_file(options);
     const Batch batch = source.next();
     require(batch.images.size() == 24 && batch.labels.size() == 2, "a batch has another size");
   });

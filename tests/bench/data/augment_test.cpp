@@ -173,7 +173,7 @@ TEST(WholeImage, IsFlippedHalfOfTheTimesByKeyAndSampleAlone) {
     const Crop crop = crop_for(Preprocessing::insightface, {112, 113}, kKey, sample);
     ASSERT_EQ(crop.size, (ImageSize{112, 113}));
     ASSERT_EQ(crop.left + crop.top, 0);
-    ASSERT_EQ(crop.flip, whole_image({112, 113}, kKey, sample).flip);
+    ASSERT_EQ(crop.flip, crop_for(Preprocessing::insightface, {112, 113}, kKey, sample).flip);
     flips += crop.flip;
   }
   EXPECT_NEAR(flips, 2000, 130);

@@ -18,22 +18,21 @@ TEST(ImageFolderList, ClassesAndFilesAreSortedAndOtherFilesPassedOver) {
   for (const char* name : {"wolf/b.jpg", "wolf/a.JPEG", "cat/2.jpeg", "cat/10.JPG", "cat/notes.txt",
                            "cat/.hidden.jpg", ".thumbnails/x.jpg", "wolf/deeper/c.jpg", "readme.jpg"})
     write_file(folder / name, kBytes);
-  const ImageFolder found = list_image_folder(folder.path(), 1000);
-  EXPECT_EQ(found.classes, (std::vector<std::string>{"cat", "wolf"}));
-  ASSERT_EQ(found.files.size(), 4U);
-  EXPECT_EQ(found.path_of(0), folder / "cat" / "10.JPG");
-  EXPECT_EQ(found.path_of(1), folder / "cat" / "2.jpeg");
-  EXPECT_EQ(found.path_of(2), folder / "wolf" / "a.JPEG");
-  EXPECT_EQ(found.path_of(3), folder / "wolf" / "b.jpg");
-  EXPECT_EQ(found.files[1].label, 0);
-  EXPECT_EQ(found.files[2].label, 1);
+  const FolderImages found(folder.path(), 1000);
+  EXPECT_EQ(found.description(), "4 images in 2 classes from " + folder.path());
+  ASSERT_EQ(found.count(), 4U);
+  EXPECT_EQ(found.name_of(0), folder / "cat" / "10.JPG");
+  EXPECT_EQ(found.name_of(1), folder / "cat" / "2.jpeg");
+  EXPECT_EQ(found.name_of(2), folder / "wolf" / "a.JPEG");
+  EXPECT_EQ(found.name_of(3), folder / "wolf" / "b.jpg");
+  std::vector<std::uint8_t> buffer;
+  EXPECT_EQ(found.read(1, buffer).label, 0);
+  EXPECT_EQ(found.read(2, buffer).label, 1);
 }
 
 TEST(ImageFolderList, WhatCannotBeTrainedOnIsNamed) {
   const ScratchFolder folder;
-  const auto listing = [&](const std::string& name) {
-    return [&, name] { list_image_folder(folder / name, 3); };
-  };
+  const auto listing = [&](const std::string& name) { return [&, name] { FolderImages(folder / name, 3); }; };
   expect_error(ExitCode::bad_data, {"--data", "nowhere", "no such folder"}, listing("nowhere"));
   write_file(folder / "file", kBytes);
   expect_error(ExitCode::bad_data, {"--data", "file", "not a folder"}, listing("file"));

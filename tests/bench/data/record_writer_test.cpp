@@ -13,7 +13,7 @@ namespace plumb {
 namespace {
 
 std::uint64_t pack(const ScratchFolder& place, const std::string& name = "packed") {
-  const FolderImages images(list_image_folder(place / "images", 1000));
+  const FolderImages images(place / "images", 1000);
   return write_records(images, place / name, [](std::size_t) {});
 }
 
@@ -56,7 +56,7 @@ TEST(RecordWriter, BytesLabelsAndOrderAreTheFolders) {
                bytes);
   }
   pack(place, "named.rec");
-  const FolderImages folder(list_image_folder(place / "images", 1000));
+  const FolderImages folder(place / "images", 1000);
   const RecordImages records(place / "named.rec", 2);
   ASSERT_EQ(records.count(), 4U);
   std::vector<std::uint8_t> buffer, other;
@@ -85,7 +85,7 @@ TEST(RecordWriter, ANameTakenMeanwhileIsNotReplaced) {
   for (const std::string taken : {"packed.rec", "packed.idx"}) {
     const ScratchFolder place;
     write_image_folder(place / "images", 1, 2);
-    const FolderImages images(list_image_folder(place / "images", 1000));
+    const FolderImages images(place / "images", 1000);
     const auto packing = [&] {
       write_records(images, place / "packed", [&](std::size_t) { place.write(taken, "other"); });
     };

@@ -28,11 +28,11 @@ OptionTable make_table(Sample& sample) {
   table.description = "A program that samples.";
   table.groups = {
       {"Numbers",
-       {integer_option("--count,--number-of-things", "N", sample.count, {.lowest = 1, .highest = 1000},
+       {number_option("--count,--number-of-things", "N", sample.count, {.lowest = 1, .highest = 1000},
                        "how many"),
-        integer_option("--seed", "N", sample.seed, {}, "where randomness starts"),
-        integer_option("--run", "K", sample.run, {.lowest = 1}, "which run").with_default("next free"),
-        real_option(
+        number_option("--seed", "N", sample.seed, {}, "where randomness starts"),
+        number_option("--run", "K", sample.run, {.lowest = 1}, "which run").with_default("next free"),
+        number_option(
             "--rate", "X", sample.rate, {.lowest = 0, .highest = 2, .above_lowest = true},
             "a help that is long enough to be wrapped into several lines of the right column, because it "
             "goes on and on")}},

@@ -5,11 +5,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
-#include "tests/bench/expect_error.h"
 #include "tests/bench/output/profiled_program.h"
-#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {
@@ -17,9 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json trace_of(const Program& program, const std::vector<InstructionTime>& times) {
-  std::ostringstream stream;
-  write_trace(stream, program, times, {.rank = 3, .device = "some \"gpu\""});
-  return Json::parse(stream.str());
+  return Json::parse(trace_text(program, times, "some \"gpu\""));
 }
 
 std::map<int, std::string> threads(const Json& trace) {
@@ -46,7 +41,7 @@ TEST(TraceWriter, HasEveryStepOfEveryIterationOnItsLane) {
     found.insert(name + " on " + lane);
     EXPECT_GE(event.at("dur").get<double>(), 0) << event;
     EXPECT_GE(event.at("ts").get<double>(), 0) << event;
-    EXPECT_EQ(event.at("pid"), 3);
+    EXPECT_EQ(event.at("pid"), 0);
   }
   for (const Instruction& instruction : program.instructions)
     EXPECT_EQ(found.count(instruction.name + " on " + std::string(name_of(instruction.lane))), 3U)
@@ -97,17 +92,6 @@ TEST(TraceWriter, LetsNothingOverlapOnALane) {
 
 TEST(TraceWriter, OfNothingIsValidToo) {
   EXPECT_TRUE(complete_events(trace_of(profiled_program(), {})).empty());
-}
-
-TEST(TraceWriter, FileHasItsNameWhenItIsWholeAndBlamesThePath) {
-  const ScratchFolder folder;
-  write_trace_file(folder / "trace.json", profiled_program(), three_iterations(), {});
-  EXPECT_EQ(complete_events(Json::parse(read_text(folder / "trace.json"))).size(), 21U);
-  std::size_t files = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++files;
-  EXPECT_EQ(files, 1U);
-  expect_error(ExitCode::io_error, {"/nowhere/trace.json", "No such file"},
-               [] { write_trace_file("/nowhere/trace.json", profiled_program(), three_iterations(), {}); });
 }
 
 }  // namespace

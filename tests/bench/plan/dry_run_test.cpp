@@ -9,7 +9,6 @@
 #include <string>
 
 #include "base/error.h"
-#include "bench/plan/target_list.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/describe.h"
 #include "kernels/targets.h"
@@ -33,7 +32,7 @@ StepPlan planned(const DeviceLimits& limits, Precision precision, std::int64_t b
 
 DryRun dry_run_on(const std::string& target, Precision precision, std::int64_t batch, int world_size) {
   const DeviceLimits limits = find_target(target).value();
-  return dry_run(planned(limits, precision, batch), limits, {precision, world_size, 321});
+  return dry_run(planned(limits, precision, batch), limits, precision, world_size, 321);
 }
 
 // A device of 1 TFLOP/s and 100 GB/s, and instructions with known roofline times.
@@ -72,7 +71,7 @@ DryRun round_run(double memory_bytes, int world_size = 4) {
   plan.needed_bytes = static_cast<double>(plan.memory.arena_bytes);
   DeviceLimits limits = round_device();
   limits.memory_bytes = memory_bytes;
-  return dry_run(plan, limits, {Precision::fp32, world_size, 9});
+  return dry_run(plan, limits, Precision::fp32, world_size, 9);
 }
 
 std::size_t widest_line(const std::string& text) {
@@ -145,7 +144,7 @@ TEST(DryRun, AnEnormousBatchIsAnAnswerAndNoError) {
 TEST(DryRun, APrecisionThatTheTargetLacksIsRefused) {
   expect_error(ExitCode::usage, {"bf16", "v100-16gb"}, [] {
     const StepPlan plan = planned(find_target("h200").value(), Precision::bf16, 1);
-    dry_run(plan, find_target("v100-16gb").value(), {Precision::bf16, 1, 1});
+    dry_run(plan, find_target("v100-16gb").value(), Precision::bf16, 1, 1);
   });
 }
 

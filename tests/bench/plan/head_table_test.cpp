@@ -6,7 +6,7 @@
 #include <map>
 #include <sstream>
 
-#include "bench/answers.h"
+#include "bench/bench_main.h"
 #include "bench/plan/step_plan.h"
 #include "models/margin_head.h"
 

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 
-#include "bench/data/synthetic.h"
+#include "bench/data/fixed_batch.h"
 #include "bench/run/runner.h"
 #include "kernels/device.h"
 #include "kernels/memory_plan.h"
@@ -69,7 +69,7 @@ TEST(TimedWindow, AllocatesNoBufferAndMakesNoPrimitive) {
   for (const auto& [name, tensor] : initial_tensors(graph, 1))
     for (ParameterId p = 0; p < graph.parameters.size(); ++p)
       if (graph.parameters[p].name == name) device->write_parameter(p, tensor.values);
-  SyntheticSource source({.batch_per_device = 2, .image_size = 32});
+  FixedBatch source = synthetic_batch({.batch_per_device = 2, .image_size = 32});
   device->write_batch(source.next().images, source.next().labels);
   device->write_state({.learning_rate = 0.01f});
   Runner runner(program, *device, nullptr, source);

@@ -17,7 +17,7 @@ BatchSearch search(std::int64_t truth, std::int64_t estimate, std::int64_t highe
   return search_largest_batch(estimate, highest, [&](std::int64_t batch) {
     EXPECT_GE(batch, 1);
     EXPECT_LE(batch, highest);
-    return batch <= truth;
+    return BatchTry{.batch = batch, .ran = batch <= truth};
   });
 }
 
@@ -50,9 +50,10 @@ TEST(SearchLargestBatch, KnowsThatNothingRunsAndThatEverythingDoes) {
 }
 
 TEST(SearchLargestBatch, ThrowsOnWhatIsNoLackOfMemory) {
-  EXPECT_THROW(search_largest_batch(
-                   4, 8, [](std::int64_t) -> bool { throw Error(ExitCode::internal, "the device is gone"); }),
-               Error);
+  EXPECT_THROW(
+      search_largest_batch(
+          4, 8, [](std::int64_t) -> BatchTry { throw Error(ExitCode::internal, "the device is gone"); }),
+      Error);
 }
 
 TEST(BatchTry, SaysWhetherMemoryOrAnEngineWasMissing) {

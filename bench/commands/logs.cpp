@@ -1,8 +1,11 @@
-#include "bench/commands/dialect_option.h"
+#include "bench/commands/logs.h"
 
-#include <vector>
+#include <unistd.h>
+
+#include <cstdio>
 
 #include "base/text.h"
+#include "results/analysis/analysis_text.h"
 #include "results/dialects/dialect.h"
 
 namespace plumb {
@@ -25,15 +28,25 @@ OptionSpec dialect_option(std::string& target) {
 }
 
 OptionSpec warmup_option(WindowChoice& window) {
-  return integer_option("--warmup", "N", window.warmup, {0, kMostIterations},
-                        "leading iterations of logs left out")
+  return number_option("--warmup", "N", window.warmup, {0, kMostIterations},
+                       "leading iterations of logs left out")
       .with_default("20; plsc 50; tf2 100");
 }
 
 OptionSpec iterations_option(WindowChoice& window) {
-  return integer_option("--iters", "N", window.iterations, {1, kMostIterations},
-                        "iterations of logs looked at, warm-up included")
+  return number_option("--iters", "N", window.iterations, {1, kMostIterations},
+                       "iterations of logs looked at, warm-up included")
       .with_default("120; plsc 150; tf2 600");
+}
+
+void say(const std::string& line) {
+  std::fputs(fmt::format("plumbline: {}\n", line).c_str(), stderr);
+}
+
+void print_messages(const std::vector<std::string>& notes, const std::vector<BadFile>& left_out,
+                    bool verbose) {
+  const std::size_t most_lines = verbose ? 0 : isatty(STDERR_FILENO) ? 20 : 4;
+  for (const std::string& line : message_lines(notes, left_out, most_lines)) say(line);
 }
 
 }  // namespace plumb
