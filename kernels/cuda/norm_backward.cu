@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
     }
   });
   merge_rows(own);
-  if (threadIdx.y != 0 || place.channel >= partition.channels) return;
+  if (threadIdx.y != 0 || place.channels_left <= 0) return;
   float* sums = partials + std::int64_t{blockIdx.y} * kSums<kSource> * partition.channels + place.channel;
 #pragma unroll
   for (int i = 0; i < kSums<kSource>; ++i, sums += partition.channels) store(sums, own.of[i]);

@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kNormThreads, 4)
     }
   }
   merge_rows(own);
-  if (threadIdx.y != 0 || place.channel >= partition.channels) return;
+  if (threadIdx.y != 0 || place.channels_left <= 0) return;
   float* const means = partials + std::int64_t{blockIdx.y} * 2 * partition.channels + place.channel;
   store(means, own.mean);
   store(means + partition.channels, own.squares);

@@ -27,10 +27,11 @@ template <typename T>
 inline constexpr int kAtOnceOfSeveral = 4 / static_cast<int>(sizeof(T));
 inline constexpr int kBlocksAtOnce = 3;  // per multiprocessor; limits registers to 80
 
-// A thread's elements: 8 at each of `pixels` places, `stride` apart.
+// A thread's elements: 8 at each of `pixels` places, `stride` apart. channels_left: of the tensor, from
+// `channel` on; compared in its place at the end, `channel` makes norm_statistics<f32> spill on sm_80.
 struct Place {
   std::int64_t first = 0, stride = 0;
-  int channel = 0, pixels = 0;
+  int channel = 0, channels_left = 0, pixels = 0;
 };
 
 __device__ inline Place place_of(const NormPartition& partition, int block) {
@@ -39,9 +40,10 @@ __device__ inline Place place_of(const NormPartition& partition, int block) {
   const int row = static_cast<int>(threadIdx.y);
   Place place;
   place.channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * kNormGroup;
+  place.channels_left = partition.channels - place.channel;
   place.first = (begin + row) * partition.channels + place.channel;
   place.stride = std::int64_t{partition.rows} * partition.channels;
-  if (place.channel < partition.channels && begin + row < end)
+  if (place.channels_left > 0 && begin + row < end)
     place.pixels = static_cast<int>((end - begin - row + partition.rows - 1) / partition.rows);
   return place;
 }

@@ -23,8 +23,8 @@ struct NormSize {
   std::size_t elements() const { return pixels * channels; }
   std::size_t partials() const { return norm_partials_bytes(partition()) / sizeof(float); }
 };
-constexpr NormSize kSizes[] = {{1, 8},     {1, 72},    {7, 8},     {7, 24},   {7, 2048},  {513, 8},
-                               {513, 24},  {513, 64},  {513, 66},  {1569, 3}, {1569, 24}, {1569, 64},
+constexpr NormSize kSizes[] = {{1, 8},     {1, 72},    {7, 8},     {7, 24},    {7, 2048},  {513, 8},
+                               {513, 24},  {513, 64},  {513, 72},  {1569, 16}, {1569, 24}, {1569, 64},
                                {1569, 72}, {130, 264}, {520, 512}, {98, 2048}};
 
 std::string text_of(DType dtype, const NormSize& size) {

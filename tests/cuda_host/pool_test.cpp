@@ -105,7 +105,7 @@ TEST(MaxPool, TakesTheLargestAndSendsItsGradientBack) {
         wanted_d_in[from[i]] += d_out[i];
       }
       EXPECT_EQ(run.out, wanted_out);
-      expect_close(run.d_in, wanted_d_in, dtype, 2);
+      expect_close(run.d_in, wanted_d_in, dtype, 2, dtype == DType::f32 ? 8 : 0);  // up to 16 are summed
     }
   }
 }

@@ -95,55 +95,64 @@ TEST(DenseInstructions, BackwardGivesTheGradientsOfInputWeightAndBias) {
   }
 }
 
+// Each value for 8 channels: those of a pool come in eights.
+Values in_eights(const Values& values) {
+  Values all;
+  for (double value : values) all.insert(all.end(), 8, value);
+  return all;
+}
+
 TEST(PoolInstructions, MaxKeepsWhereItCameFrom) {
   Graph graph;
-  graph.values = {{"in", {.n = 1, .h = 4, .w = 4, .c = 1}}, {"out", {.n = 1, .h = 2, .w = 2, .c = 1}}};
+  graph.values = {{"in", {.n = 1, .h = 4, .w = 4, .c = 8}}, {"out", {.n = 1, .h = 2, .w = 2, .c = 8}}};
   graph.ops = {Pool{.name = "pool", .in = 0, .out = 1, .kernel = 2, .stride = 2}};
   BoundInstruction forward(graph);
-  const BufferId out = forward.add(DType::f16, 4), argmax = forward.add(DType::u8, 4);
-  forward.run(PoolForward{.in = forward.add(DType::f16, {1, 9, 2, 3, 4, 5, 8, 6, 7, 0, 1, 1, 2, 3, 1, 4}),
-                          .out = out,
-                          .argmax = argmax});
-  EXPECT_EQ(forward.values(out), (Values{9, 8, 7, 4}));
-  EXPECT_EQ(forward.values(argmax), (Values{1, 2, 0, 3}));
+  const BufferId out = forward.add(DType::f16, 4 * 8), argmax = forward.add(DType::u8, 4 * 8);
+  forward.run(
+      PoolForward{.in = forward.add(DType::f16, in_eights({1, 9, 2, 3, 4, 5, 8, 6, 7, 0, 1, 1, 2, 3, 1, 4})),
+                  .out = out,
+                  .argmax = argmax});
+  EXPECT_EQ(forward.values(out), in_eights({9, 8, 7, 4}));
+  EXPECT_EQ(forward.values(argmax), in_eights({1, 2, 0, 3}));
 
   BoundInstruction backward(graph);
-  PoolBackward pool{.d_out = backward.add(DType::f16, {1, 2, 3, 4}),
-                    .d_in = backward.add(DType::f16, 16),
+  PoolBackward pool{.d_out = backward.add(DType::f16, in_eights({1, 2, 3, 4})),
+                    .d_in = backward.add(DType::f16, 16 * 8),
                     .argmax = backward.add(DType::u8, forward.values(argmax))};
   backward.run(pool);
-  EXPECT_EQ(backward.values(pool.d_in), (Values{0, 1, 0, 0, 0, 0, 2, 0, 3, 0, 0, 0, 0, 0, 0, 4}));
-  pool.second_d_out = backward.add(DType::f16, {10, 20, 30, 40});
+  EXPECT_EQ(backward.values(pool.d_in), in_eights({0, 1, 0, 0, 0, 0, 2, 0, 3, 0, 0, 0, 0, 0, 0, 4}));
+  pool.second_d_out = backward.add(DType::f16, in_eights({10, 20, 30, 40}));
   backward.run(pool);
-  EXPECT_EQ(backward.values(pool.d_in), (Values{0, 11, 0, 0, 0, 0, 22, 0, 33, 0, 0, 0, 0, 0, 0, 44}));
+  EXPECT_EQ(backward.values(pool.d_in), in_eights({0, 11, 0, 0, 0, 0, 22, 0, 33, 0, 0, 0, 0, 0, 0, 44}));
 }
 
 TEST(PoolInstructions, MaxNormalisesByScaleAndShift) {
   Graph graph;
-  graph.values = {{"in", {.n = 1, .h = 2, .w = 2, .c = 2}}, {"out", {.n = 1, .c = 2}}};
+  graph.values = {{"in", {.n = 1, .h = 2, .w = 2, .c = 16}}, {"out", {.n = 1, .c = 16}}};
   graph.ops = {Pool{.name = "pool", .in = 0, .out = 1, .kernel = 2, .stride = 2}};
   BoundInstruction forward(graph);
-  const BufferId out = forward.add(DType::f16, 2), argmax = forward.add(DType::u8, 2);
-  forward.run(PoolForward{.in = forward.add(DType::f16, {1, 1, 4, 4, 3, 3, 2, 2}),
+  const BufferId out = forward.add(DType::f16, 16), argmax = forward.add(DType::u8, 16);
+  forward.run(PoolForward{.in = forward.add(DType::f16, in_eights({1, 1, 4, 4, 3, 3, 2, 2})),
                           .out = out,
                           .argmax = argmax,
-                          .scale_shift = forward.add(DType::f32, {-1, 2, 3, 1})});
-  EXPECT_EQ(forward.values(out), (Values{2, 9}));
-  EXPECT_EQ(forward.values(argmax), (Values{0, 1}));
+                          .scale_shift = forward.add(DType::f32, in_eights({-1, 2, 3, 1}))});
+  EXPECT_EQ(forward.values(out), in_eights({2, 9}));
+  EXPECT_EQ(forward.values(argmax), in_eights({0, 1}));
 }
 
 TEST(PoolInstructions, AverageIsGlobal) {
   Graph graph;
-  graph.values = {{"in", {.n = 1, .h = 2, .w = 2, .c = 2}}, {"out", {.n = 1, .c = 2}}};
+  graph.values = {{"in", {.n = 1, .h = 2, .w = 2, .c = 16}}, {"out", {.n = 1, .c = 16}}};
   graph.ops = {Pool{.name = "pool", .in = 0, .out = 1, .kind = Pool::Kind::global_average, .kernel = 2}};
   BoundInstruction forward(graph);
-  const BufferId out = forward.add(DType::f32, 2);
-  forward.run(PoolForward{.in = forward.add(DType::f32, {1, 10, 2, 20, 3, 30, 4, 40}), .out = out});
-  EXPECT_EQ(forward.values(out), (Values{2.5, 25}));
+  const BufferId out = forward.add(DType::f32, 16);
+  forward.run(
+      PoolForward{.in = forward.add(DType::f32, in_eights({1, 10, 2, 20, 3, 30, 4, 40})), .out = out});
+  EXPECT_EQ(forward.values(out), in_eights({2.5, 25}));
   BoundInstruction backward(graph);
-  const BufferId d_in = backward.add(DType::f32, 8);
-  backward.run(PoolBackward{.d_out = backward.add(DType::f32, {4, 8}), .d_in = d_in});
-  EXPECT_EQ(backward.values(d_in), (Values{1, 2, 1, 2, 1, 2, 1, 2}));
+  const BufferId d_in = backward.add(DType::f32, 4 * 16);
+  backward.run(PoolBackward{.d_out = backward.add(DType::f32, in_eights({4, 8})), .d_in = d_in});
+  EXPECT_EQ(backward.values(d_in), in_eights({1, 2, 1, 2, 1, 2, 1, 2}));
 }
 
 TEST(LossInstruction, TakesSmoothingFromTheGraphAndScaleFromTheState) {
