@@ -18,6 +18,8 @@
 
 namespace plumb::cuda {
 
+class GemmEngine;
+
 enum class ConvPass { forward, backward_data, backward_weights, norm_backward_data };
 
 // The work of one instruction of kernels/instructions/conv.h.
@@ -86,5 +88,10 @@ struct ConvEngineOptions {
 // Throws Error(unavailable) if the loaded cuDNN lacks a function called here. It may be older than the
 // version of the build, but not older than 9.0.
 std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options);
+
+// `convolutions`, plus the algorithms of `products`, listed after its own engines, for plain 1x1 convolutions
+// of stride 1 without padding. `products` must outlive the result and its plans.
+std::unique_ptr<ConvEngine> with_matrix_products(std::unique_ptr<ConvEngine> convolutions,
+                                                 GemmEngine& products);
 
 }  // namespace plumb::cuda

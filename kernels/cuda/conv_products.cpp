@@ -1,7 +1,9 @@
-#include "kernels/cuda/conv_products.h"
-
+// 1x1 convolutions of stride 1 as matrix products: cuBLASLt's algorithms beside another library's engines.
 #include <utility>
 #include <vector>
+
+#include "kernels/cuda/conv.h"
+#include "kernels/cuda/dense.h"
 
 namespace plumb::cuda {
 namespace {

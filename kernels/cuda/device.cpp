@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/blocks.h"
-#include "kernels/cuda/conv_products.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/instruction_tuner.h"
 #include "kernels/cuda/lanes.h"
@@ -43,7 +42,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
         products_(make_gemm_engine()),
         convolutions_(
             with_matrix_products(make_conv_engine({.deterministic = options.deterministic}), *products_)),
-        records_(allocate_pinned_memory(kMetricsKept * sizeof(IterationRecord))) {
+        records_(cuda::allocate_pinned(kMetricsKept * sizeof(IterationRecord))) {
     std::memset(records_.get(), 0, kMetricsKept * sizeof(IterationRecord));
   }
 
@@ -176,7 +175,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
 
   HostStaging* host_staging() override { return this; }
   std::shared_ptr<std::byte> allocate_pinned(std::size_t bytes) override {
-    return {allocate_pinned_memory(bytes)};
+    return {cuda::allocate_pinned(bytes)};
   }
   void copy(std::byte* to, const std::byte* from, std::size_t bytes, Lane lane) override {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, lanes_.stream(lane)));
@@ -215,7 +214,6 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
  private:
   cudaStream_t compute() const { return lanes_.stream(Lane::compute); }
   IterationRecord* records() const { return reinterpret_cast<IterationRecord*>(records_.get()); }
-  static PinnedMemory allocate_pinned_memory(std::size_t bytes) { return cuda::allocate_pinned(bytes); }
 
   // Everything that the times depend on.
   std::string tuning_environment() const {
@@ -259,7 +257,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     const std::size_t half = batches_ % 2;
     const std::size_t image_bytes = images.size_bytes(), label_bytes = labels.size() * sizeof(std::int32_t);
     if (!staging_[half]) {
-      staging_[half] = allocate_pinned_memory(image_bytes + label_bytes);
+      staging_[half] = cuda::allocate_pinned(image_bytes + label_bytes);
       staging_free_[half] = make_event();
     } else {
       check(cudaEventSynchronize(staging_free_[half].get()));  // of two batches ago: finished long ago

@@ -183,9 +183,9 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
   if (place.pixels == 0) return;
   float of_gradient[kNormGroup], of_in[kNormGroup], constant[kNormGroup];
   const std::int64_t channels = partition.channels;
-  load(coefficients + place.channel, of_gradient);
-  load(coefficients + channels + place.channel, of_in);
-  load(coefficients + 2 * channels + place.channel, constant);
+  load_floats(coefficients + place.channel, of_gradient);
+  load_floats(coefficients + channels + place.channel, of_in);
+  load_floats(coefficients + 2 * channels + place.channel, constant);
   Line line = {};
   load_line<kSource>(from, partition.channels, place.channel, line);
   for_pixels<kAtOnceOfSeveral<T>>(place, [&](auto at_once, std::int64_t at) {

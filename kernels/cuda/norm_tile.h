@@ -70,13 +70,22 @@ __device__ void for_pixels(const Place& place, const Visit& visit) {
   }
 }
 
-// 8 values of f32 or f16.
+// 8 values through load_packed(). Of norm_backward_apply<f16,(Source)2> ptxas 13 keeps twice as many loads in
+// flight with these than with load(), and with the branch for bf16, which no Program has (docs/gpu.md).
+template <typename T>
+__device__ void load_floats(const T* from, float (&values)[kNormGroup]) {
+  const Group<T> group = load_packed<kNormGroup>(from);
+#pragma unroll
+  for (int j = 0; j < kNormGroup; ++j) values[j] = group.at(j);
+}
 __device__ inline void load_floats(const std::byte* data, DType dtype, std::int64_t index,
                                    float (&values)[kNormGroup]) {
   if (dtype == DType::f16)
-    load(as<__half>(data) + index, values);
+    load_floats(as<__half>(data) + index, values);
+  else if (dtype == DType::bf16)
+    load_floats(as<__nv_bfloat16>(data) + index, values);
   else
-    load(as<float>(data) + index, values);
+    load_floats(as<float>(data) + index, values);
 }
 
 // PReLU slopes of a thread's channels.

@@ -8,8 +8,6 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr const char* kOwnKernels = "plumbline";
-
 template <typename T>
 concept Convolution = std::same_as<T, ConvForward> || std::same_as<T, ConvBackwardData> ||
     std::same_as<T, ConvBackwardWeights> || std::same_as<T, ConvNormBackwardData>;
@@ -41,7 +39,7 @@ Binder prepare(Context&, Instruction& instruction, const NotOfCuda auto&) {
 Binder prepare_instruction(Context& context, Instruction& instruction) {
   Binder binder = std::visit([&](const auto& operation) { return prepare(context, instruction, operation); },
                              instruction.operation);
-  if (binder && instruction.engine.empty()) instruction.engine = kOwnKernels;
+  if (binder && instruction.engine.empty()) instruction.engine = "plumbline";  // our own kernels
   return binder;
 }
 

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "kernels/cuda/conv_products.h"
+#include "kernels/cuda/conv.h"
 #include "tests/cuda_host/guarded_tensor.h"
 #include "tests/cuda_host/runtime_state.h"
 #include "tests/kernels/graph_builder.h"
