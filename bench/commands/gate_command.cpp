@@ -58,10 +58,8 @@ LoadedSamples load_side(const char* side, const std::string& path, const Analyze
   return loaded;
 }
 
-void say_what_else(const GateReport& report, const GateArguments& arguments) {
-  std::error_code error;
-  if (std::filesystem::equivalent(arguments.run, arguments.baseline, error))
-    say("RUN and --baseline are the same folder, so that no regression can be found");
+void say_what_else(const GateReport& report) {
+  for (const std::string& note : report.notes) say(note);
   if (!report.only_new.empty())
     say(fmt::format("{} of RUN {} no baseline, first {}", counted(report.only_new.size(), "case"),
                     report.only_new.size() == 1 ? "has" : "have",
@@ -70,12 +68,19 @@ void say_what_else(const GateReport& report, const GateArguments& arguments) {
 
 int gate_command(const GateArguments& arguments) {
   if (!arguments.junit.empty()) check_new_file("--junit", arguments.junit);
+  std::error_code error;
+  if (std::filesystem::equivalent(arguments.run, arguments.baseline, error))
+    throw Error(
+        ExitCode::usage,
+        "RUN and option --baseline are both '{}', in which no regression can be found; name runs that "
+        "were measured before",
+        printable(arguments.run));
   const LoadedSamples baseline = load_side("--baseline", arguments.baseline, arguments.options);
   const LoadedSamples runs = load_side("RUN", arguments.run, arguments.options);
   const GateReport report = gate(baseline.samples, runs.samples, arguments.criteria);
   if (!arguments.junit.empty()) write_new_file("--junit", arguments.junit, gate_junit(report));
   print_text(arguments.json ? json_text(gate_json(report)) : gate_table(report));
-  say_what_else(report, arguments);
+  say_what_else(report);
   const ExitCode code = gate_exit_code(report);
   if (code == ExitCode::bad_data) throw Error(code, gate_summary(report));
   say(gate_summary(report));

@@ -14,6 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char *kNodes = "nodes", *kDevicesPerNode = "devices per node";
+
 // One name per model, whatever a log calls it.
 std::string model_name(const std::string& name) {
   const std::string wanted = lower_case(name);
@@ -157,8 +159,8 @@ std::vector<Difference> differences(const Configuration& first, const Configurat
   add("data", first.data, second.data);
   add_number("batch per device", first.batch_per_device, second.batch_per_device);
   if (device_count) {
-    add_number("nodes", first.nodes, second.nodes);
-    add_number("devices per node", first.devices_per_node, second.devices_per_node);
+    add_number(kNodes, first.nodes, second.nodes);
+    add_number(kDevicesPerNode, first.devices_per_node, second.devices_per_node);
   }
   add_number("image size", first.image_size, second.image_size);
   add("head", first.head, second.head);
@@ -167,6 +169,14 @@ std::vector<Difference> differences(const Configuration& first, const Configurat
     if (const auto other = second.options.find(key); other != second.options.end())
       add(spaced(key), value, other->second);
   return found;
+}
+
+std::size_t distance(const std::vector<Difference>& differences) {
+  constexpr std::size_t kOtherCase = 100;
+  const bool other_case = std::ranges::any_of(differences, [](const Difference& difference) {
+    return difference.what == kNodes || difference.what == kDevicesPerNode;
+  });
+  return differences.size() + (other_case ? kOtherCase : 0);
 }
 
 std::vector<Difference> setting_differences(const Configuration& first, const Configuration& second) {
@@ -225,13 +235,20 @@ Configuration configuration_of(const RunRecord& record) {
           .settings = settings_of(record)};
 }
 
-Configuration configuration_of(const LogName& name, const std::string& framework) {
-  return {.framework = framework,
+Configuration configuration_of(const LogName& name) {
+  return {.framework = "Plumbline",
           .model = model_name(name.model),
           .precision = lower_case(name.precision),
           .batch_per_device = name.batch_per_device,
           .nodes = name.nodes,
           .devices_per_node = name.devices_per_node};
+}
+
+Configuration configuration_of(const LogName& name, const Dialect& dialect) {
+  Configuration configuration = configuration_of(name);
+  configuration.framework = dialect.framework;
+  if (!dialect.model.empty()) configuration.model = dialect.model;
+  return configuration;
 }
 
 }  // namespace plumb

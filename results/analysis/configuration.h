@@ -38,12 +38,17 @@ struct Configuration {
 struct Difference {
   std::string what;  // "batch per device"
   std::string first, second;
+
+  bool operator==(const Difference&) const = default;
 };
 
 // In the order of the members above, without framework and settings: comparisons are made for those.
 // `device_count` false leaves nodes and devices out too, for speedups and scaling curves.
 std::vector<Difference> differences(const Configuration& first, const Configuration& second,
                                     bool device_count = true);
+// How far apart configurations with these differences are: another number of devices is further than all else
+// together.
+std::size_t distance(const std::vector<Difference>& differences);
 // Differences of the settings; one that a side doesn't name is "as usual".
 std::vector<Difference> setting_differences(const Configuration& first, const Configuration& second);
 // "batch per device 128 against 256, precision fp16 against fp32"; empty without differences.
@@ -52,8 +57,11 @@ std::string differences_text(const std::vector<Difference>& differences);
 std::string configuration_text(const Configuration& configuration);
 
 Configuration configuration_of(const RunRecord& record);
-// From a log's name: model, precision, batch, nodes and devices. `framework`: the dialect's. Names of
-// one model ("rn50", "ResNet50-v1.5") become one ("resnet50").
-Configuration configuration_of(const LogName& name, const std::string& framework);
+// Of a log that Plumbline wrote: model, precision, batch, nodes and devices from its name.
+Configuration configuration_of(const LogName& name);
+// Of a framework's log: the same, and the framework from its dialect. So is the model where the dialect has
+// one: DLPerf's scripts name logs of ResNet-50 "r50" and "rn50" alike. Else names of one model ("iresnet50")
+// become one ("r50").
+Configuration configuration_of(const LogName& name, const Dialect& dialect);
 
 }  // namespace plumb

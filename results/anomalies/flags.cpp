@@ -125,6 +125,8 @@ std::vector<Flag> sample_flags(const Sample& sample) {
     flags.push_back(*apart);
   else
     flags = outlier_run_flags(sample);
+  if (const std::string mixture = mixture_text(sample); !mixture.empty())
+    flags.push_back({Flag::Kind::note, mixture});
   for (const Measurement& run : sample.runs) {
     if (!run.record) continue;
     for (Flag& flag : run_flags(*run.record)) flags.push_back({flag.kind, run.origin + ": " + flag.sentence});

@@ -10,7 +10,7 @@ namespace {
 // The sample that differs least from `own`, the first of several.
 const Sample* nearest_sample(const Sample& own, std::span<const Sample> others) {
   const auto nearest = std::ranges::min_element(others, {}, [&](const Sample& other) {
-    return differences(own.configuration, other.configuration).size();
+    return distance(differences(own.configuration, other.configuration));
   });
   return nearest == others.end() ? nullptr : &*nearest;
 }
@@ -53,7 +53,7 @@ std::vector<SamplePair> pair_samples(std::span<const Sample> first, std::span<co
               "'{}' and '{}' were measured with different configurations: {}; name runs of one "
               "configuration, or give --force to set them side by side all the same",
               first.name, second.name,
-              differences_text(*std::ranges::min_element(least, {}, std::ranges::size)));
+              differences_text(*std::ranges::min_element(least, {}, distance)));
 }
 
 // Of the samples in no pair.
@@ -70,10 +70,34 @@ void add_notes(const SampleSet& of, const SampleSet& other, const std::vector<Sa
   }
 }
 
+// The samples of a set whose runs are not alike.
+void add_mixtures(const SampleSet& set, std::vector<std::string>& notes) {
+  for (const Sample& sample : set.loaded.samples)
+    if (const std::string mixture = mixture_text(sample); !mixture.empty())
+      notes.push_back(fmt::format("in {}, {}", set.name, mixture));
+}
+
+// What the runs of two sets were made with and on, where all pairs agree in it.
+void add_surroundings(const SampleSet& first, const SampleSet& second, const std::vector<SamplePair>& pairs,
+                      std::vector<std::string>& notes) {
+  const auto of_first_pair = surrounding_differences(*pairs.front().first, *pairs.front().second);
+  std::vector<Difference> common;
+  std::ranges::copy_if(of_first_pair, std::back_inserter(common), [&](const Difference& difference) {
+    return std::ranges::all_of(pairs, [&](const SamplePair& pair) {
+      const auto others = surrounding_differences(*pair.first, *pair.second);
+      return std::ranges::find(others, difference) != others.end();
+    });
+  });
+  if (!common.empty())
+    notes.push_back(fmt::format("{} and {} were not measured alike: {}", first.name, second.name,
+                                differences_text(common)));
+}
+
 }  // namespace
 
 SetComparison compare_sets(std::span<const SampleSet> sets, const CompareOptions& options) {
   SetComparison result;
+  for (const SampleSet& set : sets) add_mixtures(set, result.notes);
   for (std::size_t i = 1; i < sets.size(); ++i) {
     const auto pairs = pair_samples(sets[0].loaded.samples, sets[i].loaded.samples, options.force);
     if (pairs.empty()) refuse(sets[0], sets[i]);
@@ -81,6 +105,7 @@ SetComparison compare_sets(std::span<const SampleSet> sets, const CompareOptions
       result.pairs.push_back({pair, i,
                               setting_differences(pair.first->configuration, pair.second->configuration),
                               compare(pair.first->figures(), pair.second->figures(), options.criteria)});
+    add_surroundings(sets[0], sets[i], pairs, result.notes);
     add_notes(sets[0], sets[i], pairs, result.notes);
     add_notes(sets[i], sets[0], pairs, result.notes);
   }

@@ -36,7 +36,7 @@ Match match_of(const Configuration& configuration, const std::vector<Sample>& ru
     if (found.empty()) {
       match = {&sample, {}};
     } else if (match.sample == nullptr &&
-               (match.differences.empty() || found.size() < match.differences.size())) {
+               (match.differences.empty() || distance(found) < distance(match.differences))) {
       match.differences = std::move(found);
     }
   }
@@ -64,7 +64,11 @@ void judge(GateCase& judged, const GateCriteria& criteria) {
 
 GateReport gate(const std::vector<Sample>& baseline, const std::vector<Sample>& runs,
                 const GateCriteria& criteria) {
-  GateReport report{criteria, {}, {}};
+  GateReport report{criteria, {}, {}, {}};
+  for (const auto& [side, samples] : {std::pair("the baseline", &baseline), std::pair("RUN", &runs)})
+    for (const Sample& sample : *samples)
+      if (const std::string mixture = mixture_text(sample); !mixture.empty())
+        report.notes.push_back(fmt::format("in {}, {}", side, mixture));
   std::map<const Sample*, const Sample*> baseline_of;
   for (const Sample& sample : baseline) {
     Match match = match_of(sample.configuration, runs);
@@ -82,6 +86,7 @@ GateReport gate(const std::vector<Sample>& baseline, const std::vector<Sample>& 
                     configuration_text(sample.configuration));
       judged.new_runs = match.sample->origins();
       judged.figures = match.sample->figures();
+      judged.surroundings = surrounding_differences(sample, *match.sample);
       judge(judged, criteria);
     }
     report.cases.push_back(std::move(judged));

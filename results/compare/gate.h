@@ -35,6 +35,8 @@ struct GateCase {
   double smallest_shown = 0;
   // For a missing case: the differences to the nearest new runs (the baseline first).
   std::vector<Difference> differences;
+  // What the new runs were made with and on, other than the baseline: commit, libraries, hosts, ….
+  std::vector<Difference> surroundings;
 
   bool is_judged() const { return outcome == Outcome::passed || outcome == Outcome::regression; }
 };
@@ -43,6 +45,7 @@ struct GateReport {
   GateCriteria criteria;
   std::vector<GateCase> cases;          // of the baseline, in its order
   std::vector<Configuration> only_new;  // run, but not in the baseline
+  std::vector<std::string> notes;       // on samples whose runs are not alike
 
   std::size_t count(GateCase::Outcome outcome) const;
 };

@@ -39,7 +39,9 @@ std::string finding(const GateCase& judged, const GateReport& report) {
                                          judged.p < 0.00005 ? "" : "= ", p_text(judged.p));
   switch (judged.outcome) {
     case Outcome::regression:
-      return fmt::format("{}, where {} are allowed", change, allowed(report));
+      return fmt::format(
+          "{}, where {} are allowed{}", change, allowed(report),
+          judged.surroundings.empty() ? "" : "; measured with " + differences_text(judged.surroundings));
     case Outcome::passed:
       return fmt::format(
           "no regression above {} shown: {}{}", allowed(report), change,
@@ -144,6 +146,8 @@ nlohmann::ordered_json gate_json(const GateReport& report) {
                                  {"slow_down", nullptr},
                                  {"p", nullptr},
                                  {"smallest_slow_down_shown", nullptr}};
+    for (const Difference& difference : judged.surroundings)
+      entry["surroundings"][difference.what] = {difference.first, difference.second};
     if (!judged.figures.empty()) entry["slow_down"] = judged.slow_down;
     if (judged.is_judged()) entry["p"] = judged.p;
     if (judged.is_judged() && std::isfinite(judged.smallest_shown))
@@ -152,6 +156,7 @@ nlohmann::ordered_json gate_json(const GateReport& report) {
   }
   for (const Configuration& configuration : report.only_new)
     json["only_new"].push_back(configuration_text(configuration));
+  json["notes"] = report.notes;
   return json;
 }
 

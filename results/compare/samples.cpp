@@ -72,7 +72,9 @@ void add_result(Collection& collection, const fs::path& file, const fs::path& or
     } else {
       Configuration configuration = configuration_of(result.record);
       take(collection, std::move(configuration),
-           {shown(origin), figure, std::move(result.record), file.parent_path()}, result.hash);
+           {shown(origin), figure, std::move(result.record), file.parent_path(),
+            read_surroundings(file.parent_path())},
+           result.hash);
     }
   } catch (const Error& error) {
     leave_out(collection, origin, Flaw::unreadable, error.what());
@@ -81,11 +83,12 @@ void add_result(Collection& collection, const fs::path& file, const fs::path& or
 
 // What Plumbline writes beside its logs (bench/output/log_case.h) says that they are its own, and more of
 // their configuration than their names do. Other writers of its lines (results/peers) say who they are.
-Configuration configuration_of_log(const fs::path& file, const LogName& name, const std::string& framework) {
+Configuration configuration_of_log(const fs::path& file, const LogName& name, const Dialect& dialect) {
   std::ifstream stream(file.parent_path() / kCaseFile);
   std::string line;
-  if (!stream || !std::getline(stream, line)) return configuration_of(name, framework);
-  Configuration configuration = configuration_of(name, "Plumbline");
+  if (!stream || !std::getline(stream, line))
+    return begins_with_own_line(file) ? configuration_of(name) : configuration_of(name, dialect);
+  Configuration configuration = configuration_of(name);
   const auto json = nlohmann::json::parse(line, nullptr, false);
   if (!json.is_object()) return configuration;
   const auto text_at = [&](const char* key) {
@@ -110,11 +113,10 @@ Configuration configuration_of_log(const fs::path& file, const LogName& name, co
 void add_logs(Collection& collection, const fs::path& dir, AnalyzeOptions options) {
   options.as_published = false;
   ReadLogs logs = read_logs(dir, options);
-  const std::string framework(logs.dialect->framework);
   for (BadFile& bad : logs.bad) leave_out(collection, dir / bad.path, bad.defect.flaw, bad.defect.reason);
   for (const LogRun& run : logs.runs)
     if (is_new(collection, run.file.path))
-      take(collection, configuration_of_log(run.file.path, run.file.name, framework),
+      take(collection, configuration_of_log(run.file.path, run.file.name, *logs.dialect),
            {.origin = shown(run.file.path), .images_per_second = run.images_per_second}, run.hash);
 }
 

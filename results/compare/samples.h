@@ -8,6 +8,7 @@
 
 #include "results/analysis/analyze.h"
 #include "results/analysis/configuration.h"
+#include "results/compare/surroundings.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -17,6 +18,7 @@ struct Measurement {
   double images_per_second = 0;  // over all ranks: ImagesPerSecond::mean, or the dialect's figure of the log
   std::optional<RunRecord> record;   // of a run folder
   std::filesystem::path run_folder;  // with program.json, env.json, …; empty for a log
+  std::optional<Surroundings> surroundings;
 };
 
 struct Sample {

@@ -24,6 +24,12 @@ std::string own_line(const LoggedInterval& interval, const RunSize& /*size*/) {
       interval.seconds, interval.last + 1, interval.images_per_second);
 }
 
+bool begins_with_own_line(const std::filesystem::path& file) {
+  LineReader lines(file);
+  const std::optional<std::string_view> line = lines.next();
+  return line && line->find(" sec Epoch[") != std::string_view::npos;
+}
+
 std::string_view flaw_name(Flaw flaw) {
   constexpr std::array<std::string_view, 8> kNames{"unreadable", "wrongly named", "unfinished", "empty",
                                                    "truncated",  "malformed",     "duplicated", "mixed"};

@@ -96,6 +96,8 @@ struct LineFormat {
 //   2025-01-02 23:59:53,657-INFO: [Pass 0, train batch 1] \tloss 6.99900, acc1 0.00000, acc5 0.00000, lr
 //   0.10000, elapse 0.320803 sec Epoch[0] Batch[2]\tSpeed: 399.00 samples/sec
 std::string own_line(const LoggedInterval& interval, const RunSize& size);
+// True if the file's first line is one.
+bool begins_with_own_line(const std::filesystem::path& file);
 
 // Stamps never fall, but those without a year at its end.
 enum class ValueKind { speed_or_time, stamp, stamp_without_year };
@@ -108,6 +110,7 @@ struct Dialect {
   std::string_view name;       // "paddle_speed"
   std::string_view framework;  // as results/published/published.csv spells it: "PaddlePaddle"
   std::string_view source;     // what writes such lines and what reads them
+  std::string_view model;      // of every log of the framework in it: "resnet50"; empty: the log's name says
   Window default_window = {};
   std::int64_t lowest_warmup = 0;    // what the lines or the script need
   std::int64_t index_step = 1;       // from line to line; a line's value is of as many iterations

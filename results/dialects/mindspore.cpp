@@ -123,6 +123,7 @@ std::string lines_of(const LoggedInterval& interval, const RunSize& size) {
 const Dialect kMindspore{.name = "mindspore",
                          .framework = "MindSpore",
                          .source = "MindSpore, from each epoch's time",
+                         .model = "resnet50",
                          .step_is_first_index = true,
                          .ranks_share_a_log = true,
                          .rounding = Rounding::python_averages,

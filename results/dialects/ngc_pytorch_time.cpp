@@ -62,6 +62,7 @@ std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
 const Dialect kNgcPytorchTime{.name = "ngc_pytorch_time",
                               .framework = "NGC PyTorch",
                               .source = "NVIDIA's PyTorch, from the lines' wall stamps",
+                              .model = "resnet50",
                               .highest_first_index = 1,
                               .values = ValueKind::stamp,
                               .rounding = Rounding::python_averages,

@@ -124,6 +124,7 @@ const Dialect kOneflowCnn{
     .name = "oneflow_cnn",
     .framework = "OneFlow",
     .source = "OneFlow's ResNet-50, from the clock of every 20 iterations",
+    .model = "resnet50",
     .step_is_first_index = true,
     .values = ValueKind::stamp,
     .decimals_at_line_end = 8,  // one more than the clock's: how many a whole line has is not known

@@ -118,6 +118,7 @@ std::string line_of(const LoggedInterval& interval, const RunSize& size) {
 const Dialect kPytorch{.name = "pytorch",
                        .framework = "PyTorch",
                        .source = "PyTorch's ImageNet example, from each iteration's Time",
+                       .model = "resnet50",
                        .highest_first_index = 1,
                        .ranks_share_a_log = true,
                        .rounding = Rounding::python,

@@ -75,7 +75,7 @@ TEST(Compare, NamesSamplesWithoutACounterpart) {
 TEST(Compare, SetsAFrameworksLogsBesidePlumblinesRuns) {
   Sample logs = sample_of(with_batch(8), 80);
   logs.configuration =
-      configuration_of(std::get<LogName>(parse_log_name("1n2g", "rn50_b8_fp32_1.log")), "PyTorch");
+      configuration_of(std::get<LogName>(parse_log_name("1n2g", "rn50_b8_fp32_1.log")), kPytorch);
   const std::vector<SampleSet> sets{set_of("logs", {logs}), set_of("runs", {sample_of(with_batch(8), 100)})};
   const SetComparison compared = compare_sets(sets, {});
   ASSERT_EQ(compared.pairs.size(), 1u);

@@ -7,8 +7,8 @@
 namespace plumb {
 namespace {
 
-Configuration configuration_of_log(const std::string& file) {
-  return configuration_of(std::get<LogName>(parse_log_name("1n2g", file)), "PyTorch");
+Configuration configuration_of_log(const std::string& file, const Dialect& dialect = kPytorch) {
+  return configuration_of(std::get<LogName>(parse_log_name("1n2g", file)), dialect);
 }
 
 TEST(Configuration, IsWhatARunSays) {
@@ -61,9 +61,23 @@ TEST(Configuration, OfALogDiffersFromNothingThatItsNameDoesNotSay) {
 }
 
 TEST(Configuration, KnowsAModelByItsOtherNames) {
+  const auto own = [](const char* file) {
+    return configuration_of(std::get<LogName>(parse_log_name("1n2g", file)));
+  };
   for (const char* name : {"rn50_b8_fp32_1.log", "ResNet50v1.5_b8_FP32_1.log"})
-    EXPECT_TRUE(differences(configuration_of_log(name), configuration_of(example_run(32))).empty()) << name;
-  EXPECT_EQ(configuration_of_log("resnet50v1b_b8_fp32_1.log").model, "rn50v1b");
+    EXPECT_TRUE(differences(own(name), configuration_of(example_run(32))).empty()) << name;
+  EXPECT_EQ(own("resnet50v1b_b8_fp32_1.log").model, "rn50v1b");
+  EXPECT_EQ(own("IResNet50_b8_fp32_1.log").model, "r50");
+}
+
+// DLPerf's ResNet-50 scripts write r50_b128_fp32_1.log (PyTorch, NGC, Paddle), gluon-cv's
+// rn50_b128_fp32_1.log.
+TEST(Configuration, OfALogHasTheModelOfItsDialectAndOnlyElseOfItsName) {
+  for (const Dialect* dialect : {&kPytorch, &kNgcPytorchTime, &kPaddleSpeed, &kTf2Speed, &kOneflowCnn})
+    EXPECT_EQ(configuration_of_log("r50_b128_fp32_1.log", *dialect).model, "resnet50") << dialect->name;
+  EXPECT_EQ(configuration_of_log("rn50_b128_fp32_1.log", kMxnetRn50v1b).model, "rn50v1b");
+  EXPECT_EQ(configuration_of_log("r50_b128_fp32_1.log", kPlsc).model, "r50");
+  EXPECT_EQ(configuration_of_log("r100_b64_fp32_1.log", kOneflowFace).model, "r100");
 }
 
 TEST(Configuration, TakesAMakersNameForNoDifference) {

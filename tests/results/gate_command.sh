@@ -58,7 +58,7 @@ expect 0 '1 case without' gate "$work/part" --baseline "$work/base" --allow-miss
 expect 65 '3 on either side are needed' gate "$work/few" --baseline "$work/part"
 expect 65 'batch per device 128 against 256' gate "$work/other" --baseline "$work/part"
 expect 65 "$work/none" gate "$work/none" --baseline "$work/base"
-expect 0 'same folder' gate "$work/base" --baseline "$work/base"
+expect 64 'are both' gate "$work/base" --baseline "$work/base"
 expect 0 '1 case of RUN has no baseline' gate "$work/base" --baseline "$work/part"
 expect 65 '150' gate "$work/same" --baseline "$work/base" --iters 150
 expect 64 'RUN' gate --baseline "$work/base"

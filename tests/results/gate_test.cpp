@@ -93,6 +93,16 @@ TEST(Gate, RefusesOtherConfigurations) {
   }
 }
 
+TEST(Gate, TheNearestRunsAreThoseOnAsManyDevices) {
+  Configuration other = resnet50(1);
+  other.batch_per_device = 256;
+  other.precision = "fp32";
+  const GateReport report = gate({sample_of(resnet50(1), kBaseline)},
+                                 {sample_of(resnet50(2), times(2)), sample_of(other, times(1))});
+  EXPECT_EQ(differences_text(report.cases[0].differences),
+            "precision fp16 against fp32, batch per device 128 against 256");
+}
+
 TEST(Gate, JudgesEveryCase) {
   const std::vector<Sample> baseline{sample_of(resnet50(1), kBaseline), sample_of(resnet50(2), times(2)),
                                      sample_of(resnet50(4), times(4))};

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "tests/bench/expect_error.h"
 #include "tests/results/run_folder.h"
 #include "tests/results/synthetic_log.h"
@@ -62,15 +64,27 @@ TEST(Samples, OfOneRunAreReadFromItsFolderAndFromItsFile) {
   EXPECT_EQ(figures_text(load_samples(folder / "result.json")), "Plumbline resnet50 8: 30\n");
 }
 
-TEST(Samples, OfLogsHaveTheFrameworkOfTheirDialect) {
+// As PaddlePaddle writes it: Plumbline's lines go on behind "sec".
+std::string paddle_log(double seconds, std::int64_t images_per_step) {
+  const std::string own = log_text({.seconds = seconds, .images_per_step = images_per_step});
+  return std::regex_replace(own, std::regex(" sec Epoch.*"), " sec");
+}
+
+TEST(Samples, OfLogsHaveTheFrameworkAndTheModelOfTheirDialect) {
   const ScratchFolder logs;
-  write_log(logs, "1n1g/rn50_b128_fp32_1.log", 0.5);
-  write_log(logs, "1n1g/rn50_b128_fp32_2.log", 0.25);
-  write_log(logs, "2n4g/rn50_b128_fp32_1.log", 0.125, 1024);
-  const LoadedSamples loaded = load_samples(logs.path());
+  logs.write("1n1g/r50_b128_fp32_1.log", paddle_log(0.5, 128));
+  logs.write("1n1g/r50_b128_fp32_2.log", paddle_log(0.25, 128));
+  logs.write("2n4g/rn50_b128_fp32_1.log", paddle_log(0.125, 1024));
+  const LoadedSamples loaded = load_samples(logs.path(), {.dialect = "paddle_time"});
   EXPECT_EQ(figures_text(loaded), "PaddlePaddle resnet50 128: 256 512\nPaddlePaddle resnet50 128: 8192\n");
   EXPECT_TRUE(loaded.samples[0].runs[0].run_folder.empty());
   EXPECT_FALSE(loaded.samples[0].runs[0].record);
+}
+
+TEST(Samples, OfPlumblinesOwnLogsAreKnownByTheirLinesAlone) {
+  const ScratchFolder logs;
+  write_log(logs, "1n1g/r50_b128_fp32_1.log", 0.5);
+  EXPECT_EQ(figures_text(load_samples(logs.path())), "Plumbline r50 128: 256\n");
 }
 
 TEST(Samples, OfPlumblinesOwnLogsSaySo) {
