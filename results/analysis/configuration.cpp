@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/error.h"
 #include "base/option_defaults.h"
 #include "base/text.h"
 #include "models/catalogue.h"
@@ -247,7 +248,12 @@ Configuration configuration_of(const LogName& name) {
 Configuration configuration_of(const LogName& name, const Dialect& dialect) {
   Configuration configuration = configuration_of(name);
   configuration.framework = dialect.framework;
-  if (!dialect.model.empty()) configuration.model = dialect.model;
+  if (dialect.model.empty()) return configuration;
+  const Model* named = find_model(configuration.model);
+  if (named != nullptr && named->margin_head && named->name != "r50")
+    throw Error(ExitCode::bad_data, "it is named after {}, but logs of {} are of {}", named->name,
+                dialect.name, dialect.model);
+  configuration.model = dialect.model;
   return configuration;
 }
 

@@ -62,6 +62,7 @@ Configuration configuration_of(const LogName& name);
 // Of a framework's log: the same, and the framework from its dialect. So is the model where the dialect has
 // one: DLPerf's scripts name logs of ResNet-50 "r50" and "rn50" alike. Else names of one model ("iresnet50")
 // become one ("r50").
+// Throws Error(bad_data) with a clause if the name is that of a model that the dialect can't have.
 Configuration configuration_of(const LogName& name, const Dialect& dialect);
 
 }  // namespace plumb

@@ -114,10 +114,15 @@ void add_logs(Collection& collection, const fs::path& dir, AnalyzeOptions option
   options.as_published = false;
   ReadLogs logs = read_logs(dir, options);
   for (BadFile& bad : logs.bad) leave_out(collection, dir / bad.path, bad.defect.flaw, bad.defect.reason);
-  for (const LogRun& run : logs.runs)
-    if (is_new(collection, run.file.path))
+  for (const LogRun& run : logs.runs) {
+    if (!is_new(collection, run.file.path)) continue;
+    try {
       take(collection, configuration_of_log(run.file.path, run.file.name, *logs.dialect),
            {.origin = shown(run.file.path), .images_per_second = run.images_per_second}, run.hash);
+    } catch (const Error& error) {
+      leave_out(collection, run.file.path, Flaw::misnamed, error.what());
+    }
+  }
 }
 
 enum class Content { run_folder, log_folder, other };

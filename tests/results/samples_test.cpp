@@ -81,6 +81,16 @@ TEST(Samples, OfLogsHaveTheFrameworkAndTheModelOfTheirDialect) {
   EXPECT_FALSE(loaded.samples[0].runs[0].record);
 }
 
+TEST(Samples, ALogNamedAfterAModelThatItsDialectCannotHaveIsLeftOut) {
+  const ScratchFolder logs;
+  logs.write("1n1g/r50_b128_fp32_1.log", paddle_log(0.5, 128));
+  logs.write("1n1g/r100_b128_fp32_1.log", paddle_log(0.25, 128));
+  const LoadedSamples loaded = load_samples(logs.path(), {.dialect = "paddle_time"});
+  EXPECT_EQ(loaded.samples.size(), 1u);
+  ASSERT_EQ(loaded.bad.size(), 1u);
+  EXPECT_EQ(loaded.bad[0].defect.reason, "it is named after r100, but logs of paddle_time are of resnet50");
+}
+
 TEST(Samples, OfPlumblinesOwnLogsAreKnownByTheirLinesAlone) {
   const ScratchFolder logs;
   write_log(logs, "1n1g/r50_b128_fp32_1.log", 0.5);
