@@ -81,10 +81,14 @@ int compare_command(const CompareArguments& arguments) {
   if (sets.size() == 1 || !arguments.published.empty())
     report.published = published_beside(sets.front(), arguments.published);
   print_text(arguments.json ? json_text(compare_json(report)) : compare_text(report));
+  std::vector<std::string> notes;
   std::vector<BadFile> left_out;
-  for (const SampleSet& set : sets)
+  for (const SampleSet& set : sets) {
+    notes.insert(notes.end(), set.loaded.notes.begin(), set.loaded.notes.end());
     left_out.insert(left_out.end(), set.loaded.bad.begin(), set.loaded.bad.end());
-  print_messages(report.comparison.notes, left_out, arguments.verbose);
+  }
+  notes.insert(notes.end(), report.comparison.notes.begin(), report.comparison.notes.end());
+  print_messages(notes, left_out, arguments.verbose);
   return 0;
 }
 

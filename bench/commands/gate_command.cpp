@@ -51,6 +51,7 @@ OptionTable gate_options(GateArguments& arguments) {
 
 LoadedSamples load_side(const char* side, const std::string& path, const AnalyzeOptions& options) {
   LoadedSamples loaded = load_samples(std::filesystem::path(path), options);
+  for (const std::string& note : loaded.notes) say(note);
   if (loaded.bad.empty()) return loaded;
   const BadFile& first = loaded.bad.front();
   say(fmt::format("{} of {} left out ({}), first {}: {}", loaded.bad.size(), side, count_flaws(loaded.bad),

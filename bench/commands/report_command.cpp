@@ -89,7 +89,9 @@ int report_command(const ReportArguments& arguments) {
   write_new_file("-o", arguments.output, text_of(arguments, data));
   // The files of `samples` come first there, and are told with their flaws.
   const auto of_runs = data.left_out.begin() + static_cast<std::ptrdiff_t>(samples.bad.size());
-  print_messages({of_runs, data.left_out.end()}, samples.bad, arguments.verbose);
+  std::vector<std::string> notes = samples.notes;
+  notes.insert(notes.end(), of_runs, data.left_out.end());
+  print_messages(notes, samples.bad, arguments.verbose);
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "results/record/result_file.h"
 
 namespace plumb {
@@ -137,26 +138,26 @@ Content content_of(const fs::path& entry) {
   return parse_case_name(entry.filename().string(), nodes, devices) ? Content::log_folder : Content::other;
 }
 
-// A folder around or below that would have been the right one to name; empty if there is none.
-std::string better_folder(const fs::path& dir, const std::vector<fs::path>& entries) {
+// Whether an absolute path is below a folder of a case: then the folder around it is the one to name.
+std::string better_folder(const fs::path& dir) {
   std::error_code error;
-  if (const fs::path absolute = fs::canonical(dir, error);
-      !error && content_of(absolute) == Content::log_folder)
-    return ", such as the folder around it";
-  for (const fs::path& entry : entries) {
-    for (const fs::path& below : visible_entries(entry, error))
-      if (content_of(below) != Content::other) return ", such as " + shown(entry);
-  }
-  return "";
+  const fs::path absolute = fs::canonical(dir, error);
+  return !error && content_of(absolute) == Content::log_folder ? ", such as the folder around it" : "";
 }
 
-void add_folder(Collection& collection, const fs::path& dir, const AnalyzeOptions& options) {
+std::vector<fs::path> entries_of(const fs::path& dir) {
   std::error_code error;
-  const std::vector<fs::path> entries = visible_entries(dir, error);
+  std::vector<fs::path> entries = visible_entries(dir, error);
   if (error)
     throw Error(ExitCode::bad_data,
                 "folder '{}' can't be listed ({}); allow it to be read or name another one", shown(dir),
                 error.message());
+  return entries;
+}
+
+// Adds the runs or the logs that the folder itself holds; false if it has neither.
+bool add_own_entries(Collection& collection, const fs::path& dir, const std::vector<fs::path>& entries,
+                     const AnalyzeOptions& options) {
   std::vector<fs::path> runs, logs;
   for (const fs::path& entry : entries) {
     const Content content = content_of(entry);
@@ -164,15 +165,45 @@ void add_folder(Collection& collection, const fs::path& dir, const AnalyzeOption
     if (content == Content::log_folder) logs.push_back(entry);
   }
   for (const fs::path& run : runs) add_result(collection, run / kResultFile, run);
-  if (runs.empty() && !logs.empty()) return add_logs(collection, dir, options);
+  if (runs.empty() && !logs.empty()) add_logs(collection, dir, options);
   // Logs that lie beside run folders tell of the same runs once more.
-  for (const fs::path& log : logs)
-    leave_out(collection, log, Flaw::mixed, "logs beside run folders are not read; name a folder of logs");
-  if (runs.empty())
+  if (!runs.empty())
+    for (const fs::path& log : logs)
+      leave_out(collection, log, Flaw::mixed, "logs beside run folders are not read; name a folder of logs");
+  return !runs.empty() || !logs.empty();
+}
+
+// Adds what folders up to `levels` below hold, and appends their names.
+void add_below(Collection& collection, const std::vector<fs::path>& entries, int levels,
+               const AnalyzeOptions& options, std::vector<std::string>& found) {
+  std::error_code ignored;
+  for (const fs::path& entry : entries) {
+    if (!fs::is_directory(entry, ignored)) continue;
+    const std::vector<fs::path> below = visible_entries(entry, ignored);
+    try {
+      if (add_own_entries(collection, entry, below, options))
+        found.push_back(shown(entry));
+      else if (levels > 1)
+        add_below(collection, below, levels - 1, options, found);
+    } catch (const Error& error) {  // logs of no known dialect, for example
+      leave_out(collection, entry, Flaw::unreadable, error.what());
+    }
+  }
+}
+
+void add_folder(Collection& collection, const fs::path& dir, const AnalyzeOptions& options) {
+  const std::vector<fs::path> entries = entries_of(dir);
+  if (add_own_entries(collection, dir, entries, options)) return;
+  constexpr int kLevelsBelow = 2;
+  std::vector<std::string> found;
+  if (better_folder(dir).empty()) add_below(collection, entries, kLevelsBelow, options, found);
+  if (found.empty())
     throw Error(ExitCode::bad_data,
-                "folder '{}' holds neither run folders (with result.json) nor logs (1n1g, 1n8g, …); name one "
-                "that does{}",
-                shown(dir), better_folder(dir, entries));
+                "folder '{}' holds neither run folders (with result.json) nor logs (1n1g, 1n8g, …), nor do "
+                "those up to two levels below; name one that does{}",
+                shown(dir), better_folder(dir));
+  collection.loaded.notes.push_back(fmt::format("'{}' holds no runs itself; read {} below it: {}", shown(dir),
+                                                counted(found.size(), "folder"), fmt::join(found, ", ")));
 }
 
 void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions& options) {

@@ -209,10 +209,26 @@ TEST(Samples, OfAFailedRunAloneAreRefusedWithItsFailure) {
   EXPECT_NE(refusal(runs.path()).find("the run failed: rank 3 is gone"), std::string::npos);
 }
 
-TEST(Samples, OfAFolderAboveTheRightOneNameIt) {
+TEST(Samples, OfAFolderUpToTwoLevelsAboveAreReadAndSayFromWhere) {
   const ScratchFolder folder;
-  write_run_folder(folder, "runs/a", example_run(30));
-  EXPECT_NE(refusal(folder.path()).find("such as " + (folder / "runs").string()), std::string::npos);
+  write_run_folder(folder, "h200/runs/a", example_run(30));
+  write_run_folder(folder, "h100/b", example_run(32));
+  write_log(folder, "logs/1n1g/resnet50_b128_fp32_1.log", 0.5);
+  folder.write("unknown/1n1g/resnet50_b128_fp32_1.log", "no dialect writes this\n");
+  const LoadedSamples loaded = load_samples(folder.path());
+  EXPECT_EQ(figures_text(loaded), "Plumbline resnet50 8: 30 32\nPlumbline resnet50 128: 256\n");
+  ASSERT_EQ(loaded.notes.size(), 1u);
+  EXPECT_EQ(loaded.notes[0], "'" + folder.path() + "' holds no runs itself; read 3 folders below it: " +
+                                 (folder / "h100").string() + ", " + (folder / "h200/runs").string() + ", " +
+                                 (folder / "logs").string());
+  ASSERT_EQ(loaded.bad.size(), 1u);
+  EXPECT_EQ(loaded.bad[0].path, folder / "unknown");
+}
+
+TEST(Samples, OfAFolderThreeLevelsAboveAreRefused) {
+  const ScratchFolder folder;
+  write_run_folder(folder, "one/two/three/a", example_run(30));
+  EXPECT_NE(refusal(folder.path()).find("nor do those up to two levels below"), std::string::npos);
 }
 
 TEST(Samples, LeaveLogsBesideRunFoldersOutAndSaySo) {
