@@ -1,9 +1,9 @@
 #include "bench/bench_main.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "bench/documents/completions.h"
+#include "bench/output/summary.h"
 #include "bench/output/version.h"
 #include "bench/plan/dry_run.h"
 #include "bench/plan/head_table.h"
@@ -40,7 +40,7 @@ std::string answer_dry_run(const BenchOptions& asked) {
   if (options.json) {
     nlohmann::ordered_json json = to_json(run);
     if (!heads.empty()) json["heads"] = to_json(heads);
-    return json.dump(2) + "\n";
+    return json_text(json);
   }
   const std::string fused = options.verbose ? fusion_text(plan.graph, plan.described_with, limits) : "";
   return to_text(run) + (heads.empty() ? "" : to_text(heads)) + (fused.empty() ? "" : "\n" + fused);
@@ -50,13 +50,13 @@ std::string answer_dry_run(const BenchOptions& asked) {
 
 std::optional<std::string> answer_without_running(const std::string& program, const BenchOptions& options) {
   if (options.help) return options_help(program);
-  if (options.version) return version_text(program);
+  if (options.version) return options.json ? json_text(build_json()) : version_text(program);
   if (!options.completions.empty()) {
     BenchOptions defaults = default_options(program, options.catalogue);
     return bash_completions(bench_option_table(defaults));
   }
   if (options.list_targets)
-    return options.json ? targets_json(targets()).dump(2) + "\n" : targets_text(targets());
+    return options.json ? json_text(targets_json(targets())) : targets_text(targets());
   if (options.dry_run) return answer_dry_run(options);
   return std::nullopt;
 }
@@ -66,7 +66,7 @@ int run_bench(const std::string& program, int argc, char** argv) {
   return run_program(program, [&] {
     const BenchOptions options = parse_options(argc, argv, program);
     if (const auto answer = answer_without_running(program, options)) {
-      if (launched_as().rank == 0) std::fputs(answer->c_str(), stdout);
+      if (launched_as().rank == 0) print_text(*answer);
       return;
     }
     const Job job(&argc, &argv);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "bench/commands/command.h"
+#include "bench/output/summary.h"
 #include "bench/output/version.h"
 
 namespace {
@@ -16,8 +17,10 @@ void print_help() {
   std::string text = "Usage: plumbline COMMAND [options]\n\nCommands:\n";
   for (const Command& command : plumb::plumbline_commands())
     text += fmt::format("  {:<12}{}\n", command.name, command.help);
-  text += "\nplumbline COMMAND --help lists a command's options; plumbline --version says what was built.\n";
-  std::fputs(text.c_str(), stdout);
+  text +=
+      "\nplumbline COMMAND --help lists a command's options; plumbline --version [--json] says what was "
+      "built.\n";
+  plumb::print_text(text);
 }
 
 int run(int argc, const char* const* argv) {
@@ -27,7 +30,8 @@ int run(int argc, const char* const* argv) {
     return 0;
   }
   if (name == "--version") {
-    std::fputs(plumb::version_text("plumbline").c_str(), stdout);
+    const bool as_json = argc > 2 && std::string(argv[2]) == "--json";
+    plumb::print_text(as_json ? plumb::json_text(plumb::build_json()) : plumb::version_text("plumbline"));
     return 0;
   }
   std::vector<std::string> names;

@@ -1,12 +1,12 @@
 // The commands of `plumbline`: one list drives the program, its help, completions and man page.
 #pragma once
 
-#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "bench/options/option_table.h"
+#include "bench/output/summary.h"
 
 namespace plumb {
 
@@ -44,7 +44,7 @@ Command make_command(const std::string& name, const std::string& help, OptionTab
     const OptionTable table = table_of(arguments, wants_help);
     parse_command_line(table, argc, argv);
     if (!wants_help) return run(arguments);
-    std::fputs(help_text(table).c_str(), stdout);
+    print_text(help_text(table));
     return 0;
   };
   const auto table_alone = [=] {

@@ -113,6 +113,8 @@ OptionGroup device_group(BenchOptions& o) {
            "auto: cuda if a GPU answers, else cpu; it says what it chose"),
        number_option("--threads", "N", o.threads, {1, 4096}, "cpu threads per rank")
            .with_default("the CPUs of the rank's affinity mask, shared by the ranks that have the same mask"),
+       flag_option("--oversubscribe-threads", o.oversubscribe_threads, true,
+                   "let --threads be more than the CPUs of the rank's affinity mask"),
        comm_option(o),
        number_option(
            "--bucket-mb", "X", o.bucket_mb, {.lowest = 0, .highest = 4096, .above_lowest = true},

@@ -144,6 +144,17 @@ bool captures(const BenchOptions& options, Device& device, int world_size) {
   return can;
 }
 
+// Threads that take turns on one CPU wait for each other at every barrier: thousands never end.
+void require_cpus(const Job& job, const BenchOptions& options) {
+  const std::size_t cpus = affinity_cpus().size();
+  if (options.oversubscribe_threads || cpus == 0 || static_cast<std::size_t>(options.threads) <= cpus) return;
+  throw Error(
+      ExitCode::usage,
+      "option --threads: {} are more than the {} that rank {} may use on {}; give at most {}, let mpirun "
+      "bind it to more (--bind-to none), or give --oversubscribe-threads",
+      options.threads, counted(cpus, "CPU"), job.rank(), job.host(), cpus);
+}
+
 }  // namespace
 
 Session open_session(const Job& job, const BenchOptions& options) {
@@ -151,6 +162,7 @@ Session open_session(const Job& job, const BenchOptions& options) {
   const ThreadShare share = threads_for_this_rank(job.all_gather(placement_text(job.host(), affinity_cpus())),
                                                   job.rank(), online_cpus(), cpus_per_core());
   job.together([&] {
+    require_cpus(job, options);
     std::string why_not_cuda;
     const int threads = options.threads > 0 ? options.threads : share.threads;
     session.device = make_device({.choice = options.device,

@@ -52,8 +52,7 @@ std::vector<SamplePair> pair_samples(std::span<const Sample> first, std::span<co
   throw Error(ExitCode::bad_data,
               "'{}' and '{}' were measured with different configurations: {}; name runs of one "
               "configuration, or give --force to set them side by side all the same",
-              first.name, second.name,
-              differences_text(*std::ranges::min_element(least, {}, distance)));
+              first.name, second.name, differences_text(*std::ranges::min_element(least, {}, distance)));
 }
 
 // Of the samples in no pair.
