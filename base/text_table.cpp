@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/paths.h"
+
 namespace plumb {
 
 std::vector<std::size_t> column_widths(std::span<const TextRow> rows) {
@@ -29,6 +31,15 @@ std::string padded_table(std::span<const TextRow> rows, std::string_view alignme
   std::string text;
   for (const TextRow& row : rows) text += std::string(indent) + padded_row(row, widths, alignment);
   return text;
+}
+
+std::string markdown_literal(const std::string& text) {
+  std::string literal;
+  for (const char c : printable(text, ' ')) {
+    if (std::string_view("\\|<*`[]&").find(c) != std::string_view::npos) literal += '\\';
+    literal += c;
+  }
+  return literal;
 }
 
 }  // namespace plumb

@@ -22,4 +22,7 @@ std::string padded_row(const TextRow& row, std::span<const std::size_t> widths, 
 std::string padded_table(std::span<const TextRow> rows, std::string_view alignment,
                          std::string_view indent = "");
 
+// Text in which Markdown finds nothing to act on, on one line.
+std::string markdown_literal(const std::string& text);
+
 }  // namespace plumb

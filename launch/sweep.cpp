@@ -138,7 +138,8 @@ class Sweep {
   int attempt_until_done(const SweepRun& run) {
     for (int attempt = 0; attempt <= plan_.retries; ++attempt) {
       if (const int signal = attempt_once(run); signal != 0) return signal;
-      if (journal_.state(run.name).done) break;
+      const RunState state = journal_.state(run.name);
+      if (state.done || state.code == static_cast<int>(ExitCode::usage)) break;  // which no retry mends
     }
     return 0;
   }
@@ -159,8 +160,9 @@ class Sweep {
       listener_.progress(now);
     };
     idle();
-    const ChildEnd end =
+    ChildEnd end =
         run_child({command_of(plan_, run, folder_), output, mark_}, signals_, plan_.timeout_seconds, idle);
+    if (end.timed_out) end.code = static_cast<int>(ExitCode::peer_lost);
     if (end.signal != 0) {
       clear(run);
       journal_.interrupted(run.name, end.signal);

@@ -20,7 +20,8 @@ struct GateArguments {
   GateCriteria criteria;
   AnalyzeOptions options;
   std::string run, baseline, junit;
-  bool json = false;
+  std::int64_t baseline_last = 0;
+  bool markdown = false, json = false;
 };
 
 OptionTable gate_options(GateArguments& arguments) {
@@ -36,6 +37,11 @@ OptionTable gate_options(GateArguments& arguments) {
          text_option("--baseline", "BASE", arguments.baseline,
                      "folder of runs or of logs that RUN is held against")
              .as_required(),
+         number_option(
+             "--baseline-last", "N", arguments.baseline_last, {1, 1'000'000},
+             "of BASE, only the N latest runs of each case that began before RUN's first: BASE may be "
+             "a history that holds RUN too")
+             .with_default("all"),
          dialect_option(arguments.options.dialect), warmup_option(arguments.options.window),
          iterations_option(arguments.options.window)}},
        {"Judgement",
@@ -46,6 +52,8 @@ OptionTable gate_options(GateArguments& arguments) {
                      "pass over cases of the baseline that RUN hasn't got")}},
        {"Output",
         {text_option("--junit", "FILE", arguments.junit, "write the verdicts to a new file as JUnit's XML"),
+         flag_option("--markdown", arguments.markdown, true,
+                     "print the table in Markdown, for a job's summary"),
          flag_option("--json", arguments.json, true, "print one JSON object in place of the table")}}}};
 }
 
@@ -70,17 +78,27 @@ void say_what_else(const GateReport& report) {
 int gate_command(const GateArguments& arguments) {
   if (!arguments.junit.empty()) check_new_file("--junit", arguments.junit);
   std::error_code error;
-  if (std::filesystem::equivalent(arguments.run, arguments.baseline, error))
+  if (arguments.baseline_last == 0 && std::filesystem::equivalent(arguments.run, arguments.baseline, error))
     throw Error(
         ExitCode::usage,
         "RUN and option --baseline are both '{}', in which no regression can be found; name runs that "
         "were measured before",
         printable(arguments.run));
-  const LoadedSamples baseline = load_side("--baseline", arguments.baseline, arguments.options);
+  LoadedSamples baseline = load_side("--baseline", arguments.baseline, arguments.options);
   const LoadedSamples runs = load_side("RUN", arguments.run, arguments.options);
+  if (arguments.baseline_last > 0) {
+    baseline.samples = latest_before(std::move(baseline.samples), runs.samples,
+                                     static_cast<std::size_t>(arguments.baseline_last));
+    if (baseline.samples.empty())
+      throw Error(ExitCode::bad_data,
+                  "option --baseline: no run in '{}' began before RUN's first; name an older history",
+                  printable(arguments.baseline));
+  }
   const GateReport report = gate(baseline.samples, runs.samples, arguments.criteria);
   if (!arguments.junit.empty()) write_new_file("--junit", arguments.junit, gate_junit(report));
-  print_text(arguments.json ? json_text(gate_json(report)) : gate_table(report));
+  print_text(arguments.json       ? json_text(gate_json(report))
+             : arguments.markdown ? gate_markdown(report)
+                                  : gate_table(report));
   say_what_else(report);
   const ExitCode code = gate_exit_code(report);
   if (code == ExitCode::bad_data) throw Error(code, gate_summary(report));

@@ -53,13 +53,21 @@ std::string shown(const LogCase& log_case) {
                      log_case.image_size, log_case.head.empty() ? "" : " ", log_case.head, source);
 }
 
-// Names of all logs of the folder, finished and unfinished.
+// A run holds the lock of its log (PartialLog) as long as it lives.
+bool is_being_written(const std::filesystem::path& part) {
+  const UniqueFd file(::open(part.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+// Names of the folder's logs: finished ones, and those of runs that are under way. What failed runs left
+// behind belongs to no configuration.
 std::vector<std::string> logs_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename();
-    if (name.ends_with(".log") || name.ends_with(".log.part")) names.push_back(name);
+    if (name.ends_with(".log") || (name.ends_with(".log.part") && is_being_written(entry.path())))
+      names.push_back(name);
   }
   return names;
 }

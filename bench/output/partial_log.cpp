@@ -1,6 +1,7 @@
 #include "bench/output/partial_log.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,6 +22,7 @@ std::optional<PartialLog> PartialLog::create(const std::string& path) {
     if (errno == EEXIST) return std::nullopt;
     throw log_cannot_be_created(part, fmt::format("{}; give another --log-dir", std::strerror(errno)));
   }
+  ::flock(file.get(), LOCK_EX | LOCK_NB);  // until it is closed: log_case.cpp sees that this run lives
   // Another run may have finished between the two calls, and so have freed the unfinished name.
   if (::access(path.c_str(), F_OK) == 0) {
     ::unlink(part.c_str());

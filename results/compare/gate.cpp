@@ -100,6 +100,21 @@ std::size_t GateReport::count(GateCase::Outcome outcome) const {
   return static_cast<std::size_t>(std::ranges::count(cases, outcome, &GateCase::outcome));
 }
 
+std::vector<Sample> latest_before(std::vector<Sample> baseline, const std::vector<Sample>& runs,
+                                  std::size_t count) {
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  for (const Sample& sample : runs)
+    for (const Measurement& run : sample.runs) first = std::min(first, run.started);
+  for (Sample& sample : baseline) {
+    std::erase_if(sample.runs, [&](const Measurement& run) { return run.started >= first; });
+    std::ranges::stable_sort(sample.runs, {}, &Measurement::started);
+    if (sample.runs.size() > count)
+      sample.runs.erase(sample.runs.begin(), sample.runs.end() - static_cast<std::ptrdiff_t>(count));
+  }
+  std::erase_if(baseline, [](const Sample& sample) { return sample.runs.empty(); });
+  return baseline;
+}
+
 ExitCode gate_exit_code(const GateReport& report) {
   if (report.count(GateCase::Outcome::regression) > 0) return ExitCode::regression;
   const std::size_t missing = report.count(GateCase::Outcome::missing);

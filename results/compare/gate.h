@@ -50,6 +50,10 @@ struct GateReport {
   std::size_t count(GateCase::Outcome outcome) const;
 };
 
+// Of each sample the `count` latest runs that began before any of `runs`; samples without such go.
+std::vector<Sample> latest_before(std::vector<Sample> baseline, const std::vector<Sample>& runs,
+                                  std::size_t count);
+
 // A case is a regression if the new runs are significantly slower and the estimate of the slow-down is above
 // max_regression: a slow-down that matters and isn't chance. Throws Error(bad_data) if a configuration that
 // is known in part fits several of the other side.
@@ -63,6 +67,8 @@ ExitCode gate_exit_code(const GateReport& report);
 std::string gate_summary(const GateReport& report);
 
 std::string gate_table(const GateReport& report);
+// For a job's summary: the finding and a table in Markdown.
+std::string gate_markdown(const GateReport& report);
 nlohmann::ordered_json gate_json(const GateReport& report);
 // JUnit's XML, as CI servers read it: a test case per case of the baseline; a regression is a failure, what
 // can't be judged an error.

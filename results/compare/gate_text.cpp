@@ -124,6 +124,20 @@ std::string gate_table(const GateReport& report) {
                      padded_table(rows, "lrrrrrrl"));
 }
 
+std::string gate_markdown(const GateReport& report) {
+  std::string text = fmt::format(
+      "{}\n\n| verdict | case | baseline, images/s | new | slow-down | p | would show | runs |\n"
+      "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+      markdown_literal(gate_summary(report)));
+  for (const GateCase& judged : report.cases) {
+    const TextRow row = row_of(judged);
+    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", row[0], markdown_literal(row[7]),
+                        row[2], row[3], row[4], markdown_literal(row[5]), row[6], row[1]);
+  }
+  for (const std::string& note : report.notes) text += fmt::format("\n{}\n", markdown_literal(note));
+  return text;
+}
+
 nlohmann::ordered_json gate_json(const GateReport& report) {
   const ExitCode code = gate_exit_code(report);
   nlohmann::ordered_json json{{"schema", "plumbline.gate/1"},

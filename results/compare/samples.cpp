@@ -1,8 +1,11 @@
 #include "results/compare/samples.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <map>
 #include <set>
@@ -59,6 +62,21 @@ void take(Collection& collection, Configuration configuration, Measurement run, 
   same->runs.push_back(std::move(run));
 }
 
+// When a run began, seconds since 1970: run folders have it in their names (…_20261122-134500_1, the host's
+// local time), logs when they were written. 0: not known.
+std::int64_t started_at(const fs::path& path) {
+  const std::string name = path.filename();
+  const std::size_t dash = name.find_last_of('-');
+  std::tm time{};
+  if (dash != std::string::npos && dash >= 8 &&
+      strptime(name.c_str() + dash - 8, "%Y%m%d-%H%M%S", &time) != nullptr) {
+    time.tm_isdst = -1;
+    return std::mktime(&time);
+  }
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
+}
+
 // `origin`: the run's name for the user, its folder or the file itself.
 void add_result(Collection& collection, const fs::path& file, const fs::path& origin) {
   if (!is_new(collection, file)) return;
@@ -74,7 +92,7 @@ void add_result(Collection& collection, const fs::path& file, const fs::path& or
       Configuration configuration = configuration_of(result.record);
       take(collection, std::move(configuration),
            {shown(origin), figure, std::move(result.record), file.parent_path(),
-            read_surroundings(file.parent_path())},
+            read_surroundings(file.parent_path()), started_at(file.parent_path())},
            result.hash);
     }
   } catch (const Error& error) {
@@ -119,7 +137,10 @@ void add_logs(Collection& collection, const fs::path& dir, AnalyzeOptions option
     if (!is_new(collection, run.file.path)) continue;
     try {
       take(collection, configuration_of_log(run.file.path, run.file.name, *logs.dialect),
-           {.origin = shown(run.file.path), .images_per_second = run.images_per_second}, run.hash);
+           {.origin = shown(run.file.path),
+            .images_per_second = run.images_per_second,
+            .started = started_at(run.file.path)},
+           run.hash);
     } catch (const Error& error) {
       leave_out(collection, run.file.path, Flaw::misnamed, error.what());
     }

@@ -19,6 +19,8 @@ struct Measurement {
   std::optional<RunRecord> record;   // of a run folder
   std::filesystem::path run_folder;  // with program.json, env.json, …; empty for a log
   std::optional<Surroundings> surroundings;
+  std::int64_t started =
+      0;  // seconds since 1970: as a run folder's name says, else when its file was written
 };
 
 struct Sample {

@@ -6,6 +6,7 @@
 
 #include "base/paths.h"
 #include "base/text.h"
+#include "base/text_table.h"
 
 namespace plumb {
 namespace {
@@ -67,15 +68,6 @@ std::string notes_text(const ReportCurve& curve, const ReportData& data) {
 }
 
 }  // namespace
-
-std::string markdown_literal(const std::string& text) {
-  std::string literal;
-  for (const char c : printable(text, ' ')) {
-    if (std::string_view("\\|<*`[]&").find(c) != std::string_view::npos) literal += '\\';
-    literal += c;
-  }
-  return literal;
-}
 
 std::string report_markdown(const ReportData& data) {
   std::string text;

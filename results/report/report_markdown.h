@@ -12,7 +12,4 @@ namespace plumb {
 // version of this program, so equal runs give equal text.
 std::string report_markdown(const ReportData& data);
 
-// Text in which Markdown finds nothing to act on, on one line.
-std::string markdown_literal(const std::string& text);
-
 }  // namespace plumb

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text_table.h"
 #include "base/units.h"
-#include "results/report/report_markdown.h"
 
 namespace plumb {
 namespace {

@@ -81,11 +81,20 @@ TEST(SweepCommand, WhatTheLauncherSaysFirstIsTheReasonWhereTheProgramSaysNothing
       << ended.output;
 }
 
+TEST(SweepCommand, AUsageErrorIsNotTriedAgain) {
+  const FakePrograms programs("repetitions = 1\nretries = 3", "[1]");
+  programs.set("mpirun", "#!/bin/sh\necho 'bench_resnet50: option --bs: no such batch' >&2\nexit 64\n");
+  const EndedSweep ended = programs.sweep("out");
+  EXPECT_EQ(ended.code, 64);
+  EXPECT_NE(ended.output.find("1 attempt, code 64, option --bs: no such batch"), std::string::npos)
+      << ended.output;
+}
+
 TEST(SweepCommand, ARunThatHangsIsEndedAndFails) {
   const FakePrograms programs("repetitions = 1\nretries = 0\ntimeout_minutes = 0.005", "[1]");
   programs.set("pause", "60");
   const EndedSweep ended = programs.sweep("out");
-  EXPECT_EQ(ended.code, 143);
+  EXPECT_EQ(ended.code, 75);
   EXPECT_NE(ended.output.find("took longer than"), std::string::npos) << ended.output;
   EXPECT_EQ(programs.processes("out"), 0);
 }

@@ -65,6 +65,9 @@ expect 64 'RUN' gate --baseline "$work/base"
 expect 64 'baseline' gate "$work/same"
 expect 64 'max-regression' gate "$work/same" --baseline "$work/base" --max-regression much
 expect 64 'max-regression' gate "$work/same" --baseline "$work/base" --max-regression 100%
+expect 1 '| regression |' gate "$work/slow" --baseline "$work/base" --markdown
+expect 65 'no run in .* began before' gate "$work/base" --baseline "$work/base" --baseline-last 3
+expect 64 'baseline-last' gate "$work/same" --baseline "$work/base" --baseline-last 0
 expect 0 'allow-missing' gate --help
 
 # A broken log is left out and named.

@@ -103,6 +103,29 @@ TEST(Gate, TheNearestRunsAreThoseOnAsManyDevices) {
             "precision fp16 against fp32, batch per device 128 against 256");
 }
 
+TEST(Gate, TakesTheLatestRunsBeforeTheNewOnesFromAHistory) {
+  Sample history = sample_of(resnet50(1), {100, 90, 95, 97, 80, 99});
+  const std::vector<std::int64_t> started{30, 10, 20, 40, 60, 50};  // the new run is one of them
+  for (std::size_t i = 0; i < started.size(); ++i) history.runs[i].started = started[i];
+  Sample recent = sample_of(resnet50(1), {80});
+  recent.runs[0].started = 50;
+  const auto figures_of_last = [&](std::size_t count) {
+    const auto latest = latest_before({history}, {recent}, count);
+    return latest.empty() ? std::vector<double>{} : latest[0].figures();
+  };
+  EXPECT_EQ(figures_of_last(2), (std::vector<double>{100, 97}));
+  EXPECT_EQ(figures_of_last(14), (std::vector<double>{90, 95, 100, 97}));
+  recent.runs[0].started = 10;
+  EXPECT_TRUE(figures_of_last(2).empty());
+}
+
+TEST(Gate, MarkdownHasASummaryAndARowPerCase) {
+  const std::string text = gate_markdown(gate_of(kBaseline, times(0.9)));
+  EXPECT_EQ(text.find("resnet50 fp16, batch 128 per device, 1n8g, NVIDIA H200, synthetic: "), 0u) << text;
+  EXPECT_NE(text.find("\n\n| verdict | case | baseline, images/s |"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n| regression | resnet50 fp16, batch 128 per device"), std::string::npos) << text;
+}
+
 TEST(Gate, JudgesEveryCase) {
   const std::vector<Sample> baseline{sample_of(resnet50(1), kBaseline), sample_of(resnet50(2), times(2)),
                                      sample_of(resnet50(4), times(4))};

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text_table.h"
 #include "tests/results/small_report.h"
 
 namespace plumb {

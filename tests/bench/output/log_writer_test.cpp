@@ -197,6 +197,18 @@ TEST(LogWriter, RefusesLogsOfAnotherFrameworkThatHaveItsOwnConfiguration) {
                [&] { LogWriter(folder.path(), kCase, {}); });
 }
 
+TEST(LogWriter, LogsOfFailedRunsKeepNoOtherConfigurationOut) {
+  ScratchFolder folder;
+  {
+    LogWriter failed(folder.path(), kCase, {});
+    write_lines(failed, 3);
+  }
+  LogCase other = kCase;
+  other.image_size = 64;
+  const LogWriter log(folder.path(), other, {});
+  EXPECT_EQ(log.run(), 2);
+}
+
 TEST(LogWriter, AFolderWithoutLogsTakesANewConfiguration) {
   ScratchFolder folder;
   LogCase other = kCase;
