@@ -16,7 +16,7 @@
 
 namespace plumb {
 
-extern const std::string_view kExampleSweep;  // launch/sweeps/dlperf_resnet50.toml
+extern const std::string_view kDlperfSweep;  // launch/sweeps/dlperf_resnet50.toml
 
 namespace {
 
@@ -44,7 +44,7 @@ void write_documents(const fs::path& folder) {
     write_page(bench_man_page(table, "train " + task + " and time every step"));
     write_completions(table.program, bash_completions(table));
   }
-  write_page(plumbline_man_page(plumbline_commands(), std::string(kExampleSweep)));
+  write_page(plumbline_man_page(plumbline_commands(), std::string(kDlperfSweep)));
   write_completions("plumbline", bash_completions("plumbline", plumbline_commands()));
 }
 

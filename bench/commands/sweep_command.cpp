@@ -22,6 +22,9 @@
 #include "results/analysis/analyze.h"
 
 namespace plumb {
+
+extern const std::string_view kCpuSweep, kDlperfSweep;  // launch/sweeps/*.toml
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -42,7 +45,7 @@ OptionTable sweep_options(SweepArguments& arguments) {
       "mpirun, and prints the table of plumbline analyze. A run that fails is tried again and recorded; a "
       "sweep that was stopped or killed goes on with --resume, and ends with the same set of results.",
       {{"Input",
-        {positional("FILE", arguments.file, "sweep file; share/plumbline/launch/sweeps has examples")
+        {positional("FILE", arguments.file, "sweep file, or the name of an example: cpu, dlperf_resnet50")
              .as_required(),
          flag_option("--resume", arguments.resume, true,
                      "go on with the sweep in --out: what is finished is kept, what failed is tried again"),
@@ -122,12 +125,22 @@ std::optional<double> least_seconds(const SweepPlan& plan, const std::vector<std
   return seconds;
 }
 
-std::string read_file(const std::string& path) {
+// Examples, by the names of their files in launch/sweeps.
+const std::map<std::string, std::string_view> kExamples{{"cpu", kCpuSweep},
+                                                        {"dlperf_resnet50", kDlperfSweep}};
+
+// A file, or an example where there is no such file.
+std::string read_sweep_file(const std::string& path) {
+  if (const auto example = kExamples.find(path); example != kExamples.end() && !fs::exists(path))
+    return std::string(example->second);
   constexpr std::size_t kLargest = 1 << 20;
   std::error_code error;
   std::ifstream stream(path, std::ios::binary);
   if (!stream || fs::is_directory(path, error))
-    throw Error(ExitCode::bad_data, "argument FILE: sweep file {} can't be read; check its name", path);
+    throw Error(ExitCode::bad_data,
+                "argument FILE: sweep file {} can't be read; check its name, or give an example: cpu, "
+                "dlperf_resnet50",
+                path);
   std::string text(kLargest + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(stream.gcount()));
@@ -231,7 +244,7 @@ int sweep_command(const SweepArguments& arguments) {
   if (!arguments.target.empty() && !arguments.dry_run)
     throw Error(ExitCode::usage, "option --target: {} is for --dry-run; runs use the devices that are there",
                 arguments.target);
-  const std::string text = read_file(arguments.file);
+  const std::string text = read_sweep_file(arguments.file);
   SweepPlan plan = read_sweep_plan(text, arguments.file, check_options);
   std::error_code error;
   if (plan.launcher.programs.empty())

@@ -99,6 +99,17 @@ TEST(SweepCommand, ARunThatHangsIsEndedAndFails) {
   EXPECT_EQ(programs.processes("out"), 0);
 }
 
+TEST(SweepCommand, ExamplesAreKnownByTheirNames) {
+  const ScratchFolder elsewhere;
+  const std::string cd = "cd '" + elsewhere.path() + "' && '" PLUMB_PLUMBLINE "' sweep ";
+  EXPECT_EQ(std::system((cd + "dlperf_resnet50 --dry-run >plan.txt").c_str()), 0);
+  EXPECT_EQ(std::system((cd + "cpu --dry-run >>plan.txt").c_str()), 0);
+  const std::string plan = read_text(elsewhere / "plan.txt");
+  EXPECT_NE(plan.find("--fp16"), std::string::npos) << plan;
+  EXPECT_NE(std::system((cd + "dlperf --dry-run 2>message.txt").c_str()), 0);
+  EXPECT_NE(read_text(elsewhere / "message.txt").find("an example: cpu, dlperf_resnet50"), std::string::npos);
+}
+
 TEST(SweepCommand, ADryRunShowsThePlanAndWritesNothing) {
   const FakePrograms programs;
   const EndedSweep dry = programs.sweep("out", "--dry-run");
