@@ -22,21 +22,17 @@ Bound bound_of(const Work& work, double roofline, const DeviceLimits& limits, Pr
                                                                                : Bound::bandwidth;
 }
 
-InstructionProfile profile_instruction(const Instruction& instruction, InstructionId id,
-                                       const std::vector<double>& seconds, const DeviceLimits& limits,
-                                       Precision precision) {
-  InstructionProfile profile{.instruction = id, .seconds = median(seconds)};
-  profile.min_seconds = std::ranges::min(seconds);
-  profile.max_seconds = std::ranges::max(seconds);
+// Fills in what follows from the profile's seconds.
+void hold_against_roofline(InstructionProfile& profile, const Instruction& instruction,
+                           const DeviceLimits& limits, Precision precision) {
   if (profile.seconds > 0) {
     profile.flops_per_second = 2 * instruction.work.macs / profile.seconds;
     profile.bytes_per_second = instruction.work.bytes / profile.seconds;
   }
-  if (instruction.lane != Lane::compute) return profile;
+  if (instruction.lane != Lane::compute) return;
   profile.roofline_seconds = roofline_seconds(instruction.work, limits, precision);
   if (profile.seconds > 0) profile.roofline_share = profile.roofline_seconds / profile.seconds;
   profile.bound = bound_of(instruction.work, profile.roofline_seconds, limits, precision);
-  return profile;
 }
 
 // Span and busy time of the compute lane in one iteration. Its instructions run one after the other.
@@ -56,6 +52,17 @@ LaneTime compute_time(const Program& program, std::span<const InstructionTime> i
   }
   time.span = last - first;
   return time;
+}
+
+// The iterations of middle length, a third of them and at least one: their mean isn't drawn by a late one,
+// and the means of parts add up to that of the whole, which medians don't.
+std::vector<std::span<const InstructionTime>> middle_third(
+    const Program& program, std::vector<std::span<const InstructionTime>> iterations) {
+  std::ranges::stable_sort(iterations, {}, [&](std::span<const InstructionTime> iteration) {
+    return compute_time(program, iteration).span;
+  });
+  const auto cut = std::ssize(iterations) / 3;
+  return {iterations.begin() + cut, iterations.end() - cut};
 }
 
 std::vector<ProfileTotal> totals(const Program& program, const std::vector<InstructionProfile>& instructions,
@@ -108,33 +115,38 @@ Profile make_profile(const Program& program, std::span<const InstructionTime> ti
                   .precision = precision,
                   .peak_flops_per_second = peak_flops_per_second(limits, precision),
                   .peak_bytes_per_second = limits.bytes_per_second};
-  std::vector<double> spans, busy, gaps;
-  for (const std::span<const InstructionTime> iteration : split_iterations(times)) {
-    const LaneTime time = compute_time(program, iteration);
-    spans.push_back(time.span);
-    busy.push_back(time.busy);
-    gaps.push_back(std::max(0.0, time.span - time.busy));
+  const std::vector<std::span<const InstructionTime>> iterations = split_iterations(times);
+  profile.iterations = iterations.size();
+  if (iterations.empty()) return profile;
+  std::vector<bool> seen(program.instructions.size(), false);
+  std::vector<InstructionProfile> by_id(program.instructions.size());
+  for (const InstructionTime& time : times) {
+    InstructionProfile& instruction = by_id.at(time.instruction);
+    const double seconds = seconds_of(time);
+    instruction.min_seconds = seen[time.instruction] ? std::min(instruction.min_seconds, seconds) : seconds;
+    instruction.max_seconds = std::max(instruction.max_seconds, seconds);
+    seen[time.instruction] = true;
   }
-  profile.iterations = spans.size();
-  if (spans.empty()) return profile;
-  profile.iteration_seconds = median(spans);
-  profile.busy_seconds = median(busy);
-  profile.gap_seconds = median(gaps);
-
-  std::vector<std::vector<double>> seconds(program.instructions.size());
-  for (const InstructionTime& time : times) seconds.at(time.instruction).push_back(seconds_of(time));
+  const std::vector<std::span<const InstructionTime>> averaged = middle_third(program, iterations);
+  profile.averaged_iterations = averaged.size();
+  const double weight = 1 / static_cast<double>(averaged.size());
+  for (const std::span<const InstructionTime> iteration : averaged) {
+    profile.iteration_seconds += weight * compute_time(program, iteration).span;
+    profile.busy_seconds += weight * compute_time(program, iteration).busy;
+    for (const InstructionTime& time : iteration)
+      by_id[time.instruction].seconds += weight * seconds_of(time);
+  }
+  profile.gap_seconds = profile.iteration_seconds - profile.busy_seconds;
   for (InstructionId id = 0; id < program.instructions.size(); ++id) {
-    if (seconds[id].empty()) continue;
-    const Precision of_instruction = precision_of(program, program.instructions[id], precision);
-    profile.instructions.push_back(
-        profile_instruction(program.instructions[id], id, seconds[id], limits, of_instruction));
-    profile.roofline_seconds += profile.instructions.back().roofline_seconds;
-    if (program.instructions[id].lane == Lane::compute)
-      profile.step_seconds += profile.instructions.back().seconds;
+    if (!seen[id]) continue;
+    const Instruction& instruction = program.instructions[id];
+    by_id[id].instruction = id;
+    hold_against_roofline(by_id[id], instruction, limits, precision_of(program, instruction, precision));
+    if (instruction.lane == Lane::compute && profile.busy_seconds > 0)
+      by_id[id].share = by_id[id].seconds / profile.busy_seconds;
+    profile.roofline_seconds += by_id[id].roofline_seconds;
+    profile.instructions.push_back(by_id[id]);
   }
-  for (InstructionProfile& instruction : profile.instructions)
-    if (program.instructions[instruction.instruction].lane == Lane::compute && profile.step_seconds > 0)
-      instruction.share = instruction.seconds / profile.step_seconds;
   profile.phases = totals(program, profile.instructions,
                           [](const Instruction& instruction) { return name_of(instruction.phase); });
   profile.kinds = totals(program, profile.instructions,

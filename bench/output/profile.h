@@ -25,8 +25,8 @@ inline constexpr double kLatencySeconds = 3e-6;
 
 struct InstructionProfile {
   InstructionId instruction = 0;
-  double seconds = 0;  // median over the iterations
-  double min_seconds = 0, max_seconds = 0;
+  double seconds = 0;                       // mean over the iterations that are averaged
+  double min_seconds = 0, max_seconds = 0;  // over all
   double share = 0;             // of the time of all instructions of the compute lane; 0 on other lanes
   double flops_per_second = 0;  // achieved, 2 FLOPs per multiply-accumulate
   double bytes_per_second = 0;  // of the bytes that can't be avoided
@@ -47,13 +47,14 @@ struct Profile {
   std::string device;
   Precision precision = Precision::fp32;
   double peak_flops_per_second = 0, peak_bytes_per_second = 0;
-  std::size_t iterations = 0;
-  // Compute lane, medians over the iterations: from the begin of its first instruction to the end of its
-  // last; in one of its instructions; in none of them.
+  std::size_t iterations = 0;           // that were stamped
+  std::size_t averaged_iterations = 0;  // those of middle length: every time below is a mean over them
+  // Compute lane: from the begin of its first instruction to the end of its last; in one of its instructions,
+  // which is the sum of their seconds; in none of them.
   double iteration_seconds = 0, busy_seconds = 0, gap_seconds = 0;
-  double step_seconds = 0, roofline_seconds = 0;  // sums over its instructions: of medians, of least times
-  std::vector<InstructionProfile> instructions;   // that were stamped, of all lanes, by InstructionId
-  std::vector<ProfileTotal> phases, kinds;        // the longest first
+  double roofline_seconds = 0;                   // sum over its instructions
+  std::vector<InstructionProfile> instructions;  // that were stamped, of all lanes, by InstructionId
+  std::vector<ProfileTotal> phases, kinds;       // the longest first
 };
 
 // Times in the order in which they were stamped, cut where an instruction comes again.

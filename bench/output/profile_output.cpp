@@ -17,8 +17,11 @@ std::string totals_text(const Profile& profile, std::optional<double> run_step_s
   std::string text = fmt::format("profile of {} iterations, {}, {}\n", profile.iterations,
                                  name_of(profile.precision), shortened(profile.device, 60));
   text += fmt::format(
-      "limits: {:.0f} GFLOP/s, {:.0f} GB/s; times are medians, with stamps between instructions\n\n",
-      profile.peak_flops_per_second / kGiga, profile.peak_bytes_per_second / kGiga);
+      "limits: {:.0f} GFLOP/s, {:.0f} GB/s; times are means of the {}, with stamps between instructions\n\n",
+      profile.peak_flops_per_second / kGiga, profile.peak_bytes_per_second / kGiga,
+      profile.averaged_iterations == 1
+          ? "iteration of middle length"
+          : fmt::format("{} iterations of middle length", profile.averaged_iterations));
   const auto row = [&](const char* name, double seconds, const std::string& remark) {
     text += fmt::format("  {:<22}{:>12.3f} ms{}\n", name, seconds * kMilliseconds, remark);
   };
@@ -31,27 +34,34 @@ std::string totals_text(const Profile& profile, std::optional<double> run_step_s
       fmt::format(", {:.1f} %", percent(profile.gap_seconds, profile.iteration_seconds)));
   row("roofline", profile.roofline_seconds,
       fmt::format(", {:.1f} % of the time in instructions",
-                  percent(profile.roofline_seconds, profile.step_seconds)));
+                  percent(profile.roofline_seconds, profile.busy_seconds)));
   return text;
+}
+
+// The share of the roofline that was reached; above 1 the data was in caches, faster than the memory that the
+// roofline counts.
+std::string roofline_share(double share) {
+  return share > 1.005 ? "cached" : fmt::format("{:.0f} %", 100 * share);
 }
 
 std::string groups_text(const char* title, const std::vector<ProfileTotal>& totals, double all_seconds) {
   std::string text = fmt::format("\n{:<40}{:>6}{:>12}{:>8}{:>13}{:>12}\n", title, "count", "ms", "share",
                                  "roofline ms", "of roofline");
   for (const ProfileTotal& total : totals)
-    text +=
-        fmt::format("  {:<38}{:>6}{:>12.3f}{:>6.1f} %{:>13.3f}{:>10.0f} %\n", total.name, total.instructions,
-                    total.seconds * kMilliseconds, percent(total.seconds, all_seconds),
-                    total.roofline_seconds * kMilliseconds, percent(total.roofline_seconds, total.seconds));
+    text += fmt::format("  {:<38}{:>6}{:>12.3f}{:>6.1f} %{:>13.3f}{:>12}\n", total.name, total.instructions,
+                        total.seconds * kMilliseconds, percent(total.seconds, all_seconds),
+                        total.roofline_seconds * kMilliseconds,
+                        roofline_share(total.seconds > 0 ? total.roofline_seconds / total.seconds : 0));
   return text;
 }
 
 std::string instruction_row(const std::string& name, const InstructionProfile& instruction,
                             std::string_view bound) {
-  return fmt::format("  {:<37}{:>9.3f}{:>6.1f} %{:>9.0f}{:>8.1f}{:>9.3f}{:>6.0f} % {:>9}\n", name,
+  return fmt::format("  {:<37}{:>9.3f}{:>6.1f} %{:>9.0f}{:>8.1f}{:>9.3f}{:>8} {:>9}\n", name,
                      instruction.seconds * kMilliseconds, 100 * instruction.share,
                      instruction.flops_per_second / kGiga, instruction.bytes_per_second / kGiga,
-                     instruction.lost_seconds() * kMilliseconds, 100 * instruction.roofline_share, bound);
+                     instruction.lost_seconds() * kMilliseconds, roofline_share(instruction.roofline_share),
+                     bound);
 }
 
 // Instructions [first, end) as one.
@@ -151,8 +161,8 @@ Json group_json(const std::vector<ProfileTotal>& totals) {
 
 std::string profile_text(const Program& program, const Profile& profile,
                          std::optional<double> run_step_seconds, std::size_t shown) {
-  return totals_text(profile, run_step_seconds) + groups_text("phase", profile.phases, profile.step_seconds) +
-         groups_text("kind of instruction", profile.kinds, profile.step_seconds) +
+  return totals_text(profile, run_step_seconds) + groups_text("phase", profile.phases, profile.busy_seconds) +
+         groups_text("kind of instruction", profile.kinds, profile.busy_seconds) +
          steps_text(program, profile, shown) + other_lanes_text(program, profile);
 }
 
@@ -163,11 +173,12 @@ Json profile_json(const Program& program, const Profile& profile, std::optional<
             {"peak_flops_per_second", profile.peak_flops_per_second},
             {"peak_bytes_per_second", profile.peak_bytes_per_second},
             {"iterations", profile.iterations},
+            {"averaged_iterations", profile.averaged_iterations},
             {"iteration_seconds", profile.iteration_seconds},
             {"run_step_seconds", run_step_seconds ? Json(*run_step_seconds) : Json(nullptr)},
             {"busy_seconds", profile.busy_seconds},
             {"gap_seconds", profile.gap_seconds},
-            {"step_seconds", profile.step_seconds},
+            {"step_seconds", profile.busy_seconds},
             {"roofline_seconds", profile.roofline_seconds},
             {"phases", group_json(profile.phases)},
             {"kinds", group_json(profile.kinds)},

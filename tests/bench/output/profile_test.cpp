@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <sstream>
 
 #include "tests/bench/output/profiled_program.h"
@@ -35,9 +36,10 @@ TEST(Profile, CutsTimesIntoIterationsWhereAStepComesAgain) {
   EXPECT_TRUE(split_iterations({}).empty());
 }
 
-TEST(Profile, TakesTheMedianOfEveryStep) {
+TEST(Profile, TakesTheIterationOfMiddleLength) {
   const Profile profile = profile_of_three();
   EXPECT_EQ(profile.iterations, 3U);
+  EXPECT_EQ(profile.averaged_iterations, 1U);
   EXPECT_EQ(profile.instructions.size(), 6U);
   const InstructionProfile& conv = of(profile, kConv);
   EXPECT_NEAR(conv.seconds, 4e-3, 1e-9);
@@ -67,7 +69,7 @@ TEST(Profile, HoldsStepsAgainstTheRoofline) {
 
 TEST(Profile, FindsGapsOfTheComputeLaneOnly) {
   const Profile profile = profile_of_three();
-  EXPECT_NEAR(profile.iteration_seconds, 8e-3, 1e-9);  // median of 8, 8 and 12
+  EXPECT_NEAR(profile.iteration_seconds, 8e-3, 1e-9);  // of 8, 8 and 12
   EXPECT_NEAR(profile.busy_seconds, 7e-3, 1e-9);
   EXPECT_NEAR(profile.gap_seconds, 1e-3, 1e-9);
   EXPECT_EQ(of(profile, kReduce).share, 0) << "it runs beside the compute lane";
@@ -75,7 +77,6 @@ TEST(Profile, FindsGapsOfTheComputeLaneOnly) {
   double shares = 0;
   for (const InstructionProfile& instruction : profile.instructions) shares += instruction.share;
   EXPECT_NEAR(shares, 1, 1e-9);
-  EXPECT_NEAR(profile.step_seconds, 7e-3, 1e-9);
 }
 
 TEST(Profile, AddsUpPhasesAndKinds) {
@@ -95,6 +96,42 @@ TEST(Profile, AddsUpPhasesAndKinds) {
                            [](const ProfileTotal& kind) { return kind.name == "reduce"; }));
 }
 
+// Instructions whose times vary against each other: the sum of their medians is neither the median sum nor
+// its mean.
+TEST(Profile, EveryTimeIsAMeanOfTheSameIterationsSoThatAllAddsUp) {
+  const Program program = profiled_program();
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> seconds(1e-3, 9e-3);
+  std::vector<InstructionTime> times;
+  double now = 0;
+  for (int iteration = 0; iteration < 10; ++iteration)
+    for (InstructionId id = 0; id < program.instructions.size(); ++id) {
+      const double begin = now + seconds(random) / 10;
+      now = begin + seconds(random);
+      times.push_back({.instruction = id, .begin = begin, .end = now});
+    }
+  const Profile profile = make_profile(program, times, a_device(), Precision::fp32);
+  EXPECT_EQ(profile.averaged_iterations, 4U);
+  double instructions = 0, phases = 0, kinds = 0;
+  for (const InstructionProfile& instruction : profile.instructions)
+    if (program.instructions[instruction.instruction].lane == Lane::compute)
+      instructions += instruction.seconds;
+  for (const ProfileTotal& phase : profile.phases) phases += phase.seconds;
+  for (const ProfileTotal& kind : profile.kinds) kinds += kind.seconds;
+  for (const double sum : {instructions, phases, kinds}) EXPECT_NEAR(sum, profile.busy_seconds, 1e-12);
+  EXPECT_NEAR(profile.busy_seconds + profile.gap_seconds, profile.iteration_seconds, 1e-12);
+}
+
+TEST(Profile, WhatIsFasterThanMemoryWasCached) {
+  std::vector<InstructionTime> times = three_iterations();
+  for (InstructionTime& time : times)
+    if (time.instruction == kNorm) time.end = time.begin + 1e-4;  // 1 ms by its bytes
+  const std::string text =
+      profile_text(profiled_program(), make_profile(profiled_program(), times, a_device(), Precision::fp32));
+  EXPECT_NE(text.find("cached"), std::string::npos) << text;
+  EXPECT_EQ(text.find("1000 %"), std::string::npos) << text;
+}
+
 TEST(Profile, OfNothingIsEmpty) {
   const Profile profile = make_profile(profiled_program(), {}, a_device(), Precision::fp32);
   EXPECT_EQ(profile.iterations, 0U);
@@ -111,7 +148,8 @@ TEST(Profile, TableShowsTheMostLostFirstAndTheRestInOneRow) {
   EXPECT_LT(norm, others) << text;
   EXPECT_EQ(text.find("advance_state", text.find("most lost")), std::string::npos) << text;
   EXPECT_NE(text.find("7.500 ms without stamps"), std::string::npos) << text;
-  EXPECT_NE(text.find("communication lane, beside these: 1 step, 5.000 ms"), std::string::npos) << text;
+  EXPECT_NE(text.find("communication lane, beside these: 1 instruction, 5.000 ms"), std::string::npos)
+      << text;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
 }
