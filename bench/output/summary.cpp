@@ -10,6 +10,7 @@
 #include "base/wrapped_lines.h"
 #include "bench/output/log_case.h"
 #include "results/analysis/configuration.h"
+#include "results/anomalies/flags.h"
 #include "results/published/published.h"
 #include "results/published/published_text.h"
 
@@ -125,6 +126,9 @@ std::string summary_table(const RunRecord& record) {
     table += row("energy per image", "{:.3f} J", *record.energy_joules_per_image);
   for (const GpuRecord& gpu : record.gpus)
     if (const std::string text = throttling_text(gpu); !text.empty()) table += row("THROTTLED", "{}", text);
+  for (const Flag& flag : run_flags(record))
+    if (flag.kind != Flag::Kind::throttling && flag.kind != Flag::Kind::failed_check)
+      table += wrapped_row("note", flag.sentence);
   if (!record.checks.empty()) table += row("checks", "{}", checks_text(record));
   for (const std::string& file : record.log_files) table += row("log", "{}", file);
   if (record.status == "ok") table += published_rows(record);

@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kIterationsUnderWay = 4;
 constexpr std::chrono::microseconds kBetweenLooks{20};
 
-// Iterations that are stamped: enough for a median, little beside a run.
+// Iterations that are stamped: enough for a mean of their middle third, little beside a run.
 constexpr int kStampedIterations = 10;
 
 bool runs_behind_the_host(Device& device) {

@@ -34,6 +34,16 @@ std::optional<Flag> data_wait_flag(const RunRecord& record, double step_seconds)
                                             whole_percent(record.data_wait_seconds / step_seconds))};
 }
 
+// Losses of random labels stay near their first; those of a run that diverges leave it by magnitudes.
+std::optional<Flag> loss_flag(const RunRecord& record) {
+  constexpr double kLeastGrowth = 10;
+  if (record.loss.empty()) return std::nullopt;
+  const double first = record.loss.front(), last = record.loss.back();
+  if (!(last > kLeastGrowth * std::max(first, 1.0))) return std::nullopt;
+  return Flag{Flag::Kind::note,
+              fmt::format("the loss grew from {:.5g} to {:.5g}: training diverges, lower --lr", first, last)};
+}
+
 // By how many of the others' standard deviations one of `runs` normal values is beside the mean of the others
 // at least, for kOutlierRunLevel (the deleted residual, with Bonferroni's bound: Grubbs 1950).
 double outlier_limit(std::size_t runs) {
@@ -99,6 +109,7 @@ std::vector<Flag> run_flags(const RunRecord& record) {
   std::vector<Flag> flags = failed_check_flags(record);
   const auto append = [&](std::vector<Flag> more) { flags.insert(flags.end(), more.begin(), more.end()); };
   append(throttling_flags(record.gpus));
+  if (const auto diverged = loss_flag(record)) flags.push_back(*diverged);
   const std::int64_t steps = std::ssize(record.step_seconds);
   const auto warmup = static_cast<std::size_t>(std::clamp<std::int64_t>(record.warmup, 0, steps));
   const std::span<const double> window = std::span(record.step_seconds).subspan(warmup);

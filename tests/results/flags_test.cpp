@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tests/results/run_folder.h"
 #include "tests/results/simulated_steps.h"
 
 namespace plumb {
@@ -57,6 +58,16 @@ TEST(RunFlags, NameTheRankThatOthersWaitFor) {
   ASSERT_EQ(flags.size(), 1u);
   EXPECT_EQ(flags[0].kind, Flag::Kind::slow_rank);
   EXPECT_EQ(flags[0].sentence, "rank 5 on node2 is 9 % slower than the others");
+}
+
+TEST(RunFlags, NameALossThatGrowsByMagnitudes) {
+  RunRecord record = example_run(30);
+  record.loss.back() = 7.1e6;
+  const std::vector<Flag> flags = run_flags(record);
+  ASSERT_EQ(flags.size(), 1u);
+  EXPECT_EQ(flags[0].sentence, "the loss grew from 7 to 7.1e+06: training diverges, lower --lr");
+  record.loss.back() = 9.5;
+  EXPECT_TRUE(run_flags(record).empty());
 }
 
 TEST(SlowRankFlags, NameAWholeNode) {
