@@ -14,7 +14,9 @@ namespace plumb {
 namespace {
 
 constexpr double kSecondsBetweenDraws = 0.2;
+constexpr double kSecondsBetweenLines = 10, kShareBetweenLines = 0.1, kLeastSecondsForLines = 60;
 constexpr int kLinesOffTerminal = 4;
+constexpr const char *kYellow = "\x1b[33m", *kGreen = "\x1b[32m", *kPlain = "\x1b[0m";
 
 std::string clock_text(double seconds) {
   const long long whole = std::llround(std::clamp(seconds, 0.0, 1e9));
@@ -31,6 +33,9 @@ Terminal terminal_of(std::FILE* stream) {
   winsize size{};
   if (terminal.is_terminal && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
     terminal.columns = size.ws_col;
+  const char *no_color = std::getenv("NO_COLOR"), *type = std::getenv("TERM");
+  terminal.colours = terminal.is_terminal && (no_color == nullptr || *no_color == '\0') && type != nullptr &&
+                     std::string_view(type) != "dumb";
   return terminal;
 }
 
@@ -38,6 +43,7 @@ std::string progress_line(std::int64_t done, std::int64_t total, double per_seco
                           int columns, const char* unit) {
   const std::string line =
       fmt::format(" {}/{}  {:.1f} {}  {} left", done, total, per_second, unit, clock_text(seconds_left));
+  if (columns == 0) return line.substr(1);
   const int room = columns - static_cast<int>(line.size()) - 3;  // brackets, and the last column stays free
   if (room < 5) return line.substr(1, static_cast<std::size_t>(std::max(0, columns - 1)));
   const int cells = std::min(room, 40);
@@ -49,7 +55,11 @@ std::string progress_line(std::int64_t done, std::int64_t total, double per_seco
 void LiveLine::draw(const std::string& line) {
   if (!terminal_.is_terminal) return;
   const auto columns = static_cast<std::size_t>(std::max(1, terminal_.columns - 1));
-  std::fputs(fmt::format("\r{}\x1b[K", line.substr(0, columns)).c_str(), stream_);
+  std::string shown = line.substr(0, columns);
+  // The filled part of a bar.
+  if (const std::size_t end = shown.find_last_of('='); terminal_.colours && end != std::string::npos)
+    shown = shown.substr(0, 1) + kGreen + shown.substr(1, end) + kPlain + shown.substr(end + 1);
+  std::fputs(fmt::format("\r{}\x1b[K", shown).c_str(), stream_);
   std::fflush(stream_);
   visible_ = true;
 }
@@ -62,25 +72,38 @@ void LiveLine::clear() {
 }
 
 void ProgressBar::update(std::int64_t iterations_done, double elapsed_seconds) {
-  if (!line_.terminal().is_terminal || iterations_done <= 0 || elapsed_seconds <= 0) return;
-  if (drawn_at_seconds_ >= 0 && elapsed_seconds - drawn_at_seconds_ < kSecondsBetweenDraws) return;
-  drawn_at_seconds_ = elapsed_seconds;
+  if (stream_ == nullptr || iterations_done <= 0 || elapsed_seconds <= 0) return;
   const double step_seconds = elapsed_seconds / static_cast<double>(iterations_done);
-  const std::int64_t left = std::max<std::int64_t>(0, iterations_ - iterations_done);
-  line_.draw(progress_line(iterations_done, iterations_, static_cast<double>(per_iteration_) / step_seconds,
-                           static_cast<double>(left) * step_seconds, line_.terminal().columns, unit_));
+  const double all_seconds = step_seconds * static_cast<double>(std::max(iterations_, iterations_done));
+  const bool on_terminal = line_.terminal().is_terminal;
+  if (!on_terminal && all_seconds < kLeastSecondsForLines) return;
+  const double between =
+      on_terminal ? kSecondsBetweenDraws : std::max(kSecondsBetweenLines, kShareBetweenLines * all_seconds);
+  if (elapsed_seconds - drawn_at_seconds_ < between) return;
+  drawn_at_seconds_ = elapsed_seconds;
+  const double left = std::max(0.0, all_seconds - elapsed_seconds);
+  const std::string text =
+      progress_line(iterations_done, iterations_, static_cast<double>(per_iteration_) / step_seconds, left,
+                    on_terminal ? line_.terminal().columns : 0, unit_);
+  if (on_terminal)
+    line_.draw(text);
+  else
+    std::fputs((text + "\n").c_str(), stream_);
 }
 
 Messages::Messages(std::FILE* stream, const Terminal& terminal, bool quiet)
     : stream_(stream),
+      colours_(terminal.colours),
       lines_left_(terminal.is_terminal ? std::numeric_limits<int>::max() : kLinesOffTerminal),
       quiet_(quiet) {}
 
 // Keeps `lines_kept` lines for more important messages.
-void Messages::print_keeping(int lines_kept, const std::string& sentence) {
+void Messages::print_keeping(int lines_kept, const std::string& sentence, const char* colour) {
   if (lines_left_ <= lines_kept) return;
   --lines_left_;
-  std::fputs((sentence + "\n").c_str(), stream_);
+  const bool coloured = colours_ && *colour != '\0';
+  std::fputs(fmt::format("{}{}{}\n", coloured ? colour : "", sentence, coloured ? kPlain : "").c_str(),
+             stream_);
 }
 
 void Messages::say(const std::string& sentence) {
@@ -88,7 +111,7 @@ void Messages::say(const std::string& sentence) {
 }
 
 void Messages::warn(const std::string& sentence) {
-  if (!quiet_) print_keeping(1, sentence);
+  if (!quiet_) print_keeping(1, sentence, kYellow);
   warned_ = true;
 }
 

@@ -1,4 +1,4 @@
-// Output on stderr during a run: a progress bar on a terminal, and a few lines anywhere.
+// Output on stderr during a run: a progress bar on a terminal, now and then a line elsewhere, and messages.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@ namespace plumb {
 struct Terminal {
   bool is_terminal = false;
   int columns = 80;
+  bool colours = false;  // a terminal that knows them, and NO_COLOR isn't set
 };
 Terminal terminal_of(std::FILE* stream);
 
-// "[=====>    ]  60/120  25.3 images/s  0:31 left", at most `columns` wide.
+// "[=====     ] 60/120  25.3 images/s  0:31 left", narrower than `columns`; without the bar if that is 0.
 std::string progress_line(std::int64_t done, std::int64_t total, double per_second, double seconds_left,
                           int columns, const char* unit = "images/s");
 
@@ -35,22 +36,29 @@ class LiveLine {
   bool visible_ = false;
 };
 
+// On a terminal a bar that is drawn at most five times a second. Elsewhere, of what takes over a minute, a
+// line at most every 10 s and at least every 10 %.
 class ProgressBar {
  public:
-  // `unit`: of the rate, `per_iteration` of them an iteration.
+  // `stream`: null draws nothing. `unit`: of the rate, `per_iteration` of them an iteration.
   ProgressBar(std::FILE* stream, const Terminal& terminal, std::int64_t iterations,
               std::int64_t per_iteration, const char* unit = "images/s")
-      : line_(stream, terminal), iterations_(iterations), per_iteration_(per_iteration), unit_(unit) {}
+      : stream_(stream),
+        line_(stream, terminal),
+        iterations_(iterations),
+        per_iteration_(per_iteration),
+        unit_(unit) {}
 
-  // `elapsed_seconds`: since the first iteration began. Draws at most five times a second.
+  // `elapsed_seconds`: since the first iteration began.
   void update(std::int64_t iterations_done, double elapsed_seconds);
   void clear() { line_.clear(); }
 
  private:
+  std::FILE* stream_;
   LiveLine line_;
   std::int64_t iterations_, per_iteration_;
   const char* unit_;
-  double drawn_at_seconds_ = -1;
+  double drawn_at_seconds_ = 0;
 };
 
 // Sentences on stderr. Off a terminal at most four lines in all, of which one is kept for warn() and one for
@@ -67,9 +75,10 @@ class Messages {
   void last(const std::string& sentence);
 
  private:
-  void print_keeping(int lines_kept, const std::string& sentence);
+  void print_keeping(int lines_kept, const std::string& sentence, const char* colour = "");
 
   std::FILE* stream_;
+  bool colours_;
   int lines_left_;
   bool quiet_;
   bool warned_ = false;

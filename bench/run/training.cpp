@@ -107,7 +107,7 @@ GpuRecord stop_monitor(const Job& job, const Session& session, const StepTimer& 
 void run_iterations(Run& run, Runner& runner) {
   Session& session = run.session;
   TimedIterations& timed = run.measured.timed;
-  ProgressBar bar(stderr, run.first() && !run.options().quiet ? terminal_of(stderr) : Terminal{},
+  ProgressBar bar(run.first() && !run.options().quiet ? stderr : nullptr, terminal_of(stderr),
                   run.options().iterations, run.record.batch_per_device * run.job.size());
   const std::unique_ptr<GpuMonitor> monitor = watch_gpu(session.device->unique_id());
   int not_finite = 0;

@@ -36,12 +36,39 @@ TEST(Progress, LineFitsTheTerminal) {
         << columns;
 }
 
-TEST(Progress, DrawsNothingOffATerminal) {
-  EXPECT_EQ(printed([](std::FILE* stream) {
-              ProgressBar bar(stream, terminal_of(stream), 10, 8);
-              for (int i = 1; i <= 10; ++i) bar.update(i, i);
-            }),
-            "");
+// Of 600 iterations of `seconds` each.
+std::string lines_off_a_terminal(double seconds) {
+  return printed([&](std::FILE* stream) {
+    ProgressBar bar(stream, terminal_of(stream), 600, 8);
+    for (int i = 1; i <= 600; ++i) bar.update(i, seconds * i);
+  });
+}
+
+TEST(Progress, OffATerminalARunOverAMinuteHasALineEveryTenSecondsOrTenPercent) {
+  EXPECT_EQ(lines_off_a_terminal(0.05), "");
+  const std::string minutes = lines_off_a_terminal(0.15);
+  EXPECT_EQ(count(minutes, '\n'), 8) << minutes;  // of 90 s: each 10 s at most
+  EXPECT_TRUE(minutes.starts_with("67/600  53.3 images/s  1:20 left\n")) << minutes;
+  EXPECT_EQ(count(lines_off_a_terminal(12), '\n'), 10);  // of two hours: each 10 %
+}
+
+TEST(Progress, WithoutAStreamNothingIsDrawn) {
+  ProgressBar bar(nullptr, {.is_terminal = true}, 10, 8);
+  for (int i = 1; i <= 10; ++i) bar.update(i, 100 * i);
+}
+
+TEST(Progress, ColoursAreForTerminalsThatKnowThemAndForNobodyWithNoColor) {
+  const auto drawn = [](bool colours) {
+    return printed([&](std::FILE* stream) {
+      ProgressBar bar(stream, {.is_terminal = true, .columns = 80, .colours = colours}, 2, 8);
+      bar.update(1, 1);
+      Messages(stream, {.is_terminal = true, .colours = colours}, false).warn("beware");
+    });
+  };
+  EXPECT_NE(drawn(true).find("[\x1b[32m===="), std::string::npos);
+  EXPECT_NE(drawn(true).find("\x1b[33mbeware\x1b[0m\n"), std::string::npos);
+  EXPECT_EQ(drawn(false).find("\x1b[3"), std::string::npos);
+  EXPECT_NE(drawn(false).find("[===="), std::string::npos);
 }
 
 TEST(Progress, OnATerminalDrawsSeldomAndClearsTheLine) {
