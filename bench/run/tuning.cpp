@@ -1,6 +1,4 @@
 // Which engines and fused patterns a run uses: rank 0 finds out, every rank takes its answer.
-#include <spdlog/fmt/fmt.h>
-
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -9,6 +7,7 @@
 #include "bench/run/step_timer.h"
 
 namespace plumb {
+
 void tune_session(const Job& job, Session& session, const UpdateRule& rule) {
   const bool first = job.rank() == 0;
   job.together([&] {
