@@ -155,6 +155,13 @@ std::string why_no_nccl() {
   return "";
 }
 
+std::string nccl_version() {
+  int version = 0;  // 22803: 2.28.3 (nccl.h)
+  return ncclGetVersion(&version) == ncclSuccess
+             ? fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100)
+             : "";
+}
+
 std::unique_ptr<Communicator> make_nccl_communicator(const Job& job, void* queue) {
   return std::make_unique<NcclCommunicator>(job, static_cast<cudaStream_t>(queue));
 }

@@ -12,6 +12,9 @@ namespace plumb {
 // Empty if this build has NCCL, else the reason, to append to a message.
 std::string why_no_nccl();
 
+// The version of the NCCL that is loaded, "2.28.3"; empty in a build without.
+std::string nccl_version();
+
 // One communicator for the whole job; MPI broadcasts its id. The process must have selected its device.
 // `queue`: the cudaStream_t of the communication lane (Device::queue). start() enqueues there and may be
 // captured; progress() checks for asynchronous errors. Destroy before `job` and after captured graphs that

@@ -8,6 +8,10 @@ std::string why_no_nccl() {
   return "this program is built without NCCL";
 }
 
+std::string nccl_version() {
+  return "";
+}
+
 std::unique_ptr<Communicator> make_nccl_communicator(const Job&, void*) {
   throw Error(ExitCode::unavailable, "option --comm: 'nccl' is not available, {}; give --comm mpi",
               why_no_nccl());

@@ -8,6 +8,8 @@
 
 #include "base/text.h"
 #include "bench/output/build_info.h"
+#include "comm/nccl_communicator.h"
+#include "kernels/device.h"
 
 namespace plumb {
 namespace {
@@ -37,11 +39,23 @@ nlohmann::ordered_json build_json() {
   libraries["CLI11"] = CLI11_VERSION;
   libraries["nlohmann-json"] =
       dotted(NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH);
+  for (const std::string& library : cuda::library_versions())
+    if (const std::size_t blank = library.rfind(' '); blank != std::string::npos)
+      libraries[library.substr(0, blank)] = library.substr(blank + 1);
+  if (const std::string nccl = nccl_version(); !nccl.empty()) libraries["NCCL"] = nccl;
   return {{"version", kVersion},
           {"commit", kCommit},
           {"build_type", kBuildType},
           {"compiler", kCompiler},
           {"libraries", libraries}};
+}
+
+std::string build_lines() {
+  const nlohmann::ordered_json build = build_json();
+  std::string lines;
+  for (const auto& [name, value] : build.flatten().items())
+    lines += fmt::format("{}={}\n", name.substr(name.rfind('/') + 1), value.get<std::string>());
+  return lines;
 }
 
 std::string version_text(const std::string& program) {

@@ -8,6 +8,8 @@
 #include <bit>
 #include <cstdlib>
 #include <fstream>
+#include <regex>
+#include <set>
 
 #include "base/text.h"
 #include "bench/output/version.h"
@@ -105,19 +107,41 @@ std::map<std::string, std::string> recorded_variables(const char* const* environ
   return kept;
 }
 
-nlohmann::ordered_json environment_json() {
+std::string driver_version(const std::string& text) {
+  std::smatch found;
+  return std::regex_search(text, found, std::regex(R"(\s(\d+\.\d+(\.\d+)?)\s)")) ? found[1].str() : "";
+}
+
+nlohmann::ordered_json machine_json() {
   utsname name{};
   uname(&name);
   const std::string memory = cpu::proc_value("/proc/meminfo", "MemTotal");  // "8123456 kB"
   const long long memory_kib = std::strtoll(memory.c_str(), nullptr, 10);
-  return {{"host", name.nodename},
-          {"kernel", std::string(name.sysname) + " " + name.release + " " + name.machine},
-          {"cpu", cpu::proc_value("/proc/cpuinfo", "model name")},
-          {"cpus", online_cpus()},
-          {"affinity", cpu_list_text(affinity_cpus())},
-          {"memory_bytes", memory_kib * 1024},
-          {"build", build_json()},
-          {"variables", recorded_variables(environ)}};
+  nlohmann::ordered_json machine{
+      {"host", name.nodename},
+      {"kernel", std::string(name.sysname) + " " + name.release + " " + name.machine},
+      {"cpu", cpu::proc_value("/proc/cpuinfo", "model name")},
+      {"cpus", online_cpus()},
+      {"affinity", cpu_list_text(affinity_cpus())},
+      {"memory_bytes", memory_kib * 1024}};
+  std::ifstream stream("/proc/driver/nvidia/version");
+  std::string line;
+  if (std::getline(stream, line))
+    if (const std::string driver = driver_version(line + " "); !driver.empty()) machine["driver"] = driver;
+  return machine;
+}
+
+nlohmann::ordered_json environment_json(const std::vector<std::string>& machines) {
+  nlohmann::ordered_json environment = nlohmann::ordered_json::parse(machines.front());
+  environment["build"] = build_json();
+  environment["variables"] = recorded_variables(environ);
+  std::set<std::string> hosts{environment.at("host").get<std::string>()};
+  for (const std::string& text : machines) {
+    const auto machine = nlohmann::ordered_json::parse(text);
+    if (hosts.insert(machine.at("host").get<std::string>()).second)
+      environment["other_hosts"].push_back(machine);
+  }
+  return environment;
 }
 
 std::string cpu_list_text(const std::vector<int>& cpus) {

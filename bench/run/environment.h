@@ -16,8 +16,14 @@ namespace plumb {
 // let a secret through. `environment`: "NAME=value" texts up to a null pointer, as in ::environ.
 std::map<std::string, std::string> recorded_variables(const char* const* environment);
 
-// {"host", "kernel", "cpu", "cpus", "affinity", "memory_bytes", "build", "variables"}.
-nlohmann::ordered_json environment_json();
+// This rank's host: {"host", "kernel", "cpu", "cpus", "affinity", "memory_bytes", "driver"}, the last only
+// where NVIDIA's is loaded.
+nlohmann::ordered_json machine_json();
+// env.json: the machine of rank 0, {"build", "variables"} of this process, and as "other_hosts" those of
+// other hosts. `machines`: every rank's machine_json as text, in rank order.
+nlohmann::ordered_json environment_json(const std::vector<std::string>& machines);
+// "580.65.06" out of the text of /proc/driver/nvidia/version; empty if it has none.
+std::string driver_version(const std::string& text);
 
 using cpu::affinity_cpus;
 // As the kernel writes them: "0-3,8".

@@ -120,6 +120,7 @@ void add_failure(const Error& error, const Measurements& measured, RunRecord& re
 
 void open_outputs(const Job& job, const Session& session, RunRecord& record, RunOutputs& outputs) {
   const BenchOptions& options = session.options;
+  const std::vector<std::string> machines = job.all_gather(machine_json().dump());
   job.together([&] {
     if (job.rank() != 0) return;
     if (!options.save_weights.empty()) check_new_file("--save-weights", options.save_weights);
@@ -132,7 +133,7 @@ void open_outputs(const Job& job, const Session& session, RunRecord& record, Run
       throw;
     }
     record.config["run"] = outputs.log->run();
-    outputs.results->write_json("env.json", environment_json());
+    outputs.results->write_json("env.json", environment_json(machines));
   });
 }
 

@@ -182,7 +182,7 @@ Session open_session(const Job& job, const BenchOptions& options) {
   if (options.model->margin_head && session.options.batch_per_device == 1)
     session.remark += (session.remark.empty() ? "" : "; ") + std::string(kOneVector);
   session.shares_gpu = require_distinct_gpus(job, session.device->unique_id(), options.share_gpu);
-  job.require_same("build", version_text("bench"));
+  job.require_same("build", build_lines());
   job.require_same("options", options_fingerprint(options) + "device kind=" +
                                   std::string(name_of(session.device->limits().kind)) + "\n");
   return session;

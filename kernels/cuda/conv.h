@@ -79,6 +79,9 @@ class ConvEngine {
   std::map<std::tuple<std::string, std::size_t, std::string>, std::shared_ptr<const ConvPlan>> plans_;
 };
 
+// The library that makes engines, with its version: "cuDNN 9.19.0".
+std::string conv_library();
+
 struct ConvEngineOptions {
   bool deterministic = false;  // only engines with a fixed order of summation
   // A GPU to plan for without having it, as CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION describes it. Such

@@ -27,16 +27,12 @@ std::string version_text(std::size_t version) {  // 91900: 9.19.0; 8907: 8.9.7 (
   return fmt::format("{}.{}.{}", version / major, version % major / 100, version % 100);
 }
 
-std::string library_text() {
-  return "cuDNN " + version_text(cudnnGetVersion());
-}
-
 void check(cudnnStatus_t status, const std::string& doing) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   const bool absent = status == CUDNN_STATUS_NOT_INITIALIZED;
   const ExitCode cause = absent ? ExitCode::unavailable : cause_of_failure();
   throw Error(
-      cause, "{} failed while {}: {}{}", library_text(), doing, cudnnGetErrorString(status),
+      cause, "{} failed while {}: {}{}", conv_library(), doing, cudnnGetErrorString(status),
       absent ? "; check that its libraries are all of one version and fit the driver" : remedy_for(cause));
 }
 
@@ -45,7 +41,7 @@ void check(fe::error_t status, const std::string& doing, const std::string& reme
   if (status.is_good()) return;
   const std::string message = status.get_message();
   const ExitCode cause = cause_of_failure();
-  throw Error(cause, "{} failed while {}: {}{}", library_text(), doing, message.substr(0, message.find('\n')),
+  throw Error(cause, "{} failed while {}: {}{}", conv_library(), doing, message.substr(0, message.find('\n')),
               cause == ExitCode::out_of_memory ? remedy_for(cause) : remedy);
 }
 
@@ -162,7 +158,7 @@ class CudnnEngine : public ConvEngine {
     handle_.reset(handle);
   }
 
-  std::string library() const override { return library_text(); }
+  std::string library() const override { return conv_library(); }
 
   std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
                                              std::size_t workspace_limit) override {
@@ -181,7 +177,7 @@ class CudnnEngine : public ConvEngine {
       graph.deselect_workspace_greater_than(static_cast<std::int64_t>(workspace_limit));
       return std::make_unique<CudnnCandidates>(handle_.get(), std::move(built), text);
     } catch (const fe::cudnnException& exception) {
-      throw Error(ExitCode::internal, "{} failed while planning {}: {}", library_text(), text,
+      throw Error(ExitCode::internal, "{} failed while planning {}: {}", conv_library(), text,
                   exception.what());
     }
   }
@@ -197,6 +193,10 @@ class CudnnEngine : public ConvEngine {
 };
 
 }  // namespace
+
+std::string conv_library() {
+  return "cuDNN " + version_text(cudnnGetVersion());
+}
 
 std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options) {
   if (cudnnGetVersion() < kOldestCudnn)

@@ -51,6 +51,8 @@ class GemmEngine {
   // The first plan. Throws Error(internal) naming the product if there is none.
   std::unique_ptr<GemmPlan> plan(const GemmProblem& problem, std::size_t workspace_limit);
 };
+// The library that makes engines, with its version: "cuBLASLt 13.1.0".
+std::string gemm_library();
 std::unique_ptr<GemmEngine> make_gemm_engine();
 
 }  // namespace plumb::cuda

@@ -183,10 +183,7 @@ class CublasLtEngine final : public GemmEngine {
     library_ = Library(made, cublasLtDestroy);
   }
 
-  std::string library() const override {  // 130100: 13.1.0 (cublas_api.h)
-    const std::size_t version = cublasLtGetVersion();
-    return fmt::format("cuBLASLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-  }
+  std::string library() const override { return gemm_library(); }
 
   std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem& problem, std::size_t workspace_limit,
                                                std::size_t most) override {
@@ -202,6 +199,11 @@ class CublasLtEngine final : public GemmEngine {
 };
 
 }  // namespace
+
+std::string gemm_library() {  // 130100: 13.1.0 (cublas_api.h)
+  const std::size_t version = cublasLtGetVersion();
+  return fmt::format("cuBLASLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
 
 std::unique_ptr<GemmEngine> make_gemm_engine() {
   return std::make_unique<CublasLtEngine>();

@@ -332,6 +332,12 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
 
 }  // namespace
 
+std::vector<std::string> library_versions() {
+  int runtime = 0;  // 13020: 13.2
+  cudaRuntimeGetVersion(&runtime);
+  return {fmt::format("CUDA {}.{}", runtime / 1000, runtime % 1000 / 10), conv_library(), gemm_library()};
+}
+
 std::unique_ptr<Device> make_device(const DeviceOptions& options) {
   return std::make_unique<CudaDevice>(options);
 }

@@ -10,4 +10,8 @@ std::unique_ptr<Device> make_device(const DeviceOptions&) {
               "found when it was configured); use --device cpu, or install them and configure again");
 }
 
+std::vector<std::string> library_versions() {
+  return {};
+}
+
 }  // namespace plumb::cuda

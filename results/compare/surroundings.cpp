@@ -71,6 +71,7 @@ std::optional<Surroundings> read_surroundings(const std::filesystem::path& run_f
   if (!json.is_object() || !json.contains("build")) return std::nullopt;
   Surroundings surroundings;
   add_leaves(json, surroundings);
+  for (auto& [name, value] : surroundings) value = shortened(std::move(value), kMostValueColumns);
   return surroundings;
 }
 

@@ -251,13 +251,17 @@ class OneCandidate final : public ConvCandidates {
 
 class CpuConvolutions final : public ConvEngine {
  public:
-  std::string library() const override { return "oneDNN"; }
+  std::string library() const override { return conv_library(); }
   std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem, std::size_t) override {
     return std::make_unique<OneCandidate>(problem);
   }
 };
 
 }  // namespace
+
+std::string conv_library() {
+  return "oneDNN";
+}
 
 std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions&) {
   return std::make_unique<CpuConvolutions>();

@@ -69,7 +69,7 @@ class GemmOnCpu final : public GemmPlan {
 
 class CpuProducts final : public GemmEngine {
  public:
-  std::string library() const override { return "oneDNN"; }
+  std::string library() const override { return gemm_library(); }
   std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem& problem, std::size_t,
                                                std::size_t) override {
     std::vector<std::unique_ptr<GemmPlan>> plans;
@@ -79,6 +79,10 @@ class CpuProducts final : public GemmEngine {
 };
 
 }  // namespace
+
+std::string gemm_library() {
+  return "oneDNN";
+}
 
 std::unique_ptr<GemmEngine> make_gemm_engine() {
   return std::make_unique<CpuProducts>();

@@ -36,6 +36,14 @@ TEST(Surroundings, AreThoseOfEnvJsonByTheirOwnNames) {
           {"host", "node1"}, {"cpus", "2"}, {"commit", "1a2b"}, {"oneDNN", "2.6.3"}, {"NCCL_ALGO", "Ring"}}));
 }
 
+TEST(Surroundings, OfSeveralHostsNameThemAll) {
+  const ScratchFolder scratch;
+  scratch.write("env.json", R"({"host": "node1", "cpus": 2, "build": {}, "other_hosts": [
+      {"host": "node2", "cpus": 2, "driver": "580.65"}, {"host": "node3", "cpus": 4}]})");
+  EXPECT_EQ(*read_surroundings(scratch.path()),
+            (Surroundings{{"host", "node1, node2, node3"}, {"cpus", "2, 4"}, {"driver", "580.65"}}));
+}
+
 TEST(Surroundings, OfADamagedOrForeignEnvJsonAreNotKnown) {
   const ScratchFolder scratch;
   EXPECT_FALSE(read_surroundings(scratch.path()));

@@ -31,14 +31,14 @@ TEST(Environment, NothingSecretIsInTheFile) {
        {"API_TOKEN", "OMPI_MCA_secret", "DNNL_KEY", "KMP_TOKEN", "CUDA_PASSWORD", "SLURM_JWT"})
     setenv(name, "hush-hush-value", 1);
   setenv("OMP_SCHEDULE", "static", 1);
-  const std::string text = environment_json().dump();
+  const std::string text = environment_json({machine_json().dump()}).dump();
   EXPECT_EQ(text.find("hush-hush-value"), std::string::npos);
   EXPECT_EQ(text.find("TOKEN"), std::string::npos);
   EXPECT_NE(text.find(R"("OMP_SCHEDULE":"static")"), std::string::npos);
 }
 
 TEST(Environment, NamesTheMachineAndTheBuild) {
-  const nlohmann::ordered_json json = environment_json();
+  const nlohmann::ordered_json json = environment_json({machine_json().dump()});
   EXPECT_FALSE(json.at("host").get<std::string>().empty());
   EXPECT_GT(json.at("memory_bytes").get<long long>(), 1 << 20);
   EXPECT_GE(json.at("cpus").get<int>(), 1);
@@ -99,6 +99,27 @@ TEST(PassiveOpenMp, StartsAnewOnceWithTheSameArguments) {
 
 TEST(PassiveOpenMp, KeepsWhatTheUserHasSet) {
   EXPECT_EQ(output_of("OMP_WAIT_POLICY=active " PLUMB_OPENMP_PROBE " x"), "OMP_WAIT_POLICY=active [x]\n");
+}
+
+TEST(Environment, NamesEveryOtherHostOnce) {
+  const auto host = [](const char* name) {
+    auto machine = machine_json();
+    machine["host"] = name;
+    return machine.dump();
+  };
+  const auto json = environment_json({host("n1"), host("n1"), host("n2"), host("n3"), host("n2")});
+  EXPECT_EQ(json.at("host"), "n1");
+  ASSERT_EQ(json.at("other_hosts").size(), 2u);
+  EXPECT_EQ(json.at("other_hosts").at(0).at("host"), "n2");
+  EXPECT_FALSE(environment_json({host("n1"), host("n1")}).contains("other_hosts"));
+}
+
+TEST(Environment, ReadsTheDriversVersion) {
+  EXPECT_EQ(driver_version("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08  Sat Feb 17"),
+            "535.161.08");
+  EXPECT_EQ(driver_version("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82  Release"),
+            "580.82");
+  EXPECT_EQ(driver_version("NVRM version: unknown "), "");
 }
 
 }  // namespace
