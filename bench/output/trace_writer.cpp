@@ -15,6 +15,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kMicroseconds = 1e6;
 constexpr int kRank = 0, kIterationsThread = 0;
+// Of the lanes that do one thing at a time; collectives overlap and take as many threads from here on as are
+// under way at once.
+constexpr int kCommunicationThread = 1 + static_cast<int>(Lane::communication);
 
 int thread_of(Lane lane) {
   return 1 + static_cast<int>(lane);
@@ -27,22 +30,36 @@ void add(Events& events, const Json& event) {
   events.push_back(event.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
+void add_name(Events& events, const char* what, int thread, const std::string& text) {
+  add(events, {{"ph", "M"}, {"pid", kRank}, {"tid", thread}, {"name", what}, {"args", {{"name", text}}}});
+}
+
+void add_thread(Events& events, int thread, std::string_view text) {
+  add_name(events, "thread_name", thread, std::string(text));
+  add(events, {{"ph", "M"},
+               {"pid", kRank},
+               {"tid", thread},
+               {"name", "thread_sort_index"},
+               {"args", {{"sort_index", thread}}}});
+}
+
 void name_process_and_threads(Events& events, const std::string& device) {
-  const auto name = [&](const char* what, int thread, const std::string& text) {
-    add(events, {{"ph", "M"}, {"pid", kRank}, {"tid", thread}, {"name", what}, {"args", {{"name", text}}}});
-  };
-  name("process_name", 0, fmt::format("rank {}: {}", kRank, device));
-  const auto add_thread = [&](int thread, const std::string& text) {
-    name("thread_name", thread, text);
-    add(events, {{"ph", "M"},
-                 {"pid", kRank},
-                 {"tid", thread},
-                 {"name", "thread_sort_index"},
-                 {"args", {{"sort_index", thread}}}});
-  };
-  add_thread(kIterationsThread, "iterations");
+  add_name(events, "process_name", 0, fmt::format("rank {}: {}", kRank, device));
+  add_thread(events, kIterationsThread, "iterations");
   for (const Lane lane : {Lane::input, Lane::compute, Lane::communication})
-    add_thread(thread_of(lane), std::string(name_of(lane)));
+    add_thread(events, thread_of(lane), name_of(lane));
+}
+
+// The end of the first thread that is free at `begin`, or of a new one.
+double& free_thread(std::vector<double>& ends, double begin) {
+  const auto free = std::ranges::find_if(ends, [&](double end) { return end <= begin; });
+  return free == ends.end() ? ends.emplace_back(begin) : *free;
+}
+
+// Of a collective those of its buffer, else the memory traffic.
+double bytes_of(const Program& program, const Instruction& instruction) {
+  const auto* collective = instruction.as<Collective>();
+  return collective ? static_cast<double>(program.buffers[collective->buffer].bytes) : instruction.work.bytes;
 }
 
 Json complete_event(int thread, const std::string& name, double begin, double end) {
@@ -65,6 +82,7 @@ std::string trace_text(const Program& program, std::span<const InstructionTime> 
   };
   const double zero = times.empty() ? 0 : begin_of(times);
   std::array<double, kLanes> lane_end{};
+  std::vector<double> collectives_end;  // by thread: when its last collective ended
   std::size_t number = 0;
   for (const std::span<const InstructionTime> iteration : split_iterations(times)) {
     const double begin = begin_of(iteration) - zero;
@@ -73,20 +91,28 @@ std::string trace_text(const Program& program, std::span<const InstructionTime> 
     add(events, complete_event(kIterationsThread, fmt::format("iteration {}", number), begin, end));
     for (const InstructionTime& time : iteration) {
       const Instruction& instruction = program.instructions.at(time.instruction);
-      double& free_from = lane_end[static_cast<std::size_t>(instruction.lane)];
+      const bool overlaps = instruction.lane == Lane::communication;
+      double& free_from = overlaps ? free_thread(collectives_end, time.begin - zero)
+                                   : lane_end[static_cast<std::size_t>(instruction.lane)];
       const double step_begin = std::max(time.begin - zero, free_from);
       free_from = std::max(step_begin, time.end - zero);
-      Json event = complete_event(thread_of(instruction.lane), instruction.name, step_begin, time.end - zero);
+      const int thread = overlaps
+                             ? kCommunicationThread + static_cast<int>(&free_from - collectives_end.data())
+                             : thread_of(instruction.lane);
+      Json event = complete_event(thread, instruction.name, step_begin, time.end - zero);
       event["cat"] = name_of(instruction.phase);
       event["args"] = {{"kind", instruction.kind()},
                        {"phase", name_of(instruction.phase)},
                        {"iteration", number},
                        {"macs", instruction.work.macs},
-                       {"bytes", instruction.work.bytes}};
+                       {"bytes", bytes_of(program, instruction)}};
       add(events, event);
     }
     ++number;
   }
+  for (std::size_t i = 1; i < collectives_end.size(); ++i)
+    add_thread(events, kCommunicationThread + static_cast<int>(i),
+               fmt::format("{} {}", name_of(Lane::communication), i + 1));
   return fmt::format("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}\n", fmt::join(events, ",\n"));
 }
 

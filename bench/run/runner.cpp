@@ -14,7 +14,8 @@ Runner::Runner(const Program& program, Device& device, Communicator* communicato
       communicator_(communicator),
       source_(source),
       tickets_(program.instructions.size()),
-      in_flight_(program.instructions.size(), false) {
+      in_flight_(program.instructions.size(), false),
+      end_stamped_(program.instructions.size(), false) {
   const auto dependencies = cross_lane_dependencies(program);
   std::vector<bool> signals(program.instructions.size(), false);
   for (const std::vector<InstructionId>& before : dependencies)
@@ -89,6 +90,7 @@ void Runner::run_instructions(Mode mode) {
       if (action.signals) device_.signal(action.instruction, lane);
     }
     if (communicator_ && !communicator_->enqueues()) exposed([&] { communicator_->progress(); });
+    if (mode == Mode::stamped) stamp_ended_collectives();
   }
   for (const Action& action : actions_)
     if (in_flight_[action.instruction]) finish(action.instruction, mode);
@@ -103,6 +105,7 @@ void Runner::run(const Action& action) {
       tickets_[action.instruction] = communicator_->start(*collective, device_.data(collective->buffer));
     });
     in_flight_[action.instruction] = host_carries(action.instruction);
+    end_stamped_[action.instruction] = false;
   } else {
     throw std::logic_error("instruction " + instruction.name + " is not bound");
   }
@@ -129,10 +132,21 @@ void Runner::wait_for(const Action& action, Mode mode) {
   if (exposes) device_.stamp_wait(true);
 }
 
+// Collectives end when the communicator says so, which may be long before anybody waits for them.
+void Runner::stamp_ended_collectives() {
+  for (const Action& action : actions_) {
+    const InstructionId id = action.instruction;
+    if (!in_flight_[id] || end_stamped_[id] || !communicator_->done(tickets_[id])) continue;
+    device_.stamp(id, Lane::communication, true);
+    end_stamped_[id] = true;
+  }
+}
+
 void Runner::finish(InstructionId collective, Mode mode) {
   exposed([&] { communicator_->wait(tickets_[collective]); });
   in_flight_[collective] = false;
-  if (mode == Mode::stamped) device_.stamp(collective, Lane::communication, true);
+  if (mode == Mode::stamped && !end_stamped_[collective])
+    device_.stamp(collective, Lane::communication, true);
   device_.signal(collective, Lane::communication);
 }
 

@@ -46,6 +46,7 @@ class Runner {
   void run(const Action& action);
   void wait_for(const Action& action, Mode mode);
   void finish(InstructionId collective, Mode mode);
+  void stamp_ended_collectives();
   bool host_carries(InstructionId instruction) const;
   template <typename Call>
   void exposed(Call&& call);
@@ -57,6 +58,7 @@ class Runner {
   std::vector<Action> loads_, actions_;        // instructions of the input lane, and all others
   std::vector<Communicator::Ticket> tickets_;  // by InstructionId
   std::vector<bool> in_flight_;                // by InstructionId: collectives that the host carries
+  std::vector<bool> end_stamped_;              // by InstructionId: those in flight that are done already
   bool captured_ = false;
   double exposed_seconds_ = 0;
 };

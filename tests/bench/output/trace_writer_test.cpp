@@ -71,23 +71,39 @@ TEST(TraceWriter, NamesProcessAndEveryLaneOnce) {
   std::set<std::string> names;
   for (const auto& [thread, name] : threads(trace)) names.insert(name);
   EXPECT_EQ(names, (std::set<std::string>{"iterations", "input", "compute", "communication"}));
-  EXPECT_EQ(trace.at("traceEvents").at(0).at("args").at("name"), "rank 3: some \"gpu\"");
+  EXPECT_EQ(trace.at("traceEvents").at(0).at("args").at("name"), "rank 0: some \"gpu\"");
 }
 
-// Chrome nests overlapping events of one thread as if one called the other.
-TEST(TraceWriter, LetsNothingOverlapOnALane) {
-  std::vector<InstructionTime> times = {{kReduce, 1, 3}, {kConv, 1, 2}, {kNorm, 1.5, 1.75}};
+// Chrome nests overlapping events of one thread as if one called the other. Collectives that are under way
+// together have a thread each.
+TEST(TraceWriter, LetsNothingOverlapOnAThreadAndKeepsTheTimesOfCollectives) {
+  std::vector<InstructionTime> times = {{kReduce, 1, 3}, {kConv, 1, 2}, {kNorm, 1.5, 1.75}, {kUpdate, 3, 4}};
   Program program = profiled_program();
-  program.instructions[kNorm].lane = Lane::communication;  // enqueued while the lane is busy
+  program.buffers[0].bytes = 4096;
+  for (const InstructionId id : {kNorm, kUpdate}) {
+    program.instructions[id].lane = Lane::communication;
+    program.instructions[id].operation = Collective{};
+  }
+  const Json trace = trace_of(program, times);
+  std::map<std::string, std::pair<int, double>> collectives;  // thread and begin
+  for (const Json& event : complete_events(trace))
+    if (event.contains("args") && event.at("args").value("kind", "") == "reduce") {
+      EXPECT_EQ(event.at("args").at("bytes"), 4096);
+      collectives[event.at("name")] = {event.at("tid"), event.at("ts")};
+    }
+  EXPECT_NEAR(collectives.at("layer1.0.bn1.backward").second, 0.5e6, 1e-3);
+  EXPECT_NE(collectives.at("layer1.0.bn1.backward").first, collectives.at("reduce.0").first);
+  EXPECT_EQ(collectives.at("update").first, collectives.at("reduce.0").first);
+  EXPECT_EQ(threads(trace).at(collectives.at("layer1.0.bn1.backward").first), "communication 2");
   std::map<int, double> ends;
-  for (const Json& event : complete_events(trace_of(program, times))) {
+  for (const Json& event : complete_events(trace)) {
     if (event.at("name").get<std::string>().starts_with("iteration")) continue;
     double& end = ends[event.at("tid")];
     EXPECT_GE(event.at("ts").get<double>(), end) << event;
     EXPECT_GE(event.at("dur").get<double>(), 0) << event;
     end = event.at("ts").get<double>() + event.at("dur").get<double>();
   }
-  EXPECT_EQ(ends.size(), 2U);
+  EXPECT_EQ(ends.size(), 3U);
 }
 
 TEST(TraceWriter, OfNothingIsValidToo) {
