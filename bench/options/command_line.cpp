@@ -34,12 +34,29 @@ std::vector<std::string> dashed_names(const OptionTable& table) {
   return names;
 }
 
+// What frameworks' scripts call our options.
+const std::map<std::string, std::string> kWordsOfOthers{{"--amp", "--fp16"},
+                                                        {"--batch-size", "--bs"},
+                                                        {"--epochs", "--iters"},
+                                                        {"--gpus", "--devices-per-node"},
+                                                        {"--half", "--fp16"},
+                                                        {"--iterations", "--iters"},
+                                                        {"--learning-rate", "--lr"},
+                                                        {"--max-steps", "--iters"},
+                                                        {"--num-workers", "--data-workers"},
+                                                        {"--steps", "--iters"},
+                                                        {"--train-batch-size", "--bs"},
+                                                        {"--workers", "--data-workers"}};
+
 [[noreturn]] void refuse_unknown(const OptionTable& table, const std::string& argument) {
   if (!argument.starts_with('-'))
     throw Error(ExitCode::usage, "argument '{}' is one too many; {} --help lists what it takes", argument,
                 table.program);
   const std::string name = argument.substr(0, argument.find('='));
-  const std::string near = nearest_name(name, dashed_names(table));
+  const std::vector<std::string> known = dashed_names(table);
+  const auto word = kWordsOfOthers.find(name);
+  const bool is_known = word != kWordsOfOthers.end() && std::ranges::find(known, word->second) != known.end();
+  const std::string near = is_known ? word->second : nearest_name(name, known);
   throw Error(ExitCode::usage, "option {}: no such option; {}", name,
               near.empty() ? table.program + " --help lists all" : fmt::format("did you mean {}?", near));
 }

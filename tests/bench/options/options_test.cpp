@@ -47,6 +47,8 @@ TEST(BenchOptions, RefusesTheBadInputsOneByOne) {
   expect_refused({"--warmup", "5", "--iters", "5", "--seconds", "10"}, {"--warmup 5"});
   expect_refused({"--fp16", "--fp32"}, {"--fp16", "--fp32", "one precision"});
   expect_refused({"--iter", "5"}, {"option --iter: no such option", "--iters"});
+  expect_refused({"--batch-size", "5"}, {"option --batch-size: no such option; did you mean --bs?"});
+  expect_refused({"--learning-rate=1"}, {"option --learning-rate: no such option; did you mean --lr?"});
   expect_refused({"--batch", "b.safetensors", "--data", "/images"}, {"--batch", "--data"});
   expect_refused({"--target", "h100"}, {"option --target: h100", "--dry-run"});
   expect_refused({"--dry-run", "--target", "abacus"}, {"--target", "'abacus'", "h100", "v100-16gb"});
