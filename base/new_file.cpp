@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -47,6 +48,31 @@ void write_new_file(const std::string& option, const std::filesystem::path& path
   std::filesystem::remove(path, ignored);
   throw Error(ExitCode::io_error, "option {}: '{}' can't be written: {}; make room and try again", option,
               path.string(), std::strerror(failure));
+}
+
+void check_output(const std::string& option, const TextOutput& output) {
+  std::error_code error;
+  if (output.is_stdout()) return;
+  const bool exists = std::filesystem::is_regular_file(output.path, error);
+  if (exists && !output.overwrite)
+    refuse(option, output.path, "exists already; give another name, or --overwrite to replace it");
+  if (!exists) check_new_file(option, output.path);
+}
+
+void write_output(const std::string& option, const TextOutput& output, std::string_view text) {
+  std::error_code error;
+  if (output.is_stdout()) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+      throw Error(ExitCode::io_error,
+                  "option {}: standard output can't be written: {}; make room and try again", option,
+                  std::strerror(errno));
+  } else if (output.overwrite && std::filesystem::is_regular_file(output.path, error)) {
+    if (const std::string why = replace_file(output.path, text); !why.empty())
+      throw Error(ExitCode::io_error, "option {}: '{}' can't be written: {}; make room and try again", option,
+                  output.path, why);
+  } else {
+    write_new_file(option, output.path, text);
+  }
 }
 
 }  // namespace plumb

@@ -15,4 +15,16 @@ void check_new_file(const std::string& option, const std::filesystem::path& path
 // if writing fails; then nothing is left.
 void write_new_file(const std::string& option, const std::filesystem::path& path, std::string_view text);
 
+// Where a command puts a text: a new file; with `overwrite` one in the place of another; "-" is standard
+// output.
+struct TextOutput {
+  std::string path;
+  bool overwrite = false;
+
+  bool is_stdout() const { return path == "-"; }
+};
+// As the two above; stdout is written likewise.
+void check_output(const std::string& option, const TextOutput& output);
+void write_output(const std::string& option, const TextOutput& output, std::string_view text);
+
 }  // namespace plumb

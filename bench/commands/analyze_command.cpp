@@ -1,6 +1,7 @@
 // `plumbline analyze`: a folder of logs to a table.
 #include <string>
 
+#include "base/new_file.h"
 #include "bench/commands/command.h"
 #include "bench/commands/logs.h"
 #include "bench/output/summary.h"
@@ -12,7 +13,8 @@ namespace {
 
 struct AnalyzeArguments {
   AnalyzeOptions options;
-  std::string log_dir, json;
+  std::string log_dir;
+  TextOutput json;
   bool markdown = false, verbose = false;
 };
 
@@ -28,16 +30,20 @@ OptionTable analyze_options(AnalyzeArguments& arguments) {
          flag_option("--as-published", arguments.options.as_published, true,
                      "what DLPerf's script makes of the folder, its mistakes included; checks nothing")}},
        {"Output",
-        {text_option("--json", "FILE", arguments.json, "write the analyzers' dictionary to a new file"),
+        {text_option("--json", "FILE", arguments.json.path,
+                     "write the analyzers' dictionary to a new file; without one, or for -, print just that")
+             .with_bare_value("-"),
+         flag_option("--overwrite", arguments.json.overwrite, true, "replace FILE if it exists"),
          flag_option("--markdown", arguments.markdown, true, "print the table in Markdown"),
          flag_option("--verbose", arguments.verbose, true, "name every file that is left out")}}}};
 }
 
 int analyze_command(const AnalyzeArguments& arguments) {
-  if (!arguments.json.empty()) check_can_create(arguments.json);
+  const TextOutput& json = arguments.json;
+  if (!json.path.empty()) check_output("--json", json);
   const Analysis analysis = analyze_logs(arguments.log_dir, arguments.options);
-  if (!arguments.json.empty()) write_dictionary(arguments.json, analysis.dictionary);
-  print_text(arguments.markdown ? markdown_text(analysis) : table_text(analysis));
+  if (!json.path.empty()) write_output("--json", json, dictionary_text(analysis.dictionary) + "\n");
+  if (!json.is_stdout()) print_text(arguments.markdown ? markdown_text(analysis) : table_text(analysis));
   print_messages(analysis.notes, analysis.bad, arguments.verbose);
   return 0;
 }

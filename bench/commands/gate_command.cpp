@@ -19,7 +19,8 @@ namespace {
 struct GateArguments {
   GateCriteria criteria;
   AnalyzeOptions options;
-  std::string run, baseline, junit;
+  std::string run, baseline;
+  TextOutput junit;
   std::int64_t baseline_last = 0;
   bool markdown = false, json = false;
 };
@@ -51,7 +52,9 @@ OptionTable gate_options(GateArguments& arguments) {
          flag_option("--allow-missing", arguments.criteria.allow_missing, true,
                      "pass over cases of the baseline that RUN hasn't got")}},
        {"Output",
-        {text_option("--junit", "FILE", arguments.junit, "write the verdicts to a new file as JUnit's XML"),
+        {text_option("--junit", "FILE", arguments.junit.path,
+                     "write the verdicts to a new file as JUnit's XML; -: to stdout in place of the table"),
+         flag_option("--overwrite", arguments.junit.overwrite, true, "replace FILE if it exists"),
          flag_option("--markdown", arguments.markdown, true,
                      "print the table in Markdown, for a job's summary"),
          flag_option("--json", arguments.json, true, "print one JSON object in place of the table")}}}};
@@ -76,7 +79,7 @@ void say_what_else(const GateReport& report) {
 }
 
 int gate_command(const GateArguments& arguments) {
-  if (!arguments.junit.empty()) check_new_file("--junit", arguments.junit);
+  if (!arguments.junit.path.empty()) check_output("--junit", arguments.junit);
   std::error_code error;
   if (arguments.baseline_last == 0 && std::filesystem::equivalent(arguments.run, arguments.baseline, error))
     throw Error(
@@ -95,10 +98,11 @@ int gate_command(const GateArguments& arguments) {
                   printable(arguments.baseline));
   }
   const GateReport report = gate(baseline.samples, runs.samples, arguments.criteria);
-  if (!arguments.junit.empty()) write_new_file("--junit", arguments.junit, gate_junit(report));
-  print_text(arguments.json       ? json_text(gate_json(report))
-             : arguments.markdown ? gate_markdown(report)
-                                  : gate_table(report));
+  if (!arguments.junit.path.empty()) write_output("--junit", arguments.junit, gate_junit(report));
+  if (!arguments.junit.is_stdout())
+    print_text(arguments.json       ? json_text(gate_json(report))
+               : arguments.markdown ? gate_markdown(report)
+                                    : gate_table(report));
   say_what_else(report);
   const ExitCode code = gate_exit_code(report);
   if (code == ExitCode::bad_data) throw Error(code, gate_summary(report));

@@ -24,7 +24,8 @@ enum class ReportFormat { html, svg, png, markdown, steps };
 
 struct ReportArguments {
   std::vector<std::string> paths;
-  std::string output, title, plot;
+  TextOutput output;
+  std::string title, plot;
   ReportFormat format = ReportFormat::html;
   bool verbose = false;
 };
@@ -40,7 +41,9 @@ OptionTable report_options(ReportArguments& arguments) {
                     "run folders, folders of them (--out of the benches), or folders of logs")
              .as_required()}},
        {"Output",
-        {text_option("-o,--output", "FILE", arguments.output, "a new file").as_required(),
+        {text_option("-o,--output", "FILE", arguments.output.path, "a new file; -: standard output")
+             .as_required(),
+         flag_option("--overwrite", arguments.output.overwrite, true, "replace FILE if it exists"),
          enum_option(
              "--format", arguments.format,
              {{"html", ReportFormat::html},
@@ -83,10 +86,10 @@ int report_command(const ReportArguments& arguments) {
     throw Error(ExitCode::usage,
                 "option --plot {} names a single plot, which --format svg or png draws: give one of them",
                 arguments.plot);
-  check_new_file("-o", arguments.output);
+  check_output("-o", arguments.output);
   const LoadedSamples samples = load_samples(arguments.paths);
   const ReportData data = collect_report(samples, options_of(arguments));
-  write_new_file("-o", arguments.output, text_of(arguments, data));
+  write_output("-o", arguments.output, text_of(arguments, data));
   // The files of `samples` come first there, and are told with their flaws.
   const auto of_runs = data.left_out.begin() + static_cast<std::ptrdiff_t>(samples.bad.size());
   std::vector<std::string> notes = samples.notes;

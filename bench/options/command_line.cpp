@@ -130,7 +130,9 @@ void apply(const Registered& item) {
     throw Error(ExitCode::usage, "option {}: given {} times ('{}', '{}'); give it once", name, values.size(),
                 values.front(), values.back());
   for (const std::string& value : values) {
-    if (value.empty() || value == "{}")
+    const bool is_bare = value.empty() || value == "{}";
+    if (is_bare && !spec.bare_value.empty()) return spec.set(spec.bare_value);
+    if (is_bare)
       throw Error(ExitCode::usage, "option {0}: needs a value; write {0} {1}", name,
                   spec.value_name.empty() ? "TEXT" : spec.value_name);
     spec.set(value);

@@ -24,6 +24,7 @@ struct OptionSpec {
   std::string config_key;     // key in the configuration; empty: leaves no trace there
   std::string exclusive_set;  // at most one option of a named set may be given
   bool required = false;
+  std::string bare_value;     // of an option that may be given without one; empty: it may not
   bool repeated = false;      // a positional argument that takes one value or more, each through `set`
   bool ends_parsing = false;  // --help: given, the rest of the command line isn't looked at
   // Takes one value ("" for a flag). Throws Error(usage): option, value, what is allowed.
@@ -36,6 +37,10 @@ struct OptionSpec {
   // For chaining onto the functions below.
   OptionSpec with_default(std::string text) && {
     default_text = std::move(text);
+    return std::move(*this);
+  }
+  OptionSpec with_bare_value(std::string value) && {
+    bare_value = std::move(value);
     return std::move(*this);
   }
   OptionSpec with_key(std::string key) && {

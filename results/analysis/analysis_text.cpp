@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 
-#include "base/new_file.h"
 #include "base/text.h"
 #include "base/text_table.h"
 
@@ -99,14 +98,6 @@ std::string dictionary_text(const Json& value) {
   for (const auto& [key, item] : value.items())
     append_part(text, dictionary_text(key) + ": " + dictionary_text(item));
   return "{" + text + "}";
-}
-
-void check_can_create(const std::filesystem::path& path) {
-  check_new_file("--json", path);
-}
-
-void write_dictionary(const std::filesystem::path& path, const Json& dictionary) {
-  write_new_file("--json", path, dictionary_text(dictionary) + "\n");
 }
 
 }  // namespace plumb

@@ -46,6 +46,13 @@ expect 64 'whose lines begin after as many' analyze "$data/ngc_tf" --warmup 10
 expect 64 'no multiple of 20' analyze "$data/mxnet_arcface" --warmup 50 --iters 150
 
 expect 73 exists analyze "$data/tree" --json "$work/paddle_time.json"
+expect 0 rn50 analyze "$data/tree" --dialect paddle_time --json "$work/paddle_time.json" --overwrite
+cmp "$work/paddle_time.json" "$data/expected_paddle_time.json" || failures=$((failures + 1))
+for stdout in --json '--json -'; do
+  # shellcheck disable=SC2086  # two words
+  "$plumbline" analyze "$data/tree" --dialect paddle_time $stdout >"$work/stdout.json" 2>/dev/null
+  cmp "$work/stdout.json" "$data/expected_paddle_time.json" || failures=$((failures + 1))
+done
 expect 73 created analyze "$data/tree" --json "$work/none/new.json"
 expect 65 none analyze "$work/none"
 mkdir "$work/empty"

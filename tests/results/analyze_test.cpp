@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/new_file.h"
 #include "results/analysis/analysis_text.h"
 #include "tests/bench/expect_error.h"
 #include "tests/results/dialect_sets.h"
@@ -178,11 +179,14 @@ TEST(DictionaryText, PrintsNumbersAsPython) {
 TEST(WriteDictionary, ReplacesNothing) {
   const ScratchFolder folder;
   const nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  write_dictionary(folder / "new.json", json);
+  write_output("--json", {(folder / "new.json").string()}, dictionary_text(json) + "\n");
   EXPECT_EQ(file_text(folder / "new.json"), "{}\n");
   expect_error(ExitCode::cannot_create, {"new.json", "exists"},
-               [&] { write_dictionary(folder / "new.json", json); });
-  expect_error(ExitCode::cannot_create, {"none"}, [&] { check_can_create(folder / "none" / "new.json"); });
+               [&] { write_output("--json", {(folder / "new.json").string()}, "{}\n"); });
+  expect_error(ExitCode::cannot_create, {"none"},
+               [&] { check_output("--json", {(folder / "none" / "new.json").string()}); });
+  write_output("--json", {(folder / "new.json").string(), /*overwrite=*/true}, "{}\n");
+  EXPECT_EQ(file_text(folder / "new.json"), "{}\n");
 }
 
 }  // namespace
