@@ -51,9 +51,9 @@ nlohmann::ordered_json build_json() {
 }
 
 std::string build_lines() {
-  const nlohmann::ordered_json build = build_json();
+  const nlohmann::ordered_json entries = build_json().flatten();
   std::string lines;
-  for (const auto& [name, value] : build.flatten().items())
+  for (const auto& [name, value] : entries.items())
     lines += fmt::format("{}={}\n", name.substr(name.rfind('/') + 1), value.get<std::string>());
   return lines;
 }
