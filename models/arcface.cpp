@@ -45,6 +45,9 @@ void check(const ModelOptions& options) {
     refuse(fmt::format("image size {}", options.image_size),
            fmt::format("--image-size as a multiple of {}", kImageSizeStep));
   require_between(options.embedding, 1, kMaxEmbedding, "embedding", "--embedding");
+  // Kernels move eight channels at a time.
+  if (options.embedding % 8 != 0)
+    refuse(fmt::format("embedding {}", options.embedding), "--embedding as a multiple of 8");
   if (!(options.dropout >= 0 && options.dropout < 1))
     refuse(fmt::format("dropout {:g}", options.dropout), "--dropout from 0 to below 1");
   check_head(options);

@@ -125,14 +125,12 @@ std::optional<double> least_seconds(const SweepPlan& plan, const std::vector<std
   return seconds;
 }
 
-// Examples, by the names of their files in launch/sweeps.
-const std::map<std::string, std::string_view> kExamples{{"cpu", kCpuSweep},
-                                                        {"dlperf_resnet50", kDlperfSweep}};
-
 // A file, or an example where there is no such file.
 std::string read_sweep_file(const std::string& path) {
-  if (const auto example = kExamples.find(path); example != kExamples.end() && !fs::exists(path))
-    return std::string(example->second);
+  // Examples have the names of their files in launch/sweeps.
+  for (const auto& [name, example] :
+       {std::pair("cpu", kCpuSweep), std::pair("dlperf_resnet50", kDlperfSweep)})
+    if (path == name && !fs::exists(path)) return std::string(example);
   constexpr std::size_t kLargest = 1 << 20;
   std::error_code error;
   std::ifstream stream(path, std::ios::binary);

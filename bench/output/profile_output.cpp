@@ -16,12 +16,11 @@ constexpr std::size_t kNameColumns = 37, kEngineColumns = 31;
 std::string totals_text(const Profile& profile, std::optional<double> run_step_seconds) {
   std::string text = fmt::format("profile of {} iterations, {}, {}\n", profile.iterations,
                                  name_of(profile.precision), shortened(profile.device, 60));
-  text += fmt::format(
-      "limits: {:.0f} GFLOP/s, {:.0f} GB/s; times are means of the {}, with stamps between instructions\n\n",
-      profile.peak_flops_per_second / kGiga, profile.peak_bytes_per_second / kGiga,
-      profile.averaged_iterations == 1
-          ? "iteration of middle length"
-          : fmt::format("{} iterations of middle length", profile.averaged_iterations));
+  text += fmt::format("limits: {:.0f} GFLOP/s, {:.0f} GB/s; times are means of the {}\n\n",
+                      profile.peak_flops_per_second / kGiga, profile.peak_bytes_per_second / kGiga,
+                      profile.averaged_iterations == 1 ? "stamped iteration of middle length"
+                                                       : fmt::format("{} stamped iterations of middle length",
+                                                                     profile.averaged_iterations));
   const auto row = [&](const char* name, double seconds, const std::string& remark) {
     text += fmt::format("  {:<22}{:>12.3f} ms{}\n", name, seconds * kMilliseconds, remark);
   };

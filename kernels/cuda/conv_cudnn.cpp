@@ -194,8 +194,11 @@ class CudnnEngine : public ConvEngine {
 
 }  // namespace
 
+// cudnnGetVersion() ends the process if the library that it asks isn't there, as on hosts without a GPU.
 std::string conv_library() {
-  return "cuDNN " + version_text(cudnnGetVersion());
+  static const Owner<void*, dlclose> graph_library{
+      dlopen(fmt::format("libcudnn_graph.so.{}", CUDNN_MAJOR).c_str(), RTLD_LAZY | RTLD_LOCAL)};
+  return graph_library ? "cuDNN " + version_text(cudnnGetVersion()) : "cuDNN";
 }
 
 std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options) {

@@ -117,7 +117,7 @@ TEST(TensorsFor, EveryRankTakesItsRowsFromTheSameFile) {
 TEST(TensorsFor, NamesTheClassesOfClassCentresForAnotherNumberOfThem) {
   for (const Head head : {Head::replicated, Head::sharded, Head::sampled}) {
     TensorFile file{initial_tensors(faces(Head::replicated, 0), 1), {}};
-    file.floats["head.weight"] = {{4, 6}, std::vector<float>(24)};  // as many as rank 0 has
+    file.floats["head.weight"] = {{4, 8}, std::vector<float>(32)};  // as many as rank 0 has
     const std::string message = refusal(faces(head, 0), file);
     for (const char* part : {"\"head.weight\"", "4 classes", "11 are wanted", "--classes 4"}) {
       EXPECT_TRUE(mentions(message, part)) << part << " in: " << message;
@@ -129,14 +129,14 @@ TEST(TensorsFor, NamesBothShapesOfClassCentresOfAnotherEmbedding) {
   TensorFile file{initial_tensors(faces(Head::replicated, 0), 1), {}};
   file.floats["head.weight"] = {{11, 5}, std::vector<float>(55)};
   const std::string message = refusal(faces(Head::sharded, 1), file);
-  EXPECT_TRUE(mentions(message, "[11, 5] where [11, 6] is wanted")) << message;
+  EXPECT_TRUE(mentions(message, "[11, 5] where [11, 8] is wanted")) << message;
 }
 
 TEST(TensorsFor, WantsClassCentresToo) {
   TensorFile file{initial_tensors(faces(Head::replicated, 0), 1), {}};
   file.floats.erase("head.weight");
   EXPECT_TRUE(
-      mentions(refusal(faces(Head::sharded, 1), file), "\"head.weight\" of shape [11, 6] is missing"));
+      mentions(refusal(faces(Head::sharded, 1), file), "\"head.weight\" of shape [11, 8] is missing"));
 }
 
 TEST(TensorsFor, TakesWhatTheGraphWantsAndIgnoresBatchCounters) {

@@ -67,7 +67,7 @@ expect 0 '"verdict": "faster"' compare a b --json
   fail "lines above 100 columns"
 
 # A framework's logs beside runs, and what can't be used.
-expect 0 'PaddlePaddle' compare "$data/tree"
+expect 0 'Plumbline 2 5891.72' compare "$data/tree"
 expect 64 "option --published: no published number has all words of 'nonsense'" compare a --published nonsense
 expect 64 'write it as 2% or 0.02' compare a b --min-effect 2
 expect 64 'PATH' compare

@@ -216,13 +216,13 @@ TEST(Samples, OfAFolderUpToTwoLevelsAboveAreReadAndSayFromWhere) {
   write_log(folder, "logs/1n1g/resnet50_b128_fp32_1.log", 0.5);
   folder.write("unknown/1n1g/resnet50_b128_fp32_1.log", "no dialect writes this\n");
   const LoadedSamples loaded = load_samples(folder.path());
-  EXPECT_EQ(figures_text(loaded), "Plumbline resnet50 8: 30 32\nPlumbline resnet50 128: 256\n");
+  EXPECT_EQ(figures_text(loaded), "Plumbline resnet50 8: 32 30\nPlumbline resnet50 128: 256\n");
   ASSERT_EQ(loaded.notes.size(), 1u);
-  EXPECT_EQ(loaded.notes[0], "'" + folder.path() + "' holds no runs itself; read 3 folders below it: " +
+  EXPECT_EQ(loaded.notes[0], "'" + folder.path() + "' holds no runs itself; read 4 folders below it: " +
                                  (folder / "h100").string() + ", " + (folder / "h200/runs").string() + ", " +
-                                 (folder / "logs").string());
+                                 (folder / "logs").string() + ", " + (folder / "unknown").string());
   ASSERT_EQ(loaded.bad.size(), 1u);
-  EXPECT_EQ(loaded.bad[0].path, folder / "unknown");
+  EXPECT_EQ(loaded.bad[0].path, folder / "unknown/1n1g/resnet50_b128_fp32_1.log");
 }
 
 TEST(Samples, OfAFolderThreeLevelsAboveAreRefused) {
