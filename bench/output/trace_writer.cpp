@@ -15,8 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kMicroseconds = 1e6;
 constexpr int kRank = 0, kIterationsThread = 0;
-// Of the lanes that do one thing at a time; collectives overlap and take as many threads from here on as are
-// under way at once.
+// Collectives overlap: they take as many threads, from this one on, as are in flight at once.
 constexpr int kCommunicationThread = 1 + static_cast<int>(Lane::communication);
 
 int thread_of(Lane lane) {
@@ -56,7 +55,7 @@ double& free_thread(std::vector<double>& ends, double begin) {
   return free == ends.end() ? ends.emplace_back(begin) : *free;
 }
 
-// Of a collective those of its buffer, else the memory traffic.
+// Message size of a collective; memory traffic of any other instruction.
 double bytes_of(const Program& program, const Instruction& instruction) {
   const auto* collective = instruction.as<Collective>();
   return collective ? static_cast<double>(program.buffers[collective->buffer].bytes) : instruction.work.bytes;

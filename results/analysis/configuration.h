@@ -57,12 +57,11 @@ std::string differences_text(const std::vector<Difference>& differences);
 std::string configuration_text(const Configuration& configuration);
 
 Configuration configuration_of(const RunRecord& record);
-// Of a log that Plumbline wrote: model, precision, batch, nodes and devices from its name.
+// A log that Plumbline wrote: model, precision, batch, nodes and devices come from its name.
 Configuration configuration_of(const LogName& name);
-// Of a framework's log: the same, and the framework from its dialect. So is the model where the dialect has
-// one: DLPerf's scripts name logs of ResNet-50 "r50" and "rn50" alike. Else names of one model ("iresnet50")
-// become one ("r50").
-// Throws Error(bad_data) with a clause if the name is that of a model that the dialect can't have.
+// A framework's log: the dialect gives the framework, and the model if it has one, because DLPerf's scripts
+// name logs of ResNet-50 both "r50" and "rn50". Otherwise other names of a model ("iresnet50") become one
+// ("r50"). Throws Error(bad_data) with a clause if the name is that of a model that the dialect can't have.
 Configuration configuration_of(const LogName& name, const Dialect& dialect);
 
 }  // namespace plumb

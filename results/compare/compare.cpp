@@ -55,7 +55,7 @@ std::vector<SamplePair> pair_samples(std::span<const Sample> first, std::span<co
               first.name, second.name, differences_text(*std::ranges::min_element(least, {}, distance)));
 }
 
-// Of the samples in no pair.
+// Notes every sample without a pair.
 void add_notes(const SampleSet& of, const SampleSet& other, const std::vector<SamplePair>& pairs,
                std::vector<std::string>& notes) {
   for (const Sample& sample : of.loaded.samples) {

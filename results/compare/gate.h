@@ -50,7 +50,7 @@ struct GateReport {
   std::size_t count(GateCase::Outcome outcome) const;
 };
 
-// Of each sample the `count` latest runs that began before any of `runs`; samples without such go.
+// Keeps the `count` latest runs of each sample that began before any of `runs`; drops samples without any.
 std::vector<Sample> latest_before(std::vector<Sample> baseline, const std::vector<Sample>& runs,
                                   std::size_t count);
 
