@@ -24,15 +24,24 @@ constexpr const char* kJobNumber = "SLURM_JOB_ID";
 
 constexpr const char* kUnset = "unset";
 
-// {"a": {"b": 1}, "c": "d"} becomes b 1, c d: names are unique in env.json.
+// {"a": {"b": 1}, "c": "d"} becomes b 1, c d. Names are unique in env.json except those of other hosts, whose
+// values join the first host's.
 void add_leaves(const Json& json, Surroundings& texts) {
   for (const auto& [name, value] : json.items()) {
     if (value.is_object()) {
       add_leaves(value, texts);
+    } else if (value.is_array()) {
+      for (const Json& part : value)
+        if (part.is_object()) add_leaves(part, texts);
     } else if (name != kJobNumber) {
-      const std::string text = value.is_string() ? value.get<std::string>()
-                                                 : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-      texts.emplace_back(printable(name), shortened(printable(text), kMostValueColumns));
+      const std::string text =
+          printable(value.is_string() ? value.get<std::string>()
+                                      : value.dump(-1, ' ', false, Json::error_handler_t::replace));
+      const auto same = std::ranges::find(texts, name, &Surroundings::value_type::first);
+      if (same == texts.end())
+        texts.emplace_back(printable(name), text);
+      else if (same->second != text)
+        same->second += ", " + text;
     }
   }
 }
