@@ -189,8 +189,11 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
   std::vector<Registered> given;
   for (const Registered& item : registered)
     if (item.option->count() > 0) given.push_back(item);
-  for (const Registered& item : given)
-    if (item.spec->ends_parsing) return apply(item);
+  if (std::ranges::any_of(given, [](const Registered& item) { return item.spec->ends_parsing; })) {
+    for (const Registered& item : given)
+      if (item.spec->is_flag() || item.spec->ends_parsing) apply(item);  // --version --json
+    return;
+  }
   if (misused)
     throw Error(ExitCode::usage, "option {0}: takes no value, got '{1}'; give {0} alone or leave it out",
                 misused->name, misused->value);

@@ -135,6 +135,8 @@ TEST(BenchOptions, LossScalingIsDynamicWithFp16AndOffElsewhere) {
 TEST(BenchOptions, QuestionsAreAnsweredWithoutOtherChecks) {
   EXPECT_TRUE(parse({"--help", "--bs", "abc"}).help);
   EXPECT_TRUE(parse({"--version"}).version);
+  const BenchOptions both = parse({"--version", "--json"});
+  EXPECT_TRUE(both.version && both.json);
   EXPECT_TRUE(parse({"--list-targets"}).list_targets);
   EXPECT_EQ(parse({"--completions", "bash"}).completions, "bash");
 }
