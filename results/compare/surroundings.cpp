@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kMostValueColumns = 40;
 constexpr std::size_t kMostNames = 4, kMostValues = 3;
 
-// Of a job and not of what it runs on.
+// Names the job; differs in every run.
 constexpr const char* kJobNumber = "SLURM_JOB_ID";
 
 constexpr const char* kUnset = "unset";
