@@ -12,7 +12,7 @@ namespace plumb {
 // Options, their values, and file names where neither fits.
 std::string bash_completions(const OptionTable& table);
 
-// Of a program with commands: their names first, then the same for the command that was given.
+// For a program with commands: their names first, then the same for the command that was given.
 std::string bash_completions(const std::string& program, const std::vector<Command>& commands);
 
 }  // namespace plumb

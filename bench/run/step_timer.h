@@ -23,7 +23,7 @@ class StepTimer {
 
   std::int64_t iterations() const { return static_cast<std::int64_t>(step_seconds_.size()); }
   double elapsed_seconds() const { return clock_() - start_seconds_; }  // on the host's clock
-  // Of every iteration, warm-up included.
+  // One per iteration, warm-up included.
   const std::vector<double>& step_seconds() const { return step_seconds_; }
   // From start() to the end of each iteration.
   const std::vector<double>& end_seconds() const { return end_seconds_; }

@@ -12,7 +12,7 @@
 
 namespace plumb {
 
-// Of this rank. Filled as iterations end, so that a failure in between leaves what was measured.
+// This rank's iterations. Filled as iterations end, so that a failure in between leaves what was measured.
 struct TimedIterations {
   StepTimer timer{0};
   std::vector<IterationMetrics> metrics;

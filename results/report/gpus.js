@@ -1,6 +1,6 @@
 // GPUs while a run was timed: clocks, power, temperature.
 
-// Of each rank's GPU, where it tells: medians over the window.
+// Medians over the window for each rank's GPU, where it tells.
 const kGpuColumns = [
   {name: 'SM clock', unit: 'MHz', text: count}, {name: 'Power', unit: 'W', text: plain},
   {name: 'Temperature', unit: '°C', text: count}, {name: 'Held back', unit: 'of the time', text: percent}

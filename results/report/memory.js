@@ -26,7 +26,7 @@ function planFigure(run, names) {
                            plan.left_out === 1 ? 'is' : 'are'} left out.` :
                        '');
   return {
-    label: `Picture of ${plural(blocks.length, 'block')} of memory over ${plural(plan.steps, 'step')}, ${
+    label: `Picture of ${plural(blocks.length, 'block')} of memory over ${plural(plan.steps, 'instruction')}, ${
         bytes(plan.arena_bytes)} in all.`,
     table: {
       caption: `Memory plan of ${run.label}`,

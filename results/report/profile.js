@@ -83,7 +83,7 @@ function rooflineFigure(run, names) {
       step ? [step.name, `${seconds(step.seconds)}, roofline ${seconds(step.roofline)}`] : 'roofline';
   const time = {unit: 'µs', csvUnit: 's', text: (value) => plain(1e6 * value)};
   return {
-    label: `Points of ${plural(drawn.length, 'step')}, measured time over roofline time.`,
+    label: `Points of ${plural(drawn.length, 'instruction')}, measured time over roofline time.`,
     table: {
       caption: `Steps of ${run.label}, those first that lose most against the roofline`,
       columns: [

@@ -35,7 +35,7 @@ function traceFigure(run, names) {
   };
   const time = {unit, csvUnit: 's', text: (value) => plain(factor * value, 5)};
   return {
-    label: `Time line of ${plural(spans.length, 'step')} on the lanes ${trace.lanes.join(', ')}.`,
+    label: `Time line of ${plural(spans.length, 'instruction')} on the lanes ${trace.lanes.join(', ')}.`,
     table: {
       caption: `Trace of an iteration of ${run.label}`,
       columns: [
