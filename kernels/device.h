@@ -168,8 +168,8 @@ std::unique_ptr<Device> make_device(const DeviceOptions& options);
 }  // namespace cpu
 namespace cuda {
 std::unique_ptr<Device> make_device(const DeviceOptions& options);
-// Versions of CUDA's runtime, cuDNN and cuBLASLt, as loaded: "cuDNN 9.19.0". Needs neither a GPU nor a driver; empty
-// in a build without CUDA.
+// Versions of CUDA's runtime, cuDNN and cuBLASLt, as loaded: "cuDNN 9.19.0". Needs neither a GPU nor a
+// driver; empty in a build without CUDA.
 std::vector<std::string> library_versions();
 }  // namespace cuda
 

@@ -34,7 +34,8 @@ class NvmlGpu {
 // such library or GPU, or it can't start: a run needs none of this.
 std::unique_ptr<NvmlGpu> open_nvml_gpu(const std::string& gpu, const std::string& library);
 
-// Takes the library from the environment variable PLUMBLINE_NVML_LIBRARY, else the name under which drivers install it.
+// Takes the library from the environment variable PLUMBLINE_NVML_LIBRARY, else the name under which drivers
+// install it.
 std::string nvml_library_name();
 
 }  // namespace plumb
