@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "models/arcface.h"
 #include "models/resnet50.h"
 
@@ -46,6 +47,7 @@ constexpr std::array kCatalogue{
           .program = "bench_resnet50",
           .published_name = "ResNet50 v1.5",
           .other_names = {"rn50", "resnet-50", "resnet50v1.5", "resnet50-v1.5"},
+          .short_name = "r50",
           .make = resnet50},
     face({.name = "r50",
           .title = "IResNet-50",
@@ -66,10 +68,55 @@ constexpr std::array kCatalogue{
           .embedding = 128}),
 };
 
+// A network that frameworks publish figures of and no program here trains.
+struct PublishedNetwork {
+  std::string_view name;                          // in results
+  std::string_view published_name;                // as in Model
+  std::array<std::string_view, 2> other_names{};  // as in Model
+  std::string_view like;                          // the model of nearly the same cost
+};
+
+constexpr std::array kPublishedNetworks{
+    PublishedNetwork{.name = "rn50v1b",
+                     .published_name = "ResNet50 v1b",
+                     .other_names = {"resnet50v1b", "resnet50-v1b"},
+                     .like = "resnet50"},
+};
+
+// The name of the first network, trained or only published, that `is_meant` accepts.
+template <typename Predicate>
+std::string name_of_first(Predicate is_meant, std::string_view otherwise) {
+  for (const Model& model : kCatalogue)
+    if (is_meant(model)) return std::string(model.name);
+  for (const PublishedNetwork& network : kPublishedNetworks)
+    if (is_meant(network)) return std::string(network.name);
+  return std::string(otherwise);
+}
+
 }  // namespace
 
 std::span<const Model> model_catalogue() {
   return kCatalogue;
+}
+
+std::string network_of_log(std::string_view name) {
+  const std::string wanted = lower_case(std::string(name));
+  const auto is_meant = [&](const auto& network) {
+    return !wanted.empty() && std::ranges::find(network.other_names, wanted) != network.other_names.end();
+  };
+  return name_of_first(is_meant, name);
+}
+
+std::string network_of_table(std::string_view name) {
+  const auto is_meant = [&](const auto& network) {
+    return !network.published_name.empty() && name.find(network.published_name) != std::string_view::npos;
+  };
+  return name_of_first(is_meant, name);
+}
+
+std::string_view comparable_model(std::string_view network) {
+  const auto found = std::ranges::find(kPublishedNetworks, network, &PublishedNetwork::name);
+  return found == kPublishedNetworks.end() ? network : found->like;
 }
 
 const Model* find_model(std::string_view name) {

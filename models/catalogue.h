@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct Model {
   std::string_view program;         // that trains it: "bench_arcface"
   std::string_view published_name;  // part of the name that published tables have for it
   std::array<std::string_view, 4> other_names{};  // in other frameworks' logs, in lower case
+  std::string_view short_name;  // in names of logs of which a framework trains only this network; may be
+                                // another one's name
   Graph (*make)(const ModelOptions& options) = nullptr;
   std::int64_t image_size = 224;  // pixels, of published results
   bool only_this_size = false;    // another one is another network
@@ -39,6 +42,13 @@ std::span<const Model> model_catalogue();
 
 // Null if there is none of this name.
 const Model* find_model(std::string_view name);
+
+// One name per network, whatever a log or a published table calls it; `name` itself if nothing knows it.
+std::string network_of_log(std::string_view name);
+std::string network_of_table(std::string_view name);
+
+// The model whose figures may stand beside those of this network: its own name, mostly.
+std::string_view comparable_model(std::string_view network);
 
 // The models that a program trains: the first one by default, the others by model_option().
 std::vector<const Model*> models_of(std::string_view program,

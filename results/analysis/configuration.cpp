@@ -17,15 +17,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char *kNodes = "nodes", *kDevicesPerNode = "devices per node";
 
-// One name per model, whatever a log calls it.
-std::string model_name(const std::string& name) {
-  const std::string wanted = lower_case(name);
-  for (const Model& model : model_catalogue())
-    for (const std::string_view other : model.other_names)
-      if (!other.empty() && wanted == other) return std::string(model.name);
-  return wanted == "resnet50v1b" || wanted == "resnet50-v1b" ? "rn50v1b" : name;
-}
-
 // The device without the versions of its software: comparing those is what runs are for.
 std::string device_of(const std::string& description) {
   return description.substr(0, std::min(description.find(" (sm_"), description.find(", oneDNN")));
@@ -105,7 +96,7 @@ bool is_usual(const std::string& key, const std::string& value) {
 
 // Notes the iterations of a run that has neither --seconds nor its model's default length.
 void add_length(const RunRecord& record, std::map<std::string, std::string>& settings) {
-  const Model* model = find_model(model_name(record.model));
+  const Model* model = find_model(network_of_log(record.model));
   const Recipe usual = model == nullptr ? Recipe{} : model->recipe;
   if (settings.contains("seconds")) return;
   if (record.iterations == usual.iterations && record.warmup == usual.warmup) return;
@@ -222,7 +213,7 @@ std::string configuration_text(const Configuration& configuration) {
 
 Configuration configuration_of(const RunRecord& record) {
   return {.framework = "Plumbline",
-          .model = model_name(record.model),
+          .model = network_of_log(record.model),
           .precision = record.precision,
           .device = device_of(record.device_name),
           .data = data_of(record.config),
@@ -238,7 +229,7 @@ Configuration configuration_of(const RunRecord& record) {
 
 Configuration configuration_of(const LogName& name) {
   return {.framework = "Plumbline",
-          .model = model_name(name.model),
+          .model = network_of_log(name.model),
           .precision = lower_case(name.precision),
           .batch_per_device = name.batch_per_device,
           .nodes = name.nodes,
@@ -249,8 +240,9 @@ Configuration configuration_of(const LogName& name, const Dialect& dialect) {
   Configuration configuration = configuration_of(name);
   configuration.framework = dialect.framework;
   if (dialect.model.empty()) return configuration;
-  const Model* named = find_model(configuration.model);
-  if (named != nullptr && named->margin_head && named->name != "r50")
+  const Model *named = find_model(configuration.model), *own = find_model(comparable_model(dialect.model));
+  const bool is_own = own != nullptr && configuration.model == own->short_name;
+  if (named != nullptr && named->margin_head && !is_own)
     throw Error(ExitCode::bad_data, "it is named after {}, but logs of {} are of {}", named->name,
                 dialect.name, dialect.model);
   configuration.model = dialect.model;

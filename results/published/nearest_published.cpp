@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "models/catalogue.h"
 #include "results/published/published.h"
 #include "results/record/gpu_name.h"
 
@@ -13,10 +14,6 @@ namespace {
 
 bool is_part(const std::string& text, const std::string& part) {
   return lower_case(text).find(lower_case(part)) != std::string::npos;
-}
-
-bool is_resnet(const std::string& model) {
-  return model == "resnet50" || model == "rn50v1b";
 }
 
 // Formats of 16 bits are nearer to each other than to those of 32, and the other way round.
@@ -79,9 +76,8 @@ std::vector<NearestPublished> nearest_among(std::span<const PublishedResult> res
   using Candidate = std::pair<decltype(distance(own, {})), const PublishedResult*>;
   std::vector<Candidate> best;
   for (const PublishedResult& row : results) {
-    const std::string& model = row.configuration.model;
     if (row.images_per_second <= 0) continue;
-    if (model != own.model && !(is_resnet(model) && is_resnet(own.model))) continue;
+    if (comparable_model(row.configuration.model) != comparable_model(own.model)) continue;
     const Candidate candidate{distance(own, row), &row};
     const auto same = std::ranges::find(best, framework_family(row.framework), [](const Candidate& other) {
       return framework_family(other.second->framework);

@@ -42,12 +42,6 @@ bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-std::string model_of(const std::string& published) {
-  for (const Model& model : model_catalogue())
-    if (!model.published_name.empty() && contains(published, model.published_name)) return std::string(model.name);
-  return contains(published, "ResNet50 v1b") ? "rn50v1b" : published;
-}
-
 // "face_emore; partial-fc r=0.1" -> "pfc 0.1". PLSC's distributed softmax is its only one.
 std::string head_of(const PublishedResult& row, bool is_face) {
   if (!is_face) return "none";
@@ -95,7 +89,7 @@ std::string precision_of(const PublishedResult& row) {
 }
 
 Configuration configuration_of(const PublishedResult& row, std::size_t record) {
-  const std::string model = model_of(row.model);
+  const std::string model = network_of_table(row.model);
   const Model* trained = find_model(model);  // null: by other frameworks only
   const bool is_face = trained != nullptr && trained->margin_head;
   const std::string data = row.dataset_or_mode.substr(0, row.dataset_or_mode.find(';'));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "models/catalogue.h"
 #include "results/report/report_curves.h"
 #include "results/statistics/statistics.h"
 
@@ -45,12 +46,6 @@ std::string common_source(const std::string& a, const std::string& b) {
   const auto differing = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
   const std::string common(a.begin(), differing);
   return common.substr(0, std::min(common.find_last_of(":/"), common.size()));
-}
-
-// The paper's v1 and v1b are other networks of nearly the same cost, shown beside resnet50.
-bool is_of_model(const PublishedResult& row, const std::string& model) {
-  const std::string& published = row.configuration.model;
-  return published == model || (model == "resnet50" && published == "rn50v1b");
 }
 
 // Single runs of one case are one point.
@@ -139,8 +134,8 @@ std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
   std::set<std::string> models;
   for (const ReportCurve& curve : own) models.insert(curve.configuration.model);
   for (const PublishedResult& row : published) {
-    const bool wanted =
-        std::ranges::any_of(models, [&](const std::string& model) { return is_of_model(row, model); });
+    const std::string& model = row.configuration.model;
+    const bool wanted = models.contains(model) || models.contains(std::string(comparable_model(model)));
     if (!wanted || row.configuration.devices() < 1 || row.images_per_second <= 0) continue;
     const auto [entry, is_new] = index.emplace(table_of(row), curves.size());
     if (is_new) {
