@@ -17,6 +17,7 @@
 #include "kernels/cpu/limits.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/threads.h"
+#include "kernels/prepared_instructions.h"
 
 namespace plumb::cpu {
 namespace {
@@ -71,30 +72,20 @@ class CpuDevice final : public Device {
     Context context = context_of(program);
     // Later instructions build on earlier layouts: first the images, then instruction by instruction.
     context.settle(tensors_.values[0], plain_layout(nchw(graph_.values[0].shape)));
-    prepared_.clear();
-    for (Instruction& instruction : program.instructions)
-      if (!prepared_.emplace(instruction.name, prepare_instruction(context, instruction)).second)
-        throw std::logic_error("two instructions are called " + instruction.name);
+    prepared_.prepare(program,
+                      [&](Instruction& instruction) { return prepare_instruction(context, instruction); });
   }
 
   void bind(Program& program, const MemoryPlan& plan) override {
     layouts_.resize(program.buffers.size());
     Context context = context_of(program);
-    for (Instruction& instruction : program.instructions) {
-      if (prepared_.contains(instruction.name)) continue;
-      // An instruction added by a later pass; it must not need workspace beyond the plan.
-      const std::size_t planned = instruction.workspace_bytes;
-      prepared_.emplace(instruction.name, prepare_instruction(context, instruction));
-      if (instruction.workspace_bytes != planned)
-        throw std::logic_error("no workspace is planned for " + instruction.name);
-    }
+    prepared_.prepare_added(
+        program, [&](Instruction& instruction) { return prepare_instruction(context, instruction); });
     plan_ = plan;
     memory_ = map_arena(plan.arena_bytes);
     arena_ = Arena(memory_.get(), plan_);
     *state() = State{};
-    for (Instruction& instruction : program.instructions)
-      if (const Binder& bind_instruction = prepared_.at(instruction.name))
-        instruction.run = bind_instruction(arena_);
+    prepared_.bind(program, arena_);
   }
 
   void write_parameter(ParameterId parameter, std::span<const float> values) override {
@@ -207,7 +198,7 @@ class CpuDevice final : public Device {
   UpdateRule rule_;
   Tensors tensors_;
   std::vector<std::optional<dnnl::memory::desc>> layouts_;
-  std::map<std::string, Binder> prepared_;  // by Instruction::name, because passes may insert instructions
+  PreparedInstructions<Binder> prepared_;
   MemoryPlan plan_;
   ArenaMemory memory_;
   Arena arena_;

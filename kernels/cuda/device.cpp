@@ -20,6 +20,7 @@
 #include "kernels/cuda/synthetic.h"
 #include "kernels/cuda/tensor_layout.h"
 #include "kernels/cuda/tuning_cache.h"
+#include "kernels/prepared_instructions.h"
 
 namespace plumb::cuda {
 namespace {
@@ -67,28 +68,18 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     rule_ = rule;
     tensors_ = program.tensors;
     Context context{engines(), graph_, rule_, program};
-    prepared_.clear();
-    for (Instruction& instruction : program.instructions)
-      if (!prepared_.emplace(instruction.name, prepare_instruction(context, instruction)).second)
-        throw std::logic_error("two instructions are called " + instruction.name);
+    prepared_.prepare(program,
+                      [&](Instruction& instruction) { return prepare_instruction(context, instruction); });
   }
 
   void bind(Program& program, const MemoryPlan& plan) override {
     Context context{engines(), graph_, rule_, program};
-    for (Instruction& instruction : program.instructions) {
-      if (prepared_.contains(instruction.name)) continue;
-      // An instruction of a later pass: the memory plan has no workspace for it.
-      const std::size_t planned = instruction.workspace_bytes;
-      prepared_.emplace(instruction.name, prepare_instruction(context, instruction));
-      if (instruction.workspace_bytes != planned)
-        throw std::logic_error("no workspace is planned for " + instruction.name);
-    }
+    prepared_.prepare_added(
+        program, [&](Instruction& instruction) { return prepare_instruction(context, instruction); });
     buffers_ = program.buffers;
     plan_ = plan;
     allocate(plan.arena_bytes);
-    for (Instruction& instruction : program.instructions)
-      if (const Binder& bind_instruction = prepared_.at(instruction.name))
-        instruction.run = bind_instruction(arena_);
+    prepared_.bind(program, arena_);
     synchronize();
   }
 
@@ -317,7 +308,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   Graph graph_;
   UpdateRule rule_;
   Tensors tensors_;
-  std::map<std::string, Binder> prepared_;  // by instruction name: passes may insert instructions
+  PreparedInstructions<Binder> prepared_;
   std::vector<Buffer> buffers_;
   MemoryPlan plan_;
   DeviceMemory memory_;
