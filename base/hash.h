@@ -2,6 +2,7 @@
 // secrets.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -10,14 +11,18 @@ namespace plumb {
 
 inline constexpr std::uint64_t kFnvOffset = 0xcbf29ce484222325;  // the hash of no bytes
 
+inline constexpr std::uint64_t kFnvPrime = 0x100000001b3;
+
 // The hash of the bytes behind `hash` followed by `bytes`.
 inline std::uint64_t fnv1a(std::string_view bytes, std::uint64_t hash = kFnvOffset) {
-  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * kFnvPrime;
   return hash;
 }
 
+// The same over words of 32 bits in place of bytes.
 inline std::uint64_t fnv1a(std::span<const float> values, std::uint64_t hash = kFnvOffset) {
-  return fnv1a({reinterpret_cast<const char*>(values.data()), values.size_bytes()}, hash);
+  for (const float value : values) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * kFnvPrime;
+  return hash;
 }
 
 }  // namespace plumb

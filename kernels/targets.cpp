@@ -62,6 +62,7 @@ std::vector<DeviceLimits> make_targets() {
        .flops_per_second = {{fp32, 16 * 2.5e9 * 32}},
        .bytes_per_second = 100 * kGiga,
        .memory_bytes = 64 * kGiB,
+       .in_host_memory = true,
        .source =
            "an assumed server: 16 cores at 2.5 GHz, two 8-wide FMAs per cycle, four channels of memory"},
   };

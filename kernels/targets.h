@@ -25,6 +25,7 @@ struct DeviceLimits {
   std::map<Precision, double> flops_per_second;
   double bytes_per_second = 0;  // main memory
   double memory_bytes = 0;      // usable by one process
+  bool in_host_memory = false;  // which then holds start values and copies for checks as well
   int compute_capability = 0;   // 90 for sm_90; 0 for a CPU
   std::string source;           // source of the figures
 };

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "bench/commands/command.h"
 #include "bench/options/options.h"
+#include "bench/output/messages.h"
 #include "bench/output/progress.h"
 #include "bench/output/summary.h"
 #include "bench/plan/step_plan.h"
@@ -113,8 +114,7 @@ std::optional<double> least_seconds(const SweepPlan& plan, const std::vector<std
       BenchOptions options = read_options(group.program, group.options);
       const bool on_cpu = options.device == DeviceChoice::cpu;
       const auto limits = find_target(target.empty() && on_cpu ? "cpu" : target);
-      if (!limits || !limits->flops_per_second.contains(options.precision)) return std::nullopt;
-      if (options.comm == "nccl" && limits->kind == DeviceKind::cpu) return std::nullopt;
+      if (!limits || !why_not_on(*limits, options).empty()) return std::nullopt;
       options = resolve(options, *limits, run.devices);
       const Program program = make_step_plan(options, *limits, 0, run.devices).program;
       entry->second = std::max(options.seconds, roofline(program, *limits, options.precision).seconds *
@@ -217,7 +217,7 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
                  const SweepArguments& arguments) {
   SweepJournal journal(folder.path, identity, arguments.resume);
   LiveLine line(stderr, arguments.quiet ? Terminal{} : terminal_of(stderr));
-  Messages messages(stderr, terminal_of(stderr), arguments.quiet);
+  Messages messages(stderr, terminal_of(stderr), arguments.quiet ? Loudness::quiet : Loudness::usual);
   const std::string again =
       fmt::format("plumbline sweep {} --resume --out {}", arguments.file, folder.path.string());
   const SweepListener listener{

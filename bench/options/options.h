@@ -19,6 +19,8 @@
 
 namespace plumb {
 
+inline constexpr std::int64_t kBatchOnCuda = 128, kBatchOnCpu = 8;  // per device, by default
+
 enum class CudaGraph { automatic, on, off };
 
 // Options of a bench program. Defaults are those of the model's recipe; what is empty is decided by the
@@ -76,8 +78,14 @@ OptionTable bench_option_table(BenchOptions& options);
 BenchOptions parse_options(int argc, const char* const* argv, std::string_view program = "bench_resnet50",
                            std::span<const Model> catalogue = model_catalogue());
 
-// Fills in what device and world decide (batch, communicator) and checks what the device must be able to do.
-// Throws Error(usage) that names the precisions the device has.
+// Throws Error(usage) for options that exclude each other.
+void check_together(const BenchOptions& options);
+
+// A sentence on what the device can't do of these options, with the remedy; empty if it can do all.
+std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options);
+
+// Fills in what device and world decide (batch, communicator). Throws Error(usage) with why_not_on()'s
+// sentence.
 BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world_size);
 
 // Whether gradients are exchanged, with `options` as resolved: a single rank does so only over a communicator

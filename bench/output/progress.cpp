@@ -15,8 +15,7 @@ namespace {
 
 constexpr double kSecondsBetweenDraws = 0.2;
 constexpr double kSecondsBetweenLines = 10, kShareBetweenLines = 0.1, kLeastSecondsForLines = 60;
-constexpr int kLinesOffTerminal = 4;
-constexpr const char *kYellow = "\x1b[33m", *kGreen = "\x1b[32m", *kPlain = "\x1b[0m";
+constexpr const char *kGreen = "\x1b[32m", *kPlain = "\x1b[0m";
 
 std::string clock_text(double seconds) {
   const long long whole = std::llround(std::clamp(seconds, 0.0, 1e9));
@@ -89,36 +88,6 @@ void ProgressBar::update(std::int64_t iterations_done, double elapsed_seconds) {
     line_.draw(text);
   else
     std::fputs((text + "\n").c_str(), stream_);
-}
-
-Messages::Messages(std::FILE* stream, const Terminal& terminal, bool quiet)
-    : stream_(stream),
-      colours_(terminal.colours),
-      lines_left_(terminal.is_terminal ? std::numeric_limits<int>::max() : kLinesOffTerminal),
-      quiet_(quiet) {}
-
-// Keeps `lines_kept` lines for more important messages.
-void Messages::print_keeping(int lines_kept, const std::string& sentence, const char* colour) {
-  if (lines_left_ <= lines_kept) return;
-  --lines_left_;
-  const bool coloured = colours_ && *colour != '\0';
-  std::fputs(fmt::format("{}{}{}\n", coloured ? colour : "", sentence, coloured ? kPlain : "").c_str(),
-             stream_);
-}
-
-void Messages::say(const std::string& sentence) {
-  if (!quiet_) print_keeping(warned_ ? 1 : 2, sentence);
-}
-
-void Messages::warn(const std::string& sentence) {
-  if (!quiet_) print_keeping(1, sentence, kYellow);
-  warned_ = true;
-}
-
-void Messages::last(const std::string& sentence) {
-  print_keeping(0, sentence);
-  lines_left_ = 0;
-  std::fflush(stream_);
 }
 
 }  // namespace plumb

@@ -1,4 +1,4 @@
-// Output on stderr during a run: a progress bar on a terminal, now and then a line elsewhere, and messages.
+// Progress on stderr: a bar on a terminal, now and then a line elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -59,29 +59,6 @@ class ProgressBar {
   std::int64_t iterations_, per_iteration_;
   const char* unit_;
   double drawn_at_seconds_ = 0;
-};
-
-// Sentences on stderr. Off a terminal at most four lines in all, of which one is kept for warn() and one for
-// last().
-class Messages {
- public:
-  Messages(std::FILE* stream, const Terminal& terminal, bool quiet);
-
-  // For the user to know; left out if quiet, or if the lines are used up.
-  void say(const std::string& sentence);
-  // For doubts about the result; left out if quiet. The first one always finds a line.
-  void warn(const std::string& sentence);
-  // The last line: where the results are, or why there are none. Nothing comes after it.
-  void last(const std::string& sentence);
-
- private:
-  void print_keeping(int lines_kept, const std::string& sentence, const char* colour = "");
-
-  std::FILE* stream_;
-  bool colours_;
-  int lines_left_;
-  bool quiet_;
-  bool warned_ = false;
 };
 
 }  // namespace plumb

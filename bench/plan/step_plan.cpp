@@ -59,9 +59,8 @@ StepPlan make_step_plan(const BenchOptions& options, const DeviceLimits& limits,
   if (preparation.prepare) preparation.prepare(plan.graph, plan.program);
   plan.program = with_collectives(std::move(plan.program), options, world_size);
   plan.memory = plan_memory(plan.program);
-  const bool copies = limits.kind == DeviceKind::cpu;
-  plan.needed_bytes = static_cast<double>(plan.memory.arena_bytes +
-                                          (copies ? memory_bytes(plan.program, plan.memory).parameters : 0));
+  const std::size_t copies = limits.in_host_memory ? memory_bytes(plan.program, plan.memory).parameters : 0;
+  plan.needed_bytes = static_cast<double>(plan.memory.arena_bytes + copies);
   return plan;
 }
 

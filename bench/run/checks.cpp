@@ -10,38 +10,34 @@ namespace plumb {
 
 namespace {
 
-// The first parameter or running statistic that holds NaN or infinity; empty if none does. The loss alone
-// doesn't show it: NaN that meets a ReLU becomes 0 there.
-std::string first_not_finite(const Graph& graph, const Device& device) {
+bool finite(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+}
+
+// The first running statistic that holds NaN or infinity; empty if none does.
+std::string statistic_not_finite(const Graph& graph, const Device& device) {
   std::vector<float> values;
-  const auto finite = [&] {
-    return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
-  };
-  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
-    values.resize(static_cast<std::size_t>(graph.parameters[p].elements()));
-    device.read_parameter(p, values);
-    if (!finite()) return graph.parameters[p].name;
-  }
   for (StatisticId s = 0; s < graph.statistics.size(); ++s) {
     values.resize(static_cast<std::size_t>(graph.statistics[s].channels));
     device.read_statistic(s, values);
-    if (!finite()) return graph.statistics[s].name;
+    if (!finite(values)) return graph.statistics[s].name;
   }
   return "";
 }
 
 }  // namespace
 
-std::uint64_t parameter_checksum(const Graph& graph, const Device& device) {
-  std::uint64_t hash = kFnvOffset;
+ParameterState read_parameter_state(const Graph& graph, const Device& device) {
+  ParameterState state{.checksum = kFnvOffset};
   std::vector<float> values;
   for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
-    if (graph.parameters[p].shard) continue;
-    values.resize(static_cast<std::size_t>(graph.parameters[p].elements()));
+    const Parameter& parameter = graph.parameters[p];
+    values.resize(static_cast<std::size_t>(parameter.elements()));
     device.read_parameter(p, values);
-    hash = fnv1a(values, hash);
+    if (!parameter.shard) state.checksum = fnv1a(values, state.checksum);
+    if (state.not_finite.empty() && !finite(values)) state.not_finite = parameter.name;
   }
-  return hash;
+  return state;
 }
 
 void check_run(const Job& job, const Session& session, std::uint64_t initial_checksum, RunRecord& record) {
@@ -54,9 +50,11 @@ void check_run(const Job& job, const Session& session, std::uint64_t initial_che
     return;
   }
   const Graph& graph = session.plan.graph;
-  const std::vector<std::string> not_finite = job.all_gather(first_not_finite(graph, *session.device));
-  const std::vector<std::string> checksums =
-      job.all_gather(std::to_string(parameter_checksum(graph, *session.device)));
+  // The loss alone doesn't show NaN: one that meets a ReLU becomes 0 there.
+  const ParameterState state = read_parameter_state(graph, *session.device);
+  const std::vector<std::string> not_finite = job.all_gather(
+      state.not_finite.empty() ? statistic_not_finite(graph, *session.device) : state.not_finite);
+  const std::vector<std::string> checksums = job.all_gather(std::to_string(state.checksum));
   const auto odd =
       std::ranges::find_if(checksums, [&](const std::string& sum) { return sum != checksums.front(); });
   // A learning rate of 0 leaves parameters where they were.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "bench/run/session.h"
 #include "comm/job.h"
@@ -9,9 +10,13 @@
 
 namespace plumb {
 
-// fnv1a over the bytes of every parameter that all ranks have alike, in public order and layout: not of rows
-// that the ranks share out.
-std::uint64_t parameter_checksum(const Graph& graph, const Device& device);
+struct ParameterState {
+  // fnv1a over every parameter that all ranks have alike, in public order and layout: not of rows that the
+  // ranks share out.
+  std::uint64_t checksum = 0;
+  std::string not_finite;  // the first parameter that holds NaN or infinity
+};
+ParameterState read_parameter_state(const Graph& graph, const Device& device);
 
 // Notes in the record whether replicas are identical, parameters have moved, losses and tensors are finite;
 // every rank calls it. Throws Error(verification_failed), on all ranks, that says the first that doesn't

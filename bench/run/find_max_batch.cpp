@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "bench/output/progress.h"
+#include "bench/output/messages.h"
 #include "bench/output/summary.h"
 #include "bench/plan/step_plan.h"
 #include "bench/run/failures.h"
@@ -144,7 +144,7 @@ MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
 }
 
 void report_max_batch(const Job& job, const BenchOptions& options) {
-  Messages messages(stderr, terminal_of(stderr), options.quiet || job.rank() != 0);
+  Messages messages = messages_of(job, options);
   messages.say("looking for the largest --bs by running steps; a try takes as long as a run's start");
   const MaxBatch found =
       find_max_batch(job, options, [&](const BatchTry& one) { messages.say(to_text(one)); });

@@ -157,6 +157,13 @@ void require_cpus(const Job& job, const BenchOptions& options) {
 
 }  // namespace
 
+Messages messages_of(const Job& job, const BenchOptions& options) {
+  if (options.quiet || job.rank() != 0) return Messages(stderr, terminal_of(stderr), Loudness::quiet);
+  if (!options.verbose) return Messages(stderr, terminal_of(stderr), Loudness::usual);
+  const std::string origin = job.size() == 1 ? "" : fmt::format("{} rank {}: ", job.host(), job.rank());
+  return Messages(stderr, terminal_of(stderr), Loudness::verbose, origin);
+}
+
 Session open_session(const Job& job, const BenchOptions& options) {
   Session session;
   const ThreadShare share = threads_for_this_rank(job.all_gather(placement_text(job.host(), affinity_cpus())),

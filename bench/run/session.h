@@ -7,6 +7,7 @@
 
 #include "bench/data/batch_source.h"
 #include "bench/options/options.h"
+#include "bench/output/messages.h"
 #include "bench/plan/step_plan.h"
 #include "comm/communicator.h"
 #include "comm/job.h"
@@ -35,6 +36,9 @@ struct Session {
 // First step, on every rank: chooses the device, resolves options, compares them between ranks. Reads and
 // allocates nothing.
 Session open_session(const Job& job, const BenchOptions& options);
+
+// Rank 0's; other ranks' say nothing. With --verbose several ranks' begin with host and rank.
+Messages messages_of(const Job& job, const BenchOptions& options);
 // Second step: plans the step as described, opens data and --weights. Throws Error(bad_data), and
 // Error(out_of_memory) that names the batch that would fit.
 void read_inputs(const Job& job, Session& session);

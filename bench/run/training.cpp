@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "bench/output/messages.h"
 #include "bench/output/program_json.h"
 #include "bench/output/progress.h"
 #include "bench/output/summary.h"
@@ -71,7 +72,7 @@ void prepare(Run& run) {
   prepare_session(run.job, run.session);
   if (const auto& remarks = run.session.tuning.remarks; !remarks.empty())
     run.messages.warn(fmt::format("{}", fmt::join(remarks, "; ")));
-  if (run.options().verbose) run.messages.say(plan_text(run.session));
+  run.messages.detail(plan_text(run.session));
   if (!run.session.remark.empty()) run.messages.say(run.session.remark);
   add_plan(run.session, run.record);
   run.job.together([&] {
@@ -195,15 +196,15 @@ void print(Run& run, const std::string& profile) {
 }  // namespace
 
 void run_training(const Job& job, const BenchOptions& options, const TrainingHooks& hooks) {
-  Run run{job, hooks, Messages(stderr, terminal_of(stderr), options.quiet || job.rank() != 0),
-          open_session(job, options)};
+  Run run{job, hooks, messages_of(job, options), open_session(job, options)};
   read_inputs(job, run.session);
   run.record = make_record(job, run.session);
   open_outputs(job, run.session, run.record, run.outputs);
   std::string profile;
   try {
     prepare(run);
-    const std::uint64_t initial_checksum = parameter_checksum(run.session.plan.graph, *run.session.device);
+    const std::uint64_t initial_checksum =
+        read_parameter_state(run.session.plan.graph, *run.session.device).checksum;
     measure(run);
     add_measurements(job, run.session, run.measured, run.record);
     warn_of_corrupt_files(job, *run.session.source, run.messages);

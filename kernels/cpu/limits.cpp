@@ -76,6 +76,7 @@ DeviceLimits this_cpu(int threads) {
           .flops_per_second = {{Precision::fp32, threads * hertz * flops_per_cycle()}},
           .bytes_per_second = kAssumedBytesPerSecond,
           .memory_bytes = available_bytes(),
+          .in_host_memory = true,
           .source = "threads x clock x vector width; bandwidth assumed"};
 }
 

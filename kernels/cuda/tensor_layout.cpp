@@ -3,8 +3,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include <cstring>
 #include <stdexcept>
+#include <type_traits>
 #include <variant>
 
 #include "kernels/cuda/depthwise_shape.h"
@@ -12,34 +12,37 @@
 namespace plumb::cuda {
 namespace {
 
-void store(float value, DType dtype, std::byte* at) {
-  if (dtype == DType::f32) {
-    std::memcpy(at, &value, sizeof value);
-  } else if (dtype == DType::f16) {
-    const __half half = __float2half(value);
-    std::memcpy(at, &half, sizeof half);
-  } else if (dtype == DType::bf16) {
-    const __nv_bfloat16 half = __float2bfloat16(value);
-    std::memcpy(at, &half, sizeof half);
-  } else {
-    throw std::logic_error("no tensor is held in this dtype");
-  }
+float to_float(float value) {
+  return value;
+}
+float to_float(__half value) {
+  return __half2float(value);
+}
+float to_float(__nv_bfloat16 value) {
+  return __bfloat162float(value);
 }
 
-float load(DType dtype, const std::byte* at) {
-  if (dtype == DType::f16) {
-    __half half;
-    std::memcpy(&half, at, sizeof half);
-    return __half2float(half);
-  }
-  if (dtype == DType::bf16) {
-    __nv_bfloat16 half;
-    std::memcpy(&half, at, sizeof half);
-    return __bfloat162float(half);
-  }
-  float value = 0;
-  std::memcpy(&value, at, sizeof value);
-  return value;
+template <typename Element>
+Element from_float(float value) {
+  if constexpr (std::is_same_v<Element, __half>)
+    return __float2half(value);
+  else if constexpr (std::is_same_v<Element, __nv_bfloat16>)
+    return __float2bfloat16(value);
+  else
+    return value;
+}
+
+// Calls `act` with a null pointer to the type of a tensor's elements.
+template <typename Act>
+void with_element(DType dtype, const Act& act) {
+  if (dtype == DType::f32)
+    act(static_cast<float*>(nullptr));
+  else if (dtype == DType::f16)
+    act(static_cast<__half*>(nullptr));
+  else if (dtype == DType::bf16)
+    act(static_cast<__nv_bfloat16*>(nullptr));
+  else
+    throw std::logic_error("no tensor is held in this dtype");
 }
 
 struct Shape4 {
@@ -60,19 +63,16 @@ Shape4 shape_of(const std::vector<std::int64_t>& dims, const Buffer& buffer) {
   return shape;
 }
 
-// visit(index in the public layout, index in the device's layout)
+// visit(first index outside, stride outside, first index on the device) for every run of `in` elements that
+// the device holds side by side.
 template <typename Visit>
-void for_each_element(const Shape4& shape, const Visit& visit) {
-  std::size_t outside = 0;
+void for_each_row(const Shape4& shape, const Visit& visit) {
+  const std::int64_t taps = shape.kh * shape.kw;
   for (std::int64_t out = 0; out < shape.out; ++out)
-    for (std::int64_t in = 0; in < shape.in; ++in)
-      for (std::int64_t y = 0; y < shape.kh; ++y)
-        for (std::int64_t x = 0; x < shape.kw; ++x) {
-          const std::int64_t tap = y * shape.kw + x;
-          const std::int64_t row =
-              shape.taps_outside ? tap * shape.out + out : out * shape.kh * shape.kw + tap;
-          visit(outside++, static_cast<std::size_t>(row * shape.padded_in + in));
-        }
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      const std::int64_t row = shape.taps_outside ? tap * shape.out + out : out * taps + tap;
+      visit(out * shape.in * taps + tap, taps, row * shape.padded_in);
+    }
 }
 
 }  // namespace
@@ -90,18 +90,26 @@ std::vector<std::int64_t> layout_dims(const Graph& graph, ParameterId parameter)
 std::vector<std::byte> to_device_layout(std::span<const float> values, const std::vector<std::int64_t>& dims,
                                         const Buffer& buffer) {
   std::vector<std::byte> held(buffer.bytes);
-  const std::size_t element = bytes_of(buffer.dtype);
-  for_each_element(shape_of(dims, buffer), [&](std::size_t outside, std::size_t inside) {
-    store(values[outside], buffer.dtype, held.data() + inside * element);
+  const Shape4 shape = shape_of(dims, buffer);
+  with_element(buffer.dtype, [&]<typename Element>(Element*) {
+    const auto elements = reinterpret_cast<Element*>(held.data());
+    for_each_row(shape, [&](std::int64_t outside, std::int64_t stride, std::int64_t inside) {
+      for (std::int64_t in = 0; in < shape.in; ++in)
+        elements[inside + in] = from_float<Element>(values[static_cast<std::size_t>(outside + in * stride)]);
+    });
   });
   return held;
 }
 
 void from_device_layout(std::span<const std::byte> held, const std::vector<std::int64_t>& dims,
                         const Buffer& buffer, std::span<float> values) {
-  const std::size_t element = bytes_of(buffer.dtype);
-  for_each_element(shape_of(dims, buffer), [&](std::size_t outside, std::size_t inside) {
-    values[outside] = load(buffer.dtype, held.data() + inside * element);
+  const Shape4 shape = shape_of(dims, buffer);
+  with_element(buffer.dtype, [&]<typename Element>(Element*) {
+    const auto elements = reinterpret_cast<const Element*>(held.data());
+    for_each_row(shape, [&](std::int64_t outside, std::int64_t stride, std::int64_t inside) {
+      for (std::int64_t in = 0; in < shape.in; ++in)
+        values[static_cast<std::size_t>(outside + in * stride)] = to_float(elements[inside + in]);
+    });
   });
 }
 

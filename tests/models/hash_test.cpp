@@ -18,9 +18,11 @@ TEST(Hash, GoesOnWhereAnotherEnded) {
   EXPECT_EQ(fnv1a("bar", fnv1a("foo")), fnv1a("foobar"));
 }
 
-TEST(Hash, TakesTheBytesOfFloats) {
-  const std::array<float, 2> values{1.0F, -2.0F};
-  EXPECT_EQ(fnv1a(values), fnv1a(std::string_view("\0\0\x80\x3f\0\0\0\xc0", 8)));
+// Expected: the definition in Python, `hash = (hash ^ word) * prime % 2**64`.
+TEST(Hash, TakesFloatsAsWords) {
+  EXPECT_EQ(fnv1a(std::array{1.0F, -2.0F}), 0x8332700d86b6fedU);
+  EXPECT_NE(fnv1a(std::array{-2.0F, 1.0F}), fnv1a(std::array{1.0F, -2.0F}));
+  EXPECT_NE(fnv1a(std::array{0.0F}), fnv1a(std::array{-0.0F}));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <memory>
 
+#include "bench/output/messages.h"
+
 namespace plumb {
 namespace {
 
@@ -62,7 +64,7 @@ TEST(Progress, ColoursAreForTerminalsThatKnowThemAndForNobodyWithNoColor) {
     return printed([&](std::FILE* stream) {
       ProgressBar bar(stream, {.is_terminal = true, .columns = 80, .colours = colours}, 2, 8);
       bar.update(1, 1);
-      Messages(stream, {.is_terminal = true, .colours = colours}, false).warn("beware");
+      Messages(stream, {.is_terminal = true, .colours = colours}, Loudness::usual).warn("beware");
     });
   };
   EXPECT_NE(drawn(true).find("[\x1b[32m===="), std::string::npos);
@@ -84,7 +86,7 @@ TEST(Progress, OnATerminalDrawsSeldomAndClearsTheLine) {
 
 TEST(Messages, OffATerminalThereAreAtMostFourLines) {
   const std::string text = printed([](std::FILE* stream) {
-    Messages messages(stream, terminal_of(stream), false);
+    Messages messages(stream, terminal_of(stream), Loudness::usual);
     for (int i = 0; i < 10; ++i) messages.say("line");
     messages.last("the end");
     messages.last("not again");
@@ -94,7 +96,7 @@ TEST(Messages, OffATerminalThereAreAtMostFourLines) {
 
 TEST(Messages, AWarningFindsALineWhateverWasSaidBefore) {
   const std::string text = printed([](std::FILE* stream) {
-    Messages messages(stream, terminal_of(stream), false);
+    Messages messages(stream, terminal_of(stream), Loudness::usual);
     for (int i = 0; i < 10; ++i) messages.say("line");
     messages.warn("beware");
     messages.warn("beware again");
@@ -106,7 +108,7 @@ TEST(Messages, AWarningFindsALineWhateverWasSaidBefore) {
 
 TEST(Messages, WarningsLeaveTheLastLineFree) {
   const std::string text = printed([](std::FILE* stream) {
-    Messages messages(stream, terminal_of(stream), false);
+    Messages messages(stream, terminal_of(stream), Loudness::usual);
     for (int i = 0; i < 10; ++i) messages.warn("beware");
     messages.last("the end");
   });
@@ -115,12 +117,24 @@ TEST(Messages, WarningsLeaveTheLastLineFree) {
 
 TEST(Messages, QuietLeavesOnlyTheLastLine) {
   EXPECT_EQ(printed([](std::FILE* stream) {
-              Messages messages(stream, terminal_of(stream), true);
+              Messages messages(stream, terminal_of(stream), Loudness::quiet);
               messages.say("line");
               messages.warn("beware");
               messages.last("the end");
             }),
             "the end\n");
+}
+
+TEST(Messages, DetailsAreForTheVerboseWithTheirOrigin) {
+  const auto printed_at = [](Loudness loudness) {
+    return printed([&](std::FILE* stream) {
+      Messages messages(stream, terminal_of(stream), loudness, "node1 rank 0: ");
+      messages.detail("engine 5 of 100%");
+      messages.say("training");
+    });
+  };
+  EXPECT_EQ(printed_at(Loudness::verbose), "node1 rank 0: engine 5 of 100%\nnode1 rank 0: training\n");
+  EXPECT_EQ(printed_at(Loudness::usual), "node1 rank 0: training\n");
 }
 
 }  // namespace

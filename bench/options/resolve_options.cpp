@@ -1,0 +1,120 @@
+// What options mean together, and on a device.
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "bench/options/options.h"
+#include "bench/output/log_writer.h"
+#include "comm/nccl_communicator.h"
+
+namespace plumb {
+namespace {
+
+// What options mean on a kind of device.
+struct KindOfDevice {
+  DeviceChoice choice;
+  std::int64_t batch;  // per device
+  bool is_gpu;         // has NCCL, graphs of a step, engines to choose from
+};
+
+KindOfDevice kind_of(const DeviceLimits& limits) {
+  switch (limits.kind) {
+    case DeviceKind::cuda:
+      return {DeviceChoice::cuda, kBatchOnCuda, true};
+    case DeviceKind::cpu:
+      break;
+  }
+  return {DeviceChoice::cpu, kBatchOnCpu, false};
+}
+
+}  // namespace
+
+void check_together(const BenchOptions& o) {
+  constexpr ExitCode kUsage = ExitCode::usage;
+  if (o.warmup >= o.iterations)
+    throw Error(kUsage,
+                "options --warmup {} and --iters {} leave no iteration to measure; give --warmup fewer than "
+                "--iters",
+                o.warmup, o.iterations);
+  const std::int64_t devices = std::int64_t{std::max(o.nodes, 1)} * std::max(o.devices_per_node, 1);
+  if (devices > kMaxRanks)
+    throw Error(kUsage,
+                "options --nodes {} and --devices-per-node {} make {} devices; give a layout of at most {}",
+                o.nodes, o.devices_per_node, devices, kMaxRanks);
+  dialects_to_write(o.dialect, o.seconds > 0 ? 0 : o.iterations);  // throws for what can't be written
+  if (!o.batch.empty() && o.data != "synthetic")
+    throw Error(kUsage, "options --batch {} and --data {} exclude each other; give one source of images",
+                o.batch, o.data);
+  if (o.comm == "nccl" && o.share_gpu)
+    throw Error(
+        kUsage,
+        "options --comm nccl and --share-gpu exclude each other: NCCL wants a GPU for each rank; give "
+        "--comm mpi");
+  if (o.cuda_graph == CudaGraph::on && (o.comm == "mpi" || o.share_gpu))
+    throw Error(
+        kUsage,
+        "option --cuda-graph: 'on' can't go with {}, whose sums the host carries; give --cuda-graph off "
+        "or --comm nccl",
+        o.share_gpu ? "--share-gpu" : "--comm mpi");
+  if (o.loss_scaling && o.loss_scaling->kind != LossScaling::Kind::none && o.precision != Precision::fp16)
+    throw Error(kUsage, "option --loss-scale: is for --fp16 only, and this run is in {}; leave it out",
+                name_of(o.precision));
+  if (o.find_max_bs && o.batch_per_device)
+    throw Error(
+        kUsage,
+        "options --find-max-bs and --bs {} exclude each other: it looks for the batch; leave --bs out",
+        *o.batch_per_device);
+  if (o.find_max_bs && (o.dry_run || !o.batch.empty()))
+    throw Error(kUsage, "options --find-max-bs and {} exclude each other; {}",
+                o.dry_run ? "--dry-run" : "--batch",
+                o.dry_run ? "give --dry-run alone for the plan's answer" : "leave --batch out");
+  if (o.model->margin_head) check_face(o.face, *o.model, models_of(o.model->program, o.catalogue));
+  if (!o.target.empty() && !o.dry_run)
+    throw Error(kUsage,
+                "option --target: {} can't be trained on, a run uses this machine's device; add --dry-run",
+                o.target);
+  if (!o.target.empty() && !find_target(o.target)) {
+    std::string known;
+    for (const DeviceLimits& limits : targets()) append_part(known, limits.name);
+    throw Error(kUsage, "option --target: '{}' is not one of {}", o.target, known);
+  }
+}
+
+std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) {
+  if (!limits.flops_per_second.contains(options.precision)) {
+    std::string able;
+    for (const auto& [precision, flops] : limits.flops_per_second)
+      append_part(able, fmt::format("--{}", name_of(precision)), " or ");
+    return fmt::format("option --{}: device {} can't do it; give {}", name_of(options.precision), limits.name,
+                       able);
+  }
+  if (kind_of(limits).is_gpu) return "";
+  if (options.comm == "nccl")
+    return fmt::format("option --comm: 'nccl' is for GPUs, and device {} is a cpu; give --comm mpi",
+                       limits.name);
+  if (options.cuda_graph == CudaGraph::on)
+    return fmt::format("option --cuda-graph: 'on' is for GPUs, and device {} is a cpu; leave it out",
+                       limits.name);
+  return "";
+}
+
+BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world_size) {
+  if (const std::string why = why_not_on(limits, options); !why.empty())
+    throw Error(ExitCode::usage, "{}", why);
+  const auto& [choice, batch, is_gpu] = kind_of(limits);
+  if (!options.batch_per_device) options.batch_per_device = batch;
+  options.device = choice;
+  if (options.comm == "auto" && world_size > 1)
+    options.comm = is_gpu && why_no_nccl().empty() && !options.share_gpu ? "nccl" : "mpi";
+  if (!options.loss_scaling && options.precision == Precision::fp16)
+    options.loss_scaling = LossScaling{.kind = LossScaling::Kind::dynamic};
+  if (!is_gpu) options.autotune = false;  // a cpu has one engine for everything
+  options.face = resolve_face(options.face, *options.model);
+  return options;
+}
+
+bool has_collectives(const BenchOptions& options, int world_size) {
+  return world_size > 1 || options.comm != "auto";
+}
+
+}  // namespace plumb
