@@ -73,10 +73,9 @@ void drop_unused_buffers(Program& program) {
   const auto renumber = [&](BufferId id) { return new_ids[id]; };
   for (Instruction& instruction : program.instructions) {
     std::visit(
-        [&](auto& instruction) {
-          for_each_operand(instruction, [&](std::string_view, auto& operand) {
-            operand.buffer = renumber(operand.buffer);
-          });
+        [&](auto& operation) {
+          for_each_operand(
+              operation, [&](std::string_view, auto& operand) { operand.buffer = renumber(operand.buffer); });
         },
         instruction.operation);
     if (auto* collective = std::get_if<Collective>(&instruction.operation))

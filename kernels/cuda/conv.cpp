@@ -102,9 +102,8 @@ std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& progr
                       .padding = op->padding,
                       .groups = op->groups,
                       .allow_tf32 = program.allow_tf32};
-  const BufferId input_id =
-      std::visit([&](const auto& instruction) { return set_pass(problem, instruction, program); },
-                 instruction.operation);
+  const BufferId input_id = std::visit(
+      [&](const auto& operation) { return set_pass(problem, operation, program); }, instruction.operation);
   if (input_id == kNone) return std::nullopt;
   const Buffer& input = program.buffers[input_id];
   problem.c = held_channels(input, in);

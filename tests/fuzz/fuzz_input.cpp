@@ -50,6 +50,10 @@ bool FuzzFolder::write(const fs::path& name, std::string_view bytes) const {
   return static_cast<bool>(file);
 }
 
+nlohmann::ordered_json json_of(const std::uint8_t* data, std::size_t size) {
+  return nlohmann::ordered_json::parse(text_of(data, size), nullptr, false);
+}
+
 void require(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "%s\n", what);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>
 
@@ -48,6 +49,9 @@ class FuzzFolder {
 inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
+
+// Discarded if the bytes are no JSON.
+nlohmann::ordered_json json_of(const std::uint8_t* data, std::size_t size);
 
 // Bytes before the first `mark`; removes them and the mark from `rest`.
 inline std::string_view take_until(std::string_view& rest, char mark) {

@@ -5,7 +5,7 @@
 using namespace plumb;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto json = nlohmann::ordered_json::parse(text_of(data, size), nullptr, false);
+  const auto json = json_of(data, size);
   refuse_or([&] { run_trace(json, "trace.json", 3); });
   return 0;
 }

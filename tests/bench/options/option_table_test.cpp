@@ -9,7 +9,7 @@
 namespace plumb {
 namespace {
 
-enum class Shape { round, square };
+enum class Form { round, square };
 
 struct Sample {
   std::int64_t count = 3;
@@ -17,7 +17,7 @@ struct Sample {
   std::optional<int> run;
   double rate = 0.5;
   std::string path = "here";
-  Shape shape = Shape::round;
+  Form shape = Form::round;
   bool check = true, loud = false, quiet = false, help = false;
   std::string folder;
 };
@@ -29,7 +29,7 @@ OptionTable make_table(Sample& sample) {
   table.groups = {
       {"Numbers",
        {number_option("--count,--number-of-things", "N", sample.count, {.lowest = 1, .highest = 1000},
-                       "how many"),
+                      "how many"),
         number_option("--seed", "N", sample.seed, {}, "where randomness starts"),
         number_option("--run", "K", sample.run, {.lowest = 1}, "which run").with_default("next free"),
         number_option(
@@ -38,8 +38,8 @@ OptionTable make_table(Sample& sample) {
             "goes on and on")}},
       {"Others",
        {text_option("--path", "P", sample.path, "a path"),
-        enum_option<Shape>("--shape", sample.shape, {{"round", Shape::round}, {"square", Shape::square}},
-                           "form"),
+        enum_option<Form>("--shape", sample.shape, {{"round", Form::round}, {"square", Form::square}},
+                          "form"),
         flag_option("--no-check", sample.check, false, "leave checks out").with_key("check"),
         flag_option("--loud", sample.loud, true, "say more").in_set("loudness"),
         flag_option("--quiet", sample.quiet, true, "say less").in_set("loudness"),
@@ -47,7 +47,7 @@ OptionTable make_table(Sample& sample) {
   return table;
 }
 
-Sample parse(const std::vector<std::string>& arguments) {
+Sample parse_sample(const std::vector<std::string>& arguments) {
   Sample sample;
   std::vector<const char*> argv = {"sample"};
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
@@ -55,13 +55,13 @@ Sample parse(const std::vector<std::string>& arguments) {
   return sample;
 }
 
-void expect_refused(const std::vector<std::string>& arguments, const std::vector<std::string>& words) {
+void expect_sample_refused(const std::vector<std::string>& arguments, const std::vector<std::string>& words) {
   SCOPED_TRACE(arguments.front());
-  expect_error(ExitCode::usage, words, [&] { parse(arguments); });
+  expect_error(ExitCode::usage, words, [&] { parse_sample(arguments); });
 }
 
 TEST(OptionTable, KeepsDefaultsOfWhatIsNotGiven) {
-  const Sample sample = parse({});
+  const Sample sample = parse_sample({});
   EXPECT_EQ(sample.count, 3);
   EXPECT_EQ(sample.path, "here");
   EXPECT_FALSE(sample.run.has_value());
@@ -69,14 +69,14 @@ TEST(OptionTable, KeepsDefaultsOfWhatIsNotGiven) {
 
 TEST(OptionTable, ReadsEveryKind) {
   const Sample sample =
-      parse({"in", "--number-of-things", "7", "--seed=18446744073709551615", "--run", "2", "--rate", "1e-3",
-             "--path", "a b", "--shape", "square", "--no-check", "--loud"});
+      parse_sample({"in", "--number-of-things", "7", "--seed=18446744073709551615", "--run", "2", "--rate",
+                    "1e-3", "--path", "a b", "--shape", "square", "--no-check", "--loud"});
   EXPECT_EQ(sample.count, 7);
   EXPECT_EQ(sample.seed, 18446744073709551615U);
   EXPECT_EQ(sample.run, 2);
   EXPECT_DOUBLE_EQ(sample.rate, 1e-3);
   EXPECT_EQ(sample.path, "a b");
-  EXPECT_EQ(sample.shape, Shape::square);
+  EXPECT_EQ(sample.shape, Form::square);
   EXPECT_FALSE(sample.check);
   EXPECT_TRUE(sample.loud);
   EXPECT_EQ(sample.folder, "in");
@@ -85,12 +85,12 @@ TEST(OptionTable, ReadsEveryKind) {
 TEST(OptionTable, RefusesWhatIsNotWhollyANumberInRange) {
   for (const char* bad :
        {"abc", "0", "12x", "1001", "-1", "1.5", "1e2", " 5", "99999999999999999999", "0x10", "nan"})
-    expect_refused({"--count", bad},
-                   {"--count", "'" + std::string(bad) + "'", "whole number from 1 to 1000"});
+    expect_sample_refused({"--count", bad},
+                          {"--count", "'" + std::string(bad) + "'", "whole number from 1 to 1000"});
   for (const char* bad : {"nan", "inf", "0", "2.01", "1e999", "1,5", "1.5e", "-1"})
-    expect_refused({"--rate", bad}, {"--rate", bad, "a number above 0 and of at most 2"});
-  expect_refused({"--seed", "18446744073709551616"}, {"--seed", "18446744073709551616"});
-  expect_refused({"--seed", "-1"}, {"--seed", "-1"});
+    expect_sample_refused({"--rate", bad}, {"--rate", bad, "a number above 0 and of at most 2"});
+  expect_sample_refused({"--seed", "18446744073709551616"}, {"--seed", "18446744073709551616"});
+  expect_sample_refused({"--seed", "-1"}, {"--seed", "-1"});
 }
 
 TEST(OptionTable, ReadsAShareAsPercentOrAsANumber) {
@@ -108,30 +108,32 @@ TEST(OptionTable, ReadsAShareAsPercentOrAsANumber) {
 }
 
 TEST(OptionTable, NamesTheNearestOption) {
-  expect_refused({"--conut", "3"}, {"option --conut: no such option; did you mean --count?"});
-  expect_refused({"--numb=3"}, {"option --numb: no such option; did you mean --number-of-things?"});
-  expect_refused({"--entirely-different"}, {"option --entirely-different: no such option; sample --help"});
+  expect_sample_refused({"--conut", "3"}, {"option --conut: no such option; did you mean --count?"});
+  expect_sample_refused({"--numb=3"}, {"option --numb: no such option; did you mean --number-of-things?"});
+  expect_sample_refused({"--entirely-different"},
+                        {"option --entirely-different: no such option; sample --help"});
 }
 
 TEST(OptionTable, RefusesMissingDoubleAndExclusiveValues) {
-  expect_refused({"--count"}, {"option --count: needs a value; write --count N"});
-  expect_refused({"--count", "--loud"}, {"--count: needs a value"});
-  expect_refused({"--path", ""}, {"--path: needs a value"});
-  expect_refused({"--count", "3", "--count", "4"}, {"option --count: given 2 times", "'3'", "'4'"});
-  expect_refused({"--loud", "--quiet"}, {"--loud", "--quiet", "exclude each other", "loudness"});
-  expect_refused({"--shape", "oval"}, {"--shape", "'oval'", "round, square"});
+  expect_sample_refused({"--count"}, {"option --count: needs a value; write --count N"});
+  expect_sample_refused({"--count", "--loud"}, {"--count: needs a value"});
+  expect_sample_refused({"--path", ""}, {"--path: needs a value"});
+  expect_sample_refused({"--count", "3", "--count", "4"}, {"option --count: given 2 times", "'3'", "'4'"});
+  expect_sample_refused({"--loud", "--quiet"}, {"--loud", "--quiet", "exclude each other", "loudness"});
+  expect_sample_refused({"--shape", "oval"}, {"--shape", "'oval'", "round, square"});
 }
 
 TEST(OptionTable, FlagsTakeNoValue) {
-  expect_refused({"--no-check=1"}, {"option --no-check: takes no value, got '1'", "give --no-check alone"});
-  expect_refused({"--loud="}, {"option --loud: takes no value, got ''"});
-  expect_refused({"--no-check=false", "--count", "3"}, {"--no-check: takes no value"});
-  EXPECT_TRUE(parse({"--loud=1", "--help"}).help);
-  EXPECT_EQ(parse({"--path=--loud=1"}).path, "--loud=1");
+  expect_sample_refused({"--no-check=1"},
+                        {"option --no-check: takes no value, got '1'", "give --no-check alone"});
+  expect_sample_refused({"--loud="}, {"option --loud: takes no value, got ''"});
+  expect_sample_refused({"--no-check=false", "--count", "3"}, {"--no-check: takes no value"});
+  EXPECT_TRUE(parse_sample({"--loud=1", "--help"}).help);
+  EXPECT_EQ(parse_sample({"--path=--loud=1"}).path, "--loud=1");
 }
 
 TEST(OptionTable, HelpIsReachableBesideBadOptions) {
-  EXPECT_TRUE(parse({"--count", "abc", "--help", "--bogus"}).help);
+  EXPECT_TRUE(parse_sample({"--count", "abc", "--help", "--bogus"}).help);
 }
 
 TEST(OptionTable, RefusesAMissingRequiredArgument) {
@@ -173,7 +175,7 @@ TEST(OptionTable, HelpShowsGroupsAndDefaultsWithinTheWidth) {
 }
 
 TEST(OptionTable, ConfigurationIsInTheTablesOrder) {
-  Sample sample = parse({"--no-check", "--rate", "2"});
+  Sample sample = parse_sample({"--no-check", "--rate", "2"});
   const nlohmann::ordered_json config = config_json(make_table(sample));
   EXPECT_EQ(config.dump(),
             R"({"count":3,"seed":0,"run":null,"rate":2.0,"path":"here","shape":"round","check":false,)"
