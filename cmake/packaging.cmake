@@ -21,7 +21,12 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS openmpi-bin)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "gnuplot-nox, bash-completion")
-if(PLUMB_HAS_CUDA)  # NVIDIA's libraries may lie where no package put them: found there, and not depended on
+if(PLUMB_HAS_CUDA)  # NVIDIA's libraries may lie where no package put them: recommended, and looked for at every start
+  string(REGEX REPLACE "^([0-9]+)\\.([0-9]+).*" "\\1-\\2" cublas_version "${CUDAToolkit_VERSION}")
+  set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libcudnn9-cuda-${CUDAToolkit_VERSION_MAJOR}, libcublas-${cublas_version}")
+  if(PLUMB_HAS_NCCL)
+    string(APPEND CPACK_DEBIAN_PACKAGE_RECOMMENDS ", libnccl2")
+  endif()
   foreach(library PLUMB_CUDNN_LIBRARY PLUMB_CUBLASLT_LIBRARY PLUMB_NCCL_LIBRARY_LIBRARY)
     if(${library})
       get_filename_component(folder ${${library}} DIRECTORY)

@@ -13,7 +13,8 @@
 #   --ranks N                       through mpirun; default 1
 #   --iters N, --warmup N           default 120 and 20, of faces 150 and 50
 #   --image-size N, --classes N, --threads N, --lr X    as the programs take them; lr: 0.001
-#   --programs FOLDER               of bench_resnet50, bench_arcface and plumbline; default build/release/bin
+#   --programs FOLDER               of bench_resnet50, bench_arcface and plumbline; default build/release/bin, or
+#                                   where they are installed
 #   --python PROGRAM                a Python that has PyTorch; default python3
 #   --out FOLDER                    a new one for logs, runs and messages; default peer_comparison
 #
@@ -29,7 +30,7 @@ give_up() {
 }
 
 model=resnet50 device='' bs='' precision=fp32 rounds=5 peers=eager,compiled ranks=1 iters='' warmup='' lr=0.001
-image_size='' classes='' threads='' programs=$root/build/release/bin python=python3 out=peer_comparison
+image_size='' classes='' threads='' programs='' python=python3 out=peer_comparison
 while [ $# -gt 0 ]; do
   case $1 in
     --model | --device | --bs | --precision | --rounds | --peers | --ranks | --iters | --warmup | --lr | --image-size | --classes | --threads | --programs | --python | --out)
@@ -79,6 +80,10 @@ program=bench_resnet50 script=pytorch_resnet50.py model_options=()
 [ -n "$warmup" ] || { [ "$model" = resnet50 ] && warmup=20 || warmup=50; }
 [ "$warmup" -lt "$iters" ] || give_up 64 "option --warmup: $warmup leaves none of $iters iterations; give less"
 
+if [ -z "$programs" ]; then
+  programs=$root/build/release/bin
+  [ -x "$programs/plumbline" ] || ! installed=$(command -v plumbline) || programs=${installed%/*}
+fi
 for name in "$program" plumbline; do
   [ -x "$programs/$name" ] || give_up 69 "there is no $name in $programs; build it, or name its folder with --programs"
 done

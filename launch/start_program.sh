@@ -1,13 +1,15 @@
 #!/bin/sh
-# The bundle's bin/NAME for every NAME in its libexec/: starts that program with the libraries of the bundle, and with
-# CUDA's own, which are looked for in this order:
+# bin/NAME of a bundle, or of an installed package of a CUDA build, for every NAME in libexec/ beside bin/: starts that
+# program with the bundle's libraries, if any, and with CUDA's own, which are looked for in this order:
 #   the folders in $PLUMB_CUDA_LIBRARIES (separated by colons), the bundle's lib/cuda, the nvidia packages of python3,
 #   $LD_LIBRARY_PATH, the toolkit ($CUDA_HOME, nvcc's, /usr/local/cuda), the system.
 # The first of these places that holds all of them is taken; if none does, each library from the first that holds it.
 # Needs a POSIX shell and nothing else. Exit code 69: a library was not found.
 program=${0##*/}
-case $0 in
-  */*) bundle=${0%/*}/.. ;;
+own=$0
+[ ! -L "$own" ] || own=$(readlink -f "$own") # a package's /usr/bin/NAME
+case $own in
+  */*) bundle=${own%/*}/.. ;;
   *) bundle=.. ;;
 esac
 bundle=$(cd "$bundle" && pwd) || exit 69
@@ -80,18 +82,20 @@ find_cuda_libraries() {
 }
 
 if [ ! -x "$bundle/libexec/$program" ]; then
-  echo "$program: there is no such program in the bundle $bundle" >&2
+  echo "$program: there is no such program in $bundle/libexec" >&2
   exit 69
 fi
 find_cuda_libraries
 [ -z "$cuda_folders" ] || export PLUMB_CUDA_LIBRARIES="$cuda_folders" # ranks that mpirun starts need not look again
 export LD_LIBRARY_PATH="$bundle/lib${cuda_folders:+:$cuda_folders}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
-# Open MPI and PMIx find their plugins below these; a rank without mpirun must not look for one to start.
-export OPAL_PREFIX="$bundle/mpi" OPAL_SYSCONFDIR="$bundle/mpi/etc"
-export PMIX_PREFIX="$bundle/mpi/pmix" PMIX_LIBDIR="$bundle/mpi/pmix/lib" PMIX_DATADIR="$bundle/mpi/pmix/share"
-export OMPI_MCA_ess_singleton_isolated=1
-[ -n "${HOME:-}" ] || export HOME=/ # PMIx ends in a crash for a user with no home
-# Without a shell to other nodes mpirun stays on this one.
-command -v ssh >/dev/null || command -v rsh >/dev/null || export OMPI_MCA_plm=isolated
+if [ -d "$bundle/mpi" ]; then
+  # Open MPI and PMIx find their plugins below these; a rank without mpirun must not look for one to start.
+  export OPAL_PREFIX="$bundle/mpi" OPAL_SYSCONFDIR="$bundle/mpi/etc"
+  export PMIX_PREFIX="$bundle/mpi/pmix" PMIX_LIBDIR="$bundle/mpi/pmix/lib" PMIX_DATADIR="$bundle/mpi/pmix/share"
+  export OMPI_MCA_ess_singleton_isolated=1
+  [ -n "${HOME:-}" ] || export HOME=/ # PMIx ends in a crash for a user with no home
+  # Without a shell to other nodes mpirun stays on this one.
+  command -v ssh >/dev/null || command -v rsh >/dev/null || export OMPI_MCA_plm=isolated
+fi
 exec "$bundle/libexec/$program" "$@"

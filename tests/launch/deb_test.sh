@@ -16,7 +16,8 @@ cpack -G DEB -B "$scratch" >"$scratch/output" 2>&1 || fail "$(tail -5 "$scratch/
 dpkg-deb -x "$scratch"/*.deb "$scratch/root"
 for file in bin/bench_resnet50 bin/bench_arcface bin/plumbline share/doc/plumbline/copyright share/plumbline/README.md \
   share/man/man1/{bench_resnet50,bench_arcface,plumbline}.1 share/plumbline/launch/sweeps/dlperf_resnet50.toml \
-  share/bash-completion/completions/{bench_resnet50,bench_arcface,plumbline}; do
+  share/bash-completion/completions/{bench_resnet50,bench_arcface,plumbline} \
+  share/plumbline/launch/compare_peers.sh share/plumbline/results/peers/pytorch_resnet50.py; do
   [ -s "$scratch/root/usr/$file" ] || fail "$file is missing"
 done
 depends=$(dpkg-deb -f "$scratch"/*.deb Depends)
@@ -27,6 +28,20 @@ for field in Maintainer Section Description; do
   [ -n "$(dpkg-deb -f "$scratch"/*.deb $field)" ] || fail "it has no $field"
 done
 "$scratch/root/usr/bin/plumbline" --version >/dev/null || fail "plumbline doesn't start"
+"$scratch/root/usr/share/plumbline/launch/compare_peers.sh" --help >/dev/null || fail "compare_peers.sh doesn't start"
+# Programs of a CUDA build find its libraries by themselves, and name those that are nowhere.
+starter=$scratch/root/usr/bin/bench_resnet50
+"$starter" --list-targets >"$scratch/targets" || fail "bench_resnet50 doesn't start"
+grep -q h200 "$scratch/targets" || fail "bench_resnet50 knows no h200"
+libraries=$(echo "$scratch"/root/usr/lib*/plumbline/lib/cuda_libraries.txt)
+if [ -e "$libraries" ]; then
+  [[ $(dpkg-deb -f "$scratch"/*.deb Recommends) == *libcudnn9*libcublas* ]] || fail "it recommends no cuDNN"
+  echo "bench_resnet50 libcudnn_of_nowhere.so.1" >>"$libraries"
+  code=0
+  "$starter" --list-targets 2>"$scratch/missing" || code=$?
+  [ $code = 69 ] || fail "exit code $code instead of 69 where a library is missing"
+  grep -q "libcudnn_of_nowhere.so.1 was not found" "$scratch/missing" || fail "it doesn't name the missing library"
+fi
 if command -v man >/dev/null; then
   for page in "$scratch"/root/usr/share/man/man1/*; do
     warnings=$(LC_ALL=C.UTF-8 MANWIDTH=100 man --warnings -E UTF-8 -l "$page" 2>&1 >/dev/null)
