@@ -209,7 +209,9 @@ class Page:
         """The page on paper, as bytes."""
         return base64.b64decode(self.send("Page.printToPDF", printBackground=True)["data"])
 
-    def screenshot(self, path, whole=True):
-        picture = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+    def screenshot(self, path, whole=True, clip=None):
+        """clip: {x, y, width, height} in pixels of the page; default: all of it."""
+        part = {"clip": {**clip, "scale": 1}} if clip else {}
+        picture = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **part)
         with open(path, "wb") as file:
             file.write(base64.b64decode(picture["data"]))
