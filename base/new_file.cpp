@@ -40,12 +40,14 @@ void check_new_file(const std::string& option, const std::filesystem::path& path
 
 void write_new_file(const std::string& option, const std::filesystem::path& path, std::string_view text) {
   check_new_file(option, path);
-  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  const std::string unfinished = fmt::format("{}.part.{}", path.string(), ::getpid());
+  const UniqueFd file(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file) refuse_creation(option, path);
-  const int failure = write_all(file.get(), text);
+  int failure = write_all(file.get(), text);
+  if (failure == 0) failure = rename_new(unfinished, path.string());
   if (failure == 0) return;
-  std::error_code ignored;
-  std::filesystem::remove(path, ignored);
+  ::unlink(unfinished.c_str());
+  if (failure == EEXIST) refuse(option, path, "exists already and is not replaced; give another name");
   throw Error(ExitCode::io_error, "option {}: '{}' can't be written: {}; make room and try again", option,
               path.string(), std::strerror(failure));
 }

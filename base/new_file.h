@@ -11,8 +11,8 @@ namespace plumb {
 // name exists or none can be made there.
 void check_new_file(const std::string& option, const std::filesystem::path& path);
 
-// Creates `path` with `text`. Throws Error(cannot_create) if it exists or can't be created, Error(io_error)
-// if writing fails; then nothing is left.
+// Creates `path` with `text`, under another name until it is whole. Throws Error(cannot_create) if it exists
+// or can't be created, Error(io_error) if writing fails; then nothing is left.
 void write_new_file(const std::string& option, const std::filesystem::path& path, std::string_view text);
 
 // Where a command puts a text: a new file; with `overwrite` one in the place of another; "-" is standard

@@ -53,7 +53,7 @@ std::optional<std::string> answer_without_running(const std::string& program, co
   if (options.version) return options.json ? json_text(build_json()) : version_text(program);
   if (!options.completions.empty()) {
     BenchOptions defaults = default_options(program, options.catalogue);
-    return bash_completions(bench_option_table(defaults));
+    return completions(options.completions, completed(bench_option_table(defaults)));
   }
   if (options.list_targets)
     return options.json ? json_text(targets_json(targets())) : targets_text(targets());

@@ -1,5 +1,4 @@
-// plumbline_documents FOLDER: writes the manual pages and bash completions of all programs, when they are
-// built.
+// plumbline_documents FOLDER: writes the manual pages and completions of all programs, when they are built.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -34,18 +33,20 @@ void write_documents(const fs::path& folder) {
   const auto write_page = [&](const ManPage& page) {
     write(folder / "man1" / (page.name + ".1"), man_page(page, kVersion));
   };
-  const auto write_completions = [&](const std::string& program, const std::string& text) {
-    write(folder / "completions" / program, text);
+  const auto write_completions = [&](const CompletedProgram& program) {
+    for (const std::string& shell : completion_shells())
+      for (const std::string& file : completion_files(shell, program.name))
+        write(folder / "completions" / file, completions(shell, program));
   };
   for (const std::string_view program : programs_of()) {
     BenchOptions options = default_options(program);
     const OptionTable table = bench_option_table(options);
     const std::string task(options.model->task);
     write_page(bench_man_page(table, "train " + task + " and time every step"));
-    write_completions(table.program, bash_completions(table));
+    write_completions(completed(table));
   }
   write_page(plumbline_man_page(plumbline_commands(), std::string(kDlperfSweep)));
-  write_completions("plumbline", bash_completions("plumbline", plumbline_commands()));
+  write_completions(completed("plumbline", plumbline_commands()));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "bench/commands/command.h"
+#include "bench/documents/completions.h"
 #include "bench/output/summary.h"
 #include "bench/output/version.h"
 
@@ -19,7 +20,7 @@ void print_help() {
     text += fmt::format("  {:<12}{}\n", command.name, command.help);
   text +=
       "\nplumbline COMMAND --help lists a command's options; plumbline --version [--json] says what was "
-      "built.\n";
+      "built;\nplumbline --completions SHELL prints completions for bash, zsh or fish.\n";
   plumb::print_text(text);
 }
 
@@ -32,6 +33,15 @@ int run(int argc, const char* const* argv) {
   if (name == "--version") {
     const bool as_json = argc > 2 && std::string(argv[2]) == "--json";
     plumb::print_text(as_json ? plumb::json_text(plumb::build_json()) : plumb::version_text("plumbline"));
+    return 0;
+  }
+  const std::string completions_option = "--completions";
+  if (name == completions_option || name.starts_with(completions_option + "=")) {
+    const std::string shell = name != completions_option ? name.substr(completions_option.size() + 1)
+                              : argc > 2                 ? argv[2]
+                                                         : "";
+    const auto program = plumb::completed("plumbline", plumb::plumbline_commands());
+    plumb::print_text(plumb::completions(shell, program));
     return 0;
   }
   std::vector<std::string> names;

@@ -1,5 +1,5 @@
-# `cmake --install` puts programs into bin/, manual pages and completions where man and bash look; scripts, licence and
-# documents into share/plumbline. `cpack` makes a tar and a deb (launch/check_deb.sh proves it).
+# `cmake --install` puts programs into bin/, manual pages and completions where man, bash, zsh and fish look; scripts,
+# licence and documents into share/plumbline. `cpack` makes a tar and a deb (launch/check_deb.sh proves it).
 include(GNUInstallDirs)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/plumbline)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)

@@ -19,13 +19,14 @@ struct Command {
   std::function<OptionTable()> table;
 };
 
-extern const Command kAnalyzeCommand, kCompareCommand, kExplainCommand, kGateCommand, kMakeRecCommand,
-    kPublishedCommand, kReportCommand, kSweepCommand;
+extern const Command kAnalyzeCommand, kCompareCommand, kExplainCommand, kExportCommand, kGateCommand,
+    kMakeRecCommand, kPublishedCommand, kReportCommand, kSweepCommand;
 
 // All of them, by name.
 inline const std::vector<Command>& plumbline_commands() {
-  static const std::vector<Command> list{kAnalyzeCommand, kCompareCommand,   kExplainCommand, kGateCommand,
-                                         kMakeRecCommand, kPublishedCommand, kReportCommand,  kSweepCommand};
+  static const std::vector<Command> list{kAnalyzeCommand,   kCompareCommand, kExplainCommand,
+                                         kExportCommand,    kGateCommand,    kMakeRecCommand,
+                                         kPublishedCommand, kReportCommand,  kSweepCommand};
   return list;
 }
 

@@ -13,6 +13,11 @@ namespace {
 
 constexpr std::int64_t kMostIterations = 100'000'000;
 
+// A default for logs whose runs' own length isn't known.
+std::string of_runs(const std::string& otherwise) {
+  return otherwise + "; for a log of another length that of its result.json in runs";
+}
+
 }  // namespace
 
 OptionSpec dialect_option(std::string& target) {
@@ -30,13 +35,13 @@ OptionSpec dialect_option(std::string& target) {
 OptionSpec warmup_option(WindowChoice& window) {
   return number_option("--warmup", "N", window.warmup, {0, kMostIterations},
                        "leading iterations of logs left out")
-      .with_default("20; plsc 50; tf2 100");
+      .with_default(of_runs("20; plsc 50; tf2 100"));
 }
 
 OptionSpec iterations_option(WindowChoice& window) {
   return number_option("--iters", "N", window.iterations, {1, kMostIterations},
                        "iterations of logs looked at, warm-up included")
-      .with_default("120; plsc 150; tf2 600");
+      .with_default(of_runs("120; plsc 150; tf2 600"));
 }
 
 void say(const std::string& line) {

@@ -36,8 +36,6 @@ struct SweepArguments {
 };
 
 OptionTable sweep_options(SweepArguments& arguments) {
-  std::vector<std::string> targets_known;
-  for (const DeviceLimits& limits : targets()) targets_known.push_back(limits.name);
   return {
       "plumbline sweep",
       "Runs what a TOML file asks for (models, batch sizes, precisions, numbers of devices; each case "
@@ -52,7 +50,7 @@ OptionTable sweep_options(SweepArguments& arguments) {
                      "go on with the sweep in --out: what is finished is kept, what failed is tried again"),
          flag_option("--dry-run", arguments.dry_run, true,
                      "print order, commands and time of what would be run; starts and writes nothing"),
-         choice_option("--target", arguments.target, targets_known,
+         choice_option("--target", arguments.target, target_names(),
                        "with --dry-run: the device for which the least time is told")}},
        {"Output",
         {text_option("--out", "DIR", arguments.out,

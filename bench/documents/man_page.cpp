@@ -152,7 +152,8 @@ ManPage bench_man_page(const OptionTable& table, const std::string& purpose) {
 ManPage plumbline_man_page(const std::vector<Command>& commands, const std::string& example_sweep) {
   ManPage page{.name = "plumbline",
                .purpose = "analysis of training benchmarks: logs, results, and the files around them",
-               .synopsis = {"plumbline COMMAND [options]", "plumbline COMMAND --help", "plumbline --version"},
+               .synopsis = {"plumbline COMMAND [options]", "plumbline COMMAND --help", "plumbline --version",
+                            "plumbline --completions SHELL"},
                .description =
                    "Reads the logs and results of bench_resnet50, bench_arcface and of other frameworks. "
                    "Needs no GPU and no mpirun, but for what sweep starts."};

@@ -123,6 +123,7 @@ OptionSpec text_option(const std::string& names, const std::string& value_name, 
 OptionSpec choice_option(const std::string& names, std::string& target,
                          const std::vector<std::string>& allowed, const std::string& help) {
   OptionSpec spec = text_option(names, fmt::format("{}", fmt::join(allowed, "|")), target, help);
+  spec.values = allowed;
   spec.set = [option = spec.names.front(), allowed, &target](const std::string& text) {
     target = allowed[parse_choice(option, text, allowed)];
   };
@@ -156,6 +157,11 @@ OptionSpec positional(const std::string& name, std::vector<std::string>& target,
   spec.set = [&target](const std::string& text) { target.push_back(text); };
   spec.get = [&target] { return nlohmann::ordered_json(target); };
   return spec;
+}
+
+const std::vector<std::string>& completion_shells() {
+  static const std::vector<std::string> shells{"bash", "zsh", "fish"};
+  return shells;
 }
 
 std::vector<const OptionSpec*> all_options(const OptionTable& table) {

@@ -17,8 +17,10 @@ namespace plumb {
 
 // One option, bound to a member of some struct through `set` and `get`. Made by the functions below.
 struct OptionSpec {
-  std::vector<std::string> names;  // {"--bs", "--batch-per-device"}; a positional argument: {"LOG_DIR"}
-  std::string value_name;          // "N", "auto|cpu|cuda"; empty for a flag
+  std::vector<std::string> names;   // {"--bs", "--batch-per-device"}; a positional argument: {"LOG_DIR"}
+  std::string value_name;           // "N", "auto|cpu|cuda"; empty for a flag
+  std::vector<std::string> values;  // those that completions offer, though others may be allowed; empty: none
+  bool joins_values = false;        // takes several of them with commas between
   std::string help;
   std::string default_text;   // shown by --help; empty: nothing is shown
   std::string config_key;     // key in the configuration; empty: leaves no trace there
@@ -49,6 +51,10 @@ struct OptionSpec {
   }
   OptionSpec in_set(std::string set_name) && {
     exclusive_set = std::move(set_name);
+    return std::move(*this);
+  }
+  OptionSpec with_values(std::vector<std::string> offered) && {
+    values = std::move(offered);
     return std::move(*this);
   }
   OptionSpec as_required() && {
@@ -125,6 +131,7 @@ OptionSpec enum_option(const std::string& names, Enum& target,
   std::vector<std::string> allowed;
   for (const auto& [name, value] : values) allowed.push_back(name);
   OptionSpec spec = make_option(names, fmt::format("{}", fmt::join(allowed, "|")), help);
+  spec.values = allowed;
   spec.set = [option = spec.names.front(), allowed, values, &target](const std::string& text) {
     target = values[parse_choice(option, text, allowed)].second;
   };
@@ -137,6 +144,9 @@ OptionSpec enum_option(const std::string& names, Enum& target,
     if (value == target) spec.default_text = name;
   return spec;
 }
+
+// Shells that completions are written for (bench/documents/completions.h).
+const std::vector<std::string>& completion_shells();
 
 // Every option, in the table's order.
 std::vector<const OptionSpec*> all_options(const OptionTable& table);

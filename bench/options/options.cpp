@@ -82,6 +82,7 @@ OptionSpec loss_scale_option(BenchOptions& o) {
     return o.loss_scaling->initial;
   };
   spec.default_text = "dynamic with --fp16";
+  spec.values = {"dynamic", "none"};
   return spec;
 }
 
@@ -178,7 +179,8 @@ OptionGroup data_group(BenchOptions& o) {
           {text_option(
                "--data", "synthetic|PATH", o.data,
                "synthetic: one batch per rank from --seed and the rank; PATH: a folder with one subfolder "
-               "of JPEG images per class, or a RecordIO file X.rec with its index X.idx"),
+               "of JPEG images per class, or a RecordIO file X.rec with its index X.idx")
+               .with_values({"synthetic"}),
            number_option("--data-workers", "N", o.data_workers, {1, 1024}, "threads that decode images ahead")
                .with_default("from the CPUs"),
            image_size_option(o)}};
@@ -214,14 +216,22 @@ OptionGroup training_group(BenchOptions& o) {
   return group;
 }
 
+OptionSpec written_dialects_option(BenchOptions& o) {
+  OptionSpec spec = text_option("--dialect", "A,B", o.dialect,
+                                fmt::format("further logs at D/<dialect>/…, for the analyzers of: {}",
+                                            fmt::join(written_dialects(), ", ")));
+  spec.values = written_dialects();
+  spec.joins_values = true;
+  return spec;
+}
+
 OptionGroup output_group(BenchOptions& o) {
   return {
       "Output",
       {text_option("--log-dir", "D", o.log_dir, "log at D/<N>n<G>g/<model>_b<BS>_<prec>_<K>.log"),
        number_option("--run", "K", o.run, {1, 1'000'000}, "number K of the log")
            .with_default("the next free"),
-       text_option("--dialect", "A,B", o.dialect,
-                   "further logs at D/<dialect>/…, for the analyzers of: " + names_of_written_dialects()),
+       written_dialects_option(o),
        text_option("--out", "D", o.out, "result.json, env.json and program.json in a new folder here"),
        flag_option(
            "--profile", o.profile, true,
@@ -238,7 +248,7 @@ OptionGroup output_group(BenchOptions& o) {
 
 OptionGroup information_group(BenchOptions& o) {
   OptionSpec completions =
-      choice_option("--completions", o.completions, {"bash"}, "print completions for a shell");
+      choice_option("--completions", o.completions, completion_shells(), "print completions for a shell");
   completions.config_key.clear();
   completions.ends_parsing = true;
   return {
@@ -247,13 +257,21 @@ OptionGroup information_group(BenchOptions& o) {
                    "print parameters, MACs, memory plan and roofline; needs no device, allocates nothing"),
        flag_option("--find-max-bs", o.find_max_bs, true,
                    "find the largest --bs that really runs a step, by trying; writes no log"),
-       text_option("--target", "NAME", o.target, "the device of a dry run").with_default("this machine's"),
+       text_option("--target", "NAME", o.target, "the device of a dry run")
+           .with_default("this machine's")
+           .with_values(target_names()),
        stop_option("--list-targets", o.list_targets, "devices known to --target, with their limits"),
        std::move(completions), stop_option("--version", o.version, "version and libraries"),
        stop_option("--help,-h", o.help, "this text")}};
 }
 
 }  // namespace
+
+std::vector<std::string> target_names() {
+  std::vector<std::string> names;
+  for (const DeviceLimits& limits : targets()) names.push_back(limits.name);
+  return names;
+}
 
 BenchOptions default_options(std::string_view program, std::span<const Model> catalogue) {
   const std::vector<const Model*> models = models_of(program, catalogue);

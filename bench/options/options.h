@@ -64,8 +64,11 @@ struct BenchOptions {
   std::uint64_t seed = 0;
   bool deterministic = kDefaults.deterministic, quiet = false, verbose = false;
   bool help = false, version = false;  // answered by main, as list_targets and completions are
-  std::string completions;             // "bash"; empty: not asked for
+  std::string completions;             // "zsh"; empty: not asked for
 };
+
+// Names of targets(), which --target takes.
+std::vector<std::string> target_names();
 
 // Defaults of the program's first model, before a command line is read.
 BenchOptions default_options(std::string_view program, std::span<const Model> catalogue = model_catalogue());

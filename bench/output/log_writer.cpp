@@ -55,10 +55,10 @@ std::string format_lines(const LineFormat& format, const LogLine& last, std::int
          "\n";
 }
 
-std::string names_of_written_dialects() {
-  std::string names;
+std::vector<std::string> written_dialects() {
+  std::vector<std::string> names;
   for (const Dialect* dialect : dialects())
-    if (dialect->format.line) append_part(names, dialect->name);
+    if (dialect->format.line) names.emplace_back(dialect->name);
   return names;
 }
 
@@ -68,7 +68,7 @@ std::vector<const Dialect*> dialects_to_write(const std::string& names, std::int
   for (const std::string& name : wanted)
     if (const Dialect* dialect = find_dialect(name); !dialect || !dialect->format.line)
       throw Error(ExitCode::usage, "option --dialect: '{}' is not one that can be written; give some of {}",
-                  name, names_of_written_dialects());
+                  name, fmt::join(written_dialects(), ", "));
   std::vector<const Dialect*> chosen;
   for (const Dialect* dialect : dialects()) {
     if (dialect->reads_own_layout() || std::ranges::find(wanted, dialect->name) == wanted.end()) continue;

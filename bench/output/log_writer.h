@@ -37,8 +37,8 @@ std::string format_lines(const LineFormat& format, const LogLine& last, std::int
 // text. Throws Error(usage): a name that no dialect has or that can't be written, `iterations` (0: not known)
 // too few for a single line.
 std::vector<const Dialect*> dialects_to_write(const std::string& names, std::int64_t iterations);
-// "mxnet_arcface, …": the names that dialects_to_write accepts, for --help.
-std::string names_of_written_dialects();
+// The names that dialects_to_write accepts.
+std::vector<std::string> written_dialects();
 
 class LogWriter {
  public:

@@ -23,7 +23,8 @@ TextRow row_of(const CaseSummary& summary) {
 
 std::string heading(const CaseSummary& summary, const Analysis& analysis) {
   return fmt::format("{}, batch {} per device, {}: images/s of {}, read as {}", summary.model,
-                     summary.batch_per_device, summary.precision, analysis.window, analysis.dialect);
+                     summary.batch_per_device, summary.precision,
+                     summary.window.empty() ? analysis.window : summary.window, analysis.dialect);
 }
 
 // Python's repr of a float: the shortest decimal number that reads back as the same double.

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "results/analysis/analysis_text.h"
+#include "results/analysis/run_lengths.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -17,14 +18,23 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-using Kind = std::tuple<std::int64_t, std::string>;  // batch, precision
+// Batch, precision, and iterations and warm-up of runs that are read over their own.
+using Kind = std::tuple<std::int64_t, std::string, std::int64_t, std::int64_t>;
 
-Kind kind_of(const LogName& name) {
-  return {name.batch_per_device, name.precision};
+Kind kind_of(const LogRun& run) {
+  const Window own = run.own_window.value_or(Window{0, 0});
+  return {run.file.name.batch_per_device, run.file.name.precision, own.iterations, own.warmup};
+}
+
+std::string text_of(std::int64_t batch, const std::string& precision) {
+  return fmt::format("b{}_{}", batch, precision);
 }
 
 std::string text_of(const Kind& kind) {
-  return fmt::format("b{}_{}", std::get<0>(kind), std::get<1>(kind));
+  const auto& [batch, precision, iterations, warmup] = kind;
+  const std::string length =
+      iterations > 0 ? fmt::format(" of {} iterations with {} of warm-up", iterations, warmup) : "";
+  return text_of(batch, precision) + length;
 }
 
 Window choose_window(const Dialect& dialect, const AnalyzeOptions& options) {
@@ -75,12 +85,49 @@ const Dialect& choose_dialect(const std::string& name, const std::vector<LogFile
   throw Error(ExitCode::usage, "option --dialect: '{}' is not known; give one of {}", name, known);
 }
 
+// Logs that haven't the length of the folder's window, over the window that their runs had.
+class OwnWindows {
+ public:
+  OwnWindows(const fs::path& dir, const WindowChoice& choice) : dir_(dir), choice_(choice) {}
+
+  // Reads the log over its run's own window and returns that; nothing, and `log` stays, where that isn't
+  // known or --iters is given. `read`: what dialect and window gave `log`.
+  std::optional<Window> reread(const ReadLogs& read, const LogFile& file, LogReading& log) {
+    if (choice_.iterations || log.iterations == read.window.iterations || log.iterations <= 0)
+      return std::nullopt;
+    const std::optional<Window> own = length_of(file.path);
+    const std::int64_t step = log.iterations_per_line;
+    if (!own || own->iterations / step * step != log.iterations) return std::nullopt;
+    const std::optional<Window> window =
+        in_whole_lines(*read.dialect, {own->iterations, choice_.warmup.value_or(own->warmup)}, step);
+    if (!window) return std::nullopt;
+    LogReading again = read_log(*read.dialect, file.path, *window, file.name.size());
+    if (again.defect) return std::nullopt;
+    log = std::move(again);
+    return window;
+  }
+
+ private:
+  std::optional<Window> length_of(const fs::path& log) {
+    if (!lengths_) lengths_ = run_lengths(dir_);
+    std::error_code error;
+    const auto found = lengths_->find(fs::canonical(log, error));
+    return found == lengths_->end() ? std::nullopt : std::optional(found->second);
+  }
+
+  const fs::path& dir_;
+  const WindowChoice& choice_;
+  std::optional<std::map<fs::path, Window>> lengths_;  // read when they are first asked for
+};
+
 // Reads every file. A file with a defect and a copy of an earlier file go to the bad ones.
-void read_runs(const LogTree& tree, const fs::path& dir, ReadLogs& read) {
+void read_runs(const LogTree& tree, const fs::path& dir, const WindowChoice& choice, ReadLogs& read) {
+  OwnWindows own_windows(dir, choice);
   std::set<std::string> caveats;
   std::map<std::pair<std::int64_t, std::uint64_t>, std::string> seen;
   for (const LogFile& file : tree.files) {
     LogReading log = read_log(*read.dialect, file.path, read.window, file.name.size());
+    const std::optional<Window> own_window = own_windows.reread(read, file, log);
     const std::string path = display_path(file.path, dir);
     if (log.defect) {
       read.bad.push_back({path, *log.defect});
@@ -91,7 +138,7 @@ void read_runs(const LogTree& tree, const fs::path& dir, ReadLogs& read) {
       read.bad.push_back({path, {Flaw::duplicated, "it is a copy of " + first->second}});
       continue;
     }
-    read.runs.push_back({file, log.images_per_second, log.hash});
+    read.runs.push_back({file, log.images_per_second, log.hash, own_window});
     if (!log.caveat.empty()) caveats.insert(file.name.case_name + ": " + log.caveat);
   }
   read.notes.assign(caveats.begin(), caveats.end());
@@ -109,15 +156,15 @@ void keep_one_configuration(std::vector<LogRun>& runs, const fs::path& dir, std:
   std::map<std::pair<std::string, std::string>, std::map<Kind, std::int64_t>> in_case;
   std::map<std::string, std::map<Kind, std::int64_t>> in_model;
   for (const LogRun& run : runs) {
-    ++in_case[{run.file.name.model, run.file.name.case_name}][kind_of(run.file.name)];
-    ++in_model[run.file.name.model][kind_of(run.file.name)];
+    ++in_case[{run.file.name.model, run.file.name.case_name}][kind_of(run)];
+    ++in_model[run.file.name.model][kind_of(run)];
   }
   const auto weight = [&](const LogName& name, const Kind& kind) {
     return std::pair(in_case[{name.model, name.case_name}].at(kind), in_model[name.model].at(kind));
   };
   const auto is_outweighed = [&](const LogRun& run) {
     const LogName& name = run.file.name;
-    const Kind own = kind_of(name);
+    const Kind own = kind_of(run);
     for (const auto& [other, count] : in_case[{name.model, name.case_name}]) {
       if (other == own || weight(name, own) > weight(name, other)) continue;
       bad.push_back({display_path(run.file.path, dir),
@@ -155,6 +202,8 @@ std::vector<CaseSummary> summarise_cases(const std::vector<LogRun>& runs, const 
     for (const LogRun& run : runs)
       if (is_same(run.file.name)) figures.push_back(run.images_per_second);
     cases.push_back(summarise(name, figures, dialect));
+    if (first.own_window)
+      cases.back().window = window_text(dialect, *first.own_window) + " (the runs' own length)";
   }
   std::ranges::stable_sort(
       cases, {}, [](const CaseSummary& c) { return std::tie(c.model, c.batch_per_device, c.precision); });
@@ -172,7 +221,7 @@ void add_speedups(std::vector<CaseSummary>& cases, const Dialect& dialect, std::
       summary.speedup = dialect.speedup(summary.exact_median, base->exact_median);
     else
       without.insert(
-          fmt::format("{}_{}", summary.model, text_of({summary.batch_per_device, summary.precision})));
+          fmt::format("{}_{}", summary.model, text_of(summary.batch_per_device, summary.precision)));
   }
   for (const std::string& name : without)
     notes.push_back(fmt::format("no speedup for {}: there is no usable 1n1g run of it", name));
@@ -194,7 +243,7 @@ ReadLogs read_logs(const fs::path& dir, const AnalyzeOptions& options) {
   LogTree tree = find_logs(dir);
   const Dialect& dialect = choose_dialect(options.dialect, tree.files);
   ReadLogs read{.dialect = &dialect, .window = choose_window(dialect, options), .bad = std::move(tree.bad)};
-  if (!options.as_published) read_runs(tree, dir, read);
+  if (!options.as_published) read_runs(tree, dir, options.window, read);
   return read;
 }
 

@@ -14,7 +14,8 @@
 
 namespace plumb {
 
-// Where it is empty, the dialect's own.
+// Where it is empty: the run's own, if the log hasn't the dialect's default length and a result.json tells
+// another one (run_lengths.h); else the dialect's default.
 struct WindowChoice {
   std::optional<std::int64_t> iterations, warmup;
 };
@@ -30,8 +31,9 @@ struct AnalyzeOptions {
 
 struct LogRun {
   LogFile file;
-  double images_per_second = 0;  // rounded to 2 decimals
-  std::uint64_t hash = 0;        // of the file's bytes
+  double images_per_second = 0;      // rounded to 2 decimals
+  std::uint64_t hash = 0;            // of the file's bytes
+  std::optional<Window> own_window;  // the run's own, in place of ReadLogs::window
 };
 
 // Every log of a folder, before cases are made of them.
@@ -54,6 +56,7 @@ struct CaseSummary {
   std::int64_t runs = 0;
   nlohmann::ordered_json average, median, speedup;  // images/s, images/s, ratio; null: not known
   double exact_median = 0;                          // before rounding
+  std::string window = {};                          // what counts; empty: as Analysis::window says
 };
 
 struct Analysis {

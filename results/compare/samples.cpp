@@ -22,7 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kResultFile = "result.json";
 constexpr const char* kCaseFile = ".plumbline-case";
 
 // Samples that are collected from several paths.
@@ -129,6 +128,12 @@ Configuration configuration_of_log(const fs::path& file, const LogName& name, co
   return configuration;
 }
 
+// Of a log that was read over its run's own length, as a result has it.
+void add_length(const Window& own, Configuration& configuration) {
+  const std::string length = unusual_length(configuration.model, own.iterations, own.warmup);
+  if (!length.empty()) configuration.settings["iterations"] = length;
+}
+
 void add_logs(Collection& collection, const fs::path& dir, AnalyzeOptions options) {
   options.as_published = false;
   ReadLogs logs = read_logs(dir, options);
@@ -136,7 +141,9 @@ void add_logs(Collection& collection, const fs::path& dir, AnalyzeOptions option
   for (const LogRun& run : logs.runs) {
     if (!is_new(collection, run.file.path)) continue;
     try {
-      take(collection, configuration_of_log(run.file.path, run.file.name, *logs.dialect),
+      Configuration configuration = configuration_of_log(run.file.path, run.file.name, *logs.dialect);
+      if (run.own_window) add_length(*run.own_window, configuration);
+      take(collection, std::move(configuration),
            {.origin = shown(run.file.path),
             .images_per_second = run.images_per_second,
             .started = started_at(run.file.path)},

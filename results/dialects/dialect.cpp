@@ -1,5 +1,6 @@
 #include "results/dialects/dialect.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -82,6 +83,13 @@ const Dialect* recognise_dialect(const std::filesystem::path& file) {
 std::span<const double> after_warmup(const LogSeries& series, const Window& window) {
   const std::int64_t left_out = window.warmup / series.index_step * series.lines_per_index;
   return std::span(series.values).subspan(static_cast<std::size_t>(left_out));
+}
+
+std::optional<Window> in_whole_lines(const Dialect& dialect, const Window& wanted, std::int64_t step) {
+  const std::int64_t lowest =
+      std::max({wanted.warmup, dialect.lowest_warmup, std::int64_t{dialect.has_stamps()}});
+  const Window window{wanted.iterations / step * step, (lowest + step - 1) / step * step};
+  return window.warmup < window.iterations ? std::optional(window) : std::nullopt;
 }
 
 std::string once_per_rank(const std::string& line, const RunSize& size) {

@@ -163,6 +163,9 @@ const Dialect* recognise_dialect(const std::filesystem::path& file);
 
 // The values of a log's iterations, warm-up left out.
 std::span<const double> after_warmup(const LogSeries& series, const Window& window);
+// The window of as many iterations as `wanted` has in whole lines of `step` iterations, with the shortest
+// warm-up of at least wanted.warmup that the dialect can leave out; nothing if no line remains.
+std::optional<Window> in_whole_lines(const Dialect& dialect, const Window& wanted, std::int64_t step);
 // A line that every rank writes into one log.
 std::string once_per_rank(const std::string& line, const RunSize& size);
 std::string window_text(const Dialect& dialect, const Window& window);
@@ -173,7 +176,9 @@ struct LogReading {
   double images_per_second = 0;  // rounded to 2 decimals, but see Rounding
   std::optional<Defect> defect;  // set: the figure is none
   std::string caveat;            // see Dialect::caveat
-  std::int64_t bytes = 0;        // with `hash`: two equal files are one file copied
+  std::int64_t iterations = 0;   // the most that Window::iterations may be for this log
+  std::int64_t iterations_per_line = 1;
+  std::int64_t bytes = 0;  // with `hash`: two equal files are one file copied
   std::uint64_t hash = 0;
 };
 LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, const Window& window,

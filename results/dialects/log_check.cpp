@@ -62,14 +62,29 @@ class LogCheck {
     if (!gap_.empty()) return Defect{Flaw::truncated, gap_};
     if (!misfit_.empty()) return Defect{Flaw::malformed, misfit_};
     if (indices_ < wanted_)
-      return Defect{Flaw::truncated, fmt::format("it has {} of the {} lines that --iters {} wants", indices_,
-                                                 wanted_, window_.iterations)};
+      return Defect{Flaw::truncated, fmt::format("it has {} of the {} lines that --iters {} wants{}",
+                                                 indices_, wanted_, window_.iterations, how_to_read())};
     return uneven_ranks();
+  }
+
+  // The most that Window::iterations may be for this log.
+  std::int64_t iterations() const {
+    const std::int64_t step = series_.index_step;
+    if (indices_ == 0) return 0;
+    return window_.iterations / step * step + (indices_ - wanted_) * step;
   }
 
   const LogSeries& series() const { return series_; }
 
  private:
+  // The options that read a log which is too short for its window: the window's warm-up, but at most half of
+  // the log; empty if none do.
+  std::string how_to_read() const {
+    const Window whole{iterations(), std::min(window_.warmup, iterations() / 2)};
+    const std::optional<Window> window = in_whole_lines(dialect_, whole, series_.index_step);
+    return window ? fmt::format("; --iters {} --warmup {} read it", window->iterations, window->warmup) : "";
+  }
+
   bool is_first(std::int64_t index) const {
     if (dialect_.step_is_first_index) return index > 0 && index <= kLongestStep;
     return index >= dialect_.lowest_first_index && index <= dialect_.highest_first_index &&
@@ -269,6 +284,8 @@ LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, c
     return log;
   }
   log.defect = log.bytes == 0 ? Defect{Flaw::empty, "it is empty"} : check.defect();
+  log.iterations = check.iterations();
+  log.iterations_per_line = check.series().index_step;
   if (!log.defect) log.defect = images.defect(size.images_per_step);
   if (!contradiction.empty() && !log.defect) log.defect = Defect{Flaw::misnamed, contradiction};
   if (log.defect) return log;

@@ -8,6 +8,8 @@
 
 namespace plumb {
 
+inline constexpr const char* kResultFile = "result.json";  // in a run's folder
+
 struct ResultFile {
   RunRecord record;
   std::uint64_t hash = 0;  // fnv1a of the bytes: equal files are one run copied

@@ -4,6 +4,7 @@
 #include "results/analysis/analysis_text.h"
 #include "tests/bench/expect_error.h"
 #include "tests/results/dialect_sets.h"
+#include "tests/results/run_folder.h"
 #include "tests/results/synthetic_log.h"
 #include "tests/scratch_folder.h"
 
@@ -68,6 +69,99 @@ TEST(Analyze, SaysWhichPartOfALongerLogCounts) {
   EXPECT_EQ(analysis.notes[0],
             "1n1g: a log has 150 iterations, of which 21 to 120 count; --warmup and --iters choose others");
   EXPECT_TRUE(analyze_logs(folder.path(), {.window = {.iterations = 150, .warmup = 50}}).notes.empty());
+}
+
+// The result of a run that wrote logs/<log>, in runs/<name>.
+void write_result(const ScratchFolder& folder, const std::string& name, const std::string& log,
+                  std::int64_t iterations, std::int64_t warmup, const std::string& status = "ok") {
+  RunRecord record = example_run(100);
+  record.status = status;
+  record.iterations = iterations;
+  record.warmup = warmup;
+  record.step_seconds.assign(static_cast<std::size_t>(iterations), 0.16);
+  record.loss.assign(static_cast<std::size_t>(iterations), 7);
+  record.log_files = {"logs/" + log};
+  write_run_folder(folder, "runs/" + name, record);
+}
+
+constexpr const char* kShortLog = "1n1g/m_b128_fp32_1.log";
+
+// 40 iterations, the first 20 of which are slow.
+void write_short_log(const ScratchFolder& folder, const std::string& name = kShortLog) {
+  std::vector<std::string> lines = log_lines({.seconds = 0.25, .iterations = 40});
+  for (int i = 0; i < 20; ++i) lines[static_cast<std::size_t>(i)] = log_line({.seconds = 0.2}, i);
+  folder.write("logs/" + name, joined(lines));
+}
+
+TEST(Analyze, TakesARunsOwnLengthFromItsResult) {
+  const ScratchFolder folder;
+  write_short_log(folder);
+  write_result(folder, "a", kShortLog, 40, 10);
+  const Analysis analysis = analyze_logs(folder / "logs", {});
+  ASSERT_EQ(analysis.cases.size(), 1u);
+  EXPECT_EQ(analysis.cases[0].average, 554.67);  // 10 iterations at 640, 20 at 512
+  EXPECT_NE(table_text(analysis).find("images/s of iterations 11 to 40 (the runs' own length)"),
+            std::string::npos);
+  EXPECT_EQ(analyze_logs(folder / "logs", {.window = {{}, 20}}).cases[0].average, 512);
+  EXPECT_EQ(analyze_logs(folder / "logs", {.window = {30, 10}}).cases[0].average, 576);
+}
+
+TEST(Analyze, RaisesAnOwnWarmUpToWhatTheDialectCanLeaveOut) {
+  const ScratchFolder folder;
+  write_short_log(folder);
+  write_result(folder, "a", kShortLog, 40, 0);
+  EXPECT_EQ(analyze_logs(folder / "logs", {.dialect = "paddle_time"}).cases.at(0).window,
+            "iterations 2 to 40 (the runs' own length)");
+}
+
+TEST(Analyze, ReadsLogsOfTheDefaultLengthOverTheDefaultWindow) {
+  const ScratchFolder folder;
+  folder.write(std::string("logs/") + kShortLog, log_text({.seconds = 0.25}));
+  write_result(folder, "a", kShortLog, 120, 60);
+  EXPECT_NE(table_text(analyze_logs(folder / "logs", {})).find("images/s of iterations 21 to 120, read"),
+            std::string::npos);
+}
+
+TEST(Analyze, TakesNoLengthFromAResultOfAnotherRun) {
+  const ScratchFolder folder;
+  write_short_log(folder);
+  write_result(folder, "a", kShortLog, 50, 10);           // an earlier run of that name
+  write_result(folder, "b", kShortLog, 40, 5, "failed");  // which left no log
+  write_result(folder, "c", "1n1g/m_b128_fp32_2.log", 40, 5);
+  folder.write("runs/d/result.json", "{");
+  expect_error(ExitCode::bad_data, {"1 truncated", "40 of the 120"},
+               [&] { analyze_logs(folder / "logs", {}); });
+}
+
+TEST(Analyze, TellsTheOptionsThatReadAShortLog) {
+  const auto reason = [](int iterations, const AnalyzeOptions& options) {
+    const ScratchFolder folder;
+    folder.write(kShortLog, log_text({.seconds = 0.25, .iterations = iterations}));
+    folder.write("1n1g/m_b128_fp32_2.log", log_text({.seconds = 0.25}));
+    return analyze_logs(folder.path(), options).bad.at(0).defect.reason;
+  };
+  EXPECT_EQ(reason(40, {}),
+            "it has 40 of the 120 lines that --iters 120 wants; --iters 40 --warmup 20 read it");
+  EXPECT_NE(reason(10, {}).find("; --iters 10 --warmup 5 read it"), std::string::npos);
+  EXPECT_NE(reason(1, {.dialect = "paddle_time"}).find("1 of the 120 lines that --iters 120 wants"),
+            std::string::npos);
+  EXPECT_EQ(reason(1, {.dialect = "paddle_time"}).find("read it"), std::string::npos);
+}
+
+TEST(Analyze, CountsRunsOfAnotherLengthNotAmongTheOthers) {
+  const ScratchFolder folder;
+  for (const int run : {1, 2, 3}) {
+    const std::string log = "1n1g/m_b128_fp32_" + std::to_string(run) + ".log";
+    folder.write("logs/" + log, log_text({.seconds = 0.25 + 0.01 * run, .iterations = run == 3 ? 60 : 40}));
+    write_result(folder, std::to_string(run), log, run == 3 ? 60 : 40, 10);
+  }
+  const Analysis analysis = analyze_logs(folder / "logs", {});
+  EXPECT_EQ(analysis.cases.at(0).runs, 2);
+  ASSERT_EQ(flaws(analysis), "1n1g/m_b128_fp32_3.log mixed\n");
+  EXPECT_EQ(
+      analysis.bad[0].defect.reason,
+      "it is b128_fp32 of 60 iterations with 10 of warm-up among runs of b128_fp32 of 40 iterations with "
+      "10 of warm-up");
 }
 
 TEST(Analyze, KeepsTheConfigurationWithMostRuns) {

@@ -80,6 +80,18 @@ TEST(Dialect, IsNotFoundByAnotherName) {
   EXPECT_EQ(find_dialect("paddle"), nullptr);
 }
 
+TEST(InWholeLines, CutsIterationsAndRaisesTheWarmUp) {
+  const auto text = [](const Dialect& dialect, const Window& wanted, std::int64_t step) {
+    const std::optional<Window> window = in_whole_lines(dialect, wanted, step);
+    return window ? std::to_string(window->warmup) + " of " + std::to_string(window->iterations) : "none";
+  };
+  EXPECT_EQ(text(kPlsc, {45, 11}, 10), "20 of 40");
+  EXPECT_EQ(text(kPlsc, {45, 41}, 10), "none");
+  EXPECT_EQ(text(kPaddleSpeed, {40, 0}, 1), "0 of 40");
+  EXPECT_EQ(text(kPaddleTime, {40, 0}, 1), "1 of 40");
+  EXPECT_EQ(text(kNgcTfSpeed, {40, 5}, 1), "20 of 40");
+}
+
 TEST(ReadLog, NamesEmptyAndForeignFiles) {
   expect_flaw(Flaw::empty, "it is empty", "");
   expect_flaw(Flaw::empty, "no line of dialect", "hello\nworld\n");

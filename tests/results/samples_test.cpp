@@ -97,6 +97,24 @@ TEST(Samples, OfPlumblinesOwnLogsAreKnownByTheirLinesAlone) {
   EXPECT_EQ(figures_text(load_samples(logs.path())), "Plumbline r50 128: 256\n");
 }
 
+TEST(Samples, OfLogsReadOverTheirOwnLengthNameItAsResultsDo) {
+  const ScratchFolder scratch;
+  scratch.write("logs/1n2g/resnet50_b8_fp32_1.log",
+                log_text({.seconds = 0.16, .images_per_step = 16, .iterations = 40}));
+  RunRecord record = example_run(100);
+  record.iterations = 40;
+  record.warmup = 10;
+  record.step_seconds.resize(40);
+  record.loss.resize(40);
+  record.log_files = {"logs/1n2g/resnet50_b8_fp32_1.log"};
+  write_run_folder(scratch, "runs/a", record);
+  const LoadedSamples logs = load_samples(scratch / "logs");
+  ASSERT_EQ(logs.samples.size(), 1u);
+  EXPECT_EQ(logs.samples[0].configuration.settings,
+            load_samples(scratch / "runs").samples[0].configuration.settings);
+  EXPECT_EQ(logs.samples[0].configuration.settings.at("iterations"), "40, 10 of them warm-up");
+}
+
 TEST(Samples, OfPlumblinesOwnLogsSaySo) {
   const ScratchFolder logs;
   logs.write("1n1g/.plumbline-case",

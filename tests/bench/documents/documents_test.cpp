@@ -1,9 +1,10 @@
-// Manual pages and completions, as rendered by man and bash.
+// Manual pages and completions, as rendered by man and by the shells.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -11,6 +12,8 @@
 #include "bench/documents/completions.h"
 #include "bench/documents/man_page.h"
 #include "bench/options/options.h"
+#include "bench/output/log_writer.h"
+#include "tests/bench/expect_error.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {
@@ -125,7 +128,7 @@ std::set<std::string> offered(const std::string& script, const std::vector<std::
 using Words = std::set<std::string>;
 
 TEST(Completions, CompleteOptionsAndTheirValues) {
-  const std::string script = bash_completions(table_of_bench("bench_resnet50"));
+  const std::string script = bash_completions(completed(table_of_bench("bench_resnet50")));
   EXPECT_EQ(offered(script, {"bench_resnet50", "--warm"}), Words{"--warmup"});
   EXPECT_EQ(offered(script, {"bench_resnet50", "--bs", "16", "--no-"}),
             (Words{"--no-autotune", "--no-check", "--no-overlap"}));
@@ -139,8 +142,8 @@ TEST(Completions, CompleteOptionsAndTheirValues) {
 }
 
 TEST(Completions, CompleteCommandsAndThenTheirOptions) {
-  const std::string script = bash_completions("plumbline", plumbline_commands());
-  Words commands{"--help", "--version"};
+  const std::string script = bash_completions(completed("plumbline", plumbline_commands()));
+  Words commands{"--completions", "--help", "--version", "-h"};
   for (const Command& command : plumbline_commands()) commands.insert(command.name);
   EXPECT_EQ(offered(script, {"plumbline", ""}), commands);
   EXPECT_EQ(offered(script, {"plumbline", "swe"}), Words{"sweep"});
@@ -148,6 +151,107 @@ TEST(Completions, CompleteCommandsAndThenTheirOptions) {
   EXPECT_EQ(offered(script, {"plumbline", "sweep", "--target", "a100-4"}), Words{"a100-40gb"});
   EXPECT_EQ(offered(script, {"plumbline", "analyze", "--dialect", "au"}), Words{"auto"});
   EXPECT_EQ(offered(script, {"plumbline", "sweep", "fi"}), Words{});
+  EXPECT_EQ(offered(script, {"plumbline", "sweep"}), Words{"sweep"});
+  EXPECT_EQ(offered(script, {"plumbline", "--completions", "z"}), Words{"zsh"});
+}
+
+TEST(Completions, OfferTargetsAndDialects) {
+  const std::string script = bash_completions(completed(table_of_bench("bench_resnet50")));
+  const std::vector<std::string> known = target_names(), written = written_dialects();
+  EXPECT_EQ(offered(script, {"bench_resnet50", "--target", ""}), Words(known.begin(), known.end()));
+  EXPECT_EQ(offered(script, {"bench_resnet50", "--dialect", ""}), Words(written.begin(), written.end()));
+  EXPECT_EQ(offered(script, {"bench_resnet50", "--dialect", "plsc,pyt"}), Words{"plsc,pytorch"});
+  EXPECT_EQ(offered(script, {"bench_resnet50", "--loss-scale", ""}), (Words{"dynamic", "none"}));
+  EXPECT_EQ(offered(script, {"bench_resnet50", "--completions", ""}), (Words{"bash", "fish", "zsh"}));
+  Words readable{"auto"};
+  for (const Dialect* dialect : dialects()) readable.emplace(dialect->name);
+  const std::string commands = bash_completions(completed("plumbline", plumbline_commands()));
+  for (const char* command : {"analyze", "compare", "gate"})
+    EXPECT_EQ(offered(commands, {"plumbline", command, "--dialect", ""}), readable);
+}
+
+std::vector<CompletedProgram> all_programs() {
+  return {completed(table_of_bench("bench_resnet50")), completed(table_of_bench("bench_arcface")),
+          completed("plumbline", plumbline_commands())};
+}
+
+// Exit code of `shell ARGUMENTS SCRIPT`; 0 without that shell.
+int syntax_errors(const std::string& shell, const std::string& script) {
+  if (std::system(("command -v " + shell + " >/dev/null").c_str()) != 0) return 0;
+  const ScratchFolder scratch;
+  scratch.write("script", script);
+  return std::system((shell + " -n '" + scratch.path() + "/script'").c_str());
+}
+
+TEST(Completions, OfEveryShellHaveEveryOptionAndNoSyntaxError) {
+  for (const CompletedProgram& program : all_programs())
+    for (const std::string& shell : completion_shells()) {
+      const std::string script = completions(shell, program);
+      EXPECT_EQ(syntax_errors(shell, script), 0) << shell << " " << program.name;
+      std::vector<std::string> names = names_of(program.table);
+      for (const CompletedProgram::Subcommand& command : program.commands) {
+        names.push_back(command.name);
+        for (const std::string& name : names_of(command.table))
+          if (name.starts_with("-")) names.push_back(name);
+      }
+      for (const std::string& name : names) {
+        const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+        EXPECT_TRUE(has_word(script, shell == "fish" ? bare : name)) << shell << " " << name;
+      }
+    }
+}
+
+TEST(Completions, OfAnUnknownShellAreRefused) {
+  expect_error(ExitCode::usage, {"option --completions", "'tcsh'", "bash, zsh, fish"},
+               [] { completions("tcsh", all_programs().front()); });
+}
+
+TEST(Completions, OfZshSayWhatFitsAndWhatExcludesWhat) {
+  const std::string script = zsh_completions(completed(table_of_bench("bench_resnet50")));
+  EXPECT_TRUE(script.starts_with("#compdef bench_resnet50\n"));
+  for (const char* wanted :
+       {"'--device=[", ":auto|cuda|cpu:(auto cuda cpu)'",
+        "'(--bs --batch-per-device)'{--bs=,--batch-per-device=}'[", "'(--fp32 --tf32 --fp16 --bf16)--tf32[",
+        ":A,B:_sequence compadd - ", "'(- *)--version[", "'(- *)'{--help,-h}'[this text]'", ":N:_default'"})
+    EXPECT_NE(script.find(wanted), std::string::npos) << wanted << " is missing in\n" << script;
+  const std::string commands = zsh_completions(completed("plumbline", plumbline_commands()));
+  for (const char* wanted :
+       {"'sweep:", "        gate)\n", "'*:PATH…:_files'", "'--json=[", "::FILE:_default'"})
+    EXPECT_NE(commands.find(wanted), std::string::npos) << wanted << " is missing in\n" << commands;
+}
+
+// Fish's completions of a command line; nothing without fish.
+std::optional<Words> offered_by_fish(const std::string& script, const std::string& line) {
+  if (std::system("command -v fish >/dev/null") != 0) return std::nullopt;
+  const ScratchFolder scratch;
+  scratch.write("script", script);
+  const std::string command = "cd '" + scratch.path() +
+                              "' && HOME=. fish --no-config -c 'source script; complete -C \"" + line +
+                              "\"' >out 2>/dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0) << line;
+  std::istringstream out(read_text(scratch.path() + "/out"));
+  Words found;
+  for (std::string entry; std::getline(out, entry);) found.insert(entry.substr(0, entry.find('\t')));
+  return found;
+}
+
+TEST(Completions, OfFishOfferWhatBashDoes) {
+  const std::string script = fish_completions(completed(table_of_bench("bench_resnet50")));
+  EXPECT_NE(script.find("complete -c bench_resnet50 -l device -x -a 'auto cuda cpu' -d '"),
+            std::string::npos);
+  const auto offers = [&](const std::string& line) { return offered_by_fish(script, line); };
+  if (!offers("bench_resnet50 ")) GTEST_SKIP() << "fish is not installed: apt-get install fish";
+  EXPECT_EQ(offers("bench_resnet50 --device c"), (Words{"cpu", "cuda"}));
+  EXPECT_EQ(offers("bench_resnet50 --warm"), Words{"--warmup"});
+  EXPECT_EQ(offers("bench_resnet50 --target a100-4"), Words{"a100-40gb"});
+  EXPECT_EQ(offers("bench_resnet50 --dialect plsc,pyt"), Words{"plsc,pytorch"});
+  EXPECT_EQ(offers("bench_resnet50 --weights scr"), Words{"script"});
+  EXPECT_EQ(offers("bench_resnet50 scr"), Words{}) << "it takes no files";
+  const std::string commands = fish_completions(completed("plumbline", plumbline_commands()));
+  EXPECT_EQ(offered_by_fish(commands, "plumbline swe"), Words{"sweep"});
+  EXPECT_EQ(offered_by_fish(commands, "plumbline sweep x.toml --res"), Words{"--resume"});
+  EXPECT_EQ(offered_by_fish(commands, "plumbline analyze --dialect au"), Words{"auto"});
+  EXPECT_EQ(offered_by_fish(commands, "plumbline analyze scr"), Words{"script"});
 }
 
 }  // namespace

@@ -174,6 +174,18 @@ TEST(OptionTable, HelpShowsGroupsAndDefaultsWithinTheWidth) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
+TEST(OptionTable, EveryChoiceListsItsValues) {
+  Sample sample;
+  const OptionSpec shape =
+      enum_option<Form>("--shape", sample.shape, {{"round", Form::round}, {"square", Form::square}}, "form");
+  EXPECT_EQ(shape.values, (std::vector<std::string>{"round", "square"}));
+  EXPECT_EQ(choice_option("--path", sample.path, {"here", "there"}, "").values,
+            (std::vector<std::string>{"here", "there"}));
+  EXPECT_TRUE(text_option("--path", "a|b", sample.path, "").values.empty());
+  EXPECT_EQ(text_option("--path", "P", sample.path, "").with_values({"here"}).values,
+            std::vector<std::string>{"here"});
+}
+
 TEST(OptionTable, ConfigurationIsInTheTablesOrder) {
   Sample sample = parse_sample({"--no-check", "--rate", "2"});
   const nlohmann::ordered_json config = config_json(make_table(sample));

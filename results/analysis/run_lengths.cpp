@@ -1,0 +1,53 @@
+#include "results/analysis/run_lengths.h"
+
+#include <set>
+#include <string>
+
+#include "base/error.h"
+#include "base/paths.h"
+#include "results/record/result_file.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The log that a result calls `stated`: relative to the folder that the run was started in, which is one of
+// those around its own, the nearest first. Empty if there is none.
+fs::path stated_log(const fs::path& stated, const fs::path& run) {
+  std::error_code error;
+  for (fs::path folder = run; folder.has_relative_path(); folder = folder.parent_path())
+    if (const fs::path log = fs::canonical(folder.parent_path() / stated, error); !error) return log;
+  return {};
+}
+
+// Adds the runs in `folder`. Names of runs that share a log differ in their time only, so the latest is last.
+void add_lengths(const fs::path& folder, std::map<fs::path, Window>& lengths) {
+  std::error_code error;
+  for (const fs::path& run : visible_entries(folder, error)) {
+    if (!fs::is_regular_file(run / kResultFile, error)) continue;
+    try {
+      const RunRecord record = read_result_file(run / kResultFile).record;
+      if (record.status != "ok") continue;
+      for (const std::string& stated : record.log_files)
+        if (const fs::path log = stated_log(stated, run); !log.empty())
+          lengths[log] = {record.iterations, record.warmup};
+    } catch (const Error&) {  // a result that can't be read tells no length
+    }
+  }
+}
+
+}  // namespace
+
+std::map<fs::path, Window> run_lengths(const fs::path& log_dir) {
+  std::error_code error;
+  const fs::path logs = fs::canonical(log_dir, error);
+  std::set<fs::path> folders;
+  for (const fs::path& around : {logs.parent_path(), logs.parent_path().parent_path(), fs::path(".")})
+    if (const fs::path runs = fs::canonical(around / "runs", error); !error) folders.insert(runs);
+  std::map<fs::path, Window> lengths;
+  for (const fs::path& folder : folders) add_lengths(folder, lengths);
+  return lengths;
+}
+
+}  // namespace plumb

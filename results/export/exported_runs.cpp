@@ -1,0 +1,36 @@
+#include "results/export/exported_runs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace plumb {
+
+std::string why_not_exported(const Measurement& run) {
+  if (!run.record) return "it is a log, which says too little; name the run's folder with result.json";
+  const RunRecord& record = *run.record;
+  if (record.status != "ok") return "the run failed: " + record.failure;
+  for (const auto& [check, passed] : record.checks.items())
+    if (passed != true)
+      return fmt::format("its check {} {}; run the bench again{}", check,
+                         passed == false ? "failed" : "was skipped",
+                         passed == false ? "" : " without --no-check");
+  return record.checks.empty() ? "it has no checks; run the bench again" : "";
+}
+
+LoadedSamples exported_runs(LoadedSamples loaded) {
+  for (Sample& sample : loaded.samples)
+    std::erase_if(sample.runs, [&](const Measurement& run) {
+      const std::string why = why_not_exported(run);
+      if (!why.empty()) loaded.bad.push_back({run.origin, {Flaw::unfinished, why}});
+      return !why.empty();
+    });
+  std::erase_if(loaded.samples, [](const Sample& sample) { return sample.runs.empty(); });
+  if (loaded.samples.empty() && !loaded.bad.empty())
+    throw Error(ExitCode::bad_data, "no run can be exported; '{}' can't: {}", loaded.bad.front().path,
+                loaded.bad.front().defect.reason);
+  return loaded;
+}
+
+}  // namespace plumb
