@@ -12,7 +12,7 @@ class FindMaxOnCpus : public MpiTest {};
 
 TEST_F(FindMaxOnCpus, AsksThePlanAndRunsTheLargestBatchOnly) {
   if (job().size() > 2) return;  // a step takes a second
-  constexpr double kMemory = 7e8;
+  constexpr double kMemory = 9e8;
   BenchOptions options = default_options("bench_resnet50");
   options.device = DeviceChoice::cpu;
   options.image_size = 32;
