@@ -46,14 +46,14 @@ struct Run {
 std::string image_size_remark(const BenchOptions& options) {
   const std::int64_t published = options.model->image_size;
   if (options.image_size == published) return "";
-  return fmt::format(", {} px (published numbers: {} px)", options.image_size, published);
+  return fmt::format(", {} px instead of {}", options.image_size, published);
 }
 
 // Where --device auto took the CPU.
 std::string no_gpu_remark(const Session& session) {
   if (session.why_no_gpu.empty()) return "";
   return session.options.verbose ? fmt::format(" (--device auto: {})", session.why_no_gpu)
-                                 : " (no usable GPU: --verbose says why)";
+                                 : " (no usable GPU)";
 }
 
 // "training resnet50 fp16 on NVIDIA H200, 2 ranks, batch 128 each"
