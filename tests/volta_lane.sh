@@ -70,20 +70,22 @@ check_kernel() {
   compile "host side" "$1" "${cuda[@]}" --cuda-host-only -fsyntax-only
 }
 
-check_host() {
-  compile "host source" "$1" -x c++ -isystem "$cuda12/include" -isystem "$root/kernels/cuda/native" \
+# check_hosts SOURCE…: all at once, so that headers are read once.
+check_hosts() {
+  printf '#include "%s"\n' "$@" >"$scratch/hosts.cpp"
+  compile "$# host sources, as one" "$scratch/hosts.cpp" -x c++ -isystem "$cuda12/include" -isystem "$root/kernels/cuda/native" \
     -D PLUMB_BUILT_ARCHITECTURES='"70"' -fsyntax-only
 }
 
 check_compiles() {
   local kernels=("$root"/kernels/cuda/*.cu) hosts
-  # But for those that want headers of cuDNN and cuBLAS.
-  mapfile -t hosts < <(printf '%s\n' "$root"/kernels/cuda/*.cpp | grep -vE '_(cudnn|cublaslt)\.cpp$')
+  # But for the stub and those that want headers of cuDNN and cuBLAS.
+  mapfile -t hosts < <(printf '%s\n' "$root"/kernels/cuda/*.cpp | grep -vE '_(cudnn|cublaslt|stub)\.cpp$')
   [ -e "${kernels[0]}" ] || { echo "FAILED: no kernels in kernels/cuda"; return 1; }
   export root cuda12 clang scratch
-  export -f compile is_sm_70 check_kernel check_host
+  export -f compile is_sm_70 check_kernel
   printf '%s\0' "${kernels[@]}" | xargs -0 -n 1 -P 2 bash -euc 'check_kernel "$1"' - || return 1
-  printf '%s\0' "${hosts[@]}" | xargs -0 -n 1 -P 2 bash -euc 'check_host "$1"' - || return 1
+  check_hosts "${hosts[@]}"
 }
 
 scratch=$(mktemp -d)

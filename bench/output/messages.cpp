@@ -42,16 +42,17 @@ std::string lines_on(const Terminal& terminal, const std::string& text) {
 Messages::Messages(std::FILE* stream, const Terminal& terminal, Loudness loudness, const std::string& origin)
     : logger_("", sink_to(stream, terminal)),
       terminal_(terminal),
-      lines_left_(terminal.is_terminal ? std::numeric_limits<int>::max() : kLinesOffTerminal) {
+      lines_left_(terminal.is_terminal ? std::numeric_limits<int>::max() : kLinesOffTerminal),
+      origin_(origin) {
   logger_.set_level(least_level(loudness));
-  logger_.set_pattern(replaced(origin, '%', "%%") + "%^%v%$");
+  logger_.set_pattern("%^%v%$");
 }
 
 // Keeps `lines_kept` lines for more important messages.
 void Messages::log_keeping(int lines_kept, level::level_enum level, const std::string& sentence) {
   if (!logger_.should_log(level) || lines_left_ <= lines_kept) return;
   --lines_left_;
-  logger_.log(level, lines_on(terminal_, sentence));
+  logger_.log(level, level == kLast ? sentence : lines_on(terminal_, origin_ + sentence));
 }
 
 void Messages::detail(const std::string& sentence) {

@@ -19,7 +19,7 @@ std::string lines_on(const Terminal& terminal, const std::string& text);
 // Off a terminal at most four lines in all, of which one is kept for warn() and one for last().
 class Messages {
  public:
-  // `origin` stands in front of every sentence: "node1 rank 0: ".
+  // `origin` stands in front of every sentence but the last: "node1 rank 0: ".
   Messages(std::FILE* stream, const Terminal& terminal, Loudness loudness, const std::string& origin = "");
 
   // For --verbose.
@@ -37,6 +37,7 @@ class Messages {
   spdlog::logger logger_;
   Terminal terminal_;
   int lines_left_;
+  std::string origin_;
   bool warned_ = false;
 };
 

@@ -54,8 +54,9 @@ void expect_answer(const HeadCase& by, const HeadInput& input, double units) {
   EXPECT_NEAR(found.loss, wanted.loss, tolerance * std::max(1.0, wanted.loss / by.scale));
   const auto expect = [&](const std::vector<double>& values, const std::vector<double>& those) {
     ASSERT_EQ(values.size(), those.size());
+    const double allowed = tolerance * largest(those);
     for (std::size_t i = 0; i < values.size(); ++i)
-      ASSERT_NEAR(values[i], those[i], tolerance * largest(those)) << "element " << i;
+      ASSERT_NEAR(values[i], those[i], allowed) << "element " << i;
   };
   expect(found.feature_gradient, wanted.feature_gradient);
   expect(found.centre_gradient, wanted.centre_gradient);

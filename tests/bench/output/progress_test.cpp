@@ -68,7 +68,7 @@ TEST(Progress, ColoursAreForTerminalsThatKnowThemAndForNobodyWithNoColor) {
     });
   };
   EXPECT_NE(drawn(true).find("[\x1b[32m===="), std::string::npos);
-  EXPECT_NE(drawn(true).find("\x1b[33mbeware\x1b[0m\n"), std::string::npos);
+  EXPECT_NE(drawn(true).find("\x1b[33mbeware\x1b[m\n"), std::string::npos);
   EXPECT_EQ(drawn(false).find("\x1b[3"), std::string::npos);
   EXPECT_NE(drawn(false).find("[===="), std::string::npos);
 }
@@ -140,11 +140,11 @@ TEST(Messages, DetailsAreForTheVerboseWithTheirOrigin) {
     return printed([&](std::FILE* stream) {
       Messages messages(stream, terminal_of(stream), loudness, "node1 rank 0: ");
       messages.detail("engine 5 of 100%");
-      messages.say("training");
+      messages.last("runs/one");
     });
   };
-  EXPECT_EQ(printed_at(Loudness::verbose), "node1 rank 0: engine 5 of 100%\nnode1 rank 0: training\n");
-  EXPECT_EQ(printed_at(Loudness::usual), "node1 rank 0: training\n");
+  EXPECT_EQ(printed_at(Loudness::verbose), "node1 rank 0: engine 5 of 100%\nruns/one\n");
+  EXPECT_EQ(printed_at(Loudness::usual), "runs/one\n");
 }
 
 }  // namespace
