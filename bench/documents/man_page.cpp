@@ -108,7 +108,9 @@ const std::vector<std::pair<std::string, std::string>>& exit_code_texts() {
       {"74", "reading or writing failed while running"},
       {"75", "another rank died or hangs"},
       {"76", "verification failed: a wrong sum, replicas that differ, a loss that isn't finite"},
-      {"128 + n", "ended by signal n"}};
+      {"128 + n",
+       "ended by signal n; a run in its timed window first shows what it measured (130: Ctrl-C, 143: "
+       "SIGTERM)"}};
   return codes;
 }
 

@@ -2,8 +2,12 @@
 
 #include <spdlog/sinks/ansicolor_sink.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
+
+#include "base/text.h"
+#include "base/wrapped_lines.h"
 
 namespace plumb {
 namespace {
@@ -29,8 +33,15 @@ level::level_enum least_level(Loudness loudness) {
 
 }  // namespace
 
+std::string lines_on(const Terminal& terminal, const std::string& text) {
+  if (!terminal.is_terminal) return text;
+  const auto columns = static_cast<std::size_t>(std::max(1, terminal.columns));
+  return fmt::format("{}", fmt::join(wrapped_lines(text, columns), "\n"));
+}
+
 Messages::Messages(std::FILE* stream, const Terminal& terminal, Loudness loudness, const std::string& origin)
     : logger_("", sink_to(stream, terminal)),
+      terminal_(terminal),
       lines_left_(terminal.is_terminal ? std::numeric_limits<int>::max() : kLinesOffTerminal),
       origin_(origin) {
   logger_.set_level(least_level(loudness));
@@ -41,7 +52,7 @@ Messages::Messages(std::FILE* stream, const Terminal& terminal, Loudness loudnes
 void Messages::log_keeping(int lines_kept, level::level_enum level, const std::string& sentence) {
   if (!logger_.should_log(level) || lines_left_ <= lines_kept) return;
   --lines_left_;
-  logger_.log(level, level == kLast ? sentence : origin_ + sentence);
+  logger_.log(level, level == kLast ? sentence : lines_on(terminal_, origin_ + sentence));
 }
 
 void Messages::detail(const std::string& sentence) {

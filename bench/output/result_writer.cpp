@@ -68,7 +68,7 @@ std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::
 ResultWriter::ResultWriter(const std::string& out_dir, const std::string& name, RunRecord record)
     : topmost_new_(topmost_missing(out_dir)), folder_(make_new_folder(out_dir, name)) {
   record.status = "failed";
-  record.failure = "interrupted before it ended";
+  record.failure = fmt::format("{} before it ended", kInterrupted);
   try {
     write_result(record);
   } catch (const Error& error) {

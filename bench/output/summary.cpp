@@ -17,10 +17,27 @@
 namespace plumb {
 namespace {
 
-template <typename... Values>
-std::string row(std::string_view name, fmt::format_string<Values...> value, Values&&... values) {
-  return fmt::format("  {:<23} {}\n", name, fmt::format(value, std::forward<Values>(values)...));
-}
+constexpr std::size_t kValueColumn = 26, kNarrowest = 40, kWidest = 80;
+
+// Rows of a name and a value. Values stay within the table's columns: what doesn't fit goes on below.
+class SummaryRows {
+ public:
+  explicit SummaryRows(std::size_t columns) : columns_(columns) {}
+
+  template <typename... Values>
+  void add(std::string_view name, fmt::format_string<Values...> value, Values&&... values) {
+    const std::string text = fmt::format(value, std::forward<Values>(values)...);
+    for (const std::string& line : wrapped_lines(text, columns_ - kValueColumn)) {
+      text_ += fmt::format("  {:<{}}{}\n", name, kValueColumn - 2, line);
+      name = "";
+    }
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::size_t columns_;
+  std::string text_;
+};
 
 // Linear interpolation between the two nearest samples; `sorted` isn't empty.
 double quantile(const std::vector<double>& sorted, double share) {
@@ -30,32 +47,54 @@ double quantile(const std::vector<double>& sorted, double share) {
   return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-std::string headline(const RunRecord& record) {
-  return fmt::format("{} {}, batch {} per device, {}n{}g, {}{}{}\n", record.model, record.precision,
-                     record.batch_per_device, record.nodes, record.devices_per_node, record.device,
-                     record.device_name.empty() ? "" : ": ", record.device_name);
+std::string headline(const RunRecord& record, std::size_t columns) {
+  const std::string text =
+      fmt::format("{} {}, batch {} per device, {}n{}g, {}{}{}", record.model, record.precision,
+                  record.batch_per_device, record.nodes, record.devices_per_node, record.device,
+                  record.device_name.empty() ? "" : ": ", record.device_name);
+  std::string lines;
+  for (const std::string& line : wrapped_lines(text, columns - 2))
+    lines += (lines.empty() ? "" : "  ") + line + "\n";
+  return lines;
 }
 
-std::string timing_rows(const RunRecord& record) {
+// A run that isn't ok has no throughput, and its waits aren't known.
+void add_timing(const RunRecord& record, SummaryRows& rows) {
   const std::size_t warmup = std::min(static_cast<std::size_t>(std::max<std::int64_t>(0, record.warmup)),
                                       record.step_seconds.size());
   std::vector<double> window(record.step_seconds.begin() + static_cast<std::ptrdiff_t>(warmup),
                              record.step_seconds.end());
-  if (window.empty()) return "";
+  if (window.empty()) return;
   std::ranges::sort(window);
-  const double median = quantile(window, 0.5);
-  return row("images/s", "{:.2f}", record.images_per_second.mean) +
-         row("images/s per device", "{:.2f}",
-             record.images_per_second.mean / std::max(1, record.world_size)) +
-         row("step time, median", "{:.3f} ms", 1e3 * median) +
-         row("step time, spread", "{:.3f} to {:.3f} ms (10 % to 90 %), {:.3f} to {:.3f} ms in all",
-             1e3 * quantile(window, 0.1), 1e3 * quantile(window, 0.9), 1e3 * window.front(),
-             1e3 * window.back()) +
-         row("exposed communication", "{:.3f} ms per step ({:.1f} %)",
-             1e3 * record.exposed_communication_seconds,
-             percent(record.exposed_communication_seconds, median)) +
-         row("waiting for data", "{:.3f} ms per step ({:.1f} %)", 1e3 * record.data_wait_seconds,
-             percent(record.data_wait_seconds, median));
+  const bool ok = record.status == "ok";
+  const double median = quantile(window, 0.5), speed = record.images_per_second.mean;
+  if (ok) {
+    rows.add("images/s", "{:.2f}", speed);
+    rows.add("images/s per device", "{:.2f}", speed / std::max(1, record.world_size));
+  }
+  rows.add("step time, median", "{:.3f} ms", 1e3 * median);
+  rows.add("step time, spread", "{:.3f} to {:.3f} ms (10 % to 90 %),", 1e3 * quantile(window, 0.1),
+           1e3 * quantile(window, 0.9));
+  rows.add("", "{:.3f} to {:.3f} ms in all", 1e3 * window.front(), 1e3 * window.back());
+  if (!ok) return;
+  const auto add_wait = [&](std::string_view name, double seconds) {
+    rows.add(name, "{:.3f} ms per step ({:.1f} %)", 1e3 * seconds, percent(seconds, median));
+  };
+  add_wait("exposed communication", record.exposed_communication_seconds);
+  add_wait("waiting for data", record.data_wait_seconds);
+}
+
+// "INTERRUPTED by SIGINT after 12 of 120 iterations: no score"
+void add_state(const RunRecord& record, SummaryRows& rows) {
+  if (record.status == "ok") {
+    rows.add("iterations", "{}, of which {} warm-up", record.iterations, record.warmup);
+  } else if (record.failure.starts_with(kInterrupted)) {
+    rows.add("INTERRUPTED", "{}: no score", record.failure.substr(kInterrupted.size()));
+    rows.add("iterations", "{}, warm-up {}", record.step_seconds.size(), record.warmup);
+  } else {
+    rows.add("FAILED", "{}", record.failure);
+    rows.add("iterations", "{}, of which {} warm-up", record.iterations, record.warmup);
+  }
 }
 
 std::string checks_text(const RunRecord& record) {
@@ -81,58 +120,52 @@ std::string loss_scale_text(const RunRecord& record) {
   return fmt::format("{}; {} skipped", text, counted(record.skipped_iterations, "iteration"));
 }
 
-// A value of several lines, each in the column of values, within 100 columns.
-std::string wrapped_row(const std::string& name, const std::string& value) {
-  std::string rows;
-  for (const std::string& line : wrapped_lines(value, 100 - 26))
-    rows += row(rows.empty() ? name : "", "{}", line);
-  return rows;
-}
-
 // Published figures of the nearest configurations, and how those differ from this one.
-std::string published_rows(const RunRecord& record) {
+void add_published(const RunRecord& record, SummaryRows& rows) {
   constexpr std::size_t kMostFrameworks = 3;
-  std::string rows;
   const Configuration own = configuration_of(record);
+  std::string_view name = "published, nearest";
   for (const NearestPublished& near : nearest_published(own, kMostFrameworks)) {
     const std::string differing = other_sides_text(near.differences);
+    const double speed = near.result.images_per_second;
     const int devices = near.result.configuration.devices();
-    const std::string each = devices == own.devices() ? ""
-                                                      : fmt::format(" ({:.2f} per device)",
-                                                                    near.result.images_per_second / devices);
-    rows += wrapped_row(
-        rows.empty() ? "published, nearest" : "",
-        fmt::format("{:.2f} images/s{}, {}{}{}", near.result.images_per_second, each,
-                    framework_family(near.result.framework), differing.empty() ? "" : ": ", differing));
+    const std::string each =
+        devices == own.devices() ? "" : fmt::format(" ({:.2f} per device)", speed / devices);
+    rows.add(name, "{:.2f} images/s{}, {}{}{}", speed, each, framework_family(near.result.framework),
+             differing.empty() ? "" : ": ", differing);
+    name = "";
   }
-  return rows;
 }
 
 }  // namespace
 
-std::string summary_table(const RunRecord& record) {
-  std::string table = headline(record);
-  if (record.status != "ok") table += row("FAILED", "{}", record.failure);
-  table += row("iterations", "{}, of which {} warm-up", record.iterations, record.warmup);
-  table += timing_rows(record);
+std::size_t table_columns(const Terminal& terminal) {
+  if (!terminal.is_terminal) return kWidest;
+  return std::clamp(static_cast<std::size_t>(std::max(0, terminal.columns)), kNarrowest, kWidest);
+}
+
+std::string summary_table(const RunRecord& record, std::size_t columns) {
+  SummaryRows rows(std::max(columns, kNarrowest));
+  add_state(record, rows);
+  add_timing(record, rows);
   if (const auto peak = record.memory_bytes.find("peak"); peak != record.memory_bytes.end())
-    table += row("peak memory", "{:.1f} MiB", static_cast<double>(peak->second) / (1 << 20));
+    rows.add("peak memory", "{:.1f} MiB", static_cast<double>(peak->second) / (1 << 20));
   if (record.head_parameters > 0)
-    table += row("class centres", "{}, {} parameters", head_options(record.config), record.head_parameters);
+    rows.add("class centres", "{}, {} parameters", head_options(record.config), record.head_parameters);
   if (!record.loss.empty())
-    table += row("loss, first and last", "{:.5f}, {:.5f}", record.loss.front(), record.loss.back());
-  if (!record.loss_scale.empty()) table += row("loss scale", "{}", loss_scale_text(record));
+    rows.add("loss, first and last", "{:.5f}, {:.5f}", record.loss.front(), record.loss.back());
+  if (!record.loss_scale.empty()) rows.add("loss scale", "{}", loss_scale_text(record));
   if (record.energy_joules_per_image)
-    table += row("energy per image", "{:.3f} J", *record.energy_joules_per_image);
+    rows.add("energy per image", "{:.3f} J", *record.energy_joules_per_image);
   for (const GpuRecord& gpu : record.gpus)
-    if (const std::string text = throttling_text(gpu); !text.empty()) table += row("THROTTLED", "{}", text);
+    if (const std::string text = throttling_text(gpu); !text.empty()) rows.add("THROTTLED", "{}", text);
   for (const Flag& flag : run_flags(record))
     if (flag.kind != Flag::Kind::throttling && flag.kind != Flag::Kind::failed_check)
-      table += wrapped_row("note", flag.sentence);
-  if (!record.checks.empty()) table += row("checks", "{}", checks_text(record));
-  for (const std::string& file : record.log_files) table += row("log", "{}", file);
-  if (record.status == "ok") table += published_rows(record);
-  return table;
+      rows.add("note", "{}", flag.sentence);
+  if (!record.checks.empty()) rows.add("checks", "{}", checks_text(record));
+  for (const std::string& file : record.log_files) rows.add("log", "{}", file);
+  if (record.status == "ok") add_published(record, rows);
+  return headline(record, std::max(columns, kNarrowest)) + rows.text();
 }
 
 // Texts from outside (file names, hosts) may not be UTF-8; they must not cost us the result.
@@ -147,7 +180,8 @@ void print_text(const std::string& text) {
 }
 
 void print_result(const RunRecord& record, bool as_json) {
-  print_text(as_json ? json_text(to_json(record)) : summary_table(record));
+  print_text(as_json ? json_text(to_json(record))
+                     : summary_table(record, table_columns(terminal_of(stdout))));
 }
 
 }  // namespace plumb

@@ -3,14 +3,19 @@
 
 #include <string>
 
+#include "bench/output/progress.h"
 #include "results/record/schema.h"
 
 namespace plumb {
 
 // The table: images/s in total and per device, median and spread of step times inside the window, exposed
 // communication, data wait, peak memory, loss first and last, energy where it was measured, every check, and
-// of a run that is ok the published numbers of the nearest configurations, each with what differs there.
-std::string summary_table(const RunRecord& record);
+// of a run that is ok the published numbers of the nearest configurations, each with what differs there. A
+// run that isn't ok has its reason, and no throughput. Words longer than `columns` (at least 40) stand alone.
+std::string summary_table(const RunRecord& record, std::size_t columns = 80);
+
+// The columns of a table on this terminal: 80, fewer where it is narrower.
+std::size_t table_columns(const Terminal& terminal);
 
 // Indented, with an end of line; bytes that aren't UTF-8 (in file names) are replaced.
 std::string json_text(const nlohmann::ordered_json& json);

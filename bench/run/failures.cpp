@@ -6,13 +6,15 @@
 #include <thread>
 
 #include "base/error.h"
+#include "bench/output/messages.h"
 #include "comm/launched_as.h"
 
 namespace plumb {
 namespace {
 
 void tell(const std::string& program, const std::string& sentence) {
-  std::fprintf(stderr, "%s: %s\n", program.c_str(), sentence.c_str());
+  const std::string text = lines_on(terminal_of(stderr), program + ": " + sentence);
+  std::fprintf(stderr, "%s\n", text.c_str());
 }
 
 void tell_with_rank(const std::string& program, const Job& job, const std::string& sentence) {

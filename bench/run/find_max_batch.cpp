@@ -14,6 +14,8 @@
 #include "bench/run/failures.h"
 #include "bench/run/runner.h"
 #include "bench/run/session.h"
+#include "bench/run/step_timer.h"
+#include "kernels/roofline.h"
 #include "models/model_builder.h"
 
 namespace plumb {
@@ -22,6 +24,8 @@ namespace {
 constexpr double kMiB = 1024.0 * 1024;
 // A plan is off by a few percent at most; the first stride is this share of it.
 constexpr std::int64_t kStrideShare = 32;
+// Memory of a run on a CPU outside the plan: libraries, their code, MPI's buffers.
+constexpr double kBesideThePlan = 128 * kMiB;
 
 BenchOptions with_batch(BenchOptions options, std::int64_t batch) {
   options.batch_per_device = batch;
@@ -47,6 +51,11 @@ void run_iterations(Session& session) {
   session.device->synchronize();
 }
 
+// "0.4 s", "28 s".
+std::string seconds_text(double seconds) {
+  return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 1 : 0);
+}
+
 // Notes the memory that a batch took. Throws Error(out_of_memory), on all ranks, if it doesn't run.
 void try_batch(const Job& job, const BenchOptions& options, double memory_bytes, MaxBatch& found) {
   Session session = open_session(job, options);
@@ -64,6 +73,39 @@ void try_batch(const Job& job, const BenchOptions& options, double memory_bytes,
   found.planned_bytes = session.plan.memory.arena_bytes;
   found.peak_bytes = session.device->peak_bytes();
   job.barrier();
+}
+
+// Throws Error(out_of_memory), on all ranks, if the plan of a CPU, with workspaces, has no room.
+void plan_batch(const Job& job, const BenchOptions& options, double memory_bytes) {
+  Session session = open_session(job, options);
+  read_inputs(job, session);
+  plan_session(job, session);
+  job.together([&] {
+    if (session.plan.needed_bytes + kBesideThePlan > memory_bytes)
+      throw Error(ExitCode::out_of_memory, "the plan leaves the libraries no memory");
+  });
+}
+
+// What the plan says before anything is tried.
+MaxBatch plan_search(const Job& job, const Session& session, double memory_bytes) {
+  const BenchOptions& options = session.options;
+  const DeviceLimits& limits = session.device->limits();
+  MaxBatch found;
+  found.device = session.device->description();
+  found.model = options.model->name;
+  found.precision = options.precision;
+  found.world_size = job.size();
+  found.image_size = options.image_size;
+  found.memory_bytes = memory_bytes;
+  found.in_host_memory = limits.in_host_memory;
+  auto largest = static_cast<std::uint64_t>(
+      largest_planned_batch(options, limits, job.rank(), job.size(), memory_bytes));
+  job.broadcast(largest);  // hosts may have different memory: all start at the same batch
+  found.largest_planned = static_cast<std::int64_t>(largest);
+  const StepPlan plan = make_step_plan(with_batch(options, std::max<std::int64_t>(1, found.largest_planned)),
+                                       limits, job.rank(), job.size());
+  found.step_seconds = roofline(plan.program, limits, options.precision).seconds;
+  return found;
 }
 
 }  // namespace
@@ -97,8 +139,8 @@ std::int64_t largest_tensor_elements(const Program& program) {
   return static_cast<std::int64_t>(largest);
 }
 
-MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
-                        const std::function<void(const BatchTry&)>& tried, const SearchBounds& bounds) {
+MaxBatch find_max_batch(const Job& job, const BenchOptions& options, const SearchListener& listener,
+                        const SearchBounds& bounds) {
   MaxBatch found;
   BenchOptions resolved;
   DeviceLimits limits;
@@ -108,19 +150,12 @@ MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
     resolved = session.options;
     limits = session.device->limits();
     memory = bounds.memory_bytes.value_or(memory_of_rank(job, session));
-    found.device = session.device->description();
-    found.model = resolved.model->name;
-    found.precision = resolved.precision;
-    found.world_size = job.size();
-    found.image_size = resolved.image_size;
-    auto largest =
-        static_cast<std::uint64_t>(largest_planned_batch(resolved, limits, job.rank(), job.size(), memory));
-    job.broadcast(largest);  // hosts may have different memory: all start at the same batch
-    found.largest_planned = static_cast<std::int64_t>(largest);
+    found = plan_search(job, session, memory);
   }
-  const auto attempt = [&](std::int64_t batch) -> BatchTry {
+  if (listener.planned) listener.planned(found);
+  const auto outcome = [&](std::int64_t batch, const std::function<void()>& set_up) -> BatchTry {
     try {
-      try_batch(job, with_batch(options, batch), bounds.memory_bytes ? memory : HUGE_VAL, found);
+      set_up();
       return {.batch = batch, .ran = true};
     } catch (const FailureOfThisRank&) {
       throw;
@@ -135,26 +170,55 @@ MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
       throw;
     }
   };
-  found.search = search_largest_batch(found.largest_planned, kMaxBatch, [&](std::int64_t batch) {
-    const BatchTry one = attempt(batch);
-    tried(one);
+  const auto tell = [&](const BatchTry& one) {
+    if (listener.tried) listener.tried(one);
     return one;
-  });
+  };
+  const auto run = [&](std::int64_t batch) {
+    const double start = steady_seconds();
+    BatchTry one = outcome(batch, [&] {
+      try_batch(job, with_batch(options, batch), bounds.memory_bytes ? memory : HUGE_VAL, found);
+    });
+    one.seconds = steady_seconds() - start;
+    return tell(one);
+  };
+  std::int64_t estimate = found.largest_planned, highest = kMaxBatch;
+  std::vector<BatchTry> refused;
+  if (limits.in_host_memory) {
+    const auto plan = [&](std::int64_t batch) {
+      const BatchTry one = outcome(batch, [&] { plan_batch(job, with_batch(options, batch), memory); });
+      if (!one.ran) refused.push_back(tell(one));
+      return one;
+    };
+    estimate = highest = search_largest_batch(estimate, std::max<std::int64_t>(1, estimate), plan).batch;
+  }
+  if (highest > 0) found.search = search_largest_batch(estimate, highest, run);
+  found.search.tries.insert(found.search.tries.begin(), refused.begin(), refused.end());
   return found;
 }
 
 void report_max_batch(const Job& job, const BenchOptions& options) {
   Messages messages = messages_of(job, options);
-  messages.say("looking for the largest --bs by running steps; a try takes as long as a run's start");
   const MaxBatch found =
-      find_max_batch(job, options, [&](const BatchTry& one) { messages.say(to_text(one)); });
+      find_max_batch(job, options,
+                     {.planned = [&](const MaxBatch& planned) { messages.say(search_text(planned)); },
+                      .tried = [&](const BatchTry& one) { messages.say(to_text(one)); }});
   job.together([&] {
     if (job.rank() == 0) print_text(options.json ? to_json(found).dump(2) + "\n" : to_text(found));
   });
 }
 
+std::string search_text(const MaxBatch& planned) {
+  const std::string fits = fmt::format("looking for the largest --bs: by the plan {} fits {:.1f} GiB",
+                                       planned.largest_planned, planned.memory_bytes / kMiB / 1024);
+  if (!planned.in_host_memory)
+    return fits + "; some ten batches run a step or two, each takes as long as a run's start";
+  return fmt::format("{}; one step of it takes {} or more", fits, seconds_text(planned.step_seconds));
+}
+
 std::string to_text(const BatchTry& one, const SearchBounds& bounds) {
   const std::string text = fmt::format("--bs {} {}", one.batch, one.ran ? "runs" : "doesn't fit");
+  if (one.ran && one.seconds > 0) return fmt::format("{} (took {})", text, seconds_text(one.seconds));
   if (one.ran || !one.no_engine) return text;
   return fmt::format("{}: no engine computes tensors of more than {} elements", text, bounds.most_elements);
 }
@@ -177,6 +241,7 @@ nlohmann::ordered_json to_json(const MaxBatch& found) {
   for (const BatchTry& one : found.search.tries) {
     tries.push_back({{"batch", one.batch}, {"ran", one.ran}});
     if (one.no_engine) tries.back()["no_engine"] = true;
+    if (one.seconds > 0) tries.back()["seconds"] = one.seconds;
   }
   return {{"schema", "plumbline.max_batch/1"},
           {"model", found.model},

@@ -19,6 +19,7 @@ struct BatchTry {
   std::int64_t batch = 0;
   bool ran = false;
   bool no_engine = false;  // failed because no engine computes it, not for lack of memory
+  double seconds = 0;      // that it took
 };
 
 struct BatchSearch {
@@ -40,6 +41,9 @@ struct MaxBatch {
   std::int64_t image_size = 224;
   BatchSearch search;
   std::int64_t largest_planned = 0;  // by the plan alone
+  double memory_bytes = 0;           // that the plan was to fit
+  bool in_host_memory = false;       // a CPU: its memory holds just what is planned
+  double step_seconds = 0;           // of largest_planned, at least: by the roofline
   std::size_t planned_bytes = 0;     // of search.batch
   std::size_t peak_bytes = 0;        // the most that the device held until its step ended
 };
@@ -51,17 +55,26 @@ struct SearchBounds {
   std::int64_t most_elements = std::numeric_limits<std::int32_t>::max();
 };
 
+struct SearchListener {
+  std::function<void(const MaxBatch&)> planned;  // before the first try
+  std::function<void(const BatchTry&)> tried;    // after each
+};
+
 // Over activations and their gradients, which grow with the batch.
 std::int64_t largest_tensor_elements(const Program& program);
 
 // Every rank calls it, and all try the same batches together; each try sets up a run, runs an iteration and
 // releases everything. A batch doesn't fit if it throws Error(out_of_memory), or if one of its tensors has
-// more than `most_elements` and a library has no engine (kNoEngine); other errors are thrown on. `tried` is
-// called after every try.
-MaxBatch find_max_batch(const Job& job, const BenchOptions& options,
-                        const std::function<void(const BatchTry&)>& tried, const SearchBounds& bounds = {});
+// more than `most_elements` and a library has no engine (kNoEngine); other errors are thrown on. On a CPU,
+// where a step of many images takes long and memory alone is the limit, a try is the set-up up to the plan
+// with its workspaces; only the largest batch that this leaves runs its iteration, and smaller ones if the
+// host refuses it.
+MaxBatch find_max_batch(const Job& job, const BenchOptions& options, const SearchListener& listener,
+                        const SearchBounds& bounds = {});
 
-// "--bs 4096 doesn't fit: …"
+// What will be tried, and about how long that takes.
+std::string search_text(const MaxBatch& planned);
+// "--bs 64 runs (took 8 s)", "--bs 4096 doesn't fit: …"
 std::string to_text(const BatchTry& one, const SearchBounds& bounds = {});
 
 // Rank 0 prints the line, or with --json the object, to stdout, and each try to stderr. Every rank calls it.

@@ -49,13 +49,13 @@ void Runner::capture() {
   captured_ = true;
 }
 
-void Runner::run_iteration() {
+void Runner::run_iteration(const std::function<void()>& between) {
   load_batches(Mode::plain);
   if (captured_) {
     for (const Action& load : loads_) device_.wait(load.instruction, Lane::compute);
     device_.step_capture()->replay();
   } else {
-    run_instructions(Mode::plain);
+    run_instructions(Mode::plain, between);
   }
   if (communicator_) exposed([&] { communicator_->progress(); });
   device_.end_iteration();
@@ -79,8 +79,10 @@ void Runner::load_batches(Mode mode) {
   }
 }
 
-void Runner::run_instructions(Mode mode) {
+void Runner::run_instructions(Mode mode, const std::function<void()>& between) {
+  const bool computes_here = !device_.queue(Lane::compute);
   for (const Action& action : actions_) {
+    if (between && computes_here) between();
     const Lane lane = program_.instructions[action.instruction].lane;
     wait_for(action, mode);
     if (mode == Mode::stamped) device_.stamp(action.instruction, lane, false);

@@ -3,6 +3,7 @@
 // loads them. On a device that runs behind the host's back all of this only enqueues.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "bench/data/batch_source.h"
@@ -25,7 +26,9 @@ class Runner {
   void capture();
   bool captured() const { return captured_; }
 
-  void run_iteration();
+  // `between`: called between instructions where the host computes them; whatever it throws ends the
+  // iteration there.
+  void run_iteration(const std::function<void()>& between = {});
   // Stamps every instruction (Device::stamp), and runs instruction by instruction even after capture().
   void run_stamped_iteration();
 
@@ -42,7 +45,7 @@ class Runner {
   };
   enum class Mode { plain, stamped, capturing };
   void load_batches(Mode mode);
-  void run_instructions(Mode mode);
+  void run_instructions(Mode mode, const std::function<void()>& between = {});
   void run(const Action& action);
   void wait_for(const Action& action, Mode mode);
   void finish(InstructionId collective, Mode mode);

@@ -178,7 +178,7 @@ Session open_session(const Job& job, const BenchOptions& options) {
                                   .deterministic = options.deterministic},
                                  &why_not_cuda);
     session.options = resolve(options, session.device->limits(), job.size());
-    if (!why_not_cuda.empty()) session.why_this_device = " (--device auto: " + reason_of(why_not_cuda) + ")";
+    session.why_no_gpu = reason_of(why_not_cuda);
     session.options.threads = threads;
     fill_in_layout(job, session.options);
     session.captures = captures(session.options, *session.device, job.size());
@@ -207,17 +207,14 @@ void read_inputs(const Job& job, Session& session) {
   });
 }
 
-void prepare_session(const Job& job, Session& session) {
+void plan_session(const Job& job, Session& session) {
   const BenchOptions& options = session.options;
-  TensorMap tensors = std::move(session.given);
   const UpdateRule rule{.optimizer = options.optimizer,
                         .momentum = options.momentum,
                         .weight_decay = options.weight_decay,
                         .loss_scaling = options.loss_scaling.value_or(LossScaling{})};
   tune_session(job, session, rule);
   job.together([&] {
-    if (options.weights.empty() && (job.rank() == 0 || has_shards(session.plan.graph)))
-      tensors = initial_tensors(session.plan.graph, options.seed);
     session.plan =
         make_step_plan(options, session.device->limits(), job.rank(), job.size(),
                        {.plain = session.tuning.plain, .prepare = [&](const Graph& graph, Program& program) {
@@ -228,6 +225,16 @@ void prepare_session(const Job& job, Session& session) {
                    session.plan.needed_bytes + static_cast<double>(session.source->host_bytes()));
   });
   job.require_same("Program", fmt::format("hash={}\n", reduction_hash(session.plan.program)));
+}
+
+void prepare_session(const Job& job, Session& session) {
+  plan_session(job, session);
+  const BenchOptions& options = session.options;
+  TensorMap tensors = std::move(session.given);
+  job.together([&] {
+    if (options.weights.empty() && (job.rank() == 0 || has_shards(session.plan.graph)))
+      tensors = initial_tensors(session.plan.graph, options.seed);
+  });
   // Allocates first what can't report how much memory is left; a failure to bind can.
   if (has_collectives(options, job.size()))
     session.communicator = make_communicator(job, options, *session.device);

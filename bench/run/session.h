@@ -25,12 +25,12 @@ struct Session {
   std::unique_ptr<Communicator> communicator;  // null if not has_collectives()
   bool captures = false;                       // an iteration becomes one launch
   bool shares_gpu = false;                     // another rank uses the same one
-  StepPlan plan;                               // until prepare_session: as described
+  StepPlan plan;                               // until plan_session: as described
   Tuning tuning;                               // trials and remarks on rank 0 only
   // Until prepare_session: the tensors of --weights, on rank 0, or on every rank if each has its own rows.
   TensorMap given;
-  std::string why_this_device;  // " (…)", where --device auto chose it
-  std::string remark;           // one sentence about threads, if there is something to say
+  std::string why_no_gpu;  // where --device auto took the CPU; else empty
+  std::string remark;      // one sentence about threads, if there is something to say
 };
 
 // First step, on every rank: chooses the device, resolves options, compares them between ranks. Reads and
@@ -46,7 +46,10 @@ void read_inputs(const Job& job, Session& session);
 // rank takes. Rank 0 shows progress on stderr unless --quiet: a bar on a terminal, elsewhere a line every ten
 // seconds. Every rank calls it.
 void tune_session(const Job& job, Session& session, const UpdateRule& rule);
-// Last step, which takes time: tuning, primitives, memory, parameters on the device.
+// Third step, which takes time: tuning, primitives, and the plan with the layouts and workspaces that the
+// device chose. Allocates nothing of it. Throws Error(out_of_memory) likewise.
+void plan_session(const Job& job, Session& session);
+// plan_session(), and the last step: memory, parameters on the device.
 void prepare_session(const Job& job, Session& session);
 
 // Free bytes of the device; ranks that share its memory get equal parts.

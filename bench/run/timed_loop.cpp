@@ -21,8 +21,8 @@ bool runs_behind_the_host(Device& device) {
 class TimedLoop {
  public:
   TimedLoop(const Job& job, Session& session, Runner& runner, TimedIterations& result,
-            const std::function<void(std::int64_t)>& ended)
-      : job_(job), session_(session), runner_(runner), result_(result), ended_(ended) {}
+            const std::function<void(std::int64_t)>& ended, const std::function<void()>& look_up)
+      : job_(job), session_(session), runner_(runner), result_(result), ended_(ended), look_up_(look_up) {}
 
   void run() {
     const BenchOptions& options = session_.options;
@@ -33,7 +33,7 @@ class TimedLoop {
     session_.device->start_clock();
     result_.timer.start();
     while (goes_on()) {
-      runner_.run_iteration();
+      runner_.run_iteration(look_up_);
       if (++started_ == 1 && session_.captures) {
         collect(0);
         runner_.capture();
@@ -67,8 +67,10 @@ class TimedLoop {
       const std::optional<double> end = session_.device->next_end();
       if (end) {
         tell(*end);
+        if (look_up_) look_up_();
       } else if (started_ - told() > under_way) {
         if (session_.communicator) session_.communicator->progress();
+        if (look_up_) look_up_();
         std::this_thread::sleep_for(kBetweenLooks);
       } else {
         return;
@@ -102,6 +104,7 @@ class TimedLoop {
   Runner& runner_;
   TimedIterations& result_;
   const std::function<void(std::int64_t)>& ended_;
+  const std::function<void()>& look_up_;
   std::int64_t started_ = 0;
   std::int64_t agreed_ = 0;  // that all ranks run
   double device_exposed_ = 0, host_exposed_in_warmup_ = 0, waited_in_warmup_ = 0;
@@ -110,8 +113,9 @@ class TimedLoop {
 }  // namespace
 
 void run_timed(const Job& job, Session& session, Runner& runner, TimedIterations& result,
-               const std::function<void(std::int64_t iteration)>& ended) {
-  TimedLoop(job, session, runner, result, ended).run();
+               const std::function<void(std::int64_t iteration)>& ended,
+               const std::function<void()>& look_up) {
+  TimedLoop(job, session, runner, result, ended, look_up).run();
 }
 
 std::vector<InstructionTime> run_stamped(Session& session, Runner& runner) {

@@ -23,9 +23,11 @@ struct TimedIterations {
 // Runs --iters iterations, and more until --seconds are over, on every rank alike. `ended` is called for each
 // in order, once it has ended; on a device that runs behind the host's back a few later ones may be under way
 // by then. Of a session that captures the first iteration runs step by step, and all others are replays of
-// one capture.
+// one capture. `look_up`: called often, between instructions that the host computes, while it waits for a
+// device, and after each iteration; whatever it throws ends the loop. Null: never.
 void run_timed(const Job& job, Session& session, Runner& runner, TimedIterations& result,
-               const std::function<void(std::int64_t iteration)>& ended);
+               const std::function<void(std::int64_t iteration)>& ended,
+               const std::function<void()>& look_up);
 
 // Runs a few iterations more with every instruction stamped, for profiles and traces, and gives their times.
 // They are in no log, and parameters and running statistics are put back to what they were. On a device that

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <thread>
 
 #include "base/text.h"
 #include "bench/output/messages.h"
@@ -13,6 +14,7 @@
 #include "bench/run/checks.h"
 #include "bench/run/failures.h"
 #include "bench/run/gpu_monitor.h"
+#include "bench/run/interruption.h"
 #include "bench/run/run_record.h"
 #include "bench/run/runner.h"
 
@@ -22,6 +24,10 @@ namespace {
 // A loss that is not finite on one rank makes all ranks' losses so one iteration later. Rank 0 reports it at
 // once; the others wait this many iterations for rank 0.
 constexpr int kPatienceOfOtherRanks = 3;
+
+// A rank that a signal came to has this long to end by itself. Launchers send signals to all ranks or to one;
+// rank 0 alone ends the job in good order, so the others give it time before they end, and the job with them.
+constexpr std::chrono::seconds kPatienceOfRank0{5}, kPatienceForRank0{3};
 
 // The state of a run.
 struct Run {
@@ -40,15 +46,21 @@ struct Run {
 std::string image_size_remark(const BenchOptions& options) {
   const std::int64_t published = options.model->image_size;
   if (options.image_size == published) return "";
-  return fmt::format(", images of {} pixels (not comparable with published numbers: {})", options.image_size,
-                     published);
+  return fmt::format(", {} px instead of {}", options.image_size, published);
 }
 
-// "training resnet50 fp16 on …, 2 ranks, batch 128 each"
+// Where --device auto took the CPU.
+std::string no_gpu_remark(const Session& session) {
+  if (session.why_no_gpu.empty()) return "";
+  return session.options.verbose ? fmt::format(" (--device auto: {})", session.why_no_gpu)
+                                 : " (no usable GPU)";
+}
+
+// "training resnet50 fp16 on NVIDIA H200, 2 ranks, batch 128 each"
 std::string begin_text(const Job& job, const Session& session, const RunRecord& record) {
   const std::string head = head_options(record.config);
   return fmt::format("training {} {} on {}{}, {}, batch {} each{}{}{}", record.model, record.precision,
-                     record.device_name, session.why_this_device, counted(job.size(), "rank"),
+                     session.device->limits().name, no_gpu_remark(session), counted(job.size(), "rank"),
                      record.batch_per_device, head.empty() ? "" : ", ", head,
                      image_size_remark(session.options));
 }
@@ -104,20 +116,34 @@ GpuRecord stop_monitor(const Job& job, const Session& session, const StepTimer& 
                         session.device->unique_id());
 }
 
+// Throws Interrupted if a signal has come in. No rank asks another one: those may be stuck.
+void require_no_signal(const Run& run, const Interruption& interruption) {
+  const int signal = interruption.signal();
+  if (signal == 0) return;
+  const bool open_end = run.options().seconds > 0;
+  throw Interrupted(signal, run.measured.timed.timer.iterations(), open_end ? 0 : run.options().iterations);
+}
+
 // The window, and the iterations for a profile after it.
-void run_iterations(Run& run, Runner& runner) {
+void run_iterations(Run& run, Runner& runner, Interruption& interruption) {
   Session& session = run.session;
   TimedIterations& timed = run.measured.timed;
   ProgressBar bar(run.first() && !run.options().quiet ? stderr : nullptr, terminal_of(stderr),
                   run.options().iterations, run.record.batch_per_device * run.job.size());
   const std::unique_ptr<GpuMonitor> monitor = watch_gpu(session.device->unique_id());
   int not_finite = 0;
-  run_timed(run.job, session, runner, timed, [&](std::int64_t iteration) {
+  const auto ended = [&](std::int64_t iteration) {
     if (run.outputs.log) log_iteration(session, timed, *run.outputs.log);
     require_finite_loss(run, iteration, not_finite);
     bar.update(timed.timer.iterations(), timed.timer.elapsed_seconds());
     if (run.hooks.after_iteration) run.hooks.after_iteration(iteration, session);
-  });
+  };
+  std::function<void()> look_up;
+  if (run.first()) look_up = [&] { require_no_signal(run, interruption); };
+  run_timed(run.job, session, runner, timed, ended, look_up);
+  interruption.end();
+  if (interruption.signal() != 0 && !run.first()) std::this_thread::sleep_for(kPatienceForRank0);
+  require_no_signal(run, interruption);
   if (monitor) run.measured.gpu = stop_monitor(run.job, session, timed.timer, *monitor);
   bar.clear();
   add_window(session, timed, run.record);
@@ -134,12 +160,29 @@ void report_failure(Run& run, const Error& error) {
   }
 }
 
+// Shows what rank 0 measured, and ends the other ranks without a word: a launcher that ends a job because
+// some rank failed sends rank 0 a signal too, and that rank's sentence is to stay the last.
+void end_interrupted(Run& run, const Interrupted& interrupted) {
+  report_failure(run, interrupted);
+  run.outputs.log.reset();
+  try {
+    if (run.first()) print_result(run.record, run.options().json);
+  } catch (const Error&) {
+    // Nobody reads it any more. result.json has it.
+  }
+  if (run.job.size() > 1) run.job.abort(static_cast<int>(interrupted.code()));
+}
+
 void measure(Run& run) {
   Session& session = run.session;
   run.job.barrier();
+  Interruption interruption(run.first() ? kPatienceOfRank0 : kPatienceForRank0);
   Runner runner(session.plan.program, *session.device, session.communicator.get(), *session.source);
   try {
-    run_iterations(run, runner);
+    run_iterations(run, runner, interruption);
+  } catch (const Interrupted& interrupted) {
+    end_interrupted(run, interrupted);
+    throw FailureOfThisRank(interrupted);
   } catch (const Error& error) {
     report_failure(run, error);
     run.outputs.log.reset();  // an empty log goes

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "results/record/gpu_record.h"
@@ -32,6 +33,9 @@ struct RankRecord {
 struct UnfusedLayer {
   std::string layer, pattern, reason;
 };
+
+// The `failure` of a run that was ended from outside begins with this word.
+inline constexpr std::string_view kInterrupted = "interrupted";
 
 struct RunRecord {
   std::string status = "failed";  // "ok" | "failed"

@@ -24,7 +24,7 @@ class FindMaxBatch : public MpiTest {
     options.cuda_graph = CudaGraph::off;
     options.image_size = 32;
     options.threads = 1;
-    return find_max_batch(job(), options, [&](const BatchTry& one) { tried.push_back(one); },
+    return find_max_batch(job(), options, {.tried = [&](const BatchTry& one) { tried.push_back(one); }},
                           {.memory_bytes = 3.51e8, .most_elements = most_elements});
   }
 

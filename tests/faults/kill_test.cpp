@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <random>
@@ -26,15 +25,6 @@ std::string command(const Place& place, int ranks) {
   const std::string bench =
       place.bench("--image-size 32 --bs 1 --warmup 1 --threads 1 --iters " + std::to_string(kIterations));
   return ranks == 1 ? bench : Place::mpirun(ranks, bench);
-}
-
-int lines_so_far(const Place& place) {
-  int lines = 0;
-  for (const std::string& part : place.contents_ending_in(".log.part")) {
-    const std::string text = read_text(place.file(part));
-    lines += static_cast<int>(std::count(text.begin(), text.end(), '\n'));
-  }
-  return lines;
 }
 
 // Waits until a rank can be killed, and kills it. False if the run ended first.
@@ -87,7 +77,7 @@ TEST(Kill, AtAnyTimeLeavesWholeLinesAndNoScore) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     } else {  // between two lines, or within one
       const int lines = static_cast<int>(random() % (kIterations - 1)) + 1;
-      while (program.running() && lines_so_far(place) < lines)
+      while (program.running() && log_lines_so_far(place) < lines)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       std::this_thread::sleep_for(std::chrono::milliseconds(random() % 50));
     }

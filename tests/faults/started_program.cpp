@@ -145,11 +145,19 @@ std::vector<Process> StartedProgram::processes() const {
 }
 
 std::vector<Process> StartedProgram::ranks() const {
+  return running_one_of({PLUMB_BENCH_RESNET50, PLUMB_DAMAGED_TRAINING});
+}
+
+std::vector<Process> StartedProgram::launchers() const {
+  return running_one_of({fs::canonical(PLUMB_MPIRUN)});
+}
+
+std::vector<Process> StartedProgram::running_one_of(const std::vector<std::string>& programs) const {
   std::vector<Process> found = processes();
-  std::erase_if(found, [](const Process& process) {
+  std::erase_if(found, [&](const Process& process) {
     std::error_code gone;
     const std::string program = fs::read_symlink("/proc/" + std::to_string(process.pid) + "/exe", gone);
-    return program != PLUMB_BENCH_RESNET50 && program != PLUMB_DAMAGED_TRAINING;
+    return std::find(programs.begin(), programs.end(), program) == programs.end();
   });
   return found;
 }
@@ -187,6 +195,15 @@ void expect_no_score(const Place& place, const std::string& reason) {
   EXPECT_EQ(result.at("status"), "failed");
   const std::string failure = result.at("failure");
   EXPECT_NE(failure.find(reason), std::string::npos) << failure;
+}
+
+int log_lines_so_far(const Place& place) {
+  int lines = 0;
+  for (const std::string& part : place.contents_ending_in(".log.part")) {
+    const std::string text = read_text(place.file(part));
+    lines += static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  }
+  return lines;
 }
 
 int expect_whole_lines(const std::string& log) {

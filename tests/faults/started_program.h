@@ -73,10 +73,12 @@ class StartedProgram {
   // fault-injection variant.
   std::vector<Process> processes() const;
   std::vector<Process> ranks() const;
+  std::vector<Process> launchers() const;  // mpirun
   // Fails the test, and ends everything, after a minute and a half.
   Ended wait();
 
  private:
+  std::vector<Process> running_one_of(const std::vector<std::string>& programs) const;
   void reap(bool block);
   const Place& place_;
   pid_t shell_ = 0;
@@ -92,6 +94,8 @@ inline const std::string kSmall = "--image-size 32 --bs 2 --warmup 1 --threads 1
 void expect_one_sentence(const Ended& ended, int code, const std::vector<std::string>& words);
 // There is no .log, and result.json says failed for a reason that contains `reason`.
 void expect_no_score(const Place& place, const std::string& reason = "");
+// Lines in all logs of runs that are under way.
+int log_lines_so_far(const Place& place);
 // Every line is whole, and they count up from 0. Returns the number of lines.
 int expect_whole_lines(const std::string& log);
 // False, with a message, if this process may not mount.

@@ -84,6 +84,16 @@ TEST(Progress, OnATerminalDrawsSeldomAndClearsTheLine) {
   EXPECT_TRUE(text.ends_with("\r\x1b[K"));
 }
 
+TEST(Messages, BreakLinesBetweenWordsOnATerminalOnly) {
+  const auto said = [](const Terminal& terminal) {
+    return printed([&](std::FILE* stream) {
+      Messages(stream, terminal, Loudness::usual).say("training resnet50 on a processor");
+    });
+  };
+  EXPECT_EQ(said({.is_terminal = true, .columns = 20}), "training resnet50 on\na processor\n");
+  EXPECT_EQ(said({.is_terminal = false, .columns = 20}), "training resnet50 on a processor\n");
+}
+
 TEST(Messages, OffATerminalThereAreAtMostFourLines) {
   const std::string text = printed([](std::FILE* stream) {
     Messages messages(stream, terminal_of(stream), Loudness::usual);

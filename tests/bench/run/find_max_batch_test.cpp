@@ -58,9 +58,22 @@ TEST(SearchLargestBatch, ThrowsOnWhatIsNoLackOfMemory) {
 
 TEST(BatchTry, SaysWhetherMemoryOrAnEngineWasMissing) {
   EXPECT_EQ(to_text(BatchTry{.batch = 8, .ran = true}), "--bs 8 runs");
+  EXPECT_EQ(to_text(BatchTry{.batch = 8, .ran = true, .seconds = 41.6}), "--bs 8 runs (took 42 s)");
   EXPECT_EQ(to_text(BatchTry{.batch = 8}), "--bs 8 doesn't fit");
   EXPECT_EQ(to_text(BatchTry{.batch = 2688, .no_engine = true}),
             "--bs 2688 doesn't fit: no engine computes tensors of more than 2147483647 elements");
+}
+
+TEST(MaxBatch, SaysWhatWillBeTriedAndHowLongThatTakes) {
+  const MaxBatch on_cpu{
+      .largest_planned = 287, .memory_bytes = 23.5 * (1 << 30), .in_host_memory = true, .step_seconds = 26.2};
+  EXPECT_EQ(search_text(on_cpu),
+            "looking for the largest --bs: by the plan 287 fits 23.5 GiB; one step of it takes 26 s or more");
+  const MaxBatch on_gpu{.largest_planned = 1408, .memory_bytes = 80.0 * (1 << 30)};
+  EXPECT_EQ(
+      search_text(on_gpu),
+      "looking for the largest --bs: by the plan 1408 fits 80.0 GiB; some ten batches run a step or two, "
+      "each takes as long as a run's start");
 }
 
 // Beyond 2^32 elements and bytes: nothing counts in 32 bits.

@@ -31,6 +31,7 @@ class LoggingDevice : public Device {
   void write_state(const StepState&) override {}
   IterationMetrics metrics(std::uint64_t) const override { return {}; }
   std::byte* data(BufferId buffer) override { return &memory_[buffer]; }
+  void* queue(Lane) override { return behind_the_host_ ? this : nullptr; }
   void signal(InstructionId instruction, Lane lane) override {
     if (behind_the_host_)
       log_.push_back(std::string(name_of(lane)) + " has " + program_.instructions[instruction].name);
@@ -230,6 +231,27 @@ TEST(Runner, LetsLanesWaitWhereTheCommunicatorEnqueues) {
             "compute waits for d_features.reduce_scatter_sum", "features_backward"});
   in_order({"start allreduce_sum of bucket0", "backward", "start allreduce_sum of bucket1",
             "compute waits for bucket1.allreduce_sum", "update"});
+}
+
+TEST(Runner, LooksUpBetweenInstructionsWhereTheHostComputes) {
+  const auto looks = [](bool behind_the_host) {
+    LoggedProgram logged;
+    for (const char* name : {"a", "b", "c"}) logged.compute(name, {}, {});
+    LoggingDevice device(logged.program, logged.log, behind_the_host);
+    NoBatches batches;
+    Runner runner(logged.program, device, nullptr, batches);
+    int count = 0;
+    const auto third_time = [&] {
+      if (++count == 3) throw Error(ExitCode::internal, "enough");
+    };
+    if (behind_the_host)
+      runner.run_iteration(third_time);
+    else
+      EXPECT_THROW(runner.run_iteration(third_time), Error);
+    return std::pair{count, logged.log};
+  };
+  EXPECT_EQ(looks(false), (std::pair{3, Log{"a", "b"}}));
+  EXPECT_EQ(looks(true), (std::pair{0, Log{"a", "b", "c"}}));
 }
 
 TEST(Runner, RefusesCollectivesWithoutACommunicator) {

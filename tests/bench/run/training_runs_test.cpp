@@ -149,6 +149,18 @@ TEST(TrainingRuns, SavedWeightsGoOnWhereTheyStopped) {
   EXPECT_EQ(losses(rest), std::vector<double>(whole.begin() + 2, whole.end()));
 }
 
+TEST(TrainingRuns, FirstLineSaysWhyThereIsNoGpuOnlyToTheVerbose) {
+  const ScratchFolder folder;
+  const auto first_line = [&](const std::string& arguments) {
+    const ProgramRun run = run_bench_resnet50(folder.path(), 1, kSmall + "--iters 2 " + arguments);
+    return run.messages.substr(0, run.messages.find('\n'));
+  };
+  const std::string short_line = first_line("");
+  if (short_line.find("no usable GPU") == std::string::npos) GTEST_SKIP() << "a GPU is there: " << short_line;
+  EXPECT_EQ(short_line.find("CUDA"), std::string::npos) << short_line;
+  EXPECT_NE(first_line("--verbose").find("--device auto: "), std::string::npos);
+}
+
 TEST(TrainingRuns, LogHasOneLinePerIterationAndRealFields) {
   const ScratchFolder folder;
   const ProgramRun run =

@@ -1,0 +1,155 @@
+// R16: a signal ends the run in good order, shows what was measured, and never makes it a score.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "base/error.h"
+#include "results/compare/samples.h"
+#include "tests/faults/started_program.h"
+
+namespace plumb {
+namespace {
+
+const std::string kEndless = kSmall + "--lr 0.001 --iters 100000 ";
+
+void send(const StartedProgram& program, int rank, int signal) {
+  for (const Process& process : program.ranks())
+    if (process.rank == rank) ::kill(process.pid, signal);
+}
+
+// Waits for the first iterations of the window.
+void wait_for_lines(const Place& place, StartedProgram& program) {
+  while (program.running() && log_lines_so_far(place) < 3)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// Nothing of the run can be taken for a finished one; returns its iterations.
+std::size_t expect_marked(const Place& place, const std::string& signal) {
+  expect_no_score(place, "interrupted by " + signal + " after ");
+  const std::vector<std::string> parts = place.contents_ending_in(".log.part");
+  EXPECT_EQ(parts.size(), 1u);
+  const int lines = parts.empty() ? 0 : expect_whole_lines(place.file(parts.front()));
+  const nlohmann::ordered_json result = place.result();
+  EXPECT_EQ(result.at("step_seconds").size(), static_cast<std::size_t>(lines));
+  EXPECT_EQ(result.at("images_per_second").at("mean"), 0);
+  try {
+    load_samples(place.file("runs"));
+    ADD_FAILURE() << "an interrupted run is a sample";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("interrupted by " + signal), std::string::npos) << error.what();
+  }
+  return static_cast<std::size_t>(lines);
+}
+
+void expect_table(const std::string& output, const std::string& signal, std::size_t iterations) {
+  EXPECT_NE(output.find("\n  INTERRUPTED"), std::string::npos) << output;
+  EXPECT_NE(output.find("by " + signal + " after " + std::to_string(iterations) + " of 100000 iterations"),
+            std::string::npos)
+      << output;
+  EXPECT_NE(output.find("step time, median"), std::string::npos) << output;
+  EXPECT_EQ(output.find("images/s"), std::string::npos) << output;
+}
+
+class Interrupt : public testing::TestWithParam<std::pair<int, std::string>> {};
+
+TEST_P(Interrupt, EndsTheRunWithTheTableOfWhatWasMeasured) {
+  const auto& [signal, name] = GetParam();
+  const Place place;
+  StartedProgram program = place.start(place.bench(kEndless));
+  wait_for_lines(place, program);
+  send(program, 0, signal);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, 128 + signal);
+  const std::size_t iterations = expect_marked(place, name);
+  EXPECT_GE(iterations, 3u);
+  expect_table(ended.output, name, iterations);
+  ASSERT_FALSE(ended.lines.empty());
+  EXPECT_TRUE(ended.lines.back().starts_with("bench_resnet50: interrupted by " + name)) << ended.lines.back();
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, Interrupt,
+                         testing::Values(std::pair{SIGINT, "SIGINT"}, std::pair{SIGTERM, "SIGTERM"}),
+                         [](const auto& tested) { return tested.param.second; });
+
+TEST(Interrupted, RunWithJsonPrintsAnObjectThatSaysFailed) {
+  const Place place;
+  StartedProgram program = place.start(place.bench(kEndless + "--json"));
+  wait_for_lines(place, program);
+  send(program, 0, SIGINT);
+  const auto json = nlohmann::ordered_json::parse(program.wait().output);
+  EXPECT_EQ(json.at("status"), "failed");
+  EXPECT_TRUE(json.at("failure").get<std::string>().starts_with("interrupted by SIGINT"));
+}
+
+TEST(Interrupted, BeforeTheFirstIterationEndsAtOnce) {
+  const Place place;
+  StartedProgram program = place.start(place.bench(kEndless));
+  while (program.running() && program.ranks().empty())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  send(program, 0, SIGTERM);
+  EXPECT_EQ(program.wait().exit_code, 128 + SIGTERM);
+  EXPECT_TRUE(place.contents_ending_in(".log").empty());
+}
+
+// In a job of two ranks `interrupt` sends rank 0 SIGTERM.
+void expect_job_ended(const std::function<void(const StartedProgram&)>& interrupt) {
+  const Place place;
+  StartedProgram program = place.start(Place::mpirun(2, place.bench(kEndless)));
+  wait_for_lines(place, program);
+  interrupt(program);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, 128 + SIGTERM) << ended.launcher_messages;
+  EXPECT_TRUE(program.processes().empty()) << "a process is left";
+  expect_table(ended.output, "SIGTERM", expect_marked(place, "SIGTERM"));
+}
+
+TEST(InterruptedJob, OfRank0EndsAllRanks) {
+  expect_job_ended([](const StartedProgram& program) { send(program, 0, SIGTERM); });
+}
+
+// Rank 1 leaves the end to rank 0, which knows of no signal, and then ends the job itself.
+TEST(InterruptedJob, OfRank1AloneEndsAllRanks) {
+  const Place place;
+  StartedProgram program = place.start(Place::mpirun(2, place.bench(kEndless)));
+  wait_for_lines(place, program);
+  send(program, 1, SIGTERM);
+  EXPECT_EQ(program.wait().exit_code, 128 + SIGTERM);
+  EXPECT_TRUE(program.processes().empty()) << "a process is left";
+  expect_no_score(place, "interrupted");
+}
+
+TEST(InterruptedJob, OfAllRanksAtOnceShowsRank0sTable) {
+  expect_job_ended([](const StartedProgram& program) {
+    for (const int rank : {1, 0}) send(program, rank, SIGTERM);
+  });
+}
+
+// As Ctrl-C does.
+TEST(InterruptedJob, ThroughMpirunLeavesNoProcessAndNoScore) {
+  const Place place;
+  StartedProgram program = place.start(Place::mpirun(2, place.bench(kEndless)));
+  wait_for_lines(place, program);
+  for (const Process& process : program.launchers()) ::kill(process.pid, SIGINT);
+  EXPECT_NE(program.wait().exit_code, 0);
+  EXPECT_TRUE(program.processes().empty()) << "a process is left";
+  expect_no_score(place, "interrupted");  // "by SIGTERM", if mpirun gives it the time
+}
+
+// Rank 0 waits in a collective for a rank that never comes.
+TEST(InterruptedJob, EndsWhereAnotherRankIsStuck) {
+  const Place place;
+  StartedProgram program = place.start(Place::mpirun(2, place.bench(kEndless)));
+  wait_for_lines(place, program);
+  send(program, 1, SIGSTOP);
+  send(program, 0, SIGTERM);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, 128 + SIGTERM) << ended.launcher_messages;
+  EXPECT_TRUE(program.processes().empty()) << "a process is left";
+  expect_no_score(place, "interrupted");
+}
+
+}  // namespace
+}  // namespace plumb
