@@ -58,6 +58,14 @@ std::string timing_rows(const RunRecord& record) {
              percent(record.data_wait_seconds, median));
 }
 
+// The lowest and highest of the collectives' medians over the ranks.
+std::string bus_bandwidth_text(const std::vector<CollectiveRecord>& collectives) {
+  const auto speed_of = [](const CollectiveRecord& one) { return one.bus_bytes_per_second.median / kGiga; };
+  const auto [slowest, fastest] = std::ranges::minmax_element(collectives, {}, speed_of);
+  return fmt::format("{:.2f} to {:.2f} GB/s in {}, the slowest is {}", speed_of(*slowest), speed_of(*fastest),
+                     counted(collectives.size(), "collective"), slowest->name);
+}
+
 std::string checks_text(const RunRecord& record) {
   std::string text;
   for (const auto& [name, outcome] : record.checks.items()) {
@@ -115,6 +123,8 @@ std::string summary_table(const RunRecord& record) {
   if (record.status != "ok") table += row("FAILED", "{}", record.failure);
   table += row("iterations", "{}, of which {} warm-up", record.iterations, record.warmup);
   table += timing_rows(record);
+  if (!record.collectives.empty())
+    table += row("bus bandwidth", "{}", bus_bandwidth_text(record.collectives));
   if (const auto peak = record.memory_bytes.find("peak"); peak != record.memory_bytes.end())
     table += row("peak memory", "{:.1f} MiB", static_cast<double>(peak->second) / (1 << 20));
   if (record.head_parameters > 0)

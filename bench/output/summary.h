@@ -8,8 +8,9 @@
 namespace plumb {
 
 // The table: images/s in total and per device, median and spread of step times inside the window, exposed
-// communication, data wait, peak memory, loss first and last, energy where it was measured, every check, and
-// of a run that is ok the published numbers of the nearest configurations, each with what differs there.
+// communication, data wait, bus bandwidth where it was measured, peak memory, loss first and last, energy
+// where it was measured, every check, and of a run that is ok the published numbers of the nearest
+// configurations, each with what differs there.
 std::string summary_table(const RunRecord& record);
 
 // Indented, with an end of line; bytes that aren't UTF-8 (in file names) are replaced.
