@@ -97,6 +97,14 @@ void add_state(const RunRecord& record, SummaryRows& rows) {
   }
 }
 
+// The lowest and highest of the collectives' medians over the ranks.
+std::string bus_bandwidth_text(const std::vector<CollectiveRecord>& collectives) {
+  const auto speed_of = [](const CollectiveRecord& one) { return one.bus_bytes_per_second.median / kGiga; };
+  const auto [slowest, fastest] = std::ranges::minmax_element(collectives, {}, speed_of);
+  return fmt::format("{:.2f} to {:.2f} GB/s in {}, the slowest is {}", speed_of(*slowest), speed_of(*fastest),
+                     counted(collectives.size(), "collective"), slowest->name);
+}
+
 std::string checks_text(const RunRecord& record) {
   std::string text;
   for (const auto& [name, outcome] : record.checks.items()) {
@@ -148,6 +156,7 @@ std::string summary_table(const RunRecord& record, std::size_t columns) {
   SummaryRows rows(std::max(columns, kNarrowest));
   add_state(record, rows);
   add_timing(record, rows);
+  if (!record.collectives.empty()) rows.add("bus bandwidth", "{}", bus_bandwidth_text(record.collectives));
   if (const auto peak = record.memory_bytes.find("peak"); peak != record.memory_bytes.end())
     rows.add("peak memory", "{:.1f} MiB", static_cast<double>(peak->second) / (1 << 20));
   if (record.head_parameters > 0)

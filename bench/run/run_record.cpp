@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/new_file.h"
+#include "bench/output/collective_times.h"
 #include "bench/output/profile.h"
 #include "bench/output/trace_writer.h"
 #include "bench/run/environment.h"
@@ -26,6 +27,14 @@ void add_ranks(const Job& job, double exposed_seconds, RunRecord& record) {
   const std::vector<double> exposed = job.gather({exposed_seconds});
   for (std::size_t rank = 0; rank < exposed.size(); ++rank)
     record.ranks.push_back({hosts[rank], exposed[rank]});
+}
+
+// Every rank stamps, or none.
+void add_collectives(const Job& job, const Program& program, const std::vector<InstructionTime>& stamped,
+                     RunRecord& record) {
+  if (job.size() < 2 || stamped.empty()) return;
+  const std::vector<double> seconds = job.gather(collective_seconds(program, stamped));
+  if (job.rank() == 0) record.collectives = collective_records(program, seconds);
 }
 
 void add_loss_scale(const BenchOptions& options, const TimedIterations& timed, RunRecord& record) {
@@ -106,6 +115,7 @@ void add_measurements(const Job& job, const Session& session, const Measurements
     record.images_per_second = images_per_second(record.step_seconds, record.rank_window_seconds,
                                                  record.warmup, record.batch_per_device * job.size());
   add_ranks(job, timed.exposed_communication_seconds, record);
+  add_collectives(job, session.plan.program, measured.stamped, record);
   add_loss_scale(session.options, timed, record);
   add_energy(job, measured.gpu, record);
 }
@@ -163,6 +173,7 @@ std::string write_profile(const Session& session, const RunRecord& record,
         make_profile(program, stamped, session.device->limits(), session.options.precision);
     results.write_json("profile.json", profile_json(program, profile, step_seconds));
     table = profile_text(program, profile, step_seconds);
+    if (!record.collectives.empty()) table += "\n" + collectives_text(record.collectives);
   }
   if (session.options.trace)
     results.write_text("trace.json", trace_text(program, stamped, record.device_name));

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "results/compare/compare_text.h"
+#include "results/compare/curve_samples.h"
 #include "results/published/published_text.h"
 #include "results/statistics/statistics.h"
 
@@ -78,16 +79,31 @@ Json published_beside_json(const PublishedBeside& beside, const CompareReport& r
   return {{"sample", sample_json(report.sets.front().name, *beside.sample)}, {"nearest", nearest}};
 }
 
+Json scaling_of_set(const SampleSet& set) {
+  Json json = Json::array();
+  for (const CurveScaling& curve : scaling_of(set.loaded.samples)) {
+    Json losses = Json::array();
+    for (const ScalingLoss& loss : curve.losses) losses.push_back(to_json(loss));
+    json.push_back({{"path", set.name},
+                    {"configuration", configuration_json(curve.configuration)},
+                    {"losses", std::move(losses)}});
+  }
+  return json;
+}
+
 }  // namespace
 
 Json compare_json(const CompareReport& report) {
   Json json{{"schema", "plumbline.compare/1"},
             {"min_effect", report.criteria.min_effect},
             {"significance", report.criteria.significance},
+            {"scaling", Json::array()},
             {"comparisons", Json::array()},
             {"published", Json::array()},
             {"notes", report.comparison.notes},
             {"left_out", Json::array()}};
+  for (const SampleSet& set : report.sets)
+    for (const Json& curve : scaling_of_set(set)) json["scaling"].push_back(curve);
   for (const ComparedPair& pair : report.comparison.pairs)
     json["comparisons"].push_back(pair_json(pair, report));
   for (const PublishedBeside& beside : report.published)

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/wrapped_lines.h"
+#include "results/compare/curve_samples.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -98,12 +99,27 @@ std::string published_text(const PublishedBeside& beside) {
   return text;
 }
 
+// The verdict on a set's scaling; configurations are named where there are several.
+std::string scaling_lines(const std::string& label, const SampleSet& set) {
+  const std::vector<CurveScaling> curves = scaling_of(set.loaded.samples);
+  std::string text;
+  for (const CurveScaling& curve : curves) {
+    const std::string of = curves.size() > 1 ? ", " + configuration_text(curve.configuration) : "";
+    for (const std::string& sentence : scaling_verdict(curve.losses))
+      text += hanging_lines(fmt::format("{}{}: {}", label, of, sentence), "    ", "  ");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string compare_text(const CompareReport& report) {
   std::string text;
   for (std::size_t i = 0; i < report.sets.size(); ++i)
     text += fmt::format("{}: {}\n", label_of(i), report.sets[i].name);
+  std::string scaling;
+  for (std::size_t i = 0; i < report.sets.size(); ++i) scaling += scaling_lines(label_of(i), report.sets[i]);
+  if (!scaling.empty()) text += "\nscaling\n" + scaling;
   for (const Sample* sample : shown_samples(report)) {
     text += "\n" + sample_text(*sample, report);
     for (const PublishedBeside& beside : report.published)

@@ -24,8 +24,9 @@ struct CompareReport {
   Criteria criteria;
 };
 
-// Within 100 columns but for long paths: per sample of the first set a table (runs, median, its interval,
-// ratio), the verdicts, what differs where that was forced, and published numbers.
+// Within 100 columns but for long paths: the verdict on each set's scaling, per sample of the first set a
+// table (runs, median, its interval, ratio), the verdicts, what differs where that was forced, and published
+// numbers.
 std::string compare_text(const CompareReport& report);
 // {"schema": "plumbline.compare/1", …}
 nlohmann::ordered_json compare_json(const CompareReport& report);

@@ -4,22 +4,11 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "results/record/object_reader.h"
 
 namespace plumb {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json range_json(const GpuRange& range) {
-  return {{"min", range.min}, {"median", range.median}, {"max", range.max}};
-}
-
-GpuRange read_range(const ObjectReader& gpu, const char* key, const std::string& origin,
-                    const std::string& prefix) {
-  const ObjectReader range(gpu.object(key), origin, prefix + "." + key);
-  return {range.number("min"), range.number("median"), range.number("max")};
-}
 
 // The columns of moments with a number each; the last one is "throttled".
 constexpr std::pair<const char*, double GpuMoment::*> kColumns[]{
@@ -70,10 +59,10 @@ Json to_json(const GpuRecord& record) {
             {"highest_sm_clock_mhz", record.highest_sm_clock_mhz},
             {"window_seconds", record.window_seconds},
             {"samples", record.samples},
-            {"sm_clock_mhz", range_json(record.sm_clock_mhz)},
-            {"memory_clock_mhz", range_json(record.memory_clock_mhz)},
-            {"temperature_celsius", range_json(record.temperature_celsius)},
-            {"power_watts", range_json(record.power_watts)},
+            {"sm_clock_mhz", to_json(record.sm_clock_mhz)},
+            {"memory_clock_mhz", to_json(record.memory_clock_mhz)},
+            {"temperature_celsius", to_json(record.temperature_celsius)},
+            {"power_watts", to_json(record.power_watts)},
             {"clock_reasons", record.clock_reasons},
             {"throttled_share", record.throttled_share},
             {"joules", record.joules ? Json(*record.joules) : Json(nullptr)},

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "results/record/value_range.h"
+
 namespace plumb {
 
-struct GpuRange {
-  double min = 0, median = 0, max = 0;
-};
+using GpuRange = ValueRange;
 
 // At one moment, `seconds` after the window began.
 struct GpuMoment {

@@ -116,6 +116,8 @@ Json to_json(const RunRecord& record) {
   for (const UnfusedLayer& layer : record.unfused_layers)
     json["unfused_layers"].push_back(
         {{"layer", layer.layer}, {"pattern", layer.pattern}, {"reason", layer.reason}});
+  for (const CollectiveRecord& collective : record.collectives)
+    json["collectives"].push_back(to_json(collective));
   for (const GpuRecord& gpu : record.gpus) json["gpus"].push_back(to_json(gpu));
   return json;
 }
@@ -161,6 +163,9 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
       const ObjectReader of(layer, origin, "unfused_layers");
       record.unfused_layers.push_back({of.text("layer"), of.text("pattern"), of.text("reason")});
     }
+  if (json.contains("collectives"))
+    for (const Json& collective : reader.list("collectives"))
+      record.collectives.push_back(collective_record_from_json(collective, origin, "collectives"));
   if (json.contains("gpus"))
     for (const Json& gpu : reader.list("gpus")) record.gpus.push_back(gpu_record_from_json(gpu, origin));
   if (record.status == "ok") check_complete(reader, record);

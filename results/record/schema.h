@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "results/record/collective_record.h"
 #include "results/record/gpu_record.h"
 
 namespace plumb {
@@ -65,6 +66,9 @@ struct RunRecord {
   std::vector<RankRecord> ranks;  // one per rank; empty (no key): a run of before they were kept
   std::optional<double> energy_joules_per_image;  // all GPUs' energy in the window / its images
   std::vector<UnfusedLayer> unfused_layers;       // where fused engines gave way; empty: no key
+  // By the stamped iterations of --profile and --trace, of two ranks or more, in the order of the step;
+  // empty: no key.
+  std::vector<CollectiveRecord> collectives;
   std::vector<GpuRecord> gpus;  // of the ranks whose GPU tells what it does, in their order; empty: no key
 };
 

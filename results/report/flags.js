@@ -1,4 +1,4 @@
-// What is odd about the runs, at the top of the page.
+// The verdict on scaling and what is odd about the runs, at the top of the page.
 
 // The worst first.
 const kFlagTitles = {
@@ -14,14 +14,13 @@ const kFlagTitles = {
 };
 const kFlagsShown = 3;
 
-// All flags of one kind together; many are folded away.
-function flagItem(data, kind) {
-  const flags = data.flags.filter((flag) => flag.kind === kind);
-  const lines = flags.map(
-      (flag) => element(
-          'p', {}, element('span', {class: 'sentence'}, flag.sentence),
-          element('span', {class: 'subject'}, flag.subject)));
-  const item = element('li', {}, element('h3', {}, kFlagTitles[kind]), ...lines.slice(0, kFlagsShown));
+// Sentences of one kind together; many are folded away.
+function sentencesItem(title, sentences) {
+  const lines = sentences.map(
+      ({sentence, subject}) => element(
+          'p', {}, element('span', {class: 'sentence'}, sentence),
+          element('span', {class: 'subject'}, subject)));
+  const item = element('li', {}, element('h3', {}, title), ...lines.slice(0, kFlagsShown));
   const more = lines.slice(kFlagsShown);
   if (more.length)
     item.append(
@@ -29,12 +28,21 @@ function flagItem(data, kind) {
   return item;
 }
 
+// What more devices cost, the largest loss first.
+function scalingItem(data) {
+  const losses =
+      [...data.scaling].sort((a, b) => (a.noise === 'within') - (b.noise === 'within') || b.lost - a.lost);
+  return sentencesItem('Scaling', losses.map(({text, curve}) => ({sentence: text, subject: curve})));
+}
+
 function showFlags(data) {
   const kinds = Object.keys(kFlagTitles).filter((kind) => data.flags.some((flag) => flag.kind === kind));
   const fine = data.runs.some((run) => run.steps) ?
       'Nothing odd was found: no drift, no outliers, no rank or GPU behind the others.' :
       'Nothing odd was found between the runs; what happened within one, logs don\'t tell.';
-  const items =
-      kinds.length ? kinds.map((kind) => flagItem(data, kind)) : [element('li', {class: 'fine'}, fine)];
+  const items = kinds.length ?
+      kinds.map((kind) => sentencesItem(kFlagTitles[kind], data.flags.filter((flag) => flag.kind === kind))) :
+      [element('li', {class: 'fine'}, fine)];
+  if (data.scaling.length) items.unshift(scalingItem(data));
   document.getElementById('flag-list').replaceChildren(...items);
 }

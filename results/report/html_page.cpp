@@ -8,7 +8,7 @@ namespace plumb {
 // Made by plumb_embed (results/CMakeLists.txt).
 extern const std::string_view kPageHtml, kPageCss, kChartJs;
 extern const std::string_view kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs,
-    kRunJs, kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs;
+    kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs;
 
 namespace {
 
@@ -16,8 +16,8 @@ namespace {
 std::string scripts() {
   std::string text;
   for (const std::string_view script :
-       {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs, kRunJs, kGpusJs,
-        kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs})
+       {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs, kRunJs, kCollectivesJs,
+        kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs})
     text += std::string(script) + "\n";
   return text;
 }

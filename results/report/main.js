@@ -132,8 +132,13 @@ function showRun() {
   document.getElementById('run-note').textContent =
       [run.configuration_text, device, run.origin].filter(Boolean).join(' · ');
   showTiles(document.getElementById('run-figures'), runTiles(run));
-  for (const [id, make] of Object.entries(
-           {timeline: timelineFigure, histogram: histogramFigure, ranks: ranksFigure, clocks: clocksFigure}))
+  for (const [id, make] of Object.entries({
+         timeline: timelineFigure,
+         histogram: histogramFigure,
+         ranks: ranksFigure,
+         collectives: collectivesFigure,
+         clocks: clocksFigure
+       }))
     showFigure(id, make(run));
   const [profiled, traced, planned] = ['profile', 'trace', 'memory'].map((key) => runWith(presentRun, key));
   showFigure('kinds', kindsFigure(profiled));

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <set>
-#include <utility>
 
 #include "base/text.h"
 #include "results/statistics/statistics.h"
@@ -47,29 +46,6 @@ ReportPoint point_of(const Sample& sample) {
   point.joules_per_image = median_of_runs(sample, &RunRecord::energy_joules_per_image);
   point.peak_memory_bytes = peak_memory_bytes(sample);
   return point;
-}
-
-// Settings of communication say nothing about a device that is alone, unless two such are held against each
-// other.
-bool is_one_curve(const Configuration& a, const Configuration& b) {
-  if (a.framework != b.framework || !differences(a, b, false).empty()) return false;
-  const bool one_is_alone = (a.devices() == 1) != (b.devices() == 1);
-  static const std::set<std::string> kOfCommunication{"bucket_mb", "comm", "overlap", "reduce_dtype",
-                                                      "share_gpu"};
-  return std::ranges::all_of(setting_differences(a, b), [&](const Difference& one) {
-    return one_is_alone && kOfCommunication.contains(one.what);
-  });
-}
-
-// The base of a group's speedups: its sample on one device, or that of another curve which differs in
-// communication only.
-std::optional<double> one_device_figure(const CurveSamples& group, const std::vector<CurveSamples>& groups) {
-  if (group.front()->configuration.devices() == 1) return median(group.front()->figures());
-  for (const CurveSamples& other : groups)
-    if (other.front()->configuration.devices() == 1 &&
-        is_one_curve(other.front()->configuration, group.front()->configuration))
-      return median(other.front()->figures());
-  return {};
 }
 
 // Parts of a label, by the property of the configuration that they name.
@@ -128,24 +104,6 @@ void make_unique(std::vector<ReportCurve>& curves) {
     if (const int count = ++seen[curve.label]; count > 1) curve.label += fmt::format(" ({})", count);
 }
 
-std::vector<CurveSamples> group_by_curve(const std::vector<Sample>& samples) {
-  std::vector<CurveSamples> groups;
-  for (const Sample& sample : samples) {
-    auto group = std::ranges::find_if(groups, [&](const CurveSamples& known) {
-      return std::ranges::all_of(known, [&](const Sample* other) {
-        return is_one_curve(other->configuration, sample.configuration);
-      });
-    });
-    if (group == groups.end()) group = groups.insert(group, CurveSamples());
-    group->push_back(&sample);
-  }
-  for (CurveSamples& group : groups)
-    std::ranges::stable_sort(group, {}, [](const Sample* sample) {
-      return std::pair(sample->configuration.devices(), sample->configuration.nodes);
-    });
-  return groups;
-}
-
 std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups) {
   std::vector<ReportCurve> curves;
   std::size_t runs = 0;
@@ -157,7 +115,9 @@ std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups) {
       curve.points.push_back(point_of(*sample));
       for (std::size_t run = 0; run < sample->runs.size(); ++run) curve.points.back().runs.push_back(runs++);
     }
-    add_speedups(curve, one_device_figure(group, groups));
+    const Sample* alone = one_device_sample(group, groups);
+    add_speedups(curve, alone ? std::optional(median(alone->figures())) : std::nullopt);
+    curve.scaling = scaling_losses(group, groups);
     curves.push_back(std::move(curve));
   }
   add_labels(curves);

@@ -7,14 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "results/compare/curve_samples.h"
 #include "results/published/published.h"
 #include "results/report/report_data.h"
 
 namespace plumb {
-
-// The samples that differ by nothing but the number of devices, by devices, then nodes.
-using CurveSamples = std::vector<const Sample*>;
-std::vector<CurveSamples> group_by_curve(const std::vector<Sample>& samples);
 
 // One curve for each group, one point for each sample. Speedups are against the median on one device, also
 // where that is in another curve that differs by how devices talk. ReportPoint::runs counts the runs of all

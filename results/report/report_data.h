@@ -14,6 +14,7 @@
 #include "results/report/run_profile.h"
 #include "results/report/run_trace.h"
 #include "results/report/step_times.h"
+#include "results/scaling/scaling_loss.h"
 #include "results/statistics/significance.h"
 
 namespace plumb {
@@ -37,9 +38,10 @@ struct ReportPoint {
 
 // Points that differ in the number of devices only.
 struct ReportCurve {
-  std::string label;                // unique: "Plumbline fp16, batch 128"
-  Configuration configuration;      // nodes and devices_per_node are 0
-  std::vector<ReportPoint> points;  // by devices
+  std::string label;                 // unique: "Plumbline fp16, batch 128"
+  Configuration configuration;       // nodes and devices_per_node are 0
+  std::vector<ReportPoint> points;   // by devices
+  std::vector<ScalingLoss> scaling;  // own curves: from one point to the next, the largest loss first
   bool published = false;
   // For published curves:
   bool selected = true;     // drawn until somebody chooses otherwise: the nearest ones

@@ -217,6 +217,17 @@ Json to_json(const RankRecord& rank) {
           {"exposed_communication_seconds", nanoseconds(rank.exposed_communication_seconds)}};
 }
 
+// Bandwidths: the lowest, the median and the highest of the ranks.
+Json page_json(const CollectiveRecord& record) {
+  const ValueRange& bus = record.bus_bytes_per_second;
+  return {{"name", record.name},
+          {"bytes", record.bytes},
+          {"seconds", nanoseconds(record.seconds.median)},
+          {"gigabytes_per_second", Json::array({giga(bus.min), giga(bus.median), giga(bus.max)})},
+          {"slowest_rank", record.slowest_rank},
+          {"last_rank", record.last_rank}};
+}
+
 // Members that only run folders have.
 void add_measured(const ReportRun& run, const RunRecord& record, Json& json) {
   const ImagesPerSecond& speeds = record.images_per_second;
@@ -233,6 +244,9 @@ void add_measured(const ReportRun& run, const RunRecord& record, Json& json) {
   json["joules_per_image"] = or_null(record.energy_joules_per_image);
   json["rank_window_seconds"] = column(record.rank_window_seconds, nanoseconds);
   json["ranks"] = column(record.ranks, [](const RankRecord& rank) { return to_json(rank); });
+  if (!record.collectives.empty())
+    json["collectives"] =
+        column(record.collectives, [](const CollectiveRecord& one) { return page_json(one); });
   if (!record.gpus.empty()) json["gpus"] = to_json(record.gpus);
   json["memory_bytes"] = memory_json(record.memory_bytes);
   json["config"] = texts_of(record.config);
@@ -289,6 +303,18 @@ Json to_json(const ReportFlag& flag) {
   return {{"subject", flag.subject}, {"kind", flag.kind}, {"sentence", flag.sentence}};
 }
 
+// Of all own curves, the largest loss of each first.
+Json scaling_json(const std::vector<ReportCurve>& curves) {
+  Json json = Json::array();
+  for (const ReportCurve& curve : curves)
+    for (const ScalingLoss& loss : curve.scaling) {
+      Json entry = to_json(loss);
+      entry["curve"] = curve.label;
+      json.push_back(std::move(entry));
+    }
+  return json;
+}
+
 }  // namespace
 
 Json to_json(const ReportData& data) {
@@ -298,6 +324,7 @@ Json to_json(const ReportData& data) {
   return {{"title", data.title},
           {"made_by", data.made_by},
           {"created", data.created},
+          {"scaling", scaling_json(data.curves)},
           {"flags", column(data.flags, json)},
           {"curves", column(data.curves, json)},
           {"published", column(data.published, json)},

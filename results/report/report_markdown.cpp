@@ -55,6 +55,13 @@ std::vector<Note> notes_of(const ReportCurve& curve, const ReportPoint& point, c
   return notes;
 }
 
+std::string verdict_lines(const ReportCurve& curve) {
+  std::string text;
+  for (const std::string& sentence : scaling_verdict(curve.scaling))
+    text += fmt::format("- {}\n", markdown_literal(sentence));
+  return text.empty() ? "" : text + "\n";
+}
+
 std::string notes_text(const ReportCurve& curve, const ReportData& data) {
   std::string text;
   for (const ReportPoint& point : curve.points)
@@ -73,9 +80,11 @@ std::string report_markdown(const ReportData& data) {
   std::string text;
   for (const ReportCurve& curve : data.curves) {
     text += fmt::format(
-        "{}**{}**\n\n| case | runs | images/s, median | its interval | per device | speedup | efficiency |\n"
+        "{}**{}**\n\n{}| case | runs | images/s, median | its interval | per device | speedup | efficiency "
+        "|\n"
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
-        text.empty() ? "" : "\n", markdown_literal(configuration_text(curve.configuration)));
+        text.empty() ? "" : "\n", markdown_literal(configuration_text(curve.configuration)),
+        verdict_lines(curve));
     for (const ReportPoint& point : curve.points) text += row(point);
     text += notes_text(curve, data);
   }

@@ -60,6 +60,29 @@ TEST_F(ReportDataTest, OneDeviceWithCollectivesIsACurveBesideTheOneWithout) {
   EXPECT_NE(data.curves[0].label, data.curves[1].label);
 }
 
+TEST_F(ReportDataTest, ACurveKnowsWhatItLosesFromPointToPoint) {
+  for (const double speed : {100.0, 100.2}) add_run(1, speed);
+  for (const double speed : {300.0, 300.6}) add_run(4, speed);
+  const ReportData data = collect();
+  ASSERT_EQ(data.curves.at(0).scaling.size(), 1U);
+  const auto scaling = to_json(data).at("scaling");
+  ASSERT_EQ(scaling.size(), 1U);
+  EXPECT_EQ(scaling[0].at("curve"), data.curves[0].label);
+  EXPECT_NEAR(scaling[0].at("lost").get<double>(), 0.25, 1e-9);
+  EXPECT_TRUE(scaling[0].at("text").get<std::string>().starts_with("1 to 4 devices lose 25 points"));
+  EXPECT_DOUBLE_EQ(scaling[0].at("efficiency_to").get<double>(), *data.curves[0].points[1].efficiency);
+}
+
+TEST_F(ReportDataTest, ARunShowsItsCollectives) {
+  RunRecord record = example_run(100);
+  const std::vector<double> seconds{0.002, 0.001};
+  record.collectives = {collective_record("bucket0.allreduce", "allreduce_sum", 4'000'000, seconds)};
+  write_run_folder(scratch_, "run", record);
+  const auto run = to_json(collect()).at("runs").at(0);
+  EXPECT_EQ(run.at("collectives").at(0).at("gigabytes_per_second").dump(), "[2.0,3.0,4.0]");
+  EXPECT_EQ(run.at("collectives").at(0).at("slowest_rank"), 0);
+}
+
 TEST_F(ReportDataTest, WithoutOneDeviceThereIsNoSpeedup) {
   add_run(2, 200);
   add_run(4, 390);

@@ -40,6 +40,21 @@ Left out:
 )");
 }
 
+TEST(ReportMarkdown, TheVerdictOnScalingStandsAboveTheTable) {
+  ReportData data = small_report();
+  ScalingLoss loss;
+  loss.smaller.nodes = loss.smaller.devices_per_node = loss.larger.nodes = 1;
+  loss.larger.devices_per_node = 2;
+  loss.efficiency_after = 0.95;
+  loss.noise = ScalingLoss::Noise::above;
+  data.curves[0].scaling = {loss};
+  EXPECT_NE(
+      report_markdown(data).find(
+          "synthetic**\n\n- 1 to 2 devices lose 5.0 points of efficiency (100.0 % to 95.0 %)\n\n| case"),
+      std::string::npos)
+      << report_markdown(data);
+}
+
 TEST(ReportMarkdown, OneRunHasNoInterval) {
   ReportData data = small_report();
   data.curves.resize(1);

@@ -91,6 +91,41 @@ TEST(RunRecord, KeepsWhatGpusDid) {
   EXPECT_FALSE(to_json(example()).contains("gpus"));
 }
 
+// Figures of nccl-tests, doc/PERFORMANCE.md: 2 (n - 1) / n for an allreduce, (n - 1) / n for the others.
+TEST(RunRecord, BusBandwidthIsThatOfNcclTests) {
+  const std::vector<double> seconds{0.5, 0.25, 1, 0.5};
+  const CollectiveRecord sum = collective_record("bucket0.allreduce", "allreduce_sum", 4000, seconds);
+  EXPECT_EQ(sum.bus_bytes_per_second.min, 6000);
+  EXPECT_EQ(sum.bus_bytes_per_second.median, 12000);
+  EXPECT_EQ(sum.bus_bytes_per_second.max, 24000);
+  EXPECT_EQ(sum.slowest_rank, 2);
+  EXPECT_EQ(sum.last_rank, 1);
+  EXPECT_EQ(bus_factor("allreduce_max", 2), 1);
+  EXPECT_EQ(bus_factor("allgather", 4), 0.75);
+  EXPECT_EQ(bus_factor("reduce_scatter_sum", 8), 0.875);
+  const std::vector<double> unseen{0, 0};
+  EXPECT_EQ(collective_record("a", "allgather", 4, unseen).bus_bytes_per_second.max, 0);
+}
+
+TEST(RunRecord, KeepsHowFastCollectivesWere) {
+  EXPECT_FALSE(to_json(example()).contains("collectives"));
+  RunRecord record = example();
+  const std::vector<double> seconds{0.5, 0.25};
+  record.collectives = {collective_record("bucket0.allreduce", "allreduce_sum", 4000, seconds)};
+  const Json json = to_json(record);
+  EXPECT_EQ(reread(Json::parse(json.dump())).dump(), json.dump());
+  const CollectiveRecord read = run_record_from_json(json, "x").collectives.at(0);
+  EXPECT_EQ(read.bytes, 4000);
+  EXPECT_EQ(read.seconds.median, 0.375);
+  EXPECT_EQ(read.slowest_rank, 0);
+  for (const auto& [key, value] : json.at("collectives").at(0).items()) {
+    SCOPED_TRACE(key);
+    Json broken = json;
+    broken["collectives"][0].erase(key);
+    expect_error(ExitCode::bad_data, {"'collectives." + key + "'", "missing"}, [&] { reread(broken); });
+  }
+}
+
 TEST(RunRecord, NamesWhatIsWrongWithAGpu) {
   RunRecord record = example();
   record.gpus = {a_gpu(0)};

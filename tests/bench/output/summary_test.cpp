@@ -66,6 +66,16 @@ TEST(Summary, ShowsEveryFigureOfTheWindow) {
   EXPECT_EQ(table.find("FAILED"), std::string::npos);
 }
 
+TEST(Summary, ShowsTheBusBandwidthWhereItWasMeasured) {
+  RunRecord record = a_record();
+  const std::vector<double> slow{0.02, 0.02}, fast{0.01, 0.01};
+  record.collectives = {collective_record("bucket0.allreduce", "allreduce_sum", 50'000'000, fast),
+                        collective_record("bucket1.allreduce", "allreduce_sum", 50'000'000, slow)};
+  expect_row(summary_table(record), "bus bandwidth",
+             "2.50 to 5.00 GB/s in 2 collectives, the slowest is bucket1.allreduce");
+  EXPECT_EQ(summary_table(a_record()).find("bus bandwidth"), std::string::npos);
+}
+
 TEST(Summary, EndsWithThePublishedNumbersOfTheNearestConfigurations) {
   RunRecord record = a_record();
   record.config = {{"data", "synthetic"}, {"image_size", 224}};

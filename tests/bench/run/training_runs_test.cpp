@@ -191,6 +191,7 @@ TEST(TrainingRuns, ProfileAndTraceHoldEveryStepAndLeaveTheRunAsItIs) {
   EXPECT_EQ(largest_difference(read_safetensors(folder.path() + "/plain.safetensors"),
                                read_safetensors(folder.path() + "/stamped.safetensors")),
             0);
+  EXPECT_FALSE(plain.result.contains("collectives"));
   const std::filesystem::path run = folder / "runs" / folder.list("runs").front();
   const auto program = nlohmann::ordered_json::parse(read_text(run / "program.json"));
   const auto profile = nlohmann::ordered_json::parse(read_text(run / "profile.json"));
@@ -206,6 +207,15 @@ TEST(TrainingRuns, ProfileAndTraceHoldEveryStepAndLeaveTheRunAsItIs) {
     EXPECT_EQ(drawn[name], iterations) << name;
   }
   for (const auto& step : profile.at("steps")) EXPECT_GE(step.at("seconds").get<double>(), 0) << step;
+  double reduced_bytes = 0;
+  for (const auto& collective : stamped.result.at("collectives")) {
+    EXPECT_EQ(drawn[collective.at("name")], iterations) << collective;
+    EXPECT_GT(collective.at("bus_bytes_per_second").at("min").get<double>(), 0) << collective;
+    reduced_bytes += collective.at("bytes").get<double>();
+  }
+  const double gradient_bytes = 4 * stamped.result.at("parameters").get<double>();
+  EXPECT_GE(reduced_bytes, gradient_bytes);
+  EXPECT_LE(reduced_bytes, 1.001 * gradient_bytes);  // gaps that align gradients
 }
 
 // Limits the process's writable memory, so the host really refuses memory. (CUDA's libraries would exhaust a

@@ -130,6 +130,21 @@ def gpu(rank, dice, seconds, throttled):
     return record
 
 
+def collectives(devices):
+    """Of five buckets, the last one the slowest."""
+    spread = {"min": 0.9, "median": 1, "max": 1.2}
+    seconds = [1e-3, 1e-3, 1e-3, 1e-3, 4e-3]
+    return [{"name": f"bucket{i}.allreduce", "kind": "allreduce_sum", "bytes": 20 << 20,
+             "seconds": {key: one * share for key, share in spread.items()},
+             "bus_bytes_per_second": {key: bus_bytes(devices, one) / share
+                                      for key, share in zip(spread, reversed(spread.values()))},
+             "slowest_rank": 0, "last_rank": devices - 1} for i, one in enumerate(seconds)]
+
+
+def bus_bytes(devices, seconds):
+    return 2 * (devices - 1) / devices * (20 << 20) / seconds
+
+
 def result(devices, run):
     dice = random.Random(1000 * devices + run)
     exposed = 0.0004 * (devices - 1)
@@ -158,6 +173,7 @@ def result(devices, run):
             "ranks": [{"host": f"node{rank // 4 + 1}",
                        "exposed_communication_seconds": exposed * (0.05 if rank == SLOW_RANK else 1)}
                       for rank in range(devices)],
+            **({"collectives": collectives(devices)} if devices > 1 else {}),
             "energy_joules_per_image": 640 * window * devices / (images * (ITERATIONS - WARMUP)),
             "gpus": [gpu(rank, dice, window, (devices, run) == THROTTLED) for rank in range(devices)]}
 

@@ -123,6 +123,17 @@ class Values(ReportCase):
         flags = self.page.evaluate("document.getElementById('flag-list').innerText")
         self.assertIn(f"rank {made_runs.SLOW_RANK} on node2 is ", flags.lower())
 
+    def test_collectives(self):
+        result = self.show("resnet50_1n8g_2")
+        self.assert_near(self.points("collectives"),
+                         [1e-9 * c["bus_bytes_per_second"]["median"] for c in result["collectives"]], 5)
+
+    def test_scaling_comes_first(self):
+        first = self.page.evaluate("document.querySelector('#flag-list li').innerText")
+        self.assertTrue(first.lower().startswith("scaling"), first)
+        self.assertIn("4 to 8 devices lose ", first)
+        self.assertIn(f"waiting for rank {made_runs.SLOW_RANK} on node2", first)
+
     def test_clocks(self):
         moments = self.show("resnet50_1n2g_3")["gpus"][0]["moments"]
         for dataset, key in enumerate(("sm_clock_mhz", "power_watts")):
@@ -189,7 +200,8 @@ class Values(ReportCase):
             self.assertEqual(rows, points, name)
 
     def test_points_are_painted_where_the_axes_say(self):
-        for name in ("throughput", "speedup", "efficiency", "waits", "energy", "histogram", "ranks", "kinds", "trace", "plan"):
+        for name in ("throughput", "speedup", "efficiency", "waits", "energy", "histogram", "ranks", "collectives", "kinds",
+                     "trace", "plan"):
             painted = self.page.evaluate(f"pageChecks.painted(plumbline.charts.{name})")
             self.assertGreater(painted["looked"], 2, name)
             self.assertEqual(painted["wrong"], [], name)

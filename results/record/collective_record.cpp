@@ -1,0 +1,51 @@
+#include "results/record/collective_record.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace plumb {
+
+double bus_factor(std::string_view kind, int ranks) {
+  const double others = (ranks - 1.0) / ranks;
+  return kind.starts_with("allreduce") ? 2 * others : others;
+}
+
+CollectiveRecord collective_record(std::string name, std::string kind, std::int64_t bytes,
+                                   std::span<const double> rank_seconds) {
+  CollectiveRecord record{.name = std::move(name), .kind = std::move(kind), .bytes = bytes};
+  const double moved =
+      static_cast<double>(bytes) * bus_factor(record.kind, static_cast<int>(rank_seconds.size()));
+  std::vector<double> speeds;
+  for (const double seconds : rank_seconds) speeds.push_back(seconds > 0 ? moved / seconds : 0);
+  const auto [shortest, longest] = std::ranges::minmax_element(rank_seconds);
+  record.seconds = range_of(rank_seconds);
+  record.bus_bytes_per_second = range_of(speeds);
+  record.slowest_rank = static_cast<int>(longest - rank_seconds.begin());
+  record.last_rank = static_cast<int>(shortest - rank_seconds.begin());
+  return record;
+}
+
+nlohmann::ordered_json to_json(const CollectiveRecord& record) {
+  return {{"name", record.name},
+          {"kind", record.kind},
+          {"bytes", record.bytes},
+          {"seconds", to_json(record.seconds)},
+          {"bus_bytes_per_second", to_json(record.bus_bytes_per_second)},
+          {"slowest_rank", record.slowest_rank},
+          {"last_rank", record.last_rank}};
+}
+
+CollectiveRecord collective_record_from_json(const nlohmann::ordered_json& json, const std::string& origin,
+                                             const std::string& prefix) {
+  const ObjectReader reader(json, origin, prefix);
+  return {.name = reader.text("name"),
+          .kind = reader.text("kind"),
+          .bytes = reader.integer("bytes", 0),
+          .seconds = read_range(reader, "seconds", origin, prefix),
+          .bus_bytes_per_second = read_range(reader, "bus_bytes_per_second", origin, prefix),
+          .slowest_rank = reader.count("slowest_rank", 0),
+          .last_rank = reader.count("last_rank", 0)};
+}
+
+}  // namespace plumb

@@ -1,0 +1,35 @@
+// How fast each collective of a step travels.
+
+function collectivesFigure(run) {
+  const collectives = run.collectives ?? [];
+  if (!collectives.length) return null;
+  const medians = collectives.map((one) => one.gigabytes_per_second[1]);
+  const speed = {unit: 'GB/s', text: (value) => plain(value, 3)};
+  const rank = {text: count};
+  return {
+    bars: collectives.length,
+    label:
+        `Bars of the bus bandwidth of ${plural(collectives.length, 'collective')}, the median of the ranks.`,
+    table: {
+      caption: `Collectives of ${run.label}`,
+      columns: [
+        {name: 'Collective'}, {name: 'Size', csvUnit: 'B', text: bytes},
+        {name: 'Time', csvUnit: 's', text: seconds}, {name: 'Bus bandwidth from', ...speed},
+        {name: 'median', ...speed}, {name: 'to', ...speed}, {name: 'Slowest rank', ...rank},
+        {name: 'Last rank', ...rank}
+      ],
+      rows: collectives.map(
+          (one) =>
+              [one.name, one.bytes, one.seconds, ...one.gigabytes_per_second, one.slowest_rank,
+               one.last_rank]),
+    },
+    config: chartConfig(
+        'bar', {
+          labels: collectives.map((one) => one.name),
+          datasets:
+              [{label: 'bus bandwidth', data: medians, backgroundColor: seriesColour(1), maxBarThickness: 18}]
+        },
+        {x: axis('GB/s', {beginAtZero: true}), y: barNames()}, {label: ({raw}) => `${plain(raw, 3)} GB/s`},
+        {indexAxis: 'y'}),
+  };
+}

@@ -1,0 +1,155 @@
+#include "results/scaling/scaling_loss.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "base/text.h"
+#include "results/scaling/slow_ranks.h"
+#include "results/statistics/significance.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+namespace {
+
+// Waits of a typical rank, seconds per step.
+struct StepWaits {
+  double communication = 0, slow_ranks = 0, data = 0;
+  bool ranks_known = true;
+  std::string slow_rank_names;
+};
+
+std::string names_of_slow_ranks(const SlowRanks& slow, std::span<const RankRecord> ranks) {
+  std::string names;
+  for (const auto& [host, ranks_here] : slow_by_host(slow, ranks))
+    append_part(names, ranks_on_host_text(ranks_here, host), " and ");
+  return names;
+}
+
+// Nothing if the record doesn't know how long rank 0 waited.
+std::optional<StepWaits> waits_of(const RunRecord& record, double step_seconds) {
+  StepWaits waits{.communication = record.exposed_communication_seconds, .data = record.data_wait_seconds};
+  if (!std::isfinite(waits.communication) || !std::isfinite(waits.data)) return {};
+  if (record.world_size == 1) return waits;
+  const std::vector<double> of_ranks = rank_waits(record.ranks);
+  waits.ranks_known = of_ranks.size() >= 2;
+  if (!waits.ranks_known) return waits;
+  const SlowRanks slow = slow_ranks(of_ranks, step_seconds);
+  waits.communication = slow.slow_count > 0 ? of_ranks[slow.by_wait.front()] : slow.others_wait;
+  waits.slow_ranks = slow.others_wait - waits.communication;
+  // The others' wait for rank 0 includes its wait for data.
+  if (std::ranges::count(std::span(slow.by_wait).first(slow.slow_count), std::size_t{0}) > 0) waits.data = 0;
+  waits.slow_rank_names = names_of_slow_ranks(slow, record.ranks);
+  return waits;
+}
+
+double median_of(const std::vector<StepWaits>& runs, double StepWaits::*wait) {
+  std::vector<double> values;
+  for (const StepWaits& run : runs) values.push_back(run.*wait);
+  return median(values);
+}
+
+// The names that most of the runs with slow ranks agree in; empty if no such names.
+std::string common_names(const std::vector<StepWaits>& runs) {
+  std::map<std::string, std::size_t> counts;
+  std::size_t slow_runs = 0;
+  for (const StepWaits& run : runs)
+    if (!run.slow_rank_names.empty()) ++counts[run.slow_rank_names], ++slow_runs;
+  for (const auto& [names, count] : counts)
+    if (2 * count > slow_runs) return names;
+  return "";
+}
+
+// Medians over the runs of a case.
+struct CaseMedians {
+  const ScalingCase* of = nullptr;
+  std::vector<double> per_device;  // images/s of each run
+  double step_seconds = 0;         // images of a step / median throughput
+  std::optional<StepWaits> waits;
+};
+
+// Nothing if no run has a figure.
+std::optional<CaseMedians> medians_of(const ScalingCase& one) {
+  CaseMedians medians{.of = &one};
+  const int devices = one.configuration.devices();
+  const double batch = static_cast<double>(std::max<std::int64_t>(1, one.configuration.batch_per_device));
+  std::vector<StepWaits> runs;
+  for (const ScalingRun& run : one.runs) {
+    const double per_device = run.images_per_second / devices;
+    if (!std::isfinite(per_device) || per_device <= 0) continue;
+    medians.per_device.push_back(per_device);
+    if (!run.record) continue;
+    if (const auto waits = waits_of(*run.record, batch / per_device)) runs.push_back(*waits);
+  }
+  if (medians.per_device.empty()) return {};
+  medians.step_seconds = batch / median(medians.per_device);
+  if (!runs.empty())
+    medians.waits = StepWaits{.communication = median_of(runs, &StepWaits::communication),
+                              .slow_ranks = median_of(runs, &StepWaits::slow_ranks),
+                              .data = median_of(runs, &StepWaits::data),
+                              .ranks_known = std::ranges::all_of(runs, &StepWaits::ranks_known),
+                              .slow_rank_names = common_names(runs)};
+  return medians;
+}
+
+ScalingLoss::Noise noise_between(const CaseMedians& smaller, const CaseMedians& larger) {
+  if (smaller.per_device.size() < 2 || larger.per_device.size() < 2) return ScalingLoss::Noise::unknown;
+  const Interval ratio = ratio_interval(smaller.per_device, larger.per_device);
+  return ratio.low <= 1 && ratio.high >= 1 ? ScalingLoss::Noise::within : ScalingLoss::Noise::above;
+}
+
+// `per_second`: lost efficiency per second that a step takes longer.
+LossParts parts_between(const StepWaits& smaller, const StepWaits& larger, double per_second, double lost) {
+  const auto lost_in = [&](double StepWaits::*wait) { return per_second * (larger.*wait - smaller.*wait); };
+  LossParts parts{.communication = lost_in(&StepWaits::communication), .data = lost_in(&StepWaits::data)};
+  const double slow_ranks = lost_in(&StepWaits::slow_ranks);
+  if (smaller.ranks_known && larger.ranks_known)
+    parts.slow_ranks = slow_ranks;
+  else
+    parts.communication += slow_ranks;
+  parts.computing = lost - parts.communication - parts.slow_ranks.value_or(0) - parts.data;
+  return parts;
+}
+
+ScalingLoss loss_between(const CaseMedians& fewest, const CaseMedians& smaller, const CaseMedians& larger) {
+  ScalingLoss loss{.smaller = smaller.of->configuration, .larger = larger.of->configuration};
+  loss.efficiency_before = fewest.step_seconds / smaller.step_seconds;
+  loss.efficiency_after = fewest.step_seconds / larger.step_seconds;
+  loss.noise = noise_between(smaller, larger);
+  if (!smaller.waits || !larger.waits) return loss;
+  loss.parts =
+      parts_between(*smaller.waits, *larger.waits,
+                    loss.efficiency_before * loss.efficiency_after / fewest.step_seconds, loss.lost());
+  loss.slow_ranks = larger.waits->slow_rank_names;
+  return loss;
+}
+
+}  // namespace
+
+std::vector<ScalingLoss> scaling_losses(std::span<const ScalingCase> cases) {
+  std::vector<CaseMedians> medians;
+  for (const ScalingCase& one : cases)
+    if (auto of_case = medians_of(one)) medians.push_back(std::move(*of_case));
+  const auto devices = [](const CaseMedians& one) { return one.of->configuration.devices(); };
+  std::ranges::stable_sort(medians, {}, [&](const CaseMedians& one) {
+    return std::pair(devices(one), one.of->configuration.nodes);
+  });
+  std::vector<ScalingLoss> losses;
+  std::size_t smaller = 0;  // the first case with the next smaller number of devices
+  for (std::size_t i = 1, same = 0; i < medians.size(); ++i) {
+    if (devices(medians[i]) != devices(medians[i - 1])) smaller = std::exchange(same, i);
+    if (same == 0) continue;
+    losses.push_back(loss_between(medians.front(), medians[smaller], medians[i]));
+    const auto as_many = [&](const CaseMedians& of) {
+      return std::ranges::count(medians, devices(of), devices) > 1;
+    };
+    losses.back().ambiguous = as_many(medians[smaller]) || as_many(medians[i]);
+  }
+  std::ranges::stable_sort(losses, {}, [](const ScalingLoss& loss) {
+    return std::pair(loss.noise == ScalingLoss::Noise::within, -loss.lost());
+  });
+  return losses;
+}
+
+}  // namespace plumb

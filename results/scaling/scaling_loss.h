@@ -1,0 +1,75 @@
+// How much efficiency more devices cost, and where it goes: communication, slow ranks, data, computing.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "results/analysis/configuration.h"
+#include "results/record/schema.h"
+
+namespace plumb {
+
+struct ScalingRun {
+  double images_per_second = 0;       // over all devices
+  const RunRecord* record = nullptr;  // null for a log
+};
+
+// The runs of one configuration on one number of devices.
+struct ScalingCase {
+  Configuration configuration;
+  std::vector<ScalingRun> runs;
+};
+
+// Parts of lost efficiency; negative where time was won back.
+struct LossParts {
+  // Waits for collectives that nothing hid, as long as the rank waited that waits least.
+  double communication = 0;
+  // What the other ranks waited beyond that, where some ranks stand apart as slow (slow_ranks.h). Nothing if
+  // a run didn't keep its ranks' waits: then communication includes it.
+  std::optional<double> slow_ranks;
+  double data = 0;       // waits for a batch, rank 0; in slow_ranks where the others wait for rank 0
+  double computing = 0;  // the rest
+};
+
+// From one number of devices to the next larger one.
+struct ScalingLoss {
+  enum class Noise {
+    above,    // the loss is larger than the runs' spread explains
+    within,   // the 95 % interval of the ratio of medians (ratio_interval) covers 1
+    unknown,  // a side has one run
+  };
+
+  Configuration smaller, larger;
+  bool ambiguous = false;  // another case has as many devices: cases are named, not devices
+  // Median throughput per device over that of the fewest devices.
+  double efficiency_before = 1, efficiency_after = 1;
+  Noise noise = Noise::unknown;
+  std::optional<LossParts> parts;  // their sum is lost(); nothing without run folders on either side
+  std::string slow_ranks;          // "rank 13 on node2"; empty: none, or another one in each run
+
+  double lost() const { return efficiency_before - efficiency_after; }
+};
+
+// `cases`: of configurations that differ in their devices only, in any order. A case is set against the one
+// with the next smaller number of devices, of several the one with the fewest nodes. With T as the seconds of
+// a step (images of a step / median throughput) a part that takes c seconds loses
+// efficiency_before * efficiency_after / T(fewest) * (c(larger) - c(smaller)), which adds up to lost() as
+// efficiency = T(fewest) / T. A part's seconds are the median over the case's runs, computing is T without
+// them. The largest loss first, losses within noise behind the others. Figures that aren't above 0 are left
+// out.
+std::vector<ScalingLoss> scaling_losses(std::span<const ScalingCase> cases);
+
+// "8 to 16 devices lose 27 points of efficiency (96.4 % to 69.1 %): 19 in communication between nodes, 8
+// waiting for rank 13 on node2". The points add up as they are printed, to tenths below 10 in all. "between
+// nodes" where the smaller number of devices ran on one node. A loss within noise, and a gain, has no parts.
+std::string scaling_text(const ScalingLoss& loss);
+
+// The sentences of the losses that a verdict names: the largest ones.
+std::vector<std::string> scaling_verdict(std::span<const ScalingLoss> losses);
+
+nlohmann::ordered_json to_json(const ScalingLoss& loss);
+
+}  // namespace plumb

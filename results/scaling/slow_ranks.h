@@ -1,0 +1,35 @@
+// Ranks for which the others wait, found in how long each rank waited in collectives.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "results/record/schema.h"
+
+namespace plumb {
+
+// Ranks by how long they wait for others, those that wait least first, and how many of them stand apart.
+struct SlowRanks {
+  std::vector<std::size_t> by_wait;
+  std::size_t slow_count = 0;
+  double others_wait = 0;  // median of the ranks that don't stand apart
+};
+
+// `waits`: seconds per step, two ranks or more. The widest gap between neighbours in the order of waiting
+// parts slow ranks, at most half of all, from the others.
+SlowRanks slow_ranks(const std::vector<double>& waits, double step_seconds);
+
+// Seconds per step that each rank waited in collectives; empty if one of them isn't known.
+std::vector<double> rank_waits(std::span<const RankRecord> ranks);
+
+// The slow ranks in their order, by host.
+std::map<std::string, std::vector<std::size_t>> slow_by_host(const SlowRanks& slow,
+                                                             std::span<const RankRecord> ranks);
+
+// "rank 5 on node2", "ranks 8 to 15 on node2"; without `host` only the ranks.
+std::string ranks_on_host_text(const std::vector<std::size_t>& ranks, const std::string& host);
+
+}  // namespace plumb
