@@ -124,6 +124,16 @@ void add_runs(const std::vector<CurveSamples>& groups, std::size_t most, ReportD
 
 }  // namespace
 
+std::size_t run_to_show(const std::vector<ReportRun>& runs) {
+  const auto known = [](const ReportRun& run) {
+    return run.steps.has_value() + run.memory.has_value() + run.profile.has_value() + run.trace.has_value();
+  };
+  std::size_t shown = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (known(runs[i]) >= known(runs[shown])) shown = i;
+  return shown;
+}
+
 ReportData collect_report(const LoadedSamples& samples, const ReportOptions& options) {
   ReportData data;
   data.made_by = options.made_by;
@@ -135,6 +145,7 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
   for (const BadFile& bad : samples.bad) data.left_out.push_back(bad.path + ": " + bad.defect.reason);
   const std::size_t configurations = std::max<std::size_t>(1, samples.samples.size());
   add_runs(groups, std::clamp<std::size_t>(kMostDetails / configurations, 50, kMostPerRun), data);
+  data.shown_run = run_to_show(data.runs);
   return data;
 }
 
