@@ -2,6 +2,7 @@
 #include <spdlog/fmt/chrono.h>
 
 #include <ctime>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "bench/commands/logs.h"
 #include "bench/output/version.h"
 #include "results/compare/samples.h"
+#include "results/report/history.h"
 #include "results/report/html_page.h"
 #include "results/report/plot.h"
 #include "results/report/report_data.h"
@@ -20,14 +22,16 @@
 namespace plumb {
 namespace {
 
-enum class ReportFormat { html, svg, png, markdown, steps };
+enum class ReportFormat { html, svg, png, markdown, steps, json };
 
 struct ReportArguments {
   std::vector<std::string> paths;
   TextOutput output;
   std::string title, plot;
   ReportFormat format = ReportFormat::html;
-  bool verbose = false;
+  std::optional<std::int64_t> baseline_last;
+  double max_regression = GateCriteria().max_regression;
+  bool history = false, verbose = false;
 };
 
 OptionTable report_options(ReportArguments& arguments) {
@@ -40,6 +44,16 @@ OptionTable report_options(ReportArguments& arguments) {
         {positional("PATH…", arguments.paths,
                     "run folders, folders of them (--out of the benches), or folders of logs")
              .as_required()}},
+       {"History",
+        {flag_option("--history", arguments.history, true,
+                     "throughput over commits and dates in place of the report: a line per configuration, "
+                     "with the gate's verdict of every point against the runs before it"),
+         number_option("--baseline-last", "N", arguments.baseline_last, {1, 1'000'000},
+                       "runs before a point that it is held against")
+             .with_default(std::to_string(HistoryOptions().baseline_last)),
+         percent_option("--max-regression", arguments.max_regression,
+                        {.lowest = 0, .highest = 1, .below_highest = true},
+                        "largest change of a point that is none")}},
        {"Output",
         {text_option("-o,--output", "FILE", arguments.output.path, "a new file; -: standard output")
              .as_required(),
@@ -50,9 +64,10 @@ OptionTable report_options(ReportArguments& arguments) {
               {"svg", ReportFormat::svg},
               {"png", ReportFormat::png},
               {"markdown", ReportFormat::markdown},
-              {"steps", ReportFormat::steps}},
+              {"steps", ReportFormat::steps},
+              {"json", ReportFormat::json}},
              "the page; one plot, drawn by gnuplot; tables of medians in Markdown; or of every profiled "
-             "step beside its roofline"),
+             "step beside its roofline; json: a --history's points"),
          choice_option("--plot", arguments.plot, plot_names(), "which plot, with --format svg or png")
              .with_default(plot_names().front()),
          text_option("--title", "TEXT", arguments.title, "heading of the page")
@@ -81,13 +96,35 @@ std::string text_of(const ReportArguments& arguments, const ReportData& data) {
                       arguments.format == ReportFormat::svg ? PictureFormat::svg : PictureFormat::png);
 }
 
-int report_command(const ReportArguments& arguments) {
-  if (!arguments.plot.empty() && !is_picture(arguments))
+History history_of(const ReportArguments& arguments, const LoadedSamples& samples) {
+  const ReportOptions report = options_of(arguments);
+  HistoryOptions options{.title = report.title, .made_by = report.made_by, .created = report.created};
+  options.criteria.max_regression = arguments.max_regression;
+  if (arguments.baseline_last) options.baseline_last = static_cast<std::size_t>(*arguments.baseline_last);
+  return collect_history(samples, options);
+}
+
+std::string text_of(const ReportArguments& arguments, const History& history) {
+  if (arguments.format == ReportFormat::markdown) return history_markdown(history);
+  if (arguments.format == ReportFormat::json) return json_text(history_json(history));
+  return history_page(history);
+}
+
+void check_formats(const ReportArguments& arguments) {
+  const bool of_both = arguments.format == ReportFormat::html || arguments.format == ReportFormat::markdown;
+  if (arguments.history && !of_both && arguments.format != ReportFormat::json)
     throw Error(ExitCode::usage,
-                "option --plot {} names a single plot, which --format svg or png draws: give one of them",
-                arguments.plot);
-  check_output("-o", arguments.output);
-  const LoadedSamples samples = load_samples(arguments.paths);
+                "option --format: a --history has html, markdown and json; give one of them");
+  if (!arguments.history && arguments.format == ReportFormat::json)
+    throw Error(ExitCode::usage,
+                "option --format json needs --history; the figures of single runs are in their result.json");
+  if (!arguments.history &&
+      (arguments.baseline_last || arguments.max_regression != GateCriteria().max_regression))
+    throw Error(ExitCode::usage,
+                "options --baseline-last and --max-regression judge the points of a --history; give it too");
+}
+
+void write_report(const ReportArguments& arguments, const LoadedSamples& samples) {
   const ReportData data = collect_report(samples, options_of(arguments));
   write_output("-o", arguments.output, text_of(arguments, data));
   // The files of `samples` come first there, and are told with their flaws.
@@ -95,6 +132,28 @@ int report_command(const ReportArguments& arguments) {
   std::vector<std::string> notes = samples.notes;
   notes.insert(notes.end(), of_runs, data.left_out.end());
   print_messages(notes, samples.bad, arguments.verbose);
+}
+
+void write_history(const ReportArguments& arguments, const LoadedSamples& samples) {
+  const History history = history_of(arguments, samples);
+  write_output("-o", arguments.output, text_of(arguments, history));
+  std::vector<std::string> notes = samples.notes;
+  notes.insert(notes.end(), history.notes.begin(), history.notes.end());
+  print_messages(notes, samples.bad, arguments.verbose);
+}
+
+int report_command(const ReportArguments& arguments) {
+  check_formats(arguments);
+  if (!arguments.plot.empty() && !is_picture(arguments))
+    throw Error(ExitCode::usage,
+                "option --plot {} names a single plot, which --format svg or png draws: give one of them",
+                arguments.plot);
+  check_output("-o", arguments.output);
+  const LoadedSamples samples = load_samples(arguments.paths);
+  if (arguments.history)
+    write_history(arguments, samples);
+  else
+    write_report(arguments, samples);
   return 0;
 }
 

@@ -2,7 +2,7 @@
 
 const data = JSON.parse(document.getElementById('data').textContent);
 const series = makeSeries(data);
-let presentRun = 0;
+let presentRun = data.shown_run;
 
 function showTop() {
   document.getElementById('made').textContent =
@@ -108,10 +108,7 @@ function runTiles(run) {
   const peak = run.memory_bytes.find(([name]) => name === 'peak')?.[1];
   return [
     ['Throughput', throughput, `steps from ${plain(speeds.min)} to ${plain(speeds.max)}`],
-    [
-      'Step time', seconds(histogram.median),
-      `median; 1st to 99th percentile ${seconds(histogram.p1)} to ${seconds(histogram.p99)}`
-    ],
+    ['Step time', seconds(histogram.median), `median; ${spreadText(histogram)}`],
     ['Exposed communication', seconds(run.exposed_communication_seconds, 3), 'per step, rank 0'],
     ['Waiting for data', seconds(run.data_wait_seconds, 3), 'per step, rank 0'],
     isNumber(peak) && ['Peak memory', bytes(peak), 'of a device'],
@@ -146,14 +143,18 @@ function showRun() {
   showFigure('trace', traceFigure(traced, data.names));
   showFigure('plan', planFigure(planned, data.names));
   document.getElementById('plan-part').checked = false;
-  showOf('steps', [profiled, traced].find(({label}) => label) ?? run);
-  showOf('memory', planned.label ? planned : run);
+  showOf('steps', run, {Profile: profiled, Trace: traced});
+  showOf('memory', run, {Plan: planned});
   showSetup(run);
 }
 
-const showOf = (section, run) => {
-  document.querySelector(`#${section} .of-run`).textContent = `Of ${run.label}.`;
-};
+// Which runs a section shows, `pictures` by name: each is kept for one run of a configuration.
+function showOf(section, run, pictures = {}) {
+  const others = Object.entries(pictures).filter(([, other]) => other.label && other !== run);
+  const named = others.map(([name, {label}]) => `${name} of ${label}`).join('; ');
+  document.querySelector(`#${section} .of-run`).textContent =
+      others.length ? `${named}, the run of this configuration for which it is kept.` : `Of ${run.label}.`;
+}
 
 function showSetup(run) {
   showOf('setup', run);
@@ -171,11 +172,6 @@ function showSetup(run) {
 function setUpRuns() {
   const choice = document.getElementById('run-choice');
   choice.replaceChildren(...data.runs.map((run, i) => element('option', {value: i}, run.label)));
-  // The run of which most is known, of the largest case that has it.
-  const known = ({steps, memory, profile, trace}) => [steps, memory, profile, trace].filter(Boolean).length;
-  data.runs.forEach((run, i) => {
-    if (known(run) >= known(data.runs[presentRun])) presentRun = i;
-  });
   choice.value = String(presentRun);
   choice.addEventListener('change', () => {
     presentRun = Number(choice.value);

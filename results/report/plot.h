@@ -23,7 +23,7 @@ Plot plot_of_name(const std::string& name);
 //   with an ideal line; throughput with the intervals of its medians.
 // steps: step times of every run over iterations, warm-up shaded.
 // profile: the longest instructions of the compute lane beside their rooflines; memory: the arena over an
-//   iteration. Both of the first run that has one.
+//   iteration. Both of ReportData::shown_run, or else of the first run that has one.
 std::string plot_commands(const ReportData& data, Plot plot);
 
 // Throws Error(unavailable) without gnuplot.

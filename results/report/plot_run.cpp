@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "results/report/palette.h"
 #include "results/report/plot.h"
 #include "results/report/plot_text.h"
 
@@ -37,13 +38,21 @@ void add_block(DataBlock& rows, const MemoryBlock& block) {
   rows.add_row({(begin + end) / 2, (low + high) / 2, begin, end, low, high});
 }
 
+// The run that the page shows, else the first one that `has` it; nullptr if none.
+template <typename Has>
+const ReportRun* run_with(const ReportData& data, Has has) {
+  if (data.shown_run < data.runs.size() && has(data.runs[data.shown_run])) return &data.runs[data.shown_run];
+  const auto first = std::ranges::find_if(data.runs, has);
+  return first == data.runs.end() ? nullptr : &*first;
+}
+
 }  // namespace
 
 std::string profile_plot(const ReportData& data) {
-  const auto run = std::ranges::find_if(data.runs, [](const ReportRun& candidate) {
+  const ReportRun* run = run_with(data, [](const ReportRun& candidate) {
     return candidate.profile && !compute_instructions(*candidate.profile).empty();
   });
-  if (run == data.runs.end())
+  if (run == nullptr)
     throw Error(ExitCode::bad_data,
                 "--plot profile needs a run folder with a profile.json; make one with --profile");
   const std::vector<ProfiledInstruction> instructions = compute_instructions(*run->profile);
@@ -66,10 +75,9 @@ std::string profile_plot(const ReportData& data) {
 }
 
 std::string memory_plot(const ReportData& data) {
-  const auto run = std::ranges::find_if(data.runs, [](const ReportRun& candidate) {
-    return candidate.memory && !candidate.memory->blocks.empty();
-  });
-  if (run == data.runs.end())
+  const ReportRun* run = run_with(
+      data, [](const ReportRun& candidate) { return candidate.memory && !candidate.memory->blocks.empty(); });
+  if (run == nullptr)
     throw Error(ExitCode::bad_data, "--plot memory needs a run folder with its program.json");
   const MemoryPicture& picture = *run->memory;
   std::vector<std::string> roles;
@@ -82,10 +90,10 @@ std::string memory_plot(const ReportData& data) {
     for (const MemoryBlock& block : picture.blocks)
       if (block.role == roles[i]) add_block(rows, block);
     blocks += rows.text();
-    parts.push_back(
-        fmt::format("{} using 1:2:3:4:5:6 with boxxyerror fillstyle solid 0.75 border linewidth 0.3 "
-                    "linecolor rgb '{}' title {}",
-                    rows.name(), plot_colour(i), gnuplot_literal(replaced(roles[i], '_', " "))));
+    parts.push_back(fmt::format(
+        "{} using 1:2:3:4:5:6 with boxxyerror fillstyle solid 0.75 border linewidth 0.3 "
+        "linecolor rgb '{}' title {}",
+        rows.name(), palette_colour(palette_place(roles[i])), gnuplot_literal(replaced(roles[i], '_', " "))));
   }
   return fmt::format("{}set xrange [-0.5:{}]\nset yrange [0:{}]\n{}{}",
                      plot_frame("Memory plan: " + run->label, "instruction of the iteration", "MiB"),

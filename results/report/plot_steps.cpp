@@ -14,14 +14,14 @@ struct Highest {
   double window_ms = 0, warmup_ms = 0;
 };
 
-// Iteration and ms; an entry of several iterations stands in their middle.
+// Iteration, the first one 0, and ms; an entry of several iterations stands in their middle.
 DataBlock steps_block(const StepTimes& steps, std::size_t index, Highest& highest) {
   DataBlock block(fmt::format("run{}", index));
   for (std::size_t i = 0; i < steps.median_seconds.size(); ++i) {
-    const double first = static_cast<double>(static_cast<std::int64_t>(i) * steps.per_entry + 1);
+    const double first = static_cast<double>(static_cast<std::int64_t>(i) * steps.per_entry);
     block.add_row(
         {first + static_cast<double>(steps.per_entry - 1) / 2, steps.median_seconds[i] * kMilliseconds});
-    double& high = first <= static_cast<double>(steps.warmup) ? highest.warmup_ms : highest.window_ms;
+    double& high = first < static_cast<double>(steps.warmup) ? highest.warmup_ms : highest.window_ms;
     high = std::max(high, steps.max_seconds[i] * kMilliseconds);
   }
   return block;
@@ -34,7 +34,7 @@ std::string range_and_warmup(const Highest& highest, std::int64_t warmup, bool c
     text = fmt::format(
         "set object 1 rectangle from graph 0, graph 0 to first {}, graph 1 fillcolor rgb '#eeeeee' "
         "fillstyle solid noborder behind\n",
-        plot_number(warmup + 0.5));
+        plot_number(static_cast<double>(warmup) - 0.5));
   return fmt::format("{}set yrange [0:{}]\n", text, cut ? plot_number(highest.window_ms * 1.25) : "*");
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "models/catalogue.h"
+#include "results/report/document_name.h"
 #include "results/report/report_curves.h"
 #include "results/statistics/statistics.h"
 
@@ -57,6 +58,7 @@ void add_point(const PublishedResult& row, ReportCurve& curve) {
     point->case_name = case_name;
     point->devices = row.configuration.devices();
     point->speedup = row.speedup;
+    point->source = row.source;
   }
   point->images_per_second.push_back(row.images_per_second);
   point->median_images_per_second = median(point->images_per_second);
@@ -76,14 +78,8 @@ ReportCurve published_curve(const PublishedResult& row, bool several_models) {
   return curve;
 }
 
-// File and line; of MLPerf's logs the system, whose folder they are in.
-std::string source_name(std::string source) {
-  const std::string logs = "/resnet/result_*.txt";
-  if (source.ends_with(logs)) source.resize(source.size() - logs.size());
-  return source.substr(source.rfind('/') + 1);
-}
-
-// Labels that are used twice name the published model, then mode, classes, version and the file it is from.
+// Labels that are used twice name the published model, then mode, classes, version, document and what is
+// remarked of the table there.
 void tell_apart(std::vector<ReportCurve>& curves, const std::vector<const PublishedResult*>& firsts) {
   const auto add = [&](const auto& text_of) {
     std::map<std::string, std::set<std::string>> texts;
@@ -100,7 +96,8 @@ void tell_apart(std::vector<ReportCurve>& curves, const std::vector<const Publis
     return classes > 0 ? fmt::format("{} classes", classes) : "";
   });
   add(std::mem_fn(&PublishedResult::framework_version));
-  add([](const PublishedResult& row) { return source_name(row.source); });
+  add([](const PublishedResult& row) { return document_name(row.source); });
+  add(table_remarks);
   make_unique(curves);
 }
 

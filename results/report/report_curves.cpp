@@ -98,6 +98,15 @@ void add_speedups(ReportCurve& curve, std::optional<double> one_device) {
   }
 }
 
+std::string subject_of(const std::vector<ReportCurve>& curves) {
+  std::set<std::string> models, devices;
+  for (const ReportCurve& curve : curves) {
+    models.insert(curve.configuration.model);
+    if (!curve.configuration.device.empty()) devices.insert(curve.configuration.device);
+  }
+  return fmt::format("{}{}", fmt::join(models, ", "), devices.size() == 1 ? " on " + *devices.begin() : "");
+}
+
 void make_unique(std::vector<ReportCurve>& curves) {
   std::map<std::string, int> seen;
   for (ReportCurve& curve : curves)

@@ -26,6 +26,8 @@ std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
 
 // Speedups that no point states yet, against `one_device` images/s, and efficiencies.
 void add_speedups(ReportCurve& curve, std::optional<double> one_device);
+// "r50, resnet50 on NVIDIA H200": the models, and the device if it is one.
+std::string subject_of(const std::vector<ReportCurve>& curves);
 // Numbers the labels that are used twice: "… (2)".
 void make_unique(std::vector<ReportCurve>& curves);
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <fstream>
 #include <numeric>
-#include <set>
 #include <sstream>
 
 #include "base/error.h"
@@ -123,17 +122,17 @@ void add_runs(const std::vector<CurveSamples>& groups, std::size_t most, ReportD
     }
 }
 
-std::string title_of(const std::vector<ReportCurve>& curves) {
-  std::set<std::string> models, devices;
-  for (const ReportCurve& curve : curves) {
-    models.insert(curve.configuration.model);
-    if (!curve.configuration.device.empty()) devices.insert(curve.configuration.device);
-  }
-  return fmt::format("Training throughput of {}{}", fmt::join(models, ", "),
-                     devices.size() == 1 ? " on " + *devices.begin() : "");
-}
-
 }  // namespace
+
+std::size_t run_to_show(const std::vector<ReportRun>& runs) {
+  const auto known = [](const ReportRun& run) {
+    return run.steps.has_value() + run.memory.has_value() + run.profile.has_value() + run.trace.has_value();
+  };
+  std::size_t shown = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (known(runs[i]) >= known(runs[shown])) shown = i;
+  return shown;
+}
 
 ReportData collect_report(const LoadedSamples& samples, const ReportOptions& options) {
   ReportData data;
@@ -142,10 +141,11 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
   const std::vector<CurveSamples> groups = group_by_curve(samples.samples);
   data.curves = own_curves(groups);
   data.published = published_curves(data.curves, published_results(), options.selected_published);
-  data.title = options.title.empty() ? title_of(data.curves) : options.title;
+  data.title = options.title.empty() ? "Training throughput of " + subject_of(data.curves) : options.title;
   for (const BadFile& bad : samples.bad) data.left_out.push_back(bad.path + ": " + bad.defect.reason);
   const std::size_t configurations = std::max<std::size_t>(1, samples.samples.size());
   add_runs(groups, std::clamp<std::size_t>(kMostDetails / configurations, 50, kMostPerRun), data);
+  data.shown_run = run_to_show(data.runs);
   return data;
 }
 

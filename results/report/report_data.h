@@ -34,6 +34,7 @@ struct ReportPoint {
   std::optional<double> joules_per_image;         // median over the runs that have it
   std::optional<std::int64_t> peak_memory_bytes;  // the largest of any run, per device
   std::vector<std::size_t> runs;                  // indices into ReportData::runs; empty for published ones
+  std::string source;                             // of published ones: file and line
 };
 
 // Points that differ in the number of devices only.
@@ -81,6 +82,7 @@ struct ReportData {
   std::vector<ReportCurve> curves;     // own ones
   std::vector<ReportCurve> published;  // of the models that were run, the nearest first
   std::vector<ReportRun> runs;         // in the order of the points
+  std::size_t shown_run = 0;           // that pictures of one run show until another is chosen
   std::vector<std::string> left_out;   // "path: why"
 };
 
@@ -93,6 +95,9 @@ struct ReportOptions {
 // Reads program.json, env.json, profile.json and trace.json of the runs too; one that is there and can't be
 // read is named in left_out.
 ReportData collect_report(const LoadedSamples& samples, const ReportOptions& options = {});
+
+// The run that pictures of one run show: the last one of which most is known, so of the largest case.
+std::size_t run_to_show(const std::vector<ReportRun>& runs);
 
 // What the page's scripts read. Names of steps and buffers are kept once, under "names", and referred to by
 // index; times are rounded to nanoseconds.

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/units.h"
+#include "results/report/palette.h"
 #include "results/report/report_data.h"
 
 namespace plumb {
@@ -90,8 +91,10 @@ Json to_json(const StepHistogram& histogram) {
           {"counts", histogram.counts},
           {"above", histogram.above},
           {"median", histogram.median_seconds},
-          {"p1", histogram.p1_seconds},
-          {"p99", histogram.p99_seconds}};
+          {"min", histogram.min_seconds},
+          {"max", histogram.max_seconds},
+          {"p1", or_null(histogram.p1_seconds)},
+          {"p99", or_null(histogram.p99_seconds)}};
 }
 
 Json to_json(const InstructionSpan& span) {
@@ -267,13 +270,16 @@ Json to_json(const ReportRun& run, Names& names) {
   return json;
 }
 
-Json to_json(const ReportPoint& point, bool published) {
+Json to_json(const ReportPoint& point, const ReportCurve& curve) {
   Json json{{"case", point.case_name},
             {"devices", point.devices},
             {"median", point.median_images_per_second},
             {"speedup", or_null(point.speedup)},
             {"efficiency", or_null(point.efficiency)}};
-  if (published) return json;
+  // Behind what the curve's source says of all its points.
+  if (curve.published && point.source.size() > curve.source.size())
+    json["source"] = point.source.substr(curve.source.size());
+  if (curve.published) return json;
   json["images_per_second"] = point.images_per_second;
   if (point.interval)
     json["interval"] = {{"low", point.interval->low},
@@ -295,7 +301,7 @@ Json to_json(const ReportCurve& curve) {
                  {"source", curve.source},
                  {"differences", curve.differences},
                  {"notes", curve.notes}});
-  json["points"] = column(curve.points, [&](const ReportPoint& p) { return to_json(p, curve.published); });
+  json["points"] = column(curve.points, [&](const ReportPoint& p) { return to_json(p, curve); });
   return json;
 }
 
@@ -330,6 +336,8 @@ Json to_json(const ReportData& data) {
           {"published", column(data.published, json)},
           {"runs", std::move(runs)},
           {"left_out", data.left_out},
+          {"shown_run", data.shown_run},
+          {"palette", palette_json()},
           {"names", names.list()}};
 }
 

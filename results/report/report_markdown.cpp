@@ -11,22 +11,17 @@
 namespace plumb {
 namespace {
 
-// Four digits at least, so that a difference of a thousandth can be seen.
-std::string speed(double images_per_second) {
-  return fmt::format("{:.{}f}", images_per_second, images_per_second < 1000 ? 2 : 1);
-}
-
 std::string interval_cell(const std::optional<Interval>& interval) {
   if (!interval) return "-";
-  return fmt::format("{} to {} ({:.1f} %)", speed(interval->low), speed(interval->high),
+  return fmt::format("{} to {} ({:.1f} %)", speed_text(interval->low), speed_text(interval->high),
                      interval->confidence * 100);
 }
 
 std::string row(const ReportPoint& point) {
   const double median = point.median_images_per_second;
   return fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", markdown_literal(point.case_name),
-                     point.images_per_second.size(), speed(median), interval_cell(point.interval),
-                     speed(median / std::max(1, point.devices)),
+                     point.images_per_second.size(), speed_text(median), interval_cell(point.interval),
+                     speed_text(median / std::max(1, point.devices)),
                      point.speedup ? fmt::format("{:.2f}", *point.speedup) : "n/a",
                      point.efficiency ? fmt::format("{:.1f} %", *point.efficiency * 100) : "n/a");
 }
@@ -75,6 +70,10 @@ std::string notes_text(const ReportCurve& curve, const ReportData& data) {
 }
 
 }  // namespace
+
+std::string speed_text(double images_per_second) {
+  return fmt::format("{:.{}f}", images_per_second, images_per_second < 1000 ? 2 : 1);
+}
 
 std::string report_markdown(const ReportData& data) {
   std::string text;

@@ -12,4 +12,7 @@ namespace plumb {
 // Neither date nor version of this program, so equal runs give equal text.
 std::string report_markdown(const ReportData& data);
 
+// Images/s with four digits at least, so that a difference of a thousandth can be seen.
+std::string speed_text(double images_per_second);
+
 }  // namespace plumb

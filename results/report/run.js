@@ -77,46 +77,74 @@ function timelineFigure(run) {
   };
 }
 
+// Percentiles where there are enough steps for them, else all.
+const spreadText = ({min, max, p1, p99}) =>
+    (isNumber(p99) ? `1st to 99th percentile ${seconds(p1)} to ${seconds(p99)}` :
+                     `${seconds(min)} to ${seconds(max)} in all`);
+
+// At the edges of bars, at most a dozen.
+function edgeTicks({low, width, counts}, factor) {
+  const every = Math.ceil((counts.length + 1) / 12);
+  return counts.concat(0)
+      .map((_, bin) => ({value: factor * (low + bin * width)}))
+      .filter((_, bin) => bin % every === 0);
+}
+
 function histogramFigure(run) {
   if (!run.histogram?.counts.length) return null;
-  const {low, width, counts, above, median, p1, p99} = run.histogram;
+  const {low, width, counts, above, median} = run.histogram;
   const {factor, unit} = timeUnit([low + width * counts.length]);
   const decimals = Math.max(0, Math.ceil(-Math.log10(factor * width) - 1e-9));
   const edge = (bin) => (factor * (low + bin * width)).toFixed(Math.min(decimals, 9));
   const rows = counts.map((number, bin) => [`${edge(bin)} to ${edge(bin + 1)}`, number]);
   if (above) rows.push([`above ${edge(counts.length)}`, above]);
   document.getElementById('histogram-note').textContent =
-      `Iterations behind the warm-up. Median ${seconds(median)}, from ${seconds(p1)} (1st percentile) to ${
-          seconds(p99)} (99th).` +
+      `Iterations behind the warm-up. Median ${seconds(median)}, ${spreadText(run.histogram)}.` +
       (above ? ` ${plural(above, 'step')} above the last bar ${above === 1 ? 'is' : 'are'} not drawn.` : '');
   return {
-    label: `Histogram of step times: median ${seconds(median)}, 1st percentile ${
-        seconds(p1)}, 99th percentile ${seconds(p99)}.`,
+    label: `Histogram of step times: median ${seconds(median)}, ${spreadText(run.histogram)}.`,
     table: {
       caption: `Distribution of step times of ${run.label}`,
       columns: [{name: `Step time in ${unit}`}, {name: 'Iterations', text: count}],
       rows
     },
-    config: chartConfig(
-        'bar', {
-          labels: counts.map((_, bin) => edge(bin)),
-          datasets: [{
-            label: 'iterations',
-            data: counts,
-            backgroundColor: seriesColour(0),
-            barPercentage: 1,
-            categoryPercentage: 0.94
-          }]
-        },
-        {
-          x: axis(`${unit} (start of each bar)`, {grid: {display: false}, ticks: {maxRotation: 0}}),
-          y: axis('iterations', {beginAtZero: true, ticks: {precision: 0}})
-        },
-        {
-          title: ([item]) => `${rows[item.dataIndex][0]} ${unit}`,
-          label: ({raw}) => plural(raw, 'iteration')
+    config: rectanglesConfig(
+        counts.map((number, bin) => ({
+                     x: factor * (low + bin * width),
+                     width: factor * width,
+                     y: 0,
+                     height: number,
+                     fill: 'compute',
+                     title: `${rows[bin][0]} ${unit}`
+                   })),
+        axis(`${unit} (labels stand at the bars' edges)`, {
+          min: factor * low,
+          max: factor * (low + counts.length * width),
+          grid: {display: false},
+          afterBuildTicks: (scale) => {
+            scale.ticks = edgeTicks(run.histogram, factor);
+          },
+          ticks: {callback: (value) => value.toFixed(Math.min(decimals, 9)), maxRotation: 0}
         }),
+        axis('iterations', {min: 0, grace: '5%', ticks: {precision: 0}}),
+        ({height}) => plural(height, 'iteration'), []),
   };
+}
+
+// Host to its ranks, hosts in the order of their first ranks; one of no name where hosts aren't known.
+function ranksByNode(ranks, all) {
+  const nodes = new Map();
+  for (let rank = 0; rank < all; ++rank) {
+    const host = ranks?.[rank].host ?? '';
+    nodes.set(host, [...(nodes.get(host) ?? []), rank]);
+  }
+  return nodes;
+}
+
+// Where each node's bars stand on the axis, and its name.
+function nodeRanges(nodes) {
+  let first = 0;
+  return [...nodes].map(([host, {length}]) => [first - 0.5, (first += length) - 0.5, host]);
 }
 
 function ranksFigure(run) {
@@ -126,12 +154,21 @@ function ranksFigure(run) {
   const waits = ranks?.map((rank) => rank.exposed_communication_seconds);
   const shown = waits ?? windows;
   const {factor, unit} = timeUnit(shown);
-  const name = (i) => (ranks?.[i].host ? `${i} · ${ranks[i].host}` : `${i}`);
+  const nodes = ranksByNode(ranks, windows.length);
+  const order = [...nodes.values()].flat();
+  const place = [...nodes.values()].flatMap((members, node) => members.map(() => node));
   const title = waits ? `${unit} waited per step` : `${unit} for the window`;
-  document.getElementById('ranks-note').textContent = waits ?
-      'Per step of the window: how long each rank waited in collectives. The one that the others wait for waits least.' :
-      'How long the window took on each rank; this run didn\'t keep how long ranks waited for each other.';
-  const columns = [{name: 'Rank'}, {name: 'Window', unit: 's', text: (value) => plain(value, 5)}];
+  document.getElementById('ranks-note').textContent =
+      (waits ?
+           'Per step of the window: how long each rank waited in collectives. The one that the others wait for waits least.' :
+           'How long the window took on each rank; this run didn\'t keep how long ranks waited for each other.') +
+      (nodes.size > 1 ? ` Grouped by node, ${plural(nodes.size, 'node')}.` :
+           ranks?.[0].host ? ` All on ${ranks[0].host}.` :
+                             '');
+  const columns = [
+    {name: 'Rank', text: count}, ...(ranks ? [{name: 'Node', short: true}] : []),
+    {name: 'Window', unit: 's', text: (value) => plain(value, 5)}
+  ];
   if (waits)
     columns.push({
       name: 'Waited in collectives',
@@ -145,15 +182,18 @@ function ranksFigure(run) {
     table: {
       caption: `Ranks of ${run.label}`,
       columns: [...columns, ...(run.gpus ? kGpuColumns : [])],
-      rows: windows.map((value, i) => [name(i), value, ...(waits ? [waits[i]] : []), ...gpuCells(run, i)])
+      rows: order.map(
+          (i) =>
+              [i, ...(ranks ? [ranks[i].host] : []), windows[i], ...(waits ? [waits[i]] : []),
+               ...gpuCells(run, i)])
     },
     config: chartConfig(
         'bar', {
-          labels: windows.map((_, i) => `${i}`),
+          labels: order.map((i) => `${i}`),
           datasets: [{
             label: title,
-            data: shown.map((value) => factor * value),
-            backgroundColor: seriesColour(1),
+            data: order.map((i) => factor * shown[i]),
+            backgroundColor: place.map((node) => seriesColour(1 + 4 * (node % 2))),
             maxBarThickness: 34
           }]
         },
@@ -161,6 +201,15 @@ function ranksFigure(run) {
           x: axis('rank', {grid: {display: false}, ticks: {maxRotation: 0}}),
           y: axis(title, {beginAtZero: true})
         },
-        {title: ([item]) => `rank ${name(item.dataIndex)}`, label: ({raw}) => `${plain(raw)} ${unit}`}),
+        {
+          title: ([item]) => ['rank ' + order[item.dataIndex], ranks?.[order[item.dataIndex]].host]
+                                 .filter(Boolean)
+                                 .join(' on '),
+          label: ({raw}) => `${plain(raw)} ${unit}`
+        },
+        {
+          ranges: {phases: nodes.size > 1 ? nodeRanges(nodes) : []},
+          layout: {padding: {top: nodes.size > 1 ? 16 : 0}}
+        }),
   };
 }

@@ -86,7 +86,12 @@ function scalingDataset(series, measure) {
   const points = series.curve.points.filter((point) => isNumber(measure.value(point)));
   const dataset = {
     label: series.curve.label,
-    data: points.map((point) => ({x: point.devices, y: measure.value(point), case: point.case})),
+    data: points.map((point) => ({
+                       x: point.devices,
+                       y: measure.value(point),
+                       case: point.case,
+                       source: series.published ? `${series.curve.source}${point.source ?? ''}` : ''
+                     })),
     ...lineOf(series),
   };
   if (measure === kMeasures.throughput && !series.published)
@@ -139,8 +144,10 @@ function scalingFigure(id, allSeries) {
           measure.title,
           {beginAtZero: true, suggestedMax: 1.05, ticks: {callback: (value) => percent(value, 0)}}) :
       logAxis(measure.title, id === 'speedup' ? [1, most, ...values] : values, (value) => plain(value, 1));
-  const label = ({dataset, raw}) =>
-      `${dataset.label}: ${raw.case ?? ''} ${measure.text(raw.y)} ${id === 'throughput' ? 'images/s' : ''}`;
+  const label = ({dataset, raw}) => [`${dataset.label}: ${raw.case ?? ''} ${measure.text(raw.y)} ${
+                                         id === 'throughput' ? 'images/s' : ''}`,
+                                     raw.source]
+                                        .filter(Boolean);
   return {
     label: `Lines of ${id} over the number of devices: ${series.map(({curve}) => curve.label).join('; ')}.`,
     table: scalingTable(id, series, measure),

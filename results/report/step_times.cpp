@@ -9,6 +9,7 @@ namespace plumb {
 namespace {
 
 constexpr std::size_t kMostBins = 60;
+constexpr std::size_t kLeastForPercentiles = 100;
 // Beyond this many quartile ranges above the upper quartile a step no longer belongs to the body of the
 // distribution.
 constexpr double kFarInQuartileRanges = 8;
@@ -60,8 +61,12 @@ StepHistogram step_histogram(std::span<const double> step_seconds) {
   if (sorted.empty()) return histogram;
   std::ranges::sort(sorted);
   histogram.median_seconds = median(sorted);
-  histogram.p1_seconds = quantile(sorted, 0.01);
-  histogram.p99_seconds = quantile(sorted, 0.99);
+  histogram.min_seconds = sorted.front();
+  histogram.max_seconds = sorted.back();
+  if (sorted.size() >= kLeastForPercentiles) {
+    histogram.p1_seconds = quantile(sorted, 0.01);
+    histogram.p99_seconds = quantile(sorted, 0.99);
+  }
 
   const double quartile_range = quantile(sorted, 0.75) - quantile(sorted, 0.25);
   const double high = highest_near(sorted, quartile_range);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,7 +20,10 @@ struct StepHistogram {
   double low_seconds = 0, width_seconds = 0;
   std::vector<std::int64_t> counts;
   std::int64_t above = 0;
-  double median_seconds = 0, p1_seconds = 0, p99_seconds = 0;  // of all, nearest rank
+  double median_seconds = 0, min_seconds = 0, max_seconds = 0;  // of all
+  // First and 99th percentile, nearest rank; nothing for fewer than 100 steps, of which they would be
+  // smallest and largest.
+  std::optional<double> p1_seconds, p99_seconds;
 };
 
 StepTimes step_times(std::span<const double> step_seconds, std::int64_t warmup,

@@ -73,7 +73,11 @@ function numbersBelow(table, fileName) {
 
 // Figures with a name: [[name, value, remark], …].
 function showTiles(list, tiles) {
-  list.replaceChildren(...tiles.filter(Boolean).map(
+  const shown = tiles.filter(Boolean);
+  // Rows of about as many each, which fill the width.
+  const rows = Math.ceil(shown.length / 6);
+  list.style.setProperty('--columns', Math.ceil(shown.length / rows));
+  list.replaceChildren(...shown.map(
       ([name, value, remark]) => element(
           'div', {}, element('dt', {}, name),
           element('dd', {}, value, remark ? element('small', {}, remark) : null))));

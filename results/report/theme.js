@@ -9,16 +9,8 @@ let chosenTheme = null;
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const seriesColour = (index) => colour(`series-${index % kSeries}`);
 
-// The colour of a phase, a role, …, wherever it comes up: known ones are told apart by eyes that confuse red
-// and green, too.
-const kNamesByColour = [
-  ['forward', 'parameter', 'compute'], ['backward', 'gradient', 'bandwidth'], ['update', 'optimizer'],
-  ['reduce', 'statistic'], ['workspace', 'latency'], ['input', 'activation'], ['activation_gradient']
-];
-function namedColour(name) {
-  const index = kNamesByColour.findIndex((names) => names.includes(name));
-  return seriesColour(index < 0 ? kSeries - 1 : index);
-}
+// The colour of a phase, a role, …, wherever it comes up (palette.cpp).
+const namedColour = (name) => seriesColour(data.palette[name] ?? kSeries - 1);
 
 function faded(hex, share) {
   const part = (at) => parseInt(hex.slice(at, at + 2), 16);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
+#include "results/report/palette.h"
 #include "tests/bench/expect_error.h"
 #include "tests/results/small_report.h"
 
@@ -30,6 +32,13 @@ TEST(HtmlPage, WhatIsNoUtf8IsReplaced) {
   EXPECT_EQ(Json::parse(text).at("name"),
             "a\xef\xbf\xbd"
             "b");
+}
+
+TEST(HtmlPage, LightColoursAreThoseOfOtherPictures) {
+  const std::string page = html_page(small_report());
+  for (std::size_t place = 0; place < 8; ++place)
+    EXPECT_EQ(count(page, fmt::format("--series-{}: {};", place, palette_colour(place))), 1U) << place;
+  EXPECT_EQ(count(page, "\"palette\":{\"forward\":0,"), 1U);
 }
 
 TEST(HtmlPage, TitlesAreText) {

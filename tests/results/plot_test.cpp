@@ -55,8 +55,8 @@ TEST(Plot, EfficiencyIsInPercent) {
 
 TEST(Plot, StepsAreInMillisecondsBehindAShadedWarmup) {
   const std::string commands = plot_commands(small_report(), Plot::steps);
-  EXPECT_TRUE(has(commands, "\n1 500\n2 100\n3 100\n4 150"));
-  EXPECT_TRUE(has(commands, "to first 2.5, graph 1"));
+  EXPECT_TRUE(has(commands, "\n0 500\n1 100\n2 100\n3 150"));
+  EXPECT_TRUE(has(commands, "to first 1.5, graph 1"));
   EXPECT_TRUE(has(commands, "set yrange [0:187.5]"));  // 150 ms and a quarter
   EXPECT_TRUE(has(commands, "highest before the window: 500 ms"));
 }
@@ -95,6 +95,20 @@ TEST(Plot, MemoryShowsEveryBlockByRole) {
   EXPECT_TRUE(has(commands, "$role0 << end_of_data\n4.5 0.5 -0.5 9.5 0 1\nend"));
   EXPECT_TRUE(has(commands, "$role1 << end_of_data\n3.5 2 2.5 4.5 1 3\nend"));
   EXPECT_TRUE(has(commands, "set yrange [0:4]"));
+  EXPECT_TRUE(has(commands, "'#0b62b0' title 'parameter'"));
+  EXPECT_TRUE(has(commands, "'#17819f' title 'activation'"));
+}
+
+TEST(Plot, PicturesOfOneRunShowTheRunThatThePageShows) {
+  ReportData data = small_report();
+  for (ReportRun& run : data.runs) {
+    run.memory = MemoryPicture{.arena_bytes = 4 << 20, .instructions = 10};
+    run.memory->blocks = {{"w", "parameter", 0, 1 << 20, 0, 9}};
+  }
+  data.shown_run = 1;
+  EXPECT_TRUE(has(plot_commands(data, Plot::memory), data.runs[1].label));
+  data.runs[1].memory.reset();
+  EXPECT_TRUE(has(plot_commands(data, Plot::memory), data.runs[0].label));
 }
 
 TEST(Plot, WhatTheDataDoNotHoldIsRefused) {

@@ -61,6 +61,20 @@ holds two.html '"efficiency":0.9090'
 expect 0 '' "$data/tree" -o logs.html
 holds logs.html '"images_per_second":'
 
+mkdir above
+cp -r runs above/runs
+expect 0 'above.runs' --history above -o history.html
+holds history.html '<canvas id="chart-history"'
+holds history.html '"left_out":\[".*c.*d.*"\]'
+expect 0 "the commit of 2 of 2 runs isn't known (2 without env.json" --history runs --format markdown -o history.md
+holds history.md '^| .* | not known | 1 | 80.00 | 80.00 to 80.00 | - | first |$'
+expect 0 '' --history runs --format json -o history.json
+holds history.json '"schema": "plumbline.history/1"'
+expect 64 'html, markdown and json' --history runs --format svg -o new.html
+expect 64 'needs --history' runs --format json -o new.html
+expect 64 'a --history; give it' runs --baseline-last 3 -o new.html
+expect 65 'nowhere' --history nowhere -o new.html
+
 expect 64 'PATH.* is missing' -o new.html
 expect 64 '-o.* is missing\|--output.* is missing' runs
 expect 65 'nowhere' nowhere -o new.html

@@ -137,8 +137,9 @@ TEST_F(ReportDataTest, PublishedCurvesJoinTheRowsOfATable) {
   EXPECT_EQ(h200.points[1].devices, 8);
   EXPECT_EQ(h200.source, "lambdal/deeplearning-benchmark@aa5addb6:pytorch/results_v2");
   const ReportCurve runs =
-      curve_of("OneFlow fp32, batch 128, V100-SXM2-16GB, 0.1.9, rn50_fp32_report_0821.md:68");
+      curve_of("OneFlow fp32, batch 128, V100-SXM2-16GB, 0.1.9, DLPerf rn50 fp32 report 0821, All Results");
   ASSERT_FALSE(runs.points.empty());
+  EXPECT_EQ(runs.points[0].source, "DLPerf/OneFlow/.../reports/rn50_fp32_report_0821.md:68");
   EXPECT_EQ(runs.points[0].images_per_second.size(), 7U);
   EXPECT_EQ(runs.points[0].median_images_per_second, 384.85);
 }
@@ -150,12 +151,23 @@ TEST_F(ReportDataTest, PublishedCurvesNameTheirModelWhereSeveralWereRun) {
     EXPECT_NE(curve.label.find(" " + curve.configuration.model + " "), std::string::npos) << curve.label;
 }
 
+TEST_F(ReportDataTest, TheRunOfWhichMostIsKnownIsShown) {
+  add_run(1, 100);
+  add_run(4, 390);
+  EXPECT_EQ(collect().shown_run, 1U) << "of the largest case";
+  write_text(scratch_ / "1nccl0" / "program.json", R"({"arena_bytes": 8, "buffers": [], "steps": []})");
+  const ReportData data = collect();
+  EXPECT_EQ(data.shown_run, 0U);
+  EXPECT_EQ(to_json(data).at("shown_run"), 0);
+}
+
 TEST_F(ReportDataTest, LabelsAreUnique) {
   add_run(4, 390);
   const ReportData data = collect();
   std::set<std::string> labels;
   for (const ReportCurve& curve : data.published)
     EXPECT_TRUE(labels.insert(curve.label).second) << curve.label;
+  for (const std::string& label : labels) EXPECT_EQ(label.find(".md"), std::string::npos) << label;
 }
 
 TEST_F(ReportDataTest, AFileThatCannotBeReadIsLeftOutAndNamed) {

@@ -60,8 +60,19 @@ TEST(StepHistogram, EqualStepsFillOneBin) {
   EXPECT_LE(histogram.low_seconds, 0.25);
   EXPECT_GT(histogram.low_seconds + histogram.width_seconds, 0.25);
   EXPECT_EQ(histogram.median_seconds, 0.25);
-  EXPECT_EQ(histogram.p99_seconds, 0.25);
+  EXPECT_EQ(histogram.max_seconds, 0.25);
   EXPECT_TRUE(step_histogram({}).counts.empty());
+}
+
+TEST(StepHistogram, PercentilesNeedAHundredSteps) {
+  std::vector<double> seconds;
+  for (int i = 1; i <= 99; ++i) seconds.push_back(i);
+  EXPECT_FALSE(step_histogram(seconds).p1_seconds || step_histogram(seconds).p99_seconds);
+  EXPECT_EQ(step_histogram(seconds).min_seconds, 1);
+  EXPECT_EQ(step_histogram(seconds).max_seconds, 99);
+  seconds.push_back(100);
+  EXPECT_EQ(step_histogram(seconds).p1_seconds, 1);
+  EXPECT_EQ(step_histogram(seconds).p99_seconds, 99);
 }
 
 TEST(StepHistogram, WhatIsNoTimeIsNotCounted) {

@@ -145,6 +145,11 @@ def bus_bytes(devices, seconds):
     return 2 * (devices - 1) / devices * (20 << 20) / seconds
 
 
+def host_of(rank, devices):
+    """Eight ranks are dealt out to two hosts in turn."""
+    return f"node{rank % 2 + 1}" if devices == 8 else "node1"
+
+
 def result(devices, run):
     dice = random.Random(1000 * devices + run)
     exposed = 0.0004 * (devices - 1)
@@ -170,7 +175,7 @@ def result(devices, run):
             "config": {"batch_per_device": BATCH, "iterations": ITERATIONS, "warmup": WARMUP, "precision": "fp16",
                        "data": "synthetic", "image_size": 224, "optimizer": "sgd", "note": "</script>\u2028'\"&"},
             "log_files": [],
-            "ranks": [{"host": f"node{rank // 4 + 1}",
+            "ranks": [{"host": host_of(rank, devices),
                        "exposed_communication_seconds": exposed * (0.05 if rank == SLOW_RANK else 1)}
                       for rank in range(devices)],
             **({"collectives": collectives(devices)} if devices > 1 else {}),
@@ -200,6 +205,35 @@ def make_runs(folder, runs_per_case=5):
             write(path, "program.json", program())
             write(path, "profile.json", profile(step_seconds))
             write(path, "trace.json", trace(step_seconds))
+    return made
+
+
+NIGHTS = (1, 1.002, 0.999, 0.95, 0.951, 1.03)   # speeds, over that of the first night
+UNKNOWN_NIGHT = 1                               # whose runs on 8 devices have no env.json
+
+
+def make_history(folder, runs_per_night=5):
+    """Runs of six nights, a commit each, on 1 and 8 devices. Returns {devices: [[images/s, …] of a night, …]}."""
+    made = {}
+    for devices in (1, 8):
+        dice = random.Random(devices)
+        record = result(devices, 1)
+        speeds = record["images_per_second"]
+        usual = dict(speeds)
+        for night, speed in enumerate(NIGHTS):
+            figures = []
+            for run in range(runs_per_night):
+                factor = speed * (1 + 0.002 * dice.uniform(-1, 1))
+                speeds.update({key: value * factor for key, value in usual.items()})
+                figures.append(speeds["mean"])
+                path = os.path.join(folder, f"resnet50_1n{devices}g_b128_fp16_2026010{night + 1}-02{run:02}{devices:02}_1")
+                os.makedirs(path)
+                write(path, "result.json", record)
+                machine = environment()
+                machine["build"].update(commit=f"{night:x}" * 12, libraries={"cuDNN": "9.12" if night == 5 else "9.10"})
+                if (night, devices) != (UNKNOWN_NIGHT, 8):
+                    write(path, "env.json", machine)
+            made.setdefault(devices, []).append(figures)
     return made
 
 

@@ -80,6 +80,23 @@ class Page1400(ReportCase):
         })""")
         self.assertEqual(charts, [[name, "img", True, True, 1] for name in FIGURES])
 
+    def test_rows_of_cards_are_full(self):
+        page = self.open()
+        alone = next(i for i, run in enumerate(self.results.values()) if run["world_size"] == 1)
+        for run in (len(self.results) - 1, alone):  # ranks that wait for each other are shown of several only
+            page.evaluate(f"plumbline.showRun({run})")
+            for width in (1400, 1100, 390):
+                page.resize(width, 900)
+                page.settle()
+                self.assertEqual(page.evaluate("pageChecks.halfEmptyRows()"), [], (run, width))
+
+    def test_the_same_run_is_shown_everywhere(self):
+        page = self.open()
+        label = page.evaluate("plumbline.data.runs[plumbline.data.shown_run].label")
+        self.assertEqual(page.evaluate("document.getElementById('run-choice').selectedOptions[0].textContent"), label)
+        self.assertEqual(page.evaluate("[...new Set([...document.querySelectorAll('.of-run')].map((note) => note.textContent))]"),
+                         [f"Of {label}."])
+
     def test_headings_are_in_order(self):
         levels = self.look_at().evaluate("pageChecks.headings()")
         self.assertEqual(levels[0], 1)

@@ -132,5 +132,13 @@ window.pageChecks = (() => {
       .map(name);
   };
 
-  return {poorContrast, chartTextContrast, brightness, painted, headings, focusable: () => focusable().map(name), focused, tooWide};
+  // Rows of cards that end before their box does.
+  const halfEmptyRows = () => [...document.querySelectorAll('.tiles, .pair')].filter(shown).flatMap((box) => {
+    const ends = new Map();
+    for (const {top, right} of [...box.children].filter(shown).map((card) => card.getBoundingClientRect()))
+      ends.set(Math.round(top), Math.max(right, ends.get(Math.round(top)) ?? 0));
+    return [...ends.values()].filter((end) => end < box.getBoundingClientRect().right - 3).map(() => name(box));
+  });
+
+  return {poorContrast, chartTextContrast, brightness, painted, headings, focusable: () => focusable().map(name), focused, tooWide, halfEmptyRows};
 })();

@@ -111,15 +111,24 @@ class Values(ReportCase):
             window = self.show(name)["step_seconds"][made_runs.WARMUP:]
             low, width, above = self.page.evaluate("""(() => { const h = plumbline.data.runs[
               Number(document.getElementById('run-choice').value)].histogram; return [h.low, h.width, h.above]; })()""")
-            counts = self.points("histogram")
+            counts = [bar["height"] for bar in self.points("histogram")]
             self.assertEqual(sum(counts) + above, len(window))
+            labels = self.page.evaluate("plumbline.charts.histogram.scales.x.ticks.map(({label, value}) => [Number(label), value])")
+            for label, value in labels:  # at the edge that it names
+                self.assertAlmostEqual(label, value, places=6)
+                edge = (value / 1e3 - low) / width
+                self.assertAlmostEqual(edge, round(edge), places=3)
             for bin_index, count in enumerate(counts):
                 inside = [s for s in window if int((s - low) / width) == bin_index]
                 self.assertEqual(count, len(inside), f"{name}, bin {bin_index}")
 
     def test_ranks(self):
         result = self.show("resnet50_1n8g_2")
-        self.assert_near(self.points("ranks"), [1e3 * r["exposed_communication_seconds"] for r in result["ranks"]], 6)
+        by_node = sorted(range(8), key=lambda rank: result["ranks"][rank]["host"])
+        self.assertEqual(self.page.evaluate("plumbline.charts.ranks.data.labels"), [str(rank) for rank in by_node])
+        self.assert_near(self.points("ranks"), [1e3 * result["ranks"][rank]["exposed_communication_seconds"] for rank in by_node], 6)
+        self.assertEqual(self.page.evaluate("plumbline.charts.ranks.options.plugins.ranges.phases"),
+                         [[-0.5, 3.5, "node1"], [3.5, 7.5, "node2"]])
         flags = self.page.evaluate("document.getElementById('flag-list').innerText")
         self.assertIn(f"rank {made_runs.SLOW_RANK} on node2 is ", flags.lower())
 

@@ -1,0 +1,282 @@
+// The page of a history: one line per configuration over commits or dates, with the gate's verdicts.
+
+const data = JSON.parse(document.getElementById('data').textContent);
+const series = data.lines.map(
+    (line, i) => ({curve: line, published: false, shown: true, style: {colour: i, marker: 0}}));
+
+// How the points of a verdict are drawn: a shape, filled or not.
+const kVerdicts = {
+  regression: {sign: '▼', pointStyle: 'triangle', rotation: 180, radius: 9, filled: true},
+  improvement: {sign: '▲', pointStyle: 'triangle', rotation: 0, radius: 9, filled: true},
+  'within noise': {sign: '●', pointStyle: 'circle', rotation: 0, radius: 5, filled: true},
+  'too few runs': {sign: '○', pointStyle: 'circle', rotation: 0, radius: 5, filled: false},
+  first: {sign: '□', pointStyle: 'rect', rotation: 0, radius: 6, filled: false},
+};
+const kDay = 86400;
+
+const isChange = ({verdict}) => verdict === 'regression' || verdict === 'improvement';
+const signed = (share) => (isNumber(share) ? `${share > 0 ? '+' : ''}${percent(share)}` : kMissing);
+const dayOf = (point) => point.began?.slice(0, 10) ?? 'day not known';
+const commitOf = (point) => point.commit ?? 'commit not known';
+// Local times of the machine that measured, read as if they were UTC: no browser's zone moves them.
+const secondsOf = (point) => (point.began ? Date.parse(`${point.began}Z`) / 1000 : 0);
+const surroundingsOf = (point) => Object.entries(point.surroundings)
+                                      .map(([name, [before, now]]) => `${name} ${before}, now ${now}`)
+                                      .join('; ');
+
+// One column for every commit, or day without one, of all lines, by its first start.
+function columnsOf(lines) {
+  const columns = new Map();
+  for (const point of lines.flatMap(({points}) => points)) {
+    const key = point.commit ?? dayOf(point);
+    const known = columns.get(key);
+    if (!known || secondsOf(point) < known.seconds)
+      columns.set(key, {seconds: secondsOf(point), label: [point.commit?.slice(0, 8) ?? '', dayOf(point)]});
+  }
+  const sorted = [...columns].sort(([, a], [, b]) => a.seconds - b.seconds);
+  return {labels: sorted.map(([, {label}]) => label), index: new Map(sorted.map(([key], i) => [key, i]))};
+}
+const columns = columnsOf(data.lines);
+
+// The two ways to lay out points, by the choice's value.
+const kAxes = {
+  commits: {
+    place: (point) => columns.index.get(point.commit ?? dayOf(point)),
+    scale: () => axis('commit and day of its first run', {
+      type: 'linear',
+      min: -0.5,
+      max: columns.labels.length - 0.5,
+      afterBuildTicks: (scale) => {
+        scale.ticks = columns.labels.map((_, value) => ({value}));
+      },
+      ticks: {callback: (value) => columns.labels[value], maxRotation: 0},
+    }),
+  },
+  dates: {
+    place: secondsOf,
+    scale: () => {
+      const all = data.lines.flatMap(({points}) => points.map(secondsOf));
+      const [first, last] = [Math.min(...all), Math.max(...all)];
+      const room = Math.max(0.03 * (last - first), kDay / 24);
+      const step =
+          [1, 2, 7, 14, 30, 91, 182, 365].find((days) => (last - first) / (days * kDay) <= 10) ?? 730;
+      return axis('date', {
+        type: 'linear',
+        min: first - room,
+        max: last + room,
+        afterBuildTicks: (scale) => {
+          scale.ticks = [];
+          for (let value = Math.ceil(scale.min / kDay) * kDay; value <= scale.max; value += step * kDay)
+            scale.ticks.push({value});
+        },
+        ticks: {callback: (value) => new Date(1000 * value).toISOString().slice(0, 10), maxRotation: 0},
+      });
+    },
+  },
+};
+
+const kHistoryMeasures = {
+  speed: {title: 'images/s', factor: () => 1, text: plain},
+  relative: {
+    title: 'throughput over that of the first point',
+    factor: ({points}) => 1 / points[0].median_images_per_second,
+    text: percent
+  },
+};
+
+function historyDataset(one, measure, place) {
+  const line = one.curve;
+  const colourOfLine = seriesColour(one.style.colour);
+  const looks = line.points.map(({verdict}) => kVerdicts[verdict]);
+  const factor = measure.factor(line);
+  return {
+    ...lineOf(one),
+    label: line.label,
+    borderWidth: 1.5,
+    data: line.points.map((point) => ({
+                            x: place(point),
+                            y: factor * point.median_images_per_second,
+                            point,
+                            text: isChange(point) ? signed(point.change) : ''
+                          })),
+    intervals: line.points.map(
+        (point) =>
+            (point.runs.length > 1 ?
+                 [factor * point.lowest_images_per_second, factor * point.highest_images_per_second] :
+                 null)),
+    pointStyle: looks.map(({pointStyle}) => pointStyle),
+    pointRotation: looks.map(({rotation}) => rotation),
+    pointRadius: looks.map(({radius}) => radius),
+    pointHoverRadius: looks.map(({radius}) => radius + 2),
+    pointBackgroundColor: looks.map(({filled}) => (filled ? colourOfLine : colour('card'))),
+    pointBorderColor: colourOfLine,
+  };
+}
+
+function historyTable() {
+  const speed = {unit: 'images/s', text: plain};
+  return {
+    caption: 'Throughput by configuration and commit',
+    columns: [
+      {name: 'Configuration'}, {name: 'Date', short: true}, {name: 'Commit', short: true},
+      {name: 'Runs', text: count}, {name: 'Median', ...speed}, {name: 'Smallest', ...speed},
+      {name: 'Largest', ...speed}, {name: 'Change', text: signed}, {name: 'Verdict', short: true},
+      {name: 'Against the runs before'}, {name: 'Since the point before'}
+    ],
+    rows: data.lines.flatMap(
+        (line) => line.points.map(
+            (point) =>
+                [line.label, dayOf(point), commitOf(point), point.runs.length, point.median_images_per_second,
+                 point.lowest_images_per_second, point.highest_images_per_second, point.change, point.verdict,
+                 point.finding, surroundingsOf(point)])),
+  };
+}
+
+function historyTooltip({dataset, raw: {point}}) {
+  const range = `${plain(point.lowest_images_per_second)} to ${plain(point.highest_images_per_second)}`;
+  return [
+    dataset.label, `${commitOf(point)}, ${point.began?.replace('T', ' ') ?? dayOf(point)}`,
+    `${plain(point.median_images_per_second)} images/s; ${plural(point.runs.length, 'run')}, ${range}`,
+    `${point.verdict}: ${point.finding}`, surroundingsOf(point)
+  ].filter(Boolean);
+}
+
+function historyFigure() {
+  const measure = kHistoryMeasures[document.getElementById('history-measure').value];
+  const {place, scale} = kAxes[document.getElementById('history-axis').value];
+  const datasets = series.filter(({shown}) => shown).map((one) => historyDataset(one, measure, place));
+  const values =
+      datasets.flatMap(({data: points, intervals}) => [...points.map(({y}) => y), ...intervals.flat()])
+          .filter(isNumber);
+  const y = Math.max(...values) > 8 * Math.min(...values) ?
+      logAxis(measure.title, values, (value) => plain(value, 1)) :
+      axis(measure.title, {grace: '8%', ticks: {callback: (value) => measure.text(value)}});
+  return {
+    label: `Lines of throughput over commits: ${data.lines.map(({label}) => label).join('; ')}.`,
+    table: historyTable(),
+    config: chartConfig(
+        'line', {datasets}, {x: scale(), y}, {title: () => '', label: historyTooltip},
+        {interaction: {mode: 'nearest', intersect: false}}),
+  };
+}
+
+const showHistory = () => showFigure('history', historyFigure());
+
+// Points' texts, above them, and above each other where they would meet.
+Chart.register({
+  id: 'pointTexts',
+  afterDatasetsDraw(chart) {
+    const {ctx: context} = chart;
+    const kWidth = 44, kHeight = 13;
+    const taken = [];
+    context.save();
+    context.textAlign = 'center';
+    chart.data.datasets.forEach((dataset, index) => {
+      const drawn = chart.getDatasetMeta(index).data;
+      context.fillStyle = dataset.borderColor;
+      dataset.data.forEach(({text}, i) => {
+        if (!text) return;
+        const place = {x: drawn[i].x, y: drawn[i].y - 14};
+        const meets = ({x, y}) => Math.abs(x - place.x) < kWidth && Math.abs(y - place.y) < kHeight;
+        while (taken.some(meets)) place.y -= kHeight;
+        taken.push(place);
+        context.fillText(text, place.x, place.y);
+      });
+    });
+    context.restore();
+  },
+});
+
+function changeItem({line, point}) {
+  const subject = `${commitOf(point)}, ${dayOf(point)} · ${line.label}`;
+  const since = surroundingsOf(point);
+  return element(
+      'li', point.verdict === 'regression' ? {} : {class: 'fine'},
+      element('h3', {}, `${kVerdicts[point.verdict].sign} ${point.verdict}`),
+      element(
+          'p', {}, element('span', {class: 'sentence'}, point.finding),
+          element('span', {class: 'subject'}, subject)),
+      since ? element('p', {}, `Since the point before: ${since}`) : null);
+}
+
+// The latest first; notes behind them.
+function showChanges() {
+  const kShown = 6;
+  const changes = data.lines.flatMap((line) => line.points.filter(isChange).map((point) => ({line, point})))
+                      .sort((a, b) => secondsOf(b.point) - secondsOf(a.point));
+  const items = changes.map(changeItem);
+  const judged = data.lines.some(({points}) => points.some(({p}) => isNumber(p)));
+  const none = judged ?
+      'No regression and no improvement: all points are within the noise of the runs before.' :
+      'Nothing can be judged yet: the gate needs 3 runs of a point and 3 before it.';
+  if (!items.length) items.push(element('li', {class: 'fine'}, none));
+  const list = document.getElementById('flag-list');
+  list.replaceChildren(...items.slice(0, kShown));
+  if (items.length > kShown)
+    list.append(element(
+        'li', {class: 'fine'},
+        element(
+            'details', {}, element('summary', {}, `${count(items.length - kShown)} earlier ones`),
+            element('ul', {class: 'flags'}, ...items.slice(kShown)))));
+  for (const note of data.notes)
+    list.append(element('li', {}, element('p', {}, element('span', {class: 'sentence'}, `${note}.`))));
+  const leftOut = document.getElementById('left-out');
+  leftOut.hidden = !data.left_out.length;
+  leftOut.querySelector('summary').textContent = `Left out: ${plural(data.left_out.length, 'file')}`;
+  leftOut.querySelector('ul').replaceChildren(...data.left_out.map((line) => element('li', {}, line)));
+}
+
+function showLatest() {
+  const speed = {unit: 'images/s, median', text: plain};
+  const table = {
+    caption: 'The latest point of every configuration',
+    whole: true,
+    columns: [
+      {name: 'Configuration'}, {name: 'Date', short: true}, {name: 'Commit', short: true},
+      {name: 'Points', text: count}, {name: 'Runs', text: count}, {name: 'Throughput', ...speed},
+      {name: 'Change', text: signed}, {name: 'Verdict', short: true}
+    ],
+    rows: data.lines.map(({label, points}) => {
+      const last = points.at(-1);
+      return [
+        label, dayOf(last), commitOf(last), points.length, last.runs.length, last.median_images_per_second,
+        last.change, `${kVerdicts[last.verdict].sign} ${last.verdict}`
+      ];
+    }),
+  };
+  document.getElementById('summary-table').replaceChildren(tableElement(table));
+}
+
+function showFrame() {
+  const points = data.lines.reduce((sum, line) => sum + line.points.length, 0);
+  document.getElementById('made').textContent = [
+    data.created, data.made_by, plural(data.lines.length, 'configuration'), plural(points, 'point')
+  ].filter(Boolean).join(' · ');
+  document.getElementById('history-rule').textContent = `Verdicts are the gate's against the ${
+      data.baseline_last} latest runs before: a change is one if it is significant (${
+      percent(data.significance, 0)}, one-sided) and above ${percent(data.max_regression)}.`;
+  document.querySelector('#history .legend')
+      .replaceChildren(
+          ...Object.entries(kVerdicts).map(([name, {sign}]) => element('li', {}, `${sign} ${name}`)));
+}
+
+applyTheme(presentTheme());
+setDefaults();
+showFrame();
+showChanges();
+showLatest();
+setUpSeries(series, showHistory);
+// Lines that lie far apart hide each other's changes.
+const medians = data.lines.flatMap(({points}) => points.map((point) => point.median_images_per_second));
+if (data.lines.length > 1 && Math.max(...medians) > 1.5 * Math.min(...medians))
+  document.getElementById('history-measure').value = 'relative';
+for (const id of ['history-measure', 'history-axis'])
+  document.getElementById(id).addEventListener('change', showHistory);
+watchTheme(showHistory);
+showHistory();
+// For tests and for the curious: the data, and the charts by name.
+window.plumbline = {
+  data,
+  charts,
+  ready: true
+};

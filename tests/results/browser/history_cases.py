@@ -1,0 +1,72 @@
+"""The page of a history: its points, their verdicts and labels, and what a reader meets on it."""
+
+import statistics
+
+import made_runs
+from page_cases import ReportCase
+
+VERDICTS = ["first", "within noise", "within noise", "regression", "regression", "improvement"]
+SHAPES = {"first": ("rect", 0), "within noise": ("circle", 0), "regression": ("triangle", 180), "improvement": ("triangle", 0)}
+
+
+class HistoryCase(ReportCase):
+    figures, report = {}, ""
+
+    def points(self, page, line):
+        return page.evaluate(f"plumbline.charts.history.data.datasets[{line}].data.map(({{x, y, text}}) => ({{x, y, text}}))")
+
+    def choose(self, page, choice, value):
+        page.evaluate(f"""(() => {{ const choice = document.getElementById('history-{choice}');
+          choice.value = '{value}'; choice.dispatchEvent(new Event('change')); }})()""")
+
+    def test_points_are_medians_with_their_spread_and_the_gates_verdicts(self):
+        page = self.open()
+        self.choose(page, "measure", "speed")
+        for line, nights in enumerate(self.figures.values()):
+            points = self.points(page, line)
+            dataset = f"plumbline.charts.history.data.datasets[{line}]"
+            for point, figures in zip(points, nights, strict=True):
+                self.assertAlmostEqual(point["y"], statistics.median(figures), delta=1e-6 * point["y"])
+            for interval, figures in zip(page.evaluate(dataset + ".intervals"), nights, strict=True):
+                self.assertAlmostEqual(interval[0], min(figures), delta=1e-6 * interval[0])
+                self.assertAlmostEqual(interval[1], max(figures), delta=1e-6 * interval[1])
+            self.assertEqual(page.evaluate(dataset + ".data.map(({point}) => point.verdict)"), VERDICTS)
+            drawn = zip(page.evaluate(dataset + ".pointStyle"), page.evaluate(dataset + ".pointRotation"))
+            self.assertEqual(list(drawn), [SHAPES[verdict] for verdict in VERDICTS])
+            self.assertTrue(points[3]["text"].startswith("-5."), points[3]["text"])
+            self.assertEqual(points[2]["text"], "")
+        self.assertIn("Since the point before: cuDNN 9.10, now 9.12", page.evaluate("document.getElementById('flag-list').innerText"))
+        self.assertIn("5 of 60 runs isn't known", page.evaluate("document.getElementById('flag-list').innerText"))
+        self.assertEqual(page.evaluate("document.querySelectorAll('#history tbody tr').length"), 2 * len(VERDICTS))
+
+    def test_points_are_labelled_with_commit_and_date(self):
+        page = self.open()
+        labels = page.evaluate("plumbline.charts.history.scales.x.ticks.map(({label}) => label)")
+        wanted = [[f"{night:x}" * 8, f"2026-01-0{night + 1}"] for night in range(len(VERDICTS))]
+        wanted.insert(made_runs.UNKNOWN_NIGHT + 1, ["", "2026-01-02"])
+        self.assertEqual(labels, wanted)
+        self.choose(page, "axis", "dates")
+        days = [point["x"] / 86400 for point in self.points(page, 0)]
+        self.assertEqual([int(day - days[0] + 0.5) for day in days], list(range(len(VERDICTS))))
+
+    def test_lines_can_be_held_against_their_first_points(self):
+        page = self.open()
+        self.choose(page, "measure", "relative")
+        for line in range(2):
+            points = self.points(page, line)
+            self.assertEqual(points[0]["y"], 1)
+            for point, speed in zip(points, made_runs.NIGHTS, strict=True):
+                self.assertAlmostEqual(point["y"], speed, delta=0.004)
+
+    def test_is_quiet_in_both_themes_and_on_narrow_screens(self):
+        for scheme, canvas in (("light", [255, 255, 255]), ("dark", [18, 18, 18])):
+            page = self.open(colour_scheme=scheme)
+            self.choose(page, "axis", "dates")
+            self.assertEqual(page.complaints(), [])
+            self.assertEqual(page.requests(), ["file://" + self.report])
+            self.assertIsNone(page.evaluate("window.hacked"))
+            self.assertEqual(page.evaluate(f"pageChecks.poorContrast({canvas})")["poor"], [])
+            self.keep_screenshot(page, "history_" + scheme)
+        page = self.open(width=390, height=844)
+        self.assertEqual(page.evaluate("pageChecks.tooWide()"), [])
+        self.assertLessEqual(page.evaluate("document.scrollingElement.scrollWidth"), 390)
