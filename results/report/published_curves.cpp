@@ -81,14 +81,16 @@ ReportCurve published_curve(const PublishedResult& row, bool several_models) {
 // Labels that are used twice name the published model, then mode, classes, version, document and what is
 // remarked of the table there.
 void tell_apart(std::vector<ReportCurve>& curves, const std::vector<const PublishedResult*>& firsts) {
-  const auto add = [&](const auto& text_of) {
-    std::map<std::string, std::set<std::string>> texts;
-    for (std::size_t i = 0; i < curves.size(); ++i) texts[curves[i].label].insert(text_of(*firsts[i]));
+  // Where rows differ in `part_of`, their labels get its `text_of`.
+  const auto add_where = [&](const auto& part_of, const auto& text_of) {
+    std::map<std::string, std::set<std::string>> parts;
+    for (std::size_t i = 0; i < curves.size(); ++i) parts[curves[i].label].insert(part_of(*firsts[i]));
     for (std::size_t i = 0; i < curves.size(); ++i) {
       const std::string text = text_of(*firsts[i]);
-      if (texts.at(curves[i].label).size() > 1 && !text.empty()) curves[i].label += ", " + text;
+      if (parts.at(curves[i].label).size() > 1 && !text.empty()) curves[i].label += ", " + text;
     }
   };
+  const auto add = [&](const auto& text_of) { add_where(text_of, text_of); };
   add(std::mem_fn(&PublishedResult::model));
   add(std::mem_fn(&PublishedResult::dataset_or_mode));
   add([](const PublishedResult& row) {
@@ -96,7 +98,8 @@ void tell_apart(std::vector<ReportCurve>& curves, const std::vector<const Publis
     return classes > 0 ? fmt::format("{} classes", classes) : "";
   });
   add(std::mem_fn(&PublishedResult::framework_version));
-  add([](const PublishedResult& row) { return document_name(row.source); });
+  add_where(std::mem_fn(&PublishedResult::source),
+            [](const PublishedResult& row) { return document_name(row.source); });
   add(table_remarks);
   make_unique(curves);
 }
