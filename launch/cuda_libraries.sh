@@ -4,6 +4,8 @@
 # The driver's, and what NVIDIA's packages bring.
 cuda='^lib(cuda|cudart|cudnn.*|cublas.*|nccl|nvrtc.*|nvJitLink|nvidia-ml)\.so'
 
+is_cuda_library() { [[ $1 =~ $cuda ]]; }
+
 # list_cuda_libraries PROGRAM…: lines "PROGRAM LIBRARY", as start_program.sh reads them.
 list_cuda_libraries() {
   local program

@@ -62,6 +62,10 @@ void Interruption::take(int signal) {
   if (first != 0) ::_exit(128 + first);
   if (signal == SIGALRM) return;  // somebody else's
   signal_.store(signal);
+  // MPI may crash where other ranks are gone already: an end like any second signal's.
+  struct sigaction action {};
+  action.sa_handler = handle;
+  for (const int crash : {SIGABRT, SIGBUS, SIGSEGV}) ::sigaction(crash, &action, nullptr);
   ::alarm(patience_seconds_);
 }
 

@@ -105,10 +105,11 @@ TEST(Plot, PicturesOfOneRunShowTheRunThatThePageShows) {
     run.memory = MemoryPicture{.arena_bytes = 4 << 20, .instructions = 10};
     run.memory->blocks = {{"w", "parameter", 0, 1 << 20, 0, 9}};
   }
+  data.runs[0].label = "run 1", data.runs[1].label = "run 2";
   data.shown_run = 1;
-  EXPECT_TRUE(has(plot_commands(data, Plot::memory), data.runs[1].label));
+  EXPECT_TRUE(has(plot_commands(data, Plot::memory), "Memory plan: run 2"));
   data.runs[1].memory.reset();
-  EXPECT_TRUE(has(plot_commands(data, Plot::memory), data.runs[0].label));
+  EXPECT_TRUE(has(plot_commands(data, Plot::memory), "Memory plan: run 1"));
 }
 
 TEST(Plot, WhatTheDataDoNotHoldIsRefused) {

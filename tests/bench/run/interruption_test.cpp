@@ -56,6 +56,15 @@ TEST(Interruption, ASecondSignalEndsTheProcess) {
   EXPECT_EXIT(two_signals(), testing::ExitedWithCode(128 + SIGINT), "");
 }
 
+TEST(Interruption, ACrashAfterTheSignalEndsTheProcessAsTheSignalDoes) {
+  const auto crash_after_signal = [] {
+    const Interruption interruption(std::chrono::seconds(60));
+    ::raise(SIGTERM);
+    ::raise(SIGSEGV);
+  };
+  EXPECT_EXIT(crash_after_signal(), testing::ExitedWithCode(128 + SIGTERM), "");
+}
+
 TEST(Interruption, EndsAProcessThatNeverComesToLook) {
   const auto hangs = [] {
     const Interruption interruption(std::chrono::seconds(1));
