@@ -35,7 +35,7 @@ BLOCK = re.compile(r"<!-- run: (?P<run>.+?) -->\n"
 def shell(command, folder):
     """Standard output of a command; ends the program if it fails. Exit code 1 is an answer of plumbline gate."""
     environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                       OMPI_MCA_rmaps_base_oversubscribe="1", DOCS=str(DOCS), ROOT=str(ROOT))
+                       OMPI_MCA_rmaps_base_oversubscribe="1")
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True)
     if done.returncode not in (0, 1):
@@ -77,6 +77,8 @@ def main():
         folder = pathlib.Path(scratch)
         for name in ("bench_resnet50", "bench_arcface", "plumbline"):
             (folder / name).symlink_to((arguments.programs / name).resolve())
+        for name in ("results", "tests"):
+            (folder / name).symlink_to(ROOT / name)
         for name in arguments.pages:
             page = DOCS / name
             page.write_text(fill(page.read_text(), folder, chromium))
