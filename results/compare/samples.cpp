@@ -128,7 +128,7 @@ Configuration configuration_of_log(const fs::path& file, const LogName& name, co
   return configuration;
 }
 
-// Of a log that was read over its run's own length, as a result has it.
+// The length of a log that was read over its run's own window, as a result states it.
 void add_length(const Window& own, Configuration& configuration) {
   const std::string length = unusual_length(configuration.model, own.iterations, own.warmup);
   if (!length.empty()) configuration.settings["iterations"] = length;

@@ -26,7 +26,8 @@ struct HistoryPoint {
 
   TrendVerdict verdict = TrendVerdict::first;
   std::size_t baseline_runs = 0;  // that it was held against
-  // Of the throughput against the baseline, by shift_ratio(): 0.03 is 3 % faster; nothing without a baseline.
+  // Change of throughput against the baseline, by shift_ratio(): 0.03 is 3 % faster; empty without a
+  // baseline.
   std::optional<double> change;
   // One-sided, in the direction of `change`, and the smallest change that these runs would have shown four
   // times in five; nothing for too few runs, or where they could show none.

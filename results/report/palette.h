@@ -9,7 +9,7 @@ namespace plumb {
 // Place of the name's colour in the palette; names without one have the last. Known ones are told apart by
 // eyes that confuse red and green, too.
 std::size_t palette_place(std::string_view name);
-// Of the page in light colours (page.css: --series-0 …), for pictures on white: "#0b62b0".
+// The page's light colours (page.css: --series-0 …), for pictures on white: "#0b62b0".
 std::string_view palette_colour(std::size_t place);
 // {"forward": 0, …}, for the page's scripts.
 nlohmann::ordered_json palette_json();

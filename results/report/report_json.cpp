@@ -309,7 +309,7 @@ Json to_json(const ReportFlag& flag) {
   return {{"subject", flag.subject}, {"kind", flag.kind}, {"sentence", flag.sentence}};
 }
 
-// Of all own curves, the largest loss of each first.
+// The losses of all own curves, each curve's largest first.
 Json scaling_json(const std::vector<ReportCurve>& curves) {
   Json json = Json::array();
   for (const ReportCurve& curve : curves)

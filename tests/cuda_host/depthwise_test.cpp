@@ -181,7 +181,7 @@ TEST(Depthwise, DoesNotReadBeyondTheBorder) {
   for (std::size_t i = image; i < 2 * image; ++i) ASSERT_FALSE(std::isnan(out[i])) << i;
 }
 
-// Of MobileFaceNet at batch 128.
+// MobileFaceNet's at batch 128.
 TEST(DepthwisePartition, FillsAGpuAndKeepsPartialSumsSmall) {
   for (const DepthwiseShape& shape :
        {shape_of(128, 56, 56, 64, 3, 1, 1), shape_of(128, 56, 56, 128, 3, 2, 1),

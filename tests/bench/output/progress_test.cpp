@@ -38,7 +38,7 @@ TEST(Progress, LineFitsTheTerminal) {
         << columns;
 }
 
-// Of 600 iterations of `seconds` each.
+// 600 iterations of `seconds` each.
 std::string lines_off_a_terminal(double seconds) {
   return printed([&](std::FILE* stream) {
     ProgressBar bar(stream, terminal_of(stream), 600, 8);

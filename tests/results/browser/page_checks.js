@@ -55,7 +55,7 @@ window.pageChecks = (() => {
     return {looked, poor};
   };
 
-  // Of the labels that Chart.js paints, the worst against the box that the chart lies in.
+  // The lowest contrast of Chart.js's labels with what lies behind the chart.
   const chartTextContrast = (canvas) => Math.min(...Object.values(plumbline.charts).flatMap((chart) => {
     const behind = background(chart.canvas, canvas);
     return Object.values(chart.scales).flatMap(({options}) => [options.ticks.color, options.title.color])
