@@ -6,23 +6,9 @@
 namespace plumb {
 
 // Made by plumb_embed (results/CMakeLists.txt).
-extern const std::string_view kPageHtml, kPageCss, kChartJs;
+extern const std::string_view kFrameHtml, kPageHtml, kPageCss, kChartJs;
 extern const std::string_view kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs,
     kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs;
-
-namespace {
-
-// One scope, in this order.
-std::string scripts() {
-  std::string text;
-  for (const std::string_view script :
-       {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs, kRunJs, kCollectivesJs,
-        kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs})
-    text += std::string(script) + "\n";
-  return text;
-}
-
-}  // namespace
 
 std::string script_json(const nlohmann::ordered_json& json) {
   return replaced(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), '<',
@@ -47,13 +33,28 @@ std::string filled(std::string_view page, const std::map<std::string, std::strin
   }
 }
 
+std::string framed_page(const PageParts& parts) {
+  std::string scripts;
+  for (const std::string_view script : parts.scripts) scripts += std::string(script) + "\n";
+  return filled(kFrameHtml, {{"brand", parts.brand},
+                             {"title", markup_escaped(parts.title)},
+                             {"made_by", markup_escaped(parts.made_by)},
+                             {"css", std::string(kPageCss)},
+                             {"body", std::string(parts.body)},
+                             {"chart_js", std::string(kChartJs)},
+                             {"scripts", scripts},
+                             {"data", script_json(parts.data)}});
+}
+
 std::string html_page(const ReportData& data) {
-  return filled(kPageHtml, {{"title", markup_escaped(data.title)},
-                            {"made_by", markup_escaped(data.made_by)},
-                            {"css", std::string(kPageCss)},
-                            {"chart_js", std::string(kChartJs)},
-                            {"scripts", scripts()},
-                            {"data", script_json(to_json(data))}});
+  return framed_page(
+      {.brand = "Plumbline report",
+       .title = data.title,
+       .made_by = data.made_by,
+       .body = kPageHtml,
+       .scripts = {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs, kRunJs,
+                   kCollectivesJs, kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs},
+       .data = to_json(data)});
 }
 
 }  // namespace plumb
