@@ -53,7 +53,7 @@ Place::Place() {
 std::vector<std::string> Place::contents() const {
   std::vector<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator(folder()))
-    names.push_back(fs::relative(entry.path(), folder()));
+    names.push_back(entry.path().lexically_relative(folder()));  // never looks at a file: .part files go
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -111,7 +111,7 @@ std::set<std::string> FakePrograms::results(const std::string& out) const {
     std::error_code error;
     for (const auto& entry : fs::recursive_directory_iterator(path(out) + "/" + part, error))
       if (entry.is_regular_file())
-        found.insert(fs::relative(entry.path(), path(out)).string() + "\n" + read_text(entry.path()));
+        found.insert(entry.path().lexically_relative(path(out)).string() + "\n" + read_text(entry.path()));
   }
   return found;
 }
