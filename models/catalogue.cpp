@@ -48,6 +48,7 @@ constexpr std::array kCatalogue{
           .published_name = "ResNet50 v1.5",
           .other_names = {"rn50", "resnet-50", "resnet50v1.5", "resnet50-v1.5"},
           .short_name = "r50",
+          .mlperf_name = "resnet",
           .make = resnet50},
     face({.name = "r50",
           .title = "IResNet-50",

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "models/catalogue.h"
 #include "results/analysis/analysis_text.h"
 #include "results/analysis/configuration.h"
 
@@ -65,8 +66,9 @@ std::string mlperf_log(const RunRecord& record, std::int64_t started) {
     return Json{{"step_num", step}, {"samples_count", step * images_per_step}};
   };
   MlperfLines lines(started);
+  const Model* const model = find_model(configuration.model);
   lines.add(kPointInTime, "submission_benchmark",
-            configuration.model == "resnet50" ? "resnet" : configuration.model);
+            model == nullptr || model->mlperf_name.empty() ? configuration.model : model->mlperf_name);
   lines.add(kPointInTime, "submission_platform",
             fmt::format("{}x{}", record.world_size, configuration.device));
   lines.add(kPointInTime, "global_batch_size", images_per_step);
