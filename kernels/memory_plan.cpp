@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <stdexcept>
-#include <string>
 
 #include "kernels/dependencies.h"
 

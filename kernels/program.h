@@ -2,7 +2,6 @@
 // runner, the timer, the memory plan, the simulator and the dry run.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

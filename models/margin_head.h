@@ -2,7 +2,6 @@
 // the tests' reference.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 

@@ -1,5 +1,4 @@
 // `plumbline gate`: exit code 1 where runs are slower than a baseline.
-#include <cstdio>
 #include <filesystem>
 #include <string>
 

@@ -1,7 +1,5 @@
 #include "bench/options/face_options.h"
 
-#include <vector>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "models/arcface.h"

@@ -6,11 +6,9 @@
 #include <functional>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "kernels/cpu/channel_layout.h"
-#include "kernels/cpu/state.h"
 #include "kernels/device.h"
 #include "kernels/lowering.h"
 #include "kernels/program.h"

@@ -2,7 +2,6 @@
 // of all images with all centres, and backward through the normalisation.
 // Formulas: kernels/margin_lowering.h, models/margin_head.h.
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/cpu/margin_sizes.h"
 #include "kernels/cpu/onednn.h"

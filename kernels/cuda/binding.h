@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/dense.h"

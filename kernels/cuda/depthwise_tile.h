@@ -6,7 +6,6 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/depthwise.h"
 #include "kernels/cuda/elements.h"
 
 namespace plumb::cuda {

@@ -1,8 +1,6 @@
 // The three products of a margin loss with the class centres, by the dense layers' engine. Both factors have
 // the dtype of the centres' rows; for a half type, x^ is first rounded into the workspace.
 #include <algorithm>
-#include <memory>
-#include <utility>
 
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/elementwise.h"

@@ -9,7 +9,6 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "kernels/cuda/check.h"
 
 namespace plumb::cuda {
 

@@ -3,7 +3,6 @@
 
 #include "kernels/describe.h"
 #include "kernels/lowering.h"
-#include "kernels/targets.h"
 
 namespace plumb::cuda {
 

@@ -1,7 +1,6 @@
 // An analysis as people and as programs read it.
 #pragma once
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>

@@ -1,7 +1,5 @@
 #include "results/record/object_reader.h"
 
-#include <cmath>
-
 #include "base/error.h"
 #include "results/record/schema.h"
 

@@ -1,7 +1,6 @@
 #include "results/report/report_markdown.h"
 
 #include <algorithm>
-#include <string_view>
 #include <vector>
 
 #include "base/paths.h"

@@ -3,9 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <stdexcept>
-
 #include "bench/data/fixed_batch.h"
 #include "kernels/cuda/synthetic.h"
 #include "tests/cuda_host/guarded_tensor.h"

@@ -1,5 +1,4 @@
 // A folder of logs. Input: up to 8 files as "case/name.log", a newline, lines, and a form feed after each.
-#include <string>
 
 #include "results/analysis/analysis_text.h"
 #include "results/analysis/analyze.h"

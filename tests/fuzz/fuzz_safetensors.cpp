@@ -1,5 +1,4 @@
 // A safetensors file: weights, and a batch of images and labels.
-#include <string>
 
 #include "bench/data/fixed_batch.h"
 #include "models/weights.h"

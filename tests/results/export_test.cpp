@@ -1,7 +1,6 @@
 // Runs as MLPerf's lines and as Prometheus' text.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <set>
 #include <sstream>
 
