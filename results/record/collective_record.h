@@ -3,12 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "results/record/value_range.h"
+#include "results/record/object_reader.h"
 
 namespace plumb {
 
@@ -31,8 +30,7 @@ CollectiveRecord collective_record(std::string name, std::string kind, std::int6
                                    std::span<const double> rank_seconds);
 
 nlohmann::ordered_json to_json(const CollectiveRecord& record);
-// Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
-CollectiveRecord collective_record_from_json(const nlohmann::ordered_json& json, const std::string& origin,
-                                             const std::string& prefix);
+// Throws as ObjectReader does.
+CollectiveRecord read_collective_record(const ObjectReader& reader);
 
 }  // namespace plumb

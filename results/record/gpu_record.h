@@ -3,16 +3,13 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "results/record/value_range.h"
+#include "results/record/object_reader.h"
 
 namespace plumb {
-
-using GpuRange = ValueRange;
 
 // At one moment, `seconds` after the window began.
 struct GpuMoment {
@@ -27,7 +24,7 @@ struct GpuRecord {
   double highest_sm_clock_mhz = 0;       // that it can have; 0: it doesn't tell
   double window_seconds = 0;
   std::int64_t samples = 0;
-  GpuRange sm_clock_mhz, memory_clock_mhz, temperature_celsius, power_watts;
+  ValueRange sm_clock_mhz, memory_clock_mhz, temperature_celsius, power_watts;
   // Why clocks were lower than they could be ("power cap", "thermal", …): the share of samples that say so.
   std::map<std::string, double> clock_reasons;
   double throttled_share = 0;    // of samples that name a reason by which the GPU is slower than it could be
@@ -38,9 +35,8 @@ struct GpuRecord {
 
 // Moments are written as columns: {"seconds": […], "sm_clock_mhz": […], …}.
 nlohmann::ordered_json to_json(const GpuRecord& record);
-// Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
-GpuRecord gpu_record_from_json(const nlohmann::ordered_json& json, const std::string& origin,
-                               const std::string& prefix = "gpus");
+// Throws as ObjectReader does.
+GpuRecord read_gpu_record(const ObjectReader& reader);
 
 // Over all ranks' GPUs, each counted once however many ranks share it; nothing unless all `ranks` have one
 // that tells its energy.
