@@ -8,8 +8,6 @@
 #include "bench/commands/command.h"
 #include "bench/commands/logs.h"
 #include "results/export/exported_runs.h"
-#include "results/export/mlperf_log.h"
-#include "results/export/prometheus_text.h"
 
 namespace plumb {
 namespace {

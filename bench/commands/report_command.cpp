@@ -17,7 +17,6 @@
 #include "results/report/plot.h"
 #include "results/report/report_data.h"
 #include "results/report/report_markdown.h"
-#include "results/report/report_steps.h"
 
 namespace plumb {
 namespace {

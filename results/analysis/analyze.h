@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -15,7 +16,7 @@
 namespace plumb {
 
 // Where it is empty: the run's own, if the log hasn't the dialect's default length and a result.json tells
-// another one (run_lengths.h); else the dialect's default.
+// another one (run_lengths); else the dialect's default.
 struct WindowChoice {
   std::optional<std::int64_t> iterations, warmup;
 };
@@ -78,5 +79,11 @@ Analysis analyze_logs(const std::filesystem::path& dir, const AnalyzeOptions& op
 
 // The published scripts' way, from analyze_logs with as_published.
 Analysis analyze_as_published(const std::filesystem::path& dir, const Dialect& dialect, const Window& window);
+
+// Iterations and warm-up of the finished runs whose result.json names logs that are there, by the canonical
+// path of each log. Reads folders named "runs", the default of --out: beside `log_dir`, one level above it
+// and in the working directory. If several runs name one log, the latest counts. A result that can't be read
+// is passed over.
+std::map<std::filesystem::path, Window> run_lengths(const std::filesystem::path& log_dir);
 
 }  // namespace plumb

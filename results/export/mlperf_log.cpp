@@ -1,5 +1,4 @@
-#include "results/export/mlperf_log.h"
-
+// A run as lines of MLPerf's logging library.
 #include <cmath>
 #include <numeric>
 #include <span>
@@ -7,7 +6,7 @@
 
 #include "base/text.h"
 #include "results/analysis/analysis_text.h"
-#include "results/analysis/configuration.h"
+#include "results/export/exported_runs.h"
 
 namespace plumb {
 namespace {

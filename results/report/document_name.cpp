@@ -1,11 +1,10 @@
-#include "results/report/document_name.h"
-
+// Names of published documents, short enough for a legend.
 #include <algorithm>
 #include <cctype>
 #include <string_view>
-#include <vector>
 
 #include "base/text.h"
+#include "results/report/report_curves.h"
 
 namespace plumb {
 namespace {

@@ -5,8 +5,6 @@
 #include <sstream>
 
 #include "results/export/exported_runs.h"
-#include "results/export/mlperf_log.h"
-#include "results/export/prometheus_text.h"
 #include "tests/bench/expect_error.h"
 #include "tests/results/run_folder.h"
 
