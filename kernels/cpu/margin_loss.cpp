@@ -39,7 +39,7 @@ struct Problem {
 };
 
 Problem problem_of(const Context& context, const Instruction& instruction) {
-  const MarginLoss& op = margin_loss_of(context, instruction);
+  const MarginLoss& op = context.op<MarginLoss>(instruction);
   const MarginSizes sizes = margin_sizes(context, instruction);
   return {.images = sizes.images,
           .own_images = sizes.own_images,

@@ -41,7 +41,7 @@ void multiply(bool a_transposed, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdif
 
 // Row-major, with the dims of the instruction that wrote them: [n, E] or [n, E, 1, 1].
 memory::desc features_layout(const Context& context, const Instruction& instruction) {
-  const BufferId features = context.tensors().values[margin_loss_of(context, instruction).in];
+  const BufferId features = context.tensors().values[context.op<MarginLoss>(instruction).in];
   const auto& held = context.layouts[features];
   return plain_layout(held ? dims_of(*held) : context.program.buffers[features].dims);
 }

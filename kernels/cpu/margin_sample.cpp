@@ -70,7 +70,7 @@ void sample(const Sampling& by, std::uint64_t step, std::span<const std::int32_t
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const MarginSampleClasses& margin) {
-  const MarginLoss& op = margin_loss_of(context, instruction);
+  const MarginLoss& op = context.op<MarginLoss>(instruction);
   const std::int64_t own_classes = context.graph.parameters[op.weight].dims[0];
   const Sampling by{.key = sample_key(op),
                     .first_class = op.first_class,
@@ -88,7 +88,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginSampleCla
 
 // Reads and writes 4 E bytes per row of the sample.
 Binder prepare(Context& context, Instruction& instruction, const MarginGatherRows& margin) {
-  const MarginLoss& op = margin_loss_of(context, instruction);
+  const MarginLoss& op = context.op<MarginLoss>(instruction);
   const MarginSizes sizes = margin_sizes(context, instruction);
   const std::ptrdiff_t rows = sizes.rows, embedding = sizes.embedding;
   context.settle(margin.weight, plain_layout(context.graph.parameters[op.weight].dims));

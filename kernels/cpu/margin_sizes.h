@@ -1,4 +1,4 @@
-// The margin loss of an instruction, and the sizes of its tensors.
+// The sizes of the tensors of a margin loss.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,6 @@
 
 namespace plumb::cpu {
 
-inline const MarginLoss& margin_loss_of(const Context& context, const Instruction& instruction) {
-  return std::get<MarginLoss>(context.graph.ops[instruction.op]);
-}
-
 struct MarginSizes {
   std::ptrdiff_t images = 0;      // N, all ranks
   std::ptrdiff_t own_images = 0;  // n
@@ -20,7 +16,7 @@ struct MarginSizes {
 };
 
 inline MarginSizes margin_sizes(const Context& context, const Instruction& instruction) {
-  const MarginLoss& op = margin_loss_of(context, instruction);
+  const MarginLoss& op = context.op<MarginLoss>(instruction);
   const std::vector<std::int64_t>& centres = context.graph.parameters[op.weight].dims;
   const std::int64_t batch = context.graph.batch();
   return {.images = batch * op.world_size,

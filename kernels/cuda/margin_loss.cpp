@@ -8,14 +8,10 @@
 namespace plumb::cuda {
 namespace {
 
-const MarginLoss& loss_of(const Context& context, const Instruction& instruction) {
-  return std::get<MarginLoss>(context.graph.ops[instruction.op]);
-}
-
 // For MarginStatistics and MarginGradient, without addresses.
 MarginLogits logits_of(const Context& context, const Instruction& instruction, const auto& margin) {
   const MarginSizes sizes = margin_sizes(context.graph, instruction);
-  const std::int64_t first_class = margin.sample_count ? 0 : loss_of(context, instruction).first_class;
+  const std::int64_t first_class = margin.sample_count ? 0 : context.op<MarginLoss>(instruction).first_class;
   return {.dtype = context.dtype(margin.products),
           .images = sizes.images,
           .classes = sizes.classes,
@@ -40,7 +36,7 @@ MarginRule rule_of(const MarginLoss& op) {
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginNormalize& margin) {
-  return launching(context, [=, shape = context.graph.values[loss_of(context, instruction).in].shape](
+  return launching(context, [=, shape = context.graph.values[context.op<MarginLoss>(instruction).in].shape](
                                 const Arena& arena, cudaStream_t stream) {
     launch_margin_features({.features = arena.as<float>(margin.features),
                             .labels = arena.as<std::int32_t>(margin.labels),
@@ -52,7 +48,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginNormalize
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesBackward& margin) {
-  return launching(context, [=, shape = context.graph.values[loss_of(context, instruction).in].shape](
+  return launching(context, [=, shape = context.graph.values[context.op<MarginLoss>(instruction).in].shape](
                                 const Arena& arena, cudaStream_t stream) {
     launch_features_backward(arena.as<float>(margin.d_normalized), arena.as<float>(margin.normalized),
                              arena.as<float>(margin.inverse_norms), arena.as<float>(margin.d_features),
@@ -61,7 +57,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesB
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginSampleClasses& margin) {
-  const MarginLoss& op = loss_of(context, instruction);
+  const MarginLoss& op = context.op<MarginLoss>(instruction);
   const MarginSizes sizes = margin_sizes(context.graph, instruction);
   const auto own_classes = static_cast<std::int32_t>(context.graph.parameters[op.weight].dims.at(0));
   instruction.workspace_bytes = sample_workspace_bytes(sizes.images, sizes.classes);
@@ -107,15 +103,15 @@ Binder prepare(Context& context, Instruction& instruction, const MarginClassNorm
 Binder prepare(Context& context, Instruction& instruction, const MarginStatistics& margin) {
   const MarginLogits logits = logits_of(context, instruction, margin);
   instruction.workspace_bytes = statistics_workspace_bytes(logits.images, logits.classes, logits.dtype);
-  return launching(
-      context, [=, rule = rule_of(loss_of(context, instruction))](const Arena& arena, cudaStream_t stream) {
-        launch_margin_statistics(at(arena, logits, margin), rule,
-                                 {.local_max = arena.as<float>(margin.local_max),
-                                  .row_max = arena.as<float>(margin.row_max),
-                                  .row_sums = arena.as<float>(margin.row_sums),
-                                  .target_factor = arena.as<float>(margin.target_factor)},
-                                 arena.workspace<RowShare>(), stream);
-      });
+  return launching(context, [=, rule = rule_of(context.op<MarginLoss>(instruction))](const Arena& arena,
+                                                                                     cudaStream_t stream) {
+    launch_margin_statistics(at(arena, logits, margin), rule,
+                             {.local_max = arena.as<float>(margin.local_max),
+                              .row_max = arena.as<float>(margin.row_max),
+                              .row_sums = arena.as<float>(margin.row_sums),
+                              .target_factor = arena.as<float>(margin.target_factor)},
+                             arena.workspace<RowShare>(), stream);
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginRescale& margin) {
@@ -129,7 +125,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginRescale& 
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginGradient& margin) {
-  const MarginLoss& op = loss_of(context, instruction);
+  const MarginLoss& op = context.op<MarginLoss>(instruction);
   const std::int64_t batch = context.graph.batch();
   return launching(context, [=, logits = logits_of(context, instruction, margin),
                              own = OwnImages{op.rank * batch, batch}, scale = static_cast<float>(op.scale),
