@@ -18,7 +18,6 @@
 #include "kernels/instructions/gradients.h"
 #include "kernels/instructions/layers.h"
 #include "kernels/instructions/margin_loss.h"
-#include "kernels/instructions/recorded.h"
 
 namespace plumb {
 

@@ -10,14 +10,6 @@
 #include "bench/data/record_images.h"
 
 namespace plumb {
-namespace {
-
-// One that the caller holds, two that fill up, and more where a batch is too small to keep all workers busy.
-std::size_t buffers_for(std::uint64_t batch, std::uint64_t workers) {
-  return 2 + std::max<std::uint64_t>(1, (workers + batch - 1) / batch);
-}
-
-}  // namespace
 
 std::unique_ptr<EncodedImages> open_images(const std::string& data, std::int64_t classes) {
   std::error_code ignored;
@@ -40,7 +32,10 @@ ImageLoader::ImageLoader(const BatchSourceOptions& options)
       states_(images_->count(), ImageState::untried) {
   options_.workers = std::max(1, options_.workers);
   const std::size_t pixels = batch_ * 3 * static_cast<std::size_t>(options_.image_size * options_.image_size);
-  buffers_.resize(buffers_for(batch_, static_cast<std::uint64_t>(options_.workers)));
+  // One that the caller holds, two that fill up, and more where a batch is too small to keep all workers
+  // busy.
+  const auto workers = static_cast<std::uint64_t>(options_.workers);
+  buffers_.resize(2 + std::max<std::uint64_t>(1, (workers + batch_ - 1) / batch_));
   for (Buffer& buffer : buffers_) {
     buffer.images.resize(pixels);
     buffer.labels.resize(batch_);

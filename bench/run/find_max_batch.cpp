@@ -32,11 +32,6 @@ BenchOptions with_batch(BenchOptions options, std::int64_t batch) {
   return options;
 }
 
-bool tells_of_no_engine(const Error& error) {
-  return error.code() == ExitCode::internal &&
-         std::string_view(error.what()).find(kNoEngine) != std::string_view::npos;
-}
-
 // The begin of a run: one iteration step by step and, if the run would capture, one replay.
 void run_iterations(Session& session) {
   Runner runner(session.plan.program, *session.device, session.communicator.get(), *session.source);
@@ -164,7 +159,9 @@ MaxBatch find_max_batch(const Job& job, const BenchOptions& options, const Searc
       const auto program = [&] {
         return make_step_plan(with_batch(resolved, batch), limits, 0, job.size()).program;
       };
-      if (tells_of_no_engine(error) && largest_tensor_elements(program()) > bounds.most_elements)
+      const bool no_engine = error.code() == ExitCode::internal &&
+                             std::string_view(error.what()).find(kNoEngine) != std::string_view::npos;
+      if (no_engine && largest_tensor_elements(program()) > bounds.most_elements)
         return {.batch = batch, .no_engine = true};
       throw;
     }

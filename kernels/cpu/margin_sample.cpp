@@ -18,10 +18,6 @@ struct Sampling {
   std::int64_t least_rows = 0;  // sample size, unless the labels alone have more classes
 };
 
-bool is_among(std::span<const std::int32_t> ascending, std::int32_t value) {
-  return std::binary_search(ascending.begin(), ascending.end(), value);
-}
-
 // Appends negatives to the first `positives` entries of `samples` (the labels) until `wanted`; returns the
 // count. All threads compute the values that are needed if no negative is a label.
 std::size_t add_negatives(const ClassPermutation& permutation, Integers samples, std::size_t positives,
@@ -33,7 +29,7 @@ std::size_t add_negatives(const ClassPermutation& permutation, Integers samples,
   for (std::ptrdiff_t i = 0; i < count; ++i)
     others[static_cast<std::size_t>(i)] =
         static_cast<std::int32_t>(permutation(static_cast<std::uint32_t>(i)));
-  const auto is_label = [labels](std::int32_t value) { return is_among(labels, value); };
+  const auto is_label = [labels](std::int32_t value) { return std::ranges::binary_search(labels, value); };
   auto kept = std::remove_if(others.begin(), others.end(), is_label);
   for (auto i = static_cast<std::uint32_t>(count); kept != others.end() && i < permutation.count; ++i) {
     const auto value = static_cast<std::int32_t>(permutation(i));
