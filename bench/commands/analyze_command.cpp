@@ -5,7 +5,6 @@
 #include "bench/commands/command.h"
 #include "bench/commands/logs.h"
 #include "bench/output/summary.h"
-#include "results/analysis/analysis_text.h"
 #include "results/analysis/analyze.h"
 
 namespace plumb {

@@ -8,7 +8,7 @@
 #include "bench/commands/command.h"
 #include "bench/commands/logs.h"
 #include "bench/output/summary.h"
-#include "results/analysis/analysis_text.h"
+#include "results/analysis/analyze.h"
 #include "results/compare/gate.h"
 #include "results/compare/samples.h"
 

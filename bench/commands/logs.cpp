@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "base/text.h"
-#include "results/analysis/analysis_text.h"
+#include "results/analysis/analyze.h"
 #include "results/dialects/dialect.h"
 
 namespace plumb {
@@ -44,11 +44,14 @@ OptionSpec iterations_option(WindowChoice& window) {
       .with_default(of_runs("120; plsc 150; tf2 600"));
 }
 
+void say(const std::string& line) {
+  std::fputs(fmt::format("plumbline: {}\n", line).c_str(), stderr);
+}
+
 void print_messages(const std::vector<std::string>& notes, const std::vector<BadFile>& left_out,
                     bool verbose) {
   const std::size_t most_lines = verbose ? 0 : isatty(STDERR_FILENO) ? 20 : 4;
-  for (const std::string& line : message_lines(notes, left_out, most_lines))
-    std::fputs(fmt::format("plumbline: {}\n", line).c_str(), stderr);
+  for (const std::string& line : message_lines(notes, left_out, most_lines)) say(line);
 }
 
 }  // namespace plumb

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/depthwise.h"
 #include "kernels/cuda/elements.h"
 
 namespace plumb::cuda {

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "kernels/cuda/check.h"
 
 namespace plumb::cuda {
 

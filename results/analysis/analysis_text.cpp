@@ -1,11 +1,11 @@
-#include "results/analysis/analysis_text.h"
-
+// An analysis as people and as programs read it.
 #include <cmath>
 #include <functional>
 #include <map>
 
 #include "base/text.h"
 #include "base/text_table.h"
+#include "results/analysis/analyze.h"
 
 namespace plumb {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "results/analysis/analysis_text.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {

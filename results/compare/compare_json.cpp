@@ -2,7 +2,7 @@
 
 #include "results/compare/compare.h"
 #include "results/compare/curve_samples.h"
-#include "results/published/published_text.h"
+#include "results/published/published.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {

@@ -3,7 +3,6 @@
 
 #include "base/text.h"
 #include "base/text_table.h"
-#include "base/wrapped_lines.h"
 #include "results/compare/compare.h"
 #include "results/compare/curve_samples.h"
 #include "results/statistics/statistics.h"

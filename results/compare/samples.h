@@ -15,8 +15,7 @@ namespace plumb {
 
 // What a run was made with and on, beside its configuration: builds, libraries, variables, hosts. Runs that
 // differ here are samples of one configuration, and may still have different speeds. Names and values in
-// env.json's order: "commit" "1a2b3c4d5e6f", "oneDNN" "2.6.3", "NCCL_ALGO" "Ring",
-// "host" "node1".
+// env.json's order: "commit" "1a2b3c4d5e6f", "oneDNN" "2.6.3", "NCCL_ALGO" "Ring", "host" "node1".
 using Surroundings = std::vector<std::pair<std::string, std::string>>;
 
 // From the run folder's env.json; nothing if it is missing, can't be read or says no build.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "results/analysis/analysis_text.h"
+#include "results/analysis/analyze.h"
 #include "results/export/exported_runs.h"
 
 namespace plumb {
