@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "bench/plan/largest_fit.h"
 #include "comm/gradient_reduction.h"
 
 namespace plumb {

@@ -1,10 +1,10 @@
-#include "bench/run/checks.h"
-
+// What must hold after a run before its numbers may be believed.
 #include <algorithm>
 #include <cmath>
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "bench/run/run_record.h"
 
 namespace plumb {
 

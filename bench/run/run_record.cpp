@@ -5,7 +5,6 @@
 #include <span>
 
 #include "base/new_file.h"
-#include "bench/output/collective_times.h"
 #include "bench/output/profile.h"
 #include "bench/run/environment.h"
 #include "bench/run/gpu_monitor.h"

@@ -9,8 +9,8 @@
 #include <span>
 
 #include "kernels/cpu/fast_exp2.h"
-#include "kernels/cpu/margin_sizes.h"
 #include "kernels/cpu/threads.h"
+#include "models/margin_head.h"
 
 namespace plumb::cpu {
 namespace {
@@ -40,7 +40,7 @@ struct Problem {
 
 Problem problem_of(const Context& context, const Instruction& instruction) {
   const MarginLoss& op = context.op<MarginLoss>(instruction);
-  const MarginSizes sizes = margin_sizes(context, instruction);
+  const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
   return {.images = sizes.images,
           .own_images = sizes.own_images,
           .first_own = sizes.own_images * op.rank,

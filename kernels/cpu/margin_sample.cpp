@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <span>
 
-#include "kernels/cpu/margin_sizes.h"
-#include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/threads.h"
+#include "models/margin_head.h"
 
 namespace plumb::cpu {
 namespace {
@@ -72,7 +71,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginSampleCla
                     .first_class = op.first_class,
                     .own_classes = own_classes,
                     .least_rows = sampled_rows(op.sample_rate, own_classes)};
-  const MarginSizes sizes = margin_sizes(context, instruction);
+  const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
   const auto images = static_cast<std::size_t>(sizes.images), rows = static_cast<std::size_t>(sizes.rows);
   instruction.workspace_bytes = images * sizeof(std::int32_t);
   return bind_loop([=, lane = instruction.lane](const Arena& at) {
@@ -85,7 +84,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginSampleCla
 // Reads and writes 4 E bytes per row of the sample.
 Binder prepare(Context& context, Instruction& instruction, const MarginGatherRows& margin) {
   const MarginLoss& op = context.op<MarginLoss>(instruction);
-  const MarginSizes sizes = margin_sizes(context, instruction);
+  const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
   const std::ptrdiff_t rows = sizes.rows, embedding = sizes.embedding;
   context.settle(margin.weight, plain_layout(context.graph.parameters[op.weight].dims));
   return bind_loop([=](const Arena& at) {

@@ -3,18 +3,18 @@
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/margin_features.h"
 #include "kernels/cuda/margin_sample.h"
-#include "kernels/cuda/margin_sizes.h"
+#include "models/margin_head.h"
 
 namespace plumb::cuda {
 namespace {
 
 // For MarginStatistics and MarginGradient, without addresses.
 MarginLogits logits_of(const Context& context, const Instruction& instruction, const auto& margin) {
-  const MarginSizes sizes = margin_sizes(context.graph, instruction);
+  const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
   const std::int64_t first_class = margin.sample_count ? 0 : context.op<MarginLoss>(instruction).first_class;
   return {.dtype = context.dtype(margin.products),
           .images = sizes.images,
-          .classes = sizes.classes,
+          .classes = sizes.rows,
           .first_class = static_cast<std::int32_t>(first_class)};
 }
 MarginLogits at(const Arena& arena, MarginLogits logits, const auto& margin) {
@@ -58,9 +58,9 @@ Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesB
 
 Binder prepare(Context& context, Instruction& instruction, const MarginSampleClasses& margin) {
   const MarginLoss& op = context.op<MarginLoss>(instruction);
-  const MarginSizes sizes = margin_sizes(context.graph, instruction);
+  const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
   const auto own_classes = static_cast<std::int32_t>(context.graph.parameters[op.weight].dims.at(0));
-  instruction.workspace_bytes = sample_workspace_bytes(sizes.images, sizes.classes);
+  instruction.workspace_bytes = sample_workspace_bytes(sizes.images, sizes.rows);
   return launching(context, [=, key = sample_key(op), first_class = static_cast<std::int32_t>(op.first_class),
                              least = static_cast<std::int32_t>(sampled_rows(op.sample_rate, own_classes))](
                                 const Arena& arena, cudaStream_t stream) {
@@ -72,7 +72,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginSampleCla
                           .workspace = arena.workspace<std::int32_t>(),
                           .key = key,
                           .images = sizes.images,
-                          .capacity = sizes.classes,
+                          .capacity = sizes.rows,
                           .first_class = first_class,
                           .own_classes = own_classes,
                           .least = least},
@@ -81,22 +81,22 @@ Binder prepare(Context& context, Instruction& instruction, const MarginSampleCla
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginGatherRows& margin) {
-  return launching(context, [=, sizes = margin_sizes(context.graph, instruction),
+  return launching(context, [=, sizes = margin_sizes(context.graph, instruction.op),
                              dtype = context.dtype(margin.rows)](const Arena& arena, cudaStream_t stream) {
     launch_margin_gather({.samples = arena.as<std::int32_t>(margin.samples),
                           .sample_count = arena.as<std::int32_t>(margin.sample_count),
                           .weight = arena.as<float>(margin.weight),
                           .rows = arena.data(margin.rows),
                           .dtype = dtype},
-                         sizes.classes, sizes.embedding, stream);
+                         sizes.rows, sizes.embedding, stream);
   });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginClassNorms& margin) {
-  return launching(context, [=, sizes = margin_sizes(context.graph, instruction),
+  return launching(context, [=, sizes = margin_sizes(context.graph, instruction.op),
                              dtype = context.dtype(margin.rows)](const Arena& arena, cudaStream_t stream) {
     launch_class_norms(dtype, arena.data(margin.rows), arena.optional<std::int32_t>(margin.sample_count),
-                       arena.as<float>(margin.class_inverse_norms), sizes.classes, sizes.embedding, stream);
+                       arena.as<float>(margin.class_inverse_norms), sizes.rows, sizes.embedding, stream);
   });
 }
 
@@ -115,7 +115,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginStatistic
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginRescale& margin) {
-  return launching(context, [=, images = margin_sizes(context.graph, instruction).images](
+  return launching(context, [=, images = margin_sizes(context.graph, instruction.op).images](
                                 const Arena& arena, cudaStream_t stream) {
     launch_margin_rescale({.local_max = arena.as<float>(margin.local_max),
                            .row_max = arena.as<float>(margin.row_max),

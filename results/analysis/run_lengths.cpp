@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "results/analysis/analyze.h"
-#include "results/record/result_file.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 namespace {

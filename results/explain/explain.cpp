@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "results/record/result_file.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 namespace {

@@ -1,8 +1,8 @@
-#include "results/record/collective_record.h"
-
+// The "collectives" of result.json.
 #include <algorithm>
 #include <utility>
-#include <vector>
+
+#include "results/record/schema.h"
 
 namespace plumb {
 

@@ -1,9 +1,9 @@
-#include "results/record/gpu_record.h"
-
+// The "gpus" of result.json.
 #include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 namespace {

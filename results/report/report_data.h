@@ -10,10 +10,7 @@
 #include "results/analysis/configuration.h"
 #include "results/compare/samples.h"
 #include "results/record/schema.h"
-#include "results/report/memory_picture.h"
-#include "results/report/run_profile.h"
-#include "results/report/run_trace.h"
-#include "results/report/step_times.h"
+#include "results/report/run_parts.h"
 #include "results/scaling/scaling_loss.h"
 #include "results/statistics/significance.h"
 
