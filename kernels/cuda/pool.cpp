@@ -32,7 +32,7 @@ const Pool& pool_of(const Context& context, const Instruction& instruction) {
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool) {
-  const Pool& op = context.op<Pool>(instruction);
+  const Pool& op = pool_of(context, instruction);
   return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context.graph, op),
                              dtype = context.dtype(pool.in)](const Arena& arena, cudaStream_t stream) {
     if (is_max)
@@ -45,7 +45,7 @@ Binder prepare(Context& context, Instruction& instruction, const PoolForward& po
 }
 
 Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool) {
-  const Pool& op = context.op<Pool>(instruction);
+  const Pool& op = pool_of(context, instruction);
   return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context.graph, op),
                              dtype = context.dtype(pool.d_out)](const Arena& arena, cudaStream_t stream) {
     if (is_max)

@@ -17,16 +17,9 @@ constexpr std::size_t kConvWorkspaceLeast = std::size_t{32} << 20;
 constexpr std::size_t kConvWorkspaceMost = std::size_t{256} << 20;
 
 StorageTypes storage_types(Precision precision) {
-  switch (precision) {
-    case Precision::fp16:
-      return {.activations = DType::f16, .weight_gradients = DType::f16, .image_channels = 8};
-    case Precision::bf16:
-      return {.activations = DType::bf16, .weight_gradients = DType::bf16, .image_channels = 8};
-    case Precision::fp32:
-    case Precision::tf32:
-      break;
-  }
-  return {.image_channels = 4};
+  if (precision == Precision::fp32 || precision == Precision::tf32) return {.image_channels = 4};
+  const DType half = precision == Precision::fp16 ? DType::f16 : DType::bf16;
+  return {.activations = half, .weight_gradients = half, .image_channels = 8};
 }
 
 void pad_input_channels(Lowering& lowering, const Conv& op, std::int64_t channels) {
