@@ -3,7 +3,6 @@
 
 #include "base/new_file.h"
 #include "bench/commands/command.h"
-#include "bench/commands/logs.h"
 #include "bench/output/summary.h"
 #include "results/analysis/analyze.h"
 

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "bench/commands/command.h"
-#include "bench/commands/logs.h"
 #include "bench/output/summary.h"
 #include "results/compare/compare.h"
 

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/new_file.h"
 #include "bench/commands/command.h"
-#include "bench/commands/logs.h"
 #include "results/export/exported_runs.h"
 
 namespace plumb {

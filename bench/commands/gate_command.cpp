@@ -6,7 +6,6 @@
 #include "base/new_file.h"
 #include "base/text.h"
 #include "bench/commands/command.h"
-#include "bench/commands/logs.h"
 #include "bench/output/summary.h"
 #include "results/analysis/analyze.h"
 #include "results/compare/gate.h"

@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 
+#include "kernels/cpu/binding.h"
 #include "kernels/cpu/fast_exp2.h"
 #include "kernels/cpu/threads.h"
 #include "models/margin_head.h"

@@ -3,6 +3,7 @@
 // Formulas: kernels/margin_lowering.h, models/margin_head.h.
 #include <algorithm>
 
+#include "kernels/cpu/binding.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/threads.h"
 #include "models/margin_head.h"

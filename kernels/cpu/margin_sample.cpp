@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "kernels/cpu/binding.h"
 #include "kernels/cpu/threads.h"
 #include "models/margin_head.h"
 

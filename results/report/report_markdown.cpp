@@ -1,13 +1,12 @@
-#include "results/report/report_markdown.h"
-
+// A report, and the steps of its profiles beside their rooflines, as Markdown tables.
 #include <algorithm>
 #include <functional>
-#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/units.h"
+#include "results/report/report_data.h"
 
 namespace plumb {
 namespace {

@@ -14,6 +14,7 @@
 #include "models/cost.h"
 #include "models/resnet50.h"
 #include "tests/kernels/described_instructions.h"
+#include "tests/kernels/live_bytes.h"
 
 namespace plumb {
 namespace {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "results/report/report_markdown.h"
+#include "results/report/report_data.h"
 #include "tests/bench/expect_error.h"
 #include "tests/results/small_report.h"
 
