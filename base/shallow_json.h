@@ -6,8 +6,7 @@
 
 namespace plumb {
 
-// Our files have six levels. Copying or printing a value with hundreds of thousands would overflow the
-// stack.
+// Our files have six levels. Copying or printing a value with hundreds of thousands would overflow the stack.
 inline constexpr int kMostJsonLevels = 64;
 
 // A value that is_discarded() for text that is no JSON or has more levels.

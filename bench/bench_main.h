@@ -1,6 +1,5 @@
 // The main of the bench programs, and the questions that they answer without a job and without a device:
-// --help,
-// --version, --list-targets, --completions, --dry-run.
+// --help, --version, --list-targets, --completions, --dry-run.
 #pragma once
 
 #include <optional>

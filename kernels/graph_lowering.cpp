@@ -1,7 +1,6 @@
 #include "kernels/graph_lowering.h"
 
 #include <algorithm>
-#include <functional>
 #include <stdexcept>
 
 #include "models/cost.h"

@@ -1,7 +1,6 @@
 #include "kernels/lowering.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 namespace plumb {

@@ -14,23 +14,20 @@ struct MarginLowering {
       : program(lowering.program),
         op_index(index),
         op(std::get<MarginLoss>(lowering.graph.ops[index])),
-        images(lowering.graph.batch()),
-        all_images(images * op.world_size),
-        embedding(lowering.graph.parameters[op.weight].dims[1]),
-        rows(margin_rows(op, lowering.graph.parameters[op.weight].dims[0], images)) {}
+        sizes(margin_sizes(lowering.graph, index)) {}
 
   Program& program;
   std::size_t op_index;
   const MarginLoss& op;
-  std::int64_t images, all_images, embedding;
-  std::int64_t rows;  // class centres per step
+  MarginSizes sizes;
 
   bool spread() const { return op.world_size > 1; }
-  std::vector<std::int64_t> own_features() const { return {images, embedding}; }
+  std::vector<std::int64_t> own_features() const { return {sizes.own_images, sizes.embedding}; }
   bool sampled() const { return op.head == Head::sampled; }
   // Multiply-accumulates of each of the three matrix products with the class centres.
   double product_macs() const {
-    return static_cast<double>(all_images) * static_cast<double>(rows) * static_cast<double>(embedding);
+    return static_cast<double>(sizes.images) * static_cast<double>(sizes.rows) *
+           static_cast<double>(sizes.embedding);
   }
 
   BufferId add_buffer(const std::string& name, std::vector<std::int64_t> dims, DType dtype = DType::f32,
@@ -74,11 +71,11 @@ struct MarginLowering {
 };
 
 void gather_features(MarginLowering& head, MarginBuffers& buffers, BufferId features, BufferId labels) {
-  buffers.normalized_all = head.add_buffer("normalized_all", {head.all_images, head.embedding});
+  buffers.normalized_all = head.add_buffer("normalized_all", {head.sizes.images, head.sizes.embedding});
   buffers.normalized = head.own_part(buffers.normalized_all, "normalized", head.own_features());
-  buffers.labels_all = head.add_buffer("labels_all", {head.all_images}, DType::i32);
-  const BufferId own_labels = head.own_part(buffers.labels_all, "labels", {head.images});
-  buffers.inverse_norms = head.add_buffer("inverse_norms", {head.images});
+  buffers.labels_all = head.add_buffer("labels_all", {head.sizes.images}, DType::i32);
+  const BufferId own_labels = head.own_part(buffers.labels_all, "labels", {head.sizes.own_images});
+  buffers.inverse_norms = head.add_buffer("inverse_norms", {head.sizes.own_images});
   head.add(Phase::forward, "features",
            MarginNormalize{.features = features,
                            .labels = labels,
@@ -92,12 +89,12 @@ void gather_features(MarginLowering& head, MarginBuffers& buffers, BufferId feat
 
 void sample_rows(MarginLowering& head, MarginBuffers& buffers, BufferId master, BufferId state,
                  DType rows_dtype) {
-  buffers.samples = head.add_buffer("samples", {head.rows}, DType::i32);
+  buffers.samples = head.add_buffer("samples", {head.sizes.rows}, DType::i32);
   buffers.sample_count = head.add_buffer("sample_count", {1}, DType::i32);
   for (BufferId kept : {*buffers.samples, *buffers.sample_count})
     head.program.buffers[kept].persistent = true;  // they map gradient rows to classes
-  buffers.columns = head.add_buffer("columns", {head.all_images}, DType::i32);
-  buffers.rows = head.add_buffer("rows", {head.rows, head.embedding}, rows_dtype);
+  buffers.columns = head.add_buffer("columns", {head.sizes.images}, DType::i32);
+  buffers.rows = head.add_buffer("rows", {head.sizes.rows, head.sizes.embedding}, rows_dtype);
   head.add(Phase::forward, "sample",
            MarginSampleClasses{.labels = buffers.labels_all,
                                .state = state,
@@ -110,16 +107,16 @@ void sample_rows(MarginLowering& head, MarginBuffers& buffers, BufferId master, 
                                                   .weight = master,
                                                   .rows = buffers.rows});
   // Reads only the sampled rows of the fp32 master.
-  gather.work.bytes = static_cast<double>(head.rows * head.embedding) *
+  gather.work.bytes = static_cast<double>(head.sizes.rows * head.sizes.embedding) *
                       static_cast<double>(bytes_of(DType::f32) + bytes_of(rows_dtype));
 }
 
 void add_softmax(MarginLowering& head, MarginBuffers& buffers, DType rows_dtype, BufferId state) {
-  buffers.products = head.add_buffer("products", {head.all_images, head.rows}, rows_dtype);
-  buffers.local_max = head.add_buffer("local_max", {head.all_images});
-  buffers.row_max = head.add_buffer("row_max", {head.all_images});
-  buffers.row_sums = head.add_buffer("row_sums", {2, head.all_images});
-  buffers.target_factor = head.add_buffer("target_factor", {head.all_images});
+  buffers.products = head.add_buffer("products", {head.sizes.images, head.sizes.rows}, rows_dtype);
+  buffers.local_max = head.add_buffer("local_max", {head.sizes.images});
+  buffers.row_max = head.add_buffer("row_max", {head.sizes.images});
+  buffers.row_sums = head.add_buffer("row_sums", {2, head.sizes.images});
+  buffers.target_factor = head.add_buffer("target_factor", {head.sizes.images});
   head.add(Phase::forward, "products",
            MarginProducts{
                .normalized = buffers.normalized_all, .rows = buffers.rows, .products = buffers.products},
@@ -155,7 +152,7 @@ BufferId sampled_gradient(const Lowering& lowering, const MarginLowering& head, 
   return add_buffer(head.program, {.name = lowering.graph.parameters[head.op.weight].name + ".gradient",
                                    .role = Role::gradient,
                                    .dtype = dtype,
-                                   .dims = {head.rows, head.embedding},
+                                   .dims = {head.sizes.rows, head.sizes.embedding},
                                    .persistent = true,
                                    .sharded = true});
 }
@@ -175,7 +172,7 @@ MarginBuffers lower_margin_forward(Lowering& lowering, std::size_t op, BufferId 
     lowering.tensors().sampled_rows[head.op.weight] = {*buffers.samples, *buffers.sample_count};
   }
   buffers.d_rows = parameter.gradient;
-  buffers.class_inverse_norms = head.add_buffer("class_inverse_norms", {head.rows});
+  buffers.class_inverse_norms = head.add_buffer("class_inverse_norms", {head.sizes.rows});
   head.add(Phase::forward, "class_norms",
            MarginClassNorms{.rows = buffers.rows,
                             .sample_count = buffers.sample_count,
@@ -188,7 +185,7 @@ BufferId lower_margin_backward(Lowering& lowering, std::size_t op, const MarginB
   MarginLowering head(lowering, op);
   const Role role = Role::activation_gradient;
   const BufferId d_normalized_all =
-      head.add_buffer("d_normalized_all", {head.all_images, head.embedding}, DType::f32, role);
+      head.add_buffer("d_normalized_all", {head.sizes.images, head.sizes.embedding}, DType::f32, role);
   const BufferId d_normalized = head.own_part(d_normalized_all, "d_normalized", head.own_features());
   head.add(Phase::backward, "feature_products",
            MarginFeatureProducts{

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <stdexcept>
-#include <string>
 
 #include "kernels/dependencies.h"
 
@@ -43,19 +41,6 @@ bool ends_before(const Lifetime& a, const Lifetime& b, const HappensBefore& happ
     }
   }
   return true;
-}
-
-// Whether the buffer is used at or before `instruction`, and at or after it. Two such buffers can't share
-// memory.
-bool is_live_at(const Lifetime& lifetime, InstructionId instruction, const HappensBefore& happens_before) {
-  bool begun = false, needed = false;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    if (!lifetime.first[lane]) continue;
-    const InstructionId first = *lifetime.first[lane], last = *lifetime.last[lane];
-    begun = begun || first == instruction || happens_before(first, instruction);
-    needed = needed || last == instruction || happens_before(instruction, last);
-  }
-  return begun && needed;
 }
 
 void check_views(const Program& program) {
@@ -163,23 +148,6 @@ MemoryPlan plan_memory(const Program& program, std::size_t alignment) {
     plan.arena_bytes += round_up(plan.workspace_bytes[lane], alignment);
   }
   return plan;
-}
-
-std::size_t largest_live_bytes(const Program& program) {
-  const std::vector<Lifetime> lifetimes = lifetimes_of_roots(program);
-  const HappensBefore happens_before(program);
-  std::size_t persistent_bytes = 0;
-  for (BufferId id : persistent_roots(program)) persistent_bytes += program.buffers[id].bytes;
-  const std::vector<BufferId> shareable = shareable_roots(program, lifetimes);
-  std::size_t largest = 0;
-  for (InstructionId instruction = 0; instruction < program.instructions.size(); ++instruction) {
-    std::size_t live = program.instructions[instruction].workspace_bytes;
-    for (BufferId id : shareable) {
-      if (is_live_at(lifetimes[id], instruction, happens_before)) live += program.buffers[id].bytes;
-    }
-    largest = std::max(largest, live);
-  }
-  return persistent_bytes + largest;
 }
 
 MemoryBytes memory_bytes(const Program& program, const MemoryPlan& plan) {

@@ -50,9 +50,6 @@ using Binder = std::function<ComputeFn(const Arena&)>;
 // workspace. Offsets are multiples of `alignment` bytes.
 MemoryPlan plan_memory(const Program& program, std::size_t alignment = 4096);
 
-// The largest number of bytes live at one instruction, workspaces included: a lower bound for any plan.
-std::size_t largest_live_bytes(const Program& program);
-
 // Bytes by role, as result.json reports them. Roles whose buffers never share memory are plain sums;
 // "activations" is the rest of the arena: activations and their gradients, after sharing.
 struct MemoryBytes {

@@ -4,7 +4,6 @@
 #include <map>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 #include "kernels/program.h"
 

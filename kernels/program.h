@@ -2,7 +2,6 @@
 // runner, the timer, the memory plan, the simulator and the dry run.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,7 +18,6 @@
 #include "kernels/instructions/gradients.h"
 #include "kernels/instructions/layers.h"
 #include "kernels/instructions/margin_loss.h"
-#include "kernels/instructions/recorded.h"
 
 namespace plumb {
 

@@ -1,8 +1,6 @@
 // Programs that are started and waited for, with signals of a terminal or a batch system passed on to them.
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <filesystem>
 #include <functional>

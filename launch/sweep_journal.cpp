@@ -122,8 +122,7 @@ void SweepJournal::lock() {
     if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK)
       throw refused(folder_,
-                    "is in use by another sweep that is still running; wait for it, or name another "
-                    "folder");
+                    "is in use by another sweep that is still running; wait for it, or name another folder");
     throw refused(folder_,
                   fmt::format("can't be locked ({}); name a folder on a local disk", std::strerror(errno)));
   }
@@ -141,8 +140,7 @@ void SweepJournal::check_header(const std::string& line, const SweepIdentity& id
                                        identity.file));
   if (header.value("build", Json()) != hex(identity.build))
     throw refused(folder_,
-                  "holds runs of another build of the programs, and the two don't mix; name another "
-                  "folder");
+                  "holds runs of another build of the programs, and the two don't mix; name another folder");
 }
 
 void SweepJournal::append(const Json& line) {

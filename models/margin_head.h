@@ -2,7 +2,6 @@
 // the tests' reference.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -51,6 +50,15 @@ ClassShard class_shard(std::int64_t classes, int rank, int world_size);
 std::int64_t margin_rows(const MarginLoss& op, std::int64_t own_classes, std::int64_t batch_per_device);
 // floor(rate * own): sample size, unless more of these classes are labels.
 std::int64_t sampled_rows(double sample_rate, std::int64_t own_classes);
+
+// Sizes of a margin loss's tensors.
+struct MarginSizes {
+  std::int64_t images = 0;      // N, of all ranks
+  std::int64_t own_images = 0;  // n
+  std::int64_t rows = 0;        // C, class centres that a step works with
+  std::int64_t embedding = 0;   // E
+};
+MarginSizes margin_sizes(const Graph& graph, std::size_t op);
 
 // A permutation of [0, count) as a pure function of (key, step): a Feistel network of six rounds over an even
 // number of bits, cycle-walked into range (Black and Rogaway 2002, section 4). Sampling takes its first

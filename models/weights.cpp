@@ -36,17 +36,12 @@ Tensor fresh_tensor(const Parameter& parameter, std::uint64_t seed) {
   const auto number = static_cast<float>(parameter.initializer.number);
   const PhiloxKey key = stream_key(seed, parameter.name);
   const auto first = static_cast<std::uint64_t>(first_element(parameter));
-  switch (parameter.initializer.kind) {
-    case Initializer::Kind::constant:
-      tensor.values.assign(tensor.values.size(), number);
-      break;
-    case Initializer::Kind::normal:
-      fill_normal(key, 0, number, tensor.values, first);
-      break;
-    case Initializer::Kind::uniform:
-      fill_uniform(key, -number, number, tensor.values, first);
-      break;
-  }
+  if (parameter.initializer.kind == Initializer::Kind::constant)
+    tensor.values.assign(tensor.values.size(), number);
+  else if (parameter.initializer.kind == Initializer::Kind::normal)
+    fill_normal(key, 0, number, tensor.values, first);
+  else
+    fill_uniform(key, -number, number, tensor.values, first);
   return tensor;
 }
 

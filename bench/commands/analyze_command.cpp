@@ -3,9 +3,7 @@
 
 #include "base/new_file.h"
 #include "bench/commands/command.h"
-#include "bench/commands/logs.h"
 #include "bench/output/summary.h"
-#include "results/analysis/analysis_text.h"
 #include "results/analysis/analyze.h"
 
 namespace plumb {

@@ -5,9 +5,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "bench/commands/command.h"
-#include "bench/commands/logs.h"
 #include "bench/output/summary.h"
-#include "results/compare/compare_text.h"
+#include "results/compare/compare.h"
 
 namespace plumb {
 namespace {

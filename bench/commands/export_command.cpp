@@ -6,10 +6,7 @@
 #include "base/error.h"
 #include "base/new_file.h"
 #include "bench/commands/command.h"
-#include "bench/commands/logs.h"
 #include "results/export/exported_runs.h"
-#include "results/export/mlperf_log.h"
-#include "results/export/prometheus_text.h"
 
 namespace plumb {
 namespace {

@@ -1,5 +1,4 @@
 // `plumbline gate`: exit code 1 where runs are slower than a baseline.
-#include <cstdio>
 #include <filesystem>
 #include <string>
 
@@ -7,9 +6,8 @@
 #include "base/new_file.h"
 #include "base/text.h"
 #include "bench/commands/command.h"
-#include "bench/commands/logs.h"
 #include "bench/output/summary.h"
-#include "results/analysis/analysis_text.h"
+#include "results/analysis/analyze.h"
 #include "results/compare/gate.h"
 #include "results/compare/samples.h"
 

@@ -1,11 +1,11 @@
-#include "bench/commands/logs.h"
-
+// Logs that commands read: the options of how, and messages on what was left out.
 #include <unistd.h>
 
 #include <cstdio>
 
 #include "base/text.h"
-#include "results/analysis/analysis_text.h"
+#include "bench/commands/command.h"
+#include "results/analysis/analyze.h"
 #include "results/dialects/dialect.h"
 
 namespace plumb {

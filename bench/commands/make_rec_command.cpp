@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "bench/commands/command.h"
 #include "bench/data/image_folder.h"
+#include "bench/data/record_images.h"
 #include "bench/data/record_io.h"
-#include "bench/data/record_writer.h"
 #include "bench/output/progress.h"
 
 namespace plumb {

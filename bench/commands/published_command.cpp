@@ -6,7 +6,6 @@
 #include "bench/commands/command.h"
 #include "bench/output/summary.h"
 #include "results/published/published.h"
-#include "results/published/published_text.h"
 
 namespace plumb {
 namespace {

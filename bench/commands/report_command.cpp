@@ -9,15 +9,12 @@
 #include "base/error.h"
 #include "base/new_file.h"
 #include "bench/commands/command.h"
-#include "bench/commands/logs.h"
 #include "bench/output/version.h"
 #include "results/compare/samples.h"
 #include "results/report/history.h"
 #include "results/report/html_page.h"
 #include "results/report/plot.h"
 #include "results/report/report_data.h"
-#include "results/report/report_markdown.h"
-#include "results/report/report_steps.h"
 
 namespace plumb {
 namespace {

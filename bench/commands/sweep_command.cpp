@@ -19,7 +19,6 @@
 #include "kernels/roofline.h"
 #include "kernels/targets.h"
 #include "launch/sweep.h"
-#include "results/analysis/analysis_text.h"
 #include "results/analysis/analyze.h"
 
 namespace plumb {

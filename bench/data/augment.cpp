@@ -1,7 +1,6 @@
 #include "bench/data/augment.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace plumb {

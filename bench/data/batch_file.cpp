@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "bench/data/fixed_batch.h"
+#include "bench/data/batch_source.h"
 #include "models/weights.h"
 
 namespace plumb {

@@ -1,6 +1,5 @@
 #include "bench/data/batch_source.h"
 
-#include "bench/data/fixed_batch.h"
 #include "bench/data/image_loader.h"
 
 namespace plumb {

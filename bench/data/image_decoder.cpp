@@ -38,31 +38,6 @@ struct ImageDecoder::Jpeg {
   bool lost_pixels = false;
 };
 
-namespace {
-
-// libjpeg's functions of C get at the state through client_data.
-template <typename State>
-State& state_of(j_common_ptr common) {
-  return *static_cast<State*>(common->client_data);
-}
-
-template <typename State>
-[[noreturn]] void leave(j_common_ptr common) {
-  State& state = state_of<State>(common);
-  common->err->format_message(common, state.reason);
-  std::longjmp(state.on_error, 1);
-}
-
-template <typename State>
-void note_warning(j_common_ptr common, int level) {
-  State& state = state_of<State>(common);
-  if (level >= 0 || state.lost_pixels || !loses_pixels(common->err->msg_code)) return;
-  state.lost_pixels = true;
-  common->err->format_message(common, state.reason);
-}
-
-}  // namespace
-
 int eighths_that_cover(ImageSize part, int wanted) {
   for (int eighths : {1, 2, 4})
     if (part.width * std::int64_t{eighths} >= wanted * std::int64_t{8} &&
@@ -73,8 +48,18 @@ int eighths_that_cover(ImageSize part, int wanted) {
 
 ImageDecoder::ImageDecoder() : jpeg_(std::make_unique<Jpeg>()) {
   jpeg_->decompress.err = jpeg_std_error(&jpeg_->errors);
-  jpeg_->errors.error_exit = leave<Jpeg>;
-  jpeg_->errors.emit_message = note_warning<Jpeg>;
+  // libjpeg's functions of C get at the state through client_data.
+  jpeg_->errors.error_exit = [](j_common_ptr common) {
+    auto& state = *static_cast<Jpeg*>(common->client_data);
+    common->err->format_message(common, state.reason);
+    std::longjmp(state.on_error, 1);
+  };
+  jpeg_->errors.emit_message = [](j_common_ptr common, int level) {
+    auto& state = *static_cast<Jpeg*>(common->client_data);
+    if (level >= 0 || state.lost_pixels || !loses_pixels(common->err->msg_code)) return;
+    state.lost_pixels = true;
+    common->err->format_message(common, state.reason);
+  };
   jpeg_create_decompress(&jpeg_->decompress);
   jpeg_->decompress.client_data = jpeg_.get();
 }

@@ -1,6 +1,7 @@
 #include "bench/data/image_loader.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <filesystem>
 
@@ -10,14 +11,33 @@
 #include "bench/data/record_images.h"
 
 namespace plumb {
-namespace {
 
-// One that the caller holds, two that fill up, and more where a batch is too small to keep all workers busy.
-std::size_t buffers_for(std::uint64_t batch, std::uint64_t workers) {
-  return 2 + std::max<std::uint64_t>(1, (workers + batch - 1) / batch);
+ShuffledOrder::ShuffledOrder(std::uint64_t seed, std::uint64_t count)
+    : key_(stream_key(seed, "order of images")),
+      count_(count),
+      half_bits_(std::max(1, (static_cast<int>(std::bit_width(count - 1)) + 1) / 2)) {}
+
+std::uint64_t ShuffledOrder::at(std::uint64_t epoch, std::uint64_t position) const {
+  std::uint64_t number = position;
+  do number = permuted(epoch, number);
+  while (number >= count_);
+  return number;
 }
 
-}  // namespace
+std::uint64_t ShuffledOrder::permuted(std::uint64_t epoch, std::uint64_t number) const {
+  constexpr std::uint32_t kRounds = 10;
+  const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
+  std::uint64_t left = number >> half_bits_, right = number & mask;
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    const PhiloxBlock bits =
+        philox4x32(key_, {static_cast<std::uint32_t>(right), round, static_cast<std::uint32_t>(epoch),
+                          static_cast<std::uint32_t>(epoch >> 32)});
+    const std::uint64_t next = left ^ (bits[0] & mask);
+    left = right;
+    right = next;
+  }
+  return left << half_bits_ | right;
+}
 
 std::unique_ptr<EncodedImages> open_images(const std::string& data, std::int64_t classes) {
   std::error_code ignored;
@@ -40,7 +60,10 @@ ImageLoader::ImageLoader(const BatchSourceOptions& options)
       states_(images_->count(), ImageState::untried) {
   options_.workers = std::max(1, options_.workers);
   const std::size_t pixels = batch_ * 3 * static_cast<std::size_t>(options_.image_size * options_.image_size);
-  buffers_.resize(buffers_for(batch_, static_cast<std::uint64_t>(options_.workers)));
+  // One that the caller holds, two that fill up, and more where a batch is too small to keep all workers
+  // busy.
+  const auto workers = static_cast<std::uint64_t>(options_.workers);
+  buffers_.resize(2 + std::max<std::uint64_t>(1, (workers + batch_ - 1) / batch_));
   for (Buffer& buffer : buffers_) {
     buffer.images.resize(pixels);
     buffer.labels.resize(batch_);

@@ -2,18 +2,40 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "base/random.h"
 #include "bench/data/augment.h"
 #include "bench/data/batch_source.h"
 #include "bench/data/encoded_images.h"
-#include "bench/data/shuffled_order.h"
 
 namespace plumb {
+
+// The order in which a job goes through its images: a shuffled order of [0, count) for each epoch, as a
+// function: no memory, no state, the same on every rank.
+class ShuffledOrder {
+ public:
+  // count in [1, 2^62]
+  ShuffledOrder(std::uint64_t seed, std::uint64_t count);
+  // Position in [0, count) -> image; over all positions every image comes exactly once.
+  std::uint64_t at(std::uint64_t epoch, std::uint64_t position) const;
+  std::uint64_t count() const { return count_; }
+
+ private:
+  // A Feistel network makes a pseudo-random permutation of the numbers of an even number of bits (Luby and
+  // Rackoff, 1988; ten rounds as in NIST SP 800-38G, since folders may be small); what falls outside [0,
+  // count) is permuted again (cycle walking; Black and Rogaway, 2002).
+  std::uint64_t permuted(std::uint64_t epoch, std::uint64_t number) const;
+
+  PhiloxKey key_;
+  std::uint64_t count_;
+  int half_bits_;
+};
 
 // A RecordIO file where `data` ends in .rec and isn't a folder, else an image folder. Labels are in [0,
 // classes). Throws Error(bad_data) with the file or folder.

@@ -1,10 +1,8 @@
-#include "bench/data/record_writer.h"
-
-#include <string>
-#include <vector>
+// Encoded images to a RecordIO file and its index.
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "bench/data/record_images.h"
 #include "bench/data/record_io.h"
 
 namespace plumb {

@@ -1,7 +1,7 @@
 // Made-up data: one batch per rank.
 #include "base/random.h"
 #include "base/text.h"
-#include "bench/data/fixed_batch.h"
+#include "bench/data/batch_source.h"
 
 namespace plumb {
 

@@ -98,8 +98,7 @@ const std::vector<std::pair<std::string, std::string>>& exit_code_texts() {
       {"1", "plumbline gate: slower than the baseline"},
       {"64",
        "usage: unknown option or value, a precision that the device lacks, ranks that disagree, two ranks on "
-       "one "
-       "GPU"},
+       "one GPU"},
       {"65", "bad input: missing, empty or broken images, weights, batches, logs, results or sweep files"},
       {"69", "no such device, library or program"},
       {"70", "internal error, or an error of the device"},
@@ -164,15 +163,11 @@ ManPage plumbline_man_page(const std::vector<Command>& commands, const std::stri
       {.title = "SWEEP FILES",
        .paragraphs =
            {"Of a sweep file's keys, [[case]] with model, devices_per_node, batch_sizes and precisions must "
-            "be there. "
-            "[sweep] has repetitions (7), seed (0), retries (1) and timeout_minutes (0: none); [launcher] "
-            "has "
-            "command (mpirun), arguments (--bind-to none), ranks_option (-np) and programs (the folder of "
-            "bench_resnet50 and bench_arcface; that of plumbline). A case may have a name, iterations, "
-            "warmup, and a "
-            "table options with options of the program, without dashes in front: options = { lr = 0.01, "
-            "no-overlap "
-            "= true }."},
+            "be there. [sweep] has repetitions (7), seed (0), retries (1) and timeout_minutes (0: none); "
+            "[launcher] has command (mpirun), arguments (--bind-to none), ranks_option (-np) and programs "
+            "(the folder of bench_resnet50 and bench_arcface; that of plumbline). A case may have a name, "
+            "iterations, warmup, and a table options with options of the program, without dashes in front: "
+            "options = { lr = 0.01, no-overlap = true }."},
        .example = example_sweep},
       see_also("bench_resnet50(1), bench_arcface(1), mpirun(1)")};
   return page;

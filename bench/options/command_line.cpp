@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/wrapped_lines.h"
+#include "base/text_table.h"
 #include "bench/options/option_table.h"
 
 namespace plumb {

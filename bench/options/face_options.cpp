@@ -1,7 +1,5 @@
 #include "bench/options/face_options.h"
 
-#include <vector>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "models/arcface.h"
@@ -12,14 +10,8 @@ namespace {
 // ArcFace, Deng et al. 2019; CosFace as insightface's partial_fc and glint360k have it; combined,
 // insightface's recommendation for m1, m2, m3.
 Margins margins_of(FaceLoss loss) {
-  switch (loss) {
-    case FaceLoss::cosface:
-      return {.m1 = 1, .m2 = 0, .m3 = 0.4};
-    case FaceLoss::combined:
-      return {.m1 = 1, .m2 = 0.3, .m3 = 0.2};
-    case FaceLoss::arcface:
-      break;
-  }
+  if (loss == FaceLoss::cosface) return {.m1 = 1, .m2 = 0, .m3 = 0.4};
+  if (loss == FaceLoss::combined) return {.m1 = 1, .m2 = 0.3, .m3 = 0.2};
   return {.m1 = 1, .m2 = 0.5, .m3 = 0};
 }
 

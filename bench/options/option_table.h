@@ -2,7 +2,6 @@
 // hint, shell completions and the resolved configuration as JSON.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,5 @@
 #include "bench/options/options.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "bench/output/log_writer.h"

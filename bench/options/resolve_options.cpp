@@ -8,26 +8,6 @@
 #include "comm/nccl_communicator.h"
 
 namespace plumb {
-namespace {
-
-// What options mean on a kind of device.
-struct KindOfDevice {
-  DeviceChoice choice;
-  std::int64_t batch;  // per device
-  bool is_gpu;         // has NCCL, graphs of a step, engines to choose from
-};
-
-KindOfDevice kind_of(const DeviceLimits& limits) {
-  switch (limits.kind) {
-    case DeviceKind::cuda:
-      return {DeviceChoice::cuda, kBatchOnCuda, true};
-    case DeviceKind::cpu:
-      break;
-  }
-  return {DeviceChoice::cpu, kBatchOnCpu, false};
-}
-
-}  // namespace
 
 void check_together(const BenchOptions& o) {
   constexpr ExitCode kUsage = ExitCode::usage;
@@ -84,7 +64,7 @@ std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) 
     return fmt::format("option --{}: device {} can't do it; give {}", name_of(options.precision), limits.name,
                        able);
   }
-  if (kind_of(limits).is_gpu) return "";
+  if (limits.kind == DeviceKind::cuda) return "";
   if (options.comm == "nccl")
     return fmt::format("option --comm: 'nccl' is for GPUs, and device {} is a cpu; give --comm mpi",
                        limits.name);
@@ -97,9 +77,9 @@ std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) 
 BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world_size) {
   if (const std::string why = why_not_on(limits, options); !why.empty())
     throw Error(ExitCode::usage, "{}", why);
-  const auto& [choice, batch, is_gpu] = kind_of(limits);
-  if (!options.batch_per_device) options.batch_per_device = batch;
-  options.device = choice;
+  const bool is_gpu = limits.kind == DeviceKind::cuda;  // with NCCL, graphs of a step, engines to choose from
+  if (!options.batch_per_device) options.batch_per_device = is_gpu ? kBatchOnCuda : kBatchOnCpu;
+  options.device = is_gpu ? DeviceChoice::cuda : DeviceChoice::cpu;
   if (options.comm == "auto" && world_size > 1)
     options.comm = is_gpu && why_no_nccl().empty() && !options.share_gpu ? "nccl" : "mpi";
   if (!options.loss_scaling && options.precision == Precision::fp16)

@@ -1,9 +1,9 @@
-#include "bench/output/collective_times.h"
-
+// Collectives of the stamped iterations: what each rank timed, and the table over all ranks.
 #include <algorithm>
 
 #include "base/text_table.h"
 #include "base/units.h"
+#include "bench/output/profile.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/text.h"
-#include "base/wrapped_lines.h"
+#include "base/text_table.h"
 
 namespace plumb {
 namespace {

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -46,8 +45,7 @@ void PartialLog::write(const std::string& text, std::int64_t iteration) {
   }
   const std::string why = count < 0 ? std::strerror(errno) : "no space for a whole line";
   failed_ = true;
-  // Cut off a partial line, so that the rest of the log parses. The run has failed even if this fails
-  // too.
+  // Cut off a partial line, so that the rest of the log parses. The run has failed even if this fails too.
   const bool cut = count <= 0 || ::ftruncate(file_.get(), written_bytes_) == 0;
   throw Error(ExitCode::io_error,
               "log {} can't be written at iteration {}: {}{}; free space or give another --log-dir",

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "kernels/roofline.h"
-#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {

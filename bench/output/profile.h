@@ -11,6 +11,7 @@
 #include "kernels/device.h"
 #include "kernels/program.h"
 #include "kernels/targets.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 
@@ -73,5 +74,24 @@ std::string profile_text(const Program& program, const Profile& profile,
 inline constexpr const char* kProfileFormat = "plumbline.profile/1";
 nlohmann::ordered_json profile_json(const Program& program, const Profile& profile,
                                     std::optional<double> run_step_seconds = {});
+
+// trace.json: when every instruction of some iterations began and ended, for chrome://tracing and
+// ui.perfetto.dev (Trace Event Format: complete events "X", times in microseconds). One process for rank 0,
+// one thread for each lane and one for whole iterations: one JSON object. Time 0 is the begin of the first
+// instruction. A lane does one thing at a time, so an instruction that was enqueued during another one is
+// shown from the end of that one. `device`: one line for people.
+std::string trace_text(const Program& program, std::span<const InstructionTime> times,
+                       const std::string& device);
+
+// One rank's: seconds from start to end of each collective, its median over the iterations of `times`, in the
+// order of the Program; 0 for one that was not stamped.
+std::vector<double> collective_seconds(const Program& program, std::span<const InstructionTime> times);
+
+// `seconds`: collective_seconds() of every rank, one rank behind the other. Nothing without collectives.
+std::vector<CollectiveRecord> collective_records(const Program& program, std::span<const double> seconds);
+
+// One row per collective: MiB, milliseconds and bus bandwidth in GB/s over the ranks; at most 100 columns.
+// Empty without collectives.
+std::string collectives_text(std::span<const CollectiveRecord> collectives);
 
 }  // namespace plumb

@@ -6,13 +6,12 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/text_table.h"
 #include "base/units.h"
-#include "base/wrapped_lines.h"
 #include "bench/output/log_case.h"
 #include "results/analysis/configuration.h"
 #include "results/anomalies/flags.h"
 #include "results/published/published.h"
-#include "results/published/published_text.h"
 
 namespace plumb {
 namespace {

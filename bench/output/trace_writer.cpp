@@ -1,9 +1,6 @@
-#include "bench/output/trace_writer.h"
-
+// trace.json.
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
-#include <vector>
 
 #include "base/text.h"
 #include "bench/output/profile.h"

@@ -8,8 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "base/text_table.h"
 #include "base/units.h"
-#include "base/wrapped_lines.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/roofline.h"
 #include "models/cost.h"

@@ -5,7 +5,6 @@
 #include <array>
 
 #include "base/units.h"
-#include "bench/plan/largest_fit.h"
 #include "bench/plan/step_plan.h"
 #include "comm/gradient_reduction.h"
 #include "models/arcface.h"

@@ -1,8 +1,8 @@
-#include "bench/plan/largest_fit.h"
-
+// The largest batch or class count whose plan fits a device's memory, in as few plans as it takes.
 #include <algorithm>
 #include <numeric>
 
+#include "bench/plan/step_plan.h"
 #include "models/model_builder.h"
 
 namespace plumb {

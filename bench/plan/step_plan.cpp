@@ -1,9 +1,7 @@
 #include "bench/plan/step_plan.h"
 
 #include <cmath>
-#include <utility>
 
-#include "bench/plan/largest_fit.h"
 #include "comm/gradient_reduction.h"
 
 namespace plumb {

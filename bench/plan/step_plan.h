@@ -2,6 +2,7 @@
 // batch, tables of heads and sweeps share.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -43,5 +44,18 @@ std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimi
 
 // Keys of memory_bytes in JSON, and their bytes, in the order in which they are shown.
 std::vector<std::pair<const char*, std::size_t>> memory_parts(const MemoryBytes& memory);
+
+// The largest batch whose plan fits into `memory_bytes`, up to kMaxBatch; 0 if batch 1 doesn't.
+// `planned_bytes(batch)` describes and plans; it must not fall as the batch grows.
+std::int64_t largest_batch(const std::function<double(std::int64_t batch)>& planned_bytes,
+                           double memory_bytes);
+
+struct CountRange {
+  std::int64_t least = 1, most = 1;
+};
+// The largest count in the range whose plan fits, 0 if the least doesn't. Makes few plans if planned_bytes is
+// nearly a line.
+std::int64_t largest_on_a_line(const std::function<double(std::int64_t count)>& planned_bytes,
+                               double memory_bytes, const CountRange& range);
 
 }  // namespace plumb

@@ -1,10 +1,10 @@
-#include "bench/run/checks.h"
-
+// What must hold after a run before its numbers may be believed.
 #include <algorithm>
 #include <cmath>
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "bench/run/run_record.h"
 
 namespace plumb {
 
@@ -84,8 +84,7 @@ void check_run(const Job& job, const Session& session, std::uint64_t initial_che
   else if (!moved && record.skipped_iterations == std::ssize(record.loss_scale) && !record.loss_scale.empty())
     failure = fmt::format(
         "the gradients of all {} steps overflowed, the last at a loss scale of {}, so no parameter has "
-        "moved: "
-        "give a lower --loss-scale, more --iters for it to fall, or --bf16 or --fp32",
+        "moved: give a lower --loss-scale, more --iters for it to fall, or --bf16 or --fp32",
         record.skipped_iterations, record.loss_scale.back());
   else if (!moved)
     failure = "no parameter has moved during the run: the update did nothing, this run is no measurement";

@@ -5,7 +5,6 @@
 #include <new>
 #include <thread>
 
-#include "base/error.h"
 #include "bench/output/messages.h"
 #include "comm/launched_as.h"
 

@@ -3,7 +3,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -31,11 +30,6 @@ BenchOptions with_batch(BenchOptions options, std::int64_t batch) {
   options.batch_per_device = batch;
   options.autotune = false;  // a try would take minutes
   return options;
-}
-
-bool tells_of_no_engine(const Error& error) {
-  return error.code() == ExitCode::internal &&
-         std::string_view(error.what()).find(kNoEngine) != std::string_view::npos;
 }
 
 // The begin of a run: one iteration step by step and, if the run would capture, one replay.
@@ -165,7 +159,9 @@ MaxBatch find_max_batch(const Job& job, const BenchOptions& options, const Searc
       const auto program = [&] {
         return make_step_plan(with_batch(resolved, batch), limits, 0, job.size()).program;
       };
-      if (tells_of_no_engine(error) && largest_tensor_elements(program()) > bounds.most_elements)
+      const bool no_engine = error.code() == ExitCode::internal &&
+                             std::string_view(error.what()).find(kNoEngine) != std::string_view::npos;
+      if (no_engine && largest_tensor_elements(program()) > bounds.most_elements)
         return {.batch = batch, .no_engine = true};
       throw;
     }

@@ -5,8 +5,6 @@
 #include <chrono>
 #include <utility>
 
-#include "results/statistics/statistics.h"
-
 namespace plumb {
 namespace {
 
@@ -30,12 +28,11 @@ constexpr std::array<NamedReason, 9> kReasons{{
     {0x100, "display setting", false},
 }};
 
-GpuRange range_of(const std::vector<GpuMoment>& moments, double GpuMoment::*figure) {
+ValueRange range_of(const std::vector<GpuMoment>& moments, double GpuMoment::*figure) {
   if (moments.empty()) return {};
   std::vector<double> values;
   for (const GpuMoment& moment : moments) values.push_back(moment.*figure);
-  const auto [lowest, highest] = std::ranges::minmax(values);
-  return {lowest, median(values), highest};
+  return plumb::range_of(values);
 }
 
 // `value` at `seconds`, on the line between the two samples around it.
@@ -179,7 +176,7 @@ std::vector<GpuRecord> gather_gpus(const Job& job, std::optional<GpuRecord> mine
   std::vector<GpuRecord> gpus;
   for (const std::string& text : job.all_gather(mine ? to_json(*mine).dump() : ""))
     if (!text.empty())
-      gpus.push_back(gpu_record_from_json(nlohmann::ordered_json::parse(text), "NVML's readings"));
+      gpus.push_back(read_gpu_record({nlohmann::ordered_json::parse(text), "NVML's readings", "gpus"}));
   return gpus;
 }
 

@@ -16,7 +16,7 @@
 #include "bench/run/nvml.h"
 #include "bench/run/step_timer.h"
 #include "comm/job.h"
-#include "results/record/gpu_record.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 

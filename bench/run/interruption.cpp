@@ -8,14 +8,10 @@
 namespace plumb {
 namespace {
 
-std::string_view signal_name(int signal) {
-  return signal == SIGINT ? "SIGINT" : "SIGTERM";
-}
-
 std::string interruption_text(int signal, std::int64_t ended, std::int64_t asked) {
   const std::string count =
       asked == 0 ? counted(ended, "iteration") : fmt::format("{} of {} iterations", ended, asked);
-  return fmt::format("{} by {} after {}", kInterrupted, signal_name(signal), count);
+  return fmt::format("{} by {} after {}", kInterrupted, signal == SIGINT ? "SIGINT" : "SIGTERM", count);
 }
 
 }  // namespace

@@ -5,9 +5,7 @@
 #include <span>
 
 #include "base/new_file.h"
-#include "bench/output/collective_times.h"
 #include "bench/output/profile.h"
-#include "bench/output/trace_writer.h"
 #include "bench/run/environment.h"
 #include "bench/run/gpu_monitor.h"
 #include "models/cost.h"

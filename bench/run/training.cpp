@@ -11,7 +11,6 @@
 #include "bench/output/progress.h"
 #include "bench/output/summary.h"
 #include "bench/plan/head_table.h"
-#include "bench/run/checks.h"
 #include "bench/run/failures.h"
 #include "bench/run/gpu_monitor.h"
 #include "bench/run/interruption.h"

@@ -6,7 +6,6 @@
 #include <functional>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "kernels/cpu/channel_layout.h"
@@ -32,6 +31,11 @@ struct Context {
   dnnl::stream stream;
   std::vector<std::optional<dnnl::memory::desc>>& layouts;  // by BufferId; empty until chosen
 
+  // The operation that the instruction computes a part of.
+  template <typename T>
+  const T& op(const Instruction& instruction) const {
+    return std::get<T>(graph.ops[instruction.op]);
+  }
   const Tensors& tensors() const { return program.tensors; }
   // The layout of a buffer. If none is chosen yet, chooses `wanted` and sets the buffer's bytes from it.
   const dnnl::memory::desc& settle(BufferId buffer, const dnnl::memory::desc& wanted);

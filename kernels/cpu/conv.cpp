@@ -27,13 +27,9 @@ std::vector<std::int64_t> weight_dims(const Graph& graph, const Conv& op) {
   return dims;
 }
 
-const Conv& conv_of(const Context& context, const Instruction& instruction) {
-  return std::get<Conv>(context.graph.ops[instruction.op]);
-}
-
 Problem problem_of(const Context& context, const Instruction& instruction) {
   const Graph& graph = context.graph;
-  const Conv& op = conv_of(context, instruction);
+  const Conv& op = context.op<Conv>(instruction);
   return {.in = any_layout(nchw(graph.values[op.in].shape)),
           .weight = any_layout(weight_dims(graph, op)),
           .out = any_layout(nchw(graph.values[op.out].shape)),
@@ -81,7 +77,7 @@ Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWei
   const auto descriptor =
       backward_descriptor<convolution_backward_weights>(context, problem_of(context, instruction));
   // The update is elementwise over gradient and master, so both share one layout.
-  const BufferId master = context.tensors().parameters[conv_of(context, instruction).weight].master;
+  const BufferId master = context.tensors().parameters[context.op<Conv>(instruction).weight].master;
   context.settle(conv.d_weight, context.settle(master, descriptor.diff_weights_desc()));
   Call call(context, instruction);
   call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());

@@ -17,7 +17,7 @@ struct Problem {
 
 // `in` and `weight` in their current layouts: oneDNN's GEMM takes both, so nothing is copied.
 Problem problem_of(const Context& context, const Instruction& instruction) {
-  const Dense& op = std::get<Dense>(context.graph.ops[instruction.op]);
+  const Dense& op = context.op<Dense>(instruction);
   const Graph& graph = context.graph;
   const std::vector<std::int64_t>& dims = graph.parameters[op.weight].dims;
   const auto held_or = [&](BufferId buffer, memory::desc otherwise) {

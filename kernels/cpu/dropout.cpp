@@ -63,7 +63,7 @@ void dropout(const Dropped& at, const DropoutRule& rule, const StepState& step) 
 }
 
 Binder drop(Context& context, Instruction& instruction, BufferId from, BufferId into, BufferId state) {
-  const Dropout& op = std::get<Dropout>(context.graph.ops[instruction.op]);
+  const Dropout& op = context.op<Dropout>(instruction);
   const dnnl::memory::desc plain = plain_layout(nchw(context.graph.values[op.in].shape));
   dnnl::memory::desc layout = context.settle(context.tensors().values[op.in], plain);
   if (!channel_layout(layout)) layout = plain;

@@ -8,9 +8,10 @@
 #include <limits>
 #include <span>
 
+#include "kernels/cpu/binding.h"
 #include "kernels/cpu/fast_exp2.h"
-#include "kernels/cpu/margin_sizes.h"
 #include "kernels/cpu/threads.h"
+#include "models/margin_head.h"
 
 namespace plumb::cpu {
 namespace {
@@ -39,8 +40,8 @@ struct Problem {
 };
 
 Problem problem_of(const Context& context, const Instruction& instruction) {
-  const MarginLoss& op = margin_loss_of(context, instruction);
-  const MarginSizes sizes = margin_sizes(context, instruction);
+  const MarginLoss& op = context.op<MarginLoss>(instruction);
+  const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
   return {.images = sizes.images,
           .own_images = sizes.own_images,
           .first_own = sizes.own_images * op.rank,

@@ -2,11 +2,11 @@
 // of all images with all centres, and backward through the normalisation.
 // Formulas: kernels/margin_lowering.h, models/margin_head.h.
 #include <algorithm>
-#include <cmath>
 
-#include "kernels/cpu/margin_sizes.h"
+#include "kernels/cpu/binding.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/threads.h"
+#include "models/margin_head.h"
 
 namespace plumb::cpu {
 namespace {
@@ -42,7 +42,7 @@ void multiply(bool a_transposed, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdif
 
 // Row-major, with the dims of the instruction that wrote them: [n, E] or [n, E, 1, 1].
 memory::desc features_layout(const Context& context, const Instruction& instruction) {
-  const BufferId features = context.tensors().values[margin_loss_of(context, instruction).in];
+  const BufferId features = context.tensors().values[context.op<MarginLoss>(instruction).in];
   const auto& held = context.layouts[features];
   return plain_layout(held ? dims_of(*held) : context.program.buffers[features].dims);
 }
@@ -107,7 +107,7 @@ void weight_gradient(const MarginSizes& p, const CentresBackward& at) {
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const MarginNormalize& margin) {
-  const MarginSizes p = margin_sizes(context, instruction);
+  const MarginSizes p = margin_sizes(context.graph, instruction.op);
   Call call(context, instruction);
   const auto features = call.input(0, margin.features, features_layout(context, instruction));
   const auto labels = call.raw(1, margin.labels, plain_layout({p.own_images}));
@@ -121,7 +121,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginNormalize
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesBackward& margin) {
-  const MarginSizes p = margin_sizes(context, instruction);
+  const MarginSizes p = margin_sizes(context.graph, instruction.op);
   const memory::desc own = plain_layout({p.own_images, p.embedding});
   Call call(context, instruction);
   const auto d_normalized = call.raw(0, margin.d_normalized, own);
@@ -134,7 +134,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesB
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginClassNorms& margin) {
-  const MarginSizes p = margin_sizes(context, instruction);
+  const MarginSizes p = margin_sizes(context.graph, instruction.op);
   context.settle(margin.rows, plain_layout({p.rows, p.embedding}));
   return bind_loop([=](const Arena& at) {
     const auto* count = at.optional<std::int32_t>(margin.sample_count);
@@ -143,7 +143,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginClassNorm
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginProducts& margin) {
-  const MarginSizes p = margin_sizes(context, instruction);
+  const MarginSizes p = margin_sizes(context.graph, instruction.op);
   const memory::desc images = plain_layout({p.images, p.embedding});
   const memory::desc centres({p.embedding, p.rows}, memory::data_type::f32,
                              memory::dims{1, p.embedding});  // [C, E] transposed
@@ -158,14 +158,14 @@ Binder prepare(Context& context, Instruction& instruction, const MarginProducts&
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginFeatureProducts& margin) {
-  return bind_loop([=, p = margin_sizes(context, instruction)](const Arena& at) {
+  return bind_loop([=, p = margin_sizes(context.graph, instruction.op)](const Arena& at) {
     multiply(false, p.images, p.embedding, p.rows, at.as(margin.products), p.rows, at.as(margin.rows),
              at.as(margin.d_normalized));
   });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginWeightGradient& margin) {
-  const MarginSizes p = margin_sizes(context, instruction);
+  const MarginSizes p = margin_sizes(context.graph, instruction.op);
   context.settle(margin.d_rows, plain_layout({p.rows, p.embedding}));
   return bind_loop([=](const Arena& at) {
     weight_gradient(p, {.products = at.as(margin.products),

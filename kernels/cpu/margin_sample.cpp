@@ -1,12 +1,11 @@
 // Samples class centres for a step of Partial FC and gathers their rows. Work scales with the sample; no loop
 // runs over all classes. Order of a sample: models/margin_head.h.
 #include <algorithm>
-#include <cstring>
 #include <span>
 
-#include "kernels/cpu/margin_sizes.h"
-#include "kernels/cpu/prefetch.h"
+#include "kernels/cpu/binding.h"
 #include "kernels/cpu/threads.h"
+#include "models/margin_head.h"
 
 namespace plumb::cpu {
 namespace {
@@ -19,10 +18,6 @@ struct Sampling {
   std::int64_t least_rows = 0;  // sample size, unless the labels alone have more classes
 };
 
-bool is_among(std::span<const std::int32_t> ascending, std::int32_t value) {
-  return std::binary_search(ascending.begin(), ascending.end(), value);
-}
-
 // Appends negatives to the first `positives` entries of `samples` (the labels) until `wanted`; returns the
 // count. All threads compute the values that are needed if no negative is a label.
 std::size_t add_negatives(const ClassPermutation& permutation, Integers samples, std::size_t positives,
@@ -34,7 +29,7 @@ std::size_t add_negatives(const ClassPermutation& permutation, Integers samples,
   for (std::ptrdiff_t i = 0; i < count; ++i)
     others[static_cast<std::size_t>(i)] =
         static_cast<std::int32_t>(permutation(static_cast<std::uint32_t>(i)));
-  const auto is_label = [labels](std::int32_t value) { return is_among(labels, value); };
+  const auto is_label = [labels](std::int32_t value) { return std::ranges::binary_search(labels, value); };
   auto kept = std::remove_if(others.begin(), others.end(), is_label);
   for (auto i = static_cast<std::uint32_t>(count); kept != others.end() && i < permutation.count; ++i) {
     const auto value = static_cast<std::int32_t>(permutation(i));
@@ -71,13 +66,13 @@ void sample(const Sampling& by, std::uint64_t step, std::span<const std::int32_t
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const MarginSampleClasses& margin) {
-  const MarginLoss& op = margin_loss_of(context, instruction);
+  const MarginLoss& op = context.op<MarginLoss>(instruction);
   const std::int64_t own_classes = context.graph.parameters[op.weight].dims[0];
   const Sampling by{.key = sample_key(op),
                     .first_class = op.first_class,
                     .own_classes = own_classes,
                     .least_rows = sampled_rows(op.sample_rate, own_classes)};
-  const MarginSizes sizes = margin_sizes(context, instruction);
+  const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
   const auto images = static_cast<std::size_t>(sizes.images), rows = static_cast<std::size_t>(sizes.rows);
   instruction.workspace_bytes = images * sizeof(std::int32_t);
   return bind_loop([=, lane = instruction.lane](const Arena& at) {
@@ -89,8 +84,8 @@ Binder prepare(Context& context, Instruction& instruction, const MarginSampleCla
 
 // Reads and writes 4 E bytes per row of the sample.
 Binder prepare(Context& context, Instruction& instruction, const MarginGatherRows& margin) {
-  const MarginLoss& op = margin_loss_of(context, instruction);
-  const MarginSizes sizes = margin_sizes(context, instruction);
+  const MarginLoss& op = context.op<MarginLoss>(instruction);
+  const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
   const std::ptrdiff_t rows = sizes.rows, embedding = sizes.embedding;
   context.settle(margin.weight, plain_layout(context.graph.parameters[op.weight].dims));
   return bind_loop([=](const Arena& at) {

@@ -33,10 +33,6 @@ dnnl::memory::desc sums_layout(std::size_t sums) {
   return plain_layout({static_cast<std::int64_t>(sums * sizeof(LaneSums) / sizeof(float))});
 }
 
-const BatchNorm& norm_of(const Context& context, const Instruction& instruction) {
-  return std::get<BatchNorm>(context.graph.ops[instruction.op]);
-}
-
 // Empty without a PReLU.
 dnnl::memory::desc slope_layout(const Context& context, const BatchNorm& op) {
   return op.slope ? plain_layout(context.graph.parameters[*op.slope].dims) : dnnl::memory::desc();
@@ -45,7 +41,7 @@ dnnl::memory::desc slope_layout(const Context& context, const BatchNorm& op) {
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormForward& norm) {
-  const BatchNorm& op = norm_of(context, instruction);
+  const BatchNorm& op = context.op<BatchNorm>(instruction);
   const auto [layout, form] = prepare_form(context, norm.in, op, norm.residual ? 3 : 2);
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
   Call call(context, instruction);
@@ -77,7 +73,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormForwar
 }
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackward& norm) {
-  const BatchNorm& op = norm_of(context, instruction);
+  const BatchNorm& op = context.op<BatchNorm>(instruction);
   const int tensors = 3 + norm.out.has_value() + norm.second_d_out.has_value() + norm.d_residual.has_value();
   const auto [layout, form] = prepare_form(context, norm.in, op, tensors);
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "kernels/cpu/binding.h"
-#include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/threads.h"
 
 namespace plumb::cpu {

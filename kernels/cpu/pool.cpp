@@ -50,14 +50,10 @@ pooling_forward::primitive_desc forward_descriptor(const Context& context, const
       windows_of(p));
 }
 
-const Pool& pool_of(const Context& context, const Instruction& instruction) {
-  return std::get<Pool>(context.graph.ops[instruction.op]);
-}
-
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool) {
-  const Pool& op = pool_of(context, instruction);
+  const Pool& op = context.op<Pool>(instruction);
   const memory::desc in = context.settle(pool.in, plain_layout(nchw(context.graph.values[op.in].shape)));
   const auto descriptor = forward_descriptor(context, problem_of(context.graph, op, in));
   Call call(context, instruction);
@@ -69,7 +65,7 @@ Binder prepare(Context& context, Instruction& instruction, const PoolForward& po
 
 // Gradients use the layouts of their values.
 Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool) {
-  const Pool& op = pool_of(context, instruction);
+  const Pool& op = context.op<Pool>(instruction);
   const memory::desc in =
       context.settle(context.tensors().values[op.in], plain_layout(nchw(context.graph.values[op.in].shape)));
   const Problem p = problem_of(context.graph, op, in);

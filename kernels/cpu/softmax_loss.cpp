@@ -60,7 +60,7 @@ IterationMetrics softmax_loss(const Operands& at, std::size_t batch, std::size_t
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const SoftmaxCrossEntropy& loss) {
-  const SoftmaxLoss& op = std::get<SoftmaxLoss>(context.graph.ops[instruction.op]);
+  const SoftmaxLoss& op = context.op<SoftmaxLoss>(instruction);
   const Shape& shape = context.graph.values[op.in].shape;
   const auto rows = plain_layout({shape.n, shape.c});
   context.settle(loss.logits, rows);

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/dense.h"
@@ -32,6 +31,11 @@ struct Context : Engines {
   const UpdateRule& rule;
   Program& program;
 
+  // The operation that the instruction computes a part of.
+  template <typename T>
+  const T& op(const Instruction& instruction) const {
+    return std::get<T>(graph.ops[instruction.op]);
+  }
   const Buffer& buffer(BufferId id) const { return program.buffers[id]; }
   DType dtype(BufferId id) const { return program.buffers[id].dtype; }
   std::int64_t elements_held(BufferId id) const {  // padding included

@@ -32,17 +32,10 @@ ProgramCost cost_of_program(const Program& program, const CostOf& cost_of) {
 }
 
 bool uses(const LayerFusion& layer, FusedPattern pattern) {
-  switch (pattern) {
-    case FusedPattern::residual_input:
-      return layer.forward.adds_residual;
-    case FusedPattern::normalized_input:
-      return layer.forward.normalizes_input && !layer.forward.adds_residual;
-    case FusedPattern::norm_backward_data:
-      return layer.backward_through_norm;
-    case FusedPattern::statistics:
-      return layer.forward.gathers_statistics;
-  }
-  return false;
+  if (pattern == FusedPattern::statistics) return layer.forward.gathers_statistics;
+  if (pattern == FusedPattern::norm_backward_data) return layer.backward_through_norm;
+  if (pattern == FusedPattern::residual_input) return layer.forward.adds_residual;
+  return layer.forward.normalizes_input && !layer.forward.adds_residual;
 }
 
 std::string reason_for(const ProgramCost& fused, const ProgramCost& plain) {

@@ -1,8 +1,8 @@
-#include "kernels/cuda/cold_timer.h"
-
+// Times GPU work as in a training step: with operands in main memory, not in the L2 cache.
 #include <algorithm>
 #include <chrono>
-#include <vector>
+
+#include "kernels/cuda/instruction_tuner.h"
 
 namespace plumb::cuda {
 namespace {

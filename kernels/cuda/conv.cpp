@@ -2,7 +2,6 @@
 #include "kernels/cuda/conv.h"
 
 #include <array>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"

@@ -38,19 +38,14 @@ class ConvGraphBuilder {
   }
 
   ConvGraph build() && {
-    switch (p_.pass) {
-      case ConvPass::forward:
-        forward();
-        break;
-      case ConvPass::backward_data:
-        backward_data();
-        break;
-      case ConvPass::backward_weights:
-        backward_weights();
-        break;
-      default:
-        norm_backward_data();
-    }
+    if (p_.pass == ConvPass::forward)
+      forward();
+    else if (p_.pass == ConvPass::backward_data)
+      backward_data();
+    else if (p_.pass == ConvPass::backward_weights)
+      backward_weights();
+    else
+      norm_backward_data();
     return std::move(built_);
   }
 
@@ -60,14 +55,9 @@ class ConvGraphBuilder {
   using PointwiseMode = cudnn_frontend::PointwiseMode_t;
 
   static cudnn_frontend::DataType_t type_of(DType dtype) {
-    switch (dtype) {
-      case DType::f16:
-        return cudnn_frontend::DataType_t::HALF;
-      case DType::bf16:
-        return cudnn_frontend::DataType_t::BFLOAT16;
-      default:
-        return cudnn_frontend::DataType_t::FLOAT;
-    }
+    using Type = cudnn_frontend::DataType_t;
+    if (dtype == DType::f16) return Type::HALF;
+    return dtype == DType::bf16 ? Type::BFLOAT16 : Type::FLOAT;
   }
 
   Dims in_dims() const { return {p_.n, p_.c, p_.h, p_.w}; }

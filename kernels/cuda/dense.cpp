@@ -18,7 +18,7 @@ struct Extent {
 };
 
 Extent extent_of(const Context& context, const Instruction& instruction) {
-  const Dense& op = std::get<Dense>(context.graph.ops[instruction.op]);
+  const Dense& op = context.op<Dense>(instruction);
   const Shape &in = context.graph.values[op.in].shape, &out = context.graph.values[op.out].shape;
   return {.rows = in.n, .in = in.h * in.w * in.c, .out = out.c};
 }

@@ -31,16 +31,10 @@ using Preference = Owner<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDes
 using Library = std::shared_ptr<std::remove_pointer_t<cublasLtHandle_t>>;  // plans outlive their engine
 
 cudaDataType_t data_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return CUDA_R_32F;
-    case DType::f16:
-      return CUDA_R_16F;
-    case DType::bf16:
-      return CUDA_R_16BF;
-    default:
-      throw std::logic_error("cuBLASLt isn't asked for products of " + std::string(name_of(dtype)));
-  }
+  if (dtype == DType::f32) return CUDA_R_32F;
+  if (dtype == DType::f16) return CUDA_R_16F;
+  if (dtype == DType::bf16) return CUDA_R_16BF;
+  throw std::logic_error("cuBLASLt isn't asked for products of " + std::string(name_of(dtype)));
 }
 
 // Row-major; stride 0: contiguous rows.

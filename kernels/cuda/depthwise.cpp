@@ -41,7 +41,7 @@ Binder prepare(const Context&, Instruction& instruction, const DepthwiseShape&, 
 }  // namespace
 
 Binder prepare_depthwise(Context& context, Instruction& instruction) {
-  const Conv& op = std::get<Conv>(context.graph.ops[instruction.op]);
+  const Conv& op = context.op<Conv>(instruction);
   const auto* forward = instruction.as<ConvForward>();
   const auto* weights = instruction.as<ConvBackwardWeights>();
   const bool is_fused =

@@ -17,8 +17,6 @@
 #include "kernels/cuda/margin_partition.h"
 #include "kernels/cuda/norm_partition.h"
 #include "kernels/cuda/storage.h"
-#include "kernels/cuda/update_lowering.h"
-#include "kernels/cuda/workspaces.h"
 #include "kernels/graph_lowering.h"
 
 namespace plumb::cuda {

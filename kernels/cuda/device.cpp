@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstring>
-#include <map>
 #include <stdexcept>
-#include <utility>
 
 #include "base/error.h"
 #include "kernels/cuda/binding.h"

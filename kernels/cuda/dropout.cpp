@@ -6,7 +6,7 @@ namespace plumb::cuda {
 namespace {
 
 Binder drop(Context& context, Instruction& instruction, BufferId from, BufferId into, BufferId state) {
-  const Dropout& op = std::get<Dropout>(context.graph.ops[instruction.op]);
+  const Dropout& op = context.op<Dropout>(instruction);
   return launching(
       context, [=, rule = dropout_rule(op.seed, op.name, op.probability), dtype = context.dtype(from),
                 shape = context.graph.values[op.in].shape](const Arena& arena, cudaStream_t stream) {

@@ -7,38 +7,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <stdexcept>
-#include <string>
 #include <type_traits>
 
 #include "kernels/cuda/blocks.h"
-#include "kernels/instructions/dtype.h"
+#include "kernels/cuda/element_types.h"
 
 namespace plumb::cuda {
 
 // Elements per 16-byte access.
 template <typename T>
 inline constexpr int kPack = 16 / static_cast<int>(sizeof(T));
-
-__device__ inline float to_float(float value) {
-  return value;
-}
-__device__ inline float to_float(__half value) {
-  return __half2float(value);
-}
-__device__ inline float to_float(__nv_bfloat16 value) {
-  return __bfloat162float(value);
-}
-
-template <typename T>
-__device__ T from_float(float value) {
-  if constexpr (std::is_same_v<T, __half>)
-    return __float2half(value);
-  else if constexpr (std::is_same_v<T, __nv_bfloat16>)
-    return __float2bfloat16(value);
-  else
-    return value;
-}
 
 // Raw storage, moved in one access or in several of 16 bytes.
 template <typename T, int kCount>
@@ -70,15 +48,6 @@ __device__ void load_first(const T* from, std::int64_t count, float (&values)[kC
   for (int i = 0; i < kCount; ++i) values[i] = i < count ? to_float(from[i]) : 0.0F;
 }
 
-template <int kCount, typename T>
-__device__ void store_first(T* to, std::int64_t count, const float (&values)[kCount]) {
-  if (count >= kCount) return store<kCount>(to, values);
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    if (i < count) to[i] = from_float<T>(values[i]);
-  }
-}
-
 // kCount elements as stored, in 32-bit words: a half type needs half the registers of its f32 values.
 template <typename T, int kCount>
 struct alignas(16) Packed {
@@ -106,21 +75,6 @@ struct alignas(16) Packed {
 template <int kCount, typename T>
 __device__ Packed<T, kCount> load_packed(const T* from) {
   return *reinterpret_cast<const Packed<T, kCount>*>(from);
-}
-
-// Calls body(T{}) with the type that stores `dtype`. Throws std::logic_error for other dtypes.
-template <typename Body>
-void with_type_of(DType dtype, const Body& body) {
-  switch (dtype) {
-    case DType::f32:
-      return body(float{});
-    case DType::f16:
-      return body(__half{});
-    case DType::bf16:
-      return body(__nv_bfloat16{});
-    default:
-      throw std::logic_error("no CUDA kernel computes with " + std::string(name_of(dtype)));
-  }
 }
 
 template <typename T>

@@ -54,8 +54,7 @@ std::string fusion_text(const Graph& graph, const DescribeOptions& options, cons
   }
   return fmt::format(
       "{}of the norms, {} have their statistics from a convolution, {} are never stored, {} end a block "
-      "inside "
-      "the next convolution, {} have their backward sums from a convolution\n{}",
+      "inside the next convolution, {} have their backward sums from a convolution\n{}",
       title, statistics, unstored, ends, backward, padded_table(rows, "l", "  "));
 }
 

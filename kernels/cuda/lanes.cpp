@@ -1,7 +1,6 @@
 #include "kernels/cuda/lanes.h"
 
 #include <stdexcept>
-#include <utility>
 
 namespace plumb::cuda {
 namespace {

@@ -3,22 +3,18 @@
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/margin_features.h"
 #include "kernels/cuda/margin_sample.h"
-#include "kernels/cuda/margin_sizes.h"
+#include "models/margin_head.h"
 
 namespace plumb::cuda {
 namespace {
 
-const MarginLoss& loss_of(const Context& context, const Instruction& instruction) {
-  return std::get<MarginLoss>(context.graph.ops[instruction.op]);
-}
-
 // For MarginStatistics and MarginGradient, without addresses.
 MarginLogits logits_of(const Context& context, const Instruction& instruction, const auto& margin) {
-  const MarginSizes sizes = margin_sizes(context.graph, instruction);
-  const std::int64_t first_class = margin.sample_count ? 0 : loss_of(context, instruction).first_class;
+  const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
+  const std::int64_t first_class = margin.sample_count ? 0 : context.op<MarginLoss>(instruction).first_class;
   return {.dtype = context.dtype(margin.products),
           .images = sizes.images,
-          .classes = sizes.classes,
+          .classes = sizes.rows,
           .first_class = static_cast<std::int32_t>(first_class)};
 }
 MarginLogits at(const Arena& arena, MarginLogits logits, const auto& margin) {
@@ -40,7 +36,7 @@ MarginRule rule_of(const MarginLoss& op) {
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginNormalize& margin) {
-  return launching(context, [=, shape = context.graph.values[loss_of(context, instruction).in].shape](
+  return launching(context, [=, shape = context.graph.values[context.op<MarginLoss>(instruction).in].shape](
                                 const Arena& arena, cudaStream_t stream) {
     launch_margin_features({.features = arena.as<float>(margin.features),
                             .labels = arena.as<std::int32_t>(margin.labels),
@@ -52,7 +48,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginNormalize
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesBackward& margin) {
-  return launching(context, [=, shape = context.graph.values[loss_of(context, instruction).in].shape](
+  return launching(context, [=, shape = context.graph.values[context.op<MarginLoss>(instruction).in].shape](
                                 const Arena& arena, cudaStream_t stream) {
     launch_features_backward(arena.as<float>(margin.d_normalized), arena.as<float>(margin.normalized),
                              arena.as<float>(margin.inverse_norms), arena.as<float>(margin.d_features),
@@ -61,10 +57,10 @@ Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesB
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginSampleClasses& margin) {
-  const MarginLoss& op = loss_of(context, instruction);
-  const MarginSizes sizes = margin_sizes(context.graph, instruction);
+  const MarginLoss& op = context.op<MarginLoss>(instruction);
+  const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
   const auto own_classes = static_cast<std::int32_t>(context.graph.parameters[op.weight].dims.at(0));
-  instruction.workspace_bytes = sample_workspace_bytes(sizes.images, sizes.classes);
+  instruction.workspace_bytes = sample_workspace_bytes(sizes.images, sizes.rows);
   return launching(context, [=, key = sample_key(op), first_class = static_cast<std::int32_t>(op.first_class),
                              least = static_cast<std::int32_t>(sampled_rows(op.sample_rate, own_classes))](
                                 const Arena& arena, cudaStream_t stream) {
@@ -76,7 +72,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginSampleCla
                           .workspace = arena.workspace<std::int32_t>(),
                           .key = key,
                           .images = sizes.images,
-                          .capacity = sizes.classes,
+                          .capacity = sizes.rows,
                           .first_class = first_class,
                           .own_classes = own_classes,
                           .least = least},
@@ -85,41 +81,41 @@ Binder prepare(Context& context, Instruction& instruction, const MarginSampleCla
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginGatherRows& margin) {
-  return launching(context, [=, sizes = margin_sizes(context.graph, instruction),
+  return launching(context, [=, sizes = margin_sizes(context.graph, instruction.op),
                              dtype = context.dtype(margin.rows)](const Arena& arena, cudaStream_t stream) {
     launch_margin_gather({.samples = arena.as<std::int32_t>(margin.samples),
                           .sample_count = arena.as<std::int32_t>(margin.sample_count),
                           .weight = arena.as<float>(margin.weight),
                           .rows = arena.data(margin.rows),
                           .dtype = dtype},
-                         sizes.classes, sizes.embedding, stream);
+                         sizes.rows, sizes.embedding, stream);
   });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginClassNorms& margin) {
-  return launching(context, [=, sizes = margin_sizes(context.graph, instruction),
+  return launching(context, [=, sizes = margin_sizes(context.graph, instruction.op),
                              dtype = context.dtype(margin.rows)](const Arena& arena, cudaStream_t stream) {
     launch_class_norms(dtype, arena.data(margin.rows), arena.optional<std::int32_t>(margin.sample_count),
-                       arena.as<float>(margin.class_inverse_norms), sizes.classes, sizes.embedding, stream);
+                       arena.as<float>(margin.class_inverse_norms), sizes.rows, sizes.embedding, stream);
   });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginStatistics& margin) {
   const MarginLogits logits = logits_of(context, instruction, margin);
   instruction.workspace_bytes = statistics_workspace_bytes(logits.images, logits.classes, logits.dtype);
-  return launching(
-      context, [=, rule = rule_of(loss_of(context, instruction))](const Arena& arena, cudaStream_t stream) {
-        launch_margin_statistics(at(arena, logits, margin), rule,
-                                 {.local_max = arena.as<float>(margin.local_max),
-                                  .row_max = arena.as<float>(margin.row_max),
-                                  .row_sums = arena.as<float>(margin.row_sums),
-                                  .target_factor = arena.as<float>(margin.target_factor)},
-                                 arena.workspace<RowShare>(), stream);
-      });
+  return launching(context, [=, rule = rule_of(context.op<MarginLoss>(instruction))](const Arena& arena,
+                                                                                     cudaStream_t stream) {
+    launch_margin_statistics(at(arena, logits, margin), rule,
+                             {.local_max = arena.as<float>(margin.local_max),
+                              .row_max = arena.as<float>(margin.row_max),
+                              .row_sums = arena.as<float>(margin.row_sums),
+                              .target_factor = arena.as<float>(margin.target_factor)},
+                             arena.workspace<RowShare>(), stream);
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginRescale& margin) {
-  return launching(context, [=, images = margin_sizes(context.graph, instruction).images](
+  return launching(context, [=, images = margin_sizes(context.graph, instruction.op).images](
                                 const Arena& arena, cudaStream_t stream) {
     launch_margin_rescale({.local_max = arena.as<float>(margin.local_max),
                            .row_max = arena.as<float>(margin.row_max),
@@ -129,7 +125,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginRescale& 
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginGradient& margin) {
-  const MarginLoss& op = loss_of(context, instruction);
+  const MarginLoss& op = context.op<MarginLoss>(instruction);
   const std::int64_t batch = context.graph.batch();
   return launching(context, [=, logits = logits_of(context, instruction, margin),
                              own = OwnImages{op.rank * batch, batch}, scale = static_cast<float>(op.scale),

@@ -1,14 +1,12 @@
 // The three products of a margin loss with the class centres, by the dense layers' engine. Both factors have
 // the dtype of the centres' rows; for a half type, x^ is first rounded into the workspace.
 #include <algorithm>
-#include <memory>
-#include <utility>
 
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/margin_features.h"
 #include "kernels/cuda/margin_partition.h"
-#include "kernels/cuda/margin_sizes.h"
+#include "models/margin_head.h"
 
 namespace plumb::cuda {
 namespace {
@@ -16,8 +14,8 @@ namespace {
 // Grows `products` to rows at multiples of 16 bytes; returns the row stride in elements.
 std::int64_t pad_products(const Context& context, BufferId products, const MarginSizes& sizes) {
   Buffer& buffer = context.program.buffers[products];
-  buffer.bytes = std::max(buffer.bytes, product_bytes(sizes.images, sizes.classes, buffer.dtype));
-  return product_stride(sizes.classes, buffer.dtype);
+  buffer.bytes = std::max(buffer.bytes, product_bytes(sizes.images, sizes.rows, buffer.dtype));
+  return product_stride(sizes.rows, buffer.dtype);
 }
 
 // x^ in another dtype, at the start of the workspace.
@@ -42,11 +40,11 @@ struct RoundedFeatures {
 
 // products [N, C] = x^ rows^T
 Binder prepare(Context& context, Instruction& instruction, const MarginProducts& margin) {
-  const MarginSizes sizes = margin_sizes(context.graph, instruction);
+  const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
   const DType dtype = context.dtype(margin.products);
   const RoundedFeatures features(sizes, dtype);
   const GemmProblem problem{.m = sizes.images,
-                            .n = sizes.classes,
+                            .n = sizes.rows,
                             .k = sizes.embedding,
                             .transpose_b = true,
                             .c_stride = pad_products(context, margin.products, sizes),
@@ -62,10 +60,10 @@ Binder prepare(Context& context, Instruction& instruction, const MarginProducts&
 
 // d x^ [N, E] = products rows
 Binder prepare(Context& context, Instruction& instruction, const MarginFeatureProducts& margin) {
-  const MarginSizes sizes = margin_sizes(context.graph, instruction);
+  const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
   const GemmProblem problem{.m = sizes.images,
                             .n = sizes.embedding,
-                            .k = sizes.classes,
+                            .k = sizes.rows,
                             .a_stride = pad_products(context, margin.products, sizes),
                             .in = context.dtype(margin.products),
                             .out = context.dtype(margin.d_normalized)};
@@ -81,10 +79,10 @@ Binder prepare(Context& context, Instruction& instruction, const MarginFeaturePr
 
 // U [C, E] = products^T x^, then the gradient through the division by the centres' norms.
 Binder prepare(Context& context, Instruction& instruction, const MarginWeightGradient& margin) {
-  const MarginSizes sizes = margin_sizes(context.graph, instruction);
+  const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
   const DType dtype = context.dtype(margin.products);
   const RoundedFeatures features(sizes, dtype);
-  const GemmProblem problem{.m = sizes.classes,
+  const GemmProblem problem{.m = sizes.rows,
                             .n = sizes.embedding,
                             .k = sizes.images,
                             .transpose_a = true,
@@ -100,7 +98,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginWeightGra
                          .rows = arena.data(margin.rows),
                          .dtype = dtype,
                          .inverse_norms = arena.as<float>(margin.class_inverse_norms)},
-                        sizes.classes, sizes.embedding, stream);
+                        sizes.rows, sizes.embedding, stream);
   });
 }
 

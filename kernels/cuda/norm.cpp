@@ -7,12 +7,9 @@
 namespace plumb::cuda {
 namespace {
 
-const BatchNorm& norm_of(const Context& context, const Instruction& instruction) {
-  return std::get<BatchNorm>(context.graph.ops[instruction.op]);
-}
 // Partition for a norm's input.
 NormPartition partition_of(const Context& context, const Instruction& instruction) {
-  const Shape& in = context.graph.values[norm_of(context, instruction).in].shape;
+  const Shape& in = context.graph.values[context.op<BatchNorm>(instruction).in].shape;
   return partition_norm(in.n * in.h * in.w, in.c);
 }
 // Row `row` of the workspace: the coefficients, with a PReLU the gradients of slopes, then the partial sums.
@@ -44,7 +41,7 @@ NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_
 Binder prepare(Context& context, Instruction& instruction, const BatchNormStatistics& norm) {
   const NormPartition partition = partition_of(context, instruction);
   instruction.workspace_bytes = norm_workspace_bytes(partition.pixels, partition.channels);
-  return launching(context, [=, op = norm_of(context, instruction), dtype = context.dtype(norm.in),
+  return launching(context, [=, op = context.op<BatchNorm>(instruction), dtype = context.dtype(norm.in),
                              scale_shift_dtype = context.dtype(norm.moments.scale_shift)](
                                 const Arena& arena, cudaStream_t stream) {
     launch_norm_statistics(partition, dtype, arena.data(norm.in),
@@ -56,7 +53,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormStatis
 Binder prepare(Context& context, Instruction& instruction, const BatchNormFinalize& norm) {
   return launching(
       context,
-      [=, op = norm_of(context, instruction), partition = partition_of(context, instruction),
+      [=, op = context.op<BatchNorm>(instruction), partition = partition_of(context, instruction),
        scale_shift_dtype = context.dtype(norm.moments.scale_shift)](const Arena& arena, cudaStream_t stream) {
         launch_norm_finalize(partition.pixels, partition.channels, arena.as<float>(norm.sums),
                              statistics_of(norm.moments, scale_shift_dtype, op, arena), stream);
@@ -64,7 +61,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormFinali
 }
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormApply& norm) {
-  return launching(context, [=, relu = norm_of(context, instruction).activation == Activation::relu,
+  return launching(context, [=, relu = context.op<BatchNorm>(instruction).activation == Activation::relu,
                              partition = partition_of(context, instruction), dtype = context.dtype(norm.in),
                              slope_per_channel = has_slope_per_channel(context, norm.slope)](
                                 const Arena& arena, cudaStream_t stream) {

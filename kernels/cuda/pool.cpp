@@ -23,7 +23,7 @@ PoolShape shape_of(const Graph& graph, const Pool& op) {
 }
 
 const Pool& pool_of(const Context& context, const Instruction& instruction) {
-  const Pool& op = std::get<Pool>(context.graph.ops[instruction.op]);
+  const Pool& op = context.op<Pool>(instruction);
   if (op.kind == Pool::Kind::max && op.kernel > kLargestKernel)
     throw std::logic_error(instruction.name + ": a max pool wants a kernel of at most 16");
   return op;

@@ -13,9 +13,8 @@ concept Convolution = std::same_as<T, ConvForward> || std::same_as<T, ConvBackwa
     std::same_as<T, ConvBackwardWeights> || std::same_as<T, ConvNormBackwardData>;
 
 Binder prepare(Context& context, Instruction& instruction, const Convolution auto&) {
-  return is_depthwise(context.graph, std::get<Conv>(context.graph.ops[instruction.op]))
-             ? prepare_depthwise(context, instruction)
-             : prepare_conv(context, instruction);
+  return is_depthwise(context.graph, context.op<Conv>(instruction)) ? prepare_depthwise(context, instruction)
+                                                                    : prepare_conv(context, instruction);
 }
 
 // Instructions of the runner and the communicator.

@@ -1,7 +1,5 @@
 #include "kernels/cuda/runtime.h"
 
-#include <string>
-
 namespace plumb::cuda {
 namespace {
 

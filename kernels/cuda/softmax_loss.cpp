@@ -5,7 +5,7 @@
 namespace plumb::cuda {
 
 Binder prepare(Context& context, Instruction& instruction, const SoftmaxCrossEntropy& loss) {
-  const SoftmaxLoss& op = std::get<SoftmaxLoss>(context.graph.ops[instruction.op]);
+  const SoftmaxLoss& op = context.op<SoftmaxLoss>(instruction);
   const Shape shape = context.graph.values[op.in].shape;
   instruction.workspace_bytes = static_cast<std::size_t>(shape.n) * sizeof(RowLoss);
   return launching(context, [=, d_logits_dtype = context.dtype(loss.d_logits),

@@ -1,9 +1,9 @@
-// Device storage of a Graph's tensors: dtypes, padded channels, half-precision copies of weights.
+// What describe.cpp shares out: device storage of a Graph's tensors (dtypes, padded channels, half-precision
+// copies of weights), workspaces, and the update.
 #pragma once
 
 #include "kernels/describe.h"
 #include "kernels/lowering.h"
-#include "kernels/targets.h"
 
 namespace plumb::cuda {
 
@@ -19,5 +19,26 @@ Lowering start_storage(const Graph& graph, const DescribeOptions& options);
 // Staging for batches from the host: two halves, one filled while the other is read. Images f32 [2, n, c, h,
 // w], labels i32 [2, n]: Tensors::staged_….
 void add_staging(Lowering& lowering);
+
+// Workspace limits of instructions before a device prepares them; the chosen plans set the final sizes. For
+// GEMMs: cuBLASLt's recommendation for sm_90. Engines that need more aren't chosen.
+inline constexpr std::size_t kDenseWorkspaceLimit = std::size_t{32} << 20;
+// Per image: loss (f64), and whether the label is the largest or among the five largest (i32 each).
+inline constexpr std::size_t kLossWorkspacePerImage = 16;
+
+// Convolution engines may transpose their inputs and outputs, and keep partial sums of weights in fp32. Their
+// limit follows from their tensors' sizes, within bounds. in, out: of the convolution as a whole; weight: its
+// master. of_weights: the weight gradient.
+std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, bool of_weights, const Buffer& in,
+                                 const Buffer& out, const Buffer& weight);
+
+// For the margin loss' instructions from `first_instruction` on; rows: of class centres that they work with.
+void set_margin_workspaces(Program& program, std::size_t first_instruction, std::int64_t images_of_all_ranks,
+                           const Buffer& rows);
+
+// The end of an iteration, once every gradient is complete. One instruction searches for overflows, if the
+// loss is scaled; one updates all trained parameters; one per set of sampled centres updates those rows; the
+// last one computes the next state.
+void lower_update(Lowering& lowering, bool scale_loss);
 
 }  // namespace plumb::cuda

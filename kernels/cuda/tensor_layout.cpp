@@ -1,49 +1,13 @@
 #include "kernels/cuda/tensor_layout.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <stdexcept>
-#include <type_traits>
 #include <variant>
 
 #include "kernels/cuda/depthwise_shape.h"
+#include "kernels/cuda/element_types.h"
 
 namespace plumb::cuda {
 namespace {
-
-float to_float(float value) {
-  return value;
-}
-float to_float(__half value) {
-  return __half2float(value);
-}
-float to_float(__nv_bfloat16 value) {
-  return __bfloat162float(value);
-}
-
-template <typename Element>
-Element from_float(float value) {
-  if constexpr (std::is_same_v<Element, __half>)
-    return __float2half(value);
-  else if constexpr (std::is_same_v<Element, __nv_bfloat16>)
-    return __float2bfloat16(value);
-  else
-    return value;
-}
-
-// Calls `act` with a null pointer to the type of a tensor's elements.
-template <typename Act>
-void with_element(DType dtype, const Act& act) {
-  if (dtype == DType::f32)
-    act(static_cast<float*>(nullptr));
-  else if (dtype == DType::f16)
-    act(static_cast<__half*>(nullptr));
-  else if (dtype == DType::bf16)
-    act(static_cast<__nv_bfloat16*>(nullptr));
-  else
-    throw std::logic_error("no tensor is held in this dtype");
-}
 
 struct Shape4 {
   std::int64_t out = 1, in = 1, kh = 1, kw = 1, padded_in = 1;
@@ -91,7 +55,7 @@ std::vector<std::byte> to_device_layout(std::span<const float> values, const std
                                         const Buffer& buffer) {
   std::vector<std::byte> held(buffer.bytes);
   const Shape4 shape = shape_of(dims, buffer);
-  with_element(buffer.dtype, [&]<typename Element>(Element*) {
+  with_type_of(buffer.dtype, [&]<typename Element>(Element) {
     const auto elements = reinterpret_cast<Element*>(held.data());
     for_each_row(shape, [&](std::int64_t outside, std::int64_t stride, std::int64_t inside) {
       for (std::int64_t in = 0; in < shape.in; ++in)
@@ -104,7 +68,7 @@ std::vector<std::byte> to_device_layout(std::span<const float> values, const std
 void from_device_layout(std::span<const std::byte> held, const std::vector<std::int64_t>& dims,
                         const Buffer& buffer, std::span<float> values) {
   const Shape4 shape = shape_of(dims, buffer);
-  with_element(buffer.dtype, [&]<typename Element>(Element*) {
+  with_type_of(buffer.dtype, [&]<typename Element>(Element) {
     const auto elements = reinterpret_cast<const Element*>(held.data());
     for_each_row(shape, [&](std::int64_t outside, std::int64_t stride, std::int64_t inside) {
       for (std::int64_t in = 0; in < shape.in; ++in)

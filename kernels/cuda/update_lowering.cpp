@@ -1,8 +1,9 @@
-#include "kernels/cuda/update_lowering.h"
-
+// The instructions at the end of an iteration on a GPU.
 #include <optional>
 #include <string>
 #include <utility>
+
+#include "kernels/cuda/storage.h"
 
 namespace plumb::cuda {
 namespace {

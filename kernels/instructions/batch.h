@@ -1,5 +1,7 @@
-// Batches from the host.
+// Instructions outside the network: batches from the host, and those that no device runs.
 #pragma once
+
+#include <vector>
 
 #include "kernels/instructions/operand.h"
 
@@ -23,6 +25,19 @@ struct PackBatch {
     each("staged_images", self.staged_images, "staged_labels", self.staged_labels, "state", self.state,
          "images", self.images, "labels", self.labels);
   }
+};
+
+struct AnyOperand {
+  BufferId buffer;
+  Access kind;
+  constexpr Access access() const { return kind; }
+};
+
+// An instruction that no device runs, for Programs read from a file or built for simulation.
+struct Recorded {
+  static constexpr std::string_view kName = "recorded";
+  std::vector<AnyOperand> uses = {};
+  static void operands(auto& self, auto&& each) { each("uses", self.uses); }
 };
 
 }  // namespace plumb

@@ -70,9 +70,8 @@ struct BatchNormApply {
   }
 };
 
-// The ReLU or PReLU mask comes from one of relu_mask (a bit per element), out (> 0) and scale_shift
-// (scale * in + shift > 0); with none of them the device recomputes it from in, mean, inv_std, scale and
-// bias.
+// The ReLU or PReLU mask comes from one of relu_mask (a bit per element), out (> 0) and scale_shift (scale *
+// in + shift > 0); with none of them the device recomputes it from in, mean, inv_std, scale and bias.
 struct BatchNormBackward {
   static constexpr std::string_view kName = "norm_backward";
   Read in, d_out, scale, bias, mean, inv_std;

@@ -1,8 +1,6 @@
 // Gradients between backward and the next iteration: sums, casts, collectives, updates.
 #pragma once
 
-#include <cstdint>
-
 #include "kernels/instructions/dtype.h"
 #include "kernels/instructions/operand.h"
 

@@ -4,10 +4,8 @@
 
 #include <concepts>
 #include <cstddef>
-#include <optional>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 namespace plumb {
 

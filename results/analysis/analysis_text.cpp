@@ -1,11 +1,11 @@
-#include "results/analysis/analysis_text.h"
-
+// An analysis as people and as programs read it.
 #include <cmath>
 #include <functional>
 #include <map>
 
 #include "base/text.h"
 #include "base/text_table.h"
+#include "results/analysis/analyze.h"
 
 namespace plumb {
 namespace {
@@ -21,12 +21,6 @@ TextRow row_of(const CaseSummary& summary) {
           two_decimals(summary.median), two_decimals(summary.speedup)};
 }
 
-std::string heading(const CaseSummary& summary, const Analysis& analysis) {
-  return fmt::format("{}, batch {} per device, {}: images/s of {}, read as {}", summary.model,
-                     summary.batch_per_device, summary.precision,
-                     summary.window.empty() ? analysis.window : summary.window, analysis.dialect);
-}
-
 // Python's repr of a float: the shortest decimal number that reads back as the same double.
 std::string python_number(double value) {
   if (std::isnan(value)) return "NaN";
@@ -40,7 +34,9 @@ std::string tables_text(const Analysis& analysis, const std::string& head,
                         const std::function<std::string(const TextRow&)>& line_of) {
   std::string text, last;
   for (const CaseSummary& summary : analysis.cases) {
-    const std::string title = heading(summary, analysis);
+    const std::string title = fmt::format(
+        "{}, batch {} per device, {}: images/s of {}, read as {}", summary.model, summary.batch_per_device,
+        summary.precision, summary.window.empty() ? analysis.window : summary.window, analysis.dialect);
     if (title != last) text += (text.empty() ? "" : "\n") + title + "\n" + head;
     last = title;
     text += line_of(row_of(summary));

@@ -1,15 +1,12 @@
 #include "results/analysis/analyze.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <set>
 #include <tuple>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "results/analysis/analysis_text.h"
-#include "results/analysis/run_lengths.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {

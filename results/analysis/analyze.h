@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -15,7 +16,7 @@
 namespace plumb {
 
 // Where it is empty: the run's own, if the log hasn't the dialect's default length and a result.json tells
-// another one (run_lengths.h); else the dialect's default.
+// another one (run_lengths); else the dialect's default.
 struct WindowChoice {
   std::optional<std::int64_t> iterations, warmup;
 };
@@ -78,5 +79,27 @@ Analysis analyze_logs(const std::filesystem::path& dir, const AnalyzeOptions& op
 
 // The published scripts' way, from analyze_logs with as_published.
 Analysis analyze_as_published(const std::filesystem::path& dir, const Dialect& dialect, const Window& window);
+
+// Iterations and warm-up of the finished runs whose result.json names logs that are there, by the canonical
+// path of each log. Reads folders named "runs", the default of --out: beside `log_dir`, one level above it
+// and in the working directory. If several runs name one log, the latest counts. A result that can't be read
+// is passed over.
+std::map<std::filesystem::path, Window> run_lengths(const std::filesystem::path& log_dir);
+
+// A heading per model, batch and precision; columns case, runs, average, median, speedup.
+std::string table_text(const Analysis& analysis);
+std::string markdown_text(const Analysis& analysis);
+
+// Files that were left out, with the reason, then the notes. More than `most_lines` lines end in one that
+// counts the rest by flaw and names the option that shows all; 0: no limit.
+std::vector<std::string> message_lines(const Analysis& analysis, std::size_t most_lines);
+std::vector<std::string> message_lines(std::vector<std::string> notes, const std::vector<BadFile>& bad,
+                                       std::size_t most_lines);
+
+// "2 truncated, 1 wrongly named"
+std::string count_flaws(const std::vector<BadFile>& bad);
+
+// Python's json.dumps(dictionary, sort_keys=True), so "1.0", "NaN" and a blank after each comma and colon.
+std::string dictionary_text(const nlohmann::ordered_json& dictionary);
 
 }  // namespace plumb

@@ -1,11 +1,9 @@
-#include "results/analysis/run_lengths.h"
-
+// The lengths of runs, from the results that they left near their logs.
 #include <set>
-#include <string>
 
 #include "base/error.h"
-#include "base/paths.h"
-#include "results/record/result_file.h"
+#include "results/analysis/analyze.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 namespace {

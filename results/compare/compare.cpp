@@ -69,13 +69,6 @@ void add_notes(const SampleSet& of, const SampleSet& other, const std::vector<Sa
   }
 }
 
-// The samples of a set whose runs are not alike.
-void add_mixtures(const SampleSet& set, std::vector<std::string>& notes) {
-  for (const Sample& sample : set.loaded.samples)
-    if (const std::string mixture = mixture_text(sample); !mixture.empty())
-      notes.push_back(fmt::format("in {}, {}", set.name, mixture));
-}
-
 // What the runs of two sets were made with and on, where all pairs agree in it.
 void add_surroundings(const SampleSet& first, const SampleSet& second, const std::vector<SamplePair>& pairs,
                       std::vector<std::string>& notes) {
@@ -96,7 +89,10 @@ void add_surroundings(const SampleSet& first, const SampleSet& second, const std
 
 SetComparison compare_sets(std::span<const SampleSet> sets, const CompareOptions& options) {
   SetComparison result;
-  for (const SampleSet& set : sets) add_mixtures(set, result.notes);
+  for (const SampleSet& set : sets)
+    for (const Sample& sample : set.loaded.samples)
+      if (const std::string mixture = mixture_text(sample); !mixture.empty())
+        result.notes.push_back(fmt::format("in {}, {}", set.name, mixture));
   for (std::size_t i = 1; i < sets.size(); ++i) {
     const auto pairs = pair_samples(sets[0].loaded.samples, sets[i].loaded.samples, options.force);
     if (pairs.empty()) refuse(sets[0], sets[i]);

@@ -1,13 +1,15 @@
-// Runs beside runs: what differs in their configurations, and whether their speeds do.
+// Runs beside runs and published numbers: what differs in their configurations, and whether their speeds do.
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "results/analysis/configuration.h"
 #include "results/compare/samples.h"
+#include "results/published/published.h"
 #include "results/statistics/significance.h"
 
 namespace plumb {
@@ -47,5 +49,25 @@ struct CompareOptions {
 // without such gets the one of the other that differs least. Throws Error(bad_data) that
 // names each difference where a set has nothing of the first one's configurations and `force` isn't given.
 SetComparison compare_sets(std::span<const SampleSet> sets, const CompareOptions& options);
+
+// One sample of the first set and the published results nearest to it.
+struct PublishedBeside {
+  const Sample* sample = nullptr;
+  std::vector<NearestPublished> nearest;
+};
+
+struct CompareReport {
+  std::span<const SampleSet> sets;
+  SetComparison comparison;
+  std::vector<PublishedBeside> published;
+  Criteria criteria;
+};
+
+// Within 100 columns but for long paths: the verdict on each set's scaling, per sample of the first set a
+// table (runs, median, its interval, ratio), the verdicts, what differs where that was forced, and published
+// numbers.
+std::string compare_text(const CompareReport& report);
+// {"schema": "plumbline.compare/1", …}
+nlohmann::ordered_json compare_json(const CompareReport& report);
 
 }  // namespace plumb

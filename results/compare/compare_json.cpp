@@ -1,8 +1,8 @@
 #include <array>
 
-#include "results/compare/compare_text.h"
+#include "results/compare/compare.h"
 #include "results/compare/curve_samples.h"
-#include "results/published/published_text.h"
+#include "results/published/published.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {

@@ -1,10 +1,9 @@
-#include "results/compare/compare_text.h"
-
+// A comparison as text.
 #include <algorithm>
 
 #include "base/text.h"
 #include "base/text_table.h"
-#include "base/wrapped_lines.h"
+#include "results/compare/compare.h"
 #include "results/compare/curve_samples.h"
 #include "results/statistics/statistics.h"
 

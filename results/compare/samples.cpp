@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <map>
@@ -15,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "results/record/result_file.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 namespace {

@@ -4,14 +4,22 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "results/analysis/analyze.h"
 #include "results/analysis/configuration.h"
-#include "results/compare/surroundings.h"
 #include "results/record/schema.h"
 
 namespace plumb {
+
+// What a run was made with and on, beside its configuration: builds, libraries, variables, hosts. Runs that
+// differ here are samples of one configuration, and may still have different speeds. Names and values in
+// env.json's order: "commit" "1a2b3c4d5e6f", "oneDNN" "2.6.3", "NCCL_ALGO" "Ring", "host" "node1".
+using Surroundings = std::vector<std::pair<std::string, std::string>>;
+
+// From the run folder's env.json; nothing if it is missing, can't be read or says no build.
+std::optional<Surroundings> read_surroundings(const std::filesystem::path& run_folder);
 
 struct Measurement {
   std::string origin;            // run folder or log, for messages
@@ -47,5 +55,12 @@ LoadedSamples load_samples(const std::filesystem::path& path, const AnalyzeOptio
 // Several paths as one set; samples of equal configuration join, a run given twice counts once, and of copies
 // of one run the first. Throws Error(bad_data) for the first path that load_samples would refuse alone.
 LoadedSamples load_samples(const std::vector<std::string>& paths, const AnalyzeOptions& options = {});
+
+// One sentence if a sample's runs differ in their surroundings: in what, and how fast each group is. Empty if
+// they are alike or nothing is known.
+std::string mixture_text(const Sample& sample);
+
+// How the second sample's runs differ from the first's, where the runs of each are alike.
+std::vector<Difference> surrounding_differences(const Sample& first, const Sample& second);
 
 }  // namespace plumb

@@ -1,11 +1,9 @@
-#include "results/compare/surroundings.h"
-
+// What runs were made with and on, and where that differs.
 #include <algorithm>
 #include <fstream>
 #include <map>
 #include <sstream>
 
-#include "base/paths.h"
 #include "base/shallow_json.h"
 #include "base/text.h"
 #include "results/compare/samples.h"

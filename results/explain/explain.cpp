@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "results/record/result_file.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 namespace {
@@ -161,8 +161,7 @@ Explanation explain_run(const std::filesystem::path& run_folder, const std::file
   if (std::error_code error; !std::filesystem::exists(run_folder / "result.json", error))
     throw Error(ExitCode::bad_data,
                 "'{}' is no run folder, it has no result.json; name the folder of one run, as a bench with "
-                "--out and --profile "
-                "writes it",
+                "--out and --profile writes it",
                 run_folder.string());
   const RunRecord record = read_result_file(run_folder / "result.json").record;
   const std::filesystem::path file = run_folder / "profile.json";

@@ -14,7 +14,7 @@
 #include "results/explain/framework_trace.h"
 #include "results/explain/step_categories.h"
 #include "results/record/schema.h"
-#include "results/report/run_profile.h"
+#include "results/report/run_parts.h"
 
 namespace plumb {
 

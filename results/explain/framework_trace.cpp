@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "results/explain/trace_events.h"
 
 namespace plumb {
 namespace {
@@ -120,8 +119,7 @@ void sweep(const std::vector<CategorizedTime>& intervals, Found found) {
   advance(std::numeric_limits<std::int64_t>::max());
 }
 
-// Calls found(nanoseconds, interval that counts) for the parts of intervals inside the spans. Both by
-// begin.
+// Calls found(nanoseconds, interval that counts) for the parts of intervals inside the spans. Both by begin.
 template <typename Found>
 void sweep_inside(const std::vector<CategorizedTime>& intervals, const std::vector<TimeSpan>& spans,
                   Found found) {

@@ -1,5 +1,4 @@
-#include "results/explain/trace_events.h"
-
+// Reads the events of a profiler's trace.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "results/explain/framework_trace.h"
 
 namespace plumb {
 namespace {

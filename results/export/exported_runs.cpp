@@ -1,8 +1,5 @@
 #include "results/export/exported_runs.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "base/error.h"
 
 namespace plumb {

@@ -1,5 +1,4 @@
-#include "results/export/mlperf_log.h"
-
+// A run as lines of MLPerf's logging library.
 #include <cmath>
 #include <numeric>
 #include <span>
@@ -7,8 +6,8 @@
 
 #include "base/text.h"
 #include "models/catalogue.h"
-#include "results/analysis/analysis_text.h"
-#include "results/analysis/configuration.h"
+#include "results/analysis/analyze.h"
+#include "results/export/exported_runs.h"
 
 namespace plumb {
 namespace {

@@ -1,11 +1,11 @@
-#include "results/export/prometheus_text.h"
-
+// Runs in Prometheus' text exposition format.
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <span>
 
 #include "base/text.h"
+#include "results/export/exported_runs.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {

@@ -1,5 +1,4 @@
-#include "results/published/published_text.h"
-
+// Published numbers as people and programs read them.
 #include <map>
 #include <optional>
 #include <utility>
@@ -7,7 +6,7 @@
 #include "base/csv.h"
 #include "base/text.h"
 #include "base/text_table.h"
-#include "base/wrapped_lines.h"
+#include "results/published/published.h"
 #include "results/record/gpu_name.h"
 
 namespace plumb {

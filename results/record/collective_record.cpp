@@ -1,8 +1,8 @@
-#include "results/record/collective_record.h"
-
+// The "collectives" of result.json.
 #include <algorithm>
 #include <utility>
-#include <vector>
+
+#include "results/record/schema.h"
 
 namespace plumb {
 
@@ -36,14 +36,12 @@ nlohmann::ordered_json to_json(const CollectiveRecord& record) {
           {"last_rank", record.last_rank}};
 }
 
-CollectiveRecord collective_record_from_json(const nlohmann::ordered_json& json, const std::string& origin,
-                                             const std::string& prefix) {
-  const ObjectReader reader(json, origin, prefix);
+CollectiveRecord read_collective_record(const ObjectReader& reader) {
   return {.name = reader.text("name"),
           .kind = reader.text("kind"),
           .bytes = reader.integer("bytes", 0),
-          .seconds = read_range(reader, "seconds", origin, prefix),
-          .bus_bytes_per_second = read_range(reader, "bus_bytes_per_second", origin, prefix),
+          .seconds = reader.range("seconds"),
+          .bus_bytes_per_second = reader.range("bus_bytes_per_second"),
           .slowest_rank = reader.count("slowest_rank", 0),
           .last_rank = reader.count("last_rank", 0)};
 }

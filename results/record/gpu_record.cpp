@@ -1,9 +1,9 @@
-#include "results/record/gpu_record.h"
-
+// The "gpus" of result.json.
 #include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 namespace {
@@ -27,9 +27,7 @@ Json moments_json(const std::vector<GpuMoment>& moments) {
   return json;
 }
 
-std::vector<GpuMoment> read_moments(const ObjectReader& gpu, const std::string& origin,
-                                    const std::string& prefix) {
-  const ObjectReader columns(gpu.object("moments"), origin, prefix + ".moments");
+std::vector<GpuMoment> read_moments(const ObjectReader& columns) {
   std::vector<GpuMoment> moments(columns.list("seconds").size());
   for (const auto& [key, member] : kColumns) {
     const std::vector<double> values = columns.numbers(key);
@@ -71,8 +69,7 @@ Json to_json(const GpuRecord& record) {
   return json;
 }
 
-GpuRecord gpu_record_from_json(const Json& json, const std::string& origin, const std::string& prefix) {
-  const ObjectReader reader(json, origin, prefix);
+GpuRecord read_gpu_record(const ObjectReader& reader) {
   GpuRecord record;
   record.rank = reader.count("rank", 0);
   record.name = reader.text("name");
@@ -81,17 +78,17 @@ GpuRecord gpu_record_from_json(const Json& json, const std::string& origin, cons
   record.highest_sm_clock_mhz = reader.number("highest_sm_clock_mhz");
   record.window_seconds = reader.number("window_seconds");
   record.samples = reader.integer("samples", 0);
-  record.sm_clock_mhz = read_range(reader, "sm_clock_mhz", origin, prefix);
-  record.memory_clock_mhz = read_range(reader, "memory_clock_mhz", origin, prefix);
-  record.temperature_celsius = read_range(reader, "temperature_celsius", origin, prefix);
-  record.power_watts = read_range(reader, "power_watts", origin, prefix);
-  const ObjectReader reasons(reader.object("clock_reasons"), origin, prefix + ".clock_reasons");
+  record.sm_clock_mhz = reader.range("sm_clock_mhz");
+  record.memory_clock_mhz = reader.range("memory_clock_mhz");
+  record.temperature_celsius = reader.range("temperature_celsius");
+  record.power_watts = reader.range("power_watts");
+  const ObjectReader reasons = reader.inside("clock_reasons");
   for (const auto& [reason, share] : reader.object("clock_reasons").items())
     record.clock_reasons[reason] = reasons.number(reason.c_str());
   record.throttled_share = reader.number("throttled_share");
   if (!reader.any("joules").is_null()) record.joules = reader.number("joules");
   record.energy_source = reader.text("energy_source");
-  if (json.contains("moments")) record.moments = read_moments(reader, origin, prefix);
+  if (reader.has("moments")) record.moments = read_moments(reader.inside("moments"));
   return record;
 }
 

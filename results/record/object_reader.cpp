@@ -1,7 +1,5 @@
 #include "results/record/object_reader.h"
 
-#include <cmath>
-
 #include "base/error.h"
 #include "results/record/schema.h"
 
@@ -54,9 +52,14 @@ std::vector<std::string> ObjectReader::texts(const char* key) const {
   return values;
 }
 
+ValueRange ObjectReader::range(const char* key) const {
+  const ObjectReader range = inside(key);
+  return {range.number("min"), range.number("median"), range.number("max")};
+}
+
 void ObjectReader::fail(const std::string& key, const std::string& what) const {
-  const std::string name = prefix_.empty() ? key : prefix_ + "." + key;
-  throw Error(ExitCode::bad_data, "{}: '{}' {}; it is no result of {}", origin_, name, what, kResultSchema);
+  throw Error(ExitCode::bad_data, "{}: '{}' {}; it is no result of {}", origin_, name_of(key), what,
+              kResultSchema);
 }
 
 const ObjectReader::Json& ObjectReader::member(const std::string& key,
@@ -66,6 +69,10 @@ const ObjectReader::Json& ObjectReader::member(const std::string& key,
   if (found == json_.end()) fail(key, "is missing");
   if (has_type && !((*found).*has_type)()) fail(key, std::string("is not ") + type);
   return *found;
+}
+
+ObjectReader::Json to_json(const ValueRange& range) {
+  return {{"min", range.min}, {"median", range.median}, {"max", range.max}};
 }
 
 }  // namespace plumb

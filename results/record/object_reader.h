@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "results/statistics/statistics.h"
+
 namespace plumb {
 
 // Every method throws Error(bad_data) that names `origin` (the file), the key behind `prefix`, and what is
@@ -26,17 +28,26 @@ class ObjectReader {
   std::vector<double> numbers(const char* key) const;
   std::vector<std::string> texts(const char* key) const;
   const Json& object(const char* key) const { return member(key, &Json::is_object, "an object"); }
+  // Reads the object `key`; the names of its members begin with this one's.
+  ObjectReader inside(const char* key) const { return {object(key), origin_, name_of(key)}; }
+  // {"min": …, "median": …, "max": …}
+  ValueRange range(const char* key) const;
   const Json& list(const char* key) const { return member(key, &Json::is_array, "a list"); }
   const Json& any(const char* key) const { return member(key, nullptr, ""); }
+  bool has(const char* key) const { return json_.contains(key); }
 
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;
 
  private:
+  std::string name_of(const std::string& key) const { return prefix_.empty() ? key : prefix_ + "." + key; }
   const Json& member(const std::string& key, bool (Json::*has_type)() const noexcept, const char* type) const;
 
   const Json& json_;
   const std::string& origin_;
   std::string prefix_;
 };
+
+// As ObjectReader::range() reads it.
+ObjectReader::Json to_json(const ValueRange& range);
 
 }  // namespace plumb

@@ -1,16 +1,14 @@
-#include "results/record/result_file.h"
-
+// result.json as a file.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <string>
-#include <string_view>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/paths.h"
 #include "base/shallow_json.h"
 #include "base/unique_fd.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 namespace {

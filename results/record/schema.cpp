@@ -4,7 +4,6 @@
 #include <array>
 
 #include "base/error.h"
-#include "results/record/object_reader.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -24,10 +23,10 @@ Json memory_json(const std::map<std::string, std::int64_t>& bytes) {
   return json;
 }
 
-void read_measurements(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
+void read_measurements(const ObjectReader& reader, RunRecord& record) {
   record.step_seconds = reader.numbers("step_seconds");
   record.loss = reader.numbers("loss");
-  const ObjectReader speeds(reader.object("images_per_second"), origin, "images_per_second");
+  const ObjectReader speeds = reader.inside("images_per_second");
   record.images_per_second = {speeds.number("mean"), speeds.number("median"), speeds.number("min"),
                               speeds.number("max")};
   record.rank_window_seconds = reader.numbers("rank_window_seconds");
@@ -35,8 +34,8 @@ void read_measurements(const ObjectReader& reader, const std::string& origin, Ru
   record.data_wait_seconds = reader.number("data_wait_seconds");
 }
 
-void read_ranks(const ObjectReader& reader, const Json& json, const std::string& origin, RunRecord& record) {
-  if (!json.contains("ranks")) return;
+void read_ranks(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
+  if (!reader.has("ranks")) return;
   const Json& ranks = reader.list("ranks");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const ObjectReader of(ranks[rank], origin, fmt::format("ranks[{}]", rank));
@@ -46,17 +45,17 @@ void read_ranks(const ObjectReader& reader, const Json& json, const std::string&
     reader.fail("ranks", "has not one entry per rank");
 }
 
-void read_memory(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
-  const ObjectReader memory(reader.object("memory_bytes"), origin, "memory_bytes");
+void read_memory(const ObjectReader& reader, RunRecord& record) {
+  const ObjectReader memory = reader.inside("memory_bytes");
   for (const auto& [key, value] : reader.object("memory_bytes").items())
     record.memory_bytes[key] = memory.integer(key, 0);
 }
 
-void read_checks(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
+void read_checks(const ObjectReader& reader, RunRecord& record) {
   record.checks = reader.object("checks");
-  const ObjectReader checks(record.checks, origin, "checks");
   for (const auto& [key, value] : record.checks.items())
-    if (!value.is_boolean() && value != "skipped") checks.fail(key, "is not true, false or \"skipped\"");
+    if (!value.is_boolean() && value != "skipped")
+      reader.fail("checks." + key, "is not true, false or \"skipped\"");
 }
 
 // Consistency of a complete run; a failed one may have stopped anywhere.
@@ -140,34 +139,34 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
   record.devices_per_node = reader.count("devices_per_node", 1);
   record.iterations = reader.integer("iterations", 0);
   record.warmup = reader.integer("warmup", 0);
-  read_measurements(reader, origin, record);
+  read_measurements(reader, record);
   record.parameters = reader.integer("parameters", 0);
   record.macs_per_image = reader.integer("macs_per_image", 0);
-  if (json.contains("head_parameters")) {
+  if (reader.has("head_parameters")) {
     record.head_parameters = reader.integer("head_parameters", 0);
     record.head_macs_per_image = reader.integer("head_macs_per_image", 0);
   }
-  read_ranks(reader, json, origin, record);
-  read_memory(reader, origin, record);
-  read_checks(reader, origin, record);
+  read_ranks(reader, origin, record);
+  read_memory(reader, record);
+  read_checks(reader, record);
   record.config = reader.object("config");
   record.log_files = reader.texts("log_files");
   if (!reader.any("energy_joules_per_image").is_null())
     record.energy_joules_per_image = reader.number("energy_joules_per_image");
-  if (json.contains("loss_scale")) {
+  if (reader.has("loss_scale")) {
     record.loss_scale = reader.numbers("loss_scale");
     record.skipped_iterations = reader.integer("skipped_iterations", 0);
   }
-  if (json.contains("unfused_layers"))
+  if (reader.has("unfused_layers"))
     for (const Json& layer : reader.list("unfused_layers")) {
       const ObjectReader of(layer, origin, "unfused_layers");
       record.unfused_layers.push_back({of.text("layer"), of.text("pattern"), of.text("reason")});
     }
-  if (json.contains("collectives"))
+  if (reader.has("collectives"))
     for (const Json& collective : reader.list("collectives"))
-      record.collectives.push_back(collective_record_from_json(collective, origin, "collectives"));
-  if (json.contains("gpus"))
-    for (const Json& gpu : reader.list("gpus")) record.gpus.push_back(gpu_record_from_json(gpu, origin));
+      record.collectives.push_back(read_collective_record({collective, origin, "collectives"}));
+  if (reader.has("gpus"))
+    for (const Json& gpu : reader.list("gpus")) record.gpus.push_back(read_gpu_record({gpu, origin, "gpus"}));
   if (record.status == "ok") check_complete(reader, record);
   return record;
 }

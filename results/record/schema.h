@@ -3,19 +3,79 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "results/record/collective_record.h"
-#include "results/record/gpu_record.h"
+#include "results/record/object_reader.h"
 
 namespace plumb {
 
 inline constexpr const char* kResultSchema = "plumbline.result/1";
+
+// A collective of a training step as all ranks timed it: seconds and bus bandwidth.
+struct CollectiveRecord {
+  std::string name;        // "bucket0.allreduce"
+  std::string kind;        // "allreduce_sum", …, as name_of(Collective::Kind) spells it
+  std::int64_t bytes = 0;  // of the whole buffer
+  // Over the ranks. A rank's time runs from its start to its end, so it includes the wait for the last rank.
+  ValueRange seconds, bus_bytes_per_second;
+  int slowest_rank = 0;  // has the lowest bus bandwidth: it waited longest
+  int last_rank = 0;     // has the highest: the others waited for it
+};
+
+// Bus bandwidth over algorithm bandwidth, which is bytes / seconds: 2 (n - 1) / n for an allreduce over n
+// ranks, (n - 1) / n for allgather and reduce-scatter (nccl-tests, doc/PERFORMANCE.md).
+double bus_factor(std::string_view kind, int ranks);
+
+// `rank_seconds`: one per rank, at least one. A rank whose clock saw no time pass counts as 0 B/s.
+CollectiveRecord collective_record(std::string name, std::string kind, std::int64_t bytes,
+                                   std::span<const double> rank_seconds);
+
+nlohmann::ordered_json to_json(const CollectiveRecord& record);
+// Throws as ObjectReader does.
+CollectiveRecord read_collective_record(const ObjectReader& reader);
+
+// At one moment, `seconds` after the window began.
+struct GpuMoment {
+  double seconds = 0;
+  double sm_clock_mhz = 0, memory_clock_mhz = 0, temperature_celsius = 0, power_watts = 0;
+  bool throttled = false;
+};
+
+// A GPU during the timed window: clocks and why they were low, temperature, power, energy.
+struct GpuRecord {
+  int rank = 0;
+  std::string name, id, driver_version;  // id: what Device::unique_id says
+  double highest_sm_clock_mhz = 0;       // that it can have; 0: it doesn't tell
+  double window_seconds = 0;
+  std::int64_t samples = 0;
+  ValueRange sm_clock_mhz, memory_clock_mhz, temperature_celsius, power_watts;
+  // Why clocks were lower than they could be ("power cap", "thermal", …): the share of samples that say so.
+  std::map<std::string, double> clock_reasons;
+  double throttled_share = 0;    // of samples that name a reason by which the GPU is slower than it could be
+  std::optional<double> joules;  // of the window
+  std::string energy_source;     // "counter", or "power" where that was integrated for want of a counter
+  std::vector<GpuMoment> moments;  // of rank 0's GPU; of others the figures above must do
+};
+
+// Moments are written as columns: {"seconds": […], "sm_clock_mhz": […], …}.
+nlohmann::ordered_json to_json(const GpuRecord& record);
+// Throws as ObjectReader does.
+GpuRecord read_gpu_record(const ObjectReader& reader);
+
+// Over all ranks' GPUs, each counted once however many ranks share it; nothing unless all `ranks` have one
+// that tells its energy.
+std::optional<double> total_joules(const std::vector<GpuRecord>& gpus, int ranks);
+
+// "rank 3's GPU was throttled in 83 % of the window (power cap 83 %, thermal 2 %), SM clock 1410 to 1980 of
+// 1980 MHz"; empty if it wasn't.
+std::string throttling_text(const GpuRecord& record);
 
 // Images per second over all ranks. mean = images of the window / longest window of any rank; median, min and
 // max come from rank 0's step times inside the window.
@@ -83,5 +143,16 @@ RunRecord run_record_from_json(const nlohmann::ordered_json& json, const std::st
 ImagesPerSecond images_per_second(const std::vector<double>& step_seconds,
                                   const std::vector<double>& window_seconds, std::int64_t warmup,
                                   std::int64_t images_per_step);
+
+inline constexpr const char* kResultFile = "result.json";  // in a run's folder
+
+struct ResultFile {
+  RunRecord record;
+  std::uint64_t hash = 0;  // fnv1a of the bytes: equal files are one run copied
+};
+
+// Whatever the run's status. Throws Error(bad_data) that names the file, what is wrong and the remedy: it
+// can't be read, holds no JSON object, is of a newer schema, or has a key that is missing or of another type.
+ResultFile read_result_file(const std::filesystem::path& file);
 
 }  // namespace plumb

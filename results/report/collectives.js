@@ -24,11 +24,8 @@ function collectivesFigure(run) {
                one.last_rank]),
     },
     config: chartConfig(
-        'bar', {
-          labels: collectives.map((one) => one.name),
-          datasets:
-              [{label: 'bus bandwidth', data: medians, backgroundColor: seriesColour(1), maxBarThickness: 18}]
-        },
+        'bar',
+        {labels: collectives.map((one) => one.name), datasets: [barsOf('bus bandwidth', medians, 1, 18)]},
         {x: axis('GB/s', {beginAtZero: true}), y: barNames()}, {label: ({raw}) => `${plain(raw, 3)} GB/s`},
         {indexAxis: 'y'}),
   };

@@ -1,22 +1,14 @@
-#include "results/report/document_name.h"
-
+// Names of published documents, short enough for a legend.
 #include <algorithm>
-#include <cctype>
 #include <string_view>
-#include <vector>
 
 #include "base/text.h"
+#include "results/report/report_curves.h"
 
 namespace plumb {
 namespace {
 
-bool has_digit(std::string_view text) {
-  return std::ranges::any_of(text, [](unsigned char letter) { return std::isdigit(letter) != 0; });
-}
-
-bool begins_with_digit(std::string_view text) {
-  return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) != 0;
-}
+constexpr std::string_view kDigits = "0123456789";
 
 struct DocumentPlace {
   std::string repository, path;
@@ -26,7 +18,7 @@ struct DocumentPlace {
 DocumentPlace place_of(const std::string& source) {
   const std::size_t colon = source.find(':');
   const std::size_t slash = source.find('/');
-  if (colon == std::string::npos || begins_with_digit(std::string_view(source).substr(colon + 1)))
+  if (colon == std::string::npos || kDigits.find(source[colon + 1]) != std::string_view::npos)
     return slash == std::string::npos ? DocumentPlace{source, ""}
                                       : DocumentPlace{source.substr(0, slash), source.substr(slash + 1)};
   const std::string repository = source.substr(0, std::min(colon, source.find_first_of("@ ")));
@@ -51,7 +43,8 @@ std::string document_name(const std::string& source) {
   // A README is named by its folders; those with a version are the network's, which the label has.
   if (stem == "README")
     for (const std::string& folder : parts)
-      if (folder != "..." && !has_digit(folder)) append_part(name, folder, " ");
+      if (folder != "..." && folder.find_first_of(kDigits) == std::string::npos)
+        append_part(name, folder, " ");
   append_part(name, replaced(stem, '_', " "), " ");
   return name;
 }

@@ -67,6 +67,10 @@ const chartConfig = (type, data, scales, tooltip, {
 } = {}) =>
     ({type, data, options: {scales, plugins: {legend, ranges, tooltip: {callbacks: tooltip}}, ...more}});
 
+// The bars of one colour.
+const barsOf = (label, data, index, maxBarThickness) =>
+    ({label, data, backgroundColor: seriesColour(index), maxBarThickness});
+
 // A chart of rectangles; `phases` as in shapes.js, `tooltip` gives the text of one.
 const rectanglesConfig = (data, x, y, tooltip, phases) => ({
   type: 'rectangles',

@@ -5,7 +5,7 @@
 #include "base/text_table.h"
 #include "base/units.h"
 #include "results/report/history.h"
-#include "results/report/report_markdown.h"
+#include "results/report/report_data.h"
 
 namespace plumb {
 namespace {

@@ -2,11 +2,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "results/report/history.h"
 
 namespace plumb {
 
 // Made by plumb_embed (results/CMakeLists.txt).
-extern const std::string_view kFrameHtml, kPageHtml, kPageCss, kChartJs;
+extern const std::string_view kFrameHtml, kPageHtml, kHistoryHtml, kPageCss, kChartJs, kHistoryJs;
 extern const std::string_view kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs,
     kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs;
 
@@ -55,6 +56,16 @@ std::string html_page(const ReportData& data) {
        .scripts = {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs, kRunJs,
                    kCollectivesJs, kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs},
        .data = to_json(data)});
+}
+
+std::string history_page(const History& history) {
+  return framed_page(
+      {.brand = "Plumbline history",
+       .title = history.title,
+       .made_by = history.made_by,
+       .body = kHistoryHtml,
+       .scripts = {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kHistoryJs},
+       .data = history_json(history)});
 }
 
 }  // namespace plumb

@@ -1,5 +1,4 @@
-#include "results/report/memory_picture.h"
-
+// The memory plan of a run as rectangles: bytes of the arena over the instructions of an iteration.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -7,6 +6,7 @@
 
 #include "base/error.h"
 #include "results/record/object_reader.h"
+#include "results/report/run_parts.h"
 
 namespace plumb {
 namespace {

@@ -3,9 +3,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "results/report/gnuplot.h"
 #include "results/report/palette.h"
 #include "results/report/plot.h"
-#include "results/report/plot_text.h"
 
 namespace plumb {
 namespace {

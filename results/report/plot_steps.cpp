@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "results/report/gnuplot.h"
 #include "results/report/plot.h"
-#include "results/report/plot_text.h"
 
 namespace plumb {
 namespace {

@@ -1,23 +1,17 @@
-#include "results/report/plot_text.h"
-
+// Pieces of gnuplot's language that all plots share.
 #include <array>
 #include <cmath>
 
 #include "base/text.h"
+#include "base/text_table.h"
 #include "results/report/gnuplot.h"
 
 namespace plumb {
 namespace {
 
-// A text in as many lines as it takes.
+// A picture has room for about a hundred letters.
 std::vector<std::string> lines_of(const std::string& text) {
-  constexpr std::size_t kLongest = 80;  // letters; a picture has room for about a hundred
-  std::vector<std::string> lines{""};
-  for (const std::string& word : split(text, ' ')) {
-    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > kLongest) lines.emplace_back();
-    append_part(lines.back(), word, " ");
-  }
-  return lines;
+  return wrapped_lines(text, 80);
 }
 
 std::string title_of(const std::string& text) {

@@ -16,12 +16,7 @@ function kindsFigure(run) {
   if (!run.profile) return null;
   const {kinds} = run.profile;
   const {factor, unit} = timeUnit(kinds.map((kind) => kind.seconds));
-  const bar = (label, value, index) => ({
-    label,
-    data: kinds.map((kind) => factor * kind[value]),
-    backgroundColor: seriesColour(index),
-    maxBarThickness: 12
-  });
+  const bars = (label, value, index) => barsOf(label, kinds.map((kind) => factor * kind[value]), index, 12);
   const time = {unit, csvUnit: 's', text: (value) => plain(factor * value)};
   const all = kinds.reduce((sum, kind) => sum + kind.seconds, 0);
   return {
@@ -39,7 +34,7 @@ function kindsFigure(run) {
     config: chartConfig(
         'bar', {
           labels: kinds.map((kind) => words(kind.name)),
-          datasets: [bar('measured', 'seconds', 0), bar('roofline', 'roofline_seconds', 7)]
+          datasets: [bars('measured', 'seconds', 0), bars('roofline', 'roofline_seconds', 7)]
         },
         {
           x: axis(`${unit} per iteration`, {beginAtZero: true}),

@@ -7,7 +7,6 @@
 
 #include "base/text.h"
 #include "models/catalogue.h"
-#include "results/report/document_name.h"
 #include "results/report/report_curves.h"
 #include "results/statistics/statistics.h"
 

@@ -10,10 +10,7 @@
 #include "results/analysis/configuration.h"
 #include "results/compare/samples.h"
 #include "results/record/schema.h"
-#include "results/report/memory_picture.h"
-#include "results/report/run_profile.h"
-#include "results/report/run_trace.h"
-#include "results/report/step_times.h"
+#include "results/report/run_parts.h"
 #include "results/scaling/scaling_loss.h"
 #include "results/statistics/significance.h"
 
@@ -102,5 +99,18 @@ std::size_t run_to_show(const std::vector<ReportRun>& runs);
 // What the page's scripts read. Names of steps and buffers are kept once, under "names", and referred to by
 // index; times are rounded to nanoseconds.
 nlohmann::ordered_json to_json(const ReportData& data);
+
+// A heading line, the verdict on its scaling and a table per own curve: case, runs, median, its interval, per
+// device, speedup, efficiency; below it the flags of its runs, at the end the files that were left out.
+// Neither date nor version of this program, so equal runs give equal text.
+std::string report_markdown(const ReportData& data);
+
+// Images/s with four digits at least, so that a difference of a thousandth can be seen.
+std::string speed_text(double images_per_second);
+
+// A heading line and a table per configuration that has a profile: step, engine (as far as profile.json names
+// one), measured and roofline time, their ratio, the time lost, what bounds the step. Steps of the compute
+// lane only, most time lost first. Throws Error(bad_data) if no run has a profile.
+std::string report_steps(const ReportData& data);
 
 }  // namespace plumb

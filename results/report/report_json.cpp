@@ -173,9 +173,9 @@ Json to_json(const std::vector<GpuMoment>& all) {
 Json to_json(const std::vector<GpuRecord>& gpus) {
   Json json{
       {"rank", column(gpus, &GpuRecord::rank)},
-      {"sm_clock_mhz", column(gpus, &GpuRecord::sm_clock_mhz, &GpuRange::median)},
+      {"sm_clock_mhz", column(gpus, &GpuRecord::sm_clock_mhz, &ValueRange::median)},
       {"power_watts", column(gpus, [](const GpuRecord& gpu) { return six_digits(gpu.power_watts.median); })},
-      {"temperature_celsius", column(gpus, &GpuRecord::temperature_celsius, &GpuRange::median)},
+      {"temperature_celsius", column(gpus, &GpuRecord::temperature_celsius, &ValueRange::median)},
       {"throttled_share", column(gpus, &GpuRecord::throttled_share, six_digits)}};
   const auto watched = std::ranges::find_if(gpus, [](const GpuRecord& gpu) { return !gpu.moments.empty(); });
   if (watched == gpus.end()) return json;

@@ -1,12 +1,12 @@
-#include "results/report/report_markdown.h"
-
+// A report, and the steps of its profiles beside their rooflines, as Markdown tables.
 #include <algorithm>
-#include <string_view>
-#include <vector>
+#include <functional>
 
-#include "base/paths.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "base/text_table.h"
+#include "base/units.h"
+#include "results/report/report_data.h"
 
 namespace plumb {
 namespace {
@@ -69,6 +69,38 @@ std::string notes_text(const ReportCurve& curve, const ReportData& data) {
   return text.empty() ? "" : "\n" + text;
 }
 
+double lost_seconds(const ProfiledInstruction& instruction) {
+  return instruction.seconds - instruction.roofline_seconds;
+}
+
+std::string row(const ProfiledInstruction& instruction) {
+  return fmt::format("| {} | {} | {:.4f} | {:.4f} | {} | {:.4f} | {} |\n", markdown_literal(instruction.name),
+                     instruction.engine.empty() ? "-" : markdown_literal(instruction.engine),
+                     instruction.seconds * kMilliseconds, instruction.roofline_seconds * kMilliseconds,
+                     instruction.roofline_seconds > 0
+                         ? fmt::format("{:.2f}", instruction.seconds / instruction.roofline_seconds)
+                         : "-",
+                     lost_seconds(instruction) * kMilliseconds, markdown_literal(instruction.bound_by));
+}
+
+std::string steps_table(const ReportRun& run) {
+  const RunProfile& profile = *run.profile;
+  std::vector<ProfiledInstruction> instructions = profile.instructions;
+  std::erase_if(instructions, [](const auto& instruction) { return instruction.lane != "compute"; });
+  std::ranges::stable_sort(instructions, std::greater(), lost_seconds);
+  std::string text = fmt::format(
+      "**{}**\n\n{:.3f} ms with stamps, {:.3f} ms of them in instructions, roofline {:.3f} ms; most time "
+      "lost first.\n\n"
+      "| instruction | engine | measured ms | roofline ms | ratio | lost ms | bound by |\n"
+      "| --- | --- | ---: | ---: | ---: | ---: | --- |\n",
+      markdown_literal(configuration_text(run.configuration)), profile.iteration_seconds * kMilliseconds,
+      profile.busy_seconds * kMilliseconds, profile.roofline_seconds * kMilliseconds);
+  for (const ProfiledInstruction& instruction : instructions) text += row(instruction);
+  if (profile.left_out > 0)
+    text += fmt::format("\n{} shorter instructions are left out.\n", profile.left_out);
+  return text;
+}
+
 }  // namespace
 
 std::string speed_text(double images_per_second) {
@@ -89,6 +121,15 @@ std::string report_markdown(const ReportData& data) {
   }
   if (!data.left_out.empty()) text += "\nLeft out:\n\n";
   for (const std::string& sentence : data.left_out) text += fmt::format("- {}\n", markdown_literal(sentence));
+  return text;
+}
+
+std::string report_steps(const ReportData& data) {
+  std::string text;
+  for (const ReportRun& run : data.runs)
+    if (run.profile) text += (text.empty() ? "" : "\n") + steps_table(run);
+  if (text.empty())
+    throw Error(ExitCode::bad_data, "no run has a profile.json; give --profile to a run, or name others");
   return text;
 }
 

@@ -1,10 +1,10 @@
-#include "results/report/run_profile.h"
-
+// profile.json as data: where the time of an iteration goes, beside the least it could take.
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
 #include "results/record/object_reader.h"
+#include "results/report/run_parts.h"
 
 namespace plumb {
 namespace {

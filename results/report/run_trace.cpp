@@ -1,5 +1,4 @@
-#include "results/report/run_trace.h"
-
+// One iteration of trace.json: when every step of every lane began and ended.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -8,6 +7,7 @@
 
 #include "base/error.h"
 #include "results/record/object_reader.h"
+#include "results/report/run_parts.h"
 
 namespace plumb {
 namespace {

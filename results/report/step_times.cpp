@@ -1,8 +1,8 @@
-#include "results/report/step_times.h"
-
+// Step times of a run: a time line and a histogram.
 #include <algorithm>
 #include <cmath>
 
+#include "results/report/run_parts.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {

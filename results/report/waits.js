@@ -58,12 +58,9 @@ function waitsFigure(data) {
     ['exposed communication', 1, (p) => p.exposed_communication_seconds],
     ['waiting for data', 4, (p) => p.data_wait_seconds],
   ];
-  const datasets = parts.map(([label, index, value]) => ({
-                               label,
-                               data: rows.map(({point}) => Math.max(0, factor * value(point))),
-                               backgroundColor: seriesColour(index),
-                               maxBarThickness: 26,
-                             }));
+  const datasets = parts.map(
+      ([label, index, value]) =>
+          barsOf(label, rows.map(({point}) => Math.max(0, factor * value(point))), index, 26));
   const time = {unit: '', csvUnit: 's', text: seconds};
   return {
     bars: barsHeight(rows),
@@ -100,12 +97,7 @@ function energyFigure(data) {
     config: chartConfig(
         'bar', {
           labels: rows.map(({label}) => label),
-          datasets: [{
-            label: 'energy',
-            data: rows.map(({point}) => point.joules_per_image),
-            backgroundColor: seriesColour(2),
-            maxBarThickness: 26
-          }],
+          datasets: [barsOf('energy', rows.map(({point}) => point.joules_per_image), 2, 26)],
         },
         {x: axis('joules per image', {beginAtZero: true}), y: barNames()},
         {label: ({raw}) => `${plain(raw)} J per image`}, {indexAxis: 'y'}),

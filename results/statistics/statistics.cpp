@@ -46,6 +46,11 @@ double median(std::span<const double> values) {
   return (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
+ValueRange range_of(std::span<const double> values) {
+  const auto [low, high] = std::ranges::minmax(values);
+  return {low, median(values), high};
+}
+
 double round_numpy(double value, int decimals) {
   const double scale = std::pow(10.0, decimals);
   return std::rint(value * scale) / scale;

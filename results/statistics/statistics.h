@@ -17,6 +17,13 @@ double mean(std::span<const double> values);
 // them.
 double median(std::span<const double> values);
 
+// Least, middle and largest of several values.
+struct ValueRange {
+  double min = 0, median = 0, max = 0;
+};
+// `values` isn't empty.
+ValueRange range_of(std::span<const double> values);
+
 // round() of a np.float64: rint(x * 10^decimals) / 10^decimals, so 1358.635 gives 1358.64. decimals: 0 … 22.
 double round_numpy(double value, int decimals);
 

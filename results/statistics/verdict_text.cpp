@@ -54,15 +54,8 @@ std::string none_text(const Comparison& comparison, const Criteria& criteria) {
 }  // namespace
 
 std::string verdict_text(const Comparison& comparison, const Criteria& criteria) {
-  switch (comparison.verdict) {
-    case Verdict::faster:
-    case Verdict::slower:
-      return change_text(comparison, criteria);
-    case Verdict::none_shown:
-      return none_text(comparison, criteria);
-    case Verdict::too_few:
-      break;
-  }
+  if (comparison.verdict == Verdict::none_shown) return none_text(comparison, criteria);
+  if (comparison.verdict != Verdict::too_few) return change_text(comparison, criteria);
   const std::size_t runs = std::min(comparison.first_runs, comparison.second_runs);
   return fmt::format("{} {} too few to say{}", counted(runs, "run"), runs == 1 ? "is" : "are",
                      remedy(criteria));

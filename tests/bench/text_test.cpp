@@ -4,8 +4,8 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/text_table.h"
 #include "base/units.h"
-#include "base/wrapped_lines.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {

@@ -11,6 +11,7 @@
 #include "models/resnet50.h"
 #include "tests/comm/resnet50_program.h"
 #include "tests/comm/small_program.h"
+#include "tests/kernels/live_bytes.h"
 
 namespace plumb {
 namespace {

@@ -3,10 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <stdexcept>
-
-#include "bench/data/fixed_batch.h"
+#include "bench/data/batch_source.h"
 #include "kernels/cuda/synthetic.h"
 #include "tests/cuda_host/guarded_tensor.h"
 

@@ -1,6 +1,5 @@
 // The emulated GPU's matrix products: oneDNN's, in f32.
 #include <oneapi/dnnl/dnnl.hpp>
-#include <utility>
 
 #include "base/error.h"
 #include "kernels/cuda/dense.h"

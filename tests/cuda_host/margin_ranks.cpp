@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "kernels/cuda/workspaces.h"
+#include "kernels/cuda/storage.h"
 #include "kernels/margin_lowering.h"
 #include "models/margin_head.h"
 #include "tests/cuda_host/bound_instruction.h"

@@ -1,5 +1,4 @@
 // Streams, events, kernels and host functions of the CUDA runtime stand-in.
-#include <chrono>
 #include <memory>
 #include <utility>
 

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <memory>
-#include <utility>
 
 #include "bench/run/runner.h"
 #include "kernels/memory_plan.h"

@@ -1,8 +1,6 @@
 // Whole training steps of the CUDA Program on the emulated GPU, against the CPU device: small networks.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
 #include <memory>
 #include <string>
 

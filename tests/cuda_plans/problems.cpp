@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "bench/plan/largest_fit.h"
+#include "bench/plan/step_plan.h"
 #include "kernels/memory_plan.h"
 #include "models/catalogue.h"
 

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <deque>
-#include <map>
 #include <optional>
 #include <string_view>
 

@@ -1,7 +1,6 @@
 // How a kernel's hot code accesses global and local memory, from its machine code alone.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "tests/cuda_sass/kernel_code.h"

@@ -1,7 +1,6 @@
 // Requirements for every kernel's machine code, and further ones for hot kernels.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,6 +1,5 @@
 #include "tests/fuzz/fuzz_input.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>

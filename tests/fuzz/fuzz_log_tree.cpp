@@ -1,7 +1,5 @@
 // A folder of logs. Input: up to 8 files as "case/name.log", a newline, lines, and a form feed after each.
-#include <string>
 
-#include "results/analysis/analysis_text.h"
 #include "results/analysis/analyze.h"
 #include "results/analysis/log_tree.h"
 #include "tests/fuzz/fuzz_input.h"

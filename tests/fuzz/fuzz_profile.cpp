@@ -1,5 +1,5 @@
 // profile.json of a run.
-#include "results/report/run_profile.h"
+#include "results/report/run_parts.h"
 #include "tests/fuzz/fuzz_input.h"
 
 using namespace plumb;

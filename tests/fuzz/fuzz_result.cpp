@@ -1,5 +1,5 @@
 // result.json. An accepted file is written and read again unchanged.
-#include "results/record/result_file.h"
+#include "results/record/schema.h"
 #include "tests/fuzz/fuzz_input.h"
 
 using namespace plumb;

@@ -1,5 +1,5 @@
 // trace.json of a run, as the report reads it.
-#include "results/report/run_trace.h"
+#include "results/report/run_parts.h"
 #include "tests/fuzz/fuzz_input.h"
 
 using namespace plumb;

@@ -1,7 +1,6 @@
 // A safetensors file: weights, and a batch of images and labels.
-#include <string>
 
-#include "bench/data/fixed_batch.h"
+#include "bench/data/batch_source.h"
 #include "models/weights.h"
 #include "tests/fuzz/fuzz_input.h"
 

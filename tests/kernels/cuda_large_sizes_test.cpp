@@ -11,6 +11,7 @@
 #include "kernels/memory_plan.h"
 #include "models/arcface.h"
 #include "models/resnet50.h"
+#include "tests/kernels/live_bytes.h"
 
 namespace plumb {
 namespace {

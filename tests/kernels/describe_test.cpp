@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <ostream>
 #include <set>
 #include <sstream>
@@ -15,6 +14,7 @@
 #include "models/cost.h"
 #include "models/resnet50.h"
 #include "tests/kernels/described_instructions.h"
+#include "tests/kernels/live_bytes.h"
 
 namespace plumb {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "tests/kernels/live_bytes.h"
 #include "tests/kernels/random_program.h"
 
 namespace plumb {

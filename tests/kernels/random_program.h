@@ -1,7 +1,6 @@
 // Programs with random buffers, views and instructions in three lanes, for property tests.
 #pragma once
 
-#include <algorithm>
 #include <random>
 #include <string>
 

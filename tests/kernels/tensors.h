@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "tests/kernels/graph_builder.h"
 #include "tests/kernels/reference.h"

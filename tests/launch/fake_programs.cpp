@@ -1,6 +1,5 @@
 #include "tests/launch/fake_programs.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

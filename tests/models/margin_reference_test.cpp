@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <numeric>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 namespace plumb {

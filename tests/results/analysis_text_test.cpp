@@ -1,6 +1,6 @@
-#include "results/analysis/analysis_text.h"
-
 #include <gtest/gtest.h>
+
+#include "results/analysis/analyze.h"
 
 namespace plumb {
 namespace {

@@ -1,7 +1,8 @@
+#include "results/analysis/analyze.h"
+
 #include <gtest/gtest.h>
 
 #include "base/new_file.h"
-#include "results/analysis/analysis_text.h"
 #include "tests/bench/expect_error.h"
 #include "tests/results/dialect_sets.h"
 #include "tests/results/run_folder.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "results/analysis/analysis_text.h"
+#include "results/analysis/analyze.h"
 #include "tests/bench/expect_error.h"
 #include "tests/results/synthetic_log.h"
 #include "tests/scratch_folder.h"

@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "results/analysis/analysis_text.h"
+#include "results/analysis/analyze.h"
 
 namespace plumb {
 namespace {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 
 #include "tests/results/synthetic_log.h"
 #include "tests/scratch_folder.h"

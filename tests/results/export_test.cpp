@@ -1,13 +1,10 @@
 // Runs as MLPerf's lines and as Prometheus' text.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <set>
 #include <sstream>
 
 #include "results/export/exported_runs.h"
-#include "results/export/mlperf_log.h"
-#include "results/export/prometheus_text.h"
 #include "tests/bench/expect_error.h"
 #include "tests/results/run_folder.h"
 

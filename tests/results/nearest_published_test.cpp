@@ -10,8 +10,8 @@ namespace plumb {
 namespace {
 
 const std::string kHead =
-    "source,framework,framework_version,model,dataset_or_mode,precision,batch_size_per_device,nodes,"
-    "gpus_per_node,throughput_samples_per_s,speedup,notes\n";
+    "source,framework,framework_version,model,dataset_or_mode,precision,batch_size_per_device,nodes,gpus_per_"
+    "node,throughput_samples_per_s,speedup,notes\n";
 
 Configuration own(const std::string& device, const std::string& model, const std::string& precision,
                   std::int64_t batch, int nodes, int devices) {

@@ -15,8 +15,8 @@ namespace plumb {
 namespace {
 
 const std::string kHead =
-    "source,framework,framework_version,model,dataset_or_mode,precision,batch_size_per_device,nodes,"
-    "gpus_per_node,throughput_samples_per_s,speedup,notes\n";
+    "source,framework,framework_version,model,dataset_or_mode,precision,batch_size_per_device,nodes,gpus_per_"
+    "node,throughput_samples_per_s,speedup,notes\n";
 
 TEST(Csv, ReadsQuotesCommasAndLineEndsInFields) {
   const auto records = csv_records("a,\"b,\"\"c\"\"\",\r\n\n\"d\ne\",f,g", "x.csv");

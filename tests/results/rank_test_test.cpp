@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "base/error.h"
 #include "results/statistics/significance.h"
 #include "tests/results/simulated_runs.h"

@@ -1,8 +1,7 @@
-#include "results/report/report_markdown.h"
-
 #include <gtest/gtest.h>
 
 #include "base/text_table.h"
+#include "results/report/report_data.h"
 #include "tests/results/small_report.h"
 
 namespace plumb {

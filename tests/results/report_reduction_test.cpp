@@ -4,10 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "results/report/memory_picture.h"
-#include "results/report/run_profile.h"
-#include "results/report/run_trace.h"
-#include "results/report/step_times.h"
+#include "results/report/run_parts.h"
 #include "tests/bench/expect_error.h"
 
 namespace plumb {

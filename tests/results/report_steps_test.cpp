@@ -1,7 +1,6 @@
-#include "results/report/report_steps.h"
-
 #include <gtest/gtest.h>
 
+#include "results/report/report_data.h"
 #include "tests/bench/expect_error.h"
 #include "tests/results/small_report.h"
 

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "results/record/schema.h"
 #include "tests/scratch_folder.h"

@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "base/text.h"
-#include "results/compare/compare_text.h"
+#include "results/compare/compare.h"
 #include "results/compare/curve_samples.h"
 #include "results/scaling/scaling_loss.h"
 #include "tests/results/run_folder.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "results/record/result_file.h"
+#include "results/record/schema.h"
 #include "tests/bench/expect_error.h"
 #include "tests/scratch_folder.h"
 

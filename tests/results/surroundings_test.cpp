@@ -1,10 +1,9 @@
-#include "results/compare/surroundings.h"
-
 #include <gtest/gtest.h>
 
 #include "results/anomalies/flags.h"
 #include "results/compare/compare.h"
 #include "results/compare/gate.h"
+#include "results/compare/samples.h"
 #include "tests/results/run_folder.h"
 
 namespace plumb {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "tests/bench/expect_error.h"
 #include "tests/bench/image_files.h"

@@ -1,4 +1,3 @@
-#include "bench/data/record_writer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
-#include "bench/data/shuffled_order.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 #include <vector>
+
+#include "bench/data/image_loader.h"
 
 namespace plumb {
 namespace {

@@ -1,6 +1,5 @@
 // Manual pages and completions, as rendered by man and by the shells.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdlib>

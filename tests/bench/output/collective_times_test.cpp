@@ -1,8 +1,7 @@
-#include "bench/output/collective_times.h"
-
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "bench/output/profile.h"
 #include "tests/bench/output/profiled_program.h"
 
 namespace plumb {

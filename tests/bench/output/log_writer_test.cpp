@@ -2,10 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include <csignal>
-#include <cstdio>
 #include <regex>
 
 #include "tests/bench/expect_error.h"

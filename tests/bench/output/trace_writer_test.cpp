@@ -1,11 +1,10 @@
-#include "bench/output/trace_writer.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "bench/output/profile.h"
 #include "tests/bench/output/profiled_program.h"
 
 namespace plumb {

@@ -1,9 +1,8 @@
-#include "bench/plan/largest_fit.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "bench/plan/step_plan.h"
 #include "models/model_builder.h"
 
 namespace plumb {

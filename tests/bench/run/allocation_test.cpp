@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 
-#include "bench/data/fixed_batch.h"
+#include "bench/data/batch_source.h"
 #include "bench/run/runner.h"
 #include "kernels/device.h"
 #include "kernels/memory_plan.h"

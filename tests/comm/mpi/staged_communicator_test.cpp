@@ -1,7 +1,5 @@
 #include "comm/staged_communicator.h"
 
-#include <cstdint>
-
 #include "comm/mpi_communicator.h"
 #include "tests/comm/manual_lane.h"
 #include "tests/comm/mpi/mpi_test.h"

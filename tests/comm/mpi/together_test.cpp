@@ -1,5 +1,4 @@
 #include <new>
-#include <optional>
 #include <stdexcept>
 
 #include "tests/comm/mpi/mpi_test.h"
