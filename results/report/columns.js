@@ -1,4 +1,5 @@
-// The page's data as its other scripts read them: published lines come in columns, texts as indices.
+// The page's data as its other scripts read them: published lines come in columns, texts as indices, times in
+// columns as whole nanoseconds.
 
 // [{label, selected, source, differences, notes, points: [{case, devices, median, speedup, efficiency,
 // source}]}]
@@ -20,7 +21,7 @@ function publishedCurves(columns, names) {
   });
   return columns.label.map((label, curve) => ({
                              label: text(label),
-                             selected: columns.selected[curve],
+                             selected: columns.selected[curve] === 1,
                              source: text(columns.source[curve]),
                              differences: text(columns.differences[curve]),
                              notes: columns.notes[curve].map(text),
@@ -28,10 +29,20 @@ function publishedCurves(columns, names) {
                            }));
 }
 
+const kTimeColumns = {
+  steps: ['median', 'min', 'max'],
+  profile: ['seconds', 'roofline'],
+  trace: ['begin', 'seconds']
+};
+
 function fromColumns(data) {
   const {names} = data;
-  for (const run of data.runs)
+  const secondsOf = (nanoseconds) => (nanoseconds === null ? null : nanoseconds / 1e9);
+  for (const run of data.runs) {
     for (const key of ['config', 'environment', 'checks'])
       run[key] &&= run[key].map((pair) => pair.map((text) => names[text]));
+    for (const [part, columns] of Object.entries(kTimeColumns).filter(([part]) => run[part]))
+      for (const key of columns) run[part][key] &&= run[part][key].map(secondsOf);
+  }
   return {...data, published: publishedCurves(data.published, names)};
 }

@@ -63,6 +63,12 @@ double nanoseconds(double seconds) {
   return std::isfinite(seconds) ? std::round(seconds * kNanoseconds) / kNanoseconds : seconds;
 }
 
+// For columns, whose numbers are many: whole nanoseconds, which are shorter.
+Json whole_nanoseconds(double seconds) {
+  const double whole = std::round(seconds * kNanoseconds);
+  return std::fabs(whole) < 0x1p53 ? Json(static_cast<std::int64_t>(whole)) : Json(whole);
+}
+
 // Six digits are more than a picture shows.
 double six_digits(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
@@ -78,9 +84,9 @@ Json to_json(const StepTimes& iterations) {
   Json json{{"iterations", iterations.iterations},
             {"warmup", iterations.warmup},
             {"per_entry", iterations.per_entry},
-            {"median", column(iterations.median_seconds, nanoseconds)}};
-  if (iterations.per_entry > 1) json["min"] = column(iterations.min_seconds, nanoseconds);
-  if (iterations.per_entry > 1) json["max"] = column(iterations.max_seconds, nanoseconds);
+            {"median", column(iterations.median_seconds, whole_nanoseconds)}};
+  if (iterations.per_entry > 1) json["min"] = column(iterations.min_seconds, whole_nanoseconds);
+  if (iterations.per_entry > 1) json["max"] = column(iterations.max_seconds, whole_nanoseconds);
   return json;
 }
 
@@ -136,8 +142,8 @@ Json to_json(const RunProfile& profile, Names& names) {
           {"name", column(instructions, &ProfiledInstruction::name, names)},
           {"kind", column(instructions, &ProfiledInstruction::kind, names)},
           {"bound_by", column(instructions, &ProfiledInstruction::bound_by, names)},
-          {"seconds", column(instructions, &ProfiledInstruction::seconds, nanoseconds)},
-          {"roofline", column(instructions, &ProfiledInstruction::roofline_seconds, nanoseconds)},
+          {"seconds", column(instructions, &ProfiledInstruction::seconds, whole_nanoseconds)},
+          {"roofline", column(instructions, &ProfiledInstruction::roofline_seconds, whole_nanoseconds)},
           {"gigaflops_per_second", column(instructions, &ProfiledInstruction::flops_per_second, giga)},
           {"gigabytes_per_second", column(instructions, &ProfiledInstruction::bytes_per_second, giga)}};
 }
@@ -151,8 +157,8 @@ Json to_json(const RunTrace& trace, Names& names) {
           {"name", column(spans, &TraceSpan::name, names)},
           {"phase", column(spans, &TraceSpan::phase, names)},
           {"lane", column(spans, &TraceSpan::lane)},
-          {"begin", column(spans, &TraceSpan::begin_seconds, nanoseconds)},
-          {"seconds", column(spans, &TraceSpan::seconds, nanoseconds)}};
+          {"begin", column(spans, &TraceSpan::begin_seconds, whole_nanoseconds)},
+          {"seconds", column(spans, &TraceSpan::seconds, whole_nanoseconds)}};
 }
 
 // At most kMostMoments, every n-th of the run.
@@ -299,7 +305,7 @@ Json to_json(const ReportCurve& curve) {
 Json published_columns(const std::vector<ReportCurve>& curves, Names& names) {
   const auto parts = [&](const std::string& text) { return names.parts(text); };
   Json json{{"label", column(curves, &ReportCurve::label, parts)},
-            {"selected", column(curves, &ReportCurve::selected)},
+            {"selected", column(curves, [](const ReportCurve& curve) { return curve.selected ? 1 : 0; })},
             {"source", column(curves, &ReportCurve::source, parts)},
             {"differences", column(curves, &ReportCurve::differences, parts)},
             {"notes", column(curves, [&](const ReportCurve& curve) { return column(curve.notes, parts); })},
