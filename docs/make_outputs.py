@@ -9,6 +9,7 @@ PAGE: running.md, analysis.md, …; default: all. Commands of all pages run in o
     <!-- run: COMMAND -->                       runs a command that readers don't see
     <!-- output of: COMMAND -->                 its output stands in the code block below
     <!-- picture of: FILE.html, SELECTOR -->    the part of a page that a CSS selector names stands in the picture below
+    <!-- copy of: FILE -->                      a file stands where the link below leads
 
 Pictures want a headless Chromium; without one they stay as they are. Exit codes: 0 done, 1 a command failed, 64 usage.
 """
@@ -17,6 +18,7 @@ import argparse
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,7 +31,8 @@ import devtools  # noqa: E402
 PAGES = ["running.md", "images.md", "faces.md", "analysis.md", "comparing.md", "ci.md"]
 BLOCK = re.compile(r"<!-- run: (?P<run>.+?) -->\n"
                    r"|<!-- output of: (?P<output>.+?) -->\n```\n(?P<old>.*?)```\n"
-                   r"|<!-- picture of: (?P<page>\S+), (?P<selector>.+?) -->\n!\[.*?\]\((?P<picture>.+?)\)", re.DOTALL)
+                   r"|<!-- picture of: (?P<page>\S+), (?P<selector>.+?) -->\n!\[.*?\]\((?P<picture>.+?)\)"
+                   r"|<!-- copy of: (?P<file>\S+) -->\n\[.*?\]\((?P<copy>.+?)\)", re.DOTALL)
 
 
 def shell(command, folder):
@@ -61,6 +64,8 @@ def fill(text, folder, chromium):
         elif block["output"]:
             output = shell(block["output"], folder)
             return block[0].replace(f"```\n{block['old']}```", f"```\n{output.strip()}\n```")
+        elif block["file"]:
+            shutil.copyfile(folder / block["file"], DOCS / block["copy"])
         elif chromium:
             take_picture(chromium, folder / block["page"], block["selector"], DOCS / block["picture"])
         return block[0]
@@ -77,7 +82,7 @@ def main():
         folder = pathlib.Path(scratch)
         for name in ("bench_resnet50", "bench_arcface", "plumbline"):
             (folder / name).symlink_to((arguments.programs / name).resolve())
-        for name in ("results", "tests"):
+        for name in ("launch", "results", "tests"):
             (folder / name).symlink_to(ROOT / name)
         for name in arguments.pages:
             page = DOCS / name

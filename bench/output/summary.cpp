@@ -89,6 +89,8 @@ void add_state(const RunRecord& record, SummaryRows& rows) {
     rows.add("iterations", "{}, of which {} warm-up", record.iterations, record.warmup);
   } else if (record.failure.starts_with(kInterrupted)) {
     rows.add("INTERRUPTED", "{}: no score", record.failure.substr(kInterrupted.size()));
+    if (record.world_size > 1 && record.failure.find("SIGTERM") != std::string::npos)
+      rows.add("", "(sent by hand, or by the launcher because another rank failed: see its message)");
     rows.add("iterations", "{}, warm-up {}", record.step_seconds.size(), record.warmup);
   } else {
     rows.add("FAILED", "{}", record.failure);

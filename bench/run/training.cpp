@@ -42,12 +42,6 @@ struct Run {
   const BenchOptions& options() const { return session.options; }
 };
 
-std::string image_size_remark(const BenchOptions& options) {
-  const std::int64_t published = options.model->image_size;
-  if (options.image_size == published) return "";
-  return fmt::format(", {} px instead of {}", options.image_size, published);
-}
-
 // Where --device auto took the CPU.
 std::string no_gpu_remark(const Session& session) {
   if (session.why_no_gpu.empty()) return "";
@@ -55,13 +49,29 @@ std::string no_gpu_remark(const Session& session) {
                                  : " (no usable GPU)";
 }
 
-// "training resnet50 fp16 on NVIDIA H200, 2 ranks, batch 128 each"
+// The most important one first.
+std::vector<std::string> begin_remarks(const Session& session, const RunRecord& record) {
+  const BenchOptions& options = session.options;
+  std::vector<std::string> remarks{no_gpu_remark(session)};
+  if (options.image_size != options.model->image_size)
+    remarks.push_back(fmt::format(", {} px", options.image_size));
+  if (const std::string head = head_options(record.config); !head.empty()) remarks.push_back(", " + head);
+  return remarks;
+}
+
+// "training resnet50 fp16 on NVIDIA H200, 2 ranks, batch 128 each", within 80 columns unless --verbose asks
+// for more: the table has the remarks that don't fit, and the device's whole name.
 std::string begin_text(const Job& job, const Session& session, const RunRecord& record) {
-  const std::string head = head_options(record.config);
-  return fmt::format("training {} {} on {}{}, {}, batch {} each{}{}{}", record.model, record.precision,
-                     session.device->limits().name, no_gpu_remark(session), counted(job.size(), "rank"),
-                     record.batch_per_device, head.empty() ? "" : ", ", head,
-                     image_size_remark(session.options));
+  constexpr std::size_t kColumns = 80, kLeastOfName = 12;
+  const bool verbose = session.options.verbose;
+  const std::string begin = fmt::format("training {} {} on ", record.model, record.precision);
+  std::string end = fmt::format(", {}, batch {} each", counted(job.size(), "rank"), record.batch_per_device);
+  const std::string& name = session.device->limits().name;
+  const std::size_t least = begin.size() + std::min(name.size(), kLeastOfName);
+  for (const std::string& remark : begin_remarks(session, record))
+    if (verbose || least + end.size() + remark.size() <= kColumns) end += remark;
+  const std::size_t taken = begin.size() + end.size();
+  return begin + (verbose ? name : shortened(name, std::max(kColumns, taken + kLeastOfName) - taken)) + end;
 }
 
 // For --verbose.

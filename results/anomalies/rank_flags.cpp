@@ -50,9 +50,7 @@ std::vector<Flag> slow_rank_flags(const std::vector<RankRecord>& ranks, double s
 
 std::vector<Flag> failed_check_flags(const RunRecord& record) {
   std::vector<Flag> flags;
-  if (record.status != "ok")
-    flags.push_back(
-        {Flag::Kind::failed_check, "the run failed" + (record.failure.empty() ? "" : ": " + record.failure)});
+  if (record.status != "ok") flags.push_back({Flag::Kind::failed_check, failure_text(record)});
   for (const auto& [name, outcome] : record.checks.items())
     if (outcome.is_boolean() && !outcome.get<bool>())
       flags.push_back({Flag::Kind::failed_check, fmt::format("the check {} failed", name)});

@@ -82,7 +82,7 @@ void add_result(Collection& collection, const fs::path& file, const fs::path& or
     ResultFile result = read_result_file(file);
     const double figure = result.record.images_per_second.mean;
     if (result.record.status != "ok") {
-      leave_out(collection, origin, Flaw::unfinished, "the run failed: " + printable(result.record.failure));
+      leave_out(collection, origin, Flaw::unfinished, printable(failure_text(result.record)));
     } else if (!std::isfinite(figure) || figure <= 0) {
       leave_out(collection, origin, Flaw::malformed,
                 "its images_per_second has a mean that no run can have; run the bench again");

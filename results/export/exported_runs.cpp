@@ -7,7 +7,7 @@ namespace plumb {
 std::string why_not_exported(const Measurement& run) {
   if (!run.record) return "it is a log, which says too little; name the run's folder with result.json";
   const RunRecord& record = *run.record;
-  if (record.status != "ok") return "the run failed: " + record.failure;
+  if (record.status != "ok") return failure_text(record);
   for (const auto& [check, passed] : record.checks.items())
     if (passed != true)
       return fmt::format("its check {} {}; run the bench again{}", check,

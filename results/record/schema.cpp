@@ -171,6 +171,13 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
   return record;
 }
 
+std::string failure_text(const RunRecord& record) {
+  const std::string& failure = record.failure;
+  if (failure.starts_with(kInterrupted))
+    return fmt::format("the run was {}, so it is no measurement; start it again", failure);
+  return "the run failed" + (failure.empty() ? "" : ": " + failure);
+}
+
 ImagesPerSecond images_per_second(const std::vector<double>& step_seconds,
                                   const std::vector<double>& window_seconds, std::int64_t warmup,
                                   std::int64_t images_per_step) {

@@ -140,6 +140,10 @@ RunRecord run_record_from_json(const nlohmann::ordered_json& json, const std::st
 
 // `window_seconds`: of every rank. Steps before `warmup` are left out; zeros if none remain. Throws
 // Error(internal) for a step time that is not positive.
+// Why a run that isn't ok has no score: "the run failed: rank 3 was lost", "the run was interrupted by
+// SIGTERM after 5 of 120 iterations, so it is no measurement; start it again".
+std::string failure_text(const RunRecord& record);
+
 ImagesPerSecond images_per_second(const std::vector<double>& step_seconds,
                                   const std::vector<double>& window_seconds, std::int64_t warmup,
                                   std::int64_t images_per_step);

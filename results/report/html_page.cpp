@@ -8,8 +8,8 @@ namespace plumb {
 
 // Made by plumb_embed (results/CMakeLists.txt).
 extern const std::string_view kFrameHtml, kPageHtml, kHistoryHtml, kPageCss, kChartJs, kHistoryJs;
-extern const std::string_view kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs,
-    kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs;
+extern const std::string_view kColumnsJs, kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs,
+    kWaitsJs, kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs;
 
 std::string script_json(const nlohmann::ordered_json& json) {
   return replaced(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), '<',
@@ -53,8 +53,8 @@ std::string html_page(const ReportData& data) {
        .title = data.title,
        .made_by = data.made_by,
        .body = kPageHtml,
-       .scripts = {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs, kRunJs,
-                   kCollectivesJs, kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs},
+       .scripts = {kColumnsJs, kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs,
+                   kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs},
        .data = to_json(data)});
 }
 

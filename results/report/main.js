@@ -1,6 +1,6 @@
 // The page: what stands at the top, the summary, and the run that is looked at.
 
-const data = JSON.parse(document.getElementById('data').textContent);
+const data = fromColumns(JSON.parse(document.getElementById('data').textContent));
 const series = makeSeries(data);
 let presentRun = data.shown_run;
 

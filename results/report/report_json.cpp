@@ -1,8 +1,9 @@
-// The report's data as the page's scripts read it: columns instead of lists of objects, names kept once.
+// The report's data as the page's scripts read it: columns instead of lists of objects, texts kept once.
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
+#include <utility>
 
 #include "base/units.h"
 #include "results/report/palette.h"
@@ -16,13 +17,27 @@ using Json = nlohmann::ordered_json;
 constexpr double kNanoseconds = 1e9;
 constexpr std::size_t kMostMoments = 300;
 
-// Names of instructions and buffers come again in every run: each is kept once, and referred to by its index.
+// Texts that come again, such as the names of a program's instructions: each is kept once, and referred to by
+// its index.
 class Names {
  public:
   std::size_t operator()(const std::string& name) {
     const auto [entry, is_new] = indices_.emplace(name, indices_.size());
     if (is_new) list_.push_back(name);
     return entry->second;
+  }
+  // The parts of a text that has some in common with others, as "a/b.md:7" with "a/b.md:8". Joined they are
+  // the text.
+  Json parts(const std::string& text) {
+    Json indices = Json::array();
+    std::string part;
+    for (const char letter : text) {
+      const bool ends = letter == '/' || (letter == ' ' && (part.ends_with(',') || part.ends_with(';')));
+      part += letter;
+      if (ends) indices.push_back((*this)(std::exchange(part, "")));
+    }
+    if (!part.empty()) indices.push_back((*this)(part));
+    return indices;
   }
   const Json& list() const { return list_; }
 
@@ -48,6 +63,12 @@ double nanoseconds(double seconds) {
   return std::isfinite(seconds) ? std::round(seconds * kNanoseconds) / kNanoseconds : seconds;
 }
 
+// For columns, whose numbers are many: whole nanoseconds, which are shorter.
+Json whole_nanoseconds(double seconds) {
+  const double whole = std::round(seconds * kNanoseconds);
+  return std::fabs(whole) < 0x1p53 ? Json(static_cast<std::int64_t>(whole)) : Json(whole);
+}
+
 // Six digits are more than a picture shows.
 double six_digits(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
@@ -59,29 +80,13 @@ double giga(double value) {
   return six_digits(value / kGiga);
 }
 
-Json to_json(const Configuration& c) {
-  return {{"framework", c.framework},
-          {"model", c.model},
-          {"precision", c.precision},
-          {"device", c.device},
-          {"data", c.data},
-          {"batch_per_device", c.batch_per_device},
-          {"nodes", c.nodes},
-          {"devices_per_node", c.devices_per_node},
-          {"image_size", c.image_size},
-          {"head", c.head},
-          {"classes", c.classes},
-          {"options", c.options},
-          {"settings", c.settings}};
-}
-
 Json to_json(const StepTimes& iterations) {
   Json json{{"iterations", iterations.iterations},
             {"warmup", iterations.warmup},
             {"per_entry", iterations.per_entry},
-            {"median", column(iterations.median_seconds, nanoseconds)}};
-  if (iterations.per_entry > 1) json["min"] = column(iterations.min_seconds, nanoseconds);
-  if (iterations.per_entry > 1) json["max"] = column(iterations.max_seconds, nanoseconds);
+            {"median", column(iterations.median_seconds, whole_nanoseconds)}};
+  if (iterations.per_entry > 1) json["min"] = column(iterations.min_seconds, whole_nanoseconds);
+  if (iterations.per_entry > 1) json["max"] = column(iterations.max_seconds, whole_nanoseconds);
   return json;
 }
 
@@ -137,8 +142,8 @@ Json to_json(const RunProfile& profile, Names& names) {
           {"name", column(instructions, &ProfiledInstruction::name, names)},
           {"kind", column(instructions, &ProfiledInstruction::kind, names)},
           {"bound_by", column(instructions, &ProfiledInstruction::bound_by, names)},
-          {"seconds", column(instructions, &ProfiledInstruction::seconds, nanoseconds)},
-          {"roofline", column(instructions, &ProfiledInstruction::roofline_seconds, nanoseconds)},
+          {"seconds", column(instructions, &ProfiledInstruction::seconds, whole_nanoseconds)},
+          {"roofline", column(instructions, &ProfiledInstruction::roofline_seconds, whole_nanoseconds)},
           {"gigaflops_per_second", column(instructions, &ProfiledInstruction::flops_per_second, giga)},
           {"gigabytes_per_second", column(instructions, &ProfiledInstruction::bytes_per_second, giga)}};
 }
@@ -152,8 +157,8 @@ Json to_json(const RunTrace& trace, Names& names) {
           {"name", column(spans, &TraceSpan::name, names)},
           {"phase", column(spans, &TraceSpan::phase, names)},
           {"lane", column(spans, &TraceSpan::lane)},
-          {"begin", column(spans, &TraceSpan::begin_seconds, nanoseconds)},
-          {"seconds", column(spans, &TraceSpan::seconds, nanoseconds)}};
+          {"begin", column(spans, &TraceSpan::begin_seconds, whole_nanoseconds)},
+          {"seconds", column(spans, &TraceSpan::seconds, whole_nanoseconds)}};
 }
 
 // At most kMostMoments, every n-th of the run.
@@ -197,21 +202,22 @@ Json memory_json(const std::map<std::string, std::int64_t>& bytes) {
   return json;
 }
 
-// {"build": {"version": …}} becomes ["build.version", …].
-void add_texts(const Json& json, const std::string& prefix, Json& texts) {
+// {"build": {"version": …}} becomes ["build.version", …], both as indices.
+void add_texts(const Json& json, const std::string& prefix, Names& names, Json& texts) {
   for (const auto& [key, value] : json.items()) {
     if (value.is_object())
-      add_texts(value, prefix + key + ".", texts);
+      add_texts(value, prefix + key + ".", names, texts);
     else
       texts.push_back(Json::array(
-          {prefix + key,
-           value.is_string() ? value : Json(value.dump(-1, ' ', false, Json::error_handler_t::replace))}));
+          {names(prefix + key),
+           names(value.is_string() ? value.get<std::string>()
+                                   : value.dump(-1, ' ', false, Json::error_handler_t::replace))}));
   }
 }
 
-Json texts_of(const Json& json) {
+Json texts_of(const Json& json, Names& names) {
   Json texts = Json::array();
-  add_texts(json, "", texts);
+  add_texts(json, "", names, texts);
   return texts;
 }
 
@@ -232,7 +238,7 @@ Json page_json(const CollectiveRecord& record) {
 }
 
 // Members that only run folders have.
-void add_measured(const ReportRun& run, const RunRecord& record, Json& json) {
+void add_measured(const ReportRun& run, const RunRecord& record, Names& names, Json& json) {
   const ImagesPerSecond& speeds = record.images_per_second;
   json["device_name"] = record.device_name;
   json["speeds"] = {
@@ -252,35 +258,30 @@ void add_measured(const ReportRun& run, const RunRecord& record, Json& json) {
         column(record.collectives, [](const CollectiveRecord& one) { return page_json(one); });
   if (!record.gpus.empty()) json["gpus"] = to_json(record.gpus);
   json["memory_bytes"] = memory_json(record.memory_bytes);
-  json["config"] = texts_of(record.config);
-  json["environment"] = texts_of(run.environment);
-  json["checks"] = texts_of(record.checks);
+  json["config"] = texts_of(record.config, names);
+  json["environment"] = texts_of(run.environment, names);
+  json["checks"] = texts_of(record.checks, names);
 }
 
 Json to_json(const ReportRun& run, Names& names) {
   Json json{{"label", run.label},
             {"origin", run.origin},
-            {"configuration", to_json(run.configuration)},
             {"configuration_text", configuration_text(run.configuration)},
             {"images_per_second", run.images_per_second}};
-  if (run.record) add_measured(run, *run.record, json);
+  if (run.record) add_measured(run, *run.record, names, json);
   if (run.memory) json["memory"] = to_json(*run.memory, names);
   if (run.profile) json["profile"] = to_json(*run.profile, names);
   if (run.trace) json["trace"] = to_json(*run.trace, names);
   return json;
 }
 
-Json to_json(const ReportPoint& point, const ReportCurve& curve) {
+Json to_json(const ReportPoint& point) {
   Json json{{"case", point.case_name},
             {"devices", point.devices},
             {"median", point.median_images_per_second},
             {"speedup", or_null(point.speedup)},
-            {"efficiency", or_null(point.efficiency)}};
-  // Behind what the curve's source says of all its points.
-  if (curve.published && point.source.size() > curve.source.size())
-    json["source"] = point.source.substr(curve.source.size());
-  if (curve.published) return json;
-  json["images_per_second"] = point.images_per_second;
+            {"efficiency", or_null(point.efficiency)},
+            {"images_per_second", point.images_per_second}};
   if (point.interval)
     json["interval"] = {{"low", point.interval->low},
                         {"high", point.interval->high},
@@ -295,13 +296,35 @@ Json to_json(const ReportPoint& point, const ReportCurve& curve) {
 }
 
 Json to_json(const ReportCurve& curve) {
-  Json json{{"label", curve.label}, {"configuration", to_json(curve.configuration)}};
-  if (curve.published)
-    json.update({{"selected", curve.selected},
-                 {"source", curve.source},
-                 {"differences", curve.differences},
-                 {"notes", curve.notes}});
-  json["points"] = column(curve.points, [&](const ReportPoint& p) { return to_json(p, curve); });
+  return {{"label", curve.label},
+          {"points", column(curve.points, [](const ReportPoint& point) { return to_json(point); })}};
+}
+
+// There are hundreds of published curves. A point's source stands behind that of its curve; its efficiency is
+// its speedup over its devices.
+Json published_columns(const std::vector<ReportCurve>& curves, Names& names) {
+  const auto parts = [&](const std::string& text) { return names.parts(text); };
+  Json json{{"label", column(curves, &ReportCurve::label, parts)},
+            {"selected", column(curves, [](const ReportCurve& curve) { return curve.selected ? 1 : 0; })},
+            {"source", column(curves, &ReportCurve::source, parts)},
+            {"differences", column(curves, &ReportCurve::differences, parts)},
+            {"notes", column(curves, [&](const ReportCurve& curve) { return column(curve.notes, parts); })},
+            {"points", column(curves, [](const ReportCurve& curve) { return curve.points.size(); })}};
+  Json points{{"case", Json::array()},
+              {"devices", Json::array()},
+              {"median", Json::array()},
+              {"speedup", Json::array()},
+              {"source", Json::array()}};
+  for (const ReportCurve& curve : curves)
+    for (const ReportPoint& point : curve.points) {
+      points["case"].push_back(names(point.case_name));
+      points["devices"].push_back(point.devices);
+      points["median"].push_back(point.median_images_per_second);
+      points["speedup"].push_back(or_null(point.speedup));
+      points["source"].push_back(
+          parts(point.source.substr(std::min(curve.source.size(), point.source.size()))));
+    }
+  json["point"] = std::move(points);
   return json;
 }
 
@@ -333,7 +356,7 @@ Json to_json(const ReportData& data) {
           {"scaling", scaling_json(data.curves)},
           {"flags", column(data.flags, json)},
           {"curves", column(data.curves, json)},
-          {"published", column(data.published, json)},
+          {"published", published_columns(data.published, names)},
           {"runs", std::move(runs)},
           {"left_out", data.left_out},
           {"shown_run", data.shown_run},

@@ -1,7 +1,10 @@
 // R6: a full disk is reported, and everything written before still parses.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/faults/started_program.h"
+#include "tests/results/run_folder.h"
 
 namespace plumb {
 namespace {
@@ -53,6 +56,87 @@ TEST(FullDisk, BeforeTheFirstIterationNothingIsLeft) {
   expect_one_sentence(ended, 73, {"logs/1n1g", "No space left", "--log-dir"});
   EXPECT_TRUE(place.contents_ending_in(".json").empty());
 }
+
+TEST(FullDisk, AsStandardOutputEndsTheBenchsAnswersWithOneSentence) {
+  for (const char* answer : {"--help", "--version", "--version --json", "--list-targets",
+                             "--list-targets --json", "--completions zsh", "--dry-run", "--dry-run --json"}) {
+    const Place place;
+    expect_one_sentence(place.run(place.bench(answer) + " >/dev/full"), kIoError,
+                        {"standard output", "No space left", "make room"});
+  }
+}
+
+// Three runs at about this speed.
+void write_runs(const Place& place, const std::string& folder, double images_per_second) {
+  for (int run = 0; run < 3; ++run) {
+    const std::string path = place.file(folder + "/" + std::to_string(run));
+    std::filesystem::create_directories(path);
+    RunRecord record = example_run(images_per_second + run);
+    record.checks = {{"loss_finite", true}};
+    write_text(path + "/result.json", to_json(record).dump());
+  }
+}
+
+struct PlumblineOutput {
+  std::string name, arguments;
+};
+void PrintTo(const PlumblineOutput& output, std::ostream* stream) {
+  *stream << output.arguments;
+}
+
+class FullDiskPlumbline : public testing::TestWithParam<PlumblineOutput> {};
+
+TEST_P(FullDiskPlumbline, EndsWithOneSentence) {
+  const Place place;
+  write_runs(place, "old", 100);
+  write_runs(place, "new", 101);
+  const std::string& arguments = GetParam().arguments;
+  if (arguments.find(" logs/") == std::string::npos) {
+    expect_one_sentence(place.run(place.plumbline(arguments) + " >/dev/full"), kIoError,
+                        {"standard output", "No space left", "make room"}, "plumbline");
+    return;
+  }
+  if (!can_mount()) GTEST_SKIP() << "mounting is not permitted here";
+  const Ended ended = place.run(
+      on_small_disk("4k", "sh -c 'head -c 4096 /dev/zero >logs/filler' && " + place.plumbline(arguments)));
+  expect_one_sentence(ended, kIoError, {"'logs/", "No space left", "make room"}, "plumbline");
+  for (const std::string& name : place.contents())
+    EXPECT_TRUE(!name.starts_with("kept/") || name == "kept/filler") << name << " is left";
+  EXPECT_EQ(read_text(place.file("kept/filler")), std::string(4096, '\0'));
+}
+
+const std::vector<PlumblineOutput> kPlumblineOutputs = {
+    {"Help", "--help"},
+    {"Version", "--version"},
+    {"Completions", "--completions bash"},
+    {"Analyze", "analyze " PLUMB_TEST_DATA "/dialects/oneflow_cnn"},
+    {"AnalyzeJson", "analyze " PLUMB_TEST_DATA "/dialects/oneflow_cnn --json"},
+    {"Compare", "compare new old"},
+    {"CompareJson", "compare new old --json"},
+    {"Published", "published --format csv"},
+    {"SweepDryRun", "sweep cpu --dry-run"},
+    {"Gate", "gate new --baseline old"},
+    {"GateMarkdown", "gate new --baseline old --markdown"},
+    {"GateJson", "gate new --baseline old --json"},
+    {"GateJunit", "gate new --baseline old --junit -"},
+    {"GateJunitFile", "gate new --baseline old --junit logs/gate.xml"},
+    {"Report", "report new -o -"},
+    {"ReportMarkdown", "report new --format markdown -o -"},
+    {"ReportFile", "report new -o logs/report.html"},
+    {"History", "report --history old -o -"},
+    {"HistoryMarkdown", "report --history old --format markdown -o -"},
+    {"HistoryJson", "report --history old --format json -o -"},
+    {"HistoryFile", "report --history old -o logs/history.html"},
+    {"Mlperf", "export new/0 --format mlperf"},
+    {"ReportInThePlaceOfAnother", "report new --overwrite -o logs/filler"},
+    {"MlperfFile", "export new/0 --format mlperf -o logs/result_0.txt"},
+    {"MlperfFolder", "export new --format mlperf -o logs/"},
+    {"Prometheus", "export new --format prometheus"},
+    {"PrometheusFile", "export new --format prometheus -o logs/plumbline.prom"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Faults, FullDiskPlumbline, testing::ValuesIn(kPlumblineOutputs),
+                         [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
 }  // namespace plumb

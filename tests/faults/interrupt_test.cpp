@@ -104,6 +104,7 @@ void expect_job_ended(const std::function<void(const StartedProgram&)>& interrup
   EXPECT_EQ(ended.exit_code, 128 + SIGTERM) << ended.launcher_messages;
   EXPECT_TRUE(program.processes().empty()) << "a process is left";
   expect_table(ended.output, "SIGTERM", expect_marked(place, "SIGTERM"));
+  EXPECT_NE(ended.output.find("by the launcher"), std::string::npos) << ended.output;
 }
 
 TEST(InterruptedJob, OfRank0EndsAllRanks) {

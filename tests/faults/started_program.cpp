@@ -85,6 +85,10 @@ std::string Place::damaged(const std::string& arguments) const {
   return wrapper(PLUMB_DAMAGED_TRAINING) + arguments;
 }
 
+std::string Place::plumbline(const std::string& arguments) const {
+  return wrapper(PLUMB_PLUMBLINE) + arguments;
+}
+
 std::string Place::mpirun(int ranks, const std::string& command) {
   return PLUMB_MPIRUN " --oversubscribe --bind-to none -np " + std::to_string(ranks) + " " + command;
 }
@@ -179,11 +183,12 @@ Ended StartedProgram::wait() {
           .peak_bytes = peak_bytes_};
 }
 
-void expect_one_sentence(const Ended& ended, int code, const std::vector<std::string>& words) {
+void expect_one_sentence(const Ended& ended, int code, const std::vector<std::string>& words,
+                         const std::string& program) {
   EXPECT_EQ(ended.exit_code, code) << joined(ended.lines) << ended.launcher_messages;
   ASSERT_EQ(ended.lines.size(), 1u) << joined(ended.lines);
   const std::string& sentence = ended.lines.front();
-  EXPECT_TRUE(sentence.starts_with("bench_resnet50: ")) << sentence;
+  EXPECT_TRUE(sentence.starts_with(program + ": ")) << sentence;
   for (const std::string& word : words)
     EXPECT_NE(sentence.find(word), std::string::npos) << "'" << word << "' is missing in: " << sentence;
 }

@@ -43,10 +43,11 @@ class Place {
   // The only run folder's; null without a folder or result.
   nlohmann::ordered_json result() const;
 
-  // Shell commands: bench_resnet50, the same with fault injection, and ranks of either.
+  // Shell commands: bench_resnet50, the same with fault injection, ranks of either, and plumbline.
   std::string bench(const std::string& arguments) const;
   std::string damaged(const std::string& arguments) const;
   static std::string mpirun(int ranks, const std::string& command);
+  std::string plumbline(const std::string& arguments) const;
 
   // `environment`: "NAME=value NAME=value".
   StartedProgram start(const std::string& command, const std::string& environment = "") const;
@@ -91,7 +92,8 @@ class StartedProgram {
 inline const std::string kSmall = "--image-size 32 --bs 2 --warmup 1 --threads 1 ";
 
 // The program exited with `code` and exactly one sentence, which contains all `words`.
-void expect_one_sentence(const Ended& ended, int code, const std::vector<std::string>& words);
+void expect_one_sentence(const Ended& ended, int code, const std::vector<std::string>& words,
+                         const std::string& program = "bench_resnet50");
 // There is no .log, and result.json says failed for a reason that contains `reason`.
 void expect_no_score(const Place& place, const std::string& reason = "");
 // Lines in all logs of runs that are under way.

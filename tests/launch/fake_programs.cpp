@@ -43,6 +43,13 @@ if [ -s "$fail" ]; then
   exit 71
 fi
 mkdir -p "$log_dir/1n${devices}g" "$out/run_$$"
+if [ -e "$here/interrupted" ]; then
+  rm "$here/interrupted"
+  echo '{"status": "failed", "failure": "interrupted by SIGTERM after 2 of 4 iterations"}' >"$out/run_$$/result.json"
+  echo 'two lines' >"$log_dir/1n${devices}g/resnet50_b${bs}_${precision}_$run.log.part"
+  echo 'bench_resnet50: interrupted by SIGTERM after 2 of 4 iterations' >&2
+  exit 143
+fi
 log=$log_dir/1n${devices}g/resnet50_b${bs}_${precision}_$run.log
 if [ -e "$log" ] || [ -e "$log.part" ]; then
   echo "bench_resnet50: $log exists" >&2

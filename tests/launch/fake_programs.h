@@ -22,6 +22,7 @@ struct EndedSweep {
 //   pause      seconds that it takes, twice: before its log has its name and after it
 //   fail_1n2g  it ends with code 71 for that case, and takes a letter of the file off: none are left, it
 //   works
+//   interrupted  once, it ends with code 143 as a run that a signal interrupted; the file goes
 class FakePrograms {
  public:
   // `keys`: of [sweep]; `devices`: "[1, 2]".

@@ -81,6 +81,21 @@ TEST(SweepCommand, WhatTheLauncherSaysFirstIsTheReasonWhereTheProgramSaysNothing
       << ended.output;
 }
 
+TEST(SweepCommand, AnInterruptedRunIsNoMeasurementAndIsTriedAgain) {
+  const FakePrograms programs("repetitions = 1\nretries = 1");
+  programs.set("interrupted", "x");
+  const EndedSweep ended = programs.sweep("out");
+  EXPECT_EQ(ended.code, 0);
+  ASSERT_GE(ended.messages.size(), 2u);
+  EXPECT_NE(ended.messages[1].find("failed with code 143: interrupted by SIGTERM after 2 of 4 iterations"),
+            std::string::npos)
+      << ended.messages[1];
+  EXPECT_EQ(programs.folder().list("out/runs").size(), 2u);
+  EXPECT_EQ(programs.folder().list("out/failed").size(), 1u);
+  for (const std::string& result : programs.results("out"))
+    EXPECT_EQ(result.find("interrupted"), std::string::npos) << result;
+}
+
 TEST(SweepCommand, AUsageErrorIsNotTriedAgain) {
   const FakePrograms programs("repetitions = 1\nretries = 3", "[1]");
   programs.set("mpirun", "#!/bin/sh\necho 'bench_resnet50: option --bs: no such batch' >&2\nexit 64\n");

@@ -68,6 +68,10 @@ result_1.txt" ] || fail "results holds $(ls results)"
   expect 65 'failed.* the run failed: a rank died' failed --format mlperf -o new.txt
   expect 65 'unchecked.* loss_finite was skipped' unchecked --format prometheus -o new.txt
   expect 65 'it is a log' "$data/tree" --format mlperf -o new.txt
+  run interrupted 0.1 failed
+  sed -i 's/a rank died/interrupted by SIGTERM after 5 of 120 iterations/' interrupted/result.json
+  expect 65 'interrupted.* was interrupted by SIGTERM after 5 of 120 iterations, so it is no measurement; start it again' \
+    interrupted --format prometheus -o new.txt
   run mixed/good 0.1
   run mixed/failed 0.1 failed
   expect 0 'left out: mixed/failed .*a rank died' mixed --format prometheus

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "base/text.h"
 #include "results/report/palette.h"
 #include "tests/bench/expect_error.h"
@@ -43,6 +47,29 @@ TEST(HtmlPage, TitlesAreText) {
   const std::string page = html_page(data);
   EXPECT_EQ(count(page, "<title>A &amp; B &lt;script&gt;&quot;&#39;</title>"), 1U);
   EXPECT_EQ(count(page, "<h1>A &amp; B &lt;script&gt;&quot;&#39;</h1>"), 1U);
+}
+
+TEST(HtmlPage, PartsOfPublishedTextsAreKeptOnce) {
+  ReportData data = small_report();
+  const std::vector<std::string> labels{"MXNet fp32, batch 128, a; b", ", /x", ""};
+  data.published.push_back(data.published.front());
+  for (std::size_t i = 0; i < labels.size(); ++i) data.published[i].label = labels[i];
+  data.published[0].source = "docs/results.md";
+  data.published[0].points[0].source = "docs/results.md:7";
+  data.published[1].notes = {"batch 128, rounded; batch 128, rounded"};
+  const Json json = to_json(data), &published = json.at("published"), &names = json.at("names");
+  const auto text = [&](const Json& parts) {
+    std::string joined;
+    for (const Json& part : parts) joined += names.at(part.get<std::size_t>()).get<std::string>();
+    return joined;
+  };
+  for (std::size_t i = 0; i < labels.size(); ++i) EXPECT_EQ(text(published.at("label").at(i)), labels[i]);
+  EXPECT_EQ(text(published.at("source").at(0)), "docs/results.md");
+  EXPECT_EQ(text(published.at("point").at("source").at(0)), ":7");
+  EXPECT_EQ(text(published.at("notes").at(1).at(0)), data.published[1].notes[0]);
+  const std::vector<std::string> all = names.get<std::vector<std::string>>();
+  for (const char* part : {"batch 128, ", "docs/", "1n1g"})
+    EXPECT_EQ(std::ranges::count(all, part), 1) << part;
 }
 
 TEST(HtmlPage, WhatIsFilledInIsNotLookedAtAgain) {

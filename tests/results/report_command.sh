@@ -47,6 +47,17 @@ expect 0 'c' runs -o page.html --title 'A & <b>'
 holds page.html '<h1>A &amp; &lt;b&gt;</h1>'
 holds page.html '"case":"1n2g"'
 holds page.html '"left_out":\[".*c.*d.*"\]'
+# interrupt FOLDER: its run was interrupted.
+interrupt() {
+  sed -i 's/"failure": ""/"failure": "interrupted by SIGTERM after 5 of 6 iterations"/' "$1/result.json"
+}
+interrupt runs/c
+no_measurement='the run was interrupted by SIGTERM after 5 of 6 iterations, so it is no measurement; start it again'
+expect 0 "left out: runs/c .*$no_measurement" runs -o interrupted.html
+holds interrupted.html "\"left_out\":\[\".*$no_measurement"
+[ "$(grep -o '"images_per_second":\[' interrupted.html | wc -l)" -eq 2 ] || { echo "points of an interrupted run"; failures=$((failures + 1)); }
+expect 65 "$no_measurement" runs/c -o new.html
+expect 0 "left out: runs/c .*$no_measurement" --history runs -o interrupted_history.html
 for i in 1 2 3 4 5 6; do run "bad/$i" 1 0.1 failed; done
 run bad/good 1 0.1
 expect 0 'verbose' bad -o bad.html

@@ -113,6 +113,20 @@ TEST(Summary, AnInterruptedRunShowsItsStepsAndNoThroughput) {
     EXPECT_EQ(table.find(absent), std::string::npos) << table;
 }
 
+TEST(Summary, ASigtermAmongRanksMayBeTheLaunchers) {
+  RunRecord record = a_record();
+  record.status = "failed";
+  record.failure = "interrupted by SIGTERM after 5 of 120 iterations";
+  record.world_size = 2;
+  EXPECT_NE(summary_table(record).find("by the launcher"), std::string::npos) << summary_table(record);
+  EXPECT_LE(longest_line(summary_table(record)), 80u);
+  record.world_size = 1;
+  EXPECT_EQ(summary_table(record).find("launcher"), std::string::npos) << "there is no other rank";
+  record.world_size = 2;
+  record.failure = "interrupted by SIGINT after 5 of 120 iterations";
+  EXPECT_EQ(summary_table(record).find("launcher"), std::string::npos) << "launchers send no SIGINT";
+}
+
 TEST(Summary, ShowsPublishedNumbersOfTheSameGpuAlsoPerDevice) {
   RunRecord record = a_record();
   record.device = "cuda";

@@ -161,6 +161,20 @@ TEST(TrainingRuns, FirstLineSaysWhyThereIsNoGpuOnlyToTheVerbose) {
   EXPECT_NE(first_line("--verbose").find("--device auto: "), std::string::npos);
 }
 
+TEST(TrainingRuns, FirstLineFitsInto80ColumnsUnlessAllIsWanted) {
+  const ScratchFolder folder;
+  const auto first_line = [&](const std::string& arguments) {
+    const ProgramRun run = run_bench_resnet50(folder.path(), 2, kSmall + "--iters 2 " + arguments);
+    const std::size_t begin = run.messages.find("training resnet50 fp32 on ");
+    return begin == std::string::npos ? run.messages
+                                      : run.messages.substr(begin, run.messages.find('\n', begin) - begin);
+  };
+  const std::string line = first_line("");
+  EXPECT_LE(line.size(), 80u) << line;
+  EXPECT_NE(line.find(", 2 ranks, batch 4 each"), std::string::npos) << line;
+  EXPECT_NE(first_line("--verbose").find(", 32 px"), std::string::npos);
+}
+
 TEST(TrainingRuns, LogHasOneLinePerIterationAndRealFields) {
   const ScratchFolder folder;
   const ProgramRun run =
