@@ -8,6 +8,9 @@
 namespace plumb {
 namespace {
 
+// A frame with all of AVX-512's and AMX's registers is 11 KiB.
+constexpr std::size_t kHandlerStackBytes = 64 * 1024;
+
 std::string interruption_text(int signal, std::int64_t ended, std::int64_t asked) {
   const std::string count =
       asked == 0 ? counted(ended, "iteration") : fmt::format("{} of {} iterations", ended, asked);
@@ -22,10 +25,12 @@ Interrupted::Interrupted(int signal, std::int64_t ended, std::int64_t asked)
 std::atomic<Interruption*> Interruption::current_{nullptr};
 
 Interruption::Interruption(std::chrono::seconds patience)
-    : patience_seconds_(static_cast<unsigned>(patience.count())) {
+    : patience_seconds_(static_cast<unsigned>(patience.count())), stack_(kHandlerStackBytes) {
+  const stack_t stack{.ss_sp = stack_.data(), .ss_flags = 0, .ss_size = stack_.size()};
+  ::sigaltstack(&stack, &stack_before_);
   struct sigaction action {};
   action.sa_handler = handle;
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   current_.store(this);
   const std::array watched{SIGALRM, SIGINT, SIGTERM};
@@ -43,6 +48,7 @@ void Interruption::end() {
   while (current_.exchange(nullptr) == nullptr) {
   }
   for (const auto& [signal, action] : before_) ::sigaction(signal, &action, nullptr);
+  ::sigaltstack(&stack_before_, nullptr);
 }
 
 // Calls async-signal-safe functions only.
@@ -61,6 +67,7 @@ void Interruption::take(int signal) {
   // MPI may crash where other ranks are gone already: an end like any second signal's.
   struct sigaction action {};
   action.sa_handler = handle;
+  action.sa_flags = SA_ONSTACK;
   for (const int crash : {SIGABRT, SIGBUS, SIGSEGV}) ::sigaction(crash, &action, nullptr);
   ::alarm(patience_seconds_);
 }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 
@@ -22,7 +23,10 @@ class Interrupted : public Error {
 
 // While it lives, the first SIGINT or SIGTERM is only noted, for signal(). A second one ends the process at
 // once with 128 + signal; so does `patience` after the first one, whatever the process waits for then.
-// Signals that were ignored before stay ignored. One at a time: handlers belong to the process.
+// Signals that were ignored before stay ignored. One at a time: handlers belong to the process. To be made by
+// the thread that computes: the handler needs a stack of its own there, because generated kernels (oneDNN's
+// for small products) use the stack register for addresses in the heap, which a handler's frame would
+// destroy.
 class Interruption {
  public:
   explicit Interruption(std::chrono::seconds patience);
@@ -46,6 +50,8 @@ class Interruption {
 
   std::atomic<int> signal_{0};
   unsigned patience_seconds_;
+  std::vector<char> stack_;
+  stack_t stack_before_{};
   std::array<std::pair<int, struct sigaction>, 3> before_;
   bool ended_ = false;
 };

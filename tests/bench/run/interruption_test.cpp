@@ -1,7 +1,11 @@
 #include "bench/run/interruption.h"
 
 #include <gtest/gtest.h>
+#include <ucontext.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <vector>
 
 namespace plumb {
 namespace {
@@ -72,6 +76,26 @@ TEST(Interruption, EndsAProcessThatNeverComesToLook) {
     wait_for_ever();
   };
   EXPECT_EXIT(hangs(), testing::ExitedWithCode(128 + SIGTERM), "");
+}
+
+// Generated kernels use the stack register for addresses in the heap.
+TEST(Interruption, WritesNothingWhereTheInterruptedCodeHasItsStack) {
+  constexpr std::size_t kBytes = 64 * 1024, kForKill = 2048;
+  constexpr char kUntouched = 0x5a;
+  std::vector<char> heap(kBytes, kUntouched);
+  ucontext_t here{}, there{};
+  ASSERT_EQ(::getcontext(&there), 0);
+  there.uc_stack.ss_sp = heap.data();
+  there.uc_stack.ss_size = heap.size();
+  there.uc_link = &here;
+  ::makecontext(
+      &there, [] { ::kill(::getpid(), SIGTERM); }, 0);
+  const Interruption interruption(kLongPatience);
+  ::kill(::getpid(), 0);  // the first call binds the symbol, which takes a lot of stack
+  ASSERT_EQ(::swapcontext(&here, &there), 0);
+  EXPECT_EQ(interruption.signal(), SIGTERM);
+  const auto touched = std::find_if(heap.begin(), heap.end(), [](char byte) { return byte != kUntouched; });
+  EXPECT_LE(heap.end() - touched, static_cast<std::ptrdiff_t>(kForKill));
 }
 
 TEST(Interruption, AnAlarmOfSomebodyElseIsNone) {
