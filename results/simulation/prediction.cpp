@@ -15,8 +15,21 @@ namespace {
 constexpr double kTrustedShare = 0.1;
 
 double config_number(const nlohmann::ordered_json& config, const char* key, double otherwise) {
-  const auto found = config.is_object() ? config.find(key) : config.end();
+  const auto found = config.find(key);
   return found != config.end() && found->is_number() ? found->get<double>() : otherwise;
+}
+
+std::string config_text(const nlohmann::ordered_json& config, const char* key, const char* otherwise) {
+  const auto found = config.find(key);
+  return found != config.end() && found->is_string() ? found->get<std::string>() : otherwise;
+}
+
+// The options of the largest run that was measured; none of a log.
+nlohmann::ordered_json config_of(const ScalingBasis& basis) {
+  nlohmann::ordered_json config = nlohmann::ordered_json::object();
+  for (const MeasuredCase& one : basis.measured)
+    if (one.record.config.is_object() && !one.record.config.empty()) config = one.record.config;
+  return config;
 }
 
 // Bytes per element as --reduce-dtype sends them; 0: as the gradients.
@@ -37,18 +50,17 @@ StepModel without_overlap(StepModel step) {
 StepModel with_exchange(const ScalingBasis& basis, const WhatIf& what_if) {
   const bool has_sums = std::ranges::any_of(basis.step.collectives, &StepCollective::sums_gradients);
   if (has_sums && !what_if.changes_exchange()) return basis.step;
-  const nlohmann::ordered_json& config =
-      basis.measured.empty() ? nlohmann::ordered_json() : basis.measured.back().record.config;
+  const nlohmann::ordered_json config = config_of(basis);
   const double bucket_mb =
       what_if.bucket_mb.value_or(config_number(config, "bucket_mb", kDefaults.bucket_mb));
-  const std::string dtype = what_if.reduce_dtype.empty() && config.is_object()
-                                ? config.value("reduce_dtype", "same")
-                                : what_if.reduce_dtype;
+  const std::string dtype =
+      what_if.reduce_dtype.empty() ? config_text(config, "reduce_dtype", "same") : what_if.reduce_dtype;
   BucketOptions buckets;
   buckets.bucket_bytes = static_cast<std::size_t>(std::llround(bucket_mb * (1 << 20)));
-  StepModel step = with_buckets(basis.step, buckets, sent_bytes(dtype));
-  return config.is_object() && config.value("overlap", true) == false ? without_overlap(std::move(step))
-                                                                      : step;
+  StepModel step = basis.step;
+  if (what_if.reduce_dtype == "same") step.sent_element_bytes = 0;
+  step = with_buckets(std::move(step), buckets, sent_bytes(dtype));
+  return config.contains("overlap") && config["overlap"] == false ? without_overlap(std::move(step)) : step;
 }
 
 Links with_changes(Links links, const WhatIf& what_if) {

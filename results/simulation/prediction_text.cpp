@@ -1,6 +1,7 @@
 #include "results/simulation/prediction_text.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/paths.h"
 #include "base/text.h"
@@ -143,7 +144,7 @@ PredictionJson collectives_json(const StepModel& step, const PredictedCase& one)
   PredictionJson list = PredictionJson::array();
   for (std::size_t i = 0; one.layout.devices() > 1 && i < one.collectives.size(); ++i)
     list.push_back({{"name", step.collectives[i].name},
-                    {"bytes", step.collectives[i].bytes},
+                    {"bytes", std::llround(step.collectives[i].bytes)},
                     {"ready_seconds", one.collectives[i].ready},
                     {"start_seconds", one.collectives[i].start},
                     {"end_seconds", one.collectives[i].end},

@@ -40,7 +40,8 @@ std::string worst_bucket(const ScalingPrediction& prediction, const PredictedCas
 std::vector<LostTime> lost_time(const ScalingBasis& basis, const PredictedCase& predicted,
                                 const MeasuredCase& measured) {
   const double step = measured_step(basis, measured);
-  const std::optional<StepWaits> waits = step_waits(measured.record, step);
+  const bool is_log = measured.record.step_seconds.empty();
+  const std::optional<StepWaits> waits = is_log ? std::nullopt : step_waits(measured.record, step);
   const bool on_gpu = measured.record.device == "cuda";
   const std::string rest = on_gpu ? "in computing and gaps between launches" : "in computing and gaps";
   double left = step - predicted.step_seconds;
@@ -49,7 +50,7 @@ std::vector<LostTime> lost_time(const ScalingBasis& basis, const PredictedCase& 
     parts.push_back({seconds, std::move(name)});
     left -= seconds;
   };
-  if (waits && !measured.record.step_seconds.empty()) {
+  if (waits) {
     const bool together = !waits->ranks_known || waits->slow_ranks <= 0;
     take(waits->communication - predicted.exposed_seconds - (together ? predicted.jitter_seconds : 0),
          waits->ranks_known ? "in exposed communication" : "in exposed communication and waiting for ranks");

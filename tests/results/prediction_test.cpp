@@ -106,6 +106,16 @@ TEST_F(PredictionTest, WhatIfChangesTheLinkTheBucketsOrTheType) {
   EXPECT_TRUE(scaling_verdicts(basis_, predict({.bucket_mb = 16})).empty());
 }
 
+TEST_F(PredictionTest, TheExchangeIsThatOfTheMeasuredRuns) {
+  MeasuredCase& two = measure({2, 1}, 7.25, 0.25);
+  basis_.step.collectives.clear();  // as of a run on one device
+  two.record.config = {{"bucket_mb", 16.0}, {"reduce_dtype", "fp16"}, {"overlap", false}};
+  const StepModel step = predict().step;
+  for (const StepCollective& one : step.collectives) EXPECT_EQ(one.after, 4U);  // behind backward
+  EXPECT_EQ(step.sent_element_bytes, 2);
+  EXPECT_EQ(predict({.reduce_dtype = "same"}).step.collectives.back().bytes, 2 << 20);
+}
+
 TEST_F(PredictionTest, CasesOverUnknownLinksAreLeftOutWithANote) {
   Links links = slow_links();
   links.between_hosts.reset();
@@ -135,11 +145,11 @@ TEST_F(PredictionTest, ARunFasterThanItsLinksIsRejected) {
 TEST_F(PredictionTest, ASlowRunIsExplainedByItsLargestPart) {
   measure({2, 1}, 9.2, 2.1);
   EXPECT_EQ(only_verdict().kind, Kind::explain);
-  EXPECT_NE(only_verdict().reason.find("1.9e+03 ms in exposed communication"), std::string::npos)
+  EXPECT_NE(only_verdict().reason.find("1.9 s in exposed communication"), std::string::npos)
       << only_verdict().reason;
   basis_.measured.clear();
   measure({2, 1}, 9.2, 0.2, 2);
-  EXPECT_NE(only_verdict().reason.find("longer, 2e+03 ms waiting for data"), std::string::npos)
+  EXPECT_NE(only_verdict().reason.find("longer, 2 s waiting for data"), std::string::npos)
       << only_verdict().reason;
   basis_.measured.clear();
   measure({2, 1}, 9.2, 0.2).record.device = "cuda";
