@@ -125,12 +125,14 @@ int scaling_command(const ScalingArguments& arguments) {
   if (!arguments.force) check_hosts(basis, links, arguments.links);
   const ScalingPrediction prediction =
       predict_scaling(basis, links, what_if_of(arguments), wanted_cases(arguments, basis, links));
+  if (prediction.cases.empty())
+    throw Error(
+        ExitCode::bad_data,
+        "option --links: '{}' knows no link that these cases need; measure with bench_allreduce --out "
+        "over several hosts, or give --bandwidth",
+        arguments.links);
   for (const std::string& note : basis.notes) say(note);
   for (const std::string& note : prediction.notes) say(note);
-  if (prediction.cases.empty())
-    throw Error(ExitCode::bad_data,
-                "option --links: '{}' has no link for any of the cases; measure with bench_allreduce --out",
-                arguments.links);
   const std::vector<ScalingVerdict> verdicts = scaling_verdicts(basis, prediction);
   print_text(arguments.json ? json_text(prediction_json(basis, prediction, verdicts))
                             : prediction_text(basis, prediction, verdicts));

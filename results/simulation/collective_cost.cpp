@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "base/error.h"
 #include "base/paths.h"
@@ -194,22 +193,20 @@ CollectiveCost::Spread CollectiveCost::spread(double bytes) const {
 }
 
 std::optional<Link> fitted_link(const std::vector<MeasuredAllreduce>& measured, Layout layout) {
-  // Minimises sum ((a + b x - t) / t)^2 over x = bytes moved per rank.
-  double w = 0, wx = 0, wxx = 0, wt = 0, wxt = 0;
-  std::set<std::int64_t> sizes;
+  const MeasuredAllreduce *smallest = nullptr, *largest = nullptr;
   for (const MeasuredAllreduce& one : measured) {
     if (layout_of(one) != layout) continue;
-    sizes.insert(one.bytes);
-    const double t = one.seconds.median, weight = 1 / (t * t);
-    const double x = static_cast<double>(one.bytes) * bus_factor("allreduce", layout.devices());
-    w += weight, wx += weight * x, wxx += weight * x * x, wt += weight * t, wxt += weight * x * t;
+    if (!smallest || one.bytes < smallest->bytes) smallest = &one;
+    if (!largest || one.bytes > largest->bytes) largest = &one;
   }
-  if (sizes.size() < 2) return {};
-  const double determinant = w * wxx - wx * wx;
-  double latency = (wt * wxx - wxt * wx) / determinant, per_byte = (w * wxt - wx * wt) / determinant;
-  if (!(latency > 0)) latency = 0, per_byte = wxt / wxx;
-  if (!(per_byte > 0)) return {};
-  return Link{latency, 1 / per_byte};
+  if (!smallest || largest->bytes == smallest->bytes) return {};
+  const double factor = bus_factor("allreduce", layout.devices());
+  const double more_bytes = static_cast<double>(largest->bytes - smallest->bytes) * factor;
+  const double more_seconds = largest->seconds.median - smallest->seconds.median;
+  if (!(more_seconds > 0)) return {};
+  const double per_byte = more_seconds / more_bytes;
+  const double latency = smallest->seconds.median - static_cast<double>(smallest->bytes) * factor * per_byte;
+  return Link{std::max(0.0, latency), 1 / per_byte};
 }
 
 Links nccl_links(double within_bytes_per_second, double between_bytes_per_second) {

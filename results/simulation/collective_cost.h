@@ -63,8 +63,8 @@ class CollectiveCost {
 // What a layout needs and `links` don't tell: "link within a host", "link between hosts"; empty if nothing.
 std::string missing_link(const Links& links, Layout layout);
 
-// Latency of an allreduce over the layout, and its bandwidth, that fit measured times best (least squares of
-// relative errors). Nothing for fewer than two sizes.
+// The latency of an allreduce over the layout, and its bus bandwidth, with which the smallest and the largest
+// measured size come out. Nothing for fewer than two sizes, or if the largest takes no longer.
 std::optional<Link> fitted_link(const std::vector<MeasuredAllreduce>& measured, Layout layout);
 
 // Latencies of NCCL 2.7.3 (src/graph/tuning.cc) for NVLink and InfiniBand, with the given bandwidths.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "base/text.h"
@@ -204,14 +205,16 @@ ScalingPrediction predict_scaling(const ScalingBasis& basis, const Links& links,
                        static_cast<std::size_t>(layout.nodes) > links.hosts.size();
     return one;
   };
+  std::map<std::string, std::string> left_out;  // cases by the link that is missing
   for (const Layout& layout : with_measured(cases, basis)) {
     if (const std::string missing = missing_link(result.links, layout); !missing.empty()) {
-      result.notes.push_back(fmt::format("{}n{}g is left out, as links.json has no {}", layout.nodes,
-                                         layout.devices_per_node, missing));
+      append_part(left_out[missing], fmt::format("{}n{}g", layout.nodes, layout.devices_per_node));
       continue;
     }
     result.cases.push_back(predict(layout, basis.deviation_seconds * expected_maximum(layout.devices())));
   }
+  for (const auto& [missing, names] : left_out)
+    result.notes.push_back(fmt::format("left out, as links.json has no {}: {}", missing, names));
   const Jitter jitter =
       measured_jitter(basis, what_if.any() ? predict_scaling(basis, links, {}, cases).cases : result.cases);
   for (PredictedCase& one : result.cases)

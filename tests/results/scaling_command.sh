@@ -83,6 +83,9 @@ refuse 64 'both choose' "$work/run" --links "$links" --devices 8 --to 8
 refuse 64 'leave them out' "$work/run" --published
 refuse 65 'none.json' "$work/run" --links "$work/none.json"
 refuse 65 'no JSON object' "$work/run" --links "$0"
+sed '/between_hosts/d; s/1e9},/1e9}}/' "$links" >"$work/one_host.json"
+refuse 65 'knows no link' "$work/run" --links "$work/one_host.json" --devices 8..64
+expect 0 'left out, as links.json has no link between hosts: 2n2g' "$work/run" --links "$work/one_host.json"
 run "$work/elsewhere" n9
 refuse 65 'is of hosts n1, n2' "$work/elsewhere" --links "$links"
 expect 0 '^2n2g' "$work/elsewhere" --links "$links" --force
