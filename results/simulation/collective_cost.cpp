@@ -21,7 +21,7 @@ Layout layout_of(const MeasuredAllreduce& measured) {
   return {measured.hosts, measured.devices_per_host};
 }
 
-// What a ring over the first `nodes` hosts crosses, from its pairs.
+// The ring over the first `nodes` hosts, from measured pairs.
 struct PairedRing {
   double hop_seconds = 0, bytes_per_second = 0;
   std::string slowest;

@@ -31,7 +31,7 @@ class CollectiveCost {
 
   // `kind` as name_of(Collective::Kind) spells it. 0 for a device alone.
   double seconds(std::string_view kind, double bytes) const;
-  // Nothing latency or congestion can take away: the bytes over the fastest link, without a start.
+  // Lower bound: the bytes at full bandwidth, without latency or start.
   double least_seconds(std::string_view kind, double bytes) const;
 
   struct Spread {
@@ -60,7 +60,8 @@ class CollectiveCost {
   std::map<double, Measured> measured_;  // by bytes of an allreduce
 };
 
-// What a layout needs and `links` don't tell: "link within a host", "link between hosts"; empty if nothing.
+// Names the link that `layout` needs and `links` lack: "link within a host", "link between hosts"; empty if
+// none.
 std::string missing_link(const Links& links, Layout layout);
 
 // The latency of an allreduce over the layout, and its bus bandwidth, with which the smallest and the largest

@@ -137,7 +137,7 @@ class CasePredictor {
   Layout layout_;
 };
 
-// What the ranks' differences cost a case of `devices`.
+// Cost of the ranks' differences.
 struct Jitter {
   double seconds = 0;  // at `devices`
   int devices = 1;

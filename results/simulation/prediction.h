@@ -22,7 +22,7 @@ struct MeasuredCase {
   RunRecord record;  // of the run whose throughput is nearest to it
 };
 
-// What the prediction starts from: runs of one configuration.
+// Basis of a prediction: runs of one configuration.
 struct ScalingBasis {
   Configuration configuration;  // nodes and devices_per_node as of the profiled run
   std::string run;              // folder of the profiled run

@@ -118,7 +118,7 @@ std::string percents(double share) {
   return fmt::format("{:.0f} %", 100 * share);
 }
 
-// What a table does that links don't.
+// Names scaling that no link explains.
 std::string oddity_of(const PublishedSeries& series) {
   const double of_8 = series.efficiency(8), of_16 = series.efficiency(16), of_32 = series.efficiency(32);
   if (series.images_per_second.at(16) < series.images_per_second.at(8))

@@ -1,4 +1,4 @@
-// What the simulator predicts from, read from run folders.
+// Reads the basis of a prediction from run folders.
 #pragma once
 
 #include <string>

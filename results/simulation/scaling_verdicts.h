@@ -1,4 +1,4 @@
-// Measured throughput held against its prediction: what can't be, what wants an explanation, what is odd.
+// Verdicts on measured throughput: impossible, slower than predicted, or odd.
 #pragma once
 
 #include <string>
