@@ -104,8 +104,10 @@ std::vector<Layout> wanted_cases(const ScalingArguments& arguments, const Scalin
 }
 
 int print_validation(const ScalingArguments& arguments) {
-  if (!arguments.runs.empty() || !arguments.links.empty())
-    throw Error(ExitCode::usage, "option --published: takes neither RUN nor --links; leave them out");
+  if (!arguments.runs.empty() || !arguments.links.empty() || !arguments.devices.empty() || arguments.to ||
+      what_if_of(arguments).any())
+    throw Error(ExitCode::usage,
+                "option --published: takes no RUN, no links, no cases and no what-if; leave them out");
   const PublishedValidation validation = validate_published(published_results(), published_step);
   print_text(arguments.json ? json_text(validation_json(validation)) : validation_text(validation));
   return 0;

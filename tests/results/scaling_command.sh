@@ -81,6 +81,9 @@ refuse 64 'multiple of 2' "$work/run" --links "$links" --devices 3
 refuse 64 '--bandwidth' "$work/run" --links "$links" --bandwidth 0
 refuse 64 'both choose' "$work/run" --links "$links" --devices 8 --to 8
 refuse 64 'leave them out' "$work/run" --published
+refuse 64 'leave them out' --published --to 64
+refuse 65 'nowhere' "$work/nowhere" --links "$links"
+refuse 65 'name a links.json' "$work/run" --links "$work"
 refuse 65 'none.json' "$work/run" --links "$work/none.json"
 refuse 65 'no JSON object' "$work/run" --links "$0"
 sed '/between_hosts/d; s/1e9},/1e9}}/' "$links" >"$work/one_host.json"
