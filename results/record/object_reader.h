@@ -1,4 +1,5 @@
-// Reads the members of one JSON object of a result and names the key that is missing or of another type.
+// Reads the members of one JSON object of a record (result.json, links.json, …) and names the key that is
+// missing or of another type.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,9 @@ class ObjectReader {
  public:
   using Json = nlohmann::ordered_json;
 
-  ObjectReader(const Json& json, const std::string& origin, const std::string& prefix = "");
+  // `schema`: what the file should be, for messages; null: kResultSchema.
+  ObjectReader(const Json& json, const std::string& origin, const std::string& prefix = "",
+               const char* schema = nullptr);
 
   std::string text(const char* key) const;
   std::int64_t integer(const std::string& key, std::int64_t lowest,
@@ -29,6 +32,8 @@ class ObjectReader {
   const Json& list(const char* key) const { return member(key, &Json::is_array, "a list"); }
   const Json& any(const char* key) const { return member(key, nullptr, ""); }
 
+  const char* schema() const { return schema_; }
+
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;
 
  private:
@@ -37,6 +42,7 @@ class ObjectReader {
   const Json& json_;
   const std::string& origin_;
   std::string prefix_;
+  const char* schema_;
 };
 
 }  // namespace plumb

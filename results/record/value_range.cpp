@@ -17,7 +17,7 @@ nlohmann::ordered_json to_json(const ValueRange& range) {
 
 ValueRange read_range(const ObjectReader& reader, const char* key, const std::string& origin,
                       const std::string& prefix) {
-  const ObjectReader range(reader.object(key), origin, prefix + "." + key);
+  const ObjectReader range(reader.object(key), origin, prefix + "." + key, reader.schema());
   return {range.number("min"), range.number("median"), range.number("max")};
 }
 
