@@ -90,6 +90,9 @@ class MpiCommunicator : public Communicator {
       case Collective::Kind::reduce_scatter_sum:
         start_reduce_scatter(ticket, collective, data);
         break;
+      case Collective::Kind::broadcast:
+        start_broadcast(ticket, collective.dtype, data, collective.elements, 0);
+        break;
     }
     return ticket;
   }
@@ -154,10 +157,14 @@ class MpiCommunicator : public Communicator {
       return;
     }
     for (int rank = 0; rank < size_; ++rank)
-      start_pieces(ticket, collective.dtype, data + offset_of(rank, part, collective.dtype), part,
-                   "MPI_Ibcast", [&](std::byte* piece, int count, MPI_Request* request) {
-                     return MPI_Ibcast(piece, count, type, rank, communicator_.get(), request);
-                   });
+      start_broadcast(ticket, collective.dtype, data + offset_of(rank, part, collective.dtype), part, rank);
+  }
+
+  void start_broadcast(Ticket ticket, DType dtype, std::byte* data, std::size_t elements, int root) {
+    start_pieces(ticket, dtype, data, elements, "MPI_Ibcast",
+                 [&](std::byte* piece, int count, MPI_Request* request) {
+                   return MPI_Ibcast(piece, count, type_of(dtype), root, communicator_.get(), request);
+                 });
   }
 
   // One MPI_Ireduce per part, with the owning rank as root: the sums land in place, and all ranks send and
