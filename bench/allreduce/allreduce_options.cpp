@@ -144,6 +144,8 @@ void check_together(const AllreduceOptions& o) {
     refuse(
         "option --dtype: only fp32, fp16 and bf16 are summed; give one of these, or --collective allgather");
   if (o.pairs && o.replay.model) refuse("options --pairs and --replay exclude each other; give one");
+  if (o.pairs && o.comm == "nccl")
+    refuse("options --pairs and --comm nccl exclude each other: pairs are messages of MPI; leave --comm out");
   if (!o.replay.model && !o.compute.empty())
     refuse("option --compute: is for --replay only; add --replay with the model of that program.json");
   if (!o.replay.model && (o.batch_per_device || o.bucket_mb))
