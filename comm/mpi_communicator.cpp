@@ -106,7 +106,9 @@ class MpiCommunicator : public Communicator {
     const Ticket ticket = next_ticket_++;
     if (collective.elements == 0) return ticket;
     const bool is_short = collective.elements * bytes_of(collective.dtype) < options_.ring_from_bytes;
-    if (is_short && collective.kind != Collective::Kind::reduce_scatter_sum)
+    if (collective.kind == Collective::Kind::broadcast)
+      start_broadcast(ticket, collective, data);
+    else if (is_short && collective.kind != Collective::Kind::reduce_scatter_sum)
       start_short(ticket, collective, data);
     else
       start_ring(ticket, collective, data);
@@ -179,6 +181,20 @@ class MpiCommunicator : public Communicator {
             "MPI_Iallreduce");
     requests_.push_back(request);
     tickets_.push_back(ticket);
+  }
+
+  // From rank 0, in pieces that a call's count can hold.
+  void start_broadcast(Ticket ticket, const Collective& collective, std::byte* data) {
+    constexpr std::size_t kMostPerCall = std::size_t{1} << 30;
+    const std::size_t bytes = collective.elements * bytes_of(collective.dtype);
+    for (std::size_t begin = 0; begin < bytes; begin += kMostPerCall) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(MPI_Ibcast(data + begin, static_cast<int>(std::min(kMostPerCall, bytes - begin)), MPI_BYTE, 0,
+                       communicator_.get(), &request),
+            "MPI_Ibcast");
+      requests_.push_back(request);
+      tickets_.push_back(ticket);
+    }
   }
 
   MPI_Datatype type_of(DType dtype) const {

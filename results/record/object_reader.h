@@ -39,6 +39,8 @@ class ObjectReader {
   const Json& any(const char* key) const { return member(key, nullptr, ""); }
   bool has(const char* key) const { return json_.contains(key); }
 
+  const char* schema() const { return schema_; }
+
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;
 
  private:
