@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "bench/data/fixed_batch.h"
+#include "bench/data/batch_source.h"
 #include "bench/plan/step_plan.h"
 #include "bench/run/runner.h"
 #include "bench/run/step_timer.h"

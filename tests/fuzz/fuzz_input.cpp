@@ -1,5 +1,6 @@
 #include "tests/fuzz/fuzz_input.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>

@@ -179,7 +179,12 @@ TEST_F(ReportDataTest, AFileThatCannotBeReadIsLeftOutAndNamed) {
   EXPECT_EQ(data.left_out.size(), 2U);
   EXPECT_NE(data.left_out.at(0).find("profile.json"), std::string::npos);
   EXPECT_FALSE(data.runs.at(0).profile.has_value());
-  EXPECT_EQ(to_json(data).at("runs").at(0).at("environment").dump(), R"([["build.version","0.1.0"]])");
+  const auto json = to_json(data);
+  const auto& pairs = json.at("runs").at(0).at("environment");
+  ASSERT_EQ(pairs.size(), 1U);
+  const auto name = [&](std::size_t i) { return json.at("names").at(pairs.at(0).at(i).get<std::size_t>()); };
+  EXPECT_EQ(name(0), "build.version");
+  EXPECT_EQ(name(1), "0.1.0");
 }
 
 TEST_F(ReportDataTest, AFileOfManyLevelsIsLeftOut) {
