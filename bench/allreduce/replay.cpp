@@ -12,6 +12,7 @@
 #include "bench/run/runner.h"
 #include "bench/run/step_timer.h"
 #include "kernels/dependencies.h"
+#include "results/record/object_reader.h"
 
 namespace plumb {
 namespace {
