@@ -9,7 +9,7 @@ namespace plumb {
 
 inline constexpr double kGiB = 1024.0 * 1024 * 1024;
 inline constexpr double kGiga = 1e9;
-inline constexpr double kMilliseconds = 1e3;  // in a second
+inline constexpr double kMilliseconds = 1e3, kMicrosecondsInSecond = 1e6;  // in a second
 
 // "7.3", "-0.4": without a sign where it rounds to 0.
 inline std::string percent_text(double share) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "bench/allreduce/allreduce_options.h"
 #include "bench/commands/command.h"
 #include "bench/documents/completions.h"
 #include "bench/documents/man_page.h"
@@ -45,6 +46,9 @@ void write_documents(const fs::path& folder) {
     write_page(bench_man_page(table, "train " + task + " and time every step"));
     write_completions(completed(table));
   }
+  AllreduceOptions allreduce;
+  write_page(allreduce_man_page(allreduce_option_table(allreduce)));
+  write_completions(completed(allreduce_option_table(allreduce)));
   write_page(plumbline_man_page(plumbline_commands(), std::string(kDlperfSweep)));
   write_completions(completed("plumbline", plumbline_commands()));
 }

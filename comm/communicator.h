@@ -33,8 +33,8 @@ class Communicator {
   virtual void wait(Ticket ticket) = 0;
 };
 
-// Checks at the start of every start(): allgather takes any dtype, sums f32, f16 and bf16, maxima f32. Throws
-// Error(internal) for another dtype, std::logic_error if ranks can't have equal parts.
+// Checks at the start of every start(): allgather and broadcast take any dtype, sums f32, f16 and bf16,
+// maxima f32. Throws Error(internal) for another dtype, std::logic_error if ranks can't have equal parts.
 void require_sound(const Collective& collective, int world_size);
 
 }  // namespace plumb

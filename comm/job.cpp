@@ -88,6 +88,8 @@ void Job::find_places() {
         "MPI_Comm_split_type");
   check(MPI_Comm_rank(local, &local_rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(local, &local_size_), "MPI_Comm_size");
+  first_rank_of_host_ = rank_;
+  check(MPI_Bcast(&first_rank_of_host_, 1, MPI_INT, 0, local), "MPI_Bcast");
   check(MPI_Comm_free(&local), "MPI_Comm_free");
 
   const int stands_for_host = local_rank_ == 0 ? 1 : 0;

@@ -38,6 +38,7 @@ class Job {
   int size() const { return size_; }
   int local_rank() const { return local_rank_; }  // among the ranks of this host
   int local_size() const { return local_size_; }
+  int first_rank_of_host() const { return first_rank_of_host_; }
   int nodes() const { return nodes_; }                        // hosts with at least one rank
   int devices_per_node() const { return devices_per_node_; }  // ranks of the fullest host
   const std::string& host() const { return host_; }
@@ -78,6 +79,7 @@ class Job {
   std::string broadcast_text(const std::string& text, int from) const;
 
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1, nodes_ = 1, devices_per_node_ = 1;
+  int first_rank_of_host_ = 0;
   std::string host_;
 };
 

@@ -132,6 +132,8 @@ class NcclCommunicator : public Communicator {
         return ncclAllGather(mine, data, part, type, communicator_.get(), stream_);
       case Collective::Kind::reduce_scatter_sum:
         return ncclReduceScatter(data, mine, part, type, ncclSum, communicator_.get(), stream_);
+      case Collective::Kind::broadcast:
+        return ncclBroadcast(data, data, collective.elements, type, 0, communicator_.get(), stream_);
     }
     return ncclInvalidArgument;
   }

@@ -28,7 +28,7 @@ ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT / "tests/results/browser"))
 import devtools  # noqa: E402
 
-PAGES = ["running.md", "images.md", "faces.md", "analysis.md", "comparing.md", "ci.md"]
+PAGES = ["running.md", "images.md", "faces.md", "analysis.md", "scaling.md", "comparing.md", "allreduce.md", "ci.md"]
 BLOCK = re.compile(r"<!-- run: (?P<run>.+?) -->\n"
                    r"|<!-- output of: (?P<output>.+?) -->\n```\n(?P<old>.*?)```\n"
                    r"|<!-- picture of: (?P<page>\S+), (?P<selector>.+?) -->\n!\[.*?\]\((?P<picture>.+?)\)"
@@ -80,7 +80,7 @@ def main():
     chromium = devtools.find_chromium()
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
-        for name in ("bench_resnet50", "bench_arcface", "plumbline"):
+        for name in ("bench_resnet50", "bench_arcface", "bench_allreduce", "plumbline"):
             (folder / name).symlink_to((arguments.programs / name).resolve())
         for name in ("launch", "results", "tests"):
             (folder / name).symlink_to(ROOT / name)

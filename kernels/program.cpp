@@ -73,7 +73,7 @@ std::vector<BufferUse> uses_of(const Operation& operation) {
 }
 
 std::string_view name_of(Collective::Kind kind) {
-  return name_in({"allreduce_sum", "allreduce_max", "allgather", "reduce_scatter_sum"}, kind);
+  return name_in({"allreduce_sum", "allreduce_max", "allgather", "reduce_scatter_sum", "broadcast"}, kind);
 }
 
 bool has_parts(Collective::Kind kind) {

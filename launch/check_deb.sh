@@ -80,10 +80,11 @@ inside "plumbline starts" "plumbline --version; plumbline --help"
 inside "a run on one rank" "bench_resnet50 $small"
 inside "a run on two ranks" "mpirun --bind-to none -np 2 bench_resnet50 $small"
 inside "faces" "bench_arcface --backbone y1 --classes 50 --bs 2 --iters 3 --warmup 1 --log-dir faces"
+inside "collectives" "mpirun --bind-to none -np 2 bench_allreduce -b 1K -e 1K -n 2 -w 1 | grep busbw"
 inside "analysis" "plumbline analyze logs --iters 4 --warmup 1 | grep 1n2g"
 inside "a sweep" "sed -e 's/^repetitions.*/repetitions = 1/' -e 's/^iterations.*/iterations = 3/' \
   /usr/share/plumbline/launch/sweeps/cpu.toml >cpu.toml; plumbline sweep cpu.toml | grep 1n2g"
-inside "manual pages and completions" "for name in plumbline bench_resnet50 bench_arcface; do
+inside "manual pages and completions" "for name in plumbline bench_resnet50 bench_arcface bench_allreduce; do
   test -s /usr/share/man/man1/\$name.1; . /usr/share/bash-completion/completions/\$name; complete -p \$name; done"
 inside "apt removes it" "apt-get remove -q -y plumbline; ! test -e /usr/bin/plumbline"
 echo "$deb is fine"

@@ -25,10 +25,12 @@ packages=(
   openmpi-bin
 )
 
-# With PLUMB_TEST_PACKAGES: a browser that opens reports, and what draws single plots. Without them their tests are skipped.
+# With PLUMB_TEST_PACKAGES: a browser that opens reports, what draws single plots, what makes hosts out of network
+# namespaces. Without them their tests are skipped.
 test_packages=(
   chromium
   gnuplot-nox
+  iproute2
   python3
 )
 

@@ -12,7 +12,7 @@ allowed() {
     models) echo '^(base|models)/' ;;
     kernels) echo '^(base|kernels|models)/' ;;
     comm) echo '^(base/|comm/|kernels/program\.h$)' ;;
-    results) echo '^(base/|results/|models/|kernels/program\.h$)' ;;
+    results) echo '^(base/|results/|models/|kernels/program\.h$|comm/buckets\.h$)' ;;
     launch) echo '^(base/|launch/|results/|models/catalogue\.h$)' ;;
     bench) echo '^(base|bench|models|kernels|comm|results|launch)/' ;;
   esac

@@ -21,13 +21,13 @@ struct Command {
 };
 
 extern const Command kAnalyzeCommand, kCompareCommand, kExplainCommand, kExportCommand, kGateCommand,
-    kMakeRecCommand, kPublishedCommand, kReportCommand, kSweepCommand;
+    kMakeRecCommand, kPublishedCommand, kReportCommand, kScalingCommand, kSweepCommand;
 
 // All of them, by name.
 inline const std::vector<Command>& plumbline_commands() {
-  static const std::vector<Command> list{kAnalyzeCommand,   kCompareCommand, kExplainCommand,
-                                         kExportCommand,    kGateCommand,    kMakeRecCommand,
-                                         kPublishedCommand, kReportCommand,  kSweepCommand};
+  static const std::vector<Command> list{kAnalyzeCommand, kCompareCommand, kExplainCommand,   kExportCommand,
+                                         kGateCommand,    kMakeRecCommand, kPublishedCommand, kReportCommand,
+                                         kScalingCommand, kSweepCommand};
   return list;
 }
 

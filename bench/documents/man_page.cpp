@@ -150,6 +150,20 @@ ManPage bench_man_page(const OptionTable& table, const std::string& purpose) {
               see_also("plumbline(1), mpirun(1)")}};
 }
 
+ManPage allreduce_man_page(const OptionTable& table) {
+  return {.name = table.program,
+          .purpose = "time the collectives of training over its own communicators",
+          .synopsis = {"mpirun -np 8 " + table.program + " [options]"},
+          .description = table.description,
+          .tables = {table},
+          .sections = {
+              {.title = "FIGURES",
+               .paragraphs = {"algbw is bytes / seconds; busbw is algbw times 2 (n - 1) / n for an allreduce "
+                              "over n ranks, (n - 1) / n for allgather and reducescatter, 1 for a broadcast. "
+                              "Seconds are the median over iterations, each as long as its slowest rank."}},
+              see_also("bench_resnet50(1), plumbline(1), mpirun(1)")}};
+}
+
 ManPage plumbline_man_page(const std::vector<Command>& commands, const std::string& example_sweep) {
   ManPage page{.name = "plumbline",
                .purpose = "analysis of training benchmarks: logs, results, and the files around them",
@@ -169,7 +183,7 @@ ManPage plumbline_man_page(const std::vector<Command>& commands, const std::stri
             "iterations, warmup, and a table options with options of the program, without dashes in front: "
             "options = { lr = 0.01, no-overlap = true }."},
        .example = example_sweep},
-      see_also("bench_resnet50(1), bench_arcface(1), mpirun(1)")};
+      see_also("bench_resnet50(1), bench_arcface(1), bench_allreduce(1), mpirun(1)")};
   return page;
 }
 

@@ -31,6 +31,7 @@ struct ManPage {
 std::string man_page(const ManPage& page, const std::string& version);
 
 ManPage bench_man_page(const OptionTable& table, const std::string& purpose);
+ManPage allreduce_man_page(const OptionTable& table);
 // `example_sweep`: the text of a sweep file.
 ManPage plumbline_man_page(const std::vector<Command>& commands, const std::string& example_sweep);
 

@@ -45,20 +45,6 @@ OptionGroup precision_group(BenchOptions& o) {
            precision_flag(o, "bf16", Precision::bf16, "mixed: fp32 masters, statistics and losses")}};
 }
 
-OptionSpec comm_option(BenchOptions& o) {
-  OptionSpec spec =
-      choice_option("--comm", o.comm, {"auto", "nccl", "mpi"},
-                    "what carries the gradients; auto: nccl between GPUs, else mpi; a single rank "
-                    "exchanges none unless nccl or mpi is given");
-  spec.set = [set = spec.set](const std::string& value) {
-    if (value == "nccl" && !why_no_nccl().empty())
-      throw Error(ExitCode::unavailable, "option --comm: 'nccl' is not available, {}; give --comm mpi",
-                  why_no_nccl());
-    set(value);
-  };
-  return spec;
-}
-
 // dynamic, none, or a factor.
 OptionSpec loss_scale_option(BenchOptions& o) {
   using Kind = LossScaling::Kind;
@@ -113,7 +99,9 @@ OptionGroup device_group(BenchOptions& o) {
            .with_default("the CPUs of the rank's affinity mask, shared by the ranks that have the same mask"),
        flag_option("--oversubscribe-threads", o.oversubscribe_threads, true,
                    "let --threads be more than the CPUs of the rank's affinity mask"),
-       comm_option(o),
+       communicator_option(o.comm,
+                           "what carries the gradients; auto: nccl between GPUs, else mpi; a single rank "
+                           "exchanges none unless nccl or mpi is given"),
        number_option(
            "--bucket-mb", "X", o.bucket_mb, {.lowest = 0, .highest = 4096, .above_lowest = true},
            "largest bucket of gradients that travel together, in MiB; the last ones of a step take at most "
@@ -264,6 +252,17 @@ OptionGroup information_group(BenchOptions& o) {
 }
 
 }  // namespace
+
+OptionSpec communicator_option(std::string& target, const std::string& help) {
+  OptionSpec spec = choice_option("--comm", target, {"auto", "nccl", "mpi"}, help);
+  spec.set = [set = spec.set](const std::string& value) {
+    if (value == "nccl" && !why_no_nccl().empty())
+      throw Error(ExitCode::unavailable, "option --comm: 'nccl' is not available, {}; give --comm mpi",
+                  why_no_nccl());
+    set(value);
+  };
+  return spec;
+}
 
 std::vector<std::string> target_names() {
   std::vector<std::string> names;

@@ -67,6 +67,9 @@ struct BenchOptions {
   std::string completions;             // "zsh"; empty: not asked for
 };
 
+// --comm auto|nccl|mpi; nccl is refused with Error(unavailable) by a build without.
+OptionSpec communicator_option(std::string& target, const std::string& help);
+
 // Names of targets(), which --target takes.
 std::vector<std::string> target_names();
 

@@ -4,11 +4,9 @@
 
 #include "bench/output/version.h"
 #include "bench/plan/head_table.h"
+#include "bench/run/device_communicator.h"
 #include "bench/run/environment.h"
 #include "comm/distinct_gpus.h"
-#include "comm/mpi_communicator.h"
-#include "comm/nccl_communicator.h"
-#include "comm/staged_communicator.h"
 
 namespace plumb {
 namespace {
@@ -72,23 +70,6 @@ std::string reason_of(const std::string& sentence) {
 float initial_loss_scale(const BenchOptions& options) {
   const LossScaling scaling = options.loss_scaling.value_or(LossScaling{});
   return scaling.kind == LossScaling::Kind::none ? 1 : scaling.initial;
-}
-
-DeviceCopies copies_of(HostStaging& staging) {
-  return {.allocate_pinned = [&staging](std::size_t bytes) { return staging.allocate_pinned(bytes); },
-          .to_host = [&staging](std::byte* host, const std::byte* from,
-                                std::size_t bytes) { staging.copy(host, from, bytes, Lane::communication); },
-          .to_device = [&staging](std::byte* to, const std::byte* host,
-                                  std::size_t bytes) { staging.copy(to, host, bytes, Lane::communication); },
-          .mark = [&staging] { return staging.mark(Lane::communication); },
-          .reached = [&staging](std::size_t mark) { return staging.reached(mark); }};
-}
-
-std::unique_ptr<Communicator> make_communicator(const Job& job, const BenchOptions& options, Device& device) {
-  if (options.comm == "nccl") return make_nccl_communicator(job, device.queue(Lane::communication));
-  std::unique_ptr<Communicator> mpi = make_mpi_communicator(job);
-  HostStaging* staging = device.host_staging();
-  return staging ? make_staged_communicator(std::move(mpi), copies_of(*staging)) : std::move(mpi);
 }
 
 bool has_shards(const Graph& graph) {
@@ -237,7 +218,7 @@ void prepare_session(const Job& job, Session& session) {
   });
   // Allocates first what can't report how much memory is left; a failure to bind can.
   if (has_collectives(options, job.size()))
-    session.communicator = make_communicator(job, options, *session.device);
+    session.communicator = make_communicator(job, options.comm, *session.device);
   job.together([&] { session.device->bind(session.plan.program, session.plan.memory); });
   distribute_tensors(job, session, std::move(tensors));
   session.device->write_state(

@@ -7,6 +7,7 @@
 namespace plumb {
 
 double bus_factor(std::string_view kind, int ranks) {
+  if (kind == "broadcast") return ranks > 1 ? 1 : 0;
   const double others = (ranks - 1.0) / ranks;
   return kind.starts_with("allreduce") ? 2 * others : others;
 }

@@ -5,8 +5,9 @@
 
 namespace plumb {
 
-ObjectReader::ObjectReader(const Json& json, const std::string& origin, const std::string& prefix)
-    : json_(json), origin_(origin) {
+ObjectReader::ObjectReader(const Json& json, const std::string& origin, const std::string& prefix,
+                           const char* schema)
+    : json_(json), origin_(origin), schema_(schema ? schema : kResultSchema) {
   if (!json.is_object()) fail(prefix.empty() ? "the file" : prefix, "is not an object");
   prefix_ = prefix;
 }
@@ -58,8 +59,8 @@ ValueRange ObjectReader::range(const char* key) const {
 }
 
 void ObjectReader::fail(const std::string& key, const std::string& what) const {
-  throw Error(ExitCode::bad_data, "{}: '{}' {}; it is no result of {}", origin_, name_of(key), what,
-              kResultSchema);
+  throw Error(ExitCode::bad_data, "{}: '{}' {}; it is no {} of {}", origin_, name_of(key), what,
+              schema_ == kResultSchema ? "result" : "file", schema_);
 }
 
 const ObjectReader::Json& ObjectReader::member(const std::string& key,

@@ -1,4 +1,5 @@
-// Reads the members of one JSON object of a result and names the key that is missing or of another type.
+// Reads the members of one JSON object of a record (result.json, links.json, …) and names the key that is
+// missing or of another type.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,9 @@ class ObjectReader {
  public:
   using Json = nlohmann::ordered_json;
 
-  ObjectReader(const Json& json, const std::string& origin, const std::string& prefix = "");
+  // `schema`: what the file should be, for messages; null: kResultSchema.
+  ObjectReader(const Json& json, const std::string& origin, const std::string& prefix = "",
+               const char* schema = nullptr);
 
   std::string text(const char* key) const;
   std::int64_t integer(const std::string& key, std::int64_t lowest,
@@ -29,12 +32,14 @@ class ObjectReader {
   std::vector<std::string> texts(const char* key) const;
   const Json& object(const char* key) const { return member(key, &Json::is_object, "an object"); }
   // Reads the object `key`; the names of its members begin with this one's.
-  ObjectReader inside(const char* key) const { return {object(key), origin_, name_of(key)}; }
+  ObjectReader inside(const char* key) const { return {object(key), origin_, name_of(key), schema_}; }
   // {"min": …, "median": …, "max": …}
   ValueRange range(const char* key) const;
   const Json& list(const char* key) const { return member(key, &Json::is_array, "a list"); }
   const Json& any(const char* key) const { return member(key, nullptr, ""); }
   bool has(const char* key) const { return json_.contains(key); }
+
+  const char* schema() const { return schema_; }
 
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;
 
@@ -45,6 +50,7 @@ class ObjectReader {
   const Json& json_;
   const std::string& origin_;
   std::string prefix_;
+  const char* schema_;
 };
 
 // As ObjectReader::range() reads it.

@@ -30,7 +30,8 @@ struct CollectiveRecord {
 };
 
 // Bus bandwidth over algorithm bandwidth, which is bytes / seconds: 2 (n - 1) / n for an allreduce over n
-// ranks, (n - 1) / n for allgather and reduce-scatter (nccl-tests, doc/PERFORMANCE.md).
+// ranks, (n - 1) / n for allgather and reduce-scatter, 1 for a broadcast (nccl-tests, doc/PERFORMANCE.md); 0
+// for a single rank, which sends nothing.
 double bus_factor(std::string_view kind, int ranks);
 
 // `rank_seconds`: one per rank, at least one. A rank whose clock saw no time pass counts as 0 B/s.

@@ -6,43 +6,12 @@
 #include <utility>
 
 #include "base/text.h"
-#include "results/scaling/slow_ranks.h"
+#include "results/scaling/step_waits.h"
 #include "results/statistics/significance.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
-
-// Waits of a typical rank, seconds per step.
-struct StepWaits {
-  double communication = 0, slow_ranks = 0, data = 0;
-  bool ranks_known = true;
-  std::string slow_rank_names;
-};
-
-std::string names_of_slow_ranks(const SlowRanks& slow, std::span<const RankRecord> ranks) {
-  std::string names;
-  for (const auto& [host, ranks_here] : slow_by_host(slow, ranks))
-    append_part(names, ranks_on_host_text(ranks_here, host), " and ");
-  return names;
-}
-
-// Nothing if the record doesn't know how long rank 0 waited.
-std::optional<StepWaits> waits_of(const RunRecord& record, double step_seconds) {
-  StepWaits waits{.communication = record.exposed_communication_seconds, .data = record.data_wait_seconds};
-  if (!std::isfinite(waits.communication) || !std::isfinite(waits.data)) return {};
-  if (record.world_size == 1) return waits;
-  const std::vector<double> of_ranks = rank_waits(record.ranks);
-  waits.ranks_known = of_ranks.size() >= 2;
-  if (!waits.ranks_known) return waits;
-  const SlowRanks slow = slow_ranks(of_ranks, step_seconds);
-  waits.communication = slow.slow_count > 0 ? of_ranks[slow.by_wait.front()] : slow.others_wait;
-  waits.slow_ranks = slow.others_wait - waits.communication;
-  // The others' wait for rank 0 includes its wait for data.
-  if (std::ranges::count(std::span(slow.by_wait).first(slow.slow_count), std::size_t{0}) > 0) waits.data = 0;
-  waits.slow_rank_names = names_of_slow_ranks(slow, record.ranks);
-  return waits;
-}
 
 double median_of(const std::vector<StepWaits>& runs, double StepWaits::*wait) {
   std::vector<double> values;
@@ -80,7 +49,7 @@ std::optional<CaseMedians> medians_of(const ScalingCase& one) {
     if (!std::isfinite(per_device) || per_device <= 0) continue;
     medians.per_device.push_back(per_device);
     if (!run.record) continue;
-    if (const auto waits = waits_of(*run.record, batch / per_device)) runs.push_back(*waits);
+    if (const auto waits = step_waits(*run.record, batch / per_device)) runs.push_back(*waits);
   }
   if (medians.per_device.empty()) return {};
   medians.step_seconds = batch / median(medians.per_device);

@@ -45,6 +45,7 @@ Reduction reduction_of(const NcclAnnouncement& one) {
 
 const char* name_of(NcclKind kind) {
   if (kind == NcclKind::all_gather) return "all-gather";
+  if (kind == NcclKind::broadcast) return "broadcast";
   return kind == NcclKind::all_reduce ? "all-reduce" : "reduce-scatter";
 }
 
@@ -66,10 +67,14 @@ std::size_t bytes_of(ncclDataType_t type) {
 }
 
 bool is_played(const NcclAnnouncement& one) {
-  if (one.kind == NcclKind::all_gather) return true;
+  if (one.kind == NcclKind::all_gather || one.kind == NcclKind::broadcast) return true;
   const bool half = one.type == ncclFloat16 || one.type == ncclBfloat16;
   return one.type == ncclFloat32 ? one.operation == ncclSum || one.operation == ncclMax
                                  : half && one.operation == ncclSum;
+}
+
+bool counts_parts(NcclKind kind) {
+  return kind == NcclKind::all_gather || kind == NcclKind::reduce_scatter;
 }
 
 NcclExecution::NcclExecution(MPI_Comm mpi, const NcclAnnouncement& announcement)
@@ -105,13 +110,18 @@ void NcclExecution::require_agreement() const {
 
 void NcclExecution::carry(const std::byte* data) {
   const std::size_t part_bytes = mine_.elements * bytes_of(static_cast<ncclDataType_t>(mine_.type));
-  const std::size_t parts = mine_.kind == NcclKind::all_reduce ? 1 : all_.size();
+  const std::size_t parts = counts_parts(mine_.kind) ? all_.size() : 1;
   const int count = static_cast<int>(mine_.elements);
   values_.assign(data, data + parts * part_bytes);
   if (mine_.kind == NcclKind::all_gather) {
     check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, values_.data(), static_cast<int>(part_bytes),
                          MPI_BYTE, mpi_, &request_),
           "MPI_Iallgather");
+    return;
+  }
+  if (mine_.kind == NcclKind::broadcast) {
+    check(MPI_Ibcast(values_.data(), static_cast<int>(part_bytes), MPI_BYTE, 0, mpi_, &request_),
+          "MPI_Ibcast");
     return;
   }
   const Reduction reduction = reduction_of(mine_);

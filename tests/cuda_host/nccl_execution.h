@@ -10,7 +10,7 @@
 
 namespace plumb::gpu::emulated {
 
-enum class NcclKind : std::uint64_t { all_reduce, all_gather, reduce_scatter };
+enum class NcclKind : std::uint64_t { all_reduce, all_gather, reduce_scatter, broadcast };
 const char* name_of(NcclKind kind);
 std::size_t bytes_of(ncclDataType_t type);
 
@@ -23,8 +23,10 @@ struct NcclAnnouncement {
   bool operator==(const NcclAnnouncement&) const = default;
 };
 
-// Gathers of any type; sums of f32, f16 and bf16; maxima of f32.
+// Gathers and broadcasts of any type; sums of f32, f16 and bf16; maxima of f32.
 bool is_played(const NcclAnnouncement& one);
+// Whether the call's elements are those of one rank's part.
+bool counts_parts(NcclKind kind);
 
 // Runs outside GPU memory, which is protected from the host while no operation runs, but not from MPI. After
 // a reduce-scatter, the other ranks' parts are overwritten. `mpi` must outlive it.

@@ -151,7 +151,7 @@ ncclResult_t start(ncclComm_t handle, NcclKind kind, std::size_t elements, ncclD
   if (!is_played(announcement))
     return fail(ncclInvalidArgument, std::string(name_of(kind)) + " with type " + std::to_string(type) +
                                          " and operation " + std::to_string(operation) + " is not played");
-  const std::size_t parts = kind == NcclKind::all_reduce ? 1 : static_cast<std::size_t>(communicator->size);
+  const std::size_t parts = counts_parts(kind) ? static_cast<std::size_t>(communicator->size) : 1;
   const std::string wrong = complaint(*communicator, whole, parts * elements * bytes_of(type), stream);
   if (!wrong.empty()) return fail(ncclInvalidArgument, wrong);
   announcement.call = communicator->calls++;
@@ -205,6 +205,13 @@ ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDat
   if (to != own_part(handle, whole, count, type))
     return fail(ncclInvalidArgument, "only collectives in place are played");
   return start(handle, NcclKind::reduce_scatter, count, type, operation, whole, stream);
+}
+
+ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t handle, cudaStream_t stream) {
+  if (from != to || root != 0)
+    return fail(ncclInvalidArgument, "only broadcasts in place, from rank 0, are played");
+  return start(handle, NcclKind::broadcast, count, type, ncclSum, to, stream);
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* state) {

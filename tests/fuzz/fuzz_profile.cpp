@@ -1,5 +1,6 @@
-// profile.json of a run.
+// profile.json of a run; for the simulator, of a program with the same steps.
 #include "results/report/run_parts.h"
+#include "results/simulation/step_model.h"
 #include "tests/fuzz/fuzz_input.h"
 
 using namespace plumb;
@@ -7,5 +8,6 @@ using namespace plumb;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto json = json_of(data, size);
   refuse_or([&] { run_profile(json, "profile.json", 3); });
+  refuse_or([&] { profiled_seconds(json, json, "profile.json"); });
   return 0;
 }

@@ -1,5 +1,6 @@
-// program.json of a run, as the report reads it.
+// program.json of a run, as the report and the simulator read it.
 #include "results/report/run_parts.h"
+#include "results/simulation/step_model.h"
 #include "tests/fuzz/fuzz_input.h"
 
 using namespace plumb;
@@ -7,5 +8,11 @@ using namespace plumb;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto json = json_of(data, size);
   refuse_or([&] { memory_picture(json, "program.json", 3); });
+  refuse_or([&] {
+    const StepModel step = with_buckets(step_model(json, {}, "program.json"), {});
+    for (const StepCollective& one : step.collectives)
+      require(one.after <= step.compute.size() && one.before <= step.compute.size(),
+              "a collective is outside");
+  });
   return 0;
 }

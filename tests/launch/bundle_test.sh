@@ -82,6 +82,10 @@ inside "/plumbline/bin/bench_arcface --version"
 expect_code 0
 expect_word "bench_arcface"
 
+inside "/plumbline/bin/mpirun --allow-run-as-root --oversubscribe -np 2 /plumbline/bin/bench_allreduce --device cpu -b 1K -e 1K"
+expect_code 0
+expect_word "busbw"
+
 # The check of a GPU, as far as it goes without one, from the bundle.
 ONLY='on_cpu|fp32' "$jail/plumbline/half_hour.sh" first "$jail/half_hour" --rehearse || fail "half_hour.sh of the bundle"
 [ -s "$jail/half_hour/check_first.tgz" ] || fail "half_hour.sh of the bundle left nothing"

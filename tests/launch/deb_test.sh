@@ -14,11 +14,11 @@ fail() {
 cd "$1"
 cpack -G DEB -B "$scratch" >"$scratch/output" 2>&1 || fail "$(tail -5 "$scratch/output")"
 dpkg-deb -x "$scratch"/*.deb "$scratch/root"
-for file in bin/bench_resnet50 bin/bench_arcface bin/plumbline share/doc/plumbline/copyright share/plumbline/README.md \
-  share/man/man1/{bench_resnet50,bench_arcface,plumbline}.1 share/plumbline/launch/sweeps/dlperf_resnet50.toml \
-  share/bash-completion/completions/{bench_resnet50,bench_arcface,plumbline} \
-  share/zsh/vendor-completions/_{bench_resnet50,bench_arcface,plumbline} \
-  share/fish/vendor_completions.d/{bench_resnet50,bench_arcface,plumbline}.fish \
+for file in bin/bench_{resnet50,arcface,allreduce} bin/plumbline share/doc/plumbline/copyright share/plumbline/README.md \
+  share/man/man1/{bench_resnet50,bench_arcface,bench_allreduce,plumbline}.1 share/plumbline/launch/sweeps/dlperf_resnet50.toml \
+  share/bash-completion/completions/{bench_resnet50,bench_arcface,bench_allreduce,plumbline} \
+  share/zsh/vendor-completions/_{bench_resnet50,bench_arcface,bench_allreduce,plumbline} \
+  share/fish/vendor_completions.d/{bench_resnet50,bench_arcface,bench_allreduce,plumbline}.fish \
   share/plumbline/launch/compare_peers.sh share/plumbline/results/peers/pytorch_resnet50.py; do
   [ -s "$scratch/root/usr/$file" ] || fail "$file is missing"
 done

@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "bench/allreduce/allreduce_options.h"
 #include "bench/commands/command.h"
 #include "bench/documents/completions.h"
 #include "bench/documents/man_page.h"
@@ -22,6 +23,11 @@ OptionTable table_of_bench(const std::string& program) {
   static BenchOptions resnet50 = default_options("bench_resnet50"),
                       arcface = default_options("bench_arcface");
   return bench_option_table(program == "bench_arcface" ? arcface : resnet50);
+}
+
+OptionTable table_of_allreduce() {
+  static AllreduceOptions options;
+  return allreduce_option_table(options);
 }
 
 std::string page_of_bench(const std::string& program) {
@@ -75,6 +81,8 @@ TEST(ManPage, ShowsEveryOptionOfEveryTableWithoutWarnings) {
     EXPECT_NE(text.find("(default: 120)") != std::string::npos,
               text.find("(default: 150)") != std::string::npos);
   }
+  expect_all_options(rendered(man_page(allreduce_man_page(table_of_allreduce()), "1.2.3")),
+                     table_of_allreduce());
   const std::string text = rendered(page_of_plumbline());
   for (const Command& command : plumbline_commands()) {
     const OptionTable table = command.table();
@@ -171,7 +179,7 @@ TEST(Completions, OfferTargetsAndDialects) {
 
 std::vector<CompletedProgram> all_programs() {
   return {completed(table_of_bench("bench_resnet50")), completed(table_of_bench("bench_arcface")),
-          completed("plumbline", plumbline_commands())};
+          completed(table_of_allreduce()), completed("plumbline", plumbline_commands())};
 }
 
 // Exit code of `shell ARGUMENTS SCRIPT`; 0 without that shell.

@@ -1,4 +1,4 @@
-// Every collective kind over MPI, over MPI with short calls, and from device memory. Integer patterns sum
+// Every collective kind over MPI, over MPI in short messages, and from device memory. Integer patterns sum
 // exactly in any order, so a single wrong element shows.
 #include <algorithm>
 #include <chrono>
@@ -18,10 +18,10 @@ namespace {
 
 using Kind = Collective::Kind;
 
-enum class CarriedBy { mpi, short_calls, staging };
+enum class CarriedBy { mpi, short_messages, staging };
 std::string text_of(const testing::TestParamInfo<CarriedBy>& info) {
   if (info.param == CarriedBy::staging) return "FromDeviceMemory";
-  return info.param == CarriedBy::mpi ? "ByMpi" : "InShortCalls";
+  return info.param == CarriedBy::mpi ? "ByMpi" : "InShortMessages";
 }
 
 template <typename T>
@@ -40,9 +40,10 @@ int pattern(std::size_t element, int rank) {
 class CollectiveKinds : public MpiTest, public testing::WithParamInterface<CarriedBy> {
  protected:
   CollectiveKinds() {
-    const bool short_calls = GetParam() == CarriedBy::short_calls;
+    const bool short_messages = GetParam() == CarriedBy::short_messages;
     communicator = make_mpi_communicator(
-        job(), short_calls ? MpiCommunicatorOptions{.elements_per_call = 7} : MpiCommunicatorOptions{});
+        job(), short_messages ? MpiCommunicatorOptions{.ring_from_bytes = 0, .message_bytes = 28}
+                              : MpiCommunicatorOptions{});
     lane.moves_when_asked = true;
     if (GetParam() == CarriedBy::staging)
       communicator = make_staged_communicator(std::move(communicator), lane.copies());
@@ -104,7 +105,7 @@ class CollectiveKinds : public MpiTest, public testing::WithParamInterface<Carri
   template <typename T>
   void expect_carried(Kind kind) {
     for (std::size_t part : {0u, 1u, 6u, 7u, 8u, 1000u, 30'001u}) {
-      if (GetParam() == CarriedBy::short_calls && part > 1000) continue;
+      if (GetParam() == CarriedBy::short_messages && part > 1000) continue;
       std::vector<T> values = before<T>(kind, part * ranks());
       finish(start(kind, values));
       expect_done(kind, values);
@@ -163,7 +164,7 @@ TEST_P(CollectiveKinds, EndInsideProgressWithoutBeingWaitedFor) {
 
 // As in a training step with a sharded head: waits for the head's collectives while buckets are in flight.
 TEST_P(CollectiveKinds, MeetInAnyOrderWithBucketsUnderWay) {
-  const std::size_t large = GetParam() == CarriedBy::short_calls ? 100 : 50'000;
+  const std::size_t large = GetParam() == CarriedBy::short_messages ? 100 : 50'000;
   std::vector<float> features(16 * ranks()), maxima(8 * ranks()), sums(16 * ranks()),
       d_features(16 * ranks());
   std::vector<std::int32_t> labels(8 * ranks());
@@ -221,7 +222,7 @@ TEST_P(CollectiveKinds, RefuseDtypesThatCannotBeSummed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Carried, CollectiveKinds,
-                         testing::Values(CarriedBy::mpi, CarriedBy::short_calls, CarriedBy::staging),
+                         testing::Values(CarriedBy::mpi, CarriedBy::short_messages, CarriedBy::staging),
                          text_of);
 
 }  // namespace

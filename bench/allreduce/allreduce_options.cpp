@@ -1,0 +1,241 @@
+#include "bench/allreduce/allreduce_options.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "base/error.h"
+#include "comm/nccl_communicator.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
+constexpr int kMostTimedIterations = 1'000'000;
+constexpr std::array<std::pair<char, int>, 3> kByteSuffixes{{{'K', 10}, {'M', 20}, {'G', 30}}};
+
+OptionSpec bytes_option(const std::string& names, std::uint64_t& target, const std::string& help) {
+  OptionSpec spec = make_option(names, "B", help);
+  spec.set = [option = spec.names.front(), &target](const std::string& text) {
+    target = parse_bytes(option, text);
+  };
+  spec.get = [&target] { return nlohmann::ordered_json(target); };
+  spec.default_text = bytes_text(target);
+  return spec;
+}
+
+OptionGroup messages_group(AllreduceOptions& o) {
+  using Kind = Collective::Kind;
+  return {"Messages",
+          {enum_option<Kind>("--collective", o.collective,
+                             {{"allreduce", Kind::allreduce_sum},
+                              {"allgather", Kind::allgather},
+                              {"reducescatter", Kind::reduce_scatter_sum},
+                              {"broadcast", Kind::broadcast}},
+                             "what the ranks do with each message; broadcast: from rank 0"),
+           bytes_option("--min,-b", o.min_bytes,
+                        "bytes of the smallest message; K, M and G are powers of 1024. Of allgather and "
+                        "reducescatter, bytes of all ranks' parts together"),
+           bytes_option("--max,-e", o.max_bytes, "bytes of the largest message"),
+           number_option("--factor,-f", "F", o.factor, {2, 1024}, "each message is F times the one before"),
+           enum_option<DType>("--dtype,-d", o.dtype,
+                              {{"fp32", DType::f32},
+                               {"fp16", DType::f16},
+                               {"bf16", DType::bf16},
+                               {"int32", DType::i32},
+                               {"int64", DType::i64},
+                               {"uint8", DType::u8},
+                               {"float", DType::f32},
+                               {"half", DType::f16},
+                               {"bfloat16", DType::bf16}},
+                              "of the elements; sums are of fp32, fp16 or bf16"),
+           number_option("--iters,-n", "N", o.iterations, {1, kMostTimedIterations}, "timed iterations")
+               .with_key("iterations"),
+           number_option("--warmup,-w", "N", o.warmup, {0, kMostTimedIterations},
+                         "untimed iterations in front of them")}};
+}
+
+OptionGroup carrier_group(AllreduceOptions& o) {
+  return {"Device and communicator",
+          {enum_option<DeviceChoice>(
+               "--device", o.device,
+               {{"auto", DeviceChoice::automatic}, {"cuda", DeviceChoice::cuda}, {"cpu", DeviceChoice::cpu}},
+               "where the messages lie; auto: cuda if a GPU answers, else cpu"),
+           communicator_option(o.comm, "who carries the messages; auto: nccl between GPUs, else mpi"),
+           enum_option<CudaGraph>(
+               "--cuda-graph", o.cuda_graph,
+               {{"auto", CudaGraph::automatic}, {"on", CudaGraph::on}, {"off", CudaGraph::off}},
+               "capture a collective once and replay it, as training does; auto: on with nccl")}};
+}
+
+ReplayedModel parse_replay(const std::string& text) {
+  const std::vector<std::string> parts = split(text, ':');
+  std::vector<std::string> names;
+  for (const Model& model : model_catalogue()) names.emplace_back(model.name);
+  ReplayedModel replay{.text = text};
+  const auto named = std::ranges::find(model_catalogue(), parts.front(), &Model::name);
+  const bool has_precision = parts.size() == 2;
+  if (named == model_catalogue().end() || parts.size() > 2 ||
+      (has_precision && parts[1] != "fp16" && parts[1] != "fp32" && parts[1] != "bf16"))
+    throw Error(ExitCode::usage, "option --replay: '{}' is not one of {}, alone or with :fp16 or :bf16", text,
+                fmt::join(names, ", "));
+  replay.model = &*named;
+  if (has_precision && parts[1] != "fp32")
+    replay.precision = parts[1] == "fp16" ? Precision::fp16 : Precision::bf16;
+  return replay;
+}
+
+OptionSpec replay_option(AllreduceOptions& o) {
+  OptionSpec spec = make_option("--replay", "MODEL[:fp16]",
+                                "in place of the sizes above send exactly what a training step of this model "
+                                "sends, each message alone and then all as in the step");
+  for (const Model& model : model_catalogue()) {
+    spec.values.emplace_back(model.name);
+    spec.values.push_back(std::string(model.name) + ":fp16");
+  }
+  spec.set = [&o](const std::string& text) { o.replay = parse_replay(text); };
+  spec.get = [&o] { return nlohmann::ordered_json(o.replay.text); };
+  return spec;
+}
+
+OptionGroup replay_group(AllreduceOptions& o) {
+  return {
+      "Replay of a training step, and links",
+      {replay_option(o),
+       number_option("--bs", "N", o.batch_per_device, {1, kMaxBatch}, "replay: images per device")
+           .with_default(fmt::format("{} on cuda, {} on cpu", kBatchOnCuda, kBatchOnCpu))
+           .with_key("batch_per_device"),
+       number_option("--bucket-mb", "X", o.bucket_mb, {.lowest = 0, .highest = 4096, .above_lowest = true},
+                     "replay: largest bucket of gradients, in MiB")
+           .with_default("25"),
+       text_option("--compute", "PROGRAM.json", o.compute,
+                   "replay: program.json of a run with --profile on several ranks (or one with --comm); its "
+                   "compute instructions sleep for the times of the profile.json beside it, and its "
+                   "collectives are sent between them"),
+       flag_option("--pairs", o.pairs, true,
+                   "measure every pair of hosts (of ranks, on one host), then rings, and name the slow host "
+                   "or link"),
+       text_option("--out", "F", o.out,
+                   "write links.json here, which plumbline scaling reads: of --pairs, or of allreduces"),
+       flag_option("--overwrite", o.overwrite, true, "replace the file of --out if it exists")}};
+}
+
+OptionGroup answers_group(AllreduceOptions& o) {
+  OptionSpec completions =
+      choice_option("--completions", o.completions, completion_shells(), "print completions for a shell");
+  completions.config_key.clear();
+  completions.ends_parsing = true;
+  return {"Output",
+          {flag_option("--json", o.json, true, "print one JSON object in place of the table"),
+           flag_option("--quiet", o.quiet, true, "failures and results only"), std::move(completions),
+           stop_option("--version", o.version, "version and libraries"),
+           stop_option("--help,-h", o.help, "this text")}};
+}
+
+void check_together(const AllreduceOptions& o) {
+  const auto refuse = [](const std::string& sentence) { throw Error(ExitCode::usage, sentence); };
+  if (o.max_bytes < o.min_bytes)
+    throw Error(ExitCode::usage,
+                "options --min {} and --max {} leave no message to send; give --max at least --min",
+                bytes_text(o.min_bytes), bytes_text(o.max_bytes));
+  const bool sums =
+      o.collective == Collective::Kind::allreduce_sum || o.collective == Collective::Kind::reduce_scatter_sum;
+  if (sums && o.dtype != DType::f32 && o.dtype != DType::f16 && o.dtype != DType::bf16)
+    refuse(
+        "option --dtype: only fp32, fp16 and bf16 are summed; give one of these, or --collective allgather");
+  if (o.pairs && o.replay.model) refuse("options --pairs and --replay exclude each other; give one");
+  if (o.pairs && o.comm == "nccl")
+    refuse("options --pairs and --comm nccl exclude each other: pairs are messages of MPI; leave --comm out");
+  if (!o.replay.model && !o.compute.empty())
+    refuse("option --compute: is for --replay only; add --replay with the model of that program.json");
+  if (!o.replay.model && (o.batch_per_device || o.bucket_mb))
+    throw Error(ExitCode::usage, "option {}: is for --replay only; leave it out",
+                o.bucket_mb ? "--bucket-mb" : "--bs");
+  if (!o.compute.empty() && (o.batch_per_device || o.bucket_mb))
+    throw Error(ExitCode::usage, "options {} and --compute exclude each other: {} has them already",
+                o.bucket_mb ? "--bucket-mb" : "--bs", o.compute);
+  if (!o.out.empty() && !o.pairs && (o.replay.model || o.collective != Collective::Kind::allreduce_sum))
+    refuse(
+        "option --out: links.json holds pairs or allreduces of many sizes; give --pairs, or leave --replay "
+        "and --collective out");
+  if (o.cuda_graph == CudaGraph::on && o.comm == "mpi")
+    refuse(
+        "option --cuda-graph: 'on' can't go with --comm mpi, whose sums the host carries; give "
+        "--cuda-graph off or --comm nccl");
+}
+
+}  // namespace
+
+std::uint64_t parse_bytes(const std::string& option, const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view suffix(end, text.data() + text.size());
+  int shift = suffix.empty() ? 0 : -1;
+  for (const auto& [letter, bits] : kByteSuffixes)
+    if (suffix.size() == 1 && (suffix[0] == letter || suffix[0] == letter + ('a' - 'A'))) shift = bits;
+  if (error != std::errc() || shift < 0 || number == 0 || number > (kMostBytes >> shift))
+    throw Error(ExitCode::usage,
+                "option {}: '{}' is not a size from 1 to 1024G; give bytes, or K, M or G of them as in 64K",
+                option, text);
+  return number << shift;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  std::string text = std::to_string(bytes);
+  for (const auto& [letter, bits] : kByteSuffixes)
+    if (bytes > 0 && bytes % (std::uint64_t{1} << bits) == 0) text = std::to_string(bytes >> bits) + letter;
+  return text;
+}
+
+OptionTable allreduce_option_table(AllreduceOptions& options) {
+  return {
+      .program = kAllreduceProgram,
+      .description =
+          "Times the collectives that training uses, over the same communicators, in and out of place, and "
+          "checks every element. Start it under mpirun like a training run; the short options are those "
+          "of nccl-tests.",
+      .groups = {messages_group(options), carrier_group(options), replay_group(options),
+                 answers_group(options)}};
+}
+
+AllreduceOptions parse_allreduce_options(int argc, const char* const* argv) {
+  AllreduceOptions options;
+  parse_command_line(allreduce_option_table(options), argc, argv);
+  if (!options.help && !options.version && options.completions.empty()) check_together(options);
+  return options;
+}
+
+std::string options_fingerprint(const AllreduceOptions& options) {
+  AllreduceOptions copy = options;
+  std::string lines;
+  const nlohmann::ordered_json config = config_json(allreduce_option_table(copy));
+  for (const auto& [key, value] : config.items()) lines += key + "=" + value.dump() + "\n";
+  return lines;
+}
+
+AllreduceOptions resolve(AllreduceOptions options, const DeviceLimits& limits) {
+  const bool is_gpu = limits.kind == DeviceKind::cuda;
+  if (options.comm == "auto") options.comm = is_gpu && why_no_nccl().empty() ? "nccl" : "mpi";
+  if (!is_gpu && options.comm == "nccl")
+    throw Error(ExitCode::usage, "option --comm: 'nccl' is for GPUs, and device {} is a cpu; give --comm mpi",
+                limits.name);
+  if (options.cuda_graph == CudaGraph::on && options.comm == "mpi")
+    throw Error(ExitCode::usage,
+                "option --cuda-graph: 'on' can't go with --comm mpi on device {}; leave it out", limits.name);
+  return options;
+}
+
+std::vector<std::uint64_t> message_bytes(const AllreduceOptions& options, int world_size) {
+  const std::uint64_t step =
+      bytes_of(options.dtype) *
+      (has_parts(options.collective) ? static_cast<std::uint64_t>(world_size) : std::uint64_t{1});
+  std::vector<std::uint64_t> sizes;
+  const auto factor = static_cast<std::uint64_t>(options.factor);
+  for (std::uint64_t wanted = options.min_bytes; wanted <= options.max_bytes; wanted *= factor) {
+    const std::uint64_t bytes = std::max(wanted / step, std::uint64_t{1}) * step;
+    if (sizes.empty() || sizes.back() != bytes) sizes.push_back(bytes);
+  }
+  return sizes;
+}
+
+}  // namespace plumb

@@ -1,0 +1,41 @@
+// What bench_allreduce prints: a table, or plumbline.allreduce/1.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/allreduce/allreduce_options.h"
+#include "bench/allreduce/measured_transfer.h"
+#include "bench/allreduce/pairs.h"
+#include "bench/allreduce/replay.h"
+#include "results/record/links.h"
+
+namespace plumb {
+
+inline constexpr const char* kAllreduceSchema = "plumbline.allreduce/1";
+
+struct AllreduceReport {
+  AllreduceOptions options;  // resolved
+  int world_size = 1, nodes = 1, devices_per_node = 1;
+  std::string device_name;
+  bool captured = false;  // collectives were replayed as a CUDA graph
+  std::vector<MeasuredTransfer> results;
+  std::optional<MeasuredReplay> replay;
+  std::optional<MeasuredPairs> pairs;
+};
+
+// At most 100 columns.
+std::string to_text(const AllreduceReport& report);
+// {"schema", "world_size", "nodes", "devices_per_node", "device_name", "comm", "cuda_graph", "config",
+//  "results": [{["name"], "collective", "bytes", "dtype", "in_place", "seconds", "algbw_bytes_per_second",
+//               "busbw_bytes_per_second", "wrong_elements", "iteration_seconds", "rank_seconds": {"min",
+//               "median", "max"}, "slowest_rank"}],
+//  ["replay": {…}], ["links": {…}]}
+nlohmann::ordered_json to_json(const AllreduceReport& report);
+
+// For links.json, with the in-place allreduces of a sweep, or the pairs. `hosts`: hosts_of(job).
+Links links_of(const AllreduceReport& report, const std::vector<LinkHost>& hosts);
+
+}  // namespace plumb

@@ -1,0 +1,190 @@
+#include "bench/allreduce/exchange.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "bench/run/device_communicator.h"
+#include "kernels/cpu/state.h"
+#include "kernels/cuda/state.h"
+#include "kernels/lowering.h"
+
+namespace plumb {
+namespace {
+
+// Enough to keep a device busy, few enough for its clock.
+constexpr std::size_t kIterationsAhead = 16;
+constexpr std::chrono::microseconds kBetweenQuestions{10};
+constexpr std::size_t kStagingBytes = std::size_t{16} << 20;
+
+// A device binds the program of a network. This one has an input, and nothing is computed from it.
+Graph network_without_layers() {
+  Graph graph;
+  graph.values = {{.name = "nothing", .shape = {.n = 1, .c = 3}}};
+  return graph;
+}
+
+}  // namespace
+
+Exchange::Exchange(const Job& job, Device& device, std::string comm, bool captures)
+    : job_(job),
+      device_(device),
+      comm_(std::move(comm)),
+      captures_(captures),
+      program_(start_lowering(network_without_layers(), {}, std::max(sizeof(cpu::State), sizeof(cuda::State)))
+                   .program) {}
+
+Exchange::~Exchange() {
+  if (captured_) device_.step_capture()->drop_capture();
+}
+
+BufferId Exchange::add_message(const std::string& name, std::size_t bytes) {
+  return add_buffer(program_, {.name = name,
+                               .role = Role::gradient,
+                               .dtype = DType::u8,
+                               .dims = {static_cast<std::int64_t>(bytes)},
+                               .bytes = bytes,
+                               .persistent = true});
+}
+
+void Exchange::allocate() {
+  job_.together([&] {
+    device_.prepare(network_without_layers(), {}, program_);
+    const MemoryPlan plan = plan_memory(program_);
+    const HostStaging* const staging = device_.host_staging();
+    const double share = device_.limits().memory_bytes / (staging ? 1 : job_.local_size());
+    if (static_cast<double>(plan.arena_bytes) > share)
+      throw Error(ExitCode::out_of_memory,
+                  "rank {} on {} would need {} bytes for its messages and has {}; lower --max", job_.rank(),
+                  job_.host(), plan.arena_bytes, static_cast<std::int64_t>(share));
+    device_.bind(program_, plan);
+  });
+  communicator_ = make_communicator(job_, comm_, device_);
+  captures_ = captures_ && communicator_->enqueues() && device_.step_capture();
+}
+
+std::vector<double> Exchange::time(const Transfer& transfer, int warmup, int iterations) {
+  prepare(transfer);
+  const auto launch_and_end = [&] {
+    launch(transfer);
+    device_.end_iteration();
+  };
+  return time_iterations(launch_and_end, warmup, iterations);
+}
+
+std::vector<double> Exchange::time_iterations(const std::function<void()>& iteration, int warmup,
+                                              int iterations) {
+  const auto all = static_cast<std::size_t>(warmup) + static_cast<std::size_t>(iterations);
+  std::vector<double> ends;
+  ends.reserve(all);
+  const auto collect = [&](std::size_t started, std::size_t ahead) {
+    while (ends.size() < started) {
+      if (const std::optional<double> end = device_.next_end()) {
+        ends.push_back(*end);
+      } else if (started - ends.size() > ahead) {
+        communicator_->progress();
+        std::this_thread::sleep_for(kBetweenQuestions);
+      } else {
+        return;
+      }
+    }
+  };
+  job_.barrier();
+  device_.start_clock();
+  for (std::size_t i = 0; i < all; ++i) {
+    iteration();
+    collect(i + 1, kIterationsAhead);
+  }
+  collect(all, 0);
+  std::vector<double> seconds;
+  for (std::size_t i = static_cast<std::size_t>(warmup); i < all; ++i)
+    seconds.push_back(ends[i] - (i > 0 ? ends[i - 1] : 0));
+  return seconds;
+}
+
+void Exchange::carry_out(const Transfer& transfer) {
+  launch(transfer);
+  device_.synchronize();
+}
+
+void Exchange::enqueue(const Transfer& transfer) {
+  constexpr InstructionId kBegin = 0;  // the only point at which lanes meet
+  device_.signal(kBegin, Lane::compute);
+  device_.wait(kBegin, Lane::communication);
+  if (transfer.from) copy_input(transfer);
+  const Communicator::Ticket ticket =
+      communicator_->start(transfer.collective, device_.data(transfer.collective.buffer));
+  communicator_->wait(ticket);
+}
+
+// What a rank gives to the collective: an allgather its own part, a broadcast the buffer of rank 0.
+void Exchange::copy_input(const Transfer& transfer) {
+  const Collective& collective = transfer.collective;
+  const auto rank = static_cast<std::size_t>(job_.rank());
+  std::size_t bytes = collective.elements * bytes_of(collective.dtype), begin = 0;
+  if (collective.kind == Collective::Kind::allgather) {
+    bytes /= static_cast<std::size_t>(job_.size());
+    begin = rank * bytes;
+  }
+  if (collective.kind == Collective::Kind::broadcast && rank != 0) return;
+  copy(device_.data(collective.buffer) + begin, device_.data(*transfer.from) + begin, bytes);
+}
+
+void Exchange::prepare(const Transfer& transfer) {
+  if (!captures_) return;
+  if (std::exchange(captured_, false)) device_.step_capture()->drop_capture();
+  carry_out(transfer);  // libraries load at first use, which can't be captured
+  device_.step_capture()->capture([&] { enqueue(transfer); });
+  captured_ = true;
+}
+
+void Exchange::launch(const Transfer& transfer) {
+  if (captured_)
+    device_.step_capture()->replay();
+  else
+    enqueue(transfer);
+}
+
+void Exchange::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (HostStaging* const staging = device_.host_staging())
+    staging->copy(to, from, bytes, Lane::communication);
+  else
+    std::memcpy(to, from, bytes);
+}
+
+void Exchange::write(BufferId buffer, std::size_t offset, std::span<const std::byte> bytes) {
+  HostStaging* const staging = device_.host_staging();
+  std::byte* const to = device_.data(buffer) + offset;
+  if (!staging) {
+    std::memcpy(to, bytes.data(), bytes.size());
+    return;
+  }
+  if (!staging_) staging_ = staging->allocate_pinned(kStagingBytes);
+  for (std::size_t at = 0; at < bytes.size(); at += kStagingBytes) {
+    const std::size_t now = std::min(kStagingBytes, bytes.size() - at);
+    std::memcpy(staging_.get(), bytes.data() + at, now);
+    staging->copy(to + at, staging_.get(), now, Lane::communication);
+    device_.synchronize();
+  }
+}
+
+void Exchange::read(BufferId buffer, std::size_t offset, std::span<std::byte> bytes) {
+  HostStaging* const staging = device_.host_staging();
+  const std::byte* const from = device_.data(buffer) + offset;
+  if (!staging) {
+    std::memcpy(bytes.data(), from, bytes.size());
+    return;
+  }
+  if (!staging_) staging_ = staging->allocate_pinned(kStagingBytes);
+  for (std::size_t at = 0; at < bytes.size(); at += kStagingBytes) {
+    const std::size_t now = std::min(kStagingBytes, bytes.size() - at);
+    staging->copy(staging_.get(), from + at, now, Lane::communication);
+    device_.synchronize();
+    std::memcpy(bytes.data() + at, staging_.get(), now);
+  }
+}
+
+}  // namespace plumb

@@ -1,0 +1,78 @@
+// Messages in a device's memory and the communicator that carries them: training's exchange without training.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/allreduce/allreduce_options.h"
+#include "comm/communicator.h"
+#include "comm/job.h"
+#include "kernels/device.h"
+#include "kernels/program.h"
+
+namespace plumb {
+
+// One collective over a message. `collective.buffer` holds the result.
+struct Transfer {
+  Collective collective;
+  // Out of place: the buffer with this rank's input, which stays as it is. Communicators work in place, so
+  // the input is copied first, as it would be in training, and the copy is part of the time.
+  std::optional<BufferId> from = std::nullopt;
+};
+
+class Exchange {
+ public:
+  // Every rank calls it, with a device that is alone there. Allocates nothing.
+  Exchange(const Job& job, Device& device, std::string comm, bool captures);
+  ~Exchange();
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  // Before allocate(): adds a buffer to the program that is bound then.
+  BufferId add_message(const std::string& name, std::size_t bytes);
+  // Every rank calls it, once: memory, then the communicator. Throws Error(out_of_memory) where the messages
+  // don't fit into the rank's share of the device's memory.
+  void allocate();
+
+  // Carries it out `iterations` times after `warmup` untimed ones, back to back. Returns seconds of each
+  // timed iteration on this rank, by the device's clock. Every rank calls it; collective.
+  std::vector<double> time(const Transfer& transfer, int warmup, int iterations);
+  // The same of `iteration`, which enqueues one and calls Device::end_iteration().
+  std::vector<double> time_iterations(const std::function<void()>& iteration, int warmup, int iterations);
+  // Once, until it has ended.
+  void carry_out(const Transfer& transfer);
+
+  // Copies between the host and a buffer, from byte `offset` on.
+  void write(BufferId buffer, std::size_t offset, std::span<const std::byte> bytes);
+  void read(BufferId buffer, std::size_t offset, std::span<std::byte> bytes);
+
+  const Job& job() const { return job_; }
+  Device& device() { return device_; }
+  Communicator& communicator() { return *communicator_; }
+  const Program& program() const { return program_; }
+  bool captures() const { return captures_; }
+
+ private:
+  // Enqueues it, or on a device that doesn't run behind the host's back carries it out.
+  void enqueue(const Transfer& transfer);
+  void copy_input(const Transfer& transfer);
+  // Drops what was captured before, and captures the transfer if collectives are captured.
+  void prepare(const Transfer& transfer);
+  void launch(const Transfer& transfer);
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes);
+
+  const Job& job_;
+  Device& device_;
+  std::string comm_;
+  bool captures_ = false, captured_ = false;
+  Program program_;  // buffers only
+  std::unique_ptr<Communicator> communicator_;
+  std::shared_ptr<std::byte> staging_;  // page-locked, between the host and a GPU
+};
+
+}  // namespace plumb

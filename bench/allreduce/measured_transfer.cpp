@@ -1,0 +1,141 @@
+#include "bench/allreduce/measured_transfer.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "bench/allreduce/message_pattern.h"
+#include "results/record/schema.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::size_t kPatternElements = std::size_t{1} << 20;  // filled and checked at a time
+
+std::size_t total_bytes(const Collective& collective) {
+  return collective.elements * bytes_of(collective.dtype);
+}
+
+// Calls `each(first element, bytes)` for pieces of the message; `bytes` is scratch memory of that size.
+template <typename Each>
+void in_pieces(const Collective& collective, Each each) {
+  std::vector<std::byte> scratch(std::min(collective.elements, kPatternElements) *
+                                 bytes_of(collective.dtype));
+  for (std::size_t first = 0; first < collective.elements; first += kPatternElements) {
+    const std::size_t count = std::min(kPatternElements, collective.elements - first);
+    each(first, std::span(scratch).first(count * bytes_of(collective.dtype)));
+  }
+}
+
+void fill_messages(Exchange& exchange, const Transfer& transfer, const MessagePattern& pattern) {
+  const Collective& collective = transfer.collective;
+  in_pieces(collective, [&](std::size_t first, std::span<std::byte> bytes) {
+    const std::size_t offset = first * bytes_of(collective.dtype);
+    pattern.fill(bytes, first);
+    exchange.write(transfer.from.value_or(collective.buffer), offset, bytes);
+    if (!transfer.from) return;
+    std::ranges::fill(bytes, std::byte{0x33});  // no value of the pattern: the result must not be left over
+    exchange.write(collective.buffer, offset, bytes);
+  });
+}
+
+MessagePattern::Wrong check_message(Exchange& exchange, const Transfer& transfer,
+                                    const MessagePattern& pattern, const DamageHook& damage) {
+  const Collective& collective = transfer.collective;
+  MessagePattern::Wrong all;
+  in_pieces(collective, [&](std::size_t first, std::span<std::byte> bytes) {
+    exchange.read(collective.buffer, first * bytes_of(collective.dtype), bytes);
+    if (damage && first == 0) damage(bytes);
+    const MessagePattern::Wrong wrong = pattern.check(bytes, first);
+    const std::size_t elements = all.elements + wrong.elements;
+    if (all.elements == 0) all = wrong;
+    all.elements = elements;
+  });
+  return all;
+}
+
+// "rank 1 on node2: element 17 of 1,048,576 is 3 and should be 6"; empty if nothing is wrong.
+std::string wrong_text(const Job& job, const MessagePattern::Wrong& wrong) {
+  if (wrong.elements == 0) return "";
+  return fmt::format("{} on rank {} on {}, the first is element {}: {} in place of {}",
+                     counted(wrong.elements, "wrong element"), job.rank(), job.host(), wrong.first,
+                     wrong.found, wrong.wanted);
+}
+
+}  // namespace
+
+std::string collective_name(Collective::Kind kind) {
+  switch (kind) {
+    case Collective::Kind::allreduce_sum:
+      return "allreduce";
+    case Collective::Kind::reduce_scatter_sum:
+      return "reducescatter";
+    default:
+      return std::string(name_of(kind));
+  }
+}
+
+double MeasuredTransfer::algbw_bytes_per_second() const {
+  return seconds() > 0 ? static_cast<double>(bytes) / seconds() : 0;
+}
+
+double MeasuredTransfer::busbw_bytes_per_second() const {
+  return algbw_bytes_per_second() * bus_factor(name_of(kind), world_size);
+}
+
+nlohmann::ordered_json to_json(const MeasuredTransfer& measured) {
+  nlohmann::ordered_json json;
+  if (!measured.name.empty()) json["name"] = measured.name;
+  json.update({{"collective", collective_name(measured.kind)},
+               {"bytes", measured.bytes},
+               {"dtype", name_of(measured.dtype)},
+               {"in_place", measured.in_place},
+               {"seconds", measured.seconds()},
+               {"algbw_bytes_per_second", measured.algbw_bytes_per_second()},
+               {"busbw_bytes_per_second", measured.busbw_bytes_per_second()},
+               {"wrong_elements", measured.wrong_elements},
+               {"iteration_seconds", to_json(measured.times.iterations)},
+               {"rank_seconds", to_json(measured.times.ranks)},
+               {"slowest_rank", measured.times.slowest_rank}});
+  return json;
+}
+
+RankTimes times_over_ranks(std::span<const double> rank_iterations, int world_size) {
+  const std::size_t ranks = static_cast<std::size_t>(world_size);
+  const std::size_t iterations = rank_iterations.size() / ranks;
+  std::vector<double> longest(iterations, 0), medians;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const std::span<const double> of_rank = rank_iterations.subspan(rank * iterations, iterations);
+    medians.push_back(median(of_rank));
+    for (std::size_t i = 0; i < iterations; ++i) longest[i] = std::max(longest[i], of_rank[i]);
+  }
+  return {.iterations = range_of(longest),
+          .ranks = range_of(medians),
+          .slowest_rank = static_cast<int>(std::ranges::max_element(medians) - medians.begin())};
+}
+
+CheckedTransfer measure(Exchange& exchange, const Transfer& transfer, const TransferMeasure& how) {
+  const Job& job = exchange.job();
+  const Collective& collective = transfer.collective;
+  const MessagePattern pattern(collective, job.rank(), job.size());
+  CheckedTransfer checked{.measured = {.kind = collective.kind,
+                                       .bytes = static_cast<std::int64_t>(total_bytes(collective)),
+                                       .dtype = collective.dtype,
+                                       .in_place = !transfer.from,
+                                       .world_size = job.size()}};
+  fill_messages(exchange, transfer, pattern);
+  const std::vector<double> all = job.gather(exchange.time(transfer, how.warmup, how.iterations));
+  if (job.rank() == 0) checked.measured.times = times_over_ranks(all, job.size());
+  fill_messages(exchange, transfer, pattern);
+  exchange.carry_out(transfer);
+  const MessagePattern::Wrong wrong = check_message(exchange, transfer, pattern, how.damage);
+  checked.measured.wrong_elements =
+      static_cast<std::int64_t>(job.sum({static_cast<double>(wrong.elements)}).front());
+  for (const std::string& text : job.all_gather(wrong_text(job, wrong)))
+    if (!checked.wrong && !text.empty())
+      checked.wrong = fmt::format("{} of {} bytes {} left {}", collective_name(collective.kind),
+                                  total_bytes(collective), transfer.from ? "out of place" : "in place", text);
+  return checked;
+}
+
+}  // namespace plumb

@@ -1,0 +1,68 @@
+// One size of one collective: timed over ranks, and checked element by element.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/allreduce/exchange.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+
+// Seconds of iterations that all ranks run together.
+struct RankTimes {
+  ValueRange iterations;  // over iterations, each as long as its slowest rank
+  ValueRange ranks;       // over ranks, of each the median iteration
+  int slowest_rank = 0;   // with the longest median
+};
+// `rank_iterations`: one rank's iterations behind the other's, as Job::gather() returns them; not empty.
+RankTimes times_over_ranks(std::span<const double> rank_iterations, int world_size);
+
+// A figure of bench_allreduce, as "results" of plumbline.allreduce/1 has it.
+struct MeasuredTransfer {
+  std::string name;  // of a replayed message: "bucket0.allreduce"; else empty
+  Collective::Kind kind = Collective::Kind::allreduce_sum;
+  std::int64_t bytes = 0;  // of the whole message: all ranks' parts of an allgather or reduce-scatter
+  DType dtype = DType::f32;
+  bool in_place = true;
+  int world_size = 1;
+  RankTimes times;
+  std::int64_t wrong_elements = 0;  // over all ranks
+
+  // Median over iterations of the slowest rank's time.
+  double seconds() const { return times.iterations.median; }
+  // bytes / seconds; 0 if the clock saw no time pass.
+  double algbw_bytes_per_second() const;
+  // algbw times bus_factor() (results/record/schema.h).
+  double busbw_bytes_per_second() const;
+};
+
+nlohmann::ordered_json to_json(const MeasuredTransfer& measured);
+
+// "allreduce", "allgather", "reducescatter", "broadcast"; of maxima "allreduce_max".
+std::string collective_name(Collective::Kind kind);
+
+// Changes what a rank reads of a result, before it is checked. For tests.
+using DamageHook = std::function<void(std::span<std::byte> result)>;
+
+struct TransferMeasure {
+  int warmup = 5, iterations = 20;
+  DamageHook damage = {};
+};
+
+struct CheckedTransfer {
+  MeasuredTransfer measured;  // complete on rank 0 only
+  // The same on all ranks: what was wrong and on which rank, of the lowest rank that found something.
+  std::optional<std::string> wrong;
+};
+
+// Fills the buffers with the pattern, times, fills again, carries the transfer out once more and checks every
+// element. Every rank calls it; collective.
+CheckedTransfer measure(Exchange& exchange, const Transfer& transfer, const TransferMeasure& how);
+
+}  // namespace plumb

@@ -1,0 +1,265 @@
+#include "bench/allreduce/pairs.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "base/text_table.h"
+#include "base/units.h"
+#include "comm/link_probe.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr int kMoreAttempts = 3;  // for links that seem slow
+
+// A rank's place in the job, as every rank gives it to Job::all_gather: "local_rank local_size host".
+struct RankPlace {
+  int local_rank = 0, local_size = 1;
+  std::string host;
+};
+
+std::vector<RankPlace> rank_places(const Job& job) {
+  std::vector<RankPlace> places;
+  for (const std::string& text :
+       job.all_gather(fmt::format("{} {} {}", job.local_rank(), job.local_size(), job.host()))) {
+    const std::vector<std::string> words = split(text, ' ');
+    places.push_back({std::stoi(words[0]), std::stoi(words[1]), words[2]});
+  }
+  return places;
+}
+
+std::vector<Place> places_of(const std::vector<RankPlace>& ranks, bool are_hosts) {
+  std::vector<Place> places;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    if (!are_hosts)
+      places.push_back({static_cast<int>(rank), fmt::format("rank {}", rank)});
+    else if (ranks[rank].local_rank == 0)
+      places.push_back({static_cast<int>(rank), ranks[rank].host});
+  return places;
+}
+
+std::vector<LinkHost> hosts_of(const std::vector<RankPlace>& ranks) {
+  std::vector<LinkHost> hosts;
+  for (const RankPlace& rank : ranks)
+    if (rank.local_rank == 0) hosts.push_back({rank.host, rank.local_size});
+  return hosts;
+}
+
+// The first two ranks of every host that has two.
+std::vector<RankPair> pairs_within_hosts(const std::vector<RankPlace>& ranks) {
+  std::vector<RankPair> pairs;
+  for (std::size_t first = 0; first < ranks.size(); ++first)
+    for (std::size_t second = 0; ranks[first].local_rank == 0 && second < ranks.size(); ++second)
+      if (ranks[second].local_rank == 1 && ranks[second].host == ranks[first].host)
+        pairs.push_back({static_cast<int>(first), static_cast<int>(second)});
+  return pairs;
+}
+
+Link link_of(const LinkSpeed& speed) {
+  return {.latency_seconds = speed.latency_seconds, .bytes_per_second = speed.bytes_per_second};
+}
+
+std::size_t index_of(const std::vector<Place>& places, int rank) {
+  return static_cast<std::size_t>(std::ranges::find(places, rank, &Place::rank) - places.begin());
+}
+
+void measure_all_pairs(const Job& job, MeasuredPairs& measured,
+                       const std::function<void(const std::string&)>& told) {
+  std::vector<int> ranks;
+  for (const Place& place : measured.places) ranks.push_back(place.rank);
+  const auto rounds = pair_rounds(ranks);
+  for (std::size_t round = 0; round < rounds.size(); ++round) {
+    if (job.rank() == 0)
+      told(fmt::format("pairs, round {} of {}: {}", round + 1, rounds.size(),
+                       counted(rounds[round].size(), "pair")));
+    const std::vector<LinkSpeed> speeds = probe_pairs(job, rounds[round]);
+    for (std::size_t i = 0; i < rounds[round].size(); ++i)
+      measured.pairs.push_back({index_of(measured.places, rounds[round][i].first),
+                                index_of(measured.places, rounds[round][i].second),
+                                speeds.empty() ? Link{} : link_of(speeds[i])});
+  }
+  std::ranges::sort(measured.pairs, {},
+                    [](const MeasuredPair& pair) { return std::pair(pair.first, pair.second); });
+}
+
+bool is_blamed(const MeasuredPair& pair, const std::vector<SlowLink>& slow) {
+  return std::ranges::any_of(slow, [&](const SlowLink& one) {
+    if (one.other) return pair.first == one.place && pair.second == *one.other;
+    return pair.first == one.place || pair.second == one.place;
+  });
+}
+
+// Links that seem slow, each alone: side by side they may have shared a switch or a host's cores with others.
+// Keeps the better figures. Rank 0 knows which, and tells the others. Returns whether there was one.
+bool measure_slow_again(const Job& job, MeasuredPairs& measured,
+                        const std::function<void(const std::string&)>& told) {
+  std::vector<float> again(measured.pairs.size(), 0);
+  const std::vector<SlowLink> slow = find_slow(measured.places.size(), measured.pairs);
+  for (std::size_t i = 0; i < again.size(); ++i) again[i] = is_blamed(measured.pairs[i], slow) ? 1 : 0;
+  job.broadcast(again.data(), again.size());
+  for (std::size_t i = 0; i < again.size(); ++i) {
+    if (again[i] == 0) continue;
+    MeasuredPair& pair = measured.pairs[i];
+    const Place &first = measured.places[pair.first], &second = measured.places[pair.second];
+    if (job.rank() == 0) told(fmt::format("{} - {} once more, alone", first.name, second.name));
+    const RankPair ranks{first.rank, second.rank};
+    for (const LinkSpeed& speed : probe_pairs(job, std::span(&ranks, 1))) {
+      pair.link.latency_seconds = std::min(pair.link.latency_seconds, speed.latency_seconds);
+      pair.link.bytes_per_second = std::max(pair.link.bytes_per_second, speed.bytes_per_second);
+    }
+  }
+  return std::ranges::count(again, 0.0F) < std::ssize(again);
+}
+
+void measure_ring(const Job& job, const std::vector<std::size_t>& members, MeasuredPairs& measured) {
+  std::vector<int> ring;
+  for (const std::size_t place : members) ring.push_back(measured.places[place].rank);
+  measured.rings.push_back({members, probe_ring(job, ring)});
+}
+
+// Places that are slow as a whole leave the second ring; rank 0 knows which and tells the others.
+std::vector<std::size_t> places_without_slow(const Job& job, const MeasuredPairs& measured) {
+  std::vector<float> keeps(measured.places.size(), 1);
+  for (const SlowLink& slow : measured.slow)
+    if (!slow.other) keeps[slow.place] = 0;
+  job.broadcast(keeps.data(), keeps.size());
+  std::vector<std::size_t> members;
+  for (std::size_t place = 0; place < keeps.size(); ++place)
+    if (keeps[place] > 0) members.push_back(place);
+  return members;
+}
+
+std::optional<Link> slowest_within_hosts(const Job& job, const std::vector<RankPlace>& ranks) {
+  const std::vector<RankPair> pairs = pairs_within_hosts(ranks);
+  if (pairs.empty()) return std::nullopt;
+  const std::vector<LinkSpeed> speeds = probe_pairs(job, pairs);
+  if (speeds.empty()) return std::nullopt;
+  return link_of(*std::ranges::min_element(speeds, {}, &LinkSpeed::bytes_per_second));
+}
+
+std::vector<std::string> names_of(const std::vector<Place>& places) {
+  std::vector<std::string> names;
+  for (const Place& place : places) names.push_back(place.name);
+  return names;
+}
+
+std::string ring_text(const MeasuredPairs& measured, const MeasuredRing& ring) {
+  std::string names;
+  for (const std::size_t place : ring.places) append_part(names, measured.places[place].name, " - ");
+  return names;
+}
+
+double median_latency(const MeasuredPairs& measured) {
+  std::vector<double> latencies;
+  for (const MeasuredPair& pair : measured.pairs) latencies.push_back(pair.link.latency_seconds);
+  return latencies.empty() ? 0 : median(latencies);
+}
+
+}  // namespace
+
+std::vector<LinkHost> hosts_of(const Job& job) {
+  return hosts_of(rank_places(job));
+}
+
+MeasuredPairs measure_pairs(const Job& job, const std::function<void(const std::string&)>& told) {
+  const std::vector<RankPlace> ranks = rank_places(job);
+  MeasuredPairs measured{.are_hosts = job.nodes() > 1};
+  measured.hosts = hosts_of(ranks);
+  measured.places = places_of(ranks, measured.are_hosts);
+  if (measured.places.size() < 2) return measured;
+  measure_all_pairs(job, measured, told);
+  for (int attempt = 0; attempt < kMoreAttempts && measure_slow_again(job, measured, told);) ++attempt;
+  if (job.rank() == 0) measured.slow = find_slow(measured.places.size(), measured.pairs);
+  std::vector<std::size_t> all(measured.places.size());
+  for (std::size_t place = 0; place < all.size(); ++place) all[place] = place;
+  measure_ring(job, all, measured);
+  const std::vector<std::size_t> rest = places_without_slow(job, measured);
+  if (rest.size() >= 2 && rest.size() < all.size()) measure_ring(job, rest, measured);
+  if (measured.are_hosts) measured.within_host = slowest_within_hosts(job, ranks);
+  return measured;
+}
+
+std::vector<std::string> findings(const MeasuredPairs& measured) {
+  const char* const noun = measured.are_hosts ? "host" : "rank";
+  if (measured.places.size() < 2) return {fmt::format("one {} has no pairs: start at least two", noun)};
+  if (measured.places.size() == 2)
+    return {fmt::format("two {}s have one link, and there is none to compare it with", noun)};
+  std::vector<std::string> sentences;
+  const std::vector<std::string> names = names_of(measured.places);
+  for (const SlowLink& slow : measured.slow) sentences.push_back(slow_text(slow, names));
+  if (sentences.empty()) sentences.push_back(fmt::format("no {} or link is slow beside the others", noun));
+  return sentences;
+}
+
+std::string to_text(const MeasuredPairs& measured) {
+  std::string text = fmt::format("links between {}, over MPI from host memory, both ways at once\n\n",
+                                 measured.are_hosts ? "hosts" : "ranks of one host");
+  std::vector<TextRow> rows{{"pair", "us one way", "GB/s"}};
+  const auto row = [&](const std::string& name, const std::string& latency, double bytes_per_second) {
+    rows.push_back({name, latency, fmt::format("{:.3f}", bytes_per_second / kGiga)});
+  };
+  const auto latency = [](const Link& link) {
+    return fmt::format("{:.1f}", link.latency_seconds * kMicrosecondsInSecond);
+  };
+  for (const MeasuredPair& pair : measured.pairs)
+    row(measured.places[pair.first].name + " - " + measured.places[pair.second].name, latency(pair.link),
+        pair.link.bytes_per_second);
+  for (const MeasuredRing& ring : measured.rings)
+    row("ring " + ring_text(measured, ring), "", ring.bytes_per_second);
+  if (measured.within_host)
+    row("within a host", latency(*measured.within_host), measured.within_host->bytes_per_second);
+  text += padded_table(rows, "lr", "  ") + "\n";
+  for (const std::string& sentence : findings(measured)) text += sentence + "\n";
+  return text;
+}
+
+nlohmann::ordered_json to_json(const MeasuredPairs& measured) {
+  using Json = nlohmann::ordered_json;
+  const auto link_json = [](const Link& link) {
+    return Json{{"latency_seconds", link.latency_seconds}, {"bytes_per_second", link.bytes_per_second}};
+  };
+  Json pairs = Json::array(), rings = Json::array(), slow = Json::array();
+  for (const MeasuredPair& pair : measured.pairs) {
+    pairs.push_back(
+        {{"first", measured.places[pair.first].name}, {"second", measured.places[pair.second].name}});
+    pairs.back().update(link_json(pair.link));
+  }
+  for (const MeasuredRing& ring : measured.rings) {
+    Json names = Json::array();
+    for (const std::size_t place : ring.places) names.push_back(measured.places[place].name);
+    rings.push_back({{"places", names}, {"bytes_per_second", ring.bytes_per_second}});
+  }
+  for (const SlowLink& one : measured.slow) {
+    slow.push_back({{"what", one.what == SlowLink::What::bandwidth ? "bandwidth" : "latency"},
+                    {"place", measured.places[one.place].name},
+                    {"other", one.other ? Json(measured.places[*one.other].name) : Json(nullptr)},
+                    {"value", one.value},
+                    {"usual", one.usual}});
+  }
+  return {{"between", measured.are_hosts ? "hosts" : "ranks"},
+          {"pairs", pairs},
+          {"rings", rings},
+          {"within_host", measured.within_host ? link_json(*measured.within_host) : Json(nullptr)},
+          {"slow", slow},
+          {"findings", findings(measured)}};
+}
+
+Links links_of(const MeasuredPairs& measured) {
+  Links links{.comm = "mpi", .hosts = measured.hosts};
+  std::optional<Link> ring;
+  if (!measured.rings.empty())
+    ring = Link{.latency_seconds = median_latency(measured),
+                .bytes_per_second = measured.rings.front().bytes_per_second};
+  if (!measured.are_hosts) {
+    links.within_host = ring;
+    return links;
+  }
+  links.between_hosts = ring;
+  links.within_host = measured.within_host;
+  for (const MeasuredPair& pair : measured.pairs)
+    links.pairs.push_back({measured.places[pair.first].name, measured.places[pair.second].name, pair.link});
+  return links;
+}
+
+}  // namespace plumb

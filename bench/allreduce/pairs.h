@@ -1,0 +1,52 @@
+// --pairs: every pair of hosts, rings over them, and who is slow.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/allreduce/slow_links.h"
+#include "comm/job.h"
+#include "results/record/links.h"
+
+namespace plumb {
+
+// Where one end of every pair stands: a host's first rank; on a single host each rank.
+struct Place {
+  int rank = 0;
+  std::string name;  // of the host; on a single host "rank 2"
+};
+
+struct MeasuredRing {
+  std::vector<std::size_t> places;  // in the ring's order
+  double bytes_per_second = 0;      // of its slowest place
+};
+
+// Complete on rank 0 only.
+struct MeasuredPairs {
+  bool are_hosts = true;  // false: ranks of a single host
+  std::vector<Place> places;
+  std::vector<LinkHost> hosts;  // of the job, in the order of their ranks
+  std::vector<MeasuredPair> pairs;
+  std::vector<MeasuredRing> rings;  // of all places, then without those that are slow
+  std::vector<SlowLink> slow;
+  std::optional<Link> within_host;  // the slowest host's, of its first two ranks
+};
+
+// The hosts of the job, in the order of their first ranks, with their ranks. Every rank calls it.
+std::vector<LinkHost> hosts_of(const Job& job);
+
+// Over MPI, from host memory, whatever carries collectives. Every rank calls it; collective. `told`: called
+// on rank 0 in front of each round with a line for people.
+MeasuredPairs measure_pairs(const Job& job, const std::function<void(const std::string&)>& told);
+
+// One sentence per finding, or that nothing is slow.
+std::vector<std::string> findings(const MeasuredPairs& measured);
+std::string to_text(const MeasuredPairs& measured);
+nlohmann::ordered_json to_json(const MeasuredPairs& measured);
+// Pairs and rings for links.json.
+Links links_of(const MeasuredPairs& measured);
+
+}  // namespace plumb

@@ -1,0 +1,186 @@
+#include "bench/allreduce/replay.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <thread>
+
+#include "base/error.h"
+#include "bench/data/batch_source.h"
+#include "bench/plan/step_plan.h"
+#include "bench/run/runner.h"
+#include "bench/run/step_timer.h"
+#include "kernels/dependencies.h"
+#include "results/record/object_reader.h"
+
+namespace plumb {
+namespace {
+
+// A device that lacks fp16 or bf16 still carries the messages of one that has it.
+constexpr const char* kTargetOfHalves = "h200";
+constexpr double kSameProgram = 0.02;  // layouts pad gradients by less on any device
+
+BenchOptions run_options(const AllreduceOptions& options) {
+  BenchOptions run{.model = options.replay.model};
+  run.precision = options.replay.precision;
+  run.comm = options.comm;  // so that a single rank exchanges, too
+  run.device = options.device;
+  run.batch_per_device = options.batch_per_device;
+  if (options.bucket_mb) run.bucket_mb = *options.bucket_mb;
+  return run;
+}
+
+double collective_bytes(const Program& program) {
+  double bytes = 0;
+  for (const Instruction& instruction : program.instructions)
+    if (const auto* one = instruction.as<Collective>())
+      bytes += static_cast<double>(one->elements * bytes_of(one->dtype));
+  return bytes;
+}
+
+void require_same_program(const AllreduceOptions& options, const Program& planned, const Program& recorded) {
+  const double wanted = collective_bytes(planned), found = collective_bytes(recorded);
+  if (std::abs(found - wanted) <= kSameProgram * wanted) return;
+  throw Error(ExitCode::bad_data,
+              "option --compute: {} sends {:.0f} bytes per step where --replay {} sends {:.0f}; name a "
+              "program.json of that model, precision and number of ranks",
+              options.compute, found, options.replay.text, wanted);
+}
+
+// Sleeps for instructions. Waking up late is made up for by the sleeps after it; time spent elsewhere isn't.
+class ComputePlayer {
+ public:
+  void play(double seconds) {
+    owed_ += seconds;
+    if (owed_ <= 0) return;
+    const double start = steady_seconds();
+    std::this_thread::sleep_for(std::chrono::duration<double>(owed_));
+    owed_ -= steady_seconds() - start;
+  }
+
+ private:
+  double owed_ = 0;
+};
+
+// The program for the runner: collectives in the exchange's buffers, and compute that sleeps.
+class PlayedStep {
+ public:
+  PlayedStep(Exchange& exchange, const ReplayedProgram& replayed, const std::vector<BufferId>& messages,
+             bool with_compute)
+      : device_(exchange.device()), program_(replayed.program) {
+    std::size_t next = 0;
+    for (Instruction& instruction : program_.instructions)
+      if (auto* collective = std::get_if<Collective>(&instruction.operation))
+        collective->buffer = messages.at(next++);
+    if (!with_compute) {
+      std::erase_if(program_.instructions,
+                    [](const Instruction& instruction) { return !instruction.as<Collective>(); });
+      return;
+    }
+    const auto dependencies = cross_lane_dependencies(program_);
+    for (InstructionId id = 0; id < program_.instructions.size(); ++id)
+      if (!program_.instructions[id].as<Collective>())
+        program_.instructions[id].run = [this, seconds = replayed.seconds.at(id),
+                                         waits = !dependencies[id].empty()] { compute(seconds, waits); };
+  }
+  PlayedStep(const PlayedStep&) = delete;
+  PlayedStep& operator=(const PlayedStep&) = delete;
+
+  const Program& program() const { return program_; }
+  double waited_seconds() const { return waited_seconds_; }
+
+ private:
+  // The host sleeps for the compute lane, so where that waits for a GPU's communication lane, the host does.
+  void compute(double seconds, bool waits) {
+    if (waits && device_.queue(Lane::compute)) {
+      const double start = steady_seconds();
+      device_.synchronize();
+      waited_seconds_ += steady_seconds() - start;
+    }
+    player_.play(seconds);
+  }
+
+  Device& device_;
+  Program program_;
+  ComputePlayer player_;
+  double waited_seconds_ = 0;
+};
+
+struct StepTimes {
+  ValueRange seconds, exposed;
+};
+
+StepTimes time_steps(Exchange& exchange, const PlayedStep& step, const TransferMeasure& how) {
+  const Job& job = exchange.job();
+  FixedBatch no_batch("nothing", {}, {});
+  Runner runner(step.program(), exchange.device(), &exchange.communicator(), no_batch);
+  std::vector<double> exposed;
+  const auto so_far = [&] { return runner.exposed_communication_seconds() + step.waited_seconds(); };
+  const auto iteration = [&] {
+    const double before = so_far();
+    runner.run_iteration();
+    exposed.push_back(so_far() - before);
+  };
+  const std::vector<double> seconds =
+      job.gather(exchange.time_iterations(iteration, how.warmup, how.iterations));
+  exposed.erase(exposed.begin(), exposed.begin() + how.warmup);
+  const std::vector<double> waits = job.gather(exposed);
+  if (job.rank() != 0) return {};
+  return {times_over_ranks(seconds, job.size()).iterations, times_over_ranks(waits, job.size()).iterations};
+}
+
+}  // namespace
+
+ReplayedProgram replayed_program(const AllreduceOptions& options, Device& device, int rank, int world_size) {
+  ReplayedProgram replayed;
+  BenchOptions run = run_options(options);
+  const bool is_able = device.limits().flops_per_second.contains(run.precision);
+  DeviceLimits limits = is_able ? device.limits() : *find_target(kTargetOfHalves);
+  if (!is_able) replayed.described_for = limits.name;
+  Preparation preparation;
+  if (is_able)
+    preparation.prepare = [&](const Graph& graph, Program& program) { device.prepare(graph, {}, program); };
+  run = resolve(run, limits, world_size);
+  const StepPlan plan = make_step_plan(run, limits, rank, world_size, preparation);
+  if (options.compute.empty()) {
+    replayed.program = plan.program;
+    return replayed;
+  }
+  RecordedStep recorded = read_recorded_step(options.compute);
+  require_same_program(options, plan.program, recorded.program);
+  replayed.program = std::move(recorded.program);
+  replayed.seconds = std::move(recorded.seconds);
+  return replayed;
+}
+
+double MeasuredReplay::hidden_share() const {
+  if (alone_seconds.median <= 0) return 0;
+  return std::clamp(1 - exposed_seconds.median / alone_seconds.median, 0.0, 1.0);
+}
+
+nlohmann::ordered_json to_json(const MeasuredReplay& replay) {
+  nlohmann::ordered_json json{{"collectives", replay.collectives},
+                              {"bytes", replay.bytes},
+                              {"alone_seconds", to_json(replay.alone_seconds)}};
+  if (replay.compute_seconds > 0)
+    json.update({{"compute_seconds", replay.compute_seconds},
+                 {"step_seconds", to_json(replay.step_seconds)},
+                 {"exposed_seconds", to_json(replay.exposed_seconds)},
+                 {"hidden_share", replay.hidden_share()}});
+  return json;
+}
+
+MeasuredReplay measure_replay(Exchange& exchange, const ReplayedProgram& replayed,
+                              const std::vector<BufferId>& messages, const TransferMeasure& how) {
+  MeasuredReplay measured{.collectives = messages.size(), .bytes = collective_bytes(replayed.program)};
+  measured.alone_seconds = time_steps(exchange, PlayedStep(exchange, replayed, messages, false), how).seconds;
+  if (replayed.seconds.empty()) return measured;
+  measured.compute_seconds = std::accumulate(replayed.seconds.begin(), replayed.seconds.end(), 0.0);
+  const StepTimes step = time_steps(exchange, PlayedStep(exchange, replayed, messages, true), how);
+  measured.step_seconds = step.seconds;
+  measured.exposed_seconds = step.exposed;
+  return measured;
+}
+
+}  // namespace plumb

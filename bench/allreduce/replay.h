@@ -1,0 +1,47 @@
+// Replay of a training step's exchange: exactly the messages that training sends, alone and between the
+// step's compute instructions.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/allreduce/allreduce_options.h"
+#include "bench/allreduce/exchange.h"
+#include "bench/allreduce/measured_transfer.h"
+#include "bench/allreduce/recorded_step.h"
+
+namespace plumb {
+
+// The step that --replay and --compute name.
+struct ReplayedProgram {
+  Program program;
+  std::vector<double> seconds;  // by InstructionId; empty without --compute
+  std::string described_for;    // a GPU's target where this device lacks the precision; else empty
+};
+
+// Plans the model's step over `world_size` ranks as a run with these options would (bench/plan/step_plan) and
+// takes its collectives; with --compute the program of the file. Throws Error(bad_data) if that sends another
+// number of bytes than the model: it is another model's or precision's.
+ReplayedProgram replayed_program(const AllreduceOptions& options, Device& device, int rank, int world_size);
+
+struct MeasuredReplay {
+  std::size_t collectives = 0;
+  double bytes = 0;                          // of all of them, per step
+  ValueRange alone_seconds;                  // all of them, nothing computed
+  double compute_seconds = 0;                // sum of the instructions' times; 0 without --compute
+  ValueRange step_seconds, exposed_seconds;  // with compute: the step, and its waits for collectives
+
+  // Share of alone_seconds that compute hides: 0 … 1.
+  double hidden_share() const;
+};
+
+nlohmann::ordered_json to_json(const MeasuredReplay& replay);
+
+// Times the steps through training's own runner. `messages`: by collective, in the program's order, its
+// buffer in the exchange. Every rank calls it; the result is complete on rank 0 only.
+MeasuredReplay measure_replay(Exchange& exchange, const ReplayedProgram& replayed,
+                              const std::vector<BufferId>& messages, const TransferMeasure& how);
+
+}  // namespace plumb

@@ -1,0 +1,217 @@
+#include "bench/allreduce/run_allreduce.h"
+
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/new_file.h"
+#include "base/text.h"
+#include "bench/allreduce/allreduce_report.h"
+#include "bench/allreduce/exchange.h"
+#include "bench/allreduce/pairs.h"
+#include "bench/allreduce/replay.h"
+#include "bench/documents/completions.h"
+#include "bench/output/messages.h"
+#include "bench/output/summary.h"
+#include "bench/output/version.h"
+#include "bench/run/failures.h"
+#include "bench/run/step_timer.h"
+#include "comm/distinct_gpus.h"
+#include "comm/launched_as.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kSecondsBetweenLines = 10;
+
+// One run: what every rank needs, and what rank 0 will print.
+class AllreduceRun {
+ public:
+  AllreduceRun(const Job& job, const AllreduceOptions& options, const DamageHook& damage)
+      : job_(job),
+        how_{.warmup = options.warmup, .iterations = options.iterations, .damage = damage},
+        line_(stderr, terminal_of(stderr)),
+        shows_(job.rank() == 0 && !options.quiet) {
+    report_.options = options;
+    report_.world_size = job.size();
+    report_.nodes = job.nodes();
+    report_.devices_per_node = job.devices_per_node();
+  }
+
+  void run() {
+    check_output_file();
+    job_.require_same("build", build_lines());
+    job_.require_same("options", options_fingerprint(options()));
+    if (options().pairs)
+      measure_links();
+    else
+      measure_collectives();
+    line_.clear();
+    finish();
+  }
+
+ private:
+  const AllreduceOptions& options() const { return report_.options; }
+
+  void check_output_file() {
+    if (options().out.empty()) return;
+    job_.together([&] {
+      if (job_.size() == 1)
+        throw Error(ExitCode::usage,
+                    "option --out: one rank has no links to write to '{}'; start several with mpirun",
+                    options().out);
+      if (job_.rank() == 0) check_output("--out", output());
+    });
+  }
+  TextOutput output() const { return {options().out, options().overwrite}; }
+
+  void measure_links() {
+    report_.options.comm = "mpi";
+    by_itself([&] { report_.pairs = measure_pairs(job_, [&](const std::string& text) { say(text); }); });
+  }
+
+  void measure_collectives() {
+    job_.together([&] {
+      device_ = make_device({.choice = options().device, .threads = 1, .local_rank = job_.local_rank()});
+      report_.options = resolve(options(), device_->limits());
+    });
+    require_distinct_gpus(job_, device_->unique_id(), options().comm == "mpi");
+    job_.require_same("device", fmt::format("kind={}\n", name_of(device_->limits().kind)));
+    report_.device_name = device_->limits().name;
+    exchange_.emplace(job_, *device_, options().comm, options().cuda_graph != CudaGraph::off);
+    if (options().replay.model)
+      replay();
+    else
+      sweep();
+    report_.captured = exchange_->captures();
+  }
+
+  void sweep() {
+    const std::vector<std::uint64_t> sizes = message_bytes(options(), job_.size());
+    const BufferId input = exchange_->add_message("input", sizes.back());
+    const BufferId result = exchange_->add_message("result", sizes.back());
+    exchange_->allocate();
+    for (const std::uint64_t bytes : sizes)
+      for (const bool in_place : {false, true}) {
+        Transfer transfer{.collective = {.kind = options().collective,
+                                         .buffer = result,
+                                         .elements = bytes / bytes_of(options().dtype),
+                                         .dtype = options().dtype}};
+        if (!in_place) transfer.from = input;
+        measure_one("", transfer);
+      }
+  }
+
+  void replay() {
+    ReplayedProgram replayed;
+    job_.together([&] { replayed = replayed_program(options(), *device_, job_.rank(), job_.size()); });
+    std::vector<BufferId> messages;
+    for (const Instruction& instruction : replayed.program.instructions)
+      if (const auto* collective = instruction.as<Collective>()) {
+        const std::size_t bytes = collective->elements * bytes_of(collective->dtype);
+        messages.push_back(exchange_->add_message(instruction.name, bytes));
+      }
+    exchange_->allocate();
+    std::size_t next = 0;
+    for (const Instruction& instruction : replayed.program.instructions)
+      if (const auto* collective = instruction.as<Collective>()) {
+        Collective own = *collective;
+        own.buffer = messages[next++];
+        measure_one(instruction.name, {.collective = own});
+      }
+    say("the step");
+    by_itself([&] { report_.replay = measure_replay(*exchange_, replayed, messages, how_); });
+    if (!replayed.described_for.empty() && shows_)
+      notes_ =
+          fmt::format("device {} has no {}: the messages are those of a run on {}", device_->limits().name,
+                      name_of(options().replay.precision), replayed.described_for);
+  }
+
+  void measure_one(const std::string& name, const Transfer& transfer) {
+    say(fmt::format("{} of {} bytes, {}", name.empty() ? collective_name(transfer.collective.kind) : name,
+                    transfer.collective.elements * bytes_of(transfer.collective.dtype),
+                    transfer.from ? "out of place" : "in place"));
+    CheckedTransfer checked;
+    by_itself([&] { checked = measure(*exchange_, transfer, how_); });
+    checked.measured.name = name;
+    report_.results.push_back(std::move(checked.measured));
+    if (!wrong_) wrong_ = checked.wrong;
+  }
+
+  // A failure here is this rank's alone: it ends the job before anything unwinds.
+  void by_itself(const std::function<void()>& measure_something) {
+    try {
+      measure_something();
+    } catch (const Error& error) {
+      end_for_all(kAllreduceProgram, job_, error);
+      throw FailureOfThisRank(error);
+    }
+  }
+
+  void finish() {
+    const std::vector<LinkHost> hosts = hosts_of(job_);
+    job_.together([&] {
+      if (job_.rank() != 0) return;
+      print_text(options().json ? json_text(to_json(report_)) : to_text(report_));
+      if (!notes_.empty()) Messages(stderr, terminal_of(stderr), Loudness::usual).say(notes_);
+      if (!options().out.empty() && !wrong_)
+        write_output("--out", output(), to_json(links_of(report_, hosts)).dump(1) + "\n");
+    });
+    if (!wrong_) return;
+    const std::string sentence =
+        *wrong_ + "; look at that host's memory and network, this link can't be trusted";
+    if (job_.rank() == 0) throw Error(ExitCode::verification_failed, sentence);
+    throw ErrorToldElsewhere(ExitCode::verification_failed, sentence);
+  }
+
+  // On a terminal one line that changes, elsewhere now and then a line.
+  void say(const std::string& text) {
+    if (!shows_) return;
+    line_.draw(text);
+    if (line_.terminal().is_terminal || steady_seconds() - said_at_seconds_ < kSecondsBetweenLines) return;
+    said_at_seconds_ = steady_seconds();
+    std::fprintf(stderr, "%s: %s\n", kAllreduceProgram, text.c_str());
+  }
+
+  const Job& job_;
+  TransferMeasure how_;
+  AllreduceReport report_;
+  LiveLine line_;
+  bool shows_ = false;
+  double said_at_seconds_ = steady_seconds();
+  std::string notes_;
+  std::optional<std::string> wrong_;
+  std::unique_ptr<Device> device_;
+  std::optional<Exchange> exchange_;  // ends before the device
+};
+
+std::optional<std::string> answer_without_job(const AllreduceOptions& options) {
+  AllreduceOptions defaults;
+  if (options.help) return help_text(allreduce_option_table(defaults));
+  if (options.version) return options.json ? json_text(build_json()) : version_text(kAllreduceProgram);
+  if (!options.completions.empty())
+    return completions(options.completions, completed(allreduce_option_table(defaults)));
+  return std::nullopt;
+}
+
+}  // namespace
+
+void run_allreduce(const Job& job, const AllreduceOptions& options, const DamageHook& damage) {
+  AllreduceRun(job, options, damage).run();
+}
+
+int run_allreduce_program(int argc, char** argv, const std::function<DamageHook(const Job&)>& damage_of) {
+  return run_program(kAllreduceProgram, [&] {
+    const AllreduceOptions options = parse_allreduce_options(argc, argv);
+    if (const auto answer = answer_without_job(options)) {
+      if (launched_as().rank == 0) print_text(*answer);
+      return;
+    }
+    const Job job(&argc, &argv);
+    run_in_job(kAllreduceProgram, job,
+               [&] { run_allreduce(job, options, damage_of ? damage_of(job) : DamageHook()); });
+  });
+}
+
+}  // namespace plumb

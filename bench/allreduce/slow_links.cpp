@@ -1,0 +1,68 @@
+#include "bench/allreduce/slow_links.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "base/units.h"
+
+namespace plumb {
+namespace {
+
+// Links as speeds, so that larger is better.
+double speed_of(const Link& link, SlowLink::What what) {
+  if (what == SlowLink::What::bandwidth) return link.bytes_per_second;
+  return link.latency_seconds > 0 ? 1 / link.latency_seconds : 0;
+}
+
+double as_measured(double speed, SlowLink::What what) {
+  if (what == SlowLink::What::bandwidth) return speed;
+  return speed > 0 ? 1 / speed : 0;
+}
+
+double third_quartile(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[(3 * values.size()) / 4];
+}
+
+std::vector<SlowLink> find_slow(std::size_t places, std::span<const MeasuredPair> pairs, SlowLink::What what,
+                                double least_share) {
+  std::vector<double> best(places, 0);
+  for (const MeasuredPair& pair : pairs)
+    for (const std::size_t place : {pair.first, pair.second})
+      best[place] = std::max(best[place], speed_of(pair.link, what));
+  const double usual = third_quartile(best);
+  const auto is_slow = [&](double speed) { return speed < least_share * usual; };
+  std::vector<SlowLink> found;
+  for (std::size_t place = 0; place < places; ++place)
+    if (is_slow(best[place]))
+      found.push_back({what, place, std::nullopt, as_measured(best[place], what), as_measured(usual, what)});
+  for (const MeasuredPair& pair : pairs) {
+    const double speed = speed_of(pair.link, what);
+    if (is_slow(speed) && !is_slow(best[pair.first]) && !is_slow(best[pair.second]))
+      found.push_back({what, pair.first, pair.second, as_measured(speed, what), as_measured(usual, what)});
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<SlowLink> find_slow(std::size_t places, std::span<const MeasuredPair> pairs) {
+  if (places < 3) return {};
+  std::vector<SlowLink> found = find_slow(places, pairs, SlowLink::What::bandwidth, kSlowShare);
+  const std::vector<SlowLink> late = find_slow(places, pairs, SlowLink::What::latency, 1 / kSlowLatency);
+  found.insert(found.end(), late.begin(), late.end());
+  return found;
+}
+
+std::string slow_text(const SlowLink& slow, std::span<const std::string> names) {
+  const std::string who =
+      slow.other ? fmt::format("the link {} - {} is slow: it", names[slow.place], names[*slow.other])
+                 : fmt::format("{} is slow: its best link", names[slow.place]);
+  if (slow.what == SlowLink::What::bandwidth)
+    return fmt::format("{} reaches {:.3g} GB/s, others {:.3g} GB/s", who, slow.value / kGiga,
+                       slow.usual / kGiga);
+  return fmt::format("{} takes {:.3g} us for a small message, others {:.3g} us", who,
+                     slow.value * kMicrosecondsInSecond, slow.usual * kMicrosecondsInSecond);
+}
+
+}  // namespace plumb

@@ -1,0 +1,31 @@
+#include "bench/run/device_communicator.h"
+
+#include <utility>
+
+#include "comm/mpi_communicator.h"
+#include "comm/nccl_communicator.h"
+#include "comm/staged_communicator.h"
+
+namespace plumb {
+namespace {
+
+DeviceCopies copies_of(HostStaging& staging) {
+  return {.allocate_pinned = [&staging](std::size_t bytes) { return staging.allocate_pinned(bytes); },
+          .to_host = [&staging](std::byte* host, const std::byte* from,
+                                std::size_t bytes) { staging.copy(host, from, bytes, Lane::communication); },
+          .to_device = [&staging](std::byte* to, const std::byte* host,
+                                  std::size_t bytes) { staging.copy(to, host, bytes, Lane::communication); },
+          .mark = [&staging] { return staging.mark(Lane::communication); },
+          .reached = [&staging](std::size_t mark) { return staging.reached(mark); }};
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_communicator(const Job& job, const std::string& comm, Device& device) {
+  if (comm == "nccl") return make_nccl_communicator(job, device.queue(Lane::communication));
+  std::unique_ptr<Communicator> mpi = make_mpi_communicator(job);
+  HostStaging* staging = device.host_staging();
+  return staging ? make_staged_communicator(std::move(mpi), copies_of(*staging)) : std::move(mpi);
+}
+
+}  // namespace plumb

@@ -1,0 +1,149 @@
+#include "comm/link_probe.h"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "comm/mpi_check.h"
+
+namespace plumb {
+namespace {
+
+constexpr int kRoundTrips = 40, kRoundTripsBefore = 5;
+constexpr int kTimedMessages = 5;
+constexpr int kLatencyTag = 1, kSizeTag = 2, kMessageTag = 3;
+constexpr int kLeastMessage = 1 << 20, kLargestMessage = 1 << 24;
+constexpr double kMessageSeconds = 0.02;  // a message's time: long beside latency, short beside patience
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// `begins`: this end sends first.
+double round_trip_seconds(int partner, bool begins) {
+  double bytes = 0;  // eight of them
+  const auto send = [&] {
+    check(MPI_Send(&bytes, 1, MPI_DOUBLE, partner, kLatencyTag, MPI_COMM_WORLD), "MPI_Send");
+  };
+  const auto receive = [&] {
+    check(MPI_Recv(&bytes, 1, MPI_DOUBLE, partner, kLatencyTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+          "MPI_Recv");
+  };
+  std::vector<double> seconds;
+  for (int i = 0; i < kRoundTripsBefore + kRoundTrips; ++i) {
+    const double start = now();
+    if (begins) send();
+    receive();
+    if (!begins) send();
+    if (i >= kRoundTripsBefore) seconds.push_back(now() - start);
+  }
+  return median_of(std::move(seconds));
+}
+
+// Sends to `next` and receives from `previous` at once.
+double message_seconds(int next, int previous, std::vector<std::byte>& memory, int bytes) {
+  memory.resize(2 * static_cast<std::size_t>(bytes));
+  const double start = now();
+  check(MPI_Sendrecv(memory.data(), bytes, MPI_BYTE, next, kMessageTag, memory.data() + bytes, bytes,
+                     MPI_BYTE, previous, kMessageTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+        "MPI_Sendrecv");
+  return now() - start;
+}
+
+int message_bytes_for(double seconds_of_least) {
+  const double factor = seconds_of_least > 0 ? kMessageSeconds / seconds_of_least : 1;
+  return static_cast<int>(std::clamp(factor, 1.0, double{kLargestMessage} / kLeastMessage) * kLeastMessage);
+}
+
+std::vector<double> timed_messages(int next, int previous, std::vector<std::byte>& memory, int bytes) {
+  std::vector<double> seconds;
+  for (int i = 0; i < kTimedMessages; ++i) seconds.push_back(message_seconds(next, previous, memory, bytes));
+  return seconds;
+}
+
+double speed_of(int bytes, double seconds) {
+  return seconds > 0 ? bytes / seconds : 0;
+}
+
+LinkSpeed probe_pair(int partner, bool begins) {
+  LinkSpeed speed{.latency_seconds = round_trip_seconds(partner, begins) / 2};
+  std::vector<std::byte> memory;
+  message_seconds(partner, partner, memory, kLeastMessage);  // connections are made, and windows grow
+  int bytes = message_bytes_for(message_seconds(partner, partner, memory, kLeastMessage));
+  if (begins)
+    check(MPI_Send(&bytes, 1, MPI_INT, partner, kSizeTag, MPI_COMM_WORLD), "MPI_Send");
+  else
+    check(MPI_Recv(&bytes, 1, MPI_INT, partner, kSizeTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "MPI_Recv");
+  speed.bytes_per_second = speed_of(bytes, std::ranges::min(timed_messages(partner, partner, memory, bytes)));
+  return speed;
+}
+
+}  // namespace
+
+std::vector<std::vector<RankPair>> pair_rounds(std::span<const int> places) {
+  constexpr int kRests = -1;
+  std::vector<int> circle(places.begin(), places.end());
+  if (circle.size() % 2 != 0) circle.push_back(kRests);
+  std::vector<std::vector<RankPair>> rounds;
+  for (std::size_t round = 0; round + 1 < circle.size(); ++round) {
+    rounds.emplace_back();
+    for (std::size_t i = 0; i < circle.size() / 2; ++i) {
+      const auto [first, second] = std::minmax(circle[i], circle[circle.size() - 1 - i]);
+      if (first != kRests) rounds.back().push_back({first, second});
+    }
+    std::rotate(circle.begin() + 1, circle.end() - 1, circle.end());
+  }
+  return rounds;
+}
+
+std::vector<LinkSpeed> probe_pairs(const Job& job, std::span<const RankPair> pairs) {
+  LinkSpeed mine;
+  job.barrier();
+  for (const RankPair& pair : pairs) {
+    if (job.rank() == pair.first) mine = probe_pair(pair.second, true);
+    if (job.rank() == pair.second) probe_pair(pair.first, false);
+  }
+  const std::vector<double> all = job.gather({mine.latency_seconds, mine.bytes_per_second});
+  std::vector<LinkSpeed> speeds;
+  if (job.rank() != 0) return speeds;
+  for (const RankPair& pair : pairs) {
+    const auto at = 2 * static_cast<std::size_t>(pair.first);
+    speeds.push_back({all[at], all[at + 1]});
+  }
+  return speeds;
+}
+
+double probe_ring(const Job& job, std::span<const int> ring) {
+  const auto here = std::ranges::find(ring, job.rank());
+  const bool takes_part = here != ring.end();
+  const auto place = static_cast<std::size_t>(here - ring.begin());
+  const int next = takes_part ? ring[(place + 1) % ring.size()] : 0;
+  const int previous = takes_part ? ring[(place + ring.size() - 1) % ring.size()] : 0;
+  std::vector<std::byte> memory;
+  double seconds = 0;
+  job.barrier();
+  for (int i = 0; takes_part && i < 2; ++i) seconds = message_seconds(next, previous, memory, kLeastMessage);
+  double slowest = 0;
+  for (const double one : job.gather({seconds})) slowest = std::max(slowest, one);
+  std::uint64_t bytes = static_cast<std::uint64_t>(message_bytes_for(slowest));
+  job.broadcast(bytes);
+  double speed = 0;
+  if (takes_part) {
+    const int each = static_cast<int>(bytes);
+    speed = speed_of(each, median_of(timed_messages(next, previous, memory, each)));
+  }
+  const std::vector<double> all = job.gather({speed});
+  if (job.rank() != 0) return 0;
+  double least = all[static_cast<std::size_t>(ring.front())];
+  for (const int rank : ring) least = std::min(least, all[static_cast<std::size_t>(rank)]);
+  return least;
+}
+
+}  // namespace plumb

@@ -1,0 +1,39 @@
+// Latency and bandwidth of links between ranks, by messages from host memory over MPI.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "comm/job.h"
+
+namespace plumb {
+
+// Both ends of a link measure together, so it holds for either direction while both are in use.
+struct LinkSpeed {
+  double latency_seconds = 0;  // half a round trip of 8 bytes, median
+  // Each way at once: the fastest of five messages of some 20 ms, as others' work only slows them down; 0
+  // without a time.
+  double bytes_per_second = 0;
+};
+
+// Two ranks that are measured; `first` has the result.
+struct RankPair {
+  int first = 0, second = 0;
+  bool operator==(const RankPair&) const = default;
+};
+
+// Every pair of `places` in rounds: within a round no place occurs twice, so its pairs can be measured side
+// by side. places - 1 rounds, or as many as places if those are odd (the circle method of tournaments).
+std::vector<std::vector<RankPair>> pair_rounds(std::span<const int> places);
+
+// Measures the pairs side by side; no rank occurs twice. Returns the speeds in the pairs' order on rank 0,
+// nothing elsewhere. Every rank of the job calls it.
+std::vector<LinkSpeed> probe_pairs(const Job& job, std::span<const RankPair> pairs);
+
+// Each of `ring` sends to the next one, the last to the first, all at once. Returns bytes per second of the
+// slowest (each one's median of five messages), on rank 0; 0 elsewhere. `ring`: at least 2 different ranks.
+// Every rank of the job calls it.
+double probe_ring(const Job& job, std::span<const int> ring);
+
+}  // namespace plumb

@@ -1,0 +1,73 @@
+// links.json: latency and bandwidth of the links between hosts and between the devices of a host, as
+// bench_allreduce --out measures them. `plumbline scaling` predicts from it.
+//
+//   {"schema": "plumbline.links/1",
+//    "comm": "mpi",                                          who carried the messages: "mpi", "nccl"
+//    "hosts": [{"name": "node1", "devices": 2}, …],          in the order of their ranks
+//    "start_seconds": 0,                                     a collective's fixed cost, beside its hops
+//    "within_host": {"latency_seconds", "bytes_per_second"}, between devices of a host; null: not measured
+//    "between_hosts": {"latency_seconds", "bytes_per_second"},    the ring over all hosts; null: not measured
+//    "pairs": [{"first": "node1", "second": "node2", "latency_seconds", "bytes_per_second"}, …],
+//    "allreduce": [{"hosts": 4, "devices_per_host": 2, "bytes": 1048576,
+//                   "seconds": {"min", "median", "max"}}, …]}     timed allreduces, any sizes and layouts
+//
+// "start_seconds", "within_host", "between_hosts", "pairs" and "allreduce" may be missing; without any of
+// the last four nothing is known about the links, and the file is refused.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/record/object_reader.h"
+
+namespace plumb {
+
+inline constexpr const char* kLinksSchema = "plumbline.links/1";
+inline constexpr const char* kLinksFile = "links.json";
+
+// One direction of a link; both directions may be in use at once, as a ring does.
+struct Link {
+  // From the start of a small message on one device to its arrival on the other: one hop of a ring.
+  double latency_seconds = 0;
+  // Of large messages. Between hosts: all interfaces of a host together. For a ring of allreduces this is bus
+  // bandwidth, bytes / seconds * 2 (n - 1) / n.
+  double bytes_per_second = 0;
+};
+
+struct LinkHost {
+  std::string name;
+  int devices = 1;  // ranks that took part
+};
+
+struct HostPair {
+  std::string first, second;
+  Link link;
+};
+
+struct MeasuredAllreduce {
+  int hosts = 1, devices_per_host = 1;
+  std::int64_t bytes = 0;
+  ValueRange seconds;  // over iterations, each as long as its slowest rank
+};
+
+struct Links {
+  std::string comm;
+  std::vector<LinkHost> hosts;
+  double start_seconds = 0;
+  std::optional<Link> within_host, between_hosts;
+  std::vector<HostPair> pairs;
+  std::vector<MeasuredAllreduce> allreduces;
+};
+
+nlohmann::ordered_json to_json(const Links& links);
+// Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
+Links links_from_json(const nlohmann::ordered_json& json, const std::string& origin);
+// From a file; throws Error(bad_data) that names it and the remedy. To write one: write_new_file of
+// to_json(links).dump(1) and a newline (base/new_file.h).
+Links read_links(const std::filesystem::path& file);
+
+}  // namespace plumb

@@ -1,0 +1,226 @@
+#include "results/simulation/prediction.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "base/text.h"
+#include "results/record/schema.h"
+
+namespace plumb {
+namespace {
+
+// A measured case this near to its prediction tells how much its ranks vary; a slower one wants an
+// explanation itself.
+constexpr double kTrustedShare = 0.1;
+
+double config_number(const nlohmann::ordered_json& config, const char* key, double otherwise) {
+  const auto found = config.find(key);
+  return found != config.end() && found->is_number() ? found->get<double>() : otherwise;
+}
+
+std::string config_text(const nlohmann::ordered_json& config, const char* key, const char* otherwise) {
+  const auto found = config.find(key);
+  return found != config.end() && found->is_string() ? found->get<std::string>() : otherwise;
+}
+
+// The options of the largest run that was measured; none of a log.
+nlohmann::ordered_json config_of(const ScalingBasis& basis) {
+  nlohmann::ordered_json config = nlohmann::ordered_json::object();
+  for (const MeasuredCase& one : basis.measured)
+    if (one.record.config.is_object() && !one.record.config.empty()) config = one.record.config;
+  return config;
+}
+
+// Bytes per element as --reduce-dtype sends them; 0: as the gradients.
+double sent_bytes(const std::string& reduce_dtype) {
+  return reduce_dtype == "fp16" ? 2 : reduce_dtype == "fp32" ? 4 : 0;
+}
+
+// All collectives of gradients behind the last gradient: --no-overlap.
+StepModel without_overlap(StepModel step) {
+  std::size_t last = 0;
+  for (const StepGradient& gradient : step.gradients) last = std::max(last, gradient.after);
+  for (StepCollective& one : step.collectives)
+    if (one.sums_gradients) one.after = std::max(one.after, last);
+  return step;
+}
+
+// The exchange of the runs that were measured on several devices, else as the run alone would have it.
+StepModel with_exchange(const ScalingBasis& basis, const WhatIf& what_if) {
+  const bool has_sums = std::ranges::any_of(basis.step.collectives, &StepCollective::sums_gradients);
+  if (has_sums && !what_if.changes_exchange()) return basis.step;
+  const nlohmann::ordered_json config = config_of(basis);
+  const double bucket_mb =
+      what_if.bucket_mb.value_or(config_number(config, "bucket_mb", kDefaults.bucket_mb));
+  const std::string dtype =
+      what_if.reduce_dtype.empty() ? config_text(config, "reduce_dtype", "same") : what_if.reduce_dtype;
+  BucketOptions buckets;
+  buckets.bucket_bytes = static_cast<std::size_t>(std::llround(bucket_mb * (1 << 20)));
+  StepModel step = basis.step;
+  if (what_if.reduce_dtype == "same") step.sent_element_bytes = 0;
+  step = with_buckets(std::move(step), buckets, sent_bytes(dtype));
+  return config.contains("overlap") && config["overlap"] == false ? without_overlap(std::move(step)) : step;
+}
+
+Links with_changes(Links links, const WhatIf& what_if) {
+  if (!what_if.changes_links()) return links;
+  const Layout all{std::max(2, static_cast<int>(links.hosts.size())), devices_per_host(links)};
+  Link between = links.between_hosts.value_or(Link{});
+  if (!links.between_hosts && missing_link(links, all).empty()) {
+    const CollectiveCost cost(links, all);
+    between = {cost.hop_seconds(), cost.bytes_per_second()};
+  }
+  if (what_if.between_bytes_per_second) between.bytes_per_second = *what_if.between_bytes_per_second;
+  if (what_if.between_latency_seconds) between.latency_seconds = *what_if.between_latency_seconds;
+  links.pairs.clear();
+  std::erase_if(links.allreduces, [](const MeasuredAllreduce& one) { return one.hosts > 1; });
+  links.between_hosts.reset();
+  if (between.bytes_per_second > 0) links.between_hosts = between;
+  return links;
+}
+
+double images_of(const ScalingBasis& basis, Layout layout, double seconds) {
+  return layout.devices() * static_cast<double>(basis.configuration.batch_per_device) / seconds;
+}
+
+// Simulates one case; `jitter`: seconds by which the slowest rank's step is longer.
+class CasePredictor {
+ public:
+  CasePredictor(const ScalingBasis& basis, const Links& links, const StepModel& step, Layout layout)
+      : basis_(basis), step_(step), cost_(links, layout), layout_(layout) {}
+
+  PredictedCase predict(double jitter) const {
+    PredictedCase result{.layout = layout_, .jitter_seconds = jitter, .slowest_pair = cost_.slowest_pair()};
+    const SimulatedStep likely = simulate(step_, [&](const StepCollective& one) { return seconds(one); });
+    const double alone = basis_.step.seconds();
+    result.exposed_seconds = likely.exposed_seconds;
+    result.step_seconds = likely.seconds + jitter;
+    result.collectives = likely.collectives;
+    for (const StepCollective& one : step_.collectives)
+      result.bus_bytes_per_second.push_back(bus_bandwidth(one));
+    result.fastest_seconds = simulated(basis_.fastest_seconds, [&](const StepCollective& one) {
+      return seconds(one) * cost_.spread(one.bytes).fastest;
+    });
+    result.slowest_seconds = 2 * jitter + simulated(basis_.slowest_seconds, [&](const StepCollective& one) {
+                               return seconds(one) * cost_.spread(one.bytes).slowest;
+                             });
+    result.bound_seconds = simulated(basis_.fastest_seconds, [&](const StepCollective& one) {
+      return cost_.least_seconds(one.kind, one.bytes);
+    });
+    result.images_per_second = images_of(basis_, layout_, result.step_seconds);
+    result.efficiency = alone / result.step_seconds;
+    result.low_images_per_second = images_of(basis_, layout_, result.slowest_seconds);
+    result.high_images_per_second = images_of(basis_, layout_, result.fastest_seconds);
+    result.bound_images_per_second = images_of(basis_, layout_, result.bound_seconds);
+    return result;
+  }
+
+ private:
+  double seconds(const StepCollective& one) const { return cost_.seconds(one.kind, one.bytes); }
+
+  // With the step alone in another time.
+  double simulated(double alone, const std::function<double(const StepCollective&)>& seconds_of) const {
+    const double factor = basis_.step.seconds() > 0 ? alone / basis_.step.seconds() : 1;
+    return simulate(stretched_to(step_, step_.seconds() * factor), seconds_of).seconds;
+  }
+
+  double bus_bandwidth(const StepCollective& one) const {
+    const double time = seconds(one);
+    return time > 0 ? one.bytes * bus_factor(one.kind, layout_.devices()) / time : 0;
+  }
+
+  const ScalingBasis& basis_;
+  const StepModel& step_;
+  CollectiveCost cost_;
+  Layout layout_;
+};
+
+// Cost of the ranks' differences.
+struct Jitter {
+  double seconds = 0;  // at `devices`
+  int devices = 1;
+
+  double of(int n) const {
+    return n < 2 || devices < 2 ? 0 : seconds * expected_maximum(n) / expected_maximum(devices);
+  }
+};
+
+// By the largest case on one host that was measured and is as predicted, if there is one.
+Jitter measured_jitter(const ScalingBasis& basis, const std::vector<PredictedCase>& predicted) {
+  Jitter jitter;
+  for (const PredictedCase& one : predicted) {
+    if (one.layout.nodes > 1 || one.layout.devices() < 2) continue;
+    const auto measured = std::ranges::find(basis.measured, one.layout, &MeasuredCase::layout);
+    if (measured == basis.measured.end()) continue;
+    if (std::abs(measured->images_per_second / one.images_per_second - 1) > kTrustedShare) continue;
+    const double step = images_of(basis, one.layout, measured->images_per_second);
+    jitter = {std::max(0.0, step - (one.step_seconds - one.jitter_seconds)), one.layout.devices()};
+  }
+  return jitter;
+}
+
+std::vector<Layout> with_measured(std::vector<Layout> cases, const ScalingBasis& basis) {
+  int most = 0, least = cases.empty() ? 0 : cases.front().devices();
+  for (const Layout& one : cases)
+    most = std::max(most, one.devices()), least = std::min(least, one.devices());
+  for (const MeasuredCase& one : basis.measured)
+    if (one.layout.devices() <= most && one.layout.devices() >= least) cases.push_back(one.layout);
+  std::ranges::sort(cases, {}, [](const Layout& one) { return std::pair(one.devices(), one.nodes); });
+  cases.erase(std::unique(cases.begin(), cases.end()), cases.end());
+  return cases;
+}
+
+}  // namespace
+
+int devices_per_host(const Links& links) {
+  int most = 1;
+  for (const LinkHost& host : links.hosts) most = std::max(most, host.devices);
+  return most;
+}
+
+std::vector<Layout> cases_between(int from, int to, int devices_per_host) {
+  std::vector<Layout> cases;
+  for (int devices = 1; devices < devices_per_host && devices <= to; devices *= 2)
+    cases.push_back({1, devices});
+  for (int nodes = 1; nodes <= to / devices_per_host; nodes *= 2) cases.push_back({nodes, devices_per_host});
+  if (to >= devices_per_host)
+    cases.push_back({to / devices_per_host, devices_per_host});
+  else
+    cases.push_back({1, to});
+  std::erase_if(cases, [&](const Layout& one) { return one.devices() < from; });
+  cases.erase(std::unique(cases.begin(), cases.end()), cases.end());
+  return cases;
+}
+
+ScalingPrediction predict_scaling(const ScalingBasis& basis, const Links& links, const WhatIf& what_if,
+                                  const std::vector<Layout>& cases) {
+  ScalingPrediction result{
+      .step = with_exchange(basis, what_if), .what_if = what_if, .links = with_changes(links, what_if)};
+  const auto predict = [&](Layout layout, double jitter) {
+    const StepModel& step = layout.devices() == 1 ? basis.step : result.step;  // alone, nothing is cast
+    PredictedCase one = CasePredictor(basis, result.links, step, layout).predict(jitter);
+    one.beyond_links = layout.devices_per_node > devices_per_host(links) ||
+                       static_cast<std::size_t>(layout.nodes) > links.hosts.size();
+    return one;
+  };
+  std::map<std::string, std::string> left_out;  // cases by the link that is missing
+  for (const Layout& layout : with_measured(cases, basis)) {
+    if (const std::string missing = missing_link(result.links, layout); !missing.empty()) {
+      append_part(left_out[missing], fmt::format("{}n{}g", layout.nodes, layout.devices_per_node));
+      continue;
+    }
+    result.cases.push_back(predict(layout, basis.deviation_seconds * expected_maximum(layout.devices())));
+  }
+  for (const auto& [missing, names] : left_out)
+    result.notes.push_back(fmt::format("left out, as links.json has no {}: {}", missing, names));
+  const Jitter jitter =
+      measured_jitter(basis, what_if.any() ? predict_scaling(basis, links, {}, cases).cases : result.cases);
+  for (PredictedCase& one : result.cases)
+    if (jitter.devices >= 2 && one.layout.devices() > jitter.devices)
+      one = predict(one.layout, jitter.of(one.layout.devices()));
+  return result;
+}
+
+}  // namespace plumb

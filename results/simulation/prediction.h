@@ -1,0 +1,89 @@
+// Throughput that a run should have on other numbers of devices and nodes, over given links.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/analysis/configuration.h"
+#include "results/record/links.h"
+#include "results/record/schema.h"
+#include "results/simulation/collective_cost.h"
+#include "results/simulation/simulator.h"
+#include "results/simulation/step_model.h"
+
+namespace plumb {
+
+// Throughput of one case, measured.
+struct MeasuredCase {
+  Layout layout;
+  double images_per_second = 0;  // median over the runs, all devices together
+  int runs = 1;
+  RunRecord record;  // of the run whose throughput is nearest to it
+};
+
+// Basis of a prediction: runs of one configuration.
+struct ScalingBasis {
+  Configuration configuration;  // nodes and devices_per_node as of the profiled run
+  std::string run;              // folder of the profiled run
+  StepModel step;               // takes the time of a device alone, collectives are those of its program
+  // Seconds of a step alone: as it varies from run to run, and as its median is known.
+  double fastest_seconds = 0, slowest_seconds = 0;
+  double deviation_seconds = 0;        // of a rank's step from step to step
+  double data_wait_seconds = 0;        // inside the step alone
+  double roofline_seconds = 0;         // of the step alone; 0: the limits are no datasheet's
+  std::vector<MeasuredCase> measured;  // by devices, then nodes
+  std::vector<std::string> notes;      // runs that were left out, and why
+};
+
+// Changes of the links or of the exchange; empty: as measured, as the run had it.
+struct WhatIf {
+  std::optional<double> between_bytes_per_second, between_latency_seconds;
+  std::optional<double> bucket_mb;
+  std::string reduce_dtype;  // "same", "fp16", "fp32"
+
+  bool changes_links() const { return between_bytes_per_second || between_latency_seconds; }
+  bool changes_exchange() const { return bucket_mb || !reduce_dtype.empty(); }
+  bool any() const { return changes_links() || changes_exchange(); }
+};
+
+struct PredictedCase {
+  Layout layout;
+  // step = the step alone + exposed communication + jitter.
+  double step_seconds = 0, exposed_seconds = 0, jitter_seconds = 0;
+  // Ends of the interval: allreduces as fast as the fastest that was measured, the step alone at its fastest
+  // and no jitter; all of them at their slowest, and twice the jitter.
+  double fastest_seconds = 0, slowest_seconds = 0;
+  // No schedule is faster: the step alone at its fastest, and every byte at full bandwidth without a start.
+  double bound_seconds = 0;
+  double images_per_second = 0;  // all devices together
+  double efficiency = 1;         // images_per_second over devices times those of a device alone
+  double low_images_per_second = 0, high_images_per_second = 0;  // the interval
+  double bound_images_per_second = 0;
+  std::vector<SimulatedCollective> collectives;  // as ScalingPrediction::step
+  std::vector<double> bus_bytes_per_second;      // of each, as predicted
+  std::string slowest_pair;                      // "node1 and node3", the link that limits the ring
+  bool beyond_links = false;                     // more hosts or devices than links.json has
+};
+
+struct ScalingPrediction {
+  StepModel step;  // with the collectives that were simulated
+  WhatIf what_if;
+  Links links;                       // changed by what_if
+  std::vector<PredictedCase> cases;  // by devices, then nodes
+  std::vector<std::string> notes;    // cases that were left out, and why
+};
+
+// Devices of a host that cases have at most: the most of any host of `links`.
+int devices_per_host(const Links& links);
+// 1, 2, 4, … devices of a host and all of them, then 2, 4, 8, … whole hosts and `to`; from `from` devices on.
+std::vector<Layout> cases_between(int from, int to, int devices_per_host);
+
+// Cases over links that are not known are left out with a note. `cases` and those measured up to the largest
+// of them, each once. Jitter is expected_maximum(n) times the deviation of a rank's step; beyond the largest
+// case measured on one host whose throughput is within 10 % of its prediction, what that one lost beside
+// communication, times E(n) / E(its devices).
+ScalingPrediction predict_scaling(const ScalingBasis& basis, const Links& links, const WhatIf& what_if,
+                                  const std::vector<Layout>& cases);
+
+}  // namespace plumb

@@ -1,0 +1,227 @@
+#include "results/simulation/prediction_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/paths.h"
+#include "base/text.h"
+#include "base/text_table.h"
+#include "base/units.h"
+
+namespace plumb {
+namespace {
+
+using PredictionJson = nlohmann::ordered_json;
+
+constexpr double kMicroseconds = 1e6, kBytesPerMiB = 1 << 20;
+constexpr std::size_t kMostBucketRows = 24;
+
+std::string case_name(Layout layout) {
+  return fmt::format("{}n{}g", layout.nodes, layout.devices_per_node);
+}
+
+// Five digits, but no exponent: "36.712", "94110".
+std::string throughput_text(double images_per_second) {
+  return images_per_second < 1e5 ? fmt::format("{:.5g}", images_per_second)
+                                 : fmt::format("{:.0f}", images_per_second);
+}
+
+std::string milliseconds_cell(double seconds) {
+  return fmt::format("{:.2f}", seconds * kMilliseconds);
+}
+
+std::string link_text(const Link& link) {
+  return fmt::format("{:.4g} GB/s, {:.3g} µs a hop", link.bytes_per_second / kGiga,
+                     link.latency_seconds * kMicroseconds);
+}
+
+std::string links_text(const ScalingPrediction& prediction) {
+  const Links& links = prediction.links;
+  std::string text =
+      fmt::format("links: {}, {}, up to {} each", shortened(printable(links.comm), 20),
+                  counted(links.hosts.size(), "host"), counted(devices_per_host(links), "device"));
+  if (links.within_host) text += "; within a host " + link_text(*links.within_host);
+  if (links.between_hosts) text += "; between hosts " + link_text(*links.between_hosts);
+  if (!links.pairs.empty()) text += "; " + counted(links.pairs.size(), "pair") + " of hosts";
+  if (!links.allreduces.empty())
+    text += "; times corrected by " + counted(links.allreduces.size(), "measured allreduce");
+  return text;
+}
+
+std::string what_if_text(const WhatIf& what_if) {
+  std::string text;
+  if (what_if.between_bytes_per_second)
+    append_part(text, fmt::format("{:.4g} GB/s between hosts", *what_if.between_bytes_per_second / kGiga));
+  if (what_if.between_latency_seconds)
+    append_part(
+        text, fmt::format("{:.4g} µs a hop between hosts", *what_if.between_latency_seconds * kMicroseconds));
+  if (what_if.bucket_mb) append_part(text, fmt::format("buckets of {:.4g} MiB", *what_if.bucket_mb));
+  if (!what_if.reduce_dtype.empty()) append_part(text, "gradients sent as " + what_if.reduce_dtype);
+  return text;
+}
+
+const MeasuredCase* measured_of(const ScalingBasis& basis, Layout layout) {
+  const auto found = std::ranges::find(basis.measured, layout, &MeasuredCase::layout);
+  return found == basis.measured.end() ? nullptr : &*found;
+}
+
+TextRow case_row(const ScalingBasis& basis, const PredictedCase& one) {
+  TextRow row{case_name(one.layout) + (one.beyond_links ? " *" : ""),
+              std::to_string(one.layout.devices()),
+              throughput_text(one.images_per_second),
+              throughput_text(one.low_images_per_second),
+              throughput_text(one.high_images_per_second),
+              percent_text(one.efficiency) + " %",
+              milliseconds_cell(one.step_seconds),
+              milliseconds_cell(one.exposed_seconds)};
+  if (const MeasuredCase* measured = measured_of(basis, one.layout)) {
+    row.push_back(throughput_text(measured->images_per_second));
+    row.push_back(fmt::format("{:.3f}", measured->images_per_second / one.images_per_second));
+  } else {
+    row.insert(row.end(), {"-", "-"});
+  }
+  return row;
+}
+
+std::string cases_table(const ScalingBasis& basis, const ScalingPrediction& prediction) {
+  std::vector<TextRow> rows{{"case", "devices", "images/s", "low", "high", "efficiency", "step ms",
+                             "exposed ms", "measured", "ratio"}};
+  for (const PredictedCase& one : prediction.cases) rows.push_back(case_row(basis, one));
+  std::string text = padded_table(rows, "lr");
+  if (std::ranges::any_of(prediction.cases, &PredictedCase::beyond_links))
+    text += "* more than links.json has: by its slowest links\n";
+  return text;
+}
+
+// The case whose buckets are shown: the largest one that was measured, else the largest.
+const PredictedCase* shown_case(const ScalingBasis& basis, const ScalingPrediction& prediction) {
+  const PredictedCase* shown = nullptr;
+  for (const PredictedCase& one : prediction.cases)
+    if (one.layout.devices() > 1 && measured_of(basis, one.layout)) shown = &one;
+  if (!shown && !prediction.cases.empty() && prediction.cases.back().layout.devices() > 1)
+    shown = &prediction.cases.back();
+  return shown;
+}
+
+std::string buckets_table(const ScalingPrediction& prediction, const PredictedCase& shown) {
+  std::vector<TextRow> rows{{"collective", "MiB", "ready ms", "start", "end", "exposed", "bus GB/s"}};
+  for (std::size_t i = 0; i < std::min(shown.collectives.size(), kMostBucketRows); ++i) {
+    const StepCollective& collective = prediction.step.collectives[i];
+    const SimulatedCollective& time = shown.collectives[i];
+    rows.push_back(
+        {shortened(printable(collective.name), 32), fmt::format("{:.2f}", collective.bytes / kBytesPerMiB),
+         milliseconds_cell(time.ready), milliseconds_cell(time.start), milliseconds_cell(time.end),
+         milliseconds_cell(time.exposed), fmt::format("{:.4g}", shown.bus_bytes_per_second[i] / kGiga)});
+  }
+  std::string text = fmt::format("\ncollectives of {}: ms since the step began\n", case_name(shown.layout)) +
+                     padded_table(rows, "lr", "  ");
+  if (shown.collectives.size() > kMostBucketRows)
+    text +=
+        fmt::format("  and {} more (--json lists them all)\n", shown.collectives.size() - kMostBucketRows);
+  return text;
+}
+
+std::string verdicts_text(const ScalingBasis& basis, const ScalingPrediction& prediction,
+                          const std::vector<ScalingVerdict>& verdicts) {
+  if (prediction.what_if.any()) return "";
+  std::string text = "\n";
+  for (const ScalingVerdict& verdict : verdicts)
+    text += hanging_lines(
+        fmt::format("{} {}: {}", name_of(verdict.kind), case_name(verdict.layout), verdict.reason), "  ", "");
+  if (!verdicts.empty()) return text;
+  const auto several = std::ranges::count_if(prediction.cases, [&](const PredictedCase& one) {
+    return one.layout.devices() > 1 && measured_of(basis, one.layout);
+  });
+  return several == 0
+             ? text + "None of these cases was run on several devices, so there is nothing to judge.\n"
+             : text + fmt::format("OK: {} as fast as predicted over these links.\n",
+                                  several == 1 ? "the measured case is"
+                                               : fmt::format("{} measured cases are", several));
+}
+
+PredictionJson collectives_json(const StepModel& step, const PredictedCase& one) {
+  PredictionJson list = PredictionJson::array();
+  for (std::size_t i = 0; one.layout.devices() > 1 && i < one.collectives.size(); ++i)
+    list.push_back({{"name", step.collectives[i].name},
+                    {"bytes", std::llround(step.collectives[i].bytes)},
+                    {"ready_seconds", one.collectives[i].ready},
+                    {"start_seconds", one.collectives[i].start},
+                    {"end_seconds", one.collectives[i].end},
+                    {"exposed_seconds", one.collectives[i].exposed},
+                    {"bus_bytes_per_second", one.bus_bytes_per_second[i]}});
+  return list;
+}
+
+PredictionJson case_json(const ScalingBasis& basis, const StepModel& step, const PredictedCase& one) {
+  PredictionJson json{{"case", case_name(one.layout)},
+                      {"nodes", one.layout.nodes},
+                      {"devices_per_node", one.layout.devices_per_node},
+                      {"devices", one.layout.devices()},
+                      {"images_per_second",
+                       {{"predicted", one.images_per_second},
+                        {"low", one.low_images_per_second},
+                        {"high", one.high_images_per_second},
+                        {"bound", one.bound_images_per_second}}},
+                      {"efficiency", one.efficiency},
+                      {"step_seconds", one.step_seconds},
+                      {"exposed_communication_seconds", one.exposed_seconds},
+                      {"jitter_seconds", one.jitter_seconds},
+                      {"beyond_links", one.beyond_links},
+                      {"slowest_pair", one.slowest_pair},
+                      {"measured", nullptr},
+                      {"collectives", collectives_json(step, one)}};
+  if (const MeasuredCase* measured = measured_of(basis, one.layout))
+    json["measured"] = {{"images_per_second", measured->images_per_second},
+                        {"runs", measured->runs},
+                        {"ratio", measured->images_per_second / one.images_per_second}};
+  return json;
+}
+
+PredictionJson what_if_json(const WhatIf& what_if) {
+  const auto number = [](const std::optional<double>& value) {
+    return value ? PredictionJson(*value) : PredictionJson(nullptr);
+  };
+  return {{"between_bytes_per_second", number(what_if.between_bytes_per_second)},
+          {"between_latency_seconds", number(what_if.between_latency_seconds)},
+          {"bucket_mb", number(what_if.bucket_mb)},
+          {"reduce_dtype",
+           what_if.reduce_dtype.empty() ? PredictionJson(nullptr) : PredictionJson(what_if.reduce_dtype)}};
+}
+
+}  // namespace
+
+std::string prediction_text(const ScalingBasis& basis, const ScalingPrediction& prediction,
+                            const std::vector<ScalingVerdict>& verdicts) {
+  std::string text = hanging_lines(configuration_text(basis.configuration), "  ", "");
+  text += hanging_lines(fmt::format("step alone: {} ms, from {}", milliseconds_cell(basis.step.seconds()),
+                                    printable(basis.run)),
+                        "  ", "");
+  text += hanging_lines(links_text(prediction), "  ", "");
+  if (prediction.what_if.any())
+    text += hanging_lines("what if: " + what_if_text(prediction.what_if), "  ", "");
+  text += "\n" + cases_table(basis, prediction);
+  if (const PredictedCase* shown = shown_case(basis, prediction)) text += buckets_table(prediction, *shown);
+  return text + verdicts_text(basis, prediction, verdicts);
+}
+
+PredictionJson prediction_json(const ScalingBasis& basis, const ScalingPrediction& prediction,
+                               const std::vector<ScalingVerdict>& verdicts) {
+  PredictionJson json{{"schema", kScalingSchema},
+                      {"configuration", configuration_text(basis.configuration)},
+                      {"run", basis.run},
+                      {"step_alone_seconds", basis.step.seconds()},
+                      {"step_deviation_seconds", basis.deviation_seconds},
+                      {"links", to_json(prediction.links)},
+                      {"what_if", what_if_json(prediction.what_if)},
+                      {"cases", PredictionJson::array()},
+                      {"verdicts", PredictionJson::array()},
+                      {"notes", prediction.notes}};
+  for (const PredictedCase& one : prediction.cases)
+    json["cases"].push_back(case_json(basis, prediction.step, one));
+  for (const ScalingVerdict& verdict : verdicts)
+    json["verdicts"].push_back(
+        {{"kind", name_of(verdict.kind)}, {"case", case_name(verdict.layout)}, {"reason", verdict.reason}});
+  return json;
+}
+
+}  // namespace plumb

@@ -1,0 +1,213 @@
+#include "results/simulation/published_scaling.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "base/text.h"
+#include "models/catalogue.h"
+#include "results/simulation/collective_cost.h"
+#include "results/simulation/simulator.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::array kSizes{1, 8, 16, 32};
+constexpr int kDevicesPerHost = 8;
+
+// Bytes per second: allreduces within a host of 8 V100s (130 GB/s of six NVLinks, NVIDIA's nccl-tests), and
+// of one InfiniBand port of 100 Gbit/s, the most that 4 x 8 V100s are published with and what can be meant at
+// least.
+constexpr double kNvlink = 130e9, kInfiniband = 12.2e9, kSlowestFit = 1e7;
+// Efficiencies of tables that are odd: of 8 devices below; of 32 above that of 16 by; lost from 16 to 32
+// beyond what is lost from 8 to 16.
+constexpr double kHeldBack = 0.7, kMoreAlike = 0.005, kLossAhead = 0.02;
+constexpr std::size_t kFrameworkBucket = std::size_t{25} << 20;
+
+bool ends_in(const PublishedResult& row, std::string_view place) {
+  return row.source.ends_with(place);
+}
+
+bool has_xla(const PublishedResult& row) {
+  return row.notes.find("XLA") != std::string::npos;
+}
+
+// The twelve rows: DLPerf's report of FP32 without TensorFlow 2.x, four of its rows of mixed precision, and
+// NGC MXNet's own table of mixed precision.
+bool is_reference(const PublishedResult& row) {
+  if (ends_in(row, "dlperf_benchmark_test_report_v1.md:87")) return row.framework != "TensorFlow 2.x";
+  if (ends_in(row, "dlperf_benchmark_test_report_v1.md:102"))
+    return row.framework == "OneFlow" || row.framework == "NGC MXNet" || row.framework == "NGC PyTorch" ||
+           (row.framework.starts_with("NGC TensorFlow") && has_xla(row));
+  return row.framework == "NGC MXNet" && ends_in(row, "README.md:307");
+}
+
+// Pure half precision sends half; so does NGC MXNet in the report's row, whose numbers are those of its table
+// without AMP.
+double gradient_bytes_of(const PublishedResult& row) {
+  const bool report_of_mxnet =
+      row.framework == "NGC MXNet" && ends_in(row, "dlperf_benchmark_test_report_v1.md:102");
+  return row.precision == "FP16" || report_of_mxnet ? 2 : 4;
+}
+
+int size_of(const PublishedResult& row) {
+  const int nodes = row.nodes.value_or(0), devices = row.devices_per_node.value_or(0);
+  const bool is_known = (nodes == 1 && devices == 1) || (devices == kDevicesPerHost && nodes > 0);
+  const int size = is_known ? nodes * devices : 0;
+  return std::ranges::find(kSizes, size) == kSizes.end() ? 0 : size;
+}
+
+// The time of a step over NCCL's rings and trees.
+class SeriesModel {
+ public:
+  SeriesModel(const PublishedSeries& series, const StepOfPublished& step_of)
+      : series_(series), step_(stretched_to(exchanged(series, step_of), seconds(1))) {}
+
+  double seconds(int devices) const {
+    return devices * static_cast<double>(series_.batch_per_device) / series_.images_per_second.at(devices);
+  }
+
+  // T(1) + exposed(n).
+  double by_links(int devices, double between) const {
+    const Layout layout{devices / kDevicesPerHost, kDevicesPerHost};
+    const CollectiveCost cost(nccl_links(kNvlink, between), layout);
+    return simulate(step_, [&](const StepCollective& one) { return cost.seconds(one.kind, one.bytes); })
+        .seconds;
+  }
+
+  double jitter(int devices) const {
+    const double of_host = seconds(kDevicesPerHost) - by_links(kDevicesPerHost, kInfiniband);
+    return std::max(0.0, of_host) * expected_maximum(devices) / expected_maximum(kDevicesPerHost);
+  }
+
+  // With which T(16) comes out, at most that of the port.
+  double fitted_bandwidth() const {
+    const double wanted = seconds(16) - jitter(16);
+    double slow = kSlowestFit, fast = kInfiniband;
+    if (by_links(16, fast) >= wanted) return fast;
+    for (int i = 0; i < 60; ++i) {
+      const double middle = std::sqrt(slow * fast);
+      (by_links(16, middle) > wanted ? slow : fast) = middle;
+    }
+    return fast;
+  }
+
+  double throughput(double step_seconds) const {
+    return 32 * static_cast<double>(series_.batch_per_device) / step_seconds;
+  }
+
+ private:
+  static StepModel exchanged(const PublishedSeries& series, const StepOfPublished& step_of) {
+    StepModel step = step_of(series.precision.starts_with("FP32") ? "fp32" : "fp16", series.batch_per_device);
+    for (StepGradient& gradient : step.gradients) {
+      const double elements = static_cast<double>(gradient.bytes / gradient.element_bytes);
+      gradient.element_bytes = static_cast<std::size_t>(series.gradient_bytes);
+      gradient.bytes = static_cast<std::size_t>(elements * series.gradient_bytes);
+    }
+    return with_buckets(std::move(step), {.bucket_bytes = kFrameworkBucket});
+  }
+
+  const PublishedSeries& series_;
+  StepModel step_;
+};
+
+std::string percents(double share) {
+  return fmt::format("{:.0f} %", 100 * share);
+}
+
+// Names scaling that no link explains.
+std::string oddity_of(const PublishedSeries& series) {
+  const double of_8 = series.efficiency(8), of_16 = series.efficiency(16), of_32 = series.efficiency(32);
+  if (series.images_per_second.at(16) < series.images_per_second.at(8))
+    return "16 devices are slower than 8: another bottleneck than links begins with the second host";
+  if (of_8 < kHeldBack)
+    return fmt::format(
+        "8 devices of one host reach {} each: data or launches hold them back, which stays "
+        "and doesn't grow as jitter would",
+        percents(of_8));
+  if (of_32 > of_16 + kMoreAlike)
+    return fmt::format("each device does more on 32 than on 16 ({} after {})", percents(of_32),
+                       percents(of_16));
+  if (of_16 - of_32 > of_8 - of_16 + kLossAhead)
+    return fmt::format("from 16 to 32 more is lost than from 8 to 16 ({}, {}, {})", percents(of_8),
+                       percents(of_16), percents(of_32));
+  return "";
+}
+
+SeriesPrediction predict_series(const PublishedSeries& series, const StepOfPublished& step_of) {
+  const SeriesModel model(series, step_of);
+  const double by_links = model.by_links(32, kInfiniband), jitter = model.jitter(32);
+  const double fitted = model.by_links(32, model.fitted_bandwidth());
+  return {.series = series,
+          .by_links = model.throughput(by_links),
+          .with_jitter = model.throughput(by_links + jitter),
+          .predicted = model.throughput(fitted + jitter),
+          .naive = 2 * series.images_per_second.at(16),
+          .oddity = oddity_of(series)};
+}
+
+double error_of(const SeriesPrediction& one, double SeriesPrediction::*prediction) {
+  return one.*prediction / one.series.images_per_second.at(32) - 1;
+}
+
+}  // namespace
+
+double PublishedSeries::efficiency(int devices) const {
+  return images_per_second.at(devices) / devices / images_per_second.at(1);
+}
+
+std::vector<PublishedSeries> published_series(std::span<const PublishedResult> results) {
+  using Key = std::tuple<std::string, std::string, std::string, std::int64_t, bool>;
+  std::vector<std::pair<Key, PublishedSeries>> tables;
+  std::map<Key, std::map<int, std::vector<double>>> figures;
+  for (const PublishedResult& row : results) {
+    const int size = size_of(row);
+    if (size == 0 || row.images_per_second <= 0 || row.batch_per_device.value_or(0) <= 0) continue;
+    if (comparable_model(row.configuration.model) != "resnet50") continue;
+    const Key key{row.source, row.framework, row.precision, *row.batch_per_device, has_xla(row)};
+    if (!figures.contains(key))
+      tables.emplace_back(key, PublishedSeries{.source = row.source,
+                                               .framework = row.framework,
+                                               .precision = row.precision + (has_xla(row) ? " XLA" : ""),
+                                               .batch_per_device = *row.batch_per_device,
+                                               .gradient_bytes = gradient_bytes_of(row),
+                                               .is_reference = is_reference(row)});
+    figures[key][size].push_back(row.images_per_second);
+  }
+  std::vector<PublishedSeries> series;
+  for (auto& [key, table] : tables) {
+    if (figures[key].size() < kSizes.size()) continue;
+    for (const auto& [size, values] : figures[key]) table.images_per_second[size] = mean(values);
+    const auto same = std::ranges::find(series, table.images_per_second, &PublishedSeries::images_per_second);
+    if (same == series.end())
+      series.push_back(table);
+    else if (table.is_reference)
+      *same = table;
+  }
+  return series;
+}
+
+PredictionErrors PublishedValidation::errors(double SeriesPrediction::*prediction,
+                                             bool reference_only) const {
+  PredictionErrors errors;
+  std::vector<double> all;
+  for (const SeriesPrediction& one : series)
+    if (one.series.is_reference || !reference_only) all.push_back(std::abs(error_of(one, prediction)));
+  if (all.empty()) return errors;
+  return {mean(all), *std::ranges::max_element(all)};
+}
+
+PublishedValidation validate_published(std::span<const PublishedResult> results,
+                                       const StepOfPublished& step) {
+  PublishedValidation validation;
+  for (const PublishedSeries& series : published_series(results))
+    validation.series.push_back(predict_series(series, step));
+  std::ranges::stable_sort(validation.series, {},
+                           [](const SeriesPrediction& one) { return !one.series.is_reference; });
+  return validation;
+}
+
+}  // namespace plumb

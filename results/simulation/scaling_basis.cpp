@@ -1,0 +1,181 @@
+#include "results/simulation/scaling_basis.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include "base/error.h"
+#include "base/paths.h"
+#include "base/shallow_json.h"
+#include "base/text.h"
+#include "results/compare/curve_samples.h"
+#include "results/record/object_reader.h"
+#include "results/record/record_text.h"
+#include "results/statistics/robust.h"
+#include "results/statistics/significance.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+using BasisJson = nlohmann::ordered_json;
+
+struct ProfiledRun {
+  const Sample* sample = nullptr;
+  const Measurement* run = nullptr;
+};
+
+bool is_profiled(const Measurement& run) {
+  std::error_code ignored;
+  return run.record && fs::is_regular_file(run.run_folder / "profile.json", ignored);
+}
+
+// The one curve among the samples: those on several devices, with the sample alone that belongs to them.
+CurveSamples only_curve(const std::vector<Sample>& samples) {
+  const std::vector<CurveSamples> groups = group_by_curve(samples);
+  std::vector<CurveSamples> curves;
+  for (const CurveSamples& group : groups)
+    if (group.back()->configuration.devices() > 1) curves.push_back(group);
+  if (curves.empty()) curves = groups;
+  if (curves.size() > 1)
+    throw Error(ExitCode::bad_data,
+                "RUN holds runs of {} configurations, first {} and {}; name the runs of one", curves.size(),
+                configuration_text(curves[0].front()->configuration),
+                configuration_text(curves[1].front()->configuration));
+  CurveSamples curve = curves.front();
+  const Sample* alone = one_device_sample(curve, groups);
+  if (alone && alone != curve.front()) curve.insert(curve.begin(), alone);
+  return curve;
+}
+
+ProfiledRun profiled_run(const CurveSamples& curve, const std::vector<std::string>& paths) {
+  for (const Sample* sample : curve)
+    for (const Measurement& run : sample->runs)
+      if (is_profiled(run)) return {sample, &run};
+  throw Error(ExitCode::bad_data,
+              "no run in '{}' has a profile.json, from which step times are taken; run again with --profile",
+              printable(fmt::format("{}", fmt::join(paths, "', '"))));
+}
+
+BasisJson read_part(const fs::path& file, const char* format) {
+  const BasisJson json = parse_shallow_json(read_record_text(file, file.filename().string()));
+  const std::string origin = fmt::format("file '{}'", printable(file.string()));
+  if (!json.is_object())
+    throw Error(ExitCode::bad_data, "{} is no JSON object; run again with --profile", origin);
+  if (ObjectReader(json, origin, "", format).text("format") != format)
+    throw Error(ExitCode::bad_data, "{} has the format {} where {} is wanted; run again with --profile",
+                origin, json["format"].dump(), format);
+  return json;
+}
+
+MeasuredCase measured_case(const Sample& sample) {
+  MeasuredCase result{.layout = {sample.configuration.nodes, sample.configuration.devices_per_node},
+                      .images_per_second = median(sample.figures()),
+                      .runs = static_cast<int>(sample.runs.size())};
+  double least = HUGE_VAL;
+  for (const Measurement& run : sample.runs)
+    if (const double distance = std::abs(run.images_per_second - result.images_per_second);
+        run.record && distance < least) {
+      least = distance;
+      result.record = *run.record;
+    }
+  return result;
+}
+
+std::vector<double> window_of(const RunRecord& record) {
+  const auto skipped = std::min(static_cast<std::size_t>(record.warmup), record.step_seconds.size());
+  return {record.step_seconds.begin() + static_cast<std::ptrdiff_t>(skipped), record.step_seconds.end()};
+}
+
+// The interval of the step alone, and how much it varies from step to step.
+void add_spread(ScalingBasis& basis, const ProfiledRun& from) {
+  const double seconds = basis.step.seconds();
+  double least = 1, most = 1;
+  const auto widen = [&](double factor) {
+    least = std::min(least, factor);
+    most = std::max(most, factor);
+  };
+  const std::vector<double> window = window_of(*from.run->record);
+  const double middle = window.empty() ? 0 : median(window);
+  if (middle > 0) {
+    basis.deviation_seconds = median_deviation(window, middle) / middle * seconds;
+    if (const auto interval = median_interval(window)) {
+      widen(interval->low / middle);
+      widen(interval->high / middle);
+    }
+  }
+  const double typical = median(from.sample->figures());
+  for (const double figure : from.sample->figures())
+    if (figure > 0) widen(typical / figure);
+  basis.fastest_seconds = seconds * least;
+  basis.slowest_seconds = seconds * most;
+}
+
+void add_notes(ScalingBasis& basis, const LoadedSamples& loaded, const CurveSamples& curve) {
+  for (const BadFile& bad : loaded.bad)
+    basis.notes.push_back(fmt::format("{} is left out: {}", bad.path, bad.defect.reason));
+  for (const Sample& sample : loaded.samples)
+    if (std::ranges::find(curve, &sample) == curve.end())
+      basis.notes.push_back(fmt::format("{} is left out, as it differs from the runs on several devices",
+                                        configuration_text(sample.configuration)));
+}
+
+double number_or_zero(double value) {
+  return std::isfinite(value) && value > 0 ? value : 0;
+}
+
+}  // namespace
+
+ScalingBasis load_scaling_basis(const std::vector<std::string>& paths) {
+  const LoadedSamples loaded = load_samples(paths);
+  const CurveSamples curve = only_curve(loaded.samples);
+  const ProfiledRun from = profiled_run(curve, paths);
+  const RunRecord& record = *from.run->record;
+  const fs::path folder = from.run->run_folder;
+  const BasisJson program = read_part(folder / "program.json", kProgramSchema);
+  const BasisJson profile = read_part(folder / "profile.json", kProfileSchema);
+  const std::string profile_name = fmt::format("file '{}'", printable((folder / "profile.json").string()));
+  ScalingBasis basis{.configuration = configuration_of(record), .run = folder.string()};
+  basis.step = step_model(program, profiled_seconds(program, profile, profile_name),
+                          fmt::format("file '{}'", printable((folder / "program.json").string())));
+  basis.step.bytes_per_second =
+      number_or_zero(ObjectReader(profile, profile_name, "", kProfileSchema).number("peak_bytes_per_second"));
+  const double throughput = median(from.sample->figures());
+  const double whole =
+      static_cast<double>(record.batch_per_device) * record.world_size / std::max(throughput, 1e-9);
+  const double exposed = record.world_size > 1 ? number_or_zero(record.exposed_communication_seconds) : 0;
+  if (!(throughput > 0) || exposed >= whole || record.batch_per_device < 1)
+    throw Error(ExitCode::bad_data,
+                "'{}' has a step of {:.6g} s with {:.6g} s of exposed communication, which leaves no time to "
+                "compute; name another run",
+                printable(folder.string()), whole, exposed);
+  basis.step = stretched_to(std::move(basis.step), whole - exposed);
+  basis.data_wait_seconds = number_or_zero(record.data_wait_seconds);
+  if (record.device == "cuda")
+    basis.roofline_seconds =
+        number_or_zero(ObjectReader(profile, profile_name, "", kProfileSchema).number("roofline_seconds"));
+  add_spread(basis, from);
+  for (const Sample* sample : curve) basis.measured.push_back(measured_case(*sample));
+  add_notes(basis, loaded, curve);
+  return basis;
+}
+
+void check_hosts(const ScalingBasis& basis, const Links& links, const std::string& file) {
+  for (const MeasuredCase& one : basis.measured)
+    for (const RankRecord& rank : one.record.ranks) {
+      if (rank.host.empty() ||
+          std::ranges::find(links.hosts, rank.host, &LinkHost::name) != links.hosts.end())
+        continue;
+      std::string names;
+      for (const LinkHost& host : links.hosts) append_part(names, printable(host.name));
+      throw Error(ExitCode::bad_data,
+                  "option --links: '{}' is of hosts {}, the run {}n{}g was on {}; measure its links with "
+                  "bench_allreduce --out, or give --force",
+                  printable(file), shortened(names, 200), one.layout.nodes, one.layout.devices_per_node,
+                  printable(rank.host));
+    }
+}
+
+}  // namespace plumb

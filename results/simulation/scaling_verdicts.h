@@ -1,0 +1,32 @@
+// Verdicts on measured throughput: impossible, slower than predicted, or odd.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/simulation/prediction.h"
+
+namespace plumb {
+
+struct ScalingVerdict {
+  enum class Kind { reject, explain, flag };
+  Kind kind = Kind::flag;
+  Layout layout;
+  std::string reason;  // a sentence with its figures
+};
+
+// "REJECT", "EXPLAIN", "FLAG".
+const char* name_of(ScalingVerdict::Kind kind);
+
+inline constexpr double kRejectAbove = 0.02;   // faster than the bound: the clock or links.json is wrong
+inline constexpr double kExplainBelow = 0.1;   // slower than the prediction
+inline constexpr double kLeastBusShare = 0.8;  // of the bus bandwidth that bench_allreduce reached
+inline constexpr double kLeastFall = 0.01;     // of step time: a smaller one is noise
+
+// REJECT: measured faster than the bound by over 2 %. EXPLAIN: slower than predicted by over 10 %, with what
+// holds it back, the largest part first: exposed communication, slow ranks, data, gaps and computing; or the
+// run's own buckets reached under 0.8 of the bus bandwidth that was predicted for them. FLAG: steps get
+// shorter by over 1 % where devices are added. Cases in their order; none for what-if predictions.
+std::vector<ScalingVerdict> scaling_verdicts(const ScalingBasis& basis, const ScalingPrediction& prediction);
+
+}  // namespace plumb

@@ -1,0 +1,223 @@
+// Whole runs of bench_allreduce, started as a user would.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "results/record/links.h"
+#include "tests/bench/run/program_runs.h"
+#include "tests/scratch_folder.h"
+
+namespace plumb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const std::string kShort = " -b 1K -e 4K -f 4 -n 3 -w 1 ";
+
+struct Answer {
+  int exit_code = -1;
+  std::string output, messages;
+  Json json;
+};
+
+class AllreduceRuns : public testing::Test {
+ protected:
+  Answer start(int ranks, const std::string& program, const std::string& arguments,
+               const std::string& before = "") const {
+    const ProgramRun run = run_program(folder_.path(), ranks, program, arguments, before);
+    return {run.exit_code, run.output, run.messages, Json::parse(run.output, nullptr, false)};
+  }
+  Answer measure(int ranks, const std::string& arguments) const {
+    return start(ranks, PLUMB_BENCH_ALLREDUCE, arguments);
+  }
+  Answer measure_well(int ranks, const std::string& arguments) const {
+    const Answer answer = measure(ranks, arguments + " --json");
+    EXPECT_EQ(answer.exit_code, 0) << answer.messages;
+    EXPECT_TRUE(answer.json.is_object()) << answer.output;
+    return answer;
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(AllreduceRuns, EveryCollectiveIsMeasuredInAndOutOfPlaceWithoutAWrongElement) {
+  for (const char* collective : {"allreduce", "allgather", "reducescatter", "broadcast"}) {
+    const Json json = measure_well(3, kShort + "--collective " + collective).json;
+    EXPECT_EQ(json.at("schema"), "plumbline.allreduce/1");
+    EXPECT_EQ(json.at("world_size"), 3);
+    ASSERT_EQ(json.at("results").size(), 4u) << collective;
+    int in_place = 0;
+    for (const Json& result : json.at("results")) {
+      EXPECT_EQ(result.at("collective"), collective);
+      EXPECT_EQ(result.at("wrong_elements"), 0);
+      EXPECT_GT(result.at("seconds"), 0);
+      EXPECT_GT(result.at("busbw_bytes_per_second"), 0);
+      const Json& seconds = result.at("iteration_seconds");
+      EXPECT_LE(seconds.at("min"), seconds.at("median"));
+      EXPECT_LE(seconds.at("median"), seconds.at("max"));
+      in_place += result.at("in_place").get<bool>() ? 1 : 0;
+    }
+    EXPECT_EQ(in_place, 2);
+  }
+}
+
+TEST_F(AllreduceRuns, HalvesAndIntegersAreExact) {
+  for (const char* what : {"--dtype fp16", "--dtype bf16", "--dtype int64 --collective allgather",
+                           "--dtype uint8 --collective broadcast"})
+    for (const Json& result : measure_well(2, kShort + what).json.at("results"))
+      EXPECT_EQ(result.at("wrong_elements"), 0) << what;
+}
+
+TEST_F(AllreduceRuns, OneWrongElementEndsWith76AndNamesItsRank) {
+  const Answer answer =
+      start(2, PLUMB_DAMAGED_ALLREDUCE, kShort + "--json --out links.json", "export PLUMB_DAMAGED_RANK=1; ");
+  EXPECT_EQ(answer.exit_code, 76);
+  EXPECT_NE(answer.messages.find("1 wrong element on rank 1"), std::string::npos) << answer.messages;
+  EXPECT_NE(answer.messages.find("allreduce of 1024 bytes out of place"), std::string::npos)
+      << answer.messages;
+  EXPECT_EQ(answer.output.find("\"wrong_elements\": 1"), answer.output.rfind("\"wrong_elements\": 1"));
+  EXPECT_NE(answer.output.find("\"wrong_elements\": 1"), std::string::npos);
+  EXPECT_EQ(folder_.list(), (std::vector<std::string>{"err.txt", "out.txt"})) << "no links.json from it";
+}
+
+TEST_F(AllreduceRuns, OneRankSaysWhatItMeasures) {
+  const Answer answer = measure(1, kShort);
+  EXPECT_EQ(answer.exit_code, 0) << answer.messages;
+  EXPECT_NE(answer.output.find("one rank sends nothing"), std::string::npos) << answer.output;
+  const Answer refused = measure(1, kShort + "--out links.json");
+  EXPECT_EQ(refused.exit_code, 64);
+  EXPECT_NE(refused.messages.find("links.json"), std::string::npos) << refused.messages;
+}
+
+TEST_F(AllreduceRuns, LinksAreWrittenOnceUnlessOverwritten) {
+  const std::string file = folder_.path() + "/links.json", arguments = kShort + "--out links.json ";
+  measure_well(2, arguments);
+  const Links links = read_links(file);
+  EXPECT_EQ(links.comm, "mpi");
+  ASSERT_EQ(links.allreduces.size(), 2u);
+  EXPECT_EQ(links.allreduces[1].bytes, 4096);
+  write_text(file, "mine");
+  const Answer refused = measure(2, arguments);
+  EXPECT_EQ(refused.exit_code, 73);
+  EXPECT_NE(refused.messages.find("links.json"), std::string::npos) << refused.messages;
+  EXPECT_EQ(read_text(file), "mine");
+  measure_well(2, arguments + "--overwrite ");
+  EXPECT_EQ(read_links(file).allreduces.size(), 2u);
+}
+
+TEST_F(AllreduceRuns, PairsOfOneHostAreItsRanks) {
+  for (const int ranks : {2, 3, 4}) {
+    const Json links = measure_well(ranks, "--pairs --overwrite --out links.json").json.at("links");
+    EXPECT_EQ(links.at("between"), "ranks");
+    EXPECT_EQ(links.at("pairs").size(), static_cast<std::size_t>(ranks * (ranks - 1) / 2));
+    for (const Json& pair : links.at("pairs")) {
+      EXPECT_GT(pair.at("latency_seconds"), 0);
+      EXPECT_GT(pair.at("bytes_per_second"), 0);
+    }
+    EXPECT_EQ(links.at("rings").at(0).at("places").size(), static_cast<std::size_t>(ranks));
+    EXPECT_FALSE(links.at("findings").empty());
+    const Links file = read_links(folder_.path() + "/links.json");
+    ASSERT_TRUE(file.within_host);
+    EXPECT_GT(file.within_host->bytes_per_second, 0);
+    EXPECT_EQ(file.hosts.at(0).devices, ranks);
+  }
+}
+
+TEST_F(AllreduceRuns, OneRankHasNoPairs) {
+  const Answer answer = measure(1, "--pairs");
+  EXPECT_EQ(answer.exit_code, 0) << answer.messages;
+  EXPECT_NE(answer.output.find("has no pairs"), std::string::npos) << answer.output;
+}
+
+// The messages of a program.json, as (kind, bytes).
+std::vector<std::pair<std::string, std::int64_t>> sent_by(const Json& program) {
+  std::vector<std::pair<std::string, std::int64_t>> sent;
+  for (const Json& step : program.at("steps")) {
+    if (!step.contains("collective")) continue;
+    const Json& collective = step.at("collective");
+    const std::int64_t size = collective.at("dtype") == "f32" || collective.at("dtype") == "i32" ? 4 : 2;
+    sent.emplace_back(step.at("name"), collective.at("elements").get<std::int64_t>() * size);
+  }
+  return sent;
+}
+
+class ReplayedRun : public AllreduceRuns {
+ protected:
+  // Trains, and returns the folder of the run.
+  std::string train(int ranks, const std::string& program, const std::string& arguments) const {
+    const ProgramRun run = run_program(folder_.path(), ranks, program,
+                                       arguments + " --threads 1 --warmup 0 --iters 2 --no-check");
+    EXPECT_EQ(run.exit_code, 0) << run.messages;
+    return folder_.path() + "/runs/" + folder_.list("runs").front();
+  }
+  Json program_of(const std::string& run) const { return Json::parse(read_text(run + "/program.json")); }
+  std::vector<std::pair<std::string, std::int64_t>> replayed(const Json& json) const {
+    std::vector<std::pair<std::string, std::int64_t>> sent;
+    for (const Json& result : json.at("results"))
+      sent.emplace_back(result.at("name"), result.at("bytes").get<std::int64_t>());
+    return sent;
+  }
+};
+
+TEST_F(ReplayedRun, SendsExactlyTheBucketsOfResnet50) {
+  const std::string run = train(2, PLUMB_BENCH_RESNET50, "--bs 2 --image-size 32");
+  const Json json = measure_well(2, "--replay resnet50 -n 2 -w 0").json;
+  EXPECT_EQ(replayed(json), sent_by(program_of(run)));
+  EXPECT_GT(replayed(json).size(), 4u);
+  EXPECT_EQ(json.at("replay").at("collectives"), replayed(json).size());
+  EXPECT_GT(json.at("replay").at("alone_seconds").at("median"), 0);
+}
+
+TEST_F(ReplayedRun, SendsTheBucketsAndTheHeadsMessagesOfFaces) {
+  const std::string run = train(2, PLUMB_BENCH_ARCFACE, "--backbone y1 --bs 2");
+  const Json json = measure_well(2, "--replay y1 --bs 2 -n 1 -w 0").json;
+  EXPECT_EQ(replayed(json), sent_by(program_of(run)));
+  for (const Json& result : json.at("results")) EXPECT_EQ(result.at("wrong_elements"), 0);
+}
+
+TEST_F(ReplayedRun, SendsHalvesOfModelsThatThisDeviceCannotTrainInHalf) {
+  const Json json = measure_well(2, "--replay resnet50:fp16 -n 1 -w 0").json;
+  std::int64_t halves = 0;
+  for (const Json& result : json.at("results"))
+    if (result.at("dtype") == "f16") halves += result.at("bytes").get<std::int64_t>();
+  EXPECT_GT(halves, 2 * 25'000'000) << "ResNet-50 has 25.5 million weights";
+}
+
+TEST_F(ReplayedRun, PlaysTheComputeOfAProfiledRunBetweenItsMessages) {
+  const std::string run = train(2, PLUMB_BENCH_RESNET50, "--bs 1 --image-size 32 --bucket-mb 4 --profile");
+  const std::string program = run + "/program.json";
+  const Json json = measure_well(2, "--replay resnet50 -n 2 -w 1 --compute " + program).json;
+  EXPECT_EQ(replayed(json), sent_by(program_of(run)));
+  const Json profile = Json::parse(read_text(run + "/profile.json"));
+  double compute = 0;
+  for (const Json& step : profile.at("steps"))
+    if (step.at("lane") == "compute") compute += step.at("seconds").get<double>();
+  const Json& replay = json.at("replay");
+  EXPECT_NEAR(replay.at("compute_seconds").get<double>(), compute, 1e-3 * compute);
+  EXPECT_GE(replay.at("step_seconds").at("median").get<double>(), 0.9 * compute) << "it sleeps that long";
+  EXPECT_GT(replay.at("exposed_seconds").at("median"), 0);
+
+  std::filesystem::remove(run + "/profile.json");
+  const Answer without = measure(2, "--replay resnet50 -n 1 --compute " + program);
+  EXPECT_EQ(without.exit_code, 65);
+  EXPECT_NE(without.messages.find("profile.json"), std::string::npos) << without.messages;
+  EXPECT_NE(without.messages.find("--profile"), std::string::npos) << without.messages;
+}
+
+TEST_F(ReplayedRun, RefusesTheProgramOfAnotherModelAndFilesThatAreNone) {
+  const std::string run = train(2, PLUMB_BENCH_RESNET50, "--bs 1 --image-size 32 --profile");
+  const Answer other = measure(2, "--replay resnet50:fp16 --compute " + run + "/program.json");
+  EXPECT_EQ(other.exit_code, 65);
+  EXPECT_NE(other.messages.find("--replay resnet50:fp16"), std::string::npos) << other.messages;
+  const Answer no_program = measure(2, "--replay resnet50 --compute " + run + "/result.json");
+  EXPECT_EQ(no_program.exit_code, 65);
+  EXPECT_NE(no_program.messages.find("result.json"), std::string::npos) << no_program.messages;
+  const Answer missing = measure(1, "--replay resnet50 --compute nowhere/program.json");
+  EXPECT_EQ(missing.exit_code, 65);
+  EXPECT_NE(missing.messages.find("nowhere/program.json"), std::string::npos) << missing.messages;
+}
+
+}  // namespace
+}  // namespace plumb

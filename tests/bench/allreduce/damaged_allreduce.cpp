@@ -1,0 +1,21 @@
+// bench_allreduce with a bit of rank PLUMB_DAMAGED_RANK's first result that flips before it is checked.
+#include <cstdlib>
+#include <string>
+
+#include "bench/allreduce/run_allreduce.h"
+
+namespace {
+
+plumb::DamageHook damage_of(const plumb::Job& job) {
+  const char* const rank = std::getenv("PLUMB_DAMAGED_RANK");
+  if (rank == nullptr || std::to_string(job.rank()) != rank) return {};
+  return [damages = 1](std::span<std::byte> result) mutable {
+    if (damages-- > 0) result[result.size() / 2] ^= std::byte{0x40};
+  };
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return plumb::run_allreduce_program(argc, argv, damage_of);
+}

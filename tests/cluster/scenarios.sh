@@ -1,0 +1,119 @@
+#!/bin/sh
+# scenarios.sh SCENARIO PROGRAMS: runs a scenario on a cluster of its own (cluster.sh); PROGRAMS is the folder of the
+# built programs. 77 where this machine can't make a cluster. Nothing depends on how busy the machine is.
+set -eu
+self=$(readlink -f "$0") scenario=$1 programs=$2
+make_cluster=${self%/*}/cluster.sh
+
+on_cluster() {
+  [ -n "${CLUSTER:-}" ] || exec "$make_cluster" "$1" "$2" "$self" "$scenario" "$programs"
+  mkdir -p /run/scratch  # of the cluster: goes with it
+  cd /run/scratch
+}
+
+fail() {
+  echo "$*"
+  exit 1
+}
+
+# train NAME PROGRAM MPIRUN_ARGUMENTS…: a short run; what it writes is in the folder NAME.
+train() {
+  name=$1 program=$programs/$2
+  shift 2
+  "$CLUSTER" mpirun "$@" "$program" $model --bs 2 --warmup 1 --lr 0.001 --threads 1 \
+    --log-dir "$name/logs" --out "$name/runs" >"$name.txt" 2>&1 || { cat "$name.txt" && fail "$name failed"; }
+}
+
+# list NAME KEY, number NAME KEY: of the run's result.json.
+list() {
+  sed -n "/^ \"$2\": \[/,/\]/p" "$1"/runs/*/result.json
+}
+number() {
+  sed -n "s/^ *\"$2\": \([0-9.e+-]*\),*$/\1/p" "$1"/runs/*/result.json
+}
+
+# expect_near WHAT VALUE LEAST MOST
+expect_near() {
+  awk -v value="$2" -v least="$3" -v most="$4" 'BEGIN { exit !(value >= least && value <= most) }' ||
+    fail "$1 is $2, not between $3 and $4"
+}
+
+# expect_sent WHAT MPIRUN_ARGUMENTS…: four ranks on hosts n1 to N ($hosts) sum 20 MB twice; a host sends and receives
+# 2 (n - 1) / n of that.
+expect_sent() {
+  what=$1
+  shift
+  for host in $hosts; do "$CLUSTER" sent "$host" >"$host.before"; done
+  "$CLUSTER" mpirun "$@" "$programs/cluster_allreduce" 20000000 1 || fail "the allreduce over $what failed"
+  for host in $hosts; do
+    sent=$(($("$CLUSTER" sent "$host") - $(cat "$host.before")))
+    expect_near "what $host sent over $what" $sent 60000000 63000000
+  done
+}
+
+case $scenario in
+  losses_are_those_of_one_host)
+    on_cluster 4 none
+    model='--image-size 32 --iters 2'
+    train one bench_resnet50 -np 4 -H n1:4
+    train four bench_resnet50 -np 4 -H n1,n2,n3,n4
+    [ -n "$(list one loss)" ] || fail "result.json has no losses"
+    [ "$(list one loss)" = "$(list four loss)" ] || fail "losses differ: $(list one loss) and $(list four loss)"
+    [ -d four/logs/4n1g ] || fail "no folder 4n1g, but $(ls four/logs)"
+    ;;
+  cases_are_named_by_hosts)
+    on_cluster 2 none
+    model='--backbone y1 --head dp --classes 100 --iters 3'
+    "$CLUSTER" own n2 "$PWD/separate"
+    train shared bench_arcface -np 4 -H n1:2,n2:2
+    train separate bench_arcface -np 2 -H n1,n2
+    [ -d shared/logs/2n2g ] || fail "no folder 2n2g, but $(ls shared/logs)"
+    [ -d separate/logs/2n1g ] || fail "no folder 2n1g, but $(ls separate/logs)"
+    [ -z "$("$CLUSTER" on n2 ls "$PWD/separate")" ] || fail "a host without rank 0 wrote files"
+    ;;
+  slow_links_lower_throughput)
+    on_cluster 2 none
+    model='--backbone y1 --head dp --classes 100 --iters 3'
+    train fast bench_arcface -np 2 -H n1,n2
+    "$CLUSTER" rate n2 25mbit
+    train slow bench_arcface -np 2 -H n1,n2
+    # No machine is faster than its link, and 25 Mbit/s take seconds for a step.
+    bound=$(number slow gradients | awk '{ print 2 * 2 / ($1 / 3.125e6) }')
+    expect_near "images/s at 25 Mbit/s" "$(number slow mean)" 0 "$(echo "$bound" | awk '{ print $1 * 1.1 }')"
+    expect_near "images/s without limit" "$(number fast mean)" "$(number slow mean | awk '{ print $1 * 1.2 }')" 1e9
+    ;;
+  allreduce_sends_the_least)
+    on_cluster 4 none
+    hosts='n1 n2 n3 n4'
+    expect_sent "four hosts" -np 4 -H n1,n2,n3,n4
+    hosts='n1 n2'
+    expect_sent "two hosts, dealt out by host" -np 4 --map-by node -H n1:2,n2:2
+    ;;
+  collectives_hold_however_ranks_are_dealt_out)
+    on_cluster 2 none
+    for order in slot node; do
+      "$CLUSTER" mpirun -np 4 --map-by $order -H n1:2,n2:2 "$programs/comm_mpi_tests" \
+        --gtest_filter='*CollectiveKinds*:MpiCommunicator*' >tests.txt 2>&1 || { cat tests.txt && exit 1; }
+    done
+    ;;
+  ends_with_its_process)
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    code=0
+    "$make_cluster" 1 none sh -c 'exit 3' >"$folder/said" || code=$?
+    [ $code != 77 ] || { cat "$folder/said" && exit 77; }
+    [ $code = 3 ] || fail "the command's exit code 3 became $code"
+    mkfifo "$folder/pipe"
+    for signal in TERM KILL; do
+      # shellcheck disable=SC2016 # the cluster's variable
+      "$make_cluster" 2 none sh -c '"$CLUSTER" on n2 sleep 1000 & echo up; sleep 1000' >"$folder/pipe" &
+      exec 3<"$folder/pipe"
+      read -r up <&3
+      [ "$up" = up ] || fail "the cluster said $up"
+      kill -$signal $!
+      cat <&3  # returns once every process of the cluster is gone
+      exec 3<&-
+    done
+    ;;
+  *) fail "no scenario $scenario" ;;
+esac

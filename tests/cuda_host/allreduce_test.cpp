@@ -1,0 +1,63 @@
+// bench_allreduce on emulated GPUs: over the stand-in for NCCL, captured, and through page-locked memory.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/bench/run/program_runs.h"
+#include "tests/scratch_folder.h"
+
+namespace plumb {
+namespace {
+
+nlohmann::ordered_json measure(int ranks, const std::string& arguments) {
+  const ScratchFolder folder;
+  const ProgramRun run =
+      run_program(folder.path(), ranks, PLUMB_BENCH_ALLREDUCE, "--device cuda --json " + arguments,
+                  "export EMULATED_GPUS=" + std::to_string(ranks) + "; ");
+  EXPECT_EQ(run.exit_code, 0) << arguments << "\n" << run.messages;
+  return nlohmann::ordered_json::parse(run.output, nullptr, false);
+}
+
+void expect_all_right(const nlohmann::ordered_json& json, std::size_t results) {
+  ASSERT_EQ(json.at("results").size(), results);
+  for (const auto& result : json.at("results")) {
+    EXPECT_EQ(result.at("wrong_elements"), 0) << result;
+    EXPECT_GT(result.at("seconds"), 0) << result;
+  }
+}
+
+const std::string kShort = " -b 1K -e 4K -f 4 -n 3 -w 1 ";
+
+TEST(CudaAllreduce, EveryCollectiveOverNcclIsReplayedAsAGraphAndExact) {
+  for (const char* collective : {"allreduce", "allgather", "reducescatter", "broadcast"}) {
+    const auto json = measure(2, kShort + "--comm nccl --collective " + collective);
+    EXPECT_EQ(json.at("comm"), "nccl");
+    EXPECT_EQ(json.at("cuda_graph"), true);
+    expect_all_right(json, 4);
+  }
+}
+
+TEST(CudaAllreduce, OtherPrecisionsAndLaunchesOneByOneAreExactToo) {
+  expect_all_right(measure(3, kShort + "--dtype fp16"), 4);
+  const auto json = measure(2, kShort + "--dtype bf16 --cuda-graph off");
+  EXPECT_EQ(json.at("cuda_graph"), false);
+  expect_all_right(json, 4);
+}
+
+TEST(CudaAllreduce, MpiCarriesAGpusMessagesThroughTheHost) {
+  for (const char* collective : {"allreduce", "allgather", "reducescatter", "broadcast"}) {
+    const auto json = measure(2, kShort + "--comm mpi --collective " + collective);
+    EXPECT_EQ(json.at("cuda_graph"), false);
+    expect_all_right(json, 4);
+  }
+}
+
+TEST(CudaAllreduce, ReplaysTheStepOfAModelInHalf) {
+  const auto json = measure(2, "--replay resnet50:fp16 --bs 1 -n 1 -w 0");
+  expect_all_right(json, json.at("results").size());
+  EXPECT_EQ(json.at("replay").at("collectives"), json.at("results").size());
+}
+
+}  // namespace
+}  // namespace plumb
