@@ -1,6 +1,6 @@
 #!/bin/sh
 # scenarios.sh SCENARIO PROGRAMS: runs a scenario on a cluster of its own (cluster.sh); PROGRAMS is the folder of the
-# built programs. 77 where this machine can't make a cluster. Nothing depends on how busy the machine is.
+# built programs. 77 where this machine can't make a cluster. How busy the machine is decides nothing.
 set -eu
 self=$(readlink -f "$0") scenario=$1 programs=$2
 make_cluster=${self%/*}/cluster.sh
@@ -51,6 +51,28 @@ expect_sent() {
   done
 }
 
+# record_step BUCKET_MB: into a folder of this name.
+record_step() {
+  model="--backbone y1 --head dp --classes 100 --iters 6 --comm mpi --bucket-mb $1 --profile"
+  train "$1" bench_arcface -np 1 -H n1
+}
+
+# predict_and_replay RATE BUCKET_MB: sets $predicted and $replayed, a recorded step's milliseconds on four hosts with
+# links of RATE, by the simulator and with real messages between sleeps. Prints both.
+predict_and_replay() {
+  rate=$1 recorded=$2
+  "$CLUSTER" rate all "$rate"
+  "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_allreduce" -b 256K -e 4M -f 4 -n 3 -w 1 --quiet \
+    --out links.json --overwrite >sizes.txt 2>&1 || { cat sizes.txt && fail "no links at $rate"; }
+  "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_allreduce" --replay y1 -n 5 -w 1 --quiet \
+    --compute "$recorded"/runs/*/program.json >replay.txt 2>&1 || { cat replay.txt && fail "no replay at $rate"; }
+  "$programs/plumbline" scaling "$recorded/runs" --links links.json --force >scaling.txt 2>&1 ||
+    { cat scaling.txt && fail "no prediction at $rate"; }
+  predicted=$(awk '$1 == "4n1g" { print $8; exit }' scaling.txt)
+  replayed=$(awk '/^  the step / { print $3 }' replay.txt)
+  printf '%8s  %5s MiB  predicted %8.1f ms  replayed %8.1f ms\n' "$rate" "$recorded" "$predicted" "$replayed"
+}
+
 case $scenario in
   losses_are_those_of_one_host)
     on_cluster 4 none
@@ -81,6 +103,20 @@ case $scenario in
     bound=$(number slow gradients | awk '{ print 2 * 2 / ($1 / 3.125e6) }')
     expect_near "images/s at 25 Mbit/s" "$(number slow mean)" 0 "$(echo "$bound" | awk '{ print $1 * 1.1 }')"
     expect_near "images/s without limit" "$(number fast mean)" "$(number slow mean | awk '{ print $1 * 1.2 }')" 1e9
+    ;;
+  replays_take_as_long_as_predicted)
+    on_cluster 4 none
+    record_step 1
+    predict_and_replay 60mbit 1
+    # Within 5 % on an idle machine.
+    expect_near "replayed over predicted" "$(echo "$replayed $predicted" | awk '{ print $1 / $2 }')" 0.6 1.7
+    ;;
+  prediction_table)  # of docs/scaling.md, by hand
+    on_cluster 4 none
+    for bucket in 1 4 25; do record_step $bucket; done
+    for rate in 20mbit 60mbit 200mbit; do
+      for bucket in 1 4 25; do predict_and_replay $rate $bucket; done
+    done
     ;;
   allreduce_sends_the_least)
     on_cluster 4 none
