@@ -156,7 +156,8 @@ void open_outputs(const Job& job, const Session& session, RunRecord& record, Run
   const BenchOptions& options = session.options;
   nlohmann::ordered_json machine = machine_json();
   machine["threads"] = options.threads;
-  const std::vector<std::string> machines = job.all_gather(machine.dump());
+  constexpr auto kNotUtf8 = nlohmann::ordered_json::error_handler_t::replace;  // a name of the kernel's
+  const std::vector<std::string> machines = job.all_gather(machine.dump(-1, ' ', false, kNotUtf8));
   record.odd_hosts = odd_hosts(machines);
   job.together([&] {
     if (job.rank() != 0) return;
