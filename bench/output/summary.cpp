@@ -12,6 +12,8 @@
 #include "results/analysis/configuration.h"
 #include "results/anomalies/flags.h"
 #include "results/published/published.h"
+#include "results/scaling/slow_ranks.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
@@ -57,6 +59,14 @@ std::string headline(const RunRecord& record, std::size_t columns) {
   return lines;
 }
 
+// "102.23 MB per step at 1.42 GB/s bus bandwidth"
+std::string sent_text(const RunRecord& record) {
+  const std::string reached = record.bus_bytes_per_second ? fmt::format(" at {:.2f} GB/s bus bandwidth",
+                                                                        *record.bus_bytes_per_second / kGiga)
+                                                          : "; --profile times it";
+  return fmt::format("{:.2f} MB per step{}", record.sent_bytes_per_step / 1e6, reached);
+}
+
 // A run that isn't ok has no throughput, and its waits aren't known.
 void add_timing(const RunRecord& record, SummaryRows& rows) {
   const std::size_t warmup = std::min(static_cast<std::size_t>(std::max<std::int64_t>(0, record.warmup)),
@@ -76,11 +86,18 @@ void add_timing(const RunRecord& record, SummaryRows& rows) {
            1e3 * quantile(window, 0.9));
   rows.add("", "{:.3f} to {:.3f} ms in all", 1e3 * window.front(), 1e3 * window.back());
   if (!ok) return;
+  const double mean_step = mean(window);  // waits are means, too
   const auto add_wait = [&](std::string_view name, double seconds) {
-    rows.add(name, "{:.3f} ms per step ({:.1f} %)", 1e3 * seconds, percent(seconds, median));
+    rows.add(name, "{:.3f} ms per step ({:.1f} %)", 1e3 * seconds, percent(seconds, mean_step));
   };
   add_wait("exposed communication", record.exposed_communication_seconds);
+  if (const std::vector<double> waits = rank_waits(record.ranks); waits.size() > 1) {
+    const WaitParts parts = wait_parts(waits);
+    add_wait("  transferring", parts.transfer);
+    add_wait("  for the slowest rank", parts.slowest_rank);
+  }
   add_wait("waiting for data", record.data_wait_seconds);
+  if (record.sent_bytes_per_step > 0) rows.add("sent per rank", "{}", sent_text(record));
 }
 
 // "INTERRUPTED by SIGINT after 12 of 120 iterations: no score"

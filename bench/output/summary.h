@@ -9,10 +9,11 @@
 namespace plumb {
 
 // The table: images/s in total and per device, median and spread of step times inside the window, exposed
-// communication, data wait, bus bandwidth where it was measured, peak memory, loss first and last, energy
-// where it was measured, every check, and of a run that is ok the published numbers of the nearest
-// configurations, each with what differs there. A run that isn't ok has its reason, and no throughput. Words
-// longer than `columns` (at least 40) stand alone.
+// communication and its parts among several ranks, data wait, bytes sent and bandwidth, bus bandwidth of
+// single collectives where it was measured, peak memory, loss first and last, energy where it was measured,
+// every check, and of a run that is ok the published numbers of the nearest configurations, each with what
+// differs there. A run that isn't ok has its reason, and no throughput. Words longer than `columns` (at least
+// 40) stand alone.
 std::string summary_table(const RunRecord& record, std::size_t columns = 80);
 
 // The columns of a table on this terminal: 80, fewer where it is narrower.

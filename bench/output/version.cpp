@@ -2,6 +2,7 @@
 
 #include <dnnl.h>
 #include <jpeglib.h>
+#include <link.h>
 #include <mpi.h>
 
 #include <CLI/Version.hpp>
@@ -27,7 +28,39 @@ std::string mpi_version() {
   return all.substr(0, all.find_first_of(",\n"));
 }
 
+// Adds the bytes of the build id in the notes from `at` to `end`. A note: sizes of its name and content, its
+// type, then both, padded to 4 bytes.
+void read_build_id(const char* at, const char* end, std::string& id) {
+  while (end - at >= static_cast<std::ptrdiff_t>(sizeof(ElfW(Nhdr)))) {
+    const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(at);
+    const auto padded = [](std::size_t bytes) { return (bytes + 3) / 4 * 4; };
+    const char* content = at + sizeof(*note) + padded(note->n_namesz);
+    if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+        std::string_view(at + sizeof(*note), 3) == "GNU")
+      for (std::size_t i = 0; i < note->n_descsz; ++i)
+        id += fmt::format("{:02x}", static_cast<unsigned char>(content[i]));
+    at = content + padded(note->n_descsz);
+  }
+}
+
 }  // namespace
+
+std::string build_id() {
+  std::string id;
+  // The first object is the program itself; anything but 0 ends the walk there.
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* found) {
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& part = info->dlpi_phdr[i];
+          if (part.p_type != PT_NOTE) continue;
+          const char* notes = reinterpret_cast<const char*>(info->dlpi_addr + part.p_vaddr);
+          read_build_id(notes, notes + part.p_memsz, *static_cast<std::string*>(found));
+        }
+        return 1;
+      },
+      &id);
+  return id;
+}
 
 nlohmann::ordered_json build_json() {
   const dnnl_version_t* onednn = dnnl_version();
@@ -43,11 +76,8 @@ nlohmann::ordered_json build_json() {
     if (const std::size_t blank = library.rfind(' '); blank != std::string::npos)
       libraries[library.substr(0, blank)] = library.substr(blank + 1);
   if (const std::string nccl = nccl_version(); !nccl.empty()) libraries["NCCL"] = nccl;
-  return {{"version", kVersion},
-          {"commit", kCommit},
-          {"build_type", kBuildType},
-          {"compiler", kCompiler},
-          {"libraries", libraries}};
+  return {{"version", kVersion},      {"commit", kCommit},     {"build_id", build_id()},
+          {"build_type", kBuildType}, {"compiler", kCompiler}, {"libraries", libraries}};
 }
 
 std::string build_lines() {

@@ -6,8 +6,11 @@
 
 namespace plumb {
 
-// {"version", "commit", "build_type", "compiler", "libraries": {"oneDNN", "MPI", "libjpeg-turbo", …}}.
-// Libraries are those found at run time, where they tell.
+// The linker's hash over this program (ELF note NT_GNU_BUILD_ID), hexadecimal; empty if it has none.
+std::string build_id();
+
+// {"version", "commit", "build_id", "build_type", "compiler", "libraries": {"oneDNN", "MPI", "libjpeg-turbo",
+// …}}. Libraries are those found at run time, where they tell.
 nlohmann::ordered_json build_json();
 
 // --version, and the text that ranks compare: program, version, commit, compiler, libraries.

@@ -1,5 +1,8 @@
 #include "bench/run/environment.h"
 
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sys/socket.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -11,6 +14,7 @@
 #include <regex>
 #include <set>
 
+#include "base/paths.h"
 #include "base/text.h"
 #include "bench/output/version.h"
 
@@ -94,6 +98,37 @@ int cpus_of_placement(const std::string& placement) {
   return count;
 }
 
+std::set<std::string> network_interfaces() {
+  ifaddrs* addresses = nullptr;
+  std::set<std::string> names;
+  if (getifaddrs(&addresses) != 0) return names;
+  for (const ifaddrs* one = addresses; one != nullptr; one = one->ifa_next) {
+    const bool up = (one->ifa_flags & IFF_UP) != 0, loopback = (one->ifa_flags & IFF_LOOPBACK) != 0;
+    if (!up || loopback || one->ifa_addr == nullptr) continue;
+    if (one->ifa_addr->sa_family == AF_INET || one->ifa_addr->sa_family == AF_INET6)
+      names.insert(one->ifa_name);
+  }
+  freeifaddrs(addresses);
+  return names;
+}
+
+using Machines = std::map<std::string, nlohmann::ordered_json>;  // by host
+
+std::string property_text(const nlohmann::ordered_json& machine, const char* property) {
+  const auto value = machine.find(property);
+  if (value == machine.end()) return "none";
+  return value->is_string() ? printable(value->get<std::string>()) : value->dump();
+}
+
+// The value that more than half of the hosts have, the first one's of two hosts; empty if there is none.
+std::string common_value(const Machines& machines, const std::string& first, const char* property) {
+  std::map<std::string, std::size_t> counts;
+  for (const auto& [host, machine] : machines) ++counts[property_text(machine, property)];
+  for (const auto& [value, count] : counts)
+    if (2 * count > machines.size()) return value;
+  return machines.size() == 2 ? property_text(machines.at(first), property) : "";
+}
+
 }  // namespace
 
 std::map<std::string, std::string> recorded_variables(const char* const* environment) {
@@ -123,7 +158,8 @@ nlohmann::ordered_json machine_json() {
       {"cpu", cpu::proc_value("/proc/cpuinfo", "model name")},
       {"cpus", online_cpus()},
       {"affinity", cpu_list_text(affinity_cpus())},
-      {"memory_bytes", memory_kib * 1024}};
+      {"memory_bytes", memory_kib * 1024},
+      {"interfaces", fmt::format("{}", fmt::join(network_interfaces(), ", "))}};
   std::ifstream stream("/proc/driver/nvidia/version");
   std::string line;
   if (std::getline(stream, line))
@@ -142,6 +178,37 @@ nlohmann::ordered_json environment_json(const std::vector<std::string>& machines
       environment["other_hosts"].push_back(machine);
   }
   return environment;
+}
+
+std::vector<std::string> odd_hosts(const std::vector<std::string>& texts) {
+  constexpr std::pair<const char*, const char*> kCompared[]{{"cpu", "processor"},
+                                                            {"cpus", "CPUs"},
+                                                            {"threads", "threads per rank"},
+                                                            {"interfaces", "interfaces"},
+                                                            {"driver", "driver"}};
+  constexpr std::size_t kMostNamed = 3;
+  Machines machines;
+  std::string first;
+  for (const std::string& text : texts) {
+    const auto machine = nlohmann::ordered_json::parse(text);
+    const auto host = machine.at("host").get<std::string>();
+    if (machines.empty()) first = host;
+    machines.emplace(host, machine);
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [host, machine] : machines) {
+    std::string differences;
+    for (const auto& [property, name] : kCompared) {
+      const std::string usual = common_value(machines, first, property);
+      if (const std::string own = property_text(machine, property); !usual.empty() && own != usual)
+        append_part(differences,
+                    fmt::format("{} {} where {} {}", name, own,
+                                machines.size() == 2 ? printable(first) + " has" : "most have", usual));
+    }
+    if (!differences.empty() && sentences.size() < kMostNamed)
+      sentences.push_back(fmt::format("host {} is unlike the others: {}", printable(host), differences));
+  }
+  return sentences;
 }
 
 std::string cpu_list_text(const std::vector<int>& cpus) {

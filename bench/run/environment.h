@@ -15,12 +15,16 @@ namespace plumb {
 // let a secret through. `environment`: "NAME=value" texts up to a null pointer, as in ::environ.
 std::map<std::string, std::string> recorded_variables(const char* const* environment);
 
-// This rank's host: {"host", "kernel", "cpu", "cpus", "affinity", "memory_bytes", "driver"}, the last only
-// where NVIDIA's is loaded.
+// This rank's host: {"host", "kernel", "cpu", "cpus", "affinity", "memory_bytes", "interfaces", "driver"},
+// the last only where NVIDIA's is loaded. "interfaces": names of those that are up and have an address,
+// loopback aside ("eth0, ib0").
 nlohmann::ordered_json machine_json();
 // env.json: the machine of rank 0, {"build", "variables"} of this process, and as "other_hosts" those of
 // other hosts. `machines`: every rank's machine_json as text, in rank order.
 nlohmann::ordered_json environment_json(const std::vector<std::string>& machines);
+// A sentence for each host, three at most, whose processor, CPUs, threads per rank, interfaces or driver are
+// not those of most hosts; of two hosts, the second. `machines`: as for environment_json.
+std::vector<std::string> odd_hosts(const std::vector<std::string>& machines);
 // "580.65.06" out of the text of /proc/driver/nvidia/version; empty if it has none.
 std::string driver_version(const std::string& text);
 

@@ -1,5 +1,6 @@
 #include "bench/run/run_record.h"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <span>
@@ -8,6 +9,7 @@
 #include "bench/output/profile.h"
 #include "bench/run/environment.h"
 #include "bench/run/gpu_monitor.h"
+#include "comm/gradient_reduction.h"
 #include "models/cost.h"
 #include "results/statistics/statistics.h"
 
@@ -20,11 +22,34 @@ std::vector<double> losses_of(const TimedIterations& timed) {
   return values;
 }
 
-void add_ranks(const Job& job, double exposed_seconds, RunRecord& record) {
+// Rank 0's record gets them all.
+void add_ranks(const Job& job, const TimedIterations& timed, RunRecord& record) {
   const std::vector<std::string> hosts = job.all_gather(job.host());
-  const std::vector<double> exposed = job.gather({exposed_seconds});
+  const double waits[]{timed.exposed_communication_seconds, timed.data_wait_seconds};
+  const double step =
+      timed.timer.window_seconds(record.warmup) / static_cast<double>(record.iterations - record.warmup);
+  const std::vector<double> exposed = job.gather({waits[0]}), data = job.gather({waits[1]});
+  const std::vector<double> computes = job.gather({std::max(0.0, step - waits[0] - waits[1])});
   for (std::size_t rank = 0; rank < exposed.size(); ++rank)
-    record.ranks.push_back({hosts[rank], exposed[rank]});
+    record.ranks.push_back({hosts[rank], exposed[rank], computes[rank], data[rank]});
+}
+
+// Seconds of a step in which collectives were under way on the rank that waited for others least in them, as
+// far as they were timed; else nothing.
+std::optional<double> shortest_communication(const std::vector<double>& communicating,
+                                             const std::vector<CollectiveRecord>& collectives) {
+  double seconds = *std::ranges::min_element(communicating);
+  if (seconds == 0)
+    for (const CollectiveRecord& one : collectives) seconds += one.seconds.min;
+  return seconds > 0 ? std::optional(seconds) : std::nullopt;
+}
+
+void add_traffic(const Job& job, const Program& program, const TimedIterations& timed, RunRecord& record) {
+  const std::vector<double> communicating = job.gather({timed.communicating_seconds});
+  record.sent_bytes_per_step = sent_bytes_per_rank(program, job.size());
+  if (job.rank() != 0 || record.sent_bytes_per_step == 0) return;
+  if (const auto seconds = shortest_communication(communicating, record.collectives))
+    record.bus_bytes_per_second = record.sent_bytes_per_step / *seconds;
 }
 
 // Every rank stamps, or none.
@@ -112,8 +137,9 @@ void add_measurements(const Job& job, const Session& session, const Measurements
   if (job.rank() == 0)
     record.images_per_second = images_per_second(record.step_seconds, record.rank_window_seconds,
                                                  record.warmup, record.batch_per_device * job.size());
-  add_ranks(job, timed.exposed_communication_seconds, record);
+  add_ranks(job, timed, record);
   add_collectives(job, session.plan.program, measured.stamped, record);
+  add_traffic(job, session.plan.program, timed, record);
   add_loss_scale(session.options, timed, record);
   add_energy(job, measured.gpu, record);
 }
@@ -128,7 +154,11 @@ void add_failure(const Error& error, const Measurements& measured, RunRecord& re
 
 void open_outputs(const Job& job, const Session& session, RunRecord& record, RunOutputs& outputs) {
   const BenchOptions& options = session.options;
-  const std::vector<std::string> machines = job.all_gather(machine_json().dump());
+  nlohmann::ordered_json machine = machine_json();
+  machine["threads"] = options.threads;
+  constexpr auto kNotUtf8 = nlohmann::ordered_json::error_handler_t::replace;  // a name of the kernel's
+  const std::vector<std::string> machines = job.all_gather(machine.dump(-1, ' ', false, kNotUtf8));
+  record.odd_hosts = odd_hosts(machines);
   job.together([&] {
     if (job.rank() != 0) return;
     if (!options.save_weights.empty()) check_new_file("--save-weights", options.save_weights);

@@ -91,7 +91,10 @@ void Runner::run_instructions(Mode mode, const std::function<void()>& between) {
       if (mode == Mode::stamped) device_.stamp(action.instruction, lane, true);
       if (action.signals) device_.signal(action.instruction, lane);
     }
-    if (communicator_ && !communicator_->enqueues()) exposed([&] { communicator_->progress(); });
+    if (communicator_ && !communicator_->enqueues()) {
+      exposed([&] { communicator_->progress(); });
+      if (communicating_since_ && communicator_->done(tickets_[last_started_])) note_end_of_communication();
+    }
     if (mode == Mode::stamped) stamp_ended_collectives();
   }
   for (const Action& action : actions_)
@@ -103,10 +106,15 @@ void Runner::run(const Action& action) {
   if (instruction.run) {
     instruction.run();
   } else if (const auto* collective = instruction.as<Collective>()) {
+    const double before = steady_seconds();
     exposed([&] {
       tickets_[action.instruction] = communicator_->start(*collective, device_.data(collective->buffer));
     });
     in_flight_[action.instruction] = host_carries(action.instruction);
+    if (host_carries(action.instruction)) {
+      if (!communicating_since_) communicating_since_ = before;
+      last_started_ = action.instruction;
+    }
     end_stamped_[action.instruction] = false;
   } else {
     throw std::logic_error("instruction " + instruction.name + " is not bound");
@@ -144,8 +152,14 @@ void Runner::stamp_ended_collectives() {
   }
 }
 
+void Runner::note_end_of_communication() {
+  if (communicating_since_) communicating_seconds_ += steady_seconds() - *communicating_since_;
+  communicating_since_.reset();
+}
+
 void Runner::finish(InstructionId collective, Mode mode) {
   exposed([&] { communicator_->wait(tickets_[collective]); });
+  if (collective == last_started_) note_end_of_communication();
   in_flight_[collective] = false;
   if (mode == Mode::stamped && !end_stamped_[collective])
     device_.stamp(collective, Lane::communication, true);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "bench/data/batch_source.h"
@@ -36,6 +37,9 @@ class Runner {
   // the host does: what it waited for collectives that had not ended, and the calls that start them and let
   // them move on. Elsewhere IterationMetrics::exposed_seconds has them.
   double exposed_communication_seconds() const { return exposed_seconds_; }
+  // Seconds, all iterations so far, in which at least one collective that the host carries was under way:
+  // from its start until the host saw its end.
+  double communicating_seconds() const { return communicating_seconds_; }
 
  private:
   struct Action {
@@ -50,6 +54,7 @@ class Runner {
   void wait_for(const Action& action, Mode mode);
   void finish(InstructionId collective, Mode mode);
   void stamp_ended_collectives();
+  void note_end_of_communication();
   bool host_carries(InstructionId instruction) const;
   template <typename Call>
   void exposed(Call&& call);
@@ -64,6 +69,11 @@ class Runner {
   std::vector<bool> end_stamped_;              // by InstructionId: those in flight that are done already
   bool captured_ = false;
   double exposed_seconds_ = 0;
+  // Of the collectives under way: when the first of them started, and the last one, with which all have
+  // ended.
+  std::optional<double> communicating_since_;
+  InstructionId last_started_ = 0;
+  double communicating_seconds_ = 0;
 };
 
 }  // namespace plumb

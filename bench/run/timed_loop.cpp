@@ -86,6 +86,7 @@ class TimedLoop {
     ended_(iteration);
     if (told() == session_.options.warmup) {
       host_exposed_in_warmup_ = runner_.exposed_communication_seconds();
+      communicating_in_warmup_ = runner_.communicating_seconds();
       waited_in_warmup_ = session_.source->waited_seconds();
     }
   }
@@ -96,6 +97,7 @@ class TimedLoop {
                                ? device_exposed_
                                : runner_.exposed_communication_seconds() - host_exposed_in_warmup_;
     result_.exposed_communication_seconds = exposed / steps;
+    result_.communicating_seconds = (runner_.communicating_seconds() - communicating_in_warmup_) / steps;
     result_.data_wait_seconds = (session_.source->waited_seconds() - waited_in_warmup_) / steps;
   }
 
@@ -107,7 +109,8 @@ class TimedLoop {
   const std::function<void()>& look_up_;
   std::int64_t started_ = 0;
   std::int64_t agreed_ = 0;  // that all ranks run
-  double device_exposed_ = 0, host_exposed_in_warmup_ = 0, waited_in_warmup_ = 0;
+  double device_exposed_ = 0, host_exposed_in_warmup_ = 0, communicating_in_warmup_ = 0,
+         waited_in_warmup_ = 0;
 };
 
 }  // namespace

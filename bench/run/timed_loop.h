@@ -18,6 +18,8 @@ struct TimedIterations {
   std::vector<IterationMetrics> metrics;
   // Mean per iteration of the window.
   double exposed_communication_seconds = 0, data_wait_seconds = 0;
+  // Runner::communicating_seconds; 0 where the device carries collectives.
+  double communicating_seconds = 0;
 };
 
 // Runs --iters iterations, and more until --seconds are over, on every rank alike. `ended` is called for each

@@ -16,6 +16,7 @@
 #include "bench/run/interruption.h"
 #include "bench/run/run_record.h"
 #include "bench/run/runner.h"
+#include "results/anomalies/flags.h"
 
 namespace plumb {
 namespace {
@@ -95,6 +96,7 @@ void prepare(Run& run) {
     run.messages.warn(fmt::format("{}", fmt::join(remarks, "; ")));
   run.messages.detail(plan_text(run.session));
   if (!run.session.remark.empty()) run.messages.say(run.session.remark);
+  for (const std::string& host : run.record.odd_hosts) run.messages.warn(host);
   add_plan(run.session, run.record);
   run.job.together([&] {
     if (!run.first()) return;
@@ -222,6 +224,7 @@ std::string finish(Run& run) {
     profile = write_profile(run.session, run.record, run.measured.stamped, *run.outputs.results);
     run.record.log_files = run.outputs.log->paths();
     run.record.status = "ok";
+    for (const Flag& flag : run_flags(run.record)) run.record.remarks.push_back(flag.sentence);
     // Before the log gets its name: no .log without a result that says ok.
     run.outputs.results->write_result(run.record);
     run.outputs.log->finish();

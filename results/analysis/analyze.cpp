@@ -121,6 +121,7 @@ class OwnWindows {
 void read_runs(const LogTree& tree, const fs::path& dir, const WindowChoice& choice, ReadLogs& read) {
   OwnWindows own_windows(dir, choice);
   std::set<std::string> caveats;
+  std::vector<std::string> stalls;
   std::map<std::pair<std::int64_t, std::uint64_t>, std::string> seen;
   for (const LogFile& file : tree.files) {
     LogReading log = read_log(*read.dialect, file.path, read.window, file.name.size());
@@ -137,8 +138,10 @@ void read_runs(const LogTree& tree, const fs::path& dir, const WindowChoice& cho
     }
     read.runs.push_back({file, log.images_per_second, log.hash, own_window});
     if (!log.caveat.empty()) caveats.insert(file.name.case_name + ": " + log.caveat);
+    if (!log.stall.empty()) stalls.push_back(path + " " + log.stall);
   }
-  read.notes.assign(caveats.begin(), caveats.end());
+  read.notes = std::move(stalls);
+  read.notes.insert(read.notes.end(), caveats.begin(), caveats.end());
 }
 
 [[noreturn]] void refuse_useless(const fs::path& dir, const std::vector<BadFile>& bad) {

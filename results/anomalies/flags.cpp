@@ -34,6 +34,17 @@ std::optional<Flag> data_wait_flag(const RunRecord& record, double step_seconds)
                                             whole_percent(record.data_wait_seconds / step_seconds))};
 }
 
+// Waits lie within the window; where they don't add up, a clock or the file is wrong.
+std::optional<Flag> impossible_wait_flag(const RunRecord& record, double mean_step_seconds) {
+  constexpr double kRounding = 1.001;
+  const double waits = record.exposed_communication_seconds + record.data_wait_seconds;
+  if (!(waits > kRounding * mean_step_seconds)) return std::nullopt;
+  return Flag{Flag::Kind::note,
+              fmt::format("rank 0 waits {} a step by its record, which is longer than the mean step of {}: "
+                          "don't trust its shares",
+                          duration_text(waits), duration_text(mean_step_seconds))};
+}
+
 // Losses of random labels stay near their first; those of a run that diverges leave it by magnitudes.
 std::optional<Flag> loss_flag(const RunRecord& record) {
   constexpr double kLeastGrowth = 10;
@@ -115,15 +126,18 @@ std::vector<Flag> run_flags(const RunRecord& record) {
   const std::span<const double> window = std::span(record.step_seconds).subspan(warmup);
   const auto is_time = [](double step) { return step > 0 && std::isfinite(step); };
   if (window.empty() || !std::ranges::all_of(window, is_time)) return flags;
-  const double step_seconds = median(window);
-  append(slow_rank_flags(record.ranks, step_seconds));
+  const double mean_step_seconds = mean(window);
+  append(slow_rank_flags(record.ranks, mean_step_seconds, record.gpus));
+  for (const std::string& host : record.odd_hosts) flags.push_back({Flag::Kind::note, host});
   // A warm-up that isn't over explains slow steps at the start, and a second level explains steps far off.
   const auto too_early = warmup_flag(window, record.warmup);
   const std::span<const double> warm = too_early ? settled(window) : window;
   const auto two_modes = two_modes_flag(warm);
-  const auto outliers = two_modes ? std::nullopt : outliers_flag(warm);
+  const auto stall = stall_flag(window, record.warmup);
+  const auto outliers = two_modes || stall ? std::nullopt : outliers_flag(warm);
   for (const auto& flag :
-       {too_early, drift_flag(window), two_modes, outliers, data_wait_flag(record, step_seconds)})
+       {stall, too_early, drift_flag(window), two_modes, outliers, data_wait_flag(record, mean_step_seconds),
+        impossible_wait_flag(record, mean_step_seconds)})
     if (flag) flags.push_back(*flag);
   return flags;
 }

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "results/anomalies/flags.h"
 #include "results/statistics/robust.h"
+#include "results/statistics/stalls.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -107,6 +108,12 @@ std::optional<Flag> outliers_flag(std::span<const double> window) {
       fmt::format(
           "{} of {} steps took far longer than the median of {}, up to {}; they cost {} of the window", count,
           window.size(), duration_text(level), duration_text(longest), whole_percent(excess / total))};
+}
+
+std::optional<Flag> stall_flag(std::span<const double> window, std::int64_t warmup) {
+  const Stalls stalls = find_stalls(window);
+  if (stalls.count == 0) return std::nullopt;
+  return Flag{Flag::Kind::outliers, "the run " + stall_text(stalls, warmup + std::int64_t(stalls.longest))};
 }
 
 std::optional<Flag> two_modes_flag(std::span<const double> window) {

@@ -176,6 +176,7 @@ struct LogReading {
   double images_per_second = 0;  // rounded to 2 decimals, but see Rounding
   std::optional<Defect> defect;  // set: the figure is none
   std::string caveat;            // see Dialect::caveat
+  std::string stall;             // see stall_text; empty: no step of the window stalled
   std::int64_t iterations = 0;   // the most that Window::iterations may be for this log
   std::int64_t iterations_per_line = 1;
   std::int64_t bytes = 0;  // with `hash`: two equal files are one file copied

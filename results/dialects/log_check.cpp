@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/tokens.h"
+#include "results/statistics/stalls.h"
 
 namespace plumb {
 namespace {
@@ -241,6 +242,37 @@ class ImagesPerStep {
   bool tells_ = true;
 };
 
+// Steps of the window whose lines give a time or a speed, to find stalls among them.
+class StepTimes {
+ public:
+  StepTimes(const Window& window, const RunSize& size) : window_(window), size_(size) {}
+
+  void take(const LineReading& reading, std::string_view line) {
+    if (reading.part != LinePart::all || !reading.problem.empty()) return;
+    if (first_index_ < 0) first_index_ = reading.index;
+    const std::int64_t iteration = reading.index - first_index_;
+    if (iteration < window_.warmup || iteration >= window_.iterations) return;
+    std::optional<double> seconds = elapse_seconds(line);
+    if (const auto speed = samples_per_second(line); !seconds && speed && *speed > 0)
+      seconds = size_.images_per_step / *speed;
+    if (!seconds || !(*seconds > 0) || !std::isfinite(*seconds)) return;
+    seconds_.push_back(*seconds);
+    indices_.push_back(reading.index);
+  }
+
+  std::string stall() const {
+    const Stalls stalls = find_stalls(seconds_);
+    return stalls.count > 0 ? stall_text(stalls, indices_[stalls.longest]) : "";
+  }
+
+ private:
+  const Window& window_;
+  const RunSize& size_;
+  std::int64_t first_index_ = -1;
+  std::vector<double> seconds_;
+  std::vector<std::int64_t> indices_;
+};
+
 // A last line without an end whose value may have lost digits.
 bool is_torn(std::string_view line, const Dialect& dialect) {
   const std::size_t decimals = dialect.decimals_at_line_end;
@@ -264,6 +296,7 @@ LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, c
   LogReading log;
   LogCheck check(dialect, window, size);
   ImagesPerStep images;
+  StepTimes times(window, size);
   std::string contradiction;
   try {
     LineReader lines(file);
@@ -276,6 +309,7 @@ LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, c
         reading->problem = "is cut off";
       check.take(*reading, lines.line_number());
       images.take(*line);
+      times.take(*reading, *line);
     }
     log.bytes = lines.bytes_read();
     log.hash = lines.hash();
@@ -296,6 +330,7 @@ LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, c
                                                               : "its speeds are too large to average"};
   else if (dialect.caveat)
     log.caveat = dialect.caveat(check.series(), window, size);
+  log.stall = times.stall();
   return log;
 }
 

@@ -105,16 +105,21 @@ std::optional<double> total_joules(const std::vector<GpuRecord>& gpus, int ranks
   return total;
 }
 
-std::string throttling_text(const GpuRecord& record) {
-  if (!(record.throttled_share > 0)) return "";
+std::string clock_reasons_text(const GpuRecord& record) {
   std::string reasons;
   for (const auto& [reason, share] : record.clock_reasons)
     append_part(reasons, fmt::format("{} {}", reason, throttled_percent(share)));
-  return fmt::format(
-      "rank {}'s GPU was throttled in {} of the window ({}), SM clock {:.0f} to {:.0f}{} MHz", record.rank,
-      throttled_percent(record.throttled_share), reasons, record.sm_clock_mhz.min, record.sm_clock_mhz.max,
-      record.highest_sm_clock_mhz > 0 ? fmt::format(" of {}", std::llround(record.highest_sm_clock_mhz))
-                                      : "");
+  return reasons;
+}
+
+std::string throttling_text(const GpuRecord& record) {
+  if (!(record.throttled_share > 0)) return "";
+  return fmt::format("rank {}'s GPU was throttled in {} of the window ({}), SM clock {:.0f} to {:.0f}{} MHz",
+                     record.rank, throttled_percent(record.throttled_share), clock_reasons_text(record),
+                     record.sm_clock_mhz.min, record.sm_clock_mhz.max,
+                     record.highest_sm_clock_mhz > 0
+                         ? fmt::format(" of {}", std::llround(record.highest_sm_clock_mhz))
+                         : "");
 }
 
 }  // namespace plumb

@@ -32,6 +32,8 @@ void read_measurements(const ObjectReader& reader, RunRecord& record) {
   record.rank_window_seconds = reader.numbers("rank_window_seconds");
   record.exposed_communication_seconds = reader.number("exposed_communication_seconds");
   record.data_wait_seconds = reader.number("data_wait_seconds");
+  if (reader.has("sent_bytes_per_step")) record.sent_bytes_per_step = reader.number("sent_bytes_per_step");
+  if (reader.has("bus_bytes_per_second")) record.bus_bytes_per_second = reader.number("bus_bytes_per_second");
 }
 
 void read_ranks(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
@@ -39,10 +41,23 @@ void read_ranks(const ObjectReader& reader, const std::string& origin, RunRecord
   const Json& ranks = reader.list("ranks");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const ObjectReader of(ranks[rank], origin, fmt::format("ranks[{}]", rank));
-    record.ranks.push_back({of.text("host"), of.number("exposed_communication_seconds")});
+    RankRecord& read = record.ranks.emplace_back();
+    read.host = of.text("host");
+    read.exposed_communication_seconds = of.number("exposed_communication_seconds");
+    if (of.has("compute_seconds")) read.compute_seconds = of.number("compute_seconds");
+    if (of.has("data_wait_seconds")) read.data_wait_seconds = of.number("data_wait_seconds");
   }
   if (record.ranks.size() != static_cast<std::size_t>(record.world_size))
     reader.fail("ranks", "has not one entry per rank");
+}
+
+Json rank_json(std::size_t rank, const RankRecord& record) {
+  Json json{{"rank", rank},
+            {"host", record.host},
+            {"exposed_communication_seconds", record.exposed_communication_seconds}};
+  if (record.compute_seconds) json["compute_seconds"] = *record.compute_seconds;
+  if (record.data_wait_seconds) json["data_wait_seconds"] = *record.data_wait_seconds;
+  return json;
 }
 
 void read_memory(const ObjectReader& reader, RunRecord& record) {
@@ -97,6 +112,8 @@ Json to_json(const RunRecord& record) {
   json["rank_window_seconds"] = record.rank_window_seconds;
   json["exposed_communication_seconds"] = record.exposed_communication_seconds;
   json["data_wait_seconds"] = record.data_wait_seconds;
+  if (record.sent_bytes_per_step > 0) json["sent_bytes_per_step"] = record.sent_bytes_per_step;
+  if (record.bus_bytes_per_second) json["bus_bytes_per_second"] = *record.bus_bytes_per_second;
   json["parameters"] = record.parameters;
   json["macs_per_image"] = record.macs_per_image;
   if (record.head_parameters > 0) {
@@ -109,15 +126,16 @@ Json to_json(const RunRecord& record) {
   json["log_files"] = record.log_files;
   json["energy_joules_per_image"] =
       record.energy_joules_per_image ? Json(*record.energy_joules_per_image) : Json(nullptr);
-  for (const RankRecord& rank : record.ranks)
-    json["ranks"].push_back(
-        {{"host", rank.host}, {"exposed_communication_seconds", rank.exposed_communication_seconds}});
+  for (std::size_t rank = 0; rank < record.ranks.size(); ++rank)
+    json["ranks"].push_back(rank_json(rank, record.ranks[rank]));
   for (const UnfusedLayer& layer : record.unfused_layers)
     json["unfused_layers"].push_back(
         {{"layer", layer.layer}, {"pattern", layer.pattern}, {"reason", layer.reason}});
   for (const CollectiveRecord& collective : record.collectives)
     json["collectives"].push_back(to_json(collective));
   for (const GpuRecord& gpu : record.gpus) json["gpus"].push_back(to_json(gpu));
+  if (!record.odd_hosts.empty()) json["odd_hosts"] = record.odd_hosts;
+  if (!record.remarks.empty()) json["remarks"] = record.remarks;
   return json;
 }
 
@@ -167,6 +185,8 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
       record.collectives.push_back(read_collective_record({collective, origin, "collectives"}));
   if (reader.has("gpus"))
     for (const Json& gpu : reader.list("gpus")) record.gpus.push_back(read_gpu_record({gpu, origin, "gpus"}));
+  if (reader.has("odd_hosts")) record.odd_hosts = reader.texts("odd_hosts");
+  if (reader.has("remarks")) record.remarks = reader.texts("remarks");
   if (record.status == "ok") check_complete(reader, record);
   return record;
 }

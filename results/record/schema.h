@@ -74,6 +74,8 @@ GpuRecord read_gpu_record(const ObjectReader& reader);
 // that tells its energy.
 std::optional<double> total_joules(const std::vector<GpuRecord>& gpus, int ranks);
 
+// "power cap 83 %, thermal 2 %", with the share of the window; empty without reasons.
+std::string clock_reasons_text(const GpuRecord& record);
 // "rank 3's GPU was throttled in 83 % of the window (power cap 83 %, thermal 2 %), SM clock 1410 to 1980 of
 // 1980 MHz"; empty if it wasn't.
 std::string throttling_text(const GpuRecord& record);
@@ -84,11 +86,12 @@ struct ImagesPerSecond {
   double mean = 0, median = 0, min = 0, max = 0;
 };
 
-// One rank over the window: seconds per step in which it waited for others in a collective. The rank that the
-// others wait for waits least itself.
+// One rank over the window: mean seconds per step in which it waited in a collective, for data, and in which
+// it did neither. The rank that the others wait for waits least in collectives.
 struct RankRecord {
   std::string host;
   double exposed_communication_seconds = 0;
+  std::optional<double> compute_seconds, data_wait_seconds;  // nothing: a run of before they were kept
 };
 
 // A convolution that ran as plain instructions although its GPU has the fused engine.
@@ -116,6 +119,12 @@ struct RunRecord {
   std::vector<double> rank_window_seconds;  // iterations warmup … end, one per rank
   // Mean per step of the window, rank 0: how long compute waited for a collective, for a batch.
   double exposed_communication_seconds = 0, data_wait_seconds = 0;
+  // What a rank sends in a step's collectives (sent_bytes_per_rank); 0: none, and no key. Bus bandwidth as in
+  // bus_factor: these bytes / the seconds per step in which a collective was under way on the rank that spent
+  // least so, as the others' include waiting for it. Nothing (no key) where it wasn't timed: a GPU enqueues
+  // collectives, and times them with --profile or --trace only.
+  double sent_bytes_per_step = 0;
+  std::optional<double> bus_bytes_per_second;
   std::int64_t parameters = 0, macs_per_image = 0;  // without class centres: what models are published with
   // Class centres of all ranks, and what an image costs with those that a step takes; 0: none, and no key.
   std::int64_t head_parameters = 0, head_macs_per_image = 0;
@@ -131,6 +140,8 @@ struct RunRecord {
   // empty: no key.
   std::vector<CollectiveRecord> collectives;
   std::vector<GpuRecord> gpus;  // of the ranks whose GPU tells what it does, in their order; empty: no key
+  std::vector<std::string> odd_hosts;  // a sentence for each host unlike the others; empty: no key
+  std::vector<std::string> remarks;    // everything odd about the run (run_flags); empty: no key
 };
 
 // NaN and infinities become null when the JSON is written.

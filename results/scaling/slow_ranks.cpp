@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "base/paths.h"
 #include "base/text.h"
@@ -58,6 +59,11 @@ SlowRanks slow_ranks(const std::vector<double>& waits, double step_seconds) {
   else
     slow.others_wait = median(waits);
   return slow;
+}
+
+WaitParts wait_parts(std::vector<double> waits) {
+  std::ranges::sort(waits);
+  return {.transfer = waits.front(), .slowest_rank = median(std::span(waits).subspan(1)) - waits.front()};
 }
 
 std::vector<double> rank_waits(std::span<const RankRecord> ranks) {

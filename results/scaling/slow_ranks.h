@@ -22,6 +22,14 @@ struct SlowRanks {
 // parts slow ranks, at most half of all, from the others.
 SlowRanks slow_ranks(const std::vector<double>& waits, double step_seconds);
 
+// What ranks wait in collectives, told apart: the rank that waits least waits for the transfer alone, and
+// what the others wait beyond that (their median) they wait for it.
+struct WaitParts {
+  double transfer = 0, slowest_rank = 0;  // seconds per step
+};
+// `waits`: two ranks or more.
+WaitParts wait_parts(std::vector<double> waits);
+
 // Seconds per step that each rank waited in collectives; empty if one of them isn't known.
 std::vector<double> rank_waits(std::span<const RankRecord> ranks);
 

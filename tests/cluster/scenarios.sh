@@ -118,6 +118,16 @@ case $scenario in
       for bucket in 1 4 25; do predict_and_replay $rate $bucket; done
     done
     ;;
+  a_slow_host_is_named)
+    on_cluster 2 none
+    model='--image-size 32 --iters 6'
+    train slow damaged_training -x PLUMB_DAMAGE=slow -np 2 -H n1,n2
+    tr -s ' \n' ' ' <slow.txt | grep -q 'rank 1 on n2 computes [0-9.]* m*s a step where the median is' ||
+      fail "the table names no slow host: $(cat slow.txt)"
+    grep -q '"rank 1 on n2 computes ' slow/runs/*/result.json || fail "result.json names no slow host"
+    "$programs/plumbline" report slow/runs -o slow.html || fail "there is no report"
+    grep -q 'rank 1 on n2 computes ' slow.html || fail "the report names no slow host"
+    ;;
   allreduce_sends_the_least)
     on_cluster 4 none
     hosts='n1 n2 n3 n4'

@@ -1,8 +1,10 @@
 // bench_resnet50 with fault injection: PLUMB_DAMAGE selects what happens to rank 1.
+#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bench/run/failures.h"
@@ -24,6 +26,8 @@ void damage(const std::string& kind, std::int64_t iteration, Session& session) {
   const bool last = iteration == session.options.iterations - 1;
   if (kind == "corrupt_at_the_end" && last) change_parameter(session, 0.123f);
   if (kind == "poison" && iteration == 0) change_parameter(session, std::numeric_limits<float>::quiet_NaN());
+  if (kind == "slow") std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  if (kind == "stall" && iteration == 4) std::this_thread::sleep_for(std::chrono::seconds(6));
   if (kind == "error" && iteration == 1)
     throw Error(ExitCode::io_error, "file images/1.jpg can't be read; look after the disk");
   if (kind == "defect" && iteration == 1) throw std::logic_error("a step that nobody thought of");

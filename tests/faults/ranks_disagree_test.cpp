@@ -27,6 +27,15 @@ TEST(RanksDisagree, OddOneOutIsNamedWhereverItIs) {
   EXPECT_TRUE(place.contents().empty());
 }
 
+TEST(RanksDisagree, AnotherBinaryOfTheSameCommit) {
+  const Place place;
+  const Ended ended = place.run(Place::mpirun(1, place.bench(kTwoSteps + "--bs 2")) + " : -np 1 " +
+                                place.damaged(kTwoSteps + "--bs 2"));
+  expect_one_sentence(ended, kUsage,
+                      {"rank 1 on", "has build_id=", "where the others have build_id=", "the same build"});
+  EXPECT_TRUE(place.contents().empty());
+}
+
 TEST(RanksDisagree, OptionThatOnlyOneRankRefuses) {
   const Place place;
   const Ended ended = place.run(Place::mpirun(1, place.bench(kTwoSteps + "--bs 2")) + " : -np 1 " +

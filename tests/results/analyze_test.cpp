@@ -45,6 +45,22 @@ TEST(Analyze, RoundsEachRunThenAveragesAndTakesTheMedian) {
   EXPECT_EQ(analysis.cases.front().runs, 3);
 }
 
+TEST(Analyze, NamesALogWithAStall) {
+  const ScratchFolder folder;
+  write_run(folder, "1n1g/m_b100_fp32_1.log", 100, 0.3);
+  EXPECT_EQ(analyze_logs(folder.path(), {}).notes, std::vector<std::string>{});
+  std::string log = log_text({.seconds = 0.31, .images_per_step = 100});
+  const std::string fast = "elapse 0.310000 sec Epoch[0] Batch[58]\tSpeed: 322.58";
+  ASSERT_NE(log.find(fast), std::string::npos) << log.substr(0, 200);
+  log.replace(log.find(fast), fast.size(), "elapse 15.200000 sec Epoch[0] Batch[58]\tSpeed: 6.58");
+  folder.write("1n1g/m_b100_fp32_2.log", log);
+  const Analysis analysis = analyze_logs(folder.path(), {});
+  EXPECT_EQ(analysis.cases.at(0).runs, 2);
+  ASSERT_EQ(analysis.notes.size(), 1u);
+  EXPECT_EQ(analysis.notes[0],
+            "1n1g/m_b100_fp32_2.log stalled: iteration 57 took 15.2 s, 49 times the median of 0.31 s");
+}
+
 TEST(Analyze, LeavesOutWhatIsDamagedAndSaysSo) {
   const ScratchFolder folder;
   write_run(folder, "1n1g/m_b128_fp32_1.log", 128, 0.25);

@@ -60,6 +60,75 @@ TEST(RunFlags, NameTheRankThatOthersWaitFor) {
   EXPECT_EQ(flags[0].sentence, "rank 5 on node2 is 9 % slower than the others");
 }
 
+// Waits and times of two hosts with two ranks each, the last of which is slow.
+std::vector<RankRecord> ranks_computing(const std::vector<double>& computes,
+                                        const std::vector<double>& data) {
+  std::vector<RankRecord> ranks = ranks_waiting({0.111, 0.111, 0.111, 0}, 2);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    ranks[i].compute_seconds = computes[i];
+    ranks[i].data_wait_seconds = data[i];
+  }
+  return ranks;
+}
+
+TEST(SlowRankFlags, TellHowLongTheRankComputesAndAtWhichClock) {
+  const auto ranks = ranks_computing({0.301, 0.3, 0.302, 0.412}, {0, 0, 0, 0});
+  EXPECT_EQ(
+      slow_rank_flags(ranks, 0.412).at(0).sentence,
+      "rank 3 on node2 computes 412 ms a step where the median is 301 ms: the others wait 27 % of a step "
+      "for it");
+  std::vector<GpuRecord> gpus(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    gpus[std::size_t(rank)].rank = rank;
+    gpus[std::size_t(rank)].sm_clock_mhz = {1200, rank == 3 ? 1410.0 : 1980.0, 1980};
+  }
+  gpus[3].clock_reasons = {{"power cap", 0.83}};
+  const std::string sentence = slow_rank_flags(ranks, 0.412, gpus).at(0).sentence;
+  EXPECT_TRUE(
+      sentence.ends_with("for it; rank 3's GPU ran at 1410 MHz (power cap 83 %), the others' at 1980 MHz"))
+      << sentence;
+}
+
+TEST(SlowRankFlags, TellThatTheRankWaitsForData) {
+  const auto ranks = ranks_computing({0.301, 0.3, 0.302, 0.3}, {0.001, 0.001, 0.001, 0.112});
+  EXPECT_EQ(
+      slow_rank_flags(ranks, 0.412).at(0).sentence,
+      "rank 3 on node2 waits 112 ms a step for data where the median is 1 ms: the others wait 27 % of a "
+      "step for it");
+}
+
+TEST(RunFlags, NameAStallOfAFewStepsOnceAndShortOnesOfLongRunsNever) {
+  RunRecord record = steady_run();
+  record.step_seconds[57] = 15.2;
+  auto flags = run_flags(record);
+  ASSERT_EQ(flags.size(), 1u);
+  EXPECT_EQ(flags[0].kind, Flag::Kind::outliers);
+  EXPECT_EQ(flags[0].sentence, "the run stalled: iteration 57 took 15.2 s, 152 times the median of 0.1 s");
+  record.step_seconds[80] = 3;
+  EXPECT_EQ(run_flags(record).at(0).sentence,
+            "the run stalled 2 times: iteration 57 took 15.2 s, 152 times the median of 0.1 s at most");
+  std::vector<double> steps(2000, 0.001);
+  steps[7] = 0.006;
+  EXPECT_FALSE(stall_flag(steps, 0)) << "5 ms of 2 s";
+  EXPECT_TRUE(stall_flag(std::vector<double>{0.1, 0.1, 0.1, 0.6}, 2)) << "short runs stall, too";
+  EXPECT_FALSE(stall_flag(std::vector<double>{0.1, 0.1, 0.1, 0.4}, 2));
+}
+
+TEST(RunFlags, DoubtWaitsThatAreLongerThanTheStep) {
+  RunRecord record = steady_run();
+  record.exposed_communication_seconds = 0.1467;
+  const auto flags = run_flags(record);
+  ASSERT_EQ(flags.size(), 1u);
+  EXPECT_NE(flags[0].sentence.find("waits 146.7 ms a step by its record, which is longer"), std::string::npos)
+      << flags[0].sentence;
+}
+
+TEST(RunFlags, NameOddHosts) {
+  RunRecord record = steady_run();
+  record.odd_hosts = {"host n3 is unlike the others: CPUs 4 where most have 8"};
+  EXPECT_EQ(run_flags(record).at(0).sentence, record.odd_hosts[0]);
+}
+
 TEST(RunFlags, NameALossThatGrowsByMagnitudes) {
   RunRecord record = example_run(30);
   record.loss.back() = 7.1e6;

@@ -9,6 +9,7 @@
 #include "results/compare/compare.h"
 #include "results/compare/curve_samples.h"
 #include "results/scaling/scaling_loss.h"
+#include "results/scaling/slow_ranks.h"
 #include "tests/results/run_folder.h"
 #include "tests/results/simulated_runs.h"
 
@@ -296,6 +297,14 @@ SampleSet set_with_two_ways_to_communicate() {
   set.loaded.samples = {sample_of(run_of(1, 1, {})), sample_of(run_of(2, 8, {.communication = 25})),
                         sample_of(by_mpi)};
   return set;
+}
+
+TEST(WaitParts, AreTheTransferAndTheWaitForTheSlowestRank) {
+  const WaitParts parts = wait_parts({0.13, 0.03, 0.12, 0.14});
+  EXPECT_DOUBLE_EQ(parts.transfer, 0.03);
+  EXPECT_DOUBLE_EQ(parts.slowest_rank, 0.13 - 0.03);
+  EXPECT_EQ(wait_parts({0.05, 0.05}).slowest_rank, 0);
+  EXPECT_DOUBLE_EQ(wait_parts({0, 0.69}).slowest_rank, 0.69);
 }
 
 TEST(ScalingOfSamples, CurvesThatDifferInCommunicationShareTheOneDevice) {

@@ -190,6 +190,26 @@ TEST(RunRecord, KeepsWhatEachRankWaitedFor) {
                [&] { run_record_from_json(json, "x"); });
 }
 
+TEST(RunRecord, KeepsWhereTheTimeWentAndWhatIsOdd) {
+  RunRecord record = example();
+  record.ranks = {{"node1", 0.01, 0.3, 0.001}, {"node2", 0.002}};
+  record.sent_bytes_per_step = 102e6;
+  record.bus_bytes_per_second = 1.25e9;
+  record.odd_hosts = {"host n3 is unlike the others"};
+  record.remarks = {"a remark"};
+  const Json json = Json::parse(to_json(record).dump());
+  EXPECT_EQ(json["ranks"][1]["rank"], 1);
+  EXPECT_FALSE(json["ranks"][1].contains("compute_seconds"));
+  const RunRecord back = run_record_from_json(json, "x");
+  EXPECT_EQ(back.ranks[0].compute_seconds, 0.3);
+  EXPECT_EQ(back.ranks[0].data_wait_seconds, 0.001);
+  EXPECT_FALSE(back.ranks[1].compute_seconds);
+  EXPECT_EQ(back.sent_bytes_per_step, 102e6);
+  EXPECT_EQ(back.bus_bytes_per_second, 1.25e9);
+  EXPECT_EQ(back.odd_hosts, record.odd_hosts);
+  EXPECT_EQ(back.remarks, record.remarks);
+}
+
 TEST(RunRecord, HasItsKeysInTheirOrder) {
   std::string keys;
   const Json json = to_json(example());

@@ -66,6 +66,36 @@ TEST(Summary, ShowsEveryFigureOfTheWindow) {
   EXPECT_EQ(table.find("FAILED"), std::string::npos);
 }
 
+TEST(Summary, TellsWaitingForASlowRankFromTransferring) {
+  RunRecord record = a_record();
+  EXPECT_EQ(summary_table(record).find("transferring"), std::string::npos);
+  record.ranks = {{"n1", 0.02, 0.18, 0}, {"n2", 0.004, 0.196, 0}};
+  const std::string table = summary_table(record);
+  expect_row(table, "exposed communication", "20.000 ms per step (10.0 %)");
+  expect_row(table, "  transferring", "4.000 ms per step (2.0 %)");
+  expect_row(table, "  for the slowest rank", "16.000 ms per step (8.0 %)");
+  EXPECT_NE(table.find("rank 1 on n2 computes 196 ms a step"), std::string::npos) << table;
+  record.ranks[1] = {"n2", 0.0195, 0.1805, 0};
+  EXPECT_EQ(summary_table(record).find("rank 1 on n2"), std::string::npos) << "an even run";
+}
+
+TEST(Summary, SharesAreOfTheMeanStepAsAStallIsInBoth) {
+  RunRecord record = a_record();
+  record.step_seconds = {9, 9, 0.3, 15.3, 0.3};
+  record.exposed_communication_seconds = 5.1;
+  const std::string table = summary_table(record);
+  expect_row(table, "exposed communication", "5100.000 ms per step (96.2 %)");
+  EXPECT_NE(table.find("the run stalled: iteration 3 took 15.3 s"), std::string::npos) << table;
+}
+
+TEST(Summary, ShowsBytesSentAndTheBandwidthReached) {
+  RunRecord record = a_record();
+  record.sent_bytes_per_step = 102'228'128;
+  expect_row(summary_table(record), "sent per rank", "102.23 MB per step; --profile times it");
+  record.bus_bytes_per_second = 1.424e9;
+  expect_row(summary_table(record), "sent per rank", "102.23 MB per step at 1.42 GB/s bus bandwidth");
+}
+
 TEST(Summary, ShowsTheBusBandwidthWhereItWasMeasured) {
   RunRecord record = a_record();
   const std::vector<double> slow{0.02, 0.02}, fast{0.01, 0.01};

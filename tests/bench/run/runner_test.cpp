@@ -115,12 +115,14 @@ struct LoggedProgram {
          .phase = Phase::reduce,
          .lane = Lane::communication});
   }
-  void run(bool enqueues, int iterations = 1) {
+  // Returns Runner::communicating_seconds.
+  double run(bool enqueues, int iterations = 1) {
     LoggingDevice device(program, log, enqueues);
     LoggingCommunicator communicator(program, log, enqueues);
     NoBatches batches;
     Runner runner(program, device, &communicator, batches);
     for (int i = 0; i < iterations; ++i) runner.run_iteration();
+    return runner.communicating_seconds();
   }
   std::size_t place_of(const std::string& entry) const {
     const auto at = std::find(log.begin(), log.end(), entry);
@@ -231,6 +233,16 @@ TEST(Runner, LetsLanesWaitWhereTheCommunicatorEnqueues) {
             "compute waits for d_features.reduce_scatter_sum", "features_backward"});
   in_order({"start allreduce_sum of bucket0", "backward", "start allreduce_sum of bucket1",
             "compute waits for bucket1.allreduce_sum", "update"});
+}
+
+TEST(Runner, TimesCollectivesThatTheHostCarries) {
+  LoggedProgram carried, enqueued, none;
+  add_head_and_buckets(carried);
+  add_head_and_buckets(enqueued);
+  none.compute("normalize", {}, {"features"});
+  EXPECT_GT(carried.run(false), 0);
+  EXPECT_EQ(enqueued.run(true), 0);
+  EXPECT_EQ(none.run(false), 0);
 }
 
 TEST(Runner, LooksUpBetweenInstructionsWhereTheHostComputes) {

@@ -1,0 +1,46 @@
+#include "results/statistics/stalls.h"
+
+#include "base/text.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kStallFactor = 5;
+constexpr std::size_t kLeastStepsForStalls = 3;
+// Shorter interruptions that cost less happen to every long run.
+constexpr double kLeastStallCost = 0.01, kLeastStallSeconds = 1;
+
+}  // namespace
+
+bool is_stall(double step_seconds, double median_seconds) {
+  return step_seconds > kStallFactor * median_seconds;
+}
+
+Stalls find_stalls(std::span<const double> step_seconds) {
+  if (step_seconds.size() < kLeastStepsForStalls) return {};
+  Stalls stalls{.median_seconds = median(step_seconds)};
+  double total = 0, excess = 0;
+  for (std::size_t i = 0; i < step_seconds.size(); ++i) {
+    const double seconds = step_seconds[i];
+    total += seconds;
+    if (!is_stall(seconds, stalls.median_seconds)) continue;
+    ++stalls.count;
+    excess += seconds - stalls.median_seconds;
+    if (seconds <= stalls.longest_seconds) continue;
+    stalls.longest = i;
+    stalls.longest_seconds = seconds;
+  }
+  const bool matters = stalls.longest_seconds >= kLeastStallSeconds || excess >= kLeastStallCost * total;
+  return matters ? stalls : Stalls{};
+}
+
+std::string stall_text(const Stalls& stalls, std::int64_t iteration) {
+  const std::string longest = fmt::format(
+      "iteration {} took {:.3g} s, {:.0f} times the median of {:.3g} s", iteration, stalls.longest_seconds,
+      stalls.longest_seconds / stalls.median_seconds, stalls.median_seconds);
+  if (stalls.count == 1) return "stalled: " + longest;
+  return fmt::format("stalled {} times: {} at most", stalls.count, longest);
+}
+
+}  // namespace plumb

@@ -1,0 +1,29 @@
+// Steps that took many times as long as the others: a link that was down, a suspended process, a disk that
+// hung.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace plumb {
+
+// A step stalls if it takes over 5 times the median.
+struct Stalls {
+  std::size_t count = 0;
+  std::size_t longest = 0;  // its place among the steps
+  double longest_seconds = 0, median_seconds = 0;
+};
+
+// None among fewer than 3 steps, and none if together they cost under 1 % of all time and under a second
+// each.
+Stalls find_stalls(std::span<const double> step_seconds);
+
+bool is_stall(double step_seconds, double median_seconds);
+
+// "stalled: iteration 57 took 15.2 s, 50 times the median of 0.301 s", "stalled 3 times: iteration 57 … at
+// most". `iteration`: the longest one's; there is at least one stall.
+std::string stall_text(const Stalls& stalls, std::int64_t iteration);
+
+}  // namespace plumb

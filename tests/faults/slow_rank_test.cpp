@@ -1,0 +1,71 @@
+// M2: a slow rank is found and named, and a stall isn't a good run like others.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/faults/started_program.h"
+
+namespace plumb {
+namespace {
+
+// The table's words, a blank between two of them however it wraps.
+std::string words_of(const std::string& table) {
+  std::string words;
+  for (const char c : table)
+    if (c != ' ' && c != '\n')
+      words += c;
+    else if (!words.empty() && words.back() != ' ')
+      words += ' ';
+  return words;
+}
+
+bool any_has(const nlohmann::ordered_json& texts, const std::string& words) {
+  return std::ranges::any_of(texts, [&](const nlohmann::ordered_json& text) {
+    return text.get<std::string>().find(words) != std::string::npos;
+  });
+}
+
+TEST(SlowRank, IsNamedInTableResultAndReport) {
+  const Place place;
+  const Ended ended = place.run(Place::mpirun(2, place.damaged(kSmall + "--iters 8")), "PLUMB_DAMAGE=slow");
+  ASSERT_EQ(ended.exit_code, 0) << ended.launcher_messages;
+  const std::string table = words_of(ended.output);
+  for (const char* words : {"note rank 1 on ", " ms a step where the median is ", "% of a step for it",
+                            "for the slowest rank", "bus bandwidth"})
+    EXPECT_NE(table.find(words), std::string::npos) << words << " is missing in\n" << ended.output;
+  const nlohmann::ordered_json result = place.result();
+  const auto& ranks = result.at("ranks");
+  EXPECT_GT(ranks[0].at("exposed_communication_seconds"), ranks[1].at("exposed_communication_seconds"));
+  EXPECT_GT(ranks[1].at("compute_seconds").get<double>(), 0.2);
+  EXPECT_GT(ranks[1].at("compute_seconds"), ranks[0].at("compute_seconds"));
+  EXPECT_EQ(ranks[1].at("rank"), 1);
+  EXPECT_TRUE(any_has(result.at("remarks"), "rank 1 on ")) << result.at("remarks");
+  // An allreduce over two ranks sends every gradient once, and each is 4 bytes.
+  EXPECT_GE(result.at("sent_bytes_per_step"), 4 * result.at("parameters").get<double>());
+  EXPECT_GT(result.at("bus_bytes_per_second"), 0);
+  ASSERT_EQ(place.run(place.plumbline("report runs -o report.html")).exit_code, 0);
+  const std::string page = read_text(place.file("report.html"));
+  EXPECT_NE(page.find("\"slow_rank\""), std::string::npos);
+  EXPECT_NE(page.find("\"sentence\":\"rank 1 on "), std::string::npos);
+}
+
+TEST(Stall, IsNamedInTableResultAndAnalysis) {
+  const Place place;
+  const Ended ended = place.run(Place::mpirun(2, place.damaged(kSmall + "--iters 12")), "PLUMB_DAMAGE=stall");
+  ASSERT_EQ(ended.exit_code, 0) << ended.launcher_messages;
+  EXPECT_NE(words_of(ended.output).find("the run stalled: iteration 5 took "), std::string::npos)
+      << ended.output;
+  const nlohmann::ordered_json result = place.result();
+  EXPECT_TRUE(any_has(result.at("remarks"), "stalled: iteration 5")) << result.at("remarks");
+  double window = 0;
+  for (std::size_t i = 1; i < 12; ++i) window += result.at("step_seconds")[i].get<double>();
+  EXPECT_LE(result.at("exposed_communication_seconds").get<double>(), window / 11);
+  const Ended analysis = place.run(place.plumbline("analyze logs"));
+  ASSERT_EQ(analysis.exit_code, 0);
+  EXPECT_TRUE(std::ranges::any_of(analysis.lines, [](const std::string& line) {
+    return line.find("resnet50_b2_fp32_1.log stalled: iteration ") != std::string::npos;
+  })) << analysis.output;
+}
+
+}  // namespace
+}  // namespace plumb
