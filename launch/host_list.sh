@@ -18,7 +18,7 @@ add_host() {
 # add_range BEFORE RANGE AFTER: numbers are as wide as the first one.
 add_range() {
   [[ $2 =~ ^([0-9]{1,9})(-([0-9]{1,9}))?$ ]] ||
-    refuse $origin_code "$origin: ${2@Q} in '[${2}]' is no number or range; write node[1-4] or node[01-04,7]"
+    refuse $origin_code "$origin: ${2@Q} is no number or range; write node[1-4] or node[01-04,7]"
   local first=${BASH_REMATCH[1]} number name
   local last=${BASH_REMATCH[3]:-$first}
   ((10#$first <= 10#$last)) || refuse $origin_code "$origin: range $2 runs backwards; write $last-$first"

@@ -9,7 +9,6 @@ quoted() {
     word=${word//\"/\\\"}
     word=${word//$'\n'/\\n}
     word=${word//$'\t'/\\t}
-    [[ $word != *[[:cntrl:]]* ]] || refuse 64 "${word@Q} has control characters, which a manifest can't hold; leave them out"
     list+=", \"$word\""
   done
   echo "[${list#, }]"
@@ -41,8 +40,11 @@ affinity() {
 }
 
 write_mpijob() {
-  local text values
+  local text values word
   mpirun_line
+  for word in "${command[@]}"; do
+    [[ ${word//[$'\n\t']/} != *[[:cntrl:]]* ]] || refuse 64 "${word@Q} has control characters, which a manifest can't hold; leave them out"
+  done
   text=$(<"${BASH_SOURCE[0]%/*}/mpijob.yaml")
   text=${text//@NAME@/"plumbline-${count}n${per_host}g"}
   text=${text//@IMAGE@/"$image"}
