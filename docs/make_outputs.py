@@ -28,7 +28,7 @@ ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT / "tests/results/browser"))
 import devtools  # noqa: E402
 
-PAGES = ["running.md", "images.md", "faces.md", "analysis.md", "scaling.md", "comparing.md", "allreduce.md", "ci.md"]
+PAGES = ["running.md", "images.md", "faces.md", "analysis.md", "scaling.md", "comparing.md", "allreduce.md", "launching.md", "ci.md"]
 BLOCK = re.compile(r"<!-- run: (?P<run>.+?) -->\n"
                    r"|<!-- output of: (?P<output>.+?) -->\n```\n(?P<old>.*?)```\n"
                    r"|<!-- picture of: (?P<page>\S+), (?P<selector>.+?) -->\n!\[.*?\]\((?P<picture>.+?)\)"

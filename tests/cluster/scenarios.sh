@@ -3,6 +3,7 @@
 # built programs. 77 where this machine can't make a cluster. How busy the machine is decides nothing.
 set -eu
 self=$(readlink -f "$0") scenario=$1 programs=$2
+root=${self%/tests/*}
 make_cluster=${self%/*}/cluster.sh
 
 on_cluster() {
@@ -18,10 +19,23 @@ fail() {
 
 # train NAME PROGRAM MPIRUN_ARGUMENTS…: a short run; what it writes is in the folder NAME.
 train() {
+  name=$1 program=$2
+  shift 2
+  train_by "$name" "$program" "$CLUSTER" mpirun "$@"
+}
+
+# train_by NAME PROGRAM LAUNCHER…: the same through another launcher.
+train_by() {
   name=$1 program=$programs/$2
   shift 2
-  "$CLUSTER" mpirun "$@" "$program" $model --bs 2 --warmup 1 --lr 0.001 --threads 1 \
-    --log-dir "$name/logs" --out "$name/runs" >"$name.txt" 2>&1 || { cat "$name.txt" && fail "$name failed"; }
+  "$@" "$program" $model --bs 2 --warmup 1 --lr 0.001 --threads 1 \
+    --log-dir "$PWD/$name/logs" --out "$PWD/$name/runs" >"$name.txt" 2>&1 || { cat "$name.txt" && fail "$name failed"; }
+}
+
+# launch_run ARGUMENTS…: launch/run on n1, with a cluster's settings where mpirun finds them.
+launch_run() {
+  OMPI_MCA_plm_rsh_agent="$CLUSTER ssh" OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,vader,self OMPI_MCA_mpi_yield_when_idle=1 \
+    "$CLUSTER" on n1 "$root/launch/run" "$@"
 }
 
 # list NAME KEY, number NAME KEY: of the run's result.json.
@@ -30,6 +44,11 @@ list() {
 }
 number() {
   sed -n "s/^ *\"$2\": \([0-9.e+-]*\),*$/\1/p" "$1"/runs/*/result.json
+}
+
+expect_same_losses() {
+  [ -n "$(list "$1" loss)" ] || fail "result.json has no losses"
+  [ "$(list "$1" loss)" = "$(list "$2" loss)" ] || fail "losses differ: $(list "$1" loss) and $(list "$2" loss)"
 }
 
 # expect_near WHAT VALUE LEAST MOST
@@ -79,8 +98,7 @@ case $scenario in
     model='--image-size 32 --iters 2'
     train one bench_resnet50 -np 4 -H n1:4
     train four bench_resnet50 -np 4 -H n1,n2,n3,n4
-    [ -n "$(list one loss)" ] || fail "result.json has no losses"
-    [ "$(list one loss)" = "$(list four loss)" ] || fail "losses differ: $(list one loss) and $(list four loss)"
+    expect_same_losses one four
     [ -d four/logs/4n1g ] || fail "no folder 4n1g, but $(ls four/logs)"
     ;;
   cases_are_named_by_hosts)
@@ -141,6 +159,41 @@ case $scenario in
       "$CLUSTER" mpirun -np 4 --map-by $order -H n1:2,n2:2 "$programs/comm_mpi_tests" \
         --gtest_filter='*CollectiveKinds*:MpiCommunicator*' >tests.txt 2>&1 || { cat tests.txt && exit 1; }
     done
+    ;;
+  launch_run_gives_mpiruns_result)
+    on_cluster 2 none
+    model='--image-size 32 --iters 2'
+    train plain bench_resnet50 -np 2 -H n1,n2
+    train_by launched bench_resnet50 launch_run -H 'n[1-2]'
+    expect_same_losses plain launched
+    [ -d launched/logs/2n1g ] || fail "no folder 2n1g, but $(ls launched/logs)"
+    grep -q '^mpirun -np 2 -H n1:1,n2:1 ' launched.txt || fail "the command line isn't shown: $(cat launched.txt)"
+    code=0
+    launch_run -H 'n[1-3]' touch started 2>refused.txt || code=$?
+    [ $code = 69 ] && [ ! -e started ] || fail "exit code $code for a host that isn't there: $(cat refused.txt)"
+    grep -q 'host n3 has no address' refused.txt || fail "it says: $(cat refused.txt)"
+    ;;
+  launch_run_gives_mpiruns_result_under_slurm)
+    for tool in slurmctld slurmd srun sbatch munged; do
+      command -v "$tool" >/dev/null || {
+        echo "skipped: $tool is missing (Debian: slurmctld, slurmd, slurm-client, munge)"
+        exit 77
+      }
+    done
+    on_cluster 2 none
+    . "${self%/*}/slurm.sh"
+    start_slurm n1 n2
+    model='--image-size 32 --iters 2 --device cpu'
+    train plain bench_resnet50 -np 2 -H n1,n2
+    train_by stepped bench_resnet50 launch_run --via srun -H 'n[1-2]'
+    expect_same_losses plain stepped
+    here=$PWD
+    train_in_job() { # as sbatch's options wait for the end, and the job's folder holds launch/
+      (cd "$root" && "$CLUSTER" on n1 sbatch --wait --quiet --nodes=2 --ntasks-per-node=1 --gpus-per-node=0 \
+        --output="$here/job.txt" launch/slurm/run.sbatch "$@") || { cat job.txt && return 1; }
+    }
+    train_by batched bench_resnet50 train_in_job
+    expect_same_losses plain batched
     ;;
   ends_with_its_process)
     folder=$(mktemp -d)

@@ -86,6 +86,8 @@ inside "/plumbline/bin/mpirun --allow-run-as-root --oversubscribe -np 2 /plumbli
 expect_code 0
 expect_word "busbw"
 
+"$jail/plumbline/launch/run" --via kubernetes --nodes 2 bench_resnet50 >/dev/null || fail "launch/run of the bundle"
+
 # The check of a GPU, as far as it goes without one, from the bundle.
 ONLY='on_cpu|fp32' "$jail/plumbline/half_hour.sh" first "$jail/half_hour" --rehearse || fail "half_hour.sh of the bundle"
 [ -s "$jail/half_hour/check_first.tgz" ] || fail "half_hour.sh of the bundle left nothing"

@@ -19,7 +19,7 @@ for file in bin/bench_{resnet50,arcface,allreduce} bin/plumbline share/doc/plumb
   share/bash-completion/completions/{bench_resnet50,bench_arcface,bench_allreduce,plumbline} \
   share/zsh/vendor-completions/_{bench_resnet50,bench_arcface,bench_allreduce,plumbline} \
   share/fish/vendor_completions.d/{bench_resnet50,bench_arcface,bench_allreduce,plumbline}.fish \
-  share/plumbline/launch/compare_peers.sh share/plumbline/results/peers/pytorch_resnet50.py; do
+  share/plumbline/launch/{slurm/run.sbatch,container/Dockerfile} share/plumbline/launch/compare_peers.sh share/plumbline/results/peers/pytorch_resnet50.py; do
   [ -s "$scratch/root/usr/$file" ] || fail "$file is missing"
 done
 depends=$(dpkg-deb -f "$scratch"/*.deb Depends)
@@ -31,6 +31,7 @@ for field in Maintainer Section Description; do
 done
 "$scratch/root/usr/bin/plumbline" --version >/dev/null || fail "plumbline doesn't start"
 "$scratch/root/usr/share/plumbline/launch/compare_peers.sh" --help >/dev/null || fail "compare_peers.sh doesn't start"
+"$scratch/root/usr/share/plumbline/launch/run" --via kubernetes --nodes 2 bench_resnet50 >"$scratch/job" || fail "launch/run doesn't start"
 # Programs of a CUDA build find its libraries by themselves, and name those that are nowhere.
 starter=$scratch/root/usr/bin/bench_resnet50
 "$starter" --list-targets >"$scratch/targets" || fail "bench_resnet50 doesn't start"

@@ -49,7 +49,8 @@ expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $ou
 expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
 expect_apt() { grep -qF -- "$1" "$scratch/apt_calls" || fail "apt-get was not called with '$1'"; }
 
-scripts=("$sources"/launch/*.sh "$sources/launch/bundle" "$sources/.ci/run" "$sources"/tests/*.sh
+scripts=("$sources"/launch/*.sh "$sources/launch/bundle" "$sources/launch/run"
+  "$sources"/launch/*/*.sh "$sources/.ci/run" "$sources"/tests/*.sh
   "$sources"/tests/gpu/*.sh "$sources"/tests/cuda_plans/*.sh "$sources"/tests/launch/*_test.sh)
 
 case $behaviour in
