@@ -118,6 +118,7 @@ Json to_json(const RunRecord& record) {
   for (const CollectiveRecord& collective : record.collectives)
     json["collectives"].push_back(to_json(collective));
   for (const GpuRecord& gpu : record.gpus) json["gpus"].push_back(to_json(gpu));
+  if (record.links) json["links"] = to_json(*record.links);
   return json;
 }
 
@@ -167,6 +168,7 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
       record.collectives.push_back(read_collective_record({collective, origin, "collectives"}));
   if (reader.has("gpus"))
     for (const Json& gpu : reader.list("gpus")) record.gpus.push_back(read_gpu_record({gpu, origin, "gpus"}));
+  if (reader.has("links")) record.links = links_from_json(reader.object("links"), origin + ", links");
   if (record.status == "ok") check_complete(reader, record);
   return record;
 }

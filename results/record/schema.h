@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "results/record/links.h"
 #include "results/record/object_reader.h"
 
 namespace plumb {
@@ -131,6 +132,7 @@ struct RunRecord {
   // empty: no key.
   std::vector<CollectiveRecord> collectives;
   std::vector<GpuRecord> gpus;  // of the ranks whose GPU tells what it does, in their order; empty: no key
+  std::optional<Links> links;   // between hosts, probed before the run, over MPI; of a single host: no key
 };
 
 // NaN and infinities become null when the JSON is written.
