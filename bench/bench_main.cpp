@@ -2,15 +2,18 @@
 
 #include <algorithm>
 
+#include "base/units.h"
 #include "bench/documents/completions.h"
 #include "bench/output/summary.h"
 #include "bench/output/version.h"
 #include "bench/plan/dry_run.h"
 #include "bench/plan/head_table.h"
+#include "bench/plan/predicted_exchange.h"
 #include "bench/plan/step_plan.h"
 #include "bench/run/environment.h"
 #include "bench/run/failures.h"
 #include "bench/run/find_max_batch.h"
+#include "bench/run/host_links.h"
 #include "bench/run/training.h"
 #include "comm/launched_as.h"
 
@@ -28,13 +31,24 @@ int world_size(const BenchOptions& options) {
   return std::max(options.nodes, 1) * std::max(options.devices_per_node, 1);
 }
 
+// --link-gbps and --link-us.
+Link asked_link(const BenchOptions& options) {
+  constexpr double kBits = 8;
+  return {.latency_seconds = options.link_us.value_or(0) / kMicrosecondsInSecond,
+          .bytes_per_second = *options.link_gbps * kGiga / kBits};
+}
+
 std::string answer_dry_run(const BenchOptions& asked) {
   const DeviceLimits limits = limits_of(asked);
   const int ranks = world_size(asked);
   const BenchOptions options = resolve(asked, limits, ranks);
   const StepPlan plan = make_step_plan(options, limits, 0, ranks);
-  const DryRun run = dry_run(plan, limits, options.precision, ranks,
-                             largest_planned_batch(options, limits, 0, ranks, limits.memory_bytes));
+  DryRun run = dry_run(plan, limits, options.precision, ranks,
+                       largest_planned_batch(options, limits, 0, ranks, limits.memory_bytes));
+  if (options.link_gbps)
+    run.exchange =
+        predict_exchange(plan, roofline_seconds(run), {options.nodes, std::max(options.devices_per_node, 1)},
+                         asked_link(options));
   std::vector<HeadPlan> heads;
   if (options.model->margin_head) heads = plan_heads(options, limits, ranks);
   if (options.json) {
@@ -69,7 +83,9 @@ int run_bench(const std::string& program, int argc, char** argv) {
       if (launched_as().rank == 0) print_text(*answer);
       return;
     }
-    const Job job(&argc, &argv);
+    const Job job(&argc, &argv, [&](const Job& starting) {
+      if (options.probe) warn_of_shared_addresses(starting, options.quiet);
+    });
     run_in_job(program, job,
                [&] { options.find_max_bs ? report_max_batch(job, options) : run_training(job, options); });
   });

@@ -58,13 +58,14 @@ std::optional<Error> error_of(const std::function<void()>& set_up) {
 
 }  // namespace
 
-Job::Job(int* argc, char*** argv) {
+Job::Job(int* argc, char*** argv, const std::function<void(const Job&)>& before_messages) {
   const LaunchedAs launched = launched_as();
   start_mpi(argc, argv);
   try {
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
     if (launched.size > size_) throw Error(ExitCode::usage, rank_outside_its_job(launched, size_));
+    if (before_messages) before_messages(*this);
     find_places();
   } catch (...) {
     MPI_Finalize();

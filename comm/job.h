@@ -28,7 +28,9 @@ class Job {
  public:
   // Throws Error(usage) if the launcher started more processes than MPI sees in its job, i.e. launcher and
   // MPI don't match.
-  Job(int* argc, char*** argv);
+  // `before_messages` is called with this job, of which rank and size are known, in front of its first
+  // message.
+  Job(int* argc, char*** argv, const std::function<void(const Job&)>& before_messages = {});
   // Waits for all other ranks' destructors. After a failure known only to this rank, call abort() instead.
   ~Job();
   Job(const Job&) = delete;

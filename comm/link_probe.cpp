@@ -10,8 +10,10 @@
 namespace plumb {
 namespace {
 
-constexpr int kRoundTrips = 40, kRoundTripsBefore = 5;
-constexpr int kTimedMessages = 5;
+constexpr int kRoundTripsBefore = 5;
+constexpr int kRingMessages = 5;
+constexpr int kMessagesOfSlowLinks = 2;              // at most, as each of them takes longer than all should
+constexpr double kLeastGrowth = 2, kMostGrowth = 8;  // of messages, towards their time
 constexpr int kLatencyTag = 1, kSizeTag = 2, kMessageTag = 3;
 constexpr int kLeastMessage = 1 << 20, kLargestMessage = 1 << 24;
 constexpr double kMessageSeconds = 0.02;  // a message's time: long beside latency, short beside patience
@@ -27,7 +29,7 @@ double median_of(std::vector<double> values) {
 }
 
 // `begins`: this end sends first.
-double round_trip_seconds(int partner, bool begins) {
+double round_trip_seconds(int partner, bool begins, int round_trips) {
   double bytes = 0;  // eight of them
   const auto send = [&] {
     check(MPI_Send(&bytes, 1, MPI_DOUBLE, partner, kLatencyTag, MPI_COMM_WORLD), "MPI_Send");
@@ -37,7 +39,7 @@ double round_trip_seconds(int partner, bool begins) {
           "MPI_Recv");
   };
   std::vector<double> seconds;
-  for (int i = 0; i < kRoundTripsBefore + kRoundTrips; ++i) {
+  for (int i = 0; i < kRoundTripsBefore + round_trips; ++i) {
     const double start = now();
     if (begins) send();
     receive();
@@ -62,9 +64,10 @@ int message_bytes_for(double seconds_of_least) {
   return static_cast<int>(std::clamp(factor, 1.0, double{kLargestMessage} / kLeastMessage) * kLeastMessage);
 }
 
-std::vector<double> timed_messages(int next, int previous, std::vector<std::byte>& memory, int bytes) {
+std::vector<double> timed_messages(int next, int previous, std::vector<std::byte>& memory, int bytes,
+                                   int count) {
   std::vector<double> seconds;
-  for (int i = 0; i < kTimedMessages; ++i) seconds.push_back(message_seconds(next, previous, memory, bytes));
+  for (int i = 0; i < count; ++i) seconds.push_back(message_seconds(next, previous, memory, bytes));
   return seconds;
 }
 
@@ -72,17 +75,39 @@ double speed_of(int bytes, double seconds) {
   return seconds > 0 ? bytes / seconds : 0;
 }
 
-LinkSpeed probe_pair(int partner, bool begins) {
-  LinkSpeed speed{.latency_seconds = round_trip_seconds(partner, begins) / 2};
-  std::vector<std::byte> memory;
-  message_seconds(partner, partner, memory, kLeastMessage);  // connections are made, and windows grow
-  int bytes = message_bytes_for(message_seconds(partner, partner, memory, kLeastMessage));
+// Both ends of a pair take the number of the one that begins.
+int agreed(int partner, bool begins, int number) {
   if (begins)
-    check(MPI_Send(&bytes, 1, MPI_INT, partner, kSizeTag, MPI_COMM_WORLD), "MPI_Send");
+    check(MPI_Send(&number, 1, MPI_INT, partner, kSizeTag, MPI_COMM_WORLD), "MPI_Send");
   else
-    check(MPI_Recv(&bytes, 1, MPI_INT, partner, kSizeTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "MPI_Recv");
-  speed.bytes_per_second = speed_of(bytes, std::ranges::min(timed_messages(partner, partner, memory, bytes)));
-  return speed;
+    check(MPI_Recv(&number, 1, MPI_INT, partner, kSizeTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "MPI_Recv");
+  return number;
+}
+
+// The faster of two messages tells the next size. The first ones make connections and let windows grow; a
+// shaped link lets a few hundred kB pass at once.
+double bytes_per_second(int partner, bool begins, const ProbeEffort& effort) {
+  std::vector<std::byte> memory;
+  int bytes = kLeastMessage;
+  double seconds = 0;
+  while (true) {
+    seconds = std::ranges::min(timed_messages(partner, partner, memory, bytes, 2));
+    const double growth =
+        seconds > 0 ? std::clamp(effort.message_seconds / seconds, kLeastGrowth, kMostGrowth) : kMostGrowth;
+    const bool is_long = 2 * seconds >= effort.message_seconds;
+    const double wanted = is_long ? bytes : std::min(bytes * growth, double{kLargestMessage});
+    const int next = agreed(partner, begins, static_cast<int>(wanted));
+    if (next == bytes) break;
+    bytes = next;
+  }
+  const bool is_over = seconds > effort.messages * effort.message_seconds;
+  const int count = agreed(partner, begins, is_over ? kMessagesOfSlowLinks : effort.messages);
+  return speed_of(bytes, std::ranges::min(timed_messages(partner, partner, memory, bytes, count)));
+}
+
+LinkSpeed probe_pair(int partner, bool begins, const ProbeEffort& effort) {
+  const double latency = round_trip_seconds(partner, begins, effort.round_trips) / 2;
+  return {.latency_seconds = latency, .bytes_per_second = bytes_per_second(partner, begins, effort)};
 }
 
 }  // namespace
@@ -103,12 +128,13 @@ std::vector<std::vector<RankPair>> pair_rounds(std::span<const int> places) {
   return rounds;
 }
 
-std::vector<LinkSpeed> probe_pairs(const Job& job, std::span<const RankPair> pairs) {
+std::vector<LinkSpeed> probe_pairs(const Job& job, std::span<const RankPair> pairs,
+                                   const ProbeEffort& effort) {
   LinkSpeed mine;
   job.barrier();
   for (const RankPair& pair : pairs) {
-    if (job.rank() == pair.first) mine = probe_pair(pair.second, true);
-    if (job.rank() == pair.second) probe_pair(pair.first, false);
+    if (job.rank() == pair.first) mine = probe_pair(pair.second, true, effort);
+    if (job.rank() == pair.second) probe_pair(pair.first, false, effort);
   }
   const std::vector<double> all = job.gather({mine.latency_seconds, mine.bytes_per_second});
   std::vector<LinkSpeed> speeds;
@@ -137,7 +163,7 @@ double probe_ring(const Job& job, std::span<const int> ring) {
   double speed = 0;
   if (takes_part) {
     const int each = static_cast<int>(bytes);
-    speed = speed_of(each, median_of(timed_messages(next, previous, memory, each)));
+    speed = speed_of(each, median_of(timed_messages(next, previous, memory, each, kRingMessages)));
   }
   const std::vector<double> all = job.gather({speed});
   if (job.rank() != 0) return 0;

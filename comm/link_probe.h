@@ -12,8 +12,8 @@ namespace plumb {
 // Both ends of a link measure together, so it holds for either direction while both are in use.
 struct LinkSpeed {
   double latency_seconds = 0;  // half a round trip of 8 bytes, median
-  // Each way at once: the fastest of five messages of some 20 ms, as others' work only slows them down; 0
-  // without a time.
+  // Each way at once: the fastest of ProbeEffort::messages, as others' work only slows them down; 0 without a
+  // time.
   double bytes_per_second = 0;
 };
 
@@ -23,13 +23,21 @@ struct RankPair {
   bool operator==(const RankPair&) const = default;
 };
 
+// How long a pair is measured.
+struct ProbeEffort {
+  int round_trips = 40;
+  int messages = 5;               // of which the fastest counts; two of a very slow link
+  double message_seconds = 0.02;  // messages grow from 1 MiB until they take about as long
+};
+
 // Every pair of `places` in rounds: within a round no place occurs twice, so its pairs can be measured side
 // by side. places - 1 rounds, or as many as places if those are odd (the circle method of tournaments).
 std::vector<std::vector<RankPair>> pair_rounds(std::span<const int> places);
 
 // Measures the pairs side by side; no rank occurs twice. Returns the speeds in the pairs' order on rank 0,
 // nothing elsewhere. Every rank of the job calls it.
-std::vector<LinkSpeed> probe_pairs(const Job& job, std::span<const RankPair> pairs);
+std::vector<LinkSpeed> probe_pairs(const Job& job, std::span<const RankPair> pairs,
+                                   const ProbeEffort& effort = {});
 
 // Each of `ring` sends to the next one, the last to the first, all at once. Returns bytes per second of the
 // slowest (each one's median of five messages), on rank 0; 0 elsewhere. `ring`: at least 2 different ranks.

@@ -11,41 +11,6 @@
 namespace plumb {
 namespace {
 
-constexpr int kMoreAttempts = 3;  // for links that seem slow
-
-// A rank's place in the job, as every rank gives it to Job::all_gather: "local_rank local_size host".
-struct RankPlace {
-  int local_rank = 0, local_size = 1;
-  std::string host;
-};
-
-std::vector<RankPlace> rank_places(const Job& job) {
-  std::vector<RankPlace> places;
-  for (const std::string& text :
-       job.all_gather(fmt::format("{} {} {}", job.local_rank(), job.local_size(), job.host()))) {
-    const std::vector<std::string> words = split(text, ' ');
-    places.push_back({std::stoi(words[0]), std::stoi(words[1]), words[2]});
-  }
-  return places;
-}
-
-std::vector<Place> places_of(const std::vector<RankPlace>& ranks, bool are_hosts) {
-  std::vector<Place> places;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-    if (!are_hosts)
-      places.push_back({static_cast<int>(rank), fmt::format("rank {}", rank)});
-    else if (ranks[rank].local_rank == 0)
-      places.push_back({static_cast<int>(rank), ranks[rank].host});
-  return places;
-}
-
-std::vector<LinkHost> hosts_of(const std::vector<RankPlace>& ranks) {
-  std::vector<LinkHost> hosts;
-  for (const RankPlace& rank : ranks)
-    if (rank.local_rank == 0) hosts.push_back({rank.host, rank.local_size});
-  return hosts;
-}
-
 // The first two ranks of every host that has two.
 std::vector<RankPair> pairs_within_hosts(const std::vector<RankPlace>& ranks) {
   std::vector<RankPair> pairs;
@@ -54,62 +19,6 @@ std::vector<RankPair> pairs_within_hosts(const std::vector<RankPlace>& ranks) {
       if (ranks[second].local_rank == 1 && ranks[second].host == ranks[first].host)
         pairs.push_back({static_cast<int>(first), static_cast<int>(second)});
   return pairs;
-}
-
-Link link_of(const LinkSpeed& speed) {
-  return {.latency_seconds = speed.latency_seconds, .bytes_per_second = speed.bytes_per_second};
-}
-
-std::size_t index_of(const std::vector<Place>& places, int rank) {
-  return static_cast<std::size_t>(std::ranges::find(places, rank, &Place::rank) - places.begin());
-}
-
-void measure_all_pairs(const Job& job, MeasuredPairs& measured,
-                       const std::function<void(const std::string&)>& told) {
-  std::vector<int> ranks;
-  for (const Place& place : measured.places) ranks.push_back(place.rank);
-  const auto rounds = pair_rounds(ranks);
-  for (std::size_t round = 0; round < rounds.size(); ++round) {
-    if (job.rank() == 0)
-      told(fmt::format("pairs, round {} of {}: {}", round + 1, rounds.size(),
-                       counted(rounds[round].size(), "pair")));
-    const std::vector<LinkSpeed> speeds = probe_pairs(job, rounds[round]);
-    for (std::size_t i = 0; i < rounds[round].size(); ++i)
-      measured.pairs.push_back({index_of(measured.places, rounds[round][i].first),
-                                index_of(measured.places, rounds[round][i].second),
-                                speeds.empty() ? Link{} : link_of(speeds[i])});
-  }
-  std::ranges::sort(measured.pairs, {},
-                    [](const MeasuredPair& pair) { return std::pair(pair.first, pair.second); });
-}
-
-bool is_blamed(const MeasuredPair& pair, const std::vector<SlowLink>& slow) {
-  return std::ranges::any_of(slow, [&](const SlowLink& one) {
-    if (one.other) return pair.first == one.place && pair.second == *one.other;
-    return pair.first == one.place || pair.second == one.place;
-  });
-}
-
-// Links that seem slow, each alone: side by side they may have shared a switch or a host's cores with others.
-// Keeps the better figures. Rank 0 knows which, and tells the others. Returns whether there was one.
-bool measure_slow_again(const Job& job, MeasuredPairs& measured,
-                        const std::function<void(const std::string&)>& told) {
-  std::vector<float> again(measured.pairs.size(), 0);
-  const std::vector<SlowLink> slow = find_slow(measured.places.size(), measured.pairs);
-  for (std::size_t i = 0; i < again.size(); ++i) again[i] = is_blamed(measured.pairs[i], slow) ? 1 : 0;
-  job.broadcast(again.data(), again.size());
-  for (std::size_t i = 0; i < again.size(); ++i) {
-    if (again[i] == 0) continue;
-    MeasuredPair& pair = measured.pairs[i];
-    const Place &first = measured.places[pair.first], &second = measured.places[pair.second];
-    if (job.rank() == 0) told(fmt::format("{} - {} once more, alone", first.name, second.name));
-    const RankPair ranks{first.rank, second.rank};
-    for (const LinkSpeed& speed : probe_pairs(job, std::span(&ranks, 1))) {
-      pair.link.latency_seconds = std::min(pair.link.latency_seconds, speed.latency_seconds);
-      pair.link.bytes_per_second = std::max(pair.link.bytes_per_second, speed.bytes_per_second);
-    }
-  }
-  return std::ranges::count(again, 0.0F) < std::ssize(again);
 }
 
 void measure_ring(const Job& job, const std::vector<std::size_t>& members, MeasuredPairs& measured) {
@@ -138,12 +47,6 @@ std::optional<Link> slowest_within_hosts(const Job& job, const std::vector<RankP
   return link_of(*std::ranges::min_element(speeds, {}, &LinkSpeed::bytes_per_second));
 }
 
-std::vector<std::string> names_of(const std::vector<Place>& places) {
-  std::vector<std::string> names;
-  for (const Place& place : places) names.push_back(place.name);
-  return names;
-}
-
 std::string ring_text(const MeasuredPairs& measured, const MeasuredRing& ring) {
   std::string names;
   for (const std::size_t place : ring.places) append_part(names, measured.places[place].name, " - ");
@@ -168,8 +71,7 @@ MeasuredPairs measure_pairs(const Job& job, const std::function<void(const std::
   measured.hosts = hosts_of(ranks);
   measured.places = places_of(ranks, measured.are_hosts);
   if (measured.places.size() < 2) return measured;
-  measure_all_pairs(job, measured, told);
-  for (int attempt = 0; attempt < kMoreAttempts && measure_slow_again(job, measured, told);) ++attempt;
+  measured.pairs = measure_pairs_of(job, measured.places, {}, told);
   if (job.rank() == 0) measured.slow = find_slow(measured.places.size(), measured.pairs);
   std::vector<std::size_t> all(measured.places.size());
   for (std::size_t place = 0; place < all.size(); ++place) all[place] = place;

@@ -7,17 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "bench/allreduce/slow_links.h"
+#include "bench/links/host_pairs.h"
+#include "bench/links/slow_links.h"
 #include "comm/job.h"
 #include "results/record/links.h"
 
 namespace plumb {
-
-// Where one end of every pair stands: a host's first rank; on a single host each rank.
-struct Place {
-  int rank = 0;
-  std::string name;  // of the host; on a single host "rank 2"
-};
 
 struct MeasuredRing {
   std::vector<std::size_t> places;  // in the ring's order

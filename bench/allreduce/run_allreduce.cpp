@@ -16,6 +16,7 @@
 #include "bench/output/summary.h"
 #include "bench/output/version.h"
 #include "bench/run/failures.h"
+#include "bench/run/host_links.h"
 #include "bench/run/step_timer.h"
 #include "comm/distinct_gpus.h"
 #include "comm/launched_as.h"
@@ -208,7 +209,8 @@ int run_allreduce_program(int argc, char** argv, const std::function<DamageHook(
       if (launched_as().rank == 0) print_text(*answer);
       return;
     }
-    const Job job(&argc, &argv);
+    const Job job(&argc, &argv,
+                  [&](const Job& starting) { warn_of_shared_addresses(starting, options.quiet); });
     run_in_job(kAllreduceProgram, job,
                [&] { run_allreduce(job, options, damage_of ? damage_of(job) : DamageHook()); });
   });

@@ -228,6 +228,9 @@ OptionGroup output_group(BenchOptions& o) {
        flag_option("--no-check", o.check, false,
                    "don't verify after the run that replicas agree, parameters moved and losses are finite")
            .with_key("check"),
+       flag_option("--no-probe", o.probe, false,
+                   "don't measure the links between hosts before a run over several")
+           .with_key("probe"),
        flag_option("--quiet", o.quiet, true, "failures and results only").in_set("loudness"),
        flag_option("--verbose", o.verbose, true, "say more of what is chosen").in_set("loudness")}};
 }
@@ -246,6 +249,11 @@ OptionGroup information_group(BenchOptions& o) {
        text_option("--target", "NAME", o.target, "the device of a dry run")
            .with_default("this machine's")
            .with_values(target_names()),
+       number_option("--link-gbps", "X", o.link_gbps, {.lowest = 0, .highest = 1e6, .above_lowest = true},
+                     "with --dry-run and --nodes: Gbit/s of a node's links to others, for which the time of "
+                     "the exchange is predicted"),
+       number_option("--link-us", "X", o.link_us, {0, 1e6}, "likewise: microseconds of a hop between nodes")
+           .with_default("0"),
        stop_option("--list-targets", o.list_targets, "devices known to --target, with their limits"),
        std::move(completions), stop_option("--version", o.version, "version and libraries"),
        stop_option("--help,-h", o.help, "this text")}};

@@ -57,8 +57,10 @@ struct BenchOptions {
   std::string dialect;  // "A,B": further logs
   bool dry_run = false, list_targets = false, json = false;
   std::string target;
-  int nodes = 0, devices_per_node = 0;  // 0: read from the hosts
+  int nodes = 0, devices_per_node = 0;       // 0: read from the hosts
+  std::optional<double> link_gbps, link_us;  // links between nodes, for a dry run
   bool check = true;
+  bool probe = true;                    // of links between hosts, before a run
   bool profile = false, trace = false;  // stamped iterations after the run
   bool find_max_bs = false;             // in place of a run
   std::uint64_t seed = 0;

@@ -9,6 +9,23 @@
 
 namespace plumb {
 
+namespace {
+
+// --link-gbps and --link-us describe links of a dry run over several nodes.
+void check_link(const BenchOptions& o) {
+  if (!o.link_gbps && !o.link_us) return;
+  const char* const name = o.link_gbps ? "--link-gbps" : "--link-us";
+  if (!o.dry_run)
+    throw Error(ExitCode::usage, "option {}: a run measures its links itself; add --dry-run or leave it out",
+                name);
+  if (o.nodes < 2)
+    throw Error(ExitCode::usage, "option {}: is of links between nodes; add --nodes with 2 or more", name);
+  if (!o.link_gbps)
+    throw Error(ExitCode::usage, "option --link-us: needs a bandwidth beside it; add --link-gbps");
+}
+
+}  // namespace
+
 void check_together(const BenchOptions& o) {
   constexpr ExitCode kUsage = ExitCode::usage;
   if (o.warmup >= o.iterations)
@@ -49,6 +66,7 @@ void check_together(const BenchOptions& o) {
                 o.dry_run ? "--dry-run" : "--batch",
                 o.dry_run ? "give --dry-run alone for the plan's answer" : "leave --batch out");
   if (o.model->margin_head) check_face(o.face, *o.model, models_of(o.model->program, o.catalogue));
+  check_link(o);
   if (!o.target.empty() && !o.dry_run)
     throw Error(kUsage,
                 "option --target: {} can't be trained on, a run uses this machine's device; add --dry-run",

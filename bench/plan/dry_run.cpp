@@ -31,6 +31,26 @@ std::string grouped(std::int64_t number) {
   return text;
 }
 
+std::string exchange_text(const DryRun& run, const PredictedExchange& exchange) {
+  constexpr double kBits = 8;
+  const Link& link = exchange.link;
+  const auto row = [](const char* name, double seconds, const std::string& remark) {
+    return fmt::format("{:<20}{:>16.3f} ms{}\n", name, seconds * kMilliseconds, remark);
+  };
+  std::string text =
+      row("exchange", exchange.seconds,
+          fmt::format(" over {}n{}g, {:g} Gbit/s and {:g} us between nodes", exchange.layout.nodes,
+                      exchange.layout.devices_per_node, kBits * link.bytes_per_second / kGiga,
+                      link.latency_seconds * kMicrosecondsInSecond));
+  text += fmt::format("{:37}a ring: 2 (n - 1) / n x bytes / bandwidth + 2 (nodes - 1) x latency\n", "");
+  if (!exchange.exposed_seconds) return text;
+  const double step = run.roofline_seconds + *exchange.exposed_seconds;
+  const double images = static_cast<double>(run.batch_per_device * run.world_size);
+  return text + row("  exposed", *exchange.exposed_seconds,
+                    fmt::format(", simulated beside the roofline step: {:.1f} images/s in all",
+                                step > 0 ? images / step : 0));
+}
+
 std::string totals_text(const DryRun& run) {
   std::string text = fmt::format("{}, {}, batch {} per device, world size {}\n", run.model,
                                  name_of(run.precision), grouped(run.batch_per_device), run.world_size);
@@ -46,6 +66,7 @@ std::string totals_text(const DryRun& run) {
                       run.roofline_seconds > 0 ? run.batch_per_device / run.roofline_seconds : 0,
                       100 * run.bandwidth_share);
   text += fmt::format("{:<20}{:>16.3f} GB per step and rank\n", "sent to others", run.traffic_bytes / kGiga);
+  if (run.exchange) text += exchange_text(run, *run.exchange);
   text += fmt::format("{:<20}{:>16} {:.2f} GiB planned of {:.2f} GiB\n", "fits",
                       run.fits ? "yes:" : "no:", static_cast<double>(run.memory.planned) / kGiB,
                       run.device_memory_bytes / kGiB);
@@ -96,7 +117,22 @@ std::string longest_text(const DryRun& run) {
   return text + "(--json lists them all)\n";
 }
 
+Json exchange_json(const PredictedExchange& exchange) {
+  return {{"nodes", exchange.layout.nodes},
+          {"devices_per_node", exchange.layout.devices_per_node},
+          {"bytes_per_second", exchange.link.bytes_per_second},
+          {"latency_seconds", exchange.link.latency_seconds},
+          {"seconds", exchange.seconds},
+          {"exposed_seconds", exchange.exposed_seconds ? Json(*exchange.exposed_seconds) : Json(nullptr)}};
+}
+
 }  // namespace
+
+std::vector<double> roofline_seconds(const DryRun& run) {
+  std::vector<double> seconds;
+  for (const DryRunInstruction& one : run.instructions) seconds.push_back(one.roofline_seconds);
+  return seconds;
+}
 
 DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, Precision precision, int world_size,
                std::int64_t largest_batch) {
@@ -157,6 +193,7 @@ Json to_json(const DryRun& run) {
                {"roofline_seconds", run.roofline_seconds},
                {"traffic_bytes", static_cast<std::int64_t>(run.traffic_bytes)},
                {"steps", std::move(instructions)}};
+  if (run.exchange) json["exchange"] = exchange_json(*run.exchange);
   if (run.head_parameters > 0) {
     json["head_parameters"] = run.head_parameters;
     json["head_macs_per_image"] = run.head_macs_per_image;

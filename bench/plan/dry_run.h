@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/plan/predicted_exchange.h"
 #include "bench/plan/step_plan.h"
 #include "kernels/memory_plan.h"
 #include "kernels/program.h"
@@ -37,7 +39,11 @@ struct DryRun {
   double bandwidth_share = 0;      // part of roofline_seconds that memory bandwidth sets, 0 … 1
   double traffic_bytes = 0;        // sent per step and rank
   std::vector<DryRunInstruction> instructions;
+  std::optional<PredictedExchange> exchange;  // over the links that were asked about
 };
+
+// Of each instruction.
+std::vector<double> roofline_seconds(const DryRun& run);
 
 // `plan`: of the step that would run on `limits`; `largest_batch`: largest_planned_batch(). Throws
 // Error(usage) if the device lacks the precision.
@@ -46,7 +52,8 @@ DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, Precision preci
 
 // One object with the keys parameters, macs_per_image, memory_bytes, target, fits, largest_batch,
 // roofline_seconds, traffic_bytes and instructions, beside what was asked for. memory_bytes.peak is null:
-// nothing ran.
+// nothing ran. With DryRun::exchange also {"exchange": {"nodes", "devices_per_node", "bytes_per_second",
+// "latency_seconds", "seconds", "exposed_seconds"}}, the last one null where it isn't simulated.
 nlohmann::ordered_json to_json(const DryRun& run);
 // Totals, memory, phases and the longest instructions for people, at most 100 columns wide.
 std::string to_text(const DryRun& run);

@@ -13,6 +13,7 @@
 #include "bench/plan/head_table.h"
 #include "bench/run/failures.h"
 #include "bench/run/gpu_monitor.h"
+#include "bench/run/host_links.h"
 #include "bench/run/interruption.h"
 #include "bench/run/run_record.h"
 #include "bench/run/runner.h"
@@ -91,6 +92,7 @@ std::string plan_text(const Session& session) {
 
 void prepare(Run& run) {
   run.messages.say(begin_text(run.job, run.session, run.record));
+  if (run.options().probe) run.record.links = probe_host_links(run.job, run.messages);
   prepare_session(run.job, run.session);
   if (const auto& remarks = run.session.tuning.remarks; !remarks.empty())
     run.messages.warn(fmt::format("{}", fmt::join(remarks, "; ")));

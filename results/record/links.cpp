@@ -8,6 +8,7 @@
 #include "base/paths.h"
 #include "base/shallow_json.h"
 #include "results/record/record_text.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 namespace {
@@ -164,7 +165,16 @@ Links read_links(const std::filesystem::path& file) {
         ExitCode::bad_data,
         "file '{}' is no links.json: it holds no JSON object; measure again with bench_allreduce --out",
         printable(file.string()));
-  return links_from_json(json, fmt::format("file '{}'", printable(file.string())));
+  const std::string name = fmt::format("file '{}'", printable(file.string()));
+  if (json.contains("schema") && json["schema"] == kResultSchema) {
+    if (!json.contains("links"))
+      throw Error(ExitCode::bad_data,
+                  "{} has no links, as its run was on one host or with --no-probe; name a links.json of "
+                  "bench_allreduce --out",
+                  name);
+    return links_from_json(ObjectReader(json, name).object("links"), name);
+  }
+  return links_from_json(json, name);
 }
 
 }  // namespace plumb

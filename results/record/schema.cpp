@@ -136,6 +136,7 @@ Json to_json(const RunRecord& record) {
   for (const GpuRecord& gpu : record.gpus) json["gpus"].push_back(to_json(gpu));
   if (!record.odd_hosts.empty()) json["odd_hosts"] = record.odd_hosts;
   if (!record.remarks.empty()) json["remarks"] = record.remarks;
+  if (record.links) json["links"] = to_json(*record.links);
   return json;
 }
 
@@ -187,6 +188,7 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
     for (const Json& gpu : reader.list("gpus")) record.gpus.push_back(read_gpu_record({gpu, origin, "gpus"}));
   if (reader.has("odd_hosts")) record.odd_hosts = reader.texts("odd_hosts");
   if (reader.has("remarks")) record.remarks = reader.texts("remarks");
+  if (reader.has("links")) record.links = links_from_json(reader.object("links"), origin + ", links");
   if (record.status == "ok") check_complete(reader, record);
   return record;
 }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "results/record/links.h"
 #include "results/record/object_reader.h"
 
 namespace plumb {
@@ -142,6 +143,7 @@ struct RunRecord {
   std::vector<GpuRecord> gpus;  // of the ranks whose GPU tells what it does, in their order; empty: no key
   std::vector<std::string> odd_hosts;  // a sentence for each host unlike the others; empty: no key
   std::vector<std::string> remarks;    // everything odd about the run (run_flags); empty: no key
+  std::optional<Links> links;   // between hosts, probed before the run, over MPI; of a single host: no key
 };
 
 // NaN and infinities become null when the JSON is written.

@@ -11,6 +11,7 @@
 #   mpirun ARGS…        mpirun on n1 (or $MPIRUN), which reaches the others without ssh
 #   rate HOST|all RATE  changes links
 #   link HOST up|down   plugs a host's cable in or out
+#   address HOST INTERFACE ADDRESS/PREFIX   gives the host one more interface, which leads nowhere, as docker0 does
 #   own HOST FOLDER     gives the host an empty FOLDER of its own from now on
 #   sent HOST           bytes that the host has sent
 set -eu
@@ -103,6 +104,10 @@ case ${1:-} in
       --mca mpi_yield_when_idle 1 --bind-to none "$@" ;;
   rate) set_rate "$2" "$3" ;;
   link) ip link set "$2" "$3" ;;
+  address)
+    ip -n "$2" link add "$3" type bridge
+    ip -n "$2" addr add "$4" dev "$3"
+    ip -n "$2" link set "$3" up ;;
   own)
     mkdir -p "$3" "$state/$2/folders/$3"
     echo "$3" >>"$state/$2/own" ;;

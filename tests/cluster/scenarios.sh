@@ -38,6 +38,21 @@ launch_run() {
     "$CLUSTER" on n1 "$root/launch/run" "$@"
 }
 
+# expect_says WORDS NAME COMMAND…: the command prints WORDS, whereupon it is ended. What it says is in NAME.txt.
+expect_says() {
+  words=$1 said=$2.txt
+  shift 2
+  "$@" >"$said" 2>&1 &
+  for _ in $(seq 300); do
+    ! grep -q "$words" "$said" || break
+    kill -0 $! 2>/dev/null || break
+    sleep 0.2
+  done
+  kill $! 2>/dev/null || true
+  wait $! || true
+  grep -q "$words" "$said" || { cat "$said" && fail "nothing says '$words'"; }
+}
+
 # list NAME KEY, number NAME KEY: of the run's result.json.
 list() {
   sed -n "/^ \"$2\": \[/,/\]/p" "$1"/runs/*/result.json
@@ -136,7 +151,7 @@ case $scenario in
       for bucket in 1 4 25; do predict_and_replay $rate $bucket; done
     done
     ;;
-  a_slow_host_is_named)
+  a_slow_rank_is_named)
     on_cluster 2 none
     model='--image-size 32 --iters 6'
     train slow damaged_training -x PLUMB_DAMAGE=slow -np 2 -H n1,n2
@@ -152,6 +167,43 @@ case $scenario in
     expect_sent "four hosts" -np 4 -H n1,n2,n3,n4
     hosts='n1 n2'
     expect_sent "two hosts, dealt out by host" -np 4 --map-by node -H n1:2,n2:2
+    ;;
+  a_slow_host_is_named)
+    on_cluster 4 1gbit
+    "$CLUSTER" rate n3 100mbit
+    expect_says 'host n3 reaches [0-9]* Mbit/s where others reach [0-9]* Mbit/s' run \
+      "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_resnet50" --image-size 32 --bs 2 --threads 1
+    [ "$(grep -c 'reaches' run.txt)" = 1 ] || { cat run.txt && fail "it is named more than once"; }
+    grep -n 'host n3 reaches' run.txt | grep -q '^[12]:' || { cat run.txt && fail "it isn't named at once"; }
+    "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_allreduce" --pairs >pairs.txt
+    grep '^n3 is slow' pairs.txt || { cat pairs.txt && fail "--pairs doesn't name n3"; }
+    [ "$(grep -c 'is slow' pairs.txt)" = 1 ] || { cat pairs.txt && fail "--pairs names others"; }
+    ;;
+  equal_hosts_are_not_called_slow)
+    on_cluster 4 1gbit
+    model='--backbone y1 --head dp --classes 100 --iters 3 --verbose'
+    for i in 1 2 3; do
+      train "equal$i" bench_arcface -np 4 -H n1,n2,n3,n4
+      ! grep -E 'every step waits|same address|share . networks' "equal$i.txt" || fail "a false alarm"
+      grep -q 'probe: 6 pairs of hosts over MPI' "equal$i.txt" || { cat "equal$i.txt" && fail "no probe is told"; }
+    done
+    [ "$(grep -c '"first": ' equal1/runs/*/result.json)" = 6 ] || fail "result.json has not 6 links"
+    model="$model --no-probe"
+    train unprobed bench_arcface -np 2 -H n1,n2
+    ! grep '"links"' unprobed/runs/*/result.json || fail "--no-probe measured links"
+    ;;
+  shared_addresses_and_networks_are_named)
+    on_cluster 2 none
+    for host in n1 n2; do "$CLUSTER" address $host docker0 172.17.0.1/16; done
+    # Whether this run hangs is up to Open MPI.
+    expect_says 'same address: 172.17.0.1 (docker0 on n1 and n2)' run \
+      "$CLUSTER" mpirun -np 2 -H n1,n2 "$programs/bench_resnet50" --image-size 32 --bs 2 --threads 1
+    for host in n1 n2; do "$CLUSTER" address $host eth1 "10.78.0.${host#n}/16"; done
+    expect_says 'n1 and n2 share 2 networks, 10.77.0.0/16 (eth0) and 10.78.0.0/16 (eth1)' run \
+      "$CLUSTER" mpirun -np 2 -H n1,n2 "$programs/bench_allreduce" --pairs
+    model='--backbone y1 --head dp --classes 100 --iters 3'
+    train remedied bench_arcface -np 2 -H n1,n2 --mca btl_tcp_if_include 10.77.0.0/16
+    ! grep -E 'same address|networks' remedied.txt || fail "the remedy doesn't end the warnings"
     ;;
   collectives_hold_however_ranks_are_dealt_out)
     on_cluster 2 none

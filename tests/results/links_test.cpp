@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "results/record/schema.h"
 #include "tests/bench/expect_error.h"
 #include "tests/scratch_folder.h"
 
@@ -42,6 +43,15 @@ TEST(Links, PartsThatWereNotMeasuredMayBeMissing) {
   const Links links = links_from_json(json, "links.json");
   EXPECT_FALSE(links.within_host);
   EXPECT_TRUE(links.between_hosts && links.pairs.empty() && links.allreduces.empty());
+}
+
+TEST(Links, AreReadFromAResultWhoseRunProbedThem) {
+  const ScratchFolder scratch;
+  const Json result{{"schema", kResultSchema}, {"links", to_json(two_hosts())}};
+  EXPECT_EQ(to_json(read_links(scratch.write("result.json", result.dump()))), to_json(two_hosts()));
+  const Json alone{{"schema", kResultSchema}};
+  expect_error(ExitCode::bad_data, {"alone.json", "no links", "bench_allreduce --out"},
+               [&] { read_links(scratch.write("alone.json", alone.dump())); });
 }
 
 TEST(Links, NonsenseIsRefusedByItsKey) {

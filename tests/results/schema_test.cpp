@@ -91,6 +91,20 @@ TEST(RunRecord, KeepsWhatGpusDid) {
   EXPECT_FALSE(to_json(example()).contains("gpus"));
 }
 
+TEST(RunRecord, KeepsTheLinksThatWereProbed) {
+  RunRecord record = example();
+  record.links = Links{
+      .comm = "mpi", .hosts = {{"node1", 2}, {"node2", 2}}, .pairs = {{"node1", "node2", {5e-5, 1.18e8}}}};
+  const Json json = to_json(record);
+  EXPECT_EQ(reread(Json::parse(json.dump())).dump(), json.dump());
+  EXPECT_EQ(run_record_from_json(json, "result.json").links->pairs.at(0).link.bytes_per_second, 1.18e8);
+  EXPECT_FALSE(to_json(example()).contains("links"));
+  Json damaged = json;
+  damaged["links"]["pairs"][0]["second"] = "node3";
+  expect_error(ExitCode::bad_data, {"result.json", "pairs[0].second", "node3"},
+               [&] { run_record_from_json(damaged, "result.json"); });
+}
+
 // Figures of nccl-tests, doc/PERFORMANCE.md: 2 (n - 1) / n for an allreduce, (n - 1) / n for the others.
 TEST(RunRecord, BusBandwidthIsThatOfNcclTests) {
   const std::vector<double> seconds{0.5, 0.25, 1, 0.5};

@@ -81,6 +81,18 @@ TEST(BenchOptions, ThatMeasureMoreAreOffUnlessGiven) {
   expect_refused({"--find-max-bs", "--batch", "b.safetensors"}, {"--find-max-bs", "--batch"});
 }
 
+TEST(BenchOptions, LinksAreAskedAboutInADryRunOverSeveralNodes) {
+  const BenchOptions asked = parse({"--dry-run", "--nodes", "4", "--link-gbps", "100", "--link-us", "5"});
+  EXPECT_EQ(asked.link_gbps, 100);
+  EXPECT_EQ(asked.link_us, 5);
+  expect_refused({"--link-gbps", "100", "--nodes", "4"}, {"--link-gbps", "--dry-run"});
+  expect_refused({"--link-gbps", "100", "--dry-run"}, {"--link-gbps", "--nodes"});
+  expect_refused({"--link-us", "5", "--dry-run", "--nodes", "2"}, {"--link-us", "--link-gbps"});
+  expect_refused({"--link-gbps", "0", "--dry-run", "--nodes", "2"}, {"--link-gbps", "'0'", "above 0"});
+  EXPECT_TRUE(parse({}).probe);
+  EXPECT_FALSE(parse({"--no-probe"}).probe);
+}
+
 TEST(BenchOptions, AcceptsABatchThatOnlyThePlanCanRefuse) {
   EXPECT_EQ(parse({"--bs", "1000000"}).batch_per_device, 1000000);
 }

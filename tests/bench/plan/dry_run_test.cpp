@@ -159,6 +159,32 @@ TEST(DryRun, TextFitsAHundredColumnsAndNamesTheAnswers) {
   }
 }
 
+// Buckets are summed as 2 (n - 1) / n of their bytes, at 2 us a hop.
+TEST(DryRun, PredictsTheExchangeOverLinksThatAreAskedAbout) {
+  const DeviceLimits limits = find_target("h200").value();
+  const StepPlan plan = planned(limits, Precision::fp16, 256);
+  DryRun run = dry_run(plan, limits, Precision::fp16, 8, 1);
+  run.exchange = predict_exchange(plan, roofline_seconds(run), {4, 2},
+                                  {.latency_seconds = 2e-6, .bytes_per_second = 1.25e10});
+  double expected = 0;
+  for (const Instruction& instruction : plan.program.instructions)
+    if (const auto* one = instruction.as<Collective>())
+      expected += static_cast<double>(one->elements * bytes_of(one->dtype)) * 2 * 7 / 8 / 1.25e10 + 6 * 2e-6;
+  EXPECT_NEAR(run.exchange->seconds, expected, 1e-9 * expected);
+  EXPECT_GT(*run.exchange->exposed_seconds, 0);
+  EXPECT_LT(*run.exchange->exposed_seconds, run.exchange->seconds) << "backward hides most of it";
+  EXPECT_NEAR(to_json(run)["exchange"]["seconds"].get<double>(), expected, 1e-9 * expected);
+  const std::string text = to_text(run);
+  EXPECT_LE(widest_line(text), 100U) << text;
+  EXPECT_NE(text.find("over 4n2g, 100 Gbit/s and 2 us between nodes"), std::string::npos) << text;
+  EXPECT_NE(text.find("exposed"), std::string::npos) << text;
+}
+
+TEST(DryRun, PredictsNoExchangeUnlessAsked) {
+  EXPECT_FALSE(to_json(round_run(1e6)).contains("exchange"));
+  EXPECT_EQ(to_text(round_run(1e6)).find("exchange"), std::string::npos);
+}
+
 TEST(TargetList, ShowsEveryTargetWithItsSource) {
   const std::string text = targets_text(targets());
   EXPECT_LE(widest_line(text), 100U) << text;

@@ -1,4 +1,4 @@
-#include "bench/allreduce/slow_links.h"
+#include "bench/links/slow_links.h"
 
 #include <algorithm>
 
@@ -25,13 +25,18 @@ double third_quartile(std::vector<double> values) {
 }
 
 std::vector<SlowLink> find_slow(std::size_t places, std::span<const MeasuredPair> pairs, SlowLink::What what,
-                                double least_share) {
+                                const SlowLimits& limits) {
   std::vector<double> best(places, 0);
   for (const MeasuredPair& pair : pairs)
     for (const std::size_t place : {pair.first, pair.second})
       best[place] = std::max(best[place], speed_of(pair.link, what));
   const double usual = third_quartile(best);
-  const auto is_slow = [&](double speed) { return speed < least_share * usual; };
+  const double least_share =
+      what == SlowLink::What::bandwidth ? limits.bandwidth_share : 1 / limits.latency_factor;
+  const auto is_slow = [&](double speed) {
+    return speed < least_share * usual &&
+           (what == SlowLink::What::bandwidth || as_measured(speed, what) > limits.latency_seconds);
+  };
   std::vector<SlowLink> found;
   for (std::size_t place = 0; place < places; ++place)
     if (is_slow(best[place]))
@@ -46,10 +51,11 @@ std::vector<SlowLink> find_slow(std::size_t places, std::span<const MeasuredPair
 
 }  // namespace
 
-std::vector<SlowLink> find_slow(std::size_t places, std::span<const MeasuredPair> pairs) {
+std::vector<SlowLink> find_slow(std::size_t places, std::span<const MeasuredPair> pairs,
+                                const SlowLimits& limits) {
   if (places < 3) return {};
-  std::vector<SlowLink> found = find_slow(places, pairs, SlowLink::What::bandwidth, kSlowShare);
-  const std::vector<SlowLink> late = find_slow(places, pairs, SlowLink::What::latency, 1 / kSlowLatency);
+  std::vector<SlowLink> found = find_slow(places, pairs, SlowLink::What::bandwidth, limits);
+  const std::vector<SlowLink> late = find_slow(places, pairs, SlowLink::What::latency, limits);
   found.insert(found.end(), late.begin(), late.end());
   return found;
 }
@@ -63,6 +69,31 @@ std::string slow_text(const SlowLink& slow, std::span<const std::string> names) 
                        slow.usual / kGiga);
   return fmt::format("{} takes {:.3g} us for a small message, others {:.3g} us", who,
                      slow.value * kMicrosecondsInSecond, slow.usual * kMicrosecondsInSecond);
+}
+
+std::string slow_warning(std::span<const SlowLink> slow, std::span<const std::string> names) {
+  constexpr std::size_t kMostNamed = 3;
+  std::string text;
+  for (const SlowLink& one : slow.first(std::min(slow.size(), kMostNamed))) {
+    const std::string who = one.other ? fmt::format("the link {} - {}", names[one.place], names[*one.other])
+                                      : fmt::format("host {}", names[one.place]);
+    append_part(text,
+                one.what == SlowLink::What::bandwidth
+                    ? fmt::format("{} reaches {} where others reach {}", who, bits_text(one.value),
+                                  bits_text(one.usual))
+                    : fmt::format("{} takes {:.0f} us for a small message where others take {:.0f} us", who,
+                                  one.value * kMicrosecondsInSecond, one.usual * kMicrosecondsInSecond),
+                "; ");
+  }
+  if (text.empty()) return "";
+  if (slow.size() > kMostNamed) text += fmt::format("; and {} more", slow.size() - kMostNamed);
+  return text + ": every step waits for it; look at its cable, port and network card, or leave the host out";
+}
+
+std::string bits_text(double bytes_per_second) {
+  constexpr double kBits = 8, kMega = 1e6, kMostMega = 1e4;
+  const double mega = kBits * bytes_per_second / kMega;
+  return mega < kMostMega ? fmt::format("{:.0f} Mbit/s", mega) : fmt::format("{:.0f} Gbit/s", mega / 1e3);
 }
 
 }  // namespace plumb

@@ -1,4 +1,4 @@
-#include "bench/allreduce/slow_links.h"
+#include "bench/links/slow_links.h"
 
 #include <gtest/gtest.h>
 
@@ -66,6 +66,40 @@ TEST(SlowLinks, SmallDifferencesAreNone) {
 
 TEST(SlowLinks, TwoHostsHaveNothingToCompareWith) {
   EXPECT_TRUE(find_slow(2, with_slow_place(2, 0)).empty());
+}
+
+TEST(SlowLinks, LimitsMayBeWider) {
+  const auto pairs = all_pairs(4, [](std::size_t, std::size_t second) {
+    return Link{second == 3 ? 5e-4 : 5e-5, second == 3 ? 7e7 : 1.17e8};
+  });
+  EXPECT_EQ(find_slow(4, pairs).size(), 2U);
+  const SlowLimits wide{.bandwidth_share = 0.5, .latency_factor = 5, .latency_seconds = 1e-3};
+  EXPECT_TRUE(find_slow(4, pairs, wide).empty());
+}
+
+TEST(SlowWarning, NamesHostsWithBothFigures) {
+  const std::vector<SlowLink> slow = find_slow(4, with_slow_place(4, 2));
+  EXPECT_EQ(
+      slow_warning(slow, kNames),
+      "host node3 reaches 96 Mbit/s where others reach 936 Mbit/s: every step waits for it; look at its "
+      "cable, port and network card, or leave the host out");
+  EXPECT_EQ(slow_warning({}, kNames), "");
+}
+
+TEST(SlowWarning, NamesAtMostThree) {
+  std::vector<SlowLink> slow;
+  for (std::size_t place = 0; place < 5; ++place)
+    slow.push_back({.place = place, .value = 1e6, .usual = 1e8});
+  slow[1].other = 4;
+  const std::string text = slow_warning(slow, kNames);
+  EXPECT_NE(text.find("; the link node2 - node5 reaches 8 Mbit/s where"), std::string::npos) << text;
+  EXPECT_NE(text.find("host node3 reaches"), std::string::npos) << text;
+  EXPECT_NE(text.find("; and 2 more: every step"), std::string::npos) << text;
+}
+
+TEST(BitsText, IsInGigabitsFrom10000MegabitsOn) {
+  EXPECT_EQ(bits_text(1.2e9), "9600 Mbit/s");
+  EXPECT_EQ(bits_text(1.25e10), "100 Gbit/s");
 }
 
 }  // namespace

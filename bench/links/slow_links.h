@@ -25,14 +25,27 @@ struct SlowLink {
   double value = 0, usual = 0;       // bytes per second or seconds; of a place its best link
 };
 
-// A link is slow if its bandwidth is under kSlowShare of the usual one, or its latency over kSlowLatency
-// times the usual one. Usual: the third quartile, from slow to fast, of the places' best links. A place is
+// From where on a link is slow beside the usual one.
+struct SlowLimits {
+  double bandwidth_share = 0.75;  // its bandwidth is under this share of the usual one
+  double latency_factor = 3;      // or its latency over so many times the usual one
+  double latency_seconds = 0;     // and above this
+};
+
+// Usual: the third quartile, from slow to fast, of the places' best links. A place is
 // slow if all its links are and other places have good ones; its links are then not named one by one. Two
 // places have one link, which nothing can be compared with.
-inline constexpr double kSlowShare = 0.75, kSlowLatency = 3;
-std::vector<SlowLink> find_slow(std::size_t places, std::span<const MeasuredPair> pairs);
+std::vector<SlowLink> find_slow(std::size_t places, std::span<const MeasuredPair> pairs,
+                                const SlowLimits& limits = {});
 
 // "node3 is slow: its best link reaches 0.012 GB/s, the others' 0.117 GB/s".
 std::string slow_text(const SlowLink& slow, std::span<const std::string> names);
+
+// For a run, one sentence: "host n3 reaches 96 Mbit/s where others reach 940 Mbit/s, and every step waits for
+// it; …"; at most three hosts or links are named. Empty if none is slow.
+std::string slow_warning(std::span<const SlowLink> slow, std::span<const std::string> names);
+
+// "940 Mbit/s", "24 Gbit/s".
+std::string bits_text(double bytes_per_second);
 
 }  // namespace plumb

@@ -1,0 +1,97 @@
+#include "bench/links/host_addresses.h"
+
+#include <gtest/gtest.h>
+
+namespace plumb {
+namespace {
+
+std::vector<HostAddresses> hosts(const std::vector<std::string>& texts) {
+  std::vector<HostAddresses> all;
+  for (const std::string& text : texts) all.push_back(host_addresses_of(text));
+  return all;
+}
+
+const std::vector<HostAddresses> kWithDocker =
+    hosts({"n1 eth0=10.77.0.1/16 docker0=172.17.0.1/16", "n2 eth0=10.77.0.2/16 docker0=172.17.0.1/16",
+           "n3 eth0=10.77.0.3/16"});
+const std::vector<HostAddresses> kTwoNetworks =
+    hosts({"n1 eth0=10.77.0.1/16 ib0=10.78.0.1/24", "n2 eth0=10.77.0.2/16 ib0=10.78.0.2/24",
+           "n3 eth0=10.77.0.3/16 ib0=10.79.0.3/24"});
+
+TEST(HostAddresses, AnAddressOfTwoHostsIsNamedWithItsInterfaceAndTheRemedy) {
+  const std::vector<std::string> warnings = shared_address_warnings(kWithDocker, {});
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(
+      warnings[0],
+      "hosts have the same address: 172.17.0.1 (docker0 on n1 and n2); messages may go to the wrong one "
+      "and the run may hang: leave the interface out by mpirun --mca btl_tcp_if_exclude docker0,lo, for "
+      "NCCL by NCCL_SOCKET_IFNAME=^docker0,lo");
+}
+
+TEST(HostAddresses, SeveralSharedAddressesAreNamedInOneSentence) {
+  const auto warnings =
+      shared_address_warnings(hosts({"a docker0=172.17.0.1/16 virbr0=192.168.122.1/24 eth0=10.0.0.1/8",
+                                     "b docker0=172.17.0.1/16 virbr0=192.168.122.1/24 eth0=10.0.0.2/8"}),
+                              {});
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("btl_tcp_if_exclude docker0,virbr0,lo"), std::string::npos) << warnings[0];
+}
+
+TEST(HostAddresses, HostsThatShareTwoNetworksAreNamedWithBoth) {
+  const std::vector<std::string> warnings = shared_address_warnings(kTwoNetworks, {});
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(warnings[0],
+            "n1 and n2 share 2 networks, 10.77.0.0/16 (eth0) and 10.78.0.0/24 (ib0), and Open MPI's TCP "
+            "spreads messages over all of them, however slow one is: name one by mpirun --mca "
+            "btl_tcp_if_include 10.77.0.0/16, for NCCL by NCCL_SOCKET_IFNAME=eth0");
+}
+
+TEST(HostAddresses, InterfacesThatMpirunLeavesOutAreNoMatter) {
+  EXPECT_TRUE(shared_address_warnings(kWithDocker, {.exclude = "docker0,lo"}).empty());
+  EXPECT_TRUE(shared_address_warnings(kWithDocker, {.exclude = "172.17.0.0/16"}).empty());
+  EXPECT_TRUE(shared_address_warnings(kWithDocker, {.include = "eth0"}).empty());
+  EXPECT_TRUE(shared_address_warnings(kTwoNetworks, {.include = "10.78.0.0/24"}).empty());
+  EXPECT_FALSE(shared_address_warnings(kTwoNetworks, {.exclude = "lo"}).empty());
+}
+
+TEST(HostAddresses, OneNetworkIsNoMatterNorAreRanksOfOneHostOrTwoAddressesOfOneInterface) {
+  EXPECT_TRUE(shared_address_warnings(hosts({"n1 eth0=10.77.0.1/16", "n2 eth0=10.77.0.2/16"}), {}).empty());
+  EXPECT_TRUE(
+      shared_address_warnings(
+          hosts({"n1 eth0=10.77.0.1/16 ib0=10.78.0.1/16", "n1 eth0=10.77.0.1/16 ib0=10.78.0.1/16"}), {})
+          .empty());
+  EXPECT_TRUE(shared_address_warnings(
+                  hosts({"n1 eth0=10.77.0.1/16 eth0=fd00::1/64", "n2 eth0=10.77.0.2/16 eth0=fd00::2/64"}), {})
+                  .empty());
+}
+
+TEST(HostAddresses, ManyHostsAreCounted) {
+  std::vector<std::string> texts;
+  for (int i = 1; i <= 9; ++i) texts.push_back(fmt::format("n{} docker0=172.17.0.1/16", i));
+  EXPECT_NE(shared_address_warnings(hosts(texts), {}).at(0).find("docker0 on n1, n2, n3 and 6 more"),
+            std::string::npos);
+}
+
+TEST(HostAddresses, SurviveTheRoundTripAndAreCutBetweenAddresses) {
+  const std::string text = "n1 eth0=10.77.0.1/16 ib0=fd00:1::7/64";
+  const HostAddresses host = host_addresses_of(text);
+  ASSERT_EQ(host.addresses.size(), 2U);
+  EXPECT_EQ(host.addresses[0].network, "10.77.0.0/16");
+  EXPECT_EQ(host.addresses[1].network, "fd00:1::/64");
+  EXPECT_EQ(to_text(host, 1000), text);
+  EXPECT_EQ(to_text(host, 30), "n1 eth0=10.77.0.1/16");
+}
+
+TEST(HostAddresses, WordsThatAreNoAddressAreLeftOut) {
+  EXPECT_TRUE(
+      host_addresses_of("n1 eth0 eth0= =10.0.0.1/8 a=10.0.0.1 b=10.0.0.1/33 c=10.0.0/8 d=1::/129 e=x/8")
+          .addresses.empty());
+}
+
+TEST(HostAddresses, ThisHostHasNoLoopbackAmongThem) {
+  for (const InterfaceAddress& one : addresses_of_this_host().addresses)
+    EXPECT_FALSE(one.address.starts_with("127.") || one.address.starts_with("fe80:")) << one.address;
+}
+
+}  // namespace
+}  // namespace plumb
