@@ -143,7 +143,7 @@ struct RunRecord {
   std::vector<GpuRecord> gpus;  // of the ranks whose GPU tells what it does, in their order; empty: no key
   std::vector<std::string> odd_hosts;  // a sentence for each host unlike the others; empty: no key
   std::vector<std::string> remarks;    // everything odd about the run (run_flags); empty: no key
-  std::optional<Links> links;   // between hosts, probed before the run, over MPI; of a single host: no key
+  std::optional<Links> links;  // between hosts, probed before the run, over MPI; of a single host: no key
 };
 
 // NaN and infinities become null when the JSON is written.
