@@ -42,7 +42,8 @@ std::string exchange_text(const DryRun& run, const PredictedExchange& exchange) 
           fmt::format(" over {}n{}g, {:g} Gbit/s and {:g} us between nodes", exchange.layout.nodes,
                       exchange.layout.devices_per_node, kBits * link.bytes_per_second / kGiga,
                       link.latency_seconds * kMicrosecondsInSecond));
-  text += fmt::format("{:37}a ring: 2 (n - 1) / n x bytes / bandwidth + 2 (nodes - 1) x latency\n", "");
+  text += fmt::format("{:<20}2 (n - 1) / n x bytes / bandwidth + 2 (nodes - 1) x latency, each bucket\n",
+                      "  as a ring");
   if (!exchange.exposed_seconds) return text;
   const double step = run.roofline_seconds + *exchange.exposed_seconds;
   const double images = static_cast<double>(run.batch_per_device * run.world_size);

@@ -15,8 +15,9 @@ namespace {
 constexpr std::size_t kMostProbeRounds = 32;
 constexpr std::size_t kMostProbedAlone = 8;
 
-// A busy host or a busy network must not look like a slow one.
-constexpr SlowLimits kSlowInRuns{.bandwidth_share = 0.4, .latency_factor = 10, .latency_seconds = 1e-3};
+// A busy host or a busy network must not look like a slow one: a rank that waits for its CPU answers some
+// milliseconds late.
+constexpr SlowLimits kSlowInRuns{.bandwidth_share = 0.4, .latency_factor = 10, .latency_seconds = 0.02};
 
 // Shares kProbeSeconds out over the rounds. A round takes about three times its messages, as they grow.
 PairsEffort effort_for(std::size_t hosts) {
