@@ -155,7 +155,8 @@ case $scenario in
     on_cluster 2 none
     model='--image-size 32 --iters 6'
     train slow damaged_training -x PLUMB_DAMAGE=slow -np 2 -H n1,n2
-    tr -s ' \n' ' ' <slow.txt | grep -q 'rank 1 on n2 computes [0-9.]* m*s a step where the median is' ||
+    tr -s ' \n' ' ' <slow.txt >line.txt
+    grep -q 'rank 1 on n2 computes [0-9.]* m*s a step where the median is' line.txt ||
       fail "the table names no slow host: $(cat slow.txt)"
     grep -q '"rank 1 on n2 computes ' slow/runs/*/result.json || fail "result.json names no slow host"
     "$programs/plumbline" report slow/runs -o slow.html || fail "there is no report"
@@ -174,7 +175,8 @@ case $scenario in
     expect_says 'host n3 reaches [0-9]* Mbit/s where others reach [0-9]* Mbit/s' run \
       "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_resnet50" --image-size 32 --bs 2 --threads 1
     [ "$(grep -c 'reaches' run.txt)" = 1 ] || { cat run.txt && fail "it is named more than once"; }
-    grep -n 'host n3 reaches' run.txt | grep -q '^[12]:' || { cat run.txt && fail "it isn't named at once"; }
+    sed -n 1,2p run.txt >first.txt
+    grep -q 'host n3 reaches' first.txt || { cat run.txt && fail "it isn't named at once"; }
     "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_allreduce" --pairs >pairs.txt
     grep '^n3 is slow: its best link reaches' pairs.txt || { cat pairs.txt && fail "--pairs doesn't name n3"; }
     ! grep '^n[124] is slow' pairs.txt || fail "--pairs names another host"

@@ -181,7 +181,7 @@ TEST(Samples, LeaveOutWhatIsNoResultAndSayWhy) {
   auto newer = to_json(example_run(33));
   newer["schema"] = "plumbline.result/12";
   runs.write("newer/result.json", newer.dump());
-  runs.write("junk/result.json", std::string("\x7fELF\0\1\2\xff", 8));
+  runs.write("junk/result.json", std::string("\177ELF\0\1\2\xff", 8));
   runs.write("torn/result.json", to_json(example_run(34)).dump().substr(0, 200));
   std::filesystem::create_directories(runs / "folder/result.json");
   const LoadedSamples loaded = load_samples(runs.path());

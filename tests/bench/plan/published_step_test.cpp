@@ -45,7 +45,7 @@ TEST(PublishedScaling, EachPartOfTheModelHelps) {
 TEST(PublishedScaling, TablesThatArePredictedBadlyAreNamedAsOdd) {
   for (const SeriesPrediction& one : validation().series) {
     const double error = one.predicted / one.series.images_per_second.at(32) - 1;
-    if (std::abs(error) > 0.07) EXPECT_NE(one.oddity, "") << one.series.source << ": " << error;
+    EXPECT_TRUE(std::abs(error) <= 0.07 || !one.oddity.empty()) << one.series.source << ": " << error;
   }
   EXPECT_NE(validation_text(validation()).find("16 devices are slower than 8"), std::string::npos);
 }
