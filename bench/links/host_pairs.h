@@ -27,7 +27,7 @@ struct RankPlace {
   int local_rank = 0, local_size = 1;
   std::string host;
 };
-// Of every rank. Every rank calls it.
+// The places of all ranks, in their order. Every rank calls it.
 std::vector<RankPlace> rank_places(const Job& job);
 // `are_hosts`: the first rank of each host, else every rank.
 std::vector<Place> places_of(const std::vector<RankPlace>& ranks, bool are_hosts);

@@ -42,7 +42,7 @@ struct DryRun {
   std::optional<PredictedExchange> exchange;  // over the links that were asked about
 };
 
-// Of each instruction.
+// One for each instruction.
 std::vector<double> roofline_seconds(const DryRun& run);
 
 // `plan`: of the step that would run on `limits`; `largest_batch`: largest_planned_batch(). Throws

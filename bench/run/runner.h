@@ -69,8 +69,7 @@ class Runner {
   std::vector<bool> end_stamped_;              // by InstructionId: those in flight that are done already
   bool captured_ = false;
   double exposed_seconds_ = 0;
-  // Of the collectives under way: when the first of them started, and the last one, with which all have
-  // ended.
+  // When the first collective under way started, and the one that started last: they end in order.
   std::optional<double> communicating_since_;
   InstructionId last_started_ = 0;
   double communicating_seconds_ = 0;
