@@ -141,15 +141,8 @@ case $scenario in
     on_cluster 4 none
     record_step 1
     predict_and_replay 60mbit 1
-    # Within 5 % on an idle machine.
+    # Gross errors only: messages of 1 MiB at 60 Mbit/s vary by a tenth, on a busy machine by more.
     expect_near "replayed over predicted" "$(echo "$replayed $predicted" | awk '{ print $1 / $2 }')" 0.6 1.7
-    ;;
-  prediction_table)  # of docs/scaling.md, by hand
-    on_cluster 4 none
-    for bucket in 1 4 25; do record_step $bucket; done
-    for rate in 20mbit 60mbit 200mbit; do
-      for bucket in 1 4 25; do predict_and_replay $rate $bucket; done
-    done
     ;;
   a_slow_rank_is_named)
     on_cluster 2 none
