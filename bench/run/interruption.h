@@ -24,9 +24,9 @@ class Interrupted : public Error {
 // While it lives, the first SIGINT or SIGTERM is only noted, for signal(). A second one ends the process at
 // once with 128 + signal; so does `patience` after the first one, whatever the process waits for then.
 // Signals that were ignored before stay ignored. One at a time: handlers belong to the process. To be made by
-// the thread that computes: the handler needs a stack of its own there, because generated kernels (oneDNN's
-// for small products) use the stack register for addresses in the heap, which a handler's frame would
-// destroy.
+// the thread that computes: the handler has a stack of its own there. On the interrupted code's stack its
+// frame was once found across heap blocks, which generated code explains that keeps another address in the
+// stack register.
 class Interruption {
  public:
   explicit Interruption(std::chrono::seconds patience);

@@ -78,7 +78,7 @@ TEST(Interruption, EndsAProcessThatNeverComesToLook) {
   EXPECT_EXIT(hangs(), testing::ExitedWithCode(128 + SIGTERM), "");
 }
 
-// Generated kernels use the stack register for addresses in the heap.
+// Generated code may keep an address of the heap in the stack register.
 TEST(Interruption, WritesNothingWhereTheInterruptedCodeHasItsStack) {
   constexpr std::size_t kBytes = 64 * 1024, kForKill = 2048;
   constexpr char kUntouched = 0x5a;
