@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -42,13 +43,33 @@ constexpr float uniform_from(std::uint32_t bits) {
   return static_cast<float>(bits >> 8) * 0x1p-24f;
 }
 
-// Two independent N(0, 1) values from 64 random bits (Box and Muller, 1958). |value| <= 6.67.
+// Two independent N(0, 1) values from 64 random bits (Box and Muller, 1958). |value| <= 6.67. Logarithm and
+// sines are sums of their series in plain arithmetic: loops over this vectorise, and every machine gets the
+// same bits.
 inline std::array<float, 2> normal_from(std::uint32_t bits0, std::uint32_t bits1) {
+  // ln(x), x in (0, 1]: x = m 2^e with m in [2/3, 4/3), and ln(m) = 2 artanh((m - 1) / (m + 1)) to the 11th
+  // order.
+  constexpr std::uint32_t kTwoThirds = 0x3F2AAAAB;  // as fp32
+  constexpr float kLn2 = 0.693147181F;
+  const float x = (static_cast<float>(bits0) + 1) * 0x1p-32f;
+  const std::uint32_t above = std::bit_cast<std::uint32_t>(x) - kTwoThirds;
+  const auto exponent = static_cast<float>(static_cast<std::int32_t>(above) >> 23);
+  const auto mantissa = std::bit_cast<float>((above & 0x7FFFFF) + kTwoThirds);
+  const float s = (mantissa - 1) / (mantissa + 1), ss = s * s;
+  const float series = 1 + ss * (1 / 3.F + ss * (1 / 5.F + ss * (1 / 7.F + ss * (1 / 9.F + ss / 11))));
+  const float radius = std::sqrt(-2 * (exponent * kLn2 + 2 * s * series));
+
+  // Quarter turns, and what is left of the angle: at most an eighth of a turn to either side.
   constexpr float kTwoPi = 6.283185307F;
-  const float positive = (static_cast<float>(bits0) + 1) * 0x1p-32f;  // in (0, 1]
-  const float radius = std::sqrt(-2 * std::log(positive));
-  const float angle = kTwoPi * uniform_from(bits1);
-  return {radius * std::cos(angle), radius * std::sin(angle)};
+  const float turn = uniform_from(bits1);
+  const auto quarters = static_cast<std::int32_t>(4 * turn + 0.5F);
+  const float t = kTwoPi * (turn - 0.25F * static_cast<float>(quarters)), tt = t * t;
+  const float sine = t * (1 - tt / 6 * (1 - tt / 20 * (1 - tt / 42 * (1 - tt / 72))));
+  const float cosine = 1 - tt / 2 * (1 - tt / 12 * (1 - tt / 30 * (1 - tt / 56 * (1 - tt / 90))));
+  const bool swapped = (quarters & 1) != 0;
+  const float of_cosine = swapped ? sine : cosine, of_sine = swapped ? cosine : sine;
+  return {radius * (((quarters + 1) & 2) != 0 ? -of_cosine : of_cosine),
+          radius * ((quarters & 2) != 0 ? -of_sine : of_sine)};
 }
 
 // out[i] comes from bits of block (first + i) / 4 of the stream, so a long sequence can be made in pieces.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <set>
 #include <vector>
 
@@ -36,6 +37,21 @@ TEST(Random, UniformStaysBelowOneAndNormalStaysFiniteAtTheEdges) {
     for (std::uint32_t angle : {0U, 0x40000000U, 0xffffffffU}) {
       for (float value : normal_from(bits, angle)) EXPECT_LE(std::abs(value), 6.67F) << bits << " " << angle;
     }
+  }
+}
+
+TEST(Random, NormalIsBoxAndMullersInDoublePrecision) {
+  const PhiloxKey key = stream_key(5, "exact");
+  for (std::uint64_t index = 0; index < 100000; ++index) {
+    const PhiloxBlock bits = random_block(key, index);
+    // Half of the radii are small ones: there the logarithm nears 0.
+    const std::uint32_t radius_bits = index % 2 == 0 ? bits[0] : 0xffffffff - (bits[0] >> (bits[2] % 32));
+    const double x = (static_cast<double>(static_cast<float>(radius_bits)) + 1) * 0x1p-32;
+    const double radius = std::sqrt(-2 * std::log(static_cast<float>(x)));
+    const double angle = 2 * std::numbers::pi * uniform_from(bits[1]);
+    const auto [cosine, sine] = normal_from(radius_bits, bits[1]);
+    ASSERT_NEAR(cosine, radius * std::cos(angle), 3e-7 * radius) << radius_bits << " " << bits[1];
+    ASSERT_NEAR(sine, radius * std::sin(angle), 3e-7 * radius) << radius_bits << " " << bits[1];
   }
 }
 
