@@ -13,6 +13,7 @@ struct OptionDefaults {
   const char* reduce_dtype = "same";
   const char* cuda_graph = "auto";
   const char* fusion = "auto";
+  const char* conv = "auto";
   const char* loss_scale = "dynamic";  // with fp16
   const char* prelu = "channel";
   const char* head_dtype = "fp32";

@@ -6,7 +6,7 @@
 namespace plumb {
 namespace {
 
-using Clock = std::array<std::size_t, kLanes>;  // per lane: number of instructions ended
+using Clock = LaneCounts;  // of instructions that have ended
 
 std::size_t lane_index(const Instruction& instruction) {
   return static_cast<std::size_t>(instruction.lane);
@@ -139,11 +139,11 @@ HappensBefore::HappensBefore(const Program& program) {
   const Order order = order_of(program);
   for (const Instruction& instruction : program.instructions) lane_of_.push_back(lane_index(instruction));
   position_ = order.clocks.position();
-  clock_ = order.clocks.at_start();
+  ended_before_ = order.clocks.at_start();
 }
 
 bool HappensBefore::operator()(InstructionId before, InstructionId after) const {
-  return clock_[after][lane_of_[before]] >= position_[before];
+  return ended_before_[after][lane_of_[before]] >= position_[before];
 }
 
 }  // namespace plumb

@@ -15,17 +15,23 @@ namespace plumb {
 // per lane).
 std::vector<std::vector<InstructionId>> cross_lane_dependencies(const Program& program);
 
+using LaneCounts = std::array<std::size_t, kLanes>;  // a number of instructions per lane
+
 // The partial order "a ends before b starts" given by lanes and dependencies.
 class HappensBefore {
  public:
   explicit HappensBefore(const Program& program);
   bool operator()(InstructionId before, InstructionId after) const;
 
+  // The instruction's number in its own lane, from 1.
+  std::size_t position(InstructionId id) const { return position_[id]; }
+  // How many of each lane's instructions are guaranteed to have ended when it starts.
+  const LaneCounts& ended_before(InstructionId id) const { return ended_before_[id]; }
+
  private:
   std::vector<std::size_t> lane_of_;
-  std::vector<std::size_t> position_;  // 1-based, in its own lane
-  // clock_[s][lane]: number of the lane's instructions that are guaranteed to have ended when s starts
-  std::vector<std::array<std::size_t, kLanes>> clock_;
+  std::vector<std::size_t> position_;
+  std::vector<LaneCounts> ended_before_;
 };
 
 }  // namespace plumb

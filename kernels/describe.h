@@ -24,6 +24,9 @@ struct PlainLayer {
   std::string reason;  // for users: "cuDNN has no engine", "plain instructions are 0.03 ms faster"
 };
 
+// Which convolutions run by Winograd's algorithm, of those that a CPU has it for (kernels/winograd.h).
+enum class Winograd { never, where_faster, everywhere };
+
 struct DescribeOptions {
   Precision precision = Precision::fp32;
   bool load_batch_every_step = false;  // real images: a load_batch instruction on the input lane
@@ -32,6 +35,7 @@ struct DescribeOptions {
   bool scale_loss = false;        // fp16: check gradients for overflow, and skip the update if one overflowed
   bool fp32_head = false;         // fp16, bf16: run operations from Graph::head_begin on in fp32
   std::vector<PlainLayer> plain;  // exceptions to `fuse`
+  Winograd winograd = Winograd::where_faster;  // cpu
 };
 
 // Throws Error(usage) naming the supported precisions if the device lacks this one.

@@ -1,6 +1,8 @@
 #include "kernels/memory_plan.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
@@ -13,34 +15,32 @@ std::size_t round_up(std::size_t bytes, std::size_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-// First and last instruction per lane that use a root, through itself or its views.
+// When a root is in use, through itself or its views, as counts of each lane's instructions.
 struct Lifetime {
-  std::array<std::optional<InstructionId>, kLanes> first, last;
-  bool used() const {
-    return std::ranges::any_of(first, [](const auto& instruction) { return instruction.has_value(); });
-  }
+  bool used = false;
+  LaneCounts begin;  // this many have ended before any use of it starts
+  LaneCounts end{};  // this many have ended once all its uses have
 };
 
 std::vector<Lifetime> lifetimes_of_roots(const Program& program) {
+  const HappensBefore happens_before(program);
   std::vector<Lifetime> lifetimes(program.buffers.size());
+  for (Lifetime& lifetime : lifetimes) lifetime.begin.fill(std::numeric_limits<std::size_t>::max());
   for (InstructionId id = 0; id < program.instructions.size(); ++id) {
-    const std::size_t lane = static_cast<std::size_t>(program.instructions[id].lane);
+    const LaneCounts& ended = happens_before.ended_before(id);
     for (const BufferUse& use : program.instructions[id].uses()) {
       Lifetime& lifetime = lifetimes[root_of(program, use.buffer)];
-      if (!lifetime.first[lane]) lifetime.first[lane] = id;
-      lifetime.last[lane] = id;
+      lifetime.used = true;
+      for (std::size_t lane = 0; lane < kLanes; ++lane)
+        lifetime.begin[lane] = std::min(lifetime.begin[lane], ended[lane]);
+      lifetime.end[static_cast<std::size_t>(program.instructions[id].lane)] = happens_before.position(id);
     }
   }
   return lifetimes;
 }
 
-bool ends_before(const Lifetime& a, const Lifetime& b, const HappensBefore& happens_before) {
-  for (const std::optional<InstructionId>& last : a.last) {
-    for (const std::optional<InstructionId>& first : b.first) {
-      if (last && first && !happens_before(*last, *first)) return false;
-    }
-  }
-  return true;
+bool ends_before(const Lifetime& a, const Lifetime& b) {
+  return std::ranges::equal(a.end, b.begin, std::ranges::less_equal());
 }
 
 void check_views(const Program& program) {
@@ -82,7 +82,7 @@ std::vector<BufferId> shareable_roots(const Program& program, const std::vector<
   std::vector<BufferId> ids;
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     const Buffer& buffer = program.buffers[id];
-    if (!buffer.view && !buffer.persistent && buffer.bytes > 0 && lifetimes[id].used()) ids.push_back(id);
+    if (!buffer.view && !buffer.persistent && buffer.bytes > 0 && lifetimes[id].used) ids.push_back(id);
   }
   return ids;
 }
@@ -95,8 +95,8 @@ struct Placement {
 // Places buffers in the given order, each at the lowest free offset from `base`: no conflicting buffer
 // overlaps it. Returns the end of the region.
 std::size_t place_in_order(const std::vector<BufferId>& order, const Program& program,
-                           const std::vector<Lifetime>& lifetimes, const HappensBefore& happens_before,
-                           std::size_t base, std::size_t alignment, std::vector<std::size_t>& offsets) {
+                           const std::vector<Lifetime>& lifetimes, std::size_t base, std::size_t alignment,
+                           std::vector<std::size_t>& offsets) {
   std::vector<Placement> placed;  // by begin
   std::size_t region_end = base;
   for (BufferId id : order) {
@@ -105,8 +105,8 @@ std::size_t place_in_order(const std::vector<BufferId>& order, const Program& pr
     for (const Placement& other : placed) {
       if (other.begin >= offset + bytes) break;
       if (other.end <= offset) continue;
-      const bool ordered = ends_before(lifetimes[id], lifetimes[other.id], happens_before) ||
-                           ends_before(lifetimes[other.id], lifetimes[id], happens_before);
+      const bool ordered =
+          ends_before(lifetimes[id], lifetimes[other.id]) || ends_before(lifetimes[other.id], lifetimes[id]);
       if (!ordered) offset = other.end;
     }
     const Placement placement{id, offset, offset + bytes};
@@ -123,7 +123,6 @@ MemoryPlan plan_memory(const Program& program, std::size_t alignment) {
   check_views(program);
   check_written_before_read(program);
   const std::vector<Lifetime> lifetimes = lifetimes_of_roots(program);
-  const HappensBefore happens_before(program);
 
   MemoryPlan plan;
   plan.offsets.assign(program.buffers.size(), 0);
@@ -133,8 +132,7 @@ MemoryPlan plan_memory(const Program& program, std::size_t alignment) {
   }
   std::vector<BufferId> order = shareable_roots(program, lifetimes);
   std::ranges::stable_sort(order, std::greater{}, [&](BufferId id) { return program.buffers[id].bytes; });
-  plan.arena_bytes =
-      place_in_order(order, program, lifetimes, happens_before, plan.arena_bytes, alignment, plan.offsets);
+  plan.arena_bytes = place_in_order(order, program, lifetimes, plan.arena_bytes, alignment, plan.offsets);
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     const std::optional<View>& view = program.buffers[id].view;
     if (view) plan.offsets[id] = plan.offsets[view->root] + view->offset;

@@ -63,6 +63,7 @@ std::vector<DeviceLimits> make_targets() {
        .bytes_per_second = 100 * kGiga,
        .memory_bytes = 64 * kGiB,
        .in_host_memory = true,
+       .threads = 16,
        .source =
            "an assumed server: 16 cores at 2.5 GHz, two 8-wide FMAs per cycle, four channels of memory"},
   };

@@ -27,6 +27,8 @@ struct DeviceLimits {
   double memory_bytes = 0;      // usable by one process
   bool in_host_memory = false;  // which then holds start values and copies for checks as well
   int compute_capability = 0;   // 90 for sm_90; 0 for a CPU
+  int threads = 1;              // of a CPU: of oneDNN and our own loops
+  bool winograd = false;        // of a CPU: its oneDNN has Winograd convolutions (kernels/winograd.h)
   std::string source;           // source of the figures
 };
 

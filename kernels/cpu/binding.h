@@ -124,6 +124,10 @@ class Call {
   std::size_t workspace_bytes_ = 0;
 };
 
+// Whether oneDNN computes all passes of a 3x3 convolution by Winograd's algorithm: versions 2.6 to 3.1 do, in
+// fp32 with AVX-512.
+bool has_winograd(const dnnl::engine& engine);
+
 // Binds the instruction to a primitive or a loop. Empty for instructions of the runner (LoadBatch) and the
 // communicator.
 Binder prepare_instruction(Context& context, Instruction& instruction);

@@ -1,8 +1,9 @@
-// Convolutions by oneDNN, in the layouts that oneDNN chooses.
+// Convolutions by oneDNN, in the layouts that oneDNN chooses, by the algorithm of Instruction::engine.
 #include <stdexcept>
 
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/winograd.h"
 
 namespace plumb::cpu {
 namespace {
@@ -16,6 +17,7 @@ using dnnl::convolution_forward;
 struct Problem {
   dnnl::memory::desc in, weight, out;
   dnnl::memory::dims strides, padding;
+  algorithm by = algorithm::convolution_direct;
 };
 
 std::vector<std::int64_t> weight_dims(const Graph& graph, const Conv& op) {
@@ -34,28 +36,49 @@ Problem problem_of(const Context& context, const Instruction& instruction) {
           .weight = any_layout(weight_dims(graph, op)),
           .out = any_layout(nchw(graph.values[op.out].shape)),
           .strides = {op.stride, op.stride},
-          .padding = {op.padding, op.padding}};
+          .padding = {op.padding, op.padding},
+          .by = instruction.engine == kWinograd ? algorithm::convolution_winograd
+                                                : algorithm::convolution_direct};
 }
 
-convolution_forward::primitive_desc forward_descriptor(const Context& context, const Problem& problem) {
-  return describe_primitive<convolution_forward>(
-      context.engine, user_scratchpad(), dnnl::prop_kind::forward_training, algorithm::convolution_direct,
-      problem.in, problem.weight, problem.out, problem.strides, problem.padding, problem.padding);
+convolution_forward::primitive_desc forward_descriptor(const dnnl::engine& engine, const Problem& problem) {
+  return describe_primitive<convolution_forward>(engine, user_scratchpad(), dnnl::prop_kind::forward_training,
+                                                 problem.by, problem.in, problem.weight, problem.out,
+                                                 problem.strides, problem.padding, problem.padding);
 }
 
 template <typename Primitive>
-typename Primitive::primitive_desc backward_descriptor(const Context& context, const Problem& problem) {
-  return describe_backward<Primitive>(context.engine, user_scratchpad(), forward_descriptor(context, problem),
-                                      algorithm::convolution_direct, problem.in, problem.weight, problem.out,
-                                      problem.strides, problem.padding, problem.padding);
+typename Primitive::primitive_desc backward_descriptor(const dnnl::engine& engine, const Problem& problem) {
+  return describe_backward<Primitive>(engine, user_scratchpad(), forward_descriptor(engine, problem),
+                                      problem.by, problem.in, problem.weight, problem.out, problem.strides,
+                                      problem.padding, problem.padding);
 }
 
 }  // namespace
 
+bool has_winograd(const dnnl::engine& engine) {
+  constexpr std::int64_t kChannels = 16, kSide = 8;
+  const auto image = any_layout({1, kChannels, kSide, kSide});
+  const Problem problem{.in = image,
+                        .weight = any_layout({kChannels, kChannels, 3, 3}),
+                        .out = image,
+                        .strides = {1, 1},
+                        .padding = {1, 1},
+                        .by = algorithm::convolution_winograd};
+  try {
+    backward_descriptor<convolution_backward_data>(engine, problem);
+    backward_descriptor<convolution_backward_weights>(engine, problem);
+    return true;
+  } catch (const dnnl::error&) {
+    return false;
+  }
+}
+
 Binder prepare(Context& context, Instruction& instruction, const ConvForward& conv) {
   if (conv.scale_shift || conv.sums)
     throw std::logic_error(instruction.name + " is fused, which no CPU runs");
-  const auto descriptor = forward_descriptor(context, problem_of(context, instruction));
+  instruction.workspace_bytes = 0;  // was an estimate
+  const auto descriptor = forward_descriptor(context.engine, problem_of(context, instruction));
   Call call(context, instruction);
   call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
   call.input(DNNL_ARG_WEIGHTS, conv.weight, descriptor.weights_desc());
@@ -64,8 +87,9 @@ Binder prepare(Context& context, Instruction& instruction, const ConvForward& co
 }
 
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardData& conv) {
+  instruction.workspace_bytes = 0;  // was an estimate
   const auto descriptor =
-      backward_descriptor<convolution_backward_data>(context, problem_of(context, instruction));
+      backward_descriptor<convolution_backward_data>(context.engine, problem_of(context, instruction));
   Call call(context, instruction);
   call.input(DNNL_ARG_DIFF_DST, conv.d_out, descriptor.diff_dst_desc());
   call.input(DNNL_ARG_WEIGHTS, conv.weight, descriptor.weights_desc());
@@ -74,8 +98,9 @@ Binder prepare(Context& context, Instruction& instruction, const ConvBackwardDat
 }
 
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWeights& conv) {
+  instruction.workspace_bytes = 0;  // was an estimate
   const auto descriptor =
-      backward_descriptor<convolution_backward_weights>(context, problem_of(context, instruction));
+      backward_descriptor<convolution_backward_weights>(context.engine, problem_of(context, instruction));
   // The update is elementwise over gradient and master, so both share one layout.
   const BufferId master = context.tensors().parameters[context.op<Conv>(instruction).weight].master;
   context.settle(conv.d_weight, context.settle(master, descriptor.diff_weights_desc()));

@@ -1,9 +1,11 @@
 // The training iteration on a CPU: oneDNN's operations and our own batch norm with residual and activation
-// fused. The update writes a second copy of each weight in the layout that backward-data reads.
+// fused. The update writes a second copy of each weight in the layout that backward-data reads. Convolutions
+// run directly or, where that is faster, by Winograd's algorithm.
 #include "kernels/describe.h"
 
 #include "kernels/cpu/state.h"
 #include "kernels/graph_lowering.h"
+#include "kernels/winograd.h"
 
 namespace plumb::cpu {
 namespace {
@@ -12,10 +14,11 @@ struct Describer : GraphLowering {
   using GraphLowering::backward;
   using GraphLowering::forward;
 
-  explicit Describer(const Graph& graph) : GraphLowering(start_lowering(graph, {}, sizeof(State))) {}
+  Describer(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
+      : GraphLowering(start_lowering(graph, {}, sizeof(State))), options_(options), limits_(limits) {}
 
-  Program run(const DescribeOptions& options) {
-    if (options.load_batch_every_step)
+  Program run() {
+    if (options_.load_batch_every_step)
       add("load_batch", LoadBatch{.images = value(0), .labels = tensors_.labels}, Phase::input).lane =
           Lane::input;
     walk(*this);
@@ -26,24 +29,48 @@ struct Describer : GraphLowering {
   }
 
   void forward(std::size_t i, const Conv& op) {
-    add(op.name + ".forward",
-        ConvForward{.in = value(op.in), .weight = master(op.weight), .out = value(op.out)}, Phase::forward,
-        i);
+    set_engine(add(op.name + ".forward",
+                   ConvForward{.in = value(op.in), .weight = master(op.weight), .out = value(op.out)},
+                   Phase::forward, i),
+               op, winograd(op, ConvPass::forward));
   }
   void backward(std::size_t i, const Conv& op) {
     const BufferId d_out = gradient_of(op.out);
-    add(op.name + ".backward_weights",
-        ConvBackwardWeights{.in = value(op.in), .d_out = d_out, .d_weight = gradient(op.weight)},
-        Phase::backward, i);
+    set_engine(add(op.name + ".backward_weights",
+                   ConvBackwardWeights{.in = value(op.in), .d_out = d_out, .d_weight = gradient(op.weight)},
+                   Phase::backward, i),
+               op, winograd(op, ConvPass::backward_weights));
     if (op.in == 0) return;  // no instruction reads the gradient of the images
+    const std::optional<WinogradPass> fast = winograd(op, ConvPass::backward_data);
+    const BufferId weight = fast ? master(op.weight) : backward_data_weight(op);  // Winograd's has one layout
+    const BufferId d_in = new_gradient(op.in, op.name);
+    set_engine(add(op.name + ".backward_data",
+                   ConvBackwardData{.d_out = d_out, .weight = weight, .d_in = d_in}, Phase::backward, i),
+               op, fast);
+    contribute(op.in, d_in);
+  }
+  // A copy of the weight in the layout that direct backward-data reads.
+  BufferId backward_data_weight(const Conv& op) {
     Buffer copy = lowering_.program.buffers[master(op.weight)];
     copy.name += ".for_backward_data";
     const BufferId weight = add_buffer(lowering_.program, std::move(copy));
     tensors_.parameters[op.weight].copies.push_back(weight);
-    const BufferId d_in = new_gradient(op.in, op.name);
-    add(op.name + ".backward_data", ConvBackwardData{.d_out = d_out, .weight = weight, .d_in = d_in},
-        Phase::backward, i);
-    contribute(op.in, d_in);
+    return weight;
+  }
+
+  // Empty: the pass is computed directly.
+  std::optional<WinogradPass> winograd(const Conv& op, ConvPass pass) const {
+    if (!limits_.winograd || options_.winograd == Winograd::never) return std::nullopt;
+    const std::optional<WinogradPass> possible = winograd_pass(graph_, op, pass, limits_.threads);
+    const bool wanted = possible && (options_.winograd == Winograd::everywhere || is_faster(*possible));
+    return wanted ? possible : std::nullopt;
+  }
+  void set_engine(Instruction& instruction, const Conv& op, const std::optional<WinogradPass>& fast) const {
+    if (!limits_.winograd || !can_be_winograd(graph_, op)) return;  // no choice
+    instruction.engine = fast ? kWinograd : kDirect;
+    if (!fast) return;
+    instruction.work.macs = fast->macs;
+    instruction.workspace_bytes = fast->workspace_bytes;
   }
 
   void forward(std::size_t i, const BatchNorm& op) {
@@ -91,12 +118,16 @@ struct Describer : GraphLowering {
       add(name, Update{.state = tensors_.state, .parameters = {updated_parameter(tensors_, p)}},
           Phase::update);
   }
+
+ private:
+  const DescribeOptions& options_;
+  const DeviceLimits& limits_;
 };
 
 }  // namespace
 
-Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits&) {
-  return Describer(graph).run(options);
+Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits) {
+  return Describer(graph, options, limits).run();
 }
 
 }  // namespace plumb::cpu

@@ -54,6 +54,7 @@ class CpuDevice final : public Device {
         engine_(dnnl::engine::kind::cpu, 0),
         stream_(engine_) {
     use_threads(threads_);
+    limits_.winograd = has_winograd(engine_);
   }
 
   const DeviceLimits& limits() const override { return limits_; }

@@ -76,6 +76,7 @@ DeviceLimits this_cpu(int threads) {
           .bytes_per_second = kAssumedBytesPerSecond,
           .memory_bytes = available_bytes(),
           .in_host_memory = true,
+          .threads = threads,
           .source = "threads x clock x vector width; bandwidth assumed"};
 }
 

@@ -47,7 +47,7 @@ void run_instructions(const Program& program) {
 GraphRun run_on_cpu(const Graph& graph, const TestTensors& tensors, const GraphRunOptions& options) {
   const std::unique_ptr<Device> device =
       cpu::make_device({.choice = DeviceChoice::cpu, .threads = options.threads});
-  Program program = describe(graph, {}, device->limits());
+  Program program = describe(graph, options.describe, device->limits());
   device->prepare(graph, options.rule, program);
   device->bind(program, plan_memory(program));
   write_tensors(*device, tensors);

@@ -11,6 +11,7 @@
 namespace plumb {
 
 struct GraphRunOptions {
+  DescribeOptions describe;
   UpdateRule rule;
   float learning_rate = 0.1f;
   int iterations = 1;  // all on the same batch

@@ -1,0 +1,198 @@
+// Winograd convolutions on the CPU: the rule that chooses them, what it says of memory, and their error
+// against double precision, beside that of direct convolutions.
+#include "kernels/winograd.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "kernels/memory_plan.h"
+#include "models/resnet50.h"
+#include "tests/kernels/match_reference.h"
+#include "tests/kernels/reference.h"
+#include "tests/kernels/tensors.h"
+
+namespace plumb {
+namespace {
+
+DeviceLimits cpu_with_winograd(int threads = 2) {
+  return {.name = "some cpu",
+          .kind = DeviceKind::cpu,
+          .flops_per_second = {{Precision::fp32, 1e11}},
+          .bytes_per_second = 1e10,
+          .threads = threads,
+          .winograd = true};
+}
+
+Program resnet50_on(const DeviceLimits& limits, std::int64_t batch, std::int64_t image_size,
+                    Winograd winograd = Winograd::where_faster) {
+  return describe(make_resnet50({.batch = batch, .image_size = image_size}), {.winograd = winograd}, limits);
+}
+
+std::size_t chosen(const Program& program) {
+  return winograd_instructions(program).size();
+}
+
+const Instruction& named(const Program& program, const std::string& name) {
+  return *std::ranges::find(program.instructions, name, &Instruction::name);
+}
+
+bool copies_weight(const Program& program, const std::string& layer) {
+  const std::string name = layer + ".weight.for_backward_data";
+  return std::ranges::find(program.buffers, name, &Buffer::name) != program.buffers.end();
+}
+
+// ResNet-50 has 13 convolutions of 3x3 with stride 1: 3, 3, 5 and 2 in its stages.
+TEST(WinogradRule, TakesAllStagesAtBatch16AndFewerWhereTilesAreFew) {
+  EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(), 16, 224)), 39u);
+  EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(), 4, 224)), 33u) << "not 512 channels of 7 x 7";
+  EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(), 1, 224)), 18u) << "nor 256 of 14 x 14";
+  EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(), 4, 32)), 0u);
+}
+
+TEST(WinogradRule, NeedsTheCpuAndTheOption) {
+  DeviceLimits without = cpu_with_winograd();
+  without.winograd = false;
+  EXPECT_EQ(chosen(resnet50_on(without, 16, 224)), 0u);
+  EXPECT_EQ(named(resnet50_on(without, 16, 224), "layer1.0.conv2.forward").engine, "") << "no choice";
+  const Program direct = resnet50_on(cpu_with_winograd(), 16, 224, Winograd::never);
+  EXPECT_EQ(chosen(direct), 0u);
+  EXPECT_EQ(named(direct, "layer1.0.conv2.forward").engine, kDirect);
+  EXPECT_EQ(named(direct, "layer1.0.conv1.forward").engine, "") << "1x1 has no choice";
+}
+
+TEST(WinogradRule, BackwardWeightsOfManyThreadsIsDirectRatherThanOneSumPerThread) {
+  const Program program = resnet50_on(cpu_with_winograd(16), 16, 224);
+  EXPECT_EQ(named(program, "layer4.1.conv2.backward_weights").engine, kDirect);
+  EXPECT_EQ(named(program, "layer4.1.conv2.backward_data").engine, kWinograd);
+  EXPECT_EQ(named(program, "layer1.0.conv2.backward_weights").engine, kWinograd);
+}
+
+TEST(WinogradRule, OnlyPlain3x3WithWholeVectorsOfChannels) {
+  struct Case {
+    std::int64_t in, out;
+    GraphBuilder::ConvOptions conv;
+    bool can;
+  };
+  for (const Case& c : {Case{64, 64, {.kernel = 3, .padding = 1}, true},
+                        {64, 32, {.kernel = 3}, true},
+                        {64, 64, {.kernel = 3, .stride = 2, .padding = 1}, false},
+                        {64, 64, {.kernel = 3, .padding = 2}, false},
+                        {64, 64, {.kernel = 3, .padding = 1, .groups = 2}, false},
+                        {64, 64, {.kernel = 5, .padding = 1}, false},
+                        {64, 64, {.kernel = 1}, false},
+                        {3, 64, {.kernel = 3, .padding = 1}, false},
+                        {64, 20, {.kernel = 3, .padding = 1}, false}}) {
+    GraphBuilder b({1, 56, 56, c.in});
+    const Graph graph = b.classify(b.conv(GraphBuilder::kImages, c.out, c.conv));
+    EXPECT_EQ(can_be_winograd(graph, std::get<Conv>(graph.ops[0])), c.can)
+        << c.in << " to " << c.out << ", kernel " << c.conv.kernel << ", stride " << c.conv.stride;
+  }
+}
+
+TEST(WinogradProgram, CountsItsOwnProductsAndKeepsNoSecondCopyOfWeights) {
+  const Program program = resnet50_on(cpu_with_winograd(), 16, 224);
+  const double products = named(program, "layer1.0.conv2.forward").work.macs;
+  EXPECT_EQ(products, 36.0 * 16 * 14 * 14 * 64 * 64);
+  EXPECT_EQ(
+      named(resnet50_on(cpu_with_winograd(), 16, 224, Winograd::never), "layer1.0.conv2.forward").work.macs,
+      4 * products);
+  EXPECT_FALSE(copies_weight(program, "layer1.0.conv2"));
+  EXPECT_TRUE(copies_weight(program, "layer1.0.conv1"));
+}
+
+TEST(WinogradProgram, TextNamesLayersAndPasses) {
+  const std::string text = winograd_text(resnet50_on(cpu_with_winograd(), 1, 224));
+  EXPECT_TRUE(
+      text.starts_with("18 of 39 passes over 3x3 convolutions with stride 1 by Winograd's F(4x4, 3x3)\n"))
+      << text;
+  EXPECT_NE(text.find("\n  layer2.1.conv2: forward, backward_weights, backward_data\n"), std::string::npos);
+  EXPECT_EQ(winograd_text(resnet50_on(*find_target("cpu"), 1, 224)), "");
+}
+
+// The CPU that runs the tests.
+class CpuWinograd : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!device_->limits().winograd) GTEST_SKIP() << "this CPU or its oneDNN has no Winograd convolutions";
+  }
+  const std::unique_ptr<Device> device_ = cpu::make_device({.choice = DeviceChoice::cpu, .threads = 2});
+};
+
+TEST(CpuLimits, HaveNoWinogradBelowAvx512) {
+  const char* const most = std::getenv("DNNL_MAX_CPU_ISA");
+  if (!most) GTEST_SKIP() << "the vectors are the CPU's own";
+  EXPECT_FALSE(cpu::make_device({.choice = DeviceChoice::cpu})->limits().winograd) << most;
+}
+
+TEST_F(CpuWinograd, DescribedWorkspacesAreNearTheRealOnes) {
+  for (const std::int64_t batch : {2, 16}) {
+    const Graph graph = make_resnet50({.batch = batch});
+    Program program = describe(graph, {}, device_->limits());
+    const auto described = static_cast<double>(plan_memory(program).workspace_bytes[1]);
+    device_->prepare(graph, {}, program);
+    const auto real = static_cast<double>(plan_memory(program).workspace_bytes[1]);
+    EXPECT_GE(described, 0.8 * real) << "batch " << batch;
+    EXPECT_LE(described, 2 * real) << "batch " << batch;
+  }
+}
+
+// Root mean square of actual - truth over that of truth.
+double relative_error(const std::vector<float>& actual, const Doubles& truth) {
+  double errors = 0, squares = 0;
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    errors += (actual[i] - truth[i]) * (actual[i] - truth[i]);
+    squares += truth[i] * truth[i];
+  }
+  return std::sqrt(errors / squares);
+}
+
+// Images, 1x1 convolution, the convolution, a full-size convolution that reads it out, loss: the gradients of
+// the three weights have the errors of backward-data, backward-weights and forward. Measured: 2e-7 to 1e-6
+// directly, 3e-7 to 2e-6 by F(4x4, 3x3), whose transforms round more; twice that is allowed.
+TEST_F(CpuWinograd, ErrorsPerShapeStayNearThoseOfDirectConvolutions) {
+  struct Case {
+    std::int64_t in, out, side;
+  };
+  for (const Case& c : {Case{64, 64, 56}, {128, 128, 28}, {256, 256, 14}, {512, 512, 7}, {64, 128, 28}}) {
+    GraphBuilder b({1, c.side, c.side, 3});
+    const ValueId in = b.conv(GraphBuilder::kImages, c.in, {});
+    const ValueId out = b.conv(in, c.out, {.kernel = 3, .padding = 1});
+    const Graph graph = b.classify(b.conv(out, 6, {.kernel = static_cast<int>(c.side)}));
+    TestTensors tensors = random_tensors(graph, 7);
+    for (float& weight : tensors.parameters[3]) weight /= 100;  // logits near 0: the loss adds no error
+    const ReferencePass truth =
+        reference_pass(graph, reference_state(tensors), to_double(tensors.images), tensors.labels);
+    const auto run_with = [&](Winograd winograd) {
+      return run_on_cpu(graph, tensors, {.describe = {.winograd = winograd}});
+    };
+    const GraphRun direct = run_with(Winograd::never), fast = run_with(Winograd::everywhere);
+    constexpr const char* kPasses[]{"backward_data", "backward_weights", "forward"};
+    for (ParameterId p = 0; p < 3; ++p) {
+      const double before = relative_error(direct.first_gradients[p], truth.parameter_gradients[p]);
+      const double after = relative_error(fast.first_gradients[p], truth.parameter_gradients[p]);
+      const std::string name = fmt::format("{} to {} of {}, {}", c.in, c.out, c.side, kPasses[p]);
+      RecordProperty(name, fmt::format("{:.1e} direct, {:.1e} Winograd", before, after));
+      EXPECT_LE(before, 1.5e-6) << name;
+      EXPECT_LE(after, 4e-6) << name;
+      EXPECT_NE(after, before) << name << " did not run by Winograd's algorithm";
+    }
+  }
+}
+
+TEST_F(CpuWinograd, TrainingMatchesTheReferenceAndRepeatsBitForBit) {
+  GraphBuilder b({3, 10, 11, 3});  // tiles reach over the edges
+  const ValueId first = b.norm(b.conv(GraphBuilder::kImages, 32, {}), Activation::relu);
+  const ValueId second = b.norm(b.conv(first, 32, {.kernel = 3, .padding = 1}), Activation::relu, first);
+  const Graph graph = b.classify(b.max_pool(b.conv(second, 16, {.kernel = 3}), 2, 2, 0));
+  const GraphRunOptions options{.describe = {.winograd = Winograd::everywhere}, .iterations = 3};
+  expect_cpu_matches_reference(graph, options);
+  const TestTensors tensors = random_tensors(graph, 7);
+  EXPECT_EQ(run_on_cpu(graph, tensors, options).parameters, run_on_cpu(graph, tensors, options).parameters);
+}
+
+}  // namespace
+}  // namespace plumb
