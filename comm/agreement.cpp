@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/paths.h"
 #include "base/text.h"
 
 namespace plumb {
@@ -24,11 +25,20 @@ const std::string* find_key(const std::vector<std::string>& lines, const std::st
   return line == lines.end() ? nullptr : &*line;
 }
 
+bool have_a_common_key(const std::vector<std::string>& lines, const std::vector<std::string>& others) {
+  return std::ranges::any_of(lines, [&](const std::string& line) {
+    return line.find('=') != std::string::npos && find_key(others, key_of(line)) != nullptr;
+  });
+}
+
 }  // namespace
 
 std::string first_difference(const std::string& odd, const std::string& others) {
   const std::vector<std::string> odd_lines = lines_of(odd);
   const std::vector<std::string> other_lines = lines_of(others);
+  if (!odd_lines.empty() && !other_lines.empty() && !have_a_common_key(odd_lines, other_lines))
+    return fmt::format("'{}' where the others have '{}'", printable(odd_lines.front()),
+                       printable(other_lines.front()));
   for (const std::string& line : odd_lines) {
     const std::string* other = find_key(other_lines, key_of(line));
     if (!other) return fmt::format("{} where the others have no {}", line, key_of(line));
@@ -41,14 +51,17 @@ std::string first_difference(const std::string& odd, const std::string& others) 
 }
 
 std::string disagreement(const std::string& what, const OddRank& odd, const std::string& host) {
+  const std::string place = fmt::format("rank {}{}", odd.rank, host.empty() ? "" : " on " + printable(host));
   // The options have been compared before: only oneDNN's choices for the CPU can still differ.
   if (what == "Program")
     return fmt::format(
-        "rank {} on {} has another Program, {}; use hosts with the same CPU, or set DNNL_MAX_CPU_ISA alike "
-        "on all",
-        odd.rank, host, odd.difference);
-  return fmt::format("rank {} on {} has {}; start every rank with the same {}", odd.rank, host,
-                     odd.difference, what);
+        "{} has another Program, {}; use hosts with the same CPU, or set DNNL_MAX_CPU_ISA alike on all",
+        place, odd.difference);
+  // Every text of this commit names its host.
+  if (what == "build" && host.empty())
+    return fmt::format("{} is a program of another commit: it says {}; start every rank with the same build",
+                       place, odd.difference);
+  return fmt::format("{} has {}; start every rank with the same {}", place, odd.difference, what);
 }
 
 std::optional<OddRank> find_odd_rank(const std::vector<std::string>& texts) {

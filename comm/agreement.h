@@ -17,10 +17,12 @@ struct OddRank {
 // texts are equal. `texts`: one per rank, lines of key=value.
 std::optional<OddRank> find_odd_rank(const std::vector<std::string>& texts);
 
-// The first difference between two texts of key=value lines, from the odd one's point of view.
+// The first difference between two texts of key=value lines, from the odd one's point of view. Texts without
+// a common key, as those of different commits may be: their first lines.
 std::string first_difference(const std::string& odd, const std::string& others);
 
-// The full error message for a rank on `host`. `what`: as in Job::require_same.
+// The full error message for a rank on `host` (empty: not known, so a build is of another commit). `what`: as
+// in Job::require_same.
 std::string disagreement(const std::string& what, const OddRank& odd, const std::string& host);
 
 }  // namespace plumb

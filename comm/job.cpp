@@ -7,8 +7,12 @@
 #include <new>
 #include <numeric>
 #include <optional>
+#include <sstream>
+#include <string_view>
 
+#include "base/text.h"
 #include "comm/agreement.h"
+#include "comm/late_alarm.h"
 #include "comm/mpi_check.h"
 
 namespace plumb {
@@ -43,6 +47,18 @@ int mpi_count(std::size_t count, const char* what) {
   return static_cast<int>(count);
 }
 
+// Behind a text that ranks compare, in front of the rank's host.
+constexpr const char* kHostKey = "\nhost=";
+
+// Removes the host from the text; empty if there is none, as in texts of other commits.
+std::string take_host(std::string& text) {
+  const std::size_t begin = text.rfind(kHostKey);
+  if (begin == std::string::npos) return "";
+  const std::string host = text.substr(begin + std::string_view(kHostKey).size());
+  text.resize(begin);
+  return host;
+}
+
 std::optional<Error> error_of(const std::function<void()>& set_up) {
   try {
     set_up();
@@ -58,14 +74,29 @@ std::optional<Error> error_of(const std::function<void()>& set_up) {
 
 }  // namespace
 
-Job::Job(int* argc, char*** argv, const std::function<void(const Job&)>& before_messages) {
+// The first line up to its first comma: "Open MPI v4.1.4, package: …", "MPICH Version:      4.0.2".
+std::string mpi_library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "unknown";
+  const std::string all(text);
+  std::istringstream words(all.substr(0, all.find_first_of(",\n")));
+  std::string name;
+  for (std::string word; words >> word;)
+    if (word != "Version:") append_part(name, word, " ");
+  return name;
+}
+
+Job::Job(int* argc, char*** argv, const JobStart& start) {
   const LaunchedAs launched = launched_as();
   start_mpi(argc, argv);
   try {
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
     if (launched.size > size_) throw Error(ExitCode::usage, rank_outside_its_job(launched, size_));
-    if (before_messages) before_messages(*this);
+    if (start.before_messages) start.before_messages(*this);
+    const LateAlarm alarm(kPatienceForFirstMessages,
+                          rank_ == 0 && size_ > 1 ? start.messages_are_late : std::function<void()>());
     find_places();
   } catch (...) {
     MPI_Finalize();
@@ -77,7 +108,8 @@ Job::~Job() {
   MPI_Finalize();
 }
 
-// Ranks that can share memory are on one host; the lowest of them represents it.
+// Ranks that can share memory are on one host; the lowest of them represents it. Builds are compared after
+// these messages: every commit must send the same ones here.
 void Job::find_places() {
   char host[MPI_MAX_PROCESSOR_NAME] = {};
   int length = 0;
@@ -192,10 +224,12 @@ void Job::together(const std::function<void()>& set_up) const {
 }
 
 void Job::require_same(const std::string& what, const std::string& text) const {
-  const std::optional<OddRank> odd = find_odd_rank(all_gather(text));
+  std::vector<std::string> texts = all_gather(text + kHostKey + host_);
+  std::vector<std::string> hosts;
+  for (std::string& of_rank : texts) hosts.push_back(take_host(of_rank));
+  const std::optional<OddRank> odd = find_odd_rank(texts);
   if (!odd) return;
-  const std::string odd_host = broadcast_text(host_, static_cast<int>(odd->rank));
-  const std::string sentence = disagreement(what, *odd, odd_host);
+  const std::string sentence = disagreement(what, *odd, hosts[odd->rank]);
   if (rank_ == 0) throw Error(ExitCode::usage, sentence);
   throw ErrorToldElsewhere(ExitCode::usage, sentence);
 }

@@ -2,6 +2,7 @@
 // results; training's collectives go through a Communicator.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +15,9 @@
 
 namespace plumb {
 
+// The MPI library that was found at run time: "Open MPI v4.1.4", "MPICH 4.0.2". May be called at any time.
+std::string mpi_library();
+
 // An Error that all ranks throw together and another rank prints: `main` returns its code without printing.
 // The printing rank must print before its Job ends: mpirun kills the rest once the first process exits with a
 // failure.
@@ -22,15 +26,26 @@ class ErrorToldElsewhere : public Error {
   using Error::Error;
 };
 
+class Job;
+
+// What a program does while its job starts. Both may be empty.
+struct JobStart {
+  // Called with the job, of which rank and size are known, in front of its first message.
+  std::function<void(const Job&)> before_messages;
+  // Called on rank 0 by another thread if the first messages take over kPatienceForFirstMessages: they may
+  // never arrive. It must not use the job.
+  std::function<void()> messages_are_late;
+};
+
+inline constexpr std::chrono::seconds kPatienceForFirstMessages{30};
+
 // Owns MPI_Init and MPI_Finalize: `main` creates exactly one, first, and destroys it last. Only the creating
 // thread may call its methods. They throw Error(peer_lost), or Error(internal) if MPI rejects the arguments.
 class Job {
  public:
   // Throws Error(usage) if the launcher started more processes than MPI sees in its job, i.e. launcher and
   // MPI don't match.
-  // `before_messages` is called with this job, of which rank and size are known, in front of its first
-  // message.
-  Job(int* argc, char*** argv, const std::function<void(const Job&)>& before_messages = {});
+  Job(int* argc, char*** argv, const JobStart& start = {});
   // Waits for all other ranks' destructors. After a failure known only to this rank, call abort() instead.
   ~Job();
   Job(const Job&) = delete;
@@ -69,7 +84,8 @@ class Job {
 
   // If texts differ, throws Error(usage) on rank 0 and ErrorToldElsewhere on the others, naming the first
   // rank (and host) whose `text` differs from the most common one, and the difference. `what`: "options",
-  // "build", "Program". `text`: lines of key=value.
+  // "build", "Program". `text`: lines of key=value. One gathering of texts, no other message: ranks of
+  // different commits understand it, too.
   void require_same(const std::string& what, const std::string& text) const;
 
   // Ends the whole job at once with this code; for failures known only to this rank.

@@ -1,7 +1,9 @@
 #include "comm/launched_as.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -41,6 +43,14 @@ LaunchedAs launched_as(const Environment& environment) {
                                    {get("SLURM_PROCID"), step_size}})
     if (rank && size && *rank < *size) return {static_cast<int>(*rank), static_cast<int>(*size)};
   return {};
+}
+
+int slurm_tasks_without_launcher(const Environment& environment) {
+  for (const char* set_by_launcher : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_FD", "PMIX_RANK"})
+    if (environment(set_by_launcher)) return 0;
+  if (!environment("SLURM_JOB_ID") || slurm_step_size(environment)) return 0;
+  const std::int64_t tasks = number(environment, "SLURM_NTASKS").value_or(0);
+  return tasks > 1 ? static_cast<int>(std::min<std::int64_t>(tasks, std::numeric_limits<int>::max())) : 0;
 }
 
 }  // namespace plumb

@@ -8,11 +8,21 @@
 namespace plumb {
 namespace {
 
-LaunchedAs launched(const std::map<std::string, std::string>& variables) {
-  return launched_as([&](const char* name) -> const char* {
+using Variables = std::map<std::string, std::string>;
+
+Environment environment_of(const Variables& variables) {
+  return [&](const char* name) -> const char* {
     const auto variable = variables.find(name);
     return variable == variables.end() ? nullptr : variable->second.c_str();
-  });
+  };
+}
+
+LaunchedAs launched(const Variables& variables) {
+  return launched_as(environment_of(variables));
+}
+
+int idle_tasks(const Variables& variables) {
+  return slurm_tasks_without_launcher(environment_of(variables));
 }
 
 void expect(const LaunchedAs& as, int rank, int size) {
@@ -68,6 +78,21 @@ TEST(LaunchedAs, IgnoresWhatIsNoNumber) {
   expect(launched({{"PMI_RANK", "1"}, {"PMI_SIZE", ""}}), 0, 1);
   expect(launched({{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}), 0, 1);
   expect(launched({{"PMI_RANK", "1"}}), 0, 1);
+}
+
+TEST(LaunchedAs, ABatchScriptThatForgetsSrunLeavesTasksIdle) {
+  const Variables batch{{"SLURM_JOB_ID", "17"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "4294967291"}};
+  EXPECT_EQ(idle_tasks(batch), 8);
+  EXPECT_EQ(idle_tasks({{"SLURM_JOB_ID", "17"}, {"SLURM_NTASKS", "8"}}), 8);
+  EXPECT_EQ(idle_tasks({{"SLURM_JOB_ID", "17"}, {"SLURM_NTASKS", "1"}}), 0);
+  EXPECT_EQ(idle_tasks({{"SLURM_JOB_ID", "17"}}), 0);
+  EXPECT_EQ(idle_tasks({}), 0);
+}
+
+TEST(LaunchedAs, ALauncherInsideSlurmLeavesNoTaskIdle) {
+  for (const char* launcher : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_FD", "PMIX_RANK"})
+    EXPECT_EQ(idle_tasks({{"SLURM_JOB_ID", "17"}, {"SLURM_NTASKS", "8"}, {launcher, "1"}}), 0) << launcher;
+  EXPECT_EQ(idle_tasks({{"SLURM_JOB_ID", "17"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "0"}}), 0);
 }
 
 }  // namespace

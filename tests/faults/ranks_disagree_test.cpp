@@ -61,7 +61,7 @@ TEST(RanksDisagree, OtherKindOfCpuOnOneRank) {
 // Removes the variables through which MPI joins the job; the launcher's process count stays.
 std::string outside_the_job(const Place& place, const std::string& command) {
   write_text(place.file("../alone.sh"),
-             "for name in $(env | sed -n 's/^\\(PMIX_[A-Za-z0-9_]*\\|PMI_[A-Za-z0-9_]*\\|"
+             "for name in $(env | sed -n 's/^\\(PMIX_[A-Za-z0-9_]*\\|PMI_FD\\|"
              "OMPI_MCA_[A-Za-z0-9_]*\\)=.*/\\1/p'); do unset $name; done\nexec \"$@\"\n");
   return "sh ../alone.sh " + command;
 }

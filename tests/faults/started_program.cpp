@@ -90,7 +90,7 @@ std::string Place::plumbline(const std::string& arguments) const {
 }
 
 std::string Place::mpirun(int ranks, const std::string& command) {
-  return PLUMB_MPIRUN " --oversubscribe --bind-to none -np " + std::to_string(ranks) + " " + command;
+  return PLUMB_MPIRUN " " PLUMB_MPIRUN_OPTIONS " -np " + std::to_string(ranks) + " " + command;
 }
 
 StartedProgram Place::start(const std::string& command, const std::string& environment) const {

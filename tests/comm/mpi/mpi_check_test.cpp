@@ -36,7 +36,7 @@ TEST(MpiCheck, LackOfMemoryHasItsOwnCode) {
 TEST(MpiCheck, NamesCallPlaceAndMpisWords) {
   const std::string sentence = error_for(MPI_ERR_COUNT).what();
   EXPECT_NE(sentence.find("MPI_Iallreduce failed"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find("invalid count"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("nvalid count"), std::string::npos) << sentence;
   EXPECT_NE(sentence.find("(mpi_check_test.cpp:"), std::string::npos) << sentence;
 }
 

@@ -1,0 +1,26 @@
+// Says something once if work takes longer than it should, while the working thread is stuck in it.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace plumb {
+
+// Calls `tell` once, on a thread of its own, unless it is destroyed within `patience`. An empty `tell`: no
+// thread. The destructor waits for a call that has begun.
+class LateAlarm {
+ public:
+  LateAlarm(std::chrono::milliseconds patience, std::function<void()> tell);
+  LateAlarm(const LateAlarm&) = delete;
+  LateAlarm& operator=(const LateAlarm&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  std::jthread thread_;  // last: ends before what it uses
+};
+
+}  // namespace plumb
