@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs what Plumbline is built from: packages on Debian and its kin, and the headers for GPUs that Debian lacks, from
-# PyPI into build/fetched (or $PLUMB_FETCHED). With PLUMB_TEST_PACKAGES set also what only tests start. Takes no
+# Installs what Plumbline is built from: packages of Debian and its kin (apt) or of Fedora and its kin (dnf), and the
+# headers for GPUs that they lack, from PyPI into build/fetched (or $PLUMB_FETCHED). With PLUMB_TEST_PACKAGES set also what only tests start. Takes no
 # arguments, says nothing when nothing is missing. Why each is wanted: docs/dependencies.md. Exit codes: 0 all there, or
 # all but what only GPU parts or single tests want; 64 usage; 69 can't install.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 
-packages=(
+apt_packages=(
   cmake
   g++
   libboost-dev
@@ -25,12 +25,36 @@ packages=(
   openmpi-bin
 )
 
+# The same on Fedora, and with EPEL on its kin. None of them has Chart.js.
+dnf_packages=(
+  boost-devel
+  cli11-devel
+  cmake
+  fmt-devel
+  gcc-c++
+  gtest-devel
+  json-devel
+  libjpeg-turbo-devel
+  libjpeg-turbo-utils
+  ninja-build
+  onednn-devel
+  openmpi-devel
+  spdlog-devel
+  tomlplusplus-devel
+)
+
 # With PLUMB_TEST_PACKAGES: a browser that opens reports, what draws single plots, what makes hosts out of network
 # namespaces. Without them their tests are skipped.
-test_packages=(
+apt_test_packages=(
   chromium
   gnuplot-nox
   iproute2
+  python3
+)
+dnf_test_packages=(
+  chromium-headless
+  gnuplot-minimal
+  iproute-tc
   python3
 )
 
@@ -47,17 +71,29 @@ give_up() {
   exit 69
 }
 
+# Leaves in `manager` who installs packages here: apt, dnf or nobody; in the others what that means.
+choose_manager() {
+  manager='' installer='' packages=() test_packages=()
+  if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+    manager=apt installer=apt-get packages=("${apt_packages[@]}") test_packages=("${apt_test_packages[@]}")
+  elif command -v rpm >/dev/null && command -v dnf >/dev/null; then
+    manager=dnf installer=dnf packages=("${dnf_packages[@]}") test_packages=("${dnf_test_packages[@]}")
+  fi
+}
+
+is_installed() {
+  if [ "$manager" = dnf ]; then
+    rpm --query --quiet --whatprovides "$1" >/dev/null 2>&1
+  else
+    [[ $(dpkg-query --show --showformat='${db:Status-Abbrev}' "$1" 2>/dev/null || true) == ?i* ]]
+  fi
+}
+
 # missing_of PACKAGE…: those that are not installed, in `missing`.
 missing_of() {
-  local package state
+  local package
   missing=()
-  for package in "$@"; do
-    state=$(dpkg-query --show --showformat='${db:Status-Abbrev}' "$package" 2>/dev/null || true)
-    case $state in
-      ?i*) ;;
-      *) missing+=("$package") ;;
-    esac
-  done
+  for package in "$@"; do is_installed "$package" || missing+=("$package"); done
 }
 
 # Whether this user may install; leaves how in `as_root`.
@@ -70,37 +106,48 @@ may_install() {
 
 apt() { ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" >>"$report" 2>&1; }
 
-apt_install() {
+install() {
   echo "install_deps.sh: installing $*" >&2
+  if [ "$manager" = dnf ]; then
+    ${as_root[@]+"${as_root[@]}"} dnf install -y --setopt=install_weak_deps=False "$@" >>"$report" 2>&1
+    return
+  fi
   apt update || true # lists that are there already may do
   apt install -y --no-install-recommends "$@"
 }
 
 install_packages() {
-  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    give_up "apt is not on this machine, so nothing was installed." \
-      "Install by hand what these Debian packages hold: ${packages[*]}." \
+  if [ -z "$manager" ]; then
+    give_up "neither apt nor dnf is on this machine, so nothing was installed." \
+      "Install by hand what these Debian packages hold: ${apt_packages[*]}." \
       "Then go on with: cmake --preset release && cmake --build --preset release && ctest --preset release"
   fi
   missing_of "${packages[@]}"
   [ ${#missing[@]} -gt 0 ] || return 0
   if ! may_install; then
     give_up "packages are missing and only root may install them. Ask for, or run as root:" \
-      "  apt-get install ${missing[*]}" \
+      "  $installer install ${missing[*]}" \
       "then start this again."
   fi
-  if ! apt_install "${missing[@]}"; then
+  if ! install "${missing[@]}"; then
     tail -n 20 "$report" >&2
-    give_up "apt-get could not install ${missing[*]}." \
-      "Check the network and the package sources (what apt said stands above), then start this again."
+    give_up "$installer could not install ${missing[*]}." \
+      "Check the network and the package sources (what $manager said stands above), then start this again."
   fi
+  [ "$manager" != dnf ] || tell_of_fedora
+}
+
+# What its packages leave to do.
+tell_of_fedora() {
+  echo "install_deps.sh: put Open MPI into PATH (module load mpi/openmpi-x86_64), and give CMake a chart.min.js of" \
+    "Chart.js 3, which dnf doesn't have: cmake --preset release -D PLUMB_CHART_JS=/path/to/chart.min.js" >&2
 }
 
 install_test_packages() {
-  command -v dpkg-query >/dev/null && command -v apt-get >/dev/null || return 0
+  [ -n "$manager" ] || return 0
   missing_of "${test_packages[@]}"
   [ ${#missing[@]} -gt 0 ] || return 0
-  may_install && apt_install "${missing[@]}" ||
+  may_install && install "${missing[@]}" ||
     echo "install_deps.sh: going on without ${missing[*]}: tests of reports will be skipped" >&2
 }
 
@@ -109,7 +156,7 @@ fetch() {
   local no_pip=72 code=0 wheels
   wheels=("$launch/fetch_wheels.sh" "$fetched/$1" include "${@:2}")
   "${wheels[@]}" || code=$?
-  if [ $code -eq $no_pip ] && command -v apt-get >/dev/null && may_install && apt_install python3-pip; then
+  if [ $code -eq $no_pip ] && [ -n "$manager" ] && may_install && install python3-pip; then
     code=0
     "${wheels[@]}" || code=$?
   fi
@@ -136,6 +183,7 @@ if [ $# -ne 0 ]; then
 fi
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
+choose_manager
 fetch_headers
 install_packages
 [ -z "${PLUMB_TEST_PACKAGES-}" ] || install_test_packages
