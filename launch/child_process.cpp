@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,82 +26,32 @@ using Clock = std::chrono::steady_clock;
 constexpr int kPollMilliseconds = 200;
 constexpr std::chrono::milliseconds kLeftoverGrace{3000};
 
-sigset_t watched_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
-  return set;
-}
-
 // This process's environment with the mark in it.
 std::vector<std::string> marked_environment(const std::string& mark) {
   const std::string begin = std::string(kSweepVariable) + "=";
-  std::vector<std::string> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    if (!std::string_view(*variable).starts_with(begin)) variables.emplace_back(*variable);
+  std::vector<std::string> variables = current_environment();
+  std::erase_if(variables, [&](const std::string& variable) { return variable.starts_with(begin); });
   variables.push_back(begin + mark);
   return variables;
 }
-
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-// Owns the file actions and attributes of a posix_spawnp.
-struct SpawnSettings {
-  SpawnSettings() {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-  }
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-};
 
 pid_t spawn(const ChildCommand& command) {
   const UniqueFd output(::open(command.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!output)
     throw Error(ExitCode::cannot_create, "{} can't be created: {}; make room or name another --out",
                 command.output.string(), std::strerror(errno));
-  SpawnSettings settings;
-  posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&settings.actions, output.get(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&settings.actions, output.get(), STDERR_FILENO);
-  sigset_t none, all = watched_signals();
-  sigemptyset(&none);
-  sigaddset(&all, SIGPIPE);
-  posix_spawnattr_setsigmask(&settings.attributes, &none);
-  posix_spawnattr_setsigdefault(&settings.attributes, &all);
-  posix_spawnattr_setpgroup(&settings.attributes, 0);
-  posix_spawnattr_setflags(&settings.attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::vector<std::string> words = command.words, environment = marked_environment(command.mark);
-  pid_t child = 0;
-  const int error = posix_spawnp(&child, words.front().c_str(), &settings.actions, &settings.attributes,
-                                 pointers_to(words).data(), pointers_to(environment).data());
-  if (error != 0)
+  const pid_t child = spawn_program(command.words, {.output = output.get(), .errors = output.get()},
+                                    marked_environment(command.mark));
+  if (child < 0)
     throw Error(ExitCode::unavailable, "'{}' can't be started: {}; install it or correct the sweep file",
-                words.front(), std::strerror(error));
+                command.words.front(), std::strerror(-child));
   return child;
 }
 
-// Waits up to kPollMilliseconds. Returns a signal that is to end the sweep; 0: none came.
+// Waits up to `milliseconds`. Returns a signal that is to end the sweep; 0: none came.
 int next_signal(const SignalWatch& signals, int milliseconds) {
   pollfd ready{.fd = signals.descriptor(), .events = POLLIN, .revents = 0};
-  if (::poll(&ready, 1, milliseconds) <= 0) return 0;
-  signalfd_siginfo info{};
-  while (::read(signals.descriptor(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
-    if (info.ssi_signo != SIGCHLD) return static_cast<int>(info.ssi_signo);
-  return 0;
+  return ::poll(&ready, 1, milliseconds) > 0 ? signals.next().signal : 0;
 }
 
 // A child that is killed, with everything that has the mark, unless it has been seen to end.
@@ -157,17 +105,6 @@ std::vector<pid_t> marked_processes(const std::string& mark) {
 
 }  // namespace
 
-SignalWatch::SignalWatch() {
-  const sigset_t set = watched_signals();
-  pthread_sigmask(SIG_BLOCK, &set, &before_);
-  descriptor_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!descriptor_) throw Error(ExitCode::internal, "signals can't be watched: {}", std::strerror(errno));
-}
-
-SignalWatch::~SignalWatch() {
-  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-}
-
 ChildEnd run_child(const ChildCommand& command, const SignalWatch& signals, double timeout_seconds,
                    const std::function<void()>& idle, std::chrono::seconds grace) {
   ChildEnd end;
@@ -213,15 +150,20 @@ int end_marked_processes(const std::string& mark, std::chrono::milliseconds grac
   return count;
 }
 
-bool can_be_started(const std::string& program) {
+std::string path_of_program(const std::string& program) {
   const auto is_program = [](const fs::path& path) {
     std::error_code error;
     return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
   };
-  if (program.find('/') != std::string::npos) return is_program(program);
+  if (program.find('/') != std::string::npos) return is_program(program) ? program : "";
   const char* folders = std::getenv("PATH");
-  return std::ranges::any_of(split(folders ? folders : "", ':'),
-                             [&](const fs::path& folder) { return is_program(folder / program); });
+  for (const fs::path folder : split(folders ? folders : "", ':'))
+    if (is_program(folder / program)) return (folder / program).string();
+  return "";
+}
+
+bool can_be_started(const std::string& program) {
+  return !path_of_program(program).empty();
 }
 
 }  // namespace plumb

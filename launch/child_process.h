@@ -7,29 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "launch/spawn.h"
 
 namespace plumb {
 
 // The folder of the sweep that a process belongs to: set for all processes of a sweep and inherited, so that
 // those of a sweep that was killed can be found.
 inline constexpr const char* kSweepVariable = "PLUMBLINE_SWEEP";
-
-// While this lives, SIGINT, SIGTERM, SIGHUP and the end of a child are held back from the process and read by
-// wait_for_child instead.
-class SignalWatch {
- public:
-  SignalWatch();
-  ~SignalWatch();
-  SignalWatch(const SignalWatch&) = delete;
-  SignalWatch& operator=(const SignalWatch&) = delete;
-
-  int descriptor() const { return descriptor_.get(); }
-
- private:
-  sigset_t before_{};
-  UniqueFd descriptor_;
-};
 
 struct ChildCommand {
   std::vector<std::string> words;  // the first is looked for in PATH
@@ -54,6 +38,9 @@ ChildEnd run_child(const ChildCommand& command, const SignalWatch& signals, doub
 // Ends every process of this user on this host that has the mark, but for this one: SIGTERM, then SIGKILL.
 // Returns how many there were.
 int end_marked_processes(const std::string& mark, std::chrono::milliseconds grace);
+
+// The path of a program, given by its path or by a name in PATH; empty if there is none that can be started.
+std::string path_of_program(const std::string& program);
 
 // True if the command's first word is a program: a path, or a name in PATH.
 bool can_be_started(const std::string& program);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <fstream>
 #include <system_error>
+#include <utility>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -69,17 +70,20 @@ fs::path result_folder(const fs::path& work) {
   return {};
 }
 
-// The sentence of a program that failed, "out of memory: …"; without one, the first line of the launcher,
-// which names the failure (advice comes after it).
-std::string reason_in(const fs::path& output, const std::string& program) {
+// The sentence of a program that failed, "out of memory: …", or of launch/run; without one, the first line of
+// the launcher, which names the failure (advice comes after it). launch/run first shows the launcher's
+// command.
+std::string reason_in(const fs::path& output, const std::string& program, bool over_hosts) {
   constexpr std::size_t kLongest = 400;
   std::ifstream stream(output);
   std::string first, sentence;
+  bool shows_command = over_hosts;
   for (std::string line; std::getline(stream, line);) {
     line = printable(std::move(line), ' ');
     if (line.find_first_not_of(" -=*") == std::string::npos) continue;
-    if (first.empty()) first = line;
-    if (line.starts_with(program + ": ")) sentence = line.substr(program.size() + 2);
+    for (const std::string& speaker : {program + ": ", std::string(kLaunchRun) + ": "})
+      if (line.starts_with(speaker)) sentence = line.substr(speaker.size());
+    if (!std::exchange(shows_command, false) && first.empty()) first = line;
   }
   if (!sentence.empty()) return sentence.substr(0, kLongest);
   return fmt::format("{} (all of it is in {})", first.empty() ? "it said nothing" : first.substr(0, kLongest),
@@ -185,7 +189,8 @@ class Sweep {
   // Empty if it didn't fail.
   std::string why_failed(const SweepRun& run, const ChildEnd& end, const fs::path& output) const {
     if (end.timed_out) return "it took longer than the sweep file's timeout_minutes and was ended";
-    if (end.code != 0) return reason_in(output, plan_.groups[run.group].program);
+    if (end.code != 0)
+      return reason_in(output, plan_.groups[run.group].program, plan_.launcher.hosts.has_value());
     std::error_code error;
     if (!fs::exists(folder_.log(plan_, run), error))
       return "it ended well and left no log " + folder_.log(plan_, run).string();
@@ -236,7 +241,7 @@ SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJo
 
 std::optional<double> seconds_left(const SweepPlan& plan,
                                    const std::function<RunState(const std::string& run)>& state) {
-  std::map<std::pair<std::size_t, int>, Mean> of_case;
+  std::map<std::pair<std::size_t, std::string>, Mean> of_case;
   std::map<std::size_t, Mean> of_group;
   Mean of_all;
   std::vector<const SweepRun*> open;
@@ -246,14 +251,14 @@ std::optional<double> seconds_left(const SweepPlan& plan,
       open.push_back(&run);
       continue;
     }
-    of_case[{run.group, run.devices}].add(known.seconds);
+    of_case[{run.group, run.case_name()}].add(known.seconds);
     of_group[run.group].add(known.seconds);
     of_all.add(known.seconds);
   }
   if (of_all.count == 0) return open.empty() ? std::optional<double>(0) : std::nullopt;
   double seconds = 0;
   for (const SweepRun* run : open) {
-    const Mean& same_case = of_case[{run->group, run->devices}];
+    const Mean& same_case = of_case[{run->group, run->case_name()}];
     const Mean& same_group = of_group[run->group];
     const Mean& mean = same_case.count > 0 ? same_case : same_group.count > 0 ? same_group : of_all;
     seconds += mean.sum / static_cast<double>(mean.count);

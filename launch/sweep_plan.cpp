@@ -1,5 +1,7 @@
 #include "launch/sweep_plan.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <random>
 #include <set>
@@ -9,6 +11,7 @@
 #include "base/hash.h"
 #include "launch/toml_reader.h"
 #include "models/catalogue.h"
+#include "results/analysis/log_tree.h"
 
 namespace plumb {
 namespace {
@@ -16,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostRuns = 100'000;
-constexpr std::int64_t kMostDevices = 1024, kLargestBatch = std::int64_t{1} << 24,
+constexpr std::int64_t kMostNodes = 10'000, kMostDevices = 1024, kLargestBatch = std::int64_t{1} << 24,
                        kMostIterations = 10'000'000;
 const std::vector<std::string> kPrecisions{"fp32", "tf32", "fp16", "bf16"};
 
@@ -29,7 +32,7 @@ const std::vector<std::pair<std::string, std::string>> kSetBySweep{{"bs", "batch
                                                                    {"bf16", "precisions"},
                                                                    {"iters", "iterations"},
                                                                    {"warmup", "warmup"},
-                                                                   {"nodes", "devices_per_node"},
+                                                                   {"nodes", "nodes"},
                                                                    {"devices-per-node", "devices_per_node"},
                                                                    {"backbone", "model"},
                                                                    {"run", "repetitions of [sweep]"},
@@ -84,17 +87,123 @@ std::string key_in(const std::string& message, const TomlTable& options) {
   return "";
 }
 
+// Words of mpirun and srun that launch/run gives itself.
+constexpr std::array<std::string_view, 17> kSetByLaunchRun{
+    "-np",       "--np",       "-n",           "-c",
+    "-N",        "-H",         "-host",        "--host",
+    "-hostfile", "--hostfile", "-machinefile", "--machinefile",
+    "--map-by",  "--nodes",    "--ntasks",     "--nodelist",
+    "-w"};
+
+SweepHosts read_hosts(const TomlTable& table, const std::string& file) {
+  SweepHosts hosts{.list = table.text("hosts", "")};
+  if (table.has("hostfile")) hosts.file = fs::path(file).parent_path() / table.text("hostfile", "");
+  if (!hosts.list.empty() && !hosts.file.empty())
+    table.refuse("hostfile", "'hosts' and 'hostfile' both name hosts; leave one of them out");
+  if (hosts.list.starts_with('-'))
+    table.refuse("hosts", fmt::format("'{}' is no list of hosts; write node[1-4] or n1,n2", hosts.list));
+  const std::string command = table.text("command", kLaunchRun);
+  if (command == "mpirun" || command == "srun")
+    hosts.via = command;
+  else if (command != kLaunchRun)
+    table.refuse("command", fmt::format("'{}' can't be told hosts; take mpirun, srun, or {}, which chooses",
+                                        command, kLaunchRun));
+  if (table.has("ranks_option"))
+    table.refuse("ranks_option", "over hosts every device gets a rank; leave 'ranks_option' out");
+  for (const std::string& word : table.texts("arguments", {}))
+    if (std::ranges::find(kSetByLaunchRun, word.substr(0, word.find('='))) != kSetByLaunchRun.end())
+      table.refuse("arguments", fmt::format("argument '{}' is the sweep's to give; use hosts, nodes and "
+                                            "devices_per_node",
+                                            word));
+  return hosts;
+}
+
+Launcher read_launcher(const TomlTable& table, const std::string& file) {
+  table.refuse_others({"command", "arguments", "ranks_option", "programs", "hosts", "hostfile"});
+  Launcher launcher;
+  launcher.command = table.text("command", launcher.command);
+  if (table.has("hosts") || table.has("hostfile") || launcher.command == kLaunchRun) {
+    launcher.hosts = read_hosts(table, file);
+    launcher.command = kLaunchRun;
+    launcher.arguments.clear();
+  }
+  launcher.ranks_option = table.text("ranks_option", launcher.ranks_option);
+  launcher.arguments = table.texts("arguments", launcher.arguments);
+  if (table.has("programs")) launcher.programs = fs::path(file).parent_path() / table.text("programs", "");
+  return launcher;
+}
+
 struct Case {
   TomlTable table, options;
   std::string name, model, program;
   std::vector<std::string> words;
-  std::vector<std::int64_t> devices, batches;
+  std::vector<SweepRun> layouts;  // nodes and devices only
+  std::vector<std::int64_t> batches;
   std::vector<std::string> precisions;
 };
 
+std::vector<SweepRun> named_layouts(const TomlTable& table) {
+  std::vector<SweepRun> layouts;
+  for (const std::string& name : table.required_texts("cases", {})) {
+    SweepRun run;
+    if (!parse_case_name(name, run.nodes, run.devices_per_node) || run.nodes < 1 || run.nodes > kMostNodes ||
+        run.devices_per_node < 1 || run.devices_per_node > kMostDevices)
+      table.refuse("cases", fmt::format("'{}' is no case; write 2n8g for 2 nodes of 8 devices each", name));
+    layouts.push_back(run);
+  }
+  for (const char* key : {"nodes", "devices_per_node"})
+    if (table.has(key)) table.refuse(key, fmt::format("'cases' has '{}', too; leave one of them out", key));
+  return layouts;
+}
+
+// The fewest nodes with every number of devices, more nodes with the largest one: as a job grows.
+std::vector<SweepRun> read_layouts(const TomlTable& table) {
+  if (table.has("cases")) return named_layouts(table);
+  const std::vector<std::int64_t> devices = table.required_integers("devices_per_node", {1, kMostDevices});
+  std::vector<std::int64_t> nodes{1};
+  if (table.has("nodes")) nodes = table.required_integers("nodes", {1, kMostNodes});
+  const std::int64_t fewest = *std::ranges::min_element(nodes), most = *std::ranges::max_element(devices);
+  std::vector<SweepRun> layouts;
+  const auto add = [&](std::int64_t count, std::int64_t each) {
+    layouts.push_back({.nodes = static_cast<int>(count), .devices_per_node = static_cast<int>(each)});
+  };
+  for (const std::int64_t each : devices) add(fewest, each);
+  for (const std::int64_t count : nodes)
+    if (count != fewest) add(count, most);
+  return layouts;
+}
+
+// The key that says how many nodes, or devices, a case has.
+const char* layout_key(const TomlTable& table, const char* key) {
+  return table.has("cases") ? "cases" : key;
+}
+
+// Whether the launcher can start a case's runs.
+void check_layouts(const Case& c, const Launcher& launcher, const TomlTable& launcher_table,
+                   const CheckLayout& check) {
+  for (const SweepRun& layout : c.layouts) {
+    if (!launcher.hosts && layout.nodes > 1)
+      c.table.refuse(layout_key(c.table, "nodes"),
+                     fmt::format("{} wants {} hosts; name them in [launcher], as hosts = \"node[1-{}]\"",
+                                 layout.case_name(), layout.nodes, layout.nodes));
+    if (!launcher.hosts || !check) continue;
+    try {
+      check(launcher, layout.nodes, layout.devices_per_node);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::usage) throw;
+      const std::string_view sentence = error.what();
+      const std::string told = fmt::format("{} can't be run: {}", layout.case_name(), sentence);
+      if (sentence.starts_with("option --nodes")) c.table.refuse(layout_key(c.table, "nodes"), told);
+      if (sentence.starts_with("option --devices"))
+        c.table.refuse(layout_key(c.table, "devices_per_node"), told);
+      launcher_table.refuse(launcher_table.has("hosts") ? "hosts" : "hostfile", told);
+    }
+  }
+}
+
 Case read_case(const TomlTable& table) {
-  table.refuse_others(
-      {"name", "model", "devices_per_node", "batch_sizes", "precisions", "iterations", "warmup", "options"});
+  table.refuse_others({"name", "model", "nodes", "devices_per_node", "cases", "batch_sizes", "precisions",
+                       "iterations", "warmup", "options"});
   Case c{.table = table, .options = table.table("options")};
   c.name = table.text("name", "");
   for (const char letter : c.name)
@@ -107,7 +216,7 @@ Case read_case(const TomlTable& table) {
   std::vector<std::string> models;
   for (const Model& model : model_catalogue()) models.emplace_back(model.name);
   c.model = table.required_text("model", models);
-  c.devices = table.required_integers("devices_per_node", {1, kMostDevices});
+  c.layouts = read_layouts(table);
   c.batches = table.required_integers("batch_sizes", {1, kLargestBatch});
   c.precisions = table.required_texts("precisions", kPrecisions);
   const Model& model = *find_model(c.model);
@@ -154,7 +263,8 @@ void shuffle(std::vector<Element>& elements, std::mt19937_64& engine) {
 
 }  // namespace
 
-SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const CheckOptions& check) {
+SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const CheckOptions& check,
+                          const CheckLayout& check_layout) {
   const toml::table parsed = parse_toml(text, file);
   const TomlTable root(parsed, "", file);
   for (const auto& [key, value] : parsed)
@@ -169,18 +279,14 @@ SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const 
   plan.seed = static_cast<std::uint64_t>(sweep.integer("seed", 0, {}));
   plan.retries = static_cast<int>(sweep.integer("retries", plan.retries, {0, 100}));
   plan.timeout_seconds = 60 * sweep.real("timeout_minutes", 0, 0, 1e6);
-  launcher.refuse_others({"command", "arguments", "ranks_option", "programs"});
-  plan.launcher.command = launcher.text("command", plan.launcher.command);
-  plan.launcher.ranks_option = launcher.text("ranks_option", plan.launcher.ranks_option);
-  plan.launcher.arguments = launcher.texts("arguments", plan.launcher.arguments);
-  if (launcher.has("programs"))
-    plan.launcher.programs = fs::path(file).parent_path() / launcher.text("programs", "");
+  plan.launcher = read_launcher(launcher, file);
 
   std::vector<SweepRun> cases;  // of one repetition
   std::set<std::string> names;
   for (const TomlTable& table : root.tables("case")) {
     const Case c = read_case(table);
-    const std::size_t more = c.batches.size() * c.precisions.size() * c.devices.size();
+    check_layouts(c, plan.launcher, launcher, check_layout);
+    const std::size_t more = c.batches.size() * c.precisions.size() * c.layouts.size();
     if ((cases.size() + more) * static_cast<std::size_t>(plan.repetitions) > kMostRuns)
       table.refuse("", fmt::format("with this case the sweep has more than {} runs; leave out batch sizes, "
                                    "precisions or repetitions",
@@ -188,8 +294,10 @@ SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const 
     for (SweepGroup& group : groups_of(c, check)) {
       if (!names.insert(group.name).second)
         table.refuse("", group.name + " has been in a case before; give one of the two another 'name'");
-      for (const std::int64_t devices : c.devices)
-        cases.push_back({.group = plan.groups.size(), .devices = static_cast<int>(devices)});
+      for (SweepRun run : c.layouts) {
+        run.group = plan.groups.size();
+        cases.push_back(std::move(run));
+      }
       plan.groups.push_back(std::move(group));
     }
   }
@@ -220,17 +328,35 @@ fs::path SweepFolder::log(const SweepPlan& plan, const SweepRun& run) const {
                      run.repetition);
 }
 
+std::vector<std::string> hosts_words(const Launcher& launcher, int nodes, int devices_per_node) {
+  const SweepHosts& hosts = *launcher.hosts;
+  std::vector<std::string> words{launcher.command};
+  if (!hosts.list.empty()) words.insert(words.end(), {"-H", hosts.list});
+  if (!hosts.file.empty()) words.insert(words.end(), {"--hostfile", hosts.file.string()});
+  words.insert(words.end(),
+               {"--nodes", std::to_string(nodes), "--devices", std::to_string(devices_per_node)});
+  if (!hosts.via.empty()) words.insert(words.end(), {"--via", hosts.via});
+  for (const std::string& word : launcher.arguments) words.insert(words.end(), {"--with", word});
+  return words;
+}
+
 std::vector<std::string> command_of(const SweepPlan& plan, const SweepRun& run, const SweepFolder& folder) {
   const SweepGroup& group = plan.groups[run.group];
   const Launcher& launcher = plan.launcher;
-  std::vector<std::string> words{launcher.command};
-  words.insert(words.end(), launcher.arguments.begin(), launcher.arguments.end());
-  words.insert(words.end(), {launcher.ranks_option, std::to_string(run.devices),
-                             (launcher.programs / group.program).string()});
+  std::vector<std::string> words;
+  if (launcher.hosts) {
+    words = hosts_words(launcher, run.nodes, run.devices_per_node);
+  } else {
+    words.push_back(launcher.command);
+    words.insert(words.end(), launcher.arguments.begin(), launcher.arguments.end());
+    words.insert(words.end(), {launcher.ranks_option, std::to_string(run.devices())});
+  }
+  words.push_back((launcher.programs / group.program).string());
   words.insert(words.end(), group.options.begin(), group.options.end());
+  if (!launcher.hosts)  // else the hosts give the case its name
+    words.insert(words.end(), {"--nodes=1", fmt::format("--devices-per-node={}", run.devices_per_node)});
   words.insert(words.end(),
-               {"--nodes=1", fmt::format("--devices-per-node={}", run.devices),
-                fmt::format("--run={}", run.repetition), "--log-dir=" + folder.logs(group).string(),
+               {fmt::format("--run={}", run.repetition), "--log-dir=" + folder.logs(group).string(),
                 "--out=" + folder.work(run).string()});
   return words;
 }
@@ -251,6 +377,7 @@ std::uint64_t plan_hash(const SweepPlan& plan) {
   std::uint64_t hash = kFnvOffset;
   SweepPlan anywhere = plan;  // the programs may have moved
   anywhere.launcher.programs.clear();
+  if (anywhere.launcher.hosts) anywhere.launcher.command = kLaunchRun;
   for (const SweepRun& run : anywhere.runs)
     hash = fnv1a(fmt::format("{}\n{}\n", run.name, shell_text(command_of(anywhere, run, {}))), hash);
   return hash;

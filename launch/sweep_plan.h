@@ -14,22 +14,27 @@
 //   ranks_option = "-np"         # what comes before the number of processes
 //   programs = "/opt/plumbline/bin"   # folder of the programs; where it is left out, that of plumbline
 //
+//   [launcher]                   # over hosts: "launch/run -H node[1-4] --nodes 4 --devices 8 …
+//   bench_resnet50 …" hosts = "node[1-4]"          # or hostfile = "hosts", of lines "node1 slots=8"; with
+//   neither, and the command command = "mpirun"           # "launch/run": the hosts of the Slurm job. mpirun,
+//   srun, or launch/run, which chooses arguments = []               # passed on to mpirun or srun
+//
 //   [[case]]
 //   name = "mpi"                 # tells cases apart that differ in options only
 //   model = "resnet50"           # or r50, r100, y1: ArcFace over that backbone
-//   devices_per_node = [1, 2, 4, 8]
-//   batch_sizes = [128]          # per device
-//   precisions = ["fp32", "fp16"]
-//   iterations = 120             # left out: the program's own
-//   warmup = 20
-//   options = { lr = 0.01, comm = "mpi", no-overlap = true }   # of the program, without dashes
+//   nodes = [1, 2, 4]            # 1 where it is left out. The fewest nodes run every number of devices, more
+//   nodes devices_per_node = [1, 2, 4, 8]   # the most of them: 1n1g, 1n2g, 1n4g, 1n8g, 2n8g, 4n8g cases =
+//   ["1n1g", "2n4g"]     # in place of both: these batch_sizes = [128]          # per device precisions =
+//   ["fp32", "fp16"] iterations = 120             # left out: the program's own warmup = 20 options = { lr =
+//   0.01, comm = "mpi", no-overlap = true }   # of the program, without dashes
 //
-// [[case]] must be there, with model, devices_per_node, batch_sizes and precisions.
+// [[case]] must be there, with model, devices_per_node or cases, batch_sizes and precisions.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,10 +43,21 @@
 
 namespace plumb {
 
+// The script that starts runs on hosts.
+inline constexpr const char* kLaunchRun = "launch/run";
+
+// With neither list nor file: the hosts of the Slurm job.
+struct SweepHosts {
+  std::string list;            // "node[1-4]", as launch/run -H takes it
+  std::filesystem::path file;  // Open MPI's host file
+  std::string via;             // "mpirun", "srun"; empty: as launch/run chooses
+};
+
 struct Launcher {
   std::string command = "mpirun", ranks_option = "-np";
   std::vector<std::string> arguments = {"--bind-to", "none"};
-  std::filesystem::path programs;  // empty: not named in the file
+  std::filesystem::path programs;   // empty: not named in the file
+  std::optional<SweepHosts> hosts;  // then `command` is launch/run, the only one that reads host names
 };
 
 struct RunLength {
@@ -60,10 +76,11 @@ struct SweepGroup {
 struct SweepRun {
   std::string name;       // "resnet50_b128_fp16_1n8g_3": no other run of the sweep has it
   std::size_t group = 0;  // index
-  int devices = 1;
+  int nodes = 1, devices_per_node = 1;
   int repetition = 1;
 
-  std::string case_name() const { return fmt::format("1n{}g", devices); }
+  int devices() const { return nodes * devices_per_node; }
+  std::string case_name() const { return fmt::format("{}n{}g", nodes, devices_per_node); }
 };
 
 struct SweepPlan {
@@ -83,9 +100,14 @@ struct SweepPlan {
 using CheckOptions =
     std::function<RunLength(const std::string& program, const std::vector<std::string>& arguments)>;
 
-// `file`: its name in messages, and what a relative `programs` is relative to. Throws Error(bad_data) with
-// file, line and column.
-SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const CheckOptions& check);
+// Asks whether the launcher's hosts can run a case. Throws Error(usage) with the sentence of launch/run if
+// they can't.
+using CheckLayout = std::function<void(const Launcher& launcher, int nodes, int devices_per_node)>;
+
+// `file`: its name in messages, and what relative `programs` and `hostfile` are relative to. `check_layout`
+// is asked about every case of a sweep over hosts, once. Throws Error(bad_data) with file, line and column.
+SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const CheckOptions& check,
+                          const CheckLayout& check_layout = {});
 
 // Where the results of a sweep lie.
 struct SweepFolder {
@@ -99,6 +121,8 @@ struct SweepFolder {
   std::filesystem::path log(const SweepPlan& plan, const SweepRun& run) const;
 };
 
+// What launch/run is given in front of the program, with itself.
+std::vector<std::string> hosts_words(const Launcher& launcher, int nodes, int devices_per_node);
 // The command of a run, as words.
 std::vector<std::string> command_of(const SweepPlan& plan, const SweepRun& run, const SweepFolder& folder);
 // Quoted for a shell.

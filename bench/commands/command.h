@@ -20,14 +20,15 @@ struct Command {
   std::function<OptionTable()> table;
 };
 
-extern const Command kAnalyzeCommand, kCompareCommand, kExplainCommand, kExportCommand, kGateCommand,
-    kMakeRecCommand, kPublishedCommand, kReportCommand, kScalingCommand, kSweepCommand;
+extern const Command kAnalyzeCommand, kCompareCommand, kDoctorCommand, kExplainCommand, kExportCommand,
+    kGateCommand, kMakeRecCommand, kPublishedCommand, kReportCommand, kScalingCommand, kScreenCommand,
+    kSweepCommand;
 
 // All of them, by name.
 inline const std::vector<Command>& plumbline_commands() {
-  static const std::vector<Command> list{kAnalyzeCommand, kCompareCommand, kExplainCommand,   kExportCommand,
-                                         kGateCommand,    kMakeRecCommand, kPublishedCommand, kReportCommand,
-                                         kScalingCommand, kSweepCommand};
+  static const std::vector<Command> list{kAnalyzeCommand, kCompareCommand, kDoctorCommand,  kExplainCommand,
+                                         kExportCommand,  kGateCommand,    kMakeRecCommand, kPublishedCommand,
+                                         kReportCommand,  kScalingCommand, kScreenCommand,  kSweepCommand};
   return list;
 }
 

@@ -2,6 +2,7 @@
 #include <spdlog/fmt/chrono.h>
 
 #include <ctime>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "bench/commands/command.h"
 #include "bench/output/version.h"
 #include "results/compare/samples.h"
+#include "results/record/links.h"
 #include "results/report/history.h"
 #include "results/report/html_page.h"
 #include "results/report/plot.h"
@@ -24,7 +26,7 @@ enum class ReportFormat { html, svg, png, markdown, steps, json };
 struct ReportArguments {
   std::vector<std::string> paths;
   TextOutput output;
-  std::string title, plot;
+  std::string title, plot, links;
   ReportFormat format = ReportFormat::html;
   std::optional<std::int64_t> baseline_last;
   double max_regression = GateCriteria().max_regression;
@@ -34,13 +36,18 @@ struct ReportArguments {
 OptionTable report_options(ReportArguments& arguments) {
   return {
       "plumbline report",
-      "Measured runs as one HTML page that needs nothing else: throughput and scaling beside published "
-      "numbers, where the time of a step goes, memory, profile and trace, and what is odd about the runs. Or "
+      "Measured runs as one HTML page that needs nothing else: whether they scale as they should, throughput "
+      "beside published numbers and what the links allow, where the time of a step goes, memory, profile and "
+      "trace, and what is odd about the runs. Or "
       "single plots and tables, for documents.",
       {{"Input",
         {positional("PATH…", arguments.paths,
-                    "run folders, folders of them (--out of the benches), or folders of logs")
-             .as_required()}},
+                    "run folders, folders of them (--out of the benches), folders of sweeps, or of logs")
+             .as_required(),
+         text_option(
+             "--links", "FILE", arguments.links,
+             "links.json of bench_allreduce --out, by which scaling is judged where a run has a profile")
+             .with_default("links.json in a PATH, else what runs over several hosts probed")}},
        {"History",
         {flag_option("--history", arguments.history, true,
                      "throughput over commits and dates in place of the report: a line per configuration, "
@@ -72,12 +79,27 @@ OptionTable report_options(ReportArguments& arguments) {
          flag_option("--verbose", arguments.verbose, true, "name every file that is left out")}}}};
 }
 
+// Throws Error(bad_data) if the file that is named can't be used; one that is found is judged by the report.
+std::string links_of(const ReportArguments& arguments) {
+  if (!arguments.links.empty()) {
+    read_links(arguments.links);
+    return arguments.links;
+  }
+  std::error_code error;
+  for (const std::string& path : arguments.paths)
+    if (const auto file = std::filesystem::path(path) / kLinksFile;
+        std::filesystem::is_regular_file(file, error))
+      return file;
+  return "";
+}
+
 ReportOptions options_of(const ReportArguments& arguments) {
   const nlohmann::ordered_json build = build_json();
   return {.title = arguments.title,
           .made_by = fmt::format("plumbline {} ({})", build.at("version").get<std::string>(),
                                  build.at("commit").get<std::string>()),
-          .created = fmt::format("{:%Y-%m-%d %H:%M UTC}", fmt::gmtime(std::time(nullptr)))};
+          .created = fmt::format("{:%Y-%m-%d %H:%M UTC}", fmt::gmtime(std::time(nullptr))),
+          .links = links_of(arguments)};
 }
 
 bool is_picture(const ReportArguments& arguments) {
@@ -115,6 +137,10 @@ void check_formats(const ReportArguments& arguments) {
   if (!arguments.history && arguments.format == ReportFormat::json)
     throw Error(ExitCode::usage,
                 "option --format json needs --history; the figures of single runs are in their result.json");
+  if (arguments.history && !arguments.links.empty())
+    throw Error(ExitCode::usage,
+                "option --links: '{}' judges scaling, which a --history doesn't show; leave one out",
+                arguments.links);
   if (!arguments.history &&
       (arguments.baseline_last || arguments.max_regression != GateCriteria().max_regression))
     throw Error(ExitCode::usage,

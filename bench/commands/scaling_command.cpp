@@ -97,9 +97,7 @@ std::vector<Layout> wanted_cases(const ScalingArguments& arguments, const Scalin
                   arguments.devices, per_host);
     return cases;
   }
-  int to = static_cast<int>(links.hosts.size()) * per_host;
-  for (const MeasuredCase& one : basis.measured) to = std::max(to, one.layout.devices());
-  return cases_between(1, arguments.to.value_or(to), per_host);
+  return cases_between(1, arguments.to.value_or(most_devices(basis, links)), per_host);
 }
 
 int print_validation(const ScalingArguments& arguments) {
@@ -123,7 +121,7 @@ int scaling_command(const ScalingArguments& arguments) {
   if (!arguments.devices.empty()) parse_devices(arguments.devices);
   const Links links = read_links(arguments.links);
   const ScalingBasis basis = load_scaling_basis(arguments.runs);
-  if (!arguments.force) check_hosts(basis, links, arguments.links);
+  if (!arguments.force) check_hosts(basis, links, arguments.links, true);
   const ScalingPrediction prediction =
       predict_scaling(basis, links, what_if_of(arguments), wanted_cases(arguments, basis, links));
   if (prediction.cases.empty())

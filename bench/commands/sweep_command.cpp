@@ -18,12 +18,13 @@
 #include "bench/plan/step_plan.h"
 #include "kernels/roofline.h"
 #include "kernels/targets.h"
+#include "launch/host_launcher.h"
 #include "launch/sweep.h"
 #include "results/analysis/analyze.h"
 
 namespace plumb {
 
-extern const std::string_view kCpuSweep, kDlperfSweep;  // launch/sweeps/*.toml
+extern const std::string_view kCpuSweep, kDlperfSweep, kDlperfHostsSweep;  // launch/sweeps/*.toml
 
 namespace {
 
@@ -37,13 +38,15 @@ struct SweepArguments {
 OptionTable sweep_options(SweepArguments& arguments) {
   return {
       "plumbline sweep",
-      "Runs what a TOML file asks for (models, batch sizes, precisions, numbers of devices; each case "
-      "several "
-      "times, in an order that is shuffled anew for every repetition), one program after the other through "
-      "mpirun, and prints the table of plumbline analyze. A run that fails is tried again and recorded; a "
+      "Runs what a TOML file asks for (models, batch sizes, precisions, numbers of devices and hosts; each "
+      "case "
+      "several times, in an order that is shuffled anew for every repetition), one program after the other "
+      "through mpirun, srun or launch/run, and prints the table of plumbline analyze. A run that fails is "
+      "tried again and recorded; a "
       "sweep that was stopped or killed goes on with --resume, and ends with the same set of results.",
       {{"Input",
-        {positional("FILE", arguments.file, "sweep file, or the name of an example: cpu, dlperf_resnet50")
+        {positional("FILE", arguments.file,
+                    "sweep file, or the name of an example: cpu, dlperf_resnet50, dlperf_resnet50_4_hosts")
              .as_required(),
          flag_option("--resume", arguments.resume, true,
                      "go on with the sweep in --out: what is finished is kept, what failed is tried again"),
@@ -101,19 +104,19 @@ RunLength check_options(const std::string& program, const std::vector<std::strin
 // (device=cpu). Nothing if it isn't, or can't do a precision.
 std::optional<double> least_seconds(const SweepPlan& plan, const std::vector<std::size_t>& open,
                                     const std::string& target) {
-  std::map<std::pair<std::size_t, int>, double> seconds_of_case;
+  std::map<std::pair<std::size_t, std::string>, double> seconds_of_case;
   double seconds = 0;
   for (const std::size_t index : open) {
     const SweepRun& run = plan.runs[index];
     const SweepGroup& group = plan.groups[run.group];
-    const auto [entry, is_new] = seconds_of_case.try_emplace({run.group, run.devices}, 0);
+    const auto [entry, is_new] = seconds_of_case.try_emplace({run.group, run.case_name()}, 0);
     if (is_new) {
       BenchOptions options = read_options(group.program, group.options);
       const bool on_cpu = options.device == DeviceChoice::cpu;
       const auto limits = find_target(target.empty() && on_cpu ? "cpu" : target);
       if (!limits || !why_not_on(*limits, options).empty()) return std::nullopt;
-      options = resolve(options, *limits, run.devices);
-      const Program program = make_step_plan(options, *limits, 0, run.devices).program;
+      options = resolve(options, *limits, run.devices());
+      const Program program = make_step_plan(options, *limits, 0, run.devices()).program;
       entry->second = std::max(options.seconds, roofline(program, *limits, options.precision).seconds *
                                                     static_cast<double>(group.length.iterations));
     }
@@ -125,8 +128,8 @@ std::optional<double> least_seconds(const SweepPlan& plan, const std::vector<std
 // A file, or an example where there is no such file.
 std::string read_sweep_file(const std::string& path) {
   // Examples have the names of their files in launch/sweeps.
-  for (const auto& [name, example] :
-       {std::pair("cpu", kCpuSweep), std::pair("dlperf_resnet50", kDlperfSweep)})
+  for (const auto& [name, example] : {std::pair("cpu", kCpuSweep), std::pair("dlperf_resnet50", kDlperfSweep),
+                                      std::pair("dlperf_resnet50_4_hosts", kDlperfHostsSweep)})
     if (path == name && !fs::exists(path)) return std::string(example);
   constexpr std::size_t kLargest = 1 << 20;
   std::error_code error;
@@ -134,7 +137,7 @@ std::string read_sweep_file(const std::string& path) {
   if (!stream || fs::is_directory(path, error))
     throw Error(ExitCode::bad_data,
                 "argument FILE: sweep file {} can't be read; check its name, or give an example: cpu, "
-                "dlperf_resnet50",
+                "dlperf_resnet50, dlperf_resnet50_4_hosts",
                 path);
   std::string text(kLargest + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -240,10 +243,18 @@ int sweep_command(const SweepArguments& arguments) {
     throw Error(ExitCode::usage, "option --target: {} is for --dry-run; runs use the devices that are there",
                 arguments.target);
   const std::string text = read_sweep_file(arguments.file);
-  SweepPlan plan = read_sweep_plan(text, arguments.file, check_options);
   std::error_code error;
-  if (plan.launcher.programs.empty())
-    plan.launcher.programs = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  const auto with_script = [&](Launcher launcher) {
+    if (launcher.hosts) launcher.command = find_launch_run(self);
+    return launcher;
+  };
+  SweepPlan plan = read_sweep_plan(text, arguments.file, check_options,
+                                   [&](const Launcher& launcher, int nodes, int devices_per_node) {
+                                     check_host_layout(with_script(launcher), nodes, devices_per_node);
+                                   });
+  plan.launcher = with_script(plan.launcher);
+  if (plan.launcher.programs.empty()) plan.launcher.programs = self.parent_path();
   const fs::path name = fs::path(arguments.file).stem();
   const SweepFolder folder{arguments.out.empty() ? fs::path("sweeps") / name : fs::path(arguments.out)};
   if (arguments.dry_run) {

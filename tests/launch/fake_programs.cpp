@@ -20,6 +20,14 @@ trap 'kill $!; wait; exit 143' TERM INT
 wait $!
 )sh";
 
+// As launch/run starts it: -np R -H a:1,b:1 --map-by ppr:1:node …, then the program, whose case it gives.
+constexpr const char* kHostsLauncher = R"sh(#!/bin/sh
+nodes=$(echo "$4" | tr ',' '\n' | wc -l)
+devices=$(($2 / nodes))
+while [ "${1##*/}" != bench_resnet50 ]; do shift; done
+exec "$@" --nodes=$nodes --devices-per-node=$devices
+)sh";
+
 constexpr const char* kBench = R"sh(#!/bin/sh
 here=$(dirname "$0")
 for word in "$@"; do
@@ -27,13 +35,14 @@ for word in "$@"; do
   case $word in
     --bs=*) bs=$value ;;
     --fp32) precision=fp32 ;;
+    --nodes=*) nodes=$value ;;
     --devices-per-node=*) devices=$value ;;
     --run=*) run=$value ;;
     --log-dir=*) log_dir=$value ;;
     --out=*) out=$value ;;
   esac
 done
-fail=$here/fail_1n${devices}g
+fail=$here/fail_${nodes}n${devices}g
 if [ -s "$fail" ]; then
   letters=$(cat "$fail")
   printf %s "${letters%?}" >"$fail"
@@ -42,22 +51,22 @@ if [ -s "$fail" ]; then
   echo 'a line of the launcher' >&2
   exit 71
 fi
-mkdir -p "$log_dir/1n${devices}g" "$out/run_$$"
+mkdir -p "$log_dir/${nodes}n${devices}g" "$out/run_$$"
 if [ -e "$here/interrupted" ]; then
   rm "$here/interrupted"
   echo '{"status": "failed", "failure": "interrupted by SIGTERM after 2 of 4 iterations"}' >"$out/run_$$/result.json"
-  echo 'two lines' >"$log_dir/1n${devices}g/resnet50_b${bs}_${precision}_$run.log.part"
+  echo 'two lines' >"$log_dir/${nodes}n${devices}g/resnet50_b${bs}_${precision}_$run.log.part"
   echo 'bench_resnet50: interrupted by SIGTERM after 2 of 4 iterations' >&2
   exit 143
 fi
-log=$log_dir/1n${devices}g/resnet50_b${bs}_${precision}_$run.log
+log=$log_dir/${nodes}n${devices}g/resnet50_b${bs}_${precision}_$run.log
 if [ -e "$log" ] || [ -e "$log.part" ]; then
   echo "bench_resnet50: $log exists" >&2
   exit 73
 fi
 for i in 0 1 2 3; do
   printf '2025-01-02 00:00:0%d,000-INFO: [Pass 0, train batch %d] \tloss 6.9990%d, acc1 0.00000, acc5 0.00000, lr 0.10000, elapse 0.020000 sec Epoch[0] Batch[%d]\tSpeed: %d.00 samples/sec\n' \
-    $i $i "$run" $((i + 1)) $((devices * 100)) >>"$log.part"
+    $i $i "$run" $((i + 1)) $((nodes * devices * 100)) >>"$log.part"
 done
 [ ! -e "$here/pause" ] || sleep "$(cat "$here/pause")"
 echo '{"status": "ok"}' >"$out/run_$$/result.json"
@@ -90,9 +99,18 @@ void FakePrograms::write_sweep(const std::string& keys, const std::string& devic
                      devices + "\nbatch_sizes = [2]\nprecisions = ['fp32']\niterations = 4\nwarmup = 1\n");
 }
 
+void FakePrograms::write_hosts_sweep(const std::string& hosts, const std::string& cases) const {
+  scratch_.write("on_hosts/mpirun", kHostsLauncher);
+  fs::permissions(path("on_hosts/mpirun"), fs::perms::owner_all);
+  scratch_.write("sweep.toml",
+                 "[sweep]\nrepetitions = 2\n[launcher]\n" + hosts +
+                     "\nprograms = '.'\n[[case]]\nmodel = 'resnet50'\n" + cases +
+                     "\nbatch_sizes = [2]\nprecisions = ['fp32']\niterations = 4\nwarmup = 1\n");
+}
+
 pid_t FakePrograms::start(const std::string& out, const std::string& arguments) const {
-  const std::string script = "exec '" PLUMB_PLUMBLINE "' sweep sweep.toml --out '" + out + "' " + arguments +
-                             " >output.txt 2>messages.txt </dev/null";
+  const std::string script = "PATH=$PWD/on_hosts:$PATH exec '" PLUMB_PLUMBLINE "' sweep sweep.toml --out '" +
+                             out + "' " + arguments + " >output.txt 2>messages.txt </dev/null";
   const pid_t child = ::fork();
   if (child != 0) return child;
   if (::chdir(scratch_.path().c_str()) == 0) ::execl("/bin/sh", "sh", "-c", script.c_str(), nullptr);

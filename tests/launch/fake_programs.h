@@ -31,6 +31,8 @@ class FakePrograms {
   const ScratchFolder& folder() const { return scratch_; }
   std::string path(const std::string& name) const { return scratch_.path() + "/" + name; }
   void write_sweep(const std::string& keys, const std::string& devices) const;
+  // Over hosts, which launch/run hands to this mpirun.
+  void write_hosts_sweep(const std::string& hosts, const std::string& cases) const;
   void set(const std::string& file, const std::string& text) const { scratch_.write(file, text); }
 
   // "plumbline sweep sweep.toml --out <out> <arguments>"; start() doesn't wait.

@@ -6,7 +6,7 @@ trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 part=$1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-export TMPDIR=$scratch VARIANTS='--fp16 --bs 256; --fp16 --bs 256 --fusion off' ROUNDS=2
+export OMP_WAIT_POLICY=passive TMPDIR=$scratch VARIANTS='--fp16 --bs 256; --fp16 --bs 256 --fusion off' ROUNDS=2
 
 fail() {
   echo "FAILED: $*"

@@ -98,9 +98,33 @@ case $behaviour in
   without_apt_says_how_to_go_on)
     install_deps
     expect_code 69
-    expect_word "apt is not on this machine"
+    expect_word "neither apt nor dnf is on this machine"
     expect_word "libopenmpi-dev"
     expect_word "cmake --preset release"
+    ;;
+  missing_packages_are_installed_by_dnf)
+    fake_pip 0 0
+    fake_user 0
+    # Everything is installed but oneDNN and Open MPI.
+    printf 'for missing in onednn-devel openmpi-devel; do [ "${*: -1}" != "$missing" ] || exit 1; done\n' | fake rpm
+    printf 'echo "$*" >>%q\n' "$scratch/dnf_calls" | fake dnf
+    install_deps
+    expect_code 0
+    expect_word "installing onednn-devel openmpi-devel"
+    expect_word "module load mpi/openmpi-x86_64"
+    expect_word "PLUMB_CHART_JS"
+    [ "$(cat "$scratch/dnf_calls")" = "install -y --setopt=install_weak_deps=False onednn-devel openmpi-devel" ] ||
+      fail "dnf was called with: $(cat "$scratch/dnf_calls")"
+    ;;
+  a_failing_dnf_is_reported)
+    fake_pip 0 0
+    fake_user 0
+    echo 'exit 1' | fake rpm
+    echo 'echo "No match for argument: onednn-devel" >&2; exit 1' | fake dnf
+    install_deps
+    expect_code 69
+    expect_word "No match for argument: onednn-devel"
+    expect_word "dnf could not install boost-devel"
     ;;
   without_root_names_the_command)
     fake_packages ninja-build

@@ -119,10 +119,66 @@ TEST(SweepCommand, ExamplesAreKnownByTheirNames) {
   const std::string cd = "cd '" + elsewhere.path() + "' && '" PLUMB_PLUMBLINE "' sweep ";
   EXPECT_EQ(std::system((cd + "dlperf_resnet50 --dry-run >plan.txt").c_str()), 0);
   EXPECT_EQ(std::system((cd + "cpu --dry-run >>plan.txt").c_str()), 0);
+  EXPECT_EQ(std::system((cd + "dlperf_resnet50_4_hosts --dry-run >hosts.txt").c_str()), 0);
+  const std::string over_hosts = read_text(elsewhere / "hosts.txt");
+  EXPECT_NE(over_hosts.find("84 runs to do"), std::string::npos)
+      << over_hosts;  // 6 cases, 2 precisions, 7 times
+  EXPECT_NE(over_hosts.find("--nodes 4 --devices 8 "), std::string::npos) << over_hosts;
   const std::string plan = read_text(elsewhere / "plan.txt");
   EXPECT_NE(plan.find("--fp16"), std::string::npos) << plan;
   EXPECT_NE(std::system((cd + "dlperf --dry-run 2>message.txt").c_str()), 0);
-  EXPECT_NE(read_text(elsewhere / "message.txt").find("an example: cpu, dlperf_resnet50"), std::string::npos);
+  EXPECT_NE(
+      read_text(elsewhere / "message.txt").find("an example: cpu, dlperf_resnet50, dlperf_resnet50_4_hosts"),
+      std::string::npos);
+}
+
+// Addresses of this host stand for hosts.
+TEST(SweepCommand, OverHostsLaunchRunStartsEveryCase) {
+  const FakePrograms programs;
+  programs.write_hosts_sweep("hosts = '127.0.0.[1-2]'\narguments = ['--oversubscribe']",
+                             "nodes = [1, 2]\ndevices_per_node = [1, 2]");
+  const EndedSweep dry = programs.sweep("out", "--dry-run");
+  EXPECT_EQ(dry.code, 0);
+  EXPECT_EQ(count(dry.output, "/launch/run -H '127.0.0.[1-2]' --nodes 2 --devices 2 --with --oversubscribe "),
+            2)
+      << dry.output;
+  const EndedSweep ended = programs.sweep("out");
+  EXPECT_EQ(ended.code, 0);
+  for (const char* name : {"1n1g", "1n2g", "2n2g"})
+    EXPECT_NE(ended.output.find(std::string(name) + "     2 "), std::string::npos) << ended.output;
+  EXPECT_NE(read_text(programs.path("out/output/resnet50_b2_fp32_2n2g_1_attempt1.txt"))
+                .find("mpirun -np 4 -H 127.0.0.1:2,127.0.0.2:2 "),
+            std::string::npos);
+  EXPECT_EQ(programs.sweep("out", "--resume").code, 0);
+}
+
+TEST(SweepCommand, AFailureOverHostsIsToldByItsOwnWords) {
+  const FakePrograms programs;
+  programs.write_hosts_sweep("hosts = '127.0.0.1'", "cases = ['1n1g']");
+  programs.set("on_hosts/mpirun", "#!/bin/sh\necho 'no daemon on the remote node'\nexit 1\n");
+  EXPECT_NE(programs.sweep("out").output.find("code 1, no daemon on the remote node"), std::string::npos);
+  programs.write_hosts_sweep("hosts = 'nowhere.invalid'", "cases = ['1n1g']");
+  EXPECT_NE(programs.sweep("out2").output.find("code 69, host nowhere.invalid has no address"),
+            std::string::npos);
+}
+
+TEST(SweepCommand, HostsThatCantRunACaseAreFoundBeforeAnythingIsStarted) {
+  const FakePrograms programs;
+  const auto refused = [&](const std::string& hosts, const std::string& cases, const std::string& word) {
+    programs.write_hosts_sweep(hosts, cases);
+    expect_refused(programs.sweep("out"), 65, word);
+    EXPECT_FALSE(fs::exists(programs.path("out")));
+  };
+  refused("hosts = 'n1,n2'", "nodes = [1, 4]\ndevices_per_node = [1]",
+          "sweep.toml, line 8, column 9: 4n1g can't be run: option --nodes: 4 is more than the 2 hosts");
+  refused("hosts = 'n1,n1'", "cases = ['1n1g']",
+          "line 4, column 9: 1n1g can't be run: option -H: host n1 is named twice");
+  programs.set("slots", "n1 slots=8\nn2 slots=8\n");
+  refused("hostfile = 'slots'", "cases = ['1n16g']",
+          "line 8, column 9: 1n16g can't be run: option --devices: host n1 has 8");
+  refused("hostfile = 'none'", "cases = ['1n1g']",
+          "line 4, column 12: 1n1g can't be run: option --hostfile: ");
+  refused("command = 'launch/run'", "cases = ['1n1g']", "no hosts are named");
 }
 
 TEST(SweepCommand, ADryRunShowsThePlanAndWritesNothing) {

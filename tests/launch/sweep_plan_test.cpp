@@ -74,7 +74,7 @@ TEST(SweepPlan, DriftMeetsSmallAndLargeCasesAlike) {
   const SweepPlan plan = plan_of(sweep_text("repetitions = 99"));
   std::map<int, double> place_sum;
   for (std::size_t i = 0; i < plan.runs.size(); ++i)
-    place_sum[plan.runs[i].devices] += static_cast<double>(i % 16);
+    place_sum[plan.runs[i].devices()] += static_cast<double>(i % 16);
   for (const auto& [devices, sum] : place_sum) EXPECT_NEAR(sum / (99 * 4), 7.5, 0.9) << devices << " devices";
 }
 
@@ -93,6 +93,78 @@ TEST(SweepPlan, CommandsSayAllThatARunIs) {
             "'--data=my faces.rec' --lr=0.01 --no-overlap --seed=3 --nodes=1 --devices-per-node=4 --run=1 "
             "--log-dir=out/logs/slow_r50_b16_bf16 --out=out/work/slow_r50_b16_bf16_1n4g_1");
   EXPECT_EQ(SweepFolder{"out"}.log(plan, plan.runs[0]), "out/logs/slow_r50_b16_bf16/1n4g/r50_b16_bf16_1.log");
+}
+
+std::vector<std::string> cases_of(const std::string& keys, const std::string& launcher = "hosts = 'n[1-4]'") {
+  const SweepPlan plan =
+      plan_of("[sweep]\nrepetitions = 1\n[launcher]\n" + launcher +
+              "\n[[case]]\nmodel = 'resnet50'\nbatch_sizes = [8]\nprecisions = ['fp32']\n" + keys);
+  std::vector<std::string> cases;
+  for (const SweepRun& run : plan.runs) cases.push_back(run.case_name());
+  std::ranges::sort(cases);
+  return cases;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(SweepPlan, NodesAndDevicesMakeDlperfsCases) {
+  EXPECT_EQ(cases_of("nodes = [1, 2, 4]\ndevices_per_node = [1, 2, 4, 8]"),
+            (Names{"1n1g", "1n2g", "1n4g", "1n8g", "2n8g", "4n8g"}));
+  EXPECT_EQ(cases_of("nodes = [4, 2]\ndevices_per_node = [4, 8]"), (Names{"2n4g", "2n8g", "4n8g"}));
+  EXPECT_EQ(cases_of("devices_per_node = [1, 2]"), (Names{"1n1g", "1n2g"}));
+}
+
+TEST(SweepPlan, CasesMayBeNamedOneByOne) {
+  EXPECT_EQ(cases_of("cases = ['1n1g', '2n4g', '4n1g']"), (Names{"1n1g", "2n4g", "4n1g"}));
+  EXPECT_EQ(cases_of("cases = ['1n2g']", ""), (Names{"1n2g"})) << "on this host";
+}
+
+std::string command_over(const std::string& launcher) {
+  const SweepPlan plan = plan_of("[sweep]\nrepetitions = 1\n[launcher]\nprograms = '/opt/bin'\n" + launcher +
+                                 "\n[[case]]\nmodel = 'resnet50'\ncases = ['2n4g']\nbatch_sizes = [16]\n"
+                                 "precisions = ['bf16']");
+  return shell_text(command_of(plan, plan.runs.at(0), {"out"}));
+}
+
+TEST(SweepPlan, CommandsOverHostsAreThoseOfLaunchRun) {
+  const std::string rest =
+      "/opt/bin/bench_resnet50 --bs=16 --bf16 --run=1 --log-dir=out/logs/resnet50_b16_bf16 "
+      "--out=out/work/resnet50_b16_bf16_2n4g_1";
+  EXPECT_EQ(command_over("hosts = 'n[1-2]'"), "launch/run -H 'n[1-2]' --nodes 2 --devices 4 " + rest);
+  EXPECT_EQ(command_over("hostfile = 'hosts'\ncommand = 'mpirun'\narguments = ['--oversubscribe']"),
+            "launch/run --hostfile hosts --nodes 2 --devices 4 --via mpirun --with --oversubscribe " + rest);
+  EXPECT_EQ(command_over("hosts = 'a,b'\ncommand = 'srun'"),
+            "launch/run -H a,b --nodes 2 --devices 4 --via srun " + rest);
+  EXPECT_EQ(command_over("command = 'launch/run'"), "launch/run --nodes 2 --devices 4 " + rest)
+      << "a Slurm job's";
+}
+
+TEST(SweepPlan, EveryCaseOverHostsIsAskedForOnce) {
+  Names asked;
+  const std::string text = "[launcher]\nhosts = 'n[1-2]'\n" + kCase + "nodes = [1, 2]\n";
+  read_sweep_plan(text, "x.toml", accept_all, [&](const Launcher& launcher, int nodes, int devices) {
+    asked.push_back(fmt::format("{} {}n{}g", launcher.hosts->list, nodes, devices));
+  });
+  EXPECT_EQ(asked, (Names{"n[1-2] 1n1g", "n[1-2] 1n2g", "n[1-2] 1n4g", "n[1-2] 1n8g", "n[1-2] 2n8g"}));
+}
+
+TEST(SweepPlan, WhatHostsLackIsNamedAtTheKeyThatWantsIt) {
+  const auto message = [](const std::string& sentence) {
+    try {
+      read_sweep_plan("[launcher]\nhosts = 'n1,n2'\n" + kCase + "nodes = [2]\n", "x.toml", accept_all,
+                      [&](const Launcher&, int, int) { throw Error(ExitCode::usage, sentence); });
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_data);
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(message("option --nodes: too many"),
+            "x.toml, line 8, column 9: 2n1g can't be run: option --nodes: too many");
+  EXPECT_EQ(message("option --devices: too many"),
+            "x.toml, line 5, column 20: 2n1g can't be run: option --devices: too many");
+  EXPECT_EQ(message("option -H: host n1 is named twice"),
+            "x.toml, line 2, column 9: 2n1g can't be run: option -H: host n1 is named twice");
 }
 
 TEST(SweepPlan, ShellTextQuotesWhatAShellWouldTakeApart) {
@@ -195,6 +267,22 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"case_is_no_list", "case = 3\n", "x.toml, line 1, column 8: ", "[[case]]"},
         BadFile{"same_case_twice", kCase + kCase, "x.toml, line 6, column 1: ", "another 'name'"},
         BadFile{"name_with_slash", kCase + "name = 'a/b'\n", "x.toml, line 6, column 8: ", "letters"},
+        BadFile{"nodes_without_hosts", kCase + "nodes = [1, 2]\n",
+                "x.toml, line 6, column 9: ", "2n8g wants 2 hosts; name them in [launcher]"},
+        BadFile{"no_case", "[[case]]\nmodel = 'r50'\ncases = ['1n16']\n",
+                "x.toml, line 3, column 9: ", "2n8g"},
+        BadFile{"cases_and_nodes", "[[case]]\nmodel = 'r50'\ncases = ['1n1g']\nnodes = [1]\n",
+                "x.toml, line 4, column 9: ", "leave one"},
+        BadFile{"hosts_and_hostfile", "[launcher]\nhosts = 'n1'\nhostfile = 'f'\n" + kCase,
+                "x.toml, line 3, column 12: ", "both name hosts"},
+        BadFile{"hosts_are_an_option", "[launcher]\nhosts = '--help'\n" + kCase,
+                "x.toml, line 2, column 9: ", "n1,n2"},
+        BadFile{"another_launcher_over_hosts", "[launcher]\nhosts = 'n1'\ncommand = 'flux'\n" + kCase,
+                "x.toml, line 3, column 11: ", "mpirun, srun, or launch/run"},
+        BadFile{"ranks_option_over_hosts", "[launcher]\nhosts = 'n1'\nranks_option = '-n'\n" + kCase,
+                "x.toml, line 3, column 16: ", "leave 'ranks_option' out"},
+        BadFile{"ranks_over_hosts", "[launcher]\nhosts = 'n1,n2'\narguments = ['-np', '1']\n" + kCase,
+                "x.toml, line 3, column 13: ", "'-np' is the sweep's"},
         BadFile{"option_of_the_sweep", kCase + "options = { bs = 3 }\n",
                 "x.toml, line 6, column 18: ", "batch_sizes"},
         BadFile{"option_with_dashes", kCase + "options = { '--lr' = 3 }\n",

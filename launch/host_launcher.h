@@ -1,0 +1,19 @@
+// Starting runs on hosts: finds launch/run, which knows host lists, mpirun and srun, and asks it.
+#pragma once
+
+#include <filesystem>
+
+#include "launch/sweep_plan.h"
+
+namespace plumb {
+
+// launch/run of the build, package or bundle that `program`, an absolute path, is part of: in launch/ or
+// share/plumbline/launch/ of a folder around it. Throws Error(unavailable) if there is none.
+std::filesystem::path find_launch_run(const std::filesystem::path& program);
+
+// Throws Error(usage) with the sentence of launch/run (without its name) if it can't start `devices_per_node`
+// ranks on each of `nodes` of the hosts: fewer hosts or slots, a host twice, a host file that can't be read.
+// Error(unavailable) if it doesn't work at all. It starts nothing.
+void check_host_layout(const Launcher& launcher, int nodes, int devices_per_node);
+
+}  // namespace plumb

@@ -1,0 +1,34 @@
+// Names of hosts: lists such as node[1-4],n7 and files of hosts as launch/run reads them (launch/host_list.sh
+// has the same grammar), and lists written as short.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace plumb {
+
+inline constexpr std::size_t kMostHosts = 10'000;
+
+// "node[1-4]", "node[01-04,7]", "rack[1-2]node[1-8]", "node1..4", "n1,n2", in their order. Throws
+// Error(`code`) that begins with `origin` ("option -H"): a name that is none or comes twice, a range that
+// runs backwards or is too long.
+std::vector<std::string> read_host_list(const std::string& origin, std::string_view list,
+                                        ExitCode code = ExitCode::usage);
+
+// Open MPI's host file: lines "HOST slots=N", of which the slots are checked and left out. Throws
+// Error(bad_data).
+std::vector<std::string> read_host_file(const std::filesystem::path& file);
+
+// The names as read_host_list and Slurm read them: "node[1-4,7],login"; in their order.
+std::string host_list_text(std::span<const std::string> hosts);
+
+// The same for sentences: at most some 60 letters, then "and 12 more".
+std::string short_host_list_text(std::span<const std::string> hosts);
+
+}  // namespace plumb

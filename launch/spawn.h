@@ -1,0 +1,50 @@
+// Starting programs, and the signals that a program which waits for them reads in the meantime.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace plumb {
+
+// While this lives, SIGINT, SIGTERM, SIGHUP and the end of a child are held back from the process and read by
+// next() instead.
+class SignalWatch {
+ public:
+  SignalWatch();
+  ~SignalWatch();
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+
+  struct Seen {
+    int signal = 0;  // that asks this process to end; 0: none came
+    bool child_ended = false;
+  };
+  // What came since the last call, up to a signal that asks to end.
+  Seen next() const;
+  int descriptor() const { return descriptor_.get(); }  // can be read when next() has something to tell
+
+ private:
+  sigset_t before_{};
+  UniqueFd descriptor_;
+};
+
+// Descriptors for a program's standard streams.
+struct ProgramStreams {
+  int input = -1;  // -1: /dev/null
+  int output = -1, errors = -1;
+};
+
+// Starts a program in a process group of its own with default signals; the first word is looked for in PATH.
+// `environment`: "NAME=value" texts. Returns its process id, or the negative errno.
+pid_t spawn_program(std::vector<std::string> words, const ProgramStreams& streams,
+                    std::vector<std::string> environment);
+
+// This process's environment.
+std::vector<std::string> current_environment();
+
+}  // namespace plumb

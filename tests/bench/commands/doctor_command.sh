@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# doctor_command.sh BEHAVIOUR PLUMBLINE: plumbline doctor and screen with a transport that the test makes up in place of
+# ssh: hosts that answer with this host's facts under their own names, and some that don't. Real hosts: tests/cluster.
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+behaviour=$1
+plumbline=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+message=
+unset OMPI_MCA_plm_rsh_agent
+
+fail() {
+  echo "FAILED: $*"
+  exit 1
+}
+
+# transport: a command that takes a host and a command line, from standard input.
+transport() {
+  { echo '#!/bin/bash'; echo 'host=$1; shift'; cat; } >transport # the command line is in $@
+  chmod +x transport
+}
+
+# doctor ARGUMENTS…: leaves the exit code in `code`, standard output in `output`, and standard error in `message`.
+doctor() {
+  code=0
+  output=$("$plumbline" doctor --program "$plumbline" --ssh ./transport "$@" 2>message) || code=$?
+  message=$(<message)
+}
+expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $output $message"; }
+expect_words() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output $message"; }
+
+# A stub's last lines: facts under the host's name, with its clock, which it then tells when asked.
+answer_with_facts='facts=${facts/\"host\":\"/\"host\":\"$host.}
+clock=\"clock_seconds\":
+behind=${facts#*$clock}
+echo "${facts%%$clock*}$clock$EPOCHREALTIME,${behind#*,}"
+while read -r line; do echo "clock $EPOCHREALTIME"; done'
+
+# This host's facts, at rest and with enough of everything.
+well_facts() {
+  "$plumbline" doctor --here --program "$plumbline" |
+    sed -E 's/"load":[^,]*/"load":0.0/; s/"free_bytes":[^,]*/"free_bytes":1e12/; s/"shared_memory_free_bytes":[^,}]*/"shared_memory_free_bytes":1e12/
+      s/"daemon":"[^"]*"/"daemon":"orted"/; s/"version":"[^"]*"},"nccl/"version":""},"nccl/; s/"open files":[^,}]*/"open files":65536/' >facts
+}
+
+case $behaviour in
+  a_thousand_hosts_are_asked)
+    well_facts
+    transport <<'STUB'
+facts=$(<facts)
+case $host in
+  10.77.0.7) echo "ssh: connect to host $host port 22: No route to host" >&2 && exit 255 ;;
+  10.77.0.8) echo "sh: 1: $1: not found" >&2 && exit 127 ;;
+  10.77.0.9) exec sleep 1000 ;;
+  10.77.0.10) facts=${facts/'"build_id":"'/'"build_id":"0000'} ;;
+esac
+echo "Welcome to $host"
+STUB
+    echo "$answer_with_facts" >>transport
+    start=$SECONDS
+    doctor -H '10.77.[0-3].[1-250]' --timeout-s 5 # addresses, so that no name server is asked
+    echo "1,000 hosts in $((SECONDS - start)) s"
+    expect_code 69
+    expect_words "10.77.0.7: can't be reached (ssh: connect to host 10.77.0.7 port 22: No route to host): check that it is up"
+    expect_words "10.77.0.8: $plumbline can't be started there (sh: 1: "
+    expect_words "10.77.0.9: doesn't answer within 5 s: "
+    expect_words "10.77.0.10: build 0000"
+    expect_words "1000 hosts, 997 answered in "
+    [ "$(wc -l <<<"$output")" -le 15 ] || fail "more than a line for each finding: $output"
+    ;;
+  findings_are_named)
+    well_facts
+    transport <<<"facts=\$(<facts); $answer_with_facts"
+    doctor -H 'n[1-3].invalid' --json
+    [ "$(grep -c '"clock_offset_seconds"' <<<"$output")" = 3 ] || fail "no clocks: $output"
+    ! grep '"check": "clock"' <<<"$output" || fail "clocks of one host differ: $output"
+    grep -q '"severity": "note"' <<<"$output" || fail "the log folder isn't shared: $output"
+    [ -z "$(find . -name '.plumbline-doctor*')" ] || fail "the marker is left"
+    sed -i 's/clock $EPOCHREALTIME/clock $((EPOCHSECONDS + 3650))/' transport
+    doctor -H n1.invalid
+    expect_code 1
+    expect_words "n1.invalid: clock is ahead of that of the host that asks (36" # an hour
+    # This host alone needs no transport.
+    rm transport
+    code=0
+    output=$("$plumbline" doctor --program "$plumbline" --json) || code=$?
+    [[ $code = 0 || $code = 1 ]] && grep -q "\"host\": \"$(uname -n)\"" <<<"$output" || fail "$code: $output"
+    code=0
+    output=$("$plumbline" doctor --program "$scratch/nothing") || code=$?
+    expect_code 69
+    expect_words "$scratch/nothing doesn't start ($scratch/nothing: No such file or directory)"
+    ;;
+  mistakes_are_refused)
+    echo 'touch started' | transport
+    while IFS='|' read -r list words; do
+      doctor -H "$list"
+      expect_code 64
+      [[ $message == *"$words"* && $message != *$'\n'* ]] || fail "'$words' is missing in: $message"
+    done <<'LISTS'
+n1,n1|host n1 is named twice
+n1;reboot|'n1;reboot' is no host name
+$(reboot)|'$(reboot)' is no host name
+`id`|is no host name
+n1 n2|'n1 n2' is no host name
+n1,-oProxyCommand=x|'-oProxyCommand=x' is no host name
+n[2-1]|runs backwards
+LISTS
+    doctor -H n1 --hostfile hosts
+    expect_code 64
+    doctor --hostfile hosts
+    expect_code 65
+    code=0
+    output=$("$plumbline" doctor -H n1.invalid --ssh ./none 2>message) || code=$?
+    expect_code 69
+    [ ! -e started ] || fail "a host was asked"
+    ;;
+  screen_ranks_devices)
+    # A program whose speed is that of its host.
+    cat >program <<'PROGRAM'
+#!/bin/bash
+[ "$1" != --version ] || exec "$PLUMBLINE" --version --json
+while [ $# -gt 0 ]; do
+  case $1 in --out) out=$2 ;; --bs) echo "$2" >>batches ;; esac
+  shift
+done
+[ "$HOST" != n4.invalid ] || { echo "out of luck" >&2; exit 71; }
+mkdir -p "$out/run"
+speed=100
+[ "$HOST" != n2.invalid ] || speed=50
+sed "s/SPEED/$speed/g" record.json >"$out/run/result.json"
+PROGRAM
+    chmod +x program
+    cat >record.json <<'RECORD'
+{"schema": "plumbline.result/1", "status": "ok", "failure": "", "model": "resnet50", "precision": "fp32", "device": "cpu",
+ "device_name": "x", "batch_per_device": 4, "world_size": 1, "nodes": 1, "devices_per_node": 1, "iterations": 2, "warmup": 1,
+ "step_seconds": [0.1, 0.1], "loss": [1, 1],
+ "images_per_second": {"mean": SPEED, "median": SPEED, "min": SPEED, "max": SPEED}, "rank_window_seconds": [0.1],
+ "exposed_communication_seconds": 0, "data_wait_seconds": 0, "parameters": 1, "macs_per_image": 1,
+ "memory_bytes": {"parameters": 1, "gradients": 1, "optimizer": 1, "activations": 1, "workspace": 1, "planned": 1, "peak": 1},
+ "checks": {}, "config": {}, "log_files": [], "energy_joules_per_image": null}
+RECORD
+    echo 'HOST=$host exec sh -c "$*"' | transport
+    export PLUMBLINE=$plumbline
+    code=0
+    output=$("$plumbline" screen -H 'n[1-5].invalid' --ssh ./transport --program ./program -- --bs 3 2>message) || code=$?
+    message=$(<message)
+    expect_code 69
+    expect_words "n2.invalid is slow: alone 50.0 images/s, 50.0 % below the median of its kind"
+    expect_words "n4.invalid has no result: "
+    expect_words "out of luck"
+    expect_words "mpirun -H n1.invalid,n3.invalid,n5.invalid"
+    expect_words "--exclude=n[2,4].invalid"
+    [ "$(sort -u batches)" = 3 ] || fail "options behind -- don't arrive: $(<batches)"
+    code=0
+    output=$("$plumbline" screen -H 'n[1-3].invalid' --ssh ./transport --program ./program --json 2>message) || code=$?
+    expect_code 1
+    expect_words '"slurm_exclude": "n2.invalid"'
+    ;;
+  *) fail "unknown behaviour $behaviour" ;;
+esac

@@ -1,0 +1,129 @@
+// Facts of a host: what is read from the system, and what comes back out of JSON.
+#include "bench/hosts/host_facts.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "bench/hosts/name_lookup.h"
+#include "bench/hosts/transport.h"
+#include "bench/run/nvml.h"
+#include "tests/bench/expect_error.h"
+#include "tests/bench/run/fake_nvml.h"
+#include "tests/scratch_folder.h"
+
+namespace plumb {
+namespace {
+
+TEST(HostFacts, NcclsInterfaceFollowsItsVariableAndOrder) {
+  const std::vector<std::string> all{"docker0", "eth0", "eth1", "ib0"};
+  EXPECT_EQ(nccl_interface(all, ""), "ib0");
+  EXPECT_EQ(nccl_interface({"docker0", "eth0"}, ""), "eth0");
+  EXPECT_EQ(nccl_interface({"docker0"}, ""), "docker0");
+  EXPECT_EQ(nccl_interface({}, ""), "");
+  EXPECT_EQ(nccl_interface(all, "eth"), "eth0");
+  EXPECT_EQ(nccl_interface(all, "=eth1,eth"), "eth1");
+  EXPECT_EQ(nccl_interface(all, "^docker,eth0"), "eth1");
+  EXPECT_EQ(nccl_interface(all, "^=docker0,eth0,eth1"), "ib0");
+  EXPECT_EQ(nccl_interface(all, "wlan"), "");
+}
+
+TEST(HostFacts, AdapterPortsAreReadAsTheKernelShowsThem) {
+  const ScratchFolder folder;
+  std::filesystem::create_directories(folder / "mlx5_0/ports/1");
+  std::filesystem::create_directories(folder / "mlx5_1/ports/1");
+  folder.write("mlx5_0/ports/1/state", "4: ACTIVE\n");
+  folder.write("mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)\n");
+  folder.write("mlx5_0/ports/1/link_layer", "InfiniBand\n");
+  folder.write("mlx5_1/ports/1/state", "1: DOWN\n");
+  const std::vector<PortFacts> ports = adapter_ports(folder.path());
+  ASSERT_EQ(ports.size(), 2u);
+  EXPECT_EQ(ports[0].name, "mlx5_0:1");
+  EXPECT_EQ(ports[0].state, "ACTIVE");
+  EXPECT_EQ(ports[0].rate, "400 Gb/sec (4X NDR)");
+  EXPECT_EQ(ports[0].link_layer, "InfiniBand");
+  EXPECT_EQ(ports[1].state, "DOWN");
+  EXPECT_TRUE(adapter_ports(folder.path() + "/none").empty());
+}
+
+TEST(HostFacts, ThisHostsFactsComeBackOutOfJson) {
+  const ScratchFolder folder;
+  folder.write("marker", "");
+  const HostFacts facts = gather_host_facts({.program = "/no/such/program",
+                                             .log_folder = folder.path() + "/a/b",
+                                             .marker = folder.path() + "/marker",
+                                             .names = {"localhost", "no-such-host.invalid"}},
+                                            SignalWatch());
+  EXPECT_FALSE(facts.host.empty());
+  EXPECT_GT(facts.cpus, 0);
+  EXPECT_GT(facts.memory_bytes, 0);
+  EXPECT_EQ(facts.program.failure, "/no/such/program: No such file or directory");
+  EXPECT_EQ(facts.log_folder.existing, folder.path());
+  EXPECT_TRUE(facts.log_folder.writable && facts.log_folder.has_marker);
+  EXPECT_FALSE(facts.log_folder.file_system.empty());
+  EXPECT_TRUE(facts.limits.contains("locked memory"));
+  EXPECT_FALSE(facts.names.at("localhost").empty());
+  EXPECT_TRUE(facts.names.at("no-such-host.invalid").empty());
+  const std::string text = to_json(facts).dump();
+  EXPECT_EQ(to_json(host_facts_from_json(text)).dump(), text);
+}
+
+TEST(HostFacts, TextThatIsNoFactsIsRefused) {
+  for (const char* const text : {"", "hello", "[]", "{}", R"({"schema": "plumbline.host/2"})",
+                                 R"({"schema": 1})", R"({"schema": "plumbline.host/1", "cpus": "many"})",
+                                 R"({"schema": "plumbline.host/1", "gpus": [1]})"})
+    expect_error(ExitCode::bad_data, {"plumbline.host/1"}, [&] { host_facts_from_json(text); });
+  EXPECT_EQ(host_facts_from_json(R"({"schema": "plumbline.host/1", "later": 1})").cpus, 0);
+}
+
+TEST(HostFacts, GpusAreListedWithTheirState) {
+  const auto system = nvml_system(PLUMB_FAKE_NVML);
+  ASSERT_TRUE(system);
+  EXPECT_EQ(system->driver_version, "580.00");
+  EXPECT_EQ(system->cuda_version, 13000);
+  ASSERT_EQ(system->gpus.size(), 1u);
+  const NvmlGpuState& gpu = system->gpus.front();
+  EXPECT_EQ(gpu.name, "Fake H200");
+  EXPECT_EQ(gpu.uuid, kFakeGpu);
+  EXPECT_EQ(gpu.memory_bytes, 141e9);
+  EXPECT_EQ(gpu.used_bytes, 20e9);
+  EXPECT_EQ(gpu.processes, 2u) << "more than there is room for";
+  EXPECT_EQ(gpu.ecc, true);
+  EXPECT_EQ(gpu.uncorrected_errors, 5u);
+  EXPECT_TRUE(gpu.rows_wait_for_reset);
+  EXPECT_FALSE(gpu.rows_ran_out);
+  EXPECT_FALSE(gpu.mig) << "a function that the library lacks";
+  EXPECT_FALSE(nvml_system("/no/such/library.so"));
+}
+
+TEST(HostTransport, WordsAreQuotedForTheOtherHostsShellOnly) {
+  const HostTransport transport{.agent = {"ssh", "-p", "22"}, .own_addresses = {"10.0.0.1"}};
+  EXPECT_EQ(words_on(transport, "n2", {"10.0.0.2"}, {"a b", "$(x)", "-c"}),
+            (CommandWords{"ssh", "-p", "22", "n2", "'a b'", "'$(x)'", "-c"}));
+  EXPECT_EQ(words_on(transport, "n1", {"10.0.0.1"}, {"a b"}), CommandWords{"a b"})
+      << "this host needs no agent";
+  EXPECT_EQ(words_on(transport, "localhost", {}, {"a"}), CommandWords{"a"});
+  EXPECT_EQ(words_on(transport, "n1", {"127.0.1.1"}, {"a"}), CommandWords{"a"}) << "as Debian names itself";
+}
+
+TEST(HostTransport, AFailureSaysWhatToDo) {
+  const auto explained = [](const CommandEnd& end) {
+    HostAnswer answer;
+    explain_failure(end, "/opt/plumbline", 20, answer);
+    return answer.failure + " (" + answer.failure_detail + "): " + answer.remedy;
+  };
+  EXPECT_EQ(
+      explained({.code = 255, .errors = "Warning: x\nroot@n3: Permission denied (publickey).\r\n"}),
+      "can't be reached (root@n3: Permission denied (publickey).): let this user log in without a password "
+      "(ssh-copy-id HOST)");
+  EXPECT_EQ(explained({.code = 255, .errors = "odd"}), "can't be reached (odd): find out why: ssh HOST true");
+  EXPECT_EQ(explained({.code = 127, .errors = "sh: 1: /opt/plumbline: not found"}),
+            "/opt/plumbline can't be started there (sh: 1: /opt/plumbline: not found): copy the same package "
+            "to the "
+            "same path on every host");
+  EXPECT_EQ(explained({.code = 143, .timed_out = true}).substr(0, 26), "doesn't answer within 20 s");
+  EXPECT_EQ(explained({.code = 0, .output = "welcome\n"}).substr(0, 31), "answers without facts (welcome)");
+}
+
+}  // namespace
+}  // namespace plumb

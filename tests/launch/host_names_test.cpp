@@ -1,0 +1,131 @@
+// Lists of hosts: the same grammar as launch/host_list.sh, and lists written as short.
+#include "launch/host_names.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "launch/sweep_plan.h"
+#include "tests/scratch_folder.h"
+
+namespace plumb {
+namespace {
+
+// What launch/run's script makes of the list: names with blanks between, or "refused".
+std::string names_by_script(const std::string& list) {
+  const std::string script =
+      ". " PLUMB_HOST_LIST "; refuse() { echo refused; exit; }; add_list \"$1\"; echo \"${hosts[*]}\"";
+  const std::string command = shell_text({"bash", "-c", script, "bash", list});
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  std::string said = read_rest(pipe.get());
+  if (!said.empty()) said.pop_back();
+  return said;
+}
+
+std::string names_here(const std::string& list) {
+  try {
+    return fmt::format("{}", fmt::join(read_host_list("option -H", list), " "));
+  } catch (const Error&) {
+    return "refused";
+  }
+}
+
+TEST(HostNames, AgreeWithTheScriptOfLaunchRun) {
+  for (const std::string list : {"n1,n2",
+                                 "node[1-3]",
+                                 "node[01-03,7]",
+                                 "node[08-10]",
+                                 "a[1,3],b,c[2]",
+                                 "rack[1-2]n[1-2].lan",
+                                 "node1..3",
+                                 "gpu-09..10.lan,x",
+                                 "10.0.0.1..2",
+                                 "n1..2..3",
+                                 "n..3",
+                                 "1..3",
+                                 "n1...3",
+                                 "node[4-1]",
+                                 "node4..1",
+                                 "n1,n2,n1",
+                                 "n[1-3],n2",
+                                 "n1;reboot",
+                                 "$(reboot)",
+                                 "n1 n2",
+                                 "-x",
+                                 "n1:8",
+                                 "n1,",
+                                 "n1..n4",
+                                 "n[1-2",
+                                 "n1]",
+                                 "n[]",
+                                 "n[1,]",
+                                 "n[a-b]",
+                                 "n[1-99999]",
+                                 "n[1-999999999999]",
+                                 "",
+                                 "n1\nn2",
+                                 "n[[1-2]]",
+                                 "n[1-2]..3",
+                                 "n[1]2..3",
+                                 "`id`",
+                                 "a|b",
+                                 "n'1"}) {
+    const std::string by_script = names_by_script(list);
+    ASSERT_FALSE(by_script.empty()) << list;
+    EXPECT_EQ(names_here(list), by_script) << list;
+  }
+}
+
+TEST(HostNames, AMistakeIsNamedWithItsRemedy) {
+  const auto refusal = [](const std::string& list) {
+    try {
+      read_host_list("option -H", list);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(refusal("n1,n1"), "option -H: host n1 is named twice; name it once");
+  EXPECT_EQ(refusal("$(reboot)"),
+            "option -H: '$(reboot)' is no host name; write node[1-4], node1..4 or n1,n2");
+  EXPECT_EQ(refusal("n[4-1]"), "option -H: range 4-1 runs backwards; write 1-4");
+}
+
+TEST(HostNames, AreWrittenAsShortAndReadBack) {
+  for (const std::string list :
+       {"n[1-4,7]", "node[01-03,07]", "a,b,n1", "n[8-10],x[1-2].lan", "n[2,1]", "10.0.0.[1-3]"}) {
+    const std::vector<std::string> hosts = read_host_list("", list);
+    EXPECT_EQ(host_list_text(hosts), list);
+  }
+  EXPECT_EQ(host_list_text(std::vector<std::string>{"n1"}), "n1");
+  EXPECT_EQ(host_list_text(std::vector<std::string>{"n09", "n10", "n11", "n8"}), "n[09-11,8]");
+}
+
+TEST(HostNames, ALongListIsCut) {
+  std::vector<std::string> hosts;
+  for (int i = 0; i < 1000; ++i) hosts.push_back(fmt::format("host{}", 3 * i));
+  const std::string text = short_host_list_text(hosts);
+  EXPECT_LT(text.size(), 80u);
+  EXPECT_TRUE(text.starts_with("host[0,3,6,") && text.ends_with(" more")) << text;
+  EXPECT_EQ(short_host_list_text(read_host_list("", "n[1-1000]")), "n[1-1000]");
+}
+
+TEST(HostNames, AHostFileGivesItsHosts) {
+  const ScratchFolder folder;
+  const auto file = folder / "hosts";
+  std::ofstream(file) << "# two\nn1 slots=4\n\nn[2-3]  slots=4 max_slots=8 # more\nn4\n";
+  EXPECT_EQ(host_list_text(read_host_file(file)), "n[1-4]");
+  for (const char* const text : {"n1 slot=4\n", "n1 slots=\n", "n1\nn1\n", "n[2-1]\n", "\n"}) {
+    std::ofstream(file) << text;
+    EXPECT_THROW(read_host_file(file), Error) << text;
+  }
+  EXPECT_THROW(read_host_file(folder / "none"), Error);
+}
+
+}  // namespace
+}  // namespace plumb
