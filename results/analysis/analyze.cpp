@@ -15,23 +15,23 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-// Batch, precision, and iterations and warm-up of runs that are read over their own.
-using Kind = std::tuple<std::int64_t, std::string, std::int64_t, std::int64_t>;
+// Batch, precision, iterations and warm-up of runs that are read over their own, and settings.
+using Kind = std::tuple<std::int64_t, std::string, std::int64_t, std::int64_t, std::string>;
 
 Kind kind_of(const LogRun& run) {
   const Window own = run.own_window.value_or(Window{0, 0});
-  return {run.file.name.batch_per_device, run.file.name.precision, own.iterations, own.warmup};
+  return {run.file.name.batch_per_device, run.file.name.precision, own.iterations, own.warmup, run.settings};
 }
 
 std::string text_of(std::int64_t batch, const std::string& precision) {
   return fmt::format("b{}_{}", batch, precision);
 }
 
-std::string text_of(const Kind& kind) {
-  const auto& [batch, precision, iterations, warmup] = kind;
+std::string text_of(const Kind& kind, bool with_settings) {
+  const auto& [batch, precision, iterations, warmup, settings] = kind;
   const std::string length =
       iterations > 0 ? fmt::format(" of {} iterations with {} of warm-up", iterations, warmup) : "";
-  return text_of(batch, precision) + length;
+  return text_of(batch, precision) + length + (with_settings && !settings.empty() ? " with " + settings : "");
 }
 
 Window choose_window(const Dialect& dialect, const AnalyzeOptions& options) {
@@ -82,21 +82,23 @@ const Dialect& choose_dialect(const std::string& name, const std::vector<LogFile
   throw Error(ExitCode::usage, "option --dialect: '{}' is not known; give one of {}", name, known);
 }
 
-// Logs that haven't the length of the folder's window, over the window that their runs had.
-class OwnWindows {
+// What results tell about logs: logs that haven't the length of the folder's window are read over the window
+// that their runs had.
+class RunsOfLogs {
  public:
-  OwnWindows(const fs::path& dir, const WindowChoice& choice) : dir_(dir), choice_(choice) {}
+  RunsOfLogs(const fs::path& dir, const WindowChoice& choice) : dir_(dir), choice_(choice) {}
 
   // Reads the log over its run's own window and returns that; nothing, and `log` stays, where that isn't
   // known or --iters is given. `read`: what dialect and window gave `log`.
   std::optional<Window> reread(const ReadLogs& read, const LogFile& file, LogReading& log) {
     if (choice_.iterations || log.iterations == read.window.iterations || log.iterations <= 0)
       return std::nullopt;
-    const std::optional<Window> own = length_of(file.path);
+    const ToldRun* const told = run_of(file.path);
     const std::int64_t step = log.iterations_per_line;
-    if (!own || own->iterations / step * step != log.iterations) return std::nullopt;
+    if (!told || told->length.iterations / step * step != log.iterations) return std::nullopt;
+    const Window& own = told->length;
     const std::optional<Window> window =
-        in_whole_lines(*read.dialect, {own->iterations, choice_.warmup.value_or(own->warmup)}, step);
+        in_whole_lines(*read.dialect, {own.iterations, choice_.warmup.value_or(own.warmup)}, step);
     if (!window) return std::nullopt;
     LogReading again = read_log(*read.dialect, file.path, *window, file.name.size());
     if (again.defect) return std::nullopt;
@@ -104,28 +106,49 @@ class OwnWindows {
     return window;
   }
 
- private:
-  std::optional<Window> length_of(const fs::path& log) {
-    if (!lengths_) lengths_ = run_lengths(dir_);
+  // Null where no result names the log.
+  const ToldRun* run_of(const fs::path& log) {
+    if (!told_) told_ = told_runs(dir_);
     std::error_code error;
-    const auto found = lengths_->find(fs::canonical(log, error));
-    return found == lengths_->end() ? std::nullopt : std::optional(found->second);
+    const auto found = told_->find(fs::canonical(log, error));
+    return found == told_->end() ? nullptr : &found->second;
   }
 
+ private:
   const fs::path& dir_;
   const WindowChoice& choice_;
-  std::optional<std::map<fs::path, Window>> lengths_;  // read when they are first asked for
+  std::optional<std::map<fs::path, ToldRun>> told_;  // read when they are first asked for
 };
+
+// Fills in the settings of runs that share a case and so may mix; a log that no result names counts as the
+// first of its case whose settings are told.
+void add_settings(RunsOfLogs& results, std::vector<LogRun>& runs) {
+  const auto is_same = [](const LogRun& a, const LogRun& b) {
+    return a.file.name.model == b.file.name.model && a.file.name.case_name == b.file.name.case_name;
+  };
+  for (auto first = runs.begin(); first != runs.end();) {
+    const auto end =
+        std::find_if(first, runs.end(), [&](const LogRun& run) { return !is_same(*first, run); });
+    if (end - first > 1) {
+      std::vector<const ToldRun*> told;
+      for (auto run = first; run != end; ++run) told.push_back(results.run_of(run->file.path));
+      const auto known = std::ranges::find_if(told, [](const ToldRun* one) { return one != nullptr; });
+      for (std::size_t i = 0; known != told.end() && i < told.size(); ++i)
+        (first + static_cast<std::ptrdiff_t>(i))->settings = (told[i] ? told[i] : *known)->settings;
+    }
+    first = end;
+  }
+}
 
 // Reads every file. A file with a defect and a copy of an earlier file go to the bad ones.
 void read_runs(const LogTree& tree, const fs::path& dir, const WindowChoice& choice, ReadLogs& read) {
-  OwnWindows own_windows(dir, choice);
+  RunsOfLogs results(dir, choice);
   std::set<std::string> caveats;
   std::vector<std::string> stalls;
   std::map<std::pair<std::int64_t, std::uint64_t>, std::string> seen;
   for (const LogFile& file : tree.files) {
     LogReading log = read_log(*read.dialect, file.path, read.window, file.name.size());
-    const std::optional<Window> own_window = own_windows.reread(read, file, log);
+    const std::optional<Window> own_window = results.reread(read, file, log);
     const std::string path = display_path(file.path, dir);
     if (log.defect) {
       read.bad.push_back({path, *log.defect});
@@ -136,10 +159,11 @@ void read_runs(const LogTree& tree, const fs::path& dir, const WindowChoice& cho
       read.bad.push_back({path, {Flaw::duplicated, "it is a copy of " + first->second}});
       continue;
     }
-    read.runs.push_back({file, log.images_per_second, log.hash, own_window});
+    read.runs.push_back({file, log.images_per_second, log.hash, own_window, ""});
     if (!log.caveat.empty()) caveats.insert(file.name.case_name + ": " + log.caveat);
     if (!log.stall.empty()) stalls.push_back(path + " " + log.stall);
   }
+  add_settings(results, read.runs);
   read.notes = std::move(stalls);
   read.notes.insert(read.notes.end(), caveats.begin(), caveats.end());
 }
@@ -167,8 +191,10 @@ void keep_one_configuration(std::vector<LogRun>& runs, const fs::path& dir, std:
     const Kind own = kind_of(run);
     for (const auto& [other, count] : in_case[{name.model, name.case_name}]) {
       if (other == own || weight(name, own) > weight(name, other)) continue;
+      const bool differ = std::get<4>(own) != std::get<4>(other);
       bad.push_back({display_path(run.file.path, dir),
-                     {Flaw::mixed, fmt::format("it is {} among runs of {}", text_of(own), text_of(other))}});
+                     {Flaw::mixed, fmt::format("it is {} among runs of {}", text_of(own, differ),
+                                               text_of(other, differ))}});
       return true;
     }
     return false;

@@ -16,7 +16,7 @@
 namespace plumb {
 
 // Where it is empty: the run's own, if the log hasn't the dialect's default length and a result.json tells
-// another one (run_lengths); else the dialect's default.
+// another one (told_runs); else the dialect's default.
 struct WindowChoice {
   std::optional<std::int64_t> iterations, warmup;
 };
@@ -35,6 +35,7 @@ struct LogRun {
   double images_per_second = 0;      // rounded to 2 decimals
   std::uint64_t hash = 0;            // of the file's bytes
   std::optional<Window> own_window;  // the run's own, in place of ReadLogs::window
+  std::string settings;  // settings_text() of the run, where a result.json tells them; else its neighbours'
 };
 
 // Every log of a folder, before cases are made of them.
@@ -80,11 +81,15 @@ Analysis analyze_logs(const std::filesystem::path& dir, const AnalyzeOptions& op
 // The published scripts' way, from analyze_logs with as_published.
 Analysis analyze_as_published(const std::filesystem::path& dir, const Dialect& dialect, const Window& window);
 
-// Iterations and warm-up of the finished runs whose result.json names logs that are there, by the canonical
-// path of each log. Reads folders named "runs", the default of --out: beside `log_dir`, one level above it
-// and in the working directory. If several runs name one log, the latest counts. A result that can't be read
-// is passed over.
-std::map<std::filesystem::path, Window> run_lengths(const std::filesystem::path& log_dir);
+struct ToldRun {
+  Window length;         // iterations and warm-up
+  std::string settings;  // settings_text() of its log_settings()
+};
+
+// The finished runs whose result.json names logs that are there, by the canonical path of each log. Reads
+// folders named "runs", the default of --out: beside `log_dir`, one level above it and in the working
+// directory. If several runs name one log, the latest counts. A result that can't be read is passed over.
+std::map<std::filesystem::path, ToldRun> told_runs(const std::filesystem::path& log_dir);
 
 // A heading per model, batch and precision; columns case, runs, average, median, speedup.
 std::string table_text(const Analysis& analysis);

@@ -77,6 +77,7 @@ std::set<std::pair<std::string, std::string>> usual_values() {
                                                       {"reduce_dtype", text_of(d.reduce_dtype)},
                                                       {"cuda_graph", text_of(d.cuda_graph)},
                                                       {"fusion", text_of(d.fusion)},
+                                                      {"conv", text_of(d.conv)},
                                                       {"autotune", text_of(d.autotune)},
                                                       {"share_gpu", text_of(d.share_gpu)},
                                                       {"deterministic", text_of(d.deterministic)},
@@ -107,10 +108,9 @@ bool exchanges_gradients(const RunRecord& record) {
   return text_of(record.config, "comm") != "auto" && record.exposed_communication_seconds > 0;
 }
 
-std::map<std::string, std::string> settings_of(const RunRecord& record) {
-  std::vector<const char*> keys{"fusion", "cuda_graph", "deterministic", "seconds"};
+std::map<std::string, std::string> settings_of(const RunRecord& record, bool exchanges) {
+  std::vector<const char*> keys{"fusion", "conv", "cuda_graph", "deterministic", "seconds"};
   if (record.device == "cuda") keys.push_back("autotune");
-  const bool exchanges = exchanges_gradients(record);
   if (exchanges) keys.insert(keys.end(), {"bucket_mb", "overlap", "reduce_dtype", "share_gpu"});
   std::map<std::string, std::string> settings;
   for (const char* key : keys)
@@ -228,7 +228,27 @@ Configuration configuration_of(const RunRecord& record) {
           .head = head_of(record.config),
           .classes = whole_number(record.config, "classes"),
           .options = work_options(record),
-          .settings = settings_of(record)};
+          .settings = settings_of(record, exchanges_gradients(record))};
+}
+
+std::map<std::string, std::string> log_settings(const RunRecord& record, bool exchanges) {
+  std::map<std::string, std::string> settings = settings_of(record, exchanges);
+  settings.erase("iterations");
+  settings.erase("seconds");
+  const std::string threads = text_of(record.config, "threads");
+  if (record.device == "cpu" && !threads.empty()) settings["threads"] = threads;
+  return settings;
+}
+
+std::map<std::string, std::string> log_settings(const RunRecord& record) {
+  return log_settings(record, exchanges_gradients(record));
+}
+
+std::string settings_text(const std::map<std::string, std::string>& settings) {
+  std::string text;
+  for (const auto& [key, value] : settings)
+    append_part(text, fmt::format("--{} {}", replaced(key, '_', "-"), value), " ");
+  return text;
 }
 
 Configuration configuration_of(const LogName& name) {

@@ -48,12 +48,16 @@ const Sample* one_device_sample(const CurveSamples& group, std::span<const Curve
   return nullptr;
 }
 
-std::vector<ScalingLoss> scaling_losses(const CurveSamples& group, std::span<const CurveSamples> groups) {
+CurveSamples behind_base(const CurveSamples& group, std::span<const CurveSamples> groups) {
   CurveSamples samples = group;
   const Sample* alone = one_device_sample(group, groups);
-  if (alone && alone != group.front()) samples.push_back(alone);
+  if (alone && alone != group.front()) samples.insert(samples.begin(), alone);
+  return samples;
+}
+
+std::vector<ScalingLoss> scaling_losses(const CurveSamples& group, std::span<const CurveSamples> groups) {
   std::vector<ScalingCase> cases;
-  for (const Sample* sample : samples) {
+  for (const Sample* sample : behind_base(group, groups)) {
     cases.push_back({sample->configuration, {}});
     for (const Measurement& run : sample->runs)
       cases.back().runs.push_back({run.images_per_second, run.record ? &*run.record : nullptr});

@@ -17,6 +17,9 @@ std::vector<CurveSamples> group_by_curve(const std::vector<Sample>& samples);
 // communication only; null without either.
 const Sample* one_device_sample(const CurveSamples& group, std::span<const CurveSamples> groups);
 
+// The group behind its base, if that is in another group.
+CurveSamples behind_base(const CurveSamples& group, std::span<const CurveSamples> groups);
+
 // From the group's base on, if it has one.
 std::vector<ScalingLoss> scaling_losses(const CurveSamples& group, std::span<const CurveSamples> groups);
 

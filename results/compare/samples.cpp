@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kCaseFile = ".plumbline-case";
+constexpr const char* kSweepJournal = "journal.jsonl";  // of `plumbline sweep`
 
 // Samples that are collected from several paths.
 struct Collection {
@@ -116,6 +117,9 @@ Configuration configuration_of_log(const fs::path& file, const LogName& name, co
     configuration.image_size = *size;
   if (const std::string writer = text_at("framework"); !writer.empty()) configuration.framework = writer;
   if (const std::string data = text_at("data"); data == "synthetic") configuration.data = data;
+  if (const auto settings = json.find("settings"); settings != json.end() && settings->is_object())
+    for (const auto& [key, value] : settings->items())
+      if (value.is_string() && key != "threads") configuration.settings[key] = value;  // of the device
   std::istringstream words(text_at("head"));
   std::string rate;
   for (std::string option, value; words >> option >> value;) {
@@ -233,6 +237,30 @@ void add_folder(Collection& collection, const fs::path& dir, const AnalyzeOption
                                                 counted(found.size(), "folder"), fmt::join(found, ", ")));
 }
 
+bool is_sweep(const fs::path& dir) {
+  std::error_code error;
+  return fs::is_regular_file(dir / kSweepJournal, error) && fs::is_directory(dir / "runs", error);
+}
+
+// The finished runs of a sweep, whose logs tell of them once more; runs that failed for good are left out.
+void add_sweep(Collection& collection, const fs::path& dir, const AnalyzeOptions& options) {
+  add_own_entries(collection, dir / "runs", entries_of(dir / "runs"), options);
+  std::error_code error;
+  for (const fs::path& attempt : visible_entries(dir / "failed", error)) {  // <run>_attempt<number>
+    const std::string name = attempt.filename(), run = name.substr(0, name.rfind("_attempt"));
+    if (fs::exists(dir / "runs" / run, error)) continue;
+    const std::vector<fs::path> left = visible_entries(attempt, error);
+    const auto result = std::ranges::find_if(
+        left, [](const fs::path& entry) { return content_of(entry) == Content::run_folder; });
+    if (result != left.end())
+      add_result(collection, *result / kResultFile, *result);
+    else
+      leave_out(
+          collection, attempt, Flaw::unfinished,
+          fmt::format("the run failed; what it said is in {}", shown(dir / "output" / (name + ".txt"))));
+  }
+}
+
 void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions& options) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -250,6 +278,8 @@ void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions
     add_result(collection, path, path);
   } else if (fs::exists(path / kResultFile, error)) {
     add_result(collection, path / kResultFile, path);
+  } else if (is_sweep(path)) {
+    add_sweep(collection, path, options);
   } else {
     add_folder(collection, path, options);
   }

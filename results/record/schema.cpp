@@ -34,6 +34,10 @@ void read_measurements(const ObjectReader& reader, RunRecord& record) {
   record.data_wait_seconds = reader.number("data_wait_seconds");
   if (reader.has("sent_bytes_per_step")) record.sent_bytes_per_step = reader.number("sent_bytes_per_step");
   if (reader.has("bus_bytes_per_second")) record.bus_bytes_per_second = reader.number("bus_bytes_per_second");
+  if (reader.has("probed_bytes_per_second"))
+    record.probed_bytes_per_second = reader.number("probed_bytes_per_second");
+  if (reader.has("modelled_exchange_seconds"))
+    record.modelled_exchange_seconds = reader.number("modelled_exchange_seconds");
 }
 
 void read_ranks(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
@@ -114,6 +118,8 @@ Json to_json(const RunRecord& record) {
   json["data_wait_seconds"] = record.data_wait_seconds;
   if (record.sent_bytes_per_step > 0) json["sent_bytes_per_step"] = record.sent_bytes_per_step;
   if (record.bus_bytes_per_second) json["bus_bytes_per_second"] = *record.bus_bytes_per_second;
+  if (record.probed_bytes_per_second) json["probed_bytes_per_second"] = *record.probed_bytes_per_second;
+  if (record.modelled_exchange_seconds) json["modelled_exchange_seconds"] = *record.modelled_exchange_seconds;
   json["parameters"] = record.parameters;
   json["macs_per_image"] = record.macs_per_image;
   if (record.head_parameters > 0) {
@@ -131,6 +137,7 @@ Json to_json(const RunRecord& record) {
   for (const UnfusedLayer& layer : record.unfused_layers)
     json["unfused_layers"].push_back(
         {{"layer", layer.layer}, {"pattern", layer.pattern}, {"reason", layer.reason}});
+  if (!record.winograd_steps.empty()) json["winograd_steps"] = record.winograd_steps;
   for (const CollectiveRecord& collective : record.collectives)
     json["collectives"].push_back(to_json(collective));
   for (const GpuRecord& gpu : record.gpus) json["gpus"].push_back(to_json(gpu));
@@ -181,6 +188,7 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
       const ObjectReader of(layer, origin, "unfused_layers");
       record.unfused_layers.push_back({of.text("layer"), of.text("pattern"), of.text("reason")});
     }
+  if (reader.has("winograd_steps")) record.winograd_steps = reader.texts("winograd_steps");
   if (reader.has("collectives"))
     for (const Json& collective : reader.list("collectives"))
       record.collectives.push_back(read_collective_record({collective, origin, "collectives"}));
@@ -191,6 +199,11 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
   if (reader.has("links")) record.links = links_from_json(reader.object("links"), origin + ", links");
   if (record.status == "ok") check_complete(reader, record);
   return record;
+}
+
+std::optional<double> exchange_seconds(const RunRecord& record) {
+  if (!record.bus_bytes_per_second || !(*record.bus_bytes_per_second > 0)) return std::nullopt;
+  return record.sent_bytes_per_step / *record.bus_bytes_per_second;
 }
 
 std::string failure_text(const RunRecord& record) {

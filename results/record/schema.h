@@ -126,6 +126,9 @@ struct RunRecord {
   // collectives, and times them with --profile or --trace only.
   double sent_bytes_per_step = 0;
   std::optional<double> bus_bytes_per_second;
+  // The slowest probed link that a ring over the hosts crosses, and the seconds of a step's collectives over
+  // the probed links, one after the other (CollectiveCost). Nothing (no keys): links weren't probed.
+  std::optional<double> probed_bytes_per_second, modelled_exchange_seconds;
   std::int64_t parameters = 0, macs_per_image = 0;  // without class centres: what models are published with
   // Class centres of all ranks, and what an image costs with those that a step takes; 0: none, and no key.
   std::int64_t head_parameters = 0, head_macs_per_image = 0;
@@ -137,6 +140,7 @@ struct RunRecord {
   std::vector<RankRecord> ranks;  // one per rank; empty (no key): a run of before they were kept
   std::optional<double> energy_joules_per_image;  // all GPUs' energy in the window / its images
   std::vector<UnfusedLayer> unfused_layers;       // where fused engines gave way; empty: no key
+  std::vector<std::string> winograd_steps;        // convolutions by Winograd's algorithm; none: no key
   // By the stamped iterations of --profile and --trace, of two ranks or more, in the order of the step;
   // empty: no key.
   std::vector<CollectiveRecord> collectives;
@@ -146,18 +150,22 @@ struct RunRecord {
   std::optional<Links> links;  // between hosts, probed before the run, over MPI; of a single host: no key
 };
 
+// Seconds of a step in which collectives were under way, on the rank that spent least so: the sent bytes over
+// the bus bandwidth. Nothing where that wasn't timed.
+std::optional<double> exchange_seconds(const RunRecord& record);
+
 // NaN and infinities become null when the JSON is written.
 nlohmann::ordered_json to_json(const RunRecord& record);
 // null reads as NaN where a real number is expected. An ok run must have one entry per iteration and rank.
 // Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
 RunRecord run_record_from_json(const nlohmann::ordered_json& json, const std::string& origin);
 
-// `window_seconds`: of every rank. Steps before `warmup` are left out; zeros if none remain. Throws
-// Error(internal) for a step time that is not positive.
 // Why a run that isn't ok has no score: "the run failed: rank 3 was lost", "the run was interrupted by
 // SIGTERM after 5 of 120 iterations, so it is no measurement; start it again".
 std::string failure_text(const RunRecord& record);
 
+// `window_seconds`: of every rank. Steps before `warmup` are left out; zeros if none remain. Throws
+// Error(internal) for a step time that is not positive.
 ImagesPerSecond images_per_second(const std::vector<double>& step_seconds,
                                   const std::vector<double>& window_seconds, std::int64_t warmup,
                                   std::int64_t images_per_step);

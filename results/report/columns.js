@@ -29,6 +29,16 @@ function publishedCurves(columns, names) {
                            }));
 }
 
+// [{case, devices, median, speedup, efficiency, interval}]
+const predictedPoints = (columns) => columns.devices.map((devices, i) => ({
+                                                           case: columns.case[i],
+                                                           devices,
+                                                           median: columns.median[i],
+                                                           speedup: columns.efficiency[i] * devices,
+                                                           efficiency: columns.efficiency[i],
+                                                           interval: {low: columns.low[i], high: columns.high[i]},
+                                                         }));
+
 const kTimeColumns = {
   steps: ['median', 'min', 'max'],
   profile: ['seconds', 'roofline'],
@@ -44,5 +54,6 @@ function fromColumns(data) {
     for (const [part, columns] of Object.entries(kTimeColumns).filter(([part]) => run[part]))
       for (const key of columns) run[part][key] &&= run[part][key].map(secondsOf);
   }
+  for (const curve of data.curves) curve.predicted &&= predictedPoints(curve.predicted);
   return {...data, published: publishedCurves(data.published, names)};
 }

@@ -28,6 +28,25 @@ function sentencesItem(title, sentences) {
   return item;
 }
 
+// Does it scale as it should? A sentence per line that was run on several numbers of devices.
+function showAnswers(data) {
+  const answered = data.curves.filter(({answer}) => answer);
+  document.getElementById('answers').hidden = !answered.length;
+  document.getElementById('answer-list').replaceChildren(...answered.map(({label, answer}) => {
+    const lines = [element('span', {class: 'sentence'}, answer.sentence)];
+    if (data.curves.length > 1) lines.push(element('span', {class: 'subject'}, label));
+    const kind = {as_it_should: 'fine', not_judged: 'open', held_back: ''}[answer.kind];
+    return element('li', kind ? {class: kind} : {}, element('p', {}, ...lines));
+  }));
+}
+
+// What doesn't fit the prediction.
+function verdictsItem(data) {
+  const verdicts = data.curves.flatMap(
+      ({label, verdicts}) => (verdicts ?? []).map((sentence) => ({sentence, subject: label})));
+  return verdicts.length ? sentencesItem('Against the prediction', verdicts) : null;
+}
+
 // What more devices cost, the largest loss first.
 function scalingItem(data) {
   const losses =
@@ -43,6 +62,8 @@ function showFlags(data) {
   const items = kinds.length ?
       kinds.map((kind) => sentencesItem(kFlagTitles[kind], data.flags.filter((flag) => flag.kind === kind))) :
       [element('li', {class: 'fine'}, fine)];
+  const against = verdictsItem(data);
+  if (against) items.unshift(against);
   if (data.scaling.length) items.unshift(scalingItem(data));
   document.getElementById('flag-list').replaceChildren(...items);
 }

@@ -7,6 +7,7 @@ let presentRun = data.shown_run;
 function showTop() {
   document.getElementById('made').textContent =
       [data.created, data.made_by, plural(data.runs.length, 'run')].filter(Boolean).join(' · ');
+  showAnswers(data);
   showFlags(data);
   const leftOut = document.getElementById('left-out');
   leftOut.hidden = !data.left_out.length;
@@ -110,6 +111,11 @@ function runTiles(run) {
     ['Throughput', throughput, `steps from ${plain(speeds.min)} to ${plain(speeds.max)}`],
     ['Step time', seconds(histogram.median), `median; ${spreadText(histogram)}`],
     ['Exposed communication', seconds(run.exposed_communication_seconds, 3), 'per step, rank 0'],
+    isNumber(run.modelled_exchange_seconds) &&
+        [
+          'Exchange by the links', seconds(run.modelled_exchange_seconds, 3),
+          isNumber(run.exchange_seconds) ? `per step; ${seconds(run.exchange_seconds, 3)} under way` : 'per step'
+        ],
     ['Waiting for data', seconds(run.data_wait_seconds, 3), 'per step, rank 0'],
     isNumber(peak) && ['Peak memory', bytes(peak), 'of a device'],
     isNumber(run.joules_per_image) && ['Energy', `${plain(run.joules_per_image, 3)} J`, 'per image'],

@@ -42,6 +42,15 @@ DataBlock curve_block(const ReportCurve& curve, Plot plot, std::string_view name
   return block;
 }
 
+// Drawn as published ones are: dashed, without intervals.
+std::vector<ReportCurve> predicted_curves(const ReportData& data) {
+  std::vector<ReportCurve> curves;
+  for (const ReportCurve& curve : data.curves)
+    if (!curve.predicted.empty())
+      curves.push_back({.label = curve.label + ", predicted", .points = curve.predicted, .published = true});
+  return curves;
+}
+
 std::string curve_part(const DataBlock& block, const ReportCurve& curve, std::size_t index) {
   return fmt::format("{} using {} linecolor rgb '{}'", block.name(),
                      curve.published ? "1:2 with linespoints dashtype 3 linewidth 1 pointtype 6"
@@ -80,6 +89,8 @@ std::string axes(Plot plot, Extent values, const std::set<int>& devices) {
 std::string scaling_plot(const ReportData& data, Plot plot) {
   std::vector<const ReportCurve*> curves;
   for (const ReportCurve& curve : data.curves) curves.push_back(&curve);
+  const std::vector<ReportCurve> predicted = predicted_curves(data);
+  for (const ReportCurve& curve : predicted) curves.push_back(&curve);
   for (const ReportCurve& curve : data.published)
     if (curve.selected) curves.push_back(&curve);
   Extent values;

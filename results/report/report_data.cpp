@@ -11,6 +11,7 @@
 #include "base/shallow_json.h"
 #include "results/anomalies/flags.h"
 #include "results/report/report_curves.h"
+#include "results/report/report_prediction.h"
 
 namespace plumb {
 namespace {
@@ -143,6 +144,7 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
   data.published = published_curves(data.curves, published_results(), options.selected_published);
   data.title = options.title.empty() ? "Training throughput of " + subject_of(data.curves) : options.title;
   for (const BadFile& bad : samples.bad) data.left_out.push_back(bad.path + ": " + bad.defect.reason);
+  add_predictions(groups, options.links, data);
   const std::size_t configurations = std::max<std::size_t>(1, samples.samples.size());
   add_runs(groups, std::clamp<std::size_t>(kMostDetails / configurations, 50, kMostPerRun), data);
   data.shown_run = run_to_show(data.runs);

@@ -12,6 +12,7 @@
 #include "results/record/schema.h"
 #include "results/report/run_parts.h"
 #include "results/scaling/scaling_loss.h"
+#include "results/simulation/scaling_answer.h"
 #include "results/statistics/significance.h"
 
 namespace plumb {
@@ -40,6 +41,11 @@ struct ReportCurve {
   Configuration configuration;       // nodes and devices_per_node are 0
   std::vector<ReportPoint> points;   // by devices
   std::vector<ScalingLoss> scaling;  // own curves: from one point to the next, the largest loss first
+  // Only own curves on several numbers of devices have one.
+  std::optional<ScalingAnswer> answer;
+  // By a profile and the links: throughput by devices, interval from the slowest to the fastest.
+  std::vector<ReportPoint> predicted;
+  std::vector<std::string> verdicts;  // "EXPLAIN 2n1g: …"
   bool published = false;
   // For published curves:
   bool selected = true;     // drawn until somebody chooses otherwise: the nearest ones
@@ -87,10 +93,11 @@ struct ReportOptions {
   std::string title;  // empty: made from what was run
   std::string made_by, created;
   std::size_t selected_published = 3;  // per curve's model and precision
+  std::string links;                   // links.json to predict from; empty: what the runs themselves probed
 };
 
-// Reads program.json, env.json, profile.json and trace.json of the runs too; one that is there and can't be
-// read is named in left_out.
+// Reads program.json, env.json, profile.json and trace.json of the runs too, and links.json; one that is
+// there and can't be read, or is of other hosts or of another program, is named in left_out.
 ReportData collect_report(const LoadedSamples& samples, const ReportOptions& options = {});
 
 // The run that pictures of one run show: the last one of which most is known, so of the largest case.
@@ -100,9 +107,10 @@ std::size_t run_to_show(const std::vector<ReportRun>& runs);
 // index; times are rounded to nanoseconds.
 nlohmann::ordered_json to_json(const ReportData& data);
 
-// A heading line, the verdict on its scaling and a table per own curve: case, runs, median, its interval, per
-// device, speedup, efficiency; below it the flags of its runs, at the end the files that were left out.
-// Neither date nor version of this program, so equal runs give equal text.
+// The answers to the question whether it scales; a heading line, the verdict on its scaling and a table per
+// own curve: case, runs, median, its interval, per device, speedup, efficiency; below it the flags of its
+// runs, at the end the files that were left out. Neither date nor version of this program, so equal runs give
+// equal text.
 std::string report_markdown(const ReportData& data);
 
 // Images/s with four digits at least, so that a difference of a thousandth can be seen.

@@ -222,8 +222,10 @@ Json texts_of(const Json& json, Names& names) {
 }
 
 Json to_json(const RankRecord& rank) {
-  return {{"host", rank.host},
-          {"exposed_communication_seconds", nanoseconds(rank.exposed_communication_seconds)}};
+  Json json{{"host", rank.host},
+            {"exposed_communication_seconds", nanoseconds(rank.exposed_communication_seconds)}};
+  if (rank.compute_seconds) json["compute_seconds"] = nanoseconds(*rank.compute_seconds);
+  return json;
 }
 
 // Bandwidths: the lowest, the median and the highest of the ranks.
@@ -248,6 +250,10 @@ void add_measured(const ReportRun& run, const RunRecord& record, Names& names, J
       step_histogram(std::span(record.step_seconds).subspan(static_cast<std::size_t>(record.warmup))));
   json["exposed_communication_seconds"] = record.exposed_communication_seconds;
   json["data_wait_seconds"] = record.data_wait_seconds;
+  if (record.modelled_exchange_seconds) {
+    json["exchange_seconds"] = or_null(exchange_seconds(record));
+    json["modelled_exchange_seconds"] = *record.modelled_exchange_seconds;
+  }
   json["first_loss"] = record.loss.empty() ? Json(nullptr) : Json(record.loss.front());
   json["last_loss"] = record.loss.empty() ? Json(nullptr) : Json(record.loss.back());
   json["joules_per_image"] = or_null(record.energy_joules_per_image);
@@ -295,9 +301,28 @@ Json to_json(const ReportPoint& point) {
   return json;
 }
 
+// The page reads them as points.
+Json predicted_json(const std::vector<ReportPoint>& points) {
+  const auto low = [](const ReportPoint& point) { return point.interval->low; };
+  const auto high = [](const ReportPoint& point) { return point.interval->high; };
+  return {{"case", column(points, &ReportPoint::case_name)},
+          {"devices", column(points, &ReportPoint::devices)},
+          {"median", column(points, &ReportPoint::median_images_per_second, six_digits)},
+          {"low", column(points, low, six_digits)},
+          {"high", column(points, high, six_digits)},
+          {"efficiency", column(points, [](const ReportPoint& point) {
+             return six_digits(point.efficiency.value_or(0));
+           })}};
+}
+
 Json to_json(const ReportCurve& curve) {
-  return {{"label", curve.label},
-          {"points", column(curve.points, [](const ReportPoint& point) { return to_json(point); })}};
+  Json json{{"label", curve.label},
+            {"points", column(curve.points, [](const ReportPoint& point) { return to_json(point); })}};
+  if (curve.answer)
+    json["answer"] = {{"kind", name_of(curve.answer->kind)}, {"sentence", curve.answer->sentence}};
+  if (!curve.predicted.empty()) json["predicted"] = predicted_json(curve.predicted);
+  if (!curve.verdicts.empty()) json["verdicts"] = curve.verdicts;
+  return json;
 }
 
 // There are hundreds of published curves. A point's source stands behind that of its curve; its efficiency is

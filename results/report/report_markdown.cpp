@@ -19,11 +19,19 @@ std::string interval_cell(const std::optional<Interval>& interval) {
 
 std::string row(const ReportPoint& point) {
   const double median = point.median_images_per_second;
-  return fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", markdown_literal(point.case_name),
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {} |", markdown_literal(point.case_name),
                      point.images_per_second.size(), speed_text(median), interval_cell(point.interval),
                      speed_text(median / std::max(1, point.devices)),
                      point.speedup ? fmt::format("{:.2f}", *point.speedup) : "n/a",
                      point.efficiency ? fmt::format("{:.1f} %", *point.efficiency * 100) : "n/a");
+}
+
+// Empty where nothing is predicted.
+std::string prediction_cell(const ReportCurve& curve, const ReportPoint& point) {
+  if (curve.predicted.empty()) return "";
+  const auto found = std::ranges::find(curve.predicted, point.case_name, &ReportPoint::case_name);
+  return found == curve.predicted.end() ? " - |"
+                                        : fmt::format(" {} |", speed_text(found->median_images_per_second));
 }
 
 // A sentence that is said of the point, or of some of its runs, by their numbers.
@@ -50,8 +58,23 @@ std::vector<Note> notes_of(const ReportCurve& curve, const ReportPoint& point, c
   return notes;
 }
 
+// Several as a list, with what they are about.
+std::string answers_text(const std::vector<ReportCurve>& curves) {
+  std::vector<const ReportCurve*> answered;
+  for (const ReportCurve& curve : curves)
+    if (curve.answer) answered.push_back(&curve);
+  if (answered.empty()) return "";
+  if (answered.size() == 1) return markdown_literal(answered.front()->answer->sentence) + "\n\n";
+  std::string text;
+  for (const ReportCurve* curve : answered)
+    text +=
+        fmt::format("- {}: {}\n", markdown_literal(curve->label), markdown_literal(curve->answer->sentence));
+  return text + "\n";
+}
+
 std::string verdict_lines(const ReportCurve& curve) {
   std::string text;
+  for (const std::string& verdict : curve.verdicts) text += fmt::format("- {}\n", markdown_literal(verdict));
   for (const std::string& sentence : scaling_verdict(curve.scaling))
     text += fmt::format("- {}\n", markdown_literal(sentence));
   return text.empty() ? "" : text + "\n";
@@ -108,15 +131,16 @@ std::string speed_text(double images_per_second) {
 }
 
 std::string report_markdown(const ReportData& data) {
-  std::string text;
+  std::string text = answers_text(data.curves);
   for (const ReportCurve& curve : data.curves) {
+    const bool predicted = !curve.predicted.empty();
     text += fmt::format(
         "{}**{}**\n\n{}| case | runs | images/s, median | its interval | per device | speedup | efficiency "
-        "|\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
-        text.empty() ? "" : "\n", markdown_literal(configuration_text(curve.configuration)),
-        verdict_lines(curve));
-    for (const ReportPoint& point : curve.points) text += row(point);
+        "|{}\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |{}\n",
+        &curve == &data.curves.front() ? "" : "\n", markdown_literal(configuration_text(curve.configuration)),
+        verdict_lines(curve), predicted ? " predicted |" : "", predicted ? " ---: |" : "");
+    for (const ReportPoint& point : curve.points) text += row(point) + prediction_cell(curve, point) + "\n";
     text += notes_text(curve, data);
   }
   if (!data.left_out.empty()) text += "\nLeft out:\n\n";

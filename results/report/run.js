@@ -169,13 +169,10 @@ function ranksFigure(run) {
     {name: 'Rank', text: count}, ...(ranks ? [{name: 'Node', short: true}] : []),
     {name: 'Window', unit: 's', text: (value) => plain(value, 5)}
   ];
-  if (waits)
-    columns.push({
-      name: 'Waited in collectives',
-      unit: `${unit} per step`,
-      csvUnit: 's',
-      text: (value) => plain(factor * value)
-    });
+  const computes = ranks?.every((rank) => isNumber(rank.compute_seconds)) ? ranks : null;
+  const perStep = {unit: `${unit} per step`, csvUnit: 's', text: (value) => plain(factor * value)};
+  if (computes) columns.push({name: 'Computed', ...perStep});
+  if (waits) columns.push({name: 'Waited in collectives', ...perStep});
   return {
     label: `Bars of ${plural(windows.length, 'rank')}: ${
         waits ? 'how long each waited in collectives per step' : 'how long each took for the window'}.`,
@@ -184,7 +181,8 @@ function ranksFigure(run) {
       columns: [...columns, ...(run.gpus ? kGpuColumns : [])],
       rows: order.map(
           (i) =>
-              [i, ...(ranks ? [ranks[i].host] : []), windows[i], ...(waits ? [waits[i]] : []),
+              [i, ...(ranks ? [ranks[i].host] : []), windows[i],
+               ...(computes ? [computes[i].compute_seconds] : []), ...(waits ? [waits[i]] : []),
                ...gpuCells(run, i)])
     },
     config: chartConfig(

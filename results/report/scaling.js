@@ -1,27 +1,32 @@
 // Throughput, speedup and efficiency over the number of devices, and the choice of lines.
 
-// [{curve, published, name, style, shown}]: own curves first.
+// [{curve, published, name, style, shown}]: own curves first, each in front of its prediction.
 function makeSeries(data) {
-  const own =
-      data.curves.map((curve, i) => ({curve, published: false, shown: true, style: {colour: i, marker: i}}));
+  const own = data.curves.flatMap((curve, i) => {
+    const series = {curve, published: false, shown: true, style: {colour: i, marker: i}};
+    if (!curve.predicted) return [series];
+    const predicted = {label: `${curve.label}, predicted`, points: curve.predicted};
+    return [series, {...series, curve: predicted, predicted: true, style: {...series.style, dash: 0}}];
+  });
   const published = data.published.map((curve, i) => ({
                                          curve,
                                          published: true,
                                          shown: curve.selected,
-                                         style: {colour: own.length + i, marker: own.length + i, dash: i},
+                                         style: {colour: data.curves.length + i, marker: data.curves.length + i, dash: i},
                                        }));
   return [...own, ...published];
 }
 
 function lineOf(series) {
   const line = seriesColour(series.style.colour);
+  const measured = !series.published && !series.predicted;
   return {
     borderColor: line,
-    backgroundColor: line,
-    borderWidth: series.published ? 1.5 : 2.5,
-    borderDash: series.published ? kDashes[series.style.dash % kDashes.length] : [],
+    backgroundColor: series.predicted ? colour('card') : line,  // hollow
+    borderWidth: measured ? 2.5 : 1.5,
+    borderDash: measured ? [] : kDashes[series.style.dash % kDashes.length],
     pointStyle: kMarkers[series.style.marker % kMarkers.length],
-    pointRadius: series.published ? 4 : 5,
+    pointRadius: measured ? 5 : 4,
     pointHoverRadius: 7,
     tension: 0,
   };

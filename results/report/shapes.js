@@ -82,10 +82,10 @@ const rangesPlugin = {
   },
 };
 
-// A dataset's `intervals` = [[low, high] or null, …]: a bar through each point.
+// A dataset's `intervals` = [[low, high] or null, …]: a bar behind each point.
 const intervalsPlugin = {
   id: 'intervals',
-  afterDatasetsDraw(chart) {
+  beforeDatasetsDraw(chart) {
     const {ctx: context, scales} = chart;
     chart.data.datasets.forEach((dataset, index) => {
       if (!dataset.intervals || !chart.isDatasetVisible(index)) return;

@@ -180,6 +180,12 @@ int devices_per_host(const Links& links) {
   return most;
 }
 
+int most_devices(const ScalingBasis& basis, const Links& links) {
+  int most = static_cast<int>(links.hosts.size()) * devices_per_host(links);
+  for (const MeasuredCase& one : basis.measured) most = std::max(most, one.layout.devices());
+  return most;
+}
+
 std::vector<Layout> cases_between(int from, int to, int devices_per_host) {
   std::vector<Layout> cases;
   for (int devices = 1; devices < devices_per_host && devices <= to; devices *= 2)

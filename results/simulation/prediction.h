@@ -76,6 +76,8 @@ struct ScalingPrediction {
 
 // Devices of a host that cases have at most: the most of any host of `links`.
 int devices_per_host(const Links& links);
+// As many as `links` and the measured cases have.
+int most_devices(const ScalingBasis& basis, const Links& links);
 // 1, 2, 4, … devices of a host and all of them, then 2, 4, 8, … whole hosts and `to`; from `from` devices on.
 std::vector<Layout> cases_between(int from, int to, int devices_per_host);
 

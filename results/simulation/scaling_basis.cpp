@@ -7,11 +7,9 @@
 
 #include "base/error.h"
 #include "base/paths.h"
-#include "base/shallow_json.h"
 #include "base/text.h"
 #include "results/compare/curve_samples.h"
-#include "results/record/object_reader.h"
-#include "results/record/record_text.h"
+#include "results/simulation/recorded_step.h"
 #include "results/statistics/robust.h"
 #include "results/statistics/significance.h"
 #include "results/statistics/statistics.h"
@@ -20,7 +18,6 @@ namespace plumb {
 namespace {
 
 namespace fs = std::filesystem;
-using BasisJson = nlohmann::ordered_json;
 
 struct ProfiledRun {
   const Sample* sample = nullptr;
@@ -44,30 +41,15 @@ CurveSamples only_curve(const std::vector<Sample>& samples) {
                 "RUN holds runs of {} configurations, first {} and {}; name the runs of one", curves.size(),
                 configuration_text(curves[0].front()->configuration),
                 configuration_text(curves[1].front()->configuration));
-  CurveSamples curve = curves.front();
-  const Sample* alone = one_device_sample(curve, groups);
-  if (alone && alone != curve.front()) curve.insert(curve.begin(), alone);
-  return curve;
+  return behind_base(curves.front(), groups);
 }
 
-ProfiledRun profiled_run(const CurveSamples& curve, const std::vector<std::string>& paths) {
+// No run if none has a profile.
+ProfiledRun profiled_run(const CurveSamples& curve) {
   for (const Sample* sample : curve)
     for (const Measurement& run : sample->runs)
       if (is_profiled(run)) return {sample, &run};
-  throw Error(ExitCode::bad_data,
-              "no run in '{}' has a profile.json, from which step times are taken; run again with --profile",
-              printable(fmt::format("{}", fmt::join(paths, "', '"))));
-}
-
-BasisJson read_part(const fs::path& file, const char* format) {
-  const BasisJson json = parse_shallow_json(read_record_text(file, file.filename().string()));
-  const std::string origin = fmt::format("file '{}'", printable(file.string()));
-  if (!json.is_object())
-    throw Error(ExitCode::bad_data, "{} is no JSON object; run again with --profile", origin);
-  if (ObjectReader(json, origin, "", format).text("format") != format)
-    throw Error(ExitCode::bad_data, "{} has the format {} where {} is wanted; run again with --profile",
-                origin, json["format"].dump(), format);
-  return json;
+  return {};
 }
 
 MeasuredCase measured_case(const Sample& sample) {
@@ -128,20 +110,31 @@ double number_or_zero(double value) {
 
 }  // namespace
 
-ScalingBasis load_scaling_basis(const std::vector<std::string>& paths) {
-  const LoadedSamples loaded = load_samples(paths);
-  const CurveSamples curve = only_curve(loaded.samples);
-  const ProfiledRun from = profiled_run(curve, paths);
+bool has_profile(const CurveSamples& curve) {
+  return profiled_run(curve).run != nullptr;
+}
+
+std::vector<MeasuredCase> measured_cases(const CurveSamples& curve) {
+  std::vector<MeasuredCase> cases;
+  for (const Sample* sample : curve) cases.push_back(measured_case(*sample));
+  return cases;
+}
+
+ScalingBasis scaling_basis(const CurveSamples& curve) {
+  const ProfiledRun from = profiled_run(curve);
+  if (from.run == nullptr)
+    throw Error(ExitCode::bad_data, "no run of {} has a profile.json; run again with --profile",
+                configuration_text(curve.front()->configuration));
   const RunRecord& record = *from.run->record;
   const fs::path folder = from.run->run_folder;
-  const BasisJson program = read_part(folder / "program.json", kProgramSchema);
-  const BasisJson profile = read_part(folder / "profile.json", kProfileSchema);
-  const std::string profile_name = fmt::format("file '{}'", printable((folder / "profile.json").string()));
-  ScalingBasis basis{.configuration = configuration_of(record), .run = folder.string()};
-  basis.step = step_model(program, profiled_seconds(program, profile, profile_name),
-                          fmt::format("file '{}'", printable((folder / "program.json").string())));
-  basis.step.bytes_per_second =
-      number_or_zero(ObjectReader(profile, profile_name, "", kProfileSchema).number("peak_bytes_per_second"));
+  RecordedStep recorded = read_recorded_step(folder / "program.json");
+  if (recorded.step.sharded)
+    throw Error(ExitCode::bad_data,
+                "file '{}' shares class centres out over its ranks, so its step changes with their number, "
+                "which the simulation doesn't follow; name a run of resnet50 or with --head dp",
+                printable((folder / "program.json").string()));
+  ScalingBasis basis{
+      .configuration = configuration_of(record), .run = folder.string(), .step = std::move(recorded.step)};
   const double throughput = median(from.sample->figures());
   const double whole =
       static_cast<double>(record.batch_per_device) * record.world_size / std::max(throughput, 1e-9);
@@ -153,16 +146,26 @@ ScalingBasis load_scaling_basis(const std::vector<std::string>& paths) {
                 printable(folder.string()), whole, exposed);
   basis.step = stretched_to(std::move(basis.step), whole - exposed);
   basis.data_wait_seconds = number_or_zero(record.data_wait_seconds);
-  if (record.device == "cuda")
-    basis.roofline_seconds =
-        number_or_zero(ObjectReader(profile, profile_name, "", kProfileSchema).number("roofline_seconds"));
+  if (record.device == "cuda") basis.roofline_seconds = recorded.roofline_seconds;
   add_spread(basis, from);
-  for (const Sample* sample : curve) basis.measured.push_back(measured_case(*sample));
+  basis.measured = measured_cases(curve);
+  return basis;
+}
+
+ScalingBasis load_scaling_basis(const std::vector<std::string>& paths) {
+  const LoadedSamples loaded = load_samples(paths);
+  const CurveSamples curve = only_curve(loaded.samples);
+  if (!has_profile(curve))
+    throw Error(
+        ExitCode::bad_data,
+        "no run in '{}' has a profile.json, from which step times are taken; run again with --profile",
+        printable(fmt::format("{}", fmt::join(paths, "', '"))));
+  ScalingBasis basis = scaling_basis(curve);
   add_notes(basis, loaded, curve);
   return basis;
 }
 
-void check_hosts(const ScalingBasis& basis, const Links& links, const std::string& file) {
+void check_hosts(const ScalingBasis& basis, const Links& links, const std::string& file, bool may_force) {
   for (const MeasuredCase& one : basis.measured)
     for (const RankRecord& rank : one.record.ranks) {
       if (rank.host.empty() ||
@@ -172,9 +175,9 @@ void check_hosts(const ScalingBasis& basis, const Links& links, const std::strin
       for (const LinkHost& host : links.hosts) append_part(names, printable(host.name));
       throw Error(ExitCode::bad_data,
                   "option --links: '{}' is of hosts {}, the run {}n{}g was on {}; measure its links with "
-                  "bench_allreduce --out, or give --force",
+                  "bench_allreduce --out{}",
                   printable(file), shortened(names, 200), one.layout.nodes, one.layout.devices_per_node,
-                  printable(rank.host));
+                  printable(rank.host), may_force ? ", or give --force" : "");
     }
 }
 

@@ -17,16 +17,6 @@
 namespace plumb {
 namespace {
 
-struct LostTime {
-  double seconds = 0;
-  std::string name;
-};
-
-double measured_step(const ScalingBasis& basis, const MeasuredCase& measured) {
-  return measured.layout.devices() * static_cast<double>(basis.configuration.batch_per_device) /
-         measured.images_per_second;
-}
-
 // The bucket that is exposed longest.
 std::string worst_bucket(const ScalingPrediction& prediction, const PredictedCase& predicted) {
   const auto worst = std::ranges::max_element(predicted.collectives, {}, &SimulatedCollective::exposed);
@@ -34,34 +24,6 @@ std::string worst_bucket(const ScalingPrediction& prediction, const PredictedCas
   const auto index = static_cast<std::size_t>(worst - predicted.collectives.begin());
   return fmt::format("; {} is the one exposed longest by the prediction, {}",
                      printable(prediction.step.collectives[index].name), duration_text(worst->exposed));
-}
-
-// Where a measured step takes longer than the predicted one, the largest part first.
-std::vector<LostTime> lost_time(const ScalingBasis& basis, const PredictedCase& predicted,
-                                const MeasuredCase& measured) {
-  const double step = measured_step(basis, measured);
-  const bool is_log = measured.record.step_seconds.empty();
-  const std::optional<StepWaits> waits = is_log ? std::nullopt : step_waits(measured.record, step);
-  const bool on_gpu = measured.record.device == "cuda";
-  const std::string rest = on_gpu ? "in computing and gaps between launches" : "in computing and gaps";
-  double left = step - predicted.step_seconds;
-  std::vector<LostTime> parts;
-  const auto take = [&](double seconds, std::string name) {
-    parts.push_back({seconds, std::move(name)});
-    left -= seconds;
-  };
-  if (waits) {
-    const bool together = !waits->ranks_known || waits->slow_ranks <= 0;
-    take(waits->communication - predicted.exposed_seconds - (together ? predicted.jitter_seconds : 0),
-         waits->ranks_known ? "in exposed communication" : "in exposed communication and waiting for ranks");
-    if (!together)
-      take(waits->slow_ranks - predicted.jitter_seconds,
-           "waiting for " + (waits->slow_rank_names.empty() ? "slow ranks" : waits->slow_rank_names));
-    take(waits->data - basis.data_wait_seconds, "waiting for data");
-  }
-  parts.push_back({left, waits ? rest : "in parts that its log doesn't tell apart; name its run folder"});
-  std::ranges::stable_sort(parts, std::greater(), &LostTime::seconds);
-  return parts;
 }
 
 std::string explanation_of(const ScalingBasis& basis, const ScalingPrediction& prediction,
@@ -80,30 +42,12 @@ std::string explanation_of(const ScalingBasis& basis, const ScalingPrediction& p
   double named = 0;
   for (const LostTime& part : parts) named += std::max(0.0, part.seconds);
   if (named > 1.05 * longer) text += fmt::format(", and {} less elsewhere", duration_text(named - longer));
-  if (parts.front().name.starts_with("in exposed")) {
+  if (parts.front().part == LostTime::Part::communication) {
     text += worst_bucket(prediction, predicted);
     if (!predicted.slowest_pair.empty())
       text += fmt::format("; the slowest link is between {}", predicted.slowest_pair);
   }
   return text;
-}
-
-// Bytes over the time of the fastest rank, which waited least for the others, of all gradients' buckets.
-struct BusShare {
-  double reached = 0, expected = 0;  // bytes/s
-};
-std::optional<BusShare> bus_share(const ScalingPrediction& prediction, const MeasuredCase& measured) {
-  const CollectiveCost cost(prediction.links, measured.layout);
-  double bytes = 0, seconds = 0, expected = 0;
-  for (const CollectiveRecord& one : measured.record.collectives) {
-    if (!one.kind.starts_with("allreduce") || one.bytes <= 0 || !(one.seconds.min > 0)) continue;
-    const double size = static_cast<double>(one.bytes);
-    bytes += size * bus_factor(one.kind, measured.layout.devices());
-    seconds += one.seconds.min;
-    expected += cost.seconds(one.kind, size);
-  }
-  if (!(seconds > 0) || !(expected > 0)) return {};
-  return BusShare{bytes / seconds, bytes / expected};
 }
 
 class VerdictWriter {
@@ -176,6 +120,54 @@ class VerdictWriter {
 };
 
 }  // namespace
+
+double measured_step(const ScalingBasis& basis, const MeasuredCase& measured) {
+  return measured.layout.devices() * static_cast<double>(basis.configuration.batch_per_device) /
+         measured.images_per_second;
+}
+
+std::vector<LostTime> lost_time(const ScalingBasis& basis, const PredictedCase& predicted,
+                                const MeasuredCase& measured) {
+  const double step = measured_step(basis, measured);
+  const bool is_log = measured.record.step_seconds.empty();
+  const std::optional<StepWaits> waits = is_log ? std::nullopt : step_waits(measured.record, step);
+  const bool on_gpu = measured.record.device == "cuda";
+  const std::string rest = on_gpu ? "in computing and gaps between launches" : "in computing and gaps";
+  double left = step - predicted.step_seconds;
+  std::vector<LostTime> parts;
+  const auto take = [&](LostTime::Part part, double seconds, std::string name) {
+    parts.push_back({part, seconds, std::move(name)});
+    left -= seconds;
+  };
+  if (waits) {
+    const bool together = !waits->ranks_known || waits->slow_ranks <= 0;
+    take(LostTime::Part::communication,
+         waits->communication - predicted.exposed_seconds - (together ? predicted.jitter_seconds : 0),
+         waits->ranks_known ? "in exposed communication" : "in exposed communication and waiting for ranks");
+    if (!together)
+      take(LostTime::Part::slow_ranks, waits->slow_ranks - predicted.jitter_seconds,
+           "waiting for " + (waits->slow_rank_names.empty() ? "slow ranks" : waits->slow_rank_names));
+    take(LostTime::Part::data, waits->data - basis.data_wait_seconds, "waiting for data");
+  }
+  parts.push_back({waits ? LostTime::Part::computing : LostTime::Part::unknown, left,
+                   waits ? rest : "in parts that its log doesn't tell apart; name its run folder"});
+  std::ranges::stable_sort(parts, std::greater(), &LostTime::seconds);
+  return parts;
+}
+
+std::optional<BusShare> bus_share(const ScalingPrediction& prediction, const MeasuredCase& measured) {
+  const CollectiveCost cost(prediction.links, measured.layout);
+  double bytes = 0, seconds = 0, expected = 0;
+  for (const CollectiveRecord& one : measured.record.collectives) {
+    if (!one.kind.starts_with("allreduce") || one.bytes <= 0 || !(one.seconds.min > 0)) continue;
+    const double size = static_cast<double>(one.bytes);
+    bytes += size * bus_factor(one.kind, measured.layout.devices());
+    seconds += one.seconds.min;
+    expected += cost.seconds(one.kind, size);
+  }
+  if (!(seconds > 0) || !(expected > 0)) return {};
+  return BusShare{bytes / seconds, bytes / expected};
+}
 
 const char* name_of(ScalingVerdict::Kind kind) {
   static constexpr std::array kNames{"REJECT", "EXPLAIN", "FLAG"};

@@ -59,11 +59,7 @@ class StepBuilder {
  public:
   StepBuilder(const StepJson& program, const std::string& origin)
       : origin_(origin), buffers_(buffers_of(ObjectReader(program, origin, "", kProgramSchema), origin)) {
-    if (std::ranges::any_of(buffers_, &ProgramBuffer::sharded))
-      throw Error(ExitCode::bad_data,
-                  "{} shares class centres out over its ranks, so its step changes with their number, which "
-                  "the simulation doesn't follow; name a run of resnet50 or with --head dp",
-                  origin);
+    step_.sharded = std::ranges::any_of(buffers_, &ProgramBuffer::sharded);
     written_.assign(buffers_.size(), kNever);
     read_.assign(buffers_.size(), kNever);
   }
@@ -119,6 +115,7 @@ class StepBuilder {
     const auto elements = collective.integer("elements", 0, std::int64_t{1} << 50);
     step_.collectives.push_back({.name = instruction.text("name"),
                                  .kind = collective.text("kind"),
+                                 .dtype = collective.text("dtype"),
                                  .bytes = static_cast<double>(elements) * static_cast<double>(element_bytes),
                                  .after = step_.compute.size(),
                                  .before = kNever,

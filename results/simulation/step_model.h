@@ -25,6 +25,7 @@ struct StepCompute {
 // compute.size() where only the end of the step waits.
 struct StepCollective {
   std::string name, kind;  // "bucket0.allreduce", "allreduce_sum"
+  std::string dtype;       // "f32"; empty: a bucket of with_buckets()
   double bytes = 0;        // of the whole buffer, as it is sent
   std::size_t after = 0, before = 0;
   bool sums_gradients = true;  // false: a head's own
@@ -43,6 +44,7 @@ struct StepModel {
   std::vector<StepGradient> gradients;      // in the order in which backward completes them
   double sent_element_bytes = 0;            // of summed gradients; 0: as the gradients themselves
   double bytes_per_second = 0;              // of the device's memory; 0: not known
+  bool sharded = false;  // class centres are shared out over the ranks: each number of them has its own step
 
   double seconds() const;  // sum over compute: the step of a device alone
 };
@@ -54,8 +56,7 @@ std::vector<double> profiled_seconds(const nlohmann::ordered_json& program,
                                      const nlohmann::ordered_json& profile, const std::string& origin);
 
 // `program`: as program.json, `seconds`: one per instruction. Throws Error(bad_data) that names `origin`, the
-// key and what is wrong: no program, or one whose class centres are shared out over the ranks, as then each
-// number of ranks has a step of its own.
+// key and what is wrong.
 StepModel step_model(const nlohmann::ordered_json& program, std::span<const double> seconds,
                      const std::string& origin);
 

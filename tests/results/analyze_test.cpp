@@ -150,6 +150,44 @@ TEST(Analyze, TakesNoLengthFromAResultOfAnotherRun) {
                [&] { analyze_logs(folder / "logs", {}); });
 }
 
+// Three runs in logs/1n2g, whose results say that the last had the given settings.
+std::vector<BadFile> left_out_of_mixed(const nlohmann::ordered_json& settings) {
+  const ScratchFolder folder;
+  for (int run = 1; run <= 3; ++run) {
+    const std::string log = fmt::format("1n2g/m_b8_fp32_{}.log", run);
+    write_run(folder, "logs/" + log, 16, 0.1 * run);
+    RunRecord record = example_run(100);
+    if (run == 3) record.config.update(settings);
+    record.log_files = {"logs/" + log};
+    write_run_folder(folder, fmt::format("runs/{}", run), record);
+  }
+  return analyze_logs(folder / "logs", {}).bad;
+}
+
+TEST(Analyze, TellsRunsOfOtherSettingsApartByTheirResults) {
+  EXPECT_TRUE(left_out_of_mixed(nlohmann::ordered_json::object()).empty());
+  for (const auto& [settings, own] :
+       {std::pair(nlohmann::ordered_json{{"bucket_mb", 4.0}}, "--bucket-mb 4 --threads 1"),
+        std::pair(nlohmann::ordered_json{{"overlap", false}}, "--overlap false --threads 1"),
+        std::pair(nlohmann::ordered_json{{"threads", 2}}, "--threads 2")}) {
+    const std::vector<BadFile> bad = left_out_of_mixed(settings);
+    ASSERT_EQ(bad.size(), 1u) << settings;
+    EXPECT_EQ(bad[0].path, "1n2g/m_b8_fp32_3.log");
+    EXPECT_EQ(bad[0].defect.reason,
+              fmt::format("it is b8_fp32 with {} among runs of b8_fp32 with --threads 1", own));
+  }
+}
+
+TEST(Analyze, ALogThatNoResultNamesCountsAsItsNeighbours) {
+  const ScratchFolder folder;
+  write_run(folder, "logs/1n2g/m_b8_fp32_1.log", 16, 0.1);
+  write_run(folder, "logs/1n2g/m_b8_fp32_2.log", 16, 0.2);
+  RunRecord record = example_run(100);
+  record.log_files = {"logs/1n2g/m_b8_fp32_2.log"};
+  write_run_folder(folder, "runs/a", record);
+  EXPECT_EQ(analyze_logs(folder / "logs", {}).cases.at(0).runs, 2);
+}
+
 TEST(Analyze, TellsTheOptionsThatReadAShortLog) {
   const auto reason = [](int iterations, const AnalyzeOptions& options) {
     const ScratchFolder folder;

@@ -110,6 +110,15 @@ TEST(Configuration, ASingleRankThatExchangesGradientsDoesNotDoItsWorkAsUsual) {
             "comm as usual against nccl");
 }
 
+TEST(Configuration, TellsDirectConvolutionsFromTheUsualChoice) {
+  RunRecord older = example_run(32), usual = older, direct = older;
+  usual.config["conv"] = "auto";
+  direct.config["conv"] = "direct";
+  EXPECT_TRUE(configuration_of(older) == configuration_of(usual));
+  EXPECT_EQ(differences_text(setting_differences(configuration_of(usual), configuration_of(direct))),
+            "conv as usual against direct");
+}
+
 TEST(Configuration, OfRunsOfSoManySecondsIsTheSameWhateverTheirIterations) {
   RunRecord one = example_run(32), other = one;
   one.config["seconds"] = other.config["seconds"] = 60.0;

@@ -41,11 +41,14 @@ holds() { grep -q -e "$2" "$1" || { echo "$1 lacks '$2'"; failures=$((failures +
 
 run runs/a 1 0.1
 run runs/b 2 0.11
+rank() { echo "{\"host\": \"$1\", \"exposed_communication_seconds\": 0.01, \"compute_seconds\": $2}"; }
+sed -i "s/\"log_files\": \[\]/&, \"ranks\": [$(rank n1 0.1), $(rank n2 0.0625)]/" runs/b/result.json
 run runs/c 1 0.1 failed
 run runs/d 1 0.1 ok plumbline.result/999
 expect 0 'c' runs -o page.html --title 'A & <b>'
 holds page.html '<h1>A &amp; &lt;b&gt;</h1>'
 holds page.html '"case":"1n2g"'
+holds page.html '"compute_seconds":0.0625'
 holds page.html '"left_out":\[".*c.*d.*"\]'
 # interrupt FOLDER: its run was interrupted.
 interrupt() {
@@ -69,6 +72,18 @@ expect 73 'page.html.*exists' runs -o page.html
 
 expect 0 '' runs/a runs/b -o two.html
 holds two.html '"efficiency":0.9090'
+holds two.html '"sentence":"ResNet-50 v1.5 fp32 loses efficiency: each of 2 devices (1n2g) reaches 91 %'
+expect 0 '' runs/a runs/b --format markdown -o two.md
+grep -q '^ResNet-50 v1.5 fp32 loses efficiency: .*a run with --profile and links.json' <<<"$(head -n 1 two.md)" || { echo "two.md begins: $(head -n 1 two.md)"; failures=$((failures + 1)); }
+mkdir -p sweep/runs sweep/logs/x/1n1g
+touch sweep/journal.jsonl
+cp -r runs/a runs/b sweep/runs
+expect 0 '' sweep --format markdown -o sweep.md
+cmp -s two.md sweep.md || { echo "a sweep's report isn't that of its runs: $(cat sweep.md)"; failures=$((failures + 1)); }
+echo '[' >sweep/links.json
+expect 0 'links.json: it holds no JSON object' sweep -o bad_links.html
+expect 65 'sweep/links.json' sweep --links sweep/links.json -o new.html
+expect 64 "'x' judges scaling" --history runs --links x -o new.html
 expect 0 '' "$data/tree" -o logs.html
 holds logs.html '"images_per_second":'
 

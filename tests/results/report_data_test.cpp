@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/results/run_folder.h"
+#include "tests/results/simulated_program.h"
 
 namespace plumb {
 namespace {
@@ -71,6 +72,84 @@ TEST_F(ReportDataTest, ACurveKnowsWhatItLosesFromPointToPoint) {
   EXPECT_NEAR(scaling[0].at("lost").get<double>(), 0.25, 1e-9);
   EXPECT_TRUE(scaling[0].at("text").get<std::string>().starts_with("1 to 4 devices lose 25 points"));
   EXPECT_DOUBLE_EQ(scaling[0].at("efficiency_to").get<double>(), *data.curves[0].points[1].efficiency);
+}
+
+// A profiled run on one host and one on two, 1 s and 1.25 s a step, whose links were probed before it.
+class PredictedReportTest : public testing::Test {
+ protected:
+  PredictedReportTest() {
+    RunRecord alone = example_run(8);
+    alone.world_size = alone.devices_per_node = 1;
+    alone.rank_window_seconds = {100};
+    write_run_folder(scratch_, "runs/alone", alone);
+    scratch_.write("runs/alone/program.json", two_layer_program().dump());
+    scratch_.write("runs/alone/profile.json", two_layer_profile().dump());
+    RunRecord two = example_run(16 / 1.25);
+    two.nodes = 2;
+    two.devices_per_node = 1;
+    two.exposed_communication_seconds = 0.25;
+    two.ranks = {{"n1", 0.25}, {"n2", 0.25}};
+    two.links = links({"n1", "n2"});
+    write_run_folder(scratch_, "runs/two", two);
+  }
+  // 20 MB/s.
+  static Links links(const std::vector<std::string>& hosts) {
+    Links links{.comm = "mpi", .between_hosts = Link{0, 2e7}};
+    for (const std::string& host : hosts) links.hosts.push_back({host, 1});
+    return links;
+  }
+  // The first sentence with this word; empty without one.
+  static std::string left_out(const ReportData& data, const std::string& word) {
+    for (const std::string& sentence : data.left_out)
+      if (sentence.find(word) != std::string::npos) return sentence;
+    return "";
+  }
+  ReportData collect(const std::string& links_file = "") const {
+    return collect_report(load_samples(scratch_.path() + "/runs"), {.links = links_file});
+  }
+
+  ScratchFolder scratch_;
+};
+
+TEST_F(PredictedReportTest, ScalingIsHeldAgainstTheLinksThatTheRunsProbed) {
+  const ReportData data = collect();
+  ASSERT_EQ(data.curves.size(), 1U);
+  const ReportCurve& curve = data.curves[0];
+  ASSERT_TRUE(curve.answer.has_value());
+  EXPECT_TRUE(curve.answer->sentence.starts_with("ResNet-50 v1.5 fp32 ")) << curve.answer->sentence;
+  EXPECT_NE(curve.answer->sentence.find("(2n1g) reaches 80 % of a device alone"), std::string::npos)
+      << curve.answer->sentence;
+  ASSERT_EQ(curve.predicted.size(), 2U);
+  EXPECT_EQ(curve.predicted[1].case_name, "2n1g");
+  EXPECT_EQ(left_out(data, "links"), "");
+  const auto json = to_json(data).at("curves").at(0);
+  EXPECT_EQ(json.at("answer").at("sentence"), curve.answer->sentence);
+  EXPECT_EQ(json.at("predicted").at("devices"), (std::vector{1, 2}));
+  const std::string text = report_markdown(data);
+  EXPECT_TRUE(text.starts_with(curve.answer->sentence.substr(0, 20))) << text;
+  EXPECT_NE(text.find("| efficiency | predicted |\n"), std::string::npos) << text;
+}
+
+TEST_F(PredictedReportTest, AFileOfLinksReachesFurther) {
+  scratch_.write("links.json", to_json(links({"n1", "n2", "n3", "n4"})).dump());
+  EXPECT_EQ(collect(scratch_.path() + "/links.json").curves[0].predicted.back().case_name, "4n1g");
+}
+
+TEST_F(PredictedReportTest, WhatPredictsNothingIsLeftOutAndNamed) {
+  scratch_.write("links.json", to_json(links({"m1", "m2"})).dump());
+  ReportData data = collect(scratch_.path() + "/links.json");
+  EXPECT_NE(left_out(data, "is of hosts m1, m2, the run 2n1g was on n1"), "");
+  EXPECT_TRUE(data.curves[0].predicted.empty());
+  scratch_.write("links.json", "[");
+  data = collect(scratch_.path() + "/links.json");
+  EXPECT_NE(left_out(data, "links.json"), "");
+  EXPECT_EQ(data.curves[0].predicted.size(), 2U) << "by what the runs probed";
+  std::string other = two_layer_profile().dump();
+  other.replace(other.find("a.forward"), 1, "c");
+  scratch_.write("runs/alone/profile.json", other);
+  data = collect();
+  EXPECT_NE(left_out(data, "another program"), "");
+  EXPECT_TRUE(data.curves[0].answer.has_value()) << "by what was measured alone";
 }
 
 TEST_F(ReportDataTest, ARunShowsItsCollectives) {

@@ -119,7 +119,7 @@ TEST(Samples, OfPlumblinesOwnLogsSaySo) {
   const ScratchFolder logs;
   logs.write("1n1g/.plumbline-case",
              R"({"model":"r50","image_size":112,"data":"synthetic","head":"--head pfc --classes 85742 )"
-             R"(--embedding 512 --sample-rate 0.1"})");
+             R"(--embedding 512 --sample-rate 0.1","settings":{"bucket_mb":"4","threads":"2"}})");
   write_log(logs, "1n1g/r50_b128_fp32_1.log", 0.5);
   const Configuration own = load_samples(logs.path()).samples.at(0).configuration;
   EXPECT_EQ(own.framework, "Plumbline");
@@ -127,6 +127,7 @@ TEST(Samples, OfPlumblinesOwnLogsSaySo) {
   EXPECT_EQ(own.image_size, 112);
   EXPECT_EQ(own.head, "pfc 0.1");
   EXPECT_EQ(own.classes, 85742);
+  EXPECT_EQ(own.settings, (std::map<std::string, std::string>{{"bucket_mb", "4"}}));
 }
 
 TEST(Samples, OfAPeersLogsHaveItsFramework) {
@@ -255,6 +256,24 @@ TEST(Samples, LeaveLogsBesideRunFoldersOutAndSaySo) {
   EXPECT_EQ(figures_text(loaded), "Plumbline resnet50 8: 30\n");
   ASSERT_EQ(loaded.bad.size(), 1u);
   EXPECT_NE(loaded.bad[0].defect.reason.find("beside run folders"), std::string::npos);
+}
+
+TEST(Samples, OfASweepAreItsFinishedRunsAndFailuresAreNamed) {
+  const ScratchFolder sweep;
+  sweep.write("journal.jsonl", "{}\n");
+  write_run_folder(sweep, "runs/a_1n2g_1", example_run(30));
+  write_log(sweep, "logs/a/1n2g/resnet50_b128_fp32_1.log", 1.0);
+  RunRecord failed = example_run(0);
+  failed.status = "failed";
+  failed.failure = "out of memory";
+  write_run_folder(sweep, "failed/b_1n2g_1_attempt2/x", failed);
+  write_run_folder(sweep, "failed/a_1n2g_1_attempt1/x", failed);
+  sweep.write("failed/c_1n2g_1_attempt1/log.part", "");
+  const LoadedSamples loaded = load_samples(sweep.path());
+  EXPECT_EQ(figures_text(loaded), "Plumbline resnet50 8: 30\n");
+  ASSERT_EQ(loaded.bad.size(), 2u) << "a run that succeeded later isn't one";
+  EXPECT_NE(loaded.bad[0].defect.reason.find("out of memory"), std::string::npos);
+  EXPECT_NE(loaded.bad[1].defect.reason.find("output/c_1n2g_1_attempt1.txt"), std::string::npos);
 }
 
 TEST(Samples, OfAnotherDialectAreRefused) {

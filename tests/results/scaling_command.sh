@@ -92,6 +92,9 @@ expect 0 'left out, as links.json has no link between hosts: 2n2g' "$work/run" -
 run "$work/elsewhere" n9
 refuse 65 'is of hosts n1, n2' "$work/elsewhere" --links "$links"
 expect 0 '^2n2g' "$work/elsewhere" --links "$links" --force
+cp -r "$work/run" "$work/shared"
+sed -i 's/"role": "gradient"/"role": "gradient", "sharded": true/' "$work/shared/program.json"
+refuse 65 'shares class centres out' "$work/shared" --links "$links"
 sed -i 's/"a.backward", "seconds"/"c.backward", "seconds"/' "$work/elsewhere/profile.json"
 refuse 65 'is of another program' "$work/elsewhere" --links "$links" --force
 rm "$work/elsewhere/profile.json"

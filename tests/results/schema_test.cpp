@@ -209,6 +209,9 @@ TEST(RunRecord, KeepsWhereTheTimeWentAndWhatIsOdd) {
   record.ranks = {{"node1", 0.01, 0.3, 0.001}, {"node2", 0.002}};
   record.sent_bytes_per_step = 102e6;
   record.bus_bytes_per_second = 1.25e9;
+  record.probed_bytes_per_second = 1.5e9;
+  record.modelled_exchange_seconds = 0.07;
+  record.winograd_steps = {"layer1.0.conv2.forward"};
   record.odd_hosts = {"host n3 is unlike the others"};
   record.remarks = {"a remark"};
   const Json json = Json::parse(to_json(record).dump());
@@ -220,6 +223,12 @@ TEST(RunRecord, KeepsWhereTheTimeWentAndWhatIsOdd) {
   EXPECT_FALSE(back.ranks[1].compute_seconds);
   EXPECT_EQ(back.sent_bytes_per_step, 102e6);
   EXPECT_EQ(back.bus_bytes_per_second, 1.25e9);
+  EXPECT_EQ(back.probed_bytes_per_second, 1.5e9);
+  EXPECT_EQ(back.modelled_exchange_seconds, 0.07);
+  EXPECT_DOUBLE_EQ(exchange_seconds(back).value(), 102e6 / 1.25e9);
+  EXPECT_FALSE(exchange_seconds(example()));
+  EXPECT_FALSE(run_record_from_json(to_json(example()), "x").modelled_exchange_seconds);
+  EXPECT_EQ(back.winograd_steps, record.winograd_steps);
   EXPECT_EQ(back.odd_hosts, record.odd_hosts);
   EXPECT_EQ(back.remarks, record.remarks);
 }

@@ -71,11 +71,11 @@ TEST(StepModel, AProfileOfAnotherProgramIsRefused) {
   refused({"seconds", "no time"}, profile);
 }
 
-TEST(StepModel, SharedClassCentresAreRefused) {
+TEST(StepModel, KnowsClassCentresThatRanksShareOut) {
   nlohmann::ordered_json program = two_layer_program();
+  EXPECT_FALSE(step_model(program, std::vector<double>(6, 1), "program.json").sharded);
   program["buffers"][1]["sharded"] = true;
-  expect_error(ExitCode::bad_data, {"class centres", "--head dp"},
-               [&] { step_model(program, std::vector<double>(6, 1), "program.json"); });
+  EXPECT_TRUE(step_model(program, std::vector<double>(6, 1), "program.json").sharded);
 }
 
 TEST(StepModel, CastingGradientsTakesTheirTrafficTwice) {

@@ -52,6 +52,8 @@ def program():
     for name, kind, phase, _ in step_names():
         layer = int(name.split(".")[0][len("layer"):])
         uses = [{"buffer": layer * 3, "access": "r"}]
+        if kind in ("conv_backward_weights", "update"):
+            uses.append({"buffer": layer * 3 + 2, "access": "r" if kind == "update" else "w"})
         if phase != "update":
             uses.append({"buffer": activations + layer, "access": "w" if phase == "forward" else "r"})
         steps.append({"name": name, "kind": kind, "phase": phase, "lane": "compute", "uses": uses,
@@ -143,6 +145,13 @@ def collectives(devices):
 
 def bus_bytes(devices, seconds):
     return 2 * (devices - 1) / devices * (20 << 20) / seconds
+
+
+def links():
+    """What bench_allreduce --out would measure on both hosts."""
+    return {"schema": "plumbline.links/1", "comm": "nccl", "hosts": [{"name": name, "devices": 8} for name in ("node1", "node2")],
+            "within_host": {"latency_seconds": 3e-6, "bytes_per_second": 2e11},
+            "between_hosts": {"latency_seconds": 1e-5, "bytes_per_second": 4e10}}
 
 
 def host_of(rank, devices):

@@ -24,6 +24,7 @@ def main(plumbline, screenshots=""):
         runs = os.path.join(scratch, "runs")
         ReportCase.scratch, ReportCase.screenshots = scratch, screenshots
         ReportCase.results = made_runs.make_runs(runs)
+        made_runs.write(runs, "links.json", made_runs.links())
         ReportCase.report = os.path.join(scratch, "report.html")
         subprocess.run([plumbline, "report", runs, "-o", ReportCase.report], check=True)
         history = os.path.join(scratch, "history")

@@ -143,6 +143,19 @@ class Values(ReportCase):
         self.assertIn("4 to 8 devices lose ", first)
         self.assertIn(f"waiting for rank {made_runs.SLOW_RANK} on node2", first)
 
+    def test_the_answer_stands_above_all(self):
+        answer = self.page.evaluate("document.querySelector('main li').innerText")
+        self.assertTrue(answer.startswith("ResNet-50 v1.5 fp16 is held back by ranks that wait for each other: each of 8 devices (1n8g) reaches "), answer)
+        self.assertIn(f"; rank {made_runs.SLOW_RANK} on node2 is ", answer)
+
+    def test_predictions_stand_beside_what_was_measured(self):
+        for figure in ("throughput", "speedup", "efficiency"):
+            self.assertTrue(self.page.evaluate(f"plumbline.charts.{figure}.data.datasets[1].label").endswith(", predicted"))
+            predicted = self.points(figure, 1)
+            self.assertEqual([p["x"] for p in predicted], [1, 2, 4, 8, 16])  # both hosts of links.json
+            self.assertAlmostEqual(predicted[0]["y"] / self.points(figure)[0]["y"], 1, places=2)
+            self.assertGreater(predicted[3]["y"], self.points(figure)[3]["y"])
+
     def test_clocks(self):
         moments = self.show("resnet50_1n2g_3")["gpus"][0]["moments"]
         for dataset, key in enumerate(("sm_clock_mhz", "power_watts")):

@@ -1,0 +1,40 @@
+// The answer to one question, as one sentence: does it scale as it should, and if not, what holds it back?
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "results/scaling/scaling_loss.h"
+#include "results/simulation/prediction.h"
+#include "results/simulation/scaling_verdicts.h"
+
+namespace plumb {
+
+struct ScalingAnswer {
+  enum class Kind { as_it_should, held_back, not_judged };
+  Kind kind = Kind::not_judged;
+  std::string sentence;
+};
+
+// "as_it_should", "held_back", "not_judged".
+const char* name_of(ScalingAnswer::Kind kind);
+
+struct JudgedScaling {
+  ScalingBasis basis;
+  ScalingPrediction prediction;
+  std::vector<ScalingVerdict> verdicts;
+};
+
+// `subject`: "ResNet-50 v1.5 fp16"; `measured`: of one configuration, by devices. By its verdicts
+// (scaling_verdicts.h) where `judged` has one of the measured cases on several devices: the case furthest
+// below its prediction, with the largest part of what it lost; else the largest case, held back where its
+// links alone cost over kExplainBelow. Without a prediction, by `losses` and slow ranks; `missing` says what
+// would tell more: "a run with --profile". Nothing for fewer than two cases.
+std::optional<ScalingAnswer> scaling_answer(const std::string& subject,
+                                            const std::vector<MeasuredCase>& measured,
+                                            std::span<const ScalingLoss> losses, const JudgedScaling* judged,
+                                            const std::string& missing);
+
+}  // namespace plumb
