@@ -20,9 +20,15 @@
 namespace plumb {
 namespace {
 
-DeviceLimits limits_of(const BenchOptions& options) {
-  if (!options.target.empty()) return *find_target(options.target);
-  return make_device({.choice = options.device, .threads = options.threads})->limits();
+// The step as described; one that fits this machine's CPU as prepared, with its layouts and workspaces.
+// `device`: null with --target.
+StepPlan planned_step(const BenchOptions& options, const DeviceLimits& limits, Device* device, int ranks) {
+  StepPlan plan = make_step_plan(options, limits, 0, ranks);
+  if (!device || limits.kind != DeviceKind::cpu || plan.needed_bytes > limits.memory_bytes) return plan;
+  return make_step_plan(options, limits, 0, ranks,
+                        {.prepare = [device](const Graph& graph, Program& program) {
+                          device->prepare(graph, UpdateRule{}, program);
+                        }});
 }
 
 // The world that --nodes and --devices-per-node ask about; without them the ranks that the launcher started.
@@ -39,10 +45,12 @@ Link asked_link(const BenchOptions& options) {
 }
 
 std::string answer_dry_run(const BenchOptions& asked) {
-  const DeviceLimits limits = limits_of(asked);
+  std::unique_ptr<Device> device;  // this machine's
+  if (asked.target.empty()) device = make_device({.choice = asked.device, .threads = asked.threads});
+  const DeviceLimits limits = device ? device->limits() : *find_target(asked.target);
   const int ranks = world_size(asked);
   const BenchOptions options = resolve(asked, limits, ranks);
-  const StepPlan plan = make_step_plan(options, limits, 0, ranks);
+  const StepPlan plan = planned_step(options, limits, device.get(), ranks);
   DryRun run = dry_run(plan, limits, options.precision, ranks,
                        largest_planned_batch(options, limits, 0, ranks, limits.memory_bytes));
   if (options.link_gbps)
@@ -56,8 +64,8 @@ std::string answer_dry_run(const BenchOptions& asked) {
     if (!heads.empty()) json["heads"] = to_json(heads);
     return json_text(json);
   }
-  const std::string fused = options.verbose ? fusion_text(plan.graph, plan.described_with, limits) : "";
-  return to_text(run) + (heads.empty() ? "" : to_text(heads)) + (fused.empty() ? "" : "\n" + fused);
+  const std::string engines = options.verbose ? engines_text(plan, limits) : "";
+  return to_text(run) + (heads.empty() ? "" : to_text(heads)) + (engines.empty() ? "" : "\n" + engines);
 }
 
 }  // namespace
@@ -83,11 +91,13 @@ int run_bench(const std::string& program, int argc, char** argv) {
       if (launched_as().rank == 0) print_text(*answer);
       return;
     }
-    const Job job(&argc, &argv, [&](const Job& starting) {
-      if (options.probe) warn_of_shared_addresses(starting, options.quiet);
+    warn_of_idle_tasks(options.quiet);
+    AddressCheck addresses(options.probe, options.quiet);
+    const Job job(&argc, &argv, addresses.at_start());
+    run_in_job(program, job, [&] {
+      addresses.after_start(job);
+      options.find_max_bs ? report_max_batch(job, options) : run_training(job, options);
     });
-    run_in_job(program, job,
-               [&] { options.find_max_bs ? report_max_batch(job, options) : run_training(job, options); });
   });
 }
 

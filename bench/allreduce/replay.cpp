@@ -7,12 +7,14 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "bench/data/batch_source.h"
 #include "bench/plan/step_plan.h"
 #include "bench/run/runner.h"
 #include "bench/run/step_timer.h"
 #include "kernels/dependencies.h"
 #include "results/record/object_reader.h"
+#include "results/simulation/recorded_step.h"
 
 namespace plumb {
 namespace {
@@ -46,6 +48,52 @@ void require_same_program(const AllreduceOptions& options, const Program& planne
               "option --compute: {} sends {:.0f} bytes per step where --replay {} sends {:.0f}; name a "
               "program.json of that model, precision and number of ranks",
               options.compute, found, options.replay.text, wanted);
+}
+
+// The value whose name_of() is `name`.
+template <typename Enum>
+Enum named(const std::string& name, Enum last, const std::string& file) {
+  for (int value = 0; value <= static_cast<int>(last); ++value)
+    if (name_of(static_cast<Enum>(value)) == name) return static_cast<Enum>(value);
+  throw Error(ExitCode::bad_data,
+              "option --compute: {} has a collective of '{}', which bench_allreduce doesn't "
+              "know; name a program.json of this version",
+              file, printable(name));
+}
+
+// A message per collective: written by the instruction that completes it, read by the one that waits for it.
+ReplayedProgram program_of(const StepModel& step, const std::string& file) {
+  ReplayedProgram replayed;
+  Program& program = replayed.program;
+  std::vector<Recorded> uses(step.compute.size());
+  for (BufferId id = 0; id < step.collectives.size(); ++id) {
+    const StepCollective& one = step.collectives[id];
+    program.buffers.push_back({.name = one.name, .bytes = static_cast<std::size_t>(one.bytes)});
+    if (one.after > 0) uses[one.after - 1].uses.push_back({id, Access::write});
+    if (one.before < uses.size()) uses[one.before].uses.push_back({id, Access::read});
+  }
+  const auto add = [&](Instruction instruction, double seconds) {
+    program.instructions.push_back(std::move(instruction));
+    replayed.seconds.push_back(seconds);
+  };
+  BufferId next = 0;
+  for (std::size_t i = 0; i <= step.compute.size(); ++i) {
+    for (; next < step.collectives.size() && step.collectives[next].after <= i; ++next) {
+      const StepCollective& one = step.collectives[next];
+      const DType dtype = named(one.dtype, DType::u8, file);
+      add({.name = one.name,
+           .operation = Collective{.kind = named(one.kind, Collective::Kind::broadcast, file),
+                                   .buffer = next,
+                                   .elements = static_cast<std::size_t>(one.bytes) / bytes_of(dtype),
+                                   .dtype = dtype,
+                                   .parts = {next}},
+           .lane = Lane::communication},
+          0);
+    }
+    if (i < step.compute.size())
+      add({.name = step.compute[i].name, .operation = std::move(uses[i])}, step.compute[i].seconds);
+  }
+  return replayed;
 }
 
 // Sleeps for instructions. Waking up late is made up for by the sleeps after it; time spent elsewhere isn't.
@@ -147,11 +195,15 @@ ReplayedProgram replayed_program(const AllreduceOptions& options, Device& device
     replayed.program = plan.program;
     return replayed;
   }
-  RecordedStep recorded = read_recorded_step(options.compute);
+  const StepModel step = read_recorded_step(options.compute).step;
+  if (step.collectives.empty())
+    throw Error(ExitCode::bad_data,
+                "option --compute: {} has no collectives; name a run of several ranks, or of one with --comm",
+                options.compute);
+  ReplayedProgram recorded = program_of(step, options.compute);
   require_same_program(options, plan.program, recorded.program);
-  replayed.program = std::move(recorded.program);
-  replayed.seconds = std::move(recorded.seconds);
-  return replayed;
+  recorded.described_for = std::move(replayed.described_for);
+  return recorded;
 }
 
 double MeasuredReplay::hidden_share() const {

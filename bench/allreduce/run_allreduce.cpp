@@ -42,7 +42,6 @@ class AllreduceRun {
 
   void run() {
     check_output_file();
-    job_.require_same("build", build_lines());
     job_.require_same("options", options_fingerprint(options()));
     if (options().pairs)
       measure_links();
@@ -209,10 +208,13 @@ int run_allreduce_program(int argc, char** argv, const std::function<DamageHook(
       if (launched_as().rank == 0) print_text(*answer);
       return;
     }
-    const Job job(&argc, &argv,
-                  [&](const Job& starting) { warn_of_shared_addresses(starting, options.quiet); });
-    run_in_job(kAllreduceProgram, job,
-               [&] { run_allreduce(job, options, damage_of ? damage_of(job) : DamageHook()); });
+    warn_of_idle_tasks(options.quiet);
+    AddressCheck addresses(true, options.quiet);
+    const Job job(&argc, &argv, addresses.at_start());
+    run_in_job(kAllreduceProgram, job, [&] {
+      addresses.after_start(job);
+      run_allreduce(job, options, damage_of ? damage_of(job) : DamageHook());
+    });
   });
 }
 

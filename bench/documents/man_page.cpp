@@ -95,12 +95,12 @@ ManSection see_also(const std::string& others) {
 const std::vector<std::pair<std::string, std::string>>& exit_code_texts() {
   static const std::vector<std::pair<std::string, std::string>> codes{
       {"0", "done"},
-      {"1", "plumbline gate: slower than the baseline"},
+      {"1", "plumbline gate: slower than the baseline; doctor: warnings; screen: a slow device"},
       {"64",
        "usage: unknown option or value, a precision that the device lacks, ranks that disagree, two ranks on "
        "one GPU"},
       {"65", "bad input: missing, empty or broken images, weights, batches, logs, results or sweep files"},
-      {"69", "no such device, library or program"},
+      {"69", "no such device, library, program or host"},
       {"70", "internal error, or an error of the device"},
       {"71", "out of memory: what was wanted, what was free, and the batch that would fit"},
       {"73", "an output exists already or can't be created"},

@@ -24,6 +24,7 @@ namespace plumb {
 namespace {
 
 constexpr int kBitsOfByte = 8;
+constexpr const char* kRanksOfHost = "OMPI_COMM_WORLD_LOCAL_SIZE";  // set by Open MPI's mpirun
 
 // Bytes of an address, with its family.
 struct RawAddress {
@@ -126,9 +127,36 @@ std::string hosts_text(const std::vector<std::string>& hosts) {
   return all ? text : fmt::format("{} and {} more", text, hosts.size() - kMostHostsNamed);
 }
 
+std::string how_to_leave_out(Chooser chooser, const std::string& interfaces) {
+  switch (chooser) {
+    case Chooser::mpirun:
+      return fmt::format("leave the interface out by mpirun --mca btl_tcp_if_exclude {},lo", interfaces);
+    case Chooser::open_mpi:
+      return fmt::format("leave the interface out by OMPI_MCA_btl_tcp_if_exclude={},lo", interfaces);
+    case Chooser::mpich:
+      break;
+  }
+  return "name the interface that joins the hosts by FI_TCP_IFACE (MPICH over libfabric) or UCX_NET_DEVICES "
+         "(over UCX)";
+}
+
+std::string how_to_name(const InterfaceAddress& one, Chooser chooser) {
+  switch (chooser) {
+    case Chooser::mpirun:
+      return "mpirun --mca btl_tcp_if_include " + one.network;
+    case Chooser::open_mpi:
+      return "OMPI_MCA_btl_tcp_if_include=" + one.network;
+    case Chooser::mpich:
+      break;
+  }
+  const std::string name = printable(one.interface);
+  return fmt::format("FI_TCP_IFACE={} (MPICH over libfabric) or UCX_NET_DEVICES={} (over UCX)", name, name);
+}
+
 // Where an address that several hosts have stands: "172.17.0.1 (docker0 on n1 and n2)".
 std::string same_addresses_text(const std::map<std::string, std::vector<std::string>>& hosts_of_address,
-                                const std::map<std::string, std::string>& interface_of_address) {
+                                const std::map<std::string, std::string>& interface_of_address,
+                                Chooser chooser) {
   std::string addresses, interfaces;
   for (const auto& [address, hosts] : hosts_of_address) {
     const std::string name = printable(interface_of_address.at(address));
@@ -136,13 +164,13 @@ std::string same_addresses_text(const std::map<std::string, std::vector<std::str
     append_part(interfaces, name, ",");
   }
   return fmt::format(
-      "hosts have the same address: {}; messages may go to the wrong one and the run may hang: leave the "
-      "interface out by mpirun --mca btl_tcp_if_exclude {},lo, for NCCL by NCCL_SOCKET_IFNAME=^{},lo",
-      addresses, interfaces, interfaces);
+      "hosts have the same address: {}; messages may go to the wrong one and the run may hang: {}, for NCCL "
+      "by NCCL_SOCKET_IFNAME=^{},lo",
+      addresses, how_to_leave_out(chooser, interfaces), interfaces);
 }
 
 // Removes addresses that several hosts have. Returns a warning of them, or nothing.
-std::string take_same_addresses(AddressesByHost& chosen) {
+std::string take_same_addresses(AddressesByHost& chosen, Chooser chooser) {
   std::map<std::string, std::vector<std::string>> hosts_of_address;
   std::map<std::string, std::string> interface_of_address;
   for (const auto& [host, addresses] : chosen)
@@ -154,7 +182,7 @@ std::string take_same_addresses(AddressesByHost& chosen) {
   for (auto& [host, addresses] : chosen)
     std::erase_if(addresses,
                   [&](const InterfaceAddress& one) { return hosts_of_address.contains(one.address); });
-  return hosts_of_address.empty() ? "" : same_addresses_text(hosts_of_address, interface_of_address);
+  return hosts_of_address.empty() ? "" : same_addresses_text(hosts_of_address, interface_of_address, chooser);
 }
 
 // Networks of a host and the interface in each; one network per interface.
@@ -175,18 +203,20 @@ Networks in_both(const Networks& first, const Networks& second) {
   return both;
 }
 
-std::string networks_text(const std::vector<std::string>& hosts, const Networks& shared) {
+std::string networks_text(const std::vector<std::string>& hosts, const Networks& shared, Chooser chooser) {
   std::string networks;
   for (const auto& [network, interface] : shared)
     append_part(networks, fmt::format("{} ({})", network, printable(interface)), " and ");
   return fmt::format(
       "{} share {} networks, {}, and Open MPI's TCP spreads messages over all of them, however slow one is: "
-      "name one by mpirun --mca btl_tcp_if_include {}, for NCCL by NCCL_SOCKET_IFNAME={}",
-      hosts_text(hosts), shared.size(), networks, shared.begin()->first, printable(shared.begin()->second));
+      "name one by {}, for NCCL by NCCL_SOCKET_IFNAME={}",
+      hosts_text(hosts), shared.size(), networks, how_to_name({.network = shared.begin()->first}, chooser),
+      printable(shared.begin()->second));
 }
 
 // A warning of the first hosts that share several networks, or nothing.
-std::string shared_networks_warning(const AddressesByHost& chosen) {
+std::string shared_networks_warning(const AddressesByHost& chosen, Chooser chooser) {
+  if (chooser == Chooser::mpich) return "";
   std::map<std::string, Networks> by_host;
   for (const auto& [host, addresses] : chosen) by_host.emplace(host, networks_of(addresses));
   for (auto first = by_host.begin(); first != by_host.end(); ++first)
@@ -196,7 +226,7 @@ std::string shared_networks_warning(const AddressesByHost& chosen) {
       std::vector<std::string> hosts;
       for (const auto& [host, networks] : by_host)
         if (in_both(shared, networks).size() == shared.size()) hosts.push_back(host);
-      return networks_text(hosts, shared);
+      return networks_text(hosts, shared, chooser);
     }
   return "";
 }
@@ -204,13 +234,6 @@ std::string shared_networks_warning(const AddressesByHost& chosen) {
 std::string variable(const char* name) {
   const char* const text = std::getenv(name);
   return text ? text : "";
-}
-
-// Messages that don't go over Open MPI's TCP aren't concerned.
-bool carries_over_tcp() {
-  const std::string carrier = variable("OMPI_MCA_pml"), links = variable("OMPI_MCA_btl");
-  if (carrier == "ucx" || carrier == "cm") return false;
-  return links.empty() || links.starts_with('^') || links.find("tcp") != std::string::npos;
 }
 
 }  // namespace
@@ -251,27 +274,64 @@ HostAddresses host_addresses_of(std::string_view text) {
 }
 
 InterfaceChoice chosen_interfaces() {
-  return {variable("OMPI_MCA_btl_tcp_if_include"), variable("OMPI_MCA_btl_tcp_if_exclude")};
+  if (!mpi_library().starts_with("Open MPI")) {
+    const std::string by_libfabric = variable("FI_TCP_IFACE");
+    return {.include = by_libfabric.empty() ? variable("UCX_NET_DEVICES") : by_libfabric,
+            .chooser = Chooser::mpich};
+  }
+  return {variable("OMPI_MCA_btl_tcp_if_include"), variable("OMPI_MCA_btl_tcp_if_exclude"),
+          variable(kRanksOfHost).empty() ? Chooser::open_mpi : Chooser::mpirun};
 }
 
 std::vector<std::string> shared_address_warnings(std::span<const HostAddresses> hosts,
                                                  const InterfaceChoice& choice) {
   AddressesByHost chosen = chosen_addresses(hosts, choice);
-  std::vector<std::string> warnings{take_same_addresses(chosen), shared_networks_warning(chosen)};
+  // In this order: shared networks are those that are left.
+  std::vector<std::string> warnings{take_same_addresses(chosen, choice.chooser)};
+  warnings.push_back(shared_networks_warning(chosen, choice.chooser));
   std::erase(warnings, "");
   return warnings;
 }
 
-std::vector<std::string> early_address_warnings(const Job& job) {
+std::string late_messages_text(const HostAddresses& own, std::chrono::seconds waited,
+                               const InterfaceChoice& choice) {
+  std::string addresses;
+  for (const InterfaceAddress& one : own.addresses)
+    append_part(addresses, fmt::format("{} {}", printable(one.interface), with_prefix(one)));
+  std::string text = fmt::format(
+      "rank 0 on {} has waited {} s for the first message of another rank, and waits on: another rank hasn't "
+      "started, hosts can't reach each other, or two of them have the same address",
+      printable(own.host), waited.count());
+  if (own.addresses.empty()) return text;
+  return text + fmt::format("; this host has {}: name the network that joins all hosts, as by {}", addresses,
+                            how_to_name(own.addresses.front(), choice.chooser));
+}
+
+bool carries_over_tcp() {
+  const std::string carrier = variable("OMPI_MCA_pml"), links = variable("OMPI_MCA_btl");
+  if (carrier == "ucx" || carrier == "cm") return false;
+  return links.empty() || links.starts_with('^') || links.find("tcp") != std::string::npos;
+}
+
+std::vector<HostAddresses> early_host_addresses(const Job& job) {
   constexpr std::size_t kMostHosts = 256;
-  // Set by mpirun, as against srun, which has no name service.
-  const std::string ranks_here = variable("OMPI_COMM_WORLD_LOCAL_SIZE");
-  if (ranks_here.empty() || ranks_here == std::to_string(job.size()) || !carries_over_tcp()) return {};
+  // srun, which doesn't set it, has no name service.
+  const std::string ranks_here = variable(kRanksOfHost);
+  if (ranks_here.empty() || ranks_here == std::to_string(job.size())) return {};
   std::vector<HostAddresses> hosts;
   for (const std::string& text :
        published_texts(job, to_text(addresses_of_this_host(), kMostPublishedBytes), kMostHosts))
     hosts.push_back(host_addresses_of(text));
-  return shared_address_warnings(hosts, chosen_interfaces());
+  return hosts;
+}
+
+std::vector<HostAddresses> host_addresses(const Job& job) {
+  const bool speaks = job.local_rank() == 0;
+  std::vector<HostAddresses> hosts;
+  for (const std::string& text :
+       job.all_gather(speaks ? to_text(addresses_of_this_host(), kMostPublishedBytes) : ""))
+    if (!text.empty()) hosts.push_back(host_addresses_of(text));
+  return hosts;
 }
 
 }  // namespace plumb

@@ -1,7 +1,8 @@
-// Network addresses of the hosts of a job, and what makes Open MPI's TCP hang or crawl: an address that two
-// hosts have, networks that they share.
+// Network addresses of the hosts of a job, and what makes MPI's TCP hang or crawl: an address that two hosts
+// have, networks that they share.
 #pragma once
 
+#include <chrono>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,22 +32,36 @@ std::string to_text(const HostAddresses& host, std::size_t most_bytes);
 // Words that are no address are left out.
 HostAddresses host_addresses_of(std::string_view text);
 
-// Interfaces that Open MPI's TCP may use: names and networks with commas between, as its parameters
+// Who chooses the interfaces, and so how a user does: Open MPI by options of its mpirun, or, started by
+// srun, by variables; MPICH by variables of libfabric or UCX.
+enum class Chooser { mpirun, open_mpi, mpich };
+
+// Interfaces that MPI's TCP may use: names and networks with commas between, as Open MPI's parameters
 // btl_tcp_if_include and btl_tcp_if_exclude have them. Empty: no choice was made.
 struct InterfaceChoice {
   std::string include, exclude;
+  Chooser chooser = Chooser::mpirun;
 };
-// By the variables that mpirun --mca sets.
+// By the variables that mpirun --mca sets (OMPI_MCA_…), for MPICH FI_TCP_IFACE or UCX_NET_DEVICES.
 InterfaceChoice chosen_interfaces();
 
-// A sentence with the remedy if hosts have the same address, and one if hosts share several networks. Hosts
-// of one name count as one. Interfaces that weren't chosen are left out.
+// A sentence with the remedy if hosts have the same address, and one if hosts share several networks and the
+// MPI is Open MPI, which uses them all. Hosts of one name count as one. Interfaces that weren't chosen are
+// left out.
 std::vector<std::string> shared_address_warnings(std::span<const HostAddresses> hosts,
                                                  const InterfaceChoice& choice);
 
+// That first messages haven't arrived for so long, with the addresses of this host and the remedy.
+std::string late_messages_text(const HostAddresses& own, std::chrono::seconds waited,
+                               const InterfaceChoice& choice);
+
+// False where UCX or another carrier than TCP is asked of Open MPI: addresses don't concern it.
+bool carries_over_tcp();
+
 // For Job to call in front of its first message, which may hang: rank 0 reads the addresses of at most 256
-// ranks through the launcher and returns the warnings, other ranks none. Nothing but under Open MPI's mpirun
-// over several hosts, and nothing where UCX or another carrier than its TCP is asked for.
-std::vector<std::string> early_address_warnings(const Job& job);
+// ranks through the launcher, other ranks none. Nothing but under Open MPI's mpirun over several hosts.
+std::vector<HostAddresses> early_host_addresses(const Job& job);
+// The addresses of every host, by messages, for every rank. Every rank calls it.
+std::vector<HostAddresses> host_addresses(const Job& job);
 
 }  // namespace plumb

@@ -87,6 +87,18 @@ std::vector<Registered> register_options(CLI::App& app, const OptionTable& table
   return registered;
 }
 
+// Takes out of the command line what stands behind "--", if an argument of the table is to get it.
+std::vector<std::string> take_words_behind_dashes(const OptionTable& table,
+                                                  std::vector<const char*>& arguments) {
+  const std::vector<const OptionSpec*> specs = all_options(table);
+  if (std::ranges::none_of(specs, &OptionSpec::behind_dashes)) return {};
+  const auto dashes = std::ranges::find(arguments, std::string_view("--"));
+  if (dashes == arguments.end()) return {};
+  const std::vector<std::string> words(dashes + 1, arguments.end());
+  arguments.erase(dashes, arguments.end());
+  return words;
+}
+
 struct FlagWithValue {
   std::string name, value;
 };
@@ -180,6 +192,7 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
   app.allow_extras();
   const std::vector<Registered> registered = register_options(app, table);
   std::vector<const char*> arguments(argv, argv + argc);
+  const std::vector<std::string> behind_dashes = take_words_behind_dashes(table, arguments);
   const std::optional<FlagWithValue> misused = take_flags_with_values(table, arguments);
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
@@ -201,6 +214,9 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
     refuse_unknown(table, extras.front());
   check_exclusive_sets(given);
   for (const Registered& item : given) apply(item);
+  for (const Registered& item : registered)
+    if (item.spec->behind_dashes)
+      for (const std::string& word : behind_dashes) item.spec->set(word);
   for (const Registered& item : registered)
     if (item.spec->required && item.option->count() == 0)
       throw Error(ExitCode::usage, "{} {} is missing: {}", item.spec->is_positional() ? "argument" : "option",

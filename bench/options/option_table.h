@@ -25,9 +25,10 @@ struct OptionSpec {
   std::string config_key;     // key in the configuration; empty: leaves no trace there
   std::string exclusive_set;  // at most one option of a named set may be given
   bool required = false;
-  std::string bare_value;     // of an option that may be given without one; empty: it may not
-  bool repeated = false;      // a positional argument that takes one value or more, each through `set`
-  bool ends_parsing = false;  // --help: given, the rest of the command line isn't looked at
+  std::string bare_value;      // of an option that may be given without one; empty: it may not
+  bool repeated = false;       // a positional argument that takes one value or more, each through `set`
+  bool ends_parsing = false;   // --help: given, the rest of the command line isn't looked at
+  bool behind_dashes = false;  // takes every word behind "--", whatever it begins with
   // Takes one value ("" for a flag). Throws Error(usage): option, value, what is allowed.
   std::function<void(const std::string& value)> set;
   std::function<nlohmann::ordered_json()> get;
@@ -54,6 +55,10 @@ struct OptionSpec {
   }
   OptionSpec with_values(std::vector<std::string> offered) && {
     values = std::move(offered);
+    return std::move(*this);
+  }
+  OptionSpec as_words_behind_dashes() && {
+    behind_dashes = true;
     return std::move(*this);
   }
   OptionSpec as_required() && {

@@ -99,6 +99,9 @@ OptionGroup device_group(BenchOptions& o) {
            .with_default("the CPUs of the rank's affinity mask, shared by the ranks that have the same mask"),
        flag_option("--oversubscribe-threads", o.oversubscribe_threads, true,
                    "let --threads be more than the CPUs of the rank's affinity mask"),
+       enum_option<Winograd>(
+           "--conv", o.winograd, {{"auto", Winograd::where_faster}, {"direct", Winograd::never}},
+           "cpu: how 3x3 convolutions are computed; auto: by Winograd's algorithm where that is faster"),
        communicator_option(o.comm,
                            "what carries the gradients; auto: nccl between GPUs, else mpi; a single rank "
                            "exchanges none unless nccl or mpi is given"),

@@ -34,9 +34,10 @@ struct BenchOptions {
   std::int64_t iterations = model->recipe.iterations, warmup = model->recipe.warmup;
   double seconds = kDefaults.seconds;  // run at least this long
   DeviceChoice device = DeviceChoice::automatic;
-  int threads = 0;                     // cpu threads of this rank; 0: its share of the affinity mask
-  bool oversubscribe_threads = false;  // more of them than the rank has CPUs
-  std::string comm = "auto";           // resolved: "nccl" or "mpi"; "auto" where a single rank needs none
+  int threads = 0;                             // cpu threads of this rank; 0: its share of the affinity mask
+  bool oversubscribe_threads = false;          // more of them than the rank has CPUs
+  Winograd winograd = Winograd::where_faster;  // cpu: algorithm of 3x3 convolutions
+  std::string comm = "auto";  // resolved: "nccl" or "mpi"; "auto" where a single rank needs none
   double bucket_mb = kDefaults.bucket_mb;
   ReduceDType reduce_dtype = ReduceDType::same;
   bool overlap = kDefaults.overlap;

@@ -82,7 +82,13 @@ std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) 
     return fmt::format("option --{}: device {} can't do it; give {}", name_of(options.precision), limits.name,
                        able);
   }
-  if (limits.kind == DeviceKind::cuda) return "";
+  if (limits.kind == DeviceKind::cuda) {
+    if (options.winograd == Winograd::where_faster) return "";
+    return fmt::format(
+        "option --conv: 'direct' is for cpus, and device {} is a GPU, whose engines --no-autotune and "
+        "--fusion decide; leave it out",
+        limits.name);
+  }
   if (options.comm == "nccl")
     return fmt::format("option --comm: 'nccl' is for GPUs, and device {} is a cpu; give --comm mpi",
                        limits.name);

@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "base/text.h"
+#include "results/analysis/configuration.h"
 
 namespace plumb {
 namespace {
 
-constexpr const char* kCaseFile = ".plumbline-case";
+constexpr const char *kCaseFile = ".plumbline-case", *kThreads = "threads";
 
 std::string case_text(const LogCase& log_case) {
   nlohmann::ordered_json json = {{"model", log_case.model},
@@ -24,6 +25,7 @@ std::string case_text(const LogCase& log_case) {
                                  {"image_size", log_case.image_size},
                                  {"data", log_case.data}};
   if (!log_case.head.empty()) json["head"] = log_case.head;
+  if (!log_case.settings.empty()) json["settings"] = log_case.settings;
   return json.dump() + "\n";
 }
 
@@ -37,19 +39,31 @@ std::optional<LogCase> parse_case(const std::string& text) {
                    .batch_per_device = json.at("batch_per_device"),
                    .image_size = json.at("image_size"),
                    .data = json.value("data", "synthetic"),
-                   .head = json.value("head", "")};
+                   .head = json.value("head", ""),
+                   .settings = json.value("settings", std::map<std::string, std::string>())};
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
 }
 
-// "--bs 16 --fp32 --image-size 224 on synthetic data"
+// Case files of before settings were kept don't tell the threads: those may be any.
+bool is_same_case(LogCase found, const LogCase& wanted) {
+  if (found.settings.empty())
+    if (const auto threads = wanted.settings.find(kThreads); threads != wanted.settings.end())
+      found.settings.insert(*threads);
+  return case_text(found) == case_text(wanted);
+}
+
+// "--bs 16 --fp32 --image-size 224 --threads 2 on synthetic data"
 std::string shown(const LogCase& log_case) {
   const std::string source = log_case.data == "batch"    ? "a batch file"
                              : log_case.data == "images" ? "images"
                                                          : log_case.data + " data";
-  return fmt::format("--bs {} --{} --image-size {}{}{} on {}", log_case.batch_per_device, log_case.precision,
-                     log_case.image_size, log_case.head.empty() ? "" : " ", log_case.head, source);
+  std::string options = fmt::format("--bs {} --{} --image-size {}", log_case.batch_per_device,
+                                    log_case.precision, log_case.image_size);
+  for (const std::string& more : {log_case.head, settings_text(log_case.settings)})
+    if (!more.empty()) append_part(options, more, " ");
+  return fmt::format("{} on {}", options, source);
 }
 
 // A run holds the lock of its log (PartialLog) as long as it lives.
@@ -90,7 +104,7 @@ void settle_case(int fd, const std::string& folder, const LogCase& log_case) {
   const std::vector<std::string> logs = logs_in(folder);
   const std::string wanted = case_text(log_case), text = read_all(fd);
   const std::optional<LogCase> found = parse_case(text);
-  if (found && case_text(*found) == wanted) return;
+  if (found && is_same_case(*found, log_case)) return;
   if (!logs.empty() && found) refuse_folder(folder, found->model + " runs with " + shown(*found), log_case);
   for (const std::string& name : logs)
     if (!name.starts_with(log_case.stem()) || !text.empty())

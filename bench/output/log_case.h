@@ -1,9 +1,11 @@
 // The folder of a case holds runs of one configuration. Which one stands in its file ".plumbline-case" (one
-// line of JSON: model, batch_per_device, precision, image_size, data, and head where the network has one;
-// where data is missing it is "synthetic"), which also serves as the lock for choosing the number of a run.
+// line of JSON: model, batch_per_device, precision, image_size, data, head where the network has one, and
+// settings that aren't as usual; where data is missing it is "synthetic"), which also serves as the lock for
+// choosing the number of a run.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -19,6 +21,7 @@ struct LogCase {
   std::int64_t image_size = 224;
   std::string data = "synthetic";  // "synthetic", "images" (a folder of them) or "batch" (a file)
   std::string head;                // head_options()
+  std::map<std::string, std::string> settings;  // log_settings()
   int nodes = 1, devices_per_node = 1;
 
   RunSize size() const;

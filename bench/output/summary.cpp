@@ -59,12 +59,24 @@ std::string headline(const RunRecord& record, std::size_t columns) {
   return lines;
 }
 
-// "102.23 MB per step at 1.42 GB/s bus bandwidth"
+// "102.23 MB per step at 0.11 GB/s bus bandwidth, 92 % of the 0.12 GB/s that the probe found over MPI"
 std::string sent_text(const RunRecord& record) {
-  const std::string reached = record.bus_bytes_per_second ? fmt::format(" at {:.2f} GB/s bus bandwidth",
-                                                                        *record.bus_bytes_per_second / kGiga)
-                                                          : "; --profile times it";
-  return fmt::format("{:.2f} MB per step{}", record.sent_bytes_per_step / 1e6, reached);
+  std::string text = fmt::format("{:.2f} MB per step", record.sent_bytes_per_step / 1e6);
+  if (!record.bus_bytes_per_second) return text + "; --profile times it";
+  text += fmt::format(" at {:.2f} GB/s bus bandwidth", *record.bus_bytes_per_second / kGiga);
+  if (!record.probed_bytes_per_second) return text;
+  return text + fmt::format(", {:.0f} % of the {:.2f} GB/s that the probe found over MPI",
+                            percent(*record.bus_bytes_per_second, *record.probed_bytes_per_second),
+                            *record.probed_bytes_per_second / kGiga);
+}
+
+// "862.132 ms per step under way, 818.402 ms by the probed links"
+std::string exchange_text(const RunRecord& record) {
+  const std::string modelled =
+      fmt::format("{:.3f} ms by the probed links", kMilliseconds * *record.modelled_exchange_seconds);
+  const std::optional<double> seconds = exchange_seconds(record);
+  return seconds ? fmt::format("{:.3f} ms per step under way, {}", kMilliseconds * *seconds, modelled)
+                 : modelled;
 }
 
 // A run that isn't ok has no throughput, and its waits aren't known.
@@ -98,6 +110,7 @@ void add_timing(const RunRecord& record, SummaryRows& rows) {
   }
   add_wait("waiting for data", record.data_wait_seconds);
   if (record.sent_bytes_per_step > 0) rows.add("sent per rank", "{}", sent_text(record));
+  if (record.modelled_exchange_seconds) rows.add("exchange", "{}", exchange_text(record));
 }
 
 // "INTERRUPTED by SIGINT after 12 of 120 iterations: no score"

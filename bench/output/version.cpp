@@ -3,12 +3,12 @@
 #include <dnnl.h>
 #include <jpeglib.h>
 #include <link.h>
-#include <mpi.h>
 
 #include <CLI/Version.hpp>
 
 #include "base/text.h"
 #include "bench/output/build_info.h"
+#include "comm/job.h"
 #include "comm/nccl_communicator.h"
 #include "kernels/device.h"
 
@@ -17,15 +17,6 @@ namespace {
 
 std::string dotted(long major, long minor, long patch) {
   return fmt::format("{}.{}.{}", major, minor, patch);
-}
-
-// First line, up to the first comma: "Open MPI v4.1.4". May be asked before MPI_Init.
-std::string mpi_version() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-  int length = 0;
-  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "unknown";
-  const std::string all(text);
-  return all.substr(0, all.find_first_of(",\n"));
 }
 
 // Adds the bytes of the build id in the notes from `at` to `end`. A note: sizes of its name and content, its
@@ -67,7 +58,7 @@ nlohmann::ordered_json build_json() {
   constexpr long kJpeg = LIBJPEG_TURBO_VERSION_NUMBER;  // 2001005 for 2.1.5
   nlohmann::ordered_json libraries;
   libraries["oneDNN"] = dotted(onednn->major, onednn->minor, onednn->patch);
-  libraries["MPI"] = mpi_version();
+  libraries["MPI"] = mpi_library();
   libraries["libjpeg-turbo"] = dotted(kJpeg / 1'000'000, kJpeg / 1000 % 1000, kJpeg % 1000);
   libraries["CLI11"] = CLI11_VERSION;
   libraries["nlohmann-json"] =
@@ -81,8 +72,9 @@ nlohmann::ordered_json build_json() {
 }
 
 std::string build_lines() {
-  const nlohmann::ordered_json entries = build_json().flatten();
-  std::string lines;
+  nlohmann::ordered_json entries = build_json().flatten();
+  std::string lines = fmt::format("commit={}\n", kCommit);
+  entries.erase("/commit");
   for (const auto& [name, value] : entries.items())
     lines += fmt::format("{}={}\n", name.substr(name.rfind('/') + 1), value.get<std::string>());
   return lines;

@@ -15,7 +15,7 @@ nlohmann::ordered_json build_json();
 
 // --version, and the text that ranks compare: program, version, commit, compiler, libraries.
 std::string version_text(const std::string& program);
-// Lines of name=value, for Job::require_same.
+// Lines of name=value, the commit first, for Job::require_same.
 std::string build_lines();
 
 }  // namespace plumb

@@ -18,6 +18,9 @@ struct PredictedExchange {
       exposed_seconds;  // in which compute waits; nothing: its head is shared out over ranks
 };
 
+// Seconds of all collectives of the program, one after the other.
+double modelled_exchange_seconds(const Program& program, const CollectiveCost& cost);
+
 // Rings as results/simulation/collective_cost.h has them, over `link` alone: links within a node count as
 // faster. What is exposed is simulated, with `instruction_seconds` for each instruction of the plan.
 PredictedExchange predict_exchange(const StepPlan& plan, std::span<const double> instruction_seconds,

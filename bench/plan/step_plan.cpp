@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "comm/gradient_reduction.h"
+#include "kernels/winograd.h"
 
 namespace plumb {
 namespace {
@@ -35,7 +36,8 @@ DescribeOptions describe_options(const BenchOptions& options, std::vector<PlainL
           .deterministic = options.deterministic,
           .scale_loss = options.loss_scaling && options.loss_scaling->kind != LossScaling::Kind::none,
           .fp32_head = options.model->margin_head && options.face.fp32_head,
-          .plain = std::move(plain)};
+          .plain = std::move(plain),
+          .winograd = options.winograd};
 }
 
 Program with_collectives(Program program, const BenchOptions& options, int world_size) {
@@ -60,6 +62,10 @@ StepPlan make_step_plan(const BenchOptions& options, const DeviceLimits& limits,
   const std::size_t copies = limits.in_host_memory ? memory_bytes(plan.program, plan.memory).parameters : 0;
   plan.needed_bytes = static_cast<double>(plan.memory.arena_bytes + copies);
   return plan;
+}
+
+std::string engines_text(const StepPlan& plan, const DeviceLimits& limits) {
+  return fusion_text(plan.graph, plan.described_with, limits) + winograd_text(plan.program);
 }
 
 std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimits& limits, int rank,

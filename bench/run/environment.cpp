@@ -120,13 +120,11 @@ std::string property_text(const nlohmann::ordered_json& machine, const char* pro
   return value->is_string() ? printable(value->get<std::string>()) : value->dump();
 }
 
-// The value that more than half of the hosts have, the first one's of two hosts; empty if there is none.
 std::string common_value(const Machines& machines, const std::string& first, const char* property) {
-  std::map<std::string, std::size_t> counts;
-  for (const auto& [host, machine] : machines) ++counts[property_text(machine, property)];
-  for (const auto& [value, count] : counts)
-    if (2 * count > machines.size()) return value;
-  return machines.size() == 2 ? property_text(machines.at(first), property) : "";
+  std::vector<std::string> values{property_text(machines.at(first), property)};
+  for (const auto& [host, machine] : machines)
+    if (host != first) values.push_back(property_text(machine, property));
+  return usual_value(values);
 }
 
 }  // namespace
@@ -178,6 +176,14 @@ nlohmann::ordered_json environment_json(const std::vector<std::string>& machines
       environment["other_hosts"].push_back(machine);
   }
   return environment;
+}
+
+std::string usual_value(const std::vector<std::string>& values) {
+  std::map<std::string_view, std::size_t> counts;
+  for (const std::string& value : values) ++counts[value];
+  for (const auto& [value, count] : counts)
+    if (2 * count > values.size()) return std::string(value);
+  return values.size() == 2 ? values.front() : "";
 }
 
 std::vector<std::string> odd_hosts(const std::vector<std::string>& texts) {

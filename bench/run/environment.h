@@ -22,6 +22,8 @@ nlohmann::ordered_json machine_json();
 // env.json: the machine of rank 0, {"build", "variables"} of this process, and as "other_hosts" those of
 // other hosts. `machines`: every rank's machine_json as text, in rank order.
 nlohmann::ordered_json environment_json(const std::vector<std::string>& machines);
+// The value that more than half of the hosts have, the first one's of two hosts; empty if there is none.
+std::string usual_value(const std::vector<std::string>& values);
 // A sentence for each host, three at most, whose processor, CPUs, threads per rank, interfaces or driver are
 // not those of most hosts; of two hosts, the second. `machines`: as for environment_json.
 std::vector<std::string> odd_hosts(const std::vector<std::string>& machines);

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "bench/output/messages.h"
+#include "bench/output/version.h"
 #include "comm/launched_as.h"
 
 namespace plumb {
@@ -19,6 +20,17 @@ void tell(const std::string& program, const std::string& sentence) {
 void tell_with_rank(const std::string& program, const Job& job, const std::string& sentence) {
   tell(program,
        job.size() == 1 ? sentence : fmt::format("rank {} on {}: {}", job.rank(), job.host(), sentence));
+}
+
+// First of all messages: other commits may send others.
+void require_one_build(const Job& job) {
+  try {
+    job.require_same("build", build_lines());
+  } catch (const ErrorToldElsewhere&) {
+    throw;
+  } catch (const Error& error) {
+    throw FailureOfThisRank(error);
+  }
 }
 
 }  // namespace
@@ -61,6 +73,7 @@ void run_in_job(const std::string& program, const Job& job, const std::function<
     throw ErrorToldElsewhere(error.code(), error.what());
   };
   try {
+    require_one_build(job);
     body();
   } catch (const FailureOfThisRank& error) {
     end(error);

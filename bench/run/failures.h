@@ -24,8 +24,9 @@ int run_program(const std::string& program, const std::function<void()>& body);
 // that are gone. With a single rank it returns.
 void end_for_all(const std::string& program, const Job& job, const Error& error);
 
-// Runs `body` inside a job and prints its failure, with the rank. A failure that only this rank met ends the
-// job for all ranks; others are thrown on as ErrorToldElsewhere. Lack of memory is 71.
+// Compares the ranks' builds, then runs `body` inside a job, and prints its failure, with the rank. A failure
+// that only this rank met ends the job for all ranks, as do different builds, whose messages would not fit
+// together; others are thrown on as ErrorToldElsewhere. Lack of memory is 71.
 void run_in_job(const std::string& program, const Job& job, const std::function<void()>& body);
 
 }  // namespace plumb

@@ -8,10 +8,13 @@
 #include "base/units.h"
 #include "bench/links/host_addresses.h"
 #include "bench/links/host_pairs.h"
+#include "comm/late_alarm.h"
+#include "comm/launched_as.h"
 
 namespace plumb {
 namespace {
 
+constexpr std::chrono::seconds kPatienceForProbe{60};
 constexpr std::size_t kMostProbeRounds = 32;
 constexpr std::size_t kMostProbedAlone = 8;
 
@@ -47,12 +50,59 @@ std::string probe_text(const std::vector<MeasuredPair>& pairs) {
                      latency(*latest) * kMicrosecondsInSecond);
 }
 
+// Says so if it takes far longer than kProbeSeconds: a pair that can't meet waits for ever.
+std::vector<MeasuredPair> measured_in_time(const Job& job, const std::vector<Place>& places,
+                                           const PairsEffort& effort, Messages& messages) {
+  const LateAlarm alarm(kPatienceForProbe, [&messages] {
+    messages.warn(fmt::format(
+        "the probe of the links between hosts has run for {} s and goes on: two hosts can't reach each "
+        "other, "
+        "or a link is very slow; name the network that joins all hosts (docs/cluster.md), or leave the probe "
+        "out by --no-probe",
+        kPatienceForProbe.count()));
+  });
+  return measure_pairs_of(job, places, effort, [](const std::string&) {});
+}
+
+void warn(const std::vector<std::string>& sentences, bool quiet) {
+  Messages messages(stderr, terminal_of(stderr), quiet ? Loudness::quiet : Loudness::usual);
+  for (const std::string& sentence : sentences) messages.warn(sentence);
+}
+
+std::vector<std::string> address_warnings(const std::vector<HostAddresses>& hosts) {
+  return carries_over_tcp() ? shared_address_warnings(hosts, chosen_interfaces())
+                            : std::vector<std::string>();
+}
+
 }  // namespace
 
-void warn_of_shared_addresses(const Job& job, bool quiet) {
-  const std::vector<std::string> warnings = early_address_warnings(job);
-  Messages messages(stderr, terminal_of(stderr), quiet ? Loudness::quiet : Loudness::usual);
-  for (const std::string& warning : warnings) messages.warn(warning);
+JobStart AddressCheck::at_start() {
+  JobStart start;
+  if (compares_)
+    start.before_messages = [this](const Job& job) {
+      const std::vector<HostAddresses> hosts = early_host_addresses(job);
+      compared_ = !hosts.empty();
+      warn(address_warnings(hosts), quiet_);
+    };
+  start.messages_are_late = [quiet = quiet_] {
+    warn({late_messages_text(addresses_of_this_host(), kPatienceForFirstMessages, chosen_interfaces())},
+         quiet);
+  };
+  return start;
+}
+
+void AddressCheck::after_start(const Job& job) {
+  if (!compares_ || job.nodes() < 2) return;
+  const std::vector<HostAddresses> hosts = host_addresses(job);
+  if (!compared_ && job.rank() == 0) warn(address_warnings(hosts), quiet_);
+}
+
+void warn_of_idle_tasks(bool quiet) {
+  if (const int tasks = slurm_tasks_without_launcher(); tasks > 0)
+    warn({fmt::format("this Slurm job has {} tasks, but this process was started alone and runs as a single "
+                      "rank; start it with srun or mpirun to use them all",
+                      tasks)},
+         quiet);
 }
 
 std::optional<Links> probe_host_links(const Job& job, Messages& messages) {
@@ -61,7 +111,7 @@ std::optional<Links> probe_host_links(const Job& job, Messages& messages) {
   const std::vector<Place> places = places_of(ranks, true);
   const std::vector<std::string> names = names_of(places);
   const PairsEffort effort = effort_for(places.size());
-  const std::vector<MeasuredPair> pairs = measure_pairs_of(job, places, effort, [](const std::string&) {});
+  const std::vector<MeasuredPair> pairs = measured_in_time(job, places, effort, messages);
   if (job.rank() != 0) return std::nullopt;
   const std::string warning = slow_warning(find_slow(places.size(), pairs, effort.limits), names);
   if (!warning.empty()) messages.warn(warning);

@@ -13,6 +13,10 @@ using Status = int;  // nvmlReturn_t
 constexpr Status kSuccess = 0;
 using Gpu = struct NvmlDevice*;  // nvmlDevice_t
 constexpr int kSmClock = 1, kMemoryClock = 2, kGpuSensor = 0;
+constexpr int kUncorrectedErrors = 1, kSinceDriverLoad = 0;  // nvmlMemoryErrorType_t, nvmlEccCounterType_t
+struct MemoryInfo {                                          // nvmlMemory_t
+  unsigned long long total = 0, free = 0, used = 0;
+};
 constexpr std::size_t kTextBytes = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE, the longest of its texts here
 
 // A function of the library, or none: then it answers nothing.
@@ -53,60 +57,110 @@ struct Functions {
   Function<Gpu, unsigned long long*> energy{library, "nvmlDeviceGetTotalEnergyConsumption"};
   Function<Gpu, unsigned long long*> reasons{library, "nvmlDeviceGetCurrentClocksEventReasons",
                                              "nvmlDeviceGetCurrentClocksThrottleReasons"};
+  Function<int*> cuda_version{library, "nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"};
+  Function<unsigned*> count{library, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"};
+  Function<unsigned, Gpu*> by_index{library, "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"};
+  Function<Gpu, char*, unsigned> uuid{library, "nvmlDeviceGetUUID"};
+  Function<Gpu, MemoryInfo*> memory{library, "nvmlDeviceGetMemoryInfo"};
+  Function<Gpu, unsigned*, void*> processes{library, "nvmlDeviceGetComputeRunningProcesses_v3",
+                                            "nvmlDeviceGetComputeRunningProcesses"};
+  Function<Gpu, int*, int*> ecc_mode{library, "nvmlDeviceGetEccMode"};
+  Function<Gpu, int, int, unsigned long long*> ecc_errors{library, "nvmlDeviceGetTotalEccErrors"};
+  Function<Gpu, unsigned*, unsigned*, unsigned*, unsigned*> remapped_rows{library,
+                                                                          "nvmlDeviceGetRemappedRows"};
+  Function<Gpu, unsigned*, unsigned*> mig_mode{library, "nvmlDeviceGetMigMode"};
 };
 
-// NVML, from its start to its end, and one GPU of it.
-class LoadedGpu final : public NvmlGpu {
+// NVML, from its start to its end.
+class Nvml {
  public:
-  explicit LoadedGpu(LibraryHandle library)
+  explicit Nvml(LibraryHandle library)
       : library_(std::move(library)), call_{library_.get()}, started_(call_.start()) {}
-  ~LoadedGpu() override {
+  ~Nvml() {
     if (started_) call_.stop();
   }
-  LoadedGpu(const LoadedGpu&) = delete;
-  LoadedGpu& operator=(const LoadedGpu&) = delete;
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
 
-  bool find(const std::string& gpu) {
-    const bool answers =
-        started_ && (call_.by_uuid(gpu.c_str(), &gpu_) || call_.by_pci_bus_id(gpu.c_str(), &gpu_));
-    return answers && gpu_;
-  }
+  bool started() const { return started_; }
+  const Functions& call() const { return call_; }
 
-  std::string name() const override {
+  // The text that a function of the library writes; empty if it doesn't.
+  template <typename... Arguments>
+  static std::string text_of(const Function<Arguments..., char*, unsigned>& function, Arguments... of) {
     std::array<char, kTextBytes> text{};
-    return call_.name(gpu_, text.data(), text.size() - 1) ? text.data() : "";
-  }
-  std::string driver_version() const override {
-    std::array<char, kTextBytes> text{};
-    return call_.driver_version(text.data(), text.size() - 1) ? text.data() : "";
-  }
-  unsigned highest_sm_clock_mhz() const override {
-    unsigned mhz = 0;
-    return call_.highest_clock(gpu_, kSmClock, &mhz) ? mhz : 0;
-  }
-
-  NvmlReading read() const override {
-    NvmlReading reading;
-    unsigned value = 0;
-    if (call_.clock(gpu_, kSmClock, &value)) reading.sm_clock_mhz = value;
-    if (call_.clock(gpu_, kMemoryClock, &value)) reading.memory_clock_mhz = value;
-    if (call_.temperature(gpu_, kGpuSensor, &value)) reading.temperature_celsius = value;
-    if (call_.power(gpu_, &value)) reading.power_milliwatts = value;
-    unsigned long long bits = 0;
-    if (call_.reasons(gpu_, &bits)) reading.reasons = bits;
-    return reading;
-  }
-
-  std::optional<std::uint64_t> energy_millijoules() const override {
-    unsigned long long millijoules = 0;
-    if (!call_.energy(gpu_, &millijoules)) return std::nullopt;
-    return millijoules;
+    return function(of..., text.data(), text.size() - 1) ? text.data() : "";
   }
 
  private:
   LibraryHandle library_;
   Functions call_;
   bool started_;
+};
+
+NvmlReading read_gpu(const Functions& call, Gpu gpu) {
+  NvmlReading reading;
+  unsigned value = 0;
+  if (call.clock(gpu, kSmClock, &value)) reading.sm_clock_mhz = value;
+  if (call.clock(gpu, kMemoryClock, &value)) reading.memory_clock_mhz = value;
+  if (call.temperature(gpu, kGpuSensor, &value)) reading.temperature_celsius = value;
+  if (call.power(gpu, &value)) reading.power_milliwatts = value;
+  unsigned long long bits = 0;
+  if (call.reasons(gpu, &bits)) reading.reasons = bits;
+  return reading;
+}
+
+NvmlGpuState state_of(const Functions& call, Gpu gpu) {
+  NvmlGpuState state{.name = Nvml::text_of<Gpu>(call.name, gpu),
+                     .uuid = Nvml::text_of<Gpu>(call.uuid, gpu),
+                     .reading = read_gpu(call, gpu)};
+  MemoryInfo memory;
+  if (call.memory(gpu, &memory)) {
+    state.memory_bytes = static_cast<double>(memory.total);
+    state.used_bytes = static_cast<double>(memory.used);
+  }
+  call.processes(gpu, &state.processes, nullptr);  // fails where there are some, for want of room, and counts
+  int now = 0, later = 0;
+  if (call.ecc_mode(gpu, &now, &later)) state.ecc = now != 0;
+  unsigned mig = 0, mig_later = 0;
+  if (call.mig_mode(gpu, &mig, &mig_later)) state.mig = mig != 0;
+  unsigned long long errors = 0;
+  if (call.ecc_errors(gpu, kUncorrectedErrors, kSinceDriverLoad, &errors)) state.uncorrected_errors = errors;
+  unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+  if (call.remapped_rows(gpu, &corrected, &uncorrected, &pending, &failed)) {
+    state.rows_wait_for_reset = pending != 0;
+    state.rows_ran_out = failed != 0;
+  }
+  return state;
+}
+
+// One GPU of an NVML of its own.
+class LoadedGpu final : public NvmlGpu {
+ public:
+  explicit LoadedGpu(LibraryHandle library) : nvml_(std::move(library)) {}
+
+  bool find(const std::string& gpu) {
+    const Functions& call = nvml_.call();
+    const bool answers =
+        nvml_.started() && (call.by_uuid(gpu.c_str(), &gpu_) || call.by_pci_bus_id(gpu.c_str(), &gpu_));
+    return answers && gpu_;
+  }
+
+  std::string name() const override { return Nvml::text_of<Gpu>(nvml_.call().name, gpu_); }
+  std::string driver_version() const override { return Nvml::text_of<>(nvml_.call().driver_version); }
+  unsigned highest_sm_clock_mhz() const override {
+    unsigned mhz = 0;
+    return nvml_.call().highest_clock(gpu_, kSmClock, &mhz) ? mhz : 0;
+  }
+  NvmlReading read() const override { return read_gpu(nvml_.call(), gpu_); }
+  std::optional<std::uint64_t> energy_millijoules() const override {
+    unsigned long long millijoules = 0;
+    if (!nvml_.call().energy(gpu_, &millijoules)) return std::nullopt;
+    return millijoules;
+  }
+
+ private:
+  Nvml nvml_;
   Gpu gpu_ = nullptr;
 };
 
@@ -118,6 +172,22 @@ std::unique_ptr<NvmlGpu> open_nvml_gpu(const std::string& gpu, const std::string
   auto loaded = std::make_unique<LoadedGpu>(std::move(handle));
   if (!loaded->find(gpu)) return nullptr;
   return loaded;
+}
+
+std::optional<NvmlSystem> nvml_system(const std::string& library) {
+  LibraryHandle handle(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL));
+  if (!handle) return std::nullopt;
+  const Nvml nvml(std::move(handle));
+  if (!nvml.started()) return std::nullopt;
+  const Functions& call = nvml.call();
+  NvmlSystem system{.driver_version = Nvml::text_of<>(call.driver_version)};
+  int version = 0;
+  if (call.cuda_version(&version)) system.cuda_version = version;
+  unsigned count = 0;
+  call.count(&count);
+  for (unsigned index = 0; index < count; ++index)
+    if (Gpu gpu = nullptr; call.by_index(index, &gpu)) system.gpus.push_back(state_of(call, gpu));
+  return system;
 }
 
 std::string nvml_library_name() {

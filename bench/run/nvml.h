@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace plumb {
 
@@ -33,6 +34,27 @@ class NvmlGpu {
 // The GPU with this UUID ("GPU-3f…") or PCI bus id ("00000000:3B:00.0"), from `library`. Null if there is no
 // such library or GPU, or it can't start: a run needs none of this.
 std::unique_ptr<NvmlGpu> open_nvml_gpu(const std::string& gpu, const std::string& library);
+
+// A GPU between runs; what the driver doesn't tell keeps its start value.
+struct NvmlGpuState {
+  std::string name, uuid;
+  double memory_bytes = 0, used_bytes = 0;
+  unsigned processes = 0;  // that compute on it
+  NvmlReading reading;
+  std::optional<bool> ecc, mig;          // whether they are on
+  std::uint64_t uncorrected_errors = 0;  // ECC errors since the driver was loaded
+  // Rows of its memory that a reset will replace, or that can't be replaced any more.
+  bool rows_wait_for_reset = false, rows_ran_out = false;
+};
+
+struct NvmlSystem {
+  std::string driver_version;
+  int cuda_version = 0;  // the newest CUDA that the driver runs, 12080 for 12.8
+  std::vector<NvmlGpuState> gpus;
+};
+
+// All GPUs of this host, in NVML's order. Nothing if there is no such library or driver.
+std::optional<NvmlSystem> nvml_system(const std::string& library);
 
 // Takes the library from the environment variable PLUMBLINE_NVML_LIBRARY, else the name under which drivers
 // install it.

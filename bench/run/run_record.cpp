@@ -7,10 +7,13 @@
 
 #include "base/new_file.h"
 #include "bench/output/profile.h"
+#include "bench/plan/predicted_exchange.h"
 #include "bench/run/environment.h"
 #include "bench/run/gpu_monitor.h"
 #include "comm/gradient_reduction.h"
+#include "kernels/winograd.h"
 #include "models/cost.h"
+#include "results/analysis/configuration.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -52,6 +55,16 @@ void add_traffic(const Job& job, const Program& program, const TimedIterations& 
     record.bus_bytes_per_second = record.sent_bytes_per_step / *seconds;
 }
 
+// By the links that were probed, if hosts have equally many ranks.
+void add_model(const Program& program, RunRecord& record) {
+  if (!record.links || record.sent_bytes_per_step == 0) return;
+  const int hosts = static_cast<int>(record.links->hosts.size());
+  if (hosts < 2 || record.world_size % hosts != 0) return;
+  const CollectiveCost cost(*record.links, {hosts, record.world_size / hosts});
+  record.probed_bytes_per_second = cost.bytes_per_second();
+  record.modelled_exchange_seconds = modelled_exchange_seconds(program, cost);
+}
+
 // Every rank stamps, or none.
 void add_collectives(const Job& job, const Program& program, const std::vector<InstructionTime>& stamped,
                      RunRecord& record) {
@@ -75,7 +88,7 @@ void add_energy(const Job& job, const std::optional<GpuRecord>& gpu, RunRecord& 
     record.energy_joules_per_image = *joules / static_cast<double>(images);
 }
 
-LogCase log_case(const BenchOptions& options, const RunRecord& record) {
+LogCase log_case(const BenchOptions& options, int world_size, const RunRecord& record) {
   return {.model = record.model,
           .precision = record.precision,
           .batch_per_device = record.batch_per_device,
@@ -84,6 +97,7 @@ LogCase log_case(const BenchOptions& options, const RunRecord& record) {
                   : options.data == "synthetic" ? "synthetic"
                                                 : "images",
           .head = head_options(record.config),
+          .settings = log_settings(record, has_collectives(options, world_size)),
           .nodes = record.nodes,
           .devices_per_node = record.devices_per_node};
 }
@@ -118,6 +132,7 @@ void add_plan(const Session& session, RunRecord& record) {
   for (const PlainLayer& layer : session.tuning.plain)
     record.unfused_layers.push_back(
         {name_of(graph.ops[layer.op]), std::string(name_of(layer.pattern)), layer.reason});
+  record.winograd_steps = winograd_instructions(session.plan.program);
 }
 
 void add_window(const Session& session, const TimedIterations& timed, RunRecord& record) {
@@ -140,6 +155,7 @@ void add_measurements(const Job& job, const Session& session, const Measurements
   add_ranks(job, timed, record);
   add_collectives(job, session.plan.program, measured.stamped, record);
   add_traffic(job, session.plan.program, timed, record);
+  add_model(session.plan.program, record);
   add_loss_scale(session.options, timed, record);
   add_energy(job, measured.gpu, record);
 }
@@ -164,7 +180,7 @@ void open_outputs(const Job& job, const Session& session, RunRecord& record, Run
     if (!options.save_weights.empty()) check_new_file("--save-weights", options.save_weights);
     outputs.results.emplace(options.out, run_folder_name(record, std::chrono::system_clock::now()), record);
     try {
-      outputs.log.emplace(options.log_dir, log_case(options, record), options.run,
+      outputs.log.emplace(options.log_dir, log_case(options, job.size(), record), options.run,
                           dialects_to_write(options.dialect, options.seconds > 0 ? 0 : options.iterations));
     } catch (const Error&) {
       outputs.results->discard();

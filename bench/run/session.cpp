@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "bench/output/version.h"
 #include "bench/plan/head_table.h"
 #include "bench/run/device_communicator.h"
 #include "bench/run/environment.h"
@@ -103,6 +102,12 @@ void fill_in_layout(const Job& job, BenchOptions& options) {
   if (nodes == 0 && each == 0) {
     nodes = job.nodes();
     each = job.devices_per_node();
+    if (nodes * each != ranks)
+      throw Error(
+          ExitCode::usage,
+          "the launcher placed {} ranks unevenly on {} hosts, {} on the fullest; start equally many on "
+          "each host, as with mpirun -np {} -H {}:{},…",
+          ranks, nodes, each, nodes * each, job.host(), each);
   }
   if (nodes == 0) nodes = std::max(1, ranks / each);
   if (each == 0) each = std::max(1, ranks / nodes);
@@ -170,7 +175,6 @@ Session open_session(const Job& job, const BenchOptions& options) {
   if (options.model->margin_head && session.options.batch_per_device == 1)
     session.remark += (session.remark.empty() ? "" : "; ") + std::string(kOneVector);
   session.shares_gpu = require_distinct_gpus(job, session.device->unique_id(), options.share_gpu);
-  job.require_same("build", build_lines());
   job.require_same("options", options_fingerprint(options) + "device kind=" +
                                   std::string(name_of(session.device->limits().kind)) + "\n");
   return session;

@@ -241,10 +241,9 @@ void print(Run& run, const std::string& profile) {
     const bool json = run.options().json;
     const StepPlan& plan = run.session.plan;
     print_result(run.record, json);
-    const std::string fused = !json && run.options().verbose
-                                  ? fusion_text(plan.graph, plan.described_with, run.session.device->limits())
-                                  : "";
-    for (const std::string& table : {fused, json ? "" : profile})
+    const std::string engines =
+        !json && run.options().verbose ? engines_text(plan, run.session.device->limits()) : "";
+    for (const std::string& table : {engines, json ? "" : profile})
       if (!table.empty()) print_text("\n" + table);
     run.messages.last(run.outputs.results->folder());
   });

@@ -35,6 +35,23 @@ TEST(DryRunAnswer, FusionOffGivesThePlainSteps) {
   EXPECT_TRUE(holds(dry_run({"--verbose", "--fusion", "off"}), "none, --fusion is off"));
 }
 
+TEST(DryRunAnswer, OfThisCpuPlansWorkspacesAndSaysWhatRunsByWinograd) {
+  const auto here = [](std::vector<std::string> further) {
+    further.insert(further.begin(), {"--dry-run", "--device", "cpu", "--threads", "1", "--bs", "2"});
+    return answer(further);
+  };
+  const auto workspace = [&](const std::string& conv) {
+    const auto json = nlohmann::json::parse(here({"--conv", conv, "--json"}));
+    return json.at("memory_bytes").at("workspace").get<std::size_t>();
+  };
+  EXPECT_GT(workspace("direct"), 0u);
+  const std::string text = here({"--verbose"});
+  if (!holds(text, "Winograd")) GTEST_SKIP() << "no Winograd convolutions here";
+  EXPECT_TRUE(holds(text, "  layer1.0.conv2: forward, backward_weights, backward_data\n")) << text;
+  EXPECT_TRUE(holds(here({"--verbose", "--conv", "direct"}), "\n0 of 39 passes")) << text;
+  EXPECT_GT(workspace("auto"), workspace("direct"));
+}
+
 TEST(DryRunAnswer, LooksForOverflowsUnlessTheLossIsNotScaled) {
   EXPECT_TRUE(holds(dry_run({"--json"}), "find_overflow"));
   EXPECT_FALSE(holds(dry_run({"--json", "--loss-scale", "none"}), "find_overflow"));

@@ -59,10 +59,24 @@ add_host() {
   ip -n "$1" addr add "$2/16" dev eth0
   ip -n "$1" link set lo up
   ip -n "$1" link set eth0 up
+  # BBR, which some machines choose, holds back for 0.2 s every 10 s to probe a link: steps would vary by that.
+  ip netns exec "$1" sysctl -qw net.ipv4.tcp_congestion_control=reno
   ip link set "$1" master br0 up
   echo "$2 $1" >>"$state/hosts"
   echo "$1" >>"$state/names"
   mkdir -p "$state/$1/tmp"
+}
+
+# burst RATE: what a link that was idle may send at once, beyond its rate: 2 ms, which timers keep up with, and a message
+# at least.
+burst() {
+  mbit=${1%?bit}
+  case $1 in
+    *[0-9]gbit) mbit=$((mbit * 1000)) ;;
+    *[0-9]mbit) ;;
+    *) mbit=0 ;;
+  esac
+  echo $((mbit < 256 ? 64 : mbit / 4))kb
 }
 
 set_rate() {
@@ -71,8 +85,8 @@ set_rate() {
     tc qdisc del dev "$host" root 2>/dev/null || true
     tc -n "$host" qdisc del dev eth0 root 2>/dev/null || true
     [ "$2" != none ] || continue
-    tc qdisc add dev "$host" root tbf rate "$2" burst 256kb latency 100ms
-    tc -n "$host" qdisc add dev eth0 root tbf rate "$2" burst 256kb latency 100ms
+    tc qdisc add dev "$host" root tbf rate "$2" burst "$(burst "$2")" latency 100ms
+    tc -n "$host" qdisc add dev eth0 root tbf rate "$2" burst "$(burst "$2")" latency 100ms
   done
 }
 

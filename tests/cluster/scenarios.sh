@@ -32,10 +32,26 @@ train_by() {
     --log-dir "$PWD/$name/logs" --out "$PWD/$name/runs" >"$name.txt" 2>&1 || { cat "$name.txt" && fail "$name failed"; }
 }
 
-# launch_run ARGUMENTS…: launch/run on n1, with a cluster's settings where mpirun finds them.
-launch_run() {
+# on_first COMMAND…: on n1, with a cluster's settings where mpirun finds them.
+on_first() {
   OMPI_MCA_plm_rsh_agent="$CLUSTER ssh" OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,vader,self OMPI_MCA_mpi_yield_when_idle=1 \
-    "$CLUSTER" on n1 "$root/launch/run" "$@"
+    "$CLUSTER" on n1 "$@"
+}
+launch_run() {
+  on_first "$root/launch/run" "$@"
+}
+
+# doctor ARGUMENTS…: plumbline doctor on n1, out of the folder package. Its way to other hosts fails as ssh's does where
+# the network doesn't lead there: by Linux's own message.
+doctor() {
+  cat >reach <<'REACH'
+#!/bin/bash
+said=$({ : <"/dev/tcp/$1/22"; } 2>&1 | sed -n 1p)
+[[ $said == *refused* ]] || { echo "ssh: connect to host $1 port 22: ${said##*: }" >&2 && exit 255; }
+exec "$CLUSTER" ssh "$@"
+REACH
+  chmod +x reach
+  "$CLUSTER" on n1 package/plumbline doctor --ssh ./reach "$@"
 }
 
 # expect_says WORDS NAME COMMAND…: the command prints WORDS, whereupon it is ended. What it says is in NAME.txt.
@@ -137,12 +153,16 @@ case $scenario in
     expect_near "images/s at 25 Mbit/s" "$(number slow mean)" 0 "$(echo "$bound" | awk '{ print $1 * 1.1 }')"
     expect_near "images/s without limit" "$(number fast mean)" "$(number slow mean | awk '{ print $1 * 1.2 }')" 1e9
     ;;
-  replays_take_as_long_as_predicted)
+  steps_take_as_long_as_predicted)
     on_cluster 4 none
     record_step 1
     predict_and_replay 60mbit 1
-    # Gross errors only: messages of 1 MiB at 60 Mbit/s vary by a tenth, on a busy machine by more.
+    model="--backbone y1 --head dp --classes 100 --iters 4 --bucket-mb 1"
+    train trained bench_arcface -np 4 -H n1,n2,n3,n4
+    # Gross errors only: four ranks compute on the cores of one machine, which others may use.
     expect_near "replayed over predicted" "$(echo "$replayed $predicted" | awk '{ print $1 / $2 }')" 0.6 1.7
+    trained=$(number trained mean | awk '{ print 4 * 2 / $1 * 1000 }')
+    expect_near "trained over predicted" "$(echo "$trained $predicted" | awk '{ print $1 / $2 }')" 0.6 1.7
     ;;
   a_slow_rank_is_named)
     on_cluster 2 none
@@ -241,6 +261,93 @@ case $scenario in
     }
     train_by batched bench_resnet50 train_in_job
     expect_same_losses plain batched
+    ;;
+  a_sweep_over_hosts_says_whether_it_scales)
+    on_cluster 4 1gbit
+    cat >sweep.toml <<TOML
+[sweep]
+repetitions = 1
+[launcher]
+hosts = "n[1-4]"
+programs = "$programs"
+[[case]]
+model = "resnet50"
+nodes = [1, 2, 4]
+devices_per_node = [1]
+batch_sizes = [2]
+precisions = ["fp32"]
+iterations = 3
+warmup = 1
+options = { device = "cpu", image-size = 32, threads = 1, lr = 0.001, comm = "mpi", profile = true }
+TOML
+    on_first "$programs/plumbline" sweep sweep.toml --dry-run >plan.txt
+    grep -q "/launch/run -H 'n\[1-4\]' --nodes 4 --devices 1 $programs/bench_resnet50 " plan.txt || fail "the plan is $(cat plan.txt)"
+    on_first "$programs/plumbline" sweep sweep.toml --out swept >sweep.txt 2>&1 ||
+      { cat sweep.txt swept/output/* && fail "the sweep failed"; }
+    for name in 1n1g 2n1g 4n1g; do
+      grep -q "^$name " sweep.txt || fail "no row of $name in $(cat sweep.txt)"
+    done
+    "$programs/plumbline" report swept --format markdown -o report.md || fail "there is no report"
+    head -n 1 report.md >answer.txt
+    grep -qE "^ResNet-50 v1\.5 fp32 (scales as it should|doesn't scale as it should|is held back by its links|can't be judged).*[24]n1g" answer.txt ||
+      fail "the report begins with: $(cat answer.txt)"
+    grep -q ' predicted |$' report.md || fail "nothing is predicted by the links that the runs probed: $(cat report.md)"
+    "$programs/plumbline" report swept -o report.html || fail "there is no page"
+    grep -q 'Does it scale as it should?' report.html || fail "the page has no answer"
+    sed -i 's/nodes = .*/nodes = [1, 8]/' sweep.toml
+    code=0
+    on_first "$programs/plumbline" sweep sweep.toml --out more 2>refused.txt || code=$?
+    [ $code = 65 ] || fail "exit code $code for more hosts than there are"
+    grep -q '8 is more than the 4 hosts that are named' refused.txt || fail "it says: $(cat refused.txt)"
+    ;;
+  doctor_names_hosts_that_differ)
+    on_cluster 4 none
+    # n2 has the program of another build under the same path, n4's cable is out.
+    mkdir -p package "$PWD/package"
+    cp "$programs/plumbline" "$programs/bench_resnet50" package/
+    "$CLUSTER" own n2 "$PWD/package"
+    # shellcheck disable=SC2016 # the inner shell's variables
+    "$CLUSTER" on n2 sh -c 'cp "$1/plumbline" package/ && cp "$1/bench_allreduce" package/bench_resnet50' sh "$programs"
+    "$CLUSTER" link n4 down
+    code=0
+    doctor -H 'n[1-4]' --timeout-s 15 >doctor.txt 2>&1 || code=$?
+    cat doctor.txt
+    [ $code = 69 ] || fail "exit code $code"
+    grep -q '^error *n2: build ' doctor.txt || fail "the other build isn't named"
+    grep -q "^error *n4: can't be reached (ssh: connect to host n4 port 22: No route to host): " doctor.txt || fail "n4 isn't named"
+    grep -q '^4 hosts, 3 answered' doctor.txt || fail "other hosts aren't judged"
+    ! grep -E '^error *n[13]' doctor.txt || fail "a host without an error is named"
+    ! grep -E '^[a-z]* *[^:]*: (clock|resolves|its name)' doctor.txt || fail "equal clocks and names are found fault with"
+    "$CLUSTER" on n2 rm package/bench_resnet50
+    code=0
+    doctor -H 'n[1-2],n5' >doctor.txt 2>&1 || code=$?
+    cat doctor.txt
+    [ $code = 69 ] || fail "exit code $code"
+    grep -q "^error *n2: $PWD/package/bench_resnet50 doesn't start" doctor.txt || fail "the missing program isn't named"
+    grep -q '^error *n5: ' doctor.txt || fail "the host that isn't there isn't named"
+    ;;
+  screen_names_a_slow_host)
+    on_cluster 4 none
+    mkdir package
+    cp "$programs/plumbline" package/
+    # n3 computes a quarter of the time only, however busy the machine is.
+    cat >package/bench_resnet50 <<PROGRAM
+#!/bin/sh
+[ "\$(hostname)" = n3 ] || exec "$programs/bench_resnet50" "\$@"
+"$programs/bench_resnet50" "\$@" &
+program=\$!
+while kill -STOP \$program 2>/dev/null; do sleep 0.3; kill -CONT \$program; sleep 0.1; done &
+wait \$program
+PROGRAM
+    chmod +x package/bench_resnet50
+    code=0
+    "$CLUSTER" on n1 package/plumbline screen --ssh "$CLUSTER ssh" -H 'n[1-4]' --seconds 3 -- --image-size 32 --bs 2 \
+      --iters 5 --warmup 2 --threads 1 >screen.txt 2>&1 || code=$?
+    cat screen.txt
+    [ $code = 1 ] || fail "exit code $code"
+    grep -q '^n3 is slow: ' screen.txt || fail "n3 isn't named"
+    grep -q 'mpirun -H n1,n2,n4$' screen.txt || fail "no list for mpirun"
+    grep -q -- '--exclude=n3$' screen.txt || fail "no list for Slurm"
     ;;
   ends_with_its_process)
     folder=$(mktemp -d)

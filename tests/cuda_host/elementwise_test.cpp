@@ -142,8 +142,9 @@ TEST(SyntheticBatch, IsTheOneThatTheHostMakes) {
           labels(DType::i32, 5);
       launch_synthetic_batch(synthetic_keys(42, rank), 1000, images.data(), labels.as<std::int32_t>(), shape,
                              dtype, nullptr);
+      // In fp32 the kernel rounds the angle by up to 2^-22, which the radius multiplies by up to 6.67.
       expect_close(images.values(), padded_nhwc(shape, channels, host.data()), dtype,
-                   dtype == DType::f32 ? 8 : 1.1);
+                   dtype == DType::f32 ? 32 : 1.1);
       EXPECT_EQ(labels.values(), std::vector<double>(batch.labels.begin(), batch.labels.end()));
     }
   }

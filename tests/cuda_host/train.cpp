@@ -114,7 +114,8 @@ GraphRun train_on_cpu(const Graph& graph, const TestTensors& tensors, const Trai
   TrainOptions unscaled = options;
   unscaled.rule.loss_scaling = {};
   unscaled.capture = false;
-  return train(*device, graph, tensors, unscaled, {.load_batch_every_step = options.other_batches});
+  return train(*device, graph, tensors, unscaled,
+               {.load_batch_every_step = options.other_batches, .winograd = Winograd::never});
 }
 
 double relative_error(const std::vector<float>& values, const std::vector<float>& truth) {

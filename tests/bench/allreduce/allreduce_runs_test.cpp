@@ -131,6 +131,15 @@ TEST_F(AllreduceRuns, OneRankHasNoPairs) {
   EXPECT_NE(answer.output.find("has no pairs"), std::string::npos) << answer.output;
 }
 
+TEST_F(AllreduceRuns, PairsOverNcclAreRefused) {
+  const Answer answer = measure(1, "--pairs --comm nccl");
+  const bool has_nccl = answer.messages.find("'nccl' is not available") == std::string::npos;
+  EXPECT_EQ(answer.exit_code, has_nccl ? 64 : 69) << answer.messages;
+  EXPECT_NE(answer.messages.find(has_nccl ? "--pairs and --comm nccl exclude each other" : "give --comm mpi"),
+            std::string::npos)
+      << answer.messages;
+}
+
 // The messages of a program.json, as (kind, bytes).
 std::vector<std::pair<std::string, std::int64_t>> sent_by(const Json& program) {
   std::vector<std::pair<std::string, std::int64_t>> sent;
@@ -147,10 +156,16 @@ class ReplayedRun : public AllreduceRuns {
  protected:
   // Trains, and returns the folder of the run.
   std::string train(int ranks, const std::string& program, const std::string& arguments) const {
-    const ProgramRun run = run_program(folder_.path(), ranks, program,
-                                       arguments + " --threads 1 --warmup 0 --iters 2 --no-check");
+    const ProgramRun run =
+        run_program(folder_.path(), ranks, program,
+                    arguments + " --bs 1 --threads 1 --warmup 0 --iters 1 --no-check --no-autotune");
     EXPECT_EQ(run.exit_code, 0) << run.messages;
     return folder_.path() + "/runs/" + folder_.list("runs").front();
+  }
+  // The smallest network, in buckets of 1 MiB, where a replay without the run's program takes larger ones.
+  std::string train_faces(int ranks) const {
+    return train(ranks, PLUMB_BENCH_ARCFACE,
+                 "--backbone y1 --head dp --classes 100 --comm mpi --bucket-mb 1 --profile");
   }
   Json program_of(const std::string& run) const { return Json::parse(read_text(run + "/program.json")); }
   std::vector<std::pair<std::string, std::int64_t>> replayed(const Json& json) const {
@@ -162,8 +177,8 @@ class ReplayedRun : public AllreduceRuns {
 };
 
 TEST_F(ReplayedRun, SendsExactlyTheBucketsOfResnet50) {
-  const std::string run = train(2, PLUMB_BENCH_RESNET50, "--bs 2 --image-size 32");
-  const Json json = measure_well(2, "--replay resnet50 -n 2 -w 0").json;
+  const std::string run = train(2, PLUMB_BENCH_RESNET50, "--image-size 32");
+  const Json json = measure_well(2, "--replay resnet50 -n 1 -w 0").json;
   EXPECT_EQ(replayed(json), sent_by(program_of(run)));
   EXPECT_GT(replayed(json).size(), 4u);
   EXPECT_EQ(json.at("replay").at("collectives"), replayed(json).size());
@@ -171,24 +186,24 @@ TEST_F(ReplayedRun, SendsExactlyTheBucketsOfResnet50) {
 }
 
 TEST_F(ReplayedRun, SendsTheBucketsAndTheHeadsMessagesOfFaces) {
-  const std::string run = train(2, PLUMB_BENCH_ARCFACE, "--backbone y1 --bs 2");
-  const Json json = measure_well(2, "--replay y1 --bs 2 -n 1 -w 0").json;
+  const std::string run = train(2, PLUMB_BENCH_ARCFACE, "--backbone y1");
+  const Json json = measure_well(2, "--replay y1 --bs 1 -n 1 -w 0").json;
   EXPECT_EQ(replayed(json), sent_by(program_of(run)));
   for (const Json& result : json.at("results")) EXPECT_EQ(result.at("wrong_elements"), 0);
 }
 
 TEST_F(ReplayedRun, SendsHalvesOfModelsThatThisDeviceCannotTrainInHalf) {
-  const Json json = measure_well(2, "--replay resnet50:fp16 -n 1 -w 0").json;
+  const Json json = measure_well(2, "--replay y1:fp16 -n 1 -w 0").json;
   std::int64_t halves = 0;
   for (const Json& result : json.at("results"))
     if (result.at("dtype") == "f16") halves += result.at("bytes").get<std::int64_t>();
-  EXPECT_GT(halves, 2 * 25'000'000) << "ResNet-50 has 25.5 million weights";
+  EXPECT_GT(halves, 2 * 900'000) << "y1 has a million weights";
 }
 
 TEST_F(ReplayedRun, PlaysTheComputeOfAProfiledRunBetweenItsMessages) {
-  const std::string run = train(2, PLUMB_BENCH_RESNET50, "--bs 1 --image-size 32 --bucket-mb 4 --profile");
+  const std::string run = train_faces(2);
   const std::string program = run + "/program.json";
-  const Json json = measure_well(2, "--replay resnet50 -n 2 -w 1 --compute " + program).json;
+  const Json json = measure_well(2, "--replay y1 -n 1 -w 0 --compute " + program).json;
   EXPECT_EQ(replayed(json), sent_by(program_of(run)));
   const Json profile = Json::parse(read_text(run + "/profile.json"));
   double compute = 0;
@@ -198,25 +213,28 @@ TEST_F(ReplayedRun, PlaysTheComputeOfAProfiledRunBetweenItsMessages) {
   EXPECT_NEAR(replay.at("compute_seconds").get<double>(), compute, 1e-3 * compute);
   EXPECT_GE(replay.at("step_seconds").at("median").get<double>(), 0.9 * compute) << "it sleeps that long";
   EXPECT_GT(replay.at("exposed_seconds").at("median"), 0);
-
-  std::filesystem::remove(run + "/profile.json");
-  const Answer without = measure(2, "--replay resnet50 -n 1 --compute " + program);
-  EXPECT_EQ(without.exit_code, 65);
-  EXPECT_NE(without.messages.find("profile.json"), std::string::npos) << without.messages;
-  EXPECT_NE(without.messages.find("--profile"), std::string::npos) << without.messages;
 }
 
 TEST_F(ReplayedRun, RefusesTheProgramOfAnotherModelAndFilesThatAreNone) {
-  const std::string run = train(2, PLUMB_BENCH_RESNET50, "--bs 1 --image-size 32 --profile");
-  const Answer other = measure(2, "--replay resnet50:fp16 --compute " + run + "/program.json");
-  EXPECT_EQ(other.exit_code, 65);
-  EXPECT_NE(other.messages.find("--replay resnet50:fp16"), std::string::npos) << other.messages;
-  const Answer no_program = measure(2, "--replay resnet50 --compute " + run + "/result.json");
-  EXPECT_EQ(no_program.exit_code, 65);
-  EXPECT_NE(no_program.messages.find("result.json"), std::string::npos) << no_program.messages;
-  const Answer missing = measure(1, "--replay resnet50 --compute nowhere/program.json");
-  EXPECT_EQ(missing.exit_code, 65);
-  EXPECT_NE(missing.messages.find("nowhere/program.json"), std::string::npos) << missing.messages;
+  const std::string run = train_faces(1);
+  const auto refused = [&](const std::string& model, const std::string& file,
+                           const std::vector<std::string>& words) {
+    const Answer answer = measure(1, "--replay " + model + " --compute " + file);
+    EXPECT_EQ(answer.exit_code, 65);
+    for (const std::string& word : words)
+      EXPECT_NE(answer.messages.find(word), std::string::npos) << word << " in: " << answer.messages;
+  };
+  refused("resnet50", run + "/program.json", {"--replay resnet50", "--compute"});
+  refused("y1:fp16", run + "/program.json", {"--replay y1:fp16", "--compute"});
+  refused("y1", run + "/result.json", {"result.json"});
+  refused("y1", "nowhere/program.json", {"nowhere/program.json"});
+  // Times of another program, and none.
+  Json profile = Json::parse(read_text(run + "/profile.json"));
+  profile.at("steps").at(0)["name"] = "other";
+  write_text(run + "/profile.json", profile.dump());
+  refused("y1", run + "/program.json", {"profile.json", "another program", "--profile"});
+  std::filesystem::remove(run + "/profile.json");
+  refused("y1", run + "/program.json", {"profile.json", "--profile"});
 }
 
 }  // namespace

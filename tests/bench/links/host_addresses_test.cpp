@@ -93,5 +93,28 @@ TEST(HostAddresses, ThisHostHasNoLoopbackAmongThem) {
     EXPECT_FALSE(one.address.starts_with("127.") || one.address.starts_with("fe80:")) << one.address;
 }
 
+TEST(HostAddresses, TheRemedyIsTheLaunchersOrTheLibrarys) {
+  const auto first = [](const std::vector<HostAddresses>& all, Chooser chooser) {
+    const std::vector<std::string> warnings = shared_address_warnings(all, {.chooser = chooser});
+    return warnings.empty() ? "" : warnings.front();
+  };
+  EXPECT_NE(first(kWithDocker, Chooser::open_mpi).find("OMPI_MCA_btl_tcp_if_exclude=docker0,lo"),
+            std::string::npos);
+  EXPECT_NE(first(kTwoNetworks, Chooser::open_mpi).find("OMPI_MCA_btl_tcp_if_include=10.77.0.0/16"),
+            std::string::npos);
+  EXPECT_NE(first(kWithDocker, Chooser::mpich).find("FI_TCP_IFACE (MPICH over libfabric) or UCX_NET_DEVICES"),
+            std::string::npos);
+  EXPECT_EQ(first(kTwoNetworks, Chooser::mpich), "") << "MPICH doesn't spread messages over networks";
+}
+
+TEST(HostAddresses, FirstMessagesThatDoNotArriveAreToldWithTheRemedy) {
+  EXPECT_EQ(late_messages_text(host_addresses_of("n1 eth0=10.77.0.1/16 docker0=172.17.0.1/16"),
+                               std::chrono::seconds(30), {}),
+            "rank 0 on n1 has waited 30 s for the first message of another rank, and waits on: another rank "
+            "hasn't started, hosts can't reach each other, or two of them have the same address; this host "
+            "has eth0 10.77.0.1/16, docker0 172.17.0.1/16: name the network that joins all hosts, as by "
+            "mpirun --mca btl_tcp_if_include 10.77.0.0/16");
+}
+
 }  // namespace
 }  // namespace plumb

@@ -194,5 +194,21 @@ TEST(OptionTable, ConfigurationIsInTheTablesOrder) {
             R"("loud":false,"quiet":false,"folder":""})");
 }
 
+TEST(OptionTable, WordsBehindDashesGoToTheArgumentThatAsksForThem) {
+  const auto words_behind = [](const std::vector<const char*>& argv) {
+    Sample sample;
+    std::vector<std::string> words;
+    OptionTable table = make_table(sample);
+    table.groups.back().options.push_back(positional("WORD…", words, "passed on").as_words_behind_dashes());
+    table.groups.back().options.erase(table.groups.back().options.end() - 2);  // FOLDER takes the first one
+    parse_command_line(table, static_cast<int>(argv.size()), argv.data());
+    return words;
+  };
+  const std::vector<std::string> expected{"--count", "--loud=2", "--", "-x"};
+  EXPECT_EQ(words_behind({"sample", "--path", "p", "--", "--count", "--loud=2", "--", "-x"}), expected);
+  EXPECT_EQ(words_behind({"sample", "--loud", "--", "--count", "--loud=2", "--", "-x"}), expected);
+  EXPECT_TRUE(words_behind({"sample", "--path", "p", "--"}).empty());
+}
+
 }  // namespace
 }  // namespace plumb

@@ -52,6 +52,7 @@ TEST(BenchOptions, RefusesTheBadInputsOneByOne) {
   expect_refused({"--batch", "b.safetensors", "--data", "/images"}, {"--batch", "--data"});
   expect_refused({"--target", "h100"}, {"option --target: h100", "--dry-run"});
   expect_refused({"--dry-run", "--target", "abacus"}, {"--target", "'abacus'", "h100", "v100-16gb"});
+  expect_refused({"--conv", "winograd"}, {"--conv", "'winograd'", "auto, direct"});
   expect_refused({"--comm", "pigeon"}, {"--comm", "'pigeon'", "auto, nccl, mpi"});
   expect_refused({"--comm", "nccl"}, {"--comm", "nccl", "without NCCL"}, ExitCode::unavailable);
   expect_refused({"--cuda-graph", "on", "--comm", "mpi"},
@@ -101,6 +102,15 @@ TEST(BenchOptions, APrecisionThatTheDeviceLacksIsRefusedWithThoseItHas) {
   expect_error(ExitCode::usage, {"--fp16", "some cpu", "--fp32"},
                [] { resolve(parse({"--fp16"}), a_cpu(), 1); });
   EXPECT_EQ(resolve(parse({"--fp16"}), a_gpu(), 1).precision, Precision::fp16);
+}
+
+TEST(BenchOptions, OnlyACpuChoosesBetweenConvolutions) {
+  EXPECT_EQ(resolve(parse({"--conv", "direct"}), a_cpu(), 1).winograd, Winograd::never);
+  EXPECT_EQ(resolve(parse({}), a_cpu(), 1).winograd, Winograd::where_faster);
+  EXPECT_EQ(options_json(parse({"--conv", "direct"})).at("conv"), "direct");
+  expect_error(ExitCode::usage, {"--conv", "direct", "some gpu"}, [] {
+    resolve(parse({"--conv", "direct"}), a_gpu(), 1);
+  });
 }
 
 TEST(BenchOptions, OnlyAGpuCapturesItsStepOrSpeaksNccl) {

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <regex>
 
+#include "results/analysis/configuration.h"
 #include "tests/bench/expect_error.h"
 #include "tests/bench/output/log_lines.h"
 #include "tests/scratch_folder.h"
@@ -158,6 +159,42 @@ TEST(LogWriter, RefusesAFolderOfAnotherConfiguration) {
                   theirs[i], "; name another --log-dir"},
                  [&] { LogWriter(folder.path(), others[i], {}); });
   EXPECT_EQ(folder.list("1n1g"), std::vector<std::string>{"resnet50_b128_fp32_1.log"});
+}
+
+void write_whole_log(const ScratchFolder& folder, const LogCase& log_case) {
+  LogWriter log(folder.path(), log_case, {});
+  write_lines(log, 3);
+  log.finish();
+}
+
+TEST(LogWriter, RunsOfOtherSettingsAreAnotherConfiguration) {
+  ScratchFolder folder;
+  LogCase usual = kCase;
+  usual.settings = {{"threads", "1"}};
+  write_whole_log(folder, usual);
+  EXPECT_EQ(LogWriter(folder.path(), usual, {}).run(), 2);
+  for (const std::map<std::string, std::string>& settings :
+       {std::map<std::string, std::string>{{"threads", "2"}},
+        {{"bucket_mb", "4"}, {"threads", "1"}},
+        {{"overlap", "false"}, {"threads", "1"}},
+        {{"comm", "mpi"}, {"threads", "1"}}}) {
+    LogCase other = usual;
+    other.settings = settings;
+    expect_error(ExitCode::cannot_create,
+                 {"--image-size 224 --threads 1 on synthetic data", settings_text(settings)},
+                 [&] { LogWriter(folder.path(), other, {}); });
+  }
+}
+
+TEST(LogWriter, ACaseOfBeforeSettingsWereKeptHasTheUsualOnesAndAnyThreads) {
+  ScratchFolder folder;
+  write_whole_log(folder, kCase);
+  LogCase threaded = kCase, other = kCase;
+  threaded.settings = {{"threads", "2"}};
+  other.settings = {{"bucket_mb", "4"}, {"threads", "2"}};
+  EXPECT_EQ(LogWriter(folder.path(), threaded, {}).run(), 2);
+  expect_error(ExitCode::cannot_create, {"--bucket-mb 4 --threads 2"},
+               [&] { LogWriter(folder.path(), other, {}); });
 }
 
 TEST(LogWriter, ACaseWithoutASourceOfDataIsSynthetic) {

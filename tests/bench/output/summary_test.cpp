@@ -96,6 +96,20 @@ TEST(Summary, ShowsBytesSentAndTheBandwidthReached) {
   expect_row(summary_table(record), "sent per rank", "102.23 MB per step at 1.42 GB/s bus bandwidth");
 }
 
+TEST(Summary, ShowsTheShareOfTheProbedBandwidthAndTheTimeByTheProbedLinks) {
+  RunRecord record = a_record();
+  record.sent_bytes_per_step = 102'228'128;
+  record.probed_bytes_per_second = 0.12e9;
+  record.modelled_exchange_seconds = 0.8522;
+  expect_row(summary_table(record), "exchange", "852.200 ms by the probed links");
+  record.bus_bytes_per_second = 0.11e9;
+  const std::string table = summary_table(record);
+  expect_row(table, "sent per rank", "102.23 MB per step at 0.11 GB/s bus bandwidth, 92 %");
+  EXPECT_NE(table.find("the 0.12 GB/s that the probe found over MPI"), std::string::npos) << table;
+  expect_row(table, "exchange", "929.347 ms per step under way, 852.200 ms by the");
+  EXPECT_LE(longest_line(table), 80u) << table;
+}
+
 TEST(Summary, ShowsTheBusBandwidthWhereItWasMeasured) {
   RunRecord record = a_record();
   const std::vector<double> slow{0.02, 0.02}, fast{0.01, 0.01};

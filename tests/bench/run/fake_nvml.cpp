@@ -5,7 +5,7 @@
 
 namespace {
 
-constexpr int kSuccess = 0, kInvalidArgument = 2, kNotFound = 6;
+constexpr int kSuccess = 0, kInvalidArgument = 2, kNotFound = 6, kInsufficientSize = 7;
 constexpr int kSmClock = 1;
 constexpr unsigned kSmClockMhz = 1980, kMemoryClockMhz = 3201;
 
@@ -80,6 +80,51 @@ int nvmlDeviceGetTemperature(void*, int, unsigned* celsius) {
 int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
   ++fake_nvml()->readings;
   *milliwatts = fake_nvml()->power_milliwatts;
+  return kSuccess;
+}
+
+int nvmlSystemGetCudaDriverVersion_v2(int* version) {
+  *version = 13000;
+  return kSuccess;
+}
+
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 1;
+  return kSuccess;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** gpu) {
+  return find(index == 0, gpu);
+}
+
+int nvmlDeviceGetUUID(void*, char* text, unsigned bytes) {
+  return write_text(plumb::kFakeGpu, text, bytes);
+}
+
+int nvmlDeviceGetMemoryInfo(void*, unsigned long long* memory) {
+  memory[0] = 141'000'000'000, memory[1] = 121'000'000'000, memory[2] = 20'000'000'000;
+  return kSuccess;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, void*) {
+  *count = 2;
+  return kInsufficientSize;
+}
+
+int nvmlDeviceGetEccMode(void*, int* current, int* pending) {
+  *current = *pending = 1;
+  return kSuccess;
+}
+
+int nvmlDeviceGetTotalEccErrors(void*, int type, int counter, unsigned long long* errors) {
+  *errors = type == 1 && counter == 0 ? 5 : 77;
+  return kSuccess;
+}
+
+int nvmlDeviceGetRemappedRows(void*, unsigned* corrected, unsigned* uncorrected, unsigned* pending,
+                              unsigned* failed) {
+  *corrected = *uncorrected = *pending = 1;
+  *failed = 0;
   return kSuccess;
 }
 

@@ -29,7 +29,7 @@ nlohmann::ordered_json newest_result(const fs::path& runs) {
 ProgramRun run_program(const fs::path& folder, int ranks, const std::string& program,
                        const std::string& arguments, const std::string& before) {
   const std::string launcher =
-      ranks == 1 ? "" : "mpirun --oversubscribe --bind-to none -np " + std::to_string(ranks) + " ";
+      ranks == 1 ? "" : PLUMB_MPIRUN " " PLUMB_MPIRUN_OPTIONS " -np " + std::to_string(ranks) + " ";
   const std::string command = before + "cd '" + folder.string() +
                               "' && OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " + launcher +
                               program + " " + arguments + " >out.txt 2>err.txt";

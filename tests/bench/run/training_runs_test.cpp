@@ -73,7 +73,8 @@ TEST(TrainingRuns, TwoRanksFedTheSameBatchAreOneRank) {
 TEST(TrainingRuns, OneRankThatNamesACommunicatorIsOneRank) {
   const ScratchFolder folder;
   const ProgramRun one = run_bench_resnet50(folder.path(), 1, kSmall + "--iters 2");
-  const ProgramRun named = run_bench_resnet50(folder.path(), 1, kSmall + "--iters 2 --comm mpi");
+  const ProgramRun named =
+      run_bench_resnet50(folder.path(), 1, kSmall + "--iters 2 --comm mpi --log-dir named");
   ASSERT_EQ(named.exit_code, 0) << named.messages;
   EXPECT_EQ(losses(named), losses(one));
   EXPECT_EQ(one.result.at("exposed_communication_seconds"), 0);
@@ -92,7 +93,9 @@ TEST(TrainingRuns, OverlapChangesNothingButTime) {
   const ScratchFolder folder;
   const std::string arguments = kSmall + "--iters 3 --bucket-mb 5 --save-weights ";
   ASSERT_EQ(run_bench_resnet50(folder.path(), 2, arguments + "overlap.safetensors").exit_code, 0);
-  ASSERT_EQ(run_bench_resnet50(folder.path(), 2, arguments + "after.safetensors --no-overlap").exit_code, 0);
+  ASSERT_EQ(run_bench_resnet50(folder.path(), 2, arguments + "after.safetensors --no-overlap --log-dir after")
+                .exit_code,
+            0);
   EXPECT_EQ(largest_difference(read_safetensors(folder.path() + "/overlap.safetensors"),
                                read_safetensors(folder.path() + "/after.safetensors")),
             0);
@@ -110,7 +113,7 @@ TEST(TrainingRuns, HalfPrecisionExchangeRoundsGradientsAndNothingElse) {
   };
   const TensorFile start = weights_after_a_step("start", "--lr 0");
   const TensorFile full = weights_after_a_step("full", "--lr 0.001");
-  const TensorFile half = weights_after_a_step("half", "--lr 0.001 --reduce-dtype fp16");
+  const TensorFile half = weights_after_a_step("half", "--lr 0.001 --reduce-dtype fp16 --log-dir half_logs");
   const double movement = largest_difference(full, start), rounding = largest_difference(half, full);
   EXPECT_GT(rounding, 0);
   EXPECT_LT(rounding, movement / 1024);
@@ -124,6 +127,25 @@ TEST(TrainingRuns, RepeatBitForBit) {
   EXPECT_EQ(largest_difference(read_safetensors(folder.path() + "/a.safetensors"),
                                read_safetensors(folder.path() + "/b.safetensors")),
             0);
+}
+
+TEST(TrainingRuns, WinogradRepeatsBitForBitAndStaysNearDirectConvolutions) {
+  const ScratchFolder folder;
+  const auto run = [&](int ranks, const std::string& arguments) {
+    ProgramRun made = run_bench_resnet50(
+        folder.path(), ranks, "--image-size 64 --bs 4 --lr 0.001 --iters 3 --warmup 1 " + arguments);
+    EXPECT_EQ(made.exit_code, 0) << made.messages;
+    return made;
+  };
+  const ProgramRun direct = run(2, "--conv direct --log-dir direct"), chosen = run(2, "");
+  EXPECT_FALSE(direct.result.contains("winograd_steps"));
+  EXPECT_EQ(losses(run(2, "")), losses(chosen));
+  EXPECT_NEAR(losses(chosen).front(), losses(direct).front(), 1e-4);
+  EXPECT_NEAR(losses(chosen).back(), losses(direct).back(), 0.3);  // ReLUs turn: 0.07 measured
+  if (!chosen.result.contains("winograd_steps")) GTEST_SKIP() << "no Winograd convolutions here";
+  const auto steps = chosen.result.at("winograd_steps").get<std::vector<std::string>>();
+  EXPECT_EQ(steps.front(), "layer1.0.conv2.forward");
+  EXPECT_EQ(steps.size(), 9u);  // three passes in each of the first stage's three blocks
 }
 
 TEST(TrainingRuns, GoOnForSecondsOnAllRanksAlike) {
