@@ -3,13 +3,16 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
 namespace plumb {
 
-// Control characters replaced: for messages.
-std::string printable(std::string text, char replacement = '?');
+// For messages, on one line of a terminal: control characters (C0, DEL, C1) and bytes that are no UTF-8
+// replaced. printable_lines() keeps ends of lines and tabs.
+std::string printable(std::string_view text, char replacement = '?');
+std::string printable_lines(std::string_view text, char replacement = '?');
 // `path` below `dir` as text for messages.
 std::string display_path(const std::filesystem::path& path, const std::filesystem::path& dir);
 

@@ -92,6 +92,7 @@ int run_bench(const std::string& program, int argc, char** argv) {
       return;
     }
     warn_of_idle_tasks(options.quiet);
+    require_address_space();
     AddressCheck addresses(options.probe, options.quiet);
     const Job job(&argc, &argv, addresses.at_start());
     run_in_job(program, job, [&] {

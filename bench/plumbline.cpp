@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "bench/commands/command.h"
 #include "bench/documents/completions.h"
 #include "bench/output/summary.h"
@@ -63,7 +64,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const plumb::Error& error) {
-    std::fprintf(stderr, "plumbline: %s\n", error.what());
+    std::fprintf(stderr, "plumbline: %s\n", printable_lines(error.what()).c_str());
     return static_cast<int>(error.code());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "plumbline: unexpected failure (%s); report this\n", error.what());

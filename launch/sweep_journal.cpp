@@ -39,6 +39,8 @@ std::string host_name() {
 
 // Whole lines. A partial last line is that of a writer that was killed.
 std::vector<std::string> whole_lines(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return {};
   std::ifstream stream(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(stream)), {});
   std::vector<std::string> lines = split(text, '\n');

@@ -1,8 +1,10 @@
 #include "launch/toml_reader.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/error.h"
+#include "base/paths.h"
 
 namespace plumb {
 namespace {
@@ -30,19 +32,57 @@ std::string described(TomlRange range) {
   return fmt::format("a whole number from {} to {}", range.lowest, range.highest);
 }
 
+// What follows a string that begins at `begin`: it ends at its quotes, or at the end of the line unless they are
+// three.
+std::size_t end_of_string(std::string_view text, std::size_t begin) {
+  const char quote = text[begin];
+  const bool is_long = text.substr(begin, 3) == std::string(3, quote);
+  const std::string_view quotes = text.substr(begin, is_long ? 3 : 1);
+  std::size_t at = begin + quotes.size();
+  for (; at < text.size(); ++at) {
+    if (text.substr(at).starts_with(quotes)) return at + quotes.size();
+    if (text[at] == '\n' && !is_long) break;
+    if (text[at] == '\\' && quote == '"') ++at;
+  }
+  return std::min(at, text.size());
+}
+
+// Every part of a dotted key is a table inside the one before: tens of thousands would overflow the stack.
+// Returns where the first key with too many parts goes on; npos if there is none.
+std::size_t find_long_key(std::string_view text) {
+  constexpr int kMostParts = 16;
+  int parts = 1;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '.' && ++parts > kMostParts) return at;
+    if (c == '"' || c == '\'') {
+      at = end_of_string(text, at) - 1;
+    } else if (c == '#') {
+      at = std::min(text.find('\n', at), text.size()) - 1;
+    } else if (c != '.' && c != ' ' && c != '\t' && c != '_' && c != '-' &&
+               !std::isalnum(static_cast<unsigned char>(c))) {
+      parts = 1;
+    }
+  }
+  return std::string_view::npos;
+}
+
 }  // namespace
 
 toml::table parse_toml(std::string_view text, const std::string& file) {
+  if (const std::size_t at = find_long_key(text); at != std::string_view::npos)
+    throw Error(ExitCode::bad_data, "{}, line {}: a key has more than 16 parts; correct the file", file,
+                1 + std::ranges::count(text.substr(0, at), '\n'));
   try {
     return toml::parse(text, file);
   } catch (const toml::parse_error& error) {
     throw Error(ExitCode::bad_data, "{}{}; correct the file", place(file, error.source()),
-                error.description());
+                printable(error.description()));
   }
 }
 
 void TomlTable::refuse_at(const toml::node& node, const std::string& sentence) const {
-  throw Error(ExitCode::bad_data, place(file_, node.source()) + sentence);
+  throw Error(ExitCode::bad_data, place(file_, node.source()) + printable(sentence));
 }
 
 void TomlTable::refuse_value(const toml::node& node, std::string_view key, const std::string& wanted) const {
@@ -59,7 +99,7 @@ void TomlTable::refuse_others(std::initializer_list<std::string_view> keys) cons
   for (const auto& [key, value] : *table_)
     if (std::ranges::find(known, key.str()) == known.end())
       throw Error(ExitCode::bad_data, "{}'{}' is no key of {}; it has {}", place(file_, key.source()),
-                  key.str(), name_, fmt::join(known, ", "));
+                  printable(key.str()), printable(name_), fmt::join(known, ", "));
 }
 
 void TomlTable::require(std::string_view key) const {

@@ -92,26 +92,49 @@ Entry parse_entry(const fs::path& path, const std::string& name, const Json& jso
   return {name, is_float, {dims.begin(), dims.end()}, offsets[0], offsets[1]};
 }
 
-// The header as JSON. Rejects excess nesting and duplicate names while parsing.
-Json parse_header(const fs::path& path, const std::string& text) {
-  std::set<std::string> names;
-  const Json::parser_callback_t watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth >= kHeaderDepth &&
-        (event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start)) {
-      refuse(path, "the header is nested deeper than the format allows");
-    }
-    if (depth == 1 && event == Json::parse_event_t::key) {
-      const auto& name = parsed.get_ref<const std::string&>();
-      if (!names.insert(name).second) refuse_tensor(path, name, "is described twice");
-    }
+// Rejects excess nesting and duplicate names before anything is kept. (A callback of Json::parse could do so,
+// too, but with one every value that ends is looked for among all members of its object.)
+class HeaderWatch : public nlohmann::json_sax<Json> {
+ public:
+  explicit HeaderWatch(const fs::path& path) : path_(path) {}
+
+  bool key(std::string& name) override {
+    if (depth_ == 1 && !names_.insert(name).second) refuse_tensor(path_, name, "is described twice");
     return true;
-  };
-  Json header;
-  try {
-    header = Json::parse(text, watch);
-  } catch (const Json::exception&) {
-    refuse(path, "the header isn't valid JSON");
   }
+  bool start_object(std::size_t) override { return begin(); }
+  bool start_array(std::size_t) override { return begin(); }
+  bool end_object() override { return end(); }
+  bool end_array() override { return end(); }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(std::int64_t) override { return true; }
+  bool number_unsigned(std::uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) override { return false; }
+
+ private:
+  bool begin() {
+    if (depth_++ >= kHeaderDepth) refuse(path_, "the header is nested deeper than the format allows");
+    return true;
+  }
+  bool end() {
+    --depth_;
+    return true;
+  }
+
+  const fs::path& path_;
+  int depth_ = 0;
+  std::set<std::string> names_;
+};
+
+// The header as JSON.
+Json parse_header(const fs::path& path, const std::string& text) {
+  HeaderWatch watch(path);
+  if (!Json::sax_parse(text, &watch)) refuse(path, "the header isn't valid JSON");
+  Json header = Json::parse(text, nullptr, false);
   if (!header.is_object()) refuse(path, "the header isn't a JSON object");
   return header;
 }

@@ -1,6 +1,7 @@
 #include "models/weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <variant>
 
 #include "base/error.h"
@@ -64,6 +65,11 @@ class Taker {
     if (found == file_.floats.end())
       refuse(name, fmt::format("of shape [{}] is missing", fmt::join(dims, ", ")));
     if (found->second.dims != dims) refuse_dims(name, found->second.dims, dims);
+    const std::vector<float>& values = found->second.values;
+    const auto odd = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
+    if (odd != values.end())
+      refuse(name, fmt::format("holds {} as element {}", *odd, odd - values.begin()),
+             "; give the weights of a run that hasn't diverged");
     return found->second;
   }
 

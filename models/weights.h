@@ -43,7 +43,7 @@ TensorMap initial_tensors(const Graph& graph, std::uint64_t seed);
 
 // The tensors of `file` that `graph` needs; the file holds sharded tensors whole, the result this rank's
 // rows. Throws Error(bad_data) naming the first tensor that is missing, has another shape (wanted, found) or
-// is unknown to the graph; "*.num_batches_tracked" is accepted and ignored.
+// is unknown to the graph, or holds NaN or infinity; "*.num_batches_tracked" is accepted and ignored.
 TensorMap tensors_for(const Graph& graph, const TensorFile& file, const std::filesystem::path& path);
 
 // A tensor's name for messages: quoted, shortened, control characters replaced by '?'.

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "bench/run/device_communicator.h"
+#include "kernels/cpu/limits.h"
 #include "kernels/cpu/state.h"
 #include "kernels/cuda/state.h"
 #include "kernels/lowering.h"
@@ -18,7 +19,6 @@ namespace {
 // Enough to keep a device busy, few enough for its clock.
 constexpr std::size_t kIterationsAhead = 16;
 constexpr std::chrono::microseconds kBetweenQuestions{10};
-constexpr std::size_t kStagingBytes = std::size_t{16} << 20;
 
 // A device binds the program of a network. This one has an input, and nothing is computed from it.
 Graph network_without_layers() {
@@ -34,6 +34,7 @@ Exchange::Exchange(const Job& job, Device& device, std::string comm, bool captur
       device_(device),
       comm_(std::move(comm)),
       captures_(captures),
+      memory_(device),
       program_(start_lowering(network_without_layers(), {}, std::max(sizeof(cpu::State), sizeof(cuda::State)))
                    .program) {}
 
@@ -55,7 +56,9 @@ void Exchange::allocate() {
     device_.prepare(network_without_layers(), {}, program_);
     const MemoryPlan plan = plan_memory(program_);
     const HostStaging* const staging = device_.host_staging();
-    const double share = device_.limits().memory_bytes / (staging ? 1 : job_.local_size());
+    const double share = staging ? device_.limits().memory_bytes
+                                 : std::min(device_.limits().memory_bytes / job_.local_size(),
+                                            cpu::address_space_left());
     if (static_cast<double>(plan.arena_bytes) > share)
       throw Error(ExitCode::out_of_memory,
                   "rank {} on {} would need {} bytes for its messages and has {}; lower --max", job_.rank(),
@@ -153,38 +156,6 @@ void Exchange::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
     staging->copy(to, from, bytes, Lane::communication);
   else
     std::memcpy(to, from, bytes);
-}
-
-void Exchange::write(BufferId buffer, std::size_t offset, std::span<const std::byte> bytes) {
-  HostStaging* const staging = device_.host_staging();
-  std::byte* const to = device_.data(buffer) + offset;
-  if (!staging) {
-    std::memcpy(to, bytes.data(), bytes.size());
-    return;
-  }
-  if (!staging_) staging_ = staging->allocate_pinned(kStagingBytes);
-  for (std::size_t at = 0; at < bytes.size(); at += kStagingBytes) {
-    const std::size_t now = std::min(kStagingBytes, bytes.size() - at);
-    std::memcpy(staging_.get(), bytes.data() + at, now);
-    staging->copy(to + at, staging_.get(), now, Lane::communication);
-    device_.synchronize();
-  }
-}
-
-void Exchange::read(BufferId buffer, std::size_t offset, std::span<std::byte> bytes) {
-  HostStaging* const staging = device_.host_staging();
-  const std::byte* const from = device_.data(buffer) + offset;
-  if (!staging) {
-    std::memcpy(bytes.data(), from, bytes.size());
-    return;
-  }
-  if (!staging_) staging_ = staging->allocate_pinned(kStagingBytes);
-  for (std::size_t at = 0; at < bytes.size(); at += kStagingBytes) {
-    const std::size_t now = std::min(kStagingBytes, bytes.size() - at);
-    staging->copy(staging_.get(), from + at, now, Lane::communication);
-    device_.synchronize();
-    std::memcpy(bytes.data() + at, staging_.get(), now);
-  }
 }
 
 }  // namespace plumb

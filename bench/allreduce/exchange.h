@@ -5,11 +5,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "bench/allreduce/allreduce_options.h"
+#include "bench/run/device_memory.h"
 #include "comm/communicator.h"
 #include "comm/job.h"
 #include "kernels/device.h"
@@ -47,9 +47,8 @@ class Exchange {
   // Once, until it has ended.
   void carry_out(const Transfer& transfer);
 
-  // Copies between the host and a buffer, from byte `offset` on.
-  void write(BufferId buffer, std::size_t offset, std::span<const std::byte> bytes);
-  void read(BufferId buffer, std::size_t offset, std::span<std::byte> bytes);
+  // Copies between the host and buffers.
+  DeviceMemory& memory() { return memory_; }
 
   const Job& job() const { return job_; }
   Device& device() { return device_; }
@@ -70,9 +69,9 @@ class Exchange {
   Device& device_;
   std::string comm_;
   bool captures_ = false, captured_ = false;
+  DeviceMemory memory_;
   Program program_;  // buffers only
   std::unique_ptr<Communicator> communicator_;
-  std::shared_ptr<std::byte> staging_;  // page-locked, between the host and a GPU
 };
 
 }  // namespace plumb

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "bench/allreduce/message_pattern.h"
+#include "comm/message_pattern.h"
 #include "results/record/schema.h"
 #include "results/statistics/statistics.h"
 
@@ -32,10 +32,10 @@ void fill_messages(Exchange& exchange, const Transfer& transfer, const MessagePa
   in_pieces(collective, [&](std::size_t first, std::span<std::byte> bytes) {
     const std::size_t offset = first * bytes_of(collective.dtype);
     pattern.fill(bytes, first);
-    exchange.write(transfer.from.value_or(collective.buffer), offset, bytes);
+    exchange.memory().write(transfer.from.value_or(collective.buffer), offset, bytes);
     if (!transfer.from) return;
     std::ranges::fill(bytes, std::byte{0x33});  // no value of the pattern: the result must not be left over
-    exchange.write(collective.buffer, offset, bytes);
+    exchange.memory().write(collective.buffer, offset, bytes);
   });
 }
 
@@ -44,7 +44,7 @@ MessagePattern::Wrong check_message(Exchange& exchange, const Transfer& transfer
   const Collective& collective = transfer.collective;
   MessagePattern::Wrong all;
   in_pieces(collective, [&](std::size_t first, std::span<std::byte> bytes) {
-    exchange.read(collective.buffer, first * bytes_of(collective.dtype), bytes);
+    exchange.memory().read(collective.buffer, first * bytes_of(collective.dtype), bytes);
     if (damage && first == 0) damage(bytes);
     const MessagePattern::Wrong wrong = pattern.check(bytes, first);
     const std::size_t elements = all.elements + wrong.elements;

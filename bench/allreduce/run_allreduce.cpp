@@ -15,6 +15,7 @@
 #include "bench/output/messages.h"
 #include "bench/output/summary.h"
 #include "bench/output/version.h"
+#include "bench/run/environment.h"
 #include "bench/run/failures.h"
 #include "bench/run/host_links.h"
 #include "bench/run/step_timer.h"
@@ -209,6 +210,7 @@ int run_allreduce_program(int argc, char** argv, const std::function<DamageHook(
       return;
     }
     warn_of_idle_tasks(options.quiet);
+    require_address_space();
     AddressCheck addresses(true, options.quiet);
     const Job job(&argc, &argv, addresses.at_start());
     run_in_job(kAllreduceProgram, job, [&] {

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "base/paths.h"
 #include "base/text.h"
 #include "bench/commands/command.h"
 #include "results/analysis/analyze.h"
@@ -45,7 +46,7 @@ OptionSpec iterations_option(WindowChoice& window) {
 }
 
 void say(const std::string& line) {
-  std::fputs(fmt::format("plumbline: {}\n", line).c_str(), stderr);
+  std::fputs(fmt::format("plumbline: {}\n", printable(line)).c_str(), stderr);
 }
 
 void print_messages(const std::vector<std::string>& notes, const std::vector<BadFile>& left_out,

@@ -133,8 +133,9 @@ std::string read_sweep_file(const std::string& path) {
     if (path == name && !fs::exists(path)) return std::string(example);
   constexpr std::size_t kLargest = 1 << 20;
   std::error_code error;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream || fs::is_directory(path, error))
+  std::ifstream stream;
+  if (fs::is_regular_file(path, error)) stream.open(path, std::ios::binary);  // opening a pipe would block
+  if (!stream.is_open())
     throw Error(ExitCode::bad_data,
                 "argument FILE: sweep file {} can't be read; check its name, or give an example: cpu, "
                 "dlperf_resnet50, dlperf_resnet50_4_hosts",

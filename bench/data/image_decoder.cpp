@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "bench/data/jpeg_scans.h"
 
 namespace plumb {
 namespace {
@@ -104,6 +105,7 @@ ImageSize ImageDecoder::read_header(std::span<const std::uint8_t> jpeg) {
   if (std::int64_t{decompress.image_width} * decompress.image_height > kMostPixels)
     throw CorruptImage(fmt::format("{} x {} pixels, more than any photograph", decompress.image_width,
                                    decompress.image_height));
+  require_few_scans(jpeg, std::int64_t{decompress.image_width} * decompress.image_height);
   return {static_cast<int>(decompress.image_width), static_cast<int>(decompress.image_height)};
 }
 

@@ -1,8 +1,10 @@
 #include "bench/data/image_folder.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "base/error.h"
@@ -47,17 +49,18 @@ std::vector<std::string> names_in(const Refusal& refuse, const fs::path& folder,
 
 // Throws CorruptImage with the system's reason.
 std::span<const std::uint8_t> read_file(const fs::path& path, std::vector<std::uint8_t>& bytes) {
-  const UniqueFile file(std::fopen(path.c_str(), "rb"));
-  if (!file) throw CorruptImage(std::strerror(errno));
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would block
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) throw CorruptImage(std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) throw CorruptImage("no regular file");
   std::size_t size = 0;
   while (size <= kMostEncodedBytes) {
     if (size == bytes.size()) bytes.resize(std::max<std::size_t>(1 << 18, bytes.size() * 2));
-    const std::size_t got = std::fread(bytes.data() + size, 1, bytes.size() - size, file.get());
-    size += got;
-    if (got == 0) {
-      if (std::ferror(file.get())) throw CorruptImage(std::strerror(errno));
-      return {bytes.data(), size};
-    }
+    const ssize_t got = ::read(file.get(), bytes.data() + size, bytes.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw CorruptImage(std::strerror(errno));
+    if (got == 0) return {bytes.data(), size};
+    size += static_cast<std::size_t>(got);
   }
   throw CorruptImage("over 256 MiB");
 }

@@ -11,6 +11,12 @@
 #include "bench/data/record_images.h"
 
 namespace plumb {
+namespace {
+
+// Of a worker: an encoded photograph of 4 megapixels, and all of its pixels, in four bytes each.
+constexpr std::size_t kDecoderBytes = (std::size_t{2} << 20) + (std::size_t{16} << 20);
+
+}  // namespace
 
 ShuffledOrder::ShuffledOrder(std::uint64_t seed, std::uint64_t count)
     : key_(stream_key(seed, "order of images")),
@@ -97,6 +103,7 @@ CorruptFiles ImageLoader::corrupt_files() const {
 
 std::size_t ImageLoader::host_bytes() const {
   std::size_t bytes = images_->host_bytes() + states_.size() * sizeof(ImageState);
+  bytes += static_cast<std::size_t>(options_.workers) * kDecoderBytes;
   for (const Buffer& buffer : buffers_)
     bytes += buffer.images.size() * sizeof(float) + buffer.labels.size() * sizeof(std::int64_t);
   return bytes;

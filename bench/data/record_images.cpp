@@ -23,8 +23,9 @@ template <typename... Values>
 
 std::string read_index_text(const fs::path& path) {
   std::error_code ignored;
-  std::ifstream stream(path, std::ios::binary);
-  if (!fs::is_regular_file(path, ignored) || !stream)
+  std::ifstream stream;
+  if (fs::is_regular_file(path, ignored)) stream.open(path, std::ios::binary);  // opening a pipe would block
+  if (!stream.is_open())
     refuse(path, "can't be read; a .rec file wants its index beside it, which is written with it");
   std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   if (text.empty()) refuse(path, "is empty; write the index anew, with its .rec file");
@@ -89,7 +90,13 @@ void RecordImages::check_offsets() const {
   if (wrong != places_.end())
     refuse(path_, "record {} should begin at byte {} by {}, where no record can be in a file of {} bytes{}",
            wrong->key, wrong->offset, index, file_.bytes(), kOddPair);
-  const RecordPlace& last = *std::ranges::max_element(places_, {}, &RecordPlace::offset);
+  std::vector<RecordPlace> by_offset = places_;
+  std::ranges::sort(by_offset, {}, &RecordPlace::offset);
+  if (const auto twice = std::ranges::adjacent_find(by_offset, {}, &RecordPlace::offset);
+      twice != by_offset.end())
+    refuse(path_, "records {} and {} both begin at byte {} by {}; write the index anew", twice->key,
+           std::next(twice)->key, twice->offset, index);
+  const RecordPlace& last = by_offset.back();
   std::uint64_t end = 0;
   try {
     end = file_.end_of(last.offset);

@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "base/text.h"
@@ -99,6 +101,34 @@ std::string read_all(int fd) {
               log_case.model, shown(log_case));
 }
 
+// Opens it for reading and writing. A link isn't followed: what it leads to would be overwritten.
+UniqueFd open_case_file(const std::string& path) {
+  UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
+  struct stat status {};
+  if (!file && errno == ELOOP)
+    throw log_cannot_be_created(path, "it is a link; remove it or give another --log-dir");
+  if (!file || ::fstat(file.get(), &status) != 0)
+    throw log_cannot_be_created(path, fmt::format("{}; give another --log-dir", std::strerror(errno)));
+  if (!S_ISREG(status.st_mode))
+    throw log_cannot_be_created(path, "it is no regular file; remove it or give another --log-dir");
+  return file;
+}
+
+// Where locks don't exist, exclusive creation of logs still keeps runs apart.
+void lock(int fd, const std::string& path, std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds kBetweenTries{10};
+  const auto start = std::chrono::steady_clock::now();
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return;
+    if (std::chrono::steady_clock::now() - start >= patience)
+      throw log_cannot_be_created(
+          path, fmt::format("another program has held its lock for {} s; end that one (fuser names it) or "
+                            "give another --log-dir",
+                            std::chrono::duration<double>(patience).count()));
+    std::this_thread::sleep_for(kBetweenTries);
+  }
+}
+
 // The folder's configuration is ours, or becomes ours if no log is there. `fd`: the case file, locked.
 void settle_case(int fd, const std::string& folder, const LogCase& log_case) {
   const std::vector<std::string> logs = logs_in(folder);
@@ -149,7 +179,8 @@ Error log_cannot_be_created(const std::string& path, const std::string& why) {
   return {ExitCode::cannot_create, "log {} can't be created: {}", path, why};
 }
 
-UniqueFd lock_case_folder(const std::string& folder, const LogCase& log_case) {
+UniqueFd lock_case_folder(const std::string& folder, const LogCase& log_case,
+                          std::chrono::milliseconds patience) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (!std::filesystem::is_directory(folder))
@@ -157,14 +188,10 @@ UniqueFd lock_case_folder(const std::string& folder, const LogCase& log_case) {
                 "option --log-dir: folder {} can't be created: {}; give another --log-dir", folder,
                 error ? error.message() : std::strerror(ENOTDIR));
   const std::string path = folder + "/" + kCaseFile;
-  UniqueFd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!lock)
-    throw log_cannot_be_created(path, fmt::format("{}; give another --log-dir", std::strerror(errno)));
-  // Where locks don't exist, exclusive creation still keeps runs apart.
-  while (::flock(lock.get(), LOCK_EX) != 0 && errno == EINTR) {
-  }
-  settle_case(lock.get(), folder, log_case);
-  return lock;
+  UniqueFd file = open_case_file(path);
+  lock(file.get(), path, patience);
+  settle_case(file.get(), folder, log_case);
+  return file;
 }
 
 }  // namespace plumb

@@ -4,6 +4,7 @@
 // choosing the number of a run.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -38,8 +39,10 @@ std::string head_options(const nlohmann::ordered_json& config);
 Error log_cannot_be_created(const std::string& path, const std::string& why);
 
 // The folder's case file, locked until it is closed. The folder's configuration is `log_case`, or becomes it
-// if no log is there. Throws Error(cannot_create) if the folder can't be made or written, or holds logs of
-// another configuration.
-UniqueFd lock_case_folder(const std::string& folder, const LogCase& log_case);
+// if no log is there. Throws Error(cannot_create) if the folder can't be made or written, holds logs of
+// another configuration, or has a case file that is no file of its own; and if another program holds the lock
+// for longer than `patience`.
+UniqueFd lock_case_folder(const std::string& folder, const LogCase& log_case,
+                          std::chrono::milliseconds patience = std::chrono::seconds(30));
 
 }  // namespace plumb

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 
+#include "base/paths.h"
 #include "base/text.h"
 #include "base/text_table.h"
 
@@ -52,7 +53,7 @@ Messages::Messages(std::FILE* stream, const Terminal& terminal, Loudness loudnes
 void Messages::log_keeping(int lines_kept, level::level_enum level, const std::string& sentence) {
   if (!logger_.should_log(level) || lines_left_ <= lines_kept) return;
   --lines_left_;
-  logger_.log(level, level == kLast ? sentence : lines_on(terminal_, origin_ + sentence));
+  logger_.log(level, printable_lines(level == kLast ? sentence : lines_on(terminal_, origin_ + sentence)));
 }
 
 void Messages::detail(const std::string& sentence) {

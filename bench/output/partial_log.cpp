@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,9 +14,19 @@
 
 namespace plumb {
 
+namespace {
+
+// A link that leads nowhere has the name, too.
+bool is_taken(const std::string& path) {
+  struct stat ignored {};
+  return ::lstat(path.c_str(), &ignored) == 0;
+}
+
+}  // namespace
+
 std::optional<PartialLog> PartialLog::create(const std::string& path) {
   const std::string part = path + ".part";
-  if (::access(path.c_str(), F_OK) == 0) return std::nullopt;
+  if (is_taken(path)) return std::nullopt;
   UniqueFd file(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
   if (!file) {
     if (errno == EEXIST) return std::nullopt;
@@ -23,7 +34,7 @@ std::optional<PartialLog> PartialLog::create(const std::string& path) {
   }
   ::flock(file.get(), LOCK_EX | LOCK_NB);  // until it is closed: log_case.cpp sees that this run lives
   // Another run may have finished between the two calls, and so have freed the unfinished name.
-  if (::access(path.c_str(), F_OK) == 0) {
+  if (is_taken(path)) {
     ::unlink(part.c_str());
     return std::nullopt;
   }
@@ -31,7 +42,7 @@ std::optional<PartialLog> PartialLog::create(const std::string& path) {
 }
 
 PartialLog::~PartialLog() {
-  if (file_ && !published_ && is_empty()) ::unlink(part_path().c_str());
+  if (file_ && !published_ && is_empty() && has_its_name()) ::unlink(part_path().c_str());
 }
 
 void PartialLog::write(const std::string& text, std::int64_t iteration) {
@@ -41,7 +52,7 @@ void PartialLog::write(const std::string& text, std::int64_t iteration) {
   } while (count < 0 && errno == EINTR);
   if (count == static_cast<ssize_t>(text.size())) {
     written_bytes_ += count;
-    return;
+    return require_its_name();
   }
   const std::string why = count < 0 ? std::strerror(errno) : "no space for a whole line";
   failed_ = true;
@@ -52,6 +63,20 @@ void PartialLog::write(const std::string& text, std::int64_t iteration) {
               part_path(), iteration, why, cut ? "" : ", its last line is torn");
 }
 
+bool PartialLog::has_its_name() const {
+  struct stat own {};
+  struct stat named {};
+  return ::fstat(file_.get(), &own) == 0 && ::lstat(part_path().c_str(), &named) == 0 &&
+         own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+}
+
+void PartialLog::require_its_name() const {
+  if (has_its_name()) return;
+  throw Error(ExitCode::io_error,
+              "log {} was removed, moved or replaced while the run wrote it; keep away from a run's logs",
+              part_path());
+}
+
 void PartialLog::save() {
   if (failed_) throw Error(ExitCode::io_error, "log {} is incomplete and stays unfinished", part_path());
   if (::fsync(file_.get()) != 0)
@@ -59,6 +84,7 @@ void PartialLog::save() {
 }
 
 void PartialLog::publish() {
+  require_its_name();
   if (const int error = rename_new(part_path(), path_); error != 0)
     throw Error(error == EEXIST ? ExitCode::cannot_create : ExitCode::io_error,
                 "log {} can't be renamed to {}: {}", part_path(), path_, std::strerror(error));

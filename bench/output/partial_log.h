@@ -23,14 +23,15 @@ class PartialLog {
   bool is_empty() const { return written_bytes_ == 0; }
 
   // One write(2) at the end of the file; of a line that doesn't fit on the disk nothing is left. `text` has
-  // the end of line; `iteration` is for the message. Throws Error(io_error). (Linux looks for SIGKILL between
+  // the end of line; `iteration` is for the message. Throws Error(io_error), also if the file no longer has its
+  // name. (Linux looks for SIGKILL between
   // the pages of a write: a kill in that microsecond of a line that crosses a page boundary can cut it off
   // there. Such a file ends without an end of line.)
   void write(const std::string& text, std::int64_t iteration);
   // Makes the lines last. Throws Error(io_error), also if a write has failed before.
   void save();
   // Takes ".part" off the name, without replacing a file. Throws Error(cannot_create) if somebody has made
-  // such a file meanwhile, Error(io_error).
+  // such a file meanwhile, Error(io_error) if the unfinished one is gone or another.
   void publish();
   // Puts ".part" back, as well as it can.
   void withdraw() noexcept;
@@ -38,6 +39,9 @@ class PartialLog {
  private:
   PartialLog(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
   std::string part_path() const { return path_ + ".part"; }
+  // False if the file was removed or moved. Another run's unfinished log may have the name then.
+  bool has_its_name() const;
+  void require_its_name() const;
 
   std::string path_;
   UniqueFd file_;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "base/text_table.h"
 #include "base/units.h"
 #include "bench/output/log_case.h"
@@ -214,7 +215,7 @@ std::string json_text(const nlohmann::ordered_json& json) {
 }
 
 void print_text(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+  if (std::fputs(printable_lines(text).c_str(), stdout) < 0 || std::fflush(stdout) != 0)
     throw Error(ExitCode::io_error, "standard output can't be written: {}; make room and try again",
                 std::strerror(errno));
 }

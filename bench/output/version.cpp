@@ -5,7 +5,12 @@
 #include <link.h>
 
 #include <CLI/Version.hpp>
+#include <algorithm>
+#include <fstream>
+#include <span>
+#include <vector>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "bench/output/build_info.h"
 #include "comm/job.h"
@@ -53,6 +58,21 @@ std::string build_id() {
   return id;
 }
 
+std::string program_hash() {
+  std::ifstream stream("/proc/self/exe", std::ios::binary);
+  std::vector<float> words(std::size_t{1} << 18);  // only their bits matter
+  std::uint64_t hash = kFnvOffset;
+  std::uint64_t bytes = 0;
+  while (stream) {
+    std::ranges::fill(words, 0.0f);
+    stream.read(reinterpret_cast<char*>(words.data()), static_cast<std::streamsize>(words.size() * sizeof(float)));
+    const auto read = static_cast<std::uint64_t>(stream.gcount());
+    hash = fnv1a(std::span(words).first((read + sizeof(float) - 1) / sizeof(float)), hash);
+    bytes += read;
+  }
+  return bytes == 0 ? "" : fmt::format("{:016x}", fnv1a(std::to_string(bytes), hash));
+}
+
 nlohmann::ordered_json build_json() {
   const dnnl_version_t* onednn = dnnl_version();
   constexpr long kJpeg = LIBJPEG_TURBO_VERSION_NUMBER;  // 2001005 for 2.1.5
@@ -77,7 +97,7 @@ std::string build_lines() {
   entries.erase("/commit");
   for (const auto& [name, value] : entries.items())
     lines += fmt::format("{}={}\n", name.substr(name.rfind('/') + 1), value.get<std::string>());
-  return lines;
+  return lines + fmt::format("program={}\n", program_hash());
 }
 
 std::string version_text(const std::string& program) {

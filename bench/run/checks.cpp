@@ -42,13 +42,6 @@ ParameterState read_parameter_state(const Graph& graph, const Device& device) {
 
 void check_run(const Job& job, const Session& session, std::uint64_t initial_checksum, RunRecord& record) {
   const BenchOptions& options = session.options;
-  if (!options.check) {
-    record.checks = {{"replicas_identical", "skipped"},
-                     {"parameters_moved", "skipped"},
-                     {"loss_finite", true},  // checked at every iteration
-                     {"tensors_finite", "skipped"}};
-    return;
-  }
   const Graph& graph = session.plan.graph;
   // The loss alone doesn't show NaN: one that meets a ReLU becomes 0 there.
   const ParameterState state = read_parameter_state(graph, *session.device);
@@ -57,15 +50,17 @@ void check_run(const Job& job, const Session& session, std::uint64_t initial_che
   const std::vector<std::string> checksums = job.all_gather(std::to_string(state.checksum));
   const auto odd =
       std::ranges::find_if(checksums, [&](const std::string& sum) { return sum != checksums.front(); });
+  const bool identical = !options.check || odd == checksums.end();
   // A learning rate of 0 leaves parameters where they were.
-  const bool moved = options.learning_rate == 0 || checksums.front() != std::to_string(initial_checksum);
+  const bool moved = !options.check || options.learning_rate == 0 || checksums.front() != std::to_string(initial_checksum);
   const auto bad = std::ranges::find_if_not(record.loss, [](double loss) { return std::isfinite(loss); });
   const auto poisoned =
       std::ranges::find_if_not(not_finite, [](const std::string& name) { return name.empty(); });
-  record.checks = {{"replicas_identical", odd == checksums.end()},
-                   {"parameters_moved", moved},
-                   {"loss_finite", bad == record.loss.end()},
-                   {"tensors_finite", poisoned == not_finite.end()}};
+  record.checks.update({{"replicas_identical", identical},
+                        {"parameters_moved", moved},
+                        {"loss_finite", bad == record.loss.end()},
+                        {"tensors_finite", poisoned == not_finite.end()}});
+  if (!options.check) record.checks.update({{"replicas_identical", "skipped"}, {"parameters_moved", "skipped"}});
   std::string failure;
   if (bad != record.loss.end())
     failure = fmt::format(
@@ -76,7 +71,7 @@ void check_run(const Job& job, const Session& session, std::uint64_t initial_che
         "tensor {} of rank {} is not finite after the run; lower --lr or look at the data: this run is no "
         "measurement",
         *poisoned, poisoned - not_finite.begin());
-  else if (odd != checksums.end())
+  else if (!identical)
     failure = fmt::format(
         "the parameters of rank {} differ from rank 0's after the run: an allreduce lost or changed data, "
         "this run is no measurement",

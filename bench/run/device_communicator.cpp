@@ -1,5 +1,7 @@
 #include "bench/run/device_communicator.h"
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "comm/mpi_communicator.h"
@@ -19,7 +21,19 @@ DeviceCopies copies_of(HostStaging& staging) {
           .reached = [&staging](std::size_t mark) { return staging.reached(mark); }};
 }
 
+constexpr std::chrono::microseconds kBetweenLaneQuestions{20};
+
 }  // namespace
+
+void wait_for_lane(Device& device, Communicator* communicator, Lane lane) {
+  HostStaging* const staging = device.host_staging();
+  if (!staging) return;  // nothing is enqueued there
+  const std::size_t end = staging->mark(lane);
+  while (!staging->reached(end)) {
+    if (communicator) communicator->progress();
+    std::this_thread::sleep_for(kBetweenLaneQuestions);
+  }
+}
 
 std::unique_ptr<Communicator> make_communicator(const Job& job, const std::string& comm, Device& device) {
   if (comm == "nccl") return make_nccl_communicator(job, device.queue(Lane::communication));

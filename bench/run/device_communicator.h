@@ -14,4 +14,8 @@ namespace plumb {
 // make_nccl_communicator() does. Destroy before `device` and `job`.
 std::unique_ptr<Communicator> make_communicator(const Job& job, const std::string& comm, Device& device);
 
+// Until all that was enqueued on the lane so far has run. Asks the communicator, if there is one, whether it
+// still works: NCCL's collectives wait for a lost rank without end. Throws its Error(peer_lost).
+void wait_for_lane(Device& device, Communicator* communicator, Lane lane);
+
 }  // namespace plumb

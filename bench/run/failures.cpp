@@ -5,6 +5,7 @@
 #include <new>
 #include <thread>
 
+#include "base/paths.h"
 #include "bench/output/messages.h"
 #include "bench/output/version.h"
 #include "comm/launched_as.h"
@@ -13,7 +14,7 @@ namespace plumb {
 namespace {
 
 void tell(const std::string& program, const std::string& sentence) {
-  const std::string text = lines_on(terminal_of(stderr), program + ": " + sentence);
+  const std::string text = lines_on(terminal_of(stderr), program + ": " + printable_lines(sentence));
   std::fprintf(stderr, "%s\n", text.c_str());
 }
 

@@ -242,7 +242,8 @@ void prepare_session(const Job& job, Session& session) {
 double memory_of_rank(const Job& job, const Session& session) {
   const bool is_host_memory = !session.device->host_staging();
   const bool shares = is_host_memory || session.shares_gpu;
-  return session.device->limits().memory_bytes / (shares ? job.local_size() : 1);
+  const double share = session.device->limits().memory_bytes / (shares ? job.local_size() : 1);
+  return is_host_memory ? std::min(share, cpu::address_space_left()) : share;
 }
 
 TensorFile read_tensors(const Graph& graph, const Device& device) {

@@ -52,7 +52,8 @@ void plan_session(const Job& job, Session& session);
 // plan_session(), and the last step: memory, parameters on the device.
 void prepare_session(const Job& job, Session& session);
 
-// Free bytes of the device; ranks that share its memory get equal parts.
+// Free bytes of the device; ranks that share its memory get equal parts. Of host memory not more than the
+// process may map (ulimit -v).
 double memory_of_rank(const Job& job, const Session& session);
 
 // Parameters and running statistics from the device, by their public names; a shard has this rank's rows.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <thread>
 
+#include "bench/run/device_communicator.h"
+
 namespace plumb {
 namespace {
 
@@ -130,6 +132,7 @@ std::vector<InstructionTime> run_stamped(Session& session, Runner& runner) {
   for (int i = 0; i < kStampedIterations; ++i) {
     if (runs_behind_the_host(device)) runner.run_iteration();
     runner.run_stamped_iteration();
+    wait_for_lane(device, session.communicator.get(), Lane::compute);
     device.synchronize();
     while (device.next_end()) {
     }

@@ -109,6 +109,26 @@ void prepare(Run& run) {
   });
 }
 
+// A single rank sends nothing. Throws FailureOfThisRank where another rank was lost meanwhile.
+void check_sums(Run& run) {
+  if (run.job.size() == 1) return;
+  run.record.checks["sums_exact"] = "skipped";
+  if (!run.options().check) return;
+  run.record.checks["sums_exact"] = false;
+  std::size_t largest = 0;
+  try {
+    largest = check_exchange(run.job, run.session, run.hooks.damage_message);
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::peer_lost) throw FailureOfThisRank(error);
+    throw;
+  }
+  run.record.checks["sums_exact"] = true;
+  if (largest == 0) return;
+  run.record.remarks.push_back(
+      fmt::format("sums were checked in messages of up to {} bytes; larger ones take over 5 s each", largest));
+  run.messages.say(run.record.remarks.back());
+}
+
 // Throws Error(verification_failed) for a loss that is not finite, also with --no-check. `not_finite`: such
 // losses in a row.
 void require_finite_loss(const Run& run, std::int64_t iteration, int& not_finite) {
@@ -259,6 +279,7 @@ void run_training(const Job& job, const BenchOptions& options, const TrainingHoo
   std::string profile;
   try {
     prepare(run);
+    check_sums(run);
     const std::uint64_t initial_checksum =
         read_parameter_state(run.session.plan.graph, *run.session.device).checksum;
     measure(run);

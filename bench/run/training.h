@@ -5,12 +5,15 @@
 #include <functional>
 
 #include "bench/options/options.h"
+#include "bench/run/exchange_check.h"
 #include "bench/run/session.h"
 #include "comm/job.h"
 
 namespace plumb {
 
 struct TrainingHooks {
+  // See check_exchange(); on the ranks that have it.
+  MessageDamage damage_message;
   // Called on every rank when an iteration has ended, outside the timed interval's compute; tests do damage
   // here.
   std::function<void(std::int64_t iteration, Session&)> after_iteration;

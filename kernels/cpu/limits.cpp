@@ -1,6 +1,8 @@
 #include "kernels/cpu/limits.h"
 
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -11,6 +13,7 @@ namespace {
 
 constexpr double kAssumedBytesPerSecond = 25e9;  // two DDR4-3200 channels at about half of their 51.2 GB/s
 constexpr double kAssumedHertz = 2.5e9;          // if cpuinfo has no clock
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 double number_or(const std::string& text, double otherwise) {
   try {
@@ -24,6 +27,36 @@ double flops_per_cycle() {
   if (__builtin_cpu_supports("avx512f")) return 64;
   if (__builtin_cpu_supports("avx2")) return 32;
   return 8;
+}
+
+// A control group's files.
+struct GroupFiles {
+  const char *limit, *used, *cached;  // the last one is a key of memory.stat
+};
+constexpr GroupFiles kVersion2{"memory.max", "memory.current", "inactive_file"},
+    kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
+
+// Infinite without a limit (its text is "max", of version 1 a number near 2^63) and where there is no group.
+double left_in_group(const std::string& folder, const GroupFiles& names) {
+  const double limit = number_or(proc_value(folder + "/" + names.limit, ""), kUnlimited);
+  if (limit == kUnlimited) return kUnlimited;
+  const double used = number_or(proc_value(folder + "/" + names.used, ""), 0);
+  const double cached = number_or(proc_value(folder + "/memory.stat", names.cached), 0);
+  return std::max(0.0, limit - std::max(0.0, used - cached));
+}
+
+// "/slice/job" of a line "0::/slice/job", of version 1 "4:memory:/slice/job"; empty for the root.
+std::string group_path(const std::string& file, bool is_second) {
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    if (is_second ? controllers != ",," : controllers.find(",memory,") == std::string::npos) continue;
+    const std::string path = line.substr(second + 1);
+    return path.starts_with('/') && path != "/" ? path : "";
+  }
+  return "";
 }
 
 }  // namespace
@@ -57,14 +90,25 @@ std::string proc_value(const std::string& path, const std::string& key) {
 }
 
 double available_bytes(const MemoryFiles& files) {
-  constexpr double kUnlimited = std::numeric_limits<double>::max();
-  const double bytes = number_or(proc_value(files.meminfo, "MemAvailable"), 0) * 1024;
-  const double limit =
-      number_or(proc_value(files.cgroup + "/memory.max", ""), kUnlimited);  // a number or "max"
-  if (limit == kUnlimited) return bytes;
-  const double used = number_or(proc_value(files.cgroup + "/memory.current", ""), 0);
-  const double cached = number_or(proc_value(files.cgroup + "/memory.stat", "inactive_file"), 0);
-  return std::clamp(limit - std::max(0.0, used - cached), 0.0, bytes);
+  double bytes = number_or(proc_value(files.meminfo, "MemAvailable"), 0) * 1024;
+  for (const bool is_second : {true, false}) {
+    const GroupFiles& names = is_second ? kVersion2 : kVersion1;
+    const std::string mount = files.cgroup + (is_second ? "" : "/memory");
+    std::string path = group_path(files.groups, is_second);
+    while (true) {
+      bytes = std::min(bytes, left_in_group(mount + path, names));
+      if (path.empty()) break;
+      path.resize(path.rfind('/'));
+    }
+  }
+  return bytes;
+}
+
+double address_space_left() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
+  const double pages = number_or(proc_value("/proc/self/statm", ""), 0);  // its first number: all that is mapped
+  return std::max(0.0, static_cast<double>(limit.rlim_cur) - pages * static_cast<double>(sysconf(_SC_PAGESIZE)));
 }
 
 DeviceLimits this_cpu(int threads) {

@@ -20,13 +20,18 @@ std::string proc_value(const std::string& path, const std::string& key);
 // Kernel files with the amount of free memory.
 struct MemoryFiles {
   std::string meminfo = "/proc/meminfo";
-  std::string cgroup = "/sys/fs/cgroup";  // a version 2 control group; a container's own group
+  std::string groups = "/proc/self/cgroup";  // this process's control groups
+  std::string cgroup = "/sys/fs/cgroup";     // where version 2 is mounted; version 1 in "memory" below it
 };
 
-// Bytes that this process can still allocate: the smaller of MemAvailable and the rest of the control group's
-// limit. memory.current includes cached files; inactive ones (memory.stat) are reclaimed first, so they count
-// as free.
+// Bytes that the processes of this host and control group can still allocate: the smallest of MemAvailable and
+// what is left of the limits of the control group (version 2 or 1) and of those around it. Their usage includes
+// cached files; inactive ones (memory.stat) are reclaimed first, so they count as free. A container may not see
+// the path of its group: then its own one is mounted in the group's place.
 double available_bytes(const MemoryFiles& files = {});
+
+// Bytes that this process may still map (RLIMIT_AS, "ulimit -v"); infinite without a limit.
+double address_space_left();
 
 // Limits of `threads` threads of this CPU. Peak = threads x clock (cpuinfo) x FLOPs per cycle of the widest
 // vectors (two fused multiply-adds of 512 or 256 bits). Memory bandwidth is assumed; no interface reports it.

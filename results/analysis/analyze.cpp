@@ -144,7 +144,7 @@ void add_settings(RunsOfLogs& results, std::vector<LogRun>& runs) {
 void read_runs(const LogTree& tree, const fs::path& dir, const WindowChoice& choice, ReadLogs& read) {
   RunsOfLogs results(dir, choice);
   std::set<std::string> caveats;
-  std::vector<std::string> stalls;
+  std::vector<std::string> oddities;
   std::map<std::pair<std::int64_t, std::uint64_t>, std::string> seen;
   for (const LogFile& file : tree.files) {
     LogReading log = read_log(*read.dialect, file.path, read.window, file.name.size());
@@ -161,10 +161,11 @@ void read_runs(const LogTree& tree, const fs::path& dir, const WindowChoice& cho
     }
     read.runs.push_back({file, log.images_per_second, log.hash, own_window, ""});
     if (!log.caveat.empty()) caveats.insert(file.name.case_name + ": " + log.caveat);
-    if (!log.stall.empty()) stalls.push_back(path + " " + log.stall);
+    if (!log.stall.empty()) oddities.push_back(path + " " + log.stall);
+    if (!log.divergence.empty()) oddities.push_back(path + ": " + log.divergence);
   }
   add_settings(results, read.runs);
-  read.notes = std::move(stalls);
+  read.notes = std::move(oddities);
   read.notes.insert(read.notes.end(), caveats.begin(), caveats.end());
 }
 

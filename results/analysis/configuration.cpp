@@ -1,6 +1,7 @@
 #include "results/analysis/configuration.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -52,6 +53,9 @@ std::string head_of(const Json& config) {
   const std::string head = text_of(config, "head"), rate = text_of(config, "sample_rate");
   return head.empty() ? "none" : head == "pfc" && !rate.empty() ? head + " " + rate : head;
 }
+
+// Those of them that neither a head's options nor names of logs tell.
+constexpr std::array kUntoldWork{"optimizer", "dropout", "loss_scale"};
 
 // Options that change the work of a step. A head in half precision and loss scaling exist in half precision
 // only.
@@ -121,6 +125,10 @@ std::map<std::string, std::string> settings_of(const RunRecord& record, bool exc
     settings["comm"] = comm;
   add_length(record, settings);
   return settings;
+}
+
+bool is_untold_work(const std::string& key) {
+  return std::ranges::find(kUntoldWork, key) != kUntoldWork.end();
 }
 
 std::string spaced(const std::string& key) {
@@ -233,6 +241,8 @@ Configuration configuration_of(const RunRecord& record) {
 
 std::map<std::string, std::string> log_settings(const RunRecord& record, bool exchanges) {
   std::map<std::string, std::string> settings = settings_of(record, exchanges);
+  for (const auto& [key, value] : work_options(record))
+    if (is_untold_work(key) && !is_usual(key, value)) settings[key] = value;
   settings.erase("iterations");
   settings.erase("seconds");
   const std::string threads = text_of(record.config, "threads");
@@ -242,6 +252,11 @@ std::map<std::string, std::string> log_settings(const RunRecord& record, bool ex
 
 std::map<std::string, std::string> log_settings(const RunRecord& record) {
   return log_settings(record, exchanges_gradients(record));
+}
+
+void add_log_setting(const std::string& key, const std::string& value, Configuration& configuration) {
+  if (key == "threads") return;  // of the device
+  (is_untold_work(key) ? configuration.options : configuration.settings)[key] = value;
 }
 
 std::string settings_text(const std::map<std::string, std::string>& settings) {

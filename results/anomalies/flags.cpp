@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "results/statistics/divergence.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -45,14 +46,10 @@ std::optional<Flag> impossible_wait_flag(const RunRecord& record, double mean_st
                           duration_text(waits), duration_text(mean_step_seconds))};
 }
 
-// Losses of random labels stay near their first; those of a run that diverges leave it by magnitudes.
 std::optional<Flag> loss_flag(const RunRecord& record) {
-  constexpr double kLeastGrowth = 10;
   if (record.loss.empty()) return std::nullopt;
-  const double first = record.loss.front(), last = record.loss.back();
-  if (!(last > kLeastGrowth * std::max(first, 1.0))) return std::nullopt;
-  return Flag{Flag::Kind::note,
-              fmt::format("the loss grew from {:.5g} to {:.5g}: training diverges, lower --lr", first, last)};
+  const std::string text = divergence_text(record.loss.front(), record.loss.back());
+  return text.empty() ? std::nullopt : std::optional(Flag{Flag::Kind::note, text + ", lower --lr"});
 }
 
 // By how many of the others' standard deviations one of `runs` normal values is beside the mean of the others

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/shallow_json.h"
 #include "base/text.h"
 #include "results/record/schema.h"
 
@@ -102,12 +103,15 @@ void add_result(Collection& collection, const fs::path& file, const fs::path& or
 // What Plumbline writes beside its logs (bench/output/log_case.h) says that they are its own, and more of
 // their configuration than their names do. Other writers of its lines (results/peers) say who they are.
 Configuration configuration_of_log(const fs::path& file, const LogName& name, const Dialect& dialect) {
-  std::ifstream stream(file.parent_path() / kCaseFile);
+  const fs::path case_file = file.parent_path() / kCaseFile;
+  std::error_code error;
+  std::ifstream stream;
+  if (fs::is_regular_file(case_file, error)) stream.open(case_file);
   std::string line;
-  if (!stream || !std::getline(stream, line))
+  if (!stream.is_open() || !std::getline(stream, line))
     return begins_with_own_line(file) ? configuration_of(name) : configuration_of(name, dialect);
   Configuration configuration = configuration_of(name);
-  const auto json = nlohmann::json::parse(line, nullptr, false);
+  const auto json = parse_shallow_json(line);
   if (!json.is_object()) return configuration;
   const auto text_at = [&](const char* key) {
     const auto value = json.find(key);
@@ -119,7 +123,7 @@ Configuration configuration_of_log(const fs::path& file, const LogName& name, co
   if (const std::string data = text_at("data"); data == "synthetic") configuration.data = data;
   if (const auto settings = json.find("settings"); settings != json.end() && settings->is_object())
     for (const auto& [key, value] : settings->items())
-      if (value.is_string() && key != "threads") configuration.settings[key] = value;  // of the device
+      if (value.is_string()) add_log_setting(key, value, configuration);
   std::istringstream words(text_at("head"));
   std::string rate;
   for (std::string option, value; words >> option >> value;) {

@@ -71,7 +71,10 @@ std::map<std::string, std::vector<double>> figures_by_value(const Sample& sample
 }  // namespace
 
 std::optional<Surroundings> read_surroundings(const std::filesystem::path& run_folder) {
-  std::ifstream stream(run_folder / "env.json", std::ios::binary);
+  const std::filesystem::path file = run_folder / "env.json";
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
+  std::ifstream stream(file, std::ios::binary);
   std::ostringstream text;
   text << stream.rdbuf();
   const Json json = parse_shallow_json(text.view());

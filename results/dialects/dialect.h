@@ -177,6 +177,7 @@ struct LogReading {
   std::optional<Defect> defect;  // set: the figure is none
   std::string caveat;            // see Dialect::caveat
   std::string stall;             // see stall_text; empty: no step of the window stalled
+  std::string divergence;        // see divergence_text
   std::int64_t iterations = 0;   // the most that Window::iterations may be for this log
   std::int64_t iterations_per_line = 1;
   std::int64_t bytes = 0;  // with `hash`: two equal files are one file copied

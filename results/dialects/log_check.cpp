@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "results/dialects/dialect.h"
 #include "results/dialects/tokens.h"
+#include "results/statistics/divergence.h"
 #include "results/statistics/stalls.h"
 
 namespace plumb {
@@ -273,6 +274,26 @@ class StepTimes {
   std::vector<std::int64_t> indices_;
 };
 
+// The first and last losses that lines tell, as "loss 6.9", "loss: 6.9" or "loss=6.9".
+class Losses {
+ public:
+  void take(std::string_view line) {
+    std::optional<std::string_view> rest = text_behind(line, "loss");
+    if (!rest) return;
+    rest->remove_prefix(std::min(rest->find_first_not_of(" :="), rest->size()));
+    const std::optional<double> loss = python_float(rest->substr(0, rest->find_first_of(", \t")));
+    if (!loss) return;
+    if (!first_) first_ = loss;
+    last_ = *loss;
+  }
+
+  std::string divergence() const { return first_ ? divergence_text(*first_, last_) : ""; }
+
+ private:
+  std::optional<double> first_;
+  double last_ = 0;
+};
+
 // A last line without an end whose value may have lost digits.
 bool is_torn(std::string_view line, const Dialect& dialect) {
   const std::size_t decimals = dialect.decimals_at_line_end;
@@ -297,6 +318,7 @@ LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, c
   LogCheck check(dialect, window, size);
   ImagesPerStep images;
   StepTimes times(window, size);
+  Losses losses;
   std::string contradiction;
   try {
     LineReader lines(file);
@@ -310,6 +332,7 @@ LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, c
       check.take(*reading, lines.line_number());
       images.take(*line);
       times.take(*reading, *line);
+      losses.take(*line);
     }
     log.bytes = lines.bytes_read();
     log.hash = lines.hash();
@@ -331,6 +354,7 @@ LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, c
   else if (dialect.caveat)
     log.caveat = dialect.caveat(check.series(), window, size);
   log.stall = times.stall();
+  log.divergence = losses.divergence();
   return log;
 }
 

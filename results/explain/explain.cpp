@@ -113,8 +113,10 @@ void check_times(const RunProfile& profile, const RunRecord& record, const std::
 }
 
 Json read_profile(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream)
+  std::error_code error;
+  std::ifstream stream;
+  if (std::filesystem::is_regular_file(file, error)) stream.open(file, std::ios::binary);
+  if (!stream.is_open())
     throw Error(ExitCode::bad_data, "{} isn't there; explain wants a run with --profile", file.string());
   const Json json = Json::parse(stream, nullptr, false);
   if (!json.is_object())

@@ -179,8 +179,9 @@ class TraceHandler : public nlohmann::json_sax<Json> {
 
 TraceEvents read_trace_events(const std::filesystem::path& file, const std::string& origin) {
   std::error_code error;
-  std::ifstream stream(file, std::ios::binary);
-  if (!std::filesystem::is_regular_file(file, error) || !stream)
+  std::ifstream stream;
+  if (std::filesystem::is_regular_file(file, error)) stream.open(file, std::ios::binary);
+  if (!stream.is_open())
     throw Error(ExitCode::bad_data, "{} can't be read; name the file that the profiler wrote", origin);
   TraceEvents events;
   TraceHandler handler(events, origin);

@@ -63,7 +63,9 @@ std::string profile_plot(const ReportData& data) {
     const double row = static_cast<double>(count - 1 - i);
     add_bar(measured, instructions[i].seconds * 1e3, row, 0.4);
     add_bar(roofline, instructions[i].roofline_seconds * 1e3, row, 0.2);
-    append_part(names, fmt::format("{} {}", gnuplot_literal(instructions[i].name), plot_number(row)));
+    // A label of an axis is a format of printf.
+    const std::string name = replaced(instructions[i].name, '%', "%%");
+    append_part(names, fmt::format("{} {}", gnuplot_literal(name), plot_number(row)));
   }
   return fmt::format(
       "{}set ytics ({}) font ',10'\nset yrange [-1:{}]\nset xrange [0:*]\n{}{}{}",

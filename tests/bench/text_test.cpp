@@ -4,6 +4,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/paths.h"
 #include "base/text_table.h"
 #include "base/units.h"
 #include "tests/scratch_folder.h"
@@ -76,6 +77,16 @@ TEST(AtomicFile, IsReplacedWholeAndRenamedWithoutReplacing) {
   EXPECT_EQ(std::filesystem::file_size(folder / "c"), 3U);
   EXPECT_FALSE(std::filesystem::exists(folder / "a"));
   EXPECT_NE(replace_file("/nowhere/file", "text").find("No such file"), std::string::npos);
+}
+
+TEST(Printable, KeepsLettersAndDropsWhatTerminalsAct) {
+  EXPECT_EQ(printable("M\u00fcnchen \u2026 \u65e5\u672c \U0001f600"), "M\u00fcnchen \u2026 \u65e5\u672c \U0001f600");
+  EXPECT_EQ(printable("a\x1b[2Jb\nc\td\x7f\r"), "a?[2Jb?c?d??");
+  EXPECT_EQ(printable("\xc2\x9b" "31m"), "??31m");  // U+009B begins a sequence, too
+  EXPECT_EQ(printable("\x9b" "31m"), "?31m");
+  EXPECT_EQ(printable("\xe0\x82\x9b" "31m"), "???31m");  // the same, longer than it need be
+  EXPECT_EQ(printable("\xc3"), "?");
+  EXPECT_EQ(printable_lines("a\tb\n\x1b[A", ' '), "a\tb\n [A");
 }
 
 }  // namespace

@@ -57,6 +57,22 @@ TEST(CudaBadInput, NcclFailingInTheMiddleNamesTheRank) {
   expect_no_score(place);
 }
 
+// A collective that never ends: in the check of sums, then among the iterations.
+TEST(CudaBadInput, NcclThatStallsIsNamedByItsOwnError) {
+  for (const char* execution : {"0", "30"}) {
+    const Place place;
+    const Ended ended = run(place, 2, kCuda + "--iters 40 --comm nccl",
+                            std::string("EMULATED_GPUS=2 EMULATED_NCCL_STALL=1:") + execution);
+    EXPECT_EQ(ended.exit_code, 75) << execution;
+    bool named = false;
+    for (const std::string& line : ended.lines)
+      named |= line.find("rank 1 on ") != std::string::npos &&
+               line.find("NCCL failed: remote process exited or there was a network error") != std::string::npos;
+    EXPECT_TRUE(named) << execution;
+    expect_no_score(place);
+  }
+}
+
 TEST(CudaBadInput, NcclInAWorldThatSharesAGpu) {
   const Place place;
   expect_one_sentence(run(place, 1, kCuda + "--comm nccl --share-gpu", ""), 64,

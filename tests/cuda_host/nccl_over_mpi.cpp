@@ -4,12 +4,16 @@
 //
 // EMULATED_NCCL_FAIL=rank:call makes ncclCommGetAsyncError of that rank return ncclRemoteError from its
 // call-th call on, counted from 0; EMULATED_NCCL_FAIL_INIT=rank makes that rank's init fail.
+// EMULATED_NCCL_STALL=rank:execution: that rank's collectives from that one on, counted from 0, never end, and a
+// second later ncclCommGetAsyncError says so, as NCCL does after a network error.
 #include <mpi.h>
 #include <nccl.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -29,6 +33,7 @@ struct ncclComm {
   int asked = 0;                 // calls of ncclCommGetAsyncError
   cudaStream_t stream = nullptr;
   bool destroyed = false, aborted = false;
+  std::optional<std::chrono::steady_clock::time_point> stalled_since;
 };
 
 namespace plumb::gpu::emulated {
@@ -61,6 +66,15 @@ int number_in(const char* variable, int otherwise) {
   return text ? std::atoi(text) : otherwise;
 }
 
+// Whether `variable` is "rank:number" of this rank, with at most `number`.
+bool is_reached(const char* variable, int rank, std::uint64_t number) {
+  const char* text = std::getenv(variable);
+  if (!text) return false;
+  char* rest = nullptr;
+  const long wanted_rank = std::strtol(text, &rest, 10);
+  return rank == wanted_rank && number >= std::strtoull(*rest == ':' ? rest + 1 : "0", nullptr, 10);
+}
+
 // The stream's work, once or, in a graph, repeatedly: each run copies it.
 struct CollectiveRun {
   CommunicatorPtr communicator;
@@ -75,6 +89,10 @@ struct CollectiveRun {
     if (!execution) {
       announcement.execution = communicator->executions++;
       execution = std::make_shared<NcclExecution>(communicator->mpi, announcement);
+    }
+    if (is_reached("EMULATED_NCCL_STALL", communicator->rank, announcement.execution)) {
+      if (!communicator->stalled_since) communicator->stalled_since = std::chrono::steady_clock::now();
+      return false;
     }
     return execution->move_on(data);
   }
@@ -125,12 +143,10 @@ ncclResult_t complete_init(const ncclComm& made, const ncclUniqueId& id) {
 }
 
 bool shall_fail(const ncclComm& communicator) {
-  const char* text = std::getenv("EMULATED_NCCL_FAIL");
-  if (!text) return false;
-  char* rest = nullptr;
-  const long rank = std::strtol(text, &rest, 10);
-  const long call = *rest == ':' ? std::strtol(rest + 1, nullptr, 10) : 0;
-  return communicator.rank == rank && communicator.asked > call;
+  constexpr std::chrono::seconds kUntilNoticed{1};
+  if (communicator.stalled_since)
+    return std::chrono::steady_clock::now() - *communicator.stalled_since > kUntilNoticed;
+  return is_reached("EMULATED_NCCL_FAIL", communicator.rank, static_cast<std::uint64_t>(communicator.asked - 1));
 }
 
 // Start of this rank's part of the buffer.

@@ -1,4 +1,4 @@
-// bench_resnet50 with fault injection: PLUMB_DAMAGE selects what happens to rank 1.
+// bench_resnet50 with fault injection: PLUMB_DAMAGE selects what happens to rank 1, or with wrong_sum to all.
 #include <chrono>
 #include <cstdlib>
 #include <limits>
@@ -33,6 +33,11 @@ void damage(const std::string& kind, std::int64_t iteration, Session& session) {
   if (kind == "defect" && iteration == 1) throw std::logic_error("a step that nobody thought of");
 }
 
+// The same on every rank, so that replicas stay identical.
+void damage_sum(std::span<std::byte> message) {
+  message[message.size() / 2] ^= std::byte{1};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -46,6 +51,7 @@ int main(int argc, char** argv) {
       hooks.after_iteration = [kind = std::string(kind)](std::int64_t iteration, Session& session) {
         damage(kind, iteration, session);
       };
+    if (kind != nullptr && std::string(kind) == "wrong_sum") hooks.damage_message = damage_sum;
     run_in_job(program, job, [&] { run_training(job, options, hooks); });
   });
 }

@@ -33,17 +33,40 @@ TEST(NoScore, LearningRateThatDivergesOnTwoRanks) {
   expect_no_score(place, "not finite");
 }
 
-// A ReLU turns NaN into 0, so the loss may stay finite while statistics and weights are lost.
-TEST(NoScore, PoisonedBatch) {
+// Replicas stay identical, so no check after the run would find it.
+TEST(NoScore, SumThatIsWrongOnAllRanksAlike) {
   const Place place;
+  expect_failure_told(
+      place.run(Place::mpirun(2, place.damaged(kSmall + "--iters 2")), "PLUMB_DAMAGE=wrong_sum"),
+      {"rank 0 on ", "bucket", ".allreduce of ", " in f32 over mpi is wrong", "element ", "in place of"});
+  expect_no_score(place, "is wrong on rank 0");
+  EXPECT_EQ(place.result().at("checks").at("sums_exact"), false);
+}
+
+void write_poisoned_batch(const Place& place) {
   TensorFile file;
   file.floats["images"] = {{2, 3, 32, 32}, std::vector<float>(2 * 3 * 32 * 32, 0.5f)};
   file.floats["images"].values[100] = std::numeric_limits<float>::quiet_NaN();
   file.integers["labels"] = {{2}, {1, 2}};
   write_safetensors(place.file("batch.safetensors"), file);
+}
+
+// A ReLU turns NaN into 0, so the loss may stay finite while statistics and weights are lost.
+TEST(NoScore, PoisonedBatch) {
+  const Place place;
+  write_poisoned_batch(place);
   expect_failure_told(place.run(place.bench(kSmall + "--iters 2 --batch batch.safetensors")),
                       {"not finite", "look at the data"});
   expect_no_score(place, "not finite");
+}
+
+TEST(NoScore, PoisonedBatchOfAnUncheckedRun) {
+  const Place place;
+  write_poisoned_batch(place);
+  expect_failure_told(place.run(place.bench(kSmall + "--iters 2 --no-check --batch batch.safetensors")),
+                      {"not finite", "look at the data"});
+  expect_no_score(place, "not finite");
+  EXPECT_EQ(place.result().at("checks").at("replicas_identical"), "skipped");
 }
 
 TEST(NoScore, PoisonThatOnlyAnotherRankHas) {
@@ -69,6 +92,7 @@ TEST(NoScore, UndamagedRunIsOne) {
   const Ended ended = place.run(Place::mpirun(2, place.damaged(kSmall + "--iters 2")));
   EXPECT_EQ(ended.exit_code, 0) << ended.launcher_messages;
   EXPECT_EQ(place.result().at("status"), "ok");
+  EXPECT_EQ(place.result().at("checks").at("sums_exact"), true);
   EXPECT_EQ(place.contents_ending_in(".log").size(), 1u);
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/cpu/limits.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 
@@ -25,7 +26,10 @@ class AvailableBytes : public ::testing::Test {
                                             bytes_text(cached_mib) + "\nunevictable 0\n");
   }
   double available_mib() const {
-    return available_bytes({.meminfo = folder_ / "meminfo", .cgroup = folder_ / "cgroup"}) / kMiB;
+    return available_bytes({.meminfo = folder_ / "meminfo",
+                            .groups = folder_ / "groups",
+                            .cgroup = folder_ / "cgroup"}) /
+           kMiB;
   }
   static std::string bytes_text(double mib) { return std::to_string(static_cast<long long>(mib * kMiB)); }
 
@@ -59,6 +63,41 @@ TEST_F(AvailableBytes, StayWithinZeroAndTheLimit) {
 
 TEST_F(AvailableBytes, AreNoneWhereTheHostDoesNotTell) {
   EXPECT_DOUBLE_EQ(available_bytes({.meminfo = folder_ / "none", .cgroup = folder_ / "none"}), 0);
+}
+
+TEST_F(AvailableBytes, AreLimitedByEveryGroupAroundTheProcess) {
+  folder_.write("groups", "0::/slice/job\n");
+  folder_.write("cgroup/slice/job/memory.max", "max\n");
+  folder_.write("cgroup/slice/memory.max", bytes_text(300) + "\n");
+  folder_.write("cgroup/slice/memory.current", bytes_text(100) + "\n");
+  folder_.write("cgroup/other/memory.max", "0\n");
+  EXPECT_DOUBLE_EQ(available_mib(), 200);
+  folder_.write("cgroup/slice/job/memory.max", bytes_text(50) + "\n");
+  EXPECT_DOUBLE_EQ(available_mib(), 50);
+  limit(bytes_text(10), 0, 0);  // a container's own group, mounted as the root
+  EXPECT_DOUBLE_EQ(available_mib(), 10);
+}
+
+TEST_F(AvailableBytes, AreLimitedByGroupsOfVersion1) {
+  folder_.write("groups", "12:cpu,cpuacct:/a\n5:memory:/job\n0::/elsewhere\n");
+  folder_.write("cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  folder_.write("cgroup/memory/job/memory.limit_in_bytes", bytes_text(500) + "\n");
+  folder_.write("cgroup/memory/job/memory.usage_in_bytes", bytes_text(400) + "\n");
+  folder_.write("cgroup/memory/job/memory.stat", "inactive_file 1\ntotal_inactive_file " + bytes_text(250) + "\n");
+  EXPECT_DOUBLE_EQ(available_mib(), 350);
+}
+
+TEST(AddressSpace, IsWhatTheLimitLeaves) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = rlim_t{1} << 46;
+  if (before.rlim_max != RLIM_INFINITY && before.rlim_max < small.rlim_cur) GTEST_SKIP() << "a limit is set";
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &small), 0);
+  const double left = address_space_left();
+  setrlimit(RLIMIT_AS, &before);
+  EXPECT_LT(left, 0x1p46);
+  EXPECT_GT(left, 0x1p40);  // sanitizers map 2^44
 }
 
 TEST(ProcValue, StandsAfterKeyAndColon) {

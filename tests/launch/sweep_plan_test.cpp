@@ -187,6 +187,39 @@ TEST(SweepPlan, ProgramsAreRelativeToTheFile) {
   EXPECT_EQ(read_sweep_plan(text, "x.toml", accept_all).launcher.programs, "bin");
 }
 
+std::string refused_file(const std::string& text) {
+  try {
+    plan_of(text);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data);
+    return error.what();
+  }
+  return "accepted";
+}
+
+// Each part of a key is a table inside the last one, and the stack holds only so many.
+TEST(SweepPlan, KeysOfManyPartsAreRefusedByTheirLine) {
+  std::string parts = "a";
+  for (int i = 1; i < 50'000; ++i) parts += i % 2 ? ".b" : " . 'c.c'";
+  const std::string sentence = "x.toml, line 2: a key has more than 16 parts; correct the file";
+  EXPECT_EQ(refused_file("# a.b\n" + parts + " = 1\n"), sentence);
+  EXPECT_EQ(refused_file("\n[" + parts + "]\n"), sentence);
+  EXPECT_EQ(refused_file("x = { y = \"\"\"\n\"\"\", " + parts + " = 1 }\n"), sentence);
+}
+
+TEST(SweepPlan, DotsInTextsAndCommentsAreNoParts) {
+  const std::string dots(100, '.');
+  const std::string text = kCase + "name = 'x'  # " + dots + "\n";
+  EXPECT_EQ(plan_of(text).groups.size(), plan_of(kCase).groups.size());
+  EXPECT_EQ(plan_of(text + "options = { data = \"\\\"" + dots + "\" }\n").groups.front().options.front(),
+            "--data=\"" + dots);
+}
+
+TEST(SweepPlan, MessagesHaveNothingForATerminalToDo) {
+  const std::string sentence = refused_file(kCase + "\"\\u001b[2J\\nx\" = 1\n");
+  EXPECT_NE(sentence.find("'?[2J?x' is no key of "), std::string::npos) << sentence;
+}
+
 TEST(SweepPlan, WhatAProgramWouldRefuseIsNamedWhereItStands) {
   const auto refusing = [](const std::string& sentence) {
     return [sentence](const std::string&, const std::vector<std::string>&) -> RunLength {

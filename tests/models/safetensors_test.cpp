@@ -234,5 +234,17 @@ TEST_F(Safetensors, FlippedBytesNeverCrashTheReader) {
   EXPECT_GT(refused, 1000);
 }
 
+// With work that grows by the square of the tensors this took 40 s.
+TEST_F(Safetensors, AHeaderOfManyTensorsIsRead) {
+  constexpr int kTensors = 50'000;
+  std::string header = "{";
+  for (int i = 0; i < kTensors; ++i) {
+    header += (i > 0 ? ",\"" : "\"") + std::to_string(i);
+    header += R"(":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})";
+  }
+  write_file(header + "}", 0);
+  EXPECT_EQ(read_safetensors(path()).floats.size(), static_cast<std::size_t>(kTensors));
+}
+
 }  // namespace
 }  // namespace plumb

@@ -187,5 +187,21 @@ TEST(TensorsFor, RefusesIntegersWhereFloatsAreWanted) {
   EXPECT_TRUE(mentions(refusal(graph, file), "\"bn.weight\" holds I64"));
 }
 
+TEST(TensorsFor, ValuesThatAreNoNumbersAreRefusedByName) {
+  const Graph graph = small_graph();
+  TensorFile file;
+  file.floats = initial_tensors(graph, 1);
+  EXPECT_EQ(tensors_for(graph, file, "f").size(), 5U);
+  for (const float bad : {std::nanf(""), INFINITY}) {
+    TensorFile damaged = file;
+    damaged.floats.at("fc.weight").values[17] = bad;
+    EXPECT_TRUE(mentions(refusal(graph, damaged), "tensor \"fc.weight\" holds")) << refusal(graph, damaged);
+    EXPECT_TRUE(mentions(refusal(graph, damaged), "as element 17;"));
+    damaged = file;
+    damaged.floats.at("bn.running_var").values[0] = bad;
+    EXPECT_TRUE(mentions(refusal(graph, damaged), "bn.running_var"));
+  }
+}
+
 }  // namespace
 }  // namespace plumb

@@ -61,6 +61,24 @@ TEST(Analyze, NamesALogWithAStall) {
             "1n1g/m_b100_fp32_2.log stalled: iteration 57 took 15.2 s, 49 times the median of 0.31 s");
 }
 
+TEST(Analyze, NamesALogWhoseTrainingDiverged) {
+  const ScratchFolder folder;
+  const std::string log = log_text({.seconds = 0.31, .images_per_step = 100});
+  const std::size_t last = log.rfind("loss "), end = log.find(',', last);
+  ASSERT_NE(last, std::string::npos);
+  const std::string grown = log.substr(0, last) + "loss 512.25000" + log.substr(end);
+  const std::string lost = log.substr(0, last) + "loss nan" + log.substr(end);
+  folder.write("1n1g/m_b100_fp32_1.log", log);
+  folder.write("1n1g/m_b100_fp32_2.log", grown);
+  folder.write("1n1g/m_b100_fp32_3.log", lost);
+  const Analysis analysis = analyze_logs(folder.path(), {});
+  EXPECT_EQ(analysis.cases.at(0).runs, 3);
+  ASSERT_EQ(analysis.notes.size(), 2u);
+  EXPECT_TRUE(analysis.notes[0].starts_with("1n1g/m_b100_fp32_2.log: the loss grew from ")) << analysis.notes[0];
+  EXPECT_TRUE(analysis.notes[0].ends_with(" to 512.25: training diverges")) << analysis.notes[0];
+  EXPECT_EQ(analysis.notes[1], "1n1g/m_b100_fp32_3.log: the loss became nan: training diverges");
+}
+
 TEST(Analyze, LeavesOutWhatIsDamagedAndSaysSo) {
   const ScratchFolder folder;
   write_run(folder, "1n1g/m_b128_fp32_1.log", 128, 0.25);

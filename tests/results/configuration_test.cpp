@@ -28,6 +28,19 @@ TEST(Configuration, OfACpuKeepsItsThreadsAndLeavesLibraryVersionsOut) {
             "resnet50 fp32, batch 8 per device, 1n2g, some CPU, 1 thread, synthetic");
 }
 
+TEST(Configuration, OtherWorkIsASettingOfLogs) {
+  RunRecord record = example_run(32);
+  EXPECT_FALSE(log_settings(record).contains("optimizer"));
+  record.config["optimizer"] = "nag";
+  record.config["dropout"] = 0.1;
+  EXPECT_EQ(log_settings(record).at("optimizer"), "nag");
+  EXPECT_EQ(log_settings(record).at("dropout"), "0.1");
+  Configuration log;
+  for (const auto& [key, value] : log_settings(record)) add_log_setting(key, value, log);
+  EXPECT_EQ(log.options, (std::map<std::string, std::string>{{"dropout", "0.1"}, {"optimizer", "nag"}}));
+  EXPECT_TRUE(setting_differences(log, configuration_of(record)).empty());
+}
+
 TEST(Configuration, NamesEachDifference) {
   RunRecord other = example_run(32);
   other.batch_per_device = 16;

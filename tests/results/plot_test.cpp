@@ -86,6 +86,14 @@ TEST(Plot, ProfileShowsTheLongestStepsBesideTheirRooflines) {
   EXPECT_FALSE(has(commands, "allreduce"));
 }
 
+TEST(Plot, APercentSignInAStepsNameIsNoFormat) {
+  ReportData data = small_report();
+  data.runs[0].profile.emplace().instructions = {
+      {.name = "conv%d%s", .lane = "compute", .seconds = 0.1, .roofline_seconds = 0.05}};
+  EXPECT_TRUE(has(plot_commands(data, Plot::profile), "set ytics ('conv%%d%%s' 0)"))
+      << plot_commands(data, Plot::profile);
+}
+
 TEST(Plot, MemoryShowsEveryBlockByRole) {
   ReportData data = small_report();
   data.runs[0].memory = MemoryPicture{.arena_bytes = 4 << 20, .instructions = 10};

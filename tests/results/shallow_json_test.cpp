@@ -26,5 +26,25 @@ TEST(ShallowJson, RefusesWhatWouldOverflowTheStack) {
   expect_error(ExitCode::bad_data, {"result.json", "no JSON object"}, [&] { read_result_file(file); });
 }
 
+TEST(ShallowJson, RefusesDeepTextsAndObjectsOfManyKeys) {
+  EXPECT_EQ(parse_shallow_json(R"({"a": [1, {"b": "}]:\"{"}]})")["a"][1]["b"], "}]:\"{");
+  EXPECT_TRUE(parse_shallow_json("{\"a\": ").is_discarded());
+  EXPECT_FALSE(parse_shallow_json(std::string(64, '[') + std::string(64, ']')).is_discarded());
+  EXPECT_TRUE(parse_shallow_json(std::string(65, '[') + std::string(65, ']')).is_discarded());
+  EXPECT_TRUE(parse_shallow_json(std::string(1'000'000, '[')).is_discarded());
+  const auto object_of = [](int keys) {
+    std::string text = "{";
+    for (int i = 0; i < keys; ++i) text += fmt::format("{}\"{}\":{{}}", i > 0 ? "," : "", i);
+    return text + "}";
+  };
+  EXPECT_FALSE(parse_shallow_json(object_of(2000)).is_discarded());
+  EXPECT_TRUE(parse_shallow_json(object_of(2001)).is_discarded());
+}
+
+TEST(ShallowJson, TextsAndKeysArePrintable) {
+  const auto json = parse_shallow_json(R"({"\u001b[2J": ["a\nb"], "c": {"\u009bd": "e"}, "f": "\u00fc"})");
+  EXPECT_EQ(json.dump(), R"({"?[2J":["a?b"],"c":{"?d":"e"},"f":"ü"})");
+}
+
 }  // namespace
 }  // namespace plumb

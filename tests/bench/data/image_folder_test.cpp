@@ -1,6 +1,7 @@
 #include "bench/data/image_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -28,6 +29,21 @@ TEST(ImageFolderList, ClassesAndFilesAreSortedAndOtherFilesPassedOver) {
   std::vector<std::uint8_t> buffer;
   EXPECT_EQ(found.read(1, buffer).label, 0);
   EXPECT_EQ(found.read(2, buffer).label, 1);
+}
+
+TEST(ImageFolderList, APipeAmongImagesIsCorruptAndNotWaitedFor) {
+  const ScratchFolder folder;
+  write_file(folder / "cat" / "a.jpg", kBytes);
+  ASSERT_EQ(mkfifo((folder / "cat" / "b.jpg").c_str(), 0644), 0);
+  const FolderImages found(folder.path(), 1000);
+  std::vector<std::uint8_t> buffer;
+  EXPECT_EQ(found.read(0, buffer).bytes.size(), kBytes.size());
+  try {
+    found.read(1, buffer);
+    FAIL() << "a pipe was read";
+  } catch (const CorruptImage& reason) {
+    EXPECT_STREQ(reason.what(), "no regular file");
+  }
 }
 
 TEST(ImageFolderList, WhatCannotBeTrainedOnIsNamed) {

@@ -1,6 +1,7 @@
 #include "bench/data/record_images.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <fstream>
@@ -143,6 +144,14 @@ TEST_F(RecordFolder, IndexesOfAnotherFileAreRefused) {
   expect_refused(packed, {"x.rec", "record 2", "byte 6"});
   packed.index = good.substr(0, good.find('\n') + 1);
   expect_refused(packed, {"x.rec", "after record 0", "cut short"});
+  packed.index = good + "2\t0\n";
+  expect_refused(packed, {"x.rec", "records 0 and 2 both begin at byte 0 by ", "x.idx", "anew"});
+}
+
+TEST_F(RecordFolder, AnIndexThatIsAPipeIsRefusedAndNotWaitedFor) {
+  write_file(folder_ / "x.rec", images_with_labels({1}).records);
+  ASSERT_EQ(mkfifo((folder_ / "x.idx").c_str(), 0644), 0);
+  expect_error(ExitCode::bad_data, {"x.idx", "can't be read"}, [&] { RecordImages(folder_ / "x.rec", 10); });
 }
 
 TEST_F(RecordFolder, ALabelBeyondTheClassesEndsTheRunAndNamesTheRecord) {

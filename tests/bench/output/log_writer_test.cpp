@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <regex>
@@ -114,6 +115,68 @@ TEST(LogWriter, RenamesWithoutReplacing) {
   write_text(log.path(), "somebody else's");
   expect_error(ExitCode::cannot_create, {"can't be renamed", log.path()}, [&] { log.finish(); });
   EXPECT_EQ(read_text(log.path()), "somebody else's");
+}
+
+TEST(LogWriter, NeitherRenamesNorRemovesTheLogOfAnotherRun) {
+  ScratchFolder folder;
+  LogWriter robbed(folder.path(), kCase, {});
+  write_lines(robbed, 1);
+  std::filesystem::remove(robbed.path() + ".part");
+  LogWriter other(folder.path(), kCase, {});
+  EXPECT_EQ(other.path(), robbed.path());
+  expect_error(ExitCode::io_error, {robbed.path() + ".part", "was removed, moved or replaced"},
+               [&] { robbed.finish(); });
+  write_lines(other, 3);
+  { LogWriter idle = std::move(robbed); }
+  other.finish();
+  EXPECT_EQ(lines_of(read_text(other.path())).size(), 3U);
+}
+
+TEST(LogWriter, AFolderThatVanishesIsNoticedAtTheNextLine) {
+  ScratchFolder folder;
+  const std::string logs = folder.path() + "/logs";
+  for (const bool is_moved : {false, true}) {
+    LogWriter log(logs, kCase, {});
+    write_lines(log, 1);
+    if (is_moved)
+      std::filesystem::rename(logs, folder.path() + "/elsewhere");
+    else
+      std::filesystem::remove_all(logs);
+    expect_error(ExitCode::io_error, {log.path() + ".part", "was removed, moved or replaced"},
+                 [&] { write_lines(log, 1); });
+  }
+}
+
+TEST(LogWriter, ALinkThatLeadsNowhereTakesItsName) {
+  ScratchFolder folder;
+  std::filesystem::create_directory(folder.path() + "/1n1g");
+  std::filesystem::create_symlink("/nowhere/at/all", folder.path() + "/1n1g/resnet50_b128_fp32_1.log");
+  EXPECT_EQ(LogWriter(folder.path(), kCase, {}).run(), 2);
+}
+
+TEST(LogWriter, ACaseFileThatIsALinkIsNotFollowed) {
+  ScratchFolder folder;
+  write_text(folder.path() + "/precious", "{}");
+  std::filesystem::create_directory(folder.path() + "/1n1g");
+  std::filesystem::create_symlink(folder.path() + "/precious", folder.path() + "/1n1g/.plumbline-case");
+  expect_error(ExitCode::cannot_create, {"/1n1g/.plumbline-case", "is a link", "--log-dir"},
+               [&] { LogWriter(folder.path(), kCase, {}); });
+  EXPECT_EQ(read_text(folder.path() + "/precious"), "{}");
+}
+
+TEST(LogWriter, ACaseFileThatIsAPipeIsRefused) {
+  ScratchFolder folder;
+  std::filesystem::create_directory(folder.path() + "/1n1g");
+  ASSERT_EQ(mkfifo((folder.path() + "/1n1g/.plumbline-case").c_str(), 0644), 0);
+  expect_error(ExitCode::cannot_create, {"/1n1g/.plumbline-case", "no regular file", "--log-dir"},
+               [&] { LogWriter(folder.path(), kCase, {}); });
+}
+
+TEST(LogWriter, ACaseFileThatStaysLockedIsToldAndNotWaitedForWithoutEnd) {
+  ScratchFolder folder;
+  const UniqueFd held = lock_case_folder(folder.path(), kCase);
+  expect_error(ExitCode::cannot_create, {".plumbline-case", "has held its lock for 0.05 s", "--log-dir"},
+               [&] { lock_case_folder(folder.path(), kCase, std::chrono::milliseconds(50)); });
 }
 
 TEST(LogWriter, RefusesAFolderThatIsAFile) {

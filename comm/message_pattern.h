@@ -33,6 +33,7 @@ class MessagePattern {
   Wrong check(std::span<const std::byte> bytes, std::size_t first = 0) const;
 
  private:
+  std::size_t place(std::size_t element) const;  // its hash, below values_
   int before(std::size_t element) const;
   std::optional<int> after(std::size_t element) const;  // nothing: any value
   int value(std::size_t element, int rank) const;
@@ -42,7 +43,7 @@ class MessagePattern {
   int rank_ = 0, size_ = 1;
   int values_ = 1;  // 0 … values_ - 1
   int contributing_ranks_ = 1;
-  std::vector<int> reduced_;  // sum or maximum over ranks, by the element's hash modulo values_
+  std::vector<int> reduced_;  // sum or maximum over ranks, by the element's place
 };
 
 }  // namespace plumb

@@ -1,4 +1,4 @@
-#include "bench/allreduce/message_pattern.h"
+#include "comm/message_pattern.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
-#include "bench/allreduce/message_pattern.h"
+#include "comm/message_pattern.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -23,11 +24,6 @@ int exact_up_to(DType dtype) {
     default:
       return 1 << 24;
   }
-}
-
-// Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): neighbours get unrelated values.
-std::size_t hash_of(std::size_t element) {
-  return static_cast<std::size_t>((std::uint64_t{element} * 0x9E3779B97F4A7C15u) >> 40);
 }
 
 // bfloat16 of a small integer, exact: the upper half of its fp32.
@@ -88,18 +84,24 @@ MessagePattern::MessagePattern(const Collective& collective, int rank, int world
   values_ = std::clamp(limit / contributing_ranks_ + 1, 2, kMostValues);
   reduced_.assign(static_cast<std::size_t>(values_), 0);
   const bool takes_maximum = collective.kind == Collective::Kind::allreduce_max;
-  for (int hash = 0; hash < values_; ++hash)
+  for (int place = 0; place < values_; ++place)
     for (int other = 0; other < contributing_ranks_; ++other) {
-      int& all = reduced_[static_cast<std::size_t>(hash)];
-      const int one = (hash + kRankStep * other) % values_;
+      int& all = reduced_[static_cast<std::size_t>(place)];
+      const int one = (place + kRankStep * other) % values_;
       all = takes_maximum ? std::max(all, one) : all + one;
     }
 }
 
+// Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): neighbours get unrelated values.
+std::size_t MessagePattern::place(std::size_t element) const {
+  constexpr int kHashBits = 24;
+  const std::uint64_t hash = (std::uint64_t{element} * 0x9E3779B97F4A7C15u) >> (64 - kHashBits);
+  return static_cast<std::size_t>((hash * static_cast<std::uint64_t>(values_)) >> kHashBits);
+}
+
 int MessagePattern::value(std::size_t element, int rank) const {
   if (rank >= contributing_ranks_) return 0;
-  const auto hash = static_cast<int>(hash_of(element) % static_cast<std::size_t>(values_));
-  return (hash + kRankStep * rank) % values_;
+  return (static_cast<int>(place(element)) + kRankStep * rank) % values_;
 }
 
 int MessagePattern::owner(std::size_t element) const {
@@ -125,13 +127,19 @@ std::optional<int> MessagePattern::after(std::size_t element) const {
     case Collective::Kind::allreduce_max:
       break;
   }
-  return reduced_[hash_of(element) % static_cast<std::size_t>(values_)];
+  return reduced_[place(element)];
 }
 
 void MessagePattern::fill(std::span<std::byte> bytes, std::size_t first) const {
+  // Only these two give a value that depends on more than the element's place.
+  const bool moves =
+      collective_.kind == Collective::Kind::allgather || collective_.kind == Collective::Kind::broadcast;
   with_type(collective_.dtype, [&]<typename T>(T) {
+    std::array<T, kMostValues> mine{};
+    for (int place = 0; place < values_ && rank_ < contributing_ranks_; ++place)
+      mine[static_cast<std::size_t>(place)] = convert<T>((place + kRankStep * rank_) % values_);
     for (std::size_t i = 0; i * sizeof(T) < bytes.size(); ++i) {
-      const T converted = convert<T>(before(first + i));
+      const T converted = moves ? convert<T>(before(first + i)) : mine[place(first + i)];
       std::memcpy(bytes.data() + i * sizeof(T), &converted, sizeof converted);
     }
   });
