@@ -132,6 +132,8 @@ ChildEnd run_child(const ChildCommand& command, const SignalWatch& signals, doub
     idle();
   }
   end.code = child.code();
+  // Batch systems signal all processes of a job at once: the child may have ended before it was seen here.
+  if (end.signal == 0 && end.code != 0) end.signal = next_signal(signals, 0);
   // Ends ranks that have outlived their launcher.
   end_marked_processes(command.mark, kLeftoverGrace);
   return end;

@@ -278,7 +278,7 @@ SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const 
   plan.repetitions = static_cast<int>(sweep.integer("repetitions", plan.repetitions, {1, 99}));
   plan.seed = static_cast<std::uint64_t>(sweep.integer("seed", 0, {}));
   plan.retries = static_cast<int>(sweep.integer("retries", plan.retries, {0, 100}));
-  plan.timeout_seconds = 60 * sweep.real("timeout_minutes", 0, 0, 1e6);
+  plan.timeout_seconds = 60 * sweep.real("timeout_minutes", plan.timeout_seconds / 60, 0, 1e6);
   plan.launcher = read_launcher(launcher, file);
 
   std::vector<SweepRun> cases;  // of one repetition

@@ -229,7 +229,8 @@ OptionGroup output_group(BenchOptions& o) {
                    "after the run: trace.json, a time line of every step for chrome://tracing or Perfetto"),
        flag_option("--json", o.json, true, "print one JSON object in place of the table"),
        flag_option("--no-check", o.check, false,
-                   "don't verify after the run that replicas agree, parameters moved and losses are finite")
+                   "don't verify that sums are exact before the run, that replicas agree and parameters "
+                   "moved after it; losses must be finite all the same")
            .with_key("check"),
        flag_option("--no-probe", o.probe, false,
                    "don't measure the links between hosts before a run over several")

@@ -53,7 +53,8 @@ Messages::Messages(std::FILE* stream, const Terminal& terminal, Loudness loudnes
 void Messages::log_keeping(int lines_kept, level::level_enum level, const std::string& sentence) {
   if (!logger_.should_log(level) || lines_left_ <= lines_kept) return;
   --lines_left_;
-  logger_.log(level, printable_lines(level == kLast ? sentence : lines_on(terminal_, origin_ + sentence)));
+  const std::string line = printable(sentence);  // names of files may hold anything
+  logger_.log(level, level == kLast ? line : lines_on(terminal_, origin_ + line));
 }
 
 void Messages::detail(const std::string& sentence) {

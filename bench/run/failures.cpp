@@ -14,7 +14,7 @@ namespace plumb {
 namespace {
 
 void tell(const std::string& program, const std::string& sentence) {
-  const std::string text = lines_on(terminal_of(stderr), program + ": " + printable_lines(sentence));
+  const std::string text = lines_on(terminal_of(stderr), program + ": " + printable(sentence));
   std::fprintf(stderr, "%s\n", text.c_str());
 }
 
