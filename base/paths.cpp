@@ -8,8 +8,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The bytes of the UTF-8 character at the text's beginning; 0 if there is none or it is a C1 control. (Terminals
-// take 0x9b and U+009B for the beginning of a sequence as ESC [ is.)
+// The bytes of the UTF-8 character at the text's beginning; 0 if there is none or it is a C1 control.
+// (Terminals take 0x9b and U+009B for the beginning of a sequence as ESC [ is.)
 std::size_t letter_bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);

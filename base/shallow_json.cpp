@@ -12,8 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Whether brackets and colons outside of texts keep to the limits. (A callback of the parser could count them,
-// but with one the parser looks through all members of a value whenever one of them ends.)
+// Whether brackets and colons outside of texts keep to the limits. (A callback of the parser could count
+// them, but with one the parser looks through all members of a value whenever one of them ends.)
 bool keeps_limits(std::string_view text) {
   std::vector<int> keys;  // of the values that are open
   bool in_text = false;

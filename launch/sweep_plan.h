@@ -6,7 +6,8 @@
 //   repetitions = 7              # of every case, 1 to 99; 7 and 5 are what published medians are taken over
 //   seed = 1                     # of the order
 //   retries = 2                  # more attempts of a run that failed
-//   timeout_minutes = 30         # a run that takes longer is ended, and counts as failed; 0: none is; 240 where
+//   timeout_minutes = 30         # a run that takes longer is ended, and counts as failed; 0: none is; 240
+//   where
 //                                # it is left out
 //
 //   [launcher]                   # "mpirun --bind-to none -np 4 bench_resnet50 …"

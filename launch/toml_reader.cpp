@@ -32,8 +32,8 @@ std::string described(TomlRange range) {
   return fmt::format("a whole number from {} to {}", range.lowest, range.highest);
 }
 
-// What follows a string that begins at `begin`: it ends at its quotes, or at the end of the line unless they are
-// three.
+// What follows a string that begins at `begin`: it ends at its quotes, or at the end of the line unless they
+// are three.
 std::size_t end_of_string(std::string_view text, std::size_t begin) {
   const char quote = text[begin];
   const bool is_long = text.substr(begin, 3) == std::string(3, quote);

@@ -56,9 +56,9 @@ void Exchange::allocate() {
     device_.prepare(network_without_layers(), {}, program_);
     const MemoryPlan plan = plan_memory(program_);
     const HostStaging* const staging = device_.host_staging();
-    const double share = staging ? device_.limits().memory_bytes
-                                 : std::min(device_.limits().memory_bytes / job_.local_size(),
-                                            cpu::address_space_left());
+    const double share =
+        staging ? device_.limits().memory_bytes
+                : std::min(device_.limits().memory_bytes / job_.local_size(), cpu::address_space_left());
     if (static_cast<double>(plan.arena_bytes) > share)
       throw Error(ExitCode::out_of_memory,
                   "rank {} on {} would need {} bytes for its messages and has {}; lower --max", job_.rank(),

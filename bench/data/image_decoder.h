@@ -31,9 +31,9 @@ class CorruptImage : public std::runtime_error {
 int eighths_that_cover(ImageSize part, int wanted);
 
 // Decodes one image after another into buffers that it keeps. Grey, RGB, YCbCr, CMYK and YCCK images; a file
-// that ends early or whose data contradict themselves is corrupt, even where a viewer would show something, and
-// so is one of too many scans (jpeg_scans.h). Pixels stay as they are stored: an Exif orientation is ignored, as
-// the data loaders of PyTorch and MXNet do.
+// that ends early or whose data contradict themselves is corrupt, even where a viewer would show something,
+// and so is one of too many scans (jpeg_scans.h). Pixels stay as they are stored: an Exif orientation is
+// ignored, as the data loaders of PyTorch and MXNet do.
 class ImageDecoder {
  public:
   // More than this is refused as corrupt: a header may promise any size.

@@ -32,8 +32,7 @@ std::int64_t count_scans(std::span<const std::uint8_t> jpeg) {
   std::int64_t scans = 0;
   std::uint8_t frame = 0, components = 0;
   for (std::size_t at = 0; at + 1 < jpeg.size();) {
-    at = static_cast<std::size_t>(
-        std::ranges::find(jpeg.subspan(at), kMark) - jpeg.begin());
+    at = static_cast<std::size_t>(std::ranges::find(jpeg.subspan(at), kMark) - jpeg.begin());
     if (at + 1 >= jpeg.size()) break;
     const std::uint8_t marker = jpeg[at + 1];
     if (marker == kMark) {  // fill bytes

@@ -23,10 +23,9 @@ class PartialLog {
   bool is_empty() const { return written_bytes_ == 0; }
 
   // One write(2) at the end of the file; of a line that doesn't fit on the disk nothing is left. `text` has
-  // the end of line; `iteration` is for the message. Throws Error(io_error), also if the file no longer has its
-  // name. (Linux looks for SIGKILL between
-  // the pages of a write: a kill in that microsecond of a line that crosses a page boundary can cut it off
-  // there. Such a file ends without an end of line.)
+  // the end of line; `iteration` is for the message. Throws Error(io_error), also if the file no longer has
+  // its name. (Linux looks for SIGKILL between the pages of a write: a kill in that microsecond of a line
+  // that crosses a page boundary can cut it off there. Such a file ends without an end of line.)
   void write(const std::string& text, std::int64_t iteration);
   // Makes the lines last. Throws Error(io_error), also if a write has failed before.
   void save();

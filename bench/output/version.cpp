@@ -65,7 +65,8 @@ std::string program_hash() {
   std::uint64_t bytes = 0;
   while (stream) {
     std::ranges::fill(words, 0.0f);
-    stream.read(reinterpret_cast<char*>(words.data()), static_cast<std::streamsize>(words.size() * sizeof(float)));
+    stream.read(reinterpret_cast<char*>(words.data()),
+                static_cast<std::streamsize>(words.size() * sizeof(float)));
     const auto read = static_cast<std::uint64_t>(stream.gcount());
     hash = fnv1a(std::span(words).first((read + sizeof(float) - 1) / sizeof(float)), hash);
     bytes += read;

@@ -52,7 +52,8 @@ void check_run(const Job& job, const Session& session, std::uint64_t initial_che
       std::ranges::find_if(checksums, [&](const std::string& sum) { return sum != checksums.front(); });
   const bool identical = !options.check || odd == checksums.end();
   // A learning rate of 0 leaves parameters where they were.
-  const bool moved = !options.check || options.learning_rate == 0 || checksums.front() != std::to_string(initial_checksum);
+  const bool moved =
+      !options.check || options.learning_rate == 0 || checksums.front() != std::to_string(initial_checksum);
   const auto bad = std::ranges::find_if_not(record.loss, [](double loss) { return std::isfinite(loss); });
   const auto poisoned =
       std::ranges::find_if_not(not_finite, [](const std::string& name) { return name.empty(); });
@@ -60,7 +61,8 @@ void check_run(const Job& job, const Session& session, std::uint64_t initial_che
                         {"parameters_moved", moved},
                         {"loss_finite", bad == record.loss.end()},
                         {"tensors_finite", poisoned == not_finite.end()}});
-  if (!options.check) record.checks.update({{"replicas_identical", "skipped"}, {"parameters_moved", "skipped"}});
+  if (!options.check)
+    record.checks.update({{"replicas_identical", "skipped"}, {"parameters_moved", "skipped"}});
   std::string failure;
   if (bad != record.loss.end())
     failure = fmt::format(

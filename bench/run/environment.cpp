@@ -250,10 +250,11 @@ void require_address_space(double bytes) {
   // 440 to 520 MiB were seen with two ranks, by Open MPI's threads and shared memory, and by cuDNN.
   constexpr double kNeeded = 640.0 * 1024 * 1024;
   if (bytes >= kNeeded) return;
-  throw Error(ExitCode::out_of_memory,
-              "this process may map {:.0f} more bytes (ulimit -v) where MPI and the libraries want {:.0f} before "
-              "training takes any; raise that limit",
-              bytes, kNeeded);
+  throw Error(
+      ExitCode::out_of_memory,
+      "this process may map {:.0f} more bytes (ulimit -v) where MPI and the libraries want {:.0f} before "
+      "training takes any; raise that limit",
+      bytes, kNeeded);
 }
 
 std::string placement_text(const std::string& host, const std::vector<int>& cpus) {

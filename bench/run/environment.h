@@ -37,9 +37,9 @@ int online_cpus();
 // CPUs (hardware threads) of one core of this host; 1 if the kernel doesn't tell.
 int cpus_per_core();
 
-// Throws Error(out_of_memory) if `bytes`, which the process may still map, are fewer than MPI and the libraries
-// take before anything is trained: Open MPI 4.1 hangs or crashes in MPI_Init and MPI_Comm_split_type then. To be
-// called in front of MPI_Init.
+// Throws Error(out_of_memory) if `bytes`, which the process may still map, are fewer than MPI and the
+// libraries take before anything is trained: Open MPI 4.1 hangs or crashes in MPI_Init and
+// MPI_Comm_split_type then. To be called in front of MPI_Init.
 void require_address_space(double bytes = cpu::address_space_left());
 
 // Where a rank runs, as every rank gives it to Job::all_gather: "host cpu-list".

@@ -79,8 +79,7 @@ class ExchangeCheck {
   template <typename Each>
   void each_piece(const Collective& collective, Each each) {
     const std::size_t element_bytes = bytes_of(collective.dtype);
-    scratch_.resize(
-        std::max(scratch_.size(), std::min(collective.elements, kPieceElements) * element_bytes));
+    scratch_.resize(std::max(scratch_.size(), std::min(collective.elements, kPieceElements) * element_bytes));
     for (std::size_t first = 0; first < collective.elements; first += kPieceElements) {
       const std::size_t count = std::min(kPieceElements, collective.elements - first);
       each(first, std::span(scratch_).first(count * element_bytes));
@@ -118,8 +117,9 @@ std::size_t check_exchange(const Job& job, Session& session, const MessageDamage
   std::size_t checked_bytes = 0;
   double seconds = 0;  // of the last one
   for (const Message& message : distinct_messages(session.plan.program)) {
-    const double expected =
-        checked_bytes == 0 ? 0 : seconds * static_cast<double>(message.bytes()) / static_cast<double>(checked_bytes);
+    const double expected = checked_bytes == 0 ? 0
+                                               : seconds * static_cast<double>(message.bytes()) /
+                                                     static_cast<double>(checked_bytes);
     std::uint64_t goes_on = message.bytes() <= kAlwaysBytes || expected <= kMostSeconds ? 1 : 0;
     job.broadcast(goes_on);  // ranks' clocks differ
     if (goes_on == 0) return checked_bytes;

@@ -61,7 +61,8 @@ ParameterState read_parameter_state(const Graph& graph, const Device& device);
 
 // Notes in the record whether replicas are identical, parameters have moved, losses and tensors are finite;
 // every rank calls it. Throws Error(verification_failed), on all ranks, that says the first that doesn't
-// hold; with --no-check only what isn't finite. `initial_checksum`: of the parameters before the run, the same on all ranks.
+// hold; with --no-check only what isn't finite. `initial_checksum`: of the parameters before the run, the
+// same on all ranks.
 void check_run(const Job& job, const Session& session, std::uint64_t initial_checksum, RunRecord& record);
 
 }  // namespace plumb

@@ -124,8 +124,8 @@ void check_sums(Run& run) {
   }
   run.record.checks["sums_exact"] = true;
   if (largest == 0) return;
-  run.record.remarks.push_back(
-      fmt::format("sums were checked in messages of up to {} bytes; larger ones take over 5 s each", largest));
+  run.record.remarks.push_back(fmt::format(
+      "sums were checked in messages of up to {} bytes; larger ones take over 5 s each", largest));
   run.messages.say(run.record.remarks.back());
 }
 

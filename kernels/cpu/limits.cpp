@@ -107,8 +107,10 @@ double available_bytes(const MemoryFiles& files) {
 double address_space_left() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
-  const double pages = number_or(proc_value("/proc/self/statm", ""), 0);  // its first number: all that is mapped
-  return std::max(0.0, static_cast<double>(limit.rlim_cur) - pages * static_cast<double>(sysconf(_SC_PAGESIZE)));
+  const double pages =
+      number_or(proc_value("/proc/self/statm", ""), 0);  // its first number: all that is mapped
+  return std::max(0.0,
+                  static_cast<double>(limit.rlim_cur) - pages * static_cast<double>(sysconf(_SC_PAGESIZE)));
 }
 
 DeviceLimits this_cpu(int threads) {

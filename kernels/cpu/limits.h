@@ -24,10 +24,10 @@ struct MemoryFiles {
   std::string cgroup = "/sys/fs/cgroup";     // where version 2 is mounted; version 1 in "memory" below it
 };
 
-// Bytes that the processes of this host and control group can still allocate: the smallest of MemAvailable and
-// what is left of the limits of the control group (version 2 or 1) and of those around it. Their usage includes
-// cached files; inactive ones (memory.stat) are reclaimed first, so they count as free. A container may not see
-// the path of its group: then its own one is mounted in the group's place.
+// Bytes that the processes of this host and control group can still allocate: the smallest of MemAvailable
+// and what is left of the limits of the control group (version 2 or 1) and of those around it. Their usage
+// includes cached files; inactive ones (memory.stat) are reclaimed first, so they count as free. A container
+// may not see the path of its group: then its own one is mounted in the group's place.
 double available_bytes(const MemoryFiles& files = {});
 
 // Bytes that this process may still map (RLIMIT_AS, "ulimit -v"); infinite without a limit.

@@ -62,8 +62,8 @@ std::string unusual_length(const std::string& model, std::int64_t iterations, st
 
 Configuration configuration_of(const RunRecord& record);
 // What tells runs apart that a folder of logs may not mix, beside what logs are named after: the settings but
-// for the length, which their lines tell, unusual options that change the work, and on CPUs "threads". `exchanges`: whether gradients are
-// exchanged, which a run that has begun can't tell by itself.
+// for the length, which their lines tell, unusual options that change the work, and on CPUs "threads".
+// `exchanges`: whether gradients are exchanged, which a run that has begun can't tell by itself.
 std::map<std::string, std::string> log_settings(const RunRecord& record, bool exchanges);
 std::map<std::string, std::string> log_settings(const RunRecord& record);
 // One of them into the configuration of a log.

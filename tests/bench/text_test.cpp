@@ -80,11 +80,18 @@ TEST(AtomicFile, IsReplacedWholeAndRenamedWithoutReplacing) {
 }
 
 TEST(Printable, KeepsLettersAndDropsWhatTerminalsAct) {
-  EXPECT_EQ(printable("M\u00fcnchen \u2026 \u65e5\u672c \U0001f600"), "M\u00fcnchen \u2026 \u65e5\u672c \U0001f600");
+  EXPECT_EQ(printable("M\u00fcnchen \u2026 \u65e5\u672c \U0001f600"),
+            "M\u00fcnchen \u2026 \u65e5\u672c \U0001f600");
   EXPECT_EQ(printable("a\x1b[2Jb\nc\td\x7f\r"), "a?[2Jb?c?d??");
-  EXPECT_EQ(printable("\xc2\x9b" "31m"), "??31m");  // U+009B begins a sequence, too
-  EXPECT_EQ(printable("\x9b" "31m"), "?31m");
-  EXPECT_EQ(printable("\xe0\x82\x9b" "31m"), "???31m");  // the same, longer than it need be
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "??31m");  // U+009B begins a sequence, too
+  EXPECT_EQ(printable("\x9b"
+                      "31m"),
+            "?31m");
+  EXPECT_EQ(printable("\xe0\x82\x9b"
+                      "31m"),
+            "???31m");  // the same, longer than it need be
   EXPECT_EQ(printable("\xc3"), "?");
   EXPECT_EQ(printable_lines("a\tb\n\x1b[A", ' '), "a\tb\n [A");
 }

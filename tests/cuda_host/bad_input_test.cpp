@@ -66,8 +66,9 @@ TEST(CudaBadInput, NcclThatStallsIsNamedByItsOwnError) {
     EXPECT_EQ(ended.exit_code, 75) << execution;
     bool named = false;
     for (const std::string& line : ended.lines)
-      named |= line.find("rank 1 on ") != std::string::npos &&
-               line.find("NCCL failed: remote process exited or there was a network error") != std::string::npos;
+      named |=
+          line.find("rank 1 on ") != std::string::npos &&
+          line.find("NCCL failed: remote process exited or there was a network error") != std::string::npos;
     EXPECT_TRUE(named) << execution;
     expect_no_score(place);
   }

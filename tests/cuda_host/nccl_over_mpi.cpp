@@ -4,8 +4,8 @@
 //
 // EMULATED_NCCL_FAIL=rank:call makes ncclCommGetAsyncError of that rank return ncclRemoteError from its
 // call-th call on, counted from 0; EMULATED_NCCL_FAIL_INIT=rank makes that rank's init fail.
-// EMULATED_NCCL_STALL=rank:execution: that rank's collectives from that one on, counted from 0, never end, and a
-// second later ncclCommGetAsyncError says so, as NCCL does after a network error.
+// EMULATED_NCCL_STALL=rank:execution: that rank's collectives from that one on, counted from 0, never end,
+// and a second later ncclCommGetAsyncError says so, as NCCL does after a network error.
 #include <mpi.h>
 #include <nccl.h>
 
@@ -146,7 +146,8 @@ bool shall_fail(const ncclComm& communicator) {
   constexpr std::chrono::seconds kUntilNoticed{1};
   if (communicator.stalled_since)
     return std::chrono::steady_clock::now() - *communicator.stalled_since > kUntilNoticed;
-  return is_reached("EMULATED_NCCL_FAIL", communicator.rank, static_cast<std::uint64_t>(communicator.asked - 1));
+  return is_reached("EMULATED_NCCL_FAIL", communicator.rank,
+                    static_cast<std::uint64_t>(communicator.asked - 1));
 }
 
 // Start of this rank's part of the buffer.

@@ -26,9 +26,8 @@ class AvailableBytes : public ::testing::Test {
                                             bytes_text(cached_mib) + "\nunevictable 0\n");
   }
   double available_mib() const {
-    return available_bytes({.meminfo = folder_ / "meminfo",
-                            .groups = folder_ / "groups",
-                            .cgroup = folder_ / "cgroup"}) /
+    return available_bytes(
+               {.meminfo = folder_ / "meminfo", .groups = folder_ / "groups", .cgroup = folder_ / "cgroup"}) /
            kMiB;
   }
   static std::string bytes_text(double mib) { return std::to_string(static_cast<long long>(mib * kMiB)); }
@@ -83,7 +82,8 @@ TEST_F(AvailableBytes, AreLimitedByGroupsOfVersion1) {
   folder_.write("cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   folder_.write("cgroup/memory/job/memory.limit_in_bytes", bytes_text(500) + "\n");
   folder_.write("cgroup/memory/job/memory.usage_in_bytes", bytes_text(400) + "\n");
-  folder_.write("cgroup/memory/job/memory.stat", "inactive_file 1\ntotal_inactive_file " + bytes_text(250) + "\n");
+  folder_.write("cgroup/memory/job/memory.stat",
+                "inactive_file 1\ntotal_inactive_file " + bytes_text(250) + "\n");
   EXPECT_DOUBLE_EQ(available_mib(), 350);
 }
 

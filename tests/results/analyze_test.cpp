@@ -74,7 +74,8 @@ TEST(Analyze, NamesALogWhoseTrainingDiverged) {
   const Analysis analysis = analyze_logs(folder.path(), {});
   EXPECT_EQ(analysis.cases.at(0).runs, 3);
   ASSERT_EQ(analysis.notes.size(), 2u);
-  EXPECT_TRUE(analysis.notes[0].starts_with("1n1g/m_b100_fp32_2.log: the loss grew from ")) << analysis.notes[0];
+  EXPECT_TRUE(analysis.notes[0].starts_with("1n1g/m_b100_fp32_2.log: the loss grew from "))
+      << analysis.notes[0];
   EXPECT_TRUE(analysis.notes[0].ends_with(" to 512.25: training diverges")) << analysis.notes[0];
   EXPECT_EQ(analysis.notes[1], "1n1g/m_b100_fp32_3.log: the loss became nan: training diverges");
 }

@@ -72,9 +72,9 @@ TEST(ImageDecoder, AnExifOrientationIsIgnored) {
   ImageDecoder decoder;
   std::vector<std::uint8_t> jpeg = encode_jpeg(61, 43, JpegKind::color, smooth);
   // APP1 with a TIFF directory of one entry: Orientation (0x0112), a short, 6: turn right.
-  const std::vector<std::uint8_t> exif = {0xff, 0xe1, 0,    34, 'E', 'x', 'i', 'f', 0, 0, 'M', 'M',
-                                          0,    42,   0,    0,  0,   8,   0,   1,   1, 0x12, 0, 3,
-                                          0,    0,    0,    1,  0,   6,   0,   0,   0, 0,    0, 0};
+  const std::vector<std::uint8_t> exif = {0xff, 0xe1, 0, 34, 'E', 'x', 'i', 'f', 0, 0,    'M', 'M',
+                                          0,    42,   0, 0,  0,   8,   0,   1,   1, 0x12, 0,   3,
+                                          0,    0,    0, 1,  0,   6,   0,   0,   0, 0,    0,   0};
   jpeg.insert(jpeg.begin() + 2, exif.begin(), exif.end());
   const RgbxImage image = decode(decoder, jpeg);
   ASSERT_EQ(image.size, (ImageSize{61, 43}));

@@ -17,7 +17,8 @@ void append(Bytes& bytes, std::initializer_list<int> values) {
 // A grey progressive image whose one bit per block is refined over and over: 11 bytes a scan.
 Bytes image_of_scans(int scans, int side) {
   Bytes jpeg;
-  append(jpeg, {0xff, 0xd8, 0xff, 0xc2, 0, 11, 8, side >> 8, side & 255, side >> 8, side & 255, 1, 1, 0x11, 0});
+  append(jpeg,
+         {0xff, 0xd8, 0xff, 0xc2, 0, 11, 8, side >> 8, side & 255, side >> 8, side & 255, 1, 1, 0x11, 0});
   append(jpeg, {0xff, 0xdb, 0, 67, 0});
   jpeg.insert(jpeg.end(), 64, 1);
   append(jpeg, {0xff, 0xc4, 0, 20, 0, 1});  // one code of one bit
@@ -52,7 +53,8 @@ TEST(JpegScans, OfFilesThatAreCutAnywhereAreCountedWithinThem) {
   const Bytes jpeg = image_of_scans(5, 8);
   std::int64_t before = 1;
   for (std::size_t length = 0; length <= jpeg.size(); ++length) {
-    const Bytes cut(jpeg.begin(), jpeg.begin() + static_cast<std::ptrdiff_t>(length));  // its own end, for sanitizers
+    const Bytes cut(jpeg.begin(),
+                    jpeg.begin() + static_cast<std::ptrdiff_t>(length));  // its own end, for sanitizers
     const std::int64_t scans = count_scans(cut);
     EXPECT_GE(scans, before);
     before = scans;
