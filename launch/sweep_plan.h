@@ -6,9 +6,7 @@
 //   repetitions = 7              # of every case, 1 to 99; 7 and 5 are what published medians are taken over
 //   seed = 1                     # of the order
 //   retries = 2                  # more attempts of a run that failed
-//   timeout_minutes = 30         # a run that takes longer is ended, and counts as failed; 0: none is; 240
-//   where
-//                                # it is left out
+//   timeout_minutes = 30         # a run that takes longer is ended, and counts as failed; 240 by itself
 //
 //   [launcher]                   # "mpirun --bind-to none -np 4 bench_resnet50 …"
 //   command = "mpirun"
@@ -89,7 +87,7 @@ struct SweepPlan {
   int repetitions = 7;
   std::uint64_t seed = 0;
   int retries = 1;
-  double timeout_seconds = 4 * 3600;  // 0: none
+  double timeout_seconds = 4 * 3600.0;  // 0: none
   Launcher launcher;
   std::vector<SweepGroup> groups;  // as the file has them
   // Repetition by repetition, each with every case once in an order of its own: what drifts while the sweep
