@@ -14,6 +14,7 @@
 #include <regex>
 #include <set>
 
+#include "base/error.h"
 #include "base/paths.h"
 #include "base/text.h"
 #include "bench/output/version.h"

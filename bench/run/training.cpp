@@ -109,26 +109,6 @@ void prepare(Run& run) {
   });
 }
 
-// A single rank sends nothing. Throws FailureOfThisRank where another rank was lost meanwhile.
-void check_sums(Run& run) {
-  if (run.job.size() == 1) return;
-  run.record.checks["sums_exact"] = "skipped";
-  if (!run.options().check) return;
-  run.record.checks["sums_exact"] = false;
-  std::size_t largest = 0;
-  try {
-    largest = check_exchange(run.job, run.session, run.hooks.damage_message);
-  } catch (const Error& error) {
-    if (error.code() == ExitCode::peer_lost) throw FailureOfThisRank(error);
-    throw;
-  }
-  run.record.checks["sums_exact"] = true;
-  if (largest == 0) return;
-  run.record.remarks.push_back(fmt::format(
-      "sums were checked in messages of up to {} bytes; larger ones take over 5 s each", largest));
-  run.messages.say(run.record.remarks.back());
-}
-
 // Throws Error(verification_failed) for a loss that is not finite, also with --no-check. `not_finite`: such
 // losses in a row.
 void require_finite_loss(const Run& run, std::int64_t iteration, int& not_finite) {
@@ -206,6 +186,34 @@ void end_interrupted(Run& run, const Interrupted& interrupted) {
   if (run.job.size() > 1) run.job.abort(static_cast<int>(interrupted.code()));
 }
 
+// Of a failure that other ranks may not see.
+[[noreturn]] void end_alone(Run& run, const Error& error) {
+  report_failure(run, error);
+  run.outputs.log.reset();  // an empty log goes
+  end_for_all(std::string(run.options().model->program), run.job, error);
+  throw FailureOfThisRank(error);
+}
+
+// A single rank sends nothing. Throws FailureOfThisRank where another rank was lost meanwhile.
+void check_sums(Run& run) {
+  if (run.job.size() == 1) return;
+  run.record.checks["sums_exact"] = "skipped";
+  if (!run.options().check) return;
+  run.record.checks["sums_exact"] = false;
+  std::size_t largest = 0;
+  try {
+    largest = check_exchange(run.job, run.session, run.hooks.damage_message);
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::peer_lost) end_alone(run, error);
+    throw;
+  }
+  run.record.checks["sums_exact"] = true;
+  if (largest == 0) return;
+  run.record.remarks.push_back(fmt::format(
+      "sums were checked in messages of up to {} bytes; larger ones take over 5 s each", largest));
+  run.messages.say(run.record.remarks.back());
+}
+
 void measure(Run& run) {
   Session& session = run.session;
   run.job.barrier();
@@ -217,10 +225,7 @@ void measure(Run& run) {
     end_interrupted(run, interrupted);
     throw FailureOfThisRank(interrupted);
   } catch (const Error& error) {
-    report_failure(run, error);
-    run.outputs.log.reset();  // an empty log goes
-    end_for_all(std::string(run.options().model->program), run.job, error);
-    throw FailureOfThisRank(error);
+    end_alone(run, error);
   }
 }
 
