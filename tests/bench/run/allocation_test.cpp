@@ -53,8 +53,8 @@ extern "C" dnnl_status_t dnnl_primitive_create(dnnl_primitive_t* primitive,
 namespace plumb {
 namespace {
 
-// oneDNN's GEMM packs its operands into memory that it allocates and frees itself. The dense layer uses it, and
-// without AVX-512 the weight gradients of small images.
+// oneDNN's GEMM packs its operands into memory that it allocates and frees itself. The dense layer uses it,
+// and without AVX-512 the weight gradients of small images.
 bool packs_operands(const Instruction& instruction) {
   return instruction.as<DenseForward>() || instruction.as<DenseBackwardData>() ||
          instruction.as<DenseBackwardWeights>() ||
