@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <fstream>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -93,8 +94,8 @@ std::string reason_in(const fs::path& output, const std::string& program, bool o
 class Sweep {
  public:
   Sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
-        const SweepListener& listener)
-      : plan_(plan), folder_(folder), journal_(journal), listener_(listener) {
+        const SweepListener& listener, OnLostHost on_lost_host)
+      : plan_(plan), folder_(folder), journal_(journal), listener_(listener), on_lost_host_(on_lost_host) {
     mark_ = fs::canonical(folder.path);
   }
 
@@ -105,7 +106,8 @@ class Sweep {
     SweepOutcome outcome{.total = plan_.runs.size()};
     for (const SweepRun& run : plan_.runs) finished_ += settle(run) ? 1 : 0;
     for (const SweepRun& run : plan_.runs) {
-      if (outcome.signal == 0 && !journal_.state(run.name).done) outcome.signal = attempt_until_done(run);
+      if (outcome.signal == 0 && run.nodes <= most_nodes_ && !journal_.state(run.name).done)
+        outcome.signal = attempt_until_done(run);
       const RunState state = journal_.state(run.name);
       if (!state.done && state.failures > 0)
         outcome.failed.push_back({run.name, state.reason, state.code, state.failures});
@@ -144,8 +146,21 @@ class Sweep {
       if (const int signal = attempt_once(run); signal != 0) return signal;
       const RunState state = journal_.state(run.name);
       if (state.done || state.code == static_cast<int>(ExitCode::usage)) break;  // which no retry mends
+      if (lost_a_host(run, state)) break;
     }
     return 0;
+  }
+
+  // Then runs over as many hosts are left out from now on.
+  bool lost_a_host(const SweepRun& run, const RunState& state) {
+    if (on_lost_host_ == OnLostHost::retry || run.nodes < 2 ||
+        state.code != static_cast<int>(ExitCode::peer_lost))
+      return false;
+    most_nodes_ = run.nodes - 1;
+    listener_.warn(
+        fmt::format("runs over {} hosts or more are left out, as {} lost one; --resume tries them again",
+                    run.nodes, run.name));
+    return true;
   }
 
   int attempt_once(const SweepRun& run) {
@@ -214,6 +229,8 @@ class Sweep {
   const SweepFolder& folder_;
   SweepJournal& journal_;
   const SweepListener& listener_;
+  OnLostHost on_lost_host_;
+  int most_nodes_ = std::numeric_limits<int>::max();  // of runs that are started
   SignalWatch signals_;
   std::string mark_;
   std::size_t finished_ = 0;
@@ -231,12 +248,12 @@ struct Mean {
 }  // namespace
 
 SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
-                       const SweepListener& listener) {
+                       const SweepListener& listener, OnLostHost on_lost_host) {
   if (!can_be_started(plan.launcher.command))
     throw Error(ExitCode::unavailable,
                 "launcher '{}' is not there; install it, or name another 'command' in [launcher]",
                 plan.launcher.command);
-  return Sweep(plan, folder, journal, listener).run();
+  return Sweep(plan, folder, journal, listener, on_lost_host).run();
 }
 
 std::optional<double> seconds_left(const SweepPlan& plan,

@@ -37,12 +37,16 @@ struct SweepListener {
   std::function<void(const std::string& sentence)> warn;  // an attempt failed, a result is gone
 };
 
+// What a run over several hosts does to the others if it ends with code 75: a host may be lost. skip: it
+// isn't tried again, and runs over as many hosts or more stay open for --resume.
+enum class OnLostHost { retry, skip };
+
 // Does the runs that are open by the journal: failed ones get 1 + retries attempts anew. What unfinished
 // attempts left is removed first, and their processes are ended. Results: logs under folder.logs(…), run
 // folders as folder.runs()/<name>, what a failed attempt left under folder.failed(…), all output under
 // folder.output(…). Throws Error(unavailable) if the launcher or a program isn't there, Error(io_error).
 SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
-                       const SweepListener& listener);
+                       const SweepListener& listener, OnLostHost on_lost_host = OnLostHost::retry);
 
 // The time that the open runs will take, by the means of finished ones: of the same case, else of the
 // same group, else of all. Nothing if none is.

@@ -31,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct SweepArguments {
-  std::string file, out, target;
+  std::string file, out, target, on_lost_host = "retry";
   bool resume = false, dry_run = false, quiet = false, markdown = false;
 };
 
@@ -50,6 +50,10 @@ OptionTable sweep_options(SweepArguments& arguments) {
              .as_required(),
          flag_option("--resume", arguments.resume, true,
                      "go on with the sweep in --out: what is finished is kept, what failed is tried again"),
+         choice_option(
+             "--on-lost-host", arguments.on_lost_host, {"retry", "skip"},
+             "after a run over several hosts that ended with code 75 (a peer lost): try it again, or "
+             "leave it and all runs over as many hosts or more open for --resume"),
          flag_option("--dry-run", arguments.dry_run, true,
                      "print order, commands and time of what would be run; starts and writes nothing"),
          choice_option("--target", arguments.target, target_names(),
@@ -229,7 +233,8 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
             messages.warn("plumbline: " + sentence);
           }};
   messages.say(fmt::format("plumbline: {} runs in {}", plan.runs.size(), folder.path.string()));
-  const SweepOutcome outcome = run_sweep(plan, folder, journal, listener);
+  const OnLostHost on_lost_host = arguments.on_lost_host == "skip" ? OnLostHost::skip : OnLostHost::retry;
+  const SweepOutcome outcome = run_sweep(plan, folder, journal, listener, on_lost_host);
   line.clear();
   print_text(result_text(plan, folder, outcome, arguments.markdown));
   messages.last(fmt::format(

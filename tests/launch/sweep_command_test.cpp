@@ -152,6 +152,23 @@ TEST(SweepCommand, OverHostsLaunchRunStartsEveryCase) {
   EXPECT_EQ(programs.sweep("out", "--resume").code, 0);
 }
 
+TEST(SweepCommand, AfterALostHostSmallerCasesGoOnAndLargerOnesStayOpen) {
+  const FakePrograms programs;
+  programs.write_hosts_sweep("hosts = '127.0.0.[1-2]'", "cases = ['1n1g', '2n1g']");
+  const std::string works = read_text(programs.path("on_hosts/mpirun"));
+  const std::string loses =
+      "#!/bin/sh\ncase $4 in *,*) echo 'bench_resnet50: a host is lost' >&2; exit 75;; esac\n";
+  programs.set("on_hosts/mpirun", loses + works.substr(works.find('\n') + 1));
+  const EndedSweep ended = programs.sweep("out", "--on-lost-host skip");
+  EXPECT_EQ(ended.code, 75);
+  EXPECT_NE(ended.output.find("1n1g     2 "), std::string::npos) << ended.output;
+  EXPECT_EQ(count(ended.output, "2n1g"), 1) << ended.output;  // one attempt of one run failed
+  EXPECT_NE(ended.output.find("1 attempt, code 75, a host is lost"), std::string::npos) << ended.output;
+  EXPECT_EQ(count(read_text(programs.path("messages.txt")), "runs over 2 hosts or more are left out"), 1);
+  programs.set("on_hosts/mpirun", works);
+  EXPECT_EQ(programs.sweep("out", "--resume --on-lost-host skip").code, 0);
+}
+
 TEST(SweepCommand, AFailureOverHostsIsToldByItsOwnWords) {
   const FakePrograms programs;
   programs.write_hosts_sweep("hosts = '127.0.0.1'", "cases = ['1n1g']");
