@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const plumb::Error& error) {
-    std::fprintf(stderr, "plumbline: %s\n", printable(error.what()).c_str());
+    std::fprintf(stderr, "plumbline: %s\n", plumb::printable(error.what()).c_str());
     return static_cast<int>(error.code());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "plumbline: unexpected failure (%s); report this\n", error.what());
