@@ -211,8 +211,9 @@ TEST(SweepPlan, DotsInTextsAndCommentsAreNoParts) {
   const std::string dots(100, '.');
   const std::string text = kCase + "name = 'x'  # " + dots + "\n";
   EXPECT_EQ(plan_of(text).groups.size(), plan_of(kCase).groups.size());
-  EXPECT_EQ(plan_of(text + "options = { data = \"\\\"" + dots + "\" }\n").groups.front().options.front(),
-            "--data=\"" + dots);
+  const std::vector<std::string> options =
+      plan_of(text + "options = { data = \"\\\"" + dots + "\" }\n").groups.front().options;
+  EXPECT_EQ(std::ranges::count(options, "--data=\"" + dots), 1);
 }
 
 TEST(SweepPlan, MessagesHaveNothingForATerminalToDo) {
