@@ -16,8 +16,7 @@ Binder prepare(Context&, Instruction&, const Collective&) {
 }
 
 template <typename T>
-concept NotOfCpu = std::same_as<T, PackBatch> || std::same_as<T, ConvNormBackwardData> ||
-    std::same_as<T, BatchNormStatistics> || std::same_as<T, BatchNormFinalize> ||
+concept NotOfCpu = std::same_as<T, ConvNormBackwardData> || std::same_as<T, BatchNormStatistics> || std::same_as<T, BatchNormFinalize> ||
     std::same_as<T, BatchNormApply> || std::same_as<T, BatchNormBackwardApply> ||
     std::same_as<T, FindOverflow> || std::same_as<T, Recorded>;
 
