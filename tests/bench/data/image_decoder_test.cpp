@@ -89,8 +89,8 @@ void expect_part_of(const RgbxImage& whole, const std::vector<std::uint8_t>& pix
   EXPECT_NEAR(box.top - part.box.top, top, 1e-9);
   EXPECT_DOUBLE_EQ(box.width, part.box.width);
   EXPECT_DOUBLE_EQ(box.height, part.box.height);
-  const int end_x = static_cast<int>(std::ceil(part.box.left + part.box.width)),
-            end_y = static_cast<int>(std::ceil(part.box.top + part.box.height));
+  const int end_x = static_cast<int>(std::ceil(part.box.left + part.box.width - 1e-9)),
+            end_y = static_cast<int>(std::ceil(part.box.top + part.box.height - 1e-9));
   ASSERT_LE(end_x, part.image.size.width);
   ASSERT_LE(end_y, part.image.size.height);
   for (int y = static_cast<int>(part.box.top); y < end_y; ++y)
