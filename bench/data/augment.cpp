@@ -73,8 +73,9 @@ Crop random_crop(ImageSize image, PhiloxKey key, std::uint64_t sample) {
     const double ratio = std::exp(between(std::log(kNarrowest), std::log(kWidest), bits[1]));
     const ImageSize size{rounded(std::sqrt(wanted * ratio)), rounded(std::sqrt(wanted / ratio))};
     if (size.width < 1 || size.height < 1 || size.width > image.width || size.height > image.height) continue;
-    crop = {{below(image.width - size.width + 1, bits[2]), below(image.height - size.height + 1, bits[3]), size},
-            false};
+    crop = {
+        {below(image.width - size.width + 1, bits[2]), below(image.height - size.height + 1, bits[3]), size},
+        false};
     break;
   }
   crop.flip = is_flipped(key, sample);

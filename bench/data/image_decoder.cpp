@@ -92,7 +92,8 @@ void ImageDecoder::run(Stage stage) {
     case Stage::rows:
       jpeg_skip_scanlines(&decompress, first_row_);
       read_rows(end_row_);
-      // A file is whole or corrupt, whatever part of it is wanted. Skipping to its very end would read nothing.
+      // A file is whole or corrupt, whatever part of it is wanted. Skipping to its very end would read
+      // nothing.
       if (end_row_ < decompress.output_height) {
         jpeg_skip_scanlines(&decompress, decompress.output_height - 1 - end_row_);
         read_rows(decompress.output_height);

@@ -83,7 +83,8 @@ ImageLoader::ImageLoader(const BatchSourceOptions& options)
       image_bytes_(3 * static_cast<std::size_t>(options.image_size * options.image_size)),
       pace_(limits_for(options)),
       states_(images_->count(), ImageState::untried) {
-  for (std::uint64_t i = 0; i < kBatchesHeld + limits_for(options).ahead; ++i) buffers_.push_back(make_buffer());
+  for (std::uint64_t i = 0; i < kBatchesHeld + limits_for(options).ahead; ++i)
+    buffers_.push_back(make_buffer());
 }
 
 ImageLoader::Buffer ImageLoader::make_buffer() const {

@@ -102,18 +102,20 @@ void Resizer::resize(const RgbxImage& image, const Box& box, bool flip, int out_
 
 void Resizer::resize_rows(const RgbxImage& image, std::size_t y, std::size_t rows, std::size_t size,
                           std::uint8_t* out) {
-  const std::size_t row_bytes = static_cast<std::size_t>(image.size.width) * 4, row = rows_.size() / kStripRows;
+  const std::size_t row_bytes = static_cast<std::size_t>(image.size.width) * 4,
+                    row = rows_.size() / kStripRows;
   const std::uint8_t* corner = image.pixels.data() + static_cast<std::size_t>(x_.lowest) * 4;
   for (std::size_t r = 0; r < rows; ++r)
     blend_rows(corner + static_cast<std::size_t>(y_.first[y + r]) * row_bytes, row_bytes,
-               y_.weights.data() + (y + r) * y_.stride, y_.count[y + r], std::span(rows_).subspan(r * row, row));
+               y_.weights.data() + (y + r) * y_.stride, y_.count[y + r],
+               std::span(rows_).subspan(r * row, row));
   exchange(rows_.data(), row / 4, strip_.data());
   for (std::size_t x = 0; x < size; ++x) {
     // A product loses half of 1 / 2^8 grey level; more than 127 can't be added to white.
     const auto lost = std::min<std::size_t>((x_.count[x] + y_.count[y]) / 2, 127);
-    const auto levels = blend_columns(strip_.data() + static_cast<std::size_t>(x_.first[x] - x_.lowest) * kLanes,
-                                      x_.weights.data() + x * x_.stride, x_.count[x],
-                                      static_cast<std::uint16_t>(128 + lost));
+    const auto levels =
+        blend_columns(strip_.data() + static_cast<std::size_t>(x_.first[x] - x_.lowest) * kLanes,
+                      x_.weights.data() + x * x_.stride, x_.count[x], static_cast<std::uint16_t>(128 + lost));
     for (std::size_t r = 0; r < rows; ++r) std::memcpy(out + (r * size + x) * 3, levels.data() + r * 4, 3);
   }
 }

@@ -30,7 +30,8 @@ class Resizer {
     void plan(double start, double length, int pixels, int out_size, bool mirrored);
     void plan_pixel(std::size_t index, double middle, double reach);
   };
-  void resize_rows(const RgbxImage& image, std::size_t y, std::size_t rows, std::size_t size, std::uint8_t* out);
+  void resize_rows(const RgbxImage& image, std::size_t y, std::size_t rows, std::size_t size,
+                   std::uint8_t* out);
 
   Axis x_, y_;
   std::vector<std::uint16_t> rows_;   // resized along y: [rows of a strip, pixels, 4], 2^8 per grey level

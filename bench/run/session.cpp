@@ -21,16 +21,16 @@ std::int64_t classes_of(const Graph& graph) {
 BatchSourceOptions source_options(const Session& session, const Job& job) {
   const BenchOptions& options = session.options;
   BatchSourceOptions source{.data = options.data,
-          .batch_file = options.batch,
-          .batch_per_device = *options.batch_per_device,
-          .image_size = options.image_size,
-          .classes = classes_of(session.plan.graph),
-          .preprocessing = preprocessing_of(*options.model),
-          .seed = options.seed,
-          .rank = job.rank(),
-          .world_size = job.size(),
-          .workers = options.data_workers,
-          .as_needed = session.workers_as_needed};
+                            .batch_file = options.batch,
+                            .batch_per_device = *options.batch_per_device,
+                            .image_size = options.image_size,
+                            .classes = classes_of(session.plan.graph),
+                            .preprocessing = preprocessing_of(*options.model),
+                            .seed = options.seed,
+                            .rank = job.rank(),
+                            .world_size = job.size(),
+                            .workers = options.data_workers,
+                            .as_needed = session.workers_as_needed};
   if (HostStaging* staging = session.device->host_staging())
     source.allocate = [staging](std::size_t bytes) { return staging->allocate_pinned(bytes); };
   return source;
@@ -217,9 +217,9 @@ void plan_session(const Job& job, Session& session) {
                           session.device->prepare(graph, rule, program);
                         }});
     const bool shares_memory = !session.device->host_staging();
-    require_memory(session, job,
-                   session.plan.needed_bytes +
-                       (shares_memory ? static_cast<double>(session.source->host_bytes()) : 0));
+    require_memory(
+        session, job,
+        session.plan.needed_bytes + (shares_memory ? static_cast<double>(session.source->host_bytes()) : 0));
   });
   job.require_same("Program", fmt::format("hash={}\n", reduction_hash(session.plan.program)));
 }

@@ -27,7 +27,8 @@ void normalise(const std::uint8_t* from, float* to, std::ptrdiff_t images, std::
       const float factor = normalisation.factor[c], offset = normalisation.offset[c];
       const std::uint8_t* channel = from + n * pixels * 3 + c;
       float* plane = to + (n * 3 + c) * pixels;
-      for (std::ptrdiff_t i = 0; i < pixels; ++i) plane[i] = static_cast<float>(channel[i * 3]) * factor + offset;
+      for (std::ptrdiff_t i = 0; i < pixels; ++i)
+        plane[i] = static_cast<float>(channel[i * 3]) * factor + offset;
     }
 }
 
@@ -57,7 +58,8 @@ Binder prepare(Context& context, Instruction&, const Cast& rounded) {
 Binder prepare(Context& context, Instruction&, const PackBatch& pack) {
   const Shape& shape = context.graph.values[0].shape;
   return bind_loop([=, images = shape.n, pixels = shape.h * shape.w](const Arena& at) {
-    normalise(at.as<std::uint8_t>(pack.staged_images), at.as(pack.images), images, pixels, pack.normalisation);
+    normalise(at.as<std::uint8_t>(pack.staged_images), at.as(pack.images), images, pixels,
+              pack.normalisation);
     std::copy_n(at.as<std::int32_t>(pack.staged_labels), images, at.as<std::int32_t>(pack.labels));
   });
 }

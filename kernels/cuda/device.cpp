@@ -302,7 +302,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   Arena arena_;
   Clock clock_;
   ExecutableGraph graph_exec_;
-  std::uint64_t batches_ = 0;  // staged so far; also the iteration of the next one
+  std::uint64_t batches_ = 0;    // staged so far; also the iteration of the next one
   std::array<Event, 2> staged_;  // the half's last batch has been copied
   mutable std::size_t peak_bytes_ = 0;
 };

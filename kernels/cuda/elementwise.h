@@ -30,7 +30,8 @@ void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::
 // images[n, h, w, 16 bytes of channels] = staged.pixels[n, h, w, 3], normalised, for a batch of `shape`;
 // channels past 3 are 0. Copies the labels. At most 65535 images.
 struct StagedBatch {
-  const std::uint8_t* pixels = nullptr;  // [2, n, h, w, 3]: the parity of the state's iteration picks the half
+  const std::uint8_t* pixels =
+      nullptr;  // [2, n, h, w, 3]: the parity of the state's iteration picks the half
   const std::int32_t* labels = nullptr;  // [2, n]
 };
 void launch_pack_batch(const StagedBatch& staged, const Normalisation& normalisation, const State* state,

@@ -127,7 +127,9 @@ GraphRun train_on_cpu(const Graph& graph, const TestTensors& tensors, const Trai
   unscaled.rule.loss_scaling = {};
   unscaled.capture = false;
   return train(*device, graph, tensors, unscaled,
-               {.load_batch_every_step = options.other_batches, .normalisation = kNormalisation, .winograd = Winograd::never});
+               {.load_batch_every_step = options.other_batches,
+                .normalisation = kNormalisation,
+                .winograd = Winograd::never});
 }
 
 double relative_error(const std::vector<float>& values, const std::vector<float>& truth) {

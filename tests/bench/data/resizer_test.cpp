@@ -19,7 +19,8 @@ std::vector<std::uint8_t> random_pixels(ImageSize size) {
 }
 
 // One output value by definition: all pixels of the box, weighted by the product of two triangles.
-double by_definition(const RgbxImage& image, const Box& box, int out_size, int x, int y, std::size_t channel) {
+double by_definition(const RgbxImage& image, const Box& box, int out_size, int x, int y,
+                     std::size_t channel) {
   const double step_x = box.width / out_size, step_y = box.height / out_size;
   const auto triangle = [](double distance, double step) {
     return std::max(0.0, 1 - std::abs(distance) / std::max(1.0, step));
@@ -61,9 +62,9 @@ TEST(Resizer, IsWithinSixTenthsOfAGreyLevelOfTheDefinition) {
       resizer.resize(image, c.box, flip, c.out_size, out);
       for (std::size_t i = 0; i < out.size(); ++i) {
         const std::size_t x = i / 3 % size, y = i / 3 / size, from = flip ? size - 1 - x : x;
-        ASSERT_NEAR(out[i],
-                    by_definition(image, c.box, c.out_size, static_cast<int>(from), static_cast<int>(y), i % 3),
-                    0.6)
+        ASSERT_NEAR(
+            out[i],
+            by_definition(image, c.box, c.out_size, static_cast<int>(from), static_cast<int>(y), i % 3), 0.6)
             << c.size.width << " x " << c.size.height << " to " << size << " at " << x << ", " << y;
       }
     }

@@ -16,9 +16,10 @@ DecodeRate measured() {
 }
 
 TEST(DecodeRate, IsToldInTotalAndPerCore) {
-  EXPECT_EQ(to_text(measured()),
-            "5000 images/s, 1250 per core, 0.800 ms of CPU time each: 4 workers on 2 ranks, 224 px; 9 images in 3 "
-            "classes from photos, 2 workers");
+  EXPECT_EQ(
+      to_text(measured()),
+      "5000 images/s, 1250 per core, 0.800 ms of CPU time each: 4 workers on 2 ranks, 224 px; 9 images in 3 "
+      "classes from photos, 2 workers");
   DecodeRate rate = measured();
   rate.corrupt = 2;
   EXPECT_TRUE(to_text(rate).ends_with("; 2 corrupt images skipped"));
