@@ -53,10 +53,12 @@ extern "C" dnnl_status_t dnnl_primitive_create(dnnl_primitive_t* primitive,
 namespace plumb {
 namespace {
 
-// oneDNN's GEMM, used by the dense layer, packs its operands into memory that it allocates and frees itself.
+// oneDNN's GEMM packs its operands into memory that it allocates and frees itself. The dense layer uses it,
+// and without AVX-512 the weight gradients of small images.
 bool packs_operands(const Instruction& instruction) {
   return instruction.as<DenseForward>() || instruction.as<DenseBackwardData>() ||
-         instruction.as<DenseBackwardWeights>();
+         instruction.as<DenseBackwardWeights>() ||
+         (instruction.as<ConvBackwardWeights>() && !__builtin_cpu_supports("avx512f"));
 }
 
 TEST(TimedWindow, AllocatesNoBufferAndMakesNoPrimitive) {
