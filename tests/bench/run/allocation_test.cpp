@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <oneapi/dnnl/dnnl.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 
@@ -61,6 +62,17 @@ bool packs_operands(const Instruction& instruction) {
          (instruction.as<ConvBackwardWeights>() && !__builtin_cpu_supports("avx512f"));
 }
 
+class DarkImages : public BatchSource {
+ public:
+  PixelBatch next() override { return {pixels_, labels_}; }
+  std::size_t host_bytes() const override { return 0; }
+  std::string description() const override { return "dark images"; }
+
+ private:
+  std::array<std::uint8_t, 2 * 32 * 32 * 3> pixels_{};
+  std::array<std::int32_t, 2> labels_{};
+};
+
 TEST(TimedWindow, AllocatesNoBufferAndMakesNoPrimitive) {
   const Graph graph = make_resnet50({.batch = 2, .image_size = 32});
   const auto device = make_device({.choice = DeviceChoice::cpu, .threads = 1});
@@ -71,10 +83,7 @@ TEST(TimedWindow, AllocatesNoBufferAndMakesNoPrimitive) {
   for (const auto& [name, tensor] : initial_tensors(graph, 1))
     for (ParameterId p = 0; p < graph.parameters.size(); ++p)
       if (graph.parameters[p].name == name) device->write_parameter(p, tensor.values);
-  FixedBatch source = synthetic_batch({.batch_per_device = 2, .image_size = 32});
-  const std::vector<std::uint8_t> pixels(2 * 32 * 32 * 3);
-  const std::vector<std::int32_t> labels(2);
-  device->stage_batch(pixels, labels);
+  DarkImages source;
   device->write_state({.learning_rate = 0.01f});
   Runner runner(program, *device, nullptr, source);
   ASSERT_GT(primitives, 100) << "the counters don't count";
@@ -89,7 +98,7 @@ TEST(TimedWindow, AllocatesNoBufferAndMakesNoPrimitive) {
     }
   }
   const long before = buffers;
-  device->stage_batch(pixels, labels);
+  device->stage_batch(source.next().pixels, source.next().labels);
   EXPECT_EQ(buffers, before);
   EXPECT_EQ(primitives, made);
 }
