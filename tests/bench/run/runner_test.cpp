@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/error.h"
+
 namespace plumb {
 namespace {
 
