@@ -80,9 +80,8 @@ TEST(TimedWindow, AllocatesNoBufferAndMakesNoPrimitive) {
   device->prepare(graph, {}, program);
   const MemoryPlan plan = plan_memory(program);
   device->bind(program, plan);
-  for (const auto& [name, tensor] : initial_tensors(graph, 1))
-    for (ParameterId p = 0; p < graph.parameters.size(); ++p)
-      if (graph.parameters[p].name == name) device->write_parameter(p, tensor.values);
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p)
+    device->write_parameter(p, initial_values(graph.parameters[p], 1));
   DarkImages source;
   device->write_state({.learning_rate = 0.01f});
   Runner runner(program, *device, nullptr, source);
