@@ -10,6 +10,7 @@
 #include "bench/plan/head_table.h"
 #include "bench/plan/predicted_exchange.h"
 #include "bench/plan/step_plan.h"
+#include "bench/run/decode_rate.h"
 #include "bench/run/environment.h"
 #include "bench/run/failures.h"
 #include "bench/run/find_max_batch.h"
@@ -97,7 +98,12 @@ int run_bench(const std::string& program, int argc, char** argv) {
     const Job job(&argc, &argv, addresses.at_start());
     run_in_job(program, job, [&] {
       addresses.after_start(job);
-      options.find_max_bs ? report_max_batch(job, options) : run_training(job, options);
+      if (options.find_max_bs)
+        report_max_batch(job, options);
+      else if (options.decode_only)
+        report_decode_rate(job, options);
+      else
+        run_training(job, options);
     });
   });
 }

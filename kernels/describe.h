@@ -29,7 +29,8 @@ enum class Winograd { never, where_faster, everywhere };
 
 struct DescribeOptions {
   Precision precision = Precision::fp32;
-  bool load_batch_every_step = false;  // real images: a load_batch instruction on the input lane
+  bool load_batch_every_step = false;  // real images: load_batch on the input lane, then pack_batch
+  Normalisation normalisation = {};    // of these images
   bool fuse = true;                    // cuda: use cuDNN's fused engines if the device has them
   bool deterministic = false;          // cuda: only engines that sum in a fixed order
   bool scale_loss = false;        // fp16: check gradients for overflow, and skip the update if one overflowed

@@ -59,8 +59,11 @@ class TensorAccess {
   virtual void read_gradient(ParameterId parameter, std::span<float> values) const = 0;
   virtual void write_statistic(StatisticId statistic, std::span<const float> values) = 0;
   virtual void read_statistic(StatisticId statistic, std::span<float> values) const = 0;
-  // images: [n, 3, h, w] fp32, normalised; labels: [n].
+  // The batch of every step. images: [n, 3, h, w] fp32, normalised; labels: [n].
   virtual void write_batch(std::span<const float> images, std::span<const std::int64_t> labels) = 0;
+  // The next step's batch, for a Program with load_batch. pixels: [n, h, w, 3]; labels: [n]. A GPU may read
+  // both until the second call after this one has returned.
+  virtual void stage_batch(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels) = 0;
   // Generates the rank's synthetic batch (bench/data/synthetic.cpp) on the device. Returns false if the host
   // must generate it and call write_batch().
   virtual bool make_synthetic_batch(std::uint64_t /*seed*/, int /*rank*/) { return false; }
@@ -69,7 +72,7 @@ class TensorAccess {
   virtual IterationMetrics metrics(std::uint64_t iteration) const = 0;
 };
 
-// Ordering between lanes. On an asynchronous device (cuda), callables, write_batch() and collectives only
+// Ordering between lanes. On an asynchronous device (cuda), callables, stage_batch() and collectives only
 // enqueue on their lane. The defaults are those of a synchronous device (cpu).
 class LaneOrder {
  public:

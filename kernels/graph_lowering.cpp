@@ -16,6 +16,34 @@ Instruction& GraphLowering::add(std::string name, Operation operation, Phase pha
   return instruction;
 }
 
+void GraphLowering::load_batch(const Normalisation& normalisation, std::int64_t parts) {
+  const Shape& images = shape(0);
+  const auto add_staged = [&](const char* name, DType dtype, std::vector<std::int64_t> dims) {
+    return add_buffer(
+        lowering_.program,
+        {.name = name, .role = Role::input, .dtype = dtype, .dims = std::move(dims), .persistent = true});
+  };
+  tensors_.staged_images =
+      add_staged("images.staged", DType::u8, {parts, images.n, images.h, images.w, images.c});
+  tensors_.staged_labels = add_staged("labels.staged", DType::i32, {parts, images.n});
+  const double staged = bytes(tensors_.staged_images) + bytes(tensors_.staged_labels);
+  const double unused = staged - staged / static_cast<double>(parts);
+  Instruction& load =
+      add("load_batch", LoadBatch{.images = tensors_.staged_images, .labels = tensors_.staged_labels},
+          Phase::input);
+  load.lane = Lane::input;
+  load.work.bytes -= unused;
+  add("pack_batch",
+      PackBatch{.staged_images = tensors_.staged_images,
+                .staged_labels = tensors_.staged_labels,
+                .state = tensors_.state,
+                .images = value(0),
+                .labels = tensors_.labels,
+                .normalisation = normalisation},
+      Phase::input)
+      .work.bytes -= unused;
+}
+
 BufferId GraphLowering::new_gradient(ValueId id, const std::string& by, DType dtype) {
   return add_buffer(lowering_.program, {.name = graph_.values[id].name + ".gradient_by." + by,
                                         .role = Role::activation_gradient,

@@ -1,9 +1,13 @@
 // Where a rank's images and labels come from: one ready batch per step.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,11 +16,18 @@
 
 namespace plumb {
 
-// images: [batch_per_device, 3, image_size, image_size] fp32, normalised, row-major. labels:
-// [batch_per_device], each in [0, classes).
+// A batch for all steps. images: [batch_per_device, 3, image_size, image_size] fp32, normalised, row-major.
+// labels: [batch_per_device], each in [0, classes).
 struct Batch {
   std::span<const float> images;
   std::span<const std::int64_t> labels;
+};
+
+// A step's batch. pixels: [batch_per_device, image_size, image_size, 3], red, green, blue; the device
+// normalises them. labels: likewise.
+struct PixelBatch {
+  std::span<const std::uint8_t> pixels;
+  std::span<const std::int32_t> labels;
 };
 
 // Images that couldn't be read or decoded, as far as this rank has met them.
@@ -30,13 +41,13 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
 
-  // The following batch, endlessly. It is valid until the next call: buffers are reused. Throws
-  // Error(bad_data) when too many images are corrupt.
-  virtual Batch next() = 0;
-  // Every call of next() gives the same values: copying the first one to the device is enough.
-  virtual bool always_the_same() const = 0;
+  // The batch that all steps train on, if there is one. Without one, every step has its own.
+  virtual std::optional<Batch> same_every_step() const { return std::nullopt; }
+  // The following batch, endlessly. It is valid until the third call after this one: a GPU copies it later
+  // (Device::stage_batch). Throws Error(bad_data) when too many images are corrupt.
+  virtual PixelBatch next() { throw std::logic_error("every step has the same batch"); }
   // Seconds that calls of next() have spent waiting for data so far, all together.
-  virtual double waited_seconds() const = 0;
+  virtual double waited_seconds() const { return 0; }
   virtual CorruptFiles corrupt_files() const { return {}; }
   // Memory that it holds on the host for as long as it lives.
   virtual std::size_t host_bytes() const = 0;
@@ -53,7 +64,12 @@ struct BatchSourceOptions {
   Preprocessing preprocessing = Preprocessing::imagenet;  // of images; batch files are normalised already
   std::uint64_t seed = 0;
   int rank = 0, world_size = 1;
-  int workers = 1;  // threads that decode images ahead, at least 1
+  int workers = 1;         // threads that decode images ahead, at least 1
+  bool as_needed = false;  // fewer of them if fewer keep up with training
+  // Memory for batches: page-locked for a GPU.
+  std::function<std::shared_ptr<std::byte>(std::size_t bytes)> allocate = [](std::size_t bytes) {
+    return std::shared_ptr<std::byte>(new std::byte[bytes], std::default_delete<std::byte[]>());
+  };
 };
 
 // Reads and checks what can be checked before the first step. Throws Error(bad_data) with the file or folder.
@@ -65,9 +81,8 @@ class FixedBatch : public BatchSource {
   FixedBatch(std::string description, std::vector<float> images, std::vector<std::int64_t> labels)
       : description_(std::move(description)), images_(std::move(images)), labels_(std::move(labels)) {}
 
-  Batch next() override { return {images_, labels_}; }
-  bool always_the_same() const override { return true; }
-  double waited_seconds() const override { return 0; }
+  Batch batch() const { return {images_, labels_}; }
+  std::optional<Batch> same_every_step() const override { return batch(); }
   std::size_t host_bytes() const override {
     return images_.size() * sizeof(float) + labels_.size() * sizeof(std::int64_t);
   }

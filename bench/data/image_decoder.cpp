@@ -3,6 +3,8 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
+#include <algorithm>
+#include <cmath>
 #include <csetjmp>
 #include <cstdio>
 
@@ -85,14 +87,30 @@ void ImageDecoder::run(Stage stage) {
     case Stage::start:
       jpeg_start_decompress(&decompress);
       break;
+    case Stage::columns:
+      jpeg_crop_scanline(&decompress, &first_column_, &columns_);  // rounds to the decoder's blocks
+      break;
     case Stage::rows:
-      while (decompress.output_scanline < decompress.output_height) {
-        const std::size_t row_bytes = std::size_t{decompress.output_width} * 4;
-        JSAMPROW row = pixels_.data() + decompress.output_scanline * row_bytes;
-        jpeg_read_scanlines(&decompress, &row, 1);
+      jpeg_skip_scanlines(&decompress, first_row_);
+      read_rows(end_row_);
+      // A file is whole or corrupt, whatever part of it is wanted. Skipping to its very end would read
+      // nothing.
+      if (end_row_ < decompress.output_height) {
+        jpeg_skip_scanlines(&decompress, decompress.output_height - 1 - end_row_);
+        read_rows(decompress.output_height);
       }
       jpeg_finish_decompress(&decompress);
       break;
+  }
+}
+
+// Rows below those that are wanted all go to the one behind.
+void ImageDecoder::read_rows(unsigned end) {
+  jpeg_decompress_struct& decompress = jpeg_->decompress;
+  while (decompress.output_scanline < end) {
+    const unsigned row = std::min(decompress.output_scanline, end_row_) - first_row_;
+    JSAMPROW pixels = pixels_.data() + row * std::size_t{decompress.output_width} * 4;
+    jpeg_read_scanlines(&decompress, &pixels, 1);
   }
 }
 
@@ -109,21 +127,43 @@ ImageSize ImageDecoder::read_header(std::span<const std::uint8_t> jpeg) {
   return {static_cast<int>(decompress.image_width), static_cast<int>(decompress.image_height)};
 }
 
-RgbxImage ImageDecoder::decode(int eighths) {
+void ImageDecoder::choose_pixels(const Box& box) {
+  jpeg_decompress_struct& decompress = jpeg_->decompress;
+  const auto down = [](double number) { return static_cast<unsigned>(std::max(0.0, std::floor(number))); };
+  const auto up = [](double number) { return static_cast<unsigned>(std::ceil(number)); };
+  first_row_ = std::min(down(box.top), decompress.output_height - 1);
+  end_row_ = std::clamp(up(box.top + box.height), first_row_ + 1, decompress.output_height);
+  const unsigned left = std::min(down(box.left), decompress.output_width - 1);
+  const unsigned end = std::clamp(up(box.left + box.width), left + 1, decompress.output_width);
+  // Upsampled colours need their neighbours.
+  constexpr unsigned kNeighbours = 2;
+  first_column_ = left - std::min(left, kNeighbours);
+  columns_ = std::min(end + kNeighbours, decompress.output_width) - first_column_;
+}
+
+DecodedPart ImageDecoder::decode(const ImagePart& part, int eighths) {
   jpeg_decompress_struct& decompress = jpeg_->decompress;
   const bool inks = decompress.jpeg_color_space == JCS_CMYK || decompress.jpeg_color_space == JCS_YCCK;
   decompress.out_color_space = inks ? JCS_CMYK : JCS_EXT_RGBX;
   decompress.scale_num = static_cast<unsigned>(eighths);
   decompress.scale_denom = 8;
   run(Stage::start);
-  const ImageSize size{static_cast<int>(decompress.output_width), static_cast<int>(decompress.output_height)};
-  const std::size_t bytes = std::size_t{decompress.output_width} * decompress.output_height * 4;
-  if (pixels_.size() < bytes) pixels_.resize(bytes);
+  const double x = static_cast<double>(decompress.output_width) / decompress.image_width;
+  const double y = static_cast<double>(decompress.output_height) / decompress.image_height;
+  Box box{part.left * x, part.top * y, part.size.width * x, part.size.height * y};
+  choose_pixels(box);
+  run(Stage::columns);
+  const ImageSize size{static_cast<int>(decompress.output_width), static_cast<int>(end_row_ - first_row_)};
+  const std::size_t row_bytes = std::size_t{decompress.output_width} * 4;
+  const std::size_t bytes = row_bytes * (end_row_ - first_row_);
+  if (pixels_.size() < bytes + row_bytes) pixels_.resize(bytes + row_bytes);
   run(Stage::rows);
   if (jpeg_->lost_pixels) throw CorruptImage(jpeg_->reason);
   const std::span<std::uint8_t> pixels(pixels_.data(), bytes);
   if (inks) cmyk_to_rgb(pixels, decompress.saw_Adobe_marker);
-  return {size, pixels};
+  box.left -= first_column_;
+  box.top -= first_row_;
+  return {{size, pixels}, box};
 }
 
 }  // namespace plumb

@@ -14,10 +14,27 @@ struct ImageSize {
   bool operator==(const ImageSize&) const = default;
 };
 
+// Whole pixels of an image.
+struct ImagePart {
+  int left = 0, top = 0;
+  ImageSize size;
+};
+
+// A part of an image that may begin and end inside a pixel.
+struct Box {
+  double left = 0, top = 0, width = 0, height = 0;
+};
+
 // Four bytes per pixel, rows without gaps: red, green, blue and one that means nothing.
 struct RgbxImage {
   ImageSize size;
   std::span<const std::uint8_t> pixels;
+};
+
+// The part that was asked for lies at `box`; pixels around it belong to the image, too.
+struct DecodedPart {
+  RgbxImage image;
+  Box box;
 };
 
 // An image that can't be decoded; what() is the reason in a few words.
@@ -46,18 +63,23 @@ class ImageDecoder {
 
   // The full size. `jpeg` must live until decode() has returned. Throws CorruptImage.
   ImageSize read_header(std::span<const std::uint8_t> jpeg);
-  // The image of the last read_header, at eighths/8 of its size (rounded up; the scaling is part of the
-  // inverse DCT, so smaller is faster). Valid until the next call of either function. Throws CorruptImage.
-  RgbxImage decode(int eighths);
+  // A part of the last read_header's image, at eighths/8 of its size (rounded up; the scaling is part of the
+  // inverse DCT, so smaller is faster), in the same pixels as if all of it were decoded. Rows and columns
+  // outside are read but not computed. Valid until the next call of either function. Throws CorruptImage.
+  DecodedPart decode(const ImagePart& part, int eighths);
 
  private:
   struct Jpeg;  // libjpeg's own state
-  enum class Stage { header, start, rows };
+  enum class Stage { header, start, columns, rows };
   // The one function into which libjpeg's errors jump.
   void run(Stage stage);
+  void read_rows(unsigned end);
+  // The rows and columns that `box` needs.
+  void choose_pixels(const Box& box);
 
   std::unique_ptr<Jpeg> jpeg_;
   std::span<const std::uint8_t> bytes_;
+  unsigned first_column_ = 0, columns_ = 0, first_row_ = 0, end_row_ = 0;  // of those in pixels_
   std::vector<std::uint8_t> pixels_;
 };
 

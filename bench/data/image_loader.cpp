@@ -13,8 +13,25 @@
 namespace plumb {
 namespace {
 
-// Of a worker: an encoded photograph of 4 megapixels, and all of its pixels, in four bytes each.
-constexpr std::size_t kDecoderBytes = (std::size_t{2} << 20) + (std::size_t{16} << 20);
+// The batch that next() returns, and the two before, which a GPU may still read.
+constexpr std::uint64_t kBatchesHeld = 3;
+// At most, but for a batch too small to give every worker an image.
+constexpr std::uint64_t kMostAhead = 4;
+// A file, the decoded part of it, the decoder: enough for photographs, more than most take.
+constexpr std::size_t kBytesPerWorker = std::size_t{8} << 20;
+
+PaceLimits limits_for(const BatchSourceOptions& options) {
+  const std::int64_t batch = options.batch_per_device;
+  const auto batches = static_cast<std::uint64_t>((options.workers + batch - 1) / batch);
+  return {.batch = batch,
+          .workers = options.workers,
+          .as_needed = options.as_needed,
+          .ahead = std::max(kMostAhead, 1 + batches)};
+}
+
+double steady_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
@@ -63,37 +80,42 @@ ImageLoader::ImageLoader(const BatchSourceOptions& options)
       order_(options.seed, images_->count()),
       augmentation_key_(stream_key(options.seed, "augmentation")),
       batch_(static_cast<std::uint64_t>(options.batch_per_device)),
+      image_bytes_(3 * static_cast<std::size_t>(options.image_size * options.image_size)),
+      pace_(limits_for(options)),
       states_(images_->count(), ImageState::untried) {
-  options_.workers = std::max(1, options_.workers);
-  const std::size_t pixels = batch_ * 3 * static_cast<std::size_t>(options_.image_size * options_.image_size);
-  // One that the caller holds, two that fill up, and more where a batch is too small to keep all workers
-  // busy.
-  const auto workers = static_cast<std::uint64_t>(options_.workers);
-  buffers_.resize(2 + std::max<std::uint64_t>(1, (workers + batch_ - 1) / batch_));
-  for (Buffer& buffer : buffers_) {
-    buffer.images.resize(pixels);
-    buffer.labels.resize(batch_);
-    buffer.missing = options_.batch_per_device;
-  }
+  for (std::uint64_t i = 0; i < kBatchesHeld + limits_for(options).ahead; ++i)
+    buffers_.push_back(make_buffer());
 }
 
-Batch ImageLoader::next() {
-  while (std::ssize(workers_) < options_.workers)
-    workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+ImageLoader::Buffer ImageLoader::make_buffer() const {
+  const std::size_t pixels = batch_ * image_bytes_, label_offset = (pixels + 63) / 64 * 64;
+  Buffer buffer{.memory = options_.allocate(label_offset + batch_ * sizeof(std::int32_t)),
+                .missing = options_.batch_per_device};
+  buffer.pixels = {reinterpret_cast<std::uint8_t*>(buffer.memory.get()), pixels};
+  buffer.labels = {reinterpret_cast<std::int32_t*>(buffer.memory.get() + label_offset), batch_};
+  return buffer;
+}
+
+PixelBatch ImageLoader::next() {
+  const double entered = steady_now();
   std::unique_lock lock(mutex_);
-  if (handed_out_) {
-    buffers_[released_ % buffers_.size()].missing = options_.batch_per_device;
-    ++released_;
-    handed_out_ = false;
-    space_.notify_all();
-  }
-  const Buffer& buffer = buffers_[released_ % buffers_.size()];
-  const auto start = std::chrono::steady_clock::now();
+  if (handed_out_ > 0) pace_.step_took(entered - left_seconds_);
+  ++handed_out_;
+  if (handed_out_ > kBatchesHeld)
+    buffers_[(handed_out_ - kBatchesHeld - 1) % buffers_.size()].missing = options_.batch_per_device;
+  active_workers_ = pace_.workers();
+  end_ = handed_out_ + pace_.ahead();
+  space_.notify_all();
+  while (std::ssize(workers_) < options_.workers)
+    workers_.emplace_back([this, worker = static_cast<int>(workers_.size())](const std::stop_token& stop) {
+      work(stop, worker);
+    });
+  const Buffer& buffer = buffers_[(handed_out_ - 1) % buffers_.size()];
   ready_.wait(lock, [&] { return buffer.missing == 0 || failure_; });
-  waited_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  left_seconds_ = steady_now();
+  waited_seconds_ += left_seconds_ - entered;
   if (failure_) std::rethrow_exception(failure_);
-  handed_out_ = true;
-  return {buffer.images, buffer.labels};
+  return {buffer.pixels, buffer.labels};
 }
 
 CorruptFiles ImageLoader::corrupt_files() const {
@@ -102,23 +124,23 @@ CorruptFiles ImageLoader::corrupt_files() const {
 }
 
 std::size_t ImageLoader::host_bytes() const {
-  std::size_t bytes = images_->host_bytes() + states_.size() * sizeof(ImageState);
-  bytes += static_cast<std::size_t>(options_.workers) * kDecoderBytes;
-  for (const Buffer& buffer : buffers_)
-    bytes += buffer.images.size() * sizeof(float) + buffer.labels.size() * sizeof(std::int64_t);
-  return bytes;
+  const auto workers = static_cast<std::size_t>(options_.workers);
+  return images_->host_bytes() + states_.size() * sizeof(ImageState) + workers * kBytesPerWorker +
+         buffers_.size() * batch_ * (image_bytes_ + sizeof(std::int32_t));
 }
 
 std::string ImageLoader::description() const {
-  return fmt::format("{}, {}", images_->description(), counted(options_.workers, "worker"));
+  return fmt::format("{}, {}{}", images_->description(), options_.as_needed ? "at most " : "",
+                     counted(options_.workers, "worker"));
 }
 
-void ImageLoader::work(const std::stop_token& stop) {
+void ImageLoader::work(const std::stop_token& stop, int worker) {
   try {
-    Worker worker{.resizer = Resizer(options_.preprocessing)};
-    while (const auto sample = take_sample(stop)) {
-      load_sample(worker, *sample);
-      finish_sample(*sample);
+    Worker state;
+    while (const auto sample = take_sample(stop, worker)) {
+      const double start = steady_now();
+      load_sample(state, *sample);
+      finish_sample(*sample, steady_now() - start);
     }
   } catch (...) {
     const std::scoped_lock lock(mutex_);
@@ -127,9 +149,9 @@ void ImageLoader::work(const std::stop_token& stop) {
   }
 }
 
-std::optional<std::uint64_t> ImageLoader::take_sample(const std::stop_token& stop) {
+std::optional<std::uint64_t> ImageLoader::take_sample(const std::stop_token& stop, int worker) {
   std::unique_lock lock(mutex_);
-  space_.wait(lock, stop, [&] { return next_sample_ < (released_ + buffers_.size()) * batch_; });
+  space_.wait(lock, stop, [&] { return worker < active_workers_ && next_sample_ < end_ * batch_; });
   if (stop.stop_requested()) return std::nullopt;
   return next_sample_++;
 }
@@ -137,7 +159,6 @@ std::optional<std::uint64_t> ImageLoader::take_sample(const std::stop_token& sto
 void ImageLoader::load_sample(Worker& worker, std::uint64_t sample) {
   Buffer& buffer = buffer_of(sample);
   const std::uint64_t row = sample % batch_;
-  const std::size_t row_pixels = buffer.images.size() / batch_;
   const int size = static_cast<int>(options_.image_size);
   for (std::uint64_t candidate = sample;; ++candidate) {
     const std::size_t number = image_at(candidate);
@@ -146,10 +167,10 @@ void ImageLoader::load_sample(Worker& worker, std::uint64_t sample) {
       const EncodedImage encoded = images_->read(number, worker.bytes);
       const ImageSize full = worker.decoder.read_header(encoded.bytes);
       const Crop crop = crop_for(options_.preprocessing, full, augmentation_key_, global(sample));
-      const RgbxImage image = worker.decoder.decode(eighths_that_cover(crop.size, size));
-      worker.resizer.resize(image, scaled(crop, full, image.size), crop.flip, size,
-                            std::span(buffer.images).subspan(row * row_pixels, row_pixels));
-      buffer.labels[row] = encoded.label;
+      const DecodedPart part = worker.decoder.decode(crop, eighths_that_cover(crop.size, size));
+      worker.resizer.resize(part.image, part.box, crop.flip, size,
+                            buffer.pixels.subspan(row * image_bytes_, image_bytes_));
+      buffer.labels[row] = static_cast<std::int32_t>(encoded.label);
       return note_good(number);
     } catch (const CorruptImage& reason) {
       note_corrupt(number, reason.what());
@@ -157,8 +178,9 @@ void ImageLoader::load_sample(Worker& worker, std::uint64_t sample) {
   }
 }
 
-void ImageLoader::finish_sample(std::uint64_t sample) {
+void ImageLoader::finish_sample(std::uint64_t sample, double seconds) {
   const std::scoped_lock lock(mutex_);
+  pace_.image_took(seconds);
   if (--buffer_of(sample).missing == 0) ready_.notify_all();
 }
 

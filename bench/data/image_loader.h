@@ -13,6 +13,8 @@
 #include "bench/data/augment.h"
 #include "bench/data/batch_source.h"
 #include "bench/data/encoded_images.h"
+#include "bench/data/loading_pace.h"
+#include "bench/data/resizer.h"
 
 namespace plumb {
 
@@ -48,14 +50,14 @@ std::int64_t corrupt_images_allowed(std::int64_t images, std::int64_t tried);
 // The job goes through the shuffled images again and again; sample g of this endless row belongs to rank
 // g % world_size, so within an epoch no image is used twice, and batches run across the ends of epochs. A
 // corrupt image is replaced by the one that follows in the rank's row (which still gets its own turn). Crops
-// and flips are keyed by (seed, g): neither the number of workers nor their timing changes a batch.
+// and flips are keyed by (seed, g): neither the number of workers nor their timing changes a batch. Workers
+// take the next sample as soon as they are done, some batches ahead, so a slow file keeps none waiting.
 class ImageLoader : public BatchSource {
  public:
   // Opens and checks the folder or file; decoding starts with the first next().
   explicit ImageLoader(const BatchSourceOptions& options);
 
-  Batch next() override;
-  bool always_the_same() const override { return false; }
+  PixelBatch next() override;
   double waited_seconds() const override { return waited_seconds_; }
   CorruptFiles corrupt_files() const override;
   std::size_t host_bytes() const override;
@@ -63,8 +65,9 @@ class ImageLoader : public BatchSource {
 
  private:
   struct Buffer {
-    std::vector<float> images;
-    std::vector<std::int64_t> labels;
+    std::shared_ptr<std::byte> memory;
+    std::span<std::uint8_t> pixels;
+    std::span<std::int32_t> labels;
     std::int64_t missing = 0;  // samples that aren't there yet
   };
   enum class ImageState : std::uint8_t { untried, good, corrupt };
@@ -75,10 +78,11 @@ class ImageLoader : public BatchSource {
     std::vector<std::uint8_t> bytes;
   };
 
-  void work(const std::stop_token& stop);
-  std::optional<std::uint64_t> take_sample(const std::stop_token& stop);
+  Buffer make_buffer() const;
+  void work(const std::stop_token& stop, int worker);
+  std::optional<std::uint64_t> take_sample(const std::stop_token& stop, int worker);
   void load_sample(Worker& worker, std::uint64_t sample);
-  void finish_sample(std::uint64_t sample);
+  void finish_sample(std::uint64_t sample, double seconds);
   // Sample of this rank -> sample of the job.
   std::uint64_t global(std::uint64_t sample) const;
   std::size_t image_at(std::uint64_t sample) const;
@@ -94,14 +98,18 @@ class ImageLoader : public BatchSource {
   ShuffledOrder order_;
   PhiloxKey augmentation_key_;
   std::uint64_t batch_;
+  std::size_t image_bytes_;
   double waited_seconds_ = 0;
-  bool handed_out_ = false;  // the caller holds the batch `released_`
+  double left_seconds_ = 0;  // when next() returned last, on the steady clock
 
   mutable std::mutex mutex_;           // guards what follows
   std::condition_variable_any ready_;  // a batch is complete, or a worker failed
   std::condition_variable_any space_;  // a buffer is free again
-  std::vector<Buffer> buffers_;        // a ring over batches; pixels are written without the lock
-  std::uint64_t released_ = 0;         // batches that the caller is done with
+  LoadingPace pace_;
+  std::vector<Buffer> buffers_;   // a ring over batches; pixels are written without the lock
+  std::uint64_t handed_out_ = 0;  // batches, the one that the caller waits for included
+  int active_workers_ = 0;
+  std::uint64_t end_ = 0;  // of the batches that may be loaded
   std::uint64_t next_sample_ = 0;
   std::vector<ImageState> states_;
   std::int64_t tried_ = 0;

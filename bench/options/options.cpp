@@ -171,7 +171,7 @@ OptionGroup data_group(BenchOptions& o) {
                "of JPEG images per class, or a RecordIO file X.rec with its index X.idx")
                .with_values({"synthetic"}),
            number_option("--data-workers", "N", o.data_workers, {1, 1024}, "threads that decode images ahead")
-               .with_default("from the CPUs"),
+               .with_default("as many as training needs, of the CPUs that it leaves"),
            image_size_option(o)}};
 }
 
@@ -250,6 +250,8 @@ OptionGroup information_group(BenchOptions& o) {
                    "print parameters, MACs, memory plan and roofline; needs no device, allocates nothing"),
        flag_option("--find-max-bs", o.find_max_bs, true,
                    "find the largest --bs that really runs a step, by trying; writes no log"),
+       flag_option("--decode-only", o.decode_only, true,
+                   "load the batches of --data without training, and print the rate; writes no log"),
        text_option("--target", "NAME", o.target, "the device of a dry run")
            .with_default("this machine's")
            .with_values(target_names()),

@@ -46,7 +46,7 @@ struct BenchOptions {
   bool fuse = true, autotune = kDefaults.autotune;  // cuda: engines of convolutions
   std::optional<LossScaling> loss_scaling;          // default: dynamic with fp16, none elsewhere
   std::string data = "synthetic";
-  int data_workers = 0;  // 0: chosen from the CPUs
+  int data_workers = 0;  // 0: as many as needed, of the CPUs that training leaves
   std::int64_t image_size = model->image_size;
   Optimizer optimizer = Optimizer::sgd;
   double learning_rate = model->recipe.learning_rate, momentum = model->recipe.momentum;
@@ -64,6 +64,7 @@ struct BenchOptions {
   bool probe = true;                    // of links between hosts, before a run
   bool profile = false, trace = false;  // stamped iterations after the run
   bool find_max_bs = false;             // in place of a run
+  bool decode_only = false;             // likewise: batches alone
   std::uint64_t seed = 0;
   bool deterministic = kDefaults.deterministic, quiet = false, verbose = false;
   bool help = false, version = false;  // answered by main, as list_targets and completions are

@@ -65,6 +65,13 @@ void check_together(const BenchOptions& o) {
     throw Error(kUsage, "options --find-max-bs and {} exclude each other; {}",
                 o.dry_run ? "--dry-run" : "--batch",
                 o.dry_run ? "give --dry-run alone for the plan's answer" : "leave --batch out");
+  if (o.decode_only && o.data == "synthetic")
+    throw Error(kUsage,
+                "option --decode-only: measures how fast images are loaded, and synthetic ones aren't; give "
+                "--data FOLDER or --data X.rec");
+  if (o.decode_only && (o.dry_run || o.find_max_bs))
+    throw Error(kUsage, "options --decode-only and {} exclude each other; give one of them",
+                o.dry_run ? "--dry-run" : "--find-max-bs");
   if (o.model->margin_head) check_face(o.face, *o.model, models_of(o.model->program, o.catalogue));
   check_link(o);
   if (!o.target.empty() && !o.dry_run)

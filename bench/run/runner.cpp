@@ -71,9 +71,9 @@ void Runner::run_stamped_iteration() {
 // Runs outside the captured graph because the batch changes every iteration.
 void Runner::load_batches(Mode mode) {
   for (const Action& load : loads_) {
-    const Batch batch = source_.next();
+    const PixelBatch batch = source_.next();
     if (mode == Mode::stamped) device_.stamp(load.instruction, Lane::input, false);
-    device_.write_batch(batch.images, batch.labels);
+    device_.stage_batch(batch.pixels, batch.labels);
     if (mode == Mode::stamped) device_.stamp(load.instruction, Lane::input, true);
     device_.signal(load.instruction, Lane::input);
   }

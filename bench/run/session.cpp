@@ -10,7 +10,6 @@
 namespace plumb {
 namespace {
 
-constexpr int kMostWorkersByDefault = 8;
 constexpr const char* kOneVector =
     "--bs 1 leaves the last norm one vector, which it makes zero: times are right, losses mean nothing";
 
@@ -21,17 +20,27 @@ std::int64_t classes_of(const Graph& graph) {
 
 BatchSourceOptions source_options(const Session& session, const Job& job) {
   const BenchOptions& options = session.options;
-  const bool faces = options.model->margin_head;
-  return {.data = options.data,
-          .batch_file = options.batch,
-          .batch_per_device = *options.batch_per_device,
-          .image_size = options.image_size,
-          .classes = classes_of(session.plan.graph),
-          .preprocessing = faces ? Preprocessing::insightface : Preprocessing::imagenet,
-          .seed = options.seed,
-          .rank = job.rank(),
-          .world_size = job.size(),
-          .workers = options.data_workers};
+  BatchSourceOptions source{.data = options.data,
+                            .batch_file = options.batch,
+                            .batch_per_device = *options.batch_per_device,
+                            .image_size = options.image_size,
+                            .classes = classes_of(session.plan.graph),
+                            .preprocessing = preprocessing_of(*options.model),
+                            .seed = options.seed,
+                            .rank = job.rank(),
+                            .world_size = job.size(),
+                            .workers = options.data_workers,
+                            .as_needed = session.workers_as_needed};
+  if (HostStaging* staging = session.device->host_staging())
+    source.allocate = [staging](std::size_t bytes) { return staging->allocate_pinned(bytes); };
+  return source;
+}
+
+// Threads for images: the CPUs of this rank that training leaves. A GPU wants one for the thread that
+// enqueues.
+int most_workers(const BenchOptions& options, int cpus_of_rank) {
+  if (options.decode_only) return cpus_of_rank;
+  return std::max(1, cpus_of_rank - (options.device == DeviceChoice::cuda ? 1 : options.threads));
 }
 
 // "; --bs 8 has room for --classes 1000", if the model has class centres.
@@ -176,8 +185,9 @@ Session open_session(const Job& job, const BenchOptions& options) {
     session.options.threads = threads;
     fill_in_layout(job, session.options);
     session.captures = captures(session.options, *session.device, job.size());
+    session.workers_as_needed = session.options.data_workers == 0 && !session.options.decode_only;
     if (session.options.data_workers == 0)
-      session.options.data_workers = std::clamp(threads / 2, 1, kMostWorkersByDefault);
+      session.options.data_workers = most_workers(session.options, share.threads);
   });
   if (options.threads == 0) session.remark = share.remark;
   if (options.model->margin_head && session.options.batch_per_device == 1)
@@ -214,8 +224,10 @@ void plan_session(const Job& job, Session& session) {
                           apply_tuning(session.tuning, program);
                           session.device->prepare(graph, rule, program);
                         }});
-    require_memory(session, job,
-                   session.plan.needed_bytes + static_cast<double>(session.source->host_bytes()));
+    const bool shares_memory = !session.device->host_staging();
+    require_memory(
+        session, job,
+        session.plan.needed_bytes + (shares_memory ? static_cast<double>(session.source->host_bytes()) : 0));
   });
   job.require_same("Program", fmt::format("hash={}\n", reduction_hash(session.plan.program)));
 }
@@ -239,10 +251,8 @@ void prepare_session(const Job& job, Session& session) {
        .loss_scale = initial_loss_scale(options)});
   const bool synthetic = options.data == "synthetic" && options.batch.empty();
   if (synthetic && session.device->make_synthetic_batch(options.seed, job.rank())) return;
-  if (session.source->always_the_same()) {
-    const Batch batch = session.source->next();
-    session.device->write_batch(batch.images, batch.labels);
-  }
+  if (const auto batch = session.source->same_every_step())
+    session.device->write_batch(batch->images, batch->labels);
 }
 
 double memory_of_rank(const Job& job, const Session& session) {

@@ -23,6 +23,7 @@ struct Session {
   std::unique_ptr<Device> device;
   std::unique_ptr<BatchSource> source;
   std::unique_ptr<Communicator> communicator;  // null if not has_collectives()
+  bool workers_as_needed = false;              // options.data_workers is the most, not the number
   bool captures = false;                       // an iteration becomes one launch
   bool shares_gpu = false;                     // another rank uses the same one
   StepPlan plan;                               // until plan_session: as described

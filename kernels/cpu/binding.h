@@ -133,6 +133,7 @@ bool has_winograd(const dnnl::engine& engine);
 Binder prepare_instruction(Context& context, Instruction& instruction);
 
 // One overload per instruction; a missing one doesn't compile.
+Binder prepare(Context& context, Instruction& instruction, const PackBatch& pack);
 Binder prepare(Context& context, Instruction& instruction, const ConvForward& conv);
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardData& conv);
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWeights& conv);

@@ -18,9 +18,7 @@ struct Describer : GraphLowering {
       : GraphLowering(start_lowering(graph, {}, sizeof(State))), options_(options), limits_(limits) {}
 
   Program run() {
-    if (options_.load_batch_every_step)
-      add("load_batch", LoadBatch{.images = value(0), .labels = tensors_.labels}, Phase::input).lane =
-          Lane::input;
+    if (options_.load_batch_every_step) load_batch(options_.normalisation, 1);
     walk(*this);
     for (ParameterId p = 0; p < graph_.parameters.size(); ++p)
       if (graph_.parameters[p].trained) update(p);

@@ -121,6 +121,12 @@ class CpuDevice final : public Device {
     std::memcpy(arena_.data(tensors_.values[0]), images.data(), images.size_bytes());
     std::ranges::copy(labels, arena_.as<std::int32_t>(tensors_.labels));  // narrowed
   }
+  void stage_batch(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels) override {
+    if (static_cast<std::int64_t>(pixels.size()) != graph_.values[0].shape.elements())
+      throw std::logic_error("batch of another size than its buffer");
+    std::memcpy(arena_.data(tensors_.staged_images), pixels.data(), pixels.size());
+    std::ranges::copy(labels, arena_.as<std::int32_t>(tensors_.staged_labels));
+  }
 
   void write_state(const StepState& step) override { state()->step = step; }
   IterationMetrics metrics(std::uint64_t iteration) const override {

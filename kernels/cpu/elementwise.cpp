@@ -1,5 +1,7 @@
-// Elementwise loops without a oneDNN primitive: sums of gradients, casts. Operands share one layout, and
-// loops run over whole buffers; padding stays zero.
+// Elementwise loops without a oneDNN primitive: sums of gradients, casts, normalised pixels. But for the
+// latter, operands share one layout and loops run over whole buffers; padding stays zero.
+#include <algorithm>
+
 #include "kernels/cpu/binding.h"
 
 namespace plumb::cpu {
@@ -14,6 +16,20 @@ template <typename From, typename To>
 void cast(const From* from, To* to, std::ptrdiff_t count, float scale) {
 #pragma omp parallel for simd schedule(static)
   for (std::ptrdiff_t i = 0; i < count; ++i) to[i] = static_cast<To>(scale * static_cast<float>(from[i]));
+}
+
+// [images, pixels, 3] to [images, 3, pixels]
+void normalise(const std::uint8_t* from, float* to, std::ptrdiff_t images, std::ptrdiff_t pixels,
+               const Normalisation& normalisation) {
+#pragma omp parallel for collapse(2) schedule(static)
+  for (std::ptrdiff_t n = 0; n < images; ++n)
+    for (std::ptrdiff_t c = 0; c < 3; ++c) {
+      const float factor = normalisation.factor[c], offset = normalisation.offset[c];
+      const std::uint8_t* channel = from + n * pixels * 3 + c;
+      float* plane = to + (n * 3 + c) * pixels;
+      for (std::ptrdiff_t i = 0; i < pixels; ++i)
+        plane[i] = static_cast<float>(channel[i * 3]) * factor + offset;
+    }
 }
 
 }  // namespace
@@ -36,6 +52,16 @@ Binder prepare(Context& context, Instruction&, const Cast& rounded) {
         else
           cast(at.as<_Float16>(rounded.from), at.as(rounded.into), count, scale);
       });
+}
+
+// The device has settled row-major images before.
+Binder prepare(Context& context, Instruction&, const PackBatch& pack) {
+  const Shape& shape = context.graph.values[0].shape;
+  return bind_loop([=, images = shape.n, pixels = shape.h * shape.w](const Arena& at) {
+    normalise(at.as<std::uint8_t>(pack.staged_images), at.as(pack.images), images, pixels,
+              pack.normalisation);
+    std::copy_n(at.as<std::int32_t>(pack.staged_labels), images, at.as<std::int32_t>(pack.labels));
+  });
 }
 
 }  // namespace plumb::cpu

@@ -32,30 +32,12 @@ struct Describer : GraphLowering {
   }
 
   Program run(const DescribeOptions& options) {
-    if (options.load_batch_every_step) load_batch();
+    if (options.load_batch_every_step) load_batch(options.normalisation, 2);
     walk(*this);
     set_library_workspaces();
     lower_update(lowering_, options.scale_loss);
     drop_unused_buffers(lowering_.program);  // values that no instruction stores
     return std::move(lowering_.program);
-  }
-
-  void load_batch() {
-    add_staging(lowering_);
-    const double unused_half = (bytes(tensors_.staged_images) + bytes(tensors_.staged_labels)) / 2;
-    Instruction& load =
-        add("load_batch", LoadBatch{.images = tensors_.staged_images, .labels = tensors_.staged_labels},
-            Phase::input);
-    load.lane = Lane::input;
-    load.work.bytes -= unused_half;
-    add("pack_batch",
-        PackBatch{.staged_images = tensors_.staged_images,
-                  .staged_labels = tensors_.staged_labels,
-                  .state = tensors_.state,
-                  .images = value(0),
-                  .labels = tensors_.labels},
-        Phase::input)
-        .work.bytes -= unused_half;
   }
 
   // Sets the workspace limit; the chosen engine settles the size.

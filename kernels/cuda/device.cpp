@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/blocks.h"
-#include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/instruction_tuner.h"
 #include "kernels/cuda/lanes.h"
 #include "kernels/cuda/optimizer.h"
@@ -17,6 +16,7 @@
 #include "kernels/cuda/synthetic.h"
 #include "kernels/cuda/tensor_layout.h"
 #include "kernels/cuda/tuning_cache.h"
+#include "kernels/lowering.h"
 #include "kernels/prepared_instructions.h"
 
 namespace plumb::cuda {
@@ -104,22 +104,35 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   }
 
   void write_batch(std::span<const float> images, std::span<const std::int64_t> labels) override {
-    const std::size_t image_bytes = images.size_bytes();
     if (static_cast<std::int64_t>(images.size()) != graph_.values[0].shape.elements())
       throw std::logic_error("batch of another size than its buffer");
+    upload(tensors_.values[0], images, nchw(graph_.values[0].shape));
     const std::vector<std::int32_t> narrow(labels.begin(), labels.end());
-    if (stages_batches()) {
-      stage_batch(images, narrow);
-      return;
-    }
-    const DeviceMemory plain = allocate_device(image_bytes);
-    check(cudaMemcpyAsync(plain.get(), images.data(), image_bytes, cudaMemcpyHostToDevice, compute()));
     check(cudaMemcpyAsync(arena_.data(tensors_.labels), narrow.data(), narrow.size() * sizeof(std::int32_t),
                           cudaMemcpyHostToDevice, compute()));
-    launch_pack_batch({.images = reinterpret_cast<const float*>(plain.get())}, nullptr,
-                      arena_.data(tensors_.values[0]), nullptr, graph_.values[0].shape,
-                      buffers_[tensors_.values[0]].dtype, compute());
     synchronize();
+  }
+
+  // Copies to the half that the next iteration's parity picks, once the iteration before the last, which read
+  // that half, has ended.
+  void stage_batch(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels) override {
+    if (static_cast<std::int64_t>(pixels.size()) != graph_.values[0].shape.elements())
+      throw std::logic_error("batch of another size than its buffer");
+    const std::size_t half = batches_ % 2;
+    if (!staged_[half])
+      staged_[half] = make_event();
+    else
+      check(cudaEventSynchronize(staged_[half].get()));  // of two batches ago: finished long ago
+    const cudaStream_t input = lanes_.stream(Lane::input);
+    clock_.wait_for_iteration_before_last(input);
+    const auto enqueue = [&](BufferId staging, auto values) {
+      check(cudaMemcpyAsync(arena_.data(staging) + half * values.size_bytes(), values.data(),
+                            values.size_bytes(), cudaMemcpyHostToDevice, input));
+    };
+    enqueue(tensors_.staged_images, pixels);
+    enqueue(tensors_.staged_labels, labels);
+    check(cudaEventRecord(staged_[half].get(), input));
+    ++batches_;
   }
 
   bool make_synthetic_batch(std::uint64_t seed, int rank) override {
@@ -239,29 +252,6 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     throw std::logic_error("a Graph without a loss has no classes");
   }
 
-  // Copies the next iteration's batch to the half that its parity picks, once the iteration before the last,
-  // which read that half, has ended.
-  void stage_batch(std::span<const float> images, const std::vector<std::int32_t>& labels) {
-    const std::size_t half = batches_ % 2;
-    const std::size_t image_bytes = images.size_bytes(), label_bytes = labels.size() * sizeof(std::int32_t);
-    if (!staging_[half]) {
-      staging_[half] = cuda::allocate_pinned(image_bytes + label_bytes);
-      staging_free_[half] = make_event();
-    } else {
-      check(cudaEventSynchronize(staging_free_[half].get()));  // of two batches ago: finished long ago
-    }
-    std::memcpy(staging_[half].get(), images.data(), image_bytes);
-    std::memcpy(staging_[half].get() + image_bytes, labels.data(), label_bytes);
-    const cudaStream_t input = lanes_.stream(Lane::input);
-    clock_.wait_for_iteration_before_last(input);
-    check(cudaMemcpyAsync(arena_.data(tensors_.staged_images) + half * image_bytes, staging_[half].get(),
-                          image_bytes, cudaMemcpyHostToDevice, input));
-    check(cudaMemcpyAsync(arena_.data(tensors_.staged_labels) + half * label_bytes,
-                          staging_[half].get() + image_bytes, label_bytes, cudaMemcpyHostToDevice, input));
-    check(cudaEventRecord(staging_free_[half].get(), input));
-    ++batches_;
-  }
-
   void upload(BufferId buffer, std::span<const float> values, const std::vector<std::int64_t>& dims) {
     const std::vector<std::byte> held = to_device_layout(values, dims, buffers_[buffer]);
     check(cudaMemcpyAsync(arena_.data(buffer), held.data(), held.size(), cudaMemcpyHostToDevice, compute()));
@@ -312,9 +302,8 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   Arena arena_;
   Clock clock_;
   ExecutableGraph graph_exec_;
-  std::uint64_t batches_ = 0;  // staged so far; also the iteration of the next one
-  std::array<PinnedMemory, 2> staging_;
-  std::array<Event, 2> staging_free_;
+  std::uint64_t batches_ = 0;    // staged so far; also the iteration of the next one
+  std::array<Event, 2> staged_;  // the half's last batch has been copied
   mutable std::size_t peak_bytes_ = 0;
 };
 

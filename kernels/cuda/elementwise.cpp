@@ -24,10 +24,10 @@ Binder prepare(Context& context, Instruction&, const Cast& cast) {
 Binder prepare(Context& context, Instruction&, const PackBatch& pack) {
   return launching(context, [=, shape = context.graph.values.front().shape,
                              dtype = context.dtype(pack.images)](const Arena& arena, cudaStream_t stream) {
-    launch_pack_batch(
-        {.images = arena.as<float>(pack.staged_images), .labels = arena.as<std::int32_t>(pack.staged_labels)},
-        arena.as<State>(pack.state), arena.data(pack.images), arena.as<std::int32_t>(pack.labels), shape,
-        dtype, stream);
+    launch_pack_batch({.pixels = arena.as<std::uint8_t>(pack.staged_images),
+                       .labels = arena.as<std::int32_t>(pack.staged_labels)},
+                      pack.normalisation, arena.as<State>(pack.state), arena.data(pack.images),
+                      arena.as<std::int32_t>(pack.labels), shape, dtype, stream);
   });
 }
 

@@ -69,20 +69,20 @@ __global__ void column_sums(const T* matrix, float* sums, std::int64_t rows, std
   sums[column] = sum;
 }
 
-// Block (p, n) packs 256 pixels of image n. Reads 4 bytes per element, coalesced along each plane, writes 16
-// bytes per pixel: 28 bytes per pixel of 3 channels; bound by memory. Its first thread copies the label.
+// Block (p, n) packs 256 pixels of image n. Reads 3 bytes per pixel, a byte at a time but side by side with
+// its neighbours', and writes 16: bound by memory. Its first thread copies the label.
 template <typename T>
-__global__ void pack_batch(StagedBatch staged, const State* state, T* images, std::int32_t* labels,
-                           std::int64_t pixels, int channels) {
-  const std::int64_t half = state != nullptr ? static_cast<std::int64_t>(state->step.iteration % 2) : 0;
-  const std::int64_t image = half * gridDim.y + blockIdx.y;
-  if (labels != nullptr && blockIdx.x == 0 && threadIdx.x == 0) labels[blockIdx.y] = staged.labels[image];
+__global__ void pack_batch(StagedBatch staged, Normalisation normalisation, const State* state, T* images,
+                           std::int32_t* labels, std::int64_t pixels) {
+  const std::int64_t image = static_cast<std::int64_t>(state->step.iteration % 2) * gridDim.y + blockIdx.y;
+  if (blockIdx.x == 0 && threadIdx.x == 0) labels[blockIdx.y] = staged.labels[image];
   const std::int64_t pixel = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (pixel >= pixels) return;
-  float values[kPack<T>];
+  const std::uint8_t* levels = staged.pixels + (image * pixels + pixel) * 3;
+  float values[kPack<T>] = {};
 #pragma unroll
-  for (int c = 0; c < kPack<T>; ++c)
-    values[c] = c < channels ? staged.images[(image * channels + c) * pixels + pixel] : 0.0F;
+  for (int c = 0; c < 3; ++c)
+    values[c] = static_cast<float>(levels[c]) * normalisation.factor[c] + normalisation.offset[c];
   store<kPack<T>>(images + (blockIdx.y * pixels + pixel) * kPack<T>, values);
 }
 
@@ -118,13 +118,14 @@ void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::
   });
 }
 
-void launch_pack_batch(const StagedBatch& staged, const State* state, std::byte* images, std::int32_t* labels,
-                       const Shape& shape, DType dtype, cudaStream_t stream) {
+void launch_pack_batch(const StagedBatch& staged, const Normalisation& normalisation, const State* state,
+                       std::byte* images, std::int32_t* labels, const Shape& shape, DType dtype,
+                       cudaStream_t stream) {
   with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
     const dim3 grid(blocks_for(shape.h * shape.w, kThreads), static_cast<unsigned>(shape.n));
-    gpu::launch(pack_batch<T>, grid, kThreads, 0, stream, staged, state, as<T>(images), labels,
-                shape.h * shape.w, static_cast<int>(shape.c));
+    gpu::launch(pack_batch<T>, grid, kThreads, 0, stream, staged, normalisation, state, as<T>(images), labels,
+                shape.h * shape.w);
   });
 }
 

@@ -103,20 +103,6 @@ Lowering start_storage(const Graph& graph, const DescribeOptions& options) {
   return lowering;
 }
 
-void add_staging(Lowering& lowering) {
-  const Shape& images = lowering.graph.values[0].shape;
-  lowering.tensors().staged_images =
-      add_buffer(lowering.program, {.name = "images.staged",
-                                    .role = Role::input,
-                                    .dims = {2, images.n, images.c, images.h, images.w},
-                                    .persistent = true});
-  lowering.tensors().staged_labels = add_buffer(lowering.program, {.name = "labels.staged",
-                                                                   .role = Role::input,
-                                                                   .dtype = DType::i32,
-                                                                   .dims = {2, images.n},
-                                                                   .persistent = true});
-}
-
 std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, bool of_weights, const Buffer& in,
                                  const Buffer& out, const Buffer& weight) {
   if (!is_depthwise(graph, op))

@@ -16,10 +16,6 @@ namespace plumb::cuda {
 // Returns the buffers of a Program without instructions yet.
 Lowering start_storage(const Graph& graph, const DescribeOptions& options);
 
-// Staging for batches from the host: two halves, one filled while the other is read. Images f32 [2, n, c, h,
-// w], labels i32 [2, n]: Tensors::staged_….
-void add_staging(Lowering& lowering);
-
 // Workspace limits of instructions before a device prepares them; the chosen plans set the final sizes. For
 // GEMMs: cuBLASLt's recommendation for sm_90. Engines that need more aren't chosen.
 inline constexpr std::size_t kDenseWorkspaceLimit = std::size_t{32} << 20;

@@ -10,17 +10,23 @@ namespace plumb {
 // Runs in the runner: copies the next batch to the device.
 struct LoadBatch {
   static constexpr std::string_view kName = "load_batch";
-  Write images, labels;  // staging buffers if a PackBatch follows
+  Write images, labels;  // staging buffers
   static void operands(auto& self, auto&& each) { each("images", self.images, "labels", self.labels); }
 };
 
-// Converts one half of the staging buffer, chosen by the iteration's parity, to the device's layout and
-// dtype.
+// value = pixel * factor + offset, pixels from 0 to 255; red, green, blue.
+struct Normalisation {
+  float factor[3] = {1, 1, 1}, offset[3] = {};
+};
+
+// Normalises one part of the staging buffer, on GPUs of two, chosen by the iteration's parity, and converts
+// it to the device's layout and dtype.
 struct PackBatch {
   static constexpr std::string_view kName = "pack_batch";
-  Read staged_images, staged_labels;  // f32 [2, n, c, h, w], i32 [2, n]
+  Read staged_images, staged_labels;  // u8 [parts, n, h, w, 3], i32 [parts, n]
   Read state;
-  Write images, labels;  // [n, c, h, w], i32 [n]
+  Write images, labels;  // [n, 3, h, w], i32 [n]
+  Normalisation normalisation = {};
   static void operands(auto& self, auto&& each) {
     each("staged_images", self.staged_images, "staged_labels", self.staged_labels, "state", self.state,
          "images", self.images, "labels", self.labels);

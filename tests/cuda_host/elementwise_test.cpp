@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <span>
+
 #include "bench/data/batch_source.h"
 #include "kernels/cuda/synthetic.h"
 #include "tests/cuda_host/guarded_tensor.h"
@@ -97,35 +100,42 @@ int padded_channels(DType dtype) {
   return static_cast<int>(16 / bytes_of(dtype));
 }
 
-TEST(PackBatch, TakesTheHalfOfTheIterationsParity) {
-  const Shape shape{.n = 3, .h = 5, .w = 7, .c = 3};
-  const auto elements = static_cast<std::size_t>(shape.elements());
-  const std::vector<double> staged = normal_values(DType::f32, 2 * elements, 6);
-  for (DType dtype : kStorageTypes) {
-    for (std::uint64_t iteration : {0, 1, 4, 1025}) {
-      GuardedTensor images_staged(DType::f32, staged), labels_staged(DType::i32, {10, 11, 12, 20, 21, 22});
-      const int channels = padded_channels(dtype);
-      GuardedTensor images(dtype, elements / 3 * static_cast<std::size_t>(channels)), labels(DType::i32, 3);
-      const State state{.step = {.iteration = iteration}};
-      launch_pack_batch({.images = images_staged.as<float>(), .labels = labels_staged.as<std::int32_t>()},
-                        &state, images.data(), labels.as<std::int32_t>(), shape, dtype, nullptr);
-      const double* half = staged.data() + iteration % 2 * elements;
-      EXPECT_EQ(images.values(), rounded(dtype, padded_nhwc(shape, channels, half))) << name_of(dtype);
-      const double first = iteration % 2 == 0 ? 10 : 20;
-      EXPECT_EQ(labels.values(), (std::vector{first, first + 1, first + 2}));
-    }
-  }
+// Powers of 2, so that no rounding hides a wrong channel.
+constexpr Normalisation kExact{{0.5F, 0.25F, 2}, {-1, 3, 0.5F}};
+
+// [n, h, w, 3] bytes to [n, h, w, padded], normalised by kExact and zero-padded.
+std::vector<double> packed(int padded, std::span<const std::uint8_t> pixels) {
+  std::vector<double> result;
+  for (std::size_t i = 0; i < pixels.size(); i += 3)
+    for (std::size_t c = 0; c < static_cast<std::size_t>(padded); ++c)
+      result.push_back(c < 3 ? pixels[i + c] * kExact.factor[c] + kExact.offset[c] : 0);
+  return result;
 }
 
-TEST(PackBatch, CoversMorePixelsThanABlockWithoutAState) {
-  const Shape shape{.n = 2, .h = 17, .w = 31, .c = 3};
-  const std::vector<double> nchw = normal_values(DType::f32, static_cast<std::size_t>(shape.elements()), 7);
-  for (DType dtype : kStorageTypes) {
-    GuardedTensor plain(DType::f32, nchw);
-    const int channels = padded_channels(dtype);
-    GuardedTensor images(dtype, nchw.size() / 3 * static_cast<std::size_t>(channels));
-    launch_pack_batch({.images = plain.as<float>()}, nullptr, images.data(), nullptr, shape, dtype, nullptr);
-    EXPECT_EQ(images.values(), rounded(dtype, padded_nhwc(shape, channels, nchw.data())));
+TEST(PackBatch, NormalisesTheHalfOfTheIterationsParity) {
+  for (const Shape& shape : {Shape{.n = 3, .h = 5, .w = 7, .c = 3}, {.n = 2, .h = 17, .w = 31, .c = 3}}) {
+    const auto elements = static_cast<std::size_t>(shape.elements());
+    const auto images_in_batch = static_cast<std::size_t>(shape.n);
+    std::vector<std::uint8_t> staged(2 * elements);
+    for (std::size_t i = 0; i < staged.size(); ++i) staged[i] = static_cast<std::uint8_t>(i * 37 + i / 256);
+    std::vector<std::int32_t> labels_staged(2 * images_in_batch);
+    std::iota(labels_staged.begin(), labels_staged.end(), 10);
+    for (DType dtype : kStorageTypes) {
+      for (std::uint64_t iteration : {0, 1, 4, 1025}) {
+        const int channels = padded_channels(dtype);
+        GuardedTensor images(dtype, elements / 3 * static_cast<std::size_t>(channels)),
+            labels(DType::i32, images_in_batch);
+        const State state{.step = {.iteration = iteration}};
+        launch_pack_batch({.pixels = staged.data(), .labels = labels_staged.data()}, kExact, &state,
+                          images.data(), labels.as<std::int32_t>(), shape, dtype, nullptr);
+        const std::size_t half = iteration % 2;
+        EXPECT_EQ(images.values(),
+                  rounded(dtype, packed(channels, std::span(staged).subspan(half * elements, elements))))
+            << name_of(dtype);
+        const auto first = labels_staged.begin() + static_cast<std::ptrdiff_t>(half * images_in_batch);
+        EXPECT_EQ(labels.values(), std::vector<double>(first, first + shape.n));
+      }
+    }
   }
 }
 
@@ -133,7 +143,7 @@ TEST(SyntheticBatch, IsTheOneThatTheHostMakes) {
   for (const int rank : {0, 3}) {
     FixedBatch source =
         synthetic_batch({.batch_per_device = 5, .image_size = 19, .classes = 1000, .seed = 42, .rank = rank});
-    const Batch batch = source.next();
+    const Batch batch = source.batch();
     const Shape shape{.n = 5, .h = 19, .w = 19, .c = 3};
     const std::vector<double> host(batch.images.begin(), batch.images.end());
     for (DType dtype : kStorageTypes) {

@@ -46,10 +46,14 @@ TEST_F(LargeSizes, ColumnSumsReachTheLastRow) {
 
 TEST_F(LargeSizes, BatchesReachTheLastImage) {
   const Shape shape{.n = kMostImages, .h = 160, .w = 160, .c = 3};
-  SparseTensor planes(DType::f32, shape.elements()), images(DType::f16, shape.elements() / 3 * 8);
-  SparseTensor labels(DType::f32, shape.n);
-  planes.set_from_end(0, 5);  // the last channel of the last pixel
-  launch_pack_batch({.images = planes.floats()}, nullptr, images.data(), nullptr, shape, DType::f16, nullptr);
+  SparseTensor bytes(DType::f16, shape.elements()), images(DType::f16, shape.elements() / 3 * 8);
+  SparseTensor labels(DType::f32, shape.n), staged_labels(DType::f32, 2 * shape.n);
+  auto* pixels = reinterpret_cast<std::uint8_t*>(bytes.data());  // of both halves
+  pixels[2 * shape.elements() - 1] = 5;                          // the last channel of the last pixel
+  const State state{.step = {.iteration = 1}};
+  launch_pack_batch({.pixels = pixels, .labels = reinterpret_cast<std::int32_t*>(staged_labels.data())}, {},
+                    &state, images.data(), reinterpret_cast<std::int32_t*>(labels.data()), shape, DType::f16,
+                    nullptr);
   EXPECT_EQ(images.from_end(5), 5);
   launch_synthetic_batch(synthetic_keys(1, 0), 1000, images.data(),
                          reinterpret_cast<std::int32_t*>(labels.data()), shape, DType::f16, nullptr);

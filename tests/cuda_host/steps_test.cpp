@@ -189,17 +189,19 @@ TEST(ElementwiseInstructions, AccumulateLeavesWhatItAdds) {
   EXPECT_EQ(accumulate.values(from), (Values{10, 20, 30}));
 }
 
-TEST(ElementwiseInstructions, PackBatchPadsTheHalfOfItsIteration) {
+TEST(ElementwiseInstructions, PackBatchNormalisesTheHalfOfItsIteration) {
   Graph graph;
   graph.values = {{"images", {.n = 1, .h = 1, .w = 2, .c = 3}}};
   BoundInstruction pack(graph);
   const BufferId images = pack.add(DType::f32, 8), labels = pack.add(DType::i32, 1);
-  pack.run(PackBatch{.staged_images = pack.add(DType::f32, {1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16}),
+  const std::array<std::uint8_t, 12> pixels{1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16};
+  pack.run(PackBatch{.staged_images = pack.add_object(pixels),
                      .staged_labels = pack.add(DType::i32, {7, 8}),
                      .state = pack.add_object(State{.step = {.iteration = 3}}),
                      .images = images,
-                     .labels = labels});
-  EXPECT_EQ(pack.values(images), (Values{11, 13, 15, 0, 12, 14, 16, 0}));
+                     .labels = labels,
+                     .normalisation = {{2, 1, 1}, {0, -10, 1}}});
+  EXPECT_EQ(pack.values(images), (Values{22, 2, 14, 0, 28, 5, 17, 0}));
   EXPECT_EQ(pack.values(labels), Values{8});
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 
@@ -15,20 +17,29 @@ namespace {
 class RandomBatches final : public BatchSource {
  public:
   explicit RandomBatches(const Graph& graph) : graph_(graph) {}
-  Batch next() override {
-    batch_ = random_tensors(graph_, ++batches_);
-    return {batch_.images, batch_.labels};
+  PixelBatch next() override {
+    const TestTensors tensors = random_tensors(graph_, ++batches_);
+    Held& held = held_[batches_ % held_.size()];
+    held.pixels.clear();
+    for (const float value : tensors.images)
+      held.pixels.push_back(static_cast<std::uint8_t>(std::clamp(128 + 40 * value, 0.0F, 255.0F)));
+    held.labels.assign(tensors.labels.begin(), tensors.labels.end());
+    return {held.pixels, held.labels};
   }
-  bool always_the_same() const override { return false; }
-  double waited_seconds() const override { return 0; }
   std::size_t host_bytes() const override { return 0; }
   std::string description() const override { return "random batches"; }
 
  private:
+  struct Held {
+    std::vector<std::uint8_t> pixels;
+    std::vector<std::int32_t> labels;
+  };
   const Graph& graph_;
   std::uint32_t batches_ = 0;
-  TestTensors batch_;
+  std::array<Held, 3> held_;  // a batch is valid until the third call
 };
+
+constexpr Normalisation kNormalisation{{0.025F, 0.02F, 0.03F}, {-3.2F, -2.5F, -3.8F}};
 
 void write_tensors(Device& device, const TestTensors& tensors, const TrainOptions& options) {
   for (ParameterId p = 0; p < tensors.parameters.size(); ++p)
@@ -101,6 +112,7 @@ GraphRun train_on_gpu(const Graph& graph, const TestTensors& tensors, const Trai
     run = train(*device, graph, tensors, options,
                 {.precision = options.precision,
                  .load_batch_every_step = options.other_batches,
+                 .normalisation = kNormalisation,
                  .fuse = options.fuse,
                  .scale_loss = options.rule.loss_scaling.kind != LossScaling::Kind::none,
                  .fp32_head = options.fp32_head});
@@ -115,7 +127,9 @@ GraphRun train_on_cpu(const Graph& graph, const TestTensors& tensors, const Trai
   unscaled.rule.loss_scaling = {};
   unscaled.capture = false;
   return train(*device, graph, tensors, unscaled,
-               {.load_batch_every_step = options.other_batches, .winograd = Winograd::never});
+               {.load_batch_every_step = options.other_batches,
+                .normalisation = kNormalisation,
+                .winograd = Winograd::never});
 }
 
 double relative_error(const std::vector<float>& values, const std::vector<float>& truth) {

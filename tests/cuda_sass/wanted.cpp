@@ -120,10 +120,10 @@ const std::vector<Wanted> kTable{
     {.kernel = "cast<*>", .wide_loads = 1, .wide_stores = 1, .straight = true, .threads = kElementThreads},
     {.kernel = "pack_batch<*>",
      .wide_stores = 1,
-     .narrow = {"load 4", "store 4"},
+     .narrow = {"load 1", "load 4", "store 4"},
      .straight = true,
      .threads = kElementThreads,
-     .why = "neighbouring threads have neighbouring pixels of a plane; a label"},
+     .why = "3 bytes of a pixel, side by side with its neighbours'; a label"},
     {.kernel = "dropout<*>", .wide_loads = 1, .wide_stores = 1, .threads = kElementThreads},
     // Depthwise convolutions.
     {.kernel = "convolve_3x3<*,1,2>", .wide_loads = 4, .wide_stores = 2, .threads = kDepthwiseThreads},

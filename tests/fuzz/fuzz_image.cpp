@@ -1,8 +1,8 @@
 // A JPEG file, from bytes to the network's input. The first byte selects the crop.
-#include <cmath>
 #include <vector>
 
 #include "bench/data/augment.h"
+#include "bench/data/resizer.h"
 #include "tests/fuzz/fuzz_input.h"
 
 using namespace plumb;
@@ -18,10 +18,9 @@ void decode(ImageDecoder& decoder, std::span<const std::uint8_t> jpeg, std::uint
   const ImageSize full = decoder.read_header(jpeg);
   if (std::int64_t{full.width} * full.height > kMostPixels) return;
   const Crop crop = crop_for(preprocessing, full, {}, sample);
-  const RgbxImage image = decoder.decode(eighths_that_cover(crop.size, kOutSize));
-  std::vector<float> pixels(3 * kOutSize * kOutSize);
-  Resizer(preprocessing).resize(image, scaled(crop, full, image.size), crop.flip, kOutSize, pixels);
-  for (const float pixel : pixels) require(std::isfinite(pixel), "a pixel is no number");
+  const DecodedPart part = decoder.decode(crop, eighths_that_cover(crop.size, kOutSize));
+  std::vector<std::uint8_t> pixels(3 * kOutSize * kOutSize);
+  Resizer().resize(part.image, part.box, crop.flip, kOutSize, pixels);
 }
 
 }  // namespace

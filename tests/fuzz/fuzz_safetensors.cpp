@@ -21,8 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     options.batch_file = file.path();
     options.batch_per_device = 2;
     options.image_size = 2;
-    FixedBatch source = batch_of_file(options);
-    const Batch batch = source.next();
+    const FixedBatch source = batch_of_file(options);
+    const Batch batch = source.batch();
     require(batch.images.size() == 24 && batch.labels.size() == 2, "a batch has another size");
   });
   return 0;

@@ -102,8 +102,8 @@ TEST(CudaDescribe, StagesLoadedBatchesInTwoHalves) {
                       "images w images", "labels w labels"}));
   const std::map<std::string, Buffer> buffers = buffers_of(program);
   const Buffer& images = buffers.at("images.staged");
-  EXPECT_EQ(images.dims, (std::vector<std::int64_t>{2, 2, 3, 64, 64}));
-  EXPECT_EQ(images.dtype, DType::f32);
+  EXPECT_EQ(images.dims, (std::vector<std::int64_t>{2, 2, 64, 64, 3}));
+  EXPECT_EQ(images.dtype, DType::u8);
   EXPECT_TRUE(images.persistent);
   const Buffer& labels = buffers.at("labels.staged");
   EXPECT_EQ(labels.dims, (std::vector<std::int64_t>{2, 2}));

@@ -141,14 +141,13 @@ TEST_P(DescribedProgram, LoadsBatchesOnTheInputLaneOnlyWhenAsked) {
   EXPECT_TRUE(program_.instructions.front().as<LoadBatch>());
   EXPECT_EQ(program_.instructions.front().lane, Lane::input);
   EXPECT_EQ(cross_lane_dependencies(program_)[1], std::vector<InstructionId>{0});
-  const bool is_packed = GetParam().target != "cpu";
-  EXPECT_EQ(program_.instructions[1].as<PackBatch>() != nullptr, is_packed);
+  EXPECT_TRUE(program_.instructions[1].as<PackBatch>());
   DescribeOptions options = options_of(GetParam());
   options.load_batch_every_step = false;
   const Program synthetic = describe(graph_, options, *find_target(GetParam().target));
   EXPECT_EQ(count_kind<LoadBatch>(synthetic), 0u);
   EXPECT_EQ(count_kind<PackBatch>(synthetic), 0u);
-  EXPECT_EQ(synthetic.instructions.size() + (is_packed ? 2 : 1), program_.instructions.size());
+  EXPECT_EQ(synthetic.instructions.size() + 2, program_.instructions.size());
 }
 
 TEST_P(DescribedProgram, SharesMemoryOnlyBetweenWhatIsNeverLiveAtOnce) {

@@ -74,97 +74,16 @@ TEST(RandomCrop, DependsOnKeyAndSampleAlone) {
   EXPECT_NE(random_crop({640, 480}, kKey, 0).size, random_crop({640, 480}, {11, 13}, 0).size);
 }
 
-TEST(ScaledBox, FollowsTheDecodedSize) {
-  const Box box = scaled({80, 40, {160, 80}, false}, {801, 401}, {101, 51});
-  EXPECT_DOUBLE_EQ(box.left, 80 * 101.0 / 801);
-  EXPECT_DOUBLE_EQ(box.top, 40 * 51.0 / 401);
-  EXPECT_DOUBLE_EQ(box.width, 160 * 101.0 / 801);
-  EXPECT_DOUBLE_EQ(box.height, 80 * 51.0 / 401);
-}
-
-std::vector<std::uint8_t> random_pixels(ImageSize size) {
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size.width) *
-                                   static_cast<std::size_t>(size.height) * 4);
-  for (std::size_t i = 0; i < pixels.size(); ++i)
-    pixels[i] = static_cast<std::uint8_t>(random_block({5, 6}, i)[0]);
-  return pixels;
-}
-
-// One output value by definition: all pixels of the box, weighted by the product of two triangles.
-double reference(const RgbxImage& image, const Box& box, int out_size, int x, int y, std::size_t channel) {
-  const std::array<double, 3> mean = {0.485, 0.456, 0.406}, deviation = {0.229, 0.224, 0.225};
-  const double step_x = box.width / out_size, step_y = box.height / out_size;
-  const auto triangle = [](double distance, double step) {
-    return std::max(0.0, 1 - std::abs(distance) / std::max(1.0, step));
-  };
-  double sum = 0, weights = 0;
-  for (int v = static_cast<int>(std::floor(box.top));
-       v < std::min<double>(image.size.height, box.top + box.height); ++v)
-    for (int u = static_cast<int>(std::floor(box.left));
-         u < std::min<double>(image.size.width, box.left + box.width); ++u) {
-      const double weight = triangle(u + 0.5 - box.left - (x + 0.5) * step_x, step_x) *
-                            triangle(v + 0.5 - box.top - (y + 0.5) * step_y, step_y);
-      weights += weight;
-      sum += weight * image.pixels[static_cast<std::size_t>(v * image.size.width + u) * 4 + channel];
-    }
-  return (sum / weights / 255 - mean[channel]) / deviation[channel];
-}
-
-TEST(Resizer, MatchesTheDefinitionInDoublePrecision) {
-  struct Case {
-    ImageSize size;
-    Box box;
-    int out_size;
-  };
-  const std::vector<Case> cases = {{{50, 40}, {0, 0, 50, 40}, 16},
-                                   {{50, 40}, {7, 3, 20, 31}, 32},
-                                   {{9, 9}, {2, 2, 3, 4}, 21},
-                                   {{33, 70}, {1.25, 10.75, 30.5, 40.1}, 17},
-                                   {{1, 1}, {0, 0, 1, 1}, 8},
-                                   {{200, 5}, {0, 0, 200, 5}, 7},
-                                   {{31, 17}, {30.4, 16.2, 0.6, 0.8}, 5}};
-  Resizer resizer(Preprocessing::imagenet);
-  for (const Case& c : cases) {
-    const auto pixels = random_pixels(c.size);
-    const RgbxImage image{c.size, pixels};
-    const auto size = static_cast<std::size_t>(c.out_size);
-    for (const bool flip : {false, true}) {
-      std::vector<float> out(3 * size * size);
-      resizer.resize(image, c.box, flip, c.out_size, out);
-      for (std::size_t channel = 0; channel < 3; ++channel)
-        for (std::size_t y = 0; y < size; ++y)
-          for (std::size_t x = 0; x < size; ++x) {
-            const std::size_t from = flip ? size - 1 - x : x;
-            ASSERT_NEAR(
-                out[(channel * size + y) * size + x],
-                reference(image, c.box, c.out_size, static_cast<int>(from), static_cast<int>(y), channel),
-                2e-5)
-                << c.size.width << " x " << c.size.height << " to " << size << " at " << x << ", " << y;
-          }
-    }
-  }
-}
-
-TEST(Resizer, SameSizeCopiesThePixels) {
-  const auto pixels = random_pixels({6, 6});
-  std::vector<float> out(3 * 36);
-  Resizer(Preprocessing::imagenet).resize({{6, 6}, pixels}, {0, 0, 6, 6}, false, 6, out);
-  EXPECT_NEAR(out[0], (pixels[0] / 255.0 - 0.485) / 0.229, 1e-5);
-  EXPECT_NEAR(out[36 + 7], (pixels[7 * 4 + 1] / 255.0 - 0.456) / 0.224, 1e-5);
-  EXPECT_NEAR(out[72 + 35], (pixels[35 * 4 + 2] / 255.0 - 0.406) / 0.225, 1e-5);
-}
-
-TEST(Resizer, FacesOfTheRightSizeKeepEveryPixelExactly) {
-  const auto pixels = random_pixels({7, 7});
-  for (const bool flip : {false, true}) {
-    std::vector<float> out(3 * 49);
-    Resizer(Preprocessing::insightface).resize({{7, 7}, pixels}, {0, 0, 7, 7}, flip, 7, out);
-    for (std::size_t c = 0; c < 3; ++c)
-      for (std::size_t i = 0; i < 49; ++i) {
-        const std::size_t from = flip ? i / 7 * 7 + 6 - i % 7 : i;
-        ASSERT_EQ(out[c * 49 + i], (static_cast<float>(pixels[from * 4 + c]) - 127.5F) * 0.0078125F);
-      }
-  }
+TEST(Normalisation, IsTheOneOfImagesAndOfFaces) {
+  const Normalisation images = normalisation_of(Preprocessing::imagenet);
+  const double mean[] = {0.485, 0.456, 0.406}, deviation[] = {0.229, 0.224, 0.225};
+  for (std::size_t c = 0; c < 3; ++c)
+    for (const int level : {0, 100, 255})
+      EXPECT_NEAR(static_cast<float>(level) * images.factor[c] + images.offset[c],
+                  (level / 255.0 - mean[c]) / deviation[c], 1e-6);
+  const Normalisation faces = normalisation_of(Preprocessing::insightface);
+  for (std::size_t c = 0; c < 3; ++c)
+    EXPECT_EQ(100 * faces.factor[c] + faces.offset[c], (100 - 127.5F) * 0.0078125F);
 }
 
 TEST(WholeImage, IsFlippedHalfOfTheTimesByKeyAndSampleAlone) {
@@ -177,16 +96,6 @@ TEST(WholeImage, IsFlippedHalfOfTheTimesByKeyAndSampleAlone) {
     flips += crop.flip;
   }
   EXPECT_NEAR(flips, 2000, 130);
-}
-
-TEST(Resizer, PixelsOutsideTheCropHaveNoInfluence) {
-  std::vector<std::uint8_t> pixels(20 * 20 * 4, 255);
-  for (std::size_t y = 5; y < 15; ++y)
-    for (std::size_t x = 4; x < 12; ++x)
-      for (std::size_t c = 0; c < 3; ++c) pixels[(y * 20 + x) * 4 + c] = 0;
-  std::vector<float> out(3 * 36);
-  Resizer(Preprocessing::imagenet).resize({{20, 20}, pixels}, {4, 5, 8, 10}, false, 6, out);
-  for (std::size_t i = 0; i < 36; ++i) ASSERT_NEAR(out[i], -0.485 / 0.229, 1e-5);
 }
 
 }  // namespace

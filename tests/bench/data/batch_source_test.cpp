@@ -25,7 +25,7 @@ BatchSourceOptions synthetic(std::uint64_t seed, int rank) {
 
 std::vector<float> images_of(const BatchSourceOptions& options) {
   const auto source = make_batch_source(options);
-  const Batch batch = source->next();
+  const Batch batch = *source->same_every_step();
   return {batch.images.begin(), batch.images.end()};
 }
 
@@ -35,7 +35,7 @@ TEST(SyntheticSource, PixelsAreStandardNormalAndLabelsUniform) {
   options.image_size = 16;
   options.classes = 10;
   const auto source = make_batch_source(options);
-  const Batch batch = source->next();
+  const Batch batch = *source->same_every_step();
   ASSERT_EQ(batch.images.size(), 500U * 3 * 16 * 16);
   double sum = 0, squares = 0;
   for (const float pixel : batch.images) sum += pixel, squares += pixel * pixel;
@@ -55,8 +55,8 @@ TEST(SyntheticSource, DependsOnSeedAndRankAlone) {
 
 TEST(SyntheticSource, GivesOneBatchForTheWholeRun) {
   const auto source = make_batch_source(synthetic(1, 0));
-  EXPECT_TRUE(source->always_the_same());
-  EXPECT_EQ(source->next().images.data(), source->next().images.data());
+  EXPECT_TRUE(source->same_every_step());
+  EXPECT_EQ(source->same_every_step()->images.data(), source->same_every_step()->images.data());
   EXPECT_EQ(source->waited_seconds(), 0);
 }
 
@@ -101,11 +101,11 @@ TEST_F(BatchFile, GivesItsFirstRowsToEveryRank) {
   for (const int rank : {0, 1}) {
     options.rank = rank;
     const auto source = make_batch_source(options);
-    const Batch batch = source->next();
+    const Batch batch = *source->same_every_step();
     ASSERT_EQ(batch.images.size(), 96U);
     EXPECT_EQ(batch.images[95], 95);
     EXPECT_EQ(std::vector(batch.labels.begin(), batch.labels.end()), (std::vector<std::int64_t>{5, 6}));
-    EXPECT_TRUE(source->always_the_same());
+    EXPECT_TRUE(source->same_every_step());
   }
 }
 

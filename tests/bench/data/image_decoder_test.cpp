@@ -28,9 +28,10 @@ void expect_pixel(const RgbxImage& image, int x, int y, std::array<int, 3> rgb, 
         << "channel " << c << " at " << x << ", " << y;
 }
 
+// All of it.
 RgbxImage decode(ImageDecoder& decoder, const std::vector<std::uint8_t>& jpeg, int eighths = 8) {
-  decoder.read_header(jpeg);
-  return decoder.decode(eighths);
+  const ImageSize size = decoder.read_header(jpeg);
+  return decoder.decode({0, 0, size}, eighths).image;
 }
 
 TEST(ImageDecoder, ColorImagesKeepTheirPixels) {
@@ -38,7 +39,7 @@ TEST(ImageDecoder, ColorImagesKeepTheirPixels) {
   for (const JpegKind kind : {JpegKind::color, JpegKind::progressive}) {
     const auto jpeg = encode_jpeg(61, 43, kind, smooth);
     EXPECT_EQ(decoder.read_header(jpeg), (ImageSize{61, 43}));
-    const RgbxImage image = decoder.decode(8);
+    const RgbxImage image = decoder.decode({0, 0, {61, 43}}, 8).image;
     ASSERT_EQ(image.size, (ImageSize{61, 43}));
     ASSERT_EQ(image.pixels.size(), 61U * 43 * 4);
     for (const auto& [x, y] : {std::pair{0, 0}, {60, 0}, {30, 21}, {60, 42}}) {
@@ -93,6 +94,60 @@ TEST(ImageDecoder, DecodesAtAFractionOfTheSize) {
   }
 }
 
+// A part's pixels, each at its place in the whole image.
+void expect_part_of(const RgbxImage& whole, const std::vector<std::uint8_t>& pixels, const DecodedPart& part,
+                    const Box& box) {
+  const int left = static_cast<int>(std::lround(box.left - part.box.left)),
+            top = static_cast<int>(std::lround(box.top - part.box.top));
+  EXPECT_NEAR(box.left - part.box.left, left, 1e-9);
+  EXPECT_NEAR(box.top - part.box.top, top, 1e-9);
+  EXPECT_DOUBLE_EQ(box.width, part.box.width);
+  EXPECT_DOUBLE_EQ(box.height, part.box.height);
+  const int end_x = static_cast<int>(std::ceil(part.box.left + part.box.width - 1e-9)),
+            end_y = static_cast<int>(std::ceil(part.box.top + part.box.height - 1e-9));
+  ASSERT_LE(end_x, part.image.size.width);
+  ASSERT_LE(end_y, part.image.size.height);
+  for (int y = static_cast<int>(part.box.top); y < end_y; ++y)
+    for (int x = static_cast<int>(part.box.left); x < end_x; ++x)
+      for (std::size_t c = 0; c < 3; ++c)
+        ASSERT_EQ(part.image.pixels[static_cast<std::size_t>(y * part.image.size.width + x) * 4 + c],
+                  pixels[static_cast<std::size_t>((top + y) * whole.size.width + left + x) * 4 + c])
+            << "channel " << c << " at " << x << ", " << y;
+}
+
+TEST(ImageDecoder, APartHasThePixelsOfTheWholeImage) {
+  ImageDecoder decoder;
+  const ImageSize full{203, 150};
+  for (const JpegKind kind :
+       {JpegKind::color, JpegKind::progressive, JpegKind::grey, JpegKind::cmyk_with_adobe_marker}) {
+    const auto jpeg = encode_jpeg(full.width, full.height, kind, noise);
+    for (const int eighths : {1, 2, 4, 8}) {
+      const RgbxImage whole = decode(decoder, jpeg, eighths);
+      const std::vector<std::uint8_t> pixels(whole.pixels.begin(), whole.pixels.end());
+      for (std::uint64_t round = 0; round < 30; ++round) {
+        const PhiloxBlock bits = random_block({7, 7}, round);
+        ImagePart part{static_cast<int>(bits[0] % 203), static_cast<int>(bits[1] % 150), {}};
+        part.size = {static_cast<int>(1 + bits[2] % static_cast<unsigned>(203 - part.left)),
+                     static_cast<int>(1 + bits[3] % static_cast<unsigned>(150 - part.top))};
+        const double x = whole.size.width / 203.0, y = whole.size.height / 150.0;
+        decoder.read_header(jpeg);
+        expect_part_of(whole, pixels, decoder.decode(part, eighths),
+                       {part.left * x, part.top * y, part.size.width * x, part.size.height * y});
+      }
+    }
+  }
+}
+
+TEST(ImageDecoder, DamageOutsideThePartCountsToo) {
+  ImageDecoder decoder;
+  for (const JpegKind kind : {JpegKind::color, JpegKind::progressive}) {
+    auto jpeg = encode_jpeg(64, 64, kind, noise);
+    jpeg.resize(jpeg.size() * 3 / 4);
+    decoder.read_header(jpeg);
+    EXPECT_THROW(decoder.decode({10, 4, {20, 8}}, 8), CorruptImage);
+  }
+}
+
 TEST(ImageDecoder, ScalesDownOnlyWhileTheCropStillCoversTheOutput) {
   EXPECT_EQ(eighths_that_cover({1792, 1792}, 224), 1);
   EXPECT_EQ(eighths_that_cover({1791, 5000}, 224), 2);
@@ -138,7 +193,8 @@ TEST(ImageDecoder, ChangedBytesNeverBreakIt) {
       try {
         const ImageSize size = decoder.read_header(changed);
         if (static_cast<std::int64_t>(size.width) * size.height > 1'000'000) continue;  // slow, not wrong
-        decoder.decode(1 << (round % 4));
+        const ImagePart part{size.width / 4, size.height / 3, {(size.width + 1) / 2, (size.height + 1) / 2}};
+        decoder.decode(round % 5 == 0 ? ImagePart{0, 0, size} : part, 1 << (round % 4));
       } catch (const CorruptImage&) {
         ++corrupt;
       }

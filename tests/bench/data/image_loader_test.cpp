@@ -23,15 +23,15 @@ BatchSourceOptions options_for(const ScratchFolder& folder, std::int64_t batch, 
 }
 
 struct Batches {
-  std::vector<float> images;
-  std::vector<std::int64_t> labels;
+  std::vector<std::uint8_t> images;
+  std::vector<std::int32_t> labels;
 };
 
 Batches take(BatchSource& source, int count) {
   Batches taken;
   for (int i = 0; i < count; ++i) {
-    const Batch batch = source.next();
-    taken.images.insert(taken.images.end(), batch.images.begin(), batch.images.end());
+    const PixelBatch batch = source.next();
+    taken.images.insert(taken.images.end(), batch.pixels.begin(), batch.pixels.end());
     taken.labels.insert(taken.labels.end(), batch.labels.begin(), batch.labels.end());
   }
   return taken;
@@ -65,7 +65,9 @@ TEST(ImageLoader, BatchesDoNotDependOnTheNumberOfWorkers) {
   ImageLoader single(options_for(folder, 3, 1));
   const Batches wanted = take(single, 15);
   for (const int workers : {2, 7}) {
-    ImageLoader loader(options_for(folder, 3, workers));
+    BatchSourceOptions options = options_for(folder, 3, workers);
+    options.as_needed = workers == 7;
+    ImageLoader loader(options);
     const Batches found = take(loader, 15);
     EXPECT_EQ(found.labels, wanted.labels) << workers << " workers";
     EXPECT_EQ(found.images, wanted.images) << workers << " workers";
@@ -81,8 +83,8 @@ TEST(ImageLoader, SeedsAndEpochsGiveOtherPixels) {
   ImageLoader other(other_seed);
   const Batches epochs = take(loader, 2);
   const auto half = static_cast<std::ptrdiff_t>(epochs.images.size() / 2);
-  const std::vector<float> first(epochs.images.begin(), epochs.images.begin() + half);
-  EXPECT_NE(first, std::vector<float>(epochs.images.begin() + half, epochs.images.end()));
+  const std::vector<std::uint8_t> first(epochs.images.begin(), epochs.images.begin() + half);
+  EXPECT_NE(first, std::vector<std::uint8_t>(epochs.images.begin() + half, epochs.images.end()));
   EXPECT_NE(first, take(other, 1).images);
 }
 
@@ -100,11 +102,11 @@ TEST(ImageLoader, PixelsAreTheImages) {
   const ScratchFolder folder;
   write_file(folder / "red/a.jpg", flat_jpeg(50, 50, {254, 0, 0, 0}));
   ImageLoader loader(options_for(folder, 2));
-  const Batch batch = loader.next();
-  ASSERT_EQ(batch.images.size(), 2U * 3 * 16 * 16);
-  EXPECT_NEAR(batch.images[0], (1 - 0.485) / 0.229, 0.03);
-  EXPECT_NEAR(batch.images[256], -0.456 / 0.224, 0.03);
-  EXPECT_NEAR(batch.images.back(), -0.406 / 0.225, 0.03);
+  const PixelBatch batch = loader.next();
+  ASSERT_EQ(batch.pixels.size(), 2U * 16 * 16 * 3);
+  EXPECT_NEAR(batch.pixels[0], 254, 2);
+  EXPECT_NEAR(batch.pixels[1], 0, 2);
+  EXPECT_NEAR(batch.pixels.back(), 0, 2);
 }
 
 TEST(ImageLoader, FacesAreWholeImagesMirroredBySeed) {
@@ -118,18 +120,18 @@ TEST(ImageLoader, FacesAreWholeImagesMirroredBySeed) {
   options.preprocessing = Preprocessing::insightface;
   const auto left_edges = [](const BatchSourceOptions& wanted) {
     ImageLoader loader(wanted);
-    const Batch batch = loader.next();
-    std::vector<float> edges;
+    const PixelBatch batch = loader.next();
+    std::vector<int> edges;
     for (std::size_t row = 0; row < 64; ++row) {
-      const float left = batch.images[row * 768], right = batch.images[row * 768 + 15];
-      EXPECT_NEAR(std::min(left, right), (4 - 127.5) / 128, 0.06);
-      EXPECT_NEAR(std::max(left, right), (244 - 127.5) / 128, 0.06);
+      const int left = batch.pixels[row * 768], right = batch.pixels[row * 768 + 15 * 3];
+      EXPECT_NEAR(std::min(left, right), 4, 7);
+      EXPECT_NEAR(std::max(left, right), 244, 7);
       edges.push_back(left);
     }
     return edges;
   };
-  const std::vector<float> edges = left_edges(options);
-  EXPECT_NEAR(std::ranges::count_if(edges, [](float left) { return left > 0; }), 32, 20);
+  const std::vector<int> edges = left_edges(options);
+  EXPECT_NEAR(std::ranges::count_if(edges, [](int left) { return left > 127; }), 32, 20);
   EXPECT_EQ(edges, left_edges(options));
   options.seed = 4;
   EXPECT_NE(edges, left_edges(options));
@@ -148,9 +150,47 @@ TEST(ImageLoader, BuffersAreReused) {
   const ScratchFolder folder;
   write_image_folder(folder.path(), 2, 2);
   ImageLoader loader(options_for(folder, 4));
-  std::map<const float*, int> buffers;
-  for (int i = 0; i < 30; ++i) ++buffers[loader.next().images.data()];
-  EXPECT_EQ(buffers.size(), 3U);
+  std::map<const std::uint8_t*, int> buffers;
+  for (int i = 0; i < 35; ++i) ++buffers[loader.next().pixels.data()];
+  EXPECT_EQ(buffers.size(), 7U);  // three that a GPU may read, four ahead
+}
+
+TEST(ImageLoader, ABatchStaysUntilTheThirdCallAfterIt) {
+  const ScratchFolder folder;
+  write_image_folder(folder.path(), 6, 2);
+  ImageLoader loader(options_for(folder, 3, 4));
+  const PixelBatch first = loader.next();
+  const std::vector<std::uint8_t> pixels(first.pixels.begin(), first.pixels.end());
+  take(loader, 2);
+  ImageLoader again(options_for(folder, 3, 4));
+  take(again, 30);  // time for workers that shouldn't
+  EXPECT_TRUE(std::ranges::equal(first.pixels, pixels));
+}
+
+TEST(ImageLoader, BatchesLieInTheMemoryThatIsGiven) {
+  const ScratchFolder folder;
+  write_image_folder(folder.path(), 2, 2);
+  BatchSourceOptions options = options_for(folder, 4);
+  std::size_t given = 0;
+  options.allocate = [&](std::size_t bytes) {
+    given += bytes;
+    return std::shared_ptr<std::byte>(new std::byte[bytes], std::default_delete<std::byte[]>());
+  };
+  ImageLoader loader(options);
+  EXPECT_EQ(given, 7U * (4 * 16 * 16 * 3 + 4 * sizeof(std::int32_t)));
+  EXPECT_GT(loader.host_bytes(), given);
+}
+
+TEST(ImageLoader, OneImageServesEightRanks) {
+  const ScratchFolder folder;
+  write_image_folder(folder.path(), 1, 1);
+  for (int rank = 0; rank < 8; ++rank) {
+    BatchSourceOptions options = options_for(folder, 2);
+    options.rank = rank;
+    options.world_size = 8;
+    ImageLoader loader(options);
+    EXPECT_EQ(take(loader, 2).labels, (std::vector<std::int32_t>{0, 0, 0, 0}));
+  }
 }
 
 TEST(ImageLoader, ACorruptFileIsSkippedNamedAndCountedOnce) {
@@ -170,7 +210,7 @@ TEST(ImageLoader, TheFollowingImageTakesACorruptOnesPlace) {
   const ScratchFolder folder;
   write_image_folder(folder.path(), 8, 1);
   ImageLoader whole(options_for(folder, 8));
-  std::vector<std::int64_t> wanted = take(whole, 1).labels;
+  std::vector<std::int32_t> wanted = take(whole, 1).labels;
   make_corrupt(folder / ("class_" + std::to_string(1000 + wanted[3])) / "image_0.jpg");
   wanted[3] = wanted[4];
   ImageLoader loader(options_for(folder, 8));

@@ -29,9 +29,9 @@ void expect_same_batches(const std::string& data, const std::string& other, int 
   options.workers = 1;
   ImageLoader second(options);
   for (int i = 0; i < 8; ++i) {
-    const Batch a = first.next(), b = second.next();
+    const PixelBatch a = first.next(), b = second.next();
     EXPECT_TRUE(std::ranges::equal(a.labels, b.labels));
-    EXPECT_TRUE(std::ranges::equal(a.images, b.images));
+    EXPECT_TRUE(std::ranges::equal(a.pixels, b.pixels));
   }
 }
 

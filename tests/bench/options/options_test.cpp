@@ -94,6 +94,15 @@ TEST(BenchOptions, LinksAreAskedAboutInADryRunOverSeveralNodes) {
   EXPECT_FALSE(parse({"--no-probe"}).probe);
 }
 
+TEST(BenchOptions, DecodesAloneOnlyWhatIsEncoded) {
+  EXPECT_FALSE(parse({"--data", "photos"}).decode_only);
+  EXPECT_TRUE(parse({"--decode-only", "--data", "photos"}).decode_only);
+  expect_refused({"--decode-only"}, {"--decode-only", "--data FOLDER"});
+  expect_refused({"--decode-only", "--data", "x.rec", "--dry-run"}, {"--decode-only", "--dry-run"});
+  expect_refused({"--decode-only", "--data", "x.rec", "--find-max-bs"}, {"--decode-only", "--find-max-bs"});
+  expect_refused({"--data", "photos", "--data-workers", "0"}, {"--data-workers", "'0'"});
+}
+
 TEST(BenchOptions, AcceptsABatchThatOnlyThePlanCanRefuse) {
   EXPECT_EQ(parse({"--bs", "1000000"}).batch_per_device, 1000000);
 }

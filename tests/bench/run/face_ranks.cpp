@@ -19,9 +19,6 @@ namespace {
 
 class NoBatches : public BatchSource {
  public:
-  Batch next() override { throw std::logic_error("the batch stays the same"); }
-  bool always_the_same() const override { return true; }
-  double waited_seconds() const override { return 0; }
   std::size_t host_bytes() const override { return 0; }
   std::string description() const override { return "one batch"; }
 };

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/error.h"
+
 namespace plumb {
 namespace {
 
@@ -28,6 +30,7 @@ class LoggingDevice : public Device {
   void write_statistic(StatisticId, std::span<const float>) override {}
   void read_statistic(StatisticId, std::span<float>) const override {}
   void write_batch(std::span<const float>, std::span<const std::int64_t>) override {}
+  void stage_batch(std::span<const std::uint8_t>, std::span<const std::int32_t>) override {}
   void write_state(const StepState&) override {}
   IterationMetrics metrics(std::uint64_t) const override { return {}; }
   std::byte* data(BufferId buffer) override { return &memory_[buffer]; }
@@ -81,9 +84,6 @@ class LoggingCommunicator : public Communicator {
 
 class NoBatches : public BatchSource {
  public:
-  Batch next() override { throw std::logic_error("no step loads a batch"); }
-  bool always_the_same() const override { return true; }
-  double waited_seconds() const override { return 0; }
   std::size_t host_bytes() const override { return 0; }
   std::string description() const override { return "nothing"; }
 };

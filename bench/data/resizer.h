@@ -1,0 +1,41 @@
+// Resizing of decoded images, in bytes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "bench/data/image_decoder.h"
+
+namespace plumb {
+
+// Resizes with a triangle filter, as wide as one pixel of the wider grid (so that shrinking averages:
+// Pillow's BILINEAR, torchvision's antialias=True). Sums have 16 bits: within one grey level of the filter in
+// real numbers. A box of out_size pixels on pixel borders keeps its pixels as they are. Keeps its buffers.
+class Resizer {
+ public:
+  // out: [out_size, out_size, 3]. The filter sees only pixels that lie in the box, at least in part. `flip`
+  // exchanges left and right.
+  void resize(const RgbxImage& image, const Box& box, bool flip, int out_size, std::span<std::uint8_t> out);
+
+ private:
+  // Each output pixel reads the input pixels first, first + 1, … with weights that sum to 2^16, or to
+  // 2^16 - 1: they have 16 bits.
+  struct Axis {
+    std::vector<int> first, count;
+    std::vector<std::uint16_t> weights;  // `stride` per output pixel
+    std::size_t stride = 0;
+    int lowest = 0, highest = 0;  // input pixels [lowest, highest) are read
+    // Output pixels in reverse order with `mirrored`.
+    void plan(double start, double length, int pixels, int out_size, bool mirrored);
+    void plan_pixel(std::size_t index, double middle, double reach);
+  };
+  void resize_rows(const RgbxImage& image, std::size_t y, std::size_t rows, std::size_t size,
+                   std::uint8_t* out);
+
+  Axis x_, y_;
+  std::vector<std::uint16_t> rows_;   // resized along y: [rows of a strip, pixels, 4], 2^8 per grey level
+  std::vector<std::uint16_t> strip_;  // the same as [pixels, rows of a strip, 4]
+};
+
+}  // namespace plumb

@@ -1,0 +1,90 @@
+#include "bench/run/decode_rate.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "bench/output/summary.h"
+#include "bench/run/session.h"
+#include "bench/run/step_timer.h"
+
+namespace plumb {
+namespace {
+
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+// Of all threads of this process so far.
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+}
+
+DecodeRate measure_rate(const Job& job, const Session& session) {
+  const BenchOptions& options = session.options;
+  BatchSource& source = *session.source;
+  job.barrier();
+  double start = 0, cpu_start = 0, elapsed = 0, cpu = 0;
+  // A failure of one rank is every rank's.
+  job.together([&] {
+    for (std::int64_t i = 0; i < options.iterations; ++i) {
+      if (i == options.warmup) start = steady_seconds(), cpu_start = cpu_seconds();
+      source.next();
+    }
+    elapsed = steady_seconds() - start;
+    cpu = cpu_seconds() - cpu_start;
+  });
+  const std::vector<double> windows = job.gather({elapsed});
+  const auto mine = static_cast<double>((options.iterations - options.warmup) * *options.batch_per_device);
+  const std::vector<double> sums = job.sum({mine, cpu, static_cast<double>(options.data_workers),
+                                            static_cast<double>(source.corrupt_files().count)});
+  return {.data = source.description(),
+          .image_size = options.image_size,
+          .batch_per_device = *options.batch_per_device,
+          .world_size = job.size(),
+          .workers = static_cast<std::int64_t>(sums[2]),
+          .images = static_cast<std::int64_t>(sums[0]),
+          .seconds = windows.empty() ? elapsed : std::ranges::max(windows),
+          .cpu_seconds = sums[1],
+          .corrupt = static_cast<std::int64_t>(sums[3])};
+}
+
+}  // namespace
+
+void report_decode_rate(const Job& job, const BenchOptions& options) {
+  Session session = open_session(job, options);
+  read_inputs(job, session);
+  const DecodeRate rate = measure_rate(job, session);
+  if (job.rank() != 0) return;
+  print_text(options.json ? json_text(to_json(rate)) : to_text(rate) + "\n");
+}
+
+std::string to_text(const DecodeRate& rate) {
+  std::string text = fmt::format(
+      "{:.0f} images/s, {:.0f} per core, {} ms of CPU time each: {} on {}, {} px", rate.images_per_second(),
+      rate.images_per_core_second(), fmt::format("{:.3f}", 1e3 / rate.images_per_core_second()),
+      counted(rate.workers, "worker"), counted(rate.world_size, "rank"), rate.image_size);
+  text += fmt::format("; {}", rate.data);
+  if (rate.corrupt > 0) text += fmt::format("; {} skipped", counted(rate.corrupt, "corrupt image"));
+  return text;
+}
+
+nlohmann::ordered_json to_json(const DecodeRate& rate) {
+  return {{"schema", "plumbline.decode/1"},
+          {"data", rate.data},
+          {"image_size", rate.image_size},
+          {"batch_per_device", rate.batch_per_device},
+          {"world_size", rate.world_size},
+          {"workers", rate.workers},
+          {"images", rate.images},
+          {"seconds", rate.seconds},
+          {"images_per_second", rate.images_per_second()},
+          {"images_per_second_per_core", rate.images_per_core_second()},
+          {"cpu_seconds_per_image", 1 / rate.images_per_core_second()},
+          {"corrupt_images", rate.corrupt}};
+}
+
+}  // namespace plumb

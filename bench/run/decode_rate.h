@@ -1,0 +1,37 @@
+// --decode-only: how fast batches of images are loaded, without training.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "bench/options/options.h"
+#include "comm/job.h"
+
+namespace plumb {
+
+struct DecodeRate {
+  std::string data;  // "1280 images in 10 classes from photos"
+  std::int64_t image_size = 224;
+  std::int64_t batch_per_device = 1;
+  int world_size = 1;
+  std::int64_t workers = 1;  // over all ranks
+  std::int64_t images = 0;   // loaded in the window, over all ranks
+  double seconds = 0;        // of the window, on the slowest rank
+  double cpu_seconds = 0;    // of all threads in the window, over all ranks
+  std::int64_t corrupt = 0;  // images skipped, over all ranks
+
+  double images_per_second() const { return static_cast<double>(images) / seconds; }
+  // What a core would load that did nothing else.
+  double images_per_core_second() const { return static_cast<double>(images) / cpu_seconds; }
+};
+
+// Every rank loads --iters batches, the first --warmup of which don't count. Rank 0 prints the line, or with
+// --json the object, to stdout. Every rank calls it.
+void report_decode_rate(const Job& job, const BenchOptions& options);
+
+// One line.
+std::string to_text(const DecodeRate& rate);
+nlohmann::ordered_json to_json(const DecodeRate& rate);
+
+}  // namespace plumb

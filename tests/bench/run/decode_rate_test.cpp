@@ -1,0 +1,37 @@
+#include "bench/run/decode_rate.h"
+
+#include <gtest/gtest.h>
+
+namespace plumb {
+namespace {
+
+DecodeRate measured() {
+  return {.data = "9 images in 3 classes from photos, 2 workers",
+          .batch_per_device = 50,
+          .world_size = 2,
+          .workers = 4,
+          .images = 10000,
+          .seconds = 2,
+          .cpu_seconds = 8};
+}
+
+TEST(DecodeRate, IsToldInTotalAndPerCore) {
+  EXPECT_EQ(
+      to_text(measured()),
+      "5000 images/s, 1250 per core, 0.800 ms of CPU time each: 4 workers on 2 ranks, 224 px; 9 images in 3 "
+      "classes from photos, 2 workers");
+  DecodeRate rate = measured();
+  rate.corrupt = 2;
+  EXPECT_TRUE(to_text(rate).ends_with("; 2 corrupt images skipped"));
+}
+
+TEST(DecodeRate, JsonHasTheSameFigures) {
+  const nlohmann::ordered_json json = to_json(measured());
+  EXPECT_EQ(json.at("schema"), "plumbline.decode/1");
+  EXPECT_EQ(json.at("images_per_second"), 5000);
+  EXPECT_EQ(json.at("images_per_second_per_core"), 1250);
+  EXPECT_EQ(json.at("workers"), 4);
+}
+
+}  // namespace
+}  // namespace plumb
