@@ -133,7 +133,7 @@ void Job::find_places() {
 }
 
 std::vector<std::string> Job::all_gather(const std::string& mine) const {
-  const EnteredCollective entered(board_, RecordedKind::message, "all_gather");
+  const CollectiveScope entered(board_, RecordedKind::message, "all_gather");
   const int length = mpi_count(mine.size(), "a text to gather");
   std::vector<int> lengths(static_cast<std::size_t>(size_));
   check(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD), "MPI_Allgather");
@@ -153,7 +153,7 @@ std::vector<std::string> Job::all_gather(const std::string& mine) const {
 }
 
 std::vector<double> Job::gather(const std::vector<double>& mine) const {
-  const EnteredCollective entered(board_, RecordedKind::message, "gather");
+  const CollectiveScope entered(board_, RecordedKind::message, "gather");
   const int count = mpi_count(mine.size(), "a list of numbers to gather");
   std::vector<double> all(rank_ == 0 ? mine.size() * static_cast<std::size_t>(size_) : 0);
   check(MPI_Gather(mine.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, 0, MPI_COMM_WORLD),
@@ -182,7 +182,7 @@ std::vector<float> Job::concatenate(const std::vector<float>& mine) const {
 }
 
 std::vector<double> Job::sum(const std::vector<double>& mine) const {
-  const EnteredCollective entered(board_, RecordedKind::message, "sum");
+  const CollectiveScope entered(board_, RecordedKind::message, "sum");
   std::vector<double> total(mine.size());
   check(MPI_Allreduce(mine.data(), total.data(), mpi_count(mine.size(), "a list of numbers to sum"),
                       MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD),
@@ -191,7 +191,7 @@ std::vector<double> Job::sum(const std::vector<double>& mine) const {
 }
 
 void Job::broadcast_bytes(void* data, std::size_t bytes, int from) const {
-  const EnteredCollective entered(board_, RecordedKind::message, "broadcast", bytes);
+  const CollectiveScope entered(board_, RecordedKind::message, "broadcast", bytes);
   constexpr std::size_t kMostBytesPerCall = std::size_t{1} << 30;
   for (std::size_t sent = 0; sent < bytes;) {
     const std::size_t now = std::min(bytes - sent, kMostBytesPerCall);
@@ -212,13 +212,13 @@ std::string Job::broadcast_text(const std::string& text, int from) const {
 }
 
 void Job::barrier() const {
-  const EnteredCollective entered(board_, RecordedKind::message, "barrier");
+  const CollectiveScope entered(board_, RecordedKind::message, "barrier");
   check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
 }
 
 void Job::together(const std::function<void()>& set_up) const {
   const std::optional<Error> mine = error_of(set_up);
-  const EnteredCollective entered(board_, RecordedKind::message, "agreement");
+  const CollectiveScope entered(board_, RecordedKind::message, "agreement");
   const int failed_rank = mine ? rank_ : size_;
   int first = size_;
   check(MPI_Allreduce(&failed_rank, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), "MPI_Allreduce");
