@@ -33,8 +33,8 @@ std::string late_start_text(RunPhase phase, double seconds) {
           ? "see whether every rank runs this program, and whether TMPDIR and /dev/shm have room"
       : phase == RunPhase::ending ? "see whether the other ranks and their launchers still run"
                                   : "see what it waits for, as for a file that another process has locked";
-  return fmt::format("rank {} on {} (pid {}) has been in {} for {:.0f} s; {} (gdb -p), or raise {}",
-                     launched_as().rank, host, ::getpid(), name_of(phase), seconds, remedy,
+  return fmt::format("rank {} on {} (pid {}) has been in {} for {:.0f} s; {} (gdb -p {}), or raise {}",
+                     launched_as().rank, host, ::getpid(), name_of(phase), seconds, remedy, ::getpid(),
                      phase == RunPhase::ending ? "--timeout-s" : "--startup-timeout-s");
 }
 
