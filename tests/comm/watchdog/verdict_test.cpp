@@ -61,7 +61,7 @@ TEST(Judge, HasNothingAgainstRanksThatComputeForLong) {
 }
 
 TEST(Judge, NamesTheRankThatSendsNothing) {
-  Ranks ranks({training(5, 5), training(4), training(5, 5)});
+  Ranks ranks({training(5), training(5), training(5)});
   ranks.until(10);
   ranks.stop(1);
   const auto verdict = ranks.until(100);
