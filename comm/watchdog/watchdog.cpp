@@ -125,15 +125,17 @@ void Watchdog::stand_down(int exit_code) {
   if (!why_off_.empty()) return;
   const auto settled = [&] { return condemned_ || stood_down_; };
   std::unique_lock lock(mutex_);
+  const auto wait_for_the_end = [&] { changed_.wait(lock, [] { return false; }); };
+  if (condemned_) wait_for_the_end();
   if (std::exchange(fails_, true)) return;
   if (exit_code == static_cast<int>(ExitCode::peer_lost)) {
     // What MPI says of a rank that is gone follows from what another one says.
-    if (changed_.wait_for(lock, kPatienceForVerdict, settled)) changed_.wait(lock, [] { return false; });
+    if (changed_.wait_for(lock, kPatienceForVerdict, settled)) wait_for_the_end();
   }
   failing_ = exit_code;
   endpoint_->wake();
   changed_.wait_for(lock, kPatienceForStandDown, settled);
-  if (condemned_) changed_.wait(lock, [] { return false; });
+  if (condemned_) wait_for_the_end();
 }
 
 void Watchdog::run() {
