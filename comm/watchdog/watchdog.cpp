@@ -232,7 +232,8 @@ void Watchdog::take(int from, const Frame& frame) {
       take_report(from, value_in<Verdict>(frame));
       break;
     case FrameType::verdict:
-      if (!told_) told_ = value_in<Verdict>(frame);
+      // A higher rank passes on what it was told by this one, unless this is rank 0 and was stopped.
+      if (!told_ && (from < rank_ || is_hub())) told_ = value_in<Verdict>(frame);
       break;
     case FrameType::failing:
       if (is_hub()) note_stand_down(value_in<int>(frame));
