@@ -16,6 +16,7 @@
 #include "bench/run/find_max_batch.h"
 #include "bench/run/host_links.h"
 #include "bench/run/training.h"
+#include "bench/run/watched_job.h"
 #include "comm/launched_as.h"
 
 namespace plumb {
@@ -95,15 +96,17 @@ int run_bench(const std::string& program, int argc, char** argv) {
     warn_of_idle_places(options.quiet);
     require_address_space();
     AddressCheck addresses(options.probe, options.quiet);
-    const Job job(&argc, &argv, addresses.at_start());
+    WatchedJob watched(program, options.watch, &argc, &argv, addresses.at_start());
+    const Job& job = watched.job();
     run_in_job(program, job, [&] {
       addresses.after_start(job);
+      watched.watch_ranks(options.quiet);
       if (options.find_max_bs)
         report_max_batch(job, options);
       else if (options.decode_only)
         report_decode_rate(job, options);
       else
-        run_training(job, options);
+        run_training(job, options, {.watchdog = watched.watchdog()});
     });
   });
 }

@@ -176,6 +176,7 @@ void report_failure(Run& run, const Error& error) {
 // Shows what rank 0 measured, and ends the other ranks without a word: a launcher that ends a job because
 // some rank failed sends rank 0 a signal too, and that rank's sentence is to stay the last.
 void end_interrupted(Run& run, const Interrupted& interrupted) {
+  run.job.announce_end(static_cast<int>(interrupted.code()));
   report_failure(run, interrupted);
   run.outputs.log.reset();
   try {
@@ -288,6 +289,7 @@ void run_training(const Job& job, const BenchOptions& options, const TrainingHoo
     const std::uint64_t initial_checksum =
         read_parameter_state(run.session.plan.graph, *run.session.device).checksum;
     measure(run);
+    job.enter_phase(RunPhase::checking);
     add_measurements(job, run.session, run.measured, run.record);
     warn_of_corrupt_files(job, *run.session.source, run.messages);
     check_run(job, run.session, initial_checksum, run.record);

@@ -8,10 +8,13 @@
 #include "bench/run/exchange_check.h"
 #include "bench/run/session.h"
 #include "comm/job.h"
+#include "comm/watchdog/watchdog.h"
 
 namespace plumb {
 
 struct TrainingHooks {
+  // May be null.
+  Watchdog* watchdog = nullptr;
   // See check_exchange(); on the ranks that have it.
   MessageDamage damage_message;
   // Called on every rank when an iteration has ended, outside the timed interval's compute; tests do damage

@@ -1,0 +1,115 @@
+// Where one rank is: its phase, iteration and last collectives. The rank's threads write, any thread reads at
+// any time, also while the writer is stuck or the process ends.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/program.h"
+
+namespace plumb {
+
+// In the order in which a run goes through them. A search for the largest batch prepares several times.
+enum class RunPhase : std::uint8_t { starting, preparing, tuning, warmup, window, checking, ending };
+
+// "start-up", "preparation", "tuning", "warm-up", "the window", "the checks", "the end"
+std::string_view name_of(RunPhase phase);
+
+// What is recorded: training's collectives, messages of Job (set-up and results), and on a device that
+// carries collectives itself a whole iteration.
+enum class RecordedKind : std::uint8_t {
+  allreduce_sum,
+  allreduce_max,
+  allgather,
+  reduce_scatter_sum,
+  broadcast,
+  message,
+  iteration
+};
+
+RecordedKind recorded_kind(Collective::Kind kind);
+std::string_view name_of(RecordedKind kind);
+
+struct EnteredCollective {
+  static constexpr std::size_t kMostNameBytes = 23;
+
+  // From 1 on. All ranks of a job enter the same collectives in the same order, so numbers can be compared.
+  std::uint64_t sequence = 0;
+  RecordedKind kind = RecordedKind::message;
+  std::array<char, kMostNameBytes + 1> name{};  // "bucket3", "options"; ends in 0, longer names are cut
+  std::uint64_t bytes = 0;                      // of the whole buffer; 0: not known
+  std::int64_t entered_ns = 0, left_ns = 0;     // by std::chrono::steady_clock; left_ns 0: under way
+
+  bool under_way() const { return left_ns == 0; }
+};
+
+struct RunStatus {
+  RunPhase phase = RunPhase::starting;
+  std::int64_t phase_since_ns = 0;  // by std::chrono::steady_clock
+  std::int64_t iteration = -1;      // the one under way, or the last; -1 before the first
+  std::uint64_t entered = 0;        // sequence number of the last collective entered; 0: none
+};
+
+// Lock-free; no function but collectives() allocates. enter() and leave() belong to one thread, the one that
+// communicates; each takes some 50 ns. set_phase() and set_iteration() may be called by any thread, and by
+// signal handlers.
+class StatusBoard {
+ public:
+  static constexpr std::size_t kKept = 64;
+
+  StatusBoard();
+  StatusBoard(const StatusBoard&) = delete;
+  StatusBoard& operator=(const StatusBoard&) = delete;
+
+  void set_phase(RunPhase phase);
+  void set_iteration(std::int64_t iteration);
+
+  // Returns the sequence number, for leave().
+  std::uint64_t enter(RecordedKind kind, std::string_view name, std::uint64_t bytes);
+  // Does nothing for one that isn't among the last kKept any more.
+  void leave(std::uint64_t sequence);
+
+  RunStatus status() const;
+  // The last kKept, oldest first. One that is overwritten meanwhile is left out.
+  std::vector<EnteredCollective> collectives() const;
+
+ private:
+  // A record as words, so that a reader who comes while it is written reads something. `sequence` is 0
+  // meanwhile.
+  struct Slot {
+    static constexpr std::size_t kNameWords = (EnteredCollective::kMostNameBytes + 1) / sizeof(std::uint64_t);
+    std::atomic<std::uint64_t> sequence{0}, kind{0}, bytes{0};
+    std::atomic<std::int64_t> entered_ns{0}, left_ns{0};
+    std::array<std::atomic<std::uint64_t>, kNameWords> name{};
+  };
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+  Slot& slot_of(std::uint64_t sequence) { return slots_[sequence % kKept]; }
+
+  std::atomic<RunPhase> phase_{RunPhase::starting};
+  std::atomic<std::int64_t> phase_since_ns_, iteration_{-1};
+  std::atomic<std::uint64_t> entered_{0};
+  std::array<Slot, kKept> slots_{};
+};
+
+// While it lives, a collective is under way on the board. A null board: nothing.
+class CollectiveScope {
+ public:
+  CollectiveScope(StatusBoard* board, RecordedKind kind, std::string_view name, std::uint64_t bytes = 0)
+      : board_(board), sequence_(board ? board->enter(kind, name, bytes) : 0) {}
+  ~CollectiveScope() {
+    if (board_) board_->leave(sequence_);
+  }
+  CollectiveScope(const CollectiveScope&) = delete;
+  CollectiveScope& operator=(const CollectiveScope&) = delete;
+
+ private:
+  StatusBoard* board_;
+  std::uint64_t sequence_;
+};
+
+}  // namespace plumb
