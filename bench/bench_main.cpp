@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/standard_descriptors.h"
 #include "base/units.h"
 #include "bench/documents/completions.h"
 #include "bench/output/summary.h"
@@ -14,6 +15,7 @@
 #include "bench/run/failures.h"
 #include "bench/run/find_max_batch.h"
 #include "bench/run/host_links.h"
+#include "bench/run/interruption.h"
 #include "bench/run/training.h"
 #include "comm/launched_as.h"
 
@@ -84,6 +86,7 @@ std::optional<std::string> answer_without_running(const std::string& program, co
 }
 
 int run_bench(const std::string& program, int argc, char** argv) {
+  open_standard_descriptors();
   ensure_short_openmp_waits(argv);
   return run_program(program, [&] {
     const BenchOptions options = parse_options(argc, argv, program);
@@ -91,6 +94,7 @@ int run_bench(const std::string& program, int argc, char** argv) {
       if (launched_as().rank == 0) print_text(*answer);
       return;
     }
+    prepare_signals();
     warn_of_idle_tasks(options.quiet);
     AddressCheck addresses(options.probe, options.quiet);
     const Job job(&argc, &argv, addresses.at_start());
