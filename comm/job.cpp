@@ -87,7 +87,8 @@ std::string mpi_library() {
   return name;
 }
 
-Job::Job(int* argc, char*** argv, const JobStart& start) {
+Job::Job(int* argc, char*** argv, const JobStart& start)
+    : board_(start.board), before_end_(start.before_end) {
   const LaunchedAs launched = launched_as();
   start_mpi(argc, argv);
   try {
@@ -132,6 +133,7 @@ void Job::find_places() {
 }
 
 std::vector<std::string> Job::all_gather(const std::string& mine) const {
+  const CollectiveScope entered(board_, RecordedKind::message, "all_gather");
   const int length = mpi_count(mine.size(), "a text to gather");
   std::vector<int> lengths(static_cast<std::size_t>(size_));
   check(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD), "MPI_Allgather");
@@ -151,6 +153,7 @@ std::vector<std::string> Job::all_gather(const std::string& mine) const {
 }
 
 std::vector<double> Job::gather(const std::vector<double>& mine) const {
+  const CollectiveScope entered(board_, RecordedKind::message, "gather");
   const int count = mpi_count(mine.size(), "a list of numbers to gather");
   std::vector<double> all(rank_ == 0 ? mine.size() * static_cast<std::size_t>(size_) : 0);
   check(MPI_Gather(mine.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, 0, MPI_COMM_WORLD),
@@ -179,6 +182,7 @@ std::vector<float> Job::concatenate(const std::vector<float>& mine) const {
 }
 
 std::vector<double> Job::sum(const std::vector<double>& mine) const {
+  const CollectiveScope entered(board_, RecordedKind::message, "sum");
   std::vector<double> total(mine.size());
   check(MPI_Allreduce(mine.data(), total.data(), mpi_count(mine.size(), "a list of numbers to sum"),
                       MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD),
@@ -187,6 +191,7 @@ std::vector<double> Job::sum(const std::vector<double>& mine) const {
 }
 
 void Job::broadcast_bytes(void* data, std::size_t bytes, int from) const {
+  const CollectiveScope entered(board_, RecordedKind::message, "broadcast", bytes);
   constexpr std::size_t kMostBytesPerCall = std::size_t{1} << 30;
   for (std::size_t sent = 0; sent < bytes;) {
     const std::size_t now = std::min(bytes - sent, kMostBytesPerCall);
@@ -207,11 +212,13 @@ std::string Job::broadcast_text(const std::string& text, int from) const {
 }
 
 void Job::barrier() const {
+  const CollectiveScope entered(board_, RecordedKind::message, "barrier");
   check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
 }
 
 void Job::together(const std::function<void()>& set_up) const {
   const std::optional<Error> mine = error_of(set_up);
+  const CollectiveScope entered(board_, RecordedKind::message, "agreement");
   const int failed_rank = mine ? rank_ : size_;
   int first = size_;
   check(MPI_Allreduce(&failed_rank, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), "MPI_Allreduce");
@@ -235,6 +242,7 @@ void Job::require_same(const std::string& what, const std::string& text) const {
 }
 
 void Job::abort(int exit_code) const {
+  announce_end(exit_code);
   std::fflush(nullptr);
   MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::_Exit(exit_code);

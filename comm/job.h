@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "comm/launched_as.h"
+#include "comm/status_board.h"
 
 namespace plumb {
 
@@ -28,13 +29,17 @@ class ErrorToldElsewhere : public Error {
 
 class Job;
 
-// What a program does while its job starts. Both may be empty.
+// What a program does while its job starts and ends. All may be empty.
 struct JobStart {
   // Called with the job, of which rank and size are known, in front of its first message.
   std::function<void(const Job&)> before_messages;
   // Called on rank 0 by another thread if the first messages take over kPatienceForFirstMessages: they may
   // never arrive. It must not use the job.
   std::function<void()> messages_are_late;
+  // Where the job's messages are recorded; outlives the job.
+  StatusBoard* board = nullptr;
+  // What announce_end() does.
+  std::function<void(int exit_code)> before_end;
 };
 
 inline constexpr std::chrono::seconds kPatienceForFirstMessages{30};
@@ -59,6 +64,10 @@ class Job {
   int nodes() const { return nodes_; }                        // hosts with at least one rank
   int devices_per_node() const { return devices_per_node_; }  // ranks of the fullest host
   const std::string& host() const { return host_; }
+  StatusBoard* board() const { return board_; }  // JobStart's, or null
+  void enter_phase(RunPhase phase) const {
+    if (board_) board_->set_phase(phase);
+  }
 
   // Returns every rank's text, in rank order, on every rank.
   std::vector<std::string> all_gather(const std::string& mine) const;
@@ -88,6 +97,11 @@ class Job {
   // different commits understand it, too.
   void require_same(const std::string& what, const std::string& text) const;
 
+  // To be called before this rank tells of a failure that it alone knows: whoever watches the ranks shall not
+  // take the end of the job for the loss of a rank. abort() calls it, too.
+  void announce_end(int exit_code) const {
+    if (before_end_) before_end_(exit_code);
+  }
   // Ends the whole job at once with this code; for failures known only to this rank.
   [[noreturn]] void abort(int exit_code) const;
 
@@ -99,6 +113,8 @@ class Job {
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1, nodes_ = 1, devices_per_node_ = 1;
   int first_rank_of_host_ = 0;
   std::string host_;
+  StatusBoard* board_;
+  std::function<void(int)> before_end_;
 };
 
 }  // namespace plumb

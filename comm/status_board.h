@@ -98,15 +98,15 @@ class StatusBoard {
 };
 
 // While it lives, a collective is under way on the board. A null board: nothing.
-class EnteredCollective {
+class CollectiveScope {
  public:
-  EnteredCollective(StatusBoard* board, RecordedKind kind, std::string_view name, std::uint64_t bytes = 0)
+  CollectiveScope(StatusBoard* board, RecordedKind kind, std::string_view name, std::uint64_t bytes = 0)
       : board_(board), sequence_(board ? board->enter(kind, name, bytes) : 0) {}
-  ~EnteredCollective() {
+  ~CollectiveScope() {
     if (board_) board_->leave(sequence_);
   }
-  EnteredCollective(const EnteredCollective&) = delete;
-  EnteredCollective& operator=(const EnteredCollective&) = delete;
+  CollectiveScope(const CollectiveScope&) = delete;
+  CollectiveScope& operator=(const CollectiveScope&) = delete;
 
  private:
   StatusBoard* board_;

@@ -62,7 +62,7 @@ void Exchange::allocate() {
                   job_.host(), plan.arena_bytes, static_cast<std::int64_t>(share));
     device_.bind(program_, plan);
   });
-  communicator_ = make_communicator(job_, comm_, device_);
+  communicator_ = make_communicator(job_, comm_, device_, program_);
   captures_ = captures_ && communicator_->enqueues() && device_.step_capture();
 }
 

@@ -1,9 +1,12 @@
 #include "bench/run/device_communicator.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "comm/mpi_communicator.h"
 #include "comm/nccl_communicator.h"
+#include "comm/recorded_communicator.h"
 #include "comm/staged_communicator.h"
 
 namespace plumb {
@@ -21,9 +24,15 @@ DeviceCopies copies_of(HostStaging& staging) {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_communicator(const Job& job, const std::string& comm, Device& device) {
+std::unique_ptr<Communicator> make_communicator(const Job& job, const std::string& comm, Device& device,
+                                                const Program& program) {
   if (comm == "nccl") return make_nccl_communicator(job, device.queue(Lane::communication));
   std::unique_ptr<Communicator> mpi = make_mpi_communicator(job);
+  if (job.board()) {
+    std::vector<std::string> names;
+    for (const Buffer& buffer : program.buffers) names.push_back(buffer.name);
+    mpi = make_recorded_communicator(std::move(mpi), *job.board(), std::move(names));
+  }
   HostStaging* staging = device.host_staging();
   return staging ? make_staged_communicator(std::move(mpi), copies_of(*staging)) : std::move(mpi);
 }

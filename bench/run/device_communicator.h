@@ -11,7 +11,9 @@
 namespace plumb {
 
 // `comm`: "nccl" or "mpi"; MPI carries a GPU's buffers through page-locked memory. Collective; fails as
-// make_nccl_communicator() does. Destroy before `device` and `job`.
-std::unique_ptr<Communicator> make_communicator(const Job& job, const std::string& comm, Device& device);
+// make_nccl_communicator() does. Destroy before `device` and `job`. Collectives that the host carries are
+// recorded on the job's board under the names of their buffers.
+std::unique_ptr<Communicator> make_communicator(const Job& job, const std::string& comm, Device& device,
+                                                const Program& program);
 
 }  // namespace plumb

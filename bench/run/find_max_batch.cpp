@@ -58,6 +58,7 @@ void try_batch(const Job& job, const BenchOptions& options, double memory_bytes,
   // Known to all ranks: they plan alike.
   if (static_cast<double>(session.plan.memory.arena_bytes) > memory_bytes)
     throw Error(ExitCode::out_of_memory, "the plan takes more than the memory that is given");
+  job.enter_phase(RunPhase::warmup);
   try {
     run_iterations(session);
   } catch (const Error& error) {

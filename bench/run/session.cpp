@@ -151,6 +151,7 @@ Messages messages_of(const Job& job, const BenchOptions& options) {
 }
 
 Session open_session(const Job& job, const BenchOptions& options) {
+  job.enter_phase(RunPhase::preparing);
   Session session;
   const ThreadShare share = threads_for_this_rank(job.all_gather(placement_text(job.host(), affinity_cpus())),
                                                   job.rank(), online_cpus(), cpus_per_core());
@@ -222,7 +223,7 @@ void prepare_session(const Job& job, Session& session) {
   });
   // Allocates first what can't report how much memory is left; a failure to bind can.
   if (has_collectives(options, job.size()))
-    session.communicator = make_communicator(job, options.comm, *session.device);
+    session.communicator = make_communicator(job, options.comm, *session.device, session.plan.program);
   job.together([&] { session.device->bind(session.plan.program, session.plan.memory); });
   distribute_tensors(job, session, std::move(tensors));
   session.device->write_state(

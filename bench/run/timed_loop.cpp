@@ -1,8 +1,11 @@
 #include "bench/run/timed_loop.h"
 
+#include <array>
 #include <chrono>
 #include <cmath>
+#include <string>
 #include <thread>
+#include <utility>
 
 namespace plumb {
 namespace {
@@ -16,6 +19,14 @@ constexpr int kStampedIterations = 10;
 
 bool runs_behind_the_host(Device& device) {
   return device.queue(Lane::compute) != nullptr;
+}
+
+std::uint64_t reduced_bytes(const Program& program) {
+  std::uint64_t bytes = 0;
+  for (const Instruction& instruction : program.instructions)
+    if (const auto* collective = instruction.as<Collective>())
+      bytes += collective->elements * bytes_of(collective->dtype);
+  return bytes;
 }
 
 class TimedLoop {
@@ -33,6 +44,7 @@ class TimedLoop {
     session_.device->start_clock();
     result_.timer.start();
     while (goes_on()) {
+      enter_iteration();
       runner_.run_iteration(look_up_);
       if (++started_ == 1 && session_.captures) {
         collect(0);
@@ -61,6 +73,22 @@ class TimedLoop {
     return more != 0;
   }
 
+  // A device that carries collectives itself shows when an iteration has ended, not which collective has.
+  void enter_iteration() {
+    StatusBoard* const board = job_.board();
+    if (!board) return;
+    board->set_phase(started_ < session_.options.warmup ? RunPhase::warmup : RunPhase::window);
+    board->set_iteration(started_);
+    const Communicator* const carrier = session_.communicator.get();
+    if (carrier && carrier->enqueues())
+      recorded_[static_cast<std::size_t>(started_) % recorded_.size()] =
+          board->enter(RecordedKind::iteration, std::to_string(started_), bytes_per_iteration_);
+  }
+  void leave_iteration(std::int64_t iteration) {
+    std::uint64_t& sequence = recorded_[static_cast<std::size_t>(iteration) % recorded_.size()];
+    if (sequence != 0) job_.board()->leave(std::exchange(sequence, 0));
+  }
+
   // Takes note of what has ended, and waits until at most so many iterations are under way.
   void collect(std::int64_t under_way) {
     while (told() < started_) {
@@ -81,6 +109,7 @@ class TimedLoop {
   void tell(double end_seconds) {
     result_.timer.lap(end_seconds);
     const std::int64_t iteration = told() - 1;
+    leave_iteration(iteration);
     result_.metrics.push_back(session_.device->metrics(static_cast<std::uint64_t>(iteration)));
     if (iteration >= session_.options.warmup) device_exposed_ += result_.metrics.back().exposed_seconds;
     ended_(iteration);
@@ -109,6 +138,9 @@ class TimedLoop {
   const std::function<void()>& look_up_;
   std::int64_t started_ = 0;
   std::int64_t agreed_ = 0;  // that all ranks run
+  const std::uint64_t bytes_per_iteration_ = reduced_bytes(session_.plan.program);
+  // Sequence numbers on the board of the iterations under way; 0: none.
+  std::array<std::uint64_t, kIterationsUnderWay + 1> recorded_{};
   double device_exposed_ = 0, host_exposed_in_warmup_ = 0, communicating_in_warmup_ = 0,
          waited_in_warmup_ = 0;
 };

@@ -10,6 +10,7 @@ namespace plumb {
 
 void tune_session(const Job& job, Session& session, const UpdateRule& rule) {
   const bool first = job.rank() == 0;
+  job.enter_phase(RunPhase::tuning);
   job.together([&] {
     if (!first) return;
     std::optional<ProgressBar> bar;
@@ -26,6 +27,7 @@ void tune_session(const Job& job, Session& session, const UpdateRule& rule) {
   const std::string choices =
       job.all_gather(first ? choices_to_json(session.tuning).dump() : std::string()).front();
   if (!first) session.tuning = choices_from_json(nlohmann::json::parse(choices));
+  job.enter_phase(RunPhase::preparing);
 }
 
 }  // namespace plumb
