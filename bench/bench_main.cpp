@@ -97,7 +97,10 @@ int run_bench(const std::string& program, int argc, char** argv) {
     prepare_signals();
     warn_of_idle_tasks(options.quiet);
     AddressCheck addresses(options.probe, options.quiet);
-    const Job job(&argc, &argv, addresses.at_start());
+    StatusBoard board;
+    JobStart start = addresses.at_start();
+    start.board = &board;
+    const Job job(&argc, &argv, start);
     run_in_job(program, job, [&] {
       addresses.after_start(job);
       options.find_max_bs ? report_max_batch(job, options) : run_training(job, options);

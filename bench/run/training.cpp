@@ -265,13 +265,14 @@ void run_training(const Job& job, const BenchOptions& options, const TrainingHoo
   run.record = make_record(job, run.session);
   open_outputs(job, run.session, run.record, run.outputs);
   run.interruption.emplace(run.first() ? kPatienceOfRank0 : kPatienceForRank0);
-  run.keeper.emplace(job, run.record, run.outputs, nullptr, *run.interruption);
+  run.keeper.emplace(job, run.record, run.outputs, job.board(), *run.interruption);
   std::string profile;
   try {
     prepare(run);
     const std::uint64_t initial_checksum =
         read_parameter_state(run.session.plan.graph, *run.session.device).checksum;
     measure(run);
+    job.enter_phase(RunPhase::checking);
     add_measurements(job, run.session, run.measured, run.record);
     warn_of_corrupt_files(job, *run.session.source, run.messages);
     check_run(job, run.session, initial_checksum, run.record);
