@@ -20,7 +20,7 @@ constexpr std::size_t kMostNamed = 4;      // ranges of ranks, hosts
 constexpr std::size_t kMostLetters = 400;  // of a sentence from a file
 
 // From a file that anybody may have written.
-std::string sentence(const std::string& text) {
+std::string quoted(const std::string& text) {
   return shortened(printable(text), kMostLetters);
 }
 
@@ -29,7 +29,7 @@ std::string range_text(int from, int to) {
 }
 
 // "rank 3", "ranks 0, 2-7 and 12 more ranges"
-std::string ranks_text(const std::vector<std::pair<int, int>>& ranges) {
+std::string named_ranks(const std::vector<std::pair<int, int>>& ranges) {
   std::string text;
   for (std::size_t i = 0; i < std::min(ranges.size(), kMostNamed); ++i)
     append_part(text, range_text(ranges[i].first, ranges[i].second));
@@ -39,14 +39,14 @@ std::string ranks_text(const std::vector<std::pair<int, int>>& ranges) {
 }
 
 // `ranks` ascend.
-std::string ranks_text(const std::vector<int>& ranks) {
+std::string named_ranks(const std::vector<int>& ranks) {
   std::vector<std::pair<int, int>> ranges;
   for (const int rank : ranks)
     if (!ranges.empty() && ranges.back().second == rank - 1)
       ranges.back().second = rank;
     else
       ranges.emplace_back(rank, rank);
-  return ranks_text(ranges);
+  return named_ranks(ranges);
 }
 
 const LastWords& words_of(const Postmortem& postmortem, int rank) {
@@ -76,14 +76,14 @@ std::string state_text(const Postmortem& postmortem) {
   const RunRecord& record = postmortem.record;
   if (record.status == "ok")
     return fmt::format("{}: ended well, after {}\n", postmortem.run, counted(record.iterations, "iteration"));
-  return fmt::format("{}: {}\n", postmortem.run, sentence(failure_text(record)));
+  return fmt::format("{}: {}\n", postmortem.run, quoted(failure_text(record)));
 }
 
 std::string kept_text(const RunRecord& record) {
   std::set<std::string> hosts;
   for (const RankProcess& process : record.processes) hosts.insert(process.host);
   std::string text =
-      fmt::format("{} {}, {}{}; {} kept", sentence(record.model), sentence(record.precision),
+      fmt::format("{} {}, {}{}; {} kept", quoted(record.model), quoted(record.precision),
                   counted(record.world_size, "rank"), hosts.empty() ? "" : " on " + hosts_text(hosts),
                   counted(record.step_seconds.size(), "iteration"));
   if (!record.step_seconds.empty()) text += fmt::format(", the last of {:.4g} s", record.step_seconds.back());
@@ -96,14 +96,14 @@ std::string first_text(const Postmortem& postmortem) {
   const LastWords& first = postmortem.words[*postmortem.first];
   return fmt::format("first to end, by the hosts' clocks: rank {} on {} (process {}) at {}, code {}: {}\n",
                      first.rank, shortened(printable(first.host), 64), first.pid,
-                     clock_text(first.unix_seconds), first.exit_code, sentence(first.failure));
+                     clock_text(first.unix_seconds), first.exit_code, quoted(first.failure));
 }
 
 std::string behind_text(const Postmortem& postmortem) {
   if (postmortem.behind.empty()) return "";
   const LastWords& one = words_of(postmortem, postmortem.behind.front());
   return fmt::format(
-      "behind: {}, which had entered {}, others more\n", ranks_text(postmortem.behind),
+      "behind: {}, which had entered {}, the others more\n", named_ranks(postmortem.behind),
       one.collectives.empty() ? "no collective" : counted(one.collectives.back().sequence, "collective"));
 }
 
@@ -117,7 +117,7 @@ std::string group_text(const Postmortem& postmortem, const RankGroup& group) {
     if (!words.collectives.empty() && !words.collectives.back().left_seconds_ago)
       longest = std::max(longest, words.collectives.back().entered_seconds_ago);
   }
-  return fmt::format("  {} on {}: {}{}\n", ranks_text(group.ranks), hosts_text(hosts), sentence(group.place),
+  return fmt::format("  {} on {}: {}{}\n", named_ranks(group.ranks), hosts_text(hosts), quoted(group.place),
                      longest > 0 ? fmt::format(" for {:.1f} s", longest) : "");
 }
 
@@ -125,7 +125,7 @@ std::string wordless_text(const Postmortem& postmortem) {
   if (postmortem.wordless.empty() || postmortem.record.status == "ok") return "";
   const auto& [rank, last] = postmortem.wordless.front();
   const std::vector<RankProcess>& processes = postmortem.record.processes;
-  std::string who = ranks_text(postmortem.wordless);
+  std::string who = named_ranks(postmortem.wordless);
   if (static_cast<std::size_t>(rank) < processes.size())
     who += fmt::format(" ({}on {} as process {})", rank == last ? "" : fmt::format("rank {} ", rank),
                        shortened(printable(processes[static_cast<std::size_t>(rank)].host), 64),
@@ -139,10 +139,10 @@ std::string wordless_text(const Postmortem& postmortem) {
 std::string postmortem_text(const Postmortem& postmortem) {
   std::string text = state_text(postmortem) + kept_text(postmortem.record) + first_text(postmortem) +
                      behind_text(postmortem);
-  const std::size_t shown = std::min(postmortem.groups.size(), kMostGroups);
-  for (std::size_t i = 0; i < shown; ++i) text += group_text(postmortem, postmortem.groups[i]);
-  if (shown < postmortem.groups.size())
-    text += fmt::format("  and {} more places: --json has them\n", postmortem.groups.size() - shown);
+  const std::size_t lines = std::min(postmortem.groups.size(), kMostGroups);
+  for (std::size_t i = 0; i < lines; ++i) text += group_text(postmortem, postmortem.groups[i]);
+  if (lines < postmortem.groups.size())
+    text += fmt::format("  and {} more places: --json has them\n", postmortem.groups.size() - lines);
   return text + wordless_text(postmortem);
 }
 

@@ -71,7 +71,7 @@ std::string why_refused(const std::filesystem::path& run) {
   return "";
 }
 
-std::size_t lines(const std::string& text) {
+std::size_t line_count(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count(text, '\n'));
 }
 
@@ -95,7 +95,7 @@ TEST(Postmortem, NamesTheRankBehindAndTheRankWithoutWords) {
                 "rank 1 on n1: the window, iteration 37, in bucket2 (allreduce) for 31.2 s",
                 "ranks 0, 3 on n1: the window, iteration 37, in bucket4 (allreduce)",
                 "no words of rank 2 (on n2 as process 102)", "plumbline_0123456789abcdef_rank_2.json"});
-  EXPECT_LE(lines(text), 10u);
+  EXPECT_LE(line_count(text), 10u);
   const auto json = postmortem_json(postmortem);
   EXPECT_EQ(json.at("behind"), nlohmann::ordered_json({1}));
   EXPECT_EQ(json.at("last_words").size(), 3u);
@@ -117,7 +117,7 @@ TEST(Postmortem, OfManyRanksKeepsToTenLines) {
     words.back().host = "host" + std::to_string(rank);
   }
   const std::string text = postmortem_text(make_postmortem("run", failed_run(2000), words));
-  EXPECT_LE(lines(text), 10u) << text;
+  EXPECT_LE(line_count(text), 10u) << text;
   EXPECT_LE(text.size(), 4000u);
   expect_words(text, {"and 3 more places"});
 }
@@ -133,7 +133,7 @@ TEST(Postmortem, PrintsNothingThatActsOnATerminal) {
     record.failure = record.model = words.host;
     record.processes[0].host = words.host;
     const std::string text = postmortem_text(make_postmortem("run", record, {words}));
-    EXPECT_LE(lines(text), 10u) << text;
+    EXPECT_LE(line_count(text), 10u) << text;
     EXPECT_EQ(text.find_first_of("\x1b\r\x07"), std::string::npos) << text;
     EXPECT_EQ(text.find("\nrank 7"), std::string::npos) << text;
   }
