@@ -112,10 +112,9 @@ std::int64_t RunKeeper::ended() const {
   return static_cast<std::int64_t>(step_seconds_.size());
 }
 
-// False if it isn't this one's to write, or can't be written.
-bool RunKeeper::write_partial_result(const std::string& failure, OnDisk on_disk) {
+void RunKeeper::write_partial_result(const std::string& failure, OnDisk on_disk) {
   const std::unique_lock lock(writing_, kPatienceForResult);
-  if (!results_ || !lock || handed_over_) return false;
+  if (!results_ || !lock || handed_over_) return;
   RunRecord partial;
   {
     const std::lock_guard snapshot(mutex_);
@@ -128,28 +127,30 @@ bool RunKeeper::write_partial_result(const std::string& failure, OnDisk on_disk)
   try {
     results_->write_result(partial, on_disk);
   } catch (const Error&) {
-    return false;  // the disk may be full: the computing thread says so where it matters
+    // The disk may be full: the computing thread says so where it matters.
   }
-  return true;
 }
 
 void RunKeeper::watch() {
-  milliseconds period = results_ ? kShortestPeriod : milliseconds(std::chrono::hours(1));
-  auto next = steady_clock::now() + period;
-  while (true) {
+  constexpr std::chrono::hours kNever{1000};
+  milliseconds period = kShortestPeriod;
+  auto next = steady_clock::now() + (results_ ? period : milliseconds(kNever));
+  for (bool ending = false; !stops_;) {
     interruption_.wait(
         std::max(milliseconds(0), std::chrono::ceil<milliseconds>(next - steady_clock::now())));
     if (const int signal = interruption_.signal_unseen(); signal != 0) end_by_signal(signal);
-    if (const int signal = interruption_.signal(); signal != 0) {
-      leave_words(Interrupted(signal, ended(), asked_iterations_).what(), exit_code_of(signal));
+    if (const int signal = interruption_.signal(); signal != 0 && !ending) {
+      // The computing thread will look at it, unless it is stuck.
+      before_exit(Interrupted(signal, ended(), asked_iterations_).what(), exit_code_of(signal));
+      ending = true;
+      next = steady_clock::now() + kNever;
     }
-    if (stops_) return;
-    if (steady_clock::now() < next) continue;
+    if (stops_ || steady_clock::now() < next) continue;
     const auto start = steady_clock::now();
     write_partial_result(fmt::format("{} before it ended, at iteration {}", kInterrupted, ended()),
                          OnDisk::later);
     const auto took = std::chrono::ceil<milliseconds>(kPeriodOverRenewal * (steady_clock::now() - start));
-    if (results_) period = std::max(kShortestPeriod, took);
+    period = std::max(kShortestPeriod, took);
     next = steady_clock::now() + period;
   }
 }

@@ -48,7 +48,7 @@ class RunKeeper {
  private:
   void watch();
   void end_by_signal(int signal);
-  bool write_partial_result(const std::string& failure, OnDisk on_disk);
+  void write_partial_result(const std::string& failure, OnDisk on_disk);
   LastWords words(const std::string& failure, int exit_code) const;
   std::int64_t ended() const;
 
