@@ -17,6 +17,7 @@
 #include "bench/run/host_links.h"
 #include "bench/run/interruption.h"
 #include "bench/run/training.h"
+#include "bench/run/watched_job.h"
 #include "comm/launched_as.h"
 
 namespace plumb {
@@ -97,13 +98,13 @@ int run_bench(const std::string& program, int argc, char** argv) {
     prepare_signals();
     warn_of_idle_tasks(options.quiet);
     AddressCheck addresses(options.probe, options.quiet);
-    StatusBoard board;
-    JobStart start = addresses.at_start();
-    start.board = &board;
-    const Job job(&argc, &argv, start);
+    WatchedJob watched(program, options.watch, &argc, &argv, addresses.at_start());
+    const Job& job = watched.job();
     run_in_job(program, job, [&] {
       addresses.after_start(job);
-      options.find_max_bs ? report_max_batch(job, options) : run_training(job, options);
+      watched.watch_ranks(options.quiet);
+      options.find_max_bs ? report_max_batch(job, options)
+                          : run_training(job, options, {.watchdog = watched.watchdog()});
     });
   });
 }

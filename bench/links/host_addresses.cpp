@@ -293,6 +293,24 @@ std::vector<std::string> shared_address_warnings(std::span<const HostAddresses> 
   return warnings;
 }
 
+std::map<std::string, std::string> reachable_addresses(std::span<const HostAddresses> hosts,
+                                                       const InterfaceChoice& choice) {
+  AddressesByHost chosen = chosen_addresses(hosts, choice);
+  take_same_addresses(chosen, choice.chooser);
+  std::map<std::string, std::size_t> hosts_in_network;
+  for (const auto& [host, addresses] : chosen)
+    for (const auto& [network, interface] : networks_of(addresses)) ++hosts_in_network[network];
+  std::map<std::string, std::string> reachable;
+  for (const auto& [host, addresses] : chosen) {
+    if (addresses.empty()) continue;
+    const auto shared = std::ranges::find_if(addresses, [&](const InterfaceAddress& one) {
+      return hosts_in_network[one.network] == chosen.size();
+    });
+    reachable[host] = (shared != addresses.end() ? *shared : addresses.front()).address;
+  }
+  return reachable;
+}
+
 std::string late_messages_text(const HostAddresses& own, std::chrono::seconds waited,
                                const InterfaceChoice& choice) {
   std::string addresses;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,6 +51,12 @@ InterfaceChoice chosen_interfaces();
 // left out.
 std::vector<std::string> shared_address_warnings(std::span<const HostAddresses> hosts,
                                                  const InterfaceChoice& choice);
+
+// The address of each host, by its name, at which the others reach it: in a network that all hosts share,
+// where there is one, else its first. Interfaces that weren't chosen and addresses that several hosts have
+// are left out; a host without another one is missing.
+std::map<std::string, std::string> reachable_addresses(std::span<const HostAddresses> hosts,
+                                                       const InterfaceChoice& choice);
 
 // That first messages haven't arrived for so long, with the addresses of this host and the remedy.
 std::string late_messages_text(const HostAddresses& own, std::chrono::seconds waited,

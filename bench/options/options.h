@@ -23,6 +23,12 @@ inline constexpr std::int64_t kBatchOnCuda = 128, kBatchOnCpu = 8;  // per devic
 
 enum class CudaGraph { automatic, on, off };
 
+// The watchdog (comm/watchdog) and its patience.
+struct WatchOptions {
+  bool on = true;
+  double timeout_seconds = 30, startup_timeout_seconds = 600;
+};
+
 // Options of a bench program. Defaults are those of the model's recipe; what is empty is decided by the
 // device and the model (see resolve()).
 struct BenchOptions {
@@ -61,7 +67,8 @@ struct BenchOptions {
   int nodes = 0, devices_per_node = 0;       // 0: read from the hosts
   std::optional<double> link_gbps, link_us;  // links between nodes, for a dry run
   bool check = true;
-  bool probe = true;                    // of links between hosts, before a run
+  bool probe = true;  // of links between hosts, before a run
+  WatchOptions watch;
   bool profile = false, trace = false;  // stamped iterations after the run
   bool find_max_bs = false;             // in place of a run
   std::uint64_t seed = 0;

@@ -62,6 +62,7 @@ int run_program(const std::string& program, const std::function<void()>& body) {
 
 void end_for_all(const std::string& program, const Job& job, const Error& error) {
   if (job.size() == 1) return;
+  job.announce_end(static_cast<int>(error.code()));
   tell_with_rank(program, job, error.what());
   job.abort(static_cast<int>(error.code()));
 }

@@ -65,9 +65,10 @@ class NoSignals {
 }  // namespace
 
 RunKeeper::RunKeeper(const Job& job, const RunRecord& record, const RunOutputs& outputs,
-                     const StatusBoard* board, Interruption& interruption)
-    : board_(board),
+                     Interruption& interruption, Watchdog* watchdog)
+    : job_(job),
       interruption_(interruption),
+      watchdog_(watchdog),
       results_(outputs.results ? &*outputs.results : nullptr),
       folder_(outputs.folder),
       asked_iterations_(asked_iterations(record)),
@@ -82,9 +83,14 @@ RunKeeper::RunKeeper(const Job& job, const RunRecord& record, const RunOutputs& 
   loss_.reserve(expected);
   const NoSignals inherited;
   thread_ = std::thread([this] { watch(); });
+  if (watchdog_)
+    watchdog_->set_before_exit([this](const Verdict&, const std::string& sentence) {
+      before_exit(sentence, static_cast<int>(ExitCode::peer_lost));
+    });
 }
 
 RunKeeper::~RunKeeper() {
+  if (watchdog_) watchdog_->set_before_exit({});
   stops_ = true;
   interruption_.wake();
   thread_.join();
@@ -158,13 +164,13 @@ void RunKeeper::watch() {
 void RunKeeper::end_by_signal(int signal) {
   const int exit_code = exit_code_of(signal);
   std::string failure = Interrupted(signal, ended(), asked_iterations_).what();
-  if (board_) failure += fmt::format(", in {}", name_of(board_->status().phase));
-  if (signal == SIGPIPE) {  // else the shell or mpirun has its word for it
-    const std::string text = fmt::format("{}: rank {} on {}: {}\n", program_invocation_short_name,
-                                         identity_.rank, identity_.host, failure);
-    write_all(STDERR_FILENO, text);
-  }
+  if (const StatusBoard* const board = job_.board())
+    failure += fmt::format(", in {}", name_of(board->status().phase));
   before_exit(failure, exit_code);
+  job_.announce_end(exit_code);
+  if (signal == SIGPIPE)  // for other signals the shell or mpirun has its word
+    write_all(STDERR_FILENO, fmt::format("{}: rank {} on {}: {}\n", program_invocation_short_name,
+                                         identity_.rank, identity_.host, failure));
   ::_exit(exit_code);
 }
 
@@ -172,12 +178,12 @@ LastWords RunKeeper::words(const std::string& failure, int exit_code) const {
   LastWords words = identity_;
   words.failure = failure;
   words.exit_code = exit_code;
-  if (board_) {
-    const RunStatus status = board_->status();
+  if (const StatusBoard* const board = job_.board()) {
+    const RunStatus status = board->status();
     words.phase = name_of(status.phase);
     words.phase_seconds = seconds_since(status.phase_since_ns);
     words.iteration = status.iteration;
-    for (const RecordedCollective& entered : board_->collectives())
+    for (const RecordedCollective& entered : board->collectives())
       words.collectives.push_back(last_collective(entered));
   }
   {

@@ -13,7 +13,7 @@
 #include "bench/run/interruption.h"
 #include "bench/run/run_record.h"
 #include "comm/job.h"
-#include "comm/status_board.h"
+#include "comm/watchdog/watchdog.h"
 #include "results/record/last_words.h"
 
 namespace plumb {
@@ -23,9 +23,10 @@ namespace plumb {
 // next ones rarer: they take a thousandth of one core's time at most.
 class RunKeeper {
  public:
-  // On every rank, by the thread that computes, after open_outputs(). All must outlive it.
-  RunKeeper(const Job& job, const RunRecord& record, const RunOutputs& outputs, const StatusBoard* board,
-            Interruption& interruption);
+  // On every rank, by the thread that computes, after open_outputs(). All must outlive it. `watchdog` may be
+  // null; else it calls before_exit().
+  RunKeeper(const Job& job, const RunRecord& record, const RunOutputs& outputs, Interruption& interruption,
+            Watchdog* watchdog);
   ~RunKeeper();
   RunKeeper(const RunKeeper&) = delete;
   RunKeeper& operator=(const RunKeeper&) = delete;
@@ -52,8 +53,9 @@ class RunKeeper {
   LastWords words(const std::string& failure, int exit_code) const;
   std::int64_t ended() const;
 
-  const StatusBoard* board_;  // null: nobody notes where this rank is
+  const Job& job_;
   Interruption& interruption_;
+  Watchdog* const watchdog_;
   const ResultWriter* results_;  // null: another rank writes it
   const std::string folder_;
   const std::int64_t asked_iterations_;

@@ -184,6 +184,7 @@ void report_failure(Run& run, const Error& error) {
 // Shows what rank 0 measured, and ends the other ranks without a word: a launcher that ends a job because
 // some rank failed sends rank 0 a signal too, and that rank's sentence is to stay the last.
 void end_interrupted(Run& run, const Interrupted& interrupted) {
+  run.job.announce_end(static_cast<int>(interrupted.code()));
   report_failure(run, interrupted);
   run.outputs.log.reset();
   try {
@@ -265,7 +266,7 @@ void run_training(const Job& job, const BenchOptions& options, const TrainingHoo
   run.record = make_record(job, run.session);
   open_outputs(job, run.session, run.record, run.outputs);
   run.interruption.emplace(run.first() ? kPatienceOfRank0 : kPatienceForRank0);
-  run.keeper.emplace(job, run.record, run.outputs, job.board(), *run.interruption);
+  run.keeper.emplace(job, run.record, run.outputs, *run.interruption, hooks.watchdog);
   std::string profile;
   try {
     prepare(run);

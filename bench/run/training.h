@@ -7,10 +7,13 @@
 #include "bench/options/options.h"
 #include "bench/run/session.h"
 #include "comm/job.h"
+#include "comm/watchdog/watchdog.h"
 
 namespace plumb {
 
 struct TrainingHooks {
+  // May be null.
+  Watchdog* watchdog = nullptr;
   // Called on every rank when an iteration has ended, outside the timed interval's compute; tests do damage
   // here.
   std::function<void(std::int64_t iteration, Session&)> after_iteration;

@@ -9,6 +9,7 @@
 
 #include "bench/run/failures.h"
 #include "bench/run/training.h"
+#include "bench/run/watched_job.h"
 
 namespace {
 
@@ -28,6 +29,7 @@ void damage(const std::string& kind, std::int64_t iteration, Session& session) {
   if (kind == "poison" && iteration == 0) change_parameter(session, std::numeric_limits<float>::quiet_NaN());
   if (kind == "slow") std::this_thread::sleep_for(std::chrono::milliseconds(200));
   if (kind == "stall" && iteration == 4) std::this_thread::sleep_for(std::chrono::seconds(6));
+  if (kind == "hang" && iteration == 3) std::this_thread::sleep_for(std::chrono::hours(1));
   if (kind == "error" && iteration == 1)
     throw Error(ExitCode::io_error, "file images/1.jpg can't be read; look after the disk");
   if (kind == "defect" && iteration == 1) throw std::logic_error("a step that nobody thought of");
@@ -39,13 +41,18 @@ int main(int argc, char** argv) {
   const std::string program = "bench_resnet50";
   return run_program(program, [&] {
     const BenchOptions options = parse_options(argc, argv);
-    const Job job(&argc, &argv);
+    WatchedJob watched(program, options.watch, &argc, &argv);
+    const Job& job = watched.job();
     const char* kind = std::getenv("PLUMB_DAMAGE");
     TrainingHooks hooks;
     if (kind != nullptr && job.rank() == 1)
       hooks.after_iteration = [kind = std::string(kind)](std::int64_t iteration, Session& session) {
         damage(kind, iteration, session);
       };
-    run_in_job(program, job, [&] { run_training(job, options, hooks); });
+    run_in_job(program, job, [&] {
+      watched.watch_ranks(options.quiet);
+      hooks.watchdog = watched.watchdog();
+      run_training(job, options, hooks);
+    });
   });
 }

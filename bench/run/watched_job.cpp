@@ -1,0 +1,69 @@
+#include "bench/run/watched_job.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "bench/links/host_addresses.h"
+#include "bench/output/messages.h"
+
+namespace plumb {
+namespace {
+
+// By write(): another thread may be stuck while it holds the lock of stderr.
+void tell_at_once(const std::string& program, const std::string& sentence) {
+  const std::string text = lines_on(terminal_of(stderr), program + ": " + sentence) + "\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+std::string own_address(const Job& job) {
+  if (job.nodes() == 1) return "127.0.0.1";
+  const auto reachable = reachable_addresses(host_addresses(job), chosen_interfaces());
+  const auto own = reachable.find(addresses_of_this_host().host);
+  return own == reachable.end() ? "" : own->second;
+}
+
+}  // namespace
+
+WatchedJob::WatchedJob(const std::string& program, const WatchOptions& options, int* argc, char*** argv,
+                       JobStart start)
+    : program_(program), options_(options) {
+  const auto tell = [program](const std::string& sentence) { tell_at_once(program, sentence); };
+  if (options_.on)
+    alarm_.emplace(board_, StartAlarmOptions{.startup_timeout_seconds = options_.startup_timeout_seconds,
+                                             .end_timeout_seconds = options_.timeout_seconds,
+                                             .tell = tell});
+  start.board = &board_;
+  start.before_end = [this](int exit_code) {
+    if (watchdog_) watchdog_->stand_down(exit_code);
+  };
+  job_.emplace(argc, argv, start);
+}
+
+WatchedJob::~WatchedJob() {
+  board_.set_phase(RunPhase::ending);
+  watchdog_.reset();
+  job_.reset();
+}
+
+void WatchedJob::watch_ranks(bool quiet) {
+  if (!options_.on || job_->size() == 1) return;
+  auto watchdog = std::make_unique<Watchdog>(
+      *job_, board_,
+      WatchdogOptions{
+          .limits = {options_.timeout_seconds, options_.startup_timeout_seconds},
+          .address = own_address(*job_),
+          .tell = [program = program_](const std::string& sentence) { tell_at_once(program, sentence); }});
+  if (watchdog->why_off().empty()) {
+    watchdog_ = std::move(watchdog);
+    alarm_->others_watch();
+  } else if (job_->rank() == 0 && !quiet) {
+    Messages(stderr, terminal_of(stderr), Loudness::usual)
+        .warn(
+            fmt::format("ranks aren't watched, so one that is lost may leave all waiting: {}; open TCP ports "
+                        "between hosts, or give --no-watchdog",
+                        watchdog->why_off()));
+  }
+}
+
+}  // namespace plumb

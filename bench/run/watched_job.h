@@ -1,0 +1,44 @@
+// A job whose ranks watch each other (comm/watchdog): what a program that trains owns.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "bench/options/options.h"
+#include "comm/job.h"
+#include "comm/status_board.h"
+#include "comm/watchdog/start_alarm.h"
+#include "comm/watchdog/watchdog.h"
+
+namespace plumb {
+
+// Owns the job and the board that its ranks write. Watches its own start and end from the constructor to the
+// end of the destructor, unless WatchOptions say otherwise.
+class WatchedJob {
+ public:
+  // As Job's constructor. `program`: in front of sentences.
+  WatchedJob(const std::string& program, const WatchOptions& options, int* argc, char*** argv,
+             JobStart start = {});
+  ~WatchedJob();
+  WatchedJob(const WatchedJob&) = delete;
+  WatchedJob& operator=(const WatchedJob&) = delete;
+
+  const Job& job() const { return *job_; }
+
+  // From now on ranks watch each other; nothing with a single rank. Every rank calls it, once all are known
+  // to run the same build. Warns on rank 0 if they can't, unless `quiet`.
+  void watch_ranks(bool quiet);
+  // Null until then, and if they aren't watched.
+  Watchdog* watchdog() { return watchdog_.get(); }
+
+ private:
+  std::string program_;
+  WatchOptions options_;
+  StatusBoard board_;
+  std::optional<StartAlarm> alarm_;
+  std::optional<Job> job_;
+  std::unique_ptr<Watchdog> watchdog_;
+};
+
+}  // namespace plumb

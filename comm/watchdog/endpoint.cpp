@@ -1,0 +1,336 @@
+#include "comm/watchdog/endpoint.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+
+namespace plumb {
+namespace {
+
+constexpr int kBacklog = 1024;
+constexpr std::size_t kMostQueuedBytes = 64 * sizeof(Frame);  // to one rank
+constexpr int kAcceptedAtOnce = 64;                           // before others have a turn
+constexpr std::chrono::milliseconds kPauseWithoutDescriptors{50};
+constexpr int kFramesAtOnce = 64;  // of one connection, before others have a turn
+
+// Numbers used once, and the ranks that they were used between: what a proof covers.
+struct Handshake {
+  std::array<char, 16> side{};  // "dialling", "listening", "session"
+  std::array<std::byte, 16> of_listener{}, of_dialler{};
+  std::int32_t listener = 0, dialler = 0;
+};
+using Nonce = decltype(Handshake::of_listener);
+
+Nonce random_nonce() {
+  const Secret random = random_secret();
+  Nonce nonce{};
+  std::copy_n(random.begin(), nonce.size(), nonce.begin());
+  return nonce;
+}
+
+Secret code_of(const Secret& key, Handshake handshake, const char* side) {
+  std::strncpy(handshake.side.data(), side, handshake.side.size() - 1);
+  return message_code(key, std::as_bytes(std::span(&handshake, 1)));
+}
+
+// Frames of one direction don't pass for those of the other.
+Secret code_of(const Secret& key, const Frame& frame, bool from_dialler) {
+  std::array<std::byte, offsetof(Frame, code) + 1> text{};
+  std::ranges::copy(frame.covered(), text.begin());
+  text.back() = std::byte{from_dialler};
+  return message_code(key, text);
+}
+
+// The length; 0 for a text that is no address.
+socklen_t fill_in(const SocketAddress& from, sockaddr_storage& to) {
+  auto& v4 = reinterpret_cast<sockaddr_in&>(to);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(to);
+  const auto port = htons(static_cast<std::uint16_t>(from.port));
+  if (inet_pton(AF_INET, from.address.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = port;
+    return sizeof v4;
+  }
+  if (inet_pton(AF_INET6, from.address.c_str(), &v6.sin6_addr) != 1) return 0;
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = port;
+  return sizeof v6;
+}
+
+}  // namespace
+
+Listener listen_at(const std::string& address) {
+  sockaddr_storage at{};
+  const socklen_t length = fill_in({address, 0}, at);
+  Listener listener{.at = {address, 0}};
+  if (length > 0)
+    listener.socket = UniqueFd(::socket(at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  auto* const generic = reinterpret_cast<sockaddr*>(&at);
+  socklen_t bound = sizeof at;
+  if (!listener.socket || ::bind(listener.socket.get(), generic, length) != 0 ||
+      ::listen(listener.socket.get(), kBacklog) != 0 ||
+      ::getsockname(listener.socket.get(), generic, &bound) != 0)
+    throw Error(ExitCode::unavailable, "the watchdog can't listen at '{}' ({})", address,
+                length == 0 ? "no address" : std::strerror(errno));
+  listener.at.port = ntohs(at.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(at).sin_port
+                                                   : reinterpret_cast<const sockaddr_in6&>(at).sin6_port);
+  return listener;
+}
+
+struct Endpoint::Connection {
+  UniqueFd socket;
+  bool dialled = false;     // by us
+  bool knows_peer = false;  // the other side has shown that it knows the key
+  int rank = -1;            // of the other side; accepted: as it says
+  Clock::time_point since = Clock::now();
+  Handshake handshake{};
+  Secret session{};
+  std::uint64_t sent = 0, received = 0;  // numbers of frames
+  Frame in{};
+  std::size_t in_bytes = 0;
+  std::vector<std::byte> out;
+};
+
+Endpoint::Endpoint(int rank, int ranks, const Secret& key, Listener listener, Events events,
+                   const StrangerLimits& limits)
+    : rank_(rank),
+      key_(key),
+      listener_(std::move(listener)),
+      events_(std::move(events)),
+      limits_(limits),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      by_rank_(static_cast<std::size_t>(ranks), -1) {
+  if (!epoll_ || !wake_)
+    throw Error(ExitCode::unavailable, "the watchdog gets no descriptor ({})", std::strerror(errno));
+  watch(wake_.get(), false, true);
+  watch(listener_.socket.get(), false, true);
+}
+
+Endpoint::~Endpoint() = default;
+
+void Endpoint::watch(int fd, bool also_for_writing, bool is_new) {
+  epoll_event event{};
+  event.events = EPOLLIN | (also_for_writing ? EPOLLOUT : 0u);
+  event.data.fd = fd;
+  ::epoll_ctl(epoll_.get(), is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
+}
+
+void Endpoint::add(std::unique_ptr<Connection> connection) {
+  const int fd = connection->socket.get(), on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  watch(fd, false, true);
+  connections_[fd] = std::move(connection);
+}
+
+void Endpoint::dial(int rank, const SocketAddress& at) {
+  sockaddr_storage to{};
+  const socklen_t length = fill_in(at, to);
+  auto connection = std::make_unique<Connection>();
+  connection->dialled = true;
+  connection->rank = rank;
+  connection->handshake.listener = rank;
+  connection->handshake.dialler = rank_;
+  if (length > 0)
+    connection->socket = UniqueFd(::socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const bool begun = connection->socket &&
+                     (::connect(connection->socket.get(), reinterpret_cast<sockaddr*>(&to), length) == 0 ||
+                      errno == EINPROGRESS);
+  if (!begun) return events_.closed(rank);
+  add(std::move(connection));
+}
+
+void Endpoint::accept_all() {
+  for (int i = 0; i < kAcceptedAtOnce; ++i) {
+    make_room_for_stranger();
+    UniqueFd socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket && (errno == EMFILE || errno == ENFILE))
+      std::this_thread::sleep_for(kPauseWithoutDescriptors);
+    if (!socket) return;
+    auto connection = std::make_unique<Connection>();
+    connection->socket = std::move(socket);
+    connection->handshake.listener = rank_;
+    connection->handshake.of_listener = random_nonce();
+    Frame greeting{.type = FrameType::greeting, .rank = rank_};
+    put(greeting, connection->handshake.of_listener);
+    Connection& added = *connection;
+    add(std::move(connection));
+    if (!append(added, greeting, key_, false)) close(added.socket.get());
+  }
+}
+
+// The oldest goes: a rank needs no longer than its messages take.
+void Endpoint::make_room_for_stranger() {
+  std::size_t strangers = 0;
+  const Connection* oldest = nullptr;
+  for (const auto& [fd, connection] : connections_) {
+    if (connection->knows_peer || connection->dialled) continue;
+    ++strangers;
+    if (!oldest || connection->since < oldest->since) oldest = connection.get();
+  }
+  if (strangers >= limits_.most) close(oldest->socket.get());
+}
+
+void Endpoint::close_late_strangers() {
+  std::vector<int> late;
+  for (const auto& [fd, connection] : connections_)
+    if (!connection->knows_peer && Clock::now() - connection->since > limits_.patience) late.push_back(fd);
+  for (const int fd : late) close(fd);
+}
+
+void Endpoint::close(int fd) {
+  const auto found = connections_.find(fd);
+  if (found == connections_.end()) return;
+  const std::unique_ptr<Connection> connection = std::move(found->second);
+  connections_.erase(found);
+  if (!connection->knows_peer && !connection->dialled) return;
+  const auto rank = static_cast<std::size_t>(connection->rank);
+  if (by_rank_[rank] == fd) by_rank_[rank] = -1;
+  events_.closed(connection->rank);
+}
+
+void Endpoint::wake() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+}
+
+void Endpoint::poll(std::chrono::milliseconds longest) {
+  std::array<epoll_event, 64> events{};
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                                 static_cast<int>(longest.count()));
+  for (int i = 0; i < count; ++i) {
+    const int fd = events[static_cast<std::size_t>(i)].data.fd;
+    if (fd == wake_.get()) {
+      std::uint64_t ignored = 0;
+      [[maybe_unused]] const ssize_t got = ::read(fd, &ignored, sizeof ignored);
+    } else if (fd == listener_.socket.get()) {
+      accept_all();
+    } else {
+      const auto found = connections_.find(fd);
+      if (found != connections_.end() && !found->second->out.empty() && !write_to(*found->second)) close(fd);
+      read_from(fd);
+    }
+  }
+  close_late_strangers();
+}
+
+void Endpoint::flush(std::chrono::milliseconds longest) {
+  const auto end = Clock::now() + longest;
+  const auto is_queued = [](const auto& entry) {
+    return entry.second->knows_peer && !entry.second->out.empty();
+  };
+  while (std::ranges::any_of(connections_, is_queued) && Clock::now() < end)
+    poll(std::chrono::milliseconds(5));
+}
+
+// Whatever isn't a frame with the code and number that are due closes the connection.
+void Endpoint::read_from(int fd) {
+  for (int i = 0; i < kFramesAtOnce; ++i) {
+    const auto found = connections_.find(fd);
+    if (found == connections_.end()) return;
+    Connection& connection = *found->second;
+    auto* const bytes = reinterpret_cast<std::byte*>(&connection.in);
+    const ssize_t got =
+        ::recv(fd, bytes + connection.in_bytes, sizeof connection.in - connection.in_bytes, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOTCONN)) return;
+    if (got <= 0) return close(fd);
+    connection.in_bytes += static_cast<std::size_t>(got);
+    if (connection.in_bytes < sizeof connection.in) continue;
+    connection.in_bytes = 0;
+    const Frame frame = connection.in;
+    if (!take(connection, frame)) return close(fd);
+  }
+}
+
+bool Endpoint::take(Connection& connection, const Frame& frame) {
+  if (!connection.knows_peer)
+    return frame.type == FrameType::greeting ? take_greeting(connection, frame)
+                                             : take_proof(connection, frame);
+  const bool is_next = frame.number == connection.received + 1 && frame.rank == connection.rank;
+  if (!is_next || !same_code(frame.code, code_of(connection.session, frame, !connection.dialled)))
+    return false;
+  connection.received = frame.number;
+  events_.received(connection.rank, frame);
+  return true;
+}
+
+Secret Endpoint::proof(const Connection& connection, bool of_dialling_side) const {
+  return code_of(key_, connection.handshake, of_dialling_side ? "dialling" : "listening");
+}
+
+bool Endpoint::take_greeting(Connection& connection, const Frame& frame) {
+  if (!connection.dialled || connection.sent > 0) return false;
+  connection.handshake.of_listener = value_in<Nonce>(frame);
+  connection.handshake.of_dialler = random_nonce();
+  const std::pair content(connection.handshake.of_dialler, proof(connection, true));
+  Frame answer{.type = FrameType::answer};
+  put(answer, content.first);
+  std::memcpy(answer.payload.data() + sizeof content.first, content.second.data(), sizeof content.second);
+  return append(connection, answer, key_, true);
+}
+
+// An answer, where we were dialled, or the welcome to ours.
+bool Endpoint::take_proof(Connection& connection, const Frame& frame) {
+  if (frame.type != (connection.dialled ? FrameType::welcome : FrameType::answer)) return false;
+  if (frame.rank < 0 || static_cast<std::size_t>(frame.rank) >= by_rank_.size() || frame.rank == rank_)
+    return false;
+  Secret shown{};
+  std::memcpy(shown.data(), frame.payload.data() + sizeof(Nonce), sizeof shown);
+  if (!connection.dialled) {
+    connection.handshake.of_dialler = value_in<Nonce>(frame);
+    connection.handshake.dialler = frame.rank;
+  }
+  if (!same_code(shown, proof(connection, !connection.dialled))) return false;
+  if (connection.dialled ? connection.rank != frame.rank : has_joined(frame.rank)) return false;
+  if (!connection.dialled) {
+    Frame welcome{.type = FrameType::welcome};
+    const Secret own = proof(connection, false);
+    std::memcpy(welcome.payload.data() + sizeof(Nonce), own.data(), sizeof own);
+    if (!append(connection, welcome, key_, false)) return false;
+    connection.rank = frame.rank;
+  }
+  connection.knows_peer = true;
+  connection.session = code_of(key_, connection.handshake, "session");
+  connection.sent = connection.received = 0;
+  by_rank_[static_cast<std::size_t>(frame.rank)] = connection.socket.get();
+  events_.joined(frame.rank);
+  return true;
+}
+
+bool Endpoint::queue(int rank, Frame frame) {
+  if (!has_joined(rank)) return false;
+  Connection& connection = *connections_.at(by_rank_[static_cast<std::size_t>(rank)]);
+  if (connection.out.size() + sizeof frame > kMostQueuedBytes) return false;
+  return append(connection, frame, connection.session, connection.dialled);
+}
+
+// False if the connection is broken; who called closes it, or poll() does, which sees the same.
+bool Endpoint::append(Connection& connection, Frame frame, const Secret& key, bool dialled) {
+  frame.rank = rank_;
+  frame.number = ++connection.sent;
+  frame.code = code_of(key, frame, dialled);
+  const auto bytes = std::as_bytes(std::span(&frame, 1));
+  connection.out.insert(connection.out.end(), bytes.begin(), bytes.end());
+  return write_to(connection);
+}
+
+bool Endpoint::write_to(Connection& connection) {
+  const int fd = connection.socket.get();
+  const ssize_t sent = ::send(fd, connection.out.data(), connection.out.size(), MSG_NOSIGNAL);
+  if (sent < 0 && errno != EAGAIN && errno != EINTR && errno != ENOTCONN) return false;
+  if (sent > 0) connection.out.erase(connection.out.begin(), connection.out.begin() + sent);
+  watch(fd, !connection.out.empty(), false);
+  return true;
+}
+
+}  // namespace plumb

@@ -1,0 +1,90 @@
+#include "comm/watchdog/launcher.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+namespace plumb {
+namespace {
+
+constexpr std::array<std::string_view, 8> kEndedByUs{
+    "mpirun", "mpiexec", "orterun", "orted", "prterun", "prted", "mpiexec.hydra", "hydra_pmi_proxy"};
+constexpr std::string_view kSlurm = "slurmstepd";
+
+struct ProcessFacts {
+  std::array<char, 64> name{};
+  unsigned long started = 0;
+};
+
+// From /proc: "4711 (name) S …", the 22nd field is the start. Safe between fork and exit.
+std::optional<ProcessFacts> facts_of(pid_t pid) {
+  std::array<char, 64> path{};
+  std::snprintf(path.data(), path.size(), "/proc/%d/stat", pid);
+  std::array<char, 1024> text{};
+  const int fd = ::open(path.data(), O_RDONLY | O_CLOEXEC);
+  const ssize_t bytes = fd < 0 ? -1 : ::read(fd, text.data(), text.size() - 1);
+  if (fd >= 0) ::close(fd);
+  const char* const open = std::strchr(text.data(), '(');
+  const char* close = std::strrchr(text.data(), ')');
+  if (bytes <= 0 || !open || !close || close < open) return std::nullopt;
+  ProcessFacts facts;
+  std::copy_n(open + 1, std::min<std::ptrdiff_t>(close - open - 1, facts.name.size() - 1),
+              facts.name.begin());
+  for (int field = 2; field < 22 && close; ++field) close = std::strchr(close + 1, ' ');
+  if (!close) return std::nullopt;
+  facts.started = std::strtoul(close + 1, nullptr, 10);
+  return facts;
+}
+
+}  // namespace
+
+bool Launcher::is_gone() const {
+  return ::getppid() != pid;
+}
+
+// srun does with --kill-on-bad-exit only.
+bool Launcher::ends_ranks() const {
+  return name != kSlurm;
+}
+
+std::optional<Launcher> launcher_of_this_process() {
+  const pid_t parent = ::getppid();
+  const std::optional<ProcessFacts> facts = facts_of(parent);
+  if (!facts) return std::nullopt;
+  const std::string_view name(facts->name.data());
+  if (name != kSlurm && std::ranges::find(kEndedByUs, name) == kEndedByUs.end()) return std::nullopt;
+  return Launcher{.pid = parent, .name = std::string(name), .started = facts->started};
+}
+
+void end_launcher_later(const Launcher& launcher, std::chrono::seconds patience) {
+  if (!launcher.ends_ranks()) return;
+  // Without the handlers that libraries have for fork(): another thread may be stuck in any of them.
+  if (::_Fork() != 0) return;
+  ::setsid();  // mpirun signals its children's groups
+  ::close_range(0, ~0u, 0);
+  constexpr timespec kBetweenLooks{.tv_sec = 0, .tv_nsec = 20'000'000};
+  for (auto looks = patience / std::chrono::nanoseconds(kBetweenLooks.tv_nsec);
+       looks > 0 && ::kill(launcher.pid, 0) == 0; --looks)
+    ::nanosleep(&kBetweenLooks, nullptr);
+  const std::optional<ProcessFacts> now = facts_of(launcher.pid);
+  if (now && now->started == launcher.started) ::kill(launcher.pid, SIGKILL);
+  ::_exit(0);
+}
+
+void kill_same_program(pid_t pid) {
+  std::error_code error;
+  const auto theirs = std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe", error);
+  if (!error && theirs == std::filesystem::read_symlink("/proc/self/exe", error)) ::kill(pid, SIGKILL);
+}
+
+}  // namespace plumb

@@ -1,0 +1,34 @@
+// The process that started this one: mpirun, or its daemon on this host.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace plumb {
+
+struct Launcher {
+  pid_t pid = 0;
+  std::string name;           // "mpirun", "orted"
+  unsigned long started = 0;  // by the system's clock ticks: another process may get the same number
+
+  // Whether the launcher of this process has ended.
+  bool is_gone() const;
+  // Whether it kills the other ranks of its host when one fails.
+  bool ends_ranks() const;
+};
+
+// This process's parent if it is a launcher: mpirun and its kin, their daemons, Slurm's slurmstepd.
+std::optional<Launcher> launcher_of_this_process();
+
+// Sends the launcher SIGKILL after `patience` unless it has ended, from a process that outlives this one
+// until then. Nothing for slurmstepd, which ends by itself and has its job's processes to clean up. Open
+// MPI's mpirun and orted otherwise wait for ever for a host that is lost.
+void end_launcher_later(const Launcher& launcher, std::chrono::seconds patience);
+
+// Sends SIGKILL to a process of this host that runs the same program as this one.
+void kill_same_program(pid_t pid);
+
+}  // namespace plumb

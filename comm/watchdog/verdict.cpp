@@ -1,0 +1,213 @@
+#include "comm/watchdog/verdict.h"
+
+#include <algorithm>
+
+#include "base/paths.h"
+#include "base/text.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kBytesPerSecond = 1e6;
+constexpr double kOwnPauseSeconds = 1;
+
+// "allreduce bucket3 (number 57, 4194304 bytes)"
+std::string collective_text(RecordedKind kind, const CollectiveName& name, std::uint64_t sequence,
+                            std::uint64_t bytes) {
+  std::string text(name_of(kind));
+  if (name.front() != 0) append_part(text, printable(name.data()), " ");
+  return text + (bytes == 0 ? fmt::format(" (number {})", sequence)
+                            : fmt::format(" (number {}, {} bytes)", sequence, bytes));
+}
+
+// "in the window, iteration 17, with allreduce bucket3 (number 57, 4194304 bytes) under way"
+std::string place_text(const RankSummary& last) {
+  std::string text = fmt::format("in {}", name_of(last.phase));
+  if (last.iteration >= 0) text += fmt::format(", iteration {}", last.iteration);
+  if (last.oldest != 0)
+    text += fmt::format(", with {} under way",
+                        collective_text(last.oldest_kind, last.oldest_name, last.oldest, last.oldest_bytes));
+  else if (last.entered != 0)
+    text += fmt::format(", after {} collectives", last.entered);
+  return text;
+}
+
+void name_missing(Verdict& verdict, const RankSummary& seen) {
+  verdict.missing_kind = seen.oldest_kind;
+  verdict.missing_name = seen.oldest_name;
+  verdict.missing_bytes = seen.oldest_bytes;
+}
+
+}  // namespace
+
+RankSummary summary_of(const StatusBoard& board) {
+  const RunStatus status = board.status();
+  RankSummary summary{.phase = status.phase, .iteration = status.iteration, .entered = status.entered};
+  for (const EnteredCollective& one : board.collectives()) {
+    if (!one.under_way() || one.sequence > summary.entered) continue;
+    if (summary.oldest == 0) {
+      summary.oldest = one.sequence;
+      summary.oldest_kind = one.kind;
+      summary.oldest_name = one.name;
+      summary.oldest_bytes = one.bytes;
+    }
+    summary.bytes_under_way += one.bytes;
+  }
+  return summary;
+}
+
+std::string sentence_of(const Verdict& verdict, const RankIdentity& rank, const WatchLimits& limits) {
+  const std::string who = fmt::format("rank {} on {} (pid {})", verdict.rank, printable(rank.host), rank.pid);
+  const std::string where = place_text(verdict.last);
+  const std::string what =
+      collective_text(verdict.missing_kind, verdict.missing_name, verdict.missing, verdict.missing_bytes);
+  switch (verdict.kind) {
+    case Verdict::Kind::closed:
+      return fmt::format(
+          "{} is gone, it was killed or crashed {}; look at what it printed and at its host's kernel log "
+          "(dmesg)",
+          who, where);
+    case Verdict::Kind::silent:
+      return fmt::format(
+          "{} has sent nothing for {:.0f} s: it is stopped, or its host or link is lost; it was {}; look "
+          "after that host, or raise --timeout-s {:g}",
+          who, verdict.seconds, where, limits.timeout_seconds);
+    case Verdict::Kind::not_entered:
+      return fmt::format(
+          "{} has not entered {} for {:.0f} s, in which other ranks wait; it is {}; see what it does there "
+          "(gdb -p {}), or raise --timeout-s {:g}",
+          who, what, verdict.seconds, where, rank.pid, limits.timeout_seconds);
+    case Verdict::Kind::not_ended:
+      return fmt::format(
+          "{} has not ended on {}{} for {:.0f} s although every rank has entered it; it is {}; see whether "
+          "all hosts still reach each other, or raise --timeout-s {:g}",
+          what, who, verdict.others > 0 ? fmt::format(" and {} more", verdict.others) : "", verdict.seconds,
+          where, limits.timeout_seconds);
+    case Verdict::Kind::launcher_gone:
+      break;
+  }
+  return fmt::format("the launcher that started {} is gone, which was {}; start the job again", who, where);
+}
+
+double allowance_seconds(std::uint64_t bytes, int ranks) {
+  return static_cast<double>(bytes) * 2 * (ranks - 1) / ranks / kBytesPerSecond;
+}
+
+Judge::Judge(int ranks, const WatchLimits& limits, double now)
+    : limits_(limits), ranks_(static_cast<std::size_t>(ranks)), looked_(now), moved_(now) {
+  for (Rank& rank : ranks_) rank.heard = now;
+}
+
+void Judge::heard(int rank, const RankSummary& summary, double now) {
+  Rank& one = ranks_[static_cast<std::size_t>(rank)];
+  one.heard = now;
+  if (summary.entered != one.summary.entered) one.awaited_since.reset();
+  if (summary.entered != one.summary.entered || summary.oldest != one.summary.oldest) moved_ = now;
+  one.summary = summary;
+}
+
+void Judge::has_left(int rank) {
+  ranks_[static_cast<std::size_t>(rank)].there = false;
+}
+
+std::optional<Verdict> Judge::closed(int rank) const {
+  const Rank& one = ranks_[static_cast<std::size_t>(rank)];
+  if (!one.there || one.summary.phase == RunPhase::ending) return std::nullopt;
+  return Verdict{.kind = Verdict::Kind::closed, .rank = rank, .last = one.summary};
+}
+
+std::optional<Verdict> Judge::look(double now) {
+  leave_out_own_pause(now);
+  note_who_is_awaited(now);
+  for (const auto& find : {&Judge::silent_one, &Judge::late_one, &Judge::stuck_one})
+    if (const std::optional<Verdict> verdict = (this->*find)(now)) return verdict;
+  return std::nullopt;
+}
+
+void Judge::leave_out_own_pause(double now) {
+  const double pause = now - looked_ > kOwnPauseSeconds ? now - looked_ : 0;
+  looked_ = now;
+  moved_ = std::min(now, moved_ + pause);
+  for (Rank& rank : ranks_) {
+    rank.heard = std::min(now, rank.heard + pause);
+    if (rank.awaited_since) rank.awaited_since = std::min(now, *rank.awaited_since + pause);
+  }
+}
+
+void Judge::note_who_is_awaited(double now) {
+  lead_ = 0;
+  for (const Rank& rank : ranks_)
+    if (rank.there) lead_ = std::max(lead_, rank.summary.entered);
+  for (Rank& rank : ranks_) {
+    if (rank.summary.entered == lead_) rank.awaited_since.reset();
+    if (rank.summary.entered < lead_ && !rank.awaited_since) rank.awaited_since = now;
+  }
+}
+
+double Judge::limit_of(const RankSummary& summary) const {
+  const bool trains = summary.phase == RunPhase::warmup || summary.phase == RunPhase::window;
+  return trains ? limits_.timeout_seconds
+                : std::max(limits_.timeout_seconds, limits_.startup_timeout_seconds);
+}
+
+std::optional<Verdict> Judge::silent_one(double now) const {
+  std::optional<Verdict> worst;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const double seconds = now - ranks_[i].heard;
+    if (ranks_[i].there && seconds > limits_.timeout_seconds && (!worst || seconds > worst->seconds))
+      worst = Verdict{.kind = Verdict::Kind::silent,
+                      .rank = static_cast<std::int32_t>(i),
+                      .seconds = seconds,
+                      .last = ranks_[i].summary};
+  }
+  return worst;
+}
+
+// A rank that waits for bytes of an earlier collective can't enter the next one.
+std::optional<Verdict> Judge::late_one(double now) const {
+  std::optional<Verdict> worst;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const Rank& rank = ranks_[i];
+    if (!rank.there || !rank.awaited_since) continue;
+    const double seconds = now - *rank.awaited_since;
+    const double limit = limit_of(rank.summary) +
+                         allowance_seconds(rank.summary.bytes_under_way, static_cast<int>(ranks_.size()));
+    if (seconds > limit && (!worst || seconds > worst->seconds))
+      worst = Verdict{.kind = Verdict::Kind::not_entered,
+                      .rank = static_cast<std::int32_t>(i),
+                      .seconds = seconds,
+                      .missing = rank.summary.entered + 1,
+                      .last = rank.summary};
+  }
+  if (!worst) return worst;
+  for (const Rank& rank : ranks_)
+    if (rank.there && rank.summary.oldest == worst->missing) name_missing(*worst, rank.summary);
+  return worst;
+}
+
+std::optional<Verdict> Judge::stuck_one(double now) const {
+  std::optional<Verdict> stuck;
+  double limit = 0;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const RankSummary& summary = ranks_[i].summary;
+    if (!ranks_[i].there) continue;
+    if (summary.entered < lead_) return std::nullopt;
+    limit = std::max(limit, limit_of(summary));
+    bytes = std::max(bytes, summary.bytes_under_way);
+    if (summary.oldest == 0) continue;
+    if (stuck && summary.oldest == stuck->missing) ++stuck->others;
+    if (stuck && summary.oldest >= stuck->missing) continue;
+    stuck = Verdict{.kind = Verdict::Kind::not_ended,
+                    .rank = static_cast<std::int32_t>(i),
+                    .missing = summary.oldest,
+                    .last = summary};
+    name_missing(*stuck, summary);
+  }
+  if (!stuck || now - moved_ <= limit + allowance_seconds(bytes, static_cast<int>(ranks_.size())))
+    return std::nullopt;
+  stuck->seconds = now - moved_;
+  return stuck;
+}
+
+}  // namespace plumb

@@ -1,0 +1,100 @@
+// Who is late, lost or stuck, from what the ranks say of themselves: arithmetic on times that the caller
+// gives.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/status_board.h"
+
+namespace plumb {
+
+struct WatchLimits {
+  double timeout_seconds = 30;           // --timeout-s
+  double startup_timeout_seconds = 600;  // --startup-timeout-s, of all phases but warm-up and window
+};
+
+using CollectiveName = std::array<char, EnteredCollective::kMostNameBytes + 1>;
+
+// What a heartbeat says of its rank, byte by byte as it travels.
+struct RankSummary {
+  RunPhase phase = RunPhase::starting;
+  RecordedKind oldest_kind = RecordedKind::message;
+  CollectiveName oldest_name{};
+  std::int64_t iteration = -1;
+  std::uint64_t entered = 0;          // sequence number of the last collective entered
+  std::uint64_t oldest = 0;           // of the first one that is under way; 0: none is
+  std::uint64_t oldest_bytes = 0;     // of that one
+  std::uint64_t bytes_under_way = 0;  // of all
+};
+RankSummary summary_of(const StatusBoard& board);
+
+struct Verdict {
+  enum class Kind : std::uint8_t {
+    closed,         // its connection ended without a goodbye
+    silent,         // no heartbeat for too long
+    not_entered,    // others wait for it in a collective
+    not_ended,      // a collective that all have entered doesn't end on this rank, and `others` more
+    launcher_gone,  // its mpirun or orted ended
+  };
+  Kind kind = Kind::closed;
+  RecordedKind missing_kind = RecordedKind::message;  // of the collective that is missing or doesn't end
+  CollectiveName missing_name{};
+  std::int32_t rank = 0, others = 0;
+  double seconds = 0;
+  std::uint64_t missing = 0;  // its sequence number
+  std::uint64_t missing_bytes = 0;
+  RankSummary last;  // the rank's last words
+};
+
+struct RankIdentity {
+  std::string host;
+  std::int64_t pid = 0;
+};
+
+// "rank 1 on n2 (pid 4711) …", with what to look at.
+std::string sentence_of(const Verdict& verdict, const RankIdentity& rank, const WatchLimits& limits);
+
+// Seconds that collectives of so many bytes get on top: each rank sends 2 (n - 1) / n of them (Patarasuk and
+// Yuan 2009, doi:10.1016/j.jpdc.2008.09.002), at 1 MB/s.
+double allowance_seconds(std::uint64_t bytes, int ranks);
+
+// Judges the ranks of a job. Times are seconds on any clock that doesn't jump.
+class Judge {
+ public:
+  Judge(int ranks, const WatchLimits& limits, double now);
+
+  void heard(int rank, const RankSummary& summary, double now);
+  // It ends in good order: no alarm any more.
+  void has_left(int rank);
+  // Its connection has ended. No verdict for one that was ending.
+  std::optional<Verdict> closed(int rank) const;
+  // To be called several times a second, when all that has arrived was heard(). If it wasn't called for a
+  // second this process was stopped itself, and that time counts for nobody.
+  std::optional<Verdict> look(double now);
+
+ private:
+  struct Rank {
+    bool there = true;
+    double heard = 0;                     // last heartbeat
+    std::optional<double> awaited_since;  // other ranks are in a collective that it hasn't entered
+    RankSummary summary;
+  };
+
+  void leave_out_own_pause(double now);
+  void note_who_is_awaited(double now);
+  std::optional<Verdict> silent_one(double now) const;
+  std::optional<Verdict> late_one(double now) const;
+  std::optional<Verdict> stuck_one(double now) const;
+  double limit_of(const RankSummary& summary) const;
+
+  WatchLimits limits_;
+  std::vector<Rank> ranks_;
+  double looked_, moved_;   // when look() was called last; when a rank last entered or ended a collective
+  std::uint64_t lead_ = 0;  // the last collective that any rank has entered
+};
+
+}  // namespace plumb

@@ -1,0 +1,359 @@
+#include "comm/watchdog/watchdog.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/paths.h"
+#include "base/text.h"
+#include "comm/watchdog/quiet_thread.h"
+
+namespace plumb {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kBetweenLooks{200};
+constexpr double kHeartbeatSeconds = 1, kHeartbeatShare = 0.25;  // of the timeout
+constexpr double kHubFirstSeconds = 2;  // rank 0's verdict comes before the others' of rank 0
+constexpr std::chrono::seconds kPatienceToConnect{20};
+constexpr std::chrono::seconds kPatienceForVerdict{2};  // of a rank whose MPI call failed
+constexpr std::chrono::seconds kPatienceForStandDown{1};
+constexpr double kPatienceWithEndSeconds = 10;        // after a stand-down
+constexpr std::chrono::seconds kPatienceWithCall{5};  // of before_exit
+constexpr std::chrono::seconds kPatienceWithTeller{6}, kPatienceWithSuccessor{2}, kPatienceWithLauncher{5};
+constexpr char kBetweenFields = '\n';
+
+double now_seconds() {
+  return std::chrono::duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+std::string own_host() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return host;
+}
+
+}  // namespace
+
+Watchdog::Watchdog(const Job& job, const StatusBoard& board, WatchdogOptions options)
+    : board_(board), options_(std::move(options)), rank_(job.rank()), size_(job.size()) {
+  Listener listener;
+  try {
+    listener = listen_at(options_.address);
+  } catch (const Error& error) {
+    why_off_ = error.what();
+  }
+  why_off_ = gather_identities(job, listener.at.port);
+  Secret key = rank_ == 0 ? random_secret() : Secret();
+  job.broadcast(key);
+  if (!why_off_.empty()) return;
+  endpoint_ = std::make_unique<Endpoint>(
+      rank_, size_, key, std::move(listener),
+      Endpoint::Events{.joined = [this](int rank) { join(rank); },
+                       .received = [this](int rank, const Frame& frame) { take(rank, frame); },
+                       .closed = [this](int rank) { lose(rank); }},
+      StrangerLimits{.most = std::max<std::size_t>(64, 2 * static_cast<std::size_t>(size_))});
+  if (!is_hub()) endpoint_->dial(0, addresses_.front());
+  thread_ = quiet_thread([this] { run(); });
+  why_off_ = connect(job);
+  if (!why_off_.empty()) stop();
+  const std::lock_guard lock(mutex_);
+  watches_ = why_off_.empty();
+}
+
+Watchdog::~Watchdog() {
+  stop();
+}
+
+void Watchdog::stop() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  endpoint_->wake();
+  thread_.join();
+}
+
+// Returns why ranks can't be watched, the same on all ranks.
+std::string Watchdog::gather_identities(const Job& job, int port) {
+  const std::string own =
+      fmt::format("{}\n{}\n{}\n{}\n{}", own_host(), ::getpid(), options_.address, port, why_off_);
+  std::string why;
+  for (const std::string& text : job.all_gather(own)) {
+    const std::vector<std::string> fields = split(text, kBetweenFields);
+    identities_.push_back({fields.at(0), std::strtoll(fields.at(1).c_str(), nullptr, 10)});
+    addresses_.push_back({fields.at(2), std::atoi(fields.at(3).c_str())});
+    if (why.empty() && !fields.at(4).empty()) why = fmt::format("on {}: {}", fields.at(0), fields.at(4));
+  }
+  return why;
+}
+
+// Waits for rank 0 and the others. Returns why they aren't connected, the same on all ranks.
+std::string Watchdog::connect(const Job& job) {
+  bool joined = false;
+  {
+    std::unique_lock lock(mutex_);
+    joined =
+        changed_.wait_for(lock, kPatienceToConnect, [&] { return joined_ == (is_hub() ? size_ - 1 : 1); });
+  }
+  const SocketAddress& hub = addresses_.front();
+  const std::string why =
+      joined || is_hub()
+          ? ""
+          : fmt::format("rank {} on {} can't reach rank 0 at {} port {}", rank_,
+                        printable(identities_[static_cast<std::size_t>(rank_)].host), hub.address, hub.port);
+  for (const std::string& one : job.all_gather(why))
+    if (!one.empty()) return one;
+  return "";
+}
+
+void Watchdog::set_before_exit(std::function<void(const Verdict&, const std::string&)> before_exit) {
+  const std::lock_guard lock(before_exit_mutex_);
+  before_exit_ = std::move(before_exit);
+}
+
+void Watchdog::stand_down(int exit_code) {
+  if (!why_off_.empty()) return;
+  const auto settled = [&] { return condemned_ || stood_down_; };
+  std::unique_lock lock(mutex_);
+  if (exit_code == static_cast<int>(ExitCode::peer_lost)) {
+    // What MPI says of a rank that is gone follows from what another one says.
+    if (changed_.wait_for(lock, kPatienceForVerdict, settled)) changed_.wait(lock, [] { return false; });
+  }
+  failing_ = exit_code;
+  endpoint_->wake();
+  changed_.wait_for(lock, kPatienceForStandDown, settled);
+  if (condemned_) changed_.wait(lock, [] { return false; });
+}
+
+void Watchdog::run() {
+  for (;;) {
+    endpoint_->poll(kBetweenLooks);
+    {
+      const std::lock_guard lock(mutex_);
+      if (stops_) break;
+    }
+    act(now_seconds());
+  }
+  endpoint_->send_to_all(FrameType::goodbye, 0);
+  endpoint_->flush(1s);
+}
+
+void Watchdog::act(double now) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (watches_ && !judge_) {
+      WatchLimits limits = options_.limits;
+      if (!is_hub()) limits.timeout_seconds += kHubFirstSeconds;
+      judge_.emplace(is_hub() ? size_ : 1, limits, now);
+      hub_heard_ = now;
+    }
+  }
+  if (std::exchange(dials_again_, false)) endpoint_->dial(0, addresses_.front());
+  send_heartbeat(now);
+  if (!judge_) return;
+  pass_on_failure();
+  if (stood_down_at_) {
+    if (now - *stood_down_at_ > kPatienceWithEndSeconds) end_process(exit_code_);
+    return;
+  }
+  if (told_) condemn(*told_, false);
+  look_after_launcher();
+  judge(now);
+}
+
+void Watchdog::send_heartbeat(double now) {
+  const double interval = std::min(kHeartbeatSeconds, kHeartbeatShare * options_.limits.timeout_seconds);
+  if (now - sent_ < interval && board_.status().phase == said_.phase) return;
+  sent_ = now;
+  said_ = summary_of(board_);
+  endpoint_->send_to_all(FrameType::heartbeat, said_);
+}
+
+void Watchdog::judge(double now) {
+  if (is_hub()) judge_->heard(0, said_, now);
+  if (!is_hub() && hub_has_left_) return;
+  if (!lost_) lost_ = judge_->look(now);
+  if (!lost_) return;
+  if (is_hub()) condemn(*lost_, true);
+  lost_->last = hub_said_;
+  succeed_hub(*lost_);
+}
+
+void Watchdog::join(int) {
+  const std::lock_guard lock(mutex_);
+  ++joined_;
+  changed_.notify_all();
+}
+
+// Decided upon in act(), once everything that has arrived is read.
+void Watchdog::lose(int rank) {
+  if (!judge_) {
+    const std::lock_guard lock(mutex_);
+    joined_ = std::max(0, joined_ - 1);
+    dials_again_ = !is_hub();
+    return;
+  }
+  if (is_hub() && !lost_) lost_ = judge_->closed(rank);
+  if (!is_hub() && rank == 0 && !lost_ && !hub_has_left_) lost_ = judge_->closed(0);
+}
+
+void Watchdog::take(int from, const Frame& frame) {
+  const double now = now_seconds();
+  switch (frame.type) {
+    case FrameType::heartbeat: {
+      const auto summary = value_in<RankSummary>(frame);
+      if (from == 0) {
+        hub_heard_ = now;
+        hub_said_ = summary;
+      }
+      if (!judge_) break;
+      if (is_hub()) judge_->heard(from, summary, now);
+      // Only whether it is silent is for this rank to judge.
+      if (from == 0) judge_->heard(0, {.phase = summary.phase}, now);
+      break;
+    }
+    case FrameType::report:
+      take_report(from, value_in<Verdict>(frame));
+      break;
+    case FrameType::verdict:
+      if (!told_) told_ = value_in<Verdict>(frame);
+      break;
+    case FrameType::failing:
+      if (is_hub()) note_stand_down(value_in<int>(frame));
+      break;
+    case FrameType::stand_down:
+      note_stand_down(value_in<int>(frame));
+      break;
+    case FrameType::goodbye:
+      if (is_hub() && judge_) judge_->has_left(from);
+      if (from == 0) hub_has_left_ = true;
+      break;
+    default:
+      break;
+  }
+}
+
+// To rank 0: a rank's own end. To others: rank 0 is lost to that rank.
+void Watchdog::take_report(int from, const Verdict& verdict) {
+  const bool hub_is_there = endpoint_->has_joined(0) && now_seconds() - hub_heard_ < kHubFirstSeconds;
+  if (!is_hub() && hub_is_there)
+    endpoint_->send(from, FrameType::verdict, verdict);
+  else if (!lost_)
+    lost_ = verdict;
+}
+
+void Watchdog::pass_on_failure() {
+  std::optional<int> exit_code;
+  {
+    const std::lock_guard lock(mutex_);
+    exit_code = std::exchange(failing_, std::nullopt);
+  }
+  if (!exit_code || stood_down_at_) return;
+  if (is_hub() || !endpoint_->send(0, FrameType::failing, *exit_code)) note_stand_down(*exit_code);
+}
+
+void Watchdog::note_stand_down(int exit_code) {
+  if (stood_down_at_) return;
+  stood_down_at_ = now_seconds();
+  exit_code_ = exit_code;
+  if (is_hub()) {
+    endpoint_->send_to_all(FrameType::stand_down, exit_code);
+    endpoint_->flush(300ms);
+  }
+  const std::lock_guard lock(mutex_);
+  stood_down_ = true;
+  changed_.notify_all();
+}
+
+void Watchdog::look_after_launcher() {
+  if (!launcher_ || !launcher_->is_gone()) return;
+  const Verdict verdict{.kind = Verdict::Kind::launcher_gone, .rank = rank_, .last = said_};
+  if (!is_hub() && endpoint_->send(0, FrameType::report, verdict)) {
+    const auto end = steady_clock::now() + kPatienceForVerdict;
+    while (!told_ && endpoint_->has_joined(0) && steady_clock::now() < end) endpoint_->poll(50ms);
+  }
+  condemn(verdict, !told_);
+}
+
+// The lowest rank that is left tells. Ranks of a host that doesn't answer aren't asked one by one.
+void Watchdog::succeed_hub(const Verdict& verdict) {
+  std::set<std::string> lost_hosts;
+  for (int rank = 1; rank < rank_; ++rank) {
+    const std::string& host = identities_[static_cast<std::size_t>(rank)].host;
+    if (lost_hosts.contains(host)) continue;
+    if (is_told_by(rank, verdict)) condemn(*told_, false);
+    lost_hosts.insert(host);
+  }
+  condemn(verdict, true);
+}
+
+bool Watchdog::is_told_by(int rank, const Verdict& verdict) {
+  const auto poll_until = [&](auto&& reached) {
+    const auto end = steady_clock::now() + kPatienceWithSuccessor;
+    while (!told_ && !reached() && steady_clock::now() < end) endpoint_->poll(20ms);
+  };
+  endpoint_->dial(rank, addresses_[static_cast<std::size_t>(rank)]);
+  poll_until([&] { return endpoint_->has_joined(rank); });
+  if (endpoint_->send(rank, FrameType::report, verdict))
+    poll_until([&] { return !endpoint_->has_joined(rank); });
+  return told_.has_value();
+}
+
+void Watchdog::condemn(const Verdict& verdict, bool tells) {
+  {
+    const std::lock_guard lock(mutex_);
+    condemned_ = true;
+    changed_.notify_all();
+  }
+  const RankIdentity& lost = identities_[static_cast<std::size_t>(verdict.rank)];
+  const std::string sentence = sentence_of(verdict, lost, options_.limits);
+  if (tells) options_.tell(sentence);
+  endpoint_->send_to_all(FrameType::verdict, verdict);
+  quiet_thread([this, verdict, sentence] { call_before_exit(verdict, sentence); }).detach();
+  const auto called = [this] {
+    const std::lock_guard lock(mutex_);
+    return called_;
+  };
+  // Who tells goes first, and mpirun takes its exit code; a rank in rank 0's place waits for others to ask.
+  const auto begin = steady_clock::now();
+  const auto waits = [&](auto longest, bool on) { return on && steady_clock::now() - begin < longest; };
+  const bool asked = tells && !is_hub() && rank_ + 1 < size_;
+  while (waits(kPatienceWithCall, !called()) || waits(kPatienceWithSuccessor, asked) ||
+         waits(kPatienceWithTeller, !tells && endpoint_->has_joined(0))) {
+    endpoint_->poll(20ms);
+    if (lost_ && asked) endpoint_->send_to_all(FrameType::verdict, verdict);
+    lost_.reset();
+  }
+  endpoint_->flush(1s);
+  // mpirun kills a rank that is stopped, srun may leave it.
+  const bool is_here =
+      verdict.rank != rank_ && lost.host == identities_[static_cast<std::size_t>(rank_)].host;
+  if (verdict.kind == Verdict::Kind::silent && is_here && (!launcher_ || !launcher_->ends_ranks()))
+    kill_same_program(static_cast<pid_t>(lost.pid));
+  end_process(static_cast<int>(ExitCode::peer_lost));
+}
+
+void Watchdog::call_before_exit(const Verdict& verdict, const std::string& sentence) {
+  {
+    const std::lock_guard lock(before_exit_mutex_);
+    if (before_exit_) before_exit_(verdict, sentence);
+  }
+  const std::lock_guard lock(mutex_);
+  called_ = true;
+}
+
+void Watchdog::end_process(int exit_code) {
+  if (launcher_) end_launcher_later(*launcher_, kPatienceWithLauncher);
+  ::_exit(exit_code);
+}
+
+}  // namespace plumb
