@@ -123,6 +123,40 @@ predict_and_replay() {
   printf '%8s  %5s MiB  predicted %8.1f ms  replayed %8.1f ms\n' "$rate" "$recorded" "$predicted" "$replayed"
 }
 
+# start_endless: in the background, until ended by what happens to it; returns once it trains. $! is mpirun.
+start_endless() {
+  "$CLUSTER" mpirun -np 2 -H n1,n2 "$programs/bench_arcface" --backbone y1 --head dp --classes 100 --bs 2 --threads 1 \
+    --warmup 1 --lr 0.001 --iters 100000 --timeout-s 5 --log-dir "$PWD/logs" --out "$PWD/runs" >run.txt 2>&1 &
+  started=$!
+  for _ in $(seq 600); do
+    [ "$(cat logs/*/*.part 2>/dev/null | wc -l)" -lt 3 ] || return 0
+    kill -0 $started 2>/dev/null || break
+    sleep 0.1
+  done
+  cat run.txt
+  fail "it doesn't train"
+}
+
+# expect_ended CODES WORDS: the run ends with one of CODES, says WORDS, and no process of it is left on any host.
+expect_ended() {
+  for _ in $(seq 450); do
+    kill -0 $started 2>/dev/null || break
+    sleep 0.1
+  done
+  ! kill -0 $started 2>/dev/null || { cat run.txt && ps -ef && fail "it goes on after 45 s"; }
+  code=0
+  wait $started || code=$?
+  cat run.txt
+  case " $1 " in *" $code "*) ;; *) fail "exit code $code" ;; esac
+  grep -q "$2" run.txt || fail "nothing says '$2'"
+  for _ in $(seq 450); do
+    left=$(ps -e -o stat=,comm= | grep -E '^[^Z].*(bench_arcface|orted|mpirun)' || true)
+    [ -n "$left" ] || return 0
+    sleep 0.1
+  done
+  fail "left behind: $left"
+}
+
 case $scenario in
   losses_are_those_of_one_host)
     on_cluster 4 none
@@ -174,6 +208,26 @@ case $scenario in
     grep -q '"rank 1 on n2 computes ' slow/runs/*/result.json || fail "result.json names no slow host"
     "$programs/plumbline" report slow/runs -o slow.html || fail "there is no report"
     grep -q 'rank 1 on n2 computes ' slow.html || fail "the report names no slow host"
+    ;;
+  a_lost_host_is_named_and_leaves_no_process)
+    on_cluster 2 none
+    start_endless
+    "$CLUSTER" link n2 down
+    expect_ended '75 137' 'rank 1 on n2 (pid [0-9]*) has sent nothing for'
+    ;;
+  a_stopped_rank_of_another_host_is_named)
+    on_cluster 2 none
+    start_endless
+    for pid in $(pgrep -x bench_arcface); do
+      ! grep -qzx OMPI_COMM_WORLD_RANK=1 "/proc/$pid/environ" || kill -STOP "$pid"
+    done
+    expect_ended 75 'rank 1 on n2 (pid [0-9]*) has sent nothing for'
+    ;;
+  a_killed_daemon_ends_the_job)
+    on_cluster 2 none
+    start_endless
+    pkill -KILL -x orted
+    expect_ended '1 75 137 143 205' 'rank 1 on n2'
     ;;
   allreduce_sends_the_least)
     on_cluster 4 none

@@ -1,0 +1,289 @@
+// The side channel among ranks of a job, and against those who don't know its key.
+#include "comm/watchdog/endpoint.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <spdlog/fmt/fmt.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace plumb {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Seen {
+  std::vector<int> joined, closed;
+  std::vector<std::pair<FrameType, std::uint64_t>> received;
+};
+
+// An endpoint that notes what happens to it.
+class Side {
+ public:
+  Side(int rank, const Secret& key, const StrangerLimits& limits = {})
+      : listener_(listen_at("127.0.0.1")), at(listener_.at), endpoint(make(rank, key, limits)) {}
+
+ private:
+  Endpoint make(int rank, const Secret& key, const StrangerLimits& limits) {
+    return Endpoint(rank, 4, key, std::move(listener_),
+                    {.joined = [this](int other) { seen.joined.push_back(other); },
+                     .received =
+                         [this](int, const Frame& frame) {
+                           seen.received.emplace_back(frame.type, value_in<std::uint64_t>(frame));
+                         },
+                     .closed = [this](int other) { seen.closed.push_back(other); }},
+                    limits);
+  }
+  Listener listener_;
+
+ public:
+  Seen seen;
+  SocketAddress at;
+  Endpoint endpoint;
+};
+
+// Polls all of them until `reached`; false after half a minute.
+template <typename Reached>
+bool poll_until(std::initializer_list<Side*> sides, Reached&& reached) {
+  const auto end = std::chrono::steady_clock::now() + 30s;
+  while (!reached()) {
+    for (Side* side : sides) side->endpoint.poll(1ms);
+    if (std::chrono::steady_clock::now() > end) return false;
+  }
+  return true;
+}
+
+// A client that speaks for itself.
+class Stranger {
+ public:
+  explicit Stranger(const SocketAddress& at) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<std::uint16_t>(at.port));
+    inet_pton(AF_INET, at.address.c_str(), &to.sin_addr);
+    connected_ = ::connect(socket_.get(), reinterpret_cast<sockaddr*>(&to), sizeof to) == 0;
+  }
+  bool connected() const { return connected_; }
+  void send(std::span<const std::byte> bytes) {
+    [[maybe_unused]] const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  // Whether the other side has closed; takes in what it sent.
+  bool is_closed() {
+    char bytes[4096];
+    for (;;) {
+      const ssize_t got = ::recv(socket_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+      if (got == 0 || (got < 0 && errno != EAGAIN)) return true;
+      if (got < 0) return false;
+      taken.insert(taken.end(), reinterpret_cast<std::byte*>(bytes),
+                   reinterpret_cast<std::byte*>(bytes) + got);
+    }
+  }
+  std::vector<std::byte> taken;
+
+ private:
+  UniqueFd socket_;
+  bool connected_ = false;
+};
+
+std::size_t resident_kilobytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmRSS:")) return std::stoul(line.substr(6));
+  return 0;
+}
+
+// Rank 1 joins rank 0 and is heard there: what attackers must not prevent.
+void expect_rank_1_is_heard(Side& hub, const Secret& key) {
+  Side rank(1, key);
+  rank.endpoint.dial(0, hub.at);
+  ASSERT_TRUE(poll_until({&hub, &rank}, [&] { return rank.endpoint.has_joined(0); }));
+  rank.endpoint.send(0, FrameType::heartbeat, std::uint64_t{42});
+  ASSERT_TRUE(poll_until({&hub, &rank}, [&] { return !hub.seen.received.empty(); }));
+  EXPECT_EQ(hub.seen.received.back(), std::pair(FrameType::heartbeat, std::uint64_t{42}));
+}
+
+TEST(Endpoint, CarriesFramesBothWaysAndTellsOfTheEnd) {
+  const Secret key = random_secret();
+  Side hub(0, key);
+  {
+    Side rank(1, key);
+    rank.endpoint.dial(0, hub.at);
+    ASSERT_TRUE(
+        poll_until({&hub, &rank}, [&] { return rank.endpoint.has_joined(0) && hub.endpoint.has_joined(1); }));
+    EXPECT_FALSE(hub.endpoint.send(2, FrameType::verdict, std::uint64_t{1})) << "no such rank has joined";
+    for (std::uint64_t i = 0; i < 50; ++i) {
+      rank.endpoint.send(0, FrameType::heartbeat, i);
+      hub.endpoint.send(1, FrameType::verdict, i);
+    }
+    ASSERT_TRUE(poll_until(
+        {&hub, &rank}, [&] { return hub.seen.received.size() == 50 && rank.seen.received.size() == 50; }));
+    EXPECT_EQ(rank.seen.received.back(), std::pair(FrameType::verdict, std::uint64_t{49}));
+    EXPECT_TRUE(hub.seen.closed.empty());
+  }
+  ASSERT_TRUE(poll_until({&hub}, [&] { return !hub.seen.closed.empty(); }));
+  EXPECT_EQ(hub.seen.closed, std::vector<int>{1});
+}
+
+TEST(Endpoint, TellsOfARankThatCannotBeReached) {
+  Side rank(1, random_secret());
+  rank.endpoint.dial(0, {"127.0.0.1", 1});
+  EXPECT_TRUE(poll_until({&rank}, [&] { return rank.seen.closed == std::vector<int>{0}; }));
+  EXPECT_THROW(listen_at("not an address"), std::runtime_error);
+}
+
+TEST(EndpointAttack, WithAnotherKeyIsClosedOnBothSides) {
+  const Secret key = random_secret();
+  Side hub(0, key), other(1, random_secret());
+  other.endpoint.dial(0, hub.at);
+  EXPECT_TRUE(poll_until({&hub, &other}, [&] { return !other.seen.closed.empty(); }));
+  EXPECT_TRUE(hub.seen.joined.empty() && other.seen.joined.empty());
+  expect_rank_1_is_heard(hub, key);
+}
+
+TEST(EndpointAttack, JunkAndPortScansAreClosed) {
+  const Secret key = random_secret();
+  Side hub(0, key);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 20; ++i) {
+    Stranger stranger(hub.at);
+    ASSERT_TRUE(stranger.connected());
+    if (i % 2 == 0) continue;  // a scan
+    std::vector<std::byte> junk(sizeof(Frame) * 3);
+    for (std::byte& one : junk) one = static_cast<std::byte>(random());
+    stranger.send(junk);
+    EXPECT_TRUE(poll_until({&hub}, [&] { return stranger.is_closed(); }));
+  }
+  EXPECT_TRUE(hub.seen.joined.empty());
+  expect_rank_1_is_heard(hub, key);
+}
+
+TEST(EndpointAttack, HalfOpenConnectionsAreClosedInTime) {
+  const Secret key = random_secret();
+  Side hub(0, key, {.most = 64, .patience = 200ms});
+  Stranger silent(hub.at), slow(hub.at);
+  slow.send(std::vector<std::byte>(10));
+  EXPECT_TRUE(poll_until({&hub}, [&] { return silent.is_closed() && slow.is_closed(); }));
+  EXPECT_EQ(hub.endpoint.connections(), 0u);
+  expect_rank_1_is_heard(hub, key);
+}
+
+TEST(EndpointAttack, ThousandsOfConnectionsTakeBoundedMemory) {
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  const Secret key = random_secret();
+  Side hub(0, key);
+  const std::size_t before = resident_kilobytes();
+  std::vector<Stranger> strangers;
+  for (int i = 0; i < 2000; ++i) {
+    strangers.emplace_back(hub.at);
+    if (!strangers.back().connected()) break;
+    hub.endpoint.poll(0ms);
+    ASSERT_LE(hub.endpoint.connections(), StrangerLimits().most);
+  }
+  EXPECT_GT(strangers.size(), 900u);
+  EXPECT_LT(resident_kilobytes(), before + 16 * 1024);
+  expect_rank_1_is_heard(hub, key);
+}
+
+// A rank that is stopped, or somebody in its place, reads nothing.
+TEST(EndpointAttack, WhoDoesNotReadIsGivenNoMore) {
+  const Secret key = random_secret();
+  Side hub(0, key), rank(1, key);
+  rank.endpoint.dial(0, hub.at);
+  ASSERT_TRUE(poll_until({&hub, &rank}, [&] { return hub.endpoint.has_joined(1); }));
+  const std::size_t before = resident_kilobytes();
+  int sent = 0;
+  while (sent < 1'000'000 && hub.endpoint.send(1, FrameType::heartbeat, std::uint64_t{7})) ++sent;
+  EXPECT_LT(sent, 1'000'000) << "everything was taken";
+  EXPECT_LT(resident_kilobytes(), before + 16 * 1024);
+  ASSERT_TRUE(
+      poll_until({&hub, &rank}, [&] { return rank.seen.received.size() == static_cast<std::size_t>(sent); }));
+  EXPECT_TRUE(hub.endpoint.send(1, FrameType::heartbeat, std::uint64_t{7}));
+}
+
+// Between a rank and the hub; passes bytes on and keeps those of the rank.
+class Relay {
+ public:
+  explicit Relay(const SocketAddress& hub) : listener_(listen_at("127.0.0.1")), at(listener_.at), to_(hub) {}
+  void pass() {
+    if (!from_) from_ = UniqueFd(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_NONBLOCK));
+    if (!from_) return;
+    char bytes[4096];
+    if (const ssize_t got = ::recv(from_.get(), bytes, sizeof bytes, MSG_DONTWAIT); got > 0) {
+      const auto part = std::as_bytes(std::span(bytes, static_cast<std::size_t>(got)));
+      kept.insert(kept.end(), part.begin(), part.end());
+      to_.send(part);
+    }
+    to_.is_closed();
+    if (to_.taken.empty()) return;
+    ::send(from_.get(), to_.taken.data(), to_.taken.size(), MSG_NOSIGNAL);
+    to_.taken.clear();
+  }
+  void replay(std::span<const std::byte> bytes) { to_.send(bytes); }
+  std::vector<std::byte> kept;
+
+ private:
+  Listener listener_;
+
+ public:
+  SocketAddress at;
+
+ private:
+  Stranger to_;
+  UniqueFd from_;
+};
+
+TEST(EndpointAttack, ReplayedFramesCloseTheConnectionAndReplayedProofsOpenNone) {
+  const Secret key = random_secret();
+  Side hub(0, key), rank(1, key);
+  Relay relay(hub.at);
+  rank.endpoint.dial(0, relay.at);
+  const auto heard = [&](std::size_t frames) {
+    return poll_until({&hub, &rank}, [&] {
+      relay.pass();
+      return hub.seen.received.size() == frames;
+    });
+  };
+  ASSERT_TRUE(poll_until({&hub, &rank}, [&] {
+    relay.pass();
+    return rank.endpoint.has_joined(0);
+  }));
+  rank.endpoint.send(0, FrameType::failing, std::uint64_t{64});
+  ASSERT_TRUE(heard(1));
+  ASSERT_EQ(relay.kept.size(), 2 * sizeof(Frame));  // its proof and the frame
+  relay.replay(std::span(relay.kept).last(sizeof(Frame)));
+  ASSERT_TRUE(poll_until({&hub}, [&] { return hub.seen.closed == std::vector<int>{1}; }));
+  EXPECT_EQ(hub.seen.received.size(), 1u);
+  Stranger again(hub.at);
+  again.send(relay.kept);
+  EXPECT_TRUE(poll_until({&hub}, [&] { return again.is_closed(); }));
+  EXPECT_EQ(hub.seen.joined.size(), 1u);
+  EXPECT_EQ(hub.seen.received.size(), 1u);
+}
+
+// RFC 4231, test case 2, whose key is padded with zeros as HMAC does.
+TEST(Secret, IsTheStandardsHmac) {
+  Secret key{};
+  std::memcpy(key.data(), "Jefe", 4);
+  const std::string_view text = "what do ya want for nothing?";
+  const Secret code = message_code(key, std::as_bytes(std::span(text)));
+  std::string hex;
+  for (const std::byte one : code) hex += fmt::format("{:02x}", static_cast<unsigned>(one));
+  EXPECT_EQ(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  EXPECT_FALSE(same_code(random_secret(), random_secret()));
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,145 @@
+// R1 to R4: a rank that is killed, stopped or stuck is named, every process ends, and nothing else is an
+// alarm.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/faults/started_program.h"
+
+namespace plumb {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kPeerLost = 75, kKilled = 128 + SIGKILL;
+const std::string kEndless = kSmall + "--lr 0.001 --iters 100000 --timeout-s 4 ";
+
+void send(const StartedProgram& program, int rank, int signal) {
+  for (const Process& process : program.ranks())
+    if (process.rank == rank) ::kill(process.pid, signal);
+}
+
+// False after a minute.
+template <typename Reached>
+bool reaches(Reached&& reached) {
+  const auto end = std::chrono::steady_clock::now() + 60s;
+  while (!reached()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+  return true;
+}
+
+void wait_for_lines(const Place& place, StartedProgram& program) {
+  while (program.running() && log_lines_so_far(place) < 3) std::this_thread::sleep_for(1ms);
+}
+
+void expect_all_gone(const StartedProgram& program) {
+  EXPECT_TRUE(reaches([&] { return program.processes().empty(); })) << "a process is left";
+}
+
+// Exactly one line is of the watchdog, and it has all `words`.
+void expect_named(const Ended& ended, const std::vector<std::string>& words) {
+  std::vector<std::string> lines = ended.lines;
+  std::erase_if(lines, [](const std::string& line) { return line.find("(pid ") == std::string::npos; });
+  ASSERT_EQ(lines.size(), 1u) << testing::PrintToString(ended.lines) << ended.launcher_messages;
+  for (const std::string& word : words)
+    EXPECT_NE(lines.front().find(word), std::string::npos)
+        << "'" << word << "' is missing in: " << lines.front();
+}
+
+struct Fault {
+  int signal = SIGKILL;
+  int rank = 0;
+};
+
+class LostRank : public testing::TestWithParam<Fault> {};
+
+TEST_P(LostRank, InTheWindowIsNamedAndAllEnd) {
+  const auto [signal, rank] = GetParam();
+  const Place place;
+  StartedProgram program = place.start(Place::mpirun(3, place.bench(kEndless)));
+  wait_for_lines(place, program);
+  send(program, rank, signal);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, signal == SIGKILL ? kKilled : kPeerLost) << ended.launcher_messages;
+  expect_named(ended, {"bench_resnet50: rank " + std::to_string(rank) + " on ", "in the window, iteration ",
+                       signal == SIGKILL ? "is gone" : "has sent nothing for "});
+  expect_all_gone(program);
+  expect_no_score(place);
+}
+
+INSTANTIATE_TEST_SUITE_P(Watchdog, LostRank,
+                         testing::Values(Fault{SIGKILL, 0}, Fault{SIGKILL, 1}, Fault{SIGSTOP, 0},
+                                         Fault{SIGSTOP, 1}),
+                         [](const auto& tested) {
+                           return (tested.param.signal == SIGKILL ? "Killed" : "Stopped") +
+                                  std::to_string(tested.param.rank);
+                         });
+
+TEST(Watchdog, NamesARankThatNeverEntersACollective) {
+  const Place place;
+  StartedProgram program = place.start(Place::mpirun(2, place.damaged(kEndless)), "PLUMB_DAMAGE=hang");
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, kPeerLost) << ended.launcher_messages;
+  expect_named(ended, {"rank 1 on ", "has not entered allreduce bucket", "in the window, iteration 3"});
+  expect_all_gone(program);
+  expect_no_score(place);
+}
+
+TEST(Watchdog, LetsARankPauseForFiveSeconds) {
+  const Place place;
+  StartedProgram program =
+      place.start(Place::mpirun(2, place.bench(kSmall + "--lr 0.001 --iters 30 --timeout-s 12")));
+  wait_for_lines(place, program);
+  send(program, 1, SIGSTOP);
+  std::this_thread::sleep_for(5s);
+  send(program, 1, SIGCONT);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, 0) << testing::PrintToString(ended.lines);
+  EXPECT_EQ(place.contents_ending_in(".log").size(), 1u);
+}
+
+TEST(Watchdog, LeavesNoProcessBehindAKilledMpirun) {
+  const Place place;
+  StartedProgram program = place.start(Place::mpirun(2, place.bench(kEndless)));
+  wait_for_lines(place, program);
+  for (const Process& process : program.launchers()) ::kill(process.pid, SIGKILL);
+  program.wait();
+  expect_all_gone(program);
+  expect_no_score(place);
+}
+
+TEST(Watchdog, LeavesNoProcessBehindARankKilledAtStart) {
+  const Place place;
+  StartedProgram program = place.start(Place::mpirun(2, place.bench(kEndless)));
+  reaches([&] { return program.ranks().size() == 2; });
+  send(program, 1, SIGKILL);
+  EXPECT_EQ(program.wait().exit_code, kKilled);
+  expect_all_gone(program);
+}
+
+// MPI_Init waits for it for ever.
+TEST(Watchdog, EndsAStartWithAnotherProgramAmongTheRanks) {
+  const Place place;
+  StartedProgram program =
+      place.start(Place::mpirun(1, place.bench(kSmall + "--startup-timeout-s 3")) + " : -np 1 sleep 1000");
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, kPeerLost) << ended.launcher_messages;
+  expect_named(ended,
+               {"rank 0 on ", "in start-up for 3 s", "every rank runs this program", "--startup-timeout-s"});
+  expect_all_gone(program);
+}
+
+TEST(Watchdog, RefusesNoTimeAtAll) {
+  const Place place;
+  expect_one_sentence(place.run(place.bench("--timeout-s 0")), kUsage, {"option --timeout-s", "0"});
+}
+
+}  // namespace
+}  // namespace plumb
