@@ -84,8 +84,8 @@ void StatusBoard::set_iteration(std::int64_t iteration) {
 
 std::uint64_t StatusBoard::enter(RecordedKind kind, std::string_view name, std::uint64_t bytes) {
   const std::uint64_t sequence = entered_.load(std::memory_order_relaxed) + 1;
-  std::array<char, RecordedCollective::kMostNameBytes + 1> text{};
-  std::copy_n(name.begin(), std::min(name.size(), RecordedCollective::kMostNameBytes), text.begin());
+  std::array<char, EnteredCollective::kMostNameBytes + 1> text{};
+  std::copy_n(name.begin(), std::min(name.size(), EnteredCollective::kMostNameBytes), text.begin());
   const auto words = std::bit_cast<std::array<std::uint64_t, Slot::kNameWords>>(text);
   Slot& slot = slot_of(sequence);
   slot.sequence.store(0, std::memory_order_relaxed);
@@ -113,18 +113,18 @@ RunStatus StatusBoard::status() const {
           .entered = entered_.load(std::memory_order_acquire)};
 }
 
-std::vector<RecordedCollective> StatusBoard::collectives() const {
+std::vector<EnteredCollective> StatusBoard::collectives() const {
   const std::uint64_t last = entered_.load(std::memory_order_acquire);
-  std::vector<RecordedCollective> records;
+  std::vector<EnteredCollective> records;
   records.reserve(kKept);
   for (std::uint64_t sequence = last > kKept ? last - kKept + 1 : 1; sequence <= last; ++sequence) {
     const Slot& slot = slots_[sequence % kKept];
     if (slot.sequence.load(std::memory_order_acquire) != sequence) continue;
-    RecordedCollective record{.sequence = sequence,
-                              .kind = static_cast<RecordedKind>(slot.kind.load(std::memory_order_relaxed)),
-                              .bytes = slot.bytes.load(std::memory_order_relaxed),
-                              .entered_ns = slot.entered_ns.load(std::memory_order_relaxed),
-                              .left_ns = slot.left_ns.load(std::memory_order_relaxed)};
+    EnteredCollective record{.sequence = sequence,
+                             .kind = static_cast<RecordedKind>(slot.kind.load(std::memory_order_relaxed)),
+                             .bytes = slot.bytes.load(std::memory_order_relaxed),
+                             .entered_ns = slot.entered_ns.load(std::memory_order_relaxed),
+                             .left_ns = slot.left_ns.load(std::memory_order_relaxed)};
     std::array<std::uint64_t, Slot::kNameWords> words{};
     for (std::size_t i = 0; i < words.size(); ++i) words[i] = slot.name[i].load(std::memory_order_relaxed);
     record.name = std::bit_cast<decltype(record.name)>(words);

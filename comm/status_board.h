@@ -34,7 +34,7 @@ enum class RecordedKind : std::uint8_t {
 RecordedKind recorded_kind(Collective::Kind kind);
 std::string_view name_of(RecordedKind kind);
 
-struct RecordedCollective {
+struct EnteredCollective {
   static constexpr std::size_t kMostNameBytes = 23;
 
   // From 1 on. All ranks of a job enter the same collectives in the same order, so numbers can be compared.
@@ -75,14 +75,13 @@ class StatusBoard {
 
   RunStatus status() const;
   // The last kKept, oldest first. One that is overwritten meanwhile is left out.
-  std::vector<RecordedCollective> collectives() const;
+  std::vector<EnteredCollective> collectives() const;
 
  private:
   // A record as words, so that a reader who comes while it is written reads something. `sequence` is 0
   // meanwhile.
   struct Slot {
-    static constexpr std::size_t kNameWords =
-        (RecordedCollective::kMostNameBytes + 1) / sizeof(std::uint64_t);
+    static constexpr std::size_t kNameWords = (EnteredCollective::kMostNameBytes + 1) / sizeof(std::uint64_t);
     std::atomic<std::uint64_t> sequence{0}, kind{0}, bytes{0};
     std::atomic<std::int64_t> entered_ns{0}, left_ns{0};
     std::array<std::atomic<std::uint64_t>, kNameWords> name{};

@@ -35,7 +35,7 @@ double seconds_since(std::int64_t steady_ns) {
   return kSecondsPerNs * static_cast<double>(now - steady_ns);
 }
 
-LastCollective last_collective(const RecordedCollective& entered) {
+LastCollective last_collective(const EnteredCollective& entered) {
   LastCollective last{.sequence = entered.sequence,
                       .name = entered.name.data(),
                       .kind = std::string(name_of(entered.kind)),
@@ -183,7 +183,7 @@ LastWords RunKeeper::words(const std::string& failure, int exit_code) const {
     words.phase = name_of(status.phase);
     words.phase_seconds = seconds_since(status.phase_since_ns);
     words.iteration = status.iteration;
-    for (const RecordedCollective& entered : board->collectives())
+    for (const EnteredCollective& entered : board->collectives())
       words.collectives.push_back(last_collective(entered));
   }
   {

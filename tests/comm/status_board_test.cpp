@@ -17,14 +17,14 @@ TEST(StatusBoard, KeepsTheLastCollectivesInOrder) {
     if (i != 99) board.leave(sequence);
   }
   board.leave(1);  // overwritten by the 65th
-  const std::vector<RecordedCollective> records = board.collectives();
+  const std::vector<EnteredCollective> records = board.collectives();
   ASSERT_EQ(records.size(), StatusBoard::kKept);
   EXPECT_EQ(records.front().sequence, 37u);
   EXPECT_EQ(records.back().sequence, 100u);
   EXPECT_STREQ(records.back().name.data(), "bucket100");
   EXPECT_EQ(records.back().kind, RecordedKind::allgather);
   EXPECT_EQ(records.back().bytes, 8u);
-  for (const RecordedCollective& record : records) EXPECT_EQ(record.under_way(), record.sequence == 99);
+  for (const EnteredCollective& record : records) EXPECT_EQ(record.under_way(), record.sequence == 99);
   EXPECT_EQ(board.status().entered, 100u);
 }
 
@@ -46,7 +46,7 @@ TEST(StatusBoard, CutsLongNames) {
   StatusBoard board;
   board.enter(RecordedKind::message, std::string(100, 'x'), 0);
   EXPECT_EQ(std::string(board.collectives().front().name.data()),
-            std::string(RecordedCollective::kMostNameBytes, 'x'));
+            std::string(EnteredCollective::kMostNameBytes, 'x'));
 }
 
 // Records of a number and a name that belong together, however often they are overwritten meanwhile.
@@ -60,7 +60,7 @@ TEST(StatusBoard, IsReadWhileItIsWritten) {
   });
   std::uint64_t seen = 0;
   while (seen < 200'000) {
-    for (const RecordedCollective& record : board.collectives()) {
+    for (const EnteredCollective& record : board.collectives()) {
       ASSERT_EQ(record.bytes, record.sequence);
       ASSERT_EQ(record.name.data(), std::to_string(record.sequence));
     }
