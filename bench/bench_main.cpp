@@ -96,7 +96,7 @@ int run_bench(const std::string& program, int argc, char** argv) {
       return;
     }
     prepare_signals();
-    warn_of_idle_tasks(options.quiet);
+    warn_of_idle_places(options.quiet);
     AddressCheck addresses(options.probe, options.quiet);
     WatchedJob watched(program, options.watch, &argc, &argv, addresses.at_start());
     const Job& job = watched.job();

@@ -31,20 +31,6 @@ Tensor own_rows(const Parameter& parameter, const Tensor& whole) {
   return {parameter.dims, {begin, begin + parameter.elements()}};
 }
 
-Tensor fresh_tensor(const Parameter& parameter, std::uint64_t seed) {
-  Tensor tensor{parameter.dims, std::vector<float>(static_cast<std::size_t>(parameter.elements()))};
-  const auto number = static_cast<float>(parameter.initializer.number);
-  const PhiloxKey key = stream_key(seed, parameter.name);
-  const auto first = static_cast<std::uint64_t>(first_element(parameter));
-  if (parameter.initializer.kind == Initializer::Kind::constant)
-    tensor.values.assign(tensor.values.size(), number);
-  else if (parameter.initializer.kind == Initializer::Kind::normal)
-    fill_normal(key, 0, number, tensor.values, first);
-  else
-    fill_uniform(key, -number, number, tensor.values, first);
-  return tensor;
-}
-
 bool holds_class_centres(const Graph& graph, const std::string& name) {
   return std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) {
     const auto* loss = std::get_if<MarginLoss>(&op);
@@ -91,14 +77,23 @@ class Taker {
 
 }  // namespace
 
-TensorMap initial_tensors(const Graph& graph, std::uint64_t seed) {
-  TensorMap tensors;
-  for (const Parameter& parameter : graph.parameters) tensors[parameter.name] = fresh_tensor(parameter, seed);
-  for (const Statistic& statistic : graph.statistics)
-    tensors[statistic.name] = {{statistic.channels},
-                               std::vector<float>(static_cast<std::size_t>(statistic.channels),
-                                                  static_cast<float>(statistic.initial))};
-  return tensors;
+std::vector<float> initial_values(const Parameter& parameter, std::uint64_t seed) {
+  std::vector<float> values(static_cast<std::size_t>(parameter.elements()));
+  const auto number = static_cast<float>(parameter.initializer.number);
+  const PhiloxKey key = stream_key(seed, parameter.name);
+  const auto first = static_cast<std::uint64_t>(first_element(parameter));
+  if (parameter.initializer.kind == Initializer::Kind::constant)
+    values.assign(values.size(), number);
+  else if (parameter.initializer.kind == Initializer::Kind::normal)
+    fill_normal(key, 0, number, values, first);
+  else
+    fill_uniform(key, -number, number, values, first);
+  return values;
+}
+
+std::vector<float> initial_values(const Statistic& statistic) {
+  return std::vector<float>(static_cast<std::size_t>(statistic.channels),
+                            static_cast<float>(statistic.initial));
 }
 
 TensorMap tensors_for(const Graph& graph, const TensorFile& file, const std::filesystem::path& path) {

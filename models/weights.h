@@ -36,10 +36,11 @@ TensorFile read_safetensors(const std::filesystem::path& path, const std::string
 // file gets its name only when complete, and never replaces another.
 void write_safetensors(const std::filesystem::path& path, const TensorFile& file);
 
-// Initial parameters and running statistics of `graph` by name: every tensor from its own counter-based
-// stream keyed by (seed, name), so the values depend on nothing else. A sharded tensor has this rank's rows,
-// with the values they have in the whole tensor.
-TensorMap initial_tensors(const Graph& graph, std::uint64_t seed);
+// Initial values of a parameter: from its own counter-based stream keyed by (seed, name), so they depend on
+// nothing else and are the same bits on every machine. A shard has this rank's rows, with the values they
+// have in the whole tensor.
+std::vector<float> initial_values(const Parameter& parameter, std::uint64_t seed);
+std::vector<float> initial_values(const Statistic& statistic);
 
 // The tensors of `file` that `graph` needs; the file holds sharded tensors whole, the result this rank's
 // rows. Throws Error(bad_data) naming the first tensor that is missing, has another shape (wanted, found) or

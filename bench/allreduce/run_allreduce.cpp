@@ -212,7 +212,7 @@ int run_allreduce_program(int argc, char** argv, const std::function<DamageHook(
       return;
     }
     prepare_signals();
-    warn_of_idle_tasks(options.quiet);
+    warn_of_idle_places(options.quiet);
     AddressCheck addresses(true, options.quiet);
     const Job job(&argc, &argv, addresses.at_start());
     run_in_job(kAllreduceProgram, job, [&] {

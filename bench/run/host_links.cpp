@@ -97,11 +97,18 @@ void AddressCheck::after_start(const Job& job) {
   if (!compared_ && job.rank() == 0) warn(address_warnings(hosts), quiet_);
 }
 
-void warn_of_idle_tasks(bool quiet) {
+void warn_of_idle_places(bool quiet) {
   if (const int tasks = slurm_tasks_without_launcher(); tasks > 0)
     warn({fmt::format("this Slurm job has {} tasks, but this process was started alone and runs as a single "
                       "rank; start it with srun or mpirun to use them all",
                       tasks)},
+         quiet);
+  const auto [rank, ranks] = launched_as();
+  const std::size_t hosts = hosts_given_to_mpirun(parents_command_line());
+  if (rank == 0 && hosts > static_cast<std::size_t>(ranks))
+    warn({fmt::format("mpirun was given {} hosts but starts {}: hosts without a rank don't take part; "
+                      "give -np {} or more to use them all",
+                      hosts, counted(ranks, "rank"), hosts)},
          quiet);
 }
 

@@ -29,8 +29,9 @@ class AddressCheck {
   bool compares_, quiet_, compared_ = false;
 };
 
-// Warns of a Slurm job of several tasks in which this process runs alone, started without srun or mpirun.
-void warn_of_idle_tasks(bool quiet);
+// Warns of a Slurm job of several tasks in which this process runs alone, started without srun or mpirun, and
+// of an mpirun that was given more hosts than ranks.
+void warn_of_idle_places(bool quiet);
 
 // Measures every pair of hosts over MPI, with over 33 hosts 32 pairs of each, and warns of a host or link
 // that reaches under 0.4 of what is usual. Returns the links on rank 0; nothing there where a single host or

@@ -120,7 +120,7 @@ std::int64_t RunKeeper::ended() const {
 
 void RunKeeper::write_partial_result(const std::string& failure, OnDisk on_disk) {
   const std::unique_lock lock(writing_, kPatienceForResult);
-  if (!results_ || !lock || handed_over_) return;
+  if (!results_ || !lock || handed_over_ || (on_disk == OnDisk::later && is_over_)) return;
   RunRecord partial;
   {
     const std::lock_guard snapshot(mutex_);
@@ -212,6 +212,7 @@ void RunKeeper::leave_words(const std::string& failure, int exit_code) {
 }
 
 void RunKeeper::before_exit(const std::string& failure, int exit_code) noexcept {
+  is_over_ = true;  // no renewal may write over the reason
   try {
     write_partial_result(failure, OnDisk::now);
     leave_words(failure, exit_code);

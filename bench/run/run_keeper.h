@@ -49,6 +49,7 @@ class RunKeeper {
  private:
   void watch();
   void end_by_signal(int signal);
+  // A renewal goes to the disk later, the last one at once.
   void write_partial_result(const std::string& failure, OnDisk on_disk);
   LastWords words(const std::string& failure, int exit_code) const;
   std::int64_t ended() const;
@@ -68,7 +69,7 @@ class RunKeeper {
 
   std::timed_mutex writing_;  // of result.json
   bool handed_over_ = false;
-  std::atomic<bool> said_{false}, stops_{false};
+  std::atomic<bool> said_{false}, is_over_{false}, stops_{false};
   std::thread thread_;  // last: uses the others
 };
 

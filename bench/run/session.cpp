@@ -75,8 +75,16 @@ bool has_shards(const Graph& graph) {
   return std::ranges::any_of(graph.parameters, [](const Parameter& one) { return one.shard.has_value(); });
 }
 
-// Sends rank 0's tensors (from --weights or fresh) to every rank's device; of a shard each rank writes its
-// own rows.
+// Every rank draws its own, which has the same bits everywhere; one tensor at a time is in host memory.
+void draw_tensors(Session& session) {
+  const Graph& graph = session.plan.graph;
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p)
+    session.device->write_parameter(p, initial_values(graph.parameters[p], session.options.seed));
+  for (StatisticId s = 0; s < graph.statistics.size(); ++s)
+    session.device->write_statistic(s, initial_values(graph.statistics[s]));
+}
+
+// Sends rank 0's tensors (from --weights) to every rank's device; of a shard each rank writes its own rows.
 void distribute_tensors(const Job& job, Session& session, TensorMap tensors) {
   const auto hand_out = [&](const std::string& name, std::int64_t count) -> std::vector<float>& {
     std::vector<float>& values = tensors[name].values;
@@ -216,16 +224,14 @@ void plan_session(const Job& job, Session& session) {
 void prepare_session(const Job& job, Session& session) {
   plan_session(job, session);
   const BenchOptions& options = session.options;
-  TensorMap tensors = std::move(session.given);
-  job.together([&] {
-    if (options.weights.empty() && (job.rank() == 0 || has_shards(session.plan.graph)))
-      tensors = initial_tensors(session.plan.graph, options.seed);
-  });
   // Allocates first what can't report how much memory is left; a failure to bind can.
   if (has_collectives(options, job.size()))
     session.communicator = make_communicator(job, options.comm, *session.device, session.plan.program);
   job.together([&] { session.device->bind(session.plan.program, session.plan.memory); });
-  distribute_tensors(job, session, std::move(tensors));
+  if (options.weights.empty())
+    job.together([&] { draw_tensors(session); });
+  else
+    distribute_tensors(job, session, std::move(session.given));
   session.device->write_state(
       {.iteration = 0,
        .first_sample = static_cast<std::uint64_t>(job.rank() * session.plan.graph.batch()),

@@ -110,7 +110,9 @@ void expect_close(const Graph& graph, const GraphRun& run, const GraphRun& truth
         << graph.statistics[s].name;
 }
 
-constexpr Tolerances kFp32{.loss = 1e-5, .gradient = 2e-3, .statistic = 1e-4};
+// oneDNN sums in other orders on other CPUs: gradients of r50 differ by under 2e-3 with AVX-512, by 2.8e-3
+// with AVX2.
+constexpr Tolerances kFp32{.loss = 1e-5, .gradient = 5e-3, .statistic = 1e-4};
 
 class EmulatedArcFace : public testing::TestWithParam<Backbone> {};
 INSTANTIATE_TEST_SUITE_P(Backbones, EmulatedArcFace, testing::Values(kIResNet50, kMobileFaceNet),

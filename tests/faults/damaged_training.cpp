@@ -27,7 +27,7 @@ void damage(const std::string& kind, std::int64_t iteration, Session& session) {
   const bool last = iteration == session.options.iterations - 1;
   if (kind == "corrupt_at_the_end" && last) change_parameter(session, 0.123f);
   if (kind == "poison" && iteration == 0) change_parameter(session, std::numeric_limits<float>::quiet_NaN());
-  if (kind == "slow") std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  if (kind == "slow") std::this_thread::sleep_for(std::chrono::milliseconds(600));
   if (kind == "stall" && iteration == 4) std::this_thread::sleep_for(std::chrono::seconds(6));
   if (kind == "hang" && iteration == 3) std::this_thread::sleep_for(std::chrono::hours(1));
   if (kind == "error" && iteration == 1)

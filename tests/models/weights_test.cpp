@@ -1,5 +1,3 @@
-#include "models/weights.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 #include "base/error.h"
 #include "models/arcface.h"
 #include "models/resnet50.h"
+#include "tests/models/initial_tensors.h"
 
 namespace plumb {
 namespace {

@@ -12,7 +12,7 @@
 #include "kernels/memory_plan.h"
 #include "models/margin_head.h"
 #include "models/model_builder.h"
-#include "models/weights.h"
+#include "tests/models/initial_tensors.h"
 
 namespace plumb {
 namespace {
