@@ -1,5 +1,6 @@
 #include "bench/run/watched_job.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <utility>
@@ -10,9 +11,13 @@
 namespace plumb {
 namespace {
 
-// By write(): another thread may be stuck while it holds the lock of stderr.
+// By write(), as another thread may be stuck while it holds the lock of stderr; not at all if nobody reads
+// it.
 void tell_at_once(const std::string& program, const std::string& sentence) {
   const std::string text = lines_on(terminal_of(stderr), program + ": " + sentence) + "\n";
+  constexpr int kPatienceMilliseconds = 1000;
+  pollfd end{.fd = STDERR_FILENO, .events = POLLOUT};
+  if (::poll(&end, 1, kPatienceMilliseconds) < 1) return;
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 

@@ -23,14 +23,6 @@ constexpr int kAcceptedAtOnce = 64;                           // before others h
 constexpr std::chrono::milliseconds kPauseWithoutDescriptors{50};
 constexpr int kFramesAtOnce = 64;  // of one connection, before others have a turn
 
-// Numbers used once, and the ranks that they were used between: what a proof covers.
-struct Handshake {
-  std::array<char, 16> side{};  // "dialling", "listening", "session"
-  std::array<std::byte, 16> of_listener{}, of_dialler{};
-  std::int32_t listener = 0, dialler = 0;
-};
-using Nonce = decltype(Handshake::of_listener);
-
 Nonce random_nonce() {
   const Secret random = random_secret();
   Nonce nonce{};

@@ -41,6 +41,14 @@ struct Frame {
 };
 static_assert(std::is_trivially_copyable_v<Frame> && sizeof(Frame) == offsetof(Frame, code) + sizeof(Secret));
 
+// What a proof covers: numbers that both sides make and use once, and the ranks between which they are used.
+struct Handshake {
+  std::array<char, 16> side{};  // "dialling", "listening"; "session": makes the key of the frames that follow
+  std::array<std::byte, 16> of_listener{}, of_dialler{};
+  std::int32_t listener = 0, dialler = 0;
+};
+using Nonce = decltype(Handshake::of_listener);
+
 template <typename Value>
 void put(Frame& frame, const Value& value) {
   static_assert(std::is_trivially_copyable_v<Value> && sizeof(Value) <= Frame::kPayloadBytes);

@@ -72,10 +72,10 @@ void end_launcher_later(const Launcher& launcher, std::chrono::seconds patience)
   if (::_Fork() != 0) return;
   ::setsid();  // mpirun signals its children's groups
   ::close_range(0, ~0u, 0);
-  constexpr timespec kBetweenLooks{.tv_sec = 0, .tv_nsec = 20'000'000};
-  for (auto looks = patience / std::chrono::nanoseconds(kBetweenLooks.tv_nsec);
+  constexpr timespec kBetweenKills{.tv_sec = 0, .tv_nsec = 20'000'000};
+  for (auto looks = patience / std::chrono::nanoseconds(kBetweenKills.tv_nsec);
        looks > 0 && ::kill(launcher.pid, 0) == 0; --looks)
-    ::nanosleep(&kBetweenLooks, nullptr);
+    ::nanosleep(&kBetweenKills, nullptr);
   const std::optional<ProcessFacts> now = facts_of(launcher.pid);
   if (now && now->started == launcher.started) ::kill(launcher.pid, SIGKILL);
   ::_exit(0);

@@ -15,9 +15,9 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kBetweenLooks{200};
+constexpr std::chrono::milliseconds kBetweenPhaseLooks{200};
 constexpr double kRankZeroFirstSeconds = 3, kOthersFirstSeconds = 10;
-constexpr std::chrono::seconds kPatienceWithLauncher{5};
+constexpr std::chrono::seconds kPatienceWithItsLauncher{5};
 
 double seconds_since(std::int64_t steady_ns) {
   return std::chrono::duration<double>(steady_clock::now().time_since_epoch() -
@@ -33,8 +33,8 @@ std::string late_start_text(RunPhase phase, double seconds) {
           ? "see whether every rank runs this program, and whether TMPDIR and /dev/shm have room"
       : phase == RunPhase::ending ? "see whether the other ranks and their launchers still run"
                                   : "see what it waits for, as for a file that another process has locked";
-  return fmt::format("rank {} on {} (pid {}) has been in {} for {:.0f} s; {} (gdb -p), or raise {}",
-                     launched_as().rank, host, ::getpid(), name_of(phase), seconds, remedy,
+  return fmt::format("rank {} on {} (pid {}) has been in {} for {:.0f} s; {} (gdb -p {}), or raise {}",
+                     launched_as().rank, host, ::getpid(), name_of(phase), seconds, remedy, ::getpid(),
                      phase == RunPhase::ending ? "--timeout-s" : "--startup-timeout-s");
 }
 
@@ -53,7 +53,7 @@ void StartAlarm::others_watch() {
 void StartAlarm::run(const std::stop_token& stop) {
   const double extra = launched_as().rank == 0 ? 0 : kRankZeroFirstSeconds;
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, stop, kBetweenLooks, [&] { return stop.stop_requested(); })) {
+  while (!changed_.wait_for(lock, stop, kBetweenPhaseLooks, [&] { return stop.stop_requested(); })) {
     if (stop.stop_requested()) return;
     const RunStatus status = board_.status();
     const double seconds = seconds_since(status.phase_since_ns);
@@ -66,7 +66,7 @@ void StartAlarm::run(const std::stop_token& stop) {
       continue;
     if (seconds <= limit) continue;
     options_.tell(late_start_text(status.phase, seconds));
-    if (launcher_) end_launcher_later(*launcher_, kPatienceWithLauncher);
+    if (launcher_) end_launcher_later(*launcher_, kPatienceWithItsLauncher);
     ::_exit(static_cast<int>(ExitCode::peer_lost));
   }
 }

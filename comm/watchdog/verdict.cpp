@@ -9,7 +9,7 @@ namespace plumb {
 namespace {
 
 constexpr double kBytesPerSecond = 1e6;
-constexpr double kOwnPauseSeconds = 1;
+constexpr double kOwnPauseShare = 0.25;  // of the timeout
 
 // "allreduce bucket3 (number 57, 4194304 bytes)"
 std::string collective_text(RecordedKind kind, const CollectiveName& name, std::uint64_t sequence,
@@ -125,7 +125,7 @@ std::optional<Verdict> Judge::look(double now) {
 }
 
 void Judge::leave_out_own_pause(double now) {
-  const double pause = now - looked_ > kOwnPauseSeconds ? now - looked_ : 0;
+  const double pause = now - looked_ > kOwnPauseShare * limits_.timeout_seconds ? now - looked_ : 0;
   looked_ = now;
   moved_ = std::min(now, moved_ + pause);
   for (Rank& rank : ranks_) {

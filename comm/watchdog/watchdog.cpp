@@ -20,6 +20,7 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBetweenLooks{200};
+constexpr std::chrono::milliseconds kBetweenDials{100};
 constexpr double kHeartbeatSeconds = 1, kHeartbeatShare = 0.25;  // of the timeout
 constexpr double kHubFirstSeconds = 2;  // rank 0's verdict comes before the others' of rank 0
 constexpr std::chrono::seconds kPatienceToConnect{20};
@@ -124,14 +125,17 @@ void Watchdog::stand_down(int exit_code) {
   if (!why_off_.empty()) return;
   const auto settled = [&] { return condemned_ || stood_down_; };
   std::unique_lock lock(mutex_);
+  const auto wait_for_the_end = [&] { changed_.wait(lock, [] { return false; }); };
+  if (condemned_) wait_for_the_end();
+  if (std::exchange(fails_, true)) return;
   if (exit_code == static_cast<int>(ExitCode::peer_lost)) {
     // What MPI says of a rank that is gone follows from what another one says.
-    if (changed_.wait_for(lock, kPatienceForVerdict, settled)) changed_.wait(lock, [] { return false; });
+    if (changed_.wait_for(lock, kPatienceForVerdict, settled)) wait_for_the_end();
   }
   failing_ = exit_code;
   endpoint_->wake();
   changed_.wait_for(lock, kPatienceForStandDown, settled);
-  if (condemned_) changed_.wait(lock, [] { return false; });
+  if (condemned_) wait_for_the_end();
 }
 
 void Watchdog::run() {
@@ -157,7 +161,10 @@ void Watchdog::act(double now) {
       hub_heard_ = now;
     }
   }
-  if (std::exchange(dials_again_, false)) endpoint_->dial(0, addresses_.front());
+  if (std::exchange(dials_again_, false)) {
+    std::this_thread::sleep_for(kBetweenDials);
+    endpoint_->dial(0, addresses_.front());
+  }
   send_heartbeat(now);
   if (!judge_) return;
   pass_on_failure();

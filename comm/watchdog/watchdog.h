@@ -103,7 +103,8 @@ class Watchdog {
   std::condition_variable changed_;
   bool watches_ = false, stops_ = false, condemned_ = false, stood_down_ = false, called_ = false;
   int joined_ = 0;
-  std::optional<int> failing_;  // with this exit code
+  bool fails_ = false;          // stand_down() was called
+  std::optional<int> failing_;  // with this exit code, until it is passed on
   std::function<void(const Verdict&, const std::string&)> before_exit_;
   std::jthread thread_;
 };

@@ -15,6 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kIterations = 6, kKilled = 128 + SIGKILL;
+constexpr int kPeerLost = 75;  // where mpirun sees the survivor's end first
 
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   const char* text = std::getenv(variable);
@@ -84,11 +85,12 @@ TEST(Kill, AtAnyTimeLeavesWholeLinesAndNoScore) {
     const bool killed = kill_one(program, random);
     const Ended ended = program.wait();
     if (killed)
-      EXPECT_TRUE(ended.exit_code == kKilled || ended.exit_code == 0) << ended.exit_code;
+      EXPECT_TRUE(ended.exit_code == kKilled || ended.exit_code == kPeerLost || ended.exit_code == 0)
+          << ended.exit_code;
     else
       whole_run = Clock::now() - start;
     EXPECT_TRUE(program.processes().empty()) << "a process is left";
-    const int lines = expect_consistent(place, ended.exit_code == kKilled);
+    const int lines = expect_consistent(place, ended.exit_code != 0);
     unfinished_logs += lines > 0 && lines < kIterations;
   }
   EXPECT_GT(unfinished_logs, 0) << "no kill met a run in the middle";

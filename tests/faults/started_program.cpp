@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kLongest{90};
+constexpr std::chrono::seconds kLongest{90}, kPatienceWithTheLast{10};
 // Every process started by a Place carries its folder in this variable.
 constexpr const char* kMark = "PLUMB_FAULTS_PLACE";
 
@@ -178,6 +178,10 @@ Ended StartedProgram::wait() {
     for (const Process& process : processes()) ::kill(process.pid, SIGKILL);
     reap(true);
   }
+  // The watchdog's helper ends a moment after the launcher.
+  const auto reaped = std::chrono::steady_clock::now();
+  while (!processes().empty() && std::chrono::steady_clock::now() - reaped < kPatienceWithTheLast)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return {.exit_code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_),
           .output = read_text(place_.outside("output")),
           .lines = lines_of(read_text(place_.outside("messages"))),

@@ -138,7 +138,7 @@ TEST(Completions, CompleteOptionsAndTheirValues) {
   const std::string script = bash_completions(completed(table_of_bench("bench_resnet50")));
   EXPECT_EQ(offered(script, {"bench_resnet50", "--warm"}), Words{"--warmup"});
   EXPECT_EQ(offered(script, {"bench_resnet50", "--bs", "16", "--no-"}),
-            (Words{"--no-autotune", "--no-check", "--no-overlap", "--no-probe"}));
+            (Words{"--no-autotune", "--no-check", "--no-overlap", "--no-probe", "--no-watchdog"}));
   EXPECT_EQ(offered(script, {"bench_resnet50", "--device", "c"}), (Words{"cpu", "cuda"}));
   EXPECT_EQ(offered(script, {"bench_resnet50", "--device", "=", "cu"}), Words{"cuda"});
   EXPECT_EQ(offered(script, {"bench_resnet50", "--device", "="}), (Words{"auto", "cpu", "cuda"}));

@@ -11,8 +11,6 @@
 namespace plumb {
 namespace {
 
-using Kind = Verdict::Kind;
-
 constexpr WatchLimits kLimits{.timeout_seconds = 30, .startup_timeout_seconds = 600};
 
 RankSummary training(std::uint64_t entered, std::uint64_t oldest = 0, std::uint64_t bytes = 0) {
@@ -63,12 +61,12 @@ TEST(Judge, HasNothingAgainstRanksThatComputeForLong) {
 }
 
 TEST(Judge, NamesTheRankThatSendsNothing) {
-  Ranks ranks({training(5, 5), training(4), training(5, 5)});
+  Ranks ranks({training(5), training(5), training(5)});
   ranks.until(10);
   ranks.stop(1);
   const auto verdict = ranks.until(100);
   ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->kind, Kind::silent);
+  EXPECT_EQ(verdict->kind, Verdict::Kind::silent);
   EXPECT_EQ(verdict->rank, 1);
   EXPECT_GT(verdict->seconds, 30);
   EXPECT_LT(ranks.now(), 10 + 30 + 2);
@@ -88,14 +86,14 @@ TEST(Judge, DoesNotCountTheTimeInWhichItWasStoppedItself) {
   ranks.until(20);
   ranks.sleep(25);
   EXPECT_FALSE(ranks.until(50));
-  EXPECT_EQ(ranks.until(100)->kind, Kind::not_entered);
+  EXPECT_EQ(ranks.until(100)->kind, Verdict::Kind::not_entered);
 }
 
 TEST(Judge, NamesTheRankThatDoesNotEnterAndTheCollective) {
   Ranks ranks({training(57, 57, 4096), training(56), training(57, 57, 4096)});
   const auto verdict = ranks.until(100);
   ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->kind, Kind::not_entered);
+  EXPECT_EQ(verdict->kind, Verdict::Kind::not_entered);
   EXPECT_EQ(verdict->rank, 1);
   EXPECT_EQ(verdict->missing, 57u);
   EXPECT_LT(ranks.now(), 32);
@@ -118,7 +116,7 @@ TEST(Judge, GivesPreparationLonger) {
   late.phase = RunPhase::tuning;
   Ranks ranks({training(2, 2), late});
   EXPECT_FALSE(ranks.until(599));
-  EXPECT_EQ(ranks.until(603)->kind, Kind::not_entered);
+  EXPECT_EQ(ranks.until(603)->kind, Verdict::Kind::not_entered);
 }
 
 // 102 MB over two ranks at 10 Mbit/s take 82 s.
@@ -128,7 +126,7 @@ TEST(Judge, GivesBytesThatAllSendTime) {
   EXPECT_FALSE(ranks.until(30 + 102 - 1));
   const auto verdict = ranks.until(200);
   ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->kind, Kind::not_ended);
+  EXPECT_EQ(verdict->kind, Verdict::Kind::not_ended);
   EXPECT_EQ(verdict->missing, 5u);
   EXPECT_EQ(verdict->others, 1);
   EXPECT_DOUBLE_EQ(allowance_seconds(kBytes, 2), 102);
@@ -157,7 +155,7 @@ TEST(Judge, DoesNotWaitForRanksThatSaidGoodbye) {
   Ranks ranks({training(5, 5), training(4)});
   ranks.judge().has_left(1);
   ranks.stop(1);
-  EXPECT_EQ(ranks.until(100)->kind, Kind::not_ended);
+  EXPECT_EQ(ranks.until(100)->kind, Verdict::Kind::not_ended);
 }
 
 TEST(Summary, IsOfTheOldestCollectiveUnderWay) {
