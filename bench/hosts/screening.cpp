@@ -21,20 +21,22 @@ std::map<std::string, std::vector<std::size_t>> devices_by_name(const std::vecto
   return found;
 }
 
-// Fills the shares of the medians, and returns the devices that are slow beside others of their name.
+// Fills the shares of the medians, and returns the devices that are slow beside others of their name: by
+// times, as speeds that vary by a fifth leave no room between slow and zero.
 std::vector<std::size_t> find_slow_runs(const std::vector<ScreenedDevice>& devices, RunMember run,
                                         const SlowDeviceLimits& limits, std::vector<double>& shares) {
   std::vector<std::size_t> slow;
   shares.assign(devices.size(), 0);
   for (const auto& [name, indices] : devices_by_name(devices, run)) {
-    std::vector<double> speeds;
+    std::vector<double> speeds, times;  // images/s, seconds per image
     for (const std::size_t i : indices) speeds.push_back((devices[i].*run)->images_per_second);
-    const double usual = median(speeds);
-    const double least =
-        usual - std::max(limits.least_effect * usual, limits.deviations * median_deviation(speeds, usual));
+    for (const double speed : speeds) times.push_back(1 / speed);
+    const double usual = median(speeds), usual_time = median(times);
+    const double most = usual_time + std::max(limits.least_effect * usual_time,
+                                              limits.deviations * median_deviation(times, usual_time));
     for (std::size_t i = 0; i < indices.size(); ++i) {
       shares[indices[i]] = usual > 0 ? speeds[i] / usual : 0;
-      if (indices.size() >= limits.least_devices && speeds[i] < least) slow.push_back(indices[i]);
+      if (indices.size() >= limits.least_devices && times[i] > most) slow.push_back(indices[i]);
     }
   }
   return slow;

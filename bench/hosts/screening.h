@@ -47,8 +47,8 @@ struct ScreenReport {
 };
 
 struct SlowDeviceLimits {
-  double least_effect = 0.05;  // below the median, however alike the others are
-  double deviations = 3.5;     // of 1.4826 MAD below it (Iglewicz and Hoaglin 1993)
+  double least_effect = 0.05;  // of the median time per image above it, however alike the others are
+  double deviations = 3.5;     // of 1.4826 MAD above it (Iglewicz and Hoaglin 1993)
   std::size_t least_devices = 3;
 };
 

@@ -20,6 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDefaultAgent = "ssh -o BatchMode=yes -o ConnectTimeout=5";
+// What `srun` alone stands for: one task on the host that follows, beside what runs there.
+constexpr const char* kSlurmAgent = "srun --nodes=1 --ntasks=1 --overlap --nodelist";
 
 // What a part of the agent's message means.
 struct KnownMessage {
@@ -36,6 +38,7 @@ constexpr KnownMessage kKnownMessages[]{
     {"No route to host", "check that it is up and its cable is in"},
     {"Network is unreachable", "check this host's network"},
     {"timed out", "check that it is up and its cable is in"},
+    {"Invalid node name", "name hosts as sinfo shows them"},
     {"is not a command", "copy the same package to it: its plumbline is an older one"}};
 
 std::string last_words(const CommandEnd& end) {
@@ -55,9 +58,10 @@ OptionGroup host_options(HostArguments& arguments) {
       {text_option("-H,--hosts", "HOSTS", arguments.hosts, "node[1-4], node[01-04,7], node1..4 or n1,n2")
            .with_default("this host"),
        text_option("--hostfile", "FILE", arguments.hostfile, "Open MPI's: lines HOST slots=N"),
-       text_option("--ssh", "COMMAND", arguments.ssh,
-                   "in place of ssh: takes a host and a command line, such as 'ssh -p 2222', 'rsh' or "
-                   "'srun --nodes=1 --ntasks=1 --overlap --nodelist'")
+       text_option(
+           "--ssh", "COMMAND", arguments.ssh,
+           "in place of ssh: takes a host and a command line, such as 'ssh -p 2222' or 'rsh'; 'srun' in "
+           "a Slurm job")
            .with_default("OMPI_MCA_plm_rsh_agent, else " + std::string(kDefaultAgent)),
        number_option("--at-once", "N", arguments.most_at_once, {1, 1000}, "hosts that are asked at a time"),
        number_option("--timeout-s", "X", arguments.timeout_seconds,
@@ -77,7 +81,7 @@ HostTransport transport_of(const HostArguments& arguments) {
   const std::string command = !arguments.ssh.empty() ? arguments.ssh
                               : of_mpi && *of_mpi    ? of_mpi
                                                      : kDefaultAgent;
-  HostTransport transport{.agent = split(command, ' ')};
+  HostTransport transport{.agent = split(command == "srun" ? kSlurmAgent : command, ' ')};
   std::erase(transport.agent, "");
   if (transport.agent.empty() || !can_be_started(transport.agent.front()))
     throw Error(ExitCode::unavailable,
@@ -136,7 +140,7 @@ void explain_failure(const CommandEnd& end, const std::string& program, double t
   } else {
     answer.failure = end.code == 0 ? "answers without facts"
                                    : fmt::format("ends with exit code {} in place of an answer", end.code);
-    answer.remedy = "run the command by hand: ssh HOST " + program + " doctor --here";
+    answer.remedy = "see what it says there: " + program + " doctor --here";
   }
 }
 

@@ -310,6 +310,9 @@ case $scenario in
     train plain bench_resnet50 -np 2 -H n1,n2
     train_by stepped bench_resnet50 launch_run --via srun -H 'n[1-2]'
     expect_same_losses plain stepped
+    "$CLUSTER" on n1 "$programs/plumbline" doctor --ssh srun -H 'n[1-2],n9' >doctor.txt 2>&1 || true
+    grep -q '^error *n9: .*Invalid node name.*: name hosts as sinfo shows them' doctor.txt || fail "srun's refusal isn't told: $(cat doctor.txt)"
+    grep -q '^3 hosts, 2 answered' doctor.txt || fail "srun doesn't reach the hosts: $(cat doctor.txt)"
     here=$PWD
     train_in_job() { # as sbatch's options wait for the end, and the job's folder holds launch/
       (cd "$root" && "$CLUSTER" on n1 sbatch --wait --quiet --nodes=2 --ntasks-per-node=1 --gpus-per-node=0 \
@@ -386,13 +389,13 @@ TOML
     on_cluster 4 none
     mkdir package
     cp "$programs/plumbline" package/
-    # n3 computes a quarter of the time only, however busy the machine is.
+    # n3 computes a sixth of the time only, however busy the machine is.
     cat >package/bench_resnet50 <<PROGRAM
 #!/bin/sh
 [ "\$(hostname)" = n3 ] || exec "$programs/bench_resnet50" "\$@"
 "$programs/bench_resnet50" "\$@" &
 program=\$!
-while kill -STOP \$program 2>/dev/null; do sleep 0.3; kill -CONT \$program; sleep 0.1; done &
+while kill -STOP \$program 2>/dev/null; do sleep 0.5; kill -CONT \$program; sleep 0.1; done &
 wait \$program
 PROGRAM
     chmod +x package/bench_resnet50

@@ -59,6 +59,12 @@ TEST(Screen, DevicesThatVaryAlikeAreNotCalledSlow) {
   }
 }
 
+// Devices of a busy machine.
+TEST(Screen, ASlowDeviceIsNamedAmongDevicesThatVaryByAFifth) {
+  const ScreenReport report = judged(devices_with({{10.2, 11.0}, {14.2, 13.7}, {3.7, 5.9}, {15.2, 11.0}}));
+  EXPECT_EQ(report.excluded, std::vector<std::string>{"n3"}) << screen_text(report);
+}
+
 TEST(Screen, TwoDevicesCantTellWhichOneIsOdd) {
   const ScreenReport report = judged(devices_with({{100, 99}, {50, 49}}));
   EXPECT_TRUE(report.slow.empty());
