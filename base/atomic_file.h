@@ -16,9 +16,13 @@ int write_all(int descriptor, std::string_view bytes);
 // Renames a file, never in the place of another one. Returns 0 or the error number.
 int rename_new(const std::string& from, const std::string& to);
 
-// Puts `text` in the place of `path`, through .<name>.part beside it. On disk when it returns. Returns "" or
-// why it can't be written; then `path` is as before.
-std::string replace_file(const std::filesystem::path& path, std::string_view text);
+enum class OnDisk { now, later };
+
+// Puts `text` in the place of `path`, through .<name>.part beside it. On disk when it returns, or when the
+// system gets to it: then a process that is killed leaves it whole, a host that loses power may not. Returns
+// "" or why it can't be written; then `path` is as before.
+std::string replace_file(const std::filesystem::path& path, std::string_view text,
+                         OnDisk on_disk = OnDisk::now);
 
 // Throws Error(cannot_create) if something has that name.
 void refuse_existing(const std::filesystem::path& path);

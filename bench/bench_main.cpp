@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/standard_descriptors.h"
 #include "base/units.h"
 #include "bench/documents/completions.h"
 #include "bench/output/summary.h"
@@ -15,6 +16,7 @@
 #include "bench/run/failures.h"
 #include "bench/run/find_max_batch.h"
 #include "bench/run/host_links.h"
+#include "bench/run/interruption.h"
 #include "bench/run/training.h"
 #include "bench/run/watched_job.h"
 #include "comm/launched_as.h"
@@ -86,6 +88,7 @@ std::optional<std::string> answer_without_running(const std::string& program, co
 }
 
 int run_bench(const std::string& program, int argc, char** argv) {
+  open_standard_descriptors();
   ensure_short_openmp_waits(argv);
   return run_program(program, [&] {
     const BenchOptions options = parse_options(argc, argv, program);
@@ -93,6 +96,7 @@ int run_bench(const std::string& program, int argc, char** argv) {
       if (launched_as().rank == 0) print_text(*answer);
       return;
     }
+    prepare_signals();
     warn_of_idle_places(options.quiet);
     require_address_space();
     AddressCheck addresses(options.probe, options.quiet);

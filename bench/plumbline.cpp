@@ -1,4 +1,5 @@
 // plumbline: analysis of logs and results, and the files around them; needs no GPU and no mpirun.
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -6,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/paths.h"
+#include "base/standard_descriptors.h"
 #include "bench/commands/command.h"
 #include "bench/documents/completions.h"
 #include "bench/output/summary.h"
@@ -61,6 +63,8 @@ int run(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  plumb::open_standard_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails like one on a full disk
   try {
     return run(argc, argv);
   } catch (const plumb::Error& error) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/new_file.h"
+#include "base/standard_descriptors.h"
 #include "base/text.h"
 #include "bench/allreduce/allreduce_report.h"
 #include "bench/allreduce/exchange.h"
@@ -18,6 +19,7 @@
 #include "bench/run/environment.h"
 #include "bench/run/failures.h"
 #include "bench/run/host_links.h"
+#include "bench/run/interruption.h"
 #include "bench/run/step_timer.h"
 #include "comm/distinct_gpus.h"
 #include "comm/launched_as.h"
@@ -203,12 +205,14 @@ void run_allreduce(const Job& job, const AllreduceOptions& options, const Damage
 }
 
 int run_allreduce_program(int argc, char** argv, const std::function<DamageHook(const Job&)>& damage_of) {
+  open_standard_descriptors();
   return run_program(kAllreduceProgram, [&] {
     const AllreduceOptions options = parse_allreduce_options(argc, argv);
     if (const auto answer = answer_without_job(options)) {
       if (launched_as().rank == 0) print_text(*answer);
       return;
     }
+    prepare_signals();
     warn_of_idle_places(options.quiet);
     require_address_space();
     AddressCheck addresses(true, options.quiet);

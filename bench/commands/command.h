@@ -21,14 +21,15 @@ struct Command {
 };
 
 extern const Command kAnalyzeCommand, kCompareCommand, kDoctorCommand, kExplainCommand, kExportCommand,
-    kGateCommand, kMakeRecCommand, kPublishedCommand, kReportCommand, kScalingCommand, kScreenCommand,
-    kSweepCommand;
+    kGateCommand, kMakeRecCommand, kPostmortemCommand, kPublishedCommand, kReportCommand, kScalingCommand,
+    kScreenCommand, kSweepCommand;
 
 // All of them, by name.
 inline const std::vector<Command>& plumbline_commands() {
-  static const std::vector<Command> list{kAnalyzeCommand, kCompareCommand, kDoctorCommand,  kExplainCommand,
-                                         kExportCommand,  kGateCommand,    kMakeRecCommand, kPublishedCommand,
-                                         kReportCommand,  kScalingCommand, kScreenCommand,  kSweepCommand};
+  static const std::vector<Command> list{
+      kAnalyzeCommand, kCompareCommand, kDoctorCommand,     kExplainCommand,   kExportCommand,
+      kGateCommand,    kMakeRecCommand, kPostmortemCommand, kPublishedCommand, kReportCommand,
+      kScalingCommand, kScreenCommand,  kSweepCommand};
   return list;
 }
 

@@ -1,6 +1,8 @@
 #include "bench/output/result_writer.h"
 
+#include <fcntl.h>
 #include <spdlog/fmt/chrono.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -8,7 +10,6 @@
 #include <ctime>
 #include <filesystem>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "bench/output/summary.h"
 
@@ -66,7 +67,10 @@ std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::
 }
 
 ResultWriter::ResultWriter(const std::string& out_dir, const std::string& name, RunRecord record)
-    : topmost_new_(topmost_missing(out_dir)), folder_(make_new_folder(out_dir, name)) {
+    : topmost_new_(topmost_missing(out_dir)),
+      folder_(make_new_folder(out_dir, name)),
+      lock_(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (lock_) ::flock(lock_.get(), LOCK_SH | LOCK_NB);
   record.status = "failed";
   record.failure = fmt::format("{} before it ended", kInterrupted);
   try {
@@ -86,8 +90,8 @@ void ResultWriter::discard() {
     if (!fs::remove(path, ignored)) break;
 }
 
-void ResultWriter::write_result(const RunRecord& record) const {
-  write_json("result.json", to_json(record));
+void ResultWriter::write_result(const RunRecord& record, OnDisk on_disk) const {
+  write(kResultFile, json_text(to_json(record)), on_disk);
 }
 
 void ResultWriter::write_json(const std::string& file, const nlohmann::ordered_json& json) const {
@@ -95,8 +99,12 @@ void ResultWriter::write_json(const std::string& file, const nlohmann::ordered_j
 }
 
 void ResultWriter::write_text(const std::string& file, const std::string& text) const {
+  write(file, text, OnDisk::now);
+}
+
+void ResultWriter::write(const std::string& file, const std::string& text, OnDisk on_disk) const {
   const std::string path = folder_ + "/" + file;
-  if (const std::string why = replace_file(path, text); !why.empty())
+  if (const std::string why = replace_file(path, text, on_disk); !why.empty())
     throw Error(ExitCode::io_error, "file {} can't be written: {}; free space or give another --out", path,
                 why);
 }

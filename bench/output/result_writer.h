@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/atomic_file.h"
+#include "base/unique_fd.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -16,8 +18,9 @@ std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::
 class ResultWriter {
  public:
   // Makes `out_dir`/`name`_<n>, n the first that is free, and writes result.json with `record` marked as
-  // failed
-  // ("interrupted before it ended"), so that one is there whatever happens. Throws Error(cannot_create).
+  // failed ("interrupted before it ended"), so that one is there whatever happens. Holds a shared lock on the
+  // folder (flock) as long as it lives, by which a postmortem sees that the run does. Throws
+  // Error(cannot_create).
   ResultWriter(const std::string& out_dir, const std::string& name, RunRecord record);
 
   const std::string& folder() const { return folder_; }
@@ -26,14 +29,17 @@ class ResultWriter {
   void discard();
 
   // Replaces result.json at once and whole. Throws Error(io_error).
-  void write_result(const RunRecord& record) const;
+  void write_result(const RunRecord& record, OnDisk on_disk = OnDisk::now) const;
   // Writes or replaces another file of the folder, likewise: "env.json", "program.json".
   void write_json(const std::string& file, const nlohmann::ordered_json& json) const;
   void write_text(const std::string& file, const std::string& text) const;  // "tuning.csv"
 
  private:
+  void write(const std::string& file, const std::string& text, OnDisk on_disk) const;
+
   std::string topmost_new_;  // the highest folder that was not there before
   std::string folder_;
+  UniqueFd lock_;
 };
 
 }  // namespace plumb

@@ -1,6 +1,7 @@
-// SIGINT and SIGTERM end a run between two instructions, so that it can show what it measured until then.
+// Signals end a run between two instructions, so that it can show what it measured until then.
 #pragma once
 
+#include <semaphore.h>
 #include <signal.h>
 
 #include <array>
@@ -14,45 +15,75 @@
 
 namespace plumb {
 
-// The Error of a run that a signal ended: its exit code is 128 + signal, as if the signal had ended it.
+// The Error of a run that a signal ended: its exit code is exit_code_of(signal).
 class Interrupted : public Error {
  public:
-  // "interrupted by SIGINT after 12 of 120 iterations"; `asked` 0: how many were to come wasn't settled.
+  // "interrupted by SIGINT, ended by signal 2 at iteration 12 of 120"; `asked` 0: how many were to come
+  // wasn't settled. For SIGPIPE: "a connection to another rank was shut at iteration 12 of 120; …".
   Interrupted(int signal, std::int64_t ended, std::int64_t asked);
 };
 
-// While it lives, the first SIGINT or SIGTERM is only noted, for signal(). A second one ends the process at
-// once with 128 + signal; so does `patience` after the first one, whatever the process waits for then.
-// Signals that were ignored before stay ignored. One at a time: handlers belong to the process. To be made by
-// the thread that computes: the handler has a stack of its own there. On the interrupted code's stack its
-// frame was once found across heap blocks, which generated code explains that keeps another address in the
-// stack register.
+// 128 + signal, as if the signal had ended the process; 75 for SIGPIPE, as a peer is lost.
+int exit_code_of(int signal);
+
+// Before a job begins: a write beyond `ulimit -f` fails like one on a full disk, and SIGPIPE, where no
+// Interruption lives, ends the process with a sentence and 75, unless the reader of stdout or stderr is gone.
+void prepare_signals();
+
+// While it lives, the first SIGINT, SIGTERM, SIGHUP or SIGXCPU is only noted: for signal() between
+// looks_begin() and looks_end(), else for signal_unseen(). Another one ends the process at once with
+// exit_code_of the first; so does `patience` after the first one, whatever the process waits for then. (The
+// kernel sends SIGXCPU every second: its repetitions are none.) SIGPIPE is noted likewise for
+// signal_unseen(), and the thread that wrote to the shut connection stands still: Open MPI would otherwise
+// print the same line some 70,000 times a second. A reader of stdout or stderr that is gone is no matter.
+// Signals that were ignored before stay ignored, except SIGPIPE. One at a time: handlers belong to the
+// process. To be made by the thread that computes: the handler has a stack of its own there. On the
+// interrupted code's stack its frame was once found across heap blocks, which generated code explains that
+// keeps another address in the stack register.
 class Interruption {
  public:
   explicit Interruption(std::chrono::seconds patience);
-  ~Interruption() { end(); }
+  ~Interruption();
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
-  // The signal that came in; 0: none.
-  int signal() const { return signal_.load(std::memory_order_relaxed); }
+  // From now on, or no longer, the thread that computes looks at signal() often, and ends the run by it.
+  void looks_begin() { looks_.store(true); }
+  void looks_end() { looks_.store(false); }
+
+  // The signal that came in between the two; 0: none.
+  int signal() const { return seen(true); }
+  // The signal that nobody else looks at; 0: none.
+  int signal_unseen() const { return seen(false); }
+  // Waits at most so long for any signal, or wake(); for a thread of its own, which must let other threads
+  // have the signals themselves.
+  void wait(std::chrono::milliseconds longest);
+  void wake() { ::sem_post(&told_); }
   // Puts the former handlers back. signal() doesn't change from now on.
   void end();
 
  private:
+  static constexpr int kLooked = 256;  // in taken_, beside the signal: it came while the run looked
+
   static void handle(int signal);
   void take(int signal);
+  int seen(bool looked) const {
+    const int taken = taken_.load(std::memory_order_relaxed);
+    return ((taken & kLooked) != 0) == looked ? taken & ~kLooked : 0;
+  }
 
   static_assert(std::atomic<int>::is_always_lock_free && std::atomic<Interruption*>::is_always_lock_free);
   // POSIX passes a handler nothing but the number. The handler takes the pointer while it works, and so does
   // end() for good: neither uses an Interruption that is gone.
   static std::atomic<Interruption*> current_;
 
-  std::atomic<int> signal_{0};
+  std::atomic<int> taken_{0};
+  std::atomic<bool> looks_{false};
+  sem_t told_;
   unsigned patience_seconds_;
   std::vector<char> stack_;
   stack_t stack_before_{};
-  std::array<std::pair<int, struct sigaction>, 3> before_;
+  std::array<std::pair<int, struct sigaction>, 6> before_;
   bool ended_ = false;
 };
 

@@ -1,8 +1,12 @@
 #include "bench/run/run_record.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <limits>
+#include <random>
 #include <span>
 
 #include "base/new_file.h"
@@ -170,6 +174,14 @@ void add_failure(const Error& error, const Measurements& measured, RunRecord& re
 
 void open_outputs(const Job& job, const Session& session, RunRecord& record, RunOutputs& outputs) {
   const BenchOptions& options = session.options;
+  std::random_device random;
+  std::uint64_t run_id = std::uint64_t{random()} << 32 | random();
+  job.broadcast(run_id);
+  record.run_id = fmt::format("{:016x}", run_id);
+  for (const std::string& process : job.all_gather(fmt::format("{} {}", ::getpid(), job.host()))) {
+    const std::size_t blank = process.find(' ');
+    record.processes.push_back({process.substr(blank + 1), std::stoll(process)});
+  }
   nlohmann::ordered_json machine = machine_json();
   machine["threads"] = options.threads;
   constexpr auto kNotUtf8 = nlohmann::ordered_json::error_handler_t::replace;  // a name of the kernel's
@@ -188,7 +200,9 @@ void open_outputs(const Job& job, const Session& session, RunRecord& record, Run
     }
     record.config["run"] = outputs.log->run();
     outputs.results->write_json("env.json", environment_json(machines));
+    outputs.folder = std::filesystem::absolute(outputs.results->folder());
   });
+  outputs.folder = job.all_gather(outputs.folder).front();
 }
 
 void log_iteration(const Session& session, const TimedIterations& timed, LogWriter& log) {

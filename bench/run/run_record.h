@@ -36,12 +36,14 @@ void add_failure(const Error& error, const Measurements& measured, RunRecord& re
 
 // Logs, and the folder with result.json: rank 0 has them.
 struct RunOutputs {
+  std::string folder;  // the absolute path, on every rank; a host that doesn't share it may not have it
   std::optional<LogWriter> log;
   std::optional<ResultWriter> results;
 };
 
-// Makes them on rank 0, with env.json and a result.json that says failed, and notes in the record's config
-// which run of its case it is; all ranks call it. Throws Error(cannot_create), and leaves nothing then.
+// Makes them on rank 0, with env.json and a result.json that says failed, and notes in the record the run's
+// id, the ranks' processes, and in its config which run of its case it is; all ranks call it. Throws
+// Error(cannot_create), and leaves nothing then.
 void open_outputs(const Job& job, const Session& session, RunRecord& record, RunOutputs& outputs);
 
 // The line of the iteration that ended last.

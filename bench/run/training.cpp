@@ -15,6 +15,7 @@
 #include "bench/run/gpu_monitor.h"
 #include "bench/run/host_links.h"
 #include "bench/run/interruption.h"
+#include "bench/run/run_keeper.h"
 #include "bench/run/run_record.h"
 #include "bench/run/runner.h"
 #include "results/anomalies/flags.h"
@@ -39,6 +40,8 @@ struct Run {
   RunRecord record;
   RunOutputs outputs;
   Measurements measured;
+  std::optional<Interruption> interruption;
+  std::optional<RunKeeper> keeper;  // from open_outputs() on
 
   bool first() const { return job.rank() == 0; }
   const BenchOptions& options() const { return session.options; }
@@ -100,6 +103,7 @@ void prepare(Run& run) {
   if (!run.session.remark.empty()) run.messages.say(run.session.remark);
   for (const std::string& host : run.record.odd_hosts) run.messages.warn(host);
   add_plan(run.session, run.record);
+  run.keeper->update(run.record);
   run.job.together([&] {
     if (!run.first()) return;
     const StepPlan& plan = run.session.plan;
@@ -130,15 +134,15 @@ GpuRecord stop_monitor(const Job& job, const Session& session, const StepTimer& 
 }
 
 // Throws Interrupted if a signal has come in. No rank asks another one: those may be stuck.
-void require_no_signal(const Run& run, const Interruption& interruption) {
-  const int signal = interruption.signal();
+void require_no_signal(const Run& run) {
+  const int signal = run.interruption->signal();
   if (signal == 0) return;
   const bool open_end = run.options().seconds > 0;
   throw Interrupted(signal, run.measured.timed.timer.iterations(), open_end ? 0 : run.options().iterations);
 }
 
 // The window, and the iterations for a profile after it.
-void run_iterations(Run& run, Runner& runner, Interruption& interruption) {
+void run_iterations(Run& run, Runner& runner) {
   Session& session = run.session;
   TimedIterations& timed = run.measured.timed;
   ProgressBar bar(run.first() && !run.options().quiet ? stderr : nullptr, terminal_of(stderr),
@@ -147,16 +151,18 @@ void run_iterations(Run& run, Runner& runner, Interruption& interruption) {
   int not_finite = 0;
   const auto ended = [&](std::int64_t iteration) {
     if (run.outputs.log) log_iteration(session, timed, *run.outputs.log);
+    run.keeper->note(timed.timer.step_seconds().back(), timed.metrics.back().loss);
     require_finite_loss(run, iteration, not_finite);
     bar.update(timed.timer.iterations(), timed.timer.elapsed_seconds());
     if (run.hooks.after_iteration) run.hooks.after_iteration(iteration, session);
   };
   std::function<void()> look_up;
-  if (run.first()) look_up = [&] { require_no_signal(run, interruption); };
+  if (run.first()) look_up = [&] { require_no_signal(run); };
+  run.interruption->looks_begin();
   run_timed(run.job, session, runner, timed, ended, look_up);
-  interruption.end();
-  if (interruption.signal() != 0 && !run.first()) std::this_thread::sleep_for(kPatienceForRank0);
-  require_no_signal(run, interruption);
+  run.interruption->looks_end();
+  if (run.interruption->signal() != 0 && !run.first()) std::this_thread::sleep_for(kPatienceForRank0);
+  require_no_signal(run);
   if (monitor) run.measured.gpu = stop_monitor(run.job, session, timed.timer, *monitor);
   bar.clear();
   add_window(session, timed, run.record);
@@ -164,7 +170,9 @@ void run_iterations(Run& run, Runner& runner, Interruption& interruption) {
 }
 
 void report_failure(Run& run, const Error& error) {
+  if (run.keeper) run.keeper->leave_words(error.what(), static_cast<int>(error.code()));
   if (!run.outputs.results) return;
+  if (run.keeper) run.keeper->hand_over_result();
   add_failure(error, run.measured, run.record);
   try {
     run.outputs.results->write_result(run.record);
@@ -218,10 +226,9 @@ void check_sums(Run& run) {
 void measure(Run& run) {
   Session& session = run.session;
   run.job.barrier();
-  Interruption interruption(run.first() ? kPatienceOfRank0 : kPatienceForRank0);
   Runner runner(session.plan.program, *session.device, session.communicator.get(), *session.source);
   try {
-    run_iterations(run, runner, interruption);
+    run_iterations(run, runner);
   } catch (const Interrupted& interrupted) {
     end_interrupted(run, interrupted);
     throw FailureOfThisRank(interrupted);
@@ -253,6 +260,7 @@ std::string finish(Run& run) {
     run.record.log_files = run.outputs.log->paths();
     run.record.status = "ok";
     for (const Flag& flag : run_flags(run.record)) run.record.remarks.push_back(flag.sentence);
+    run.keeper->hand_over_result();
     // Before the log gets its name: no .log without a result that says ok.
     run.outputs.results->write_result(run.record);
     run.outputs.log->finish();
@@ -282,6 +290,8 @@ void run_training(const Job& job, const BenchOptions& options, const TrainingHoo
   read_inputs(job, run.session);
   run.record = make_record(job, run.session);
   open_outputs(job, run.session, run.record, run.outputs);
+  run.interruption.emplace(run.first() ? kPatienceOfRank0 : kPatienceForRank0);
+  run.keeper.emplace(job, run.record, run.outputs, *run.interruption, hooks.watchdog);
   std::string profile;
   try {
     prepare(run);

@@ -55,6 +55,16 @@ void read_ranks(const ObjectReader& reader, const std::string& origin, RunRecord
     reader.fail("ranks", "has not one entry per rank");
 }
 
+void read_processes(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
+  if (!reader.has("processes")) return;
+  for (const Json& process : reader.list("processes")) {
+    const ObjectReader of(process, origin, "processes");
+    record.processes.push_back({of.text("host"), of.integer("pid", 0)});
+  }
+  if (record.processes.size() != static_cast<std::size_t>(record.world_size))
+    reader.fail("processes", "has not one entry per rank");
+}
+
 Json rank_json(std::size_t rank, const RankRecord& record) {
   Json json{{"rank", rank},
             {"host", record.host},
@@ -134,6 +144,9 @@ Json to_json(const RunRecord& record) {
       record.energy_joules_per_image ? Json(*record.energy_joules_per_image) : Json(nullptr);
   for (std::size_t rank = 0; rank < record.ranks.size(); ++rank)
     json["ranks"].push_back(rank_json(rank, record.ranks[rank]));
+  if (!record.run_id.empty()) json["run_id"] = record.run_id;
+  for (const RankProcess& process : record.processes)
+    json["processes"].push_back({{"host", process.host}, {"pid", process.pid}});
   for (const UnfusedLayer& layer : record.unfused_layers)
     json["unfused_layers"].push_back(
         {{"layer", layer.layer}, {"pattern", layer.pattern}, {"reason", layer.reason}});
@@ -173,6 +186,8 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
     record.head_macs_per_image = reader.integer("head_macs_per_image", 0);
   }
   read_ranks(reader, origin, record);
+  if (reader.has("run_id")) record.run_id = reader.text("run_id");
+  read_processes(reader, origin, record);
   read_memory(reader, record);
   read_checks(reader, record);
   record.config = reader.object("config");

@@ -95,6 +95,12 @@ struct RankRecord {
   std::optional<double> compute_seconds, data_wait_seconds;  // nothing: a run of before they were kept
 };
 
+// A rank's process.
+struct RankProcess {
+  std::string host;
+  std::int64_t pid = 0;
+};
+
 // A convolution that ran as plain instructions although its GPU has the fused engine.
 struct UnfusedLayer {
   std::string layer, pattern, reason;
@@ -106,6 +112,10 @@ inline constexpr std::string_view kInterrupted = "interrupted";
 struct RunRecord {
   std::string status = "failed";  // "ok" | "failed"
   std::string failure;            // one sentence; empty when ok
+  // Random, of 16 digits, the same in the files that other ranks leave; and the ranks' processes. Empty (no
+  // keys): a run of before they were kept.
+  std::string run_id;
+  std::vector<RankProcess> processes;
   std::string model, precision, device, device_name;
   std::int64_t batch_per_device = 0;
   int world_size = 1, nodes = 1, devices_per_node = 1;

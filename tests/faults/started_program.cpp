@@ -110,6 +110,8 @@ StartedProgram::StartedProgram(const Place& place, const std::string& command, c
   shell_ = ::fork();
   if (shell_ != 0) return;
   ::setsid();
+  for (const int signal : {SIGHUP, SIGINT})
+    ::signal(signal, SIG_DFL);  // a job in the background ignores them
   ::execl("/bin/sh", "sh", "-c", script.c_str(), nullptr);
   ::_exit(127);
 }

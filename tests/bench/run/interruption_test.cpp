@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <thread>
 #include <vector>
 
 namespace plumb {
@@ -17,14 +19,82 @@ void wait_for_ever() {
 }
 
 TEST(Interruption, NotesTheFirstSignal) {
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
     Interruption interruption(kLongPatience);
+    interruption.looks_begin();
     EXPECT_EQ(interruption.signal(), 0);
     ::raise(signal);
     EXPECT_EQ(interruption.signal(), signal);
+    EXPECT_EQ(interruption.signal_unseen(), 0);
     interruption.end();
     EXPECT_EQ(interruption.signal(), signal);
   }
+}
+
+TEST(Interruption, LeavesASignalThatNobodyLooksAtToAnotherThread) {
+  Interruption interruption(kLongPatience);
+  std::thread waiting([&] { interruption.wait(kLongPatience); });
+  ::raise(SIGTERM);
+  waiting.join();
+  EXPECT_EQ(interruption.signal(), 0);
+  EXPECT_EQ(interruption.signal_unseen(), SIGTERM);
+}
+
+// The kernel repeats it every second.
+TEST(Interruption, TakesRepetitionsOfXcpuForOneSignal) {
+  Interruption interruption(kLongPatience);
+  interruption.looks_begin();
+  for (int i = 0; i < 3; ++i) ::raise(SIGXCPU);
+  EXPECT_EQ(interruption.signal(), SIGXCPU);
+}
+
+// Writes where nobody reads any more.
+void write_to_nobody() {
+  int ends[2];
+  if (::pipe(ends) != 0) ::_exit(1);
+  ::close(ends[0]);
+  for (int i = 0; i < 2; ++i)
+    if (::write(ends[1], "x", 1) != -1) ::_exit(2);
+}
+
+TEST(Interruption, AShutConnectionStopsTheWriterAndLeavesTheEndToAnotherThread) {
+  const auto shut_connection = [] {
+    Interruption interruption(kLongPatience);
+    interruption.looks_begin();
+    std::thread other([&] {
+      interruption.wait(kLongPatience);
+      ::_exit(exit_code_of(interruption.signal_unseen()));
+    });
+    write_to_nobody();
+  };
+  EXPECT_EXIT(shut_connection(), testing::ExitedWithCode(75), "");
+}
+
+TEST(Interruption, AShutConnectionBeforeItLivesEndsTheProcessWithASentence) {
+  const auto shut_connection = [] {
+    prepare_signals();
+    write_to_nobody();
+  };
+  EXPECT_EXIT(shut_connection(), testing::ExitedWithCode(75), "a connection to another rank.* was shut; see");
+}
+
+// As `| head` does.
+TEST(Interruption, AReaderOfStandardOutputThatIsGoneEndsNothing) {
+  const auto reader_is_gone = [] {
+    prepare_signals();
+    int ends[2];
+    if (::pipe(ends) != 0) ::_exit(1);
+    ::close(ends[0]);
+    ::dup2(ends[1], STDOUT_FILENO);
+    {
+      Interruption interruption(kLongPatience);
+      if (::write(STDOUT_FILENO, "x", 1) != -1 || errno != EPIPE || interruption.signal_unseen() != 0)
+        ::_exit(2);
+    }
+    if (::write(STDOUT_FILENO, "x", 1) != -1 || errno != EPIPE) ::_exit(3);
+    ::_exit(0);
+  };
+  EXPECT_EXIT(reader_is_gone(), testing::ExitedWithCode(0), "");
 }
 
 TEST(Interruption, PutsTheFormerHandlersBack) {
@@ -46,7 +116,7 @@ TEST(Interruption, LeavesIgnoredSignalsIgnored) {
   {
     const Interruption interruption(kLongPatience);
     ::raise(SIGINT);
-    EXPECT_EQ(interruption.signal(), 0);
+    EXPECT_EQ(interruption.signal_unseen(), 0);
   }
   ::signal(SIGINT, before);
 }
@@ -101,15 +171,16 @@ TEST(Interruption, WritesNothingWhereTheInterruptedCodeHasItsStack) {
 TEST(Interruption, AnAlarmOfSomebodyElseIsNone) {
   const Interruption interruption(kLongPatience);
   ::raise(SIGALRM);
-  EXPECT_EQ(interruption.signal(), 0);
+  EXPECT_EQ(interruption.signal_unseen(), 0);
 }
 
 TEST(Interrupted, SaysTheSignalAndHowFarTheRunWas) {
   const Interrupted counted(SIGINT, 12, 120), open(SIGTERM, 1, 0);
-  EXPECT_STREQ(counted.what(), "interrupted by SIGINT after 12 of 120 iterations");
-  EXPECT_STREQ(open.what(), "interrupted by SIGTERM after 1 iteration");
+  EXPECT_STREQ(counted.what(), "interrupted by SIGINT, ended by signal 2 at iteration 12 of 120");
+  EXPECT_STREQ(open.what(), "interrupted by SIGTERM, ended by signal 15 at iteration 1");
   EXPECT_EQ(static_cast<int>(counted.code()), 130);
   EXPECT_EQ(static_cast<int>(open.code()), 143);
+  EXPECT_EQ(Interrupted(SIGPIPE, 3, 9).code(), ExitCode::peer_lost);
 }
 
 }  // namespace

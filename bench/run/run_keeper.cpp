@@ -1,0 +1,224 @@
+#include "bench/run/run_keeper.h"
+
+#include <signal.h>
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/atomic_file.h"
+#include "bench/output/summary.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::duration;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kShortestPeriod{2000};
+constexpr std::int64_t kMostReserved = 1 << 20;
+constexpr int kPeriodOverRenewal = 1000;
+constexpr std::chrono::seconds kPatienceForResult{2};
+
+// Of --iters; 0 with --seconds, as how many were to come isn't settled.
+std::int64_t asked_iterations(const RunRecord& record) {
+  return record.config.value("seconds", 0.0) > 0 ? 0 : record.iterations;
+}
+
+double seconds_since(std::int64_t steady_ns) {
+  constexpr double kSecondsPerNs = 1e-9;
+  const auto now = std::chrono::nanoseconds(steady_clock::now().time_since_epoch()).count();
+  return kSecondsPerNs * static_cast<double>(now - steady_ns);
+}
+
+LastCollective last_collective(const EnteredCollective& entered) {
+  LastCollective last{.sequence = entered.sequence,
+                      .name = entered.name.data(),
+                      .kind = std::string(name_of(entered.kind)),
+                      .bytes = entered.bytes,
+                      .entered_seconds_ago = seconds_since(entered.entered_ns),
+                      .left_seconds_ago = {}};
+  if (!entered.under_way()) last.left_seconds_ago = seconds_since(entered.left_ns);
+  return last;
+}
+
+// The thread has none of the process's signals: their handlers are for those that compute.
+class NoSignals {
+ public:
+  NoSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~NoSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+RunKeeper::RunKeeper(const Job& job, const RunRecord& record, const RunOutputs& outputs,
+                     Interruption& interruption, Watchdog* watchdog)
+    : job_(job),
+      interruption_(interruption),
+      watchdog_(watchdog),
+      results_(outputs.results ? &*outputs.results : nullptr),
+      folder_(outputs.folder),
+      asked_iterations_(asked_iterations(record)),
+      record_(record) {
+  identity_.run_id = record.run_id;
+  identity_.rank = job.rank();
+  identity_.world_size = job.size();
+  identity_.host = job.host();
+  identity_.pid = ::getpid();
+  const auto expected = static_cast<std::size_t>(std::min(record.iterations, kMostReserved));
+  step_seconds_.reserve(expected);
+  loss_.reserve(expected);
+  const NoSignals inherited;
+  thread_ = std::thread([this] { watch(); });
+  if (watchdog_)
+    watchdog_->set_before_exit([this](const Verdict&, const std::string& sentence) {
+      before_exit(sentence, static_cast<int>(ExitCode::peer_lost));
+    });
+}
+
+RunKeeper::~RunKeeper() {
+  if (watchdog_) watchdog_->set_before_exit({});
+  stops_ = true;
+  interruption_.wake();
+  thread_.join();
+}
+
+void RunKeeper::update(const RunRecord& record) {
+  RunRecord copy = record;
+  const std::lock_guard lock(mutex_);
+  record_ = std::move(copy);
+}
+
+void RunKeeper::note(double step_seconds, double loss) {
+  const std::lock_guard lock(mutex_);
+  step_seconds_.push_back(step_seconds);
+  loss_.push_back(loss);
+}
+
+void RunKeeper::hand_over_result() {
+  const std::lock_guard lock(writing_);
+  handed_over_ = true;
+}
+
+std::int64_t RunKeeper::ended() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::int64_t>(step_seconds_.size());
+}
+
+void RunKeeper::write_partial_result(const std::string& failure, OnDisk on_disk) {
+  const std::unique_lock lock(writing_, kPatienceForResult);
+  if (!results_ || !lock || handed_over_ || (on_disk == OnDisk::later && is_over_)) return;
+  RunRecord partial;
+  {
+    const std::lock_guard snapshot(mutex_);
+    partial = record_;
+    partial.step_seconds = step_seconds_;
+    partial.loss = loss_;
+  }
+  partial.status = "failed";
+  partial.failure = failure;
+  try {
+    results_->write_result(partial, on_disk);
+  } catch (const Error&) {
+    // The disk may be full: the computing thread says so where it matters.
+  }
+}
+
+void RunKeeper::watch() {
+  constexpr std::chrono::hours kNever{1000};
+  milliseconds period = kShortestPeriod;
+  auto next = steady_clock::now() + (results_ ? period : milliseconds(kNever));
+  for (bool ending = false; !stops_;) {
+    interruption_.wait(
+        std::max(milliseconds(0), std::chrono::ceil<milliseconds>(next - steady_clock::now())));
+    if (const int signal = interruption_.signal_unseen(); signal != 0) end_by_signal(signal);
+    if (const int signal = interruption_.signal(); signal != 0 && !ending) {
+      // The computing thread will look at it, unless it is stuck.
+      before_exit(Interrupted(signal, ended(), asked_iterations_).what(), exit_code_of(signal));
+      ending = true;
+      next = steady_clock::now() + kNever;
+    }
+    if (stops_ || steady_clock::now() < next) continue;
+    const auto start = steady_clock::now();
+    write_partial_result(fmt::format("{} before it ended, at iteration {}", kInterrupted, ended()),
+                         OnDisk::later);
+    const auto took = std::chrono::ceil<milliseconds>(kPeriodOverRenewal * (steady_clock::now() - start));
+    period = std::max(kShortestPeriod, took);
+    next = steady_clock::now() + period;
+  }
+}
+
+void RunKeeper::end_by_signal(int signal) {
+  const int exit_code = exit_code_of(signal);
+  std::string failure = Interrupted(signal, ended(), asked_iterations_).what();
+  if (const StatusBoard* const board = job_.board())
+    failure += fmt::format(", in {}", name_of(board->status().phase));
+  before_exit(failure, exit_code);
+  job_.announce_end(exit_code);
+  if (signal == SIGPIPE)  // for other signals the shell or mpirun has its word
+    write_all(STDERR_FILENO, fmt::format("{}: rank {} on {}: {}\n", program_invocation_short_name,
+                                         identity_.rank, identity_.host, failure));
+  ::_exit(exit_code);
+}
+
+LastWords RunKeeper::words(const std::string& failure, int exit_code) const {
+  LastWords words = identity_;
+  words.failure = failure;
+  words.exit_code = exit_code;
+  if (const StatusBoard* const board = job_.board()) {
+    const RunStatus status = board->status();
+    words.phase = name_of(status.phase);
+    words.phase_seconds = seconds_since(status.phase_since_ns);
+    words.iteration = status.iteration;
+    for (const EnteredCollective& entered : board->collectives())
+      words.collectives.push_back(last_collective(entered));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    words.iterations_kept = static_cast<std::int64_t>(step_seconds_.size());
+    if (!step_seconds_.empty()) words.last_step_seconds = step_seconds_.back();
+    if (!loss_.empty()) words.last_loss = loss_.back();
+  }
+  words.unix_seconds = duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  words.run_seconds = duration<double>(steady_clock::now() - began_).count();
+  return words;
+}
+
+void RunKeeper::leave_words(const std::string& failure, int exit_code) {
+  if (folder_.empty() || said_.exchange(true)) return;
+  const std::string text = json_text(to_json(words(failure, exit_code)));
+  const std::string file = last_words_file(identity_.rank);
+  if (replace_file(fs::path(folder_) / file, text).empty()) return;
+  std::error_code error;
+  const fs::path elsewhere =
+      fs::temp_directory_path(error) / kept_elsewhere(identity_.run_id, identity_.rank);
+  if (error || !replace_file(elsewhere, text).empty()) return;
+  write_all(STDERR_FILENO, fmt::format("{}: rank {} on {}: {} isn't here, so its last words are in {}\n",
+                                       program_invocation_short_name, identity_.rank, identity_.host, folder_,
+                                       elsewhere.string()));
+}
+
+void RunKeeper::before_exit(const std::string& failure, int exit_code) noexcept {
+  is_over_ = true;  // no renewal may write over the reason
+  try {
+    write_partial_result(failure, OnDisk::now);
+    leave_words(failure, exit_code);
+  } catch (const std::exception&) {
+    // Out of memory, say: the process ends all the same.
+  }
+}
+
+}  // namespace plumb

@@ -1,0 +1,44 @@
+// Who was where when a run failed: its result.json, and the last words that its ranks left beside it.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "results/record/last_words.h"
+#include "results/record/schema.h"
+
+namespace plumb {
+
+// Ranks that ended at one place: phase, iteration and collective are the same.
+struct RankGroup {
+  std::vector<int> ranks;
+  std::string place;  // "the window, iteration 37, in bucket3 (allreduce)"
+};
+
+struct Postmortem {
+  std::string run;  // the folder, for messages
+  RunRecord record;
+  std::vector<LastWords> words;               // by rank
+  std::vector<std::pair<int, int>> wordless;  // ranks that left none, from … to
+  // The words written first, by the hosts' own clocks, in `words`; nothing without words.
+  std::optional<std::size_t> first;
+  // The ranks that had entered the fewest collectives, unless all had entered equally many.
+  std::vector<int> behind;
+  std::vector<RankGroup> groups;  // the smallest first: the odd ones
+};
+
+// Throws Error(bad_data) that names the file and what is wrong: no result.json, a run that is still running
+// (its process holds the folder's lock), words of another job's rank, a file that is none of ours.
+Postmortem read_postmortem(const std::filesystem::path& run);
+// The same of what was read. Throws Error(bad_data) for words of another run.
+Postmortem make_postmortem(const std::string& run, RunRecord record, std::vector<LastWords> words);
+
+// At most ten lines, whatever the files say and however many ranks there were.
+std::string postmortem_text(const Postmortem& postmortem);
+nlohmann::ordered_json postmortem_json(const Postmortem& postmortem);
+
+}  // namespace plumb

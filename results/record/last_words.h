@@ -1,0 +1,49 @@
+// rank_<N>.json: what a rank of a run that failed left in the run's folder about where it was.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plumb {
+
+inline constexpr const char* kLastWordsSchema = "plumbline.last_words/1";
+
+// A collective that the rank had entered. Seconds are before the words were written.
+struct LastCollective {
+  std::uint64_t sequence = 0;  // counts up from 1, alike on all ranks of a job
+  std::string name, kind;
+  std::uint64_t bytes = 0;  // 0: not known
+  double entered_seconds_ago = 0;
+  std::optional<double> left_seconds_ago;  // nothing: it was still in it
+};
+
+struct LastWords {
+  std::string run_id;  // RunRecord::run_id
+  int rank = 0, world_size = 1;
+  std::string host;
+  std::int64_t pid = 0;
+  std::string failure;  // one sentence, as result.json has it
+  int exit_code = 0;
+  std::string phase;
+  double phase_seconds = 0;          // since the phase began
+  std::int64_t iteration = -1;       // the one under way, or the last; -1: before the first
+  std::int64_t iterations_kept = 0;  // that had ended
+  std::optional<double> last_step_seconds, last_loss;
+  double unix_seconds = 0;                  // this host's wall clock when the words were written
+  double run_seconds = 0;                   // since the run began, on a steady clock
+  std::vector<LastCollective> collectives;  // the last 64 at most, the latest at the end
+};
+
+// "rank_3.json"
+std::string last_words_file(int rank);
+// "plumbline_0123456789abcdef_rank_3.json", in the temporary folder of a host that doesn't have the run's.
+std::string kept_elsewhere(const std::string& run_id, int rank);
+
+nlohmann::ordered_json to_json(const LastWords& words);
+// Throws Error(bad_data) that names `origin` and what is wrong with it.
+LastWords last_words_from_json(const nlohmann::ordered_json& json, const std::string& origin);
+
+}  // namespace plumb
