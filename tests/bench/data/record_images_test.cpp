@@ -197,10 +197,9 @@ TEST_F(RecordFolder, FacesGoThroughTheLoaderAsInsightfacePacksThem) {
   BatchSourceOptions options = loading(packed, 3);
   options.preprocessing = Preprocessing::insightface;
   const auto source = make_batch_source(options);
-  const Batch batch = source->next();
+  const PixelBatch batch = source->next();
   for (std::size_t row = 0; row < 3; ++row)
-    EXPECT_NEAR(batch.images[row * 768], (60.0 * static_cast<double>(batch.labels[row] + 1) - 127.5) / 128,
-                0.03);
+    EXPECT_NEAR(batch.pixels[row * 768], 60.0 * static_cast<double>(batch.labels[row] + 1), 3);
   options.classes = 2;
   expect_error(ExitCode::bad_data, {"record 3 at offset", "label 2", "2 classes"}, [&] {
     ImageLoader loader(options);
