@@ -105,7 +105,7 @@ const std::vector<std::pair<std::string, std::string>>& exit_code_texts() {
       {"71", "out of memory: what was wanted, what was free, and the batch that would fit"},
       {"73", "an output exists already or can't be created"},
       {"74", "reading or writing failed while running"},
-      {"75", "another rank died or hangs"},
+      {"75", "another rank died or hangs, or a connection to it was shut"},
       {"76", "verification failed: a wrong sum, replicas that differ, a loss that isn't finite"},
       {"128 + n",
        "ended by signal n; a run in its timed window first shows what it measured (130: Ctrl-C, 143: "

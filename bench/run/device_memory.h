@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "kernels/device.h"
 
@@ -18,6 +19,9 @@ class DeviceMemory {
   // From byte `offset` of the buffer on. Both wait until the device is idle.
   void write(BufferId buffer, std::size_t offset, std::span<const std::byte> bytes);
   void read(BufferId buffer, std::size_t offset, std::span<std::byte> bytes);
+
+  // Keeps the page-locked memory until the process ends: freeing it would wait for a device that hangs.
+  void abandon() { new std::shared_ptr<std::byte>(std::move(staging_)); }
 
  private:
   std::byte* staging();

@@ -88,8 +88,13 @@ class ExchangeCheck {
 
   void carry_out(const Collective& collective) {
     Communicator& communicator = *session_.communicator;
-    communicator.wait(communicator.start(collective, session_.device->data(collective.buffer)));
-    wait_for_lane(*session_.device, &communicator, Lane::communication);
+    try {
+      communicator.wait(communicator.start(collective, session_.device->data(collective.buffer)));
+      wait_for_lane(*session_.device, &communicator, Lane::communication);
+    } catch (const Error&) {
+      memory_.abandon();
+      throw;
+    }
   }
 
   void require_right(const Message& message, const MessagePattern::Wrong& wrong) const {

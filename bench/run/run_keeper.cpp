@@ -148,6 +148,7 @@ void RunKeeper::watch() {
     if (const int signal = interruption_.signal(); signal != 0 && !ending) {
       // The computing thread will look at it, unless it is stuck.
       before_exit(Interrupted(signal, ended(), asked_iterations_).what(), exit_code_of(signal));
+      job_.announce_end(exit_code_of(signal));
       ending = true;
       next = steady_clock::now() + kNever;
     }

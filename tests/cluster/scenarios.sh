@@ -220,7 +220,7 @@ case $scenario in
   a_stopped_rank_of_another_host_is_named)
     on_cluster 2 none
     start_endless
-    for pid in $(pgrep -x bench_arcface); do
+    for pid in $(pgrep -f bench_arcface); do
       ! grep -qzx OMPI_COMM_WORLD_RANK=1 "/proc/$pid/environ" || kill -STOP "$pid"
     done
     expect_ended 75 'rank 1 on n2 (pid [0-9]*) has sent nothing for'

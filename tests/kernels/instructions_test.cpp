@@ -111,6 +111,9 @@ template <>  // lists the operands inside its list
 constexpr std::size_t kOtherBytes<Update> = sizeof(Update::parameters) + sizeof(ParameterId) -
                                             sizeof(UpdatedParameter);
 
+template <>
+constexpr std::size_t kOtherBytes<PackBatch> = sizeof(Normalisation);
+
 template <typename T>
 void expect_all_are_listed() {
   T instruction = made<T>();

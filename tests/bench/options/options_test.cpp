@@ -65,11 +65,6 @@ TEST(BenchOptions, RefusesTheBadInputsOneByOne) {
   expect_refused({"stray"}, {"'stray'"});
 }
 
-TEST(BenchOptions, RefusesOptionsOfLaterVersions) {
-  for (const char* later : {"--startup-timeout-s", "--timeout-s"})
-    expect_refused({later}, {"option " + std::string(later) + ": no such option"});
-}
-
 TEST(BenchOptions, ThatMeasureMoreAreOffUnlessGiven) {
   const BenchOptions none = parse({}), all = parse({"--profile", "--trace", "--find-max-bs"});
   EXPECT_FALSE(none.profile || none.trace || none.find_max_bs);
