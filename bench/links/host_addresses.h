@@ -52,9 +52,9 @@ InterfaceChoice chosen_interfaces();
 std::vector<std::string> shared_address_warnings(std::span<const HostAddresses> hosts,
                                                  const InterfaceChoice& choice);
 
-// The address of each host, by its name, at which the others reach it: in a network that all hosts share,
-// where there is one, else its first. Interfaces that weren't chosen and addresses that several hosts have
-// are left out; a host without another one is missing.
+// The address at which others reach each host, by host name: one in a network shared by all hosts if there
+// is one, else the host's first. Skips interfaces that weren't chosen and addresses of more than one host; a
+// host that has no other address is missing.
 std::map<std::string, std::string> reachable_addresses(std::span<const HostAddresses> hosts,
                                                        const InterfaceChoice& choice);
 

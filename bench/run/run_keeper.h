@@ -33,7 +33,7 @@ class RunKeeper {
 
   // What renewals say from now on.
   void update(const RunRecord& record);
-  // An iteration has ended. Takes some 50 ns.
+  // An iteration has ended.
   void note(double step_seconds, double loss);
 
   // From now on only the caller writes result.json.

@@ -195,7 +195,7 @@ void end_interrupted(Run& run, const Interrupted& interrupted) {
   if (run.job.size() > 1) run.job.abort(static_cast<int>(interrupted.code()));
 }
 
-// Of a failure that other ranks may not see.
+// For failures that other ranks may not see.
 [[noreturn]] void end_alone(Run& run, const Error& error) {
   report_failure(run, error);
   run.outputs.log.reset();  // an empty log goes
