@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -154,12 +153,7 @@ void Watchdog::run() {
 void Watchdog::act(double now) {
   {
     const std::lock_guard lock(mutex_);
-    if (watches_ && !judge_) {
-      WatchLimits limits = options_.limits;
-      if (!is_hub()) limits.timeout_seconds += kHubFirstSeconds;
-      judge_.emplace(is_hub() ? size_ : 1, limits, now);
-      hub_heard_ = now;
-    }
+    if (watches_ && !judge_) begin_to_judge(now);
   }
   if (std::exchange(dials_again_, false)) {
     std::this_thread::sleep_for(kBetweenDials);
@@ -177,6 +171,18 @@ void Watchdog::act(double now) {
   judge(now);
 }
 
+// A rank may have ended since all were connected.
+void Watchdog::begin_to_judge(double now) {
+  WatchLimits limits = options_.limits;
+  if (!is_hub()) limits.timeout_seconds += kHubFirstSeconds;
+  judge_.emplace(is_hub() ? size_ : 1, limits, now);
+  hub_heard_ = now;
+  for (const int rank : left_)
+    if (is_watched(rank)) judge_->has_left(rank);
+  for (int rank = is_hub() ? 1 : 0; rank < (is_hub() ? size_ : 1); ++rank)
+    if (!endpoint_->has_joined(rank)) lose(rank);
+}
+
 void Watchdog::send_heartbeat(double now) {
   const double interval = std::min(kHeartbeatSeconds, kHeartbeatShare * options_.limits.timeout_seconds);
   if (now - sent_ < interval && board_.status().phase == said_.phase) return;
@@ -187,7 +193,7 @@ void Watchdog::send_heartbeat(double now) {
 
 void Watchdog::judge(double now) {
   if (is_hub()) judge_->heard(0, said_, now);
-  if (!is_hub() && hub_has_left_) return;
+  if (!is_hub() && left_.contains(0)) return;
   if (!lost_) lost_ = judge_->look(now);
   if (!lost_) return;
   if (is_hub()) condemn(*lost_, true);
@@ -209,8 +215,7 @@ void Watchdog::lose(int rank) {
     dials_again_ = !is_hub();
     return;
   }
-  if (is_hub() && !lost_) lost_ = judge_->closed(rank);
-  if (!is_hub() && rank == 0 && !lost_ && !hub_has_left_) lost_ = judge_->closed(0);
+  if (is_watched(rank) && !lost_) lost_ = judge_->closed(rank);
 }
 
 void Watchdog::take(int from, const Frame& frame) {
@@ -242,8 +247,8 @@ void Watchdog::take(int from, const Frame& frame) {
       note_stand_down(value_in<int>(frame));
       break;
     case FrameType::goodbye:
-      if (is_hub() && judge_) judge_->has_left(from);
-      if (from == 0) hub_has_left_ = true;
+      left_.insert(from);
+      if (judge_ && is_watched(from)) judge_->has_left(from);
       break;
     default:
       break;

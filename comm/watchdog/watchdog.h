@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -59,6 +60,7 @@ class Watchdog {
   void stop();
   void run();
   void act(double now);
+  void begin_to_judge(double now);
   void send_heartbeat(double now);
   void take(int from, const Frame& frame);
   void take_report(int from, const Verdict& verdict);
@@ -75,6 +77,7 @@ class Watchdog {
   [[noreturn]] void end_process(int exit_code);
 
   bool is_hub() const { return rank_ == 0; }
+  bool is_watched(int rank) const { return is_hub() || rank == 0; }
 
   const StatusBoard& board_;
   WatchdogOptions options_;
@@ -91,7 +94,7 @@ class Watchdog {
   RankSummary said_;            // in it
   double hub_heard_ = 0;
   RankSummary hub_said_;
-  bool hub_has_left_ = false;
+  std::set<int> left_;                   // ranks that said goodbye
   std::optional<Verdict> lost_;          // found here
   std::optional<Verdict> told_;          // by the hub, or by a rank that took its place
   std::optional<double> stood_down_at_;  // a rank ends the job itself
