@@ -53,8 +53,6 @@ class ReportCase(unittest.TestCase):
 class Page1400(ReportCase):
     def test_is_quiet_and_asks_for_nothing(self):
         page = self.open()
-        for run in range(len(self.results)):
-            page.evaluate(f"plumbline.showRun({run})")
         self.assertEqual(page.complaints(), [])
         self.assertEqual(page.requests(), ["file://" + self.report])
         self.keep_screenshot(page, "light_1400")

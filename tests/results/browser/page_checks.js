@@ -5,12 +5,15 @@ window.pageChecks = (() => {
 
   // Any CSS colour, as the browser paints it.
   const pixel = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const known = new Map();
   const rgba = (colour) => {
+    if (known.has(colour)) return known.get(colour);
     pixel.clearRect(0, 0, 1, 1);
     pixel.fillStyle = colour;
     pixel.fillRect(0, 0, 1, 1);
     const [r, g, b, a] = pixel.getImageData(0, 0, 1, 1).data;
-    return {rgb: [r, g, b], alpha: a / 255};
+    known.set(colour, {rgb: [r, g, b], alpha: a / 255});
+    return known.get(colour);
   };
   const over = (above, below) => above.rgb.map((c, i) => c * above.alpha + below[i] * (1 - above.alpha));
 
@@ -128,7 +131,7 @@ window.pageChecks = (() => {
     const scrolls = (e) => e && e !== document.body && e !== document.documentElement &&
       (['auto', 'scroll', 'hidden'].includes(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
     return [...document.body.querySelectorAll('*')]
-      .filter((e) => shown(e) && e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e.parentElement))
+      .filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e.parentElement) && shown(e))
       .map(name);
   };
 

@@ -97,7 +97,8 @@ class Values(ReportCase):
     def test_energy(self):
         self.assert_near(self.points("energy"), self.medians(lambda r: r["energy_joules_per_image"]))
 
-    def test_step_times_of_every_run(self):
+    def test_step_times_and_histogram_of_every_run(self):
+        self.page = self.open(width=1200)
         for name in self.results:
             result = self.show(name)
             points = self.points("timeline")
@@ -105,10 +106,7 @@ class Values(ReportCase):
             self.assert_near([p["y"] for p in points], [1e3 * s for s in result["step_seconds"]], 6)
             shaded = self.page.evaluate("plumbline.charts.timeline.options.plugins.ranges.x[0]")
             self.assertEqual(shaded[:2], [0, made_runs.WARMUP - 0.5])
-
-    def test_histogram(self):
-        for name in self.results:
-            window = self.show(name)["step_seconds"][made_runs.WARMUP:]
+            window = result["step_seconds"][made_runs.WARMUP:]
             low, width, above = self.page.evaluate("""(() => { const h = plumbline.data.runs[
               Number(document.getElementById('run-choice').value)].histogram; return [h.low, h.width, h.above]; })()""")
             counts = [bar["height"] for bar in self.points("histogram")]
@@ -121,6 +119,7 @@ class Values(ReportCase):
             for bin_index, count in enumerate(counts):
                 inside = [s for s in window if int((s - low) / width) == bin_index]
                 self.assertEqual(count, len(inside), f"{name}, bin {bin_index}")
+        self.assertEqual(self.page.complaints(), [])
 
     def test_ranks(self):
         result = self.show("resnet50_1n8g_2")
