@@ -76,7 +76,7 @@ std::string answer_dry_run(const BenchOptions& asked) {
 
 std::optional<std::string> answer_without_running(const std::string& program, const BenchOptions& options) {
   if (options.help) return options_help(program);
-  if (options.version) return options.json ? json_text(build_json()) : version_text(program);
+  if (options.version) return options.json ? json_text(build_json(true)) : version_text(program);
   if (!options.completions.empty()) {
     BenchOptions defaults = default_options(program, options.catalogue);
     return completions(options.completions, completed(bench_option_table(defaults)));

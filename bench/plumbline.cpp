@@ -35,7 +35,7 @@ int run(int argc, const char* const* argv) {
   }
   if (name == "--version") {
     const bool as_json = argc > 2 && std::string(argv[2]) == "--json";
-    plumb::print_text(as_json ? plumb::json_text(plumb::build_json()) : plumb::version_text("plumbline"));
+    plumb::print_text(as_json ? plumb::json_text(plumb::build_json(true)) : plumb::version_text("plumbline"));
     return 0;
   }
   const std::string completions_option = "--completions";

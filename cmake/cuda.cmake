@@ -67,6 +67,10 @@ set(plumb_cuda_missing ${plumb_needed_missing})
 if(NOT PLUMB_CUDNN_FRONTEND_INCLUDE)
   list(APPEND plumb_cuda_missing "the cuDNN frontend's headers")
 endif()
+if(TARGET plumb_cublaslt)  # which programs load by themselves
+  get_filename_component(plumb_cublaslt_folder ${PLUMB_CUBLASLT_LIBRARY} DIRECTORY)
+  list(APPEND CMAKE_BUILD_RPATH ${plumb_cublaslt_folder})
+endif()
 
 if(PLUMB_CUDA_INCLUDE)
   add_library(plumb_cuda_headers INTERFACE)

@@ -171,9 +171,9 @@ std::unique_ptr<Device> make_device(const DeviceOptions& options);
 }  // namespace cpu
 namespace cuda {
 std::unique_ptr<Device> make_device(const DeviceOptions& options);
-// Versions of CUDA's runtime, cuDNN and cuBLASLt, as loaded: "cuDNN 9.19.0". Needs neither a GPU nor a
-// driver; empty in a build without CUDA.
-std::vector<std::string> library_versions();
+// Versions of CUDA's runtime, cuDNN and cuBLASLt: "cuDNN 9.19.0". Needs neither a GPU nor a driver; empty in
+// a build without CUDA. Without `load` cuBLASLt is left out where no GPU is used.
+std::vector<std::string> library_versions(bool load = false);
 }  // namespace cuda
 
 }  // namespace plumb

@@ -54,3 +54,14 @@ inside() {
   shift
   env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "${variables[@]}" chroot "$system" "$@"
 }
+
+# try WHAT WORD…: what its caller's in_system does with the words.
+try() {
+  local output what=$1
+  shift
+  output=$(in_system "$@" 2>&1) || {
+    echo "$output" | tail -20
+    give_up 1 "FAILED: $what"
+  }
+  echo "ok: $what"
+}

@@ -36,15 +36,7 @@ cp "$deb" "$system/tmp/plumbline.deb"
 environment=(DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   OMPI_MCA_rmaps_base_oversubscribe=1)
 
-# try WHAT SCRIPT: in the new system.
-try() {
-  local output
-  output=$(inside environment /bin/bash -euc "cd /tmp; $2" 2>&1) || {
-    echo "$output" | tail -20
-    give_up 1 "FAILED: $1"
-  }
-  echo "ok: $1"
-}
+in_system() { inside environment /bin/bash -euc "cd /tmp; $1"; } # for try
 
 small="--image-size 32 --bs 2 --iters 4 --warmup 1 --threads 1"
 try "apt installs it with what it depends on" \

@@ -1,12 +1,8 @@
 #include "launch/host_launcher.h"
 
-#include <sys/wait.h>
-
-#include <cstdio>
-#include <memory>
-
 #include "base/error.h"
 #include "base/paths.h"
+#include "launch/ask_shell.h"
 
 namespace plumb {
 namespace {
@@ -15,23 +11,6 @@ namespace fs = std::filesystem;
 
 constexpr int kUsageCode = static_cast<int>(ExitCode::usage),
               kDataCode = static_cast<int>(ExitCode::bad_data);
-
-struct ShellAnswer {
-  int code = -1;
-  std::string first_line;  // of both outputs
-};
-
-ShellAnswer ask_shell(const std::vector<std::string>& command) {
-  ShellAnswer answer;
-  std::string text;
-  std::FILE* pipe = ::popen((shell_text(command) + " 2>&1 </dev/null").c_str(), "re");
-  if (pipe == nullptr) return answer;
-  for (int letter = 0; (letter = std::fgetc(pipe)) != EOF;) text += static_cast<char>(letter);
-  const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) answer.code = WEXITSTATUS(status);
-  answer.first_line = printable(text.substr(0, text.find('\n')));
-  return answer;
-}
 
 }  // namespace
 
@@ -56,12 +35,12 @@ void check_host_layout(const Launcher& launcher, int nodes, int devices_per_node
   const ShellAnswer answer = ask_shell(words);
   if (answer.code == 0) return;
   const std::string speaker = std::string(kLaunchRun) + ": ";
-  const bool refuses = answer.first_line.starts_with(speaker);
-  if (refuses && (answer.code == kUsageCode || answer.code == kDataCode))
-    throw Error(ExitCode::usage, answer.first_line.substr(speaker.size()));
-  throw Error(
-      ExitCode::unavailable, "{} doesn't work (exit code {}): {}; correct that, then start the sweep again",
-      launcher.command, answer.code, answer.first_line.empty() ? "it said nothing" : answer.first_line);
+  const std::string line = printable(answer.text.substr(0, answer.text.find('\n')));
+  if (line.starts_with(speaker) && (answer.code == kUsageCode || answer.code == kDataCode))
+    throw Error(ExitCode::usage, line.substr(speaker.size()));
+  throw Error(ExitCode::unavailable,
+              "{} doesn't work (exit code {}): {}; correct that, then start the sweep again",
+              launcher.command, answer.code, line.empty() ? "it said nothing" : line);
 }
 
 }  // namespace plumb

@@ -1,15 +1,15 @@
-# Read by launch/run: host names from a list or a host file into `hosts`, their slots, where known, into `slots_of`.
+# Read by launch/run, and inside plumbline: host names from a list or a host file into `hosts`, their slots, where known, into `slots_of`.
 # add_list adds to them under the name `origin`, with `slots` each, and refuses a mistake with exit code `origin_code`.
 # shellcheck shell=bash
 readonly most_hosts=10000
-hosts=() origin='' origin_code=64 slots=''
+hosts=() origin='' origin_code=64 slots='' hint='' # `hint` ends what a name is refused with
 declare -A slots_of=()
 
 add_host() {
   local LC_ALL=C # ranges of letters
   [[ $1 =~ ^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$ && $1 != *..* ]] ||
-    refuse $origin_code "$origin: ${1@Q} is no host name; write node[1-4], node1..4 or n1,n2, and ranks per host as --devices"
-  [ -z "${slots_of[$1]+named}" ] || refuse $origin_code "$origin: host $1 is named twice; name it once, and ranks per host as --devices"
+    refuse $origin_code "$origin: ${1@Q} is no host name; write node[1-4], node1..4 or n1,n2$hint"
+  [ -z "${slots_of[$1]+named}" ] || refuse $origin_code "$origin: host $1 is named twice; name it once$hint"
   [ ${#hosts[@]} -lt $most_hosts ] || refuse $origin_code "$origin: more than $most_hosts hosts are named; name fewer"
   slots_of[$1]=$slots
   hosts+=("$1")

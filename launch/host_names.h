@@ -1,5 +1,5 @@
-// Names of hosts: lists such as node[1-4],n7 and files of hosts as launch/run reads them (launch/host_list.sh
-// has the same grammar), and lists written as short.
+// Names of hosts: lists such as node[1-4],n7 and files of hosts as launch/run reads them, by the same script
+// (host_list.sh), and lists written as short.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
-
 namespace plumb {
 
-inline constexpr std::size_t kMostHosts = 10'000;
-
 // "node[1-4]", "node[01-04,7]", "rack[1-2]node[1-8]", "node1..4", "n1,n2", in their order. Throws
-// Error(`code`) that begins with `origin` ("option -H"): a name that is none or comes twice, a range that
-// runs backwards or is too long.
-std::vector<std::string> read_host_list(const std::string& origin, std::string_view list,
-                                        ExitCode code = ExitCode::usage);
+// Error(usage) that begins with `origin` ("option -H"): a name that is none or comes twice, a range that runs
+// backwards or is too long. Error(unavailable) without bash.
+std::vector<std::string> read_host_list(const std::string& origin, std::string_view list);
 
 // Open MPI's host file: lines "HOST slots=N", of which the slots are checked and left out. Throws
 // Error(bad_data).

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# make_images.sh FOLDER: a small image folder to try the input pipeline on, 4 classes of 12 JPEG files of coloured
-# waves, 128 x 96 pixels. Does nothing if FOLDER is there. Needs cjpeg (Debian's libjpeg-turbo-progs).
+# make_images.sh FOLDER [WIDTH HEIGHT GRAIN]: a small image folder to try the input pipeline on, 4 classes of 12 JPEG
+# files of coloured waves, 128 x 96 pixels, or of another size with grain of so many grey levels, which makes files as
+# large as those of photos. Does nothing if FOLDER is there. Needs cjpeg (Debian's libjpeg-turbo-progs).
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 
-if [ $# -ne 1 ]; then
-  echo "usage: make_images.sh FOLDER" >&2
+if [ $# -ne 1 ] && [ $# -ne 4 ]; then
+  echo "usage: make_images.sh FOLDER [WIDTH HEIGHT GRAIN]" >&2
   exit 64
 fi
-folder=$1
+folder=$1 width=${2:-128} height=${3:-96} grain=${4:-0}
 [ ! -e "$folder" ] || exit 0
 if ! command -v cjpeg >/dev/null; then
   echo "make_images.sh: cjpeg is not on this machine; install libjpeg-turbo-progs (launch/install_deps.sh does)" >&2
@@ -17,15 +18,17 @@ fi
 
 # wave CLASS IMAGE: a picture in the text form of the PPM format.
 wave() {
-  awk -v class="$1" -v image="$2" 'BEGIN {
-    width = 128; height = 96
+  awk -v class="$1" -v image="$2" -v width="$width" -v height="$height" -v grain="$grain" 'BEGIN {
+    srand(12 * class + image)
     print "P3"; print width, height; print 255
     for (y = 0; y < height; ++y)
       for (x = 0; x < width; ++x) {
         a = sin((x * (class + 1) + y * image) / 19); b = cos((y * (class + 2) - x * image) / 23)
-        printf "%d %d %d\n", 128 + 100 * a, 128 + 100 * b, 40 + 50 * class + 30 * a * b
+        g = grain * (rand() - 0.5)
+        printf "%d %d %d\n", between(128 + 100 * a + g), between(128 + 100 * b + g), between(40 + 50 * class + 30 * a * b + g)
       }
-  }'
+  }
+  function between(level) { return level < 0 ? 0 : level > 255 ? 255 : level }'
 }
 
 unfinished=$folder.unfinished

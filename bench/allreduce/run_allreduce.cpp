@@ -192,7 +192,7 @@ class AllreduceRun {
 std::optional<std::string> answer_without_job(const AllreduceOptions& options) {
   AllreduceOptions defaults;
   if (options.help) return help_text(allreduce_option_table(defaults));
-  if (options.version) return options.json ? json_text(build_json()) : version_text(kAllreduceProgram);
+  if (options.version) return options.json ? json_text(build_json(true)) : version_text(kAllreduceProgram);
   if (!options.completions.empty())
     return completions(options.completions, completed(allreduce_option_table(defaults)));
   return std::nullopt;

@@ -74,7 +74,7 @@ std::string program_hash() {
   return bytes == 0 ? "" : fmt::format("{:016x}", fnv1a(std::to_string(bytes), hash));
 }
 
-nlohmann::ordered_json build_json() {
+nlohmann::ordered_json build_json(bool load) {
   const dnnl_version_t* onednn = dnnl_version();
   constexpr long kJpeg = LIBJPEG_TURBO_VERSION_NUMBER;  // 2001005 for 2.1.5
   nlohmann::ordered_json libraries;
@@ -84,7 +84,7 @@ nlohmann::ordered_json build_json() {
   libraries["CLI11"] = CLI11_VERSION;
   libraries["nlohmann-json"] =
       dotted(NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH);
-  for (const std::string& library : cuda::library_versions())
+  for (const std::string& library : cuda::library_versions(load))
     if (const std::size_t blank = library.rfind(' '); blank != std::string::npos)
       libraries[library.substr(0, blank)] = library.substr(blank + 1);
   if (const std::string nccl = nccl_version(); !nccl.empty()) libraries["NCCL"] = nccl;
@@ -102,7 +102,7 @@ std::string build_lines() {
 }
 
 std::string version_text(const std::string& program) {
-  const nlohmann::ordered_json build = build_json();
+  const nlohmann::ordered_json build = build_json(true);
   std::string text =
       fmt::format("{} {} (commit {}, {})\ncompiler: {}\n", program, kVersion, kCommit, kBuildType, kCompiler);
   for (const auto& [library, version] : build.at("libraries").items())

@@ -14,8 +14,8 @@ std::string build_id();
 std::string program_hash();
 
 // {"version", "commit", "build_id", "build_type", "compiler", "libraries": {"oneDNN", "MPI", "libjpeg-turbo",
-// …}}. Libraries are those found at run time, where they tell.
-nlohmann::ordered_json build_json();
+// …}}. Libraries are those found at run time, where they tell; with `load` also those that only GPUs need.
+nlohmann::ordered_json build_json(bool load = false);
 
 // --version, and the text that ranks compare: program, version, commit, compiler, libraries.
 std::string version_text(const std::string& program);

@@ -194,8 +194,10 @@ Session open_session(const Job& job, const BenchOptions& options) {
   if (options.model->margin_head && session.options.batch_per_device == 1)
     session.remark += (session.remark.empty() ? "" : "; ") + std::string(kOneVector);
   session.shares_gpu = require_distinct_gpus(job, session.device->unique_id(), options.share_gpu);
-  job.require_same("options", options_fingerprint(options) + "device kind=" +
-                                  std::string(name_of(session.device->limits().kind)) + "\n");
+  job.require_same(
+      "options",
+      fmt::format("{}device kind={}\nGPU libraries={}\n", options_fingerprint(options),
+                  name_of(session.device->limits().kind), fmt::join(cuda::library_versions(), ", ")));
   return session;
 }
 

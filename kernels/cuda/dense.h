@@ -53,6 +53,7 @@ class GemmEngine {
 };
 // The library that makes engines, with its version: "cuBLASLt 13.1.0".
 std::string gemm_library();
+bool has_gemm_library(bool load);  // whether it is loaded, or with `load` can be
 std::unique_ptr<GemmEngine> make_gemm_engine();
 
 }  // namespace plumb::cuda

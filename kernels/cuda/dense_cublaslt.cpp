@@ -1,13 +1,12 @@
 // Matrix products by cuBLASLt, which is column-major: our row-major [m, n] is its n x m, so it computes c^T =
 // op(b)^T op(a)^T. Accumulation is always f32.
-#include <cublasLt.h>
-
 #include <array>
 #include <source_location>
 #include <stdexcept>
 #include <utility>
 
 #include "base/error.h"
+#include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/dense.h"
 #include "kernels/cuda/runtime.h"
 
@@ -22,12 +21,14 @@ void check(cublasStatus_t status, std::source_location where = std::source_locat
                 "cuBLASLt: no memory for its own tables{}; lower --bs, or free the GPU of other programs",
                 place);
   const ExitCode cause = cause_of_failure();
-  throw Error(cause, "cuBLASLt: {}{}{}", cublasLtGetStatusString(status), place, remedy_for(cause));
+  throw Error(cause, "cuBLASLt: {}{}{}", cublaslt().get_status_string(status), place, remedy_for(cause));
 }
 
-using Operation = Owner<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using Layout = Owner<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-using Preference = Owner<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+using Operation = Owner<cublasLtMatmulDesc_t, [](auto made) { return cublaslt().matmul_desc_destroy(made); }>;
+using Layout =
+    Owner<cublasLtMatrixLayout_t, [](auto made) { return cublaslt().matrix_layout_destroy(made); }>;
+using Preference =
+    Owner<cublasLtMatmulPreference_t, [](auto made) { return cublaslt().matmul_preference_destroy(made); }>;
 using Library = std::shared_ptr<std::remove_pointer_t<cublasLtHandle_t>>;  // plans outlive their engine
 
 cudaDataType_t data_type(DType dtype) {
@@ -40,26 +41,26 @@ cudaDataType_t data_type(DType dtype) {
 // Row-major; stride 0: contiguous rows.
 Layout make_layout(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride = 0) {
   cublasLtMatrixLayout_t made = nullptr;
-  check(cublasLtMatrixLayoutCreate(&made, data_type(dtype), static_cast<std::uint64_t>(columns),
-                                   static_cast<std::uint64_t>(rows), stride > 0 ? stride : columns));
+  check(cublaslt().matrix_layout_create(&made, data_type(dtype), static_cast<std::uint64_t>(columns),
+                                        static_cast<std::uint64_t>(rows), stride > 0 ? stride : columns));
   return Layout(made);
 }
 
 template <typename T>
 void set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, const T& value) {
-  check(cublasLtMatmulDescSetAttribute(operation.get(), attribute, &value, sizeof value));
+  check(cublaslt().matmul_desc_set_attribute(operation.get(), attribute, &value, sizeof value));
 }
 template <typename T>
 void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
-  check(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value));
+  check(cublaslt().matmul_preference_set_attribute(preference.get(), attribute, &value, sizeof value));
 }
 
 // CUBLAS_COMPUTE_32F is strict f32; halves are multiplied exactly and accumulated in f32.
 Operation make_operation(const GemmProblem& problem) {
   const bool tf32 = problem.allow_tf32 && problem.in == DType::f32;
   cublasLtMatmulDesc_t made = nullptr;
-  check(
-      cublasLtMatmulDescCreate(&made, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  check(cublaslt().matmul_desc_create(&made, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                                      CUDA_R_32F));
   Operation operation(made);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, problem.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, problem.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -104,11 +105,11 @@ std::string name_of_algorithm(const cublasLtMatmulAlgo_t& algorithm) {
     // Some attributes have 2 bytes; the other bytes stay 0.
     std::uint32_t value = 0;
     std::size_t written = 0;
-    if (cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value, &written) !=
+    if (cublaslt().matmul_algo_config_get_attribute(&algorithm, attribute, &value, sizeof value, &written) !=
         CUBLAS_STATUS_SUCCESS) {
       std::uint16_t narrow = 0;
-      if (cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &narrow, sizeof narrow, &written) !=
-          CUBLAS_STATUS_SUCCESS)
+      if (cublaslt().matmul_algo_config_get_attribute(&algorithm, attribute, &narrow, sizeof narrow,
+                                                      &written) != CUBLAS_STATUS_SUCCESS)
         continue;  // this version lacks the attribute
       value = narrow;
     }
@@ -129,9 +130,9 @@ class CublasLtPlan final : public GemmPlan {
     const Product& p = *product_;
     if (p.problem.bias) set(p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
     const float one = 1, zero = 0;
-    check(cublasLtMatmul(p.library.get(), p.operation.get(), &one, operands.b, p.b.get(), operands.a,
-                         p.a.get(), &zero, operands.c, p.c.get(), operands.c, p.c.get(), &chosen_.algo,
-                         workspace, chosen_.workspaceSize, stream));
+    check(cublaslt().matmul(p.library.get(), p.operation.get(), &one, operands.b, p.b.get(), operands.a,
+                            p.a.get(), &zero, operands.c, p.c.get(), operands.c, p.c.get(), &chosen_.algo,
+                            workspace, chosen_.workspaceSize, stream));
   }
 
  private:
@@ -150,7 +151,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Product& p, st
   // Heuristics derive the alignment from the bias' address, which isn't known yet.
   if (p.problem.bias) set(p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignmentBytes});
   cublasLtMatmulPreference_t made = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&made));
+  check(cublaslt().matmul_preference_create(&made));
   const Preference preference(made);
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_limit});
   set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, kReductions);
@@ -160,9 +161,9 @@ std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Product& p, st
     set(preference, attribute, kAlignmentBytes);
   std::vector<cublasLtMatmulHeuristicResult_t> results(kAskedAlgorithms);
   int found = 0;
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(p.library.get(), p.operation.get(), p.b.get(), p.a.get(), p.c.get(),
-                                     p.c.get(), preference.get(), kAskedAlgorithms, results.data(), &found);
+  const cublasStatus_t status = cublaslt().matmul_algo_get_heuristic(
+      p.library.get(), p.operation.get(), p.b.get(), p.a.get(), p.c.get(), p.c.get(), preference.get(),
+      kAskedAlgorithms, results.data(), &found);
   if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status);
   results.resize(static_cast<std::size_t>(found));
   std::erase_if(results, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });
@@ -173,8 +174,8 @@ class CublasLtEngine final : public GemmEngine {
  public:
   CublasLtEngine() {
     cublasLtHandle_t made = nullptr;
-    check(cublasLtCreate(&made));
-    library_ = Library(made, cublasLtDestroy);
+    check(cublaslt().create(&made));
+    library_ = Library(made, cublaslt().destroy);
   }
 
   std::string library() const override { return gemm_library(); }
@@ -195,8 +196,12 @@ class CublasLtEngine final : public GemmEngine {
 }  // namespace
 
 std::string gemm_library() {  // 130100: 13.1.0 (cublas_api.h)
-  const std::size_t version = cublasLtGetVersion();
+  const std::size_t version = cublaslt().get_version();
   return fmt::format("cuBLASLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+bool has_gemm_library(bool load) {
+  return cublaslt_opens(load);
 }
 
 std::unique_ptr<GemmEngine> make_gemm_engine() {

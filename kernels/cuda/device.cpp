@@ -309,10 +309,13 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
 
 }  // namespace
 
-std::vector<std::string> library_versions() {
+std::vector<std::string> library_versions(bool load) {
   int runtime = 0;  // 13020: 13.2
   cudaRuntimeGetVersion(&runtime);
-  return {fmt::format("CUDA {}.{}", runtime / 1000, runtime % 1000 / 10), conv_library(), gemm_library()};
+  std::vector<std::string> versions{fmt::format("CUDA {}.{}", runtime / 1000, runtime % 1000 / 10),
+                                    conv_library()};
+  if (has_gemm_library(load)) versions.push_back(gemm_library());
+  return versions;
 }
 
 std::unique_ptr<Device> make_device(const DeviceOptions& options) {

@@ -10,7 +10,7 @@ std::unique_ptr<Device> make_device(const DeviceOptions&) {
               "found when it was configured); use --device cpu, or install them and configure again");
 }
 
-std::vector<std::string> library_versions() {
+std::vector<std::string> library_versions(bool) {
   return {};
 }
 

@@ -28,8 +28,8 @@ expand() {
   echo "$text"
 }
 
-# in_container COMMAND…: in the folder that WORKDIR named.
-in_container() {
+# For try, too: in the folder that WORKDIR named.
+in_system() {
   # shellcheck disable=SC2034 # for inside
   local all=("${arguments[@]}" "${values[@]}")
   inside all /bin/sh -c 'cd "$1" && shift && exec "$@"' sh "$folder" "$@"
@@ -72,7 +72,7 @@ step() {
       values+=("${words[@]}")
       ;;
     COPY) copy "${words[@]}" ;;
-    RUN) in_container /bin/sh -c "$2" >"$system/tmp/step.log" 2>&1 || {
+    RUN) in_system /bin/sh -c "$2" >"$system/tmp/step.log" 2>&1 || {
       tail -20 "$system/tmp/step.log" >&2
       give_up 1 "FAILED: RUN $2"
     } ;;
@@ -94,17 +94,6 @@ carry_out_recipe() {
   arguments=()
 }
 
-# try WHAT COMMAND…: in the container, as root.
-try() {
-  local output what=$1
-  shift
-  output=$(in_container "$@" 2>&1) || {
-    echo "$output" | tail -20
-    give_up 1 "FAILED: $what"
-  }
-  echo "ok: $what"
-}
-
 # As the operator mounts keys and the list of workers, for user root; `on n3` is the launcher.
 try_pods() {
   local manifest words pods=(n1 n2) pod
@@ -113,7 +102,7 @@ try_pods() {
   sshd=$(sed -n 's/^ *command: \[\([^"]*\)\]$/\1/p' <<<"$manifest" | tr -d ,)
   [ -n "$sshd" ] && [ ${#words[@]} -gt 0 ] || give_up 1 "FAILED: the manifest has no commands"
   install -d -m 700 "$system/root/.ssh" "$system/etc/mpi"
-  in_container ssh-keygen -q -t ecdsa -N '' -f /root/.ssh/id_rsa
+  in_system ssh-keygen -q -t ecdsa -N '' -f /root/.ssh/id_rsa
   cp "$system/root/.ssh/id_rsa.pub" "$system/root/.ssh/authorized_keys"
   printf '%s slots=1\n' "${pods[@]}" >"$system/etc/mpi/hostfile"
   cp /run/plumb_cluster/hosts "$system/etc/hosts"

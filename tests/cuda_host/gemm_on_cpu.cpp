@@ -83,6 +83,10 @@ std::string gemm_library() {
   return "oneDNN";
 }
 
+bool has_gemm_library(bool) {
+  return true;
+}
+
 std::unique_ptr<GemmEngine> make_gemm_engine() {
   return std::make_unique<CpuProducts>();
 }

@@ -5,6 +5,7 @@ set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 sources=$1
 build=$2
+. "$sources/launch/cuda_libraries.sh"
 
 fail() {
   echo "FAILED: $*"
@@ -54,7 +55,7 @@ bring_cuda_libraries() {
   local program library
   while read -r program library; do
     local path
-    path=$(ldd "$build/bin/$program" | awk -v name="$library" '$1 == name { print $3 }')
+    path=$(find_cuda_library "$build/bin/$program" "$library")
     mkdir -p "$jail/usr/local/cuda/lib64"
     ln -L "$path" "$jail/usr/local/cuda/lib64/$library" 2>/dev/null ||
       cp -L "$path" "$jail/usr/local/cuda/lib64/$library"

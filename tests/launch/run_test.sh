@@ -166,6 +166,18 @@ n1" ''; do
     # The line that is shown is the one that was started.
     [ "$(PATH=$scratch/tools:$PATH bash -c "$message")" = "$output" ] || fail "the line does something else: $message"
     ;;
+  more_ranks_than_gpus_are_refused)
+    echo 'echo n2.lan' | fake uname
+    printf 'for gpu in {0..7}; do echo "GPU $gpu: H200"; done\n' | fake nvidia-smi
+    refused 64 '16 is more than the 8 GPUs' --print -H n1,n2 --devices 16 ./bench_resnet50
+    for fits in '-H n1,n2 --devices 8 bench_resnet50' '-H n1,n3 --devices 16 bench_resnet50' \
+      '-H n1,n2 --devices 16 bench_resnet50 --device cpu' '-H n1,n2 --devices 16 bench_resnet50 --share-gpu' \
+      '-H n1,n2 --devices 16 program'; do
+      # shellcheck disable=SC2086 # words
+      launch --print $fits
+      expect_code 0
+    done
+    ;;
   what_is_missing_starts_nothing)
     echo "touch $scratch/started" | fake mpirun
     printf 'for host in "${@:2}"; do [ "$host" != n2 ] || exit 2; done\n' | fake getent

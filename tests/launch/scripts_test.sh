@@ -229,6 +229,9 @@ case $behaviour in
     echo changed >"$scratch/images/wave_0/0.jpg"
     "$sources/launch/make_images.sh" "$scratch/images"
     [ "$(cat "$scratch/images/wave_0/0.jpg")" = changed ] || fail "made again"
+    "$sources/launch/make_images.sh" "$scratch/grainy" 32 24 40
+    djpeg -pnm "$scratch/grainy/wave_3/11.jpg" >"$scratch/grainy.ppm"
+    [[ $(tr '\n\0' '  ' <"$scratch/grainy.ppm") == 'P6 32 24 '* ]] || fail "not 32 x 24"
     ;;
   *) fail "unknown behaviour $behaviour" ;;
 esac
