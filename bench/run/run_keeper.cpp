@@ -191,7 +191,7 @@ void RunKeeper::leave_words(const std::string& failure, int exit_code) {
   const fs::path elsewhere =
       fs::temp_directory_path(error) / kept_elsewhere(identity_.run_id, identity_.rank);
   if (error || !replace_file(elsewhere, text).empty()) return;
-  write_all(STDERR_FILENO, fmt::format("{}: rank {} on {}: {} isn't here, so its last words are in {}\n",
+  write_all(STDERR_FILENO, fmt::format("{}: rank {} on {}: {} can't be written, so its last words are in {}\n",
                                        program_invocation_short_name, identity_.rank, identity_.host, folder_,
                                        elsewhere.string()));
 }
