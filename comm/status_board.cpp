@@ -27,6 +27,8 @@ std::string_view name_of(RunPhase phase) {
       return "warm-up";
     case RunPhase::window:
       return "the window";
+    case RunPhase::measuring:
+      return "the measurement";
     case RunPhase::checking:
       return "the checks";
     case RunPhase::ending:
@@ -74,8 +76,9 @@ std::string_view name_of(RecordedKind kind) {
 StatusBoard::StatusBoard() : phase_since_ns_(steady_ns()) {}
 
 void StatusBoard::set_phase(RunPhase phase) {
-  if (phase_.exchange(phase, std::memory_order_relaxed) == phase) return;
+  if (phase_.load(std::memory_order_relaxed) == phase) return;
   phase_since_ns_.store(steady_ns(), std::memory_order_relaxed);
+  phase_.store(phase, std::memory_order_release);  // last: who reads it early takes the phase for a long one
 }
 
 void StatusBoard::set_iteration(std::int64_t iteration) {
@@ -107,7 +110,7 @@ void StatusBoard::leave(std::uint64_t sequence) {
 }
 
 RunStatus StatusBoard::status() const {
-  return {.phase = phase_.load(std::memory_order_relaxed),
+  return {.phase = phase_.load(std::memory_order_acquire),
           .phase_since_ns = phase_since_ns_.load(std::memory_order_relaxed),
           .iteration = iteration_.load(std::memory_order_relaxed),
           .entered = entered_.load(std::memory_order_acquire)};

@@ -14,9 +14,19 @@
 namespace plumb {
 
 // In the order in which a run goes through them. A search for the largest batch prepares several times.
-enum class RunPhase : std::uint8_t { starting, preparing, tuning, warmup, window, checking, ending };
+// `measuring`: anything but training, of which some ranks may have more to do than others.
+enum class RunPhase : std::uint8_t {
+  starting,
+  preparing,
+  tuning,
+  warmup,
+  window,
+  measuring,
+  checking,
+  ending
+};
 
-// "start-up", "preparation", "tuning", "warm-up", "the window", "the checks", "the end"
+// "start-up", "preparation", "tuning", "warm-up", "the window", "the measurement", "the checks", "the end"
 std::string_view name_of(RunPhase phase);
 
 // What is recorded: training's collectives, messages of Job (set-up and results), and on a device that

@@ -195,7 +195,7 @@ OptionTable allreduce_option_table(AllreduceOptions& options) {
           "checks every element. Start it under mpirun like a training run; the short options are those "
           "of nccl-tests.",
       .groups = {messages_group(options), carrier_group(options), replay_group(options),
-                 answers_group(options)}};
+                 answers_group(options), watchdog_options(options.watch)}};
 }
 
 AllreduceOptions parse_allreduce_options(int argc, const char* const* argv) {

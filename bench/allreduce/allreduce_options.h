@@ -41,6 +41,7 @@ struct AllreduceOptions {
   bool overwrite = false, json = false, quiet = false;
   bool help = false, version = false;
   std::string completions;
+  WatchOptions watch;
 };
 
 // "8", "64K", "1M", "1G" (powers of 1024, as nccl-tests reads them). Throws Error(usage) that names `option`.

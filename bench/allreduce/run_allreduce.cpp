@@ -21,6 +21,7 @@
 #include "bench/run/host_links.h"
 #include "bench/run/interruption.h"
 #include "bench/run/step_timer.h"
+#include "bench/run/watched_job.h"
 #include "comm/distinct_gpus.h"
 #include "comm/launched_as.h"
 
@@ -71,6 +72,7 @@ class AllreduceRun {
 
   void measure_links() {
     report_.options.comm = "mpi";
+    job_.enter_phase(RunPhase::measuring);
     by_itself([&] { report_.pairs = measure_pairs(job_, [&](const std::string& text) { say(text); }); });
   }
 
@@ -135,6 +137,7 @@ class AllreduceRun {
     say(fmt::format("{} of {} bytes, {}", name.empty() ? collective_name(transfer.collective.kind) : name,
                     transfer.collective.elements * bytes_of(transfer.collective.dtype),
                     transfer.from ? "out of place" : "in place"));
+    job_.enter_phase(RunPhase::window);
     CheckedTransfer checked;
     by_itself([&] { checked = measure(*exchange_, transfer, how_); });
     checked.measured.name = name;
@@ -153,6 +156,7 @@ class AllreduceRun {
   }
 
   void finish() {
+    job_.enter_phase(RunPhase::checking);
     const std::vector<LinkHost> hosts = hosts_of(job_);
     job_.together([&] {
       if (job_.rank() != 0) return;
@@ -216,9 +220,11 @@ int run_allreduce_program(int argc, char** argv, const std::function<DamageHook(
     warn_of_idle_places(options.quiet);
     require_address_space();
     AddressCheck addresses(true, options.quiet);
-    const Job job(&argc, &argv, addresses.at_start());
+    WatchedJob watched(kAllreduceProgram, options.watch, &argc, &argv, addresses.at_start());
+    const Job& job = watched.job();
     run_in_job(kAllreduceProgram, job, [&] {
       addresses.after_start(job);
+      watched.watch_ranks(options.quiet);
       run_allreduce(job, options, damage_of ? damage_of(job) : DamageHook());
     });
   });

@@ -239,20 +239,6 @@ OptionGroup output_group(BenchOptions& o) {
        flag_option("--verbose", o.verbose, true, "say more of what is chosen").in_set("loudness")}};
 }
 
-OptionGroup watch_group(BenchOptions& o) {
-  constexpr double kShortest = 1, kLongest = 1e6;
-  return {"Ranks that die or hang",
-          {number_option("--timeout-s", "S", o.watch.timeout_seconds, {kShortest, kLongest},
-                         "longest time in which a rank may send no heartbeat, or fail to enter a collective "
-                         "that others wait in, before all ranks end with exit code 75 and it is named; "
-                         "collectives that all have entered get on top what their bytes take at 1 MB/s"),
-           number_option("--startup-timeout-s", "S", o.watch.startup_timeout_seconds, {kShortest, kLongest},
-                         "the same for start-up, tuning and the checks behind the run"),
-           flag_option("--no-watchdog", o.watch.on, false,
-                       "don't watch: a rank that is lost or stuck may leave all waiting")
-               .with_key("watchdog")}};
-}
-
 OptionGroup information_group(BenchOptions& o) {
   OptionSpec completions =
       choice_option("--completions", o.completions, completion_shells(), "print completions for a shell");
@@ -279,7 +265,25 @@ OptionGroup information_group(BenchOptions& o) {
        stop_option("--help,-h", o.help, "this text")}};
 }
 
+OptionGroup watch_group(BenchOptions& o) {
+  return watchdog_options(o.watch);
+}
+
 }  // namespace
+
+OptionGroup watchdog_options(WatchOptions& watch) {
+  constexpr double kShortest = 1, kLongest = 1e6;
+  return {"Ranks that die or hang",
+          {number_option("--timeout-s", "S", watch.timeout_seconds, {kShortest, kLongest},
+                         "longest time in which a rank may send no heartbeat, or fail to enter a collective "
+                         "that others wait in, before all ranks end with exit code 75 and it is named; "
+                         "collectives that all have entered get on top what their bytes take at 1 MB/s"),
+           number_option("--startup-timeout-s", "S", watch.startup_timeout_seconds, {kShortest, kLongest},
+                         "the same for start-up, tuning and the checks behind the run"),
+           flag_option("--no-watchdog", watch.on, false,
+                       "don't watch: a rank that is lost or stuck may leave all waiting")
+               .with_key("watchdog")}};
+}
 
 OptionSpec communicator_option(std::string& target, const std::string& help) {
   OptionSpec spec = choice_option("--comm", target, {"auto", "nccl", "mpi"}, help);

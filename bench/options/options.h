@@ -81,6 +81,9 @@ struct BenchOptions {
 // --comm auto|nccl|mpi; nccl is refused with Error(unavailable) by a build without.
 OptionSpec communicator_option(std::string& target, const std::string& help);
 
+// --timeout-s, --startup-timeout-s and --no-watchdog.
+OptionGroup watchdog_options(WatchOptions& watch);
+
 // Names of targets(), which --target takes.
 std::vector<std::string> target_names();
 

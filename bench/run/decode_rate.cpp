@@ -27,6 +27,7 @@ DecodeRate measure_rate(const Job& job, const Session& session) {
   const BenchOptions& options = session.options;
   BatchSource& source = *session.source;
   job.barrier();
+  job.enter_phase(RunPhase::measuring);
   double start = 0, cpu_start = 0, elapsed = 0, cpu = 0;
   // A failure of one rank is every rank's.
   job.together([&] {

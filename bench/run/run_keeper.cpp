@@ -10,6 +10,7 @@
 
 #include "base/atomic_file.h"
 #include "bench/output/summary.h"
+#include "comm/watchdog/quiet_thread.h"
 
 namespace plumb {
 namespace {
@@ -46,22 +47,6 @@ LastCollective last_collective(const EnteredCollective& entered) {
   return last;
 }
 
-// The thread has none of the process's signals: their handlers are for those that compute.
-class NoSignals {
- public:
-  NoSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~NoSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSignals(const NoSignals&) = delete;
-  NoSignals& operator=(const NoSignals&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
 }  // namespace
 
 RunKeeper::RunKeeper(const Job& job, const RunRecord& record, const RunOutputs& outputs,
@@ -81,8 +66,7 @@ RunKeeper::RunKeeper(const Job& job, const RunRecord& record, const RunOutputs& 
   const auto expected = static_cast<std::size_t>(std::min(record.iterations, kMostReserved));
   step_seconds_.reserve(expected);
   loss_.reserve(expected);
-  const NoSignals inherited;
-  thread_ = std::thread([this] { watch(); });
+  thread_ = quiet_thread([this] { watch(); });
   if (watchdog_)
     watchdog_->set_before_exit([this](const Verdict&, const std::string& sentence) {
       before_exit(sentence, static_cast<int>(ExitCode::peer_lost));
@@ -207,7 +191,7 @@ void RunKeeper::leave_words(const std::string& failure, int exit_code) {
   const fs::path elsewhere =
       fs::temp_directory_path(error) / kept_elsewhere(identity_.run_id, identity_.rank);
   if (error || !replace_file(elsewhere, text).empty()) return;
-  write_all(STDERR_FILENO, fmt::format("{}: rank {} on {}: {} isn't here, so its last words are in {}\n",
+  write_all(STDERR_FILENO, fmt::format("{}: rank {} on {}: {} can't be written, so its last words are in {}\n",
                                        program_invocation_short_name, identity_.rank, identity_.host, folder_,
                                        elsewhere.string()));
 }

@@ -70,7 +70,7 @@ class RunKeeper {
   std::timed_mutex writing_;  // of result.json
   bool handed_over_ = false;
   std::atomic<bool> said_{false}, is_over_{false}, stops_{false};
-  std::thread thread_;  // last: uses the others
+  std::jthread thread_;  // last: uses the others
 };
 
 }  // namespace plumb

@@ -39,6 +39,10 @@ WatchedJob::WatchedJob(const std::string& program, const WatchOptions& options, 
                                              .end_timeout_seconds = options_.timeout_seconds,
                                              .tell = tell});
   start.board = &board_;
+  start.before_messages = [this, then = std::move(start.before_messages)](const Job& job) {
+    if (alarm_) alarm_->mpi_has_started();
+    if (then) then(job);
+  };
   start.before_end = [this](int exit_code) {
     if (watchdog_) watchdog_->stand_down(exit_code);
   };

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kBacklog = 1024;
 constexpr std::size_t kMostQueuedBytes = 64 * sizeof(Frame);  // to one rank
-constexpr int kAcceptedAtOnce = 64;                           // before others have a turn
+constexpr int kAcceptedAtOnce = 16;                           // fewer than StrangerLimits::most: see poll()
 constexpr std::chrono::milliseconds kPauseWithoutDescriptors{50};
 constexpr int kFramesAtOnce = 64;  // of one connection, before others have a turn
 
@@ -200,19 +200,22 @@ void Endpoint::poll(std::chrono::milliseconds longest) {
   std::array<epoll_event, 64> events{};
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
                                  static_cast<int>(longest.count()));
+  bool knocks = false;
   for (int i = 0; i < count; ++i) {
     const int fd = events[static_cast<std::size_t>(i)].data.fd;
     if (fd == wake_.get()) {
       std::uint64_t ignored = 0;
       [[maybe_unused]] const ssize_t got = ::read(fd, &ignored, sizeof ignored);
     } else if (fd == listener_.socket.get()) {
-      accept_all();
+      knocks = true;
     } else {
       const auto found = connections_.find(fd);
       if (found != connections_.end() && !found->second->out.empty() && !write_to(*found->second)) close(fd);
       read_from(fd);
     }
   }
+  // Last, and few at once: those accepted before have been read before newer ones take their place.
+  if (knocks) accept_all();
   close_late_strangers();
 }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ namespace {
 constexpr std::array<std::string_view, 8> kEndedByUs{
     "mpirun", "mpiexec", "orterun", "orted", "prterun", "prted", "mpiexec.hydra", "hydra_pmi_proxy"};
 constexpr std::string_view kSlurm = "slurmstepd";
+constexpr timespec kBetweenProcessLooks{.tv_sec = 0, .tv_nsec = 20'000'000};
 
 struct ProcessFacts {
   std::array<char, 64> name{};
@@ -48,6 +50,12 @@ std::optional<ProcessFacts> facts_of(pid_t pid) {
 
 }  // namespace
 
+std::string own_host() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return host;
+}
+
 bool Launcher::is_gone() const {
   return ::getppid() != pid;
 }
@@ -72,13 +80,34 @@ void end_launcher_later(const Launcher& launcher, std::chrono::seconds patience)
   if (::_Fork() != 0) return;
   ::setsid();  // mpirun signals its children's groups
   ::close_range(0, ~0u, 0);
-  constexpr timespec kBetweenKills{.tv_sec = 0, .tv_nsec = 20'000'000};
-  for (auto looks = patience / std::chrono::nanoseconds(kBetweenKills.tv_nsec);
+  for (auto looks = patience / std::chrono::nanoseconds(kBetweenProcessLooks.tv_nsec);
        looks > 0 && ::kill(launcher.pid, 0) == 0; --looks)
-    ::nanosleep(&kBetweenKills, nullptr);
+    ::nanosleep(&kBetweenProcessLooks, nullptr);
   const std::optional<ProcessFacts> now = facts_of(launcher.pid);
   if (now && now->started == launcher.started) ::kill(launcher.pid, SIGKILL);
   ::_exit(0);
+}
+
+void end_slurm_step() {
+  const char *const job = std::getenv("SLURM_JOB_ID"), *const step = std::getenv("SLURM_STEP_ID");
+  if (!job || !step) return;
+  const std::string name = std::string(job) + "." + step;
+  const pid_t asking = ::_Fork();
+  if (asking == 0) {
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::close_range(STDERR_FILENO + 1, ~0u, 0);
+    ::execlp("scancel", "scancel", "--quiet", name.c_str(), nullptr);
+    ::_exit(127);
+  }
+  if (asking < 0) return;
+  constexpr int kLooks = 150;
+  for (int looks = 0; looks < kLooks; ++looks) {
+    if (::waitpid(asking, nullptr, WNOHANG) != 0) return;
+    ::nanosleep(&kBetweenProcessLooks, nullptr);
+  }
+  ::kill(asking, SIGKILL);
 }
 
 void kill_same_program(pid_t pid) {

@@ -9,6 +9,9 @@
 
 namespace plumb {
 
+// This host's name.
+std::string own_host();
+
 struct Launcher {
   pid_t pid = 0;
   std::string name;           // "mpirun", "orted"
@@ -27,6 +30,10 @@ std::optional<Launcher> launcher_of_this_process();
 // until then. Nothing for slurmstepd, which ends by itself and has its job's processes to clean up. Open
 // MPI's mpirun and orted otherwise wait for ever for a host that is lost.
 void end_launcher_later(const Launcher& launcher, std::chrono::seconds patience);
+
+// Asks Slurm to end the step of this process, ranks that are stopped included: srun without
+// --kill-on-bad-exit waits for those for ever. Returns once that is asked, after 3 s at most.
+void end_slurm_step();
 
 // Sends SIGKILL to a process of this host that runs the same program as this one.
 void kill_same_program(pid_t pid);

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -26,15 +28,13 @@ double seconds_since(std::int64_t steady_ns) {
 }
 
 std::string late_start_text(RunPhase phase, double seconds) {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
   const std::string_view remedy =
       phase == RunPhase::starting
           ? "see whether every rank runs this program, and whether TMPDIR and /dev/shm have room"
       : phase == RunPhase::ending ? "see whether the other ranks and their launchers still run"
                                   : "see what it waits for, as for a file that another process has locked";
   return fmt::format("rank {} on {} (pid {}) has been in {} for {:.0f} s; {} (gdb -p {}), or raise {}",
-                     launched_as().rank, host, ::getpid(), name_of(phase), seconds, remedy, ::getpid(),
+                     launched_as().rank, own_host(), ::getpid(), name_of(phase), seconds, remedy, ::getpid(),
                      phase == RunPhase::ending ? "--timeout-s" : "--startup-timeout-s");
 }
 
@@ -43,7 +43,31 @@ std::string late_start_text(RunPhase phase, double seconds) {
 StartAlarm::StartAlarm(const StatusBoard& board, StartAlarmOptions options)
     : board_(board),
       options_(std::move(options)),
-      thread_(quiet_thread([this](const std::stop_token& stop) { run(stop); })) {}
+      thread_(quiet_thread([this](const std::stop_token& stop) { run(stop); })) {
+  auto at_exit = std::make_unique<AtExit>(this);
+  if (::on_exit(note_exit, at_exit.get()) == 0) at_exit_ = at_exit.release();
+}
+
+void StartAlarm::mpi_has_started() {
+  if (at_exit_) at_exit_->alarm = nullptr;
+}
+
+void StartAlarm::note_exit(int, void* state) {
+  const std::unique_ptr<AtExit> at_exit(static_cast<AtExit*>(state));
+  if (!at_exit->alarm) return;
+  at_exit->alarm->options_.tell(fmt::format(
+      "rank {} on {} (pid {}): MPI can't start; see what it says, and whether TMPDIR and /dev/shm "
+      "have room",
+      launched_as().rank, own_host(), ::getpid()));
+  at_exit->alarm->end_launcher();
+  ::_exit(static_cast<int>(ExitCode::internal));
+}
+
+void StartAlarm::end_launcher() const {
+  if (!launcher_) return;
+  if (!launcher_->ends_ranks()) end_slurm_step();
+  end_launcher_later(*launcher_, kPatienceWithItsLauncher);
+}
 
 void StartAlarm::others_watch() {
   const std::lock_guard lock(mutex_);
@@ -66,7 +90,7 @@ void StartAlarm::run(const std::stop_token& stop) {
       continue;
     if (seconds <= limit) continue;
     options_.tell(late_start_text(status.phase, seconds));
-    if (launcher_) end_launcher_later(*launcher_, kPatienceWithItsLauncher);
+    end_launcher();
     ::_exit(static_cast<int>(ExitCode::peer_lost));
   }
 }

@@ -25,17 +25,27 @@ struct StartAlarmOptions {
 class StartAlarm {
  public:
   StartAlarm(const StatusBoard& board, StartAlarmOptions options);
+  ~StartAlarm() { mpi_has_started(); }
   StartAlarm(const StartAlarm&) = delete;
   StartAlarm& operator=(const StartAlarm&) = delete;
 
+  // MPI_Init has returned. Where it fails, as with a full TMPDIR, Open MPI calls exit(), and its mpirun may
+  // then wait for ever. So an exit() before this call is told of, ends the launcher, and becomes 70.
+  void mpi_has_started();
   // Ranks watch each other from now on, with the same limits: this one waits longer, for their sentence.
   void others_watch();
 
  private:
+  struct AtExit {
+    StartAlarm* alarm;  // null once MPI has started
+  };
+  static void note_exit(int, void* at_exit);
   void run(const std::stop_token& stop);
+  void end_launcher() const;
 
   const StatusBoard& board_;
   StartAlarmOptions options_;
+  AtExit* at_exit_ = nullptr;  // note_exit() frees it: it can't be taken back
   std::optional<Launcher> launcher_ = launcher_of_this_process();
   std::mutex mutex_;
   std::condition_variable_any changed_;

@@ -73,7 +73,7 @@ class Judge {
   // Its connection has ended. No verdict for one that was ending.
   std::optional<Verdict> closed(int rank) const;
   // To be called several times a second, when all that has arrived was heard(). If it wasn't called for a
-  // second this process was stopped itself, and that time counts for nobody.
+  // quarter of the timeout this process was stopped itself, and that time counts for nobody.
   std::optional<Verdict> look(double now);
 
  private:

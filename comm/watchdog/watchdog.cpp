@@ -34,12 +34,6 @@ double now_seconds() {
   return std::chrono::duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-std::string own_host() {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  return host;
-}
-
 }  // namespace
 
 Watchdog::Watchdog(const Job& job, const StatusBoard& board, WatchdogOptions options)
@@ -61,7 +55,7 @@ Watchdog::Watchdog(const Job& job, const StatusBoard& board, WatchdogOptions opt
                        .closed = [this](int rank) { lose(rank); }},
       StrangerLimits{.most = std::max<std::size_t>(64, 2 * static_cast<std::size_t>(size_))});
   if (!is_hub()) endpoint_->dial(0, addresses_.front());
-  thread_ = quiet_thread([this] { run(); });
+  thread_ = quiet_thread([this](const std::stop_token& stop) { run(stop); });
   why_off_ = connect(job);
   if (!why_off_.empty()) stop();
   const std::lock_guard lock(mutex_);
@@ -74,10 +68,7 @@ Watchdog::~Watchdog() {
 
 void Watchdog::stop() {
   if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    stops_ = true;
-  }
+  thread_.request_stop();
   endpoint_->wake();
   thread_.join();
 }
@@ -137,13 +128,10 @@ void Watchdog::stand_down(int exit_code) {
   if (condemned_) wait_for_the_end();
 }
 
-void Watchdog::run() {
+void Watchdog::run(const std::stop_token& stop) {
   for (;;) {
     endpoint_->poll(kBetweenLooks);
-    {
-      const std::lock_guard lock(mutex_);
-      if (stops_) break;
-    }
+    if (stop.stop_requested()) break;
     act(now_seconds());
   }
   endpoint_->send_to_all(FrameType::goodbye, 0);
@@ -161,7 +149,7 @@ void Watchdog::act(double now) {
   }
   send_heartbeat(now);
   if (!judge_) return;
-  pass_on_failure();
+  if (!lost_) pass_on_failure();  // a launcher sends signals because of the loss
   if (stood_down_at_) {
     if (now - *stood_down_at_ > kPatienceWithEndSeconds) end_process(exit_code_);
     return;
@@ -209,6 +197,7 @@ void Watchdog::join(int) {
 
 // Decided upon in act(), once everything that has arrived is read.
 void Watchdog::lose(int rank) {
+  if (rank == dialled_) dialled_ = -1;
   if (!judge_) {
     const std::lock_guard lock(mutex_);
     joined_ = std::max(0, joined_ - 1);
@@ -299,6 +288,7 @@ void Watchdog::look_after_launcher() {
 
 // The lowest rank that is left tells. Ranks of a host that doesn't answer aren't asked one by one.
 void Watchdog::succeed_hub(const Verdict& verdict) {
+  note_verdict();
   std::set<std::string> lost_hosts;
   for (int rank = 1; rank < rank_; ++rank) {
     const std::string& host = identities_[static_cast<std::size_t>(rank)].host;
@@ -314,19 +304,23 @@ bool Watchdog::is_told_by(int rank, const Verdict& verdict) {
     const auto end = steady_clock::now() + kPatienceWithSuccessor;
     while (!told_ && !reached() && steady_clock::now() < end) endpoint_->poll(20ms);
   };
+  dialled_ = rank;
   endpoint_->dial(rank, addresses_[static_cast<std::size_t>(rank)]);
-  poll_until([&] { return endpoint_->has_joined(rank); });
+  poll_until([&] { return endpoint_->has_joined(rank) || dialled_ != rank; });
   if (endpoint_->send(rank, FrameType::report, verdict))
     poll_until([&] { return !endpoint_->has_joined(rank); });
   return told_.has_value();
 }
 
+// The main thread may end the process no more.
+void Watchdog::note_verdict() {
+  const std::lock_guard lock(mutex_);
+  condemned_ = true;
+  changed_.notify_all();
+}
+
 void Watchdog::condemn(const Verdict& verdict, bool tells) {
-  {
-    const std::lock_guard lock(mutex_);
-    condemned_ = true;
-    changed_.notify_all();
-  }
+  note_verdict();
   const RankIdentity& lost = identities_[static_cast<std::size_t>(verdict.rank)];
   const std::string sentence = sentence_of(verdict, lost, options_.limits);
   if (tells) options_.tell(sentence);
@@ -348,10 +342,13 @@ void Watchdog::condemn(const Verdict& verdict, bool tells) {
   }
   endpoint_->flush(1s);
   // mpirun kills a rank that is stopped, srun may leave it.
-  const bool is_here =
-      verdict.rank != rank_ && lost.host == identities_[static_cast<std::size_t>(rank_)].host;
-  if (verdict.kind == Verdict::Kind::silent && is_here && (!launcher_ || !launcher_->ends_ranks()))
-    kill_same_program(static_cast<pid_t>(lost.pid));
+  const bool may_be_left = verdict.kind == Verdict::Kind::silent && verdict.rank != rank_;
+  if (may_be_left && (!launcher_ || !launcher_->ends_ranks())) {
+    if (lost.host == identities_[static_cast<std::size_t>(rank_)].host)
+      kill_same_program(static_cast<pid_t>(lost.pid));
+    else if (tells && launcher_)
+      end_slurm_step();
+  }
   end_process(static_cast<int>(ExitCode::peer_lost));
 }
 

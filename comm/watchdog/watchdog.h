@@ -58,7 +58,7 @@ class Watchdog {
   std::string gather_identities(const Job& job, int port);
   std::string connect(const Job& job);
   void stop();
-  void run();
+  void run(const std::stop_token& stop);
   void act(double now);
   void begin_to_judge(double now);
   void send_heartbeat(double now);
@@ -72,6 +72,7 @@ class Watchdog {
   void look_after_launcher();
   [[noreturn]] void succeed_hub(const Verdict& verdict);
   bool is_told_by(int rank, const Verdict& verdict);
+  void note_verdict();
   [[noreturn]] void condemn(const Verdict& verdict, bool tells);
   void call_before_exit(const Verdict& verdict, const std::string& sentence);
   [[noreturn]] void end_process(int exit_code);
@@ -100,11 +101,12 @@ class Watchdog {
   std::optional<double> stood_down_at_;  // a rank ends the job itself
   int exit_code_ = 0;                    // that rank's
   bool dials_again_ = false;
+  int dialled_ = -1;  // the rank that is being asked whether it tells
 
   // Shared with the main thread.
   std::mutex mutex_, before_exit_mutex_;
   std::condition_variable changed_;
-  bool watches_ = false, stops_ = false, condemned_ = false, stood_down_ = false, called_ = false;
+  bool watches_ = false, condemned_ = false, stood_down_ = false, called_ = false;
   int joined_ = 0;
   bool fails_ = false;          // stand_down() was called
   std::optional<int> failing_;  // with this exit code, until it is passed on

@@ -123,9 +123,11 @@ predict_and_replay() {
   printf '%8s  %5s MiB  predicted %8.1f ms  replayed %8.1f ms\n' "$rate" "$recorded" "$predicted" "$replayed"
 }
 
-# start_endless: in the background, until ended by what happens to it; returns once it trains. $! is mpirun.
+# start_endless [LAUNCHER…]: in the background, by mpirun if nothing else is given, until ended by what happens to it;
+# returns once it trains. $! is the launcher.
 start_endless() {
-  "$CLUSTER" mpirun -np 2 -H n1,n2 "$programs/bench_arcface" --backbone y1 --head dp --classes 100 --bs 2 --threads 1 \
+  [ $# -gt 0 ] || set -- "$CLUSTER" mpirun -np 2 -H n1,n2
+  "$@" "$programs/bench_arcface" --backbone y1 --head dp --classes 100 --bs 2 --threads 1 \
     --warmup 1 --lr 0.001 --iters 100000 --timeout-s 5 --log-dir "$PWD/logs" --out "$PWD/runs" >run.txt 2>&1 &
   started=$!
   for _ in $(seq 600); do
@@ -135,6 +137,12 @@ start_endless() {
   done
   cat run.txt
   fail "it doesn't train"
+}
+
+stop_rank_1() {
+  for pid in $(pgrep -f bench_arcface); do
+    ! grep -qzx PMIX_RANK=1 "/proc/$pid/environ" || kill -STOP "$pid"
+  done
 }
 
 # expect_ended CODES WORDS: the run ends with one of CODES, says WORDS, and no process of it is left on any host.
@@ -150,7 +158,7 @@ expect_ended() {
   case " $1 " in *" $code "*) ;; *) fail "exit code $code" ;; esac
   grep -q "$2" run.txt || fail "nothing says '$2'"
   for _ in $(seq 450); do
-    left=$(ps -e -o stat=,comm= | grep -E '^[^Z].*(bench_arcface|orted|mpirun)' || true)
+    left=$(ps -e -o stat=,comm= | grep -E '^[^Z].*(bench_arcface|exe|orted|mpirun|srun)' || true)
     [ -n "$left" ] || return 0
     sleep 0.1
   done
@@ -220,9 +228,7 @@ case $scenario in
   a_stopped_rank_of_another_host_is_named)
     on_cluster 2 none
     start_endless
-    for pid in $(pgrep -f bench_arcface); do
-      ! grep -qzx OMPI_COMM_WORLD_RANK=1 "/proc/$pid/environ" || kill -STOP "$pid"
-    done
+    stop_rank_1
     expect_ended 75 'rank 1 on n2 (pid [0-9]*) has sent nothing for'
     ;;
   a_killed_daemon_ends_the_job)
@@ -315,6 +321,10 @@ case $scenario in
     "$CLUSTER" on n1 "$programs/plumbline" doctor --ssh srun -H 'n[1-2],n9' >doctor.txt 2>&1 || true
     grep -q '^error *n9: .*Invalid node name.*: name hosts as sinfo shows them' doctor.txt || fail "srun's refusal isn't told: $(cat doctor.txt)"
     grep -q '^3 hosts, 2 answered' doctor.txt || fail "srun doesn't reach the hosts: $(cat doctor.txt)"
+    # Without --kill-on-bad-exit srun waits for a stopped rank.
+    start_endless "$CLUSTER" on n1 srun --mpi=pmix --nodes=2 --ntasks=2
+    stop_rank_1
+    expect_ended '75 137 143' 'rank 1 on n2 (pid [0-9]*) has sent nothing for'
     here=$PWD
     train_in_job() { # as sbatch's options wait for the end, and the job's folder holds launch/
       (cd "$root" && "$CLUSTER" on n1 sbatch --wait --quiet --nodes=2 --ntasks-per-node=1 --gpus-per-node=0 \

@@ -84,6 +84,19 @@ INSTANTIATE_TEST_SUITE_P(Watchdog, LostRank,
                                   std::to_string(tested.param.rank);
                          });
 
+// The lowest rank that is left tells, before mpirun ends it, too.
+TEST(Watchdog, TellsWhereRanks0And1AreKilledTogether) {
+  const Place place;
+  StartedProgram program = place.start(Place::mpirun(3, place.bench(kEndless)));
+  wait_for_lines(place, program);
+  for (const int rank : {1, 0}) send(program, rank, SIGSTOP);
+  for (const int rank : {1, 0}) send(program, rank, SIGKILL);
+  const Ended ended = program.wait();
+  expect_named(ended, {"rank 0 on ", "is gone"});
+  expect_all_gone(program);
+  expect_no_score(place);
+}
+
 TEST(Watchdog, NamesARankThatNeverEntersACollective) {
   const Place place;
   StartedProgram program = place.start(Place::mpirun(2, place.damaged(kEndless)), "PLUMB_DAMAGE=hang");

@@ -82,6 +82,14 @@ TEST_F(AllreduceRuns, OneWrongElementEndsWith76AndNamesItsRank) {
   EXPECT_EQ(folder_.list(), (std::vector<std::string>{"err.txt", "out.txt"})) << "no links.json from it";
 }
 
+TEST_F(AllreduceRuns, ARankThatStopsIsNamed) {
+  const Answer answer = start(2, PLUMB_DAMAGED_ALLREDUCE, kShort + "--timeout-s 1",
+                              "export PLUMB_DAMAGED_RANK=1 PLUMB_STOPS=1; ");
+  EXPECT_EQ(answer.exit_code, 75);
+  EXPECT_NE(answer.messages.find("bench_allreduce: rank 1 on "), std::string::npos) << answer.messages;
+  EXPECT_NE(answer.messages.find("has sent nothing for "), std::string::npos) << answer.messages;
+}
+
 TEST_F(AllreduceRuns, OneRankSaysWhatItMeasures) {
   const Answer answer = measure(1, kShort);
   EXPECT_EQ(answer.exit_code, 0) << answer.messages;

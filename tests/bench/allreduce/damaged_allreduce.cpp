@@ -1,4 +1,6 @@
-// bench_allreduce with a bit of rank PLUMB_DAMAGED_RANK's first result that flips before it is checked.
+// bench_allreduce with a bit of rank PLUMB_DAMAGED_RANK's first result that flips before it is checked; with
+// PLUMB_STOPS that rank stops there instead.
+#include <csignal>
 #include <cstdlib>
 #include <string>
 
@@ -9,6 +11,7 @@ namespace {
 plumb::DamageHook damage_of(const plumb::Job& job) {
   const char* const rank = std::getenv("PLUMB_DAMAGED_RANK");
   if (rank == nullptr || std::to_string(job.rank()) != rank) return {};
+  if (std::getenv("PLUMB_STOPS") != nullptr) return [](std::span<std::byte>) { std::raise(SIGSTOP); };
   return [damages = 1](std::span<std::byte> result) mutable {
     if (damages-- > 0) result[result.size() / 2] ^= std::byte{0x40};
   };

@@ -1,10 +1,24 @@
 #include "comm/watchdog/watchdog.h"
 
+#include <mpi.h>
+
 #include <chrono>
 #include <string>
 #include <thread>
 
 #include "tests/comm/mpi/mpi_test.h"
+
+namespace {
+int gatherings_until_failure = -1;  // that still succeed; -1: all do
+}
+
+// In front of MPI's own, as profilers do it.
+extern "C" int MPI_Allgather(const void* from, int sent, MPI_Datatype of_sent, void* to, int received,
+                             MPI_Datatype of_received, MPI_Comm comm) {
+  if (gatherings_until_failure == 0) return MPI_ERR_OTHER;
+  if (gatherings_until_failure > 0) --gatherings_until_failure;
+  return PMPI_Allgather(from, sent, of_sent, to, received, of_received, comm);
+}
 
 namespace plumb {
 namespace {
@@ -27,6 +41,18 @@ TEST_F(WatchdogOfRanks, TakesAGoodbyeRightAfterTheStartForNoLoss) {
   }
   job().barrier();
   EXPECT_EQ(told, "");
+}
+
+// As where a rank is lost meanwhile: the thread must end before what it uses.
+TEST_F(WatchdogOfRanks, EndsItsThreadWhereAMessageOfTheStartFails) {
+  if (job().size() == 1) GTEST_SKIP() << "one rank is not watched";
+  const StatusBoard board;
+  gatherings_until_failure = 1;  // of identities; not of who is connected
+  EXPECT_THROW(
+      Watchdog(job(), board, {.limits = {}, .address = "127.0.0.1", .tell = [](const std::string&) {}}),
+      Error);
+  gatherings_until_failure = -1;
+  job().barrier();
 }
 
 }  // namespace

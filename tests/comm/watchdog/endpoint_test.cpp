@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <random>
 #include <span>
 #include <string>
@@ -195,6 +196,24 @@ TEST(EndpointAttack, ThousandsOfConnectionsTakeBoundedMemory) {
   EXPECT_GT(strangers.size(), 900u);
   EXPECT_LT(resident_kilobytes(), before + 16 * 1024);
   expect_rank_1_is_heard(hub, key);
+}
+
+// Newer strangers must not push a rank out before its proof is read.
+TEST(EndpointAttack, ARankIsHeardThroughACrowd) {
+  const Secret key = random_secret();
+  Side hub(0, key), rank(1, key);
+  std::vector<std::unique_ptr<Stranger>> crowd;
+  const auto knock = [&](int count) {
+    for (int i = 0; i < count; ++i) crowd.push_back(std::make_unique<Stranger>(hub.at));
+  };
+  knock(200);
+  rank.endpoint.dial(0, hub.at);
+  knock(200);
+  ASSERT_TRUE(poll_until({&hub, &rank}, [&] {
+    knock(8);
+    return rank.endpoint.has_joined(0) || !rank.seen.closed.empty();
+  }));
+  EXPECT_TRUE(rank.seen.closed.empty()) << "it was pushed out";
 }
 
 // A rank that is stopped, or somebody in its place, reads nothing.
