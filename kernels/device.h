@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "kernels/describe.h"
+#include "kernels/image_decoding.h"
 #include "kernels/memory_plan.h"
 #include "kernels/program.h"
 #include "kernels/step_state.h"
@@ -61,8 +63,8 @@ class TensorAccess {
   virtual void read_statistic(StatisticId statistic, std::span<float> values) const = 0;
   // The batch of every step. images: [n, 3, h, w] fp32, normalised; labels: [n].
   virtual void write_batch(std::span<const float> images, std::span<const std::int64_t> labels) = 0;
-  // The next step's batch, for a Program with load_batch. pixels: [n, h, w, 3]; labels: [n]. A GPU may read
-  // both until the second call after this one has returned.
+  // The next step's batch, for a Program with load_batch. pixels: [n, h, w, 3], in the host's memory or the
+  // device's; labels: [n]. A GPU may read both until the second call after this one has returned.
   virtual void stage_batch(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels) = 0;
   // Generates the rank's synthetic batch (bench/data/synthetic.cpp) on the device. Returns false if the host
   // must generate it and call write_batch().
@@ -156,6 +158,11 @@ class Device : public TensorAccess, public LaneOrder, public DeviceClock {
   virtual std::byte* data(BufferId buffer) = 0;
   // Null if data() is host memory.
   virtual HostStaging* host_staging() { return nullptr; }
+  // For `workers` threads. Throws Error(unavailable) where the device, or what is installed, has no decoder.
+  virtual std::unique_ptr<ImageDecoding> make_image_decoding(int /*workers*/) {
+    throw Error(ExitCode::unavailable, "option --decode: {} decodes no images; give --decode cpu",
+                description());
+  }
   // Null if the device can't capture an iteration.
   virtual StepCapture* step_capture() { return nullptr; }
 

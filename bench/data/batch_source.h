@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/data/augment.h"
+#include "kernels/image_decoding.h"
 
 namespace plumb {
 
@@ -24,7 +25,7 @@ struct Batch {
 };
 
 // A step's batch. pixels: [batch_per_device, image_size, image_size, 3], red, green, blue; the device
-// normalises them. labels: likewise.
+// normalises them; in its memory with BatchSourceOptions::decoding. labels: likewise.
 struct PixelBatch {
   std::span<const std::uint8_t> pixels;
   std::span<const std::int32_t> labels;
@@ -49,6 +50,8 @@ class BatchSource {
   // Seconds that calls of next() have spent waiting for data so far, all together.
   virtual double waited_seconds() const { return 0; }
   virtual CorruptFiles corrupt_files() const { return {}; }
+  // Images of the batches that next() has returned, by who decoded them; where a GPU should.
+  virtual DecodedCounts decoded() const { return {}; }
   // Memory that it holds on the host for as long as it lives.
   virtual std::size_t host_bytes() const = 0;
   // One line for people, e.g. "1280 images in 10 classes from photos, 2 workers".
@@ -66,6 +69,8 @@ struct BatchSourceOptions {
   int rank = 0, world_size = 1;
   int workers = 1;         // threads that decode images ahead, at least 1
   bool as_needed = false;  // fewer of them if fewer keep up with training
+  // Decodes what it can, and takes all pixels to its memory; null: the CPU decodes.
+  std::shared_ptr<ImageDecoding> decoding;
   // Memory for batches: page-locked for a GPU.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> allocate = [](std::size_t bytes) {
     return std::shared_ptr<std::byte>(new std::byte[bytes], std::default_delete<std::byte[]>());

@@ -21,6 +21,12 @@ bool loses_pixels(int warning) {
          warning == JWRN_MUST_RESYNC || warning == JWRN_BOGUS_PROGRESSION;
 }
 
+// The marker EOI, and nothing but zeros behind it.
+bool ends_as_image(std::span<const std::uint8_t> jpeg) {
+  while (!jpeg.empty() && jpeg.back() == 0) jpeg = jpeg.first(jpeg.size() - 1);
+  return jpeg.size() >= 2 && jpeg[jpeg.size() - 2] == 0xff && jpeg.back() == 0xd9;
+}
+
 // CMYK in place to RGB: Adobe's files store the complement of each ink, others the ink.
 void cmyk_to_rgb(std::span<std::uint8_t> pixels, bool inks_are_inverted) {
   const unsigned flip = inks_are_inverted ? 0 : 255;
@@ -139,6 +145,18 @@ void ImageDecoder::choose_pixels(const Box& box) {
   constexpr unsigned kNeighbours = 2;
   first_column_ = left - std::min(left, kNeighbours);
   columns_ = std::min(end + kNeighbours, decompress.output_width) - first_column_;
+}
+
+Decoded ImageDecoder::who_decodes() const {
+  const jpeg_decompress_struct& decompress = jpeg_->decompress;
+  if (decompress.progressive_mode) return Decoded::progressive;
+  if (decompress.arith_code) return Decoded::arithmetic_coded;
+  if (decompress.jpeg_color_space != JCS_YCbCr && decompress.jpeg_color_space != JCS_GRAYSCALE)
+    return Decoded::other_colours;
+  if (count_scans(bytes_) > 1) return Decoded::several_scans;
+  if (!ends_as_image(bytes_)) return Decoded::no_end;
+  const std::int64_t pixels = std::int64_t{decompress.image_width} * decompress.image_height;
+  return pixels > kMostPixelsOnGpu ? Decoded::large : Decoded::on_gpu;
 }
 
 DecodedPart ImageDecoder::decode(const ImagePart& part, int eighths) {

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "kernels/image_decoding.h"
+
 namespace plumb {
 
 struct ImageSize {
@@ -63,6 +65,8 @@ class ImageDecoder {
 
   // The full size. `jpeg` must live until decode() has returned. Throws CorruptImage.
   ImageSize read_header(std::span<const std::uint8_t> jpeg);
+  // on_gpu if a GPU may decode the last read_header's image, else why the CPU has to.
+  Decoded who_decodes() const;
   // A part of the last read_header's image, at eighths/8 of its size (rounded up; the scaling is part of the
   // inverse DCT, so smaller is faster), in the same pixels as if all of it were decoded. Rows and columns
   // outside are read but not computed. Valid until the next call of either function. Throws CorruptImage.

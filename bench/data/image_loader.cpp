@@ -20,13 +20,15 @@ constexpr std::uint64_t kMostAhead = 4;
 // A file, the decoded part of it, the decoder: enough for photographs, more than most take.
 constexpr std::size_t kBytesPerWorker = std::size_t{8} << 20;
 
+std::uint64_t most_ahead(std::int64_t batch, int workers) {
+  return std::max(kMostAhead, 1 + static_cast<std::uint64_t>((workers + batch - 1) / batch));
+}
+
 PaceLimits limits_for(const BatchSourceOptions& options) {
-  const std::int64_t batch = options.batch_per_device;
-  const auto batches = static_cast<std::uint64_t>((options.workers + batch - 1) / batch);
-  return {.batch = batch,
+  return {.batch = options.batch_per_device,
           .workers = options.workers,
           .as_needed = options.as_needed,
-          .ahead = std::max(kMostAhead, 1 + batches)};
+          .ahead = most_ahead(options.batch_per_device, options.workers)};
 }
 
 double steady_now() {
@@ -74,6 +76,10 @@ std::int64_t corrupt_images_allowed(std::int64_t images, std::int64_t tried) {
   return std::max<std::int64_t>(1, std::max(tried, std::min(images, kCountedOver)) / 100);
 }
 
+std::size_t ImageLoader::buffers(std::int64_t batch, int workers) {
+  return kBatchesHeld + most_ahead(batch, workers);
+}
+
 ImageLoader::ImageLoader(const BatchSourceOptions& options)
     : options_(options),
       images_(open_images(options.data, options.classes)),
@@ -83,16 +89,18 @@ ImageLoader::ImageLoader(const BatchSourceOptions& options)
       image_bytes_(3 * static_cast<std::size_t>(options.image_size * options.image_size)),
       pace_(limits_for(options)),
       states_(images_->count(), ImageState::untried) {
-  for (std::uint64_t i = 0; i < kBatchesHeld + limits_for(options).ahead; ++i)
+  while (buffers_.size() < buffers(options.batch_per_device, options.workers))
     buffers_.push_back(make_buffer());
 }
 
 ImageLoader::Buffer ImageLoader::make_buffer() const {
-  const std::size_t pixels = batch_ * image_bytes_, label_offset = (pixels + 63) / 64 * 64;
-  Buffer buffer{.memory = options_.allocate(label_offset + batch_ * sizeof(std::int32_t)),
-                .missing = options_.batch_per_device};
-  buffer.pixels = {reinterpret_cast<std::uint8_t*>(buffer.memory.get()), pixels};
-  buffer.labels = {reinterpret_cast<std::int32_t*>(buffer.memory.get() + label_offset), batch_};
+  const std::size_t pixels = batch_ * image_bytes_;
+  Buffer buffer;
+  buffer.memory = options_.allocate(batch_ * sizeof(std::int32_t));
+  buffer.pixel_memory = options_.decoding ? options_.decoding->allocate(pixels) : options_.allocate(pixels);
+  buffer.missing = options_.batch_per_device;
+  buffer.pixels = {reinterpret_cast<std::uint8_t*>(buffer.pixel_memory.get()), pixels};
+  buffer.labels = {reinterpret_cast<std::int32_t*>(buffer.memory.get()), batch_};
   return buffer;
 }
 
@@ -101,8 +109,11 @@ PixelBatch ImageLoader::next() {
   std::unique_lock lock(mutex_);
   if (handed_out_ > 0) pace_.step_took(entered - left_seconds_);
   ++handed_out_;
-  if (handed_out_ > kBatchesHeld)
-    buffers_[(handed_out_ - kBatchesHeld - 1) % buffers_.size()].missing = options_.batch_per_device;
+  if (handed_out_ > kBatchesHeld) {
+    Buffer& free = buffers_[(handed_out_ - kBatchesHeld - 1) % buffers_.size()];
+    free.missing = options_.batch_per_device;
+    free.decoded = {};
+  }
   active_workers_ = pace_.workers();
   end_ = handed_out_ + pace_.ahead();
   space_.notify_all();
@@ -115,6 +126,8 @@ PixelBatch ImageLoader::next() {
   left_seconds_ = steady_now();
   waited_seconds_ += left_seconds_ - entered;
   if (failure_) std::rethrow_exception(failure_);
+  if (options_.decoding)
+    for (std::size_t who = 0; who < decoded_.size(); ++who) decoded_[who] += buffer.decoded[who];
   return {buffer.pixels, buffer.labels};
 }
 
@@ -130,17 +143,22 @@ std::size_t ImageLoader::host_bytes() const {
 }
 
 std::string ImageLoader::description() const {
-  return fmt::format("{}, {}{}", images_->description(), options_.as_needed ? "at most " : "",
-                     counted(options_.workers, "worker"));
+  return fmt::format("{}, {}{}{}", images_->description(), options_.as_needed ? "at most " : "",
+                     counted(options_.workers, "worker"),
+                     options_.decoding ? ", decoded by " + options_.decoding->description() : "");
 }
 
 void ImageLoader::work(const std::stop_token& stop, int worker) {
   try {
     Worker state;
+    if (options_.decoding) {
+      state.on_device = options_.decoding->make_decoder();
+      state.pixels = options_.allocate(image_bytes_);
+    }
     while (const auto sample = take_sample(stop, worker)) {
       const double start = steady_now();
-      load_sample(state, *sample);
-      finish_sample(*sample, steady_now() - start);
+      const Decoded decoded = load_sample(state, *sample);
+      finish_sample(*sample, decoded, steady_now() - start);
     }
   } catch (...) {
     const std::scoped_lock lock(mutex_);
@@ -156,32 +174,53 @@ std::optional<std::uint64_t> ImageLoader::take_sample(const std::stop_token& sto
   return next_sample_++;
 }
 
-void ImageLoader::load_sample(Worker& worker, std::uint64_t sample) {
+Decoded ImageLoader::load_sample(Worker& worker, std::uint64_t sample) {
   Buffer& buffer = buffer_of(sample);
   const std::uint64_t row = sample % batch_;
-  const int size = static_cast<int>(options_.image_size);
   for (std::uint64_t candidate = sample;; ++candidate) {
     const std::size_t number = image_at(candidate);
     if (known_corrupt(number)) continue;
     try {
       const EncodedImage encoded = images_->read(number, worker.bytes);
-      const ImageSize full = worker.decoder.read_header(encoded.bytes);
-      const Crop crop = crop_for(options_.preprocessing, full, augmentation_key_, global(sample));
-      const DecodedPart part = worker.decoder.decode(crop, eighths_that_cover(crop.size, size));
-      worker.resizer.resize(part.image, part.box, crop.flip, size,
-                            buffer.pixels.subspan(row * image_bytes_, image_bytes_));
+      const Decoded decoded =
+          decode(worker, encoded, sample, buffer.pixels.subspan(row * image_bytes_, image_bytes_));
       buffer.labels[row] = static_cast<std::int32_t>(encoded.label);
-      return note_good(number);
+      note_good(number);
+      return decoded;
     } catch (const CorruptImage& reason) {
       note_corrupt(number, reason.what());
     }
   }
 }
 
-void ImageLoader::finish_sample(std::uint64_t sample, double seconds) {
+Decoded ImageLoader::decode(Worker& worker, const EncodedImage& encoded, std::uint64_t sample,
+                            std::span<std::uint8_t> pixels) {
+  const int size = static_cast<int>(options_.image_size);
+  const ImageSize full = worker.decoder.read_header(encoded.bytes);
+  const Crop crop = crop_for(options_.preprocessing, full, augmentation_key_, global(sample));
+  Decoded decoded = options_.decoding ? worker.decoder.who_decodes() : Decoded::on_gpu;
+  auto* const on_device = reinterpret_cast<std::byte*>(pixels.data());
+  if (options_.decoding && decoded == Decoded::on_gpu) {
+    const auto [width, height] = crop.size;
+    const Box whole{0, 0, static_cast<double>(width), static_cast<double>(height)};
+    decoded =
+        worker.on_device->decode(encoded.bytes, {full.width, full.height, crop.left, crop.top, width, height},
+                                 worker.resizer.plan(crop.size, whole, crop.flip, size), on_device);
+    if (decoded == Decoded::on_gpu) return decoded;
+  }
+  if (options_.decoding) pixels = {reinterpret_cast<std::uint8_t*>(worker.pixels.get()), image_bytes_};
+  const DecodedPart part = worker.decoder.decode(crop, eighths_that_cover(crop.size, size));
+  worker.resizer.resize(part.image, part.box, crop.flip, size, pixels);
+  if (options_.decoding) worker.on_device->upload(pixels, on_device);
+  return decoded;
+}
+
+void ImageLoader::finish_sample(std::uint64_t sample, Decoded decoded, double seconds) {
   const std::scoped_lock lock(mutex_);
   pace_.image_took(seconds);
-  if (--buffer_of(sample).missing == 0) ready_.notify_all();
+  Buffer& buffer = buffer_of(sample);
+  ++buffer.decoded[static_cast<std::size_t>(decoded)];
+  if (--buffer.missing == 0) ready_.notify_all();
 }
 
 std::uint64_t ImageLoader::global(std::uint64_t sample) const {

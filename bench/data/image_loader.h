@@ -54,21 +54,26 @@ std::int64_t corrupt_images_allowed(std::int64_t images, std::int64_t tried);
 // take the next sample as soon as they are done, some batches ahead, so a slow file keeps none waiting.
 class ImageLoader : public BatchSource {
  public:
+  // Batches that a loader holds.
+  static std::size_t buffers(std::int64_t batch, int workers);
+
   // Opens and checks the folder or file; decoding starts with the first next().
   explicit ImageLoader(const BatchSourceOptions& options);
 
   PixelBatch next() override;
   double waited_seconds() const override { return waited_seconds_; }
   CorruptFiles corrupt_files() const override;
+  DecodedCounts decoded() const override { return decoded_; }
   std::size_t host_bytes() const override;
   std::string description() const override;
 
  private:
   struct Buffer {
-    std::shared_ptr<std::byte> memory;
+    std::shared_ptr<std::byte> memory, pixel_memory;
     std::span<std::uint8_t> pixels;
     std::span<std::int32_t> labels;
     std::int64_t missing = 0;  // samples that aren't there yet
+    DecodedCounts decoded{};   // the others
   };
   enum class ImageState : std::uint8_t { untried, good, corrupt };
   // State that a worker reuses from image to image.
@@ -76,13 +81,18 @@ class ImageLoader : public BatchSource {
     Resizer resizer;
     ImageDecoder decoder;
     std::vector<std::uint8_t> bytes;
+    std::unique_ptr<DeviceDecoder> on_device;
+    std::shared_ptr<std::byte> pixels;  // of one image, on the way from the CPU to the device
   };
 
   Buffer make_buffer() const;
   void work(const std::stop_token& stop, int worker);
   std::optional<std::uint64_t> take_sample(const std::stop_token& stop, int worker);
-  void load_sample(Worker& worker, std::uint64_t sample);
-  void finish_sample(std::uint64_t sample, double seconds);
+  Decoded load_sample(Worker& worker, std::uint64_t sample);
+  // An image's crop, resized, to its place in a batch.
+  Decoded decode(Worker& worker, const EncodedImage& encoded, std::uint64_t sample,
+                 std::span<std::uint8_t> pixels);
+  void finish_sample(std::uint64_t sample, Decoded decoded, double seconds);
   // Sample of this rank -> sample of the job.
   std::uint64_t global(std::uint64_t sample) const;
   std::size_t image_at(std::uint64_t sample) const;
@@ -100,6 +110,7 @@ class ImageLoader : public BatchSource {
   std::uint64_t batch_;
   std::size_t image_bytes_;
   double waited_seconds_ = 0;
+  DecodedCounts decoded_{};
   double left_seconds_ = 0;  // when next() returned last, on the steady clock
 
   mutable std::mutex mutex_;           // guards what follows

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/data/image_decoder.h"
+#include "kernels/resize_plan.h"
 
 namespace plumb {
 
@@ -18,22 +19,14 @@ class Resizer {
   // exchanges left and right.
   void resize(const RgbxImage& image, const Box& box, bool flip, int out_size, std::span<std::uint8_t> out);
 
- private:
-  // Each output pixel reads the input pixels first, first + 1, … with weights that sum to 2^16, or to
-  // 2^16 - 1: they have 16 bits.
-  struct Axis {
-    std::vector<int> first, count;
-    std::vector<std::uint16_t> weights;  // `stride` per output pixel
-    std::size_t stride = 0;
-    int lowest = 0, highest = 0;  // input pixels [lowest, highest) are read
-    // Output pixels in reverse order with `mirrored`.
-    void plan(double start, double length, int pixels, int out_size, bool mirrored);
-    void plan_pixel(std::size_t index, double middle, double reach);
-  };
-  void resize_rows(const RgbxImage& image, std::size_t y, std::size_t rows, std::size_t size,
-                   std::uint8_t* out);
+  // What resize() would do with an image of this size, for others who do it. Valid until the next call of
+  // either.
+  const ResizePlan& plan(ImageSize image, const Box& box, bool flip, int out_size);
 
-  Axis x_, y_;
+ private:
+  void resize_rows(const RgbxImage& image, std::size_t y, std::size_t rows, std::uint8_t* out);
+
+  ResizePlan plan_;
   std::vector<std::uint16_t> rows_;   // resized along y: [rows of a strip, pixels, 4], 2^8 per grey level
   std::vector<std::uint16_t> strip_;  // the same as [pixels, rows of a strip, 4]
 };

@@ -11,6 +11,7 @@
 #include "base/text_table.h"
 #include "base/units.h"
 #include "comm/gradient_reduction.h"
+#include "kernels/image_decoding.h"
 #include "kernels/roofline.h"
 #include "models/cost.h"
 
@@ -68,16 +69,21 @@ std::string totals_text(const DryRun& run) {
                       100 * run.bandwidth_share);
   text += fmt::format("{:<20}{:>16.3f} GB per step and rank\n", "sent to others", run.traffic_bytes / kGiga);
   if (run.exchange) text += exchange_text(run, *run.exchange);
-  text += fmt::format("{:<20}{:>16} {:.2f} GiB planned of {:.2f} GiB\n", "fits",
-                      run.fits ? "yes:" : "no:", static_cast<double>(run.memory.planned) / kGiB,
+  text += fmt::format("{:<20}{:>16} {:.2f} GiB planned of {:.2f} GiB\n", "fits", run.fits ? "yes:" : "no:",
+                      static_cast<double>(run.memory.planned + run.decoding_bytes) / kGiB,
                       run.device_memory_bytes / kGiB);
   text += fmt::format("{:<20}{:>16} per device\n", "largest batch", grouped(run.largest_batch));
+  if (run.decoding_bytes > 0)
+    text += fmt::format(
+        "{:<20}{:>16} decodes grey and YCbCr images of one scan and at most {:.1f} megapixels,\n{:<37}the "
+        "CPU all others\n",
+        "decoding", "nvJPEG", static_cast<double>(kMostPixelsOnGpu) / 1e6, "");
   return text;
 }
 
-std::string memory_text(const MemoryBytes& memory) {
+std::string memory_text(const DryRun& run) {
   std::string text = fmt::format("\n{:<20}{:>16}\n", "memory", "GiB");
-  for (const auto& [name, bytes] : memory_parts(memory))
+  for (const auto& [name, bytes] : memory_parts(run.memory, run.decoding_bytes))
     text += fmt::format("  {:<18}{:>16.3f}\n", name, static_cast<double>(bytes) / kGiB);
   return text;
 }
@@ -150,6 +156,7 @@ DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, Precision preci
   run.head_parameters = head_parameter_count(graph);
   run.head_macs_per_image = head_macs_per_image(graph);
   run.memory = memory_bytes(program, plan.memory);
+  run.decoding_bytes = plan.decoding_bytes;
   run.device_memory_bytes = limits.memory_bytes;
   run.fits = plan.needed_bytes <= limits.memory_bytes;
   run.largest_batch = largest_batch;
@@ -169,7 +176,7 @@ DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, Precision preci
 
 Json to_json(const DryRun& run) {
   Json memory = Json::object();
-  for (const auto& [name, bytes] : memory_parts(run.memory)) memory[name] = bytes;
+  for (const auto& [name, bytes] : memory_parts(run.memory, run.decoding_bytes)) memory[name] = bytes;
   memory["peak"] = nullptr;
   Json instructions = Json::array();
   for (const DryRunInstruction& instruction : run.instructions) {
@@ -203,7 +210,7 @@ Json to_json(const DryRun& run) {
 }
 
 std::string to_text(const DryRun& run) {
-  return totals_text(run) + memory_text(run.memory) + phases_text(run) + longest_text(run);
+  return totals_text(run) + memory_text(run) + phases_text(run) + longest_text(run);
 }
 
 std::string targets_text(const std::vector<DeviceLimits>& targets) {

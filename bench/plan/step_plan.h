@@ -21,8 +21,10 @@ struct StepPlan {
   DescribeOptions described_with;
   Program program;  // with its collectives, if has_collectives()
   MemoryPlan memory;
-  // The arena and, on a CPU, the copies of parameters that lie beside it while start values are handed out
-  // and while a run is checked.
+  // What a device that decodes images takes for it, beside the arena (--decode gpu).
+  std::size_t decoding_bytes = 0;
+  // The arena, what decoding takes and, on a CPU, the copies of parameters that lie beside it while start
+  // values are handed out and while a run is checked.
   double needed_bytes = 0;
 };
 
@@ -45,8 +47,10 @@ std::string engines_text(const StepPlan& plan, const DeviceLimits& limits);
 std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimits& limits, int rank,
                                    int world_size, double memory_bytes);
 
-// Keys of memory_bytes in JSON, and their bytes, in the order in which they are shown.
-std::vector<std::pair<const char*, std::size_t>> memory_parts(const MemoryBytes& memory);
+// Keys of memory_bytes in JSON, and their bytes, in the order in which they are shown. `decoding`: of
+// StepPlan; 0: no key.
+std::vector<std::pair<const char*, std::size_t>> memory_parts(const MemoryBytes& memory,
+                                                              std::size_t decoding);
 
 // The largest batch whose plan fits into `memory_bytes`, up to kMaxBatch; 0 if batch 1 doesn't.
 // `planned_bytes(batch)` describes and plans; it must not fall as the batch grows.

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "bench/output/summary.h"
+#include "bench/run/run_record.h"
 #include "bench/run/session.h"
 #include "bench/run/step_timer.h"
 
@@ -50,7 +51,8 @@ DecodeRate measure_rate(const Job& job, const Session& session) {
           .images = static_cast<std::int64_t>(sums[0]),
           .seconds = windows.empty() ? elapsed : std::ranges::max(windows),
           .cpu_seconds = sums[1],
-          .corrupt = static_cast<std::int64_t>(sums[3])};
+          .corrupt = static_cast<std::int64_t>(sums[3]),
+          .decoding = decoding_record(job, session)};
 }
 
 }  // namespace
@@ -70,22 +72,25 @@ std::string to_text(const DecodeRate& rate) {
       counted(rate.workers, "worker"), counted(rate.world_size, "rank"), rate.image_size);
   text += fmt::format("; {}", rate.data);
   if (rate.corrupt > 0) text += fmt::format("; {} skipped", counted(rate.corrupt, "corrupt image"));
+  if (rate.decoding) text += "; " + decoding_text(*rate.decoding);
   return text;
 }
 
 nlohmann::ordered_json to_json(const DecodeRate& rate) {
-  return {{"schema", "plumbline.decode/1"},
-          {"data", rate.data},
-          {"image_size", rate.image_size},
-          {"batch_per_device", rate.batch_per_device},
-          {"world_size", rate.world_size},
-          {"workers", rate.workers},
-          {"images", rate.images},
-          {"seconds", rate.seconds},
-          {"images_per_second", rate.images_per_second()},
-          {"images_per_second_per_core", rate.images_per_core_second()},
-          {"cpu_seconds_per_image", 1 / rate.images_per_core_second()},
-          {"corrupt_images", rate.corrupt}};
+  nlohmann::ordered_json json{{"schema", "plumbline.decode/1"},
+                              {"data", rate.data},
+                              {"image_size", rate.image_size},
+                              {"batch_per_device", rate.batch_per_device},
+                              {"world_size", rate.world_size},
+                              {"workers", rate.workers},
+                              {"images", rate.images},
+                              {"seconds", rate.seconds},
+                              {"images_per_second", rate.images_per_second()},
+                              {"images_per_second_per_core", rate.images_per_core_second()},
+                              {"cpu_seconds_per_image", 1 / rate.images_per_core_second()},
+                              {"corrupt_images", rate.corrupt}};
+  if (rate.decoding) json["decoding"] = to_json(*rate.decoding);
+  return json;
 }
 
 }  // namespace plumb

@@ -31,6 +31,8 @@ void add_window(const Session& session, const TimedIterations& timed, RunRecord&
 // What all ranks measured; every rank calls it. Rank 0's record has images per second and energy.
 void add_measurements(const Job& job, const Session& session, const Measurements& measured,
                       RunRecord& record);
+// What the device decoded of all ranks' batches; nothing where the CPU decodes. Every rank calls it.
+std::optional<DecodingRecord> decoding_record(const Job& job, const Session& session);
 // What a run that failed has measured so far.
 void add_failure(const Error& error, const Measurements& measured, RunRecord& record);
 

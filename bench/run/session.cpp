@@ -30,7 +30,8 @@ BatchSourceOptions source_options(const Session& session, const Job& job) {
                             .rank = job.rank(),
                             .world_size = job.size(),
                             .workers = options.data_workers,
-                            .as_needed = session.workers_as_needed};
+                            .as_needed = session.workers_as_needed,
+                            .decoding = session.decoding};
   if (HostStaging* staging = session.device->host_staging())
     source.allocate = [staging](std::size_t bytes) { return staging->allocate_pinned(bytes); };
   return source;
@@ -209,6 +210,7 @@ void read_inputs(const Job& job, Session& session) {
     if (!options.weights.empty() && (job.rank() == 0 || has_shards(session.plan.graph)))
       session.given =
           tensors_for(session.plan.graph, read_safetensors(options.weights, "--weights"), options.weights);
+    if (options.decode_on_gpu) session.decoding = session.device->make_image_decoding(options.data_workers);
     session.source = make_batch_source(source_options(session, job));
   });
 }

@@ -212,6 +212,7 @@ TEST(RunRecord, KeepsWhereTheTimeWentAndWhatIsOdd) {
   record.probed_bytes_per_second = 1.5e9;
   record.modelled_exchange_seconds = 0.07;
   record.winograd_steps = {"layer1.0.conv2.forward"};
+  record.decoding = DecodingRecord{"nvJPEG 13.0.2", 1, 12, {{"large", 4}, {"progressive", 8}}};
   record.odd_hosts = {"host n3 is unlike the others"};
   record.remarks = {"a remark"};
   const Json json = Json::parse(to_json(record).dump());
@@ -229,6 +230,9 @@ TEST(RunRecord, KeepsWhereTheTimeWentAndWhatIsOdd) {
   EXPECT_FALSE(exchange_seconds(example()));
   EXPECT_FALSE(run_record_from_json(to_json(example()), "x").modelled_exchange_seconds);
   EXPECT_EQ(back.winograd_steps, record.winograd_steps);
+  ASSERT_TRUE(back.decoding);
+  EXPECT_EQ(decoding_text(*back.decoding),
+            "1 image by nvJPEG 13.0.2, 12 by the CPU (large 4, progressive 8)");
   EXPECT_EQ(back.odd_hosts, record.odd_hosts);
   EXPECT_EQ(back.remarks, record.remarks);
 }

@@ -1,0 +1,22 @@
+#include "kernels/cuda/memory_pool.h"
+
+#include <gtest/gtest.h>
+
+namespace plumb::cuda {
+namespace {
+
+TEST(MemoryPool, FillsGapsAndSaysWhenItIsFull) {
+  MemoryPool pool(4096);
+  std::byte* const first = pool.allocate(1000);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(pool.allocate(1), first + 1024);
+  EXPECT_EQ(pool.allocate(2500), first + 1536);
+  EXPECT_EQ(pool.allocate(100), nullptr);
+  pool.free(first);
+  EXPECT_EQ(pool.allocate(1025), nullptr);
+  EXPECT_EQ(pool.allocate(1024), first);
+  EXPECT_EQ(pool.allocate(std::size_t{1} << 62), nullptr);
+}
+
+}  // namespace
+}  // namespace plumb::cuda
