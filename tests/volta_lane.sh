@@ -80,7 +80,7 @@ check_hosts() {
 check_compiles() {
   local kernels=("$root"/kernels/cuda/*.cu) hosts
   # But for the stub and those that want headers of cuDNN and cuBLAS.
-  mapfile -t hosts < <(printf '%s\n' "$root"/kernels/cuda/*.cpp | grep -vE '_(cudnn|cublaslt|stub)\.cpp$')
+  mapfile -t hosts < <(printf '%s\n' "$root"/kernels/cuda/*.cpp | grep -vE '(_cudnn|cublaslt|_stub)\.cpp$')
   [ -e "${kernels[0]}" ] || { echo "FAILED: no kernels in kernels/cuda"; return 1; }
   export root cuda12 clang scratch
   export -f compile is_sm_70 check_kernel

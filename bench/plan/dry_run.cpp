@@ -75,9 +75,9 @@ std::string totals_text(const DryRun& run) {
   text += fmt::format("{:<20}{:>16} per device\n", "largest batch", grouped(run.largest_batch));
   if (run.decoding_bytes > 0)
     text += fmt::format(
-        "{:<20}{:>16} decodes grey and YCbCr images of one scan and at most {:.1f} megapixels,\n{:<37}the "
-        "CPU all others\n",
-        "decoding", "nvJPEG", static_cast<double>(kMostPixelsOnGpu) / 1e6, "");
+        "{:<20}{:>16} decodes grey and YCbCr images of one scan,\n{:<37}up to {:.1f} megapixels, the CPU all "
+        "others\n",
+        "decoding", "nvJPEG", "", static_cast<double>(kMostPixelsOnGpu) / 1e6);
   return text;
 }
 

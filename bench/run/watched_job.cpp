@@ -3,13 +3,18 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <optional>
 #include <utility>
 
 #include "bench/links/host_addresses.h"
 #include "bench/output/messages.h"
+#include "comm/watchdog/launcher.h"
 
 namespace plumb {
 namespace {
+
+constexpr std::chrono::seconds kPatienceWithLauncher{30};
 
 // By write(), as another thread may be stuck while it holds the lock of stderr; not at all if nobody reads
 // it.
@@ -44,6 +49,9 @@ WatchedJob::WatchedJob(const std::string& program, const WatchOptions& options, 
     if (then) then(job);
   };
   start.before_end = [this](int exit_code) {
+    // Open MPI's mpirun sometimes locks up while it ends the other ranks.
+    const std::optional<Launcher> launcher = launcher_of_this_process();
+    if (options_.on && launcher) end_launcher_later(*launcher, kPatienceWithLauncher);
     if (watchdog_) watchdog_->stand_down(exit_code);
   };
   job_.emplace(argc, argv, start);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/threads.h"
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/device.h"
@@ -44,20 +45,26 @@ class Product {
     const memory::desc any(weight_dims(p), memory::data_type::f32, memory::format_tag::any);
     const memory::dims strides{p.stride, p.stride}, padding{p.padding, p.padding};
     const auto algorithm = dnnl::algorithm::convolution_direct;
+    dnnl::primitive_attr attr;  // oneDNN's own scratchpad belongs to the thread that makes the primitive
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const auto forward = cpu::describe_primitive<dnnl::convolution_forward>(
-        engine_, {}, dnnl::prop_kind::forward_training, algorithm, in_, any, out_, strides, padding, padding);
+        engine_, attr, dnnl::prop_kind::forward_training, algorithm, in_, any, out_, strides, padding,
+        padding);
     if (p.pass == ConvPass::forward) {
       held_weight_ = forward.weights_desc();
+      scratchpad_ = forward.scratchpad_desc();
       primitive_ = dnnl::convolution_forward(forward);
     } else if (p.pass == ConvPass::backward_weights) {
       const auto described = cpu::describe_backward<dnnl::convolution_backward_weights>(
-          engine_, {}, forward, algorithm, in_, any, out_, strides, padding, padding);
+          engine_, attr, forward, algorithm, in_, any, out_, strides, padding, padding);
       held_weight_ = described.diff_weights_desc();
+      scratchpad_ = described.scratchpad_desc();
       primitive_ = dnnl::convolution_backward_weights(described);
     } else {
       const auto described = cpu::describe_backward<dnnl::convolution_backward_data>(
-          engine_, {}, forward, algorithm, in_, any, out_, strides, padding, padding);
+          engine_, attr, forward, algorithm, in_, any, out_, strides, padding, padding);
       held_weight_ = described.weights_desc();
+      scratchpad_ = described.scratchpad_desc();
       primitive_ = dnnl::convolution_backward_data(described);
     }
   }
@@ -90,20 +97,25 @@ class Product {
     return {p.groups, p.out_c / p.groups, p.c / p.groups, p.kernel, p.kernel};
   }
   memory reordered(std::vector<float>& weight) const {
+    cpu::use_threads(threads_);
     memory plain(weight_, engine_, weight.data()), held(held_weight_, engine_);
     dnnl::stream stream(engine_);
     dnnl::reorder(plain, held).execute(stream, plain, held);
     stream.wait();
     return held;
   }
-  void execute(const std::unordered_map<int, memory>& arguments) const {
+  void execute(std::unordered_map<int, memory> arguments) const {
+    cpu::use_threads(threads_);
+    arguments.emplace(DNNL_ARG_SCRATCHPAD, memory(scratchpad_, engine_));
     dnnl::stream stream(engine_);
     primitive_.execute(stream, arguments);
     stream.wait();
   }
 
+  // Those that the primitive was made for: whichever thread waits for the GPU does its work.
+  const int threads_ = cpu::threads_in_use();
   dnnl::engine engine_;
-  memory::desc in_, out_, weight_, held_weight_;
+  memory::desc in_, out_, weight_, held_weight_, scratchpad_;
   dnnl::primitive primitive_;
 };
 

@@ -2,6 +2,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "base/error.h"
+#include "kernels/cpu/threads.h"
 #include "kernels/cuda/dense.h"
 #include "kernels/cuda/runtime.h"
 #include "tests/cuda_host/host_numbers.h"
@@ -59,11 +60,15 @@ class GemmOnCpu final : public GemmPlan {
   std::string engine() const override { return "oneDNN sgemm"; }
   void run(cudaStream_t stream, const GemmOperands& operands, std::byte*) const override {
     check(gpu::emulated::enqueue(
-        stream, gpu::emulated::once([problem = problem_, operands] { multiply(problem, operands); })));
+        stream, gpu::emulated::once([problem = problem_, operands, threads = threads_] {
+          cpu::use_threads(threads);  // sums come in the same order, whichever thread waits for the GPU
+          multiply(problem, operands);
+        })));
   }
 
  private:
   GemmProblem problem_;
+  const int threads_ = cpu::threads_in_use();
 };
 
 class CpuProducts final : public GemmEngine {
