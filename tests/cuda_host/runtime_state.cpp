@@ -1,5 +1,8 @@
 #include "tests/cuda_host/runtime_state.h"
 
+#include <malloc.h>
+
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -8,7 +11,11 @@
 
 namespace plumb::gpu::emulated {
 
-Runtime::Runtime() : timeline(order_seed()) {}
+// Every operation makes its vectors anew: given back to the system, their pages cost as much as the work.
+Runtime::Runtime() : timeline(order_seed()) {
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+}
 
 Runtime& runtime() {
   static Runtime state;  // the CUDA API leaves no other place for it
