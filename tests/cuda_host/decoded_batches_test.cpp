@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kBatches = 8;
 
-// Of the environment, during a test.
+// An environment variable that is set for one test.
 class Setting {
  public:
   Setting(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
