@@ -8,6 +8,7 @@
 
 #include "comm/half_sum.h"
 #include "comm/mpi_check.h"
+#include "comm/recursive_doubling.h"
 #include "comm/ring.h"
 
 namespace plumb {
@@ -45,9 +46,8 @@ CommunicatorOwner duplicate(MPI_Comm communicator) {
   return CommunicatorOwner(copy);
 }
 
-// Ranks of a host stand side by side, however the launcher dealt them out: the ring enters and leaves each
-// host once.
-RingPlace place_in_ring(MPI_Comm communicator, const Job& job) {
+// So the ring enters and leaves each host once.
+RanksByHost sort_by_host(MPI_Comm communicator, const Job& job) {
   std::vector<int> ranks(static_cast<std::size_t>(job.size())), hosts(ranks.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   const int mine = job.first_rank_of_host();
@@ -88,18 +88,19 @@ class MpiCommunicator : public Communicator {
         half_(make_half()),
         f16_sum_(make_sum(add_f16_elements)),
         bf16_sum_(make_sum(add_bf16_elements)),
-        place_(place_in_ring(communicator_.get(), job)),
+        ranks_(sort_by_host(communicator_.get(), job)),
         options_(options) {
     if (options_.message_bytes == 0) options_.message_bytes = message_bytes_for(job);
     requests_.reserve(kExpectedRequests);
     tickets_.reserve(kExpectedRequests);
     finished_.reserve(kExpectedRequests);
-    rings_.reserve(kExpectedRequests);
-    while (rings_.size() < kExpectedRings) add_ring();
+    for (Pool* pool : {&rings_, &doublings_}) pool->reserve(kExpectedRequests);
+    while (rings_.size() < kExpectedAtOnce) add_ring();
+    while (doublings_.size() < kExpectedAtOnce) add_doubling();
   }
 
   std::string name() const override { return "mpi"; }
-  int size() const override { return static_cast<int>(place_.ranks.size()); }
+  int size() const override { return static_cast<int>(ranks_.ranks.size()); }
 
   Ticket start(const Collective& collective, std::byte* data) override {
     require_sound(collective, size());
@@ -108,15 +109,18 @@ class MpiCommunicator : public Communicator {
     const bool is_short = collective.elements * bytes_of(collective.dtype) < options_.ring_from_bytes;
     if (collective.kind == Collective::Kind::broadcast)
       start_broadcast(ticket, collective, data);
+    else if (is_short && collective.kind == Collective::Kind::allgather)
+      start_short_allgather(ticket, collective, data);
     else if (is_short && collective.kind != Collective::Kind::reduce_scatter_sum)
-      start_short(ticket, collective, data);
+      start_in(idle_in(doublings_, [&]() -> UnderWay& { return add_doubling(); }), ticket, collective, data);
     else
-      start_ring(ticket, collective, data);
+      start_in(idle_in(rings_, [&]() -> UnderWay& { return add_ring(); }), ticket, collective, data);
     return ticket;
   }
 
   void progress() override {
-    for (Ring& ring : rings_) ring.exchange->advance();
+    for (const Pool* pool : {&rings_, &doublings_})
+      for (const UnderWay& one : *pool) one.algorithm->advance();
     if (requests_.empty()) return;
     int count = 0;
     finished_.resize(requests_.size());
@@ -128,8 +132,7 @@ class MpiCommunicator : public Communicator {
 
   bool done(Ticket ticket) const override {
     return std::find(tickets_.begin(), tickets_.end(), ticket) == tickets_.end() &&
-           std::none_of(rings_.begin(), rings_.end(),
-                        [&](const Ring& ring) { return ring.ticket == ticket && !ring.exchange->ended(); });
+           !is_under_way(rings_, ticket) && !is_under_way(doublings_, ticket);
   }
 
   // Polls, as MPI_Wait would: the other collectives move on, too.
@@ -138,27 +141,40 @@ class MpiCommunicator : public Communicator {
   }
 
  private:
-  // Reserved, so that start() doesn't allocate inside the timed window. More rings are added when more
-  // collectives are under way; they stay.
-  static constexpr std::size_t kExpectedRequests = 256, kExpectedRings = 8;
+  // Reserved, so that start() doesn't allocate inside the timed window. More are added when more collectives
+  // are under way; they stay.
+  static constexpr std::size_t kExpectedRequests = 256, kExpectedAtOnce = 8;
   static constexpr Ticket kTags = 32768;  // that MPI guarantees
 
-  struct Ring {
+  struct UnderWay {
     Ticket ticket = 0;
-    std::unique_ptr<RingExchange> exchange;
+    std::unique_ptr<CollectiveAlgorithm> algorithm;
   };
+  using Pool = std::vector<UnderWay>;
 
-  Ring& add_ring() {
+  UnderWay& add_ring() {
     return rings_.emplace_back(
-        Ring{.exchange = std::make_unique<RingExchange>(place_, options_.message_bytes)});
+        UnderWay{.algorithm = std::make_unique<RingExchange>(ranks_, options_.message_bytes)});
+  }
+  UnderWay& add_doubling() {
+    return doublings_.emplace_back(
+        UnderWay{.algorithm = std::make_unique<RecursiveDoubling>(ranks_, options_.ring_from_bytes)});
   }
 
-  void start_ring(Ticket ticket, const Collective& collective, std::byte* data) {
-    const auto idle =
-        std::find_if(rings_.begin(), rings_.end(), [](const Ring& ring) { return ring.exchange->ended(); });
-    Ring& ring = idle != rings_.end() ? *idle : add_ring();
-    ring.ticket = ticket;
-    ring.exchange->start({.data = data,
+  template <typename Add>
+  static UnderWay& idle_in(Pool& pool, Add add) {
+    const auto idle = std::ranges::find_if(pool, [](const UnderWay& one) { return one.algorithm->ended(); });
+    return idle != pool.end() ? *idle : add();
+  }
+
+  static bool is_under_way(const Pool& pool, Ticket ticket) {
+    return std::ranges::any_of(
+        pool, [&](const UnderWay& one) { return one.ticket == ticket && !one.algorithm->ended(); });
+  }
+
+  void start_in(UnderWay& one, Ticket ticket, const Collective& collective, std::byte* data) {
+    one.ticket = ticket;
+    one.algorithm->start({.data = data,
                           .elements = collective.elements,
                           .element_bytes = bytes_of(collective.dtype),
                           .reduces = collective.kind != Collective::Kind::allgather,
@@ -168,17 +184,12 @@ class MpiCommunicator : public Communicator {
                           .tag = static_cast<int>(ticket % kTags)});
   }
 
-  void start_short(Ticket ticket, const Collective& collective, std::byte* data) {
+  void start_short_allgather(Ticket ticket, const Collective& collective, std::byte* data) {
     MPI_Request request = MPI_REQUEST_NULL;
-    const auto count = static_cast<int>(collective.elements);
-    if (collective.kind == Collective::Kind::allgather)
-      check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, count / size(),
-                           type_of(collective.dtype), communicator_.get(), &request),
-            "MPI_Iallgather");
-    else
-      check(MPI_Iallreduce(MPI_IN_PLACE, data, count, type_of(collective.dtype), operation_of(collective),
-                           communicator_.get(), &request),
-            "MPI_Iallreduce");
+    check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data,
+                         static_cast<int>(collective.elements) / size(), type_of(collective.dtype),
+                         communicator_.get(), &request),
+          "MPI_Iallgather");
     requests_.push_back(request);
     tickets_.push_back(ticket);
   }
@@ -237,11 +248,11 @@ class MpiCommunicator : public Communicator {
   CommunicatorOwner communicator_;
   DatatypeOwner half_;
   OperationOwner f16_sum_, bf16_sum_;
-  RingPlace place_;
+  RanksByHost ranks_;
   MpiCommunicatorOptions options_;
   Ticket next_ticket_ = 0;
-  std::vector<Ring> rings_;
-  // Pending requests of short collectives with their tickets, and the output of MPI_Testsome.
+  Pool rings_, doublings_;
+  // Pending requests of MPI's own collectives with their tickets, and the output of MPI_Testsome.
   std::vector<MPI_Request> requests_;
   std::vector<Ticket> tickets_;
   std::vector<int> finished_;

@@ -19,13 +19,13 @@ bool has_ended(MPI_Request& request) {
 
 }  // namespace
 
-RingExchange::RingExchange(const RingPlace& place, std::size_t message_bytes)
-    : place_(place),
-      ranks_(place.ranks.size()),
+RingExchange::RingExchange(const RanksByHost& ranks, std::size_t message_bytes)
+    : by_host_(ranks),
+      ranks_(ranks.ranks.size()),
       message_bytes_(message_bytes),
       receives_(kReceivesAtOnce, MPI_REQUEST_NULL),
       sends_(kSendsAtOnce, MPI_REQUEST_NULL),
-      arrivals_(kReceivesAtOnce * message_bytes) {}
+      arrivals_(kReceivesAtOnce * CacheLine::lines_of(message_bytes)) {}
 
 RingExchange::~RingExchange() {
   for (; received_ < receives_posted_; ++received_) {
@@ -40,9 +40,10 @@ void RingExchange::start(const Work& work) {
   const std::size_t longest_block = (work.elements + ranks_ - 1) / ranks_;
   const std::size_t most = message_bytes_ / work.element_bytes;
   messages_per_block_ = (longest_block + most - 1) / most;
-  // Messages of a block are equally long.
-  elements_per_message_ =
-      messages_per_block_ == 0 ? 0 : (longest_block + messages_per_block_ - 1) / messages_per_block_;
+  // Messages of a block are equally long, in whole cache lines.
+  const std::size_t share = messages_per_block_ == 0 ? 0 : (longest_block - 1) / messages_per_block_ + 1;
+  elements_per_message_ = std::min(
+      most, CacheLine::lines_of(share * work.element_bytes) * (sizeof(CacheLine) / work.element_bytes));
   messages_ = half() * (work.reduces && work.gathers ? 2 : 1);
   receives_posted_ = received_ = sends_posted_ = sent_ = 0;
   advance();
@@ -57,7 +58,7 @@ std::size_t RingExchange::half() const {
 // p - 2 - s (2). An allgather alone begins at step n - 1.
 RingExchange::Piece RingExchange::piece(std::size_t message, std::size_t behind) const {
   const std::size_t step = (work_.reduces ? 0 : ranks_ - 1) + message / messages_per_block_;
-  const auto block = static_cast<std::size_t>(rank_at(place_.position + 2 * ranks_ - behind - step));
+  const auto block = static_cast<std::size_t>(rank_at(by_host_.position + 2 * ranks_ - behind - step));
   const std::size_t end = (block + 1) * work_.elements / ranks_;
   const std::size_t begin =
       std::min(end, block * work_.elements / ranks_ + message % messages_per_block_ * elements_per_message_);
@@ -72,6 +73,10 @@ void RingExchange::advance() {
   }
 }
 
+std::byte* RingExchange::arrival(std::size_t message) {
+  return arrivals_[message % receives_.size() * (arrivals_.size() / receives_.size())].bytes;
+}
+
 bool RingExchange::may_post_receive() const {
   if (receives_posted_ == messages_ || receives_posted_ == received_ + receives_.size()) return false;
   // A result overwrites the partial sum that was sent n - 1 steps before.
@@ -82,10 +87,10 @@ bool RingExchange::may_post_receive() const {
 void RingExchange::post_receive() {
   const Piece result = piece(receives_posted_, 2);
   const std::size_t slot = receives_posted_ % receives_.size();
-  std::byte* into = adds(receives_posted_) ? &arrivals_[slot * message_bytes_] : at(result);
-  const int left = rank_at(place_.position + ranks_ - 1);
+  std::byte* into = adds(receives_posted_) ? arrival(receives_posted_) : at(result);
+  const int left = rank_at(by_host_.position + ranks_ - 1);
   check(MPI_Irecv(into, static_cast<int>(result.count * work_.element_bytes), MPI_BYTE, left, work_.tag,
-                  place_.communicator, &receives_[slot]),
+                  by_host_.communicator, &receives_[slot]),
         "MPI_Irecv");
   ++receives_posted_;
 }
@@ -98,9 +103,9 @@ bool RingExchange::may_post_send() const {
 
 void RingExchange::post_send() {
   const Piece from = piece(sends_posted_, 1);
-  const int right = rank_at(place_.position + 1);
+  const int right = rank_at(by_host_.position + 1);
   check(MPI_Isend(at(from), static_cast<int>(from.count * work_.element_bytes), MPI_BYTE, right, work_.tag,
-                  place_.communicator, &sends_[sends_posted_ % sends_.size()]),
+                  by_host_.communicator, &sends_[sends_posted_ % sends_.size()]),
         "MPI_Isend");
   ++sends_posted_;
 }
@@ -111,8 +116,8 @@ bool RingExchange::take_received() {
   if (received_ == receives_posted_ || !has_ended(receives_[slot])) return false;
   if (adds(received_)) {
     const Piece sum = piece(received_, 2);
-    check(MPI_Reduce_local(&arrivals_[slot * message_bytes_], at(sum), static_cast<int>(sum.count),
-                           work_.type, work_.operation),
+    check(MPI_Reduce_local(arrival(received_), at(sum), static_cast<int>(sum.count), work_.type,
+                           work_.operation),
           "MPI_Reduce_local");
   }
   ++received_;

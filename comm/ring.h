@@ -11,52 +11,33 @@
 // Blocks travel as messages of some KiB, so that one is added up while the next ones are on their way.
 #pragma once
 
-#include <mpi.h>
-
-#include <cstddef>
-#include <vector>
+#include "comm/collective_algorithm.h"
 
 namespace plumb {
 
-// The order of ranks in the ring, and this rank's position in it. A reduce-scatter leaves block r at rank r.
-struct RingPlace {
-  MPI_Comm communicator;
-  std::size_t position;
-  std::vector<int> ranks;
-};
-
-class RingExchange {
+// A reduce-scatter leaves block r at rank r.
+class RingExchange : public CollectiveAlgorithm {
  public:
-  struct Work {
-    std::byte* data;
-    std::size_t elements, element_bytes;
-    bool reduces, gathers;  // at least one; both for an allreduce
-    MPI_Datatype type;      // these two only if it reduces; the operation must be commutative
-    MPI_Op operation;
-    int tag;  // of its own among the exchanges under way on this communicator
-  };
-
-  // Allocates what any exchange needs; `place` must outlive it. Messages hold at most `message_bytes`, 8 or
+  // Allocates what any exchange needs; `ranks` must outlive it. Messages hold at most `message_bytes`, 8 or
   // more.
-  RingExchange(const RingPlace& place, std::size_t message_bytes);
+  RingExchange(const RanksByHost& ranks, std::size_t message_bytes);
   // Cancels the receives that are still posted.
-  ~RingExchange();
+  ~RingExchange() override;
   RingExchange(const RingExchange&) = delete;
   RingExchange& operator=(const RingExchange&) = delete;
 
-  // Requires ended(). All ranks start the same work.
-  void start(const Work& work);
-  // Does all that is possible without waiting. Throws mpi_error().
-  void advance();
-  bool ended() const { return received_ == messages_ && sent_ == messages_; }
+  void start(const Work& work) override;
+  void advance() override;
+  bool ended() const override { return received_ == messages_ && sent_ == messages_; }
 
  private:
   struct Piece {
     std::size_t begin, count;  // elements
   };
-  int rank_at(std::size_t position) const { return place_.ranks[position % ranks_]; }
+  int rank_at(std::size_t position) const { return by_host_.ranks[position % ranks_]; }
   Piece piece(std::size_t message, std::size_t behind) const;
   std::byte* at(const Piece& piece) const { return work_.data + piece.begin * work_.element_bytes; }
+  std::byte* arrival(std::size_t message);
   bool adds(std::size_t message) const { return work_.reduces && message < half(); }
   std::size_t half() const;
   bool may_post_receive() const;
@@ -66,7 +47,7 @@ class RingExchange {
   bool take_received();
   bool drop_sent();
 
-  const RingPlace& place_;
+  const RanksByHost& by_host_;
   std::size_t ranks_, message_bytes_;
   Work work_ = {};
   std::size_t messages_per_block_ = 0, elements_per_message_ = 0;
@@ -74,7 +55,7 @@ class RingExchange {
   // how far this rank has come.
   std::size_t messages_ = 0, receives_posted_ = 0, received_ = 0, sends_posted_ = 0, sent_ = 0;
   std::vector<MPI_Request> receives_, sends_;  // message m's is [m % size]
-  std::vector<std::byte> arrivals_;            // summands; one message for each of receives_
+  std::vector<CacheLine> arrivals_;            // summands; one message for each of receives_
 };
 
 }  // namespace plumb
