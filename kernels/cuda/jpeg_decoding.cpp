@@ -94,12 +94,12 @@ struct JpegLibrary {
 
 // A decoder of the library, and what it works in.
 struct Way {
-  Way(const JpegLibrary& library, nvjpeg::Backend backend)
+  Way(JpegLibrary& library, nvjpeg::Backend backend)
       : decoder(library.make_decoder(backend)),
         pinned(library.call.destroy_pinned_buffer, library.call.create_pinned_buffer, library.handle.get(),
                nullptr),
         device(library.call.destroy_device_buffer, library.call.create_device_buffer, library.handle.get(),
-               nullptr),
+               &library.allocator),
         state(library.call.destroy_state, library.call.create_state, library.handle.get(),
               decoder.needed().get()) {
     for (const nvjpeg::Status status :

@@ -74,8 +74,8 @@ class Nvjpeg {
   Function<nvjpeg::Handle, void*, nvjpeg::PinnedBuffer*> create_pinned_buffer{*this,
                                                                               "nvjpegBufferPinnedCreate"};
   Function<nvjpeg::PinnedBuffer> destroy_pinned_buffer{*this, "nvjpegBufferPinnedDestroy"};
-  Function<nvjpeg::Handle, void*, nvjpeg::DeviceBuffer*> create_device_buffer{*this,
-                                                                              "nvjpegBufferDeviceCreate"};
+  Function<nvjpeg::Handle, nvjpeg::DeviceAllocator*, nvjpeg::DeviceBuffer*> create_device_buffer{
+      *this, "nvjpegBufferDeviceCreateV2"};
   Function<nvjpeg::DeviceBuffer> destroy_device_buffer{*this, "nvjpegBufferDeviceDestroy"};
   Function<nvjpeg::State, nvjpeg::PinnedBuffer> attach_pinned_buffer{*this, "nvjpegStateAttachPinnedBuffer"};
   Function<nvjpeg::State, nvjpeg::DeviceBuffer> attach_device_buffer{*this, "nvjpegStateAttachDeviceBuffer"};

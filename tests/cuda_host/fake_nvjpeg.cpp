@@ -35,11 +35,11 @@ struct nvjpegJpegDecoder {
 };
 struct nvjpegBufferPinned {};
 struct nvjpegBufferDevice {
-  explicit nvjpegBufferDevice(nvjpegHandle& of) : handle(of) {}
+  explicit nvjpegBufferDevice(const DeviceAllocator& of) : allocator(of) {}
   ~nvjpegBufferDevice() {
-    if (memory) handle.allocator.free(handle.allocator.context, memory, bytes, nullptr);
+    if (memory) allocator.free(allocator.context, memory, bytes, nullptr);
   }
-  nvjpegHandle& handle;
+  DeviceAllocator allocator;
   void* memory = nullptr;
   std::size_t bytes = 0;
 };
@@ -107,8 +107,8 @@ Status nvjpegBufferPinnedCreate(nvjpegHandle*, void*, nvjpegBufferPinned** buffe
 Status nvjpegBufferPinnedDestroy(nvjpegBufferPinned* buffer) {
   return destroy(buffer);
 }
-Status nvjpegBufferDeviceCreate(nvjpegHandle* handle, void*, nvjpegBufferDevice** buffer) {
-  return make(buffer, *handle);
+Status nvjpegBufferDeviceCreateV2(nvjpegHandle*, DeviceAllocator* allocator, nvjpegBufferDevice** buffer) {
+  return make(buffer, *allocator);
 }
 Status nvjpegBufferDeviceDestroy(nvjpegBufferDevice* buffer) {
   return destroy(buffer);
@@ -161,15 +161,15 @@ Status nvjpegDecoderJpegSupported(nvjpegJpegDecoder* decoder, nvjpegJpegStream* 
   return kSuccess;
 }
 
-Status nvjpegDecodeJpegHost(nvjpegHandle* handle, nvjpegJpegDecoder*, nvjpegJpegState* state,
+Status nvjpegDecodeJpegHost(nvjpegHandle*, nvjpegJpegDecoder*, nvjpegJpegState* state,
                             nvjpegDecodeParams* params, nvjpegJpegStream* parsed) {
   if (!state->pinned || !state->device || params->format != plumb::cuda::nvjpeg::kInterleavedRgb)
     return kInvalidParameter;
   if (parsed->size.width == number("FAKE_NVJPEG_FAIL_WIDTH", 0)) return kBadJpeg;
   if (!state->device->memory) {
     state->device->bytes = static_cast<std::size_t>(number("FAKE_NVJPEG_BYTES", 1 << 20));
-    if (handle->allocator.allocate(handle->allocator.context, &state->device->memory, state->device->bytes,
-                                   nullptr) != 0)
+    if (state->device->allocator.allocate(state->device->allocator.context, &state->device->memory,
+                                          state->device->bytes, nullptr) != 0)
       return kAllocatorFailure;
   }
   const plumb::ImagePart part =
