@@ -29,9 +29,11 @@ fs::path find_launch_run(const fs::path& program) {
               kLaunchRun, program.string());
 }
 
-void check_host_layout(const Launcher& launcher, int nodes, int devices_per_node) {
+void check_host_layout(const Launcher& launcher, int nodes, int devices_per_node,
+                       const std::vector<std::string>& program) {
   std::vector<std::string> words = hosts_words(launcher, nodes, devices_per_node);
-  words.insert(words.end(), {"--print", "true"});
+  words.emplace_back("--print");
+  words.insert(words.end(), program.begin(), program.end());
   const ShellAnswer answer = ask_shell(words);
   if (answer.code == 0) return;
   const std::string speaker = std::string(kLaunchRun) + ": ";

@@ -181,6 +181,8 @@ const char* layout_key(const TomlTable& table, const char* key) {
 // Whether the launcher can start a case's runs.
 void check_layouts(const Case& c, const Launcher& launcher, const TomlTable& launcher_table,
                    const CheckLayout& check) {
+  std::vector<std::string> program{c.program};
+  program.insert(program.end(), c.words.begin(), c.words.end());
   for (const SweepRun& layout : c.layouts) {
     if (!launcher.hosts && layout.nodes > 1)
       c.table.refuse(layout_key(c.table, "nodes"),
@@ -188,7 +190,7 @@ void check_layouts(const Case& c, const Launcher& launcher, const TomlTable& lau
                                  layout.case_name(), layout.nodes, layout.nodes));
     if (!launcher.hosts || !check) continue;
     try {
-      check(launcher, layout.nodes, layout.devices_per_node);
+      check(launcher, layout.nodes, layout.devices_per_node, program);
     } catch (const Error& error) {
       if (error.code() != ExitCode::usage) throw;
       const std::string_view sentence = error.what();

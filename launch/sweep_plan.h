@@ -100,9 +100,10 @@ struct SweepPlan {
 using CheckOptions =
     std::function<RunLength(const std::string& program, const std::vector<std::string>& arguments)>;
 
-// Asks whether the launcher's hosts can run a case. Throws Error(usage) with the sentence of launch/run if
-// they can't.
-using CheckLayout = std::function<void(const Launcher& launcher, int nodes, int devices_per_node)>;
+// Asks whether the launcher's hosts can run a case; `program`: its name and options. Throws Error(usage) with
+// the sentence of launch/run if they can't.
+using CheckLayout = std::function<void(const Launcher& launcher, int nodes, int devices_per_node,
+                                       const std::vector<std::string>& program)>;
 
 // `file`: its name in messages, and what relative `programs` and `hostfile` are relative to. `check_layout`
 // is asked about every case of a sweep over hosts, once. Throws Error(bad_data) with file, line and column.

@@ -255,10 +255,12 @@ int sweep_command(const SweepArguments& arguments) {
     if (launcher.hosts) launcher.command = find_launch_run(self);
     return launcher;
   };
-  SweepPlan plan = read_sweep_plan(text, arguments.file, check_options,
-                                   [&](const Launcher& launcher, int nodes, int devices_per_node) {
-                                     check_host_layout(with_script(launcher), nodes, devices_per_node);
-                                   });
+  SweepPlan plan =
+      read_sweep_plan(text, arguments.file, check_options,
+                      [&](const Launcher& launcher, int nodes, int devices_per_node,
+                          const std::vector<std::string>& program) {
+                        check_host_layout(with_script(launcher), nodes, devices_per_node, program);
+                      });
   plan.launcher = with_script(plan.launcher);
   if (plan.launcher.programs.empty()) plan.launcher.programs = self.parent_path();
   const fs::path name = fs::path(arguments.file).stem();

@@ -1,4 +1,4 @@
-# Read by scenarios.sh: a Slurm of its own on a cluster (cluster.sh), with munge, in the cluster's /run; it ends with the
+# Read by launchers.sh: a Slurm of its own on a cluster (cluster.sh), with munge, in the cluster's /run; it ends with the
 # cluster. Debian's Open MPI starts under srun --mpi=pmix.
 # shellcheck shell=sh
 

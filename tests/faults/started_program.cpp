@@ -155,7 +155,8 @@ std::vector<Process> StartedProgram::ranks() const {
 }
 
 std::vector<Process> StartedProgram::launchers() const {
-  return running_one_of({fs::canonical(PLUMB_MPIRUN)});
+  const fs::path mpirun = fs::canonical(PLUMB_MPIRUN);
+  return running_one_of({mpirun, mpirun.parent_path() / "prterun"});  // which Open MPI 5's mpirun becomes
 }
 
 std::vector<Process> StartedProgram::running_one_of(const std::vector<std::string>& programs) const {

@@ -198,6 +198,25 @@ TEST(SweepCommand, HostsThatCantRunACaseAreFoundBeforeAnythingIsStarted) {
   refused("command = 'launch/run'", "cases = ['1n1g']", "no hosts are named");
 }
 
+TEST(SweepCommand, ADryRunRefusesMoreRanksThanThisHostHasGpus) {
+  const FakePrograms programs;
+  const auto dry_run = [&](const std::string& cases) {
+    programs.write_hosts_sweep("hosts = 'localhost'", cases);
+    programs.set("on_hosts/nvidia-smi",
+                 "#!/bin/sh\nfor gpu in 0 1 2 3 4 5 6 7; do echo \"GPU $gpu: H200\"; done\n");
+    fs::permissions(programs.path("on_hosts/nvidia-smi"), fs::perms::owner_all);
+    return programs.sweep("out", "--dry-run");
+  };
+  expect_refused(
+      dry_run("devices_per_node = [8, 16]"), 65,
+      "sweep.toml, line 8, column 20: 1n16g can't be run: option --devices: 16 is more than the 8 GPUs of "
+      "this host; give --devices 8, or --share-gpu behind the program");
+  for (const char* fits :
+       {"devices_per_node = [8]", "devices_per_node = [16]\noptions = { share-gpu = true }",
+        "devices_per_node = [16]\noptions = { device = 'cpu' }"})
+    EXPECT_EQ(dry_run(fits).code, 0) << fits;
+}
+
 TEST(SweepCommand, ADryRunShowsThePlanAndWritesNothing) {
   const FakePrograms programs;
   const EndedSweep dry = programs.sweep("out", "--dry-run");

@@ -141,18 +141,22 @@ TEST(SweepPlan, CommandsOverHostsAreThoseOfLaunchRun) {
 
 TEST(SweepPlan, EveryCaseOverHostsIsAskedForOnce) {
   Names asked;
-  const std::string text = "[launcher]\nhosts = 'n[1-2]'\n" + kCase + "nodes = [1, 2]\n";
-  read_sweep_plan(text, "x.toml", accept_all, [&](const Launcher& launcher, int nodes, int devices) {
-    asked.push_back(fmt::format("{} {}n{}g", launcher.hosts->list, nodes, devices));
-  });
+  const std::string text =
+      "[launcher]\nhosts = 'n[1-2]'\n" + kCase + "nodes = [1, 2]\noptions = { share-gpu = true }\n";
+  read_sweep_plan(text, "x.toml", accept_all,
+                  [&](const Launcher& launcher, int nodes, int devices, const Names& program) {
+                    asked.push_back(fmt::format("{} {}n{}g", launcher.hosts->list, nodes, devices));
+                    EXPECT_EQ(shell_text(program), "bench_resnet50 --share-gpu");
+                  });
   EXPECT_EQ(asked, (Names{"n[1-2] 1n1g", "n[1-2] 1n2g", "n[1-2] 1n4g", "n[1-2] 1n8g", "n[1-2] 2n8g"}));
 }
 
 TEST(SweepPlan, WhatHostsLackIsNamedAtTheKeyThatWantsIt) {
   const auto message = [](const std::string& sentence) {
     try {
-      read_sweep_plan("[launcher]\nhosts = 'n1,n2'\n" + kCase + "nodes = [2]\n", "x.toml", accept_all,
-                      [&](const Launcher&, int, int) { throw Error(ExitCode::usage, sentence); });
+      read_sweep_plan(
+          "[launcher]\nhosts = 'n1,n2'\n" + kCase + "nodes = [2]\n", "x.toml", accept_all,
+          [&](const Launcher&, int, int, const Names&) { throw Error(ExitCode::usage, sentence); });
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::bad_data);
       return std::string(error.what());

@@ -1,0 +1,118 @@
+#!/bin/sh
+# links.sh SCENARIO PROGRAMS: what links and the messages over them do.
+# shellcheck disable=SC2034,SC2154 # variables of scenario.sh
+. "${0%/*}/scenario.sh"
+
+# expect_sent WHAT MPIRUN_ARGUMENTS…: four ranks on hosts n1 to N ($hosts) sum 20 MB twice; a host sends and receives
+# 2 (n - 1) / n of that.
+expect_sent() {
+  what=$1
+  shift
+  for host in $hosts; do "$CLUSTER" sent "$host" >"$host.before"; done
+  "$CLUSTER" mpirun "$@" "$programs/cluster_allreduce" 20000000 1 || fail "the allreduce over $what failed"
+  for host in $hosts; do
+    sent=$(($("$CLUSTER" sent "$host") - $(cat "$host.before")))
+    expect_near "what $host sent over $what" $sent 60000000 63000000
+  done
+}
+
+# record_step BUCKET_MB: into a folder of this name.
+record_step() {
+  model="--backbone y1 --head dp --classes 100 --iters 6 --comm mpi --bucket-mb $1 --profile"
+  train "$1" bench_arcface -np 1 -H n1
+}
+
+# predict_and_replay RATE BUCKET_MB: sets $predicted and $replayed, a recorded step's milliseconds on four hosts with
+# links of RATE, by the simulator and with real messages between sleeps. Prints both.
+predict_and_replay() {
+  rate=$1 recorded=$2
+  "$CLUSTER" rate all "$rate"
+  "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_allreduce" -b 256K -e 4M -f 4 -n 3 -w 1 --quiet \
+    --out links.json --overwrite >sizes.txt 2>&1 || { cat sizes.txt && fail "no links at $rate"; }
+  "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_allreduce" --replay y1 -n 5 -w 1 --quiet \
+    --compute "$recorded"/runs/*/program.json >replay.txt 2>&1 || { cat replay.txt && fail "no replay at $rate"; }
+  "$programs/plumbline" scaling "$recorded/runs" --links links.json --force >scaling.txt 2>&1 ||
+    { cat scaling.txt && fail "no prediction at $rate"; }
+  predicted=$(awk '$1 == "4n1g" { print $8; exit }' scaling.txt)
+  replayed=$(awk '/^  the step / { print $3 }' replay.txt)
+  printf '%8s  %5s MiB  predicted %8.1f ms  replayed %8.1f ms\n' "$rate" "$recorded" "$predicted" "$replayed"
+}
+
+case $scenario in
+  slow_links_lower_throughput)
+    on_cluster 2 none
+    model='--backbone y1 --head dp --classes 100 --iters 3'
+    train fast bench_arcface -np 2 -H n1,n2
+    "$CLUSTER" rate n2 25mbit
+    train slow bench_arcface -np 2 -H n1,n2
+    # No machine is faster than its link, and 25 Mbit/s take seconds for a step.
+    bound=$(number slow gradients | awk '{ print 2 * 2 / ($1 / 3.125e6) }')
+    expect_near "images/s at 25 Mbit/s" "$(number slow mean)" 0 "$(echo "$bound" | awk '{ print $1 * 1.1 }')"
+    expect_near "images/s without limit" "$(number fast mean)" "$(number slow mean | awk '{ print $1 * 1.2 }')" 1e9
+    ;;
+  steps_take_as_long_as_predicted)
+    on_cluster 4 none
+    record_step 1
+    predict_and_replay 60mbit 1
+    model="--backbone y1 --head dp --classes 100 --iters 4 --bucket-mb 1"
+    train trained bench_arcface -np 4 -H n1,n2,n3,n4
+    # Gross errors only: four ranks compute on the cores of one machine, which others may use.
+    expect_near "replayed over predicted" "$(echo "$replayed $predicted" | awk '{ print $1 / $2 }')" 0.6 1.7
+    trained=$(number trained mean | awk '{ print 4 * 2 / $1 * 1000 }')
+    expect_near "trained over predicted" "$(echo "$trained $predicted" | awk '{ print $1 / $2 }')" 0.6 1.7
+    ;;
+  allreduce_sends_the_least)
+    on_cluster 4 none
+    hosts='n1 n2 n3 n4'
+    expect_sent "four hosts" -np 4 -H n1,n2,n3,n4
+    hosts='n1 n2'
+    expect_sent "two hosts, dealt out by host" -np 4 --map-by node -H n1:2,n2:2
+    ;;
+  collectives_hold_however_ranks_are_dealt_out)
+    on_cluster 2 none
+    for order in slot node; do
+      "$CLUSTER" mpirun -np 4 --map-by $order -H n1:2,n2:2 "$programs/comm_mpi_tests" \
+        --gtest_filter='*CollectiveKinds*:MpiCommunicator*' >tests.txt 2>&1 || { cat tests.txt && exit 1; }
+    done
+    ;;
+  a_slow_host_is_named)
+    on_cluster 4 1gbit
+    "$CLUSTER" rate n3 100mbit
+    expect_says 'host n3 reaches [0-9]* Mbit/s where others reach [0-9]* Mbit/s' run \
+      "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_resnet50" --image-size 32 --bs 2 --threads 1
+    [ "$(grep -c 'reaches' run.txt)" = 1 ] || { cat run.txt && fail "it is named more than once"; }
+    grep -v '^\[n1:' run.txt | sed -n 1,2p >first.txt # mpirun's own warnings left out
+    grep -q 'host n3 reaches' first.txt || { cat run.txt && fail "it isn't named at once"; }
+    "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_allreduce" --pairs >pairs.txt
+    grep '^n3 is slow: its best link reaches' pairs.txt || { cat pairs.txt && fail "--pairs doesn't name n3"; }
+    # A message's latency is the busy machine's.
+    ! grep '^n[124] is slow: its best link reaches' pairs.txt || fail "--pairs names another host"
+    ;;
+  equal_hosts_are_not_called_slow)
+    on_cluster 4 1gbit
+    model='--backbone y1 --head dp --classes 100 --iters 3 --verbose'
+    for i in 1 2 3; do
+      train "equal$i" bench_arcface -np 4 -H n1,n2,n3,n4
+      ! grep -E 'every step waits|same address|share . networks' "equal$i.txt" || fail "a false alarm"
+      grep -q 'probe: 6 pairs of hosts over MPI' "equal$i.txt" || { cat "equal$i.txt" && fail "no probe is told"; }
+    done
+    [ "$(grep -c '"first": ' equal1/runs/*/result.json)" = 6 ] || fail "result.json has not 6 links"
+    model="$model --no-probe"
+    train unprobed bench_arcface -np 2 -H n1,n2
+    ! grep '"links"' unprobed/runs/*/result.json || fail "--no-probe measured links"
+    ;;
+  shared_addresses_and_networks_are_named)
+    on_cluster 2 none
+    for host in n1 n2; do "$CLUSTER" address $host docker0 172.17.0.1/16; done
+    # Whether this run hangs is up to Open MPI.
+    expect_says 'same address: 172.17.0.1 (docker0 on n1 and n2)' run \
+      "$CLUSTER" mpirun -np 2 -H n1,n2 "$programs/bench_resnet50" --image-size 32 --bs 2 --threads 1
+    for host in n1 n2; do "$CLUSTER" address $host eth1 "10.78.0.${host#n}/16"; done
+    expect_says 'n1 and n2 share 2 networks, 10.77.0.0/16 (eth0) and 10.78.0.0/16 (eth1)' run \
+      "$CLUSTER" mpirun -np 2 -H n1,n2 "$programs/bench_allreduce" --pairs
+    model='--backbone y1 --head dp --classes 100 --iters 3'
+    train remedied bench_arcface -np 2 -H n1,n2 --mca btl_tcp_if_include 10.77.0.0/16
+    ! grep -E 'same address|networks' remedied.txt || fail "the remedy doesn't end the warnings"
+    ;;
+  *) fail "no scenario $scenario" ;;
+esac

@@ -1,0 +1,39 @@
+#!/bin/sh
+# runs.sh SCENARIO PROGRAMS: training over hosts.
+# shellcheck disable=SC2034,SC2154 # variables of scenario.sh
+. "${0%/*}/scenario.sh"
+
+case $scenario in
+  losses_are_those_of_one_host)
+    on_cluster 4 none
+    model='--image-size 32 --iters 2'
+    train one bench_resnet50 -np 4 -H n1:4
+    train four bench_resnet50 -np 4 -H n1,n2,n3,n4
+    expect_same_losses one four
+    [ -d four/logs/4n1g ] || fail "no folder 4n1g, but $(ls four/logs)"
+    ;;
+  cases_are_named_by_hosts)
+    on_cluster 2 none
+    model='--backbone y1 --head dp --classes 100 --iters 3'
+    "$CLUSTER" own n2 "$PWD/separate"
+    train shared bench_arcface -np 4 -H n1:2,n2:2
+    train separate bench_arcface -np 2 -H n1,n2
+    train idle bench_arcface -np 1 -H n1,n2
+    [ -d shared/logs/2n2g ] || fail "no folder 2n2g, but $(ls shared/logs)"
+    [ -d separate/logs/2n1g ] || fail "no folder 2n1g, but $(ls separate/logs)"
+    grep -q 'mpirun was given 2 hosts but starts 1 rank: ' idle.txt || fail "no idle host is named: $(cat idle.txt)"
+    [ -z "$("$CLUSTER" on n2 ls "$PWD/separate")" ] || fail "a host without rank 0 wrote files"
+    ;;
+  a_slow_rank_is_named)
+    on_cluster 2 none
+    model='--image-size 32 --iters 6'
+    train slow damaged_training -x PLUMB_DAMAGE=slow -np 2 -H n1,n2
+    tr -s ' \n' ' ' <slow.txt >line.txt
+    grep -q 'rank 1 on n2 computes [0-9.]* m*s a step where the median is' line.txt ||
+      fail "the table names no slow host: $(cat slow.txt)"
+    grep -q '"rank 1 on n2 computes ' slow/runs/*/result.json || fail "result.json names no slow host"
+    "$programs/plumbline" report slow/runs -o slow.html || fail "there is no report"
+    grep -q 'rank 1 on n2 computes ' slow.html || fail "the report names no slow host"
+    ;;
+  *) fail "no scenario $scenario" ;;
+esac
