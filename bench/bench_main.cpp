@@ -5,6 +5,7 @@
 #include "base/standard_descriptors.h"
 #include "base/units.h"
 #include "bench/documents/completions.h"
+#include "bench/options/options.h"
 #include "bench/output/summary.h"
 #include "bench/output/version.h"
 #include "bench/plan/dry_run.h"

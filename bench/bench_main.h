@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "bench/options/options.h"
-
 namespace plumb {
+
+struct BenchOptions;  // declared only: the mains, compiled once per program, want none of its headers
 
 // What goes to stdout; empty if the options ask for a run.
 std::optional<std::string> answer_without_running(const std::string& program, const BenchOptions& options);

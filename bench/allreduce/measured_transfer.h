@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "bench/allreduce/damage_hook.h"
 #include "bench/allreduce/exchange.h"
 #include "results/statistics/statistics.h"
 
@@ -46,9 +46,6 @@ nlohmann::ordered_json to_json(const MeasuredTransfer& measured);
 
 // "allreduce", "allgather", "reducescatter", "broadcast"; of maxima "allreduce_max".
 std::string collective_name(Collective::Kind kind);
-
-// Changes what a rank reads of a result, before it is checked. For tests.
-using DamageHook = std::function<void(std::span<std::byte> result)>;
 
 struct TransferMeasure {
   int warmup = 5, iterations = 20;

@@ -8,8 +8,10 @@
 #include "base/new_file.h"
 #include "base/standard_descriptors.h"
 #include "base/text.h"
+#include "bench/allreduce/allreduce_options.h"
 #include "bench/allreduce/allreduce_report.h"
 #include "bench/allreduce/exchange.h"
+#include "bench/allreduce/measured_transfer.h"
 #include "bench/allreduce/pairs.h"
 #include "bench/allreduce/replay.h"
 #include "bench/documents/completions.h"
@@ -23,6 +25,7 @@
 #include "bench/run/step_timer.h"
 #include "bench/run/watched_job.h"
 #include "comm/distinct_gpus.h"
+#include "comm/job.h"
 #include "comm/launched_as.h"
 
 namespace plumb {
@@ -204,10 +207,6 @@ std::optional<std::string> answer_without_job(const AllreduceOptions& options) {
 
 }  // namespace
 
-void run_allreduce(const Job& job, const AllreduceOptions& options, const DamageHook& damage) {
-  AllreduceRun(job, options, damage).run();
-}
-
 int run_allreduce_program(int argc, char** argv, const std::function<DamageHook(const Job&)>& damage_of) {
   open_standard_descriptors();
   return run_program(kAllreduceProgram, [&] {
@@ -225,7 +224,7 @@ int run_allreduce_program(int argc, char** argv, const std::function<DamageHook(
     run_in_job(kAllreduceProgram, job, [&] {
       addresses.after_start(job);
       watched.watch_ranks(options.quiet);
-      run_allreduce(job, options, damage_of ? damage_of(job) : DamageHook());
+      AllreduceRun(job, options, damage_of ? damage_of(job) : DamageHook()).run();
     });
   });
 }

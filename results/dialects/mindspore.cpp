@@ -7,6 +7,7 @@
 
 namespace plumb {
 namespace {
+namespace mindspore {
 
 constexpr std::int64_t kHighest = 1'000'000'000;  // of an epoch and of a step
 
@@ -118,6 +119,7 @@ std::string lines_of(const LoggedInterval& interval, const RunSize& size) {
       size);
 }
 
+}  // namespace mindspore
 }  // namespace
 
 const Dialect kMindspore{.name = "mindspore",
@@ -127,10 +129,10 @@ const Dialect kMindspore{.name = "mindspore",
                          .step_is_first_index = true,
                          .ranks_share_a_log = true,
                          .rounding = Rounding::python_averages,
-                         .read_line = read_line,
-                         .speed = speed,
-                         .published = published,
-                         .caveat = caveat,
-                         .format = {.line = lines_of}};
+                         .read_line = mindspore::read_line,
+                         .speed = mindspore::speed,
+                         .published = mindspore::published,
+                         .caveat = mindspore::caveat,
+                         .format = {.line = mindspore::lines_of}};
 
 }  // namespace plumb

@@ -8,6 +8,7 @@
 
 namespace plumb {
 namespace {
+namespace mxnet_arcface {
 
 constexpr std::int64_t kIterationsPerLine = 20;
 constexpr int kSpeedDecimals = 1;  // the script rounds each line's speed to these
@@ -54,17 +55,19 @@ std::string line_of(const LoggedInterval& interval, const RunSize& size) {
                      interval.top1);
 }
 
+}  // namespace mxnet_arcface
 }  // namespace
 
-const Dialect kMxnetArcface{.name = "mxnet_arcface",
-                            .framework = "MXNet (deepinsight)",
-                            .source = "InsightFace on MXNet, from the Speed of every 20 iterations",
-                            .index_step = kIterationsPerLine,
-                            .highest_first_index = kIterationsPerLine,
-                            .published_reads_any_case = true,
-                            .read_line = read_line,
-                            .speed = mean_speed,
-                            .published = published,
-                            .format = {.iterations_per_line = kIterationsPerLine, .line = line_of}};
+const Dialect kMxnetArcface{
+    .name = "mxnet_arcface",
+    .framework = "MXNet (deepinsight)",
+    .source = "InsightFace on MXNet, from the Speed of every 20 iterations",
+    .index_step = mxnet_arcface::kIterationsPerLine,
+    .highest_first_index = mxnet_arcface::kIterationsPerLine,
+    .published_reads_any_case = true,
+    .read_line = mxnet_arcface::read_line,
+    .speed = mean_speed,
+    .published = mxnet_arcface::published,
+    .format = {.iterations_per_line = mxnet_arcface::kIterationsPerLine, .line = mxnet_arcface::line_of}};
 
 }  // namespace plumb

@@ -15,6 +15,7 @@
 
 namespace plumb {
 namespace {
+namespace mxnet_classification {
 
 constexpr std::string_view kGluonMark = "Epoch[0] Batch[";
 constexpr std::string_view kNgcMark = " Epoch[0] Batch ";
@@ -141,6 +142,7 @@ std::string lines_of(const LoggedInterval& interval, const RunSize& size) {
       size);
 }
 
+}  // namespace mxnet_classification
 }  // namespace
 
 const Dialect kMxnetRn50v1b{.name = "mxnet_rn50v1b",
@@ -149,9 +151,9 @@ const Dialect kMxnetRn50v1b{.name = "mxnet_rn50v1b",
                             .model = "rn50v1b",
                             .highest_first_index = 1,
                             .published_reads_any_case = true,
-                            .read_line = read_gluon,
+                            .read_line = mxnet_classification::read_gluon,
                             .speed = mean_speed,
-                            .published = published_gluon,
+                            .published = mxnet_classification::published_gluon,
                             .format = {.line = own_line}};
 
 const Dialect kNgcMxnetSpeed{.name = "ngc_mxnet_speed",
@@ -160,11 +162,11 @@ const Dialect kNgcMxnetSpeed{.name = "ngc_mxnet_speed",
                              .model = "resnet50",
                              .highest_first_index = 1,
                              .ranks_share_a_log = true,
-                             .read_line = read_ngc_speed,
-                             .speed = speed_of_medians,
-                             .published = published_ngc_speed,
-                             .caveat = speed_caveat,
-                             .format = {.line = lines_of}};
+                             .read_line = mxnet_classification::read_ngc_speed,
+                             .speed = mxnet_classification::speed_of_medians,
+                             .published = mxnet_classification::published_ngc_speed,
+                             .caveat = mxnet_classification::speed_caveat,
+                             .format = {.line = mxnet_classification::lines_of}};
 
 const Dialect kNgcMxnetTime{.name = "ngc_mxnet_time",
                             .framework = "NGC MXNet",
@@ -175,9 +177,9 @@ const Dialect kNgcMxnetTime{.name = "ngc_mxnet_time",
                             .shares_lines_with_another = true,
                             .ranks_share_a_log = true,
                             .rounding = Rounding::python_averages,
-                            .read_line = read_ngc_stamp,
-                            .speed = speed_by_stamps,
-                            .published = published_ngc_time,
-                            .caveat = time_caveat};
+                            .read_line = mxnet_classification::read_ngc_stamp,
+                            .speed = mxnet_classification::speed_by_stamps,
+                            .published = mxnet_classification::published_ngc_time,
+                            .caveat = mxnet_classification::time_caveat};
 
 }  // namespace plumb

@@ -6,6 +6,7 @@
 
 namespace plumb {
 namespace {
+namespace mxnet_partial_fc {
 
 constexpr int kSpeedDecimals = 1;  // the script rounds each line's speed to these
 
@@ -52,6 +53,7 @@ std::string line_of(const LoggedInterval& interval, const RunSize& size) {
                      interval.images_per_second, interval.loss);
 }
 
+}  // namespace mxnet_partial_fc
 }  // namespace
 
 const Dialect kMxnetPartialFc{.name = "mxnet_partial_fc",
@@ -60,11 +62,11 @@ const Dialect kMxnetPartialFc{.name = "mxnet_partial_fc",
                               .highest_first_index = 2,
                               .has_no_end = true,
                               .published_reads_any_case = true,
-                              .read_line = read_line,
-                              .indices_wanted = indices_wanted,
-                              .speed = speed,
-                              .published = published,
-                              .window_text = window_of,
-                              .format = {.first_iteration = 1, .line = line_of}};
+                              .read_line = mxnet_partial_fc::read_line,
+                              .indices_wanted = mxnet_partial_fc::indices_wanted,
+                              .speed = mxnet_partial_fc::speed,
+                              .published = mxnet_partial_fc::published,
+                              .window_text = mxnet_partial_fc::window_of,
+                              .format = {.first_iteration = 1, .line = mxnet_partial_fc::line_of}};
 
 }  // namespace plumb

@@ -7,6 +7,7 @@
 
 namespace plumb {
 namespace {
+namespace ngc_pytorch_time {
 
 constexpr std::string_view kMark = "Iteration: ";
 
@@ -57,6 +58,7 @@ std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
                      interval.fine_stamp, interval.last + 1, interval.loss, interval.images_per_second);
 }
 
+}  // namespace ngc_pytorch_time
 }  // namespace
 
 const Dialect kNgcPytorchTime{.name = "ngc_pytorch_time",
@@ -66,11 +68,11 @@ const Dialect kNgcPytorchTime{.name = "ngc_pytorch_time",
                               .highest_first_index = 1,
                               .values = ValueKind::stamp,
                               .rounding = Rounding::python_averages,
-                              .read_line = read_line,
+                              .read_line = ngc_pytorch_time::read_line,
                               .indices_wanted = indices_wanted_after_five,
-                              .speed = speed,
-                              .published = published,
+                              .speed = ngc_pytorch_time::speed,
+                              .published = ngc_pytorch_time::published,
                               .window_text = window_after_five,
-                              .format = {.line = line_of}};
+                              .format = {.line = ngc_pytorch_time::line_of}};
 
 }  // namespace plumb

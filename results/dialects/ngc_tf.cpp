@@ -9,6 +9,7 @@
 
 namespace plumb {
 namespace {
+namespace ngc_tf {
 
 constexpr std::int64_t kUnlogged = 20;  // iterations before the first line
 
@@ -82,35 +83,36 @@ std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
       interval.fine_stamp, interval.first, interval.images_per_second, interval.loss, interval.learning_rate);
 }
 
+}  // namespace ngc_tf
 }  // namespace
 
 const Dialect kNgcTfSpeed{.name = "ngc_tf_speed",
                           .framework = "NGC TensorFlow",
                           .source = "NVIDIA's TensorFlow 1, from each iteration's imgs_per_sec",
                           .model = "resnet50",
-                          .lowest_warmup = kUnlogged,
-                          .lowest_first_index = kUnlogged,
-                          .highest_first_index = kUnlogged + 1,
-                          .read_line = read_speed,
-                          .indices_wanted = indices_wanted,
-                          .speed = speed_of_lines,
-                          .published = published_speed,
-                          .format = {.first_iteration = kUnlogged, .line = line_of}};
+                          .lowest_warmup = ngc_tf::kUnlogged,
+                          .lowest_first_index = ngc_tf::kUnlogged,
+                          .highest_first_index = ngc_tf::kUnlogged + 1,
+                          .read_line = ngc_tf::read_speed,
+                          .indices_wanted = ngc_tf::indices_wanted,
+                          .speed = ngc_tf::speed_of_lines,
+                          .published = ngc_tf::published_speed,
+                          .format = {.first_iteration = ngc_tf::kUnlogged, .line = ngc_tf::line_of}};
 
 const Dialect kNgcTfTime{.name = "ngc_tf_time",
                          .framework = "NGC TensorFlow",
                          .source = "NVIDIA's TensorFlow 1, from the lines' wall stamps",
                          .model = "resnet50",
-                         .lowest_warmup = kUnlogged,
-                         .lowest_first_index = kUnlogged,
-                         .highest_first_index = kUnlogged + 1,
+                         .lowest_warmup = ngc_tf::kUnlogged,
+                         .lowest_first_index = ngc_tf::kUnlogged,
+                         .highest_first_index = ngc_tf::kUnlogged + 1,
                          .values = ValueKind::stamp,
                          .shares_lines_with_another = true,
                          .rounding = Rounding::python_averages,
-                         .read_line = read_stamp,
-                         .indices_wanted = indices_wanted,
-                         .speed = speed_by_stamps,
-                         .published = published_time,
-                         .window_text = time_window};
+                         .read_line = ngc_tf::read_stamp,
+                         .indices_wanted = ngc_tf::indices_wanted,
+                         .speed = ngc_tf::speed_by_stamps,
+                         .published = ngc_tf::published_time,
+                         .window_text = ngc_tf::time_window};
 
 }  // namespace plumb

@@ -11,6 +11,7 @@
 
 namespace plumb {
 namespace {
+namespace oneflow_cnn {
 
 constexpr std::int64_t kIterationsPerLine = 20;
 constexpr std::array<std::string_view, 3> kSizes{"batch_size_per_device", "gpu_num_per_node", "num_nodes"};
@@ -118,6 +119,7 @@ std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
       interval.last + 1, interval.loss, interval.top1, interval.images_per_second, interval.unix_seconds);
 }
 
+}  // namespace oneflow_cnn
 }  // namespace
 
 const Dialect kOneflowCnn{
@@ -129,10 +131,12 @@ const Dialect kOneflowCnn{
     .values = ValueKind::stamp,
     .decimals_at_line_end = 8,  // one more than the clock's: how many a whole line has is not known
     .rounding = Rounding::python_table,
-    .read_line = read_line,
-    .speed = speed,
-    .published = published,
-    .contradiction = contradiction,
-    .format = {.iterations_per_line = kIterationsPerLine, .header = header_of, .line = line_of}};
+    .read_line = oneflow_cnn::read_line,
+    .speed = oneflow_cnn::speed,
+    .published = oneflow_cnn::published,
+    .contradiction = oneflow_cnn::contradiction,
+    .format = {.iterations_per_line = oneflow_cnn::kIterationsPerLine,
+               .header = oneflow_cnn::header_of,
+               .line = oneflow_cnn::line_of}};
 
 }  // namespace plumb

@@ -6,6 +6,7 @@
 
 namespace plumb {
 namespace {
+namespace oneflow_face {
 
 constexpr std::string_view kMark = "train: iter";
 
@@ -61,6 +62,7 @@ std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
                      interval.images_per_second);
 }
 
+}  // namespace oneflow_face
 }  // namespace
 
 const Dialect kOneflowFace{.name = "oneflow_face",
@@ -68,11 +70,11 @@ const Dialect kOneflowFace{.name = "oneflow_face",
                            .source = "OneFlow's InsightFace, from each iteration's throughput",
                            .highest_first_index = 1,
                            .decimals_at_line_end = 3,
-                           .read_line = read_line,
+                           .read_line = oneflow_face::read_line,
                            .indices_wanted = indices_wanted_after_five,
-                           .speed = speed,
-                           .published = published,
-                           .window_text = window_of,
-                           .format = {.line = line_of}};
+                           .speed = oneflow_face::speed,
+                           .published = oneflow_face::published,
+                           .window_text = oneflow_face::window_of,
+                           .format = {.line = oneflow_face::line_of}};
 
 }  // namespace plumb

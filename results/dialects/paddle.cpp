@@ -6,6 +6,7 @@
 
 namespace plumb {
 namespace {
+namespace paddle {
 
 constexpr int kSpeedDecimals = 4;  // the script rounds each iteration's speed to these
 
@@ -64,16 +65,17 @@ std::string speed_caveat(const LogSeries& series, const Window& window, const Ru
                      series.lines, window.warmup + 1, window.iterations);
 }
 
+}  // namespace paddle
 }  // namespace
 
 const Dialect kPaddleSpeed{.name = "paddle_speed",
                            .framework = "PaddlePaddle",
                            .source = "Paddle and Plumbline, from each iteration's elapse",
                            .model = "resnet50",
-                           .read_line = read_speed,
+                           .read_line = paddle::read_speed,
                            .speed = mean_speed,
-                           .published = published_speed,
-                           .caveat = speed_caveat,
+                           .published = paddle::published_speed,
+                           .caveat = paddle::speed_caveat,
                            .format = {.line = own_line}};
 
 const Dialect kPaddleTime{.name = "paddle_time",
@@ -83,9 +85,9 @@ const Dialect kPaddleTime{.name = "paddle_time",
                           .values = ValueKind::stamp,
                           .shares_lines_with_another = true,
                           .rounding = Rounding::python_averages,
-                          .read_line = read_stamp,
-                          .speed = speed_by_stamps,
-                          .published = published_time,
+                          .read_line = paddle::read_stamp,
+                          .speed = paddle::speed_by_stamps,
+                          .published = paddle::published_time,
                           .format = {.line = own_line}};
 
 }  // namespace plumb

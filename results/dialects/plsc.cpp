@@ -11,6 +11,7 @@
 
 namespace plumb {
 namespace {
+namespace plsc {
 
 constexpr std::string_view kMark = "Pass:0 batch:";
 constexpr std::int64_t kBatchesPerLine = 10;
@@ -73,20 +74,21 @@ std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
                      interval.images_per_second);
 }
 
+}  // namespace plsc
 }  // namespace
 
 const Dialect kPlsc{.name = "plsc",
                     .framework = "PaddlePaddle PLSC",
-                    .source = "PaddlePaddle's PLSC, from the qps of every 10 batches",
+                    .source = "PaddlePaddle's PLSC, from the qps of every 10 plsc::batches",
                     .default_window = {.iterations = 150, .warmup = 50},
-                    .index_step = kBatchesPerLine,
-                    .highest_first_index = kBatchesPerLine,
+                    .index_step = plsc::kBatchesPerLine,
+                    .highest_first_index = plsc::kBatchesPerLine,
                     .ranks_share_a_log = true,
                     .decimals_at_line_end = 2,
-                    .read_line = read_line,
+                    .read_line = plsc::read_line,
                     .speed = mean_speed,
-                    .published = published,
-                    .caveat = caveat,
-                    .format = {.iterations_per_line = kBatchesPerLine, .line = line_of}};
+                    .published = plsc::published,
+                    .caveat = plsc::caveat,
+                    .format = {.iterations_per_line = plsc::kBatchesPerLine, .line = plsc::line_of}};
 
 }  // namespace plumb

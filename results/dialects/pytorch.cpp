@@ -11,6 +11,7 @@
 
 namespace plumb {
 namespace {
+namespace pytorch {
 
 constexpr double kLongTime = 10;  // seconds from which on the script drops digits
 
@@ -113,6 +114,7 @@ std::string line_of(const LoggedInterval& interval, const RunSize& size) {
       interval.top1 * 100);
 }
 
+}  // namespace pytorch
 }  // namespace
 
 const Dialect kPytorch{.name = "pytorch",
@@ -122,12 +124,12 @@ const Dialect kPytorch{.name = "pytorch",
                        .highest_first_index = 1,
                        .ranks_share_a_log = true,
                        .rounding = Rounding::python,
-                       .read_line = read_line,
+                       .read_line = pytorch::read_line,
                        .indices_wanted = indices_wanted_after_five,
-                       .speed = speed,
-                       .published = published,
-                       .caveat = caveat,
+                       .speed = pytorch::speed,
+                       .published = pytorch::published,
+                       .caveat = pytorch::caveat,
                        .window_text = window_after_five,
-                       .format = {.line = line_of}};
+                       .format = {.line = pytorch::line_of}};
 
 }  // namespace plumb

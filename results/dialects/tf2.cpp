@@ -11,6 +11,7 @@
 
 namespace plumb {
 namespace {
+namespace tf2 {
 
 constexpr std::int64_t kStepsPerLine = 100;  // by the published scripts, whatever the lines say
 constexpr double kDay = 86400e6;             // microseconds
@@ -126,6 +127,7 @@ std::string line_of(const LoggedInterval& interval, const RunSize& size) {
       interval.first, interval.last + 1);
 }
 
+}  // namespace tf2
 }  // namespace
 
 const Dialect kTf2Speed{.name = "tf2_speed",
@@ -134,11 +136,11 @@ const Dialect kTf2Speed{.name = "tf2_speed",
                         .model = "resnet50",
                         .default_window = {.iterations = 600, .warmup = 100},
                         .step_is_first_index = true,
-                        .read_line = read_speed,
+                        .read_line = tf2::read_speed,
                         .speed = mean_speed,
-                        .published = published_speed,
-                        .caveat = speed_caveat,
-                        .format = {.iterations_per_line = kStepsPerLine, .line = line_of}};
+                        .published = tf2::published_speed,
+                        .caveat = tf2::speed_caveat,
+                        .format = {.iterations_per_line = tf2::kStepsPerLine, .line = tf2::line_of}};
 
 const Dialect kTf2Time{.name = "tf2_time",
                        .framework = "TensorFlow 2.x",
@@ -149,9 +151,9 @@ const Dialect kTf2Time{.name = "tf2_time",
                        .values = ValueKind::stamp_without_year,
                        .shares_lines_with_another = true,
                        .rounding = Rounding::python_averages,
-                       .read_line = read_stamp,
-                       .speed = speed_by_stamps,
-                       .published = published_time,
-                       .caveat = time_caveat};
+                       .read_line = tf2::read_stamp,
+                       .speed = tf2::speed_by_stamps,
+                       .published = tf2::published_time,
+                       .caveat = tf2::time_caveat};
 
 }  // namespace plumb

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/bench_main.h"
+#include "bench/options/options.h"
 
 namespace plumb {
 namespace {

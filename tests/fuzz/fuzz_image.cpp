@@ -25,7 +25,7 @@ void decode(ImageDecoder& decoder, std::span<const std::uint8_t> jpeg, std::uint
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(image) {
   if (size < 1) return 0;
   ImageDecoder decoder;
   for (int turn = 0; turn < 2; ++turn)  // the second time with state left by the first

@@ -4,16 +4,34 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
 #include "bench/data/image_decoder.h"
 
-// Entry point for libFuzzer and replay.cpp.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+// FUZZ_TARGET(log) { … return 0; }: what is done with `size` bytes at `data`. libFuzzer makes a program of
+// each target; replay.cpp holds all of them.
+#ifdef PLUMB_LIBFUZZER
+#define FUZZ_TARGET(name) extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
+#else
+#define FUZZ_TARGET(name)                                                                            \
+  static int fuzz_##name(const std::uint8_t* data, std::size_t size);                                \
+  static const bool fuzz_##name##_listed = plumb::fuzz_targets().emplace(#name, fuzz_##name).second; \
+  static int fuzz_##name(const std::uint8_t* data, std::size_t size)
+#endif
 
 namespace plumb {
+
+using FuzzTarget = int (*)(const std::uint8_t* data, std::size_t size);
+
+// Targets by name.
+inline std::map<std::string, FuzzTarget, std::less<>>& fuzz_targets() {
+  static std::map<std::string, FuzzTarget, std::less<>> targets;
+  return targets;
+}
 
 // An in-memory regular file that holds `bytes` during the object's lifetime.
 class FileInMemory {

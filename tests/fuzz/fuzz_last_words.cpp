@@ -6,7 +6,7 @@
 
 using namespace plumb;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(last_words) {
   const auto json = json_of(data, size);
   refuse_or([&] {
     const LastWords words = last_words_from_json(json, "rank_0.json");

@@ -4,7 +4,7 @@
 
 using namespace plumb;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(links) {
   const auto json = json_of(data, size);
   refuse_or([&] {
     const Links links = links_from_json(json, "links.json");

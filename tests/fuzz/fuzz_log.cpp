@@ -25,7 +25,7 @@ Window window_for(const Dialect& dialect, unsigned choice) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(log) {
   std::string_view log_text = text_of(data, size);
   std::string_view choices = take_until(log_text, '\n');
   const Dialect& dialect = dialect_named(take_until(choices, ' '));

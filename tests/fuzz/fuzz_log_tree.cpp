@@ -15,7 +15,7 @@ bool is_plain(std::string_view name) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(log_tree) {
   const FuzzFolder folder;
   std::string_view rest = text_of(data, size);
   for (int i = 0; i < 8 && !rest.empty(); ++i) {

@@ -5,7 +5,7 @@
 
 using namespace plumb;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(profile) {
   const auto json = json_of(data, size);
   refuse_or([&] { run_profile(json, "profile.json", 3); });
   refuse_or([&] { profiled_seconds(json, json, "profile.json"); });

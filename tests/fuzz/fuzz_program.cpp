@@ -5,7 +5,7 @@
 
 using namespace plumb;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(program) {
   const auto json = json_of(data, size);
   refuse_or([&] { memory_picture(json, "program.json", 3); });
   refuse_or([&] {

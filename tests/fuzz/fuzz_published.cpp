@@ -4,7 +4,7 @@
 
 using namespace plumb;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(published) {
   refuse_or([&] { published_results_of(text_of(data, size)); });
   return 0;
 }

@@ -6,7 +6,7 @@
 
 using namespace plumb;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(record) {
   constexpr std::int64_t kClasses = 1000;
   std::string_view records = text_of(data, size);
   const std::string_view index = take_until(records, '\0');

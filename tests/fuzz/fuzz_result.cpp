@@ -4,7 +4,7 @@
 
 using namespace plumb;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(result) {
   const FileInMemory file(text_of(data, size));
   refuse_or([&] {
     const auto json = to_json(read_result_file(file.path()).record);

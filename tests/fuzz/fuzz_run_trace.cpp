@@ -4,7 +4,7 @@
 
 using namespace plumb;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(run_trace) {
   const auto json = json_of(data, size);
   refuse_or([&] { run_trace(json, "trace.json", 3); });
   return 0;

@@ -6,7 +6,7 @@
 
 using namespace plumb;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(safetensors) {
   const FileInMemory file(text_of(data, size));
   refuse_or([&] {
     const TensorFile tensors = read_safetensors(file.path());

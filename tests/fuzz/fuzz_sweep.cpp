@@ -4,7 +4,7 @@
 
 using namespace plumb;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(sweep) {
   const CheckOptions check = [](const std::string&, const std::vector<std::string>&) {
     return RunLength{120, 20};
   };

@@ -7,7 +7,7 @@
 
 using namespace plumb;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(trace) {
   const FileInMemory file(text_of(data, size));
   refuse_or([&] {
     const FrameworkTrace trace = read_framework_trace(file.path());

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bench/allreduce/run_allreduce.h"
+#include "comm/job.h"
 
 namespace {
 

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "bench/bench_main.h"
+#include "bench/options/options.h"
 #include "bench/plan/step_plan.h"
 #include "models/margin_head.h"
 
