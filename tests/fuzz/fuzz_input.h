@@ -12,16 +12,12 @@
 #include "base/error.h"
 #include "bench/data/image_decoder.h"
 
-// FUZZ_TARGET(log) { … return 0; }: what is done with `size` bytes at `data`. libFuzzer makes a program of
-// each target; replay.cpp holds all of them.
-#ifdef PLUMB_LIBFUZZER
-#define FUZZ_TARGET(name) extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
-#else
+// FUZZ_TARGET(log) { … return 0; }: what is done with `size` bytes at `data`. A program of libFuzzer's holds
+// one target (libfuzzer.cpp), that of replay.cpp all of them.
 #define FUZZ_TARGET(name)                                                                            \
   static int fuzz_##name(const std::uint8_t* data, std::size_t size);                                \
   static const bool fuzz_##name##_listed = plumb::fuzz_targets().emplace(#name, fuzz_##name).second; \
   static int fuzz_##name(const std::uint8_t* data, std::size_t size)
-#endif
 
 namespace plumb {
 

@@ -1,5 +1,5 @@
-// Whole runs of bench_resnet50: ranks agree with each other and with one rank, weights round-trip, memory
-// matches the plan.
+// Whole runs: ranks agree with each other and with one rank, weights round-trip, memory matches the plan.
+// Where any network will do, it is y1, which has a twentieth of ResNet-50's parameters.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,6 +21,12 @@ const std::string kSmall = "--image-size 32 --bs 4 --lr 0.001 --warmup 1 --seed 
 ProgramRun run_bench_resnet50(const std::filesystem::path& folder, int ranks, const std::string& arguments,
                               const std::string& before = "") {
   return run_program(folder, ranks, PLUMB_BENCH_RESNET50, "--threads 1 --json " + arguments, before);
+}
+
+// Of y1 on two ranks.
+ProgramRun run_y1(const std::filesystem::path& folder, const std::string& arguments) {
+  return run_program(folder, 2, PLUMB_BENCH_ARCFACE,
+                     "--backbone y1 --head dp --classes 100 --bs 2 --seed 7 --threads 1 --json " + arguments);
 }
 
 std::vector<double> losses(const ProgramRun& run) {
@@ -91,11 +97,9 @@ TEST(TrainingRuns, RanksHaveDifferentSyntheticImages) {
 
 TEST(TrainingRuns, OverlapChangesNothingButTime) {
   const ScratchFolder folder;
-  const std::string arguments = kSmall + "--iters 3 --bucket-mb 5 --save-weights ";
-  ASSERT_EQ(run_bench_resnet50(folder.path(), 2, arguments + "overlap.safetensors").exit_code, 0);
-  ASSERT_EQ(run_bench_resnet50(folder.path(), 2, arguments + "after.safetensors --no-overlap --log-dir after")
-                .exit_code,
-            0);
+  const std::string arguments = "--lr 0.001 --warmup 1 --iters 3 --bucket-mb 1 --save-weights ";
+  ASSERT_EQ(run_y1(folder.path(), arguments + "overlap.safetensors").exit_code, 0);
+  ASSERT_EQ(run_y1(folder.path(), arguments + "after.safetensors --no-overlap --log-dir after").exit_code, 0);
   EXPECT_EQ(largest_difference(read_safetensors(folder.path() + "/overlap.safetensors"),
                                read_safetensors(folder.path() + "/after.safetensors")),
             0);
@@ -105,9 +109,8 @@ TEST(TrainingRuns, OverlapChangesNothingButTime) {
 TEST(TrainingRuns, HalfPrecisionExchangeRoundsGradientsAndNothingElse) {
   const ScratchFolder folder;
   const auto weights_after_a_step = [&](const std::string& name, const std::string& arguments) {
-    const ProgramRun run = run_bench_resnet50(
-        folder.path(), 2,
-        "--image-size 32 --bs 4 --iters 1 --warmup 0 --save-weights " + name + " " + arguments);
+    const ProgramRun run =
+        run_y1(folder.path(), "--iters 1 --warmup 0 --save-weights " + name + " " + arguments);
     EXPECT_EQ(run.exit_code, 0) << run.messages;
     return read_safetensors(folder.path() + "/" + name);
   };
@@ -121,9 +124,9 @@ TEST(TrainingRuns, HalfPrecisionExchangeRoundsGradientsAndNothingElse) {
 
 TEST(TrainingRuns, RepeatBitForBit) {
   const ScratchFolder folder;
-  const std::string arguments = kSmall + "--iters 3 --deterministic --save-weights ";
-  ASSERT_EQ(run_bench_resnet50(folder.path(), 2, arguments + "a.safetensors").exit_code, 0);
-  ASSERT_EQ(run_bench_resnet50(folder.path(), 2, arguments + "b.safetensors").exit_code, 0);
+  const std::string arguments = "--lr 0.001 --warmup 1 --iters 3 --deterministic --save-weights ";
+  ASSERT_EQ(run_y1(folder.path(), arguments + "a.safetensors").exit_code, 0);
+  ASSERT_EQ(run_y1(folder.path(), arguments + "b.safetensors").exit_code, 0);
   EXPECT_EQ(largest_difference(read_safetensors(folder.path() + "/a.safetensors"),
                                read_safetensors(folder.path() + "/b.safetensors")),
             0);
@@ -151,7 +154,7 @@ TEST(TrainingRuns, WinogradRepeatsBitForBitAndStaysNearDirectConvolutions) {
 
 TEST(TrainingRuns, GoOnForSecondsOnAllRanksAlike) {
   const ScratchFolder folder;
-  const ProgramRun run = run_bench_resnet50(folder.path(), 2, kSmall + "--iters 2 --seconds 2");
+  const ProgramRun run = run_y1(folder.path(), "--lr 0.001 --warmup 1 --iters 2 --seconds 2");
   ASSERT_EQ(run.exit_code, 0) << run.messages;
   const auto seconds = run.result.at("step_seconds").get<std::vector<double>>();
   EXPECT_GE(std::accumulate(seconds.begin(), seconds.end(), 0.0), 2);
@@ -217,12 +220,11 @@ TEST(TrainingRuns, LogHasOneLinePerIterationAndRealFields) {
 
 TEST(TrainingRuns, ProfileAndTraceHoldEveryStepAndLeaveTheRunAsItIs) {
   const ScratchFolder folder;
-  const std::string arguments = kSmall + "--iters 3 --save-weights ";
-  const ProgramRun plain = run_bench_resnet50(folder.path(), 2, arguments + "plain.safetensors");
+  const std::string arguments = "--lr 0.001 --warmup 1 --iters 3 --save-weights ";
+  const ProgramRun plain = run_y1(folder.path(), arguments + "plain.safetensors");
   ASSERT_EQ(plain.exit_code, 0) << plain.messages;
   std::filesystem::remove_all(folder / "runs");
-  const ProgramRun stamped =
-      run_bench_resnet50(folder.path(), 2, arguments + "stamped.safetensors --profile --trace");
+  const ProgramRun stamped = run_y1(folder.path(), arguments + "stamped.safetensors --profile --trace");
   ASSERT_EQ(stamped.exit_code, 0) << stamped.messages;
   EXPECT_EQ(losses(stamped), losses(plain));
   EXPECT_EQ(largest_difference(read_safetensors(folder.path() + "/plain.safetensors"),
@@ -252,7 +254,7 @@ TEST(TrainingRuns, ProfileAndTraceHoldEveryStepAndLeaveTheRunAsItIs) {
   }
   const double gradient_bytes = 4 * stamped.result.at("parameters").get<double>();
   EXPECT_GE(reduced_bytes, gradient_bytes);
-  EXPECT_LE(reduced_bytes, 1.001 * gradient_bytes);  // gaps that align gradients
+  EXPECT_LE(reduced_bytes, 1.02 * gradient_bytes);  // gaps that align many small gradients
 }
 
 // Limits the process's writable memory, so the host really refuses memory. (CUDA's libraries would exhaust a
@@ -261,12 +263,12 @@ TEST(TrainingRuns, FindTheLargestBatchThatTheHostGivesMemoryFor) {
   if (!std::string(PLUMB_TEST_SANITIZERS).empty()) GTEST_SKIP() << "sanitizers reserve the address space";
   const ScratchFolder folder;
   const ProgramRun run =
-      run_bench_resnet50(folder.path(), 1, "--image-size 32 --find-max-bs", "ulimit -d 1500000; ");
+      run_bench_resnet50(folder.path(), 1, "--image-size 32 --find-max-bs", "ulimit -d 900000; ");
   ASSERT_EQ(run.exit_code, 0) << run.messages;
   const auto found = nlohmann::ordered_json::parse(run.output);
   const std::int64_t batch = found.at("batch_per_device");
   EXPECT_GE(batch, 1);
-  EXPECT_LT(found.at("memory_bytes").at("planned").get<double>(), 1500000.0 * 1024);
+  EXPECT_LT(found.at("memory_bytes").at("planned").get<double>(), 900000.0 * 1024);
   std::map<std::int64_t, bool> tries;
   for (const auto& one : found.at("tries")) tries[one.at("batch")] = one.at("ran");
   EXPECT_TRUE(tries.at(batch));
