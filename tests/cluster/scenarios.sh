@@ -12,6 +12,19 @@ on_cluster() {
   cd /run/scratch
 }
 
+# on_slurm: on two hosts, with a Slurm of their own.
+on_slurm() {
+  for tool in slurmctld slurmd srun sbatch munged; do
+    command -v "$tool" >/dev/null || {
+      echo "skipped: $tool is missing (Debian: slurmctld, slurmd, slurm-client, munge)"
+      exit 77
+    }
+  done
+  on_cluster 2 none
+  . "${self%/*}/slurm.sh"
+  start_slurm n1 n2
+}
+
 fail() {
   echo "$*"
   exit 1
@@ -139,10 +152,12 @@ start_endless() {
   fail "it doesn't train"
 }
 
-stop_rank_1() {
+# signal_rank RANK SIGNAL: fails if it doesn't run.
+signal_rank() {
   for pid in $(pgrep -f bench_arcface); do
-    ! grep -qzx PMIX_RANK=1 "/proc/$pid/environ" || kill -STOP "$pid"
+    ! grep -qzx "PMIX_RANK=$1" "/proc/$pid/environ" 2>/dev/null || { kill "-$2" "$pid" && return; }
   done
+  return 1
 }
 
 # expect_ended CODES WORDS: the run ends with one of CODES, says WORDS, and no process of it is left on any host.
@@ -228,7 +243,7 @@ case $scenario in
   a_stopped_rank_of_another_host_is_named)
     on_cluster 2 none
     start_endless
-    stop_rank_1
+    signal_rank 1 STOP
     expect_ended 75 'rank 1 on n2 (pid [0-9]*) has sent nothing for'
     ;;
   a_killed_daemon_ends_the_job)
@@ -305,15 +320,7 @@ case $scenario in
     grep -q 'host n3 has no address' refused.txt || fail "it says: $(cat refused.txt)"
     ;;
   launch_run_gives_mpiruns_result_under_slurm)
-    for tool in slurmctld slurmd srun sbatch munged; do
-      command -v "$tool" >/dev/null || {
-        echo "skipped: $tool is missing (Debian: slurmctld, slurmd, slurm-client, munge)"
-        exit 77
-      }
-    done
-    on_cluster 2 none
-    . "${self%/*}/slurm.sh"
-    start_slurm n1 n2
+    on_slurm
     model='--image-size 32 --iters 2 --device cpu'
     train plain bench_resnet50 -np 2 -H n1,n2
     train_by stepped bench_resnet50 launch_run --via srun -H 'n[1-2]'
@@ -321,10 +328,6 @@ case $scenario in
     "$CLUSTER" on n1 "$programs/plumbline" doctor --ssh srun -H 'n[1-2],n9' >doctor.txt 2>&1 || true
     grep -q '^error *n9: .*Invalid node name.*: name hosts as sinfo shows them' doctor.txt || fail "srun's refusal isn't told: $(cat doctor.txt)"
     grep -q '^3 hosts, 2 answered' doctor.txt || fail "srun doesn't reach the hosts: $(cat doctor.txt)"
-    # Without --kill-on-bad-exit srun waits for a stopped rank.
-    start_endless "$CLUSTER" on n1 srun --mpi=pmix --nodes=2 --ntasks=2
-    stop_rank_1
-    expect_ended '75 137 143' 'rank 1 on n2 (pid [0-9]*) has sent nothing for'
     here=$PWD
     train_in_job() { # as sbatch's options wait for the end, and the job's folder holds launch/
       (cd "$root" && "$CLUSTER" on n1 sbatch --wait --quiet --nodes=2 --ntasks-per-node=1 --gpus-per-node=0 \
@@ -332,6 +335,28 @@ case $scenario in
     }
     train_by batched bench_resnet50 train_in_job
     expect_same_losses plain batched
+    ;;
+  lost_ranks_end_under_srun)
+    on_slurm
+    # Without --kill-on-bad-exit srun waits for a stopped rank.
+    for kills in 0 1; do
+      start_endless "$CLUSTER" on n1 srun --kill-on-bad-exit=$kills --mpi=pmix --nodes=2 --ntasks=2
+      signal_rank 1 STOP
+      expect_ended '75 137 143' 'rank 1 on n2 (pid [0-9]*) has sent nothing for'
+      rm -r logs
+    done
+    # Killed before MPI knows it, where srun waits for the others.
+    "$CLUSTER" on n1 env "LD_PRELOAD=$programs/../tests/faults/liblost_at_start.so" \
+      PLUMB_LOST="3 MPI_Init_thread 1 19" srun --mpi=pmix --nodes=2 --ntasks=4 "$programs/bench_arcface" \
+      --backbone y1 --head dp --classes 100 --bs 2 --threads 1 --startup-timeout-s 10 >run.txt 2>&1 &
+    started=$!
+    while [ -z "$(ps -e -o stat=,args= | grep '^T.*bench_arcface')" ]; do
+      kill -0 $started || { cat run.txt && fail "no rank stops"; }
+      sleep 0.1
+    done
+    sleep 3 # its neighbour sees it
+    signal_rank 3 KILL
+    expect_ended '75 137 143' 'rank 3 on n2 (pid [0-9]*) is gone\|of 4 ranks this host runs'
     ;;
   a_sweep_over_hosts_says_whether_it_scales)
     on_cluster 4 1gbit
