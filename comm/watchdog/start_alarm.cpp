@@ -116,27 +116,25 @@ void StartAlarm::note_end() {
   if (StartAlarm* const alarm = starting.exchange(nullptr)) alarm->tell_of_failed_start();
 }
 
-// Where all ranks of a host fail, one of them tells.
 void StartAlarm::tell_of_failed_start() {
-  const int own = launched_as().rank;
-  std::optional<pid_t> first;
-  {
-    const std::lock_guard lock(mutex_);
-    look_at_host();
-    if (!seen_.empty() && seen_.begin()->first < own) first = seen_.begin()->second;
-  }
-  bool told = false;
-  if (first) {
+  const std::lock_guard lock(mutex_);
+  end_as_one_of_host(
+      fmt::format("{}: MPI can't start; see what it says, and whether TMPDIR and /dev/shm have room",
+                  named(launched_as().rank, ::getpid())),
+      ExitCode::internal);
+}
+
+// Where all ranks of a host may meet the same, the lowest of them tells.
+void StartAlarm::end_as_one_of_host(const std::string& sentence, ExitCode exit_code) {
+  look_at_host();
+  const bool is_first = seen_.empty() || seen_.begin()->first >= launched_as().rank;
+  if (!is_first) {
     std::this_thread::sleep_for(kFirstTells);
-    const std::vector<StartedRank> there = ranks_started_by(*launcher_);
-    told = std::ranges::find(there, *first, &StartedRank::pid) == there.end();
+    look_at_host();
   }
-  if (!told)
-    options_.tell(
-        fmt::format("{}: MPI can't start; see what it says, and whether TMPDIR and /dev/shm have room",
-                    named(own, ::getpid())));
-  end_launcher();
-  std::_Exit(static_cast<int>(ExitCode::internal));
+  const bool is_told =
+      !is_first && std::ranges::find(there_, seen_.begin()->second, &StartedRank::pid) == there_.end();
+  end(is_told ? "" : sentence, exit_code);
 }
 
 void StartAlarm::end_launcher() const {
@@ -159,7 +157,7 @@ void StartAlarm::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, stop, kBetweenPhaseLooks, [&] { return stop.stop_requested(); })) {
     if (stop.stop_requested()) return;
-    if (const int code = bus_error.load()) end(bus_error_text(code), ExitCode::io_error);
+    if (const int code = bus_error.load()) end_as_one_of_host(bus_error_text(code), ExitCode::io_error);
     look(board_.status());
   }
 }
@@ -243,7 +241,7 @@ std::string StartAlarm::late_text(RunPhase phase, double seconds) const {
 void StartAlarm::end(const std::string& sentence, ExitCode code) {
   const int exit_code = static_cast<int>(code);
   if (announce_) announce_(exit_code);
-  options_.tell(sentence);
+  if (!sentence.empty()) options_.tell(sentence);
   end_launcher();
   std::_Exit(exit_code);
 }

@@ -57,7 +57,8 @@ class StartAlarm {
   bool is_first_of_host() const;
   void look(const RunStatus& status);
   std::string late_text(RunPhase phase, double seconds) const;
-  void tell_of_failed_start();
+  [[noreturn]] void tell_of_failed_start();
+  [[noreturn]] void end_as_one_of_host(const std::string& sentence, ExitCode exit_code);
   [[noreturn]] void end(const std::string& sentence, ExitCode exit_code);
   void end_launcher() const;
 

@@ -179,6 +179,16 @@ TEST(Watchdog, TellsOnceOfARank0ThatHangsAsTheWatchBegins) {
   expect_all_gone(program);
 }
 
+TEST(Watchdog, TellsOnceOfSharedMemoryWithoutRoomForAnyRank) {
+  const Place place;
+  StartedProgram program =
+      place.start(lost_at_start(place, "-1 MPI_Init_thread 1 " + std::to_string(SIGBUS)));
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, kIoError) << ended.launcher_messages;
+  expect_named(ended, {"rank 0 on ", "no room left", "TMPDIR and /dev/shm"});
+  expect_all_gone(program);
+}
+
 TEST(Watchdog, RefusesNoTimeAtAll) {
   const Place place;
   expect_one_sentence(place.run(place.bench("--timeout-s 0")), kUsage, {"option --timeout-s", "0"});
