@@ -220,6 +220,7 @@ void Watchdog::join(int) {
 void Watchdog::lose(int rank) {
   if (rank == dialled_) dialled_ = -1;
   if (!judge_) {
+    if (left_.contains(rank)) return;
     const std::lock_guard lock(mutex_);
     joined_ = std::max(0, joined_ - 1);
     dials_again_ = !is_hub();
