@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -46,7 +47,7 @@ void end_by_shut_connection(int) {
       "host can be reached\n";
   for (const std::string_view text : {std::string_view(program_invocation_short_name), kSentence})
     if (::write(STDERR_FILENO, text.data(), text.size()) < 0) break;
-  ::_exit(exit_code_of(SIGPIPE));
+  std::_Exit(exit_code_of(SIGPIPE));
 }
 
 }  // namespace

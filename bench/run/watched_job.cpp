@@ -59,28 +59,37 @@ WatchedJob::WatchedJob(const std::string& program, const WatchOptions& options, 
 
 WatchedJob::~WatchedJob() {
   board_.set_phase(RunPhase::ending);
-  watchdog_.reset();
+  end_watch();
   job_.reset();
 }
 
 void WatchedJob::watch_ranks(bool quiet) {
   if (!options_.on || job_->size() == 1) return;
-  auto watchdog = std::make_unique<Watchdog>(
+  watchdog_ = std::make_unique<Watchdog>(
       *job_, board_,
       WatchdogOptions{
           .limits = {options_.timeout_seconds, options_.startup_timeout_seconds},
           .address = own_address(*job_),
           .tell = [program = program_](const std::string& sentence) { tell_at_once(program, sentence); }});
-  if (watchdog->why_off().empty()) {
-    watchdog_ = std::move(watchdog);
+  alarm_->announce_through([this](int exit_code) { watchdog_->stand_down_at_once(exit_code); });
+  watchdog_->connect(*job_);
+  const std::string why_off = watchdog_->why_off();
+  if (why_off.empty()) {
     alarm_->others_watch();
-  } else if (job_->rank() == 0 && !quiet) {
+    return;
+  }
+  end_watch();
+  if (job_->rank() == 0 && !quiet)
     Messages(stderr, terminal_of(stderr), Loudness::usual)
         .warn(
             fmt::format("ranks aren't watched, so one that is lost may leave all waiting: {}; open TCP ports "
                         "between hosts, or give --no-watchdog",
-                        watchdog->why_off()));
-  }
+                        why_off));
+}
+
+void WatchedJob::end_watch() {
+  if (alarm_) alarm_->announce_through({});
+  watchdog_.reset();
 }
 
 }  // namespace plumb

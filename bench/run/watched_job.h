@@ -33,6 +33,8 @@ class WatchedJob {
   Watchdog* watchdog() { return watchdog_.get(); }
 
  private:
+  void end_watch();
+
   std::string program_;
   WatchOptions options_;
   StatusBoard board_;

@@ -13,7 +13,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <string_view>
+#include <utility>
+
+#include "comm/launched_as.h"
 
 namespace plumb {
 namespace {
@@ -25,6 +30,7 @@ constexpr timespec kBetweenProcessLooks{.tv_sec = 0, .tv_nsec = 20'000'000};
 
 struct ProcessFacts {
   std::array<char, 64> name{};
+  char state = 0;  // 'S', 'T' …
   unsigned long started = 0;
 };
 
@@ -42,10 +48,23 @@ std::optional<ProcessFacts> facts_of(pid_t pid) {
   ProcessFacts facts;
   std::copy_n(open + 1, std::min<std::ptrdiff_t>(close - open - 1, facts.name.size() - 1),
               facts.name.begin());
+  facts.state = close[1] == 0 ? '\0' : close[2];
   for (int field = 2; field < 22 && close; ++field) close = std::strchr(close + 1, ' ');
   if (!close) return std::nullopt;
   facts.started = std::strtoul(close + 1, nullptr, 10);
   return facts;
+}
+
+LaunchedAs start_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/environ");
+  std::map<std::string, std::string, std::less<>> variables;
+  for (std::string one; std::getline(file, one, '\0');)
+    if (const std::size_t sign = one.find('='); sign != std::string::npos)
+      variables.emplace(one.substr(0, sign), one.substr(sign + 1));
+  return launched_as([&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
 }
 
 }  // namespace
@@ -72,6 +91,23 @@ std::optional<Launcher> launcher_of_this_process() {
   const std::string_view name(facts->name.data());
   if (name != kSlurm && std::ranges::find(kEndedByUs, name) == kEndedByUs.end()) return std::nullopt;
   return Launcher{.pid = parent, .name = std::string(name), .started = facts->started};
+}
+
+std::vector<StartedRank> ranks_started_by(const Launcher& launcher) {
+  std::vector<StartedRank> ranks;
+  std::error_code error;
+  const std::filesystem::path threads = "/proc/" + std::to_string(launcher.pid) + "/task";
+  for (const auto& thread : std::filesystem::directory_iterator(threads, error)) {
+    std::ifstream children(thread.path() / "children");
+    for (pid_t pid = 0; children >> pid;) {
+      const LaunchedAs started = start_of(pid);
+      const std::optional<ProcessFacts> facts = facts_of(pid);
+      if (started.size > 1 && facts && facts->state != 'Z')
+        ranks.push_back({started.rank, pid, facts->state == 'T' || facts->state == 't'});
+    }
+  }
+  std::ranges::sort(ranks, {}, &StartedRank::rank);
+  return ranks;
 }
 
 void end_launcher_later(const Launcher& launcher, std::chrono::seconds patience) {

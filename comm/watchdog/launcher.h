@@ -6,6 +6,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace plumb {
 
@@ -25,6 +26,15 @@ struct Launcher {
 
 // This process's parent if it is a launcher: mpirun and its kin, their daemons, Slurm's slurmstepd.
 std::optional<Launcher> launcher_of_this_process();
+
+struct StartedRank {
+  int rank = 0;
+  pid_t pid = 0;
+  bool stopped = false;
+};
+
+// The ranks that it started on this host and that haven't ended, this one included; lowest first.
+std::vector<StartedRank> ranks_started_by(const Launcher& launcher);
 
 // Sends the launcher SIGKILL after `patience` unless it has ended, from a process that outlives this one
 // until then. Nothing for slurmstepd, which ends by itself and has its job's processes to clean up. Open

@@ -1,66 +1,140 @@
 #include "comm/watchdog/start_alarm.h"
 
+#include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <memory>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/launched_as.h"
+#include "comm/watchdog/now_seconds.h"
 #include "comm/watchdog/quiet_thread.h"
 
 namespace plumb {
 namespace {
 
-using std::chrono::steady_clock;
-
 constexpr std::chrono::milliseconds kBetweenPhaseLooks{200};
-constexpr double kRankZeroFirstSeconds = 3, kOthersFirstSeconds = 10;
-constexpr std::chrono::seconds kPatienceWithItsLauncher{5};
+constexpr double kBetweenHostLooks = 1;
+// How much longer than a rank that can name another one.
+constexpr double kRankZeroWaits = 2, kFirstOfHostWaits = 5, kOthersWait = 8;
+constexpr double kPatienceWithVerdict = 10;
+constexpr std::chrono::seconds kPatienceWithItsLauncher{5}, kFirstTells{3}, kAlarmTells{10};
 
 double seconds_since(std::int64_t steady_ns) {
-  return std::chrono::duration<double>(steady_clock::now().time_since_epoch() -
-                                       std::chrono::nanoseconds(steady_ns))
-      .count();
+  return now_seconds() - std::chrono::duration<double>(std::chrono::nanoseconds(steady_ns)).count();
 }
 
-std::string late_start_text(RunPhase phase, double seconds) {
-  const std::string_view remedy =
-      phase == RunPhase::starting
-          ? "see whether every rank runs this program, and whether TMPDIR and /dev/shm have room"
-      : phase == RunPhase::ending ? "see whether the other ranks and their launchers still run"
-                                  : "see what it waits for, as for a file that another process has locked";
-  return fmt::format("rank {} on {} (pid {}) has been in {} for {:.0f} s; {} (gdb -p {}), or raise {}",
-                     launched_as().rank, own_host(), ::getpid(), name_of(phase), seconds, remedy, ::getpid(),
-                     phase == RunPhase::ending ? "--timeout-s" : "--startup-timeout-s");
+std::string named(int rank, pid_t pid) {
+  return fmt::format("rank {} on {} (pid {})", rank, own_host(), pid);
+}
+
+// While MPI starts: whose, and in which process (MPI may fork).
+std::atomic<StartAlarm*> starting{nullptr};
+std::atomic<pid_t> starting_pid{0};
+
+// What the kernel says of the page that the process couldn't have; 0: nothing yet.
+std::atomic<int> bus_error{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+// The alarm's thread tells: this one may hold any lock.
+void leave_bus_error_to_alarm(int, siginfo_t* info, void*) {
+  if (info->si_code <= 0) {  // sent by a process
+    ::signal(SIGBUS, SIG_DFL);
+    ::raise(SIGBUS);
+    return;
+  }
+  bus_error.store(info->si_code);
+  timespec left{.tv_sec = kAlarmTells.count(), .tv_nsec = 0};
+  while (::nanosleep(&left, &left) != 0) {
+  }
+  std::_Exit(static_cast<int>(ExitCode::io_error));
+}
+
+void set_bus_error_handler(bool on) {
+  struct sigaction action {};
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  if (on)
+    action.sa_sigaction = leave_bus_error_to_alarm;
+  else
+    action.sa_handler = SIG_DFL;
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
+std::string bus_error_text(int code) {
+  const std::string who = named(launched_as().rank, ::getpid());
+  if (code == BUS_MCEERR_AR || code == BUS_MCEERR_AO)
+    return fmt::format("{}: memory of this host is broken; look at its kernel log (dmesg)", who);
+  return fmt::format(
+      "{}: a file in memory has no room left, or was cut off by another process; see whether TMPDIR and "
+      "/dev/shm have room",
+      who);
+}
+
+std::string gone_text(const StartedRank& rank) {
+  return fmt::format(
+      "{} is gone, it was killed or crashed before ranks watch each other; look at what it printed and at "
+      "its "
+      "host's kernel log (dmesg)",
+      named(rank.rank, rank.pid));
 }
 
 }  // namespace
 
+void note_end_of_process() {
+  StartAlarm::note_end();
+}
+
 StartAlarm::StartAlarm(const StatusBoard& board, StartAlarmOptions options)
-    : board_(board),
-      options_(std::move(options)),
-      thread_(quiet_thread([this](const std::stop_token& stop) { run(stop); })) {
-  auto at_exit = std::make_unique<AtExit>(this);
-  if (::on_exit(note_exit, at_exit.get()) == 0) at_exit_ = at_exit.release();
+    : board_(board), options_(std::move(options)) {
+  starting_pid = ::getpid();
+  starting = this;
+  std::atexit(note_end_of_process);
+  set_bus_error_handler(true);
+  look_at_host();
+  thread_ = quiet_thread([this](const std::stop_token& stop) { run(stop); });
+}
+
+StartAlarm::~StartAlarm() {
+  mpi_has_started();
+  set_bus_error_handler(false);
 }
 
 void StartAlarm::mpi_has_started() {
-  if (at_exit_) at_exit_->alarm = nullptr;
+  starting = nullptr;
 }
 
-void StartAlarm::note_exit(int, void* state) {
-  const std::unique_ptr<AtExit> at_exit(static_cast<AtExit*>(state));
-  if (!at_exit->alarm) return;
-  at_exit->alarm->options_.tell(fmt::format(
-      "rank {} on {} (pid {}): MPI can't start; see what it says, and whether TMPDIR and /dev/shm "
-      "have room",
-      launched_as().rank, own_host(), ::getpid()));
-  at_exit->alarm->end_launcher();
-  ::_exit(static_cast<int>(ExitCode::internal));
+void StartAlarm::note_end() {
+  if (starting_pid != ::getpid()) return;
+  if (StartAlarm* const alarm = starting.exchange(nullptr)) alarm->tell_of_failed_start();
+}
+
+void StartAlarm::tell_of_failed_start() {
+  const std::lock_guard lock(mutex_);
+  end_as_one_of_host(
+      fmt::format("{}: MPI can't start; see what it says, and whether TMPDIR and /dev/shm have room",
+                  named(launched_as().rank, ::getpid())),
+      ExitCode::internal);
+}
+
+// Where all ranks of a host may meet the same, the lowest of them tells.
+void StartAlarm::end_as_one_of_host(const std::string& sentence, ExitCode exit_code) {
+  look_at_host();
+  const bool is_first = seen_.empty() || seen_.begin()->first >= launched_as().rank;
+  if (!is_first) {
+    std::this_thread::sleep_for(kFirstTells);
+    look_at_host();
+  }
+  const bool is_told =
+      !is_first && std::ranges::find(there_, seen_.begin()->second, &StartedRank::pid) == there_.end();
+  end(is_told ? "" : sentence, exit_code);
 }
 
 void StartAlarm::end_launcher() const {
@@ -69,30 +143,113 @@ void StartAlarm::end_launcher() const {
   end_launcher_later(*launcher_, kPatienceWithItsLauncher);
 }
 
+void StartAlarm::announce_through(std::function<void(int)> announce) {
+  const std::lock_guard lock(mutex_);
+  announce_ = std::move(announce);
+}
+
 void StartAlarm::others_watch() {
   const std::lock_guard lock(mutex_);
   others_watch_ = true;
 }
 
 void StartAlarm::run(const std::stop_token& stop) {
-  const double extra = launched_as().rank == 0 ? 0 : kRankZeroFirstSeconds;
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, stop, kBetweenPhaseLooks, [&] { return stop.stop_requested(); })) {
     if (stop.stop_requested()) return;
-    const RunStatus status = board_.status();
-    const double seconds = seconds_since(status.phase_since_ns);
-    double limit = extra;
-    if (status.phase == RunPhase::ending)
-      limit += options_.end_timeout_seconds;
-    else if (status.phase < RunPhase::warmup)
-      limit += options_.startup_timeout_seconds + (others_watch_ ? kOthersFirstSeconds : 0);
-    else
-      continue;
-    if (seconds <= limit) continue;
-    options_.tell(late_start_text(status.phase, seconds));
-    end_launcher();
-    ::_exit(static_cast<int>(ExitCode::peer_lost));
+    if (const int code = bus_error.load()) end_as_one_of_host(bus_error_text(code), ExitCode::io_error);
+    look(board_.status());
   }
 }
 
+void StartAlarm::look(const RunStatus& status) {
+  const double now = now_seconds();
+  const bool ends = status.phase == RunPhase::ending;
+  const bool watches_alone = !others_watch_ && !ends;
+  if (watches_alone && now - looked_ > kBetweenHostLooks) look_at_host();
+  const std::optional<StartedRank> gone = watches_alone ? gone_rank() : std::nullopt;
+  if (!gone)
+    missed_since_.reset();
+  else if (!missed_since_)
+    missed_since_ = now;
+  const double seconds = seconds_since(status.phase_since_ns);
+  const double limit = ends ? options_.end_timeout_seconds
+                            : options_.startup_timeout_seconds + (others_watch_ ? kPatienceWithVerdict : 0);
+  const bool has_limit = ends || status.phase < RunPhase::warmup;
+  const bool is_late = has_limit && seconds > limit;
+  if (gone) {
+    // Later it may be one that has told of the lateness.
+    const double missed = now - *missed_since_;
+    const double patience = options_.lost_rank_seconds + (is_first_of_host() ? 0 : kOthersWait) +
+                            (is_late && missed < seconds - limit ? kOthersWait : 0);
+    if (missed > patience) end(gone_text(*gone), ExitCode::peer_lost);
+    return;
+  }
+  if (!is_late) return;
+  if (now - looked_ > kBetweenHostLooks) look_at_host();
+  const double more = !is_first_of_host()       ? kOthersWait
+                      : stopped_rank()          ? 0
+                      : launched_as().rank == 0 ? kRankZeroWaits
+                                                : kFirstOfHostWaits;
+  if (seconds > limit + more) end(late_text(status.phase, seconds), ExitCode::peer_lost);
+}
+
+void StartAlarm::look_at_host() {
+  looked_ = now_seconds();
+  there_ = launcher_ ? ranks_started_by(*launcher_) : std::vector<StartedRank>();
+  for (const StartedRank& one : there_) seen_[one.rank] = one.pid;
+}
+
+std::optional<StartedRank> StartAlarm::gone_rank() const {
+  for (const auto& [rank, pid] : seen_)
+    if (std::ranges::find(there_, pid, &StartedRank::pid) == there_.end())
+      return StartedRank{.rank = rank, .pid = pid};
+  return std::nullopt;
+}
+
+std::optional<StartedRank> StartAlarm::stopped_rank() const {
+  const auto stopped = std::ranges::find(there_, true, &StartedRank::stopped);
+  return stopped == there_.end() ? std::nullopt : std::optional(*stopped);
+}
+
+bool StartAlarm::is_first_of_host() const {
+  const auto first = std::ranges::find(there_, false, &StartedRank::stopped);
+  return first == there_.end() || first->pid == ::getpid();
+}
+
+std::string StartAlarm::late_text(RunPhase phase, double seconds) const {
+  const LaunchedAs own = launched_as();
+  const std::string where = fmt::format("has been in {} for {:.0f} s", name_of(phase), seconds);
+  const std::string_view option = phase == RunPhase::ending ? "--timeout-s" : "--startup-timeout-s";
+  if (const std::optional<StartedRank> stopped = stopped_rank())
+    return fmt::format("{} is stopped, and rank {} {}; let it go on (kill -CONT {}), or raise {}",
+                       named(stopped->rank, stopped->pid), own.rank, where, stopped->pid, option);
+  std::string known;
+  if (phase == RunPhase::starting && !there_.empty() && static_cast<int>(there_.size()) < own.size) {
+    for (const StartedRank& one : there_) append_part(known, std::to_string(one.rank), ", ");
+    known = fmt::format("; of {} ranks this host runs {}", own.size, known);
+  }
+  const std::string_view remedy =
+      phase == RunPhase::starting
+          ? "see whether every rank runs this program, and whether TMPDIR and /dev/shm have room"
+      : phase == RunPhase::ending ? "see whether the other ranks and their launchers still run"
+                                  : "see what it waits for, as for a file that another process has locked";
+  return fmt::format("{} {}{}; {} (gdb -p {}), or raise {}", named(own.rank, ::getpid()), where, known,
+                     remedy, ::getpid(), option);
+}
+
+void StartAlarm::end(const std::string& sentence, ExitCode code) {
+  const int exit_code = static_cast<int>(code);
+  if (announce_) announce_(exit_code);
+  if (!sentence.empty()) options_.tell(sentence);
+  end_launcher();
+  std::_Exit(exit_code);
+}
+
 }  // namespace plumb
+
+// Instead of the C library's, for MPI too: Open MPI 4.1 ends by it where MPI_Init fails.
+extern "C" void _exit(int exit_code) {
+  plumb::note_end_of_process();
+  for (;;) ::syscall(SYS_exit_group, exit_code);
+}

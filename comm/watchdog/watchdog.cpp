@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/text.h"
+#include "comm/watchdog/now_seconds.h"
 #include "comm/watchdog/quiet_thread.h"
 
 namespace plumb {
@@ -29,10 +30,6 @@ constexpr double kPatienceWithEndSeconds = 10;        // after a stand-down
 constexpr std::chrono::seconds kPatienceWithCall{5};  // of before_exit
 constexpr std::chrono::seconds kPatienceWithTeller{6}, kPatienceWithSuccessor{2}, kPatienceWithLauncher{5};
 constexpr char kBetweenFields = '\n';
-
-double now_seconds() {
-  return std::chrono::duration<double>(steady_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 
@@ -55,8 +52,13 @@ Watchdog::Watchdog(const Job& job, const StatusBoard& board, WatchdogOptions opt
                        .closed = [this](int rank) { lose(rank); }},
       StrangerLimits{.most = std::max<std::size_t>(64, 2 * static_cast<std::size_t>(size_))});
   if (!is_hub()) endpoint_->dial(0, addresses_.front());
+  speaks_ = true;
   thread_ = quiet_thread([this](const std::stop_token& stop) { run(stop); });
-  why_off_ = connect(job);
+}
+
+void Watchdog::connect(const Job& job) {
+  if (!why_off_.empty()) return;
+  why_off_ = why_not_connected(job);
   if (!why_off_.empty()) stop();
   const std::lock_guard lock(mutex_);
   watches_ = why_off_.empty();
@@ -68,6 +70,10 @@ Watchdog::~Watchdog() {
 
 void Watchdog::stop() {
   if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    speaks_ = false;
+  }
   thread_.request_stop();
   endpoint_->wake();
   thread_.join();
@@ -88,7 +94,7 @@ std::string Watchdog::gather_identities(const Job& job, int port) {
 }
 
 // Waits for rank 0 and the others. Returns why they aren't connected, the same on all ranks.
-std::string Watchdog::connect(const Job& job) {
+std::string Watchdog::why_not_connected(const Job& job) {
   bool joined = false;
   {
     std::unique_lock lock(mutex_);
@@ -112,20 +118,35 @@ void Watchdog::set_before_exit(std::function<void(const Verdict&, const std::str
 }
 
 void Watchdog::stand_down(int exit_code) {
-  if (!why_off_.empty()) return;
-  const auto settled = [&] { return condemned_ || stood_down_; };
   std::unique_lock lock(mutex_);
-  const auto wait_for_the_end = [&] { changed_.wait(lock, [] { return false; }); };
-  if (condemned_) wait_for_the_end();
+  if (!speaks_) return;
+  if (condemned_) wait_for_the_end(lock);
   if (std::exchange(fails_, true)) return;
   if (exit_code == static_cast<int>(ExitCode::peer_lost)) {
     // What MPI says of a rank that is gone follows from what another one says.
-    if (changed_.wait_for(lock, kPatienceForVerdict, settled)) wait_for_the_end();
+    if (changed_.wait_for(lock, kPatienceForVerdict, [&] { return is_settled(); })) wait_for_the_end(lock);
   }
+  announce(exit_code, lock);
+}
+
+void Watchdog::stand_down_at_once(int exit_code) {
+  std::unique_lock lock(mutex_);
+  if (!speaks_) return;
+  if (is_settled()) wait_for_the_end(lock);
+  fails_ = true;
+  announce(exit_code, lock);
+}
+
+void Watchdog::announce(int exit_code, std::unique_lock<std::mutex>& lock) {
   failing_ = exit_code;
   endpoint_->wake();
-  changed_.wait_for(lock, kPatienceForStandDown, settled);
-  if (condemned_) wait_for_the_end();
+  changed_.wait_for(lock, kPatienceForStandDown, [&] { return is_settled(); });
+  if (condemned_) wait_for_the_end(lock);
+}
+
+// The thread ends the process.
+void Watchdog::wait_for_the_end(std::unique_lock<std::mutex>& lock) {
+  changed_.wait(lock, [] { return false; });
 }
 
 void Watchdog::run(const std::stop_token& stop) {
@@ -148,12 +169,12 @@ void Watchdog::act(double now) {
     endpoint_->dial(0, addresses_.front());
   }
   send_heartbeat(now);
-  if (!judge_) return;
   if (!lost_) pass_on_failure();  // a launcher sends signals because of the loss
   if (stood_down_at_) {
     if (now - *stood_down_at_ > kPatienceWithEndSeconds) end_process(exit_code_);
     return;
   }
+  if (!judge_) return;
   if (told_) condemn(*told_, false);
   look_after_launcher();
   judge(now);
@@ -199,6 +220,7 @@ void Watchdog::join(int) {
 void Watchdog::lose(int rank) {
   if (rank == dialled_) dialled_ = -1;
   if (!judge_) {
+    if (left_.contains(rank)) return;
     const std::lock_guard lock(mutex_);
     joined_ = std::max(0, joined_ - 1);
     dials_again_ = !is_hub();

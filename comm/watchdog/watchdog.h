@@ -33,15 +33,17 @@ struct WatchdogOptions {
 // tells.
 class Watchdog {
  public:
-  // Every rank of a job of several makes one: gathers addresses and spreads the key by the job's messages,
-  // then connects to rank 0. `board` outlives it.
+  // Every rank of a job of several makes one: gathers addresses and spreads the key by the job's messages.
+  // `board` outlives it.
   Watchdog(const Job& job, const StatusBoard& board, WatchdogOptions options);
   // Says goodbye. To be called before MPI_Finalize.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // Empty if all ranks are connected; else why no rank is watched, the same on all ranks.
+  // Waits until every rank is connected to rank 0; from then on they are watched. By the job's messages.
+  void connect(const Job& job);
+  // After connect(): empty if all ranks are connected; else why no rank is watched, the same on all ranks.
   const std::string& why_off() const { return why_off_; }
 
   // Called once on each rank, by a thread of its own, between the verdict and the end of the process, which
@@ -53,11 +55,17 @@ class Watchdog {
   // are, after a second at most. Never returns if there is a verdict; a lost peer (75) waits two seconds for
   // one.
   void stand_down(int exit_code);
+  // The same from another thread than the job's, without waiting for a verdict; also never returns if another
+  // rank has stood down.
+  void stand_down_at_once(int exit_code);
 
  private:
   std::string gather_identities(const Job& job, int port);
-  std::string connect(const Job& job);
+  std::string why_not_connected(const Job& job);
   void stop();
+  bool is_settled() const { return condemned_ || stood_down_; }
+  void announce(int exit_code, std::unique_lock<std::mutex>& lock);
+  void wait_for_the_end(std::unique_lock<std::mutex>& lock);
   void run(const std::stop_token& stop);
   void act(double now);
   void begin_to_judge(double now);
@@ -106,7 +114,7 @@ class Watchdog {
   // Shared with the main thread.
   std::mutex mutex_, before_exit_mutex_;
   std::condition_variable changed_;
-  bool watches_ = false, condemned_ = false, stood_down_ = false, called_ = false;
+  bool speaks_ = false, watches_ = false, condemned_ = false, stood_down_ = false, called_ = false;
   int joined_ = 0;
   bool fails_ = false;          // stand_down() was called
   std::optional<int> failing_;  // with this exit code, until it is passed on

@@ -13,7 +13,7 @@ case $scenario in
   a_stopped_rank_of_another_host_is_named)
     on_cluster 2 none
     start_endless
-    stop_rank_1
+    signal_rank 1 STOP
     expect_ended 75 'rank 1 on n2 (pid [0-9]*) has sent nothing for'
     ;;
   a_killed_daemon_ends_the_job)
@@ -22,6 +22,28 @@ case $scenario in
     pkill -KILL -x orted
     # mpirun may have its word first.
     expect_ended '1 75 137 143 205' 'rank 1 on n2\|lost communication\|daemon'
+    ;;
+  lost_ranks_end_under_srun)
+    on_slurm
+    # Without --kill-on-bad-exit srun waits for a stopped rank.
+    for kills in 0 1; do
+      start_endless "$CLUSTER" on n1 srun --kill-on-bad-exit=$kills --mpi=pmix --nodes=2 --ntasks=2
+      signal_rank 1 STOP
+      expect_ended '75 137 143' 'rank 1 on n2 (pid [0-9]*) has sent nothing for'
+      rm -r logs
+    done
+    # Killed before MPI knows it, where srun waits for the others.
+    "$CLUSTER" on n1 env "LD_PRELOAD=$programs/../tests/faults/liblost_at_start.so" \
+      PLUMB_LOST="3 MPI_Init_thread 1 19" srun --mpi=pmix --nodes=2 --ntasks=4 "$programs/bench_arcface" \
+      --backbone y1 --head dp --classes 100 --bs 2 --threads 1 --startup-timeout-s 10 >run.txt 2>&1 &
+    started=$!
+    while [ -z "$(ps -e -o stat=,args= | grep '^T.*bench_arcface')" ]; do
+      kill -0 $started || { cat run.txt && fail "no rank stops"; }
+      sleep 0.1
+    done
+    sleep 3 # its neighbour sees it
+    signal_rank 3 KILL
+    expect_ended '75 137 143' 'rank 3 on n2 (pid [0-9]*) is gone\|of 4 ranks this host runs'
     ;;
   ends_with_its_process)
     folder=$(mktemp -d)

@@ -22,15 +22,7 @@ case $scenario in
     grep -q 'host n3 has no address' refused.txt || fail "it says: $(cat refused.txt)"
     ;;
   launch_run_gives_mpiruns_result_under_slurm)
-    for tool in slurmctld slurmd srun sbatch munged; do
-      command -v "$tool" >/dev/null || {
-        echo "skipped: $tool is missing (Debian: slurmctld, slurmd, slurm-client, munge)"
-        exit 77
-      }
-    done
-    on_cluster 2 none
-    . "${self%/*}/slurm.sh"
-    start_slurm n1 n2
+    on_slurm
     model='--image-size 32 --iters 2 --device cpu'
     train plain bench_resnet50 -np 2 -H n1,n2
     train_by stepped bench_resnet50 launch_run --via srun -H 'n[1-2]'
@@ -38,10 +30,6 @@ case $scenario in
     "$CLUSTER" on n1 "$programs/plumbline" doctor --ssh srun -H 'n[1-2],n9' >doctor.txt 2>&1 || true
     grep -q '^error *n9: .*Invalid node name.*: name hosts as sinfo shows them' doctor.txt || fail "srun's refusal isn't told: $(cat doctor.txt)"
     grep -q '^3 hosts, 2 answered' doctor.txt || fail "srun doesn't reach the hosts: $(cat doctor.txt)"
-    # Without --kill-on-bad-exit srun waits for a stopped rank.
-    start_endless "$CLUSTER" on n1 srun --mpi=pmix --nodes=2 --ntasks=2
-    stop_rank_1
-    expect_ended '75 137 143' 'rank 1 on n2 (pid [0-9]*) has sent nothing for'
     here=$PWD
     train_in_job() { # as sbatch's options wait for the end, and the job's folder holds launch/
       (cd "$root" && "$CLUSTER" on n1 sbatch --wait --quiet --nodes=2 --ntasks-per-node=1 --gpus-per-node=0 \

@@ -13,6 +13,19 @@ on_cluster() {
   cd /run/scratch
 }
 
+# on_slurm: on two hosts, with a Slurm of their own.
+on_slurm() {
+  for tool in slurmctld slurmd srun sbatch munged; do
+    command -v "$tool" >/dev/null || {
+      echo "skipped: $tool is missing (Debian: slurmctld, slurmd, slurm-client, munge)"
+      exit 77
+    }
+  done
+  on_cluster 2 none
+  . "${self%/*}/slurm.sh"
+  start_slurm n1 n2
+}
+
 fail() {
   echo "$*"
   exit 1
@@ -89,10 +102,12 @@ start_endless() {
   fail "it doesn't train"
 }
 
-stop_rank_1() {
+# signal_rank RANK SIGNAL: fails if it doesn't run.
+signal_rank() {
   for pid in $(pgrep -f bench_arcface); do
-    ! grep -qzx PMIX_RANK=1 "/proc/$pid/environ" || kill -STOP "$pid"
+    ! grep -qzx "PMIX_RANK=$1" "/proc/$pid/environ" 2>/dev/null || { kill "-$2" "$pid" && return; }
   done
+  return 1
 }
 
 # expect_ended CODES WORDS: the run ends with one of CODES, says WORDS, and no process of it is left on any host.

@@ -1,6 +1,8 @@
 // R6: a full disk is reported, and everything written before still parses.
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tests/faults/started_program.h"
@@ -45,6 +47,24 @@ TEST(FullDisk, OnRank0EndsTheOtherRankToo) {
   EXPECT_TRUE(program.processes().empty());
   expect_no_score(place, "can't be written at iteration 0");
   EXPECT_TRUE(place.contents_ending_in(".log.part").empty()) << "an empty log is left";
+}
+
+// Open MPI's files don't fit. Its mpirun may lock up then.
+TEST(FullDisk, AsTmpdirEndsTheStartWithOneSentence) {
+  if (!can_mount()) GTEST_SKIP() << "mounting is not permitted here";
+  const Place place;
+  StartedProgram program =
+      place.start(on_small_disk("1m", "TMPDIR=\\$PWD/logs " + Place::mpirun(2, place.bench(kSmall))));
+  const Ended ended = program.wait();
+  EXPECT_TRUE(ended.exit_code == kInternal || ended.exit_code == 128 + SIGKILL) << ended.exit_code;
+  EXPECT_EQ(std::ranges::count_if(ended.lines,
+                                  [](const std::string& line) {
+                                    return line.find("MPI can't start") != std::string::npos &&
+                                           line.find("TMPDIR") != std::string::npos;
+                                  }),
+            1)
+      << testing::PrintToString(ended.lines) << ended.launcher_messages;
+  EXPECT_TRUE(program.processes().empty());
 }
 
 // No space at all: found before anything is computed.

@@ -151,6 +151,44 @@ TEST(Watchdog, EndsAStartWithAnotherProgramAmongTheRanks) {
   expect_all_gone(program);
 }
 
+std::string lost_at_start(const Place& place, const std::string& what) {
+  return Place::mpirun(3, "-x LD_PRELOAD='" PLUMB_LOST_AT_START "' -x PLUMB_LOST='" + what + "' " +
+                              place.bench(kSmall + "--startup-timeout-s 2"));
+}
+
+TEST(Watchdog, NamesARankThatIsStoppedBeforeMpiInit) {
+  for (const int rank : {0, 1}) {
+    const Place place;
+    StartedProgram program = place.start(
+        lost_at_start(place, std::to_string(rank) + " MPI_Init_thread 1 " + std::to_string(SIGSTOP)));
+    const Ended ended = program.wait();
+    EXPECT_EQ(ended.exit_code, kPeerLost) << ended.launcher_messages;
+    expect_named(ended, {"rank " + std::to_string(rank) + " on ", "is stopped", "in start-up for ",
+                         "kill -CONT", "--startup-timeout-s"});
+    expect_all_gone(program);
+  }
+}
+
+// The others watch already: rank 0's own end is no loss to them.
+TEST(Watchdog, TellsOnceOfARank0ThatHangsAsTheWatchBegins) {
+  const Place place;
+  StartedProgram program = place.start(lost_at_start(place, "0 MPI_Allgatherv 3 0"));
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, kPeerLost) << ended.launcher_messages;
+  expect_named(ended, {"rank 0 on ", "in start-up for ", "--startup-timeout-s"});
+  expect_all_gone(program);
+}
+
+TEST(Watchdog, TellsOnceOfSharedMemoryWithoutRoomForAnyRank) {
+  const Place place;
+  StartedProgram program =
+      place.start(lost_at_start(place, "-1 MPI_Init_thread 1 " + std::to_string(SIGBUS)));
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, kIoError) << ended.launcher_messages;
+  expect_named(ended, {"rank 0 on ", "no room left", "TMPDIR and /dev/shm"});
+  expect_all_gone(program);
+}
+
 TEST(Watchdog, RefusesNoTimeAtAll) {
   const Place place;
   expect_one_sentence(place.run(place.bench("--timeout-s 0")), kUsage, {"option --timeout-s", "0"});

@@ -32,10 +32,11 @@ TEST_F(WatchdogOfRanks, TakesAGoodbyeRightAfterTheStartForNoLoss) {
   const StatusBoard board;
   std::string told;
   {
-    const Watchdog watchdog(job(), board,
-                            {.limits = {.timeout_seconds = 30, .startup_timeout_seconds = 30},
-                             .address = "127.0.0.1",
-                             .tell = [&](const std::string& sentence) { told = sentence; }});
+    Watchdog watchdog(job(), board,
+                      {.limits = {.timeout_seconds = 30, .startup_timeout_seconds = 30},
+                       .address = "127.0.0.1",
+                       .tell = [&](const std::string& sentence) { told = sentence; }});
+    watchdog.connect(job());
     ASSERT_EQ(watchdog.why_off(), "");
     if (job().rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
@@ -48,9 +49,11 @@ TEST_F(WatchdogOfRanks, EndsItsThreadWhereAMessageOfTheStartFails) {
   if (job().size() == 1) GTEST_SKIP() << "one rank is not watched";
   const StatusBoard board;
   gatherings_until_failure = 1;  // of identities; not of who is connected
-  EXPECT_THROW(
-      Watchdog(job(), board, {.limits = {}, .address = "127.0.0.1", .tell = [](const std::string&) {}}),
-      Error);
+  {
+    Watchdog watchdog(job(), board,
+                      {.limits = {}, .address = "127.0.0.1", .tell = [](const std::string&) {}});
+    EXPECT_THROW(watchdog.connect(job()), Error);
+  }
   gatherings_until_failure = -1;
   job().barrier();
 }
