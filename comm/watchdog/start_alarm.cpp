@@ -81,8 +81,7 @@ std::string bus_error_text(int code) {
 std::string gone_text(const StartedRank& rank) {
   return fmt::format(
       "{} is gone, it was killed or crashed before ranks watch each other; look at what it printed and at "
-      "its "
-      "host's kernel log (dmesg)",
+      "its host's kernel log (dmesg)",
       named(rank.rank, rank.pid));
 }
 
