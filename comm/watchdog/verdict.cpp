@@ -9,7 +9,7 @@ namespace plumb {
 namespace {
 
 constexpr double kBytesPerSecond = 1e6;
-constexpr double kOwnPauseShare = 0.25;  // of the timeout
+constexpr double kOwnPauseShare = 0.25, kSilentShare = 0.25;  // of the timeout
 
 // "allreduce bucket3 (number 57, 4194304 bytes)"
 std::string collective_text(RecordedKind kind, const CollectiveName& name, std::uint64_t sequence,
@@ -163,12 +163,14 @@ std::optional<Verdict> Judge::silent_one(double now) const {
   return worst;
 }
 
-// A rank that waits for bytes of an earlier collective can't enter the next one.
+// A rank that waits for bytes of an earlier collective can't enter the next one. One that doesn't even say
+// where it is will soon be called silent.
 std::optional<Verdict> Judge::late_one(double now) const {
   std::optional<Verdict> worst;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Rank& rank = ranks_[i];
-    if (!rank.there || !rank.awaited_since) continue;
+    const bool is_silent = now - rank.heard > kSilentShare * limits_.timeout_seconds;
+    if (!rank.there || !rank.awaited_since || is_silent) continue;
     const double seconds = now - *rank.awaited_since;
     const double limit = limit_of(rank.summary) +
                          allowance_seconds(rank.summary.bytes_under_way, static_cast<int>(ranks_.size()));

@@ -34,7 +34,7 @@ case $scenario in
     done
     # Killed before MPI knows it, where srun waits for the others.
     "$CLUSTER" on n1 env "LD_PRELOAD=$programs/../tests/faults/liblost_at_start.so" \
-      PLUMB_LOST="3 MPI_Init_thread 1 19" srun --mpi=pmix --nodes=2 --ntasks=4 "$programs/bench_arcface" \
+      PLUMB_LOST="3 MPI_Init_thread 1 19" srun --overcommit --mpi=pmix --nodes=2 --ntasks=4 "$programs/bench_arcface" \
       --backbone y1 --head dp --classes 100 --bs 2 --threads 1 --startup-timeout-s 10 >run.txt 2>&1 &
     started=$!
     while [ -z "$(ps -e -o stat=,args= | grep '^T.*bench_arcface')" ]; do

@@ -81,6 +81,16 @@ TEST(Judge, WaitsForARankThatIsStoppedForAWhile) {
   EXPECT_FALSE(ranks.until(200));
 }
 
+TEST(Judge, CallsAStoppedRankSilentThoughOthersAwaitedItBefore) {
+  Ranks ranks({training(5, 5), training(4)});
+  ranks.until(2);
+  ranks.stop(1);
+  const auto verdict = ranks.until(100);
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->kind, Verdict::Kind::silent);
+  EXPECT_NEAR(verdict->seconds, 30, 1);
+}
+
 TEST(Judge, DoesNotCountTheTimeInWhichItWasStoppedItself) {
   Ranks ranks({training(5, 5), training(4)});
   ranks.until(20);
