@@ -94,9 +94,10 @@ class MpiCommunicator : public Communicator {
     requests_.reserve(kExpectedRequests);
     tickets_.reserve(kExpectedRequests);
     finished_.reserve(kExpectedRequests);
-    for (Pool* pool : {&rings_, &doublings_}) pool->reserve(kExpectedRequests);
-    while (rings_.size() < kExpectedAtOnce) add_ring();
-    while (doublings_.size() < kExpectedAtOnce) add_doubling();
+    under_way_.reserve(kExpectedRequests);
+    for (Idle* idle : {&idle_rings_, &idle_doublings_}) idle->reserve(kExpectedRequests);
+    while (idle_rings_.size() < kExpectedAtOnce) idle_rings_.push_back(make_ring());
+    while (idle_doublings_.size() < kExpectedAtOnce) idle_doublings_.push_back(make_doubling());
   }
 
   std::string name() const override { return "mpi"; }
@@ -112,15 +113,20 @@ class MpiCommunicator : public Communicator {
     else if (is_short && collective.kind == Collective::Kind::allgather)
       start_short_allgather(ticket, collective, data);
     else if (is_short && collective.kind != Collective::Kind::reduce_scatter_sum)
-      start_in(idle_in(doublings_, [&]() -> UnderWay& { return add_doubling(); }), ticket, collective, data);
+      start_by(take(idle_doublings_, [&] { return make_doubling(); }), idle_doublings_, ticket, collective,
+               data);
     else
-      start_in(idle_in(rings_, [&]() -> UnderWay& { return add_ring(); }), ticket, collective, data);
+      start_by(take(idle_rings_, [&] { return make_ring(); }), idle_rings_, ticket, collective, data);
     return ticket;
   }
 
   void progress() override {
-    for (const Pool* pool : {&rings_, &doublings_})
-      for (const UnderWay& one : *pool) one.algorithm->advance();
+    for (const UnderWay& one : under_way_) one.algorithm->advance();
+    std::erase_if(under_way_, [](UnderWay& one) {
+      const bool ended = one.algorithm->ended();
+      if (ended) one.idle->push_back(std::move(one.algorithm));
+      return ended;
+    });
     if (requests_.empty()) return;
     int count = 0;
     finished_.resize(requests_.size());
@@ -132,7 +138,9 @@ class MpiCommunicator : public Communicator {
 
   bool done(Ticket ticket) const override {
     return std::find(tickets_.begin(), tickets_.end(), ticket) == tickets_.end() &&
-           !is_under_way(rings_, ticket) && !is_under_way(doublings_, ticket);
+           std::ranges::none_of(under_way_, [&](const UnderWay& one) {
+             return one.ticket == ticket && !one.algorithm->ended();
+           });
   }
 
   // Polls, as MPI_Wait would: the other collectives move on, too.
@@ -146,42 +154,38 @@ class MpiCommunicator : public Communicator {
   static constexpr std::size_t kExpectedRequests = 256, kExpectedAtOnce = 8;
   static constexpr Ticket kTags = 32768;  // that MPI guarantees
 
+  using Algorithm = std::unique_ptr<CollectiveAlgorithm>;
+  using Idle = std::vector<Algorithm>;
   struct UnderWay {
-    Ticket ticket = 0;
-    std::unique_ptr<CollectiveAlgorithm> algorithm;
+    Ticket ticket;
+    Algorithm algorithm;
+    Idle* idle;  // where it goes afterwards
   };
-  using Pool = std::vector<UnderWay>;
 
-  UnderWay& add_ring() {
-    return rings_.emplace_back(
-        UnderWay{.algorithm = std::make_unique<RingExchange>(ranks_, options_.message_bytes)});
-  }
-  UnderWay& add_doubling() {
-    return doublings_.emplace_back(
-        UnderWay{.algorithm = std::make_unique<RecursiveDoubling>(ranks_, options_.ring_from_bytes)});
+  Algorithm make_ring() const { return std::make_unique<RingExchange>(ranks_, options_.message_bytes); }
+  Algorithm make_doubling() const {
+    return std::make_unique<RecursiveDoubling>(ranks_, options_.ring_from_bytes);
   }
 
-  template <typename Add>
-  static UnderWay& idle_in(Pool& pool, Add add) {
-    const auto idle = std::ranges::find_if(pool, [](const UnderWay& one) { return one.algorithm->ended(); });
-    return idle != pool.end() ? *idle : add();
+  template <typename Make>
+  static Algorithm take(Idle& idle, Make make) {
+    if (idle.empty()) return make();
+    Algorithm last = std::move(idle.back());
+    idle.pop_back();
+    return last;
   }
 
-  static bool is_under_way(const Pool& pool, Ticket ticket) {
-    return std::ranges::any_of(
-        pool, [&](const UnderWay& one) { return one.ticket == ticket && !one.algorithm->ended(); });
-  }
-
-  void start_in(UnderWay& one, Ticket ticket, const Collective& collective, std::byte* data) {
-    one.ticket = ticket;
-    one.algorithm->start({.data = data,
-                          .elements = collective.elements,
-                          .element_bytes = bytes_of(collective.dtype),
-                          .reduces = collective.kind != Collective::Kind::allgather,
-                          .gathers = collective.kind != Collective::Kind::reduce_scatter_sum,
-                          .type = type_of(collective.dtype),
-                          .operation = operation_of(collective),
-                          .tag = static_cast<int>(ticket % kTags)});
+  void start_by(Algorithm algorithm, Idle& idle, Ticket ticket, const Collective& collective,
+                std::byte* data) {
+    CollectiveAlgorithm& started = *under_way_.emplace_back(ticket, std::move(algorithm), &idle).algorithm;
+    started.start({.data = data,
+                   .elements = collective.elements,
+                   .element_bytes = bytes_of(collective.dtype),
+                   .reduces = collective.kind != Collective::Kind::allgather,
+                   .gathers = collective.kind != Collective::Kind::reduce_scatter_sum,
+                   .type = type_of(collective.dtype),
+                   .operation = operation_of(collective),
+                   .tag = static_cast<int>(ticket % kTags)});
   }
 
   void start_short_allgather(Ticket ticket, const Collective& collective, std::byte* data) {
@@ -251,7 +255,8 @@ class MpiCommunicator : public Communicator {
   RanksByHost ranks_;
   MpiCommunicatorOptions options_;
   Ticket next_ticket_ = 0;
-  Pool rings_, doublings_;
+  Idle idle_rings_, idle_doublings_;
+  std::vector<UnderWay> under_way_;
   // Pending requests of MPI's own collectives with their tickets, and the output of MPI_Testsome.
   std::vector<MPI_Request> requests_;
   std::vector<Ticket> tickets_;
