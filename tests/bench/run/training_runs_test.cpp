@@ -23,7 +23,7 @@ ProgramRun run_bench_resnet50(const std::filesystem::path& folder, int ranks, co
   return run_program(folder, ranks, PLUMB_BENCH_RESNET50, "--threads 1 --json " + arguments, before);
 }
 
-// Of y1 on two ranks.
+// Runs y1 on two ranks.
 ProgramRun run_y1(const std::filesystem::path& folder, const std::string& arguments) {
   return run_program(folder, 2, PLUMB_BENCH_ARCFACE,
                      "--backbone y1 --head dp --classes 100 --bs 2 --seed 7 --threads 1 --json " + arguments);
