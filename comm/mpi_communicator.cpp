@@ -46,7 +46,7 @@ CommunicatorOwner duplicate(MPI_Comm communicator) {
   return CommunicatorOwner(copy);
 }
 
-// So the ring enters and leaves each host once.
+// Ranks in the order of their hosts: a ring enters and leaves each host once.
 RanksByHost sort_by_host(MPI_Comm communicator, const Job& job) {
   std::vector<int> ranks(static_cast<std::size_t>(job.size())), hosts(ranks.size());
   std::iota(ranks.begin(), ranks.end(), 0);
