@@ -137,15 +137,14 @@ class MpiCommunicator : public Communicator {
   }
 
   bool done(Ticket ticket) const override {
-    return std::find(tickets_.begin(), tickets_.end(), ticket) == tickets_.end() &&
-           std::ranges::none_of(under_way_, [&](const UnderWay& one) {
-             return one.ticket == ticket && !one.algorithm->ended();
-           });
+    return std::ranges::find(tickets_, ticket) == tickets_.end() &&
+           std::ranges::find(under_way_, ticket, &UnderWay::ticket) == under_way_.end();
   }
 
   // Polls, as MPI_Wait would: the other collectives move on, too.
   void wait(Ticket ticket) override {
-    while (!done(ticket)) progress();
+    do progress();
+    while (!done(ticket));
   }
 
  private:

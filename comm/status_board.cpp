@@ -1,5 +1,7 @@
 #include "comm/status_board.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -11,6 +13,13 @@ std::int64_t steady_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
+}
+
+// The same clock at its last tick, up to 10 ms ago, in a quarter of the time.
+std::int64_t steady_tick_ns() {
+  timespec tick{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &tick);
+  return std::int64_t{1'000'000'000} * tick.tv_sec + tick.tv_nsec;
 }
 
 }  // namespace
@@ -95,7 +104,7 @@ std::uint64_t StatusBoard::enter(RecordedKind kind, std::string_view name, std::
   std::atomic_thread_fence(std::memory_order_release);
   slot.kind.store(static_cast<std::uint64_t>(kind), std::memory_order_relaxed);
   slot.bytes.store(bytes, std::memory_order_relaxed);
-  slot.entered_ns.store(steady_ns(), std::memory_order_relaxed);
+  slot.entered_ns.store(steady_tick_ns(), std::memory_order_relaxed);
   slot.left_ns.store(0, std::memory_order_relaxed);
   for (std::size_t i = 0; i < words.size(); ++i) slot.name[i].store(words[i], std::memory_order_relaxed);
   slot.sequence.store(sequence, std::memory_order_release);
@@ -106,7 +115,7 @@ std::uint64_t StatusBoard::enter(RecordedKind kind, std::string_view name, std::
 void StatusBoard::leave(std::uint64_t sequence) {
   Slot& slot = slot_of(sequence);
   if (slot.sequence.load(std::memory_order_relaxed) == sequence)
-    slot.left_ns.store(steady_ns(), std::memory_order_relaxed);
+    slot.left_ns.store(steady_tick_ns(), std::memory_order_relaxed);
 }
 
 RunStatus StatusBoard::status() const {

@@ -52,7 +52,8 @@ struct EnteredCollective {
   RecordedKind kind = RecordedKind::message;
   std::array<char, kMostNameBytes + 1> name{};  // "bucket3", "options"; ends in 0, longer names are cut
   std::uint64_t bytes = 0;                      // of the whole buffer; 0: not known
-  std::int64_t entered_ns = 0, left_ns = 0;     // by std::chrono::steady_clock; left_ns 0: under way
+  // By std::chrono::steady_clock, up to 10 ms early; left_ns 0: under way.
+  std::int64_t entered_ns = 0, left_ns = 0;
 
   bool under_way() const { return left_ns == 0; }
 };

@@ -50,5 +50,16 @@ TEST_F(Allocation, CollectivesUnderWayNeedNone) {
   EXPECT_GT(before, 0) << "the counter doesn't count";
 }
 
+// One that is over as soon as it starts, as a single rank's are, is dropped like any other.
+TEST_F(Allocation, EndedCollectivesPileUpNowhere) {
+  const auto communicator = make_mpi_communicator(job());
+  std::vector<float> values(100, 1.0f);
+  const long before = allocations;
+  for (int i = 0; i < 1000; ++i)
+    communicator->wait(communicator->start({.elements = values.size(), .dtype = DType::f32},
+                                           reinterpret_cast<std::byte*>(values.data())));
+  EXPECT_EQ(allocations, before);
+}
+
 }  // namespace
 }  // namespace plumb
