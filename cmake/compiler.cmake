@@ -49,3 +49,18 @@ function(plumb_together target)
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${PLUMB_TOGETHER} UNITY_BUILD_MODE GROUP)
 endfunction()
+
+# plumb_one_source(kernels kernels.cu depthwise.cu dropout.cu …): the same for sources of CUDA or with options of their own,
+# before they go to a target. Sets `kernels` to kernels.cu, which includes them all; without PLUMB_TOGETHER to themselves.
+function(plumb_one_source variable name)
+  set(${variable} ${ARGN} PARENT_SCOPE)
+  if(PLUMB_TOGETHER)
+    set(includes "")
+    foreach(source ${ARGN})
+      get_filename_component(path ${source} ABSOLUTE)
+      string(APPEND includes "#include \"${path}\"\n")
+    endforeach()
+    file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name} CONTENT "${includes}" @ONLY)
+    set(${variable} ${CMAKE_CURRENT_BINARY_DIR}/${name} PARENT_SCOPE)
+  endif()
+endfunction()
