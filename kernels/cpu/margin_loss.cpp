@@ -81,9 +81,10 @@ struct Part {
 
 // SIMD lanes of partial sums. Fixed, so the summation order doesn't depend on the number of images processed
 // together.
-constexpr std::ptrdiff_t kLanes = 16;
+constexpr std::ptrdiff_t kSideBySide = 16;
 
-// Adds at most kLanes logits to as many partial sums. A NaN never becomes the maximum; it shows in the sum.
+// Adds at most kSideBySide logits to as many partial sums. A NaN never becomes the maximum; it shows in the
+// sum.
 inline void add_lanes(const float* products, const float* inverse_norms, std::ptrdiff_t count, float scale,
                       float shift, float* largest, float* sum) {
 #pragma omp simd
@@ -100,22 +101,22 @@ template <int kImages>
 std::array<Part, kImages> sum_up(const float* products, std::ptrdiff_t stride, const float* inverse_norms,
                                  std::ptrdiff_t count, float scale, std::array<float, kImages> shifts) {
   const float scale_of_two = scale * kLog2E;
-  float largest[kImages][kLanes], sums[kImages][kLanes];
+  float largest[kImages][kSideBySide], sums[kImages][kSideBySide];
   for (int image = 0; image < kImages; ++image) {
-    std::fill_n(largest[image], kLanes, kNothing);
-    std::fill_n(sums[image], kLanes, 0.0f);
+    std::fill_n(largest[image], kSideBySide, kNothing);
+    std::fill_n(sums[image], kSideBySide, 0.0f);
   }
   std::ptrdiff_t j = 0;
-  for (; j + kLanes <= count; j += kLanes)
+  for (; j + kSideBySide <= count; j += kSideBySide)
     for (int image = 0; image < kImages; ++image)
-      add_lanes(products + image * stride + j, inverse_norms + j, kLanes, scale_of_two, shifts[image],
+      add_lanes(products + image * stride + j, inverse_norms + j, kSideBySide, scale_of_two, shifts[image],
                 largest[image], sums[image]);
   std::array<Part, kImages> parts;
   for (int image = 0; image < kImages; ++image) {
     add_lanes(products + image * stride + j, inverse_norms + j, count - j, scale_of_two, shifts[image],
               largest[image], sums[image]);
     Part& part = parts[image] = {kNothing, 0, shifts[image]};
-    for (std::ptrdiff_t lane = 0; lane < kLanes; ++lane) {
+    for (std::ptrdiff_t lane = 0; lane < kSideBySide; ++lane) {
       part.largest = std::max(part.largest, scale * largest[image][lane]);
       part.sum += sums[image][lane];
     }
@@ -264,9 +265,9 @@ inline void put_gradient(float* products, const float* inverse_norms, std::ptrdi
 template <int kImages>
 void put_gradient(float* products, std::ptrdiff_t stride, const float* inverse_norms, std::ptrdiff_t count,
                   float scale, std::array<Slope, kImages> of) {
-  for (std::ptrdiff_t j = 0; j < count; j += kLanes)
+  for (std::ptrdiff_t j = 0; j < count; j += kSideBySide)
     for (int image = 0; image < kImages; ++image)
-      put_gradient(products + image * stride + j, inverse_norms + j, std::min(kLanes, count - j), scale,
+      put_gradient(products + image * stride + j, inverse_norms + j, std::min(kSideBySide, count - j), scale,
                    of[image].shift, of[image].slope);
 }
 

@@ -13,6 +13,9 @@ namespace plumb::cuda {
 inline constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;
 inline constexpr std::int64_t kMostBlocksBeside = 65535;
 
+// Threads of a block where nothing speaks for another number.
+inline constexpr int kThreads = 256;
+
 constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) {
   return (count + by - 1) / by;
 }

@@ -5,7 +5,7 @@ namespace {
 
 // Output rows per thread of a 3x3 kernel, which reads two or one more input row: MobileFaceNet's image
 // heights are multiples of 7.
-constexpr int kRows = 7;
+constexpr int kRowsPerThread = 7;
 
 // Taps of a 3x3 kernel at a thread's channels, as stored. With `turned`, tap (2 - y, 2 - x) in place of (y,
 // x), for backward-data at stride 1.
@@ -60,12 +60,12 @@ __device__ void move_up(float (&sums)[kRowsHeld][kColumns][kCount]) {
   }
 }
 
-// 3x3 convolution with padding 1. Block (i, r, n) computes rows r * kRows … of image n, a thread 16 bytes of
-// channels of kColumns adjacent columns. A thread reads each input row once, as 3 or 4 pixels, and adds it to
-// the outputs that use it (3 at stride 1, 2 at stride 2), kept in registers. Per output element: reads
-// stride^2 input elements from memory (columns and rows between blocks overlap in the caches), writes one;
-// half precision: 4 bytes at stride 1, 10 at stride 2. 9 multiply-adds and 9 conversions per element: bound
-// by memory, at half of the issue slots. Also serves backward-data at stride 1, with the taps turned.
+// 3x3 convolution with padding 1. Block (i, r, n) computes rows r * kRowsPerThread … of image n, a thread 16
+// bytes of channels of kColumns adjacent columns. A thread reads each input row once, as 3 or 4 pixels, and
+// adds it to the outputs that use it (3 at stride 1, 2 at stride 2), kept in registers. Per output element:
+// reads stride^2 input elements from memory (columns and rows between blocks overlap in the caches), writes
+// one; half precision: 4 bytes at stride 1, 10 at stride 2. 9 multiply-adds and 9 conversions per element:
+// bound by memory, at half of the issue slots. Also serves backward-data at stride 1, with the taps turned.
 template <typename T, int kStride, int kColumns>
 __global__ void __launch_bounds__(kDepthwiseThreads, 3)
     convolve_3x3(DepthwiseShape shape, const T* in, const T* weight, bool turned, T* out) {
@@ -75,8 +75,8 @@ __global__ void __launch_bounds__(kDepthwiseThreads, 3)
   if (x >= shape.out_w) return;
   const Taps<T> taps(weight + at.channel, shape.c, turned);
   const Image<T> image(in, shape.h, shape.w, shape.c, at.channel);
-  const auto first = static_cast<int>(blockIdx.y) * kRows;
-  const int end = min(first + kRows, static_cast<int>(shape.out_h));
+  const auto first = static_cast<int>(blockIdx.y) * kRowsPerThread;
+  const int end = min(first + kRowsPerThread, static_cast<int>(shape.out_h));
   T* const to = out + std::int64_t{blockIdx.z} * shape.out_h * shape.out_w * shape.c + at.channel;
   Elements<T, kCount> pixels[kPixels];
   float sums[kStride == 1 ? 3 : 2][kColumns][kCount] = {};
@@ -109,9 +109,9 @@ __global__ void __launch_bounds__(kDepthwiseThreads, 3)
 }
 
 // Backward-data of the 3x3 convolution with padding 1 and stride 2. Block (i, r, n) computes the 2x2 pixels
-// of d_in above d_out's rows r * kRows … of image n, a thread 16 bytes of their channels. Of the four pixels,
-// one has one tap over it, two have two, one has four. Per d_in element: reads 1/4 element of d_out from
-// memory, writes one; half precision: 2.5 bytes. Bound by memory.
+// of d_in above d_out's rows r * kRowsPerThread … of image n, a thread 16 bytes of their channels. Of the
+// four pixels, one has one tap over it, two have two, one has four. Per d_in element: reads 1/4 element of
+// d_out from memory, writes one; half precision: 2.5 bytes. Bound by memory.
 template <typename T>
 __global__ void __launch_bounds__(kDepthwiseThreads, 3)
     spread_3x3(DepthwiseShape shape, const T* d_out, const T* weight, T* d_in) {
@@ -120,8 +120,8 @@ __global__ void __launch_bounds__(kDepthwiseThreads, 3)
   if (at.x >= shape.out_w) return;
   const Taps<T> taps(weight + at.channel, shape.c, false);
   const Image<T> image(d_out, shape.out_h, shape.out_w, shape.c, at.channel);
-  const auto first = static_cast<int>(blockIdx.y) * kRows, x = static_cast<int>(at.x);
-  const int end = min(first + kRows, static_cast<int>(shape.out_h));
+  const auto first = static_cast<int>(blockIdx.y) * kRowsPerThread, x = static_cast<int>(at.x);
+  const int end = min(first + kRowsPerThread, static_cast<int>(shape.out_h));
   T* const to = d_in + std::int64_t{blockIdx.z} * shape.h * shape.w * shape.c + at.channel;
   const auto write = [&](int row, int column, const float(&sum)[kCount]) {
     if (row < shape.h && column < shape.w) store<kCount>(to + (row * shape.w + column) * shape.c, sum);
@@ -220,8 +220,9 @@ template <int kStride, int kColumns, typename T>
 void launch_3x3(const DepthwiseShape& shape, const T* in, const T* weight, bool turned, T* out,
                 cudaStream_t stream) {
   const std::int64_t threads = divide_up(shape.out_w, kColumns) * (shape.c / kPack<T>);
-  gpu::launch(convolve_3x3<T, kStride, kColumns>, grid_of(shape, divide_up(shape.out_h, kRows), threads),
-              kDepthwiseThreads, 0, stream, shape, in, weight, turned, out);
+  gpu::launch(convolve_3x3<T, kStride, kColumns>,
+              grid_of(shape, divide_up(shape.out_h, kRowsPerThread), threads), kDepthwiseThreads, 0, stream,
+              shape, in, weight, turned, out);
 }
 
 }  // namespace
@@ -251,7 +252,7 @@ void launch_depthwise_backward_data(DType dtype, const DepthwiseShape& shape, co
       launch_3x3<1, 2>(shape, as<T>(d_out), as<T>(weight), true, as<T>(d_in), stream);
     else
       gpu::launch(spread_3x3<T>,
-                  grid_of(shape, divide_up(shape.out_h, kRows), shape.out_w * (shape.c / kPack<T>)),
+                  grid_of(shape, divide_up(shape.out_h, kRowsPerThread), shape.out_w * (shape.c / kPack<T>)),
                   kDepthwiseThreads, 0, stream, shape, as<T>(d_out), as<T>(weight), as<T>(d_in));
   });
 }

@@ -4,10 +4,8 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr int kChannels = 64;  // per block
 constexpr int kPixels = 64;    // per block
-constexpr int kPerThread = 8;  // channels
 
 // A block's part of an image.
 struct Tile {

@@ -18,6 +18,9 @@ namespace plumb::cuda {
 template <typename T>
 inline constexpr int kPack = 16 / static_cast<int>(sizeof(T));
 
+// Elements per thread of a pass over a tensor: 16 bytes of a half type, 32 of f32.
+inline constexpr int kPerThread = 8;
+
 // Raw storage, moved in one access or in several of 16 bytes.
 template <typename T, int kCount>
 struct alignas(kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16) Elements {

@@ -4,9 +4,6 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kPerThread = 8;  // 16 bytes of a half type, 32 of f32
-
 // pass(integral_constant n, offset) for a thread's n elements from `offset` on: all of them, or one by one at
 // the end of a tensor.
 template <typename Pass>
@@ -47,25 +44,25 @@ __global__ void cast(const From* from, Into* into, std::int64_t count, float sca
   });
 }
 
-constexpr int kColumns = 32;  // per block: one warp side by side
-constexpr int kRows = 16;     // per block: its warps, each with every 16th row
+constexpr int kColumns = 32;     // per block: one warp side by side
+constexpr int kRowsAtOnce = 16;  // per block: its warps, each with every 16th row
 
 // A block sums 32 columns over all rows: warps go down the rows, then combine in shared memory in a fixed
 // order. Reads each element once (2 or 4 bytes), 64 or 128 bytes per warp and access. The matrices are small
 // (batch x classes), so launch latency costs as much as memory traffic.
 template <typename T>
 __global__ void column_sums(const T* matrix, float* sums, std::int64_t rows, std::int64_t columns) {
-  __shared__ float partial[kRows][kColumns];
+  __shared__ float partial[kRowsAtOnce][kColumns];
   const std::int64_t column = std::int64_t{blockIdx.x} * kColumns + threadIdx.x;
   float sum = 0;
   if (column < columns) {
-    for (std::int64_t row = threadIdx.y; row < rows; row += kRows)
+    for (std::int64_t row = threadIdx.y; row < rows; row += kRowsAtOnce)
       sum += to_float(matrix[row * columns + column]);
   }
   partial[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.y != 0 || column >= columns) return;
-  for (int other = 1; other < kRows; ++other) sum += partial[other][threadIdx.x];
+  for (int other = 1; other < kRowsAtOnce; ++other) sum += partial[other][threadIdx.x];
   sums[column] = sum;
 }
 
@@ -113,7 +110,7 @@ void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::
                         std::int64_t columns, cudaStream_t stream) {
   with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    gpu::launch(column_sums<T>, blocks_for(columns, kColumns), dim3(kColumns, kRows), 0, stream,
+    gpu::launch(column_sums<T>, blocks_for(columns, kColumns), dim3(kColumns, kRowsAtOnce), 0, stream,
                 as<T>(matrix), sums, rows, columns);
   });
 }

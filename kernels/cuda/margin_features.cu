@@ -6,11 +6,10 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kRows = kThreads / 32;  // per block: one per warp
+constexpr int kRowsPerBlock = kThreads / 32;  // per block: one per warp
 
 __device__ std::int64_t row_of_warp() {
-  return std::int64_t{blockIdx.x} * kRows + threadIdx.x / 32;
+  return std::int64_t{blockIdx.x} * kRowsPerBlock + threadIdx.x / 32;
 }
 
 // Calls body(first element) for each of a lane's groups of kCount elements in a row.
@@ -115,7 +114,7 @@ __global__ void project_rows(T* d_rows, const T* rows, const float* inverse_norm
 
 void launch_margin_features(const MarginFeatures& at, std::int64_t images, std::int64_t embedding,
                             cudaStream_t stream) {
-  gpu::launch(normalize_features, blocks_for(images, kRows), kThreads, 0, stream, at, images,
+  gpu::launch(normalize_features, blocks_for(images, kRowsPerBlock), kThreads, 0, stream, at, images,
               static_cast<int>(embedding));
 }
 
@@ -124,23 +123,23 @@ void launch_class_norms(DType dtype, const std::byte* rows, const std::int32_t* 
                         cudaStream_t stream) {
   with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    gpu::launch(class_norms<T>, blocks_for(classes, kRows), kThreads, 0, stream, as<T>(rows), sample_count,
-                inverse_norms, classes, static_cast<int>(embedding));
+    gpu::launch(class_norms<T>, blocks_for(classes, kRowsPerBlock), kThreads, 0, stream, as<T>(rows),
+                sample_count, inverse_norms, classes, static_cast<int>(embedding));
   });
 }
 
 void launch_features_backward(const float* d_unit, const float* unit, const float* inverse_norms,
                               float* d_features, std::int64_t images, std::int64_t embedding,
                               cudaStream_t stream) {
-  gpu::launch(features_backward, blocks_for(images, kRows), kThreads, 0, stream, d_unit, unit, inverse_norms,
-              d_features, images, static_cast<int>(embedding));
+  gpu::launch(features_backward, blocks_for(images, kRowsPerBlock), kThreads, 0, stream, d_unit, unit,
+              inverse_norms, d_features, images, static_cast<int>(embedding));
 }
 
 void launch_project_rows(const ProjectedRows& at, std::int64_t classes, std::int64_t embedding,
                          cudaStream_t stream) {
   with_type_of(at.dtype, [&](auto type) {
     using T = decltype(type);
-    gpu::launch(project_rows<T>, blocks_for(classes, kRows), kThreads, 0, stream, as<T>(at.d_rows),
+    gpu::launch(project_rows<T>, blocks_for(classes, kRowsPerBlock), kThreads, 0, stream, as<T>(at.d_rows),
                 as<T>(at.rows), at.inverse_norms, classes, static_cast<int>(embedding));
   });
 }

@@ -5,7 +5,6 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr int kLabels = 16;  // labels per thread at once
 constexpr int kCandidates = kCandidatesPerBlock / kThreads;
 

@@ -35,12 +35,12 @@ struct GradientSums {
 };
 
 // Passes where scale * in + shift > 0 or NaN, else through a PReLU's slope.
-struct Line {
+struct InputLine {
   float scale[kNormGroup], shift[kNormGroup], slope[kNormGroup];
   __device__ float at(int j, float in) const { return scale[j] * in + shift[j]; }
 };
 template <Source kSource>
-__device__ void load_line(const NormGradient& from, int channels, int channel, Line& into) {
+__device__ void load_line(const NormGradient& from, int channels, int channel, InputLine& into) {
   if constexpr (kByLine<kSource>) {
     load_floats(from.scale_shift, from.scale_shift_dtype, channel, into.scale);
     load_floats(from.scale_shift, from.scale_shift_dtype, std::int64_t{channels} + channel, into.shift);
@@ -54,7 +54,8 @@ struct Loaded {
   Group<T> in, d_out, second_d_out, activated;
   unsigned passed = 0xff;  // mask bits
 
-  __device__ void gradient(const NormGradient& from, const Line& line, float (&values)[kNormGroup]) const {
+  __device__ void gradient(const NormGradient& from, const InputLine& line,
+                           float (&values)[kNormGroup]) const {
 #pragma unroll
     for (int j = 0; j < kNormGroup; ++j) values[j] = d_out.at(j);
     if constexpr (kByLine<kSource>) {
@@ -100,7 +101,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
   const Place place = place_of(partition, static_cast<int>(blockIdx.y));
   float center[kNormGroup] = {};
   if (place.pixels > 0) load(mean + place.channel, center);
-  Line line = {};
+  InputLine line = {};
   if (place.pixels > 0) load_line<kSource>(from, partition.channels, place.channel, line);
   GradientSums<kSource> own;
   for_pixels<kAtOnceOfSeveral<T>>(place, [&](auto at_once, std::int64_t at) {
@@ -186,7 +187,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
   load_floats(coefficients + place.channel, of_gradient);
   load_floats(coefficients + channels + place.channel, of_in);
   load_floats(coefficients + 2 * channels + place.channel, constant);
-  Line line = {};
+  InputLine line = {};
   load_line<kSource>(from, partition.channels, place.channel, line);
   for_pixels<kAtOnceOfSeveral<T>>(place, [&](auto at_once, std::int64_t at) {
     Loaded<T, kSource> pixel[at_once.value];

@@ -131,11 +131,11 @@ __device__ bool activate(float& value, bool relu) {
 }
 
 // Per channel: scale * in + residual_scale * residual + bias; a PReLU's slope is in residual_scale.
-struct Line {
+struct OutputLine {
   float scale[kNormGroup], residual_scale[kNormGroup], bias[kNormGroup];
 };
 template <bool kPrelu>
-__device__ void load_line(const NormApply& pass, int channels, int channel, Line& line) {
+__device__ void load_line(const NormApply& pass, int channels, int channel, OutputLine& line) {
   load(pass.scale_shift + channel, line.scale);
   load(pass.scale_shift + channels + channel, line.bias);
   if constexpr (kPrelu) {
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
     norm_apply(NormApply pass, NormPartition partition) {
   const Place place = reversed_place_of(partition);
   if (place.pixels == 0) return;
-  Line line;
+  OutputLine line;
   load_line<kPrelu>(pass, partition.channels, place.channel, line);
   for_pixels<kAtOnceAlone<T>>(place, [&](auto at_once, std::int64_t at) {
     Group<T> x[at_once.value], residual[at_once.value];
@@ -207,9 +207,9 @@ void launch_norm_statistics(const NormPartition& partition, DType dtype, const s
 
 void launch_norm_finalize(std::int64_t pixels, int channels, const float* sums, const NormStatistics& into,
                           cudaStream_t stream) {
-  constexpr unsigned kThreads = 128;
-  gpu::launch(norm_finalize, dim3(blocks_for(channels, kThreads)), dim3(kThreads), 0, stream, sums, pixels,
-              channels, into);
+  constexpr unsigned kFinalizeThreads = 128;
+  gpu::launch(norm_finalize, dim3(blocks_for(channels, kFinalizeThreads)), dim3(kFinalizeThreads), 0, stream,
+              sums, pixels, channels, into);
 }
 
 void launch_norm_apply(const NormPartition& partition, DType dtype, const NormApply& pass,

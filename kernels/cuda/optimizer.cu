@@ -4,9 +4,6 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kPerThread = 8;
-
 // kCount elements of a tensor with a dtype known at run time; the same for all threads of a block.
 template <int kCount>
 __device__ void load_any(DType dtype, const std::byte* from, int first, float (&values)[kCount]) {

@@ -4,14 +4,14 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kPoolThreads = 128;
 
 // A thread's pixel and its 16 bytes of channels in a pooling kernel: row blockIdx.y of image blockIdx.z.
 template <typename T>
 struct Place {
   std::int64_t channel = 0, x = 0;
   __device__ explicit Place(std::int64_t channels) {
-    const unsigned index = blockIdx.x * kThreads + threadIdx.x;
+    const unsigned index = blockIdx.x * kPoolThreads + threadIdx.x;
     const auto groups = static_cast<unsigned>(channels / kPack<T>);
     channel = std::int64_t{index % groups} * kPack<T>;
     x = index / groups;
@@ -117,7 +117,7 @@ __global__ void max_pool_backward(PoolShape shape, const T* d_out, const T* seco
 template <typename T>
 __global__ void average_forward(const T* in, T* out, std::int64_t pixels, std::int64_t groups) {
   constexpr int kCount = kPack<T>;
-  const std::int64_t group = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t group = std::int64_t{blockIdx.x} * kPoolThreads + threadIdx.x;
   if (group >= groups) return;
   in += (blockIdx.y * pixels * groups + group) * kCount;
   float sum[kCount];
@@ -140,7 +140,7 @@ __global__ void average_forward(const T* in, T* out, std::int64_t pixels, std::i
 template <typename T>
 __global__ void average_backward(const T* d_out, T* d_in, std::int64_t pixels, std::int64_t groups) {
   constexpr int kCount = kPack<T>;
-  const std::int64_t group = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t group = std::int64_t{blockIdx.x} * kPoolThreads + threadIdx.x;
   if (group >= groups) return;
   float values[kCount];
   load<kCount>(d_out + (blockIdx.y * groups + group) * kCount, values);
@@ -152,7 +152,8 @@ __global__ void average_backward(const T* d_out, T* d_in, std::int64_t pixels, s
 }
 
 dim3 grid_of(std::int64_t n, std::int64_t rows, std::int64_t threads_per_row) {
-  return dim3(blocks_for(threads_per_row, kThreads), static_cast<unsigned>(rows), static_cast<unsigned>(n));
+  return dim3(blocks_for(threads_per_row, kPoolThreads), static_cast<unsigned>(rows),
+              static_cast<unsigned>(n));
 }
 
 }  // namespace
@@ -163,8 +164,8 @@ void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byt
   with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
     const auto kernel = shape.kernel == 3 ? max_pool_forward<T, 3> : max_pool_forward<T, 0>;
-    gpu::launch(kernel, grid_of(shape.n, shape.out_h, shape.out_w * shape.c / kPack<T>), kThreads, 0, stream,
-                shape, as<T>(in), scale_shift, as<T>(out), argmax);
+    gpu::launch(kernel, grid_of(shape.n, shape.out_h, shape.out_w * shape.c / kPack<T>), kPoolThreads, 0,
+                stream, shape, as<T>(in), scale_shift, as<T>(out), argmax);
   });
 }
 
@@ -173,8 +174,8 @@ void launch_max_pool_backward(DType dtype, const PoolShape& shape, const std::by
                               cudaStream_t stream) {
   with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    gpu::launch(max_pool_backward<T>, grid_of(shape.n, shape.h, shape.w * shape.c / kPack<T>), kThreads, 0,
-                stream, shape, as<T>(d_out), as<T>(second_d_out), argmax, as<T>(d_in));
+    gpu::launch(max_pool_backward<T>, grid_of(shape.n, shape.h, shape.w * shape.c / kPack<T>), kPoolThreads,
+                0, stream, shape, as<T>(d_out), as<T>(second_d_out), argmax, as<T>(d_in));
   });
 }
 
@@ -182,8 +183,8 @@ void launch_average_forward(DType dtype, const std::byte* in, std::byte* out, st
                             std::int64_t pixels, std::int64_t c, cudaStream_t stream) {
   with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    gpu::launch(average_forward<T>, grid_of(1, n, c / kPack<T>), kThreads, 0, stream, as<T>(in), as<T>(out),
-                pixels, c / kPack<T>);
+    gpu::launch(average_forward<T>, grid_of(1, n, c / kPack<T>), kPoolThreads, 0, stream, as<T>(in),
+                as<T>(out), pixels, c / kPack<T>);
   });
 }
 
@@ -191,7 +192,7 @@ void launch_average_backward(DType dtype, const std::byte* d_out, std::byte* d_i
                              std::int64_t pixels, std::int64_t c, cudaStream_t stream) {
   with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    gpu::launch(average_backward<T>, grid_of(1, n, c / kPack<T>), kThreads, 0, stream, as<T>(d_out),
+    gpu::launch(average_backward<T>, grid_of(1, n, c / kPack<T>), kPoolThreads, 0, stream, as<T>(d_out),
                 as<T>(d_in), pixels, c / kPack<T>);
   });
 }

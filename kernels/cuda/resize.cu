@@ -6,8 +6,6 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 // A thread makes one number of row blockIdx.y along y: rows[y][i] for byte i of the columns that are read.
 // Threads of a warp read bytes side by side; rows that several output rows read come from the L2 cache.
 __global__ void resize_along_y(ResizeTask task) {

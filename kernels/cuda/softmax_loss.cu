@@ -5,8 +5,6 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 // Block r computes row r. Reads 4 bytes per class from memory, and again from the cache for the sum of
 // exponentials and for the gradient, writes 4 or 2. batch x classes is small (1 MB for 256 x 1000), so three
 // passes of a block over 4 KB are bound by latency, not by memory.

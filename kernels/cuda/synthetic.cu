@@ -4,8 +4,6 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 // random_block(key, index) of base/random.h: Philox4x32-10, Salmon et al., SC 2011, table 2 and section 3.2.
 __device__ uint4 random_block(uint2 key, std::uint64_t index) {
   uint4 counter{static_cast<unsigned>(index), static_cast<unsigned>(index >> 32), 0, 0};
