@@ -15,6 +15,7 @@ import argparse
 import array
 import json
 import math
+import mmap
 import random
 import statistics
 import struct
@@ -50,15 +51,15 @@ def write_safetensors(path, tensors):
 def sampled_tensors(path, wanted=lambda name: not name.endswith(NOT_TRAINED)):
     """{name: up to ELEMENTS values} of the fp32 tensors with these names; default: all that are trained."""
     with open(path, "rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
-        data = file.read()
+        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    (length,) = struct.unpack("<Q", data[:8])
+    header, data = json.loads(bytes(data[8 : 8 + length])), data[8 + length :]
     tensors = {}
     for name, entry in header.items():
         if name == "__metadata__" or entry["dtype"] != "F32" or not wanted(name):
             continue
-        values = array.array("f", data[slice(*entry["data_offsets"])])
-        tensors[name] = values[:: max(1, len(values) // ELEMENTS)]
+        values = data[slice(*entry["data_offsets"])].cast("f")
+        tensors[name] = array.array("f", values[:: max(1, len(values) // ELEMENTS)])
     return tensors
 
 

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <type_traits>
 
 // Atomics: emulated threads never preempt each other within a function.
@@ -240,6 +241,21 @@ requires(std::is_arithmetic_v<A>&& std::is_arithmetic_v<B>) constexpr std::commo
 using std::isfinite;
 using std::isinf;
 using std::isnan;
+
+// Conversions by the compiler, in one instruction where the CPU has it: CUDA's headers have g++ count bits.
+inline float __emulated_half2float(__half value) {
+  _Float16 held;
+  std::memcpy(&held, static_cast<const void*>(&value), sizeof(held));
+  return static_cast<float>(held);
+}
+inline __half __emulated_float2half(float value) {
+  const auto rounded = static_cast<_Float16>(value);
+  __half held;
+  std::memcpy(static_cast<void*>(&held), &rounded, sizeof(held));
+  return held;
+}
+#define __half2float __emulated_half2float
+#define __float2half __emulated_float2half
 
 // Half-precision functions that CUDA's headers define for nvcc only. Products are exact in fp32, so sums that
 // fp32 represents exactly are rounded once.
