@@ -51,9 +51,9 @@ compile() {
   local what=$1 source=$2 report
   shift 2
   if report=$("$clang" -std=c++20 -I "$root" -Wno-unknown-cuda-version "$@" "$source" 2>&1); then
-    echo "$what: ${source#"$root"/}"
+    echo "$what"
   else
-    printf '%s\nFAILED, %s: %s\n' "$report" "$what" "${source#"$root"/}"
+    printf '%s\nFAILED: %s\n' "$report" "$what"
     return 1
   fi
 }
@@ -61,26 +61,14 @@ compile() {
 # A cubin says its architecture in the lowest byte of its ELF flags.
 is_sm_70() { [ "$(od -An -tu1 -j48 -N1 "$1" | tr -d ' ')" = 70 ]; }
 
-check_kernel() {
-  local cubin source=$1
-  cubin=$scratch/$(basename "$source").cubin
-  shift
-  compile "sm_70 code" "$source" "$@" --cuda-device-only -O3 -c -o "$cubin"
-  is_sm_70 "$cubin" || { echo "FAILED: $source became code for another GPU than sm_70"; return 1; }
-}
-
-# check_host_sides KERNEL…: all at once, so that headers are read once. Names that several kernels give to something of
-# their own are made different.
-check_host_sides() {
-  local kernel name
-  grep -h '^#include' "$@" | sort -u >"$scratch/host_sides.cu"
-  for kernel in "$@"; do
-    for name in kThreads kPerThread kRows Line; do
-      printf '#undef %s\n#define %s %s_%s\n' $name $name $name "$(basename "$kernel" .cu)"
-    done
-    printf '#include "%s"\n' "$kernel"
-  done >>"$scratch/host_sides.cu"
-  compile "host sides of $# kernels" "$scratch/host_sides.cu" "${cuda[@]}" --cuda-host-only -fsyntax-only
+# check_kernels KERNEL…: all at once, so that headers are read once.
+check_kernels() {
+  local cuda=(-x cuda --cuda-path="$cuda12" --cuda-gpu-arch=sm_70 -isystem "$root/kernels/cuda/native")
+  printf '#include "%s"\n' "$@" >"$scratch/kernels.cu"
+  compile "sm_70 code of $# kernel sources, as one" "$scratch/kernels.cu" "${cuda[@]}" --cuda-device-only -O3 \
+    -c -o "$scratch/kernels.cubin"
+  is_sm_70 "$scratch/kernels.cubin" || { echo "FAILED: they became code for another GPU than sm_70"; return 1; }
+  compile "their host sides" "$scratch/kernels.cu" "${cuda[@]}" --cuda-host-only -fsyntax-only
 }
 
 # check_hosts SOURCE…: all at once, so that headers are read once.
@@ -95,11 +83,7 @@ check_compiles() {
   # But for the stub and those that want headers of cuDNN and cuBLAS.
   mapfile -t hosts < <(printf '%s\n' "$root"/kernels/cuda/*.cpp | grep -vE '(_cudnn|cublaslt|_stub)\.cpp$')
   [ -e "${kernels[0]}" ] || { echo "FAILED: no kernels in kernels/cuda"; return 1; }
-  local cuda=(-x cuda --cuda-path="$cuda12" --cuda-gpu-arch=sm_70 -isystem "$root/kernels/cuda/native")
-  export root clang scratch
-  export -f compile is_sm_70 check_kernel
-  printf '%s\0' "${kernels[@]}" | xargs -0 -I {} -P 2 bash -euc 'check_kernel "$@"' - {} "${cuda[@]}" || return 1
-  check_host_sides "${kernels[@]}"
+  check_kernels "${kernels[@]}"
   check_hosts "${hosts[@]}"
 }
 
