@@ -40,6 +40,7 @@ class MessagePattern {
   int owner(std::size_t element) const;
 
   Collective collective_;
+  bool moves_;  // values depend on more than the element's place
   int rank_ = 0, size_ = 1;
   int values_ = 1;  // 0 … values_ - 1
   int contributing_ranks_ = 1;

@@ -1,6 +1,7 @@
 #include "bench/run/exchange_check.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "base/error.h"
@@ -67,7 +68,7 @@ class ExchangeCheck {
       const std::size_t elements = wrong.elements + found.elements;
       if (wrong.elements == 0) wrong = found;
       wrong.elements = elements;
-      std::ranges::fill(bytes, std::byte{0});  // gaps between gradients must hold zeros
+      std::memset(bytes.data(), 0, bytes.size());  // gaps between gradients must hold zeros
       memory_.write(collective.buffer, offset, bytes);
     });
     job_.together([&] { require_right(message, wrong); });
