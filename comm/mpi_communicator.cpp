@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "comm/mpi_check.h"
 #include "comm/recursive_doubling.h"
 #include "comm/ring.h"
+#include "comm/shared_sum.h"
 
 namespace plumb {
 namespace {
@@ -95,9 +97,12 @@ class MpiCommunicator : public Communicator {
     tickets_.reserve(kExpectedRequests);
     finished_.reserve(kExpectedRequests);
     under_way_.reserve(kExpectedRequests);
-    for (Idle* idle : {&idle_rings_, &idle_doublings_}) idle->reserve(kExpectedRequests);
+    for (Idle* idle : {&idle_rings_, &idle_doublings_, &idle_shared_}) idle->reserve(kExpectedRequests);
+    if (options_.shares_memory && job.nodes() == 1 && size() > 1 && size() <= kMostSharing)
+      slots_.emplace(ranks_, options_.ring_from_bytes);
     while (idle_rings_.size() < kExpectedAtOnce) idle_rings_.push_back(make_ring());
     while (idle_doublings_.size() < kExpectedAtOnce) idle_doublings_.push_back(make_doubling());
+    while (slots_ && idle_shared_.size() < kExpectedAtOnce) idle_shared_.push_back(make_shared_sum());
   }
 
   std::string name() const override { return "mpi"; }
@@ -113,8 +118,7 @@ class MpiCommunicator : public Communicator {
     else if (is_short && collective.kind == Collective::Kind::allgather)
       start_short_allgather(ticket, collective, data);
     else if (is_short && collective.kind != Collective::Kind::reduce_scatter_sum)
-      start_by(take(idle_doublings_, [&] { return make_doubling(); }), idle_doublings_, ticket, collective,
-               data);
+      start_short_sum(ticket, collective, data);
     else
       start_by(take(idle_rings_, [&] { return make_ring(); }), idle_rings_, ticket, collective, data);
     return ticket;
@@ -151,6 +155,8 @@ class MpiCommunicator : public Communicator {
   // Reserved, so that start() doesn't allocate inside the timed window. More are added when more collectives
   // are under way; they stay.
   static constexpr std::size_t kExpectedRequests = 256, kExpectedAtOnce = 8;
+  // Every rank reads what every other one wrote: above this, fewer messages read less.
+  static constexpr int kMostSharing = 8;
   static constexpr Ticket kTags = 32768;  // that MPI guarantees
 
   using Algorithm = std::unique_ptr<CollectiveAlgorithm>;
@@ -165,6 +171,7 @@ class MpiCommunicator : public Communicator {
   Algorithm make_doubling() const {
     return std::make_unique<RecursiveDoubling>(ranks_, options_.ring_from_bytes);
   }
+  Algorithm make_shared_sum() { return std::make_unique<SharedSum>(*slots_); }
 
   template <typename Make>
   static Algorithm take(Idle& idle, Make make) {
@@ -185,6 +192,14 @@ class MpiCommunicator : public Communicator {
                    .type = type_of(collective.dtype),
                    .operation = operation_of(collective),
                    .tag = static_cast<int>(ticket % kTags)});
+  }
+
+  void start_short_sum(Ticket ticket, const Collective& collective, std::byte* data) {
+    if (slots_ && collective.elements * bytes_of(collective.dtype) <= slots_->most_bytes())
+      start_by(take(idle_shared_, [&] { return make_shared_sum(); }), idle_shared_, ticket, collective, data);
+    else
+      start_by(take(idle_doublings_, [&] { return make_doubling(); }), idle_doublings_, ticket, collective,
+               data);
   }
 
   void start_short_allgather(Ticket ticket, const Collective& collective, std::byte* data) {
@@ -254,7 +269,8 @@ class MpiCommunicator : public Communicator {
   RanksByHost ranks_;
   MpiCommunicatorOptions options_;
   Ticket next_ticket_ = 0;
-  Idle idle_rings_, idle_doublings_;
+  std::optional<SharedSlots> slots_;  // if all ranks are on one host
+  Idle idle_rings_, idle_doublings_, idle_shared_;
   std::vector<UnderWay> under_way_;
   // Pending requests of MPI's own collectives with their tickets, and the output of MPI_Testsome.
   std::vector<MPI_Request> requests_;

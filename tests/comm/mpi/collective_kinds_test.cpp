@@ -1,5 +1,5 @@
-// Every collective kind over MPI, over MPI in short messages, and from device memory. Integer patterns sum
-// exactly in any order, so a single wrong element shows.
+// Every collective kind over MPI, without the host's shared memory, in short messages, and from device
+// memory. Integer patterns sum exactly in any order, so a single wrong element shows.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -18,10 +18,19 @@ namespace {
 
 using Kind = Collective::Kind;
 
-enum class CarriedBy { mpi, short_messages, staging };
+enum class CarriedBy { mpi, messages, short_messages, staging };
 std::string text_of(const testing::TestParamInfo<CarriedBy>& info) {
-  if (info.param == CarriedBy::staging) return "FromDeviceMemory";
-  return info.param == CarriedBy::mpi ? "ByMpi" : "InShortMessages";
+  switch (info.param) {
+    case CarriedBy::mpi:
+      return "ByMpi";
+    case CarriedBy::messages:
+      return "WithoutSharedMemory";
+    case CarriedBy::short_messages:
+      return "InShortMessages";
+    case CarriedBy::staging:
+      break;
+  }
+  return "FromDeviceMemory";
 }
 
 template <typename T>
@@ -40,10 +49,9 @@ int pattern(std::size_t element, int rank) {
 class CollectiveKinds : public MpiTest, public testing::WithParamInterface<CarriedBy> {
  protected:
   CollectiveKinds() {
-    const bool short_messages = GetParam() == CarriedBy::short_messages;
-    communicator = make_mpi_communicator(
-        job(), short_messages ? MpiCommunicatorOptions{.ring_from_bytes = 0, .message_bytes = 28}
-                              : MpiCommunicatorOptions{});
+    MpiCommunicatorOptions options{.shares_memory = GetParam() != CarriedBy::messages};
+    if (GetParam() == CarriedBy::short_messages) options = {.ring_from_bytes = 0, .message_bytes = 28};
+    communicator = make_mpi_communicator(job(), options);
     lane.moves_when_asked = true;
     if (GetParam() == CarriedBy::staging)
       communicator = make_staged_communicator(std::move(communicator), lane.copies());
@@ -222,7 +230,8 @@ TEST_P(CollectiveKinds, RefuseDtypesThatCannotBeSummed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Carried, CollectiveKinds,
-                         testing::Values(CarriedBy::mpi, CarriedBy::short_messages, CarriedBy::staging),
+                         testing::Values(CarriedBy::mpi, CarriedBy::messages, CarriedBy::short_messages,
+                                         CarriedBy::staging),
                          text_of);
 
 }  // namespace
