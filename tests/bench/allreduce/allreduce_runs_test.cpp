@@ -86,7 +86,7 @@ TEST_F(AllreduceRuns, ARankThatStopsIsNamed) {
   const Answer answer = start(2, PLUMB_DAMAGED_ALLREDUCE, kShort + "--timeout-s 1",
                               "export PLUMB_DAMAGED_RANK=1 PLUMB_STOPS=1; ");
   // MPICH's mpirun takes 1, and calls it this signal, if a rank's connection closes before it sees it end.
-  const bool code_was_lost = answer.messages.find("EXIT STRING: Hangup") != std::string::npos;
+  const bool code_was_lost = answer.output.find("EXIT STRING: Hangup") != std::string::npos;
   EXPECT_EQ(answer.exit_code, code_was_lost ? 1 : 75);
   EXPECT_NE(answer.messages.find("bench_allreduce: rank 1 on "), std::string::npos) << answer.messages;
   EXPECT_NE(answer.messages.find("has sent nothing for "), std::string::npos) << answer.messages;
