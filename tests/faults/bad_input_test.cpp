@@ -130,7 +130,7 @@ TEST_P(BadInputs, IsToldInOneSentenceAndLeavesNothing) {
   write_inputs(place);
   const std::vector<std::string> before = place.contents();
   const BadInput& input = GetParam();
-  const std::string command = place.bench(input.arguments);
+  const std::string command = place.resnet50(input.arguments);
   const Ended ended =
       place.run(input.ranks == 1 ? command : Place::mpirun(input.ranks, command), kShowComputing);
   expect_one_sentence(ended, input.code, input.words);
@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, BadInputs, testing::ValuesIn(kInputs),
 // Proves the table's check: a run that computes is seen to compute.
 TEST(BadInputs, ComputingWouldBeSeen) {
   const Place place;
-  EXPECT_TRUE(computed(place.run(place.bench(kSmall + "--iters 2"), kShowComputing)));
+  EXPECT_TRUE(computed(place.run(place.resnet50(kSmallImages + "--iters 2"), kShowComputing)));
 }
 
 // The number that follows `before` in a sentence.
@@ -156,9 +156,9 @@ double number_after(const std::string& sentence, const std::string& before) {
 TEST(OutOfMemory, BytesAndWhatFitsAreThePlansAndNothingIsAllocated) {
   const Place place, dry_place;
   const std::string arguments = "--device cpu --threads 1 --bs 1000000 ";
-  const Ended ended = place.run(place.bench(arguments));
+  const Ended ended = place.run(place.resnet50(arguments));
   expect_one_sentence(ended, kOutOfMemory, {"bytes", "free", "--bs"});
-  const Ended dry = dry_place.run(dry_place.bench(arguments + "--dry-run --json"));
+  const Ended dry = dry_place.run(dry_place.resnet50(arguments + "--dry-run --json"));
   ASSERT_EQ(dry.exit_code, 0);
   const auto plan = nlohmann::json::parse(dry.output);
   EXPECT_EQ(plan.at("fits"), false);

@@ -1,4 +1,4 @@
-// bench_resnet50 with fault injection: PLUMB_DAMAGE selects what happens to rank 1, or with wrong_sum to all.
+// bench_arcface with fault injection: PLUMB_DAMAGE selects what happens to rank 1, or with wrong_sum to all.
 #include <chrono>
 #include <cstdlib>
 #include <limits>
@@ -43,9 +43,9 @@ void damage_sum(std::span<std::byte> message) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string program = "bench_resnet50";
+  const std::string program = "bench_arcface";
   return run_program(program, [&] {
-    const BenchOptions options = parse_options(argc, argv);
+    const BenchOptions options = parse_options(argc, argv, program);
     WatchedJob watched(program, options.watch, &argc, &argv);
     const Job& job = watched.job();
     const char* kind = std::getenv("PLUMB_DAMAGE");

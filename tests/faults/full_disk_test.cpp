@@ -22,14 +22,13 @@ TEST(FullDisk, EndsTheRunAndKeepsEveryWholeLine) {
   if (!can_mount()) GTEST_SKIP() << "mounting is not permitted here";
   const Place place;
   // One page for the case's name, one for lines.
-  const Ended ended = place.run(
-      on_small_disk("8k", place.bench("--image-size 32 --bs 1 --iters 200 --warmup 1 --threads 1")));
+  const Ended ended = place.run(on_small_disk("8k", place.bench(kOne + "--iters 200")));
   EXPECT_EQ(ended.exit_code, kIoError) << ended.launcher_messages;
   ASSERT_FALSE(ended.lines.empty());
   EXPECT_LE(ended.lines.size(), 4u);
   EXPECT_NE(ended.lines.back().find("space"), std::string::npos) << ended.lines.back();
   EXPECT_NE(ended.lines.back().find("--log-dir"), std::string::npos) << ended.lines.back();
-  expect_no_score(place, "logs/1n1g/resnet50_b1_fp32_1.log.part");
+  expect_no_score(place, "logs/1n1g/y1_b1_fp32_1.log.part");
   const std::vector<std::string> parts = place.contents_ending_in(".log.part");
   ASSERT_EQ(parts.size(), 1u);
   EXPECT_GE(expect_whole_lines(place.file(parts.front())), 10);

@@ -70,7 +70,7 @@ TEST_P(Interrupt, EndsTheRunWithTheTableOfWhatWasMeasured) {
   EXPECT_GE(iterations, 3u);
   expect_table(ended.output, name, iterations);
   ASSERT_FALSE(ended.lines.empty());
-  EXPECT_TRUE(ended.lines.back().starts_with("bench_resnet50: interrupted by " + name)) << ended.lines.back();
+  EXPECT_TRUE(ended.lines.back().starts_with("bench_arcface: interrupted by " + name)) << ended.lines.back();
 }
 
 INSTANTIATE_TEST_SUITE_P(Faults, Interrupt,

@@ -163,8 +163,7 @@ TEST(Keep, AShutConnectionEndsTheJobWith75AndTheStepsKept) {
 TEST(Keep, AFileSizeLimitIsToldAsAFullDisk) {
   const Place place;
   // Units of 512 bytes. result.json is smaller at first, program.json isn't.
-  const Ended ended = place.run("(ulimit -f 16 && exec " +
-                                place.bench("--image-size 32 --bs 1 --iters 4 --warmup 1 --threads 1") + ")");
+  const Ended ended = place.run("(ulimit -f 16 && exec " + place.bench(kOne + "--iters 4") + ")");
   EXPECT_EQ(ended.exit_code, kIoError) << ended.launcher_messages;
   ASSERT_FALSE(ended.lines.empty());
   expect_in(ended.lines.back(), {"can't be written", "File too large"});
@@ -175,7 +174,7 @@ TEST(Keep, AFileSizeLimitIsToldAsAFullDisk) {
 TEST(Keep, ClosedStandardDescriptorsTakeInNoLog) {
   const Place place;
   const Ended ended =
-      place.run("'" + std::string(PLUMB_BENCH_RESNET50) + "' " + kSmall + "--iters 4 0<&- 1>&- 2>&-");
+      place.run("'" + std::string(PLUMB_BENCH_ARCFACE) + "' " + kSmall + "--iters 4 0<&- 1>&- 2>&-");
   EXPECT_EQ(ended.exit_code, 0);
   const std::vector<std::string> logs = place.contents_ending_in(".log");
   ASSERT_EQ(logs.size(), 1u);

@@ -16,7 +16,7 @@ void expect_ended_by_rank_1(StartedProgram& program, int code, const std::vector
   ASSERT_FALSE(ended.lines.empty());
   EXPECT_LE(ended.lines.size(), 4u);
   const std::string& sentence = ended.lines.back();
-  EXPECT_TRUE(sentence.starts_with("bench_resnet50: rank 1 on ")) << sentence;
+  EXPECT_TRUE(sentence.starts_with("bench_arcface: rank 1 on ")) << sentence;
   for (const std::string& word : words) EXPECT_NE(sentence.find(word), std::string::npos) << sentence;
   EXPECT_TRUE(program.processes().empty()) << "a process is left";
 }
@@ -48,7 +48,7 @@ TEST(LoneFailure, ImagesOfRank1BreakInMidRun) {
   const std::string bench = place.bench(kSmall + "--iters 500 --data images --data-workers 1 ");
   const std::string mpirun = Place::mpirun(1, "-wdir " + place.file("host0") + " " + bench);
   StartedProgram program = place.start(mpirun + " : -np 1 -wdir " + place.file("host1") + " " + bench);
-  while (program.running() && read_text(place.file("host0/logs/1n2g/resnet50_b2_fp32_1.log.part")).empty())
+  while (program.running() && read_text(place.file("host0/logs/1n2g/y1_b2_fp32_1.log.part")).empty())
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   for (const auto& entry : fs::recursive_directory_iterator(place.file("host1/images")))
     if (entry.is_regular_file()) fs::resize_file(entry.path(), 1);

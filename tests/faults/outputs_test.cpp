@@ -10,7 +10,7 @@
 namespace plumb {
 namespace {
 
-const std::string kRun = kSmall + "--iters 2 ";
+const std::string kRun = kSmallImages + "--iters 2 ";
 
 struct Unwritable {
   std::string name, arguments;
@@ -46,7 +46,8 @@ TEST_P(UnwritableOutputs, AreRefusedAtOnceAndLeaveNothing) {
   write_text(place.file("logs/1n1g/.plumbline-case"),
              "{\"model\":\"resnet50\",\"batch_per_device\":2,\"precision\":\"fp32\",\"image_size\":32}\n");
   const std::vector<std::string> before = place.contents();
-  expect_one_sentence(place.run(place.bench(kRun + GetParam().arguments)), kCannotCreate, GetParam().words);
+  expect_one_sentence(place.run(place.resnet50(kRun + GetParam().arguments)), kCannotCreate,
+                      GetParam().words);
   EXPECT_EQ(place.contents(), before);
   EXPECT_EQ(read_text(place.file("a_file")), "keep me");
   EXPECT_EQ(read_text(place.file("logs/1n1g/resnet50_b2_fp32_7.log")), "seven\n");
@@ -60,13 +61,13 @@ TEST(Outputs, EightStartsAtOnceNeitherMixNorOverwrite) {
   const Place place;
   // One Place, because all share the folder; all write messages to one file.
   std::vector<std::unique_ptr<StartedProgram>> programs;
-  const std::string command = place.bench(kRun);
+  const std::string command = place.bench(kSmall + "--iters 2 ");
   for (int i = 0; i < 8; ++i) programs.push_back(std::make_unique<StartedProgram>(place, command, ""));
   for (const auto& program : programs) EXPECT_EQ(program->wait().exit_code, 0);
   const std::vector<std::string> logs = place.contents_ending_in(".log");
   std::vector<std::string> expected;
   for (int run = 1; run <= 8; ++run)
-    expected.push_back("logs/1n1g/resnet50_b2_fp32_" + std::to_string(run) + ".log");
+    expected.push_back("logs/1n1g/y1_b2_fp32_" + std::to_string(run) + ".log");
   EXPECT_EQ(logs, expected);
   for (const std::string& log : logs) EXPECT_EQ(expect_whole_lines(place.file(log)), 2) << log;
   EXPECT_TRUE(place.contents_ending_in(".part").empty());
@@ -81,13 +82,13 @@ TEST(Outputs, EightStartsAtOnceNeitherMixNorOverwrite) {
 
 TEST(Outputs, CaseFolderOfAnotherConfigurationIsRefused) {
   const Place place;
-  ASSERT_EQ(place.run(place.bench(kRun)).exit_code, 0);
+  ASSERT_EQ(place.run(place.resnet50(kRun)).exit_code, 0);
   write_image_folder(place.file("images"), 2, 4);
   const std::vector<std::string> before = place.contents();
   const std::string common = "--iters 2 --warmup 1 --threads 1 ";
   for (const std::string other :
        {"--image-size 32 --bs 3", "--image-size 64 --bs 2", "--image-size 32 --bs 2 --data images"}) {
-    const Ended ended = place.run("rm -f ../messages; " + place.bench(common + other));
+    const Ended ended = place.run("rm -f ../messages; " + place.resnet50(common + other));
     expect_one_sentence(ended, kCannotCreate,
                         {"logs/1n1g holds resnet50 runs with --bs 2", "name another --log-dir"});
     EXPECT_EQ(place.contents(), before) << other;
@@ -103,8 +104,8 @@ TEST(Outputs, RunOffATerminalSaysAtMostFourLinesAndEndsWithItsFolder) {
       write_text(entry.path() / "broken.jpg", "no picture");
       break;
     }
-  const Ended ended =
-      place.run(Place::mpirun(2, place.bench(kSmall + "--iters 6 --data images --data-workers 1 --verbose")));
+  const Ended ended = place.run(
+      Place::mpirun(2, place.resnet50(kSmallImages + "--iters 6 --data images --data-workers 1 --verbose")));
   ASSERT_EQ(ended.exit_code, 0) << ended.launcher_messages;
   EXPECT_LE(ended.lines.size(), 4u);
   ASSERT_FALSE(ended.lines.empty());
@@ -114,7 +115,7 @@ TEST(Outputs, RunOffATerminalSaysAtMostFourLinesAndEndsWithItsFolder) {
 // A failure to print the table doesn't fail a checked run.
 TEST(Outputs, FullStdoutIsLoudButTheRunStands) {
   const Place place;
-  const Ended ended = place.run(place.bench(kRun) + " >/dev/full");
+  const Ended ended = place.run(place.resnet50(kRun) + " >/dev/full");
   EXPECT_EQ(ended.exit_code, 74);
   EXPECT_EQ(place.contents_ending_in(".log").size(), 1u);
   EXPECT_EQ(place.result().at("status"), "ok");

@@ -6,7 +6,7 @@
 namespace plumb {
 namespace {
 
-const std::string kTwoSteps = "--image-size 32 --iters 2 --warmup 1 --threads 1 ";
+const std::string kTwoSteps = kTiny + "--iters 2 ";
 
 TEST(RanksDisagree, OtherOptionsOnOneRank) {
   const Place place;
@@ -39,8 +39,8 @@ TEST(RanksDisagree, AnotherBinaryOfTheSameCommit) {
 // As after a download that went wrong, or a patch.
 TEST(RanksDisagree, OtherBytesOfTheSameBuild) {
   const Place place;
-  const std::string copy = place.file("bench_resnet50");
-  write_text(copy, read_text(PLUMB_BENCH_RESNET50) + "x");
+  const std::string copy = place.file("bench_arcface");
+  write_text(copy, read_text(PLUMB_BENCH_ARCFACE) + "x");
   std::filesystem::permissions(copy, std::filesystem::perms::owner_all);
   const Ended ended = place.run(Place::mpirun(1, place.bench(kTwoSteps + "--bs 2")) + " : -np 1 " + copy +
                                 " " + kTwoSteps + "--bs 2");
@@ -48,7 +48,7 @@ TEST(RanksDisagree, OtherBytesOfTheSameBuild) {
   const std::string said = ended.lines.empty() ? ended.launcher_messages : ended.lines.back();
   EXPECT_NE(said.find("rank 1 on"), std::string::npos) << said;
   EXPECT_NE(said.find("has program="), std::string::npos) << said;
-  EXPECT_EQ(place.contents(), std::vector<std::string>{"bench_resnet50"});
+  EXPECT_EQ(place.contents(), std::vector<std::string>{"bench_arcface"});
 }
 
 TEST(RanksDisagree, OptionThatOnlyOneRankRefuses) {

@@ -63,7 +63,7 @@ TEST(Stall, IsNamedInTableResultAndAnalysis) {
   const Ended analysis = place.run(place.plumbline("analyze logs"));
   ASSERT_EQ(analysis.exit_code, 0);
   EXPECT_TRUE(std::ranges::any_of(analysis.lines, [](const std::string& line) {
-    return line.find("resnet50_b2_fp32_1.log stalled: iteration ") != std::string::npos;
+    return line.find("y1_b2_fp32_1.log stalled: iteration ") != std::string::npos;
   })) << analysis.output;
 }
 

@@ -43,9 +43,11 @@ class Place {
   // The only run folder's; null without a folder or result.
   nlohmann::ordered_json result() const;
 
-  // Shell commands: bench_resnet50, the same with fault injection, ranks of either, and plumbline.
+  // Shell commands: bench_arcface, the same with fault injection, bench_resnet50, ranks of any, and
+  // plumbline.
   std::string bench(const std::string& arguments) const;
   std::string damaged(const std::string& arguments) const;
+  std::string resnet50(const std::string& arguments) const;
   static std::string mpirun(int ranks, const std::string& command);
   std::string plumbline(const std::string& arguments) const;
 
@@ -70,8 +72,8 @@ class StartedProgram {
   StartedProgram& operator=(const StartedProgram&) = delete;
 
   bool running();
-  // Live processes of this start, including launcher and shells; ranks: those of bench_resnet50 or its
-  // fault-injection variant.
+  // Live processes of this start, including launcher and shells; ranks: those of bench_arcface, its
+  // fault-injection variant and bench_resnet50.
   std::vector<Process> processes() const;
   std::vector<Process> ranks() const;
   std::vector<Process> launchers() const;  // mpirun
@@ -88,12 +90,15 @@ class StartedProgram {
   std::size_t peak_bytes_ = 0;
 };
 
-// Small and short: 2 images of 32 pixels.
-inline const std::string kSmall = "--image-size 32 --bs 2 --warmup 1 --threads 1 ";
+// Small and short, for bench: a network of 4 MB, which starts and ends in a third of ResNet-50's time.
+inline const std::string kTiny = "--backbone y1 --head dp --classes 100 --warmup 1 --threads 1 ";
+inline const std::string kOne = kTiny + "--bs 1 ", kSmall = kTiny + "--bs 2 ";
+// For resnet50: 2 images of 32 pixels.
+inline const std::string kSmallImages = "--image-size 32 --bs 2 --warmup 1 --threads 1 ";
 
-// The program exited with `code` and exactly one sentence, which contains all `words`.
+// The program exited with `code` and exactly one sentence, which begins with `program` and has all `words`.
 void expect_one_sentence(const Ended& ended, int code, const std::vector<std::string>& words,
-                         const std::string& program = "bench_resnet50");
+                         const std::string& program = "bench_");
 // There is no .log, and result.json says failed for a reason that contains `reason`.
 void expect_no_score(const Place& place, const std::string& reason = "");
 // Lines in all logs of runs that are under way.

@@ -70,7 +70,7 @@ TEST_P(LostRank, InTheWindowIsNamedAndAllEnd) {
   // mpirun's is that of the first process that it sees end.
   const bool of_killed = signal == SIGKILL && ended.exit_code == kKilled;
   EXPECT_TRUE(of_killed || ended.exit_code == kPeerLost) << ended.exit_code << ended.launcher_messages;
-  expect_named(ended, {"bench_resnet50: rank " + std::to_string(rank) + " on ", "in the window, iteration ",
+  expect_named(ended, {"bench_arcface: rank " + std::to_string(rank) + " on ", "in the window, iteration ",
                        signal == SIGKILL ? "is gone" : "has sent nothing for "});
   expect_all_gone(program);
   expect_no_score(place);
