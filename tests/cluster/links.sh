@@ -79,7 +79,7 @@ case $scenario in
     on_cluster 4 1gbit
     "$CLUSTER" rate n3 100mbit
     expect_says 'host n3 reaches [0-9]* Mbit/s where others reach [0-9]* Mbit/s' run \
-      "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_resnet50" --image-size 32 --bs 2 --threads 1
+      "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_arcface" --backbone y1 --head dp --classes 100 --bs 2 --threads 1
     [ "$(grep -c 'reaches' run.txt)" = 1 ] || { cat run.txt && fail "it is named more than once"; }
     grep -v '^\[n1:' run.txt | sed -n 1,2p >first.txt # mpirun's own warnings left out
     grep -q 'host n3 reaches' first.txt || { cat run.txt && fail "it isn't named at once"; }
@@ -106,7 +106,7 @@ case $scenario in
     for host in n1 n2; do "$CLUSTER" address $host docker0 172.17.0.1/16; done
     # Whether this run hangs is up to Open MPI.
     expect_says 'same address: 172.17.0.1 (docker0 on n1 and n2)' run \
-      "$CLUSTER" mpirun -np 2 -H n1,n2 "$programs/bench_resnet50" --image-size 32 --bs 2 --threads 1
+      "$CLUSTER" mpirun -np 2 -H n1,n2 "$programs/bench_arcface" --backbone y1 --head dp --classes 100 --bs 2 --threads 1
     for host in n1 n2; do "$CLUSTER" address $host eth1 "10.78.0.${host#n}/16"; done
     expect_says 'n1 and n2 share 2 networks, 10.77.0.0/16 (eth0) and 10.78.0.0/16 (eth1)' run \
       "$CLUSTER" mpirun -np 2 -H n1,n2 "$programs/bench_allreduce" --pairs
