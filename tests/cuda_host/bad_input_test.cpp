@@ -9,10 +9,10 @@
 namespace plumb {
 namespace {
 
-const std::string kCuda = kSmall + "--device cuda --no-autotune ";
+const std::string kCuda = kSmallImages + "--device cuda --no-autotune ";
 
 Ended run(const Place& place, int ranks, const std::string& arguments, const std::string& environment) {
-  const std::string command = place.bench(arguments);
+  const std::string command = place.resnet50(arguments);
   return place.run(ranks > 1 ? Place::mpirun(ranks, command) : command, environment);
 }
 

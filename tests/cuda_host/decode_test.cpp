@@ -23,7 +23,7 @@ TEST(CudaDecode, TrainsToTheLossesOfTheCpu) {
              }));
   const auto train = [&](const std::string& decode) {
     const Place place;
-    const std::string command = place.bench(kRun + "--data " + images.path() + " --decode " + decode);
+    const std::string command = place.resnet50(kRun + "--data " + images.path() + " --decode " + decode);
     const Ended ended =
         place.run(Place::mpirun(2, command), "EMULATED_GPUS=2 PLUMBLINE_NVJPEG_LIBRARY=" PLUMB_FAKE_NVJPEG);
     EXPECT_EQ(ended.exit_code, 0) << (ended.lines.empty() ? "" : ended.lines.back());
@@ -45,7 +45,7 @@ TEST(CudaDecode, WithoutNvjpegThereIsARemedy) {
   const ScratchFolder images;
   write_image_folder(images.path(), 1, 1);
   const Place place;
-  expect_one_sentence(place.run(place.bench(kRun + "--decode gpu --data " + images.path()),
+  expect_one_sentence(place.run(place.resnet50(kRun + "--decode gpu --data " + images.path()),
                                 "PLUMBLINE_NVJPEG_LIBRARY=/nowhere/libnvjpeg.so"),
                       kUnavailable, {"--decode", "nvJPEG", "/nowhere/libnvjpeg.so", "--decode cpu"});
   EXPECT_TRUE(place.contents().empty());

@@ -16,7 +16,7 @@ const std::string kOnGpu = "--device cuda --no-autotune --image-size 32 --thread
 TEST(CudaMeasurements, EveryRanksGpuTellsClocksAndEnergyOfTheWindow) {
   const Place place;
   const Ended ended =
-      place.run(Place::mpirun(2, place.bench(kOnGpu + "--bs 1 --lr 0.001 --warmup 1 --iters 3")),
+      place.run(Place::mpirun(2, place.resnet50(kOnGpu + "--bs 1 --lr 0.001 --warmup 1 --iters 3")),
                 std::string("EMULATED_GPUS=2 PLUMBLINE_NVML_LIBRARY=") + PLUMB_FAKE_NVML);
   ASSERT_EQ(ended.exit_code, 0);
   const nlohmann::ordered_json result = place.result();
@@ -37,7 +37,7 @@ TEST(CudaMeasurements, EveryRanksGpuTellsClocksAndEnergyOfTheWindow) {
 
 TEST(CudaMeasurements, AbsentNvmlIsNoError) {
   const Place place;
-  const Ended ended = place.run(place.bench(kOnGpu + "--bs 1 --lr 0.001 --warmup 0 --iters 1"),
+  const Ended ended = place.run(place.resnet50(kOnGpu + "--bs 1 --lr 0.001 --warmup 0 --iters 1"),
                                 "EMULATED_GPUS=1 PLUMBLINE_NVML_LIBRARY=/nowhere/libnvidia-ml.so.1");
   ASSERT_EQ(ended.exit_code, 0);
   const nlohmann::ordered_json result = place.result();
@@ -47,7 +47,7 @@ TEST(CudaMeasurements, AbsentNvmlIsNoError) {
 
 TEST(CudaMeasurements, LargestBatchIsTheLastOneThatTheGpuHolds) {
   const Place place;
-  const Ended ended = place.run(place.bench(kOnGpu + "--find-max-bs --json") + " >found.json",
+  const Ended ended = place.run(place.resnet50(kOnGpu + "--find-max-bs --json") + " >found.json",
                                 "EMULATED_GPUS=1 EMULATED_GPU_MEMORY=350000000");
   ASSERT_EQ(ended.exit_code, 0);
   const auto found = nlohmann::ordered_json::parse(read_text(place.file("found.json")));

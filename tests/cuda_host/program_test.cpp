@@ -53,7 +53,7 @@ TrainedRun run(int ranks, const std::string& arguments, const std::string& envir
   const std::string gpus = environment.find("EMULATED_GPUS=") == std::string::npos
                                ? "EMULATED_GPUS=" + std::to_string(ranks) + " "
                                : "";
-  const std::string command = place.bench(arguments);
+  const std::string command = place.resnet50(arguments);
   run.ended = place.run(ranks > 1 ? Place::mpirun(ranks, command) : command, gpus + environment);
   run.result = place.result();
   return run;

@@ -24,7 +24,7 @@ struct TunedRun {
 TunedRun run(int ranks, const std::string& cache) {
   const Place place;
   TunedRun run;
-  const std::string command = place.bench(kArguments);
+  const std::string command = place.resnet50(kArguments);
   run.ended = place.run(ranks > 1 ? Place::mpirun(ranks, command) : command,
                         "EMULATED_GPUS=2 XDG_CACHE_HOME=" + cache + " ");
   for (const std::string& line : run.ended.lines) run.said += line + "\n";
