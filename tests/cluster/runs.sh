@@ -26,7 +26,7 @@ case $scenario in
     ;;
   a_slow_rank_is_named)
     on_cluster 2 none
-    model='--image-size 32 --iters 6'
+    model='--backbone y1 --head dp --classes 100 --iters 6'
     train slow damaged_training -x PLUMB_DAMAGE=slow -np 2 -H n1,n2
     tr -s ' \n' ' ' <slow.txt >line.txt
     grep -q 'rank 1 on n2 computes [0-9.]* m*s a step where the median is' line.txt ||
