@@ -1,5 +1,6 @@
 // start(), progress() and wait() allocate nothing, so that none of it happens inside the timed window. Counts
 // calls of operator new in this program; MPI's own memory comes from malloc.
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 
@@ -10,21 +11,34 @@ namespace {
 
 thread_local long allocations = 0;
 
-void* counted(std::size_t bytes) {
+void* counted(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
   ++allocations;
-  if (void* block = std::malloc(bytes == 0 ? 1 : bytes)) return block;
-  throw std::bad_alloc();
+  return std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
+}
+
+void* or_throw(void* block) {
+  if (!block) throw std::bad_alloc();
+  return block;
 }
 
 }  // namespace
 
 void* operator new(std::size_t bytes) {
+  return or_throw(counted(bytes));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return or_throw(counted(bytes, static_cast<std::size_t>(alignment)));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   return counted(bytes);
 }
 void operator delete(void* block) noexcept {
   std::free(block);
 }
 void operator delete(void* block, std::size_t) noexcept {
+  std::free(block);
+}
+void operator delete(void* block, std::size_t, std::align_val_t) noexcept {
   std::free(block);
 }
 
