@@ -165,7 +165,8 @@ TEST_F(ReportDataTest, ARunShowsItsCollectives) {
 TEST_F(ReportDataTest, WithoutOneDeviceThereIsNoSpeedup) {
   add_run(2, 200);
   add_run(4, 390);
-  for (const ReportPoint& point : collect().curves.at(0).points) {
+  const ReportData data = collect();
+  for (const ReportPoint& point : data.curves.at(0).points) {
     EXPECT_FALSE(point.speedup.has_value());
     EXPECT_FALSE(point.efficiency.has_value());
   }

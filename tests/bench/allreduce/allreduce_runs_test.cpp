@@ -65,9 +65,10 @@ TEST_F(AllreduceRuns, EveryCollectiveIsMeasuredInAndOutOfPlaceWithoutAWrongEleme
 
 TEST_F(AllreduceRuns, HalvesAndIntegersAreExact) {
   for (const char* what : {"--dtype fp16", "--dtype bf16", "--dtype int64 --collective allgather",
-                           "--dtype uint8 --collective broadcast"})
-    for (const Json& result : measure_well(2, kShort + what).json.at("results"))
-      EXPECT_EQ(result.at("wrong_elements"), 0) << what;
+                           "--dtype uint8 --collective broadcast"}) {
+    const Json json = measure_well(2, kShort + what).json;
+    for (const Json& result : json.at("results")) EXPECT_EQ(result.at("wrong_elements"), 0) << what;
+  }
 }
 
 TEST_F(AllreduceRuns, OneWrongElementEndsWith76AndNamesItsRank) {
