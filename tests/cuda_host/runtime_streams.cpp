@@ -170,7 +170,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->capture = nullptr;
   event->captured.clear();
   auto recording = std::make_shared<Recording>();
-  const auto stamp = [recording] { recording->nanoseconds = clock_nanoseconds(); };
+  const auto stamp = [weak = std::weak_ptr(recording)] {  // a recording holds its operation
+    if (const auto kept = weak.lock()) kept->nanoseconds = clock_nanoseconds();
+  };
   if (const cudaError_t status = enqueue(stream, once(stamp))) return status;
   if (stream) recording->operation = stream->last;
   event->recording = recording;

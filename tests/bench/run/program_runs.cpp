@@ -1,10 +1,10 @@
 #include "tests/bench/run/program_runs.h"
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <vector>
 
 #include "tests/scratch_folder.h"
 
@@ -40,6 +40,12 @@ ProgramRun run_program(const fs::path& folder, int ranks, const std::string& pro
   run.messages = read_text(folder / "err.txt");
   run.result = newest_result(folder / "runs");
   return run;
+}
+
+void expect_near(const std::vector<double>& values, const std::vector<double>& wanted, double relative) {
+  ASSERT_EQ(values.size(), wanted.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    EXPECT_NEAR(values[i] / wanted[i], 1, relative) << "at " << i;
 }
 
 }  // namespace plumb

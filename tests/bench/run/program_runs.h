@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace plumb {
 
@@ -17,5 +18,8 @@ struct ProgramRun {
 // in front.
 ProgramRun run_program(const std::filesystem::path& folder, int ranks, const std::string& program,
                        const std::string& arguments, const std::string& before = "");
+
+// Fails the test where values[i] / wanted[i] is further than `relative` from 1.
+void expect_near(const std::vector<double>& values, const std::vector<double>& wanted, double relative);
 
 }  // namespace plumb

@@ -45,11 +45,6 @@ void write_batch(const std::filesystem::path& file) {
   write_safetensors(file, tensors);
 }
 
-void expect_near(const std::vector<double>& a, const std::vector<double>& b, double relative) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], relative * std::abs(b[i])) << "at " << i;
-}
-
 double largest_difference(const TensorFile& a, const TensorFile& b) {
   double largest = 0;
   for (const auto& [name, tensor] : a.floats)
