@@ -55,7 +55,7 @@ void Fiber::switch_to(Fiber& to) {
   switched_to = &to;
   if (__sanitizer_start_switch_fiber) __sanitizer_start_switch_fiber(&fake_stack_, to.bottom_, to.bytes_);
   if (__tsan_switch_to_fiber) {
-    if (!sanitizer_fiber_) sanitizer_fiber_ = __tsan_get_current_fiber();
+    if (!memory_) sanitizer_fiber_ = __tsan_get_current_fiber();  // any host thread runs blocks
     __tsan_switch_to_fiber(to.sanitizer_fiber_, 0);
   }
   jump(*this, to);
