@@ -29,7 +29,7 @@ fs::path find_launch_run(const fs::path& program) {
               kLaunchRun, program.string());
 }
 
-void check_host_layout(const Launcher& launcher, int nodes, int devices_per_node,
+void check_host_layout(const SweepLauncher& launcher, int nodes, int devices_per_node,
                        const std::vector<std::string>& program) {
   std::vector<std::string> words = hosts_words(launcher, nodes, devices_per_node);
   words.emplace_back("--print");

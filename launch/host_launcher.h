@@ -15,7 +15,7 @@ std::filesystem::path find_launch_run(const std::filesystem::path& program);
 // ranks of `program`, its name and options, on each of `nodes` of the hosts: fewer hosts or slots, fewer GPUs
 // where this host is one of them, a host twice, a host file that can't be read. Error(unavailable) if it
 // doesn't work at all. It starts nothing.
-void check_host_layout(const Launcher& launcher, int nodes, int devices_per_node,
+void check_host_layout(const SweepLauncher& launcher, int nodes, int devices_per_node,
                        const std::vector<std::string>& program);
 
 }  // namespace plumb

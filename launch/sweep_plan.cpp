@@ -118,9 +118,9 @@ SweepHosts read_hosts(const TomlTable& table, const std::string& file) {
   return hosts;
 }
 
-Launcher read_launcher(const TomlTable& table, const std::string& file) {
+SweepLauncher read_launcher(const TomlTable& table, const std::string& file) {
   table.refuse_others({"command", "arguments", "ranks_option", "programs", "hosts", "hostfile"});
-  Launcher launcher;
+  SweepLauncher launcher;
   launcher.command = table.text("command", launcher.command);
   if (table.has("hosts") || table.has("hostfile") || launcher.command == kLaunchRun) {
     launcher.hosts = read_hosts(table, file);
@@ -179,7 +179,7 @@ const char* layout_key(const TomlTable& table, const char* key) {
 }
 
 // Whether the launcher can start a case's runs.
-void check_layouts(const Case& c, const Launcher& launcher, const TomlTable& launcher_table,
+void check_layouts(const Case& c, const SweepLauncher& launcher, const TomlTable& launcher_table,
                    const CheckLayout& check) {
   std::vector<std::string> program{c.program};
   program.insert(program.end(), c.words.begin(), c.words.end());
@@ -330,7 +330,7 @@ fs::path SweepFolder::log(const SweepPlan& plan, const SweepRun& run) const {
                      run.repetition);
 }
 
-std::vector<std::string> hosts_words(const Launcher& launcher, int nodes, int devices_per_node) {
+std::vector<std::string> hosts_words(const SweepLauncher& launcher, int nodes, int devices_per_node) {
   const SweepHosts& hosts = *launcher.hosts;
   std::vector<std::string> words{launcher.command};
   if (!hosts.list.empty()) words.insert(words.end(), {"-H", hosts.list});
@@ -344,7 +344,7 @@ std::vector<std::string> hosts_words(const Launcher& launcher, int nodes, int de
 
 std::vector<std::string> command_of(const SweepPlan& plan, const SweepRun& run, const SweepFolder& folder) {
   const SweepGroup& group = plan.groups[run.group];
-  const Launcher& launcher = plan.launcher;
+  const SweepLauncher& launcher = plan.launcher;
   std::vector<std::string> words;
   if (launcher.hosts) {
     words = hosts_words(launcher, run.nodes, run.devices_per_node);

@@ -53,7 +53,7 @@ struct SweepHosts {
   std::string via;             // "mpirun", "srun"; empty: as launch/run chooses
 };
 
-struct Launcher {
+struct SweepLauncher {
   std::string command = "mpirun", ranks_option = "-np";
   std::vector<std::string> arguments = {"--bind-to", "none"};
   std::filesystem::path programs;   // empty: not named in the file
@@ -88,7 +88,7 @@ struct SweepPlan {
   std::uint64_t seed = 0;
   int retries = 1;
   double timeout_seconds = 4 * 3600.0;  // 0: none
-  Launcher launcher;
+  SweepLauncher launcher;
   std::vector<SweepGroup> groups;  // as the file has them
   // Repetition by repetition, each with every case once in an order of its own: what drifts while the sweep
   // goes on meets all cases alike, and a sweep that is cut short has measured all of them.
@@ -102,7 +102,7 @@ using CheckOptions =
 
 // Asks whether the launcher's hosts can run a case; `program`: its name and options. Throws Error(usage) with
 // the sentence of launch/run if they can't.
-using CheckLayout = std::function<void(const Launcher& launcher, int nodes, int devices_per_node,
+using CheckLayout = std::function<void(const SweepLauncher& launcher, int nodes, int devices_per_node,
                                        const std::vector<std::string>& program)>;
 
 // `file`: its name in messages, and what relative `programs` and `hostfile` are relative to. `check_layout`
@@ -123,7 +123,7 @@ struct SweepFolder {
 };
 
 // What launch/run is given in front of the program, with itself.
-std::vector<std::string> hosts_words(const Launcher& launcher, int nodes, int devices_per_node);
+std::vector<std::string> hosts_words(const SweepLauncher& launcher, int nodes, int devices_per_node);
 // The command of a run, as words.
 std::vector<std::string> command_of(const SweepPlan& plan, const SweepRun& run, const SweepFolder& folder);
 // Quoted for a shell.

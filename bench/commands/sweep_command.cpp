@@ -251,13 +251,13 @@ int sweep_command(const SweepArguments& arguments) {
   const std::string text = read_sweep_file(arguments.file);
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  const auto with_script = [&](Launcher launcher) {
+  const auto with_script = [&](SweepLauncher launcher) {
     if (launcher.hosts) launcher.command = find_launch_run(self);
     return launcher;
   };
   SweepPlan plan =
       read_sweep_plan(text, arguments.file, check_options,
-                      [&](const Launcher& launcher, int nodes, int devices_per_node,
+                      [&](const SweepLauncher& launcher, int nodes, int devices_per_node,
                           const std::vector<std::string>& program) {
                         check_host_layout(with_script(launcher), nodes, devices_per_node, program);
                       });

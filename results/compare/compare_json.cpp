@@ -51,7 +51,7 @@ Json sample_json(const std::string& path, const Sample& sample) {
           {"median_interval", interval_json(median_interval(figures))}};
 }
 
-const char* verdict_name(Verdict verdict) {
+const char* verdict_name(SpeedVerdict verdict) {
   static constexpr std::array kNames{"faster", "slower", "none_shown", "too_few"};
   return kNames[static_cast<std::size_t>(verdict)];
 }

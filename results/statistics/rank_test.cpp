@@ -10,14 +10,14 @@
 namespace plumb {
 namespace {
 
-// Ranks of all values, equal ones sharing the mean of theirs; doubled, so that they are whole numbers.
-struct Ranks {
+// RankSums of all values, equal ones sharing the mean of theirs; doubled, so that they are whole numbers.
+struct RankSums {
   std::vector<std::size_t> doubled;  // in the order of the sorted values
   std::size_t first_sum = 0;         // of the first sample
   double ties = 0;                   // sum of t^3 - t over groups of t equal values
 };
 
-Ranks ranks_of(std::span<const double> first, std::span<const double> second) {
+RankSums ranks_of(std::span<const double> first, std::span<const double> second) {
   struct Value {
     double value;
     bool is_first;
@@ -28,7 +28,7 @@ Ranks ranks_of(std::span<const double> first, std::span<const double> second) {
   if (std::ranges::any_of(values, [](const Value& value) { return std::isnan(value.value); }))
     throw Error(ExitCode::internal, "a rank test got something that is no number");
   std::ranges::sort(values, {}, &Value::value);
-  Ranks ranks;
+  RankSums ranks;
   for (std::size_t begin = 0; begin < values.size();) {
     std::size_t end = begin + 1;
     while (end < values.size() && values[end].value == values[begin].value) ++end;
@@ -59,7 +59,7 @@ struct Tails {
   double less = 1, greater = 1;  // P(U <= u), P(U >= u)
 };
 
-Tails exact_tails(const Ranks& ranks, std::size_t first_count) {
+Tails exact_tails(const RankSums& ranks, std::size_t first_count) {
   const std::vector<double> ways = ways_by_sum(ranks.doubled, first_count);
   double less = 0, greater = 0, all = 0;
   for (std::size_t sum = 0; sum < ways.size(); ++sum) {
@@ -87,7 +87,7 @@ RankTest mann_whitney(std::span<const double> first, std::span<const double> sec
   RankTest test;
   test.exact = first.size() + second.size() <= kMostExactValues;
   if (first.empty() || second.empty()) return test;
-  const Ranks ranks = ranks_of(first, second);
+  const RankSums ranks = ranks_of(first, second);
   const auto first_count = static_cast<double>(first.size());
   test.u = static_cast<double>(ranks.first_sum) / 2 - first_count * (first_count + 1) / 2;
   const Tails tails = test.exact

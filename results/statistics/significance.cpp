@@ -90,9 +90,9 @@ Comparison compare(std::span<const double> first, std::span<const double> second
   comparison.smallest_shown = std::expm1(shift);
   const bool significant = comparison.test.p_two_sided <= criteria.significance;
   const bool large = std::abs(comparison.ratio - 1) > criteria.min_effect;
-  comparison.verdict = !significant || !large ? Verdict::none_shown
-                       : comparison.ratio > 1 ? Verdict::faster
-                                              : Verdict::slower;
+  comparison.verdict = !significant || !large ? SpeedVerdict::none_shown
+                       : comparison.ratio > 1 ? SpeedVerdict::faster
+                                              : SpeedVerdict::slower;
   return comparison;
 }
 

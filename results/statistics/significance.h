@@ -73,14 +73,14 @@ struct ShownWhen {
 double smallest_shift(std::size_t first_runs, std::size_t second_runs, double log_deviation,
                       const ShownWhen& shown);
 
-enum class Verdict { faster, slower, none_shown, too_few };
+enum class SpeedVerdict { faster, slower, none_shown, too_few };
 
 struct Comparison {
   std::size_t first_runs = 0, second_runs = 0;
   double ratio = 1;  // median(second) / median(first)
   Interval ratio_range;
   RankTest test;
-  Verdict verdict = Verdict::too_few;  // of second against first
+  SpeedVerdict verdict = SpeedVerdict::too_few;  // of second against first
   // The smallest ratio - 1 that these runs, with the spread that they have, would have shown four times in
   // five, were they normal; infinite if so few can show none.
   double smallest_shown = 0;

@@ -54,8 +54,8 @@ std::string none_text(const Comparison& comparison, const Criteria& criteria) {
 }  // namespace
 
 std::string verdict_text(const Comparison& comparison, const Criteria& criteria) {
-  if (comparison.verdict == Verdict::none_shown) return none_text(comparison, criteria);
-  if (comparison.verdict != Verdict::too_few) return change_text(comparison, criteria);
+  if (comparison.verdict == SpeedVerdict::none_shown) return none_text(comparison, criteria);
+  if (comparison.verdict != SpeedVerdict::too_few) return change_text(comparison, criteria);
   const std::size_t runs = std::min(comparison.first_runs, comparison.second_runs);
   return fmt::format("{} {} too few to say{}", counted(runs, "run"), runs == 1 ? "is" : "are",
                      remedy(criteria));

@@ -144,7 +144,7 @@ TEST(SweepPlan, EveryCaseOverHostsIsAskedForOnce) {
   const std::string text =
       "[launcher]\nhosts = 'n[1-2]'\n" + kCase + "nodes = [1, 2]\noptions = { share-gpu = true }\n";
   read_sweep_plan(text, "x.toml", accept_all,
-                  [&](const Launcher& launcher, int nodes, int devices, const Names& program) {
+                  [&](const SweepLauncher& launcher, int nodes, int devices, const Names& program) {
                     asked.push_back(fmt::format("{} {}n{}g", launcher.hosts->list, nodes, devices));
                     EXPECT_EQ(shell_text(program), "bench_resnet50 --share-gpu");
                   });
@@ -156,7 +156,7 @@ TEST(SweepPlan, WhatHostsLackIsNamedAtTheKeyThatWantsIt) {
     try {
       read_sweep_plan(
           "[launcher]\nhosts = 'n1,n2'\n" + kCase + "nodes = [2]\n", "x.toml", accept_all,
-          [&](const Launcher&, int, int, const Names&) { throw Error(ExitCode::usage, sentence); });
+          [&](const SweepLauncher&, int, int, const Names&) { throw Error(ExitCode::usage, sentence); });
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::bad_data);
       return std::string(error.what());

@@ -33,9 +33,9 @@ TEST(Compare, SetsEqualConfigurationsSideBySide) {
       set_of("b", {sample_of(with_batch(8), 110), sample_of(with_batch(16), 200)})};
   const SetComparison compared = compare_sets(sets, {});
   ASSERT_EQ(compared.pairs.size(), 2u);
-  EXPECT_EQ(compared.pairs[0].comparison.verdict, Verdict::faster);
+  EXPECT_EQ(compared.pairs[0].comparison.verdict, SpeedVerdict::faster);
   EXPECT_NEAR(compared.pairs[0].comparison.ratio, 1.1, 1e-9);
-  EXPECT_EQ(compared.pairs[1].comparison.verdict, Verdict::none_shown);
+  EXPECT_EQ(compared.pairs[1].comparison.verdict, SpeedVerdict::none_shown);
   EXPECT_TRUE(compared.notes.empty());
 }
 
@@ -79,7 +79,7 @@ TEST(Compare, SetsAFrameworksLogsBesidePlumblinesRuns) {
   const std::vector<SampleSet> sets{set_of("logs", {logs}), set_of("runs", {sample_of(with_batch(8), 100)})};
   const SetComparison compared = compare_sets(sets, {});
   ASSERT_EQ(compared.pairs.size(), 1u);
-  EXPECT_EQ(compared.pairs[0].comparison.verdict, Verdict::faster);
+  EXPECT_EQ(compared.pairs[0].comparison.verdict, SpeedVerdict::faster);
 }
 
 TEST(Compare, NamesHowTheWorkWasDoneAndComparesAllTheSame) {
@@ -90,7 +90,7 @@ TEST(Compare, NamesHowTheWorkWasDoneAndComparesAllTheSame) {
   const SetComparison compared = compare_sets(sets, {});
   ASSERT_EQ(compared.pairs.size(), 1u);
   EXPECT_EQ(differences_text(compared.pairs[0].settings), "overlap as usual against false");
-  EXPECT_EQ(compared.pairs[0].comparison.verdict, Verdict::slower);
+  EXPECT_EQ(compared.pairs[0].comparison.verdict, SpeedVerdict::slower);
 }
 
 TEST(Compare, SetsEqualSettingsSideBySideWhereBothHaveThem) {
@@ -112,7 +112,7 @@ TEST(Compare, ASmallerDifferenceThanTheLeastEffectIsNone) {
                                     set_of("b", {sample_of(with_batch(8), 110)})};
   CompareOptions options;
   options.criteria.min_effect = 0.2;
-  EXPECT_EQ(compare_sets(sets, options).pairs[0].comparison.verdict, Verdict::none_shown);
+  EXPECT_EQ(compare_sets(sets, options).pairs[0].comparison.verdict, SpeedVerdict::none_shown);
 }
 
 TEST(Compare, OneSetAloneHasNoPairs) {

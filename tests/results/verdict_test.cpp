@@ -20,19 +20,19 @@ std::vector<double> times(const std::vector<double>& values, double factor) {
 
 TEST(Compare, CallsALargeDifferenceByItsName) {
   const Comparison faster = compare(kSlow, times(kSlow, 1.073));
-  EXPECT_EQ(faster.verdict, Verdict::faster);
+  EXPECT_EQ(faster.verdict, SpeedVerdict::faster);
   EXPECT_NEAR(faster.ratio, 1.073, 1e-12);
   EXPECT_EQ(verdict_text(faster).substr(0, 31), "7.3 % faster (95 % interval 6.4");
   EXPECT_NE(verdict_text(faster).find("p = 0.0006)"), std::string::npos) << verdict_text(faster);
   const Comparison slower = compare(times(kSlow, 1.073), kSlow);
-  EXPECT_EQ(slower.verdict, Verdict::slower);
+  EXPECT_EQ(slower.verdict, SpeedVerdict::slower);
   EXPECT_EQ(verdict_text(slower).substr(0, 12), "6.8 % slower");
   EXPECT_EQ(verdict_text(compare(kSlow, times(kSlow, 2.5))).substr(0, 18), "2.50 times as fast");
 }
 
 TEST(Compare, SaysWhatItWouldHaveShown) {
   const Comparison same = compare(kSlow, times(kSlow, 1.001));
-  EXPECT_EQ(same.verdict, Verdict::none_shown);
+  EXPECT_EQ(same.verdict, SpeedVerdict::none_shown);
   EXPECT_GT(same.smallest_shown, 0.01);
   EXPECT_LT(same.smallest_shown, 0.02);
   EXPECT_EQ(verdict_text(same).find("no difference shown; these runs would have shown 1."), 0u)
@@ -42,9 +42,9 @@ TEST(Compare, SaysWhatItWouldHaveShown) {
 TEST(Compare, CallsASmallDifferenceNone) {
   const std::vector<double> steady{100, 100.01, 100.02, 100.03, 100.04};
   const Comparison small = compare(steady, times(steady, 1.004));
-  EXPECT_EQ(small.verdict, Verdict::none_shown);
+  EXPECT_EQ(small.verdict, SpeedVerdict::none_shown);
   EXPECT_EQ(verdict_text(small), "no difference above 1 % shown (0.4 % faster, p = 0.008)");
-  EXPECT_EQ(compare(steady, times(steady, 1.004), {.min_effect = 0.003}).verdict, Verdict::faster);
+  EXPECT_EQ(compare(steady, times(steady, 1.004), {.min_effect = 0.003}).verdict, SpeedVerdict::faster);
 }
 
 TEST(Compare, TakesNoFewRunsForAnAnswer) {
@@ -54,13 +54,13 @@ TEST(Compare, TakesNoFewRunsForAnAnswer) {
   EXPECT_EQ(verdict_text(compare(three, one)), "1 run is too few to say; measure 4 on either side");
   // None of the 20 orders of six values is as rare as 5 % two-sided.
   const Comparison threes = compare(three, times(three, 2));
-  EXPECT_EQ(threes.verdict, Verdict::none_shown);
+  EXPECT_EQ(threes.verdict, SpeedVerdict::none_shown);
   EXPECT_TRUE(std::isinf(threes.smallest_shown));
   EXPECT_EQ(verdict_text(threes),
             "no difference shown; 3 and 3 runs can't show any at a significance of 5 %; measure 4 on either "
             "side");
   EXPECT_EQ(compare({kSlow.data(), 4}, times({kSlow.begin(), kSlow.begin() + 4}, 2)).verdict,
-            Verdict::faster);
+            SpeedVerdict::faster);
 }
 
 TEST(Compare, TakesNothingButThroughputs) {
@@ -93,7 +93,7 @@ TEST(Compare, ShowsItsSmallestDifferenceFourTimesInFive) {
     int shown = 0;
     for (int i = 0; i < kCases; ++i)
       shown += compare(noise.figures(runs, 100, 0.008), noise.figures(runs, 100 * (1 + smallest), 0.008))
-                   .verdict == Verdict::faster;
+                   .verdict == SpeedVerdict::faster;
     EXPECT_NEAR(static_cast<double>(shown) / kCases, 0.8, 0.17) << runs;  // standard error: 0.057
   }
 }
