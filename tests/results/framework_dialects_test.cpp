@@ -12,8 +12,8 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-LogReading read_text(const Dialect& dialect, const std::string& text, const RunSize& size,
-                     std::optional<Window> window = {}) {
+LogReading read_sized(const Dialect& dialect, const std::string& text, const RunSize& size,
+                      std::optional<Window> window = {}) {
   const ScratchFolder folder;
   return read_log(dialect, folder.write("a.log", text), window.value_or(dialect.default_window), size);
 }
@@ -68,9 +68,9 @@ TEST(FrameworkDialects, NameWhatIsNoNumberInALine) {
   };
   for (const BadLine& line : bad) {
     SCOPED_TRACE(std::string(line.dialect->name) + " " + line.to);
-    ASSERT_FALSE(read_text(*line.dialect, example(line.set), kOneDevice).defect);
+    ASSERT_FALSE(read_sized(*line.dialect, example(line.set), kOneDevice).defect);
     expect_flaw(Flaw::malformed, line.words,
-                read_text(*line.dialect, replaced(example(line.set), line.from, line.to), kOneDevice));
+                read_sized(*line.dialect, replaced(example(line.set), line.from, line.to), kOneDevice));
   }
 }
 
@@ -87,16 +87,16 @@ TEST(NgcMxnet, TakesTheMedianOfTheRanksOfEachIterationEvenIfALineComesLate) {
   for (int i = 0; i < 120; ++i)
     for (const double speed : {500.0, 510.0, 520.0, 9000.0}) lines.push_back(ngc_mxnet_line(i, i + speed));
   const RunSize size{.images_per_step = 512, .nodes = 2, .devices_per_node = 2};
-  const LogReading whole = read_text(kNgcMxnetSpeed, joined(lines), size);
+  const LogReading whole = read_sized(kNgcMxnetSpeed, joined(lines), size);
   ASSERT_FALSE(whole.defect) << whole.defect->reason;
   EXPECT_EQ(whole.images_per_second, 515 + 69.5);
   EXPECT_EQ(whole.caveat, "");
   std::swap(lines[4 * 50 + 3], lines[4 * 50 + 4]);
-  const LogReading late = read_text(kNgcMxnetSpeed, joined(lines), size);
+  const LogReading late = read_sized(kNgcMxnetSpeed, joined(lines), size);
   ASSERT_FALSE(late.defect) << late.defect->reason;
   EXPECT_EQ(late.images_per_second, whole.images_per_second);
   EXPECT_NE(late.caveat.find("1 lines stand behind"), std::string::npos) << late.caveat;
-  EXPECT_EQ(read_text(kNgcMxnetTime, joined(lines), size).images_per_second, 512);
+  EXPECT_EQ(read_sized(kNgcMxnetTime, joined(lines), size).images_per_second, 512);
 }
 
 TEST(NgcMxnet, RefusesALogInWhichARankIsMissingOrTwice) {
@@ -106,16 +106,16 @@ TEST(NgcMxnet, RefusesALogInWhichARankIsMissingOrTwice) {
     for (int rank = 0; rank < 4; ++rank) lines.push_back(ngc_mxnet_line(i, 500));
   Lines missing = lines;
   missing.erase(missing.begin() + 4 * 80);
-  expect_flaw(Flaw::truncated, "iteration 80 has 3 lines", read_text(kNgcMxnetSpeed, joined(missing), size));
+  expect_flaw(Flaw::truncated, "iteration 80 has 3 lines", read_sized(kNgcMxnetSpeed, joined(missing), size));
   expect_flaw(Flaw::mixed, "neither one nor one of each rank",
-              read_text(kNgcMxnetSpeed, joined(lines), {.images_per_step = 384, .devices_per_node = 3}));
+              read_sized(kNgcMxnetSpeed, joined(lines), {.images_per_step = 384, .devices_per_node = 3}));
 }
 
 TEST(NgcMxnetTime, SaysThatTheScriptWantsALineOfEveryRank) {
   Lines lines;
   for (int i = 0; i < 120; ++i) lines.push_back(ngc_mxnet_line(i, 500));
   const LogReading log =
-      read_text(kNgcMxnetTime, joined(lines), {.images_per_step = 256, .devices_per_node = 2});
+      read_sized(kNgcMxnetTime, joined(lines), {.images_per_step = 256, .devices_per_node = 2});
   ASSERT_FALSE(log.defect) << log.defect->reason;
   EXPECT_EQ(log.images_per_second, 256);
   EXPECT_NE(log.caveat.find("published script counts 2 lines as one"), std::string::npos);
@@ -124,8 +124,8 @@ TEST(NgcMxnetTime, SaysThatTheScriptWantsALineOfEveryRank) {
 TEST(NgcTf, WantsAWarmUpOfAtLeastTheUnloggedIterations) {
   EXPECT_EQ(kNgcTfSpeed.lowest_warmup, 20);
   const std::string text = example("ngc_tf");
-  const LogReading all = read_text(kNgcTfSpeed, text, kOneDevice, Window{.iterations = 120, .warmup = 20});
-  const LogReading less = read_text(kNgcTfSpeed, text, kOneDevice, Window{.iterations = 120, .warmup = 119});
+  const LogReading all = read_sized(kNgcTfSpeed, text, kOneDevice, Window{.iterations = 120, .warmup = 20});
+  const LogReading less = read_sized(kNgcTfSpeed, text, kOneDevice, Window{.iterations = 120, .warmup = 119});
   ASSERT_FALSE(all.defect || less.defect);
   EXPECT_NE(all.images_per_second, less.images_per_second);
 }
@@ -135,11 +135,11 @@ TEST(Pytorch, PassesOverIterationsZeroToFive) {
   for (int i = 0; i < 126; ++i)
     lines.push_back("Epoch: [0][" + std::to_string(i) + "/126]\tTime  " + (i < 26 ? "9.000" : "0.250") +
                     " ( 0.300)\tData  0.000 ( 0.000)");
-  const LogReading log = read_text(kPytorch, joined(lines), kOneDevice);
+  const LogReading log = read_sized(kPytorch, joined(lines), kOneDevice);
   ASSERT_FALSE(log.defect) << log.defect->reason;
   EXPECT_EQ(log.images_per_second, 512);
   lines.pop_back();
-  expect_flaw(Flaw::truncated, "125 of the 126", read_text(kPytorch, joined(lines), kOneDevice));
+  expect_flaw(Flaw::truncated, "125 of the 126", read_sized(kPytorch, joined(lines), kOneDevice));
 }
 
 std::string tf2_log(const std::vector<std::string>& stamps, int steps = 100) {
@@ -161,25 +161,25 @@ TEST(Tf2Time, CountsOverMidnightTheYearsEndAndTheEndOfFebruary) {
     const std::string text =
         tf2_log({std::string(before) + " 23:59:40.000000", std::string(after) + " 00:00:05.000000",
                  std::string(after) + " 00:00:30.000000"});
-    const LogReading log = read_text(kTf2Time, text, kOneDevice, window);
+    const LogReading log = read_sized(kTf2Time, text, kOneDevice, window);
     ASSERT_FALSE(log.defect) << log.defect->reason;
     EXPECT_EQ(log.images_per_second, 512);
     EXPECT_NE(log.caveat.find("midnight"), std::string::npos);
   }
   expect_flaw(Flaw::malformed, "earlier stamp",
-              read_text(kTf2Time, tf2_log({"0801 10:00:00.0", "0801 09:59:00.0", "0801 10:02:00.0"}),
-                        kOneDevice, window));
+              read_sized(kTf2Time, tf2_log({"0801 10:00:00.0", "0801 09:59:00.0", "0801 10:02:00.0"}),
+                         kOneDevice, window));
 }
 
 TEST(Tf2Speed, CountsStepsWhateverALinesNumberOfThem) {
   std::vector<std::string> stamps(30, "0801 10:00:00.000000");
-  const LogReading log = read_text(kTf2Speed, tf2_log(stamps, 20), kOneDevice);
+  const LogReading log = read_sized(kTf2Speed, tf2_log(stamps, 20), kOneDevice);
   ASSERT_FALSE(log.defect) << log.defect->reason;
   EXPECT_NE(log.caveat.find("a line is of 20 steps"), std::string::npos);
   expect_flaw(Flaw::malformed, "lines are of 30 iterations",
-              read_text(kTf2Speed, tf2_log(stamps, 30), kOneDevice));
+              read_sized(kTf2Speed, tf2_log(stamps, 30), kOneDevice));
   stamps.resize(29);
-  expect_flaw(Flaw::truncated, "29 of the 30", read_text(kTf2Speed, tf2_log(stamps, 20), kOneDevice));
+  expect_flaw(Flaw::truncated, "29 of the 30", read_sized(kTf2Speed, tf2_log(stamps, 20), kOneDevice));
 }
 
 std::string mindspore_log(int epochs, int steps, int ranks) {
@@ -196,15 +196,15 @@ std::string mindspore_log(int epochs, int steps, int ranks) {
 TEST(Mindspore, CountsIterationsWhateverAnEpochsNumberOfThem) {
   const RunSize size{.images_per_step = 256, .devices_per_node = 2};
   for (const int steps : {1, 2, 10}) {
-    const LogReading log = read_text(kMindspore, mindspore_log(120 / steps, steps, 2), size);
+    const LogReading log = read_sized(kMindspore, mindspore_log(120 / steps, steps, 2), size);
     ASSERT_FALSE(log.defect) << log.defect->reason;
     EXPECT_EQ(log.images_per_second, 1024);
     EXPECT_EQ(log.caveat, "");
   }
   expect_flaw(Flaw::malformed, "lines are of 30 iterations",
-              read_text(kMindspore, mindspore_log(4, 30, 2), size));
+              read_sized(kMindspore, mindspore_log(4, 30, 2), size));
   const LogReading cut =
-      read_text(kMindspore, mindspore_log(30, 4, 1), size, Window{.iterations = 118, .warmup = 20});
+      read_sized(kMindspore, mindspore_log(30, 4, 1), size, Window{.iterations = 118, .warmup = 20});
   ASSERT_FALSE(cut.defect) << cut.defect->reason;
   EXPECT_EQ(cut.images_per_second, 1024);
   EXPECT_NE(cut.caveat.find("2 times too high, and an epoch is of 4 iterations"), std::string::npos)
@@ -214,23 +214,23 @@ TEST(Mindspore, CountsIterationsWhateverAnEpochsNumberOfThem) {
 TEST(OneflowCnn, RefusesALogWhoseHeaderIsOfAnotherRun) {
   const std::string text = example("oneflow_cnn");
   expect_flaw(Flaw::misnamed, "batch_size_per_device is 128 in it and 64 by its name",
-              read_text(kOneflowCnn, text, {.images_per_step = 64}));
+              read_sized(kOneflowCnn, text, {.images_per_step = 64}));
   expect_flaw(Flaw::misnamed, "num_nodes is 1 in it and 2 by its name",
-              read_text(kOneflowCnn, text, {.images_per_step = 256, .nodes = 2}));
+              read_sized(kOneflowCnn, text, {.images_per_step = 256, .nodes = 2}));
   const std::string without = text.substr(text.find("train:"));
-  EXPECT_FALSE(read_text(kOneflowCnn, without, kOneDevice).defect) << "the name says it";
+  EXPECT_FALSE(read_sized(kOneflowCnn, without, kOneDevice).defect) << "the name says it";
 }
 
 TEST(OneflowCnn, NeedsTheLinesOfTheWindowsEnds) {
   const std::string text = example("oneflow_cnn");
   expect_flaw(Flaw::truncated, "missing",
-              read_text(kOneflowCnn, replaced(text, "iter 60,", "iter 61,"), kOneDevice));
+              read_sized(kOneflowCnn, replaced(text, "iter 60,", "iter 61,"), kOneDevice));
   expect_flaw(Flaw::malformed, "lines are of 20 iterations",
-              read_text(kOneflowCnn, text, kOneDevice, Window{.iterations = 120, .warmup = 30}));
+              read_sized(kOneflowCnn, text, kOneDevice, Window{.iterations = 120, .warmup = 30}));
   const std::size_t end = text.find('\n', text.find("iter 120,"));
   // The number of decimals in a clock reading is unknown, so an unterminated last one may have lost some.
-  EXPECT_FALSE(read_text(kOneflowCnn, text.substr(0, end + 1), kOneDevice).defect);
-  expect_flaw(Flaw::malformed, "cut off", read_text(kOneflowCnn, text.substr(0, end), kOneDevice));
+  EXPECT_FALSE(read_sized(kOneflowCnn, text.substr(0, end + 1), kOneDevice).defect);
+  expect_flaw(Flaw::malformed, "cut off", read_sized(kOneflowCnn, text.substr(0, end), kOneDevice));
 }
 
 }  // namespace
