@@ -23,15 +23,15 @@ take_over_tuning() {
   return 1
 }
 
-# Times all engines of fp16 batch 256, from a cold cache. What was stopped goes on with the next run; if none of three ends
-# well, the runs after it tune nothing.
+# Times all engines of fp16 batch 256, from a cold cache. What was stopped goes on with the next run. If the last of three
+# fails, the runs after it tune nothing; if it took too long, they go on with it.
 tune() {
   local name
   for name in tuning_fp16 tuning_fp16_again tuning_fp16_last; do
     bench $name 60 --fp16 --bs 256 --iters 2 --warmup 1
     case ${outcome[$name]:-ok} in ok | "left out") return 0 ;; esac
   done
-  tuned=(--no-autotune)
+  [ "${outcome[$name]}" = timeout ] || tuned=(--no-autotune)
 }
 
 # --- first ------------------------------------------------------------------------------------------------------------
@@ -45,8 +45,8 @@ first() {
   logs=$results/logs/fp16_bs256/plumbline measure fp16_bs256 20 --fp16 --bs 256 --profile
   measure fp16_bs256_unfused 20 --fp16 --bs 256 --fusion off --profile
   pytorch 1 25 75
-  pytorch 2 20 35
   counters
+  pytorch 2 20 35
   measure fp32_bs128 60 --fp32 --bs 128 --profile
   pytorch 3 20 35
 }
@@ -86,19 +86,18 @@ pytorch() {
   logs=$of/pytorch_compiled peer pytorch_resnet50.py "compiled_$1" "$3" --fp16 --bs 256 --compile
 }
 
-# Nsight Compute on one eager step; only our own kernels.
+# Nsight Compute on one eager step; only our own kernels, all of which run unfused. Tuning would time them first.
 counters() {
   local ncu metrics=gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum
-  metrics+=,dram__throughput.avg.pct_of_peak_sustained_elapsed,sm__warps_active.avg.pct_of_peak_sustained_active
-  metrics+=,launch__registers_per_thread
+  metrics+=,sm__warps_active.avg.pct_of_peak_sustained_active,launch__registers_per_thread
   ncu=$(tool_path ncu)
   if [ "$listing$rehearse" = nono ] && [ -z "$ncu" ]; then
     ! starts ncu 50 || leave_out ncu "ncu is neither on PATH nor in the CUDA toolkit"
     return
   fi
   under=("${ncu:-ncu}" --csv --page raw --log-file "$results/ncu.csv" --clock-control none --target-processes all
-    --kernel-name-base demangled --kernel-name 'regex:.*plumb.*' --launch-count 400 --metrics "$metrics")
-  bench ncu 50 --fp16 --bs 256 --iters 1 --warmup 0 --cuda-graph off --no-check
+    --kernel-name-base demangled --kernel-name 'regex:.*plumb.*' --launch-count 600 --metrics "$metrics")
+  bench ncu 50 --fp16 --bs 256 --iters 1 --warmup 0 --cuda-graph off --no-check --no-autotune --fusion off
   under=()
 }
 
@@ -200,7 +199,7 @@ sanitizer() {
       ! starts $check 40 || leave_out $check "compute-sanitizer is neither on PATH nor in the CUDA toolkit"
       continue
     fi
-    own=()
+    own=(--report-api-errors no) # libraries ask for what a GPU may lack
     [ $check = memcheck ] || own=(--kernel-name kernel_substring=plumb)
     under=("${tool:-compute-sanitizer}" --tool "$check" "${own[@]}" --error-exitcode 9 --target-processes all --print-limit 20)
     bench $check 40 --fp16 --loss-scale 128 --bs 2 --image-size 32 --iters 1 --warmup 0 --cuda-graph off --no-check --no-autotune
@@ -230,14 +229,21 @@ third() {
   [ $listing = no ] && take_over_tuning || tune
   variants
   measure fp16_bs128 45 --fp16 --bs 128
+  measure sustained_fp16 75 --fp16 --bs 256 --seconds 60
   measure bf16_bs256 45 --bf16 --bs 256 --profile
   measure tf32_bs128 45 --tf32 --bs 128 --profile
-  measure sustained_fp16 75 --fp16 --bs 256 --seconds 60
+  face_pytorch
   measure fp16_bs512 45 --fp16 --bs 512
-  bench largest_fp16 50 --fp16 --find-max-bs --no-autotune
   measure fp16_bs256_no_graph 12 --fp16 --bs 256 --cuda-graph off
-  bench largest_fp32 45 --fp32 --find-max-bs --no-autotune
-  face largest_r50_fp16 45 --backbone r50 --fp16 --find-max-bs --no-autotune
+  bench largest_fp16 50 --fp16 --find-max-bs --no-autotune
+}
+
+# As pytorch, for faces.
+face_pytorch() {
+  local of=$results/logs/fp16_r50 run=(--backbone r50 --fp16 --bs 128)
+  logs=$of/plumbline measure_face ours_r50 45 "${run[@]}"
+  logs=$of/pytorch_eager peer pytorch_arcface.py eager_r50 25 "${run[@]}"
+  logs=$of/pytorch_compiled peer pytorch_arcface.py compiled_r50 75 "${run[@]}" --compile
 }
 
 # VARIANTS in turn, so that a GPU that warms up slows all of them. Only the first round tunes engines.

@@ -52,13 +52,17 @@ write_steps() {
 
 # write_comparison PARTS FILE: Plumbline beside PyTorch, from their logs.
 write_comparison() {
-  local folder logs=()
-  for folder in "$1"/check_first/logs/*/{plumbline,pytorch_eager,pytorch_compiled}; do
-    ! compgen -G "$folder/*/*.log" >/dev/null || logs+=("$folder")
+  local model folder logs
+  rm -f "$2"
+  for model in "$1"/check_*/logs/*; do
+    logs=()
+    for folder in "$model"/{plumbline,pytorch_eager,pytorch_compiled}; do
+      ! compgen -G "$folder/*/*.log" >/dev/null || logs+=("$folder")
+    done
+    [ ${#logs[@]} -ge 2 ] || continue
+    "$programs/plumbline" compare "${logs[@]}" >>"$2" ||
+      echo "half_hour.sh: Plumbline and PyTorch can't be compared, so ${model##*/} is missing in ${2##*/}" >&2
   done
-  [ ${#logs[@]} -ge 2 ] || return 0
-  "$programs/plumbline" compare "${logs[@]}" >"$2" ||
-    echo "half_hour.sh: Plumbline and PyTorch can't be compared, so there is no comparison in ${2##*/}" >&2
 }
 
 # describe PARTS TO: all but the runs, into the folder TO.

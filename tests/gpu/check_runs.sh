@@ -35,7 +35,7 @@ describe_machine() {
   date
   uname -a
   nproc
-  "$programs/bench_resnet50" --version
+  timeout 60 "$programs/bench_resnet50" --version
   if command -v nvidia-smi >/dev/null; then
     timeout 20 nvidia-smi
     timeout 20 nvidia-smi --query-gpu=name,uuid,driver_version,clocks.max.sm,clocks.max.mem,power.limit,compute_cap --format=csv

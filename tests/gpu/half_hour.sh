@@ -12,7 +12,7 @@
 #            PyTorch in turn, counters of our own kernels, fp32
 #   second   every step against the CPU: ResNet-50, r50, r100, y1; graph against eager, NCCL; ArcFace with profiles; heads;
 #            compute-sanitizer
-#   third    VARIANTS in turn; batches 128 and 512, bf16, TF32; a minute at full load; the largest batches
+#   third    VARIANTS in turn; batches 128 and 512, bf16, TF32; a minute at full load; r50 beside PyTorch; the largest batch
 #
 #   --rehearse  no GPU: hands every command line to a dry run, then runs it in small
 #   --programs  the folder of bench_resnet50 and bench_arcface; default: bin beside this script, else build/release/bin

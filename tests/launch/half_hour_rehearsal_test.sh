@@ -20,7 +20,7 @@ results=$scratch/check_$part
 case $part in
   first) expected='first_run fp32_as_on_cpu fused_as_plain tuning_fp16 fp16_bs256_unfused ncu fp32_bs128' ;;
   second) expected='one_tf32_as_on_cpu nccl_as_without y1_pfc_as_on_cpu r100_mp_graph_as_eager fp16_r100 racecheck' ;;
-  third) expected='variants bf16_bs256 sustained_fp16 largest_fp16 largest_r50_fp16' ;;
+  third) expected='variants bf16_bs256 sustained_fp16 ours_r50 largest_fp16' ;;
 esac
 command -v python3 >/dev/null || expected='first_run'
 for name in $expected; do
