@@ -19,7 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kLongest{90}, kPatienceWithTheLast{10};
+// Under ThreadSanitizer a step of the emulated GPU takes seconds.
+const std::chrono::seconds kLongest{std::string(PLUMB_TEST_SANITIZERS) == "thread" ? 900 : 90};
+constexpr std::chrono::seconds kPatienceWithTheLast{10};
 // Every process started by a Place carries its folder in this variable.
 constexpr const char* kMark = "PLUMB_FAULTS_PLACE";
 
