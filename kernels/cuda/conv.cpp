@@ -80,8 +80,9 @@ std::shared_ptr<const ConvPlan> ConvEngine::plan(const ConvProblem& problem, std
   for (std::size_t i = 0; i < listed->size() && !known; ++i)
     if (listed->engine(i) != wanted) known = listed->build(i);
   if (known) return known;
-  throw Error(ExitCode::internal, "{}{}{} within {} MiB of workspace; {}", library(), kNoEngine, text,
-              workspace_limit >> 20,
+  const std::string failure = listed->failure();
+  throw Error(ExitCode::internal, "{}{}{} within {} MiB of workspace{}{}; {}", library(), kNoEngine, text,
+              workspace_limit >> 20, failure.empty() ? "" : ": ", failure,
               is_fused(problem) ? "--fusion off does without it" : "try another precision");
 }
 

@@ -60,6 +60,8 @@ class ConvCandidates {
   virtual std::string engine(std::size_t candidate) const = 0;
   // Null if it doesn't build within the workspace limit. A candidate is built at most once.
   virtual std::unique_ptr<ConvPlan> build(std::size_t candidate) = 0;
+  // What the library said where it listed none or last failed to build one; may be empty.
+  virtual std::string failure() const { return ""; }
 };
 
 class ConvEngine {
@@ -92,8 +94,8 @@ struct ConvEngineOptions {
 // version of the build, but not older than 9.0.
 std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options);
 
-// `convolutions`, plus the algorithms of `products`, listed after its own engines, for plain 1x1 convolutions
-// of stride 1 without padding. `products` must outlive the result and its plans.
+// `convolutions`, plus the algorithms of `products`, listed after its own first two engines, for plain 1x1
+// convolutions of stride 1 without padding. `products` must outlive the result and its plans.
 std::unique_ptr<ConvEngine> with_matrix_products(std::unique_ptr<ConvEngine> convolutions,
                                                  GemmEngine& products);
 

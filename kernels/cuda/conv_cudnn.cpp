@@ -37,11 +37,14 @@ void check(cudnnStatus_t status, const std::string& doing) {
 }
 
 // A frontend's message may have many lines; the first states the error.
+std::string first_line(const std::string& message) {
+  return message.substr(0, message.find('\n'));
+}
+
 void check(fe::error_t status, const std::string& doing, const std::string& remedy = "") {
   if (status.is_good()) return;
-  const std::string message = status.get_message();
   const ExitCode cause = cause_of_failure();
-  throw Error(cause, "{} failed while {}: {}{}", conv_library(), doing, message.substr(0, message.find('\n')),
+  throw Error(cause, "{} failed while {}: {}{}", conv_library(), doing, first_line(status.get_message()),
               cause == ExitCode::out_of_memory ? remedy_for(cause) : remedy);
 }
 
@@ -114,11 +117,15 @@ class CudnnCandidates : public ConvCandidates {
   std::string engine(std::size_t candidate) const override { return engines_.at(candidate).name; }
   std::unique_ptr<ConvPlan> build(std::size_t candidate) override try {
     const auto& [index, name] = engines_.at(candidate);
-    if (graph_->graph->build_plan_at_index(index).is_bad()) return nullptr;
-    return std::make_unique<CudnnPlan>(handle_, graph_, index, name, text_);
-  } catch (const fe::cudnnException&) {
+    fe::error_t status = graph_->graph->build_plan_at_index(index);
+    if (status.is_good()) return std::make_unique<CudnnPlan>(handle_, graph_, index, name, text_);
+    failure_ = first_line(status.get_message());
+    return nullptr;
+  } catch (const fe::cudnnException& exception) {
+    failure_ = first_line(exception.what());
     return nullptr;
   }
+  std::string failure() const override { return failure_; }
 
  private:
   struct Engine {
@@ -129,13 +136,19 @@ class CudnnCandidates : public ConvCandidates {
   std::shared_ptr<ConvGraph> graph_;
   std::string text_;
   std::vector<Engine> engines_;
+  std::string failure_;  // of the last one that didn't build
 };
 
 class NoCandidates : public ConvCandidates {
  public:
+  explicit NoCandidates(std::string failure) : failure_(std::move(failure)) {}
   std::size_t size() const override { return 0; }
   std::string engine(std::size_t) const override { return ""; }
   std::unique_ptr<ConvPlan> build(std::size_t) override { return nullptr; }
+  std::string failure() const override { return failure_; }
+
+ private:
+  std::string failure_;
 };
 
 std::shared_ptr<const fe::DeviceProperties> read_properties(const std::string& json) {
@@ -171,8 +184,8 @@ class CudnnEngine : public ConvEngine {
       check(graph.validate(), "describing " + text);
       check(properties_ ? graph.build_operation_graph() : graph.build_operation_graph(handle_.get()),
             "describing " + text);
-      if (graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad())
-        return std::make_unique<NoCandidates>();
+      fe::error_t listed = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
+      if (listed.is_bad()) return std::make_unique<NoCandidates>(first_line(listed.get_message()));
       graph.deselect_numeric_notes(unwanted_notes(problem, deterministic_));
       graph.deselect_workspace_greater_than(static_cast<std::int64_t>(workspace_limit));
       return std::make_unique<CudnnCandidates>(handle_.get(), std::move(built), text);

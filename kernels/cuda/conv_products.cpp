@@ -1,7 +1,9 @@
 // 1x1 convolutions of stride 1 as matrix products: cuBLASLt's algorithms beside another library's engines.
+#include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/dense.h"
 
@@ -9,6 +11,8 @@ namespace plumb::cuda {
 namespace {
 
 constexpr std::size_t kMaxAlgorithms = 4;
+// Engines of the other library before them: a tuner may not come to the last.
+constexpr std::size_t kEnginesBefore = 2;
 
 bool is_product(const ConvProblem& p) {
   return p.kernel == 1 && p.stride == 1 && p.padding == 0 && p.groups == 1 && !is_fused(p);
@@ -47,18 +51,31 @@ class BothCandidates final : public ConvCandidates {
                  bool of_weights)
       : engines_(std::move(engines)), products_(std::move(products)), of_weights_(of_weights) {
     for (const auto& product : products_) names_.push_back(product->engine());
+    for (std::size_t i = 0; i < engines_->size() + products_.size(); ++i) {
+      const std::size_t before = std::min(kEnginesBefore, engines_->size());
+      const bool is_product = i >= before && i < before + products_.size();
+      order_.push_back({is_product, is_product ? i - before : i < before ? i : i - products_.size()});
+    }
   }
 
-  std::size_t size() const override { return engines_->size() + products_.size(); }
+  std::size_t size() const override { return order_.size(); }
   std::string engine(std::size_t i) const override {
-    return i < engines_->size() ? engines_->engine(i) : names_.at(i - engines_->size());
+    const Place place = order_.at(i);
+    return place.is_product ? names_[place.index] : engines_->engine(place.index);
   }
   std::unique_ptr<ConvPlan> build(std::size_t i) override {
-    if (i < engines_->size()) return engines_->build(i);
-    return std::make_unique<ProductPlan>(std::move(products_.at(i - engines_->size())), of_weights_);
+    const Place place = order_.at(i);
+    if (!place.is_product) return engines_->build(place.index);
+    return std::make_unique<ProductPlan>(std::move(products_[place.index]), of_weights_);
   }
+  std::string failure() const override { return engines_->failure(); }
 
  private:
+  struct Place {
+    bool is_product = false;
+    std::size_t index = 0;  // among products_ or engines_
+  };
+  std::vector<Place> order_;
   std::unique_ptr<ConvCandidates> engines_;
   std::vector<std::unique_ptr<GemmPlan>> products_;
   std::vector<std::string> names_;
@@ -75,9 +92,14 @@ class ProductsBeside final : public ConvEngine {
                                              std::size_t workspace_limit) override {
     std::unique_ptr<ConvCandidates> engines = convolutions_->candidates(problem, workspace_limit);
     if (!is_product(problem)) return engines;
-    return std::make_unique<BothCandidates>(
-        std::move(engines), products_.plans(product_of(problem), workspace_limit, kMaxAlgorithms),
-        problem.pass == ConvPass::backward_weights);
+    std::vector<std::unique_ptr<GemmPlan>> products;
+    try {
+      products = products_.plans(product_of(problem), workspace_limit, kMaxAlgorithms);
+    } catch (const Error&) {
+      if (engines->size() == 0) throw;
+    }
+    return std::make_unique<BothCandidates>(std::move(engines), std::move(products),
+                                            problem.pass == ConvPass::backward_weights);
   }
 
  private:

@@ -91,11 +91,12 @@ struct Product {
 
 // Unique name of an algorithm: "cublaslt 66 tile 20 stages 35 split 1 …".
 std::string name_of_algorithm(const cublasLtMatmulAlgo_t& algorithm) {
-  static constexpr std::array<std::pair<cublasLtMatmulAlgoConfigAttributes_t, const char*>, 8> kParts{
+  static constexpr std::array<std::pair<cublasLtMatmulAlgoConfigAttributes_t, const char*>, 9> kParts{
       {{CUBLASLT_ALGO_CONFIG_ID, ""},
        {CUBLASLT_ALGO_CONFIG_TILE_ID, "tile "},
        {CUBLASLT_ALGO_CONFIG_STAGES_ID, "stages "},
        {CUBLASLT_ALGO_CONFIG_SPLITK_NUM, "split "},
+       {CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, "reduction "},
        {CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, "swizzle "},
        {CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, "option "},
        {CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, "shape "},

@@ -14,10 +14,10 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr std::size_t kMaxEngines = 10;  // engines that build, best first by heuristics
-// cuDNN takes a second or more to compile some engines when they are built. Past this, only the first few of
-// a problem are tried.
-constexpr double kEnoughSeconds = 0.5;
+constexpr std::size_t kMaxEngines = 10;  // engines that work, best first by heuristics
+// cuDNN takes a second or more to compile some engines. Once building a problem's engines has taken this
+// long, only the first few that work are timed.
+constexpr double kEnoughBuilding = 0.5;
 constexpr std::size_t kMinEngines = 3;
 constexpr std::size_t kRoomAlignment = 256;
 constexpr std::size_t kTileBytes = 1 << 20;
@@ -148,34 +148,43 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
   std::set<std::string> lost;
   for (const EngineTrial& trial : trials) lost.insert(trial.engine);
   using HostClock = std::chrono::steady_clock;
-  const auto start = HostClock::now();
+  std::chrono::duration<double> building{};
+  std::size_t working = 0;
+  std::optional<double> best;
   const auto is_enough = [&] {
-    const std::size_t tried = trials.size() - lost.size();
-    const std::chrono::duration<double> spent = HostClock::now() - start;
-    return tried >= kMaxEngines || (tried >= kMinEngines && spent.count() > kEnoughSeconds);
+    return working >= kMaxEngines || (working >= kMinEngines && building.count() > kEnoughBuilding);
   };
   for (std::size_t i = 0; i < listed->size() && !is_enough(); ++i) {
     if (lost.contains(listed->engine(i))) continue;
+    const auto start = HostClock::now();
     const std::unique_ptr<ConvPlan> plan = listed->build(i);
+    building += HostClock::now() - start;
     if (!plan) continue;
     try {
-      trials.push_back(try_plan(*plan, program, instruction));
+      trials.push_back(try_plan(*plan, program, instruction, best));
     } catch (const Error& error) {
       trials.insert(trials.begin(), {.engine = listed->engine(i), .failure = kLostGpu});
       if (cache_) cache_->remember(problem, trials);
       throw Error(ExitCode::internal, "engine {} for {} {} ({}); start again{}", listed->engine(i), problem,
                   kLostGpu, error.what(), cache_ ? ": tuning then leaves it out" : " with --fusion off");
     }
-    if (!time_engines_ && trials.back().failure.empty()) break;  // the first that works
+    if (!trials.back().failure.empty()) continue;
+    ++working;
+    if (!time_engines_) break;
+    if (trials.back().seconds) best = std::min(best.value_or(*trials.back().seconds), *trials.back().seconds);
   }
   std::ranges::stable_sort(trials, {}, rank_of);
-  if (trials.empty()) return {{.failure = device_.convolutions.library() + " has no engine"}};
+  if (trials.empty()) {
+    std::string failure = device_.convolutions.library() + " has no engine";
+    append_part(failure, listed->failure(), ": ");
+    return {{.failure = failure}};
+  }
   if (cache_) cache_->remember(problem, trials);
   return trials;
 }
 
 EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Program& program,
-                                       const Instruction& instruction) {
+                                       const Instruction& instruction, std::optional<double> best) {
   EngineTrial trial{.engine = plan.engine(), .workspace_bytes = plan.workspace_bytes()};
   const std::optional<Arena> room = make_room(program, instruction, plan.workspace_bytes());
   if (!room) {
@@ -184,7 +193,8 @@ EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Program& prog
   }
   std::vector<std::byte*> operands;
   for (const BufferUse& use : instruction.uses()) operands.push_back(room->data(use.buffer));
-  run(trial, [&] { plan.run(device_.stream, operands, room->workspace()); });
+  run(
+      trial, [&] { plan.run(device_.stream, operands, room->workspace()); }, best);
   return trial;
 }
 
@@ -202,10 +212,11 @@ EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instr
   return trial;
 }
 
-void InstructionTuner::run(EngineTrial& trial, const std::function<void()>& enqueue) const {
+void InstructionTuner::run(EngineTrial& trial, const std::function<void()>& enqueue,
+                           std::optional<double> best) const {
   try {
     if (timer_) {
-      trial.seconds = timer_->seconds(enqueue);
+      trial.seconds = timer_->seconds(enqueue, best);
     } else {
       enqueue();
       check(cudaStreamSynchronize(device_.stream));

@@ -25,11 +25,12 @@ class ColdTimer {
   explicit ColdTimer(cudaStream_t stream);
 
   // Median seconds of the work that `enqueue` puts on the stream, by events, over at least kMinRuns and until
-  // kEnoughSeconds or kMaxRuns, after one warm-up run. Passes on any Error thrown by enqueuing or running.
-  double seconds(const std::function<void()>& enqueue) const;
+  // kEnoughSeconds or kMaxRuns, after one warm-up run; of one run if it takes kHopeless times `best`. Passes
+  // on any Error thrown by enqueuing or running.
+  double seconds(const std::function<void()>& enqueue, std::optional<double> best = {}) const;
 
   static constexpr int kMinRuns = 3, kMaxRuns = 11;
-  static constexpr double kEnoughSeconds = 0.05, kWarmUpSeconds = 0.2;
+  static constexpr double kEnoughSeconds = 0.05, kWarmUpSeconds = 0.2, kHopeless = 2;
 
  private:
   double seconds_of_one(const std::function<void()>& enqueue) const;
@@ -63,14 +64,17 @@ class InstructionTuner {
   std::vector<EngineTrial> try_convolution(const Program& program, const Instruction& instruction,
                                            const std::string& problem);
   std::vector<EngineTrial> engines_that_ended_a_run(const std::string& problem) const;
-  EngineTrial try_plan(const ConvPlan& plan, const Program& program, const Instruction& instruction);
+  // `best`: seconds of the fastest engine so far.
+  EngineTrial try_plan(const ConvPlan& plan, const Program& program, const Instruction& instruction,
+                       std::optional<double> best);
   EngineTrial try_own_kernel(const Program& program, const Instruction& instruction);
   // Fills in the seconds or the failure. Throws Error if the GPU is no longer usable.
-  void run(EngineTrial& trial, const std::function<void()>& enqueue) const;
+  void run(EngineTrial& trial, const std::function<void()>& enqueue, std::optional<double> best = {}) const;
   // The cache's entry, if its first engine still exists; else null.
   const std::vector<EngineTrial>* remembered(const Program& program, const Instruction& instruction,
                                              const std::string& problem);
-  // Zeroed memory for the buffers and the workspace of one instruction; nothing if memory is too short.
+  // Memory full of random numbers for the buffers and the workspace of one instruction; nothing if memory is
+  // too short.
   std::optional<Arena> make_room(const Program& program, const Instruction& instruction,
                                  std::size_t workspace_bytes);
 

@@ -3,7 +3,7 @@
 
   compare_runs.py batch FILE --images N --size PIXELS            write images and labels that --batch takes
   compare_runs.py calm [--loud X] WEIGHTS OUT                    scale the last norm of each residual block down
-  compare_runs.py losses --first X --rest Y RUN REFERENCE        result JSON against result JSON
+  compare_runs.py losses --first X --rest Y [--count N] RUN REFERENCE   result JSON against result JSON, N losses at most
   compare_runs.py weights --precision P START RUN REFERENCE      what one step changed, tensor by tensor
   compare_runs.py norms START FUSED PLAIN                        one step with fused norms against one without
   compare_runs.py share --aim X RUN LIMIT                        result JSON against a dry run's roofline
@@ -100,6 +100,7 @@ def losses(options):
     run, reference = (json.load(open(path))["loss"] for path in (options.run, options.reference))
     if len(run) != len(reference) or not run:
         return {"summary": f"{len(run)} losses against {len(reference)}", "within": False}
+    run, reference = run[: options.count], reference[: options.count]
     away = [abs(a - b) / max(abs(b), 1e-3) for a, b in zip(run, reference)]
     within = all(map(math.isfinite, run)) and away[0] <= options.first and max(away) <= options.rest
     return {"summary": f"first loss {away[0]:.1e} away, worst {max(away):.1e}", "within": within,
@@ -211,6 +212,7 @@ def parse():
     kind = kinds.add_parser("losses")
     kind.add_argument("--first", type=float, required=True)
     kind.add_argument("--rest", type=float, required=True)
+    kind.add_argument("--count", type=int)
     kind.add_argument("run")
     kind.add_argument("reference")
     kind = kinds.add_parser("share")
