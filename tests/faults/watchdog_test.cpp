@@ -65,6 +65,8 @@ TEST_P(LostRank, InTheWindowIsNamedAndAllEnd) {
   const Place place;
   StartedProgram program = place.start(Place::mpirun(3, place.bench(kEndless)));
   wait_for_lines(place, program);
+  // A rank tells of its phase within 0.2 s; three iterations may take less.
+  std::this_thread::sleep_for(2s);
   send(program, rank, signal);
   const Ended ended = program.wait();
   // mpirun's is that of the first process that it sees end.
