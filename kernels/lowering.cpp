@@ -1,7 +1,9 @@
 #include "kernels/lowering.h"
 
 #include <algorithm>
+#include <concepts>
 #include <utility>
+#include <variant>
 
 namespace plumb {
 
@@ -154,6 +156,63 @@ Lowering start_lowering(const Graph& graph, const StorageTypes& types, std::size
                                                            .dims = {static_cast<std::int64_t>(state_bytes)},
                                                            .persistent = true});
   return lowering;
+}
+
+namespace {
+
+void set_dtype(Buffer& buffer, DType dtype) {
+  buffer.bytes = buffer.bytes / bytes_of(buffer.dtype) * bytes_of(dtype);
+  buffer.dtype = dtype;
+}
+
+BufferId add_half_copy(Lowering& lowering, ParameterId id, DType dtype) {
+  ParameterBuffers& buffers = lowering.tensors().parameters[id];
+  Buffer copy = lowering.program.buffers[buffers.master];
+  set_dtype(copy, dtype);
+  copy.name += ".half";
+  buffers.copies.push_back(add_buffer(lowering.program, std::move(copy)));
+  return buffers.copies.back();
+}
+
+template <typename T>
+concept Weighted = requires(const T& op) {
+  op.weight;
+};
+template <typename T>
+concept Making = requires(const T& op) {
+  op.out;
+};
+
+// Sampled rows become half when gathered; their gradient has its own buffer.
+template <typename T>
+void hold_weight(Lowering& lowering, const T& op, DType dtype, DType weight_gradients) {
+  if constexpr (std::same_as<T, MarginLoss>)
+    if (op.head == Head::sampled) return;
+  set_dtype(lowering.program.buffers[lowering.tensors().parameters[op.weight].gradient],
+            dtype == DType::f32 ? dtype : weight_gradients);
+  if (dtype != DType::f32) lowering.weights[op.weight] = add_half_copy(lowering, op.weight, dtype);
+}
+
+void hold_value(Lowering& lowering, ValueId value, DType dtype) {
+  set_dtype(lowering.program.buffers[lowering.tensors().values[value]], dtype);
+  lowering.gradient_types[value] = dtype;
+}
+
+}  // namespace
+
+void store_in_op_types(Lowering& lowering, DType weight_gradients) {
+  const Graph& graph = lowering.graph;
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    const DType dtype = lowering.op_types[i];
+    std::visit(
+        [&]<typename T>(const T& op) {
+          if constexpr (Making<T>) hold_value(lowering, op.out, dtype);
+          if constexpr (Weighted<T>) hold_weight(lowering, op, dtype, weight_gradients);
+        },
+        graph.ops[i]);
+    if (const SoftmaxLoss* loss = std::get_if<SoftmaxLoss>(&graph.ops[i]))
+      set_dtype(lowering.program.buffers[lowering.tensors().values[loss->in]], DType::f32);
+  }
 }
 
 UpdatedParameter updated_parameter(const Tensors& tensors, ParameterId parameter) {

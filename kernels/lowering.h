@@ -37,6 +37,11 @@ struct StorageTypes {
 // A Program with buffers for all parameters, statistics, values, labels and the state, but no instructions.
 Lowering start_lowering(const Graph& graph, const StorageTypes& types, std::size_t state_bytes);
 
+// Gives each operation's output and the output's gradient the dtype of Lowering::op_types. Where that is a
+// half precision, adds a copy of the weight in it for forward and backward-data, which the update writes, and
+// stores the weight's gradient as `weight_gradients`. Logits are f32.
+void store_in_op_types(Lowering& lowering, DType weight_gradients);
+
 BufferId add_buffer(Program& program, Buffer buffer);
 
 // [n, c, h, w] of a value.

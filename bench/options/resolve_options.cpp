@@ -90,8 +90,9 @@ std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) 
     std::string able;
     for (const auto& [precision, flops] : limits.flops_per_second)
       append_part(able, fmt::format("--{}", name_of(precision)), " or ");
-    return fmt::format("option --{}: device {} can't do it; give {}", name_of(options.precision), limits.name,
-                       able);
+    const bool lacks_bf16 = options.precision == Precision::bf16 && limits.kind == DeviceKind::cpu;
+    return fmt::format("option --{}: device {} can't do it{}; give {}", name_of(options.precision),
+                       limits.name, lacks_bf16 ? ", it has neither AVX512_BF16 nor AMX" : "", able);
   }
   if (limits.kind == DeviceKind::cuda) {
     if (options.winograd == Winograd::where_faster) return "";

@@ -22,14 +22,31 @@ dnnl::primitive_attr user_scratchpad() {
   return attr;
 }
 
-dnnl::memory::desc any_layout(const std::vector<std::int64_t>& dims) {
-  return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+namespace {
+
+dnnl::memory::data_type data_type_of(DType dtype) {
+  return dtype == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
 
-dnnl::memory::desc plain_layout(const std::vector<std::int64_t>& dims) {
+}  // namespace
+
+dnnl::memory::desc any_layout(const std::vector<std::int64_t>& dims, DType dtype) {
+  return {dims, data_type_of(dtype), dnnl::memory::format_tag::any};
+}
+
+dnnl::memory::desc plain_layout(const std::vector<std::int64_t>& dims, DType dtype) {
   dnnl::memory::dims strides(dims.size(), 1);
   for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
-  return {dims, dnnl::memory::data_type::f32, strides};
+  return {dims, data_type_of(dtype), strides};
+}
+
+double bf16_rate() {
+  const auto all = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto has = [all](dnnl::cpu_isa isa) {
+    return (all & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);
+  };
+  if (has(dnnl::cpu_isa::avx512_core_amx)) return 16;
+  return has(dnnl::cpu_isa::avx512_core_bf16) ? 2 : 0;
 }
 
 std::optional<ChannelLayout> channel_layout(const dnnl::memory::desc& layout) {

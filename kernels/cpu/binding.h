@@ -39,13 +39,17 @@ struct Context {
   const Tensors& tensors() const { return program.tensors; }
   // The layout of a buffer. If none is chosen yet, chooses `wanted` and sets the buffer's bytes from it.
   const dnnl::memory::desc& settle(BufferId buffer, const dnnl::memory::desc& wanted);
-  // Elements of an fp32 buffer, padding included.
-  std::size_t floats(BufferId buffer) const { return program.buffers[buffer].bytes / sizeof(float); }
+  DType dtype(BufferId buffer) const { return program.buffers[buffer].dtype; }
+  // Padding included.
+  std::size_t elements(BufferId buffer) const {
+    return program.buffers[buffer].bytes / bytes_of(dtype(buffer));
+  }
 };
 
 dnnl::primitive_attr user_scratchpad();
-dnnl::memory::desc any_layout(const std::vector<std::int64_t>& dims);
-dnnl::memory::desc plain_layout(const std::vector<std::int64_t>& dims);  // row-major
+dnnl::memory::desc any_layout(const std::vector<std::int64_t>& dims, DType dtype = DType::f32);
+dnnl::memory::desc plain_layout(const std::vector<std::int64_t>& dims,
+                                DType dtype = DType::f32);  // row-major
 
 // nullopt if the layout of [n, c, h, w] or [n, c] isn't of this form.
 std::optional<ChannelLayout> channel_layout(const dnnl::memory::desc& layout);
@@ -127,6 +131,12 @@ class Call {
 // Whether oneDNN computes all passes of a 3x3 convolution by Winograd's algorithm: versions 2.6 to 3.1 do, in
 // fp32 with AVX-512.
 bool has_winograd(const dnnl::engine& engine);
+
+// How many times as fast as in fp32 products are in bf16, at their peak, by instructions of this CPU that
+// oneDNN uses; 0 without any. AVX512_BF16 multiplies pairs of halves (VDPBF16PS), AMX reaches 1,024 in place
+// of 64 FLOPs per cycle and core (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on
+// AMX).
+double bf16_rate();
 
 // Binds the instruction to a primitive or a loop. Empty for instructions of the runner (LoadBatch) and the
 // communicator.

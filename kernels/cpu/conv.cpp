@@ -1,5 +1,6 @@
 // Convolutions by oneDNN, in the layouts that oneDNN chooses, by the algorithm of Instruction::engine.
 #include <stdexcept>
+#include <type_traits>
 
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/onednn.h"
@@ -15,7 +16,7 @@ using dnnl::convolution_forward;
 
 // Logical extents of a convolution; weights are [groups, out/groups, in/groups, k, k] if groups > 1.
 struct Problem {
-  dnnl::memory::desc in, weight, out;
+  dnnl::memory::desc in, weight, d_weight, out;
   dnnl::memory::dims strides, padding;
   algorithm by = algorithm::convolution_direct;
 };
@@ -32,9 +33,11 @@ std::vector<std::int64_t> weight_dims(const Graph& graph, const Conv& op) {
 Problem problem_of(const Context& context, const Instruction& instruction) {
   const Graph& graph = context.graph;
   const Conv& op = context.op<Conv>(instruction);
-  return {.in = any_layout(nchw(graph.values[op.in].shape)),
-          .weight = any_layout(weight_dims(graph, op)),
-          .out = any_layout(nchw(graph.values[op.out].shape)),
+  const DType dtype = context.dtype(context.tensors().values[op.out]);
+  return {.in = any_layout(nchw(graph.values[op.in].shape), dtype),
+          .weight = any_layout(weight_dims(graph, op), dtype),
+          .d_weight = any_layout(weight_dims(graph, op)),
+          .out = any_layout(nchw(graph.values[op.out].shape), dtype),
           .strides = {op.stride, op.stride},
           .padding = {op.padding, op.padding},
           .by = instruction.engine == kWinograd ? algorithm::convolution_winograd
@@ -49,9 +52,10 @@ convolution_forward::primitive_desc forward_descriptor(const dnnl::engine& engin
 
 template <typename Primitive>
 typename Primitive::primitive_desc backward_descriptor(const dnnl::engine& engine, const Problem& problem) {
+  constexpr bool kOfWeights = std::is_same_v<Primitive, convolution_backward_weights>;
   return describe_backward<Primitive>(engine, user_scratchpad(), forward_descriptor(engine, problem),
-                                      problem.by, problem.in, problem.weight, problem.out, problem.strides,
-                                      problem.padding, problem.padding);
+                                      problem.by, problem.in, kOfWeights ? problem.d_weight : problem.weight,
+                                      problem.out, problem.strides, problem.padding, problem.padding);
 }
 
 }  // namespace
@@ -59,8 +63,10 @@ typename Primitive::primitive_desc backward_descriptor(const dnnl::engine& engin
 bool has_winograd(const dnnl::engine& engine) {
   constexpr std::int64_t kChannels = 16, kSide = 8;
   const auto image = any_layout({1, kChannels, kSide, kSide});
+  const auto weight = any_layout({kChannels, kChannels, 3, 3});
   const Problem problem{.in = image,
-                        .weight = any_layout({kChannels, kChannels, 3, 3}),
+                        .weight = weight,
+                        .d_weight = weight,
                         .out = image,
                         .strides = {1, 1},
                         .padding = {1, 1},

@@ -12,41 +12,50 @@ using dnnl::inner_product_forward;
 using dnnl::memory;
 
 struct Problem {
-  memory::desc in, weight, bias, out;
+  memory::desc in, weight, bias, out, d_out;
 };
 
-// `in` and `weight` in their current layouts: oneDNN's GEMM takes both, so nothing is copied.
-Problem problem_of(const Context& context, const Instruction& instruction) {
+// The layout of `held`, or row-major; in this dtype.
+memory::desc layout_as(const Context& context, BufferId held, const Shape& shape, DType dtype) {
+  const auto& layout = context.layouts[held];
+  if (layout && context.dtype(held) == dtype) return *layout;
+  return plain_layout(layout ? dims_of(*layout) : nchw(shape), dtype);
+}
+
+// `in` as `held` has it and `weight` in its current layout: oneDNN's GEMM takes both, so nothing is copied.
+// Logits are fp32; their gradient has the dtype of `in`.
+Problem problem_of(const Context& context, const Instruction& instruction, BufferId held, DType dtype,
+                   BufferId weight) {
   const Dense& op = context.op<Dense>(instruction);
   const Graph& graph = context.graph;
   const std::vector<std::int64_t>& dims = graph.parameters[op.weight].dims;
-  const auto held_or = [&](BufferId buffer, memory::desc otherwise) {
-    return context.layouts[buffer] ? *context.layouts[buffer] : otherwise;
-  };
-  const memory::desc in =
-      held_or(context.tensors().values[op.in], plain_layout(nchw(graph.values[op.in].shape)));
+  const memory::desc in = layout_as(context, held, graph.values[op.in].shape, dtype);
   const bool rows = dims_of(in).size() == 2;  // output of another dense layer
   std::vector<std::int64_t> weight_dims = dims;
   if (!rows) {
     weight_dims = nchw(graph.values[op.in].shape);
     weight_dims[0] = dims[0];
   }
+  const std::vector<std::int64_t> out_dims{graph.values[op.out].shape.n, dims[0]};
+  const auto& layout = context.layouts[weight];
   return {.in = in,
-          .weight = held_or(context.tensors().parameters[op.weight].master, any_layout(weight_dims)),
+          .weight = layout ? *layout : any_layout(weight_dims, context.dtype(weight)),
           .bias = plain_layout({dims[0]}),
-          .out = plain_layout({graph.values[op.out].shape.n, dims[0]})};
+          .out = plain_layout(out_dims, context.dtype(context.tensors().values[op.out])),
+          .d_out = plain_layout(out_dims, dtype)};
 }
 
-inner_product_forward::primitive_desc forward_descriptor(const Context& context, const Problem& p) {
+inner_product_forward::primitive_desc forward_descriptor(const Context& context, const Problem& p,
+                                                         const memory::desc& weight) {
   return describe_primitive<inner_product_forward>(
-      context.engine, user_scratchpad(), dnnl::prop_kind::forward_training, p.in, p.weight, p.bias, p.out);
+      context.engine, user_scratchpad(), dnnl::prop_kind::forward_training, p.in, weight, p.bias, p.out);
 }
 
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const DenseForward& dense) {
-  const Problem p = problem_of(context, instruction);
-  const auto descriptor = forward_descriptor(context, p);
+  const Problem p = problem_of(context, instruction, dense.in, context.dtype(dense.in), dense.weight);
+  const auto descriptor = forward_descriptor(context, p, p.weight);
   Call call(context, instruction);
   call.input(DNNL_ARG_SRC, dense.in, descriptor.src_desc());
   call.input(DNNL_ARG_WEIGHTS, dense.weight, descriptor.weights_desc());
@@ -56,23 +65,29 @@ Binder prepare(Context& context, Instruction& instruction, const DenseForward& d
 }
 
 Binder prepare(Context& context, Instruction& instruction, const DenseBackwardWeights& dense) {
-  const Problem p = problem_of(context, instruction);
+  const BufferId master = context.tensors().parameters[context.op<Dense>(instruction).weight].master;
+  const DType dtype = context.dtype(dense.in);
+  const Problem p = problem_of(context, instruction, dense.in, dtype, master);
   const auto descriptor = describe_backward<inner_product_backward_weights>(
-      context.engine, user_scratchpad(), forward_descriptor(context, p), p.in, p.weight, p.bias, p.out);
+      context.engine, user_scratchpad(), forward_descriptor(context, p, any_layout(dims_of(p.weight), dtype)),
+      p.in, p.weight, p.bias, p.d_out);
+  // The update is elementwise over gradient and master, so both share one layout.
+  context.settle(dense.d_weight, context.settle(master, descriptor.diff_weights_desc()));
   Call call(context, instruction);
   call.input(DNNL_ARG_SRC, dense.in, p.in);
-  call.input(DNNL_ARG_DIFF_DST, dense.d_out, p.out);
-  call.output(DNNL_ARG_DIFF_WEIGHTS, dense.d_weight, p.weight);
+  call.input(DNNL_ARG_DIFF_DST, dense.d_out, p.d_out);
+  call.output(DNNL_ARG_DIFF_WEIGHTS, dense.d_weight, descriptor.diff_weights_desc());
   call.output(DNNL_ARG_DIFF_BIAS, dense.d_bias, p.bias);
   return call.finish<inner_product_backward_weights>(descriptor);
 }
 
 Binder prepare(Context& context, Instruction& instruction, const DenseBackwardData& dense) {
-  const Problem p = problem_of(context, instruction);
+  const BufferId value = context.tensors().values[context.op<Dense>(instruction).in];
+  const Problem p = problem_of(context, instruction, value, context.dtype(dense.d_in), dense.weight);
   const auto descriptor = describe_backward<inner_product_backward_data>(
-      context.engine, user_scratchpad(), forward_descriptor(context, p), p.in, p.weight, p.out);
+      context.engine, user_scratchpad(), forward_descriptor(context, p, p.weight), p.in, p.weight, p.d_out);
   Call call(context, instruction);
-  call.input(DNNL_ARG_DIFF_DST, dense.d_out, p.out);
+  call.input(DNNL_ARG_DIFF_DST, dense.d_out, p.d_out);
   call.input(DNNL_ARG_WEIGHTS, dense.weight, p.weight);
   call.output(DNNL_ARG_DIFF_SRC, dense.d_in, p.in);
   return call.finish<inner_product_backward_data>(descriptor);

@@ -1,7 +1,10 @@
 // The training iteration on a CPU: oneDNN's operations and our own batch norm with residual and activation
 // fused. The update writes a second copy of each weight in the layout that backward-data reads. Convolutions
-// run directly or, where that is faster, by Winograd's algorithm.
+// run directly or, where that is faster, by Winograd's algorithm. In bf16 activations, their gradients and a
+// copy of each weight are bf16; masters and their gradients, statistics and losses are fp32.
 #include "kernels/describe.h"
+
+#include <variant>
 
 #include "kernels/cpu/state.h"
 #include "kernels/graph_lowering.h"
@@ -10,12 +13,24 @@
 namespace plumb::cpu {
 namespace {
 
+// Margins and class centres are fp32 in every precision.
+Lowering start_storage(const Graph& graph, const DescribeOptions& options) {
+  const bool is_half = options.precision == Precision::bf16;
+  Lowering lowering =
+      start_lowering(graph, {.activations = is_half ? DType::bf16 : DType::f32}, sizeof(State));
+  for (std::size_t i = 0; i < graph.ops.size(); ++i)
+    if (std::holds_alternative<MarginLoss>(graph.ops[i]) || (options.fp32_head && i >= graph.head_begin))
+      lowering.op_types[i] = DType::f32;
+  store_in_op_types(lowering, DType::f32);
+  return lowering;
+}
+
 struct Describer : GraphLowering {
   using GraphLowering::backward;
   using GraphLowering::forward;
 
   Describer(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
-      : GraphLowering(start_lowering(graph, {}, sizeof(State))), options_(options), limits_(limits) {}
+      : GraphLowering(start_storage(graph, options)), options_(options), limits_(limits) {}
 
   Program run() {
     if (options_.load_batch_every_step) load_batch(options_.normalisation, 1);
@@ -27,10 +42,11 @@ struct Describer : GraphLowering {
   }
 
   void forward(std::size_t i, const Conv& op) {
-    set_engine(add(op.name + ".forward",
-                   ConvForward{.in = value(op.in), .weight = master(op.weight), .out = value(op.out)},
-                   Phase::forward, i),
-               op, winograd(op, ConvPass::forward));
+    set_engine(
+        add(op.name + ".forward",
+            ConvForward{.in = value(op.in), .weight = lowering_.weights[op.weight], .out = value(op.out)},
+            Phase::forward, i),
+        op, winograd(op, ConvPass::forward));
   }
   void backward(std::size_t i, const Conv& op) {
     const BufferId d_out = gradient_of(op.out);
@@ -49,22 +65,23 @@ struct Describer : GraphLowering {
   }
   // A copy of the weight in the layout that direct backward-data reads.
   BufferId backward_data_weight(const Conv& op) {
-    Buffer copy = lowering_.program.buffers[master(op.weight)];
+    Buffer copy = lowering_.program.buffers[lowering_.weights[op.weight]];
     copy.name += ".for_backward_data";
     const BufferId weight = add_buffer(lowering_.program, std::move(copy));
     tensors_.parameters[op.weight].copies.push_back(weight);
     return weight;
   }
 
+  bool has_winograd() const { return limits_.winograd && options_.precision == Precision::fp32; }
   // Empty: the pass is computed directly.
   std::optional<WinogradPass> winograd(const Conv& op, ConvPass pass) const {
-    if (!limits_.winograd || options_.winograd == Winograd::never) return std::nullopt;
+    if (!has_winograd() || options_.winograd == Winograd::never) return std::nullopt;
     const std::optional<WinogradPass> possible = winograd_pass(graph_, op, pass, limits_.threads);
     const bool wanted = possible && (options_.winograd == Winograd::everywhere || is_faster(*possible));
     return wanted ? possible : std::nullopt;
   }
   void set_engine(Instruction& instruction, const Conv& op, const std::optional<WinogradPass>& fast) const {
-    if (!limits_.winograd || !can_be_winograd(graph_, op)) return;  // no choice
+    if (!has_winograd() || !can_be_winograd(graph_, op)) return;  // no choice
     instruction.engine = fast ? kWinograd : kDirect;
     if (!fast) return;
     instruction.work.macs = fast->macs;

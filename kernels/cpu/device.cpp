@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "kernels/cpu/binding.h"
+#include "kernels/cpu/element_types.h"
 #include "kernels/cpu/limits.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/threads.h"
@@ -55,6 +56,8 @@ class CpuDevice final : public Device {
         stream_(engine_) {
     use_threads(threads_);
     limits_.winograd = has_winograd(engine_);
+    if (const double rate = bf16_rate(); rate > 0)
+      limits_.flops_per_second[Precision::bf16] = rate * limits_.flops_per_second[Precision::fp32];
   }
 
   const DeviceLimits& limits() const override { return limits_; }
@@ -71,7 +74,9 @@ class CpuDevice final : public Device {
     layouts_.assign(program.buffers.size(), std::nullopt);
     Context context = context_of(program);
     // Later instructions build on earlier layouts: first the images, then instruction by instruction.
-    context.settle(tensors_.values[0], plain_layout(nchw(graph_.values[0].shape)));
+    const BufferId images = tensors_.values[0];
+    context.settle(images, plain_layout(nchw(graph_.values[0].shape), context.dtype(images)));
+    holds_bf16_images_ = context.dtype(images) == DType::bf16;
     prepared_.prepare(program,
                       [&](Instruction& instruction) { return prepare_instruction(context, instruction); });
   }
@@ -116,9 +121,12 @@ class CpuDevice final : public Device {
 
   void write_batch(std::span<const float> images, std::span<const std::int64_t> labels) override {
     // prepare() made this layout row-major: no reorder or primitive creation inside the timed window.
-    if (images.size_bytes() != layout_bytes(tensors_.values[0]))
+    if (static_cast<std::int64_t>(images.size()) != graph_.values[0].shape.elements())
       throw std::logic_error("batch of another size than its buffer");
-    std::memcpy(arena_.data(tensors_.values[0]), images.data(), images.size_bytes());
+    if (holds_bf16_images_)
+      std::ranges::transform(images, arena_.as<Bf16>(tensors_.values[0]), from_float<Bf16>);
+    else
+      std::ranges::copy(images, arena_.as(tensors_.values[0]));
     std::ranges::copy(labels, arena_.as<std::int32_t>(tensors_.labels));  // narrowed
   }
   void stage_batch(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels) override {
@@ -175,7 +183,6 @@ class CpuDevice final : public Device {
             .layouts = layouts_};
   }
 
-  std::size_t layout_bytes(BufferId buffer) const { return layouts_[buffer]->get_size(); }
   double clock_seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - clock_start_).count();
   }
@@ -206,6 +213,7 @@ class CpuDevice final : public Device {
   std::vector<std::optional<dnnl::memory::desc>> layouts_;
   PreparedInstructions<Binder> prepared_;
   MemoryPlan plan_;
+  bool holds_bf16_images_ = false;
   ArenaMemory memory_;
   Arena arena_;
   std::chrono::steady_clock::time_point clock_start_ = std::chrono::steady_clock::now();

@@ -1,19 +1,21 @@
 // Dropout: random bits depend only on the image's global index and the element's c, h, w index in the image,
-// not on layout or number of ranks. Reads 4, writes 4 bytes per element.
+// not on layout or number of ranks.
 #include "models/dropout.h"
 
 #include <algorithm>
 #include <array>
 
 #include "kernels/cpu/binding.h"
+#include "kernels/cpu/element_types.h"
 
 namespace plumb::cpu {
 namespace {
 
+template <typename T>
 struct Dropped {
   ChannelLayout layout;
-  const float* from = nullptr;
-  float* into = nullptr;
+  const T* from = nullptr;
+  T* into = nullptr;
 };
 
 constexpr std::int64_t kBlocks = 256;  // of four elements each; one thread's task
@@ -32,14 +34,16 @@ void make_factors(const DropoutRule& rule, const StepState& step, std::uint64_t 
   }
 }
 
-void clear_padding(const Dropped& at, std::int64_t image) {
+template <typename T>
+void clear_padding(const Dropped<T>& at, std::int64_t image) {
   const ChannelLayout& layout = at.layout;
   for (std::int64_t channel = layout.channels; channel < layout.blocks() * layout.block; ++channel)
     for (std::int64_t pixel = 0; pixel < layout.pixels; ++pixel)
-      at.into[image * layout.image_stride() + layout.offset(channel, pixel)] = 0;
+      at.into[image * layout.image_stride() + layout.offset(channel, pixel)] = T{};
 }
 
-void dropout(const Dropped& at, const DropoutRule& rule, const StepState& step) {
+template <typename T>
+void dropout(const Dropped<T>& at, const DropoutRule& rule, const StepState& step) {
   const ChannelLayout& layout = at.layout;
   const std::int64_t elements = layout.channels * layout.pixels;
   const std::int64_t parts = (elements + 4 * kBlocks - 1) / (4 * kBlocks);
@@ -48,12 +52,13 @@ void dropout(const Dropped& at, const DropoutRule& rule, const StepState& step) 
     const std::int64_t image = item / parts, first = item % parts * 4 * kBlocks;
     Factors factors;
     make_factors(rule, step, step.first_sample + static_cast<std::uint64_t>(image), first / 4, factors);
-    const float* from = at.from + image * layout.image_stride();
-    float* into = at.into + image * layout.image_stride();
+    const T* from = at.from + image * layout.image_stride();
+    T* into = at.into + image * layout.image_stride();
     std::int64_t channel = first / layout.pixels, pixel = first % layout.pixels;
     for (std::int64_t i = 0; i < std::min(4 * kBlocks, elements - first); ++i) {
       const std::int64_t offset = layout.offset(channel, pixel);
-      into[offset] = factors[static_cast<std::size_t>(i % 4)][static_cast<std::size_t>(i / 4)] * from[offset];
+      const float factor = factors[static_cast<std::size_t>(i % 4)][static_cast<std::size_t>(i / 4)];
+      into[offset] = from_float<T>(factor * to_float(from[offset]));
       if (++pixel < layout.pixels) continue;
       pixel = 0;
       ++channel;
@@ -64,15 +69,19 @@ void dropout(const Dropped& at, const DropoutRule& rule, const StepState& step) 
 
 Binder drop(Context& context, Instruction& instruction, BufferId from, BufferId into, BufferId state) {
   const Dropout& op = context.op<Dropout>(instruction);
-  const dnnl::memory::desc plain = plain_layout(nchw(context.graph.values[op.in].shape));
+  const DType dtype = context.dtype(from);
+  const dnnl::memory::desc plain = plain_layout(nchw(context.graph.values[op.in].shape), dtype);
   dnnl::memory::desc layout = context.settle(context.tensors().values[op.in], plain);
   if (!channel_layout(layout)) layout = plain;
   Call call(context, instruction);
   const auto in = call.input(0, from, layout), out = call.output(0, into, layout);
   const auto now = call.raw(0, state, plain_layout({1}));
-  return call.finish([=, form = *channel_layout(layout),
-                      rule = dropout_rule(op.seed, op.name, op.probability)](const BoundOperands& at) {
-    dropout({.layout = form, .from = at.as(in), .into = at.as(out)}, rule, at.as<const State>(now)->step);
+  return with_type_of(dtype, [&]<typename T>(T) {
+    return call.finish([=, form = *channel_layout(layout),
+                        rule = dropout_rule(op.seed, op.name, op.probability)](const BoundOperands& at) {
+      dropout<T>({.layout = form, .from = at.as<T>(in), .into = at.as<T>(out)}, rule,
+                 at.as<const State>(now)->step);
+    });
   });
 }
 

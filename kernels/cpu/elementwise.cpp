@@ -3,13 +3,16 @@
 #include <algorithm>
 
 #include "kernels/cpu/binding.h"
+#include "kernels/cpu/element_types.h"
+#include "kernels/cpu/onednn.h"
 
 namespace plumb::cpu {
 namespace {
 
-void accumulate(float* into, const float* from, std::ptrdiff_t count) {
+template <typename T>
+void accumulate(T* into, const T* from, std::ptrdiff_t count) {
 #pragma omp parallel for simd schedule(static)
-  for (std::ptrdiff_t i = 0; i < count; ++i) into[i] += from[i];
+  for (std::ptrdiff_t i = 0; i < count; ++i) into[i] = from_float<T>(to_float(into[i]) + to_float(from[i]));
 }
 
 template <typename From, typename To>
@@ -19,17 +22,29 @@ void cast(const From* from, To* to, std::ptrdiff_t count, float scale) {
 }
 
 // [images, pixels, 3] to [images, 3, pixels]
-void normalise(const std::uint8_t* from, float* to, std::ptrdiff_t images, std::ptrdiff_t pixels,
+template <typename T>
+void normalise(const std::uint8_t* from, T* to, std::ptrdiff_t images, std::ptrdiff_t pixels,
                const Normalisation& normalisation) {
 #pragma omp parallel for collapse(2) schedule(static)
   for (std::ptrdiff_t n = 0; n < images; ++n)
     for (std::ptrdiff_t c = 0; c < 3; ++c) {
       const float factor = normalisation.factor[c], offset = normalisation.offset[c];
       const std::uint8_t* channel = from + n * pixels * 3 + c;
-      float* plane = to + (n * 3 + c) * pixels;
+      T* plane = to + (n * 3 + c) * pixels;
       for (std::ptrdiff_t i = 0; i < pixels; ++i)
-        plane[i] = static_cast<float>(channel[i * 3]) * factor + offset;
+        plane[i] = from_float<T>(static_cast<float>(channel[i * 3]) * factor + offset);
     }
+}
+
+Binder prepare_conversion(Context& context, Instruction& instruction, const Cast& rounded) {
+  const Buffer& source = context.program.buffers[rounded.from];
+  const auto& held = context.layouts[rounded.from];
+  const std::vector<std::int64_t> dims = held ? dims_of(*held) : source.dims;
+  const auto from = plain_layout(dims, source.dtype), into = plain_layout(dims, context.dtype(rounded.into));
+  Call call(context, instruction);
+  call.input(DNNL_ARG_FROM, rounded.from, from);
+  call.output(DNNL_ARG_TO, rounded.into, into);
+  return call.finish<dnnl::reorder>({context.engine, from, context.engine, into});
 }
 
 }  // namespace
@@ -38,11 +53,15 @@ Binder prepare(Context& context, Instruction& instruction, const Accumulate& acc
   const dnnl::memory::desc layout = *context.layouts[accumulated.into];
   Call call(context, instruction);
   const auto into = call.updated(accumulated.into, layout), from = call.input(accumulated.from, layout);
-  const auto count = static_cast<std::ptrdiff_t>(context.floats(accumulated.into));
-  return call.finish([=](const BoundOperands& at) { accumulate(at.as(into), at.as(from), count); });
+  const auto count = static_cast<std::ptrdiff_t>(context.elements(accumulated.into));
+  return with_type_of(context.dtype(accumulated.into), [&]<typename T>(T) {
+    return call.finish([=](const BoundOperands& at) { accumulate(at.as<T>(into), at.as<T>(from), count); });
+  });
 }
 
-Binder prepare(Context& context, Instruction&, const Cast& rounded) {
+// Of a layer's operand between two dtypes, row by row; or of a bucket of gradients.
+Binder prepare(Context& context, Instruction& instruction, const Cast& rounded) {
+  if (instruction.op != kNone) return prepare_conversion(context, instruction, rounded);
   const Buffer& source = context.program.buffers[rounded.from];
   const auto count = static_cast<std::ptrdiff_t>(source.bytes / bytes_of(source.dtype));
   return bind_loop(
@@ -57,10 +76,12 @@ Binder prepare(Context& context, Instruction&, const Cast& rounded) {
 // The device has settled row-major images before.
 Binder prepare(Context& context, Instruction&, const PackBatch& pack) {
   const Shape& shape = context.graph.values[0].shape;
-  return bind_loop([=, images = shape.n, pixels = shape.h * shape.w](const Arena& at) {
-    normalise(at.as<std::uint8_t>(pack.staged_images), at.as(pack.images), images, pixels,
-              pack.normalisation);
-    std::copy_n(at.as<std::int32_t>(pack.staged_labels), images, at.as<std::int32_t>(pack.labels));
+  return with_type_of(context.dtype(pack.images), [&]<typename T>(T) {
+    return bind_loop([=, images = shape.n, pixels = shape.h * shape.w](const Arena& at) {
+      normalise(at.as<std::uint8_t>(pack.staged_images), at.as<T>(pack.images), images, pixels,
+                pack.normalisation);
+      std::copy_n(at.as<std::int32_t>(pack.staged_labels), images, at.as<std::int32_t>(pack.labels));
+    });
   });
 }
 

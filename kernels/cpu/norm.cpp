@@ -1,6 +1,7 @@
 // Batch norm with residual and activation, by our own loops: oneDNN's batch norm supports neither a residual
 // nor PReLU.
 #include "kernels/cpu/binding.h"
+#include "kernels/cpu/element_types.h"
 #include "kernels/cpu/norm_loops.h"
 #include "kernels/cpu/threads.h"
 
@@ -14,9 +15,10 @@ struct Prepared {
 
 // The input's layout, or row-major if our loops don't support that layout. `tensors`: those with the input's
 // dims that the loops go through.
-Prepared prepare_form(Context& context, BufferId in, const BatchNorm& op, int tensors) {
+Prepared prepare_form(Context& context, BufferId in, const BatchNorm& op, std::size_t tensors) {
   const Shape& shape = context.graph.values[op.in].shape;
-  dnnl::memory::desc layout = plain_layout(nchw(shape));
+  const DType dtype = context.dtype(in);
+  dnnl::memory::desc layout = plain_layout(nchw(shape), dtype);
   std::optional<NormTiling> tiling = norm_tiling(*channel_layout(layout));
   const dnnl::memory::desc held = context.settle(in, layout);
   if (const auto channels = channel_layout(held))
@@ -24,7 +26,7 @@ Prepared prepare_form(Context& context, BufferId in, const BatchNorm& op, int te
   return {.layout = layout,
           .form = {.tiling = *tiling,
                    .activation = op.activation,
-                   .order = norm_order(*tiling, tensors, threads_in_use()),
+                   .order = norm_order(*tiling, tensors * bytes_of(dtype), threads_in_use()),
                    .one_slope = op.slope && context.graph.parameters[*op.slope].elements() == 1,
                    .elements = static_cast<double>(shape.n * shape.h * shape.w)}};
 }
@@ -54,27 +56,31 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormForwar
   const auto residual = call.input(norm.residual, layout);
   const auto slope = call.input(norm.slope, slope_layout(context, op));
   const auto sums = call.scratchpad(sums_layout(norm_forward_sums(form.tiling)));
-  return call.finish([=, form = form, epsilon = op.epsilon, momentum = op.momentum](const BoundOperands& at) {
-    norm_forward({.form = form,
-                  .epsilon = epsilon,
-                  .momentum = momentum,
-                  .in = at.as(in),
-                  .scale = at.as(scale),
-                  .bias = at.as(bias),
-                  .residual = at.as(residual),
-                  .slope = at.as(slope),
-                  .running_mean = at.as(running_mean),
-                  .running_variance = at.as(running_variance),
-                  .out = at.as(out),
-                  .mean = at.as(mean),
-                  .inv_std = at.as(inv_std),
-                  .sums = at.as<LaneSums>(sums)});
+  return with_type_of(context.dtype(norm.in), [&]<typename T>(T) {
+    return call.finish(
+        [=, form = form, epsilon = op.epsilon, momentum = op.momentum](const BoundOperands& at) {
+          norm_forward<T>({.form = form,
+                           .epsilon = epsilon,
+                           .momentum = momentum,
+                           .in = at.as<T>(in),
+                           .scale = at.as(scale),
+                           .bias = at.as(bias),
+                           .residual = at.as<T>(residual),
+                           .slope = at.as(slope),
+                           .running_mean = at.as(running_mean),
+                           .running_variance = at.as(running_variance),
+                           .out = at.as<T>(out),
+                           .mean = at.as(mean),
+                           .inv_std = at.as(inv_std),
+                           .sums = at.as<LaneSums>(sums)});
+        });
   });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackward& norm) {
   const BatchNorm& op = context.op<BatchNorm>(instruction);
-  const int tensors = 3 + norm.out.has_value() + norm.second_d_out.has_value() + norm.d_residual.has_value();
+  const std::size_t tensors =
+      std::size_t{3} + norm.out.has_value() + norm.second_d_out.has_value() + norm.d_residual.has_value();
   const auto [layout, form] = prepare_form(context, norm.in, op, tensors);
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
   Call call(context, instruction);
@@ -88,23 +94,25 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwa
   const auto slope = call.input(norm.slope, slope_layout(context, op));
   const auto d_slope = call.output(norm.d_slope, slope_layout(context, op));
   const auto sums = call.scratchpad(sums_layout(norm_backward_sums(form.tiling)));
-  return call.finish([=, form = form](const BoundOperands& at) {
-    norm_backward({.form = form,
-                   .in = at.as(in),
-                   .d_out = at.as(d_out),
-                   .scale = at.as(scale),
-                   .bias = at.as(bias),
-                   .mean = at.as(mean),
-                   .inv_std = at.as(inv_std),
-                   .out = at.as(out),
-                   .d_second = at.as(d_second),
-                   .slope = at.as(slope),
-                   .d_in = at.as(d_in),
-                   .d_scale = at.as(d_scale),
-                   .d_bias = at.as(d_bias),
-                   .d_residual = at.as(d_residual),
-                   .d_slope = at.as(d_slope),
-                   .sums = at.as<LaneSums>(sums)});
+  return with_type_of(context.dtype(norm.in), [&]<typename T>(T) {
+    return call.finish([=, form = form](const BoundOperands& at) {
+      norm_backward<T>({.form = form,
+                        .in = at.as<T>(in),
+                        .d_out = at.as<T>(d_out),
+                        .scale = at.as(scale),
+                        .bias = at.as(bias),
+                        .mean = at.as(mean),
+                        .inv_std = at.as(inv_std),
+                        .out = at.as<T>(out),
+                        .d_second = at.as<T>(d_second),
+                        .slope = at.as(slope),
+                        .d_in = at.as<T>(d_in),
+                        .d_scale = at.as(d_scale),
+                        .d_bias = at.as(d_bias),
+                        .d_residual = at.as<T>(d_residual),
+                        .d_slope = at.as(d_slope),
+                        .sums = at.as<LaneSums>(sums)});
+    });
   });
 }
 

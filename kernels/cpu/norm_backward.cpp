@@ -1,8 +1,8 @@
 // Backward: sums over g, the gradient of the activation's input, then the gradient of `in`. With
 // y = (x - mean) / s, s = sqrt(variance + epsilon), m elements per channel: d bias = sum g, d scale = sum g
 // y, d x = scale / s * (g - sum g / m - y * sum(g y) / m) (Ioffe and Szegedy 2015, arXiv:1502.03167). Reads
-// 16, writes 4 bytes per element. A second output gradient adds 8 bytes read. A residual's gradient adds 4
-// bytes written; the second pass then reads it instead of the output gradients.
+// four elements for each that it writes. A second output gradient adds two reads. A residual's gradient adds
+// one write; the second pass then reads it instead of the output gradients.
 #include "kernels/cpu/norm_lanes.h"
 #include "kernels/cpu/norm_loops.h"
 
@@ -15,7 +15,8 @@ enum class Passed { all, relu, relu_by_out, prelu };
 struct GroupFactors {
   Lanes mean, factor, bias, slope;
 };
-GroupFactors factors_of(const NormBackward& at, std::int64_t group) {
+template <typename T>
+GroupFactors factors_of(const NormBackward<T>& at, std::int64_t group) {
   const NormTiling& tiling = at.form.tiling;
   return {
       .mean = lanes_of(tiling, group, at.mean),
@@ -30,8 +31,8 @@ struct Element {
   Lanes of_slope;         // contribution to the slope's gradient
 };
 
-template <Passed kPassed, typename Row>
-Element element(const NormBackward& at, const GroupFactors& by, std::int64_t offset, Row row) {
+template <Passed kPassed, typename T, typename Row>
+Element element(const NormBackward<T>& at, const GroupFactors& by, std::int64_t offset, Row row) {
   Element result{.centred = row.read(at.in + offset) - by.mean, .passed = row.read(at.d_out + offset)};
   if (at.d_second) result.passed = result.passed + row.read(at.d_second + offset);
   if constexpr (kPassed == Passed::relu_by_out)
@@ -49,8 +50,8 @@ Element element(const NormBackward& at, const GroupFactors& by, std::int64_t off
 // Sums per slice: g, g (x - mean), the slope's gradient.
 inline constexpr std::int64_t kSums = 3;
 
-template <Passed kPassed>
-void gather_sums(const NormBackward& at, std::int64_t group, std::int64_t slice) {
+template <Passed kPassed, typename T>
+void gather_sums(const NormBackward<T>& at, std::int64_t group, std::int64_t slice) {
   const GroupFactors by = factors_of(at, group);
   LaneSums passed{}, centred{}, of_slope{};
   for_each_run(at.form.tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
@@ -78,7 +79,8 @@ void gather_sums(const NormBackward& at, std::int64_t group, std::int64_t slice)
 
 // Combines a group's slices into the gradients of scale, bias and slope. Overwrites the first slice's sums
 // with the per-lane means of g and of g (x - mean) / s^2.
-void finish_sums(const NormBackward& at, std::int64_t group) {
+template <typename T>
+void finish_sums(const NormBackward<T>& at, std::int64_t group) {
   const NormTiling& tiling = at.form.tiling;
   LaneSums* parts = at.sums + kSums * group * tiling.slices;
   LaneSums mean_passed{}, mean_centred{};
@@ -113,8 +115,8 @@ Lanes rounded(const LaneSums& sums) {
   return load(values);
 }
 
-template <Passed kPassed>
-void apply(const NormBackward& at, std::int64_t group, std::int64_t slice) {
+template <Passed kPassed, typename T>
+void apply(const NormBackward<T>& at, std::int64_t group, std::int64_t slice) {
   const GroupFactors by = factors_of(at, group);
   const LaneSums* means = at.sums + kSums * group * at.form.tiling.slices;
   const Lanes mean_passed = rounded(means[0]), mean_centred = rounded(means[1]);
@@ -134,8 +136,8 @@ void apply(const NormBackward& at, std::int64_t group, std::int64_t slice) {
   });
 }
 
-template <Passed kPassed>
-void run(const NormBackward& at) {
+template <Passed kPassed, typename T>
+void run(const NormBackward<T>& at) {
   in_two_passes(
       at.form.tiling, at.form.order,
       [&](std::int64_t group, std::int64_t slice) { gather_sums<kPassed>(at, group, slice); },
@@ -154,7 +156,8 @@ std::size_t norm_backward_sums(const NormTiling& tiling) {
   return static_cast<std::size_t>(kSums * tiling.items());
 }
 
-void norm_backward(const NormBackward& at) {
+template <typename T>
+void norm_backward(const NormBackward<T>& at) {
   switch (at.form.activation) {
     case Activation::none:
       return run<Passed::all>(at);
@@ -164,5 +167,7 @@ void norm_backward(const NormBackward& at) {
       return run<Passed::prelu>(at);
   }
 }
+template void norm_backward(const NormBackward<float>&);
+template void norm_backward(const NormBackward<Bf16>&);
 
 }  // namespace plumb::cpu

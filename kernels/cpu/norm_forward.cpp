@@ -1,5 +1,5 @@
 // Forward: one pass over `in` for mean and variance, a second that normalises, adds the residual and applies
-// the activation. Reads 8, writes 4 bytes per element; a residual adds 4 bytes read. For small groups the
+// the activation. Reads each element twice, writes it once; a residual adds one read. For small groups the
 // second read hits the cache.
 #include <cmath>
 
@@ -16,8 +16,8 @@ struct Moments {
 
 // Sums around the mean of a chunk of rows, whose elements are still in the L1 cache, then shifts them to 0 in
 // double: avoids cancellation if the mean is large compared with the standard deviation.
-template <typename Row>
-void add_chunk(Moments& moments, const float* from, std::int64_t stride, std::int64_t rows, Row row) {
+template <typename T, typename Row>
+void add_chunk(Moments& moments, const T* from, std::int64_t stride, std::int64_t rows, Row row) {
   Lanes even{}, odd{};
   std::int64_t r = 0;
   for (; r + 2 <= rows; r += 2) {
@@ -27,8 +27,8 @@ void add_chunk(Moments& moments, const float* from, std::int64_t stride, std::in
   if (r < rows) even = even + row.read(from + r * stride);
   const Lanes sum = even + odd;
   const float inverse = 1 / static_cast<float>(rows);
-  const Lanes mean{sum.low * inverse, sum.high * inverse};
-  even = odd = {};
+  const Lanes mean = sum * inverse;
+  even = odd = Lanes{};
   Lanes even_squares{}, odd_squares{};
   const auto add = [&](std::int64_t at, Lanes& distances, Lanes& squares) {
     const Lanes distance = row.read(from + at * stride) - mean;
@@ -52,7 +52,8 @@ void add_chunk(Moments& moments, const float* from, std::int64_t stride, std::in
   }
 }
 
-void gather_moments(const NormForward& at, std::int64_t group, std::int64_t slice) {
+template <typename T>
+void gather_moments(const NormForward<T>& at, std::int64_t group, std::int64_t slice) {
   Moments moments{};
   const std::int64_t stride = at.form.tiling.row_stride;
   for_each_run(at.form.tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
@@ -66,7 +67,8 @@ void gather_moments(const NormForward& at, std::int64_t group, std::int64_t slic
 
 // running = (1 - momentum) * running + momentum * batch. The running variance is unbiased, n / (n - 1), for
 // n > 1 elements per channel (PyTorch, aten/src/ATen/native/Normalization.cpp); n = 1 keeps the biased one.
-void finish_statistics(const NormForward& at, std::int64_t group) {
+template <typename T>
+void finish_statistics(const NormForward<T>& at, std::int64_t group) {
   const LaneSums* parts = at.sums + 2 * group * at.form.tiling.slices;
   const double unbiased = at.form.elements > 1 ? at.form.elements / (at.form.elements - 1) : 1;
   const auto follow = [&](float& running, double batch) {
@@ -92,8 +94,8 @@ Lanes activated(Lanes value, Lanes slope) {
   return value;
 }
 
-template <Activation kActivation, bool kResidual>
-void apply(const NormForward& at, std::int64_t group, std::int64_t slice) {
+template <Activation kActivation, bool kResidual, typename T>
+void apply(const NormForward<T>& at, std::int64_t group, std::int64_t slice) {
   const NormTiling& tiling = at.form.tiling;
   const Lanes mean = lanes_of(tiling, group, at.mean), bias = lanes_of(tiling, group, at.bias);
   const Lanes factor = lanes_of(tiling, group, at.scale) * lanes_of(tiling, group, at.inv_std);
@@ -108,8 +110,8 @@ void apply(const NormForward& at, std::int64_t group, std::int64_t slice) {
   });
 }
 
-template <Activation kActivation, bool kResidual>
-void run(const NormForward& at) {
+template <Activation kActivation, bool kResidual, typename T>
+void run(const NormForward<T>& at) {
   in_two_passes(
       at.form.tiling, at.form.order,
       [&](std::int64_t group, std::int64_t slice) { gather_moments(at, group, slice); },
@@ -123,7 +125,8 @@ std::size_t norm_forward_sums(const NormTiling& tiling) {
   return 2 * static_cast<std::size_t>(tiling.items());
 }
 
-void norm_forward(const NormForward& at) {
+template <typename T>
+void norm_forward(const NormForward<T>& at) {
   switch (at.form.activation) {
     case Activation::none:
       return at.residual ? run<Activation::none, true>(at) : run<Activation::none, false>(at);
@@ -133,5 +136,7 @@ void norm_forward(const NormForward& at) {
       return run<Activation::prelu, false>(at);
   }
 }
+template void norm_forward(const NormForward<float>&);
+template void norm_forward(const NormForward<Bf16>&);
 
 }  // namespace plumb::cpu

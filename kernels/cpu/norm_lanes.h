@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/element_types.h"
 #include "kernels/cpu/norm_tiling.h"
 
 namespace plumb::cpu {
@@ -12,48 +13,108 @@ namespace plumb::cpu {
 // Rows summed in fp32 before adding to a double: 4 KiB, fits the L1 cache.
 inline constexpr std::int64_t kChunkRows = 64;
 
-// Two 32-byte vectors, the width of most CPUs.
-struct Lanes {
-  using Half = float __attribute__((vector_size(32)));
+// The widest vector that the compiler may use, 64 bytes with AVX-512, or halves down to it: left to the
+// compiler, wider vectors take more than twice the time.
+inline constexpr int kVectorLanes = std::min<int>(kLanes, __BIGGEST_ALIGNMENT__ / sizeof(float));
+using Vector = float __attribute__((vector_size(kVectorLanes * sizeof(float))));
+template <typename Half>
+struct Halves {
   Half low{}, high{};
 };
-inline Lanes operator+(Lanes a, Lanes b) {
+template <int kCount>
+struct LanesOf {
+  using Type = Halves<typename LanesOf<kCount / 2>::Type>;
+};
+template <>
+struct LanesOf<kVectorLanes> {
+  using Type = Vector;
+};
+using Lanes = LanesOf<kLanes>::Type;
+
+template <typename Half>
+Halves<Half> operator+(Halves<Half> a, Halves<Half> b) {
   return {a.low + b.low, a.high + b.high};
 }
-inline Lanes operator-(Lanes a, Lanes b) {
+template <typename Half>
+Halves<Half> operator-(Halves<Half> a, Halves<Half> b) {
   return {a.low - b.low, a.high - b.high};
 }
-inline Lanes operator*(Lanes a, Lanes b) {
+template <typename Half>
+Halves<Half> operator*(Halves<Half> a, Halves<Half> b) {
   return {a.low * b.low, a.high * b.high};
 }
-inline Lanes where_positive(Lanes test, Lanes yes, Lanes no) {
-  return {test.low > 0 ? yes.low : no.low, test.high > 0 ? yes.high : no.high};
+template <typename Half>
+Halves<Half> operator*(Halves<Half> a, float b) {
+  return {a.low * b, a.high * b};
 }
-inline Lanes load(const float* from) {
+inline Vector where_positive(Vector test, Vector yes, Vector no) {
+  return test > 0 ? yes : no;
+}
+template <typename Half>
+Halves<Half> where_positive(Halves<Half> test, Halves<Half> yes, Halves<Half> no) {
+  return {where_positive(test.low, yes.low, no.low), where_positive(test.high, yes.high, no.high)};
+}
+
+inline void load(const float* from, Vector& into) {
+  std::memcpy(&into, from, sizeof into);
+}
+inline void store(float* into, Vector vector) {
+  std::memcpy(into, &vector, sizeof vector);
+}
+// As to_float and from_float do.
+using Bf16Vector = std::uint16_t __attribute__((vector_size(kVectorLanes * sizeof(Bf16))));
+using WordVector = std::uint32_t __attribute__((vector_size(sizeof(Vector))));
+inline void load(const Bf16* from, Vector& into) {
+  Bf16Vector bits;
+  std::memcpy(&bits, from, sizeof bits);
+  into = reinterpret_cast<Vector>(__builtin_convertvector(bits, WordVector) << 16);
+}
+inline void store(Bf16* into, Vector vector) {
+  const auto words = reinterpret_cast<WordVector>(vector);
+  const WordVector rounded = words + 0x7fff + ((words >> 16) & 1);
+  const auto bits =
+      __builtin_convertvector((vector == vector ? rounded : words | 0x400000) >> 16, Bf16Vector);
+  std::memcpy(static_cast<void*>(into), &bits, sizeof bits);
+}
+template <typename T, typename Half>
+void load(const T* from, Halves<Half>& into) {
+  load(from, into.low);
+  load(from + sizeof(Half) / sizeof(float), into.high);
+}
+template <typename T, typename Half>
+void store(T* into, Halves<Half> lanes) {
+  store(into, lanes.low);
+  store(into + sizeof(Half) / sizeof(float), lanes.high);
+}
+template <typename T>
+Lanes load(const T* from) {
   Lanes lanes;
-  std::memcpy(&lanes.low, from, sizeof lanes.low);
-  std::memcpy(&lanes.high, from + kLanes / 2, sizeof lanes.high);
+  load(from, lanes);
   return lanes;
-}
-inline void store(float* into, Lanes lanes) {
-  std::memcpy(into, &lanes.low, sizeof lanes.low);
-  std::memcpy(into + kLanes / 2, &lanes.high, sizeof lanes.high);
 }
 
 // Row access: all lanes, or only the first `width` with the others zero.
 struct WholeRow {
-  Lanes read(const float* from) const { return load(from); }
-  void write(float* into, Lanes lanes) const { store(into, lanes); }
+  template <typename T>
+  Lanes read(const T* from) const {
+    return load(from);
+  }
+  template <typename T>
+  void write(T* into, Lanes lanes) const {
+    store(into, lanes);
+  }
 };
 struct PartialRow {
   int width = 0;
-  Lanes read(const float* from) const {
-    float values[kLanes]{};
+  template <typename T>
+  Lanes read(const T* from) const {
+    T values[kLanes]{};
     std::copy(from, from + width, values);
     return load(values);
   }
-  void write(float* into, Lanes lanes) const {
-    float values[kLanes];
+  template <typename T>
+  void write(T* into, Lanes lanes) const {
+    T values[kLanes];
     store(values, lanes);
     std::copy(values, values + width, into);
   }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "kernels/cpu/element_types.h"
 #include "kernels/cpu/norm_tiling.h"
 #include "models/graph.h"
 
@@ -16,32 +17,41 @@ struct NormForm {
   double elements = 0;  // per channel
 };
 
-// Arrays are per channel; `in`, `out` and `residual` have the tiling's layout.
+// Tensors of T, float or Bf16, have the tiling's layout; arrays of float are per channel.
+template <typename T>
 struct NormForward {
   NormForm form;
   double epsilon = 1e-5, momentum = 0.1;
-  const float *in = nullptr, *scale = nullptr, *bias = nullptr;
-  const float *residual = nullptr, *slope = nullptr;  // or null
-  float *running_mean = nullptr, *running_variance = nullptr, *out = nullptr;
+  const T* in = nullptr;
+  const float *scale = nullptr, *bias = nullptr;
+  const T* residual = nullptr;   // or null
+  const float* slope = nullptr;  // or null
+  float *running_mean = nullptr, *running_variance = nullptr;
+  T* out = nullptr;
   float *mean = nullptr, *inv_std = nullptr;
   LaneSums* sums = nullptr;  // norm_forward_sums()
 };
 std::size_t norm_forward_sums(const NormTiling& tiling);
-void norm_forward(const NormForward& at);
+template <typename T>
+void norm_forward(const NormForward<T>& at);
 
 // d_residual, if not null, receives the residual's gradient: that of the activation's input.
+template <typename T>
 struct NormBackward {
   NormForm form;
-  const float *in = nullptr, *d_out = nullptr, *scale = nullptr, *bias = nullptr;
-  const float *mean = nullptr, *inv_std = nullptr;
-  const float* out = nullptr;       // for a relu after a residual: gives the mask; d_residual isn't null then
-  const float* d_second = nullptr;  // added to d_out, or null
+  const T *in = nullptr, *d_out = nullptr;
+  const float *scale = nullptr, *bias = nullptr, *mean = nullptr, *inv_std = nullptr;
+  const T* out = nullptr;       // for a relu after a residual: gives the mask; d_residual isn't null then
+  const T* d_second = nullptr;  // added to d_out, or null
   const float* slope = nullptr;
-  float *d_in = nullptr, *d_scale = nullptr, *d_bias = nullptr;
-  float *d_residual = nullptr, *d_slope = nullptr;  // or null
-  LaneSums* sums = nullptr;                         // norm_backward_sums()
+  T* d_in = nullptr;
+  float *d_scale = nullptr, *d_bias = nullptr;
+  T* d_residual = nullptr;   // or null
+  float* d_slope = nullptr;  // or null
+  LaneSums* sums = nullptr;  // norm_backward_sums()
 };
 std::size_t norm_backward_sums(const NormTiling& tiling);
-void norm_backward(const NormBackward& at);
+template <typename T>
+void norm_backward(const NormBackward<T>& at);
 
 }  // namespace plumb::cpu

@@ -41,8 +41,8 @@ std::optional<NormTiling> norm_tiling(const ChannelLayout& layout) {
   return tiling;
 }
 
-NormOrder norm_order(const NormTiling& tiling, int tensors, int threads) {
-  const std::size_t bytes = static_cast<std::size_t>(tensors) * tiling.bytes_of_group();
+NormOrder norm_order(const NormTiling& tiling, std::size_t bytes_per_element, int threads) {
+  const std::size_t bytes = bytes_per_element * tiling.elements_of_group();
   const bool is_even = tiling.groups % threads == 0 || tiling.groups >= 8 * threads;
   const auto fit = static_cast<std::int64_t>(kSharedCacheBytes / bytes);
   return {.group_by_group = is_even && bytes <= kCoresCacheBytes,

@@ -35,9 +35,7 @@ struct NormTiling {
     return static_cast<int>(std::min<std::int64_t>(kLanes, channels - group * kLanes));
   }
   std::int64_t items() const { return groups * slices; }
-  std::size_t bytes_of_group() const {
-    return static_cast<std::size_t>(images * rows * kLanes) * sizeof(float);
-  }
+  std::size_t elements_of_group() const { return static_cast<std::size_t>(images * rows * kLanes); }
 };
 
 // Schedule of the two passes; it doesn't affect the sums. group_by_group: one thread does both passes over a
@@ -46,9 +44,9 @@ struct NormOrder {
   bool group_by_group = false;
   std::int64_t groups_at_once = 1;
 };
-// Keeps the `tensors` tensors of both passes in a core's cache between passes, or in the shared cache if a
-// group is too large for that.
-NormOrder norm_order(const NormTiling& tiling, int tensors, int threads);
+// Keeps the tensors of both passes, `bytes_per_element` in all, in a core's cache between passes, or in
+// the shared cache if a group is too large for that.
+NormOrder norm_order(const NormTiling& tiling, std::size_t bytes_per_element, int threads);
 
 // nullopt if the layout's block neither divides 16 channels nor covers all channels.
 std::optional<NormTiling> norm_tiling(const ChannelLayout& layout);

@@ -89,7 +89,7 @@ Binder prepare_parameter(Context& context, const UpdatedParameter& updated, Buff
   context.settle(updated.momentum, layout);
   context.settle(updated.gradient, layout);
   return bind_loop([=, rule = Rule(context, updated.parameter),
-                    count = static_cast<std::ptrdiff_t>(context.floats(updated.master))](const Arena& at) {
+                    count = static_cast<std::ptrdiff_t>(context.elements(updated.master))](const Arena& at) {
     const UpdatedTensors tensors{.weight = at.as(updated.master),
                                  .momentum = at.as(updated.momentum),
                                  .gradient = at.as(updated.gradient),

@@ -19,12 +19,12 @@ struct Problem {
   memory::dims padding_after;  // at the bottom and right: gives the output its extent
 };
 
-Problem problem_of(const Graph& graph, const Pool& op, const memory::desc& in) {
+Problem problem_of(const Graph& graph, const Pool& op, const memory::desc& in, DType dtype) {
   const Shape &from = graph.values[op.in].shape, &to = graph.values[op.out].shape;
   return {
       .kind = op.kind == Pool::Kind::max ? algorithm::pooling_max : algorithm::pooling_avg_exclude_padding,
       .in = in,
-      .out = any_layout(nchw(to)),
+      .out = any_layout(nchw(to), dtype),
       .strides = {op.stride, op.stride},
       .kernel = {op.kernel, op.kernel},
       .padding = {op.padding, op.padding},
@@ -54,8 +54,10 @@ pooling_forward::primitive_desc forward_descriptor(const Context& context, const
 
 Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool) {
   const Pool& op = context.op<Pool>(instruction);
-  const memory::desc in = context.settle(pool.in, plain_layout(nchw(context.graph.values[op.in].shape)));
-  const auto descriptor = forward_descriptor(context, problem_of(context.graph, op, in));
+  const DType dtype = context.dtype(context.tensors().values[op.in]);
+  const memory::desc in =
+      context.settle(pool.in, plain_layout(nchw(context.graph.values[op.in].shape), dtype));
+  const auto descriptor = forward_descriptor(context, problem_of(context.graph, op, in, dtype));
   Call call(context, instruction);
   call.input(DNNL_ARG_SRC, pool.in, in);
   call.output(DNNL_ARG_DST, pool.out, descriptor.dst_desc());
@@ -66,9 +68,10 @@ Binder prepare(Context& context, Instruction& instruction, const PoolForward& po
 // Gradients use the layouts of their values.
 Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool) {
   const Pool& op = context.op<Pool>(instruction);
-  const memory::desc in =
-      context.settle(context.tensors().values[op.in], plain_layout(nchw(context.graph.values[op.in].shape)));
-  const Problem p = problem_of(context.graph, op, in);
+  const DType dtype = context.dtype(context.tensors().values[op.in]);
+  const memory::desc in = context.settle(context.tensors().values[op.in],
+                                         plain_layout(nchw(context.graph.values[op.in].shape), dtype));
+  const Problem p = problem_of(context.graph, op, in, dtype);
   const auto forward = forward_descriptor(context, p);
   const memory::desc out = forward.dst_desc();
   const auto descriptor = std::apply(

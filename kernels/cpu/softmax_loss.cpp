@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/cpu/binding.h"
+#include "kernels/cpu/element_types.h"
 
 namespace plumb::cpu {
 namespace {
@@ -14,15 +15,15 @@ struct Row {
   int rank_of_label = 0;  // number of logits larger than the label's
 };
 
-// One image: `classes` logits and gradients. Reads 4, writes 4 bytes per class; sums in double.
-Row softmax_row(const float* logits, float* gradient, std::size_t classes, std::int32_t label,
-                float smoothing, float inverse_batch) {
+// One image: `classes` logits and gradients. Sums in double.
+template <typename T>
+Row softmax_row(const float* logits, T* gradient, std::size_t classes, std::int32_t label, float smoothing,
+                float inverse_batch) {
   const float largest = *std::max_element(logits, logits + classes);
   double sum = 0, logit_sum = 0;
   Row row;
   for (std::size_t k = 0; k < classes; ++k) {
-    gradient[k] = std::exp(logits[k] - largest);
-    sum += gradient[k];
+    sum += std::exp(logits[k] - largest);
     logit_sum += logits[k];
     row.rank_of_label += logits[k] > logits[label] ? 1 : 0;
   }
@@ -31,18 +32,24 @@ Row softmax_row(const float* logits, float* gradient, std::size_t classes, std::
       log_sum - (1.0 - smoothing) * logits[label] - smoothing * logit_sum / static_cast<double>(classes);
   const auto scale = static_cast<float>(inverse_batch / sum);
   const float everywhere = smoothing / static_cast<float>(classes) * inverse_batch;
-  for (std::size_t k = 0; k < classes; ++k) gradient[k] = gradient[k] * scale - everywhere;
-  gradient[label] -= (1 - smoothing) * inverse_batch;
+  const auto wanted = static_cast<std::size_t>(label);
+  for (std::size_t k = 0; k < classes; ++k) {
+    const float slope = std::exp(logits[k] - largest) * scale - everywhere;
+    gradient[k] = from_float<T>(k == wanted ? slope - (1 - smoothing) * inverse_batch : slope);
+  }
   return row;
 }
 
+template <typename T>
 struct Operands {
   const float* logits = nullptr;
   const std::int32_t* labels = nullptr;
-  float* gradient = nullptr;
+  T* gradient = nullptr;
 };
 
-IterationMetrics softmax_loss(const Operands& at, std::size_t batch, std::size_t classes, float smoothing) {
+template <typename T>
+IterationMetrics softmax_loss(const Operands<T>& at, std::size_t batch, std::size_t classes,
+                              float smoothing) {
   double loss = 0;
   int top1 = 0, top5 = 0;
   const float inverse_batch = 1 / static_cast<float>(batch);
@@ -62,17 +69,20 @@ IterationMetrics softmax_loss(const Operands& at, std::size_t batch, std::size_t
 Binder prepare(Context& context, Instruction& instruction, const SoftmaxCrossEntropy& loss) {
   const SoftmaxLoss& op = context.op<SoftmaxLoss>(instruction);
   const Shape& shape = context.graph.values[op.in].shape;
-  const auto rows = plain_layout({shape.n, shape.c});
-  context.settle(loss.logits, rows);
-  context.settle(loss.d_logits, rows);
-  return bind_loop([=, batch = static_cast<std::size_t>(shape.n), classes = static_cast<std::size_t>(shape.c),
-                    smoothing = static_cast<float>(op.label_smoothing)](const Arena& at) {
-    State& state = *at.as<State>(loss.state);
-    state.metrics[state.step.iteration % kMetricsKept] =
-        softmax_loss({.logits = at.as(loss.logits),
-                      .labels = at.as<std::int32_t>(loss.labels),
-                      .gradient = at.as(loss.d_logits)},
-                     batch, classes, smoothing);
+  const DType dtype = context.dtype(loss.d_logits);
+  context.settle(loss.logits, plain_layout({shape.n, shape.c}));
+  context.settle(loss.d_logits, plain_layout({shape.n, shape.c}, dtype));
+  return with_type_of(dtype, [&]<typename T>(T) {
+    return bind_loop([=, batch = static_cast<std::size_t>(shape.n),
+                      classes = static_cast<std::size_t>(shape.c),
+                      smoothing = static_cast<float>(op.label_smoothing)](const Arena& at) {
+      State& state = *at.as<State>(loss.state);
+      state.metrics[state.step.iteration % kMetricsKept] =
+          softmax_loss<T>({.logits = at.as(loss.logits),
+                           .labels = at.as<std::int32_t>(loss.labels),
+                           .gradient = at.as<T>(loss.d_logits)},
+                          batch, classes, smoothing);
+    });
   });
 }
 

@@ -38,44 +38,6 @@ void set_depthwise_layout(Lowering& lowering, const Conv& op) {
     if (id != kNone) lowering.program.buffers[id].layout = kDepthwiseLayout;
 }
 
-void set_dtype(Buffer& buffer, DType dtype) {
-  buffer.bytes = buffer.bytes / bytes_of(buffer.dtype) * bytes_of(dtype);
-  buffer.dtype = dtype;
-}
-
-// Half-precision copy of a weight for forward and backward-data; the update writes it.
-BufferId add_half_copy(Lowering& lowering, ParameterId id, DType dtype) {
-  ParameterBuffers& buffers = lowering.tensors().parameters[id];
-  Buffer copy = lowering.program.buffers[buffers.master];
-  set_dtype(copy, dtype);
-  copy.name += ".half";
-  buffers.copies.push_back(add_buffer(lowering.program, std::move(copy)));
-  return buffers.copies.back();
-}
-
-template <typename T>
-concept Weighted = requires(const T& op) {
-  op.weight;
-};
-template <typename T>
-concept Making = requires(const T& op) {
-  op.out;
-};
-
-// Sampled rows become half when gathered; their gradient has its own buffer.
-template <typename T>
-void hold_weight(Lowering& lowering, const T& op, DType dtype) {
-  if constexpr (std::same_as<T, MarginLoss>)
-    if (op.head == Head::sampled) return;
-  set_dtype(lowering.program.buffers[lowering.tensors().parameters[op.weight].gradient], dtype);
-  if (dtype != DType::f32) lowering.weights[op.weight] = add_half_copy(lowering, op.weight, dtype);
-}
-
-void hold_value(Lowering& lowering, ValueId value, DType dtype) {
-  set_dtype(lowering.program.buffers[lowering.tensors().values[value]], dtype);
-  lowering.gradient_types[value] = dtype;
-}
-
 }  // namespace
 
 Lowering start_storage(const Graph& graph, const DescribeOptions& options) {
@@ -83,23 +45,14 @@ Lowering start_storage(const Graph& graph, const DescribeOptions& options) {
   Lowering lowering = start_lowering(graph, types, sizeof(State));
   if (options.fp32_head)
     std::ranges::fill(lowering.op_types | std::views::drop(graph.head_begin), DType::f32);
-  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
-    const DType dtype = lowering.op_types[i];
-    if (const Conv* conv = std::get_if<Conv>(&graph.ops[i])) {
-      if (is_depthwise(graph, *conv))
-        set_depthwise_layout(lowering, *conv);
-      else if (conv->in == 0)
-        pad_input_channels(lowering, *conv, types.image_channels);
-    }
-    std::visit(
-        [&]<typename T>(const T& op) {
-          if constexpr (Making<T>) hold_value(lowering, op.out, dtype);
-          if constexpr (Weighted<T>) hold_weight(lowering, op, dtype);
-        },
-        graph.ops[i]);
-    if (const SoftmaxLoss* loss = std::get_if<SoftmaxLoss>(&graph.ops[i]))
-      set_dtype(lowering.program.buffers[lowering.tensors().values[loss->in]], DType::f32);
+  for (const Op& op : graph.ops) {
+    const Conv* conv = std::get_if<Conv>(&op);
+    if (conv && is_depthwise(graph, *conv))
+      set_depthwise_layout(lowering, *conv);
+    else if (conv && conv->in == 0)
+      pad_input_channels(lowering, *conv, types.image_channels);
   }
+  store_in_op_types(lowering, types.weight_gradients);
   return lowering;
 }
 

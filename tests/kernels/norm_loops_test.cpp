@@ -63,19 +63,21 @@ void for_each_element(const ChannelLayout& layout, Visit visit) {
         visit(logical++, static_cast<std::size_t>(n * layout.image_stride() + layout.offset(c, p)),
               static_cast<std::size_t>(c));
 }
-Floats packed(const ChannelLayout& layout, const Floats& logical) {
-  Floats held(held_elements(layout), 0.0f);
-  for_each_element(layout, [&](auto from, auto to, auto) { held[to] = logical[from]; });
+template <typename T>
+std::vector<T> packed(const ChannelLayout& layout, const Floats& logical) {
+  std::vector<T> held(held_elements(layout), T{});
+  for_each_element(layout, [&](auto from, auto to, auto) { held[to] = from_float<T>(logical[from]); });
   return held;
 }
 // In logical order; padding must be 0.
-Floats unpacked(const ChannelLayout& layout, Floats held) {
+template <typename T>
+Floats unpacked(const ChannelLayout& layout, std::vector<T> held) {
   Floats logical;
   for_each_element(layout, [&](auto, auto from, auto) {
-    logical.push_back(held[from]);
-    held[from] = 0;
+    logical.push_back(to_float(held[from]));
+    held[from] = T{};
   });
-  EXPECT_EQ(held, Floats(held.size(), 0.0f)) << "padding";
+  EXPECT_TRUE(held == std::vector<T>(held.size(), T{})) << "padding";
   return logical;
 }
 
@@ -85,6 +87,7 @@ struct Results {
   bool operator==(const Results&) const = default;
 };
 
+template <typename T = float>
 Results run(const Case& c, const Tensors& tensors, NormOrder order) {
   const ChannelLayout& layout = c.layout;
   const NormTiling tiling = *norm_tiling(layout);
@@ -96,9 +99,9 @@ Results run(const Case& c, const Tensors& tensors, NormOrder order) {
                       .one_slope = c.one_slope,
                       .elements = static_cast<double>(layout.images * layout.pixels)};
   const float unset = std::numeric_limits<float>::quiet_NaN();
-  const Floats in = packed(layout, tensors.in), residual = packed(layout, tensors.residual);
-  const Floats d_out = packed(layout, tensors.d_out), d_second = packed(layout, tensors.d_second);
-  Floats out(in.size(), unset), d_in(in.size(), unset), d_residual(in.size(), unset);
+  const auto in = packed<T>(layout, tensors.in), residual = packed<T>(layout, tensors.residual);
+  const auto d_out = packed<T>(layout, tensors.d_out), d_second = packed<T>(layout, tensors.d_second);
+  std::vector<T> out(in.size(), from_float<T>(unset)), d_in = out, d_residual = out;
   Results r{.mean = Floats(channels, unset),
             .inv_std = Floats(channels, unset),
             .running_mean = tensors.running_mean,
@@ -107,34 +110,34 @@ Results run(const Case& c, const Tensors& tensors, NormOrder order) {
             .d_bias = Floats(channels, unset),
             .d_slope = Floats(prelu ? tensors.slope.size() : 0, unset)};
   std::vector<LaneSums> sums(std::max(norm_forward_sums(tiling), norm_backward_sums(tiling)));
-  norm_forward({.form = form,
-                .in = in.data(),
-                .scale = tensors.scale.data(),
-                .bias = tensors.bias.data(),
-                .residual = c.residual ? residual.data() : nullptr,
-                .slope = prelu ? tensors.slope.data() : nullptr,
-                .running_mean = r.running_mean.data(),
-                .running_variance = r.running_variance.data(),
-                .out = out.data(),
-                .mean = r.mean.data(),
-                .inv_std = r.inv_std.data(),
-                .sums = sums.data()});
-  norm_backward({.form = form,
-                 .in = in.data(),
-                 .d_out = d_out.data(),
-                 .scale = tensors.scale.data(),
-                 .bias = tensors.bias.data(),
-                 .mean = r.mean.data(),
-                 .inv_std = r.inv_std.data(),
-                 .out = c.residual && c.activation == Activation::relu ? out.data() : nullptr,
-                 .d_second = c.second ? d_second.data() : nullptr,
-                 .slope = prelu ? tensors.slope.data() : nullptr,
-                 .d_in = d_in.data(),
-                 .d_scale = r.d_scale.data(),
-                 .d_bias = r.d_bias.data(),
-                 .d_residual = c.has_d_residual() ? d_residual.data() : nullptr,
-                 .d_slope = prelu ? r.d_slope.data() : nullptr,
-                 .sums = sums.data()});
+  norm_forward<T>({.form = form,
+                   .in = in.data(),
+                   .scale = tensors.scale.data(),
+                   .bias = tensors.bias.data(),
+                   .residual = c.residual ? residual.data() : nullptr,
+                   .slope = prelu ? tensors.slope.data() : nullptr,
+                   .running_mean = r.running_mean.data(),
+                   .running_variance = r.running_variance.data(),
+                   .out = out.data(),
+                   .mean = r.mean.data(),
+                   .inv_std = r.inv_std.data(),
+                   .sums = sums.data()});
+  norm_backward<T>({.form = form,
+                    .in = in.data(),
+                    .d_out = d_out.data(),
+                    .scale = tensors.scale.data(),
+                    .bias = tensors.bias.data(),
+                    .mean = r.mean.data(),
+                    .inv_std = r.inv_std.data(),
+                    .out = c.residual && c.activation == Activation::relu ? out.data() : nullptr,
+                    .d_second = c.second ? d_second.data() : nullptr,
+                    .slope = prelu ? tensors.slope.data() : nullptr,
+                    .d_in = d_in.data(),
+                    .d_scale = r.d_scale.data(),
+                    .d_bias = r.d_bias.data(),
+                    .d_residual = c.has_d_residual() ? d_residual.data() : nullptr,
+                    .d_slope = prelu ? r.d_slope.data() : nullptr,
+                    .sums = sums.data()});
   r.out = unpacked(layout, out);
   r.d_in = unpacked(layout, d_in);
   if (c.has_d_residual()) r.d_residual = unpacked(layout, d_residual);
@@ -198,14 +201,15 @@ void expect_near(const Floats& actual, const Doubles& truth, const char* name, d
     ASSERT_NEAR(actual[i], truth[i], relative * largest + 1e-6) << name << '[' << i << ']';
 }
 
-void expect_matches(const Results& actual, const Truth& truth) {
-  expect_near(actual.out, truth.out, "out");
+// `stored`: what rounding of stored elements allows.
+void expect_matches(const Results& actual, const Truth& truth, double stored = 1e-5) {
+  expect_near(actual.out, truth.out, "out", stored);
   expect_near(actual.mean, truth.mean, "mean");
   expect_near(actual.inv_std, truth.inv_std, "inverse deviation", 1e-6);
   expect_near(actual.running_mean, truth.running_mean, "running mean");
   expect_near(actual.running_variance, truth.running_variance, "running variance");
-  expect_near(actual.d_in, truth.d_in, "d_in");
-  expect_near(actual.d_residual, truth.d_residual, "d_residual");
+  expect_near(actual.d_in, truth.d_in, "d_in", stored);
+  expect_near(actual.d_residual, truth.d_residual, "d_residual", stored);
   expect_near(actual.d_scale, truth.d_scale, "d_scale");
   expect_near(actual.d_bias, truth.d_bias, "d_bias");
   expect_near(actual.d_slope, truth.d_slope, "d_slope");
@@ -246,6 +250,35 @@ TEST(NormLoops, MatchDoublePrecisionInEveryLayoutAndCombination) {
       expect_matches(run(c, tensors, {.groups_at_once = 2}), truth_of(c, tensors));
       if (testing::Test::HasFatalFailure()) return;
     }
+}
+
+// Inputs are exact in bf16, so statistics and sums are those of double precision. What is stored has 8
+// bits; d_in may come from a stored d_residual.
+TEST(NormLoops, InBf16RoundOnlyWhatTheyStore) {
+  const double stored = std::ldexp(1.0, -7);
+  for (const ChannelLayout& layout : layouts())
+    for (const Case& c : cases_in(layout)) {
+      SCOPED_TRACE(testing::Message()
+                   << layout.channels << " channels in blocks of " << layout.block << ", " << layout.pixels
+                   << " pixels, activation " << static_cast<int>(c.activation));
+      Tensors tensors = tensors_of(c);
+      for (Floats* one : {&tensors.in, &tensors.residual, &tensors.d_out, &tensors.d_second})
+        for (float& value : *one) value = to_float(from_float<Bf16>(value));
+      expect_matches(run<Bf16>(c, tensors, {.groups_at_once = 2}), truth_of(c, tensors), stored);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+}
+
+TEST(Bf16, RoundsToNearestEven) {
+  const float quiet = std::numeric_limits<float>::quiet_NaN(), most = std::numeric_limits<float>::max();
+  const float infinite = std::numeric_limits<float>::infinity();
+  const std::vector<std::pair<float, std::uint16_t>> cases{
+      {0.0f, 0},         {-0.0f, 0x8000},        {1.0f, 0x3f80}, {1.00390625f, 0x3f80}, {1.01171875f, 0x3f82},
+      {1.0042f, 0x3f81}, {-1.01171875f, 0xbf82}, {most, 0x7f80}, {infinite, 0x7f80},    {-infinite, 0xff80},
+      {quiet, 0x7fc0},   {1e-40f, 0x0001}};
+  for (const auto& [value, bits] : cases) {
+    EXPECT_EQ(from_float<Bf16>(value).bits, bits) << value;
+  }
 }
 
 TEST(NormLoops, GiveTheSameBitsForAnyNumberOfThreadsAndOrderOfGroups) {

@@ -54,6 +54,25 @@ double largest_difference(const TensorFile& a, const TensorFile& b) {
   return largest;
 }
 
+// On CPUs that have neither AVX512_BF16 nor AMX: refused, in one sentence.
+TEST(TrainingRuns, InBf16StayNearFp32AndAgreeAcrossRanks) {
+  const ScratchFolder folder;
+  const std::string arguments = kSmall + "--device cpu --iters 3 ";
+  const ProgramRun half = run_bench_resnet50(folder.path(), 2, arguments + "--bf16 --log-dir half");
+  if (half.exit_code == 64) {
+    EXPECT_NE(half.messages.find("it has neither AVX512_BF16 nor AMX; give --fp32"), std::string::npos)
+        << half.messages;
+    GTEST_SKIP() << "no bf16 here";
+  }
+  ASSERT_EQ(half.exit_code, 0) << half.messages;
+  EXPECT_TRUE(half.result.at("checks").at("replicas_identical").get<bool>());
+  const ProgramRun single = run_bench_resnet50(folder.path(), 2, arguments + "--log-dir single");
+  ASSERT_EQ(single.exit_code, 0) << single.messages;
+  const std::vector<double> expected = losses(single);
+  expect_near(losses(half), expected, 2e-2);
+  EXPECT_NE(losses(half), expected);
+}
+
 TEST(TrainingRuns, TwoRanksFedTheSameBatchAreOneRank) {
   const ScratchFolder folder;
   write_batch(folder.path() + "/batch.safetensors");

@@ -1,0 +1,120 @@
+// Mixed precision in bf16 on the CPU device: what is stored in which precision, each kind of layer against
+// the reference in double precision, and whole steps against PyTorch's in fp64.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "models/resnet50.h"
+#include "tests/kernels/closed_form.h"
+#include "tests/kernels/match_reference.h"
+#include "tests/kernels/pytorch_reference.h"
+
+namespace plumb {
+namespace {
+
+DeviceLimits limits_with_bf16() {
+  DeviceLimits limits = *find_target("cpu");
+  limits.winograd = true;
+  limits.flops_per_second[Precision::bf16] = 2 * limits.flops_per_second[Precision::fp32];
+  return limits;
+}
+
+TEST(CpuBf16Describe, KeepsMastersGradientsOfWeightsStatisticsAndLogitsInFp32) {
+  const Program program = describe(make_resnet50({.batch = 2, .image_size = 64}),
+                                   {.precision = Precision::bf16}, limits_with_bf16());
+  std::map<std::string, DType> dtypes;
+  for (const Buffer& buffer : program.buffers) dtypes[buffer.name] = buffer.dtype;
+  for (const char* name :
+       {"layer1.0.conv1.weight", "layer1.0.conv1.weight.gradient", "layer1.0.conv1.weight.momentum",
+        "fc.weight.gradient", "layer1.0.bn1.weight.gradient", "layer1.0.bn1.running_mean",
+        "layer1.0.bn1.inv_std", "fc"})
+    EXPECT_EQ(dtypes.at(name), DType::f32) << name;
+  for (const char* name :
+       {"images", "layer1.0.conv1", "layer1.0.conv1.weight.half",
+        "layer1.0.conv1.weight.half.for_backward_data", "fc.weight.half", "fc.gradient_by.loss"})
+    EXPECT_EQ(dtypes.at(name), DType::bf16) << name;
+  for (const Instruction& instruction : program.instructions) EXPECT_EQ(instruction.engine, "");
+}
+
+class CpuBf16 : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto device = cpu::make_device({.choice = DeviceChoice::cpu});
+    if (!device->limits().flops_per_second.contains(Precision::bf16))
+      GTEST_SKIP() << "this CPU has neither AVX512_BF16 nor AMX";
+  }
+
+  static void expect_near_reference(const Graph& graph, int iterations = 1) {
+    expect_cpu_matches_reference(
+        graph,
+        {.describe = {.precision = Precision::bf16}, .learning_rate = 0.01f, .iterations = iterations});
+  }
+
+  // As far as the emulated GPU's (tests/cuda_host/pytorch_parity_test.cpp).
+  static void expect_losses_near_pytorchs(const std::string& file, const std::string& name,
+                                          bool fp32_head = false) {
+    PyTorchCase reference = read_pytorch_case(file, name);
+    reference.options.describe.precision = Precision::bf16;
+    reference.options.describe.fp32_head = fp32_head;
+    const GraphRun run = run_on_cpu(reference.graph, closed_form_tensors(reference.graph), reference.options);
+    const auto expected = reference.expected.at("losses_fp64").get<std::vector<double>>();
+    ASSERT_EQ(run.losses.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(run.losses[i], expected[i], 2e-2 * expected[i]) << "step " << i;
+  }
+};
+
+TEST_F(CpuBf16, ConvolutionsAndNorms) {
+  for (const std::int64_t channels : {17, 64}) {
+    GraphBuilder b({4, 9, 9, 3});
+    const ValueId first = b.norm(b.conv(GraphBuilder::kImages, channels, {.kernel = 3, .padding = 1}));
+    const ValueId second = b.norm(b.conv(first, channels, {.stride = 2}), Activation::none,
+                                  b.conv(first, channels, {.kernel = 3, .stride = 2, .padding = 1}));
+    expect_near_reference(b.classify(b.conv(second, 6, {.kernel = 5})), 2);
+  }
+}
+
+TEST_F(CpuBf16, Pools) {
+  GraphBuilder b({4, 8, 8, 3});
+  expect_near_reference(b.classify(b.max_pool(b.conv(GraphBuilder::kImages, 16, {}), 2, 2, 0)));
+}
+
+TEST_F(CpuBf16, DenseLayersBehindEachOther) {
+  GraphBuilder b({6, 1, 1, 3});
+  expect_near_reference(b.loss(b.dense(b.norm(b.dense(GraphBuilder::kImages, 40)), 5)), 2);
+}
+
+TEST_F(CpuBf16, AValueThatThreeLayersRead) {
+  GraphBuilder b({4, 5, 5, 3});
+  const ValueId in = b.conv(GraphBuilder::kImages, 16, {});
+  const ValueId sum = b.norm(b.conv(in, 16, {}), Activation::none, in);
+  expect_near_reference(
+      b.classify(b.norm(b.conv(in, 16, {.kernel = 3, .padding = 1}), Activation::none, sum)));
+}
+
+TEST_F(CpuBf16, StepsOfResNet50StayNearPyTorchs) {
+  expect_losses_near_pytorchs("resnet50_pytorch.json", "bs4_64px");
+}
+
+TEST_F(CpuBf16, StepsOfR50StayNearPyTorchsWithEitherHead) {
+  for (const bool fp32_head : {false, true})
+    expect_losses_near_pytorchs("arcface_pytorch.json", "r50_bs8_32px", fp32_head);
+}
+
+TEST_F(CpuBf16, StepsOfY1StayNearPyTorchs) {
+  expect_losses_near_pytorchs("arcface_pytorch.json", "y1_bs8_112px");
+}
+
+TEST_F(CpuBf16, RepeatsBitForBit) {
+  GraphBuilder b({4, 9, 9, 3});
+  const Graph graph =
+      b.classify(b.norm(b.conv(GraphBuilder::kImages, 17, {.kernel = 3, .padding = 1}), Activation::relu));
+  const TestTensors tensors = random_tensors(graph, 3);
+  const GraphRunOptions options{.describe = {.precision = Precision::bf16}, .iterations = 3};
+  const GraphRun once = run_on_cpu(graph, tensors, options), again = run_on_cpu(graph, tensors, options);
+  EXPECT_EQ(once.losses, again.losses);
+  EXPECT_EQ(once.parameters, again.parameters);
+}
+
+}  // namespace
+}  // namespace plumb
