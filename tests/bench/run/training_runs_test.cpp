@@ -57,7 +57,8 @@ double largest_difference(const TensorFile& a, const TensorFile& b) {
 // On CPUs that have neither AVX512_BF16 nor AMX: refused, in one sentence.
 TEST(TrainingRuns, InBf16StayNearFp32AndAgreeAcrossRanks) {
   const ScratchFolder folder;
-  const std::string arguments = kSmall + "--device cpu --iters 3 ";
+  const std::string arguments =
+      "--image-size 64 --bs 8 --lr 0.001 --warmup 1 --seed 7 --device cpu --iters 3 ";
   const ProgramRun half = run_bench_resnet50(folder.path(), 2, arguments + "--bf16 --log-dir half");
   if (half.exit_code == 64) {
     EXPECT_NE(half.messages.find("it has neither AVX512_BF16 nor AMX; give --fp32"), std::string::npos)
@@ -69,7 +70,7 @@ TEST(TrainingRuns, InBf16StayNearFp32AndAgreeAcrossRanks) {
   const ProgramRun single = run_bench_resnet50(folder.path(), 2, arguments + "--log-dir single");
   ASSERT_EQ(single.exit_code, 0) << single.messages;
   const std::vector<double> expected = losses(single);
-  expect_near(losses(half), expected, 2e-2);
+  expect_near(losses(half), expected, 3e-2);
   EXPECT_NE(losses(half), expected);
 }
 
