@@ -1,7 +1,6 @@
 #include "kernels/cuda/storage.h"
 
 #include <algorithm>
-#include <concepts>
 #include <ranges>
 #include <utility>
 #include <variant>
