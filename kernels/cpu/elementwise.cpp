@@ -59,7 +59,7 @@ Binder prepare(Context& context, Instruction& instruction, const Accumulate& acc
   });
 }
 
-// Of a layer's operand between two dtypes, row by row; or of a bucket of gradients.
+// Converts a layer's operand, or a bucket of gradients.
 Binder prepare(Context& context, Instruction& instruction, const Cast& rounded) {
   if (instruction.op != kNone) return prepare_conversion(context, instruction, rounded);
   const Buffer& source = context.program.buffers[rounded.from];
