@@ -54,7 +54,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     require_grid_for(graph.batch());
     std::optional<TuningCache> cache;
     if (how.time_engines) cache.emplace(tuning_cache_file(), tuning_environment());
-    InstructionTuner tuner(engines(), graph, rule, how.time_engines, cache ? &*cache : nullptr);
+    InstructionTuner tuner(engines(), graph, rule, how, cache ? &*cache : nullptr);
     Tuning tuning = tune_instructions(tuner, graph, options, limits_, how);
     if (cache) tuning.remarks.insert(tuning.remarks.end(), cache->remarks().begin(), cache->remarks().end());
     return tuning;

@@ -80,9 +80,14 @@ std::pair<bool, double> rank_of(const EngineTrial& trial) {
 }  // namespace
 
 InstructionTuner::InstructionTuner(const Engines& device, const Graph& graph, const UpdateRule& rule,
-                                   bool time_engines, TuningCache* cache)
-    : device_(device), graph_(graph), rule_(rule), time_engines_(time_engines), cache_(cache) {
-  if (time_engines) timer_.emplace(device.stream);
+                                   const TuningOptions& how, TuningCache* cache)
+    : device_(device),
+      graph_(graph),
+      rule_(rule),
+      time_engines_(how.time_engines),
+      captures_(how.captures),
+      cache_(cache) {
+  if (time_engines_) timer_.emplace(device.stream);
 }
 
 std::string InstructionTuner::problem_of(const Program& program, const Instruction& instruction) const {
@@ -118,6 +123,7 @@ const std::vector<EngineTrial>* InstructionTuner::remembered(const Program& prog
                                                              const std::string& problem) {
   const std::vector<EngineTrial>* known = cache_ ? cache_->find(problem) : nullptr;
   if (!known || !known->front().seconds) return nullptr;  // unfinished: an engine ended the run that tried it
+  if (captures_ && !known->front().captured) return nullptr;  // by a run that captured nothing
   const auto listed = device_.convolutions.candidates(conv_problem(graph_, program, instruction).value(),
                                                       instruction.workspace_bytes);
   for (std::size_t i = 0; i < listed->size(); ++i)
@@ -193,8 +199,10 @@ EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Program& prog
   }
   std::vector<std::byte*> operands;
   for (const BufferUse& use : instruction.uses()) operands.push_back(room->data(use.buffer));
-  run(
-      trial, [&] { plan.run(device_.stream, operands, room->workspace()); }, best);
+  const auto enqueue = [&] { plan.run(device_.stream, operands, room->workspace()); };
+  run(trial, enqueue, best);
+  const bool leads = trial.failure.empty() && (!best || trial.seconds < best);
+  if (captures_ && leads) capture(trial, enqueue);
   return trial;
 }
 
@@ -223,6 +231,17 @@ void InstructionTuner::run(EngineTrial& trial, const std::function<void()>& enqu
     }
   } catch (const Error& error) {
     trial.failure = error.what();
+    if (gpu_is_lost(device_.stream)) throw;
+  }
+}
+
+void InstructionTuner::capture(EngineTrial& trial, const std::function<void()>& enqueue) const {
+  try {
+    capture_graph(device_.stream, enqueue);
+    trial.captured = true;
+  } catch (const Error& error) {
+    trial.seconds.reset();
+    trial.failure = fmt::format("can't be captured in a CUDA graph: {}", error.what());
     if (gpu_is_lost(device_.stream)) throw;
   }
 }

@@ -44,8 +44,8 @@ class ColdTimer {
 class InstructionTuner {
  public:
   // All arguments must outlive the tuner. Without a cache nothing is remembered.
-  InstructionTuner(const Engines& device, const Graph& graph, const UpdateRule& rule, bool time_engines,
-                   TuningCache* cache);
+  InstructionTuner(const Engines& device, const Graph& graph, const UpdateRule& rule,
+                   const TuningOptions& how, TuningCache* cache);
 
   // Key shared by instructions with the same work; empty for an instruction without a choice of engines and
   // without a competing fused engine.
@@ -70,7 +70,9 @@ class InstructionTuner {
   EngineTrial try_own_kernel(const Program& program, const Instruction& instruction);
   // Fills in the seconds or the failure. Throws Error if the GPU is no longer usable.
   void run(EngineTrial& trial, const std::function<void()>& enqueue, std::optional<double> best = {}) const;
-  // The cache's entry, if its first engine still exists; else null.
+  // Tries the engine in a CUDA graph; likewise.
+  void capture(EngineTrial& trial, const std::function<void()>& enqueue) const;
+  // The cache's entry, if its first engine still exists and does what this run needs; else null.
   const std::vector<EngineTrial>* remembered(const Program& program, const Instruction& instruction,
                                              const std::string& problem);
   // Memory full of random numbers for the buffers and the workspace of one instruction; nothing if memory is
@@ -81,7 +83,7 @@ class InstructionTuner {
   Engines device_;
   const Graph& graph_;
   const UpdateRule& rule_;
-  bool time_engines_;
+  bool time_engines_, captures_;
   TuningCache* cache_;
   std::optional<ColdTimer> timer_;  // if engines are timed
   std::map<std::string, std::vector<EngineTrial>> trials_;

@@ -61,24 +61,15 @@ void Lanes::join() {
 }
 
 ExecutableGraph Lanes::capture(const std::function<void()>& enqueue) {
-  const cudaStream_t compute = stream(Lane::compute);
-  check(cudaStreamBeginCapture(compute, cudaStreamCaptureModeThreadLocal));
-  cudaGraph_t graph = nullptr;
-  try {
+  const CapturedGraph captured = capture_graph(stream(Lane::compute), [&] {
     enqueue();
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     check(cudaStreamIsCapturing(stream(Lane::communication), &status));
     if (status == cudaStreamCaptureStatusActive) join();
-  } catch (...) {
-    cudaStreamEndCapture(compute, &graph);
-    const CapturedGraph partial(graph);
-    throw;
-  }
-  check(cudaStreamEndCapture(compute, &graph));
-  const CapturedGraph captured(graph);
+  });
   cudaGraphExec_t executable = nullptr;
   // By default a replay runs entirely at the priority of the stream it is launched into.
-  check(cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagUseNodePriority));
+  check(cudaGraphInstantiate(&executable, captured.get(), cudaGraphInstantiateFlagUseNodePriority));
   return ExecutableGraph(executable);
 }
 

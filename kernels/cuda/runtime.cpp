@@ -70,4 +70,18 @@ PinnedMemory allocate_pinned(std::size_t bytes) {
   return PinnedMemory(static_cast<std::byte*>(memory));
 }
 
+CapturedGraph capture_graph(cudaStream_t stream, const std::function<void()>& enqueue) {
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  cudaGraph_t graph = nullptr;
+  try {
+    enqueue();
+  } catch (...) {
+    cudaStreamEndCapture(stream, &graph);
+    const CapturedGraph partial(graph);
+    throw;
+  }
+  check(cudaStreamEndCapture(stream, &graph));
+  return CapturedGraph(graph);
+}
+
 }  // namespace plumb::cuda

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -48,5 +49,8 @@ PinnedMemory allocate_pinned(std::size_t bytes);
 
 using CapturedGraph = Owner<cudaGraph_t, cudaGraphDestroy>;
 using ExecutableGraph = Owner<cudaGraphExec_t, cudaGraphExecDestroy>;
+
+// Records what `enqueue` puts on the stream, without running it. The stream is usable after a failure.
+CapturedGraph capture_graph(cudaStream_t stream, const std::function<void()>& enqueue);
 
 }  // namespace plumb::cuda

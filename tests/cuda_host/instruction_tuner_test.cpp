@@ -32,6 +32,7 @@ struct FakeEngine {
   int milliseconds = 0;
   bool builds = true;
   bool fails = false;    // reports an error, nothing else
+  bool waits = false;    // for the stream, which a capture forbids
   bool poisons = false;  // makes every later call fail
 };
 
@@ -47,6 +48,7 @@ class FakePlan final : public ConvPlan {
   void run(cudaStream_t stream, std::span<std::byte* const>, std::byte* workspace) const override {
     ++counts_.run;
     if (engine_.fails) throw Error(ExitCode::internal, "the engine refused");
+    if (engine_.waits) check(cudaStreamSynchronize(stream));
     const cudaError_t status =
         enqueue(stream, once([engine = engine_, workspace] {
                   if (engine.poisons) throw std::runtime_error("illegal address");
@@ -101,12 +103,12 @@ Graph three_convolutions() {
 class InstructionTuning : public testing::Test {
  protected:
   Tuning tune(bool time_engines, TuningCache* cache = nullptr) {
+    const TuningOptions how{.time_engines = time_engines, .captures = captures};
     InstructionTuner tuner({.convolutions = convolutions, .products = *products_, .stream = stream_.get()},
-                           graph_, rule_, time_engines, cache);
+                           graph_, rule_, how, cache);
     DeviceLimits limits = *find_target("h200");
     limits.compute_capability = capability;
-    return tune_instructions(tuner, graph_, {.precision = Precision::fp16}, limits,
-                             {.time_engines = time_engines});
+    return tune_instructions(tuner, graph_, {.precision = Precision::fp16}, limits, how);
   }
   // Engines of all trials on plain or fused convolutions.
   static std::set<std::string> chosen(const Tuning& tuning) {
@@ -119,6 +121,7 @@ class InstructionTuning : public testing::Test {
 
   FakeConvolutions convolutions;
   int capability = 75;  // no fused engines
+  bool captures = true;
   const ScratchFolder folder_;
 
  private:
@@ -178,6 +181,39 @@ TEST_F(InstructionTuning, TakesTheFastestAndPassesOverEnginesThatFail) {
     ASSERT_EQ(trials.size(), 3U) << problem;
     EXPECT_EQ(trials[1].engine, "slow");
     EXPECT_EQ(trials[2].failure, "the engine refused");
+  }
+}
+
+TEST_F(InstructionTuning, PassesOverEnginesThatCannotBeCaptured) {
+  convolutions.plain = {{.name = "slow", .milliseconds = 10},
+                        {.name = "waiting", .waits = true},
+                        {.name = "good", .milliseconds = 5}};
+  const Tuning tuning = tune(true);
+  EXPECT_EQ(chosen(tuning), (std::set<std::string>{"good"}));
+  for (const auto& [problem, trials] : tuning.trials) {
+    if (!problem.starts_with("conv_")) continue;
+    EXPECT_TRUE(trials.back().failure.starts_with("can't be captured in a CUDA graph: "))
+        << trials.back().failure;
+    EXPECT_FALSE(trials.back().seconds);
+  }
+  captures = false;
+  EXPECT_EQ(chosen(tune(true)), (std::set<std::string>{"waiting"}));
+  capability = 90;
+  convolutions.fused = {{.name = "waiting", .waits = true}, {.name = "good"}};
+  for (const bool must : {true, false}) {
+    captures = must;
+    EXPECT_EQ(chosen(tune(false)), (std::set<std::string>{must ? "good" : "waiting"}));
+  }
+}
+
+TEST_F(InstructionTuning, TimesAgainWhatARunWithoutAGraphRemembered) {
+  convolutions.plain = {{.name = "waiting", .waits = true}, {.name = "good", .milliseconds = 5}};
+  TuningCache cache(folder_ / "tuning.json", "gpu");
+  captures = false;
+  EXPECT_EQ(chosen(tune(true, &cache)), (std::set<std::string>{"waiting"}));
+  for (const bool must : {true, false}) {
+    captures = must;
+    EXPECT_EQ(chosen(tune(true, &cache)), (std::set<std::string>{"good"}));
   }
 }
 
