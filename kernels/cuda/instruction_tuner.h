@@ -20,8 +20,9 @@ namespace plumb::cuda {
 // Times GPU work as in a training step: with operands in main memory, not in the L2 cache.
 class ColdTimer {
  public:
-  // Allocates four times the current GPU's L2 cache, to flush it; nothing if memory is too short. Keeps the
-  // GPU busy for kWarmUpSeconds because an idle GPU's clocks are low.
+  // Allocates four times the current GPU's L2 cache, to flush it by reading: writes would leave it full of
+  // lines that the timed work must write back. Doesn't flush if memory is too short. Keeps the GPU busy for
+  // kWarmUpSeconds because an idle GPU's clocks are low.
   explicit ColdTimer(cudaStream_t stream);
 
   // Median seconds of the work that `enqueue` puts on the stream, by events, over at least kMinRuns and until
@@ -36,8 +37,8 @@ class ColdTimer {
   double seconds_of_one(const std::function<void()>& enqueue) const;
 
   cudaStream_t stream_;
-  std::size_t flush_bytes_ = 0;
-  DeviceMemory flush_;
+  std::int64_t flush_columns_ = 0;
+  DeviceMemory flush_, sums_;
   Event begin_, end_;
 };
 
