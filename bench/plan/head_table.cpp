@@ -35,12 +35,12 @@ std::int64_t rows_of_step(const Graph& graph) {
 // Memory is a line in the number of classes, apart from rounding: two plans estimate where it meets the
 // limit, and a few more find the exact count.
 std::optional<std::int64_t> largest_classes(const BenchOptions& options, const DeviceLimits& limits,
-                                            int world_size) {
+                                            int world_size, const std::vector<PlainLayer>& plain) {
   if (!limits.flops_per_second.contains(options.precision)) return std::nullopt;
   const auto bytes = [&](std::int64_t classes) {
     BenchOptions other = options;
     other.face.classes = classes;
-    return make_step_plan(other, limits, 0, world_size).needed_bytes;
+    return make_step_plan(other, limits, 0, world_size, {.plain = plain, .prepare = {}}).needed_bytes;
   };
   return largest_on_a_line(bytes, limits.memory_bytes, {world_size, kMaxClasses});
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/options/options.h"
+#include "kernels/describe.h"
 #include "kernels/targets.h"
 #include "models/graph.h"
 
@@ -29,9 +30,9 @@ struct HeadPlan {
 std::vector<HeadPlan> plan_heads(const BenchOptions& options, const DeviceLimits& limits, int world_size);
 
 // The most classes over all ranks whose plan for rank 0 fits limits.memory_bytes, 0 if one class per rank is
-// too much; empty if the device lacks the precision. `options`: resolved.
+// too much; empty if the device lacks the precision. `options`: resolved. `plain`: of Preparation.
 std::optional<std::int64_t> largest_classes(const BenchOptions& options, const DeviceLimits& limits,
-                                            int world_size);
+                                            int world_size, const std::vector<PlainLayer>& plain = {});
 
 // This rank's class centres: "501 of 1001 class centres, 50 in a step".
 std::string shard_text(const Graph& graph);

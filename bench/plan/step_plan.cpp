@@ -83,11 +83,12 @@ std::string engines_text(const StepPlan& plan, const DeviceLimits& limits) {
 }
 
 std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimits& limits, int rank,
-                                   int world_size, double memory_bytes) {
+                                   int world_size, double memory_bytes,
+                                   const std::vector<PlainLayer>& plain) {
   const auto planned_bytes = [&](std::int64_t batch) {
     BenchOptions other = options;
     other.batch_per_device = batch;
-    return make_step_plan(other, limits, rank, world_size).needed_bytes;
+    return make_step_plan(other, limits, rank, world_size, {.plain = plain, .prepare = {}}).needed_bytes;
   };
   return largest_batch(planned_bytes, memory_bytes);
 }

@@ -44,8 +44,10 @@ StepPlan make_step_plan(const BenchOptions& options, const DeviceLimits& limits,
 std::string engines_text(const StepPlan& plan, const DeviceLimits& limits);
 
 // The largest batch per device whose step, as described, needs at most `memory_bytes`; 0 if 1 needs more.
+// `plain`: of Preparation.
 std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimits& limits, int rank,
-                                   int world_size, double memory_bytes);
+                                   int world_size, double memory_bytes,
+                                   const std::vector<PlainLayer>& plain = {});
 
 // Keys of memory_bytes in JSON, and their bytes, in the order in which they are shown. `decoding`: of
 // StepPlan; 0: no key.

@@ -49,7 +49,8 @@ std::string classes_that_fit(const Session& session, const Job& job, double free
   if (!session.options.model->margin_head) return "";
   DeviceLimits limits = session.device->limits();
   limits.memory_bytes = free_bytes;
-  const std::int64_t classes = largest_classes(session.options, limits, job.size()).value_or(0);
+  const std::int64_t classes =
+      largest_classes(session.options, limits, job.size(), session.tuning.plain).value_or(0);
   if (classes == 0) return "";
   return fmt::format("; --bs {} has room for --classes {}", *session.options.batch_per_device, classes);
 }
@@ -58,8 +59,8 @@ std::string classes_that_fit(const Session& session, const Job& job, double free
 void require_memory(const Session& session, const Job& job, double wanted) {
   const double free = memory_of_rank(job, session);
   if (wanted <= free) return;
-  const std::int64_t fits =
-      largest_planned_batch(session.options, session.device->limits(), job.rank(), job.size(), free);
+  const std::int64_t fits = largest_planned_batch(session.options, session.device->limits(), job.rank(),
+                                                  job.size(), free, session.tuning.plain);
   throw Error(ExitCode::out_of_memory, "rank {} on {} would need {} bytes for --bs {} and has {} free; {}{}",
               job.rank(), job.host(), static_cast<std::int64_t>(wanted), *session.options.batch_per_device,
               static_cast<std::int64_t>(free),
@@ -159,6 +160,27 @@ void require_cpus(const Job& job, const BenchOptions& options) {
       options.threads, counted(cpus, "CPU"), job.rank(), job.host(), cpus);
 }
 
+// Plans the step with the engines and fused patterns in session.tuning. Returns the bytes that it needs.
+double plan_tuned(const Job& job, Session& session, const UpdateRule& rule) {
+  job.together([&] {
+    session.plan =
+        make_step_plan(session.options, session.device->limits(), job.rank(), job.size(),
+                       {.plain = session.tuning.plain, .prepare = [&](const Graph& graph, Program& program) {
+                          apply_tuning(session.tuning, program);
+                          session.device->prepare(graph, rule, program);
+                        }});
+  });
+  const bool shares_memory = !session.device->host_staging();
+  return session.plan.needed_bytes + (shares_memory ? static_cast<double>(session.source->host_bytes()) : 0);
+}
+
+// Whether every rank has room beside what libraries took while tuning.
+bool fits(const Session& session, const Job& job, double wanted) {
+  const double taken = static_cast<double>(session.device->peak_bytes());
+  const std::string mine = wanted + taken <= memory_of_rank(job, session) ? "" : "no";
+  return std::ranges::all_of(job.all_gather(mine), [](const std::string& rank) { return rank.empty(); });
+}
+
 }  // namespace
 
 Messages messages_of(const Job& job, const BenchOptions& options) {
@@ -222,18 +244,13 @@ void plan_session(const Job& job, Session& session) {
                         .weight_decay = options.weight_decay,
                         .loss_scaling = options.loss_scaling.value_or(LossScaling{})};
   tune_session(job, session, rule);
-  job.together([&] {
-    session.plan =
-        make_step_plan(options, session.device->limits(), job.rank(), job.size(),
-                       {.plain = session.tuning.plain, .prepare = [&](const Graph& graph, Program& program) {
-                          apply_tuning(session.tuning, program);
-                          session.device->prepare(graph, rule, program);
-                        }});
-    const bool shares_memory = !session.device->host_staging();
-    require_memory(
-        session, job,
-        session.plan.needed_bytes + (shares_memory ? static_cast<double>(session.source->host_bytes()) : 0));
-  });
+  double wanted = plan_tuned(job, session, rule);
+  session.saves_memory = session.tuning.smallest && !fits(session, job, wanted);
+  if (session.saves_memory) {
+    static_cast<EngineChoices&>(session.tuning) = *session.tuning.smallest;
+    wanted = plan_tuned(job, session, rule);
+  }
+  job.together([&] { require_memory(session, job, wanted); });
   job.require_same("Program", fmt::format("hash={}\n", reduction_hash(session.plan.program)));
 }
 

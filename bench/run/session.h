@@ -27,6 +27,7 @@ struct Session {
   bool workers_as_needed = false;              // options.data_workers is the most, not the number
   bool captures = false;                       // an iteration becomes one launch
   bool shares_gpu = false;                     // another rank uses the same one
+  bool saves_memory = false;                   // with the fastest choices of tuning, the step doesn't fit
   StepPlan plan;                               // until plan_session: as described
   Tuning tuning;                               // trials and remarks on rank 0 only
   // Until prepare_session: the tensors of --weights, on rank 0, or on every rank if each has its own rows.
@@ -49,7 +50,8 @@ void read_inputs(const Job& job, Session& session);
 // seconds. Every rank calls it.
 void tune_session(const Job& job, Session& session, const UpdateRule& rule);
 // Third step, which takes time: tuning, primitives, and the plan with the layouts and workspaces that the
-// device chose. Allocates nothing of it. Throws Error(out_of_memory) likewise.
+// device chose: Tuning::smallest if the fastest don't fit on some rank. Allocates nothing of it. Throws
+// Error(out_of_memory) likewise.
 void plan_session(const Job& job, Session& session);
 // plan_session(), and the last step: memory, parameters on the device.
 void prepare_session(const Job& job, Session& session);

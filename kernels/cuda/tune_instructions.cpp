@@ -1,5 +1,6 @@
+#include <algorithm>
+#include <cstdint>
 #include <set>
-#include <utility>
 
 #include "kernels/cuda/instruction_tuner.h"
 
@@ -23,6 +24,44 @@ std::vector<Wanted> distinct_problems(const InstructionTuner& tuner,
   return wanted;
 }
 
+// The engines that work in this run, best first: the best one does, others may not have been captured.
+std::vector<EngineTrial> working(const std::vector<EngineTrial>& trials, bool captures) {
+  std::vector<EngineTrial> engines;
+  for (const EngineTrial& trial : trials)
+    if (trial.failure.empty() && (engines.empty() || trial.captured || !captures)) engines.push_back(trial);
+  return engines;
+}
+
+// The workspace that every instruction has an engine for.
+std::size_t least_workspace(InstructionTuner& tuner, const Program& program, bool captures) {
+  std::size_t bytes = 0;
+  for (const Instruction& instruction : program.instructions)
+    if (const auto engines = working(tuner.trials_of(program, instruction), captures); !engines.empty())
+      bytes = std::max(bytes, std::ranges::min(engines, {}, &EngineTrial::workspace_bytes).workspace_bytes);
+  return bytes;
+}
+
+EngineChoices choose(InstructionTuner& tuner, const Graph& graph, const DescribeOptions& options,
+                     const DeviceLimits& limits, bool captures, bool smallest) {
+  EngineChoices choices;
+  DescribeOptions chosen = options;
+  chosen.plain = choices.plain =
+      choose_fusion(graph, options, limits, [&](const Program& program, const Instruction& instruction) {
+        InstructionCost cost = tuner.cost_of(program, instruction);
+        if (smallest) cost.seconds = 0;
+        return cost;
+      });
+  const Program program = cuda::describe(graph, chosen, limits);
+  const std::size_t workspace_bytes = smallest ? least_workspace(tuner, program, captures) : SIZE_MAX;
+  for (const Instruction& instruction : program.instructions) {
+    const auto engines = working(tuner.trials_of(program, instruction), captures);
+    const auto best = std::ranges::find_if(
+        engines, [&](const EngineTrial& trial) { return trial.workspace_bytes <= workspace_bytes; });
+    if (best != engines.end()) choices.instructions[instruction.name] = {best->engine, best->seconds};
+  }
+  return choices;
+}
+
 }  // namespace
 
 Tuning tune_instructions(InstructionTuner& tuner, const Graph& graph, const DescribeOptions& options,
@@ -37,19 +76,8 @@ Tuning tune_instructions(InstructionTuner& tuner, const Graph& graph, const Desc
     tuner.trials_of(*wanted[i].program, *wanted[i].instruction);
   }
 
-  Tuning tuning;
-  DescribeOptions chosen = options;
-  chosen.plain =
-      choose_fusion(graph, options, limits, [&](const Program& program, const Instruction& instruction) {
-        return tuner.cost_of(program, instruction);
-      });
-  const Program program = cuda::describe(graph, chosen, limits);
-  for (const Instruction& instruction : program.instructions) {
-    const std::vector<EngineTrial>& trials = tuner.trials_of(program, instruction);
-    if (!trials.empty() && trials.front().failure.empty())
-      tuning.instructions[instruction.name] = {trials.front().engine, trials.front().seconds};
-  }
-  tuning.plain = std::move(chosen.plain);
+  Tuning tuning{choose(tuner, graph, options, limits, how.captures, /*smallest=*/false)};
+  if (how.time_engines) tuning.smallest = choose(tuner, graph, options, limits, how.captures, true);
   tuning.trials = tuner.trials();
   for (const std::string& engine : tuner.gone_engines())
     tuning.remarks.push_back("the tuning cache names engine " + engine +

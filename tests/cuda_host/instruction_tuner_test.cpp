@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -34,6 +35,7 @@ struct FakeEngine {
   bool fails = false;    // reports an error, nothing else
   bool waits = false;    // for the stream, which a capture forbids
   bool poisons = false;  // makes every later call fail
+  std::size_t workspace_bytes = 64;
 };
 
 struct Counts {
@@ -43,7 +45,7 @@ struct Counts {
 class FakePlan final : public ConvPlan {
  public:
   FakePlan(const FakeEngine& engine, Counts& counts) : engine_(engine), counts_(counts) {}
-  std::size_t workspace_bytes() const override { return 64; }
+  std::size_t workspace_bytes() const override { return engine_.workspace_bytes; }
   std::string engine() const override { return engine_.name; }
   void run(cudaStream_t stream, std::span<std::byte* const>, std::byte* workspace) const override {
     ++counts_.run;
@@ -111,7 +113,7 @@ class InstructionTuning : public testing::Test {
     return tune_instructions(tuner, graph_, {.precision = Precision::fp16}, limits, how);
   }
   // Engines of all trials on plain or fused convolutions.
-  static std::set<std::string> chosen(const Tuning& tuning) {
+  static std::set<std::string> chosen(const EngineChoices& tuning) {
     std::set<std::string> engines;
     for (const auto& [name, choice] : tuning.instructions)
       if (name.ends_with("backward_weights") || name.ends_with("backward_data"))
@@ -225,6 +227,25 @@ TEST_F(InstructionTuning, GivesFusedEnginesUpWhereTheyAreSlow) {
   ASSERT_FALSE(tuning.plain.empty());
   EXPECT_NE(tuning.plain.front().reason.find("ms faster"), std::string::npos);
   EXPECT_EQ(chosen(tuning), (std::set<std::string>{"plain"}));
+}
+
+TEST_F(InstructionTuning, KnowsTheChoicesThatTakeTheLeastMemory) {
+  capability = 90;
+  convolutions.plain = {{.name = "first", .milliseconds = 5, .workspace_bytes = 1 << 20},
+                        {.name = "large", .workspace_bytes = 2 << 20},
+                        {.name = "never captured", .milliseconds = 5, .waits = true, .workspace_bytes = 0}};
+  convolutions.fused = {{.name = "fused", .milliseconds = 30}};
+  const Tuning tuning = tune(true);
+  ASSERT_FALSE(tuning.plain.empty());
+  EXPECT_EQ(chosen(tuning), (std::set<std::string>{"large"}));
+  const Tuning told = choices_from_json(choices_to_json(tuning));
+  EXPECT_EQ(chosen(told), chosen(tuning));
+  ASSERT_TRUE(told.smallest);
+  EXPECT_TRUE(told.smallest->plain.empty());
+  EXPECT_EQ(chosen(*told.smallest), (std::set<std::string>{"first", "fused"}));
+  convolutions.fused = {{.name = "failing", .fails = true}};
+  EXPECT_FALSE(tune(true).smallest.value().plain.empty()) << "what fails is no choice";
+  EXPECT_FALSE(tune(false).smallest);
 }
 
 TEST_F(InstructionTuning, ANextRunTakesTheCacheAndTriesNothing) {

@@ -105,6 +105,10 @@ TEST(StepPlan, PlainLayersAreExceptionsToFusion) {
   const StepPlan exceptions = make_step_plan(options, h200(), 0, 1, {.plain = plain});
   EXPECT_EQ(exceptions.described_with.plain.size(), plain.size());
   EXPECT_NE(exceptions.program.instructions.size(), fused.program.instructions.size());
+  const auto largest = [&](const std::vector<PlainLayer>& unfused) {
+    return largest_planned_batch(options, h200(), 0, 1, h200().memory_bytes, unfused);
+  };
+  EXPECT_LT(largest(plain), largest({}));
 }
 
 TEST(StepPlan, LoadsBatchesUnlessTheyAreTheSame) {

@@ -1,0 +1,83 @@
+// Tuned plans that don't fit, on emulated GPUs, one per rank.
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "bench/run/session.h"
+#include "kernels/cuda/runtime.h"
+#include "tests/comm/mpi/mpi_test.h"
+#include "tests/scratch_folder.h"
+
+namespace plumb {
+namespace {
+
+class TunedMemory : public MpiTest {
+ protected:
+  void SetUp() override { setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1); }
+  void TearDown() override { unsetenv("XDG_CACHE_HOME"); }
+
+  // As a run tunes and plans its step.
+  Session plan() {
+    BenchOptions options = default_options("bench_resnet50");
+    options.device = DeviceChoice::cuda;
+    options.precision = Precision::fp16;
+    options.batch_per_device = 2;
+    options.image_size = 32;
+    options.threads = 1;
+    options.quiet = true;
+    Session session = open_session(job(), options);
+    session.plan = make_step_plan(session.options, session.device->limits(), job().rank(), job().size());
+    plan_session(job(), session);
+    return session;
+  }
+
+  // What rank 0 remembers: fused engines take a second.
+  void slow_fused_engines_down() {
+    if (job().rank() != 0) return;
+    auto tuned = nlohmann::json::parse(read_text(cache_ / "plumbline/tuning.json"));
+    for (auto& [problem, trials] : tuned.at("environments").front().items())
+      if (problem.find("statistics") != std::string::npos ||
+          problem.find("normalises") != std::string::npos || problem.starts_with("conv_norm"))
+        for (auto& trial : trials) trial["seconds"] = 1;
+    cache_.write("plumbline/tuning.json", tuned.dump());
+  }
+
+  // All but `bytes` of the last rank's GPU.
+  cuda::DeviceMemory take_all_but(double bytes) {
+    if (job().rank() != job().size() - 1) return {};
+    std::size_t free = 0, total = 0;
+    cuda::check(cudaMemGetInfo(&free, &total));
+    return cuda::allocate_device(free - static_cast<std::size_t>(bytes));
+  }
+
+  ScratchFolder cache_;
+};
+
+// --find-max-bs plans every layer fused that has an engine; tuning may find plain instructions faster.
+TEST_F(TunedMemory, KeepsSlowFusedLayersOnAllRanksWhereTheFastestPlanDoesNotFitOne) {
+  if (job().size() != 2) return;
+  plan();
+  slow_fused_engines_down();
+  const Session fastest = plan();
+  EXPECT_FALSE(fastest.saves_memory);
+  EXPECT_FALSE(fastest.tuning.plain.empty());
+  {
+    const auto taken = take_all_but(fastest.plan.needed_bytes - 1);
+    const Session smallest = plan();
+    EXPECT_TRUE(smallest.saves_memory);
+    EXPECT_TRUE(smallest.tuning.plain.empty());
+    EXPECT_LT(smallest.plan.needed_bytes, fastest.plan.needed_bytes);
+  }
+  const auto taken = take_all_but(fastest.plan.needed_bytes / 2);
+  try {
+    plan();
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::out_of_memory);
+  }
+}
+
+}  // namespace
+}  // namespace plumb
