@@ -10,13 +10,38 @@ first_run() {
   stopped="no GPU" worst=69
 }
 
-# Takes over the engines that an earlier part found to be the fastest; 1 if there is none.
+# The first run's GPU and the programs' libraries, as the tuning cache names them (tuning_environment(), kernels/cuda/device.cpp).
+tuning_environment() {
+  local gpu
+  gpu=$(sed -n 's/.*"device_name": *"\(.*\) (sm_.*/\1/p' "$results/first_run.json")
+  echo "$gpu, $(sed -n '/^cuDNN: /s/: / /p' "$results/machine.txt"), $(sed -n '/^cuBLASLt: /s/: / /p' "$results/machine.txt")"
+}
+
+# Takes over the engines that an earlier part found to be the fastest, after the first run; 1 if none are of fp16 batch 256, of
+# this GPU and these libraries.
 take_over_tuning() {
-  local archive found
+  local archive found here_is tuned_on why
+  [ -z "$stopped" ] || return 1
+  here_is=$(tuning_environment)
+  [[ $here_is != ,* ]] || return 1 # the first run failed
   for archive in "$earlier"/check_*.tgz; do
     found=$(tar -tzf "$archive" 2>/dev/null | grep '/cache/plumbline/tuning.json$') || continue
+    tar -xzOf "$archive" "$found" >"$scratch/tuning.json" || continue
+    tuned_on=$(sed -n 's/^  "\(.*\)": {$/\1/p' "$scratch/tuning.json")
+    why=''
+    if [[ $'\n'$tuned_on$'\n' != *$'\n'$here_is$'\n'* ]]; then
+      tuned_on=${tuned_on:-no GPU}
+      why="is of ${tuned_on//$'\n'/; } and not of $here_is"
+    elif ! awk -v begin="  \"$here_is\": {" '/^  [^ ]/ { here = $0 == begin }
+        here && /^   "conv_[a-z_]* 256x.*, f16/ { found = 1 } END { exit !found }' "$scratch/tuning.json"; then
+      why="has no engines of fp16 batch 256"
+    fi
+    if [ -n "$why" ]; then
+      echo "  $archive: its tuning.json $why; engines are timed anew unless EARLIER names the folder of a first part that fits"
+      continue
+    fi
     mkdir -p cache/plumbline
-    tar -xzOf "$archive" "$found" >cache/plumbline/tuning.json || continue
+    cp "$scratch/tuning.json" cache/plumbline/tuning.json
     echo "  tuned engines of ${archive##*/}"
     return 0
   done
@@ -105,8 +130,8 @@ counters() {
 # --- second -----------------------------------------------------------------------------------------------------------
 
 second() {
-  [ $listing = yes ] || take_over_tuning || true
   first_run
+  [ $listing = yes ] || take_over_tuning || true
   resnet50_steps
   face_steps r50 8 mp
   face_steps y1 4 mp pfc

@@ -24,11 +24,11 @@ fail() {
 fake() {
   cat >"$1" <<'END'
 #!/bin/bash
-[ "$1" != --version ] || exit 0
+[ "$1" != --version ] || { printf 'cuDNN: 9.19.0\ncuBLASLt: 13.1.0\n' && exit 0; }
 echo "${0##*/} $*" >>"$CALLS"
 script=$(sed -n 's/^PPid:\t//p' /proc/$PPID/status)
 source "$ACT"
-printf '{"loss": [7.0, 6.5], "images_per_second": {\n"mean": 100.0\n}}\n'
+printf '{"device_name": "H100 (sm_90), driver for CUDA 13.0",\n"loss": [7.0, 6.5], "images_per_second": {\n"mean": 100.0\n}}\n'
 END
   chmod +x "$1"
 }
@@ -52,6 +52,15 @@ expect_packed() {
   local text
   text=$(tar -xzOf "$out/check_$1.tgz" "check_$1/$2") || fail "no $2 in the archive: $output"
   [[ $text == *"$3"* ]] || fail "'$3' is missing in $2: $text"
+}
+
+# tuned_by ENVIRONMENT PROBLEM: the archive of a first part that tuned this, and nothing else in $out.
+tuned_by() {
+  rm -rf "$out"
+  mkdir -p "$out" "$scratch/old/check_first/cache/plumbline"
+  printf '{\n "environments": {\n  "%s": {\n   "%s": [\n   ]\n  }\n },\n "format": "plumbline.tuning/1"\n}\n' "$@" \
+    >"$scratch/old/check_first/cache/plumbline/tuning.json"
+  tar -C "$scratch/old" -czf "$out/check_first.tgz" check_first
 }
 
 case $behaviour in
@@ -164,15 +173,30 @@ case $behaviour in
     ! command -v python3 >/dev/null || expect_word "--backbone r50 --fp16: 100.0 images/s, 1.000"
     ;;
   tuned_engines_are_taken_over)
-    mkdir -p "$out" "$scratch/old/check_first/cache/plumbline"
-    echo tuned >"$scratch/old/check_first/cache/plumbline/tuning.json"
-    tar -C "$scratch/old" -czf "$out/check_first.tgz" check_first
-    echo 'cat "$XDG_CACHE_HOME/plumbline/tuning.json" >>"$CALLS"' >"$ACT"
-    part second ONLY=none
+    tuned_by 'H100, cuDNN 9.19.0, cuBLASLt 13.1.0' 'conv_forward 256x224x224x8 to 112x112x64, f16'
+    echo '[[ $* != *tf32* ]] || cat "$XDG_CACHE_HOME/plumbline/tuning.json" >>"$CALLS"' >"$ACT"
+    part second ONLY=one_tf32
     expect_code 0
     expect_word "tuned engines of check_first.tgz"
-    grep -qx tuned "$CALLS" || fail "the program didn't see them: $(cat "$CALLS")"
-    expect_packed second cache/plumbline/tuning.json tuned
+    expect_call "conv_forward 256x224"
+    expect_packed second cache/plumbline/tuning.json "H100, cuDNN 9.19.0"
+    ;;
+  engines_tuned_elsewhere_are_refused)
+    for environment in 'A100, cuDNN 9.19.0, cuBLASLt 13.1.0' 'H100, cuDNN 9.10.2, cuBLASLt 13.1.0' \
+      'H100, cuDNN 9.19.0, cuBLASLt 12.9.1'; do
+      tuned_by "$environment" 'conv_forward 256x224x224x8 to 112x112x64, f16'
+      part third ONLY=tuning_fp16
+      expect_code 0
+      expect_word "$out/check_first.tgz: its tuning.json is of $environment and not of H100, cuDNN 9.19.0, cuBLASLt 13.1.0; engines"
+      expect_word "are timed anew unless EARLIER names"
+      expect_packed third runs.tsv $'tuning_fp16\tok'
+    done
+    for problem in '128x224x224x8 to 112x112x64, f16' '256x224x224x8 to 112x112x64, f32'; do
+      tuned_by 'H100, cuDNN 9.19.0, cuBLASLt 13.1.0' "conv_forward $problem"
+      part third ONLY=tuning_fp16
+      expect_word "$out/check_first.tgz: its tuning.json has no engines of fp16 batch 256; engines"
+      expect_packed third runs.tsv $'tuning_fp16\tok'
+    done
     ;;
   tuning_that_fails_goes_on)
     echo '[[ $* != *"--bs 256 --iters 2"* ]] || exit 70' >"$ACT"
