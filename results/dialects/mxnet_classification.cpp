@@ -101,7 +101,7 @@ PublishedFigure published_gluon(LineReader& lines, const Window& window, const R
 
 PublishedFigure published_ngc_speed(LineReader& lines, const Window& window, const RunSize& size) {
   const std::vector<double> values = published_speeds(lines, is_of_ngc);
-  if (std::ssize(values) != window.iterations * size.ranks())
+  if (size.ranks() == 0 || std::ssize(values) != window.iterations * size.ranks())
     throw Error(ExitCode::bad_data, "it has {} lines with a speed, not {} of each of {} ranks", values.size(),
                 window.iterations, size.ranks());
   const std::int64_t left_out = std::min(left_out_by_script(window), window.iterations) * size.ranks();

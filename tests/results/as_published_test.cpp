@@ -166,6 +166,11 @@ TEST(AsPublished, FaceScriptsDieOnLinesWithoutTheirNumber) {
   expect_death("plsc", "Pass:0 batch:0 qps:12", "qps");
 }
 
+TEST(AsPublished, ACaseOfNoDevicesIsRefusedWhereRanksAreCounted) {
+  expect_error(ExitCode::bad_data, {"1n0g", "0 ranks", "--as-published"},
+               [] { average_of("ngc_mxnet_speed", "1n0g", "no line with a speed\n"); });
+}
+
 TEST(AsPublished, AcceptsAnyCaseWhereTheScriptNeverReadsIt) {
   const ScratchFolder folder;
   folder.write("1n128g/m_b128_fp32_1.log", log_text({}));
