@@ -80,7 +80,10 @@ constexpr PerClock kPerClock[] = {{70, 128, 0, 1024},     {75, 128, 0, 1024},   
                                   {100, 256, 4096, 8192}, {120, 256, 512, 1024}};
 
 // "NVIDIA H200" gives "h200"; "Tesla V100-SXM2-32GB" gives "v100-16gb" or "v100-32gb" by nearest memory size.
+// Cards have lower clocks and other memory than the SXM modules: "NVIDIA H100 PCIe", "NVIDIA H200 NVL".
 const DeviceLimits* target_of(const GpuProperties& gpu) {
+  for (const char* card : {"PCIe", "PCIE", "NVL"})
+    if (gpu.name.find(card) != std::string::npos) return nullptr;
   const DeviceLimits* best = nullptr;
   for (const DeviceLimits& target : targets()) {
     std::string model = target.name.substr(0, target.name.find('-'));

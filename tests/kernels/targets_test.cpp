@@ -46,6 +46,16 @@ TEST(Targets, LeaveMemoryToTheContext) {
   EXPECT_LT(find_target("a100-40gb")->memory_bytes, 39.5 * 1024 * 1024 * 1024);
 }
 
+TEST(Targets, AreOfModulesAndNotOfCardsOfTheSameName) {
+  const auto peak = [](const char* name) {
+    return limits_of({.name = name, .compute_capability = 90, .multiprocessors = 114, .clock_hz = 1.755e9})
+        .flops_per_second.at(Precision::fp16);
+  };
+  EXPECT_DOUBLE_EQ(peak("NVIDIA H100 80GB HBM3"), find_target("h100")->flops_per_second.at(Precision::fp16));
+  for (const char* card : {"NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA H200 NVL"})
+    EXPECT_DOUBLE_EQ(peak(card), 0.8 * 4096 * 114 * 1.755e9) << card;
+}
+
 TEST(Describe, RefusesAPrecisionThatTheDeviceLacksAndNamesThoseItHas) {
   try {
     describe(Graph{}, {.precision = Precision::bf16}, *find_target("v100-16gb"));
