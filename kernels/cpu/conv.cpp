@@ -3,7 +3,9 @@
 #include <type_traits>
 
 #include "kernels/cpu/binding.h"
+#include "kernels/cpu/conv_weights_bf16.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/threads.h"
 #include "kernels/winograd.h"
 
 namespace plumb::cpu {
@@ -56,6 +58,39 @@ typename Primitive::primitive_desc backward_descriptor(const dnnl::engine& engin
   return describe_backward<Primitive>(engine, user_scratchpad(), forward_descriptor(engine, problem),
                                       problem.by, problem.in, kOfWeights ? problem.d_weight : problem.weight,
                                       problem.out, problem.strides, problem.padding, problem.padding);
+}
+
+ConvShape shape_of(const Graph& graph, const Conv& op) {
+  const Shape &in = graph.values[op.in].shape, &out = graph.values[op.out].shape;
+  return {.images = in.n,
+          .in_channels = in.c,
+          .in_height = in.h,
+          .in_width = in.w,
+          .out_channels = out.c,
+          .out_height = out.h,
+          .out_width = out.w,
+          .kernel = op.kernel,
+          .stride = op.stride,
+          .padding = op.padding};
+}
+
+// Whether sum_weights_bf16 takes these layouts: with AVX512_BF16 it is 5 % slower to 2.3 times as fast as
+// oneDNN 2.6 (docs/performance.md).
+bool sums_weights_by_own_loop(const Context& context, const Instruction& instruction,
+                              const convolution_backward_weights::primitive_desc& descriptor) {
+  constexpr double kVectorRate = 2;  // by AVX512_BF16; AMX is much faster, and oneDNN uses it
+  const Conv& op = context.op<Conv>(instruction);
+  if (context.dtype(context.tensors().values[op.out]) != DType::bf16 || bf16_rate() != kVectorRate ||
+      op.groups > 1 || !can_sum_weights_bf16(shape_of(context.graph, op), threads_in_use()))
+    return false;
+  const auto is_blocked = [](const dnnl::memory::desc& layout) {
+    const auto form = channel_layout(layout);
+    return form && form->block == 16;
+  };
+  return is_blocked(descriptor.src_desc()) && is_blocked(descriptor.diff_dst_desc()) &&
+         descriptor.diff_weights_desc() == dnnl::memory::desc(weight_dims(context.graph, op),
+                                                              dnnl::memory::data_type::f32,
+                                                              dnnl::memory::format_tag::OIhw16i16o);
 }
 
 }  // namespace
@@ -111,10 +146,20 @@ Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWei
   const BufferId master = context.tensors().parameters[context.op<Conv>(instruction).weight].master;
   context.settle(conv.d_weight, context.settle(master, descriptor.diff_weights_desc()));
   Call call(context, instruction);
-  call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
-  call.input(DNNL_ARG_DIFF_DST, conv.d_out, descriptor.diff_dst_desc());
-  call.output(DNNL_ARG_DIFF_WEIGHTS, conv.d_weight, descriptor.diff_weights_desc());
-  return call.finish<convolution_backward_weights>(descriptor);
+  const auto in = call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
+  const auto d_out = call.input(DNNL_ARG_DIFF_DST, conv.d_out, descriptor.diff_dst_desc());
+  const auto d_weight = call.output(DNNL_ARG_DIFF_WEIGHTS, conv.d_weight, descriptor.diff_weights_desc());
+  if (!sums_weights_by_own_loop(context, instruction, descriptor))
+    return call.finish<convolution_backward_weights>(descriptor);
+  instruction.engine = "plumbline";
+  const ConvShape shape = shape_of(context.graph, context.op<Conv>(instruction));
+  const int threads = threads_in_use();
+  const std::size_t bytes = sum_weights_bf16_workspace(shape, threads);
+  const auto workspace = call.scratchpad(plain_layout({static_cast<std::int64_t>(bytes / sizeof(float))}));
+  return call.finish([=](const BoundOperands& at) {
+    sum_weights_bf16(shape, threads, at.as<Bf16>(in), at.as<Bf16>(d_out), at.as(d_weight),
+                     at.as<std::byte>(workspace));
+  });
 }
 
 }  // namespace plumb::cpu

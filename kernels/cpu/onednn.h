@@ -53,6 +53,7 @@ dnnl::memory::dims dims_of(const Layout& layout) {
 struct Blocking {
   struct Block {
     std::int64_t dimension = 0, length = 1;
+    bool operator==(const Block&) const = default;
   };
   std::vector<std::int64_t> strides;
   std::vector<Block> blocks;

@@ -65,7 +65,7 @@ class CpuBf16 : public testing::Test {
 };
 
 TEST_F(CpuBf16, ConvolutionsAndNorms) {
-  for (const std::int64_t channels : {17, 64}) {
+  for (const std::int64_t channels : {17, 64}) {  // 64: by loops of our own, too
     GraphBuilder b({4, 9, 9, 3});
     const ValueId first = b.norm(b.conv(GraphBuilder::kImages, channels, {.kernel = 3, .padding = 1}));
     const ValueId second = b.norm(b.conv(first, channels, {.stride = 2}), Activation::none,
