@@ -1,5 +1,8 @@
 // The dense layer by oneDNN's inner product. The input keeps its [n, c, h, w] dims and its layout; the weight
 // is [out, c, h, w] to match, which in row-major order equals the public [out, c * h * w].
+#include <algorithm>
+#include <numeric>
+
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/onednn.h"
 
@@ -9,6 +12,7 @@ namespace {
 using dnnl::inner_product_backward_data;
 using dnnl::inner_product_backward_weights;
 using dnnl::inner_product_forward;
+using dnnl::matmul;
 using dnnl::memory;
 
 struct Problem {
@@ -51,6 +55,33 @@ inner_product_forward::primitive_desc forward_descriptor(const Context& context,
       context.engine, user_scratchpad(), dnnl::prop_kind::forward_training, p.in, weight, p.bias, p.out);
 }
 
+// Whether the weight is stored as its transpose, [c, h, w, out] in row-major order.
+bool is_transposed(const memory::desc& weight, DType dtype) {
+  memory::dims dims = dims_of(weight);
+  std::vector<int> axes(dims.size());
+  std::iota(axes.begin(), axes.end() - 1, 1);  // the last one is 0
+  std::ranges::rotate(dims, dims.begin() + 1);
+  return weight == plain_layout(dims, dtype).permute_axes(axes);
+}
+
+// d_in = d_out * weight, by a matrix product: three times as fast as oneDNN 2.6's inner product, which packs
+// the whole weight.
+Binder multiply_by_transposed(Context& context, Instruction& instruction, const DenseBackwardData& dense,
+                              const Problem& p) {
+  const std::int64_t images = dims_of(p.d_out)[0], out = dims_of(p.d_out)[1];
+  const std::int64_t in = context.graph.values[context.op<Dense>(instruction).in].shape.elements() / images;
+  const DType dtype = context.dtype(dense.d_in);
+  const memory::desc weight = plain_layout({in, out}, dtype).permute_axes({1, 0});
+  const memory::desc d_in = plain_layout({images, in}, dtype);
+  context.settle(dense.d_in, p.in);
+  Call call(context, instruction);
+  call.input(DNNL_ARG_SRC, dense.d_out, p.d_out);
+  call.raw(DNNL_ARG_WEIGHTS, dense.weight, weight);
+  call.raw(DNNL_ARG_DST, dense.d_in, d_in);
+  return call.finish<matmul>(
+      describe_primitive<matmul>(context.engine, user_scratchpad(), p.d_out, weight, d_in));
+}
+
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const DenseForward& dense) {
@@ -83,7 +114,10 @@ Binder prepare(Context& context, Instruction& instruction, const DenseBackwardWe
 
 Binder prepare(Context& context, Instruction& instruction, const DenseBackwardData& dense) {
   const BufferId value = context.tensors().values[context.op<Dense>(instruction).in];
-  const Problem p = problem_of(context, instruction, value, context.dtype(dense.d_in), dense.weight);
+  const DType dtype = context.dtype(dense.d_in);
+  const Problem p = problem_of(context, instruction, value, dtype, dense.weight);
+  if (is_transposed(p.weight, dtype) && p.in == plain_layout(dims_of(p.in), dtype))
+    return multiply_by_transposed(context, instruction, dense, p);
   const auto descriptor = describe_backward<inner_product_backward_data>(
       context.engine, user_scratchpad(), forward_descriptor(context, p, p.weight), p.in, p.weight, p.d_out);
   Call call(context, instruction);
