@@ -8,7 +8,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -25,6 +27,9 @@ constexpr double kBetweenHostLooks = 1;
 // How much longer than a rank that can name another one.
 constexpr double kRankZeroWaits = 2, kFirstOfHostWaits = 5, kOthersWait = 8;
 constexpr double kPatienceWithVerdict = 10;
+// In MPI_Init on a full disk.
+constexpr double kPatienceWithFullDisk = 10;
+constexpr std::uintmax_t kFullDiskBytes = 1 << 20;
 constexpr std::chrono::seconds kPatienceWithItsLauncher{5}, kFirstTells{3}, kAlarmTells{10};
 
 double seconds_since(std::int64_t steady_ns) {
@@ -66,6 +71,18 @@ void set_bus_error_handler(bool on) {
   else
     action.sa_handler = SIG_DFL;
   ::sigaction(SIGBUS, &action, nullptr);
+}
+
+std::string failed_start_text() {
+  return fmt::format("{}: MPI can't start; see what it says, and whether TMPDIR and /dev/shm have room",
+                     named(launched_as().rank, ::getpid()));
+}
+
+bool is_tmpdir_full() {
+  std::error_code failed;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(failed);
+  const std::filesystem::space_info space = std::filesystem::space(folder, failed);
+  return !failed && space.available < kFullDiskBytes;
 }
 
 std::string bus_error_text(int code) {
@@ -117,10 +134,7 @@ void StartAlarm::note_end() {
 
 void StartAlarm::tell_of_failed_start() {
   const std::lock_guard lock(mutex_);
-  end_as_one_of_host(
-      fmt::format("{}: MPI can't start; see what it says, and whether TMPDIR and /dev/shm have room",
-                  named(launched_as().rank, ::getpid())),
-      ExitCode::internal);
+  end_as_one_of_host(failed_start_text(), ExitCode::internal);
 }
 
 // Where all ranks of a host may meet the same, the lowest of them tells.
@@ -174,6 +188,9 @@ void StartAlarm::look(const RunStatus& status) {
   const double seconds = seconds_since(status.phase_since_ns);
   const double limit = ends ? options_.end_timeout_seconds
                             : options_.startup_timeout_seconds + (others_watch_ ? kPatienceWithVerdict : 0);
+  // There Open MPI sometimes waits for ever.
+  if (starting == this && seconds > kPatienceWithFullDisk && is_tmpdir_full())
+    end_as_one_of_host(failed_start_text(), ExitCode::internal);
   const bool has_limit = ends || status.phase < RunPhase::warmup;
   const bool is_late = has_limit && seconds > limit;
   if (gone) {

@@ -39,7 +39,8 @@ class StartAlarm {
   StartAlarm& operator=(const StartAlarm&) = delete;
 
   // MPI_Init has returned. Where it fails, as with a full TMPDIR, Open MPI calls exit() or _exit(), and its
-  // mpirun may then wait for ever. So either before this call is told of, ends the launcher, and becomes 70.
+  // mpirun may then wait for ever, or MPI_Init itself does. So either before this call, or 10 s in it with
+  // less than 1 MiB free in TMPDIR, is told of, ends the launcher, and becomes 70.
   void mpi_has_started();
   // Called with the exit code before this alarm ends the process, so that other ranks don't take it for lost;
   // returns unless they end all the same. Empty: there is nobody to tell. Waits for a call that is under way.

@@ -66,6 +66,20 @@ TEST(FullDisk, AsTmpdirEndsTheStartWithOneSentence) {
   EXPECT_TRUE(program.processes().empty());
 }
 
+// As Open MPI sometimes does there.
+TEST(FullDisk, AsTmpdirEndsAStartThatHangsInMpiInit) {
+  if (!can_mount()) GTEST_SKIP() << "mounting is not permitted here";
+  const Place place;
+  StartedProgram program = place.start(
+      on_small_disk("1m", "head -c 1000000 /dev/zero >logs/filler && " +
+                              Place::mpirun(2, "-x TMPDIR=\\$PWD/logs -x LD_PRELOAD='" PLUMB_LOST_AT_START
+                                               "' -x PLUMB_LOST='-1 MPI_Init_thread 1 0' " +
+                                                   place.bench(kSmall))));
+  const Ended ended = program.wait();
+  expect_one_sentence(ended, kInternal, {"rank 0 on ", "MPI can't start", "TMPDIR"});
+  EXPECT_TRUE(program.processes().empty());
+}
+
 // No space at all: found before anything is computed.
 TEST(FullDisk, BeforeTheFirstIterationNothingIsLeft) {
   if (!can_mount()) GTEST_SKIP() << "mounting is not permitted here";
