@@ -8,57 +8,97 @@
 namespace plumb {
 namespace {
 
-constexpr std::int64_t kTileSide = 4;
-constexpr double kTileProducts = 36;  // (4 + 3 - 1)^2, in place of 16 x 9
-constexpr std::int64_t kVector = 16;  // floats of 512 bits
-
 // Time in units of a direct multiply-accumulate per pair of channels: transforming the weights, computing a
-// tile, transforming it once per input and per output channel. Fitted to 180 passes (docs/performance.md).
-constexpr double kWeightTransform = 2500, kTile = 50, kTileTransform = 1000;
+// tile, transforming it once per input and per output channel. Fitted to 15 passes (docs/performance.md).
+constexpr double kWeightTransform = 1500, kTile = 40, kTileTransform = 700;
 constexpr double kMostRelativeTime = 0.9;
-// Backward-weights sums once per thread: 38 MB each for 512 x 512 channels. Not measured on many threads.
-constexpr double kMostSums = 256 << 20;
 
-// oneDNN works in blocks where the transformed weights are at most 3.2 times the second-level cache.
-constexpr double kCachePerCore = 2 << 20;
-constexpr double kAlignment = 4 * (2 << 20);  // oneDNN aligns each of up to four parts to a huge page
+constexpr std::int64_t kRows = 8;                // tiles that are multiplied together
+constexpr std::int64_t kTilesAtOnce = 64;        // the products of a panel fit a core's cache
+constexpr std::int64_t kFewTiles = 128;          // also these
+constexpr std::int64_t kChannelsAtOnce = 128;    // with the weights of a panel
+constexpr std::int64_t kSharedFloats = 4 << 20;  // in half of a shared cache of 32 MiB
+// Planes start in different sets of the caches, whatever the number of channels.
+constexpr std::int64_t kApart = 48;
 
-std::int64_t tiles_of(const Shape& out) {
-  const auto along = [](std::int64_t side) { return (side + kTileSide - 1) / kTileSide; };
-  return out.n * along(out.h) * along(out.w);
+std::int64_t whole_rows(std::int64_t tiles) {
+  return ceil_div(tiles, kRows) * kRows;
 }
 
-// As init_scratchpad() in oneDNN's jit_avx512_core_f32_wino_conv_4x3.hpp (2.6), from above. `weights` and
-// `tensors`: bytes of these when transformed.
-double workspace_of(double weights, double tensors, ConvPass pass, int threads) {
-  const bool is_small = weights <= 3.2 * kCachePerCore;
-  if (pass != ConvPass::backward_weights)
-    return weights + (is_small ? std::min(tensors, 2 * threads * kCachePerCore) : tensors);
-  // Per thread a copy of the sums; of tensors that are large beside the weights only blocks.
-  const bool in_blocks = is_small && tensors >= 2 * threads * kCachePerCore;
-  return in_blocks ? 1.25 * threads * weights + 2 * kCachePerCore : (threads + 1) * weights + tensors;
+WinogradPlan tiles_of(const ConvShape& shape) {
+  WinogradPlan plan{.down = ceil_div(shape.out_height, kWinogradTile),
+                    .across = ceil_div(shape.out_width, kWinogradTile)};
+  plan.tiles = shape.images * plan.down * plan.across;
+  plan.weight_plane = shape.in_channels * shape.out_channels + kApart;
+  return plan;
 }
 
 }  // namespace
 
+ConvShape backward_data_shape(const ConvShape& s) {
+  return {.images = s.images,
+          .in_channels = s.out_channels,
+          .in_height = s.out_height,
+          .in_width = s.out_width,
+          .out_channels = s.in_channels,
+          .out_height = s.in_height,
+          .out_width = s.in_width,
+          .kernel = s.kernel,
+          .padding = s.kernel - 1 - s.padding};
+}
+
+WinogradPlan plan_winograd(const ConvShape& shape, int threads) {
+  WinogradPlan plan = tiles_of(shape);
+  plan.by_panel = plan.tiles <= kFewTiles && shape.out_channels / kWinogradPanel % threads == 0;
+  if (plan.by_panel) {
+    plan.kept = plan.at_once = whole_rows(plan.tiles);
+    plan.channels_at_once = std::min(kChannelsAtOnce, shape.in_channels);
+    plan.panels_at_once = 1;
+    plan.weight_plane = plan.channels_at_once * kWinogradPanel + kApart;
+  } else {
+    plan.kept = plan.at_once = std::min(kTilesAtOnce, whole_rows(ceil_div(plan.tiles, threads)));
+    plan.channels_at_once = shape.in_channels;
+    plan.panels_at_once = std::min<std::int64_t>(2, shape.out_channels / kWinogradPanel);
+  }
+  plan.in_plane = plan.kept * shape.in_channels + kApart;
+  plan.out_plane = plan.panels_at_once * plan.at_once * kWinogradPanel + kApart;
+  plan.floats =
+      kWinogradPoints * (plan.by_panel ? plan.in_plane + threads * (plan.weight_plane + plan.out_plane)
+                                       : plan.weight_plane + threads * (plan.in_plane + plan.out_plane));
+  return plan;
+}
+
+WinogradPlan plan_winograd_weights(const ConvShape& shape) {
+  WinogradPlan plan = tiles_of(shape);
+  const std::int64_t channels = shape.in_channels + shape.out_channels;
+  const std::int64_t most = std::max(kRows, kSharedFloats / (kWinogradPoints * channels));
+  plan.kept = whole_rows(ceil_div(plan.tiles, ceil_div(plan.tiles, most)));
+  plan.in_plane = plan.kept * shape.in_channels + kApart;
+  plan.out_plane = plan.kept * shape.out_channels + kApart;
+  plan.floats = kWinogradPoints * (plan.weight_plane + plan.in_plane + plan.out_plane);
+  return plan;
+}
+
 bool can_be_winograd(const Graph& graph, const Conv& op) {
   return op.kernel == 3 && op.stride == 1 && op.padding <= 1 && op.groups == 1 &&
-         graph.values[op.in].shape.c % kVector == 0 && graph.values[op.out].shape.c % kVector == 0;
+         graph.values[op.in].shape.c % kWinogradPanel == 0 &&
+         graph.values[op.out].shape.c % kWinogradPanel == 0;
 }
 
 std::optional<WinogradPass> winograd_pass(const Graph& graph, const Conv& op, ConvPass pass, int threads) {
   if (!can_be_winograd(graph, op)) return std::nullopt;
-  const Shape& out = graph.values[op.out].shape;
-  const auto tiles = static_cast<double>(tiles_of(out));
-  const auto in_channels = static_cast<double>(graph.values[op.in].shape.c);
-  const auto out_channels = static_cast<double>(out.c);
-  const auto direct = static_cast<double>(9 * out.n * out.h * out.w);
-  const double weights = kTileProducts * sizeof(float) * in_channels * out_channels;
-  const double tensors = kTileProducts * sizeof(float) * tiles * (in_channels + out_channels);
-  if (pass == ConvPass::backward_weights && (threads + 1) * weights > kMostSums) return std::nullopt;
+  const ConvShape shape = conv_shape(graph, op);
+  const WinogradPlan plan = pass == ConvPass::backward_weights ? plan_winograd_weights(shape)
+                            : pass == ConvPass::backward_data
+                                ? plan_winograd(backward_data_shape(shape), threads)
+                                : plan_winograd(shape, threads);
+  const auto tiles = static_cast<double>(plan.tiles);
+  const auto in_channels = static_cast<double>(shape.in_channels);
+  const auto out_channels = static_cast<double>(shape.out_channels);
+  const auto direct = static_cast<double>(9 * shape.images * shape.out_height * shape.out_width);
   return WinogradPass{
-      .macs = kTileProducts * tiles * in_channels * out_channels,
-      .workspace_bytes = static_cast<std::size_t>(workspace_of(weights, tensors, pass, threads) + kAlignment),
+      .macs = kWinogradPoints * tiles * in_channels * out_channels,
+      .workspace_bytes = static_cast<std::size_t>(plan.floats) * sizeof(float),
       .relative_time =
           (kWeightTransform + tiles * (kTile + kTileTransform * (1 / in_channels + 1 / out_channels))) /
           direct};

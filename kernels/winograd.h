@@ -1,6 +1,6 @@
-// Winograd's F(4x4, 3x3) (Lavin, Gray: Fast Algorithms for Convolutional Neural Networks, CVPR 2016) as
-// oneDNN has it: which convolutions it can compute, what a pass takes, and where that is less than directly.
-// Pure.
+// Winograd's F(4x4, 3x3) (Lavin, Gray: Fast Algorithms for Convolutional Neural Networks, CVPR 2016) on CPUs:
+// which convolutions it can compute, how a pass goes through them, what it takes, and where that is less than
+// directly. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/conv_shape.h"
 #include "kernels/program.h"
 #include "models/graph.h"
 
@@ -22,14 +23,38 @@ enum class ConvPass { forward, backward_data, backward_weights };
 
 // What a pass takes by Winograd's algorithm.
 struct WinogradPass {
-  double macs = 0;                  // 36 for each tile of 4x4 results and pair of channels
-  std::size_t workspace_bytes = 0;  // estimated from above: oneDNN's blocking depends on the caches
-  double relative_time = 0;         // expected, over the direct pass's
+  double macs = 0;  // 36 for each tile of 4x4 results and pair of channels
+  std::size_t workspace_bytes = 0;
+  double relative_time = 0;  // expected, over the direct pass's
 };
 
-// 3x3, stride 1, padding of at most 1, one group, whole vectors of 16 channels.
+// A tile of 4x4 results comes from 6x6 inputs, as 36 products per pair of channels, one for each point.
+inline constexpr std::int64_t kWinogradTile = 4, kWinogradPoints = 36;
+// Output channels that are computed together.
+inline constexpr std::int64_t kWinogradPanel = 32;
+
+// How a pass goes through its tiles. Transformed tensors have a plane per point; sizes are in floats.
+// by_panel: where tiles are few, transformed weights are the larger part. Threads then share out panels, and
+// each makes what it needs of them, some input channels at a time; else they share out tiles.
+struct WinogradPlan {
+  std::int64_t down = 0, across = 0, tiles = 0;  // tiles along both axes of an image, and in all
+  bool by_panel = false;
+  std::int64_t kept = 0;                                               // tiles of transformed inputs
+  std::int64_t at_once = 0, channels_at_once = 0, panels_at_once = 0;  // tiles, …: multiplied in turn
+  std::int64_t in_plane = 0, weight_plane = 0, out_plane = 0;          // from one point to the next
+  std::int64_t floats = 0;                                             // of all threads
+};
+
+// The convolution of d_out by turned weights that backward-data is.
+ConvShape backward_data_shape(const ConvShape& shape);
+// Of forward, or backward-data as backward_data_shape().
+WinogradPlan plan_winograd(const ConvShape& shape, int threads);
+// Of backward-weights: tiles, kept, planes and floats.
+WinogradPlan plan_winograd_weights(const ConvShape& shape);
+
+// 3x3, stride 1, padding of at most 1, one group, channels in multiples of kWinogradPanel.
 bool can_be_winograd(const Graph& graph, const Conv& op);
-// Empty if it can't be, or if backward-weights would need much memory, as its sums are kept once per thread.
+// Empty if it can't be.
 std::optional<WinogradPass> winograd_pass(const Graph& graph, const Conv& op, ConvPass pass, int threads);
 // Expected to save a tenth of the time at least.
 bool is_faster(const WinogradPass& pass);

@@ -40,11 +40,20 @@ dnnl::memory::desc plain_layout(const std::vector<std::int64_t>& dims, DType dty
   return {dims, data_type_of(dtype), strides};
 }
 
-double bf16_rate() {
+namespace {
+
+bool has(dnnl::cpu_isa isa) {
   const auto all = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  const auto has = [all](dnnl::cpu_isa isa) {
-    return (all & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);
-  };
+  return (all & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);
+}
+
+}  // namespace
+
+bool has_winograd() {
+  return has(dnnl::cpu_isa::avx512_core);
+}
+
+double bf16_rate() {
   if (has(dnnl::cpu_isa::avx512_core_amx)) return 16;
   return has(dnnl::cpu_isa::avx512_core_bf16) ? 2 : 0;
 }

@@ -128,9 +128,9 @@ class Call {
   std::size_t workspace_bytes_ = 0;
 };
 
-// Whether oneDNN computes all passes of a 3x3 convolution by Winograd's algorithm: versions 2.6 to 3.1 do, in
-// fp32 with AVX-512.
-bool has_winograd(const dnnl::engine& engine);
+// Whether the loops that compute 3x3 convolutions by Winograd's algorithm run here: with AVX-512, unless
+// oneDNN is told to do without (DNNL_MAX_CPU_ISA).
+bool has_winograd();
 
 // How many times as fast as in fp32 products are in bf16, at their peak, by instructions of this CPU that
 // oneDNN uses; 0 without any. AVX512_BF16 multiplies pairs of halves (VDPBF16PS), AMX reaches 1,024 in place

@@ -1,4 +1,5 @@
-// Convolutions by oneDNN, in the layouts that oneDNN chooses, by the algorithm of Instruction::engine.
+// Convolutions by oneDNN, in the layouts that oneDNN chooses, or by loops of ours: by Winograd's algorithm
+// where Instruction::engine says so, backward-weights in bf16.
 #include <stdexcept>
 #include <type_traits>
 
@@ -6,7 +7,7 @@
 #include "kernels/cpu/conv_weights_bf16.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/threads.h"
-#include "kernels/winograd.h"
+#include "kernels/cpu/winograd_loops.h"
 
 namespace plumb::cpu {
 namespace {
@@ -20,7 +21,6 @@ using dnnl::convolution_forward;
 struct Problem {
   dnnl::memory::desc in, weight, d_weight, out;
   dnnl::memory::dims strides, padding;
-  algorithm by = algorithm::convolution_direct;
 };
 
 std::vector<std::int64_t> weight_dims(const Graph& graph, const Conv& op) {
@@ -41,37 +41,42 @@ Problem problem_of(const Context& context, const Instruction& instruction) {
           .d_weight = any_layout(weight_dims(graph, op)),
           .out = any_layout(nchw(graph.values[op.out].shape), dtype),
           .strides = {op.stride, op.stride},
-          .padding = {op.padding, op.padding},
-          .by = instruction.engine == kWinograd ? algorithm::convolution_winograd
-                                                : algorithm::convolution_direct};
+          .padding = {op.padding, op.padding}};
 }
 
 convolution_forward::primitive_desc forward_descriptor(const dnnl::engine& engine, const Problem& problem) {
-  return describe_primitive<convolution_forward>(engine, user_scratchpad(), dnnl::prop_kind::forward_training,
-                                                 problem.by, problem.in, problem.weight, problem.out,
-                                                 problem.strides, problem.padding, problem.padding);
+  return describe_primitive<convolution_forward>(
+      engine, user_scratchpad(), dnnl::prop_kind::forward_training, algorithm::convolution_direct, problem.in,
+      problem.weight, problem.out, problem.strides, problem.padding, problem.padding);
 }
 
 template <typename Primitive>
 typename Primitive::primitive_desc backward_descriptor(const dnnl::engine& engine, const Problem& problem) {
   constexpr bool kOfWeights = std::is_same_v<Primitive, convolution_backward_weights>;
   return describe_backward<Primitive>(engine, user_scratchpad(), forward_descriptor(engine, problem),
-                                      problem.by, problem.in, kOfWeights ? problem.d_weight : problem.weight,
-                                      problem.out, problem.strides, problem.padding, problem.padding);
+                                      algorithm::convolution_direct, problem.in,
+                                      kOfWeights ? problem.d_weight : problem.weight, problem.out,
+                                      problem.strides, problem.padding, problem.padding);
 }
 
-ConvShape shape_of(const Graph& graph, const Conv& op) {
-  const Shape &in = graph.values[op.in].shape, &out = graph.values[op.out].shape;
-  return {.images = in.n,
-          .in_channels = in.c,
-          .in_height = in.h,
-          .in_width = in.w,
-          .out_channels = out.c,
-          .out_height = out.h,
-          .out_width = out.w,
-          .kernel = op.kernel,
-          .stride = op.stride,
-          .padding = op.padding};
+dnnl::memory::desc blocked_layout(const std::vector<std::int64_t>& dims, dnnl::memory::format_tag tag) {
+  return {dims, dnnl::memory::data_type::f32, tag};
+}
+
+// What the loops take that compute by Winograd's algorithm.
+struct WinogradLayouts {
+  dnnl::memory::desc in, weight, out;
+};
+
+WinogradLayouts winograd_layouts(const Graph& graph, const Conv& op) {
+  using tag = dnnl::memory::format_tag;
+  return {.in = blocked_layout(nchw(graph.values[op.in].shape), tag::nChw16c),
+          .weight = blocked_layout(weight_dims(graph, op), tag::OIhw16i16o),
+          .out = blocked_layout(nchw(graph.values[op.out].shape), tag::nChw16c)};
+}
+
+dnnl::memory::desc floats_layout(std::int64_t floats) {
+  return plain_layout({floats});
 }
 
 // Whether sum_weights_bf16 takes these layouts: with AVX512_BF16 it is 5 % slower to 2.3 times as fast as
@@ -81,44 +86,37 @@ bool sums_weights_by_own_loop(const Context& context, const Instruction& instruc
   constexpr double kVectorRate = 2;  // by AVX512_BF16; AMX is much faster, and oneDNN uses it
   const Conv& op = context.op<Conv>(instruction);
   if (context.dtype(context.tensors().values[op.out]) != DType::bf16 || bf16_rate() != kVectorRate ||
-      op.groups > 1 || !can_sum_weights_bf16(shape_of(context.graph, op), threads_in_use()))
+      op.groups > 1 || !can_sum_weights_bf16(conv_shape(context.graph, op), threads_in_use()))
     return false;
   const auto is_blocked = [](const dnnl::memory::desc& layout) {
     const auto form = channel_layout(layout);
     return form && form->block == 16;
   };
   return is_blocked(descriptor.src_desc()) && is_blocked(descriptor.diff_dst_desc()) &&
-         descriptor.diff_weights_desc() == dnnl::memory::desc(weight_dims(context.graph, op),
-                                                              dnnl::memory::data_type::f32,
-                                                              dnnl::memory::format_tag::OIhw16i16o);
+         descriptor.diff_weights_desc() ==
+             blocked_layout(weight_dims(context.graph, op), dnnl::memory::format_tag::OIhw16i16o);
 }
 
 }  // namespace
-
-bool has_winograd(const dnnl::engine& engine) {
-  constexpr std::int64_t kChannels = 16, kSide = 8;
-  const auto image = any_layout({1, kChannels, kSide, kSide});
-  const auto weight = any_layout({kChannels, kChannels, 3, 3});
-  const Problem problem{.in = image,
-                        .weight = weight,
-                        .d_weight = weight,
-                        .out = image,
-                        .strides = {1, 1},
-                        .padding = {1, 1},
-                        .by = algorithm::convolution_winograd};
-  try {
-    backward_descriptor<convolution_backward_data>(engine, problem);
-    backward_descriptor<convolution_backward_weights>(engine, problem);
-    return true;
-  } catch (const dnnl::error&) {
-    return false;
-  }
-}
 
 Binder prepare(Context& context, Instruction& instruction, const ConvForward& conv) {
   if (conv.scale_shift || conv.sums)
     throw std::logic_error(instruction.name + " is fused, which no CPU runs");
   instruction.workspace_bytes = 0;  // was an estimate
+  if (instruction.engine == kWinograd) {
+    const Conv& op = context.op<Conv>(instruction);
+    const WinogradLayouts layouts = winograd_layouts(context.graph, op);
+    const ConvShape shape = conv_shape(context.graph, op);
+    const int threads = threads_in_use();
+    Call call(context, instruction);
+    const auto in = call.input(DNNL_ARG_SRC, conv.in, layouts.in);
+    const auto weight = call.input(DNNL_ARG_WEIGHTS, conv.weight, layouts.weight);
+    const auto out = call.output(DNNL_ARG_DST, conv.out, layouts.out);
+    const auto workspace = call.scratchpad(floats_layout(plan_winograd(shape, threads).floats));
+    return call.finish([=](const BoundOperands& at) {
+      winograd_forward(shape, threads, at.as(in), at.as(weight), at.as(out), at.as(workspace));
+    });
+  }
   const auto descriptor = forward_descriptor(context.engine, problem_of(context, instruction));
   Call call(context, instruction);
   call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
@@ -129,6 +127,21 @@ Binder prepare(Context& context, Instruction& instruction, const ConvForward& co
 
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardData& conv) {
   instruction.workspace_bytes = 0;  // was an estimate
+  if (instruction.engine == kWinograd) {
+    const Conv& op = context.op<Conv>(instruction);
+    const WinogradLayouts layouts = winograd_layouts(context.graph, op);
+    const ConvShape shape = conv_shape(context.graph, op);
+    const int threads = threads_in_use();
+    Call call(context, instruction);
+    const auto d_out = call.input(DNNL_ARG_DIFF_DST, conv.d_out, layouts.out);
+    const auto weight = call.input(DNNL_ARG_WEIGHTS, conv.weight, layouts.weight);
+    const auto d_in = call.output(DNNL_ARG_DIFF_SRC, conv.d_in, layouts.in);
+    const auto workspace =
+        call.scratchpad(floats_layout(plan_winograd(backward_data_shape(shape), threads).floats));
+    return call.finish([=](const BoundOperands& at) {
+      winograd_backward_data(shape, threads, at.as(d_out), at.as(weight), at.as(d_in), at.as(workspace));
+    });
+  }
   const auto descriptor =
       backward_descriptor<convolution_backward_data>(context.engine, problem_of(context, instruction));
   Call call(context, instruction);
@@ -140,10 +153,24 @@ Binder prepare(Context& context, Instruction& instruction, const ConvBackwardDat
 
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWeights& conv) {
   instruction.workspace_bytes = 0;  // was an estimate
-  const auto descriptor =
-      backward_descriptor<convolution_backward_weights>(context.engine, problem_of(context, instruction));
   // The update is elementwise over gradient and master, so both share one layout.
   const BufferId master = context.tensors().parameters[context.op<Conv>(instruction).weight].master;
+  if (instruction.engine == kWinograd) {
+    const Conv& op = context.op<Conv>(instruction);
+    const WinogradLayouts layouts = winograd_layouts(context.graph, op);
+    const ConvShape shape = conv_shape(context.graph, op);
+    context.settle(conv.d_weight, context.settle(master, layouts.weight));
+    Call call(context, instruction);
+    const auto in = call.input(DNNL_ARG_SRC, conv.in, layouts.in);
+    const auto d_out = call.input(DNNL_ARG_DIFF_DST, conv.d_out, layouts.out);
+    const auto d_weight = call.output(DNNL_ARG_DIFF_WEIGHTS, conv.d_weight, layouts.weight);
+    const auto workspace = call.scratchpad(floats_layout(plan_winograd_weights(shape).floats));
+    return call.finish([=](const BoundOperands& at) {
+      winograd_backward_weights(shape, at.as(in), at.as(d_out), at.as(d_weight), at.as(workspace));
+    });
+  }
+  const auto descriptor =
+      backward_descriptor<convolution_backward_weights>(context.engine, problem_of(context, instruction));
   context.settle(conv.d_weight, context.settle(master, descriptor.diff_weights_desc()));
   Call call(context, instruction);
   const auto in = call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
@@ -152,10 +179,10 @@ Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWei
   if (!sums_weights_by_own_loop(context, instruction, descriptor))
     return call.finish<convolution_backward_weights>(descriptor);
   instruction.engine = "plumbline";
-  const ConvShape shape = shape_of(context.graph, context.op<Conv>(instruction));
+  const ConvShape shape = conv_shape(context.graph, context.op<Conv>(instruction));
   const int threads = threads_in_use();
   const std::size_t bytes = sum_weights_bf16_workspace(shape, threads);
-  const auto workspace = call.scratchpad(plain_layout({static_cast<std::int64_t>(bytes / sizeof(float))}));
+  const auto workspace = call.scratchpad(floats_layout(static_cast<std::int64_t>(bytes / sizeof(float))));
   return call.finish([=](const BoundOperands& at) {
     sum_weights_bf16(shape, threads, at.as<Bf16>(in), at.as<Bf16>(d_out), at.as(d_weight),
                      at.as<std::byte>(workspace));

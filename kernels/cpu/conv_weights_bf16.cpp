@@ -23,10 +23,6 @@ constexpr std::int64_t kInPair = 2 * kTileIn, kDOutPair = 2 * kTileOut;  // elem
 constexpr std::int64_t kMostPairs = 320;  // of a chunk: a tile's panels fit the first-level cache
 constexpr std::int64_t kMostPanels = 16;  // of d_out at a time: they fit the second-level cache
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 struct Range {
   std::int64_t begin = 0, end = 0;
   std::int64_t size() const { return end - begin; }

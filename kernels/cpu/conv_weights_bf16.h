@@ -2,18 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
+#include "kernels/conv_shape.h"
 #include "kernels/cpu/element_types.h"
 
 namespace plumb::cpu {
-
-struct ConvShape {
-  std::int64_t images = 0;
-  std::int64_t in_channels = 0, in_height = 0, in_width = 0;
-  std::int64_t out_channels = 0, out_height = 0, out_width = 0;
-  std::int64_t kernel = 1, stride = 1, padding = 0;
-};
 
 // Whether the loop computes this shape: in_channels a multiple of 16, out_channels of 32, work for all
 // threads.
