@@ -9,8 +9,8 @@ namespace plumb {
 namespace {
 
 // Time in units of a direct multiply-accumulate per pair of channels: transforming the weights, computing a
-// tile, transforming it once per input and per output channel. Fitted to 15 passes (docs/performance.md).
-constexpr double kWeightTransform = 1500, kTile = 40, kTileTransform = 700;
+// tile, transforming it once per input and per output channel. Fitted to 180 passes (docs/performance.md).
+constexpr double kWeightTransform = 600, kTile = 40, kTileTransform = 700;
 constexpr double kMostRelativeTime = 0.9;
 
 constexpr std::int64_t kRows = 8;                // tiles that are multiplied together

@@ -67,16 +67,16 @@ std::vector<std::string> begin_remarks(const Session& session, const RunRecord& 
 // "training resnet50 fp16 on NVIDIA H200, 2 ranks, batch 128 each", within 80 columns unless --verbose asks
 // for more: the table has the remarks that don't fit, and the device's whole name.
 std::string begin_text(const Job& job, const Session& session, const RunRecord& record) {
-  constexpr std::size_t kTimelineColumns = 80, kLeastOfName = 12;
+  constexpr std::size_t kLineColumns = 80, kLeastOfName = 12;
   const bool verbose = session.options.verbose;
   const std::string begin = fmt::format("training {} {} on ", record.model, record.precision);
   std::string end = fmt::format(", {}, batch {} each", counted(job.size(), "rank"), record.batch_per_device);
   const std::string& name = session.device->limits().name;
   const std::size_t least = begin.size() + std::min(name.size(), kLeastOfName);
   for (const std::string& remark : begin_remarks(session, record))
-    if (verbose || least + end.size() + remark.size() <= kTimelineColumns) end += remark;
+    if (verbose || least + end.size() + remark.size() <= kLineColumns) end += remark;
   const std::size_t taken = begin.size() + end.size();
-  return begin + (verbose ? name : shortened(name, std::max(kTimelineColumns, taken + kLeastOfName) - taken)) + end;
+  return begin + (verbose ? name : shortened(name, std::max(kLineColumns, taken + kLeastOfName) - taken)) + end;
 }
 
 // For --verbose.

@@ -142,6 +142,11 @@ double bf16_rate();
 // communicator.
 Binder prepare_instruction(Context& context, Instruction& instruction);
 
+// Convolutions whose engine is kWinograd.
+Binder prepare_winograd(Context& context, Instruction& instruction, const ConvForward& conv);
+Binder prepare_winograd(Context& context, Instruction& instruction, const ConvBackwardData& conv);
+Binder prepare_winograd(Context& context, Instruction& instruction, const ConvBackwardWeights& conv);
+
 // One overload per instruction; a missing one doesn't compile.
 Binder prepare(Context& context, Instruction& instruction, const PackBatch& pack);
 Binder prepare(Context& context, Instruction& instruction, const ConvForward& conv);

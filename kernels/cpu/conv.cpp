@@ -1,5 +1,4 @@
-// Convolutions by oneDNN, in the layouts that oneDNN chooses, or by loops of ours: by Winograd's algorithm
-// where Instruction::engine says so, backward-weights in bf16.
+// Convolutions by oneDNN, in the layouts that oneDNN chooses; backward-weights in bf16 by a loop of ours.
 #include <stdexcept>
 #include <type_traits>
 
@@ -7,7 +6,7 @@
 #include "kernels/cpu/conv_weights_bf16.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/threads.h"
-#include "kernels/cpu/winograd_loops.h"
+#include "kernels/winograd.h"
 
 namespace plumb::cpu {
 namespace {
@@ -59,26 +58,6 @@ typename Primitive::primitive_desc backward_descriptor(const dnnl::engine& engin
                                       problem.strides, problem.padding, problem.padding);
 }
 
-dnnl::memory::desc blocked_layout(const std::vector<std::int64_t>& dims, dnnl::memory::format_tag tag) {
-  return {dims, dnnl::memory::data_type::f32, tag};
-}
-
-// What the loops take that compute by Winograd's algorithm.
-struct WinogradLayouts {
-  dnnl::memory::desc in, weight, out;
-};
-
-WinogradLayouts winograd_layouts(const Graph& graph, const Conv& op) {
-  using tag = dnnl::memory::format_tag;
-  return {.in = blocked_layout(nchw(graph.values[op.in].shape), tag::nChw16c),
-          .weight = blocked_layout(weight_dims(graph, op), tag::OIhw16i16o),
-          .out = blocked_layout(nchw(graph.values[op.out].shape), tag::nChw16c)};
-}
-
-dnnl::memory::desc floats_layout(std::int64_t floats) {
-  return plain_layout({floats});
-}
-
 // Whether sum_weights_bf16 takes these layouts: with AVX512_BF16 it is 5 % slower to 2.3 times as fast as
 // oneDNN 2.6 (docs/performance.md).
 bool sums_weights_by_own_loop(const Context& context, const Instruction& instruction,
@@ -93,8 +72,9 @@ bool sums_weights_by_own_loop(const Context& context, const Instruction& instruc
     return form && form->block == 16;
   };
   return is_blocked(descriptor.src_desc()) && is_blocked(descriptor.diff_dst_desc()) &&
-         descriptor.diff_weights_desc() ==
-             blocked_layout(weight_dims(context.graph, op), dnnl::memory::format_tag::OIhw16i16o);
+         descriptor.diff_weights_desc() == dnnl::memory::desc(weight_dims(context.graph, op),
+                                                              dnnl::memory::data_type::f32,
+                                                              dnnl::memory::format_tag::OIhw16i16o);
 }
 
 }  // namespace
@@ -103,20 +83,7 @@ Binder prepare(Context& context, Instruction& instruction, const ConvForward& co
   if (conv.scale_shift || conv.sums)
     throw std::logic_error(instruction.name + " is fused, which no CPU runs");
   instruction.workspace_bytes = 0;  // was an estimate
-  if (instruction.engine == kWinograd) {
-    const Conv& op = context.op<Conv>(instruction);
-    const WinogradLayouts layouts = winograd_layouts(context.graph, op);
-    const ConvShape shape = conv_shape(context.graph, op);
-    const int threads = threads_in_use();
-    Call call(context, instruction);
-    const auto in = call.input(DNNL_ARG_SRC, conv.in, layouts.in);
-    const auto weight = call.input(DNNL_ARG_WEIGHTS, conv.weight, layouts.weight);
-    const auto out = call.output(DNNL_ARG_DST, conv.out, layouts.out);
-    const auto workspace = call.scratchpad(floats_layout(plan_winograd(shape, threads).floats));
-    return call.finish([=](const BoundOperands& at) {
-      winograd_forward(shape, threads, at.as(in), at.as(weight), at.as(out), at.as(workspace));
-    });
-  }
+  if (instruction.engine == kWinograd) return prepare_winograd(context, instruction, conv);
   const auto descriptor = forward_descriptor(context.engine, problem_of(context, instruction));
   Call call(context, instruction);
   call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
@@ -127,21 +94,7 @@ Binder prepare(Context& context, Instruction& instruction, const ConvForward& co
 
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardData& conv) {
   instruction.workspace_bytes = 0;  // was an estimate
-  if (instruction.engine == kWinograd) {
-    const Conv& op = context.op<Conv>(instruction);
-    const WinogradLayouts layouts = winograd_layouts(context.graph, op);
-    const ConvShape shape = conv_shape(context.graph, op);
-    const int threads = threads_in_use();
-    Call call(context, instruction);
-    const auto d_out = call.input(DNNL_ARG_DIFF_DST, conv.d_out, layouts.out);
-    const auto weight = call.input(DNNL_ARG_WEIGHTS, conv.weight, layouts.weight);
-    const auto d_in = call.output(DNNL_ARG_DIFF_SRC, conv.d_in, layouts.in);
-    const auto workspace =
-        call.scratchpad(floats_layout(plan_winograd(backward_data_shape(shape), threads).floats));
-    return call.finish([=](const BoundOperands& at) {
-      winograd_backward_data(shape, threads, at.as(d_out), at.as(weight), at.as(d_in), at.as(workspace));
-    });
-  }
+  if (instruction.engine == kWinograd) return prepare_winograd(context, instruction, conv);
   const auto descriptor =
       backward_descriptor<convolution_backward_data>(context.engine, problem_of(context, instruction));
   Call call(context, instruction);
@@ -153,24 +106,11 @@ Binder prepare(Context& context, Instruction& instruction, const ConvBackwardDat
 
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWeights& conv) {
   instruction.workspace_bytes = 0;  // was an estimate
-  // The update is elementwise over gradient and master, so both share one layout.
-  const BufferId master = context.tensors().parameters[context.op<Conv>(instruction).weight].master;
-  if (instruction.engine == kWinograd) {
-    const Conv& op = context.op<Conv>(instruction);
-    const WinogradLayouts layouts = winograd_layouts(context.graph, op);
-    const ConvShape shape = conv_shape(context.graph, op);
-    context.settle(conv.d_weight, context.settle(master, layouts.weight));
-    Call call(context, instruction);
-    const auto in = call.input(DNNL_ARG_SRC, conv.in, layouts.in);
-    const auto d_out = call.input(DNNL_ARG_DIFF_DST, conv.d_out, layouts.out);
-    const auto d_weight = call.output(DNNL_ARG_DIFF_WEIGHTS, conv.d_weight, layouts.weight);
-    const auto workspace = call.scratchpad(floats_layout(plan_winograd_weights(shape).floats));
-    return call.finish([=](const BoundOperands& at) {
-      winograd_backward_weights(shape, at.as(in), at.as(d_out), at.as(d_weight), at.as(workspace));
-    });
-  }
+  if (instruction.engine == kWinograd) return prepare_winograd(context, instruction, conv);
   const auto descriptor =
       backward_descriptor<convolution_backward_weights>(context.engine, problem_of(context, instruction));
+  // The update is elementwise over gradient and master, so both share one layout.
+  const BufferId master = context.tensors().parameters[context.op<Conv>(instruction).weight].master;
   context.settle(conv.d_weight, context.settle(master, descriptor.diff_weights_desc()));
   Call call(context, instruction);
   const auto in = call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
@@ -182,7 +122,7 @@ Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWei
   const ConvShape shape = conv_shape(context.graph, context.op<Conv>(instruction));
   const int threads = threads_in_use();
   const std::size_t bytes = sum_weights_bf16_workspace(shape, threads);
-  const auto workspace = call.scratchpad(floats_layout(static_cast<std::int64_t>(bytes / sizeof(float))));
+  const auto workspace = call.scratchpad(plain_layout({static_cast<std::int64_t>(bytes / sizeof(float))}));
   return call.finish([=](const BoundOperands& at) {
     sum_weights_bf16(shape, threads, at.as<Bf16>(in), at.as<Bf16>(d_out), at.as(d_weight),
                      at.as<std::byte>(workspace));
