@@ -28,7 +28,7 @@ struct DeviceLimits {
   bool in_host_memory = false;  // which then holds start values and copies for checks as well
   int compute_capability = 0;   // 90 for sm_90; 0 for a CPU
   int threads = 1;              // of a CPU: of oneDNN and our own loops
-  bool winograd = false;        // of a CPU: its oneDNN has Winograd convolutions (kernels/winograd.h)
+  bool winograd = false;        // of a CPU: it has what our Winograd convolutions need (kernels/winograd.h)
   std::string source;           // source of the figures
 };
 

@@ -13,7 +13,6 @@ namespace {
 constexpr double kWeightTransform = 600, kTile = 40, kTileTransform = 700;
 constexpr double kMostRelativeTime = 0.9;
 
-constexpr std::int64_t kRows = 8;                // tiles that are multiplied together
 constexpr std::int64_t kTilesAtOnce = 64;        // the products of a panel fit a core's cache
 constexpr std::int64_t kFewTiles = 128;          // also these
 constexpr std::int64_t kChannelsAtOnce = 128;    // with the weights of a panel
@@ -22,7 +21,7 @@ constexpr std::int64_t kSharedFloats = 4 << 20;  // in half of a shared cache of
 constexpr std::int64_t kApart = 48;
 
 std::int64_t whole_rows(std::int64_t tiles) {
-  return ceil_div(tiles, kRows) * kRows;
+  return ceil_div(tiles, kWinogradRows) * kWinogradRows;
 }
 
 WinogradPlan tiles_of(const ConvShape& shape) {
@@ -57,7 +56,6 @@ WinogradPlan plan_winograd(const ConvShape& shape, int threads) {
     plan.weight_plane = plan.channels_at_once * kWinogradPanel + kApart;
   } else {
     plan.kept = plan.at_once = std::min(kTilesAtOnce, whole_rows(ceil_div(plan.tiles, threads)));
-    plan.channels_at_once = shape.in_channels;
     plan.panels_at_once = std::min<std::int64_t>(2, shape.out_channels / kWinogradPanel);
   }
   plan.in_plane = plan.kept * shape.in_channels + kApart;
@@ -71,7 +69,7 @@ WinogradPlan plan_winograd(const ConvShape& shape, int threads) {
 WinogradPlan plan_winograd_weights(const ConvShape& shape) {
   WinogradPlan plan = tiles_of(shape);
   const std::int64_t channels = shape.in_channels + shape.out_channels;
-  const std::int64_t most = std::max(kRows, kSharedFloats / (kWinogradPoints * channels));
+  const std::int64_t most = std::max(kWinogradRows, kSharedFloats / (kWinogradPoints * channels));
   plan.kept = whole_rows(ceil_div(plan.tiles, ceil_div(plan.tiles, most)));
   plan.in_plane = plan.kept * shape.in_channels + kApart;
   plan.out_plane = plan.kept * shape.out_channels + kApart;

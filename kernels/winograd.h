@@ -30,8 +30,8 @@ struct WinogradPass {
 
 // A tile of 4x4 results comes from 6x6 inputs, as 36 products per pair of channels, one for each point.
 inline constexpr std::int64_t kWinogradTile = 4, kWinogradPoints = 36;
-// Output channels that are computed together.
-inline constexpr std::int64_t kWinogradPanel = 32;
+// Output channels that are computed together, and tiles that are multiplied together.
+inline constexpr std::int64_t kWinogradPanel = 32, kWinogradRows = 8;
 
 // How a pass goes through its tiles. Transformed tensors have a plane per point; sizes are in floats.
 // by_panel: where tiles are few, transformed weights are the larger part. Threads then share out panels, and

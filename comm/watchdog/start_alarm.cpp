@@ -78,11 +78,23 @@ std::string failed_start_text() {
                      named(launched_as().rank, ::getpid()));
 }
 
-bool is_tmpdir_full() {
+std::filesystem::path tmpdir() {
   std::error_code failed;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(failed);
+  return std::filesystem::temp_directory_path(failed);
+}
+
+// Some file systems tell no sizes.
+bool is_full(const std::filesystem::path& folder) {
+  std::error_code failed;
   const std::filesystem::space_info space = std::filesystem::space(folder, failed);
-  return !failed && space.available < kFullDiskBytes;
+  return !failed && space.capacity > 0 && space.available < kFullDiskBytes;
+}
+
+// By a thread of its own, which may wait for ever, as for a file server that is gone.
+std::shared_ptr<std::atomic<bool>> find_whether_full(const std::filesystem::path& folder) {
+  auto found = std::make_shared<std::atomic<bool>>(false);
+  quiet_thread([=] { *found = is_full(folder); }).detach();
+  return found;
 }
 
 std::string bus_error_text(int code) {
@@ -109,7 +121,7 @@ void note_end_of_process() {
 }
 
 StartAlarm::StartAlarm(const StatusBoard& board, StartAlarmOptions options)
-    : board_(board), options_(std::move(options)) {
+    : board_(board), options_(std::move(options)), tmpdir_(tmpdir()) {
   starting_pid = ::getpid();
   starting = this;
   std::atexit(note_end_of_process);
@@ -189,8 +201,10 @@ void StartAlarm::look(const RunStatus& status) {
   const double limit = ends ? options_.end_timeout_seconds
                             : options_.startup_timeout_seconds + (others_watch_ ? kPatienceWithVerdict : 0);
   // There Open MPI sometimes waits for ever.
-  if (starting == this && seconds > kPatienceWithFullDisk && is_tmpdir_full())
-    end_as_one_of_host(failed_start_text(), ExitCode::internal);
+  if (starting == this && seconds > kPatienceWithFullDisk) {
+    if (!tmpdir_is_full_) tmpdir_is_full_ = find_whether_full(tmpdir_);
+    if (*tmpdir_is_full_) end_as_one_of_host(failed_start_text(), ExitCode::internal);
+  }
   const bool has_limit = ends || status.phase < RunPhase::warmup;
   const bool is_late = has_limit && seconds > limit;
   if (gone) {

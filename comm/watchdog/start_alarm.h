@@ -4,9 +4,12 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -70,9 +73,11 @@ class StartAlarm {
   std::condition_variable_any changed_;
   bool others_watch_ = false;
   std::function<void(int)> announce_;
-  std::map<int, pid_t> seen_;           // ranks of this host
-  std::vector<StartedRank> there_;      // those that haven't ended
-  std::optional<double> missed_since_;  // one of them has
+  std::filesystem::path tmpdir_;
+  std::shared_ptr<std::atomic<bool>> tmpdir_is_full_;  // empty: not looked at yet
+  std::map<int, pid_t> seen_;                          // ranks of this host
+  std::vector<StartedRank> there_;                     // those that haven't ended
+  std::optional<double> missed_since_;                 // one of them has
   double looked_ = 0;
   std::jthread thread_;  // last: ends before what it uses
 };

@@ -29,6 +29,7 @@ struct Context {
   Program& program;
   dnnl::engine engine;
   dnnl::stream stream;
+  int threads = 1;                                          // that the program was described for
   std::vector<std::optional<dnnl::memory::desc>>& layouts;  // by BufferId; empty until chosen
 
   // The operation that the instruction computes a part of.

@@ -5,7 +5,6 @@
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/conv_weights_bf16.h"
 #include "kernels/cpu/onednn.h"
-#include "kernels/cpu/threads.h"
 #include "kernels/winograd.h"
 
 namespace plumb::cpu {
@@ -65,7 +64,7 @@ bool sums_weights_by_own_loop(const Context& context, const Instruction& instruc
   constexpr double kVectorRate = 2;  // by AVX512_BF16; AMX is much faster, and oneDNN uses it
   const Conv& op = context.op<Conv>(instruction);
   if (context.dtype(context.tensors().values[op.out]) != DType::bf16 || bf16_rate() != kVectorRate ||
-      op.groups > 1 || !can_sum_weights_bf16(conv_shape(context.graph, op), threads_in_use()))
+      op.groups > 1 || !can_sum_weights_bf16(conv_shape(context.graph, op), context.threads))
     return false;
   const auto is_blocked = [](const dnnl::memory::desc& layout) {
     const auto form = channel_layout(layout);
@@ -120,7 +119,7 @@ Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWei
     return call.finish<convolution_backward_weights>(descriptor);
   instruction.engine = "plumbline";
   const ConvShape shape = conv_shape(context.graph, context.op<Conv>(instruction));
-  const int threads = threads_in_use();
+  const int threads = context.threads;
   const std::size_t bytes = sum_weights_bf16_workspace(shape, threads);
   const auto workspace = call.scratchpad(plain_layout({static_cast<std::int64_t>(bytes / sizeof(float))}));
   return call.finish([=](const BoundOperands& at) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 
 #define PLUMB_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
 
@@ -28,7 +29,7 @@ struct Range {
   std::int64_t size() const { return end - begin; }
 };
 
-// WeightsPart `index` of 0 … count - 1.
+// Part `index` of `parts` of 0 … count - 1.
 Range part_of(std::int64_t count, std::int64_t parts, std::int64_t index) {
   return {count * index / parts, count * (index + 1) / parts};
 }
@@ -246,6 +247,9 @@ class WeightsPart {
 
 bool can_sum_weights_bf16(const ConvShape& s, int threads) {
   if (s.in_channels % kLayoutBlock != 0 || s.out_channels % kTileOut != 0) return false;
+  const std::int64_t most =
+      std::max(s.in_channels * s.in_height * s.in_width, s.out_channels * s.out_height * s.out_width);
+  if (s.images * most / kLayoutBlock > std::numeric_limits<std::int32_t>::max()) return false;  // of places
   const std::int64_t units =
       shares_out_input(s, threads) ? s.in_channels / kLayoutBlock : s.out_channels / kTileOut;
   return units % threads == 0 || units >= 8 * threads;  // else threads wait for the one with most

@@ -1,6 +1,5 @@
 // Convolutions by the loops of winograd_loops.h, which take one layout for all passes.
 #include "kernels/cpu/binding.h"
-#include "kernels/cpu/threads.h"
 #include "kernels/cpu/winograd_loops.h"
 
 namespace plumb::cpu {
@@ -19,7 +18,7 @@ WinogradProblem winograd_problem_of(const Context& context, const Instruction& i
   };
   const Graph& graph = context.graph;
   return {.shape = conv_shape(graph, op),
-          .threads = threads_in_use(),
+          .threads = context.threads,
           .in = blocked(nchw(graph.values[op.in].shape), dnnl::memory::format_tag::nChw16c),
           .weight = blocked(graph.parameters[op.weight].dims, dnnl::memory::format_tag::OIhw16i16o),
           .out = blocked(nchw(graph.values[op.out].shape), dnnl::memory::format_tag::nChw16c)};

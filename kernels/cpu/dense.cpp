@@ -2,6 +2,7 @@
 // is [out, c, h, w] to match, which in row-major order equals the public [out, c * h * w].
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/onednn.h"
@@ -73,7 +74,8 @@ Binder multiply_by_transposed(Context& context, Instruction& instruction, const 
   const DType dtype = context.dtype(dense.d_in);
   const memory::desc weight = plain_layout({in, out}, dtype).permute_axes({1, 0});
   const memory::desc d_in = plain_layout({images, in}, dtype);
-  context.settle(dense.d_in, p.in);
+  if (context.settle(dense.d_in, p.in) != p.in)
+    throw std::logic_error(instruction.name + " has a gradient of another layout");
   Call call(context, instruction);
   call.input(DNNL_ARG_SRC, dense.d_out, p.d_out);
   call.raw(DNNL_ARG_WEIGHTS, dense.weight, weight);

@@ -180,6 +180,7 @@ class CpuDevice final : public Device {
             .program = program,
             .engine = engine_,
             .stream = stream_,
+            .threads = threads_,
             .layouts = layouts_};
   }
 

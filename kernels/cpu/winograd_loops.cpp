@@ -1,5 +1,5 @@
 // Transformed tensors have a plane for each of the 36 points: inputs [block of 16 channels][tile][16],
-// weights [panel of 32 output channels][input channel][32], products [tile][32], gradients of results
+// weights [panel of 32 output channels][input channel][32], products and gradients of results
 // [panel][tile][32]. In each plane a matrix product; its inner loop keeps 8 rows x 32 columns in registers.
 #include "kernels/cpu/winograd_loops.h"
 
@@ -15,36 +15,36 @@ using winograd::Pixels;
 using winograd::Planes;
 
 constexpr std::int64_t kBlockChannels = 16, kBlockWeights = 256;  // of the layouts
-constexpr std::int64_t kTaps = 9, kProductRows = 8;               // rows of a product
+constexpr std::int64_t kTaps = 9;
 constexpr int kInputSide = 6, kResultSide = 4, kKernelSide = 3;
 
-// The sums of kProductRows x kWinogradPanel products.
+// The sums of kWinogradRows x kWinogradPanel products.
 struct Sums {
-  __m512 left[kProductRows], right[kProductRows];
+  __m512 left[kWinogradRows], right[kWinogradRows];
 
   PLUMB_AVX512_INLINE void clear() {
 #pragma GCC unroll 8
-    for (int row = 0; row < kProductRows; ++row) left[row] = right[row] = _mm512_setzero_ps();
+    for (int row = 0; row < kWinogradRows; ++row) left[row] = right[row] = _mm512_setzero_ps();
   }
   PLUMB_AVX512_INLINE void load(const float* from) {
 #pragma GCC unroll 8
-    for (int row = 0; row < kProductRows; ++row) {
+    for (int row = 0; row < kWinogradRows; ++row) {
       left[row] = _mm512_load_ps(from + row * kWinogradPanel);
       right[row] = _mm512_load_ps(from + row * kWinogradPanel + kBlockChannels);
     }
   }
   PLUMB_AVX512_INLINE void store(float* to) const {
 #pragma GCC unroll 8
-    for (int row = 0; row < kProductRows; ++row) {
+    for (int row = 0; row < kWinogradRows; ++row) {
       _mm512_store_ps(to + row * kWinogradPanel, left[row]);
       _mm512_store_ps(to + row * kWinogradPanel + kBlockChannels, right[row]);
     }
   }
-  // Adds factors [kProductRows], `stride` apart, times columns [32].
+  // Adds factors [kWinogradRows], `stride` apart, times columns [32].
   PLUMB_AVX512_INLINE void add(const float* factors, std::int64_t stride, const float* columns) {
     const __m512 first = _mm512_load_ps(columns), second = _mm512_load_ps(columns + kBlockChannels);
 #pragma GCC unroll 8
-    for (int row = 0; row < kProductRows; ++row) {
+    for (int row = 0; row < kWinogradRows; ++row) {
       const __m512 factor = _mm512_set1_ps(factors[row * stride]);
       left[row] = _mm512_fmadd_ps(factor, first, left[row]);
       right[row] = _mm512_fmadd_ps(factor, second, right[row]);
@@ -105,7 +105,7 @@ PLUMB_AVX512 void clear(const Planes<float>& planes) {
     for (int x = 0; x < kInputSide; ++x) planes.store(y, x, _mm512_setzero_ps());
 }
 
-// Where tile `index` of all images starts, for blocks of `channels` channels.
+// Where tile `index` of all images starts.
 struct TilePlace {
   std::int64_t image = 0, top = 0, left = 0;
 
@@ -113,6 +113,7 @@ struct TilePlace {
       : image(index / (plan.down * plan.across)),
         top(index / plan.across % plan.down * kWinogradTile),
         left(index % plan.across * kWinogradTile) {}
+  // Block `index` of images with `channels` channels.
   template <typename Float>
   Float* block(Float* images, std::int64_t channels, std::int64_t index, std::int64_t pixels) const {
     return images + (image * channels / kBlockChannels + index) * pixels * kBlockChannels;
@@ -206,7 +207,7 @@ void compute_panel(const Convolution& c, const float* inputs, std::int64_t panel
     const std::int64_t blocks = std::min(most, c.in_blocks() - block);
     transform_panel(c.shape, plan, c.weight, c.is_turned, panel, block, blocks, weights);
     for (std::int64_t point = 0; point < kWinogradPoints; ++point)
-      for (std::int64_t tile = 0; tile < plan.at_once; tile += kProductRows)
+      for (std::int64_t tile = 0; tile < plan.at_once; tile += kWinogradRows)
         multiply_tiles(inputs + point * plan.in_plane + (block * plan.kept + tile) * kBlockChannels,
                        plan.kept * kBlockChannels, blocks, weights + point * plan.weight_plane,
                        products + point * plan.out_plane + tile * kWinogradPanel, block > 0);
@@ -221,8 +222,8 @@ void convolve_by_panels(const Convolution& c, int threads, float* workspace) {
   float* const products = weights + threads * kWinogradPoints * plan.weight_plane;
 #pragma omp parallel for collapse(2) schedule(static)
   for (std::int64_t block = 0; block < c.in_blocks(); ++block)
-    for (std::int64_t tile = 0; tile < plan.kept; tile += kProductRows)
-      transform_input_tiles(c.shape, plan, c.in, block, tile, kProductRows, inputs + tile * kBlockChannels);
+    for (std::int64_t tile = 0; tile < plan.kept; tile += kWinogradRows)
+      transform_input_tiles(c.shape, plan, c.in, block, tile, kWinogradRows, inputs + tile * kBlockChannels);
 #pragma omp parallel for schedule(static)
   for (int thread = 0; thread < threads; ++thread)
     for (std::int64_t panel = thread * c.panels() / threads; panel < (thread + 1) * c.panels() / threads;
@@ -241,7 +242,7 @@ void compute_tiles(const Convolution& c, const float* weights, std::int64_t inde
   for (std::int64_t first = 0; first < c.panels(); first += plan.panels_at_once) {
     const std::int64_t panels = std::min(plan.panels_at_once, c.panels() - first);
     for (std::int64_t point = 0; point < kWinogradPoints; ++point)
-      for (std::int64_t tile = 0; tile < plan.at_once; tile += kProductRows)
+      for (std::int64_t tile = 0; tile < plan.at_once; tile += kWinogradRows)
         for (std::int64_t panel = 0; panel < panels; ++panel)
           multiply_tiles(
               inputs + point * plan.in_plane + tile * kBlockChannels, plan.kept * kBlockChannels,
@@ -317,8 +318,8 @@ void winograd_backward_weights(const ConvShape& s, const float* in, const float*
     const std::int64_t count = std::min(plan.kept, plan.tiles - first);
 #pragma omp parallel for collapse(2) schedule(static)
     for (std::int64_t block = 0; block < in_blocks + out_blocks; ++block)
-      for (std::int64_t tile = 0; tile < count; tile += kProductRows) {
-        const std::int64_t tiles = std::min(kProductRows, count - tile);
+      for (std::int64_t tile = 0; tile < count; tile += kWinogradRows) {
+        const std::int64_t tiles = std::min(kWinogradRows, count - tile);
         if (block < in_blocks)
           transform_input_tiles(s, plan, in, block, first + tile, tiles, inputs + tile * kBlockChannels);
         else
@@ -328,7 +329,7 @@ void winograd_backward_weights(const ConvShape& s, const float* in, const float*
 #pragma omp parallel for collapse(2) schedule(static)
     for (std::int64_t point = 0; point < kWinogradPoints; ++point)
       for (std::int64_t panel = 0; panel < panels; ++panel)
-        for (std::int64_t channel = 0; channel < s.in_channels; channel += kProductRows)
+        for (std::int64_t channel = 0; channel < s.in_channels; channel += kWinogradRows)
           multiply_gradients(
               inputs + point * plan.in_plane + channel / kBlockChannels * plan.kept * kBlockChannels +
                   channel % kBlockChannels,

@@ -82,13 +82,14 @@ TEST(StartAlarmDeathTest, ABusErrorIsToldAndBecomes74) {
       testing::KilledBySignal(SIGBUS), "^$");
 }
 
+// Behind posix_spawn it has its variables for good: a shell would lose them for a moment at exec.
 pid_t start_rank_1() {
-  std::string shell = "sh", option = "-c", script = "exec sleep 60", rank = "OMPI_COMM_WORLD_RANK=1",
-              size = "OMPI_COMM_WORLD_SIZE=2", path = "PATH=/bin:/usr/bin";
-  char* const words[] = {shell.data(), option.data(), script.data(), nullptr};
-  char* const variables[] = {rank.data(), size.data(), path.data(), nullptr};
+  std::string sleep = "sleep", seconds = "60", rank = "OMPI_COMM_WORLD_RANK=1",
+              size = "OMPI_COMM_WORLD_SIZE=2";
+  char* const words[] = {sleep.data(), seconds.data(), nullptr};
+  char* const variables[] = {rank.data(), size.data(), nullptr};
   pid_t pid = -1;
-  return ::posix_spawn(&pid, "/bin/sh", nullptr, nullptr, words, variables) == 0 ? pid : -1;
+  return ::posix_spawn(&pid, "/bin/sleep", nullptr, nullptr, words, variables) == 0 ? pid : -1;
 }
 
 // This process is an mpirun that doesn't end rank 0 when rank 1 is gone. Ends as rank 0 does.
