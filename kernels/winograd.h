@@ -47,9 +47,9 @@ struct WinogradPlan {
 
 // The convolution of d_out by turned weights that backward-data is.
 ConvShape backward_data_shape(const ConvShape& shape);
-// Of forward, or backward-data as backward_data_shape().
+// The plan of a forward pass; for backward-data, of backward_data_shape().
 WinogradPlan plan_winograd(const ConvShape& shape, int threads);
-// Of backward-weights: tiles, kept, planes and floats.
+// The plan of backward-weights: it has tiles, kept, planes and floats only.
 WinogradPlan plan_winograd_weights(const ConvShape& shape);
 
 // 3x3, stride 1, padding of at most 1, one group, channels in multiples of kWinogradPanel.
