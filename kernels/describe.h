@@ -36,6 +36,9 @@ struct DescribeOptions {
   bool scale_loss = false;        // fp16: check gradients for overflow, and skip the update if one overflowed
   bool fp32_head = false;         // fp16, bf16: run operations from Graph::head_begin on in fp32
   std::vector<PlainLayer> plain;  // exceptions to `fuse`
+  // cuda: convolutions' weight gradients run on a lane of their own beside the rest of backward. Their
+  // operands then live until the end of backward.
+  bool overlap_weights = false;
   Winograd winograd = Winograd::where_faster;  // cpu
 };
 

@@ -59,9 +59,17 @@ struct Buffer {
   std::string layout;
 };
 
-enum class Lane { input, compute, communication };
-inline constexpr std::size_t kLanes = 3;
+// weights: of a GPU, weight gradients beside the rest of backward (DescribeOptions::overlap_weights).
+enum class Lane { input, compute, weights, communication };
+inline constexpr std::size_t kLanes = 4;
 std::string_view name_of(Lane lane);
+// Whether instructions of the lane count as computing, against the roofline.
+constexpr bool computes(Lane lane) {
+  return lane == Lane::compute || lane == Lane::weights;
+}
+constexpr bool computes(std::string_view lane_name) {
+  return lane_name == "compute" || lane_name == "weights";
+}
 
 enum class Phase { input, forward, backward, reduce, update };
 std::string_view name_of(Phase phase);

@@ -84,6 +84,9 @@ OptionGroup cuda_group(BenchOptions& o) {
            "take the engines that heuristics name first; without it every engine and fused pattern is "
            "timed before the run, once per GPU, and the fastest is remembered on disk")
            .with_key("autotune"),
+       flag_option("--overlap-weights", o.overlap_weights, true,
+                   "compute weight gradients on a stream of their own, beside the rest of backward; takes "
+                   "more memory"),
        loss_scale_option(o),
        flag_option("--share-gpu", o.share_gpu, true, "let several ranks use one GPU, through --comm mpi")}};
 }

@@ -47,7 +47,7 @@ struct BenchOptions {
   double bucket_mb = kDefaults.bucket_mb;
   ReduceDType reduce_dtype = ReduceDType::same;
   bool overlap = kDefaults.overlap;
-  bool share_gpu = kDefaults.share_gpu;
+  bool share_gpu = kDefaults.share_gpu, overlap_weights = kDefaults.overlap_weights;
   CudaGraph cuda_graph = CudaGraph::automatic;
   bool fuse = true, autotune = kDefaults.autotune;  // cuda: engines of convolutions
   std::optional<LossScaling> loss_scaling;          // default: dynamic with fp16, none elsewhere

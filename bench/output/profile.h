@@ -28,7 +28,7 @@ struct InstructionProfile {
   InstructionId instruction = 0;
   double seconds = 0;                       // mean over the iterations that are averaged
   double min_seconds = 0, max_seconds = 0;  // over all
-  double share = 0;             // of the time of all instructions of the compute lane; 0 on other lanes
+  double share = 0;             // of the time of all instructions that compute; 0 on other lanes
   double flops_per_second = 0;  // achieved, 2 FLOPs per multiply-accumulate
   double bytes_per_second = 0;  // of the bytes that can't be avoided
   double roofline_seconds = 0;
@@ -37,7 +37,7 @@ struct InstructionProfile {
   double lost_seconds() const { return seconds - roofline_seconds; }
 };
 
-// Several instructions of the compute lane together.
+// Several instructions that compute together.
 struct ProfileTotal {
   std::string name;  // of the phase or the kind
   std::size_t instructions = 0;
@@ -50,7 +50,7 @@ struct Profile {
   double peak_flops_per_second = 0, peak_bytes_per_second = 0;
   std::size_t iterations = 0;           // that were stamped
   std::size_t averaged_iterations = 0;  // those of middle length: every time below is a mean over them
-  // Compute lane: from the begin of its first instruction to the end of its last; in one of its instructions,
+  // Of lanes that compute: from the begin of its first instruction to the end of its last; in one of its instructions,
   // which is the sum of their seconds; in none of them.
   double iteration_seconds = 0, busy_seconds = 0, gap_seconds = 0;
   double roofline_seconds = 0;                   // sum over its instructions

@@ -82,11 +82,11 @@ InstructionProfile sum_of(const Program& program, std::span<const InstructionPro
   return sum;
 }
 
-// Instructions of the compute lane, most lost first.
+// Instructions that compute, most lost first.
 std::vector<InstructionProfile> by_loss(const Program& program, const Profile& profile) {
   std::vector<InstructionProfile> instructions = profile.instructions;
   std::erase_if(instructions, [&](const InstructionProfile& instruction) {
-    return program.instructions[instruction.instruction].lane != Lane::compute;
+    return !computes(program.instructions[instruction.instruction].lane);
   });
   std::ranges::stable_sort(instructions, std::greater{}, &InstructionProfile::lost_seconds);
   return instructions;

@@ -40,6 +40,7 @@ DescribeOptions describe_options(const BenchOptions& options, std::vector<PlainL
           .scale_loss = options.loss_scaling && options.loss_scaling->kind != LossScaling::Kind::none,
           .fp32_head = options.model->margin_head && options.face.fp32_head,
           .plain = std::move(plain),
+          .overlap_weights = options.overlap_weights,
           .winograd = options.winograd};
 }
 

@@ -22,6 +22,7 @@ struct Engines {
   ConvEngine& convolutions;
   GemmEngine& products;
   cudaStream_t stream = nullptr;       // of the compute lane
+  cudaStream_t weights_stream = nullptr;
   IterationRecord* records = nullptr;  // the ring, as the device addresses it
 };
 

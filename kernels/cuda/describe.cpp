@@ -13,6 +13,7 @@
 
 #include <utility>
 
+#include "kernels/cuda/depthwise_shape.h"
 #include "kernels/cuda/fusion.h"
 #include "kernels/cuda/margin_partition.h"
 #include "kernels/cuda/norm_partition.h"
@@ -27,7 +28,7 @@ struct Describer : GraphLowering {
   using GraphLowering::forward;
 
   Describer(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
-      : GraphLowering(start_storage(graph, options)), layers_(plan_fusion(graph, options, limits)) {
+      : GraphLowering(start_storage(graph, options)), layers_(plan_fusion(graph, options, limits)), overlap_weights_(options.overlap_weights) {
     lowering_.program.allow_tf32 = options.precision == Precision::tf32;
   }
 
@@ -76,7 +77,9 @@ struct Describer : GraphLowering {
       weights.in = value(norm_in_front(i).in);
       weights.scale_shift = saved_[*layer.norm_in_front].scale_shift;
     }
-    set_conv_workspace(add(op.name + ".backward_weights", weights, Phase::backward, i), op);
+    Instruction& instruction = add(op.name + ".backward_weights", weights, Phase::backward, i);
+    if (overlap_weights_ && !is_depthwise(graph_, op)) instruction.lane = Lane::weights;
+    set_conv_workspace(instruction, op);
     if (op.in == 0) return;  // no instruction reads the gradient of the images
     const BufferId d_in = new_gradient(op.in, op.name);
     contribute(op.in, d_in);
@@ -256,6 +259,7 @@ struct Describer : GraphLowering {
   std::int64_t pixels(ValueId id) const { return shape(id).n * shape(id).h * shape(id).w; }
 
   std::vector<LayerFusion> layers_;
+  bool overlap_weights_;
 };
 
 }  // namespace

@@ -227,7 +227,9 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
            (deterministic_ ? ", sums in a fixed order" : "");
   }
 
-  Engines engines() { return {*convolutions_, *products_, compute(), records()}; }
+  Engines engines() {
+    return {*convolutions_, *products_, compute(), lanes_.stream(Lane::weights), records()};
+  }
 
   void allocate(std::size_t bytes) {
     memory_.reset();

@@ -21,8 +21,9 @@ bool is_over(const Event& event) {
 }  // namespace
 
 Lanes::Lanes() : joined_(make_event()) {
-  for (const Lane lane : {Lane::input, Lane::compute, Lane::communication})
-    streams_.push_back(make_stream(lane == Lane::communication ? Priority::high : Priority::normal));
+  // By Lane: nothing waits for weight gradients before the end of backward.
+  for (const Priority priority : {Priority::low, Priority::normal, Priority::low, Priority::high})
+    streams_.push_back(make_stream(priority));
 }
 
 void Lanes::signal(InstructionId instruction, Lane lane) {

@@ -46,9 +46,11 @@ std::string remedy_for(ExitCode cause) {
 Stream make_stream(Priority priority) {
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  const int number = priority == Priority::low    ? least
+                     : priority == Priority::high ? greatest
+                                                  : (least + greatest) / 2;
   cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
-                                     priority == Priority::high ? greatest : least));
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, number));
   return Stream(stream);
 }
 

@@ -33,7 +33,7 @@ template <typename Handle, auto kDestroy>
 using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy<kDestroy>>;
 
 using Stream = Owner<cudaStream_t, cudaStreamDestroy>;
-enum class Priority { normal, high };
+enum class Priority { low, normal, high };
 Stream make_stream(Priority priority = Priority::normal);  // doesn't wait for the default stream
 
 using Event = Owner<cudaEvent_t, cudaEventDestroy>;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "kernels/program.h"
 #include "results/record/object_reader.h"
 #include "results/report/run_parts.h"
 
@@ -52,7 +53,7 @@ std::vector<InstructionSpan> phases_of(const Json& instructions, const std::stri
   std::vector<InstructionSpan> phases;
   for (std::size_t i = 0; i < instructions.size(); ++i) {
     const ObjectReader reader(instructions[i], origin, "steps[]");
-    if (reader.text("lane") != "compute") continue;
+    if (!computes(reader.text("lane"))) continue;
     const std::string phase = reader.text("phase");
     const int instruction = static_cast<int>(i);
     if (phases.empty() || phases.back().phase != phase) phases.push_back({phase, instruction, instruction});

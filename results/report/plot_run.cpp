@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "kernels/program.h"
 #include "results/report/gnuplot.h"
 #include "results/report/palette.h"
 #include "results/report/plot.h"
@@ -16,7 +17,7 @@ constexpr double kMebibyte = 1 << 20;
 // Collectives are left out: they go on beside the others, and most of their time is waiting.
 std::vector<ProfiledInstruction> compute_instructions(const RunProfile& profile) {
   std::vector<ProfiledInstruction> instructions = profile.instructions;
-  std::erase_if(instructions, [](const auto& instruction) { return instruction.lane != "compute"; });
+  std::erase_if(instructions, [](const auto& instruction) { return !computes(instruction.lane); });
   return instructions;
 }
 

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/units.h"
+#include "kernels/program.h"
 #include "results/report/report_data.h"
 
 namespace plumb {
@@ -109,7 +110,7 @@ std::string row(const ProfiledInstruction& instruction) {
 std::string steps_table(const ReportRun& run) {
   const RunProfile& profile = *run.profile;
   std::vector<ProfiledInstruction> instructions = profile.instructions;
-  std::erase_if(instructions, [](const auto& instruction) { return instruction.lane != "compute"; });
+  std::erase_if(instructions, [](const auto& instruction) { return !computes(instruction.lane); });
   std::ranges::stable_sort(instructions, std::greater(), lost_seconds);
   std::string text = fmt::format(
       "**{}**\n\n{:.3f} ms with stamps, {:.3f} ms of them in instructions, roofline {:.3f} ms; most time "

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "kernels/program.h"
 #include "results/record/object_reader.h"
 
 namespace plumb {
@@ -67,7 +68,7 @@ class StepBuilder {
   void add(const StepJson& instruction, double seconds) {
     const ObjectReader reader(instruction, origin_, "steps[]", kProgramSchema);
     const std::string lane = reader.text("lane");
-    if (lane == "compute") {
+    if (computes(lane)) {
       note_uses(reader);
       step_.compute.push_back({reader.text("name"), seconds});
     } else if (lane == "communication") {
@@ -182,7 +183,7 @@ std::vector<double> profiled_seconds(const StepJson& program, const StepJson& pr
       const ObjectReader reader(instructions[index], origin, "steps[]", kProgramSchema);
       const std::string own = reader.text("name");
       if (own == name) return;
-      if (reader.text("lane") == "compute")
+      if (computes(reader.text("lane")))
         throw Error(
             ExitCode::bad_data,
             "{} is of another program than the program.json beside it: it has {} where that has '{}'; "

@@ -72,10 +72,12 @@ GraphRun read_results(const Device& device, const Graph& graph, int iterations) 
   return run;
 }
 
-// Hides a dependency from the runner: packing a batch reads the loaded data.
+// Hides dependencies from the runner: packing a batch reads the loaded data, an update the gradients.
 void forget_order(Program& program) {
   for (Instruction& instruction : program.instructions)
-    if (const auto* pack = instruction.as<PackBatch>())
+    if (instruction.as<Update>())
+      instruction.operation = Recorded{};
+    else if (const auto* pack = instruction.as<PackBatch>())
       instruction.operation = Recorded{
           {{pack->state, Access::read}, {pack->images, Access::write}, {pack->labels, Access::write}}};
 }
@@ -115,7 +117,8 @@ GraphRun train_on_gpu(const Graph& graph, const TestTensors& tensors, const Trai
                  .normalisation = kNormalisation,
                  .fuse = options.fuse,
                  .scale_loss = options.rule.loss_scaling.kind != LossScaling::Kind::none,
-                 .fp32_head = options.fp32_head});
+                 .fp32_head = options.fp32_head,
+                 .overlap_weights = options.overlap_weights});
   }
   EXPECT_EQ(gpu::emulated::leaks(), "");
   return run;

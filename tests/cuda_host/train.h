@@ -14,13 +14,14 @@ struct TrainOptions {
   Precision precision = Precision::fp32;
   bool fuse = true;
   bool fp32_head = false;
+  bool overlap_weights = false;
   int compute_capability = 90;  // target of the Program
   UpdateRule rule;
   float learning_rate = 0.02F;
   int iterations = 1;
   bool capture = false;        // all iterations after the first are replays
   bool other_batches = false;  // a new batch each iteration, loaded during the previous one
-  bool forgets_order = false;  // … without anyone waiting for it
+  bool forgets_order = false;  // nobody waits for what other lanes do: loaded batches, weight gradients
   int stamped_iterations = 0;  // number of leading iterations that stamp every instruction
 };
 

@@ -70,6 +70,7 @@ first() {
   logs=$results/logs/fp16_bs256/plumbline measure fp16_bs256 20 --fp16 --bs 256 --profile
   measure fp16_bs256_unfused 20 --fp16 --bs 256 --fusion off --profile
   compare losses tuned_as_unfused --count 3 --first 0.005 --rest 0.05 fp16_bs256.json fp16_bs256_unfused.json
+  measure fp16_bs256_overlap_weights 15 --fp16 --bs 256 --overlap-weights
   pytorch 1 25 75
   counters
   pytorch 2 20 35
