@@ -1,6 +1,9 @@
 #include "kernels/tuning.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "base/text.h"
 
@@ -57,12 +60,14 @@ std::string trials_csv(const Tuning& tuning) {
   const auto quoted = [](const std::string& text) {  // RFC 4180: inner quotes doubled
     return fmt::format("\"{}\"", replaced(text, '"', "\"\""));
   };
+  std::set<std::pair<std::string_view, std::string_view>> chosen;
+  for (const auto& [name, choice] : tuning.instructions) chosen.emplace(choice.problem, choice.engine);
   std::string csv = "problem,engine,workspace_bytes,milliseconds,chosen\n";
   for (const auto& [problem, trials] : tuning.trials) {
     for (const EngineTrial& trial : trials) {
-      const bool chosen = &trial == &trials.front() && trial.failure.empty();
       csv += fmt::format("{},{},{},{},{}\n", quoted(problem), quoted(trial.engine), trial.workspace_bytes,
-                         trial.seconds ? fmt::format("{:.6g}", 1e3 * *trial.seconds) : "", chosen ? 1 : 0);
+                         trial.seconds ? fmt::format("{:.6g}", 1e3 * *trial.seconds) : "",
+                         chosen.contains({problem, trial.engine}) ? 1 : 0);
     }
   }
   return csv;

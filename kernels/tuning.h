@@ -27,6 +27,7 @@ struct EngineTrial {
 struct InstructionChoice {
   std::string engine;
   std::optional<double> seconds;  // empty: not timed
+  std::string problem;            // key of Tuning::trials; only on the rank that tuned
 };
 
 struct EngineChoices {
@@ -58,7 +59,7 @@ nlohmann::json choices_to_json(const Tuning& tuning);
 Tuning choices_from_json(const nlohmann::json& json);
 
 // Header "problem,engine,workspace_bytes,milliseconds,chosen", then a line per trial; failed engines have no
-// time.
+// time. chosen: 1 if an instruction runs it.
 std::string trials_csv(const Tuning& tuning);
 
 }  // namespace plumb

@@ -174,11 +174,34 @@ double plan_tuned(const Job& job, Session& session, const UpdateRule& rule) {
   return session.plan.needed_bytes + (shares_memory ? static_cast<double>(session.source->host_bytes()) : 0);
 }
 
-// Whether every rank has room beside what libraries took while tuning.
+// Whether every rank has room beside what libraries and the decoder have taken so far.
 bool fits(const Session& session, const Job& job, double wanted) {
-  const double taken = static_cast<double>(session.device->peak_bytes());
-  const std::string mine = wanted + taken <= memory_of_rank(job, session) ? "" : "no";
+  std::string mine;
+  job.together([&] {
+    const double ranks = session.shares_gpu ? job.local_size() : 1;
+    const double taken = static_cast<double>(session.device->peak_bytes()) / ranks;
+    const double still_wanted = wanted - static_cast<double>(session.plan.decoding_bytes);
+    if (still_wanted + taken > memory_of_rank(job, session)) mine = "no";
+  });
   return std::ranges::all_of(job.all_gather(mine), [](const std::string& rank) { return rank.empty(); });
+}
+
+// Plans anew with the engines and fused layers that take the least memory. Returns the bytes that it needs.
+double plan_smallest(const Job& job, Session& session, const UpdateRule& rule) {
+  session.saves_memory = true;
+  static_cast<EngineChoices&>(session.tuning) = *session.tuning.smallest;
+  if (job.rank() == 0)
+    session.tuning.remarks.push_back(
+        "the fastest engines don't fit into the memory: engines and fused layers that take the least of it "
+        "run instead; a smaller --bs lets the fastest run");
+  return plan_tuned(job, session, rule);
+}
+
+UpdateRule rule_of(const BenchOptions& options) {
+  return {.optimizer = options.optimizer,
+          .momentum = options.momentum,
+          .weight_decay = options.weight_decay,
+          .loss_scaling = options.loss_scaling.value_or(LossScaling{})};
 }
 
 }  // namespace
@@ -238,20 +261,26 @@ void read_inputs(const Job& job, Session& session) {
 }
 
 void plan_session(const Job& job, Session& session) {
-  const BenchOptions& options = session.options;
-  const UpdateRule rule{.optimizer = options.optimizer,
-                        .momentum = options.momentum,
-                        .weight_decay = options.weight_decay,
-                        .loss_scaling = options.loss_scaling.value_or(LossScaling{})};
+  const UpdateRule rule = rule_of(session.options);
   tune_session(job, session, rule);
   double wanted = plan_tuned(job, session, rule);
-  session.saves_memory = session.tuning.smallest && !fits(session, job, wanted);
-  if (session.saves_memory) {
-    static_cast<EngineChoices&>(session.tuning) = *session.tuning.smallest;
-    wanted = plan_tuned(job, session, rule);
-  }
+  if (session.tuning.smallest && !fits(session, job, wanted)) wanted = plan_smallest(job, session, rule);
   job.together([&] { require_memory(session, job, wanted); });
   job.require_same("Program", fmt::format("hash={}\n", reduction_hash(session.plan.program)));
+}
+
+void bind_session(const Job& job, Session& session) {
+  const auto bind = [&] {
+    job.together([&] { session.device->bind(session.plan.program, session.plan.memory); });
+  };
+  try {
+    return bind();
+  } catch (const Error& error) {
+    const bool may_shrink = session.tuning.smallest && !session.saves_memory;
+    if (error.code() != ExitCode::out_of_memory || !may_shrink) throw;
+  }
+  plan_smallest(job, session, rule_of(session.options));
+  bind();
 }
 
 void prepare_session(const Job& job, Session& session) {
@@ -260,7 +289,7 @@ void prepare_session(const Job& job, Session& session) {
   // Allocates first what can't report how much memory is left; a failure to bind can.
   if (has_collectives(options, job.size()))
     session.communicator = make_communicator(job, options.comm, *session.device, session.plan.program);
-  job.together([&] { session.device->bind(session.plan.program, session.plan.memory); });
+  bind_session(job, session);
   if (options.weights.empty())
     job.together([&] { draw_tensors(session); });
   else

@@ -53,7 +53,10 @@ void tune_session(const Job& job, Session& session, const UpdateRule& rule);
 // device chose: Tuning::smallest if the fastest don't fit on some rank. Allocates nothing of it. Throws
 // Error(out_of_memory) likewise.
 void plan_session(const Job& job, Session& session);
-// plan_session(), and the last step: memory, parameters on the device.
+// Gives the planned step its memory. If the device lacks it after all, since libraries took some meanwhile,
+// plans and binds Tuning::smallest. Throws Error(out_of_memory) on all ranks.
+void bind_session(const Job& job, Session& session);
+// plan_session(), communicator, bind_session(), then parameters on the device.
 void prepare_session(const Job& job, Session& session);
 
 // Free bytes of the device; ranks that share its memory get equal parts. Of host memory not more than the

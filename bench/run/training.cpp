@@ -84,15 +84,13 @@ std::string plan_text(const Session& session) {
   const Program& program = session.plan.program;
   const auto collectives = std::ranges::count(program.instructions, Lane::communication, &Instruction::lane);
   return fmt::format(
-      "{}; {}{} instructions, {}{}{} MiB planned{}", session.source->description(),
+      "{}; {}{} instructions, {}{}{} MiB planned", session.source->description(),
       session.options.model->margin_head ? shard_text(session.plan.graph) + " of rank 0; " : "",
       program.instructions.size(), session.captures ? "captured as one CUDA graph, " : "",
       collectives == 0
           ? ""
           : fmt::format("{} over {}, ", counted(collectives, "collective"), session.options.comm),
-      session.plan.memory.arena_bytes >> 20,
-      session.saves_memory ? "; engines and fused layers that take the least memory, as the fastest don't fit"
-                           : "");
+      session.plan.memory.arena_bytes >> 20);
 }
 
 void prepare(Run& run) {

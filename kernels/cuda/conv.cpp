@@ -72,14 +72,18 @@ bool is_fused(const ConvProblem& problem) {
 std::shared_ptr<const ConvPlan> ConvEngine::plan(const ConvProblem& problem, std::size_t workspace_limit,
                                                  const std::string& wanted) {
   const std::string text = text_of(problem);
-  std::shared_ptr<const ConvPlan>& known = plans_[{text, workspace_limit, wanted}];
-  if (known) return known;
+  std::weak_ptr<const ConvPlan>& known = plans_[{text, workspace_limit, wanted}];
+  if (std::shared_ptr<const ConvPlan> plan = known.lock()) return plan;
   const std::unique_ptr<ConvCandidates> listed = candidates(problem, workspace_limit);
-  for (std::size_t i = 0; i < listed->size() && !known && !wanted.empty(); ++i)
-    if (listed->engine(i) == wanted) known = listed->build(i);
-  for (std::size_t i = 0; i < listed->size() && !known; ++i)
-    if (listed->engine(i) != wanted) known = listed->build(i);
-  if (known) return known;
+  std::shared_ptr<const ConvPlan> plan;
+  for (std::size_t i = 0; i < listed->size() && !plan && !wanted.empty(); ++i)
+    if (listed->engine(i) == wanted) plan = listed->build(i);
+  for (std::size_t i = 0; i < listed->size() && !plan; ++i)
+    if (listed->engine(i) != wanted) plan = listed->build(i);
+  if (plan) {
+    known = plan;
+    return plan;
+  }
   const std::string failure = listed->failure();
   throw Error(ExitCode::internal, "{}{}{} within {} MiB of workspace{}{}; {}", library(), kNoEngine, text,
               workspace_limit >> 20, failure.empty() ? "" : ": ", failure,

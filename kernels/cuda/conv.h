@@ -78,7 +78,7 @@ class ConvEngine {
                                        const std::string& wanted = "");
 
  private:
-  std::map<std::tuple<std::string, std::size_t, std::string>, std::shared_ptr<const ConvPlan>> plans_;
+  std::map<std::tuple<std::string, std::size_t, std::string>, std::weak_ptr<const ConvPlan>> plans_;
 };
 
 // The library that makes engines, with its version: "cuDNN 9.19.0".

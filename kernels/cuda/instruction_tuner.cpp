@@ -185,7 +185,10 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
     append_part(failure, listed->failure(), ": ");
     return {{.failure = failure}};
   }
-  if (cache_) cache_->remember(problem, trials);
+  // What was tried with too little memory is tried again.
+  const bool had_room = timer_ && timer_->flushes() &&
+                        std::ranges::find(trials, kNoRoom, &EngineTrial::failure) == trials.end();
+  if (cache_ && had_room) cache_->remember(problem, trials);
   return trials;
 }
 
@@ -216,7 +219,10 @@ EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instr
   const Binder bind_instruction = prepare_instruction(context, prepared);
   EngineTrial trial{.engine = kOwnKernel, .workspace_bytes = prepared.workspace_bytes};
   const std::optional<Arena> room = make_room(alone, prepared, prepared.workspace_bytes);
-  if (room) run(trial, bind_instruction(*room));
+  if (room)
+    run(trial, bind_instruction(*room));
+  else
+    trial.failure = kNoRoom;
   return trial;
 }
 
@@ -237,7 +243,10 @@ void InstructionTuner::run(EngineTrial& trial, const std::function<void()>& enqu
 
 void InstructionTuner::capture(EngineTrial& trial, const std::function<void()>& enqueue) const {
   try {
-    capture_graph(device_.stream, enqueue);
+    const CapturedGraph captured = capture_graph(device_.stream, enqueue);
+    const ExecutableGraph executable = instantiate(captured);
+    check(cudaGraphLaunch(executable.get(), device_.stream));
+    check(cudaStreamSynchronize(device_.stream));
     trial.captured = true;
   } catch (const Error& error) {
     trial.seconds.reset();

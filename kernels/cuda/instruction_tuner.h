@@ -30,6 +30,8 @@ class ColdTimer {
   // on any Error thrown by enqueuing or running.
   double seconds(const std::function<void()>& enqueue, std::optional<double> best = {}) const;
 
+  bool flushes() const { return static_cast<bool>(flush_); }
+
   static constexpr int kMinRuns = 3, kMaxRuns = 11;
   static constexpr double kEnoughSeconds = 0.05, kWarmUpSeconds = 0.2, kHopeless = 2;
 

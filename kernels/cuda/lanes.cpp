@@ -68,10 +68,7 @@ ExecutableGraph Lanes::capture(const std::function<void()>& enqueue) {
     check(cudaStreamIsCapturing(stream(Lane::communication), &status));
     if (status == cudaStreamCaptureStatusActive) join();
   });
-  cudaGraphExec_t executable = nullptr;
-  // By default a replay runs entirely at the priority of the stream it is launched into.
-  check(cudaGraphInstantiate(&executable, captured.get(), cudaGraphInstantiateFlagUseNodePriority));
-  return ExecutableGraph(executable);
+  return instantiate(captured);
 }
 
 void Clock::start(const Lanes& lanes) {

@@ -86,4 +86,10 @@ CapturedGraph capture_graph(cudaStream_t stream, const std::function<void()>& en
   return CapturedGraph(graph);
 }
 
+ExecutableGraph instantiate(const CapturedGraph& graph) {
+  cudaGraphExec_t executable = nullptr;
+  check(cudaGraphInstantiate(&executable, graph.get(), cudaGraphInstantiateFlagUseNodePriority));
+  return ExecutableGraph(executable);
+}
+
 }  // namespace plumb::cuda

@@ -52,5 +52,8 @@ using ExecutableGraph = Owner<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 // Records what `enqueue` puts on the stream, without running it. The stream is usable after a failure.
 CapturedGraph capture_graph(cudaStream_t stream, const std::function<void()>& enqueue);
+// Nodes keep the priorities of their streams: by default a replay runs entirely at that of the stream it is
+// launched into.
+ExecutableGraph instantiate(const CapturedGraph& graph);
 
 }  // namespace plumb::cuda

@@ -57,7 +57,8 @@ EngineChoices choose(InstructionTuner& tuner, const Graph& graph, const Describe
     const auto engines = working(tuner.trials_of(program, instruction), captures);
     const auto best = std::ranges::find_if(
         engines, [&](const EngineTrial& trial) { return trial.workspace_bytes <= workspace_bytes; });
-    if (best != engines.end()) choices.instructions[instruction.name] = {best->engine, best->seconds};
+    if (best != engines.end()) choices.instructions[instruction.name] = {best->engine, best->seconds,
+                                                                         tuner.problem_of(program, instruction)};
   }
   return choices;
 }

@@ -16,7 +16,7 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr const char* kFormat = "plumbline.tuning/1";
+constexpr const char* kFormat = "plumbline.tuning/2";
 
 nlohmann::json trial_json(const EngineTrial& trial) {
   nlohmann::json json = {{"engine", trial.engine}, {"workspace_bytes", trial.workspace_bytes}};
@@ -102,7 +102,7 @@ TuningCache::TuningCache(std::filesystem::path file, std::string environment)
   } catch (const std::exception&) {  // of the structure above, or nlohmann's
     problems_.clear();
     remarks_.push_back("tuning cache " + file_.string() +
-                       " is damaged: tuning starts from nothing and writes it anew");
+                       " is damaged or of another version: tuning starts from nothing and writes it anew");
   }
 }
 

@@ -259,6 +259,37 @@ TEST_F(InstructionTuning, ANextRunTakesTheCacheAndTriesNothing) {
   EXPECT_EQ(chosen(second), chosen(first));
 }
 
+TEST_F(InstructionTuning, RemembersNothingThatWasTriedWithoutRoom) {
+  convolutions.plain = {{.name = "engine"}};
+  TuningCache cache(folder_ / "tuning.json", "gpu");
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total));
+  {
+    const DeviceMemory taken = allocate_device(free - 4096);
+    const Tuning tuning = tune(true, &cache);
+    ASSERT_FALSE(tuning.trials.empty());
+    for (const auto& [problem, trials] : tuning.trials)
+      EXPECT_EQ(trials.front().failure, "no memory was left to try it") << problem;
+  }
+  convolutions.counts = {};
+  TuningCache next(folder_ / "tuning.json", "gpu");
+  tune(true, &next);
+  EXPECT_GT(convolutions.counts.run, 0);
+}
+
+TEST_F(InstructionTuning, TheTableOfTrialsMarksWhatTheRunUses) {
+  capability = 90;
+  convolutions.plain = {{.name = "slow", .milliseconds = 3}, {.name = "fast"}};
+  convolutions.fused = {{.name = "fused", .milliseconds = 30}};
+  std::istringstream lines(trials_csv(tune(true)));
+  std::set<std::string> marked;
+  for (std::string line; std::getline(lines, line);)
+    for (const char* engine : {"slow", "fast", "fused"})
+      if (line.ends_with(",1") && line.find(std::string("\",\"") + engine) != std::string::npos)
+        marked.insert(engine);
+  EXPECT_EQ(marked, std::set<std::string>{"fast"}) << "fused engines lost, so that nothing runs them";
+}
+
 TEST_F(InstructionTuning, AnEngineThatTheLibraryNoLongerHasIsTimedAgain) {
   convolutions.plain = {{.name = "old"}, {.name = "slow", .milliseconds = 3}};
   TuningCache cache(folder_ / "tuning.json", "gpu");

@@ -79,5 +79,30 @@ TEST_F(TunedMemory, KeepsSlowFusedLayersOnAllRanksWhereTheFastestPlanDoesNotFitO
   }
 }
 
+// As NCCL and lazily loaded kernels do.
+TEST_F(TunedMemory, TakesTheSmallestPlanWhereMemoryVanishesAfterPlanning) {
+  if (job().size() != 2) return;
+  plan();
+  slow_fused_engines_down();
+  Session session = plan();
+  ASSERT_FALSE(session.saves_memory);
+  const double fastest_bytes = session.plan.needed_bytes;
+  {
+    const auto taken = take_all_but(fastest_bytes - 1);
+    bind_session(job(), session);
+    EXPECT_TRUE(session.saves_memory);
+    EXPECT_LT(session.plan.needed_bytes, fastest_bytes);
+    EXPECT_EQ(session.tuning.remarks.empty(), job().rank() != 0);
+  }
+  Session without_room = plan();
+  const auto taken = take_all_but(fastest_bytes / 2);
+  try {
+    bind_session(job(), without_room);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::out_of_memory);
+  }
+}
+
 }  // namespace
 }  // namespace plumb

@@ -93,7 +93,7 @@ TEST(TuningCache, SaysThatAFileIsDamagedAndReplacesIt) {
       "null",
       "\xff\xfe",
       "{\"a\": \"eng1\"}",
-      R"({"format": "plumbline.tuning/1", "environments": {")" + kGpu + R"(": {"a": [{"engine": 7}]}}})"};
+      R"({"format": "plumbline.tuning/2", "environments": {")" + kGpu + R"(": {"a": [{"engine": 7}]}}})"};
   for (const std::size_t length : {whole.size() / 4, whole.size() / 2, whole.size() - 3})
     damaged.push_back(whole.substr(0, length));
   for (const std::string& text : damaged) {

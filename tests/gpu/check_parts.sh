@@ -17,13 +17,13 @@ tuning_environment() {
   echo "$gpu, $(sed -n '/^cuDNN: /s/: / /p' "$results/machine.txt"), $(sed -n '/^cuBLASLt: /s/: / /p' "$results/machine.txt")"
 }
 
-# Takes over the engines that an earlier part found to be the fastest, after the first run; 1 if none are of fp16 batch 256, of
-# this GPU and these libraries.
+# Takes over the engines that the last fitting part found to be the fastest, after the first run: of fp16 batch 256, of this GPU
+# and these libraries.
 take_over_tuning() {
-  local archive found here_is tuned_on why
-  [ -z "$stopped" ] || return 1
+  local archive found here_is tuned_on why taken=''
+  [ -z "$stopped" ] || return 0
   here_is=$(tuning_environment)
-  [[ $here_is != ,* ]] || return 1 # the first run failed
+  [[ $here_is != ,* ]] || return 0 # the first run failed
   for archive in "$earlier"/check_*.tgz; do
     found=$(tar -tzf "$archive" 2>/dev/null | grep '/cache/plumbline/tuning.json$') || continue
     tar -xzOf "$archive" "$found" >"$scratch/tuning.json" || continue
@@ -42,10 +42,9 @@ take_over_tuning() {
     fi
     mkdir -p cache/plumbline
     cp "$scratch/tuning.json" cache/plumbline/tuning.json
-    echo "  tuned engines of ${archive##*/}"
-    return 0
+    taken=$archive
   done
-  return 1
+  [ -z "$taken" ] || echo "  tuned engines of ${taken##*/}"
 }
 
 # Times all engines of fp16 batch 256, from a cold cache. What was stopped goes on with the next run. If the last of three
@@ -132,7 +131,7 @@ counters() {
 
 second() {
   first_run
-  [ $listing = yes ] || take_over_tuning || true
+  [ $listing = yes ] || take_over_tuning
   resnet50_steps
   face_steps r50 8 mp
   face_steps y1 4 mp pfc
@@ -253,7 +252,8 @@ two_ranks() {
 
 third() {
   first_run
-  [ $listing = no ] && take_over_tuning || tune
+  [ $listing = yes ] || take_over_tuning
+  tune # what an earlier part left unfinished
   variants
   measure fp16_bs128 45 --fp16 --bs 128
   measure sustained_fp16 75 --fp16 --bs 256 --seconds 60

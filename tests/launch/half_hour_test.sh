@@ -58,7 +58,7 @@ expect_packed() {
 tuned_by() {
   rm -rf "$out"
   mkdir -p "$out" "$scratch/old/check_first/cache/plumbline"
-  printf '{\n "environments": {\n  "%s": {\n   "%s": [\n   ]\n  }\n },\n "format": "plumbline.tuning/1"\n}\n' "$@" \
+  printf '{\n "environments": {\n  "%s": {\n   "%s": [\n   ]\n  }\n },\n "format": "plumbline.tuning/2"\n}\n' "$@" \
     >"$scratch/old/check_first/cache/plumbline/tuning.json"
   tar -C "$scratch/old" -czf "$out/check_first.tgz" check_first
 }
@@ -180,6 +180,10 @@ case $behaviour in
     expect_word "tuned engines of check_first.tgz"
     expect_call "conv_forward 256x224"
     expect_packed second cache/plumbline/tuning.json "H100, cuDNN 9.19.0"
+    part third ONLY=tuning_fp16
+    expect_code 0
+    expect_word "tuned engines of check_second.tgz" # the last one has the most
+    expect_packed third runs.tsv $'tuning_fp16\tok' # goes on where a part was stopped
     ;;
   engines_tuned_elsewhere_are_refused)
     for environment in 'A100, cuDNN 9.19.0, cuBLASLt 13.1.0' 'H100, cuDNN 9.10.2, cuBLASLt 13.1.0' \
