@@ -4,18 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <stdexcept>
-#include <thread>
 
 #include "base/error.h"
 #include "kernels/cuda/conv.h"
+#include "tests/cuda_host/emulated/block.h"
 #include "tests/cuda_host/guarded_tensor.h"
 #include "tests/cuda_host/runtime_state.h"
 #include "tests/kernels/graph_builder.h"
@@ -30,7 +30,7 @@ using gpu::emulated::once;
 // Behaviour of a test engine when run.
 struct FakeEngine {
   std::string name;
-  int milliseconds = 0;
+  std::uint64_t seconds = 0;  // by the emulated clock, so that a busy machine changes no order
   bool builds = true;
   bool fails = false;    // reports an error, nothing else
   bool waits = false;    // for the stream, which a capture forbids
@@ -55,7 +55,7 @@ class FakePlan final : public ConvPlan {
         enqueue(stream, once([engine = engine_, workspace] {
                   if (engine.poisons) throw std::runtime_error("illegal address");
                   workspace[0] = std::byte{1};
-                  std::this_thread::sleep_for(std::chrono::milliseconds(engine.milliseconds));
+                  gpu::emulated::skip_time(engine.seconds * 1'000'000'000);
                 }));
     check(status);
   }
@@ -172,7 +172,7 @@ TEST_F(InstructionTuning, FallsBackToPlainStepsWhereNoFusedEngineWorks) {
 }
 
 TEST_F(InstructionTuning, TakesTheFastestAndPassesOverEnginesThatFail) {
-  convolutions.plain = {{.name = "slow", .milliseconds = 5},
+  convolutions.plain = {{.name = "slow", .seconds = 5},
                         {.name = "unbuildable", .builds = false},
                         {.name = "failing", .fails = true},
                         {.name = "fast"}};
@@ -187,9 +187,9 @@ TEST_F(InstructionTuning, TakesTheFastestAndPassesOverEnginesThatFail) {
 }
 
 TEST_F(InstructionTuning, PassesOverEnginesThatCannotBeCaptured) {
-  convolutions.plain = {{.name = "slow", .milliseconds = 10},
+  convolutions.plain = {{.name = "slow", .seconds = 10},
                         {.name = "waiting", .waits = true},
-                        {.name = "good", .milliseconds = 5}};
+                        {.name = "good", .seconds = 5}};
   const Tuning tuning = tune(true);
   EXPECT_EQ(chosen(tuning), (std::set<std::string>{"good"}));
   for (const auto& [problem, trials] : tuning.trials) {
@@ -209,7 +209,7 @@ TEST_F(InstructionTuning, PassesOverEnginesThatCannotBeCaptured) {
 }
 
 TEST_F(InstructionTuning, TimesAgainWhatARunWithoutAGraphRemembered) {
-  convolutions.plain = {{.name = "waiting", .waits = true}, {.name = "good", .milliseconds = 5}};
+  convolutions.plain = {{.name = "waiting", .waits = true}, {.name = "good", .seconds = 5}};
   TuningCache cache(folder_ / "tuning.json", "gpu");
   captures = false;
   EXPECT_EQ(chosen(tune(true, &cache)), (std::set<std::string>{"waiting"}));
@@ -222,7 +222,7 @@ TEST_F(InstructionTuning, TimesAgainWhatARunWithoutAGraphRemembered) {
 TEST_F(InstructionTuning, GivesFusedEnginesUpWhereTheyAreSlow) {
   capability = 90;
   convolutions.plain = {{.name = "plain"}};
-  convolutions.fused = {{.name = "fused", .milliseconds = 30}};
+  convolutions.fused = {{.name = "fused", .seconds = 30}};
   const Tuning tuning = tune(true);
   ASSERT_FALSE(tuning.plain.empty());
   EXPECT_NE(tuning.plain.front().reason.find("ms faster"), std::string::npos);
@@ -231,10 +231,10 @@ TEST_F(InstructionTuning, GivesFusedEnginesUpWhereTheyAreSlow) {
 
 TEST_F(InstructionTuning, KnowsTheChoicesThatTakeTheLeastMemory) {
   capability = 90;
-  convolutions.plain = {{.name = "first", .milliseconds = 5, .workspace_bytes = 1 << 20},
+  convolutions.plain = {{.name = "first", .seconds = 5, .workspace_bytes = 1 << 20},
                         {.name = "large", .workspace_bytes = 2 << 20},
-                        {.name = "never captured", .milliseconds = 5, .waits = true, .workspace_bytes = 0}};
-  convolutions.fused = {{.name = "fused", .milliseconds = 30}};
+                        {.name = "never captured", .seconds = 5, .waits = true, .workspace_bytes = 0}};
+  convolutions.fused = {{.name = "fused", .seconds = 30}};
   const Tuning tuning = tune(true);
   ASSERT_FALSE(tuning.plain.empty());
   EXPECT_EQ(chosen(tuning), (std::set<std::string>{"large"}));
@@ -249,7 +249,7 @@ TEST_F(InstructionTuning, KnowsTheChoicesThatTakeTheLeastMemory) {
 }
 
 TEST_F(InstructionTuning, ANextRunTakesTheCacheAndTriesNothing) {
-  convolutions.plain = {{.name = "slow", .milliseconds = 3}, {.name = "fast"}};
+  convolutions.plain = {{.name = "slow", .seconds = 3}, {.name = "fast"}};
   TuningCache cache(folder_ / "tuning.json", "gpu");
   const Tuning first = tune(true, &cache);
   convolutions.counts = {};
@@ -279,8 +279,8 @@ TEST_F(InstructionTuning, RemembersNothingThatWasTriedWithoutRoom) {
 
 TEST_F(InstructionTuning, TheTableOfTrialsMarksWhatTheRunUses) {
   capability = 90;
-  convolutions.plain = {{.name = "slow", .milliseconds = 3}, {.name = "fast"}};
-  convolutions.fused = {{.name = "fused", .milliseconds = 30}};
+  convolutions.plain = {{.name = "slow", .seconds = 3}, {.name = "fast"}};
+  convolutions.fused = {{.name = "fused", .seconds = 30}};
   std::istringstream lines(trials_csv(tune(true)));
   std::set<std::string> marked;
   for (std::string line; std::getline(lines, line);)
@@ -291,10 +291,10 @@ TEST_F(InstructionTuning, TheTableOfTrialsMarksWhatTheRunUses) {
 }
 
 TEST_F(InstructionTuning, AnEngineThatTheLibraryNoLongerHasIsTimedAgain) {
-  convolutions.plain = {{.name = "old"}, {.name = "slow", .milliseconds = 3}};
+  convolutions.plain = {{.name = "old"}, {.name = "slow", .seconds = 3}};
   TuningCache cache(folder_ / "tuning.json", "gpu");
   tune(true, &cache);
-  convolutions.plain = {{.name = "slow", .milliseconds = 3}};
+  convolutions.plain = {{.name = "slow", .seconds = 3}};
   const Tuning again = tune(true, &cache);
   EXPECT_EQ(chosen(again), (std::set<std::string>{"slow"}));
   ASSERT_EQ(again.remarks.size(), 1U);

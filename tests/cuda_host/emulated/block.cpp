@@ -1,6 +1,7 @@
 #include "tests/cuda_host/emulated/block.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -23,9 +24,17 @@ Block& block() {
   return running;
 }
 
+namespace {
+std::atomic<std::uint64_t> nanoseconds_skipped = 0;
+}
+void skip_time(std::uint64_t nanoseconds) {
+  nanoseconds_skipped += nanoseconds;
+}
+
 std::uint64_t clock_nanoseconds() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()) +
+         nanoseconds_skipped;
 }
 
 void Block::run(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& body) {

@@ -106,5 +106,7 @@ class Block {
 Block& block();  // the running kernel's block
 
 std::uint64_t clock_nanoseconds();
+// Puts the clock forward, for work that only pretends to take long.
+void skip_time(std::uint64_t nanoseconds);
 
 }  // namespace plumb::gpu::emulated
