@@ -22,8 +22,8 @@ struct Engines {
   ConvEngine& convolutions;
   GemmEngine& products;
   cudaStream_t stream = nullptr;       // of the compute lane
-  cudaStream_t weights_stream = nullptr;
   IterationRecord* records = nullptr;  // the ring, as the device addresses it
+  cudaStream_t weights_stream = nullptr;
 };
 
 // Inputs and results of preparing.

@@ -228,7 +228,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   }
 
   Engines engines() {
-    return {*convolutions_, *products_, compute(), lanes_.stream(Lane::weights), records()};
+    return {*convolutions_, *products_, compute(), records(), lanes_.stream(Lane::weights)};
   }
 
   void allocate(std::size_t bytes) {
