@@ -69,7 +69,6 @@ first() {
   logs=$results/logs/fp16_bs256/plumbline measure fp16_bs256 20 --fp16 --bs 256 --profile
   measure fp16_bs256_unfused 20 --fp16 --bs 256 --fusion off --profile
   compare losses tuned_as_unfused --count 3 --first 0.005 --rest 0.05 fp16_bs256.json fp16_bs256_unfused.json
-  measure fp16_bs256_overlap_weights 15 --fp16 --bs 256 --overlap-weights
   pytorch 1 25 75
   counters
   pytorch 2 20 35
@@ -255,6 +254,7 @@ third() {
   [ $listing = yes ] || take_over_tuning
   tune # what an earlier part left unfinished
   variants
+  measure fp16_bs256_overlap_weights 15 --fp16 --bs 256 --overlap-weights
   measure fp16_bs128 45 --fp16 --bs 128
   measure sustained_fp16 75 --fp16 --bs 256 --seconds 60
   measure bf16_bs256 45 --bf16 --bs 256 --profile
