@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "tests/cuda_host/runtime_state.h"
 #include "tests/cuda_host/train.h"
 
 namespace plumb {
@@ -40,6 +41,11 @@ void expect_close(const Graph& graph, const GraphRun& run, const GraphRun& truth
     EXPECT_LT(relative_error(run.statistics[s], truth.statistics[s]), 0.05) << graph.statistics[s].name;
 }
 
+// In the step captured last, as in docs/performance.md.
+void expect_launches(std::size_t count) {
+  EXPECT_EQ(gpu::emulated::runtime().captured_nodes, count);
+}
+
 TrainOptions steps(Precision precision, int iterations) {
   TrainOptions options{.precision = precision, .learning_rate = 0.001F, .iterations = iterations};
   if (precision == Precision::fp16)
@@ -72,6 +78,7 @@ TEST(EmulatedResNet50, Fp16WithFusionIsCloseToFp32ForThreeSteps) {
   TrainOptions options = steps(Precision::fp16, 3);
   options.capture = true;
   const GraphRun run = train_on_gpu(graph, tensors, options);
+  expect_launches(326);
   for (const IterationMetrics& metrics : run.metrics) EXPECT_FALSE(metrics.skipped);
   expect_close(graph, run, train_on_cpu(graph, tensors, options), 0.005, 0.85);
 }
@@ -81,8 +88,10 @@ TEST(EmulatedResNet50, Fp16WithoutFusionIsCloseToFp32) {
   const TestTensors tensors = calm_tensors(graph);
   TrainOptions options = steps(Precision::fp16, 1);
   options.fuse = false;
-  expect_close(graph, train_on_gpu(graph, tensors, options), train_on_cpu(graph, tensors, options), 0.005,
-               0.95);
+  options.capture = true;
+  const GraphRun run = train_on_gpu(graph, tensors, options);
+  expect_launches(485);
+  expect_close(graph, run, train_on_cpu(graph, tensors, options), 0.005, 0.95);
 }
 
 TEST(EmulatedResNet50, Bf16IsCloseToFp32) {
