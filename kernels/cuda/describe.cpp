@@ -11,6 +11,7 @@
 // - One multi-tensor update also writes the half-precision copies of the weights.
 #include "kernels/describe.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/cuda/depthwise_shape.h"
@@ -149,8 +150,9 @@ struct Describer : GraphLowering {
           BatchNormFinalize{.sums = saved_[*layer.statistics_by].sums, .moments = moments}, Phase::forward,
           i);
     else
-      add(op.name + ".statistics", BatchNormStatistics{.in = value(op.in), .moments = moments},
-          Phase::forward, i)
+      add(op.name + ".statistics",
+          BatchNormStatistics{.in = value(op.in), .moments = moments, .counters = counters_}, Phase::forward,
+          i)
           .workspace_bytes = norm_workspace_bytes(pixels(op.in), channels);
   }
 
@@ -205,6 +207,7 @@ struct Describer : GraphLowering {
     const std::optional<BufferId> sum = d_out.size() == 1 ? take_sum(op) : std::nullopt;
     BatchNormBackward norm =
         norm_backward(i, op, d_out, {sum ? *sum : new_gradient(op.in, op.name), sum.has_value()});
+    norm.counters = counters_;
     const std::optional<BufferId> mask = set_mask(i, op, norm);
     double second_pass_bytes = bytes(value(op.in));
     if (op.residual && (mask || d_out.size() > 1)) {
@@ -256,10 +259,24 @@ struct Describer : GraphLowering {
         instruction.workspace_bytes = kDenseWorkspaceLimit;
   }
 
+  // Shared by all norms.
+  BufferId add_norm_counters() {
+    std::int64_t counters = 1;
+    for (const Op& op : graph_.ops)
+      if (const auto* norm = std::get_if<BatchNorm>(&op))
+        counters = std::max(counters, norm_counters(partition_norm(pixels(norm->in), shape(norm->in).c)));
+    return add_buffer(lowering_.program, {.name = "norm_counters",
+                                          .role = Role::state,
+                                          .dtype = DType::i32,
+                                          .dims = {counters},
+                                          .persistent = true});
+  }
+
   std::int64_t pixels(ValueId id) const { return shape(id).n * shape(id).h * shape(id).w; }
 
   std::vector<LayerFusion> layers_;
   bool overlap_weights_;
+  BufferId counters_ = add_norm_counters();
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/norm_tile.h"
+#include "kernels/cuda/reduce.h"
 
 namespace plumb::cuda {
 namespace {
@@ -12,8 +13,6 @@ enum class Source { d_out, two_d_outs, d_out_by_line, d_out_through_prelu, d_out
 
 template <Source kSource>
 inline constexpr bool kByLine = kSource == Source::d_out_by_line || kSource == Source::d_out_through_prelu;
-template <Source kSource>
-inline constexpr int kSums = kSource == Source::d_out_through_prelu ? kPreluSums : kNormSums;
 // Blocks per multiprocessor. Two with a PReLU: its line and sums need more registers, and 32 KiB in flight
 // per multiprocessor suffice.
 template <Source kSource>
@@ -21,15 +20,12 @@ inline constexpr int kBlocks = kSource == Source::d_out_through_prelu ? 2 : kBlo
 
 // Sums of the gradient, of its product with (in - mean), and of the slope's gradient.
 template <Source kSource>
-struct GradientSums {
-  float of[kSums<kSource>][kNormGroup] = {};
-  float unused = 0;  // pads to 17 or 25 floats, which spread over all banks of shared memory
-
+struct GradientSums : NormSums<kSource == Source::d_out_through_prelu ? kPreluSums : kNormSums> {
   __device__ void merge(const GradientSums& other) {
 #pragma unroll
-    for (int i = 0; i < kSums<kSource>; ++i) {
+    for (int i = 0; i < GradientSums::kSums; ++i) {
 #pragma unroll
-      for (int j = 0; j < kNormGroup; ++j) of[i][j] += other.of[i][j];
+      for (int j = 0; j < kNormGroup; ++j) this->of[i][j] += other.of[i][j];
     }
   }
 };
@@ -91,16 +87,49 @@ __device__ void load_pixel(const NormGradient& from, std::int64_t at, Loaded<T, 
   if (from.mask) into.passed = from.mask[at / kNormGroup];
 }
 
+template <int kSums>
+__device__ void settle(const NormBackward& into, const NormPartition& partition, int channel,
+                       const float (&sums)[kSums]) {
+  const int channels = partition.channels;
+  const auto count = static_cast<float>(partition.pixels);
+  const float inv_std = into.inv_std[channel], mean = into.mean[channel];
+  const float d_scale = sums[1] * inv_std;
+  const float of_gradient = into.scale[channel] * inv_std;
+  const float of_in = -of_gradient * inv_std * d_scale / count;
+  into.d_scale[channel] = d_scale;
+  into.d_bias[channel] = sums[0];
+  into.coefficients[channel] = of_gradient;
+  into.coefficients[channels + channel] = of_in;
+  into.coefficients[2 * channels + channel] = -of_gradient * sums[0] / count - of_in * mean;
+  if constexpr (kSums == kPreluSums) into.d_slope[channel] = sums[2];
+}
+
+// The last tile to be settled adds up the slopes' gradients of all channels, with one warp.
+__device__ void sum_slopes(const NormBackward& into, const NormPartition& partition,
+                           const NormScratch& scratch) {
+  if (!is_last_block(scratch.counters + norm_counters(partition) - 1, partition.tiles)) return;
+  const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+  if (thread >= 32) return;
+  float sum = 0;
+  for (int channel = 4 * thread; channel < partition.channels; channel += 4 * 32) {
+    const float4 four = gpu::load_from_l2(into.d_slope + channel);
+    sum += (four.x + four.y) + (four.z + four.w);
+  }
+  sum = combine_warp(sum, Sum{});
+  if (thread == 0) *into.d_shared_slope = sum;
+}
+
 // A block reduces its tile of channels over its pixels. Per element in a half type: reads 4 bytes and 1/8 of
 // mask, 2 more for a second d_out or for the output in place of the mask, and writes 2 for a residual's
-// gradient; twice that in f32. Bound by memory.
+// gradient; twice that in f32. Bound by memory. The last block of a tile settles its channels, 2 to 5 us
+// after the last read (docs/performance.md).
 template <typename T, Source kSource>
 __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
-    norm_backward_sums(NormGradient from, const float* mean, std::byte* d_residual, float* partials,
-                       NormPartition partition) {
+    norm_backward_sums(NormGradient from, std::byte* d_residual, NormScratch scratch, NormPartition partition,
+                       NormBackward into) {
   const Place place = place_of(partition, static_cast<int>(blockIdx.y));
   float center[kNormGroup] = {};
-  if (place.pixels > 0) load(mean + place.channel, center);
+  if (place.pixels > 0) load(into.mean + place.channel, center);
   InputLine line = {};
   if (place.pixels > 0) load_line<kSource>(from, partition.channels, place.channel, line);
   GradientSums<kSource> own;
@@ -126,50 +155,13 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
     }
   });
   merge_rows(own);
-  if (threadIdx.y != 0 || place.channels_left <= 0) return;
-  float* sums = partials + std::int64_t{blockIdx.y} * kSums<kSource> * partition.channels + place.channel;
-#pragma unroll
-  for (int i = 0; i < kSums<kSource>; ++i, sums += partition.channels) store(sums, own.of[i]);
-}
-
-// A block combines the partial sums of 32 channels and computes the channels' results. Reads 8 bytes (12 with
-// a slope) per channel and block of pixels from the L2 cache; bound by launch latency.
-template <int kCount>
-__global__ void __launch_bounds__(kFinishThreads, 1)
-    norm_backward_finish(const float* partials, NormPartition partition, NormBackward into) {
-  const int channels = partition.channels;
-  const int channel = static_cast<int>(blockIdx.x * kFinishColumns + threadIdx.x);
-  const PartialSums<kCount> sum = sum_partials<kCount>(
-      partials, partition, channel, [](int, const PartialSums<kCount>& sums) { return sums; });
-  if (threadIdx.y != 0 || channel >= channels) return;
-  const auto count = static_cast<float>(partition.pixels);
-  const float inv_std = into.inv_std[channel];
-  const float d_scale = sum.at[1] * inv_std;
-  const float of_gradient = into.scale[channel] * inv_std;
-  const float of_in = -of_gradient * inv_std * d_scale / count;
-  into.d_scale[channel] = d_scale;
-  into.d_bias[channel] = sum.at[0];
-  into.coefficients[channel] = of_gradient;
-  into.coefficients[channels + channel] = of_in;
-  into.coefficients[2 * channels + channel] = -of_gradient * sum.at[0] / count - of_in * into.mean[channel];
-  if constexpr (kCount == kPreluSums) into.d_slope[channel] = sum.at[2];
-}
-
-constexpr int kSlopeThreads = 256;
-
-// One block sums all channels, each thread every 256th, then as a tree. Some KiB: bound by launch latency.
-__global__ void sum_slopes(const float* per_channel, int channels, float* d_slope) {
-  __shared__ float sums[kSlopeThreads];
-  const int thread = static_cast<int>(threadIdx.x);
-  float sum = 0;
-  for (int channel = thread; channel < channels; channel += kSlopeThreads) sum += per_channel[channel];
-  sums[thread] = sum;
-  __syncthreads();
-  for (int half = kSlopeThreads / 2; half > 0; half /= 2) {
-    if (thread < half) sums[thread] += sums[thread + half];
-    __syncthreads();
+  if (!combine_blocks(own, partition, scratch)) return;
+  float totals[GradientSums<kSource>::kSums];
+  const int channel = spread_channels(own, partition, totals);
+  if (channel >= 0) settle(into, partition, channel, totals);
+  if constexpr (kSource == Source::d_out_through_prelu) {
+    if (into.d_shared_slope) sum_slopes(into, partition, scratch);
   }
-  if (thread == 0) *d_slope = sums[0];
 }
 
 // A block computes d_in for its tile of channels at its pixels, last pixels first; a thread keeps the
@@ -229,30 +221,16 @@ void with_source_of(const NormGradient& gradient, Use&& use) {
 }  // namespace
 
 void launch_norm_backward_sums(const NormPartition& partition, DType dtype, const NormGradient& gradient,
-                               const float* mean, std::byte* d_residual, float* partials,
+                               std::byte* d_residual, const NormScratch& scratch, const NormBackward& into,
                                cudaStream_t stream) {
   with_type_of(dtype, [&](auto zero) {
     using T = decltype(zero);
     with_source_of(gradient, [&](auto source) {
       gpu::launch(norm_backward_sums<T, source.value>, pass_grid(partition), pass_block(partition),
-                  sizeof(GradientSums<source.value>) * kNormThreads / 2, stream, gradient, mean, d_residual,
-                  partials, partition);
+                  kMergeBytes<GradientSums<source.value>>, stream, gradient, d_residual, scratch, partition,
+                  into);
     });
   });
-}
-
-void launch_norm_backward_finish(const NormPartition& partition, const float* partials,
-                                 const NormBackward& into, cudaStream_t stream) {
-  const dim3 block = finish_block(partition.pixel_blocks);
-  if (into.d_slope)
-    gpu::launch(norm_backward_finish<kPreluSums>, finish_grid(partition), block,
-                kFinishSharedBytes<kPreluSums>, stream, partials, partition, into);
-  else
-    gpu::launch(norm_backward_finish<kNormSums>, finish_grid(partition), block, kFinishSharedBytes<kNormSums>,
-                stream, partials, partition, into);
-  if (into.d_shared_slope)
-    gpu::launch(sum_slopes, dim3(1), dim3(kSlopeThreads), 0, stream, into.d_slope, partition.channels,
-                into.d_shared_slope);
 }
 
 void launch_norm_backward_apply(const NormPartition& partition, DType dtype, const NormGradient& gradient,

@@ -6,12 +6,8 @@
 namespace plumb::cuda {
 namespace {
 
-// Mean of `count` elements per channel, and the sum of their squared differences from it.
-struct Moments {
-  float count = 0;
-  float mean[kNormGroup] = {};
-  float squares[kNormGroup] = {};
-
+// Per channel: the mean, and the sum of squared differences from it.
+struct Moments : NormSums<kNormSums> {
   // Source: T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing
   // sample variances", 1979.
   __device__ void merge(const Moments& other) {
@@ -19,20 +15,44 @@ struct Moments {
     const float share = total > 0 ? other.count / total : 0;
 #pragma unroll
     for (int j = 0; j < kNormGroup; ++j) {
-      const float difference = other.mean[j] - mean[j];
-      mean[j] += difference * share;
-      squares[j] += other.squares[j] + difference * difference * (count * share);
+      const float difference = other.of[0][j] - of[0][j];
+      of[0][j] += difference * share;
+      of[1][j] += other.of[1][j] + difference * difference * (count * share);
     }
     count = total;
   }
 };
 
+__device__ void settle(const NormStatistics& into, int channel, int channels, float mean, float variance,
+                       std::int64_t pixels) {
+  // Read before anything is written, which might be at the same address for all the compiler knows.
+  const float running_mean = into.running_mean[channel], running_variance = into.running_variance[channel];
+  const float inv_std = 1 / sqrtf(variance + into.epsilon);
+  const float scale = into.scale[channel] * inv_std;
+  const float shift = into.bias[channel] - mean * scale;
+  // n / (n - 1) for n > 1 elements per channel (PyTorch, aten/src/ATen/native/Normalization.cpp).
+  const float correction = pixels > 1 ? static_cast<float>(pixels) / static_cast<float>(pixels - 1) : 1.0F;
+  const float keep = 1 - into.momentum;
+  into.running_mean[channel] = keep * running_mean + into.momentum * mean;
+  into.running_variance[channel] = keep * running_variance + into.momentum * correction * variance;
+  into.mean[channel] = mean;
+  into.inv_std[channel] = inv_std;
+  if (into.scale_shift_dtype == DType::f16) {
+    as<__half>(into.scale_shift)[channel] = from_float<__half>(scale);
+    as<__half>(into.scale_shift)[channels + channel] = from_float<__half>(shift);
+  } else {
+    as<float>(into.scale_shift)[channel] = scale;
+    as<float>(into.scale_shift)[channels + channel] = shift;
+  }
+}
+
 // A block reduces its tile of channels over its pixels. Each thread sums differences from its first element,
 // so that a large mean costs a small variance no precision. Reads each element once: 2 bytes in a half type,
-// 4 in f32; bound by memory (3 additions or multiply-adds per element).
+// 4 in f32; bound by memory (3 additions or multiply-adds per element). The last block of a tile settles its
+// channels, 2 to 5 us after the last read (docs/performance.md).
 template <typename T>
 __global__ void __launch_bounds__(kNormThreads, 4)
-    norm_statistics(const std::byte* in, float* partials, NormPartition partition) {
+    norm_statistics(const std::byte* in, NormScratch scratch, NormPartition partition, NormStatistics into) {
   const Place place = place_of(partition, static_cast<int>(blockIdx.y));
   const T* const elements = as<T>(in);
   float shift[kNormGroup] = {}, sum[kNormGroup] = {};
@@ -48,7 +68,7 @@ __global__ void __launch_bounds__(kNormThreads, 4)
       for (int j = 0; j < kNormGroup; ++j) {
         const float difference = x[u].at(j) - shift[j];
         sum[j] += difference;
-        own.squares[j] += difference * difference;
+        own.of[1][j] += difference * difference;
       }
     }
   });
@@ -57,59 +77,17 @@ __global__ void __launch_bounds__(kNormThreads, 4)
 #pragma unroll
     for (int j = 0; j < kNormGroup; ++j) {
       const float offset = sum[j] / own.count;
-      own.mean[j] = shift[j] + offset;
-      own.squares[j] = fmaxf(own.squares[j] - offset * sum[j], 0);
+      own.of[0][j] = shift[j] + offset;
+      own.of[1][j] = fmaxf(own.of[1][j] - offset * sum[j], 0);
     }
   }
   merge_rows(own);
-  if (threadIdx.y != 0 || place.channels_left <= 0) return;
-  float* const means = partials + std::int64_t{blockIdx.y} * 2 * partition.channels + place.channel;
-  store(means, own.mean);
-  store(means + partition.channels, own.squares);
-}
-
-__device__ void settle(const NormStatistics& into, int channel, int channels, float mean, float variance,
-                       std::int64_t pixels) {
-  const float inv_std = 1 / sqrtf(variance + into.epsilon);
-  const float scale = into.scale[channel] * inv_std;
-  const float shift = into.bias[channel] - mean * scale;
-  // n / (n - 1) for n > 1 elements per channel (PyTorch, aten/src/ATen/native/Normalization.cpp).
-  const float correction = pixels > 1 ? static_cast<float>(pixels) / static_cast<float>(pixels - 1) : 1.0F;
-  const float keep = 1 - into.momentum;
-  into.mean[channel] = mean;
-  into.inv_std[channel] = inv_std;
-  into.running_mean[channel] = keep * into.running_mean[channel] + into.momentum * mean;
-  into.running_variance[channel] =
-      keep * into.running_variance[channel] + into.momentum * correction * variance;
-  if (into.scale_shift_dtype == DType::f16) {
-    as<__half>(into.scale_shift)[channel] = from_float<__half>(scale);
-    as<__half>(into.scale_shift)[channels + channel] = from_float<__half>(shift);
-  } else {
-    as<float>(into.scale_shift)[channel] = scale;
-    as<float>(into.scale_shift)[channels + channel] = shift;
-  }
-}
-
-// A block combines the partial results of 32 channels, as differences from the first block's mean, and
-// computes the channels' results. Reads 8 bytes per channel and block of pixels from the L2 cache, at most 8
-// KiB per channel: bound by launch latency.
-__global__ void __launch_bounds__(kFinishThreads, 1)
-    norm_finish(const float* partials, NormPartition partition, NormStatistics into) {
-  const int channel = static_cast<int>(blockIdx.x * kFinishColumns + threadIdx.x);
-  const bool there = channel < partition.channels;
-  const float shift = there ? partials[channel] : 0;
-  using Moment = PartialSums<kNormSums>;
-  const Moment sum = sum_partials<kNormSums>(partials, partition, channel, [&](int block, Moment moment) {
-    const std::int64_t left = partition.pixels - block * partition.pixels_per_block;
-    const auto count = static_cast<float>(min(left, partition.pixels_per_block));
-    const float difference = moment.at[0] - shift;
-    return Moment{{count * difference, moment.at[1] + count * difference * difference}};
-  });
-  if (threadIdx.y != 0 || !there) return;
-  const auto count = static_cast<float>(partition.pixels);
-  const float offset = sum.at[0] / count;
-  settle(into, channel, partition.channels, shift + offset, fmaxf(sum.at[1] / count - offset * offset, 0),
-         partition.pixels);
+  if (!combine_blocks(own, partition, scratch)) return;
+  float moments[kNormSums];
+  const int channel = spread_channels(own, partition, moments);
+  if (channel >= 0)
+    settle(into, channel, partition.channels, moments[0], moments[1] / static_cast<float>(partition.pixels),
+           partition.pixels);
 }
 
 // One channel per thread. The difference of two large sums is taken in f64. Tens of bytes per channel: bound
@@ -195,14 +173,12 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
 
 }  // namespace
 
-void launch_norm_statistics(const NormPartition& partition, DType dtype, const std::byte* in, float* partials,
-                            const NormStatistics& into, cudaStream_t stream) {
+void launch_norm_statistics(const NormPartition& partition, DType dtype, const std::byte* in,
+                            const NormScratch& scratch, const NormStatistics& into, cudaStream_t stream) {
   with_type_of(dtype, [&](auto zero) {
     gpu::launch(norm_statistics<decltype(zero)>, pass_grid(partition), pass_block(partition),
-                sizeof(Moments) * kNormThreads / 2, stream, in, partials, partition);
+                kMergeBytes<Moments>, stream, in, scratch, partition, into);
   });
-  gpu::launch(norm_finish, finish_grid(partition), finish_block(partition.pixel_blocks),
-              kFinishSharedBytes<kNormSums>, stream, partials, partition, into);
 }
 
 void launch_norm_finalize(std::int64_t pixels, int channels, const float* sums, const NormStatistics& into,

@@ -50,6 +50,21 @@ constexpr NormPartition partition_norm(std::int64_t pixels, std::int64_t channel
           .pixel_blocks = static_cast<int>(divide_up(pixels, pixels_per_block))};
 }
 
+// Blocks whose sums one block combines: at most 64 KiB of them (256 channels, two sums), half a microsecond
+// of one multiprocessor's bandwidth to the L2 cache. Two levels do for kNormBlocks.
+inline constexpr int kNormFanIn = 32;
+// Counters of blocks that have ended: per tile and group of kNormFanIn blocks, then of kNormFanIn groups; one
+// more for the tiles.
+constexpr int norm_counters_per_tile(const NormPartition& partition) {
+  int counters = 0;
+  for (std::int64_t left = partition.pixel_blocks; left > 1; left = divide_up(left, kNormFanIn))
+    counters += static_cast<int>(divide_up(left, kNormFanIn));
+  return counters;
+}
+constexpr std::int64_t norm_counters(const NormPartition& partition) {
+  return std::int64_t{partition.tiles} * norm_counters_per_tile(partition) + 1;
+}
+
 // Partial sums per channel and block of pixels, [pixel_blocks, sums, channels] in f32: two, and a third for
 // the gradient of a PReLU's slope.
 inline constexpr int kNormSums = 2;

@@ -88,7 +88,9 @@ TEST_F(LargeSizes, NormsReachTheLastPixel) {
   in.set_from_end(0, 5);
   std::vector<float> statistics(8 * kChannels);
   const auto channel_values = [&](int i) { return statistics.data() + i * kChannels; };
-  launch_norm_statistics(partition, DType::f16, in.data(), partials.floats(),
+  std::vector<unsigned> counters(static_cast<std::size_t>(norm_counters(partition)));
+  const NormScratch scratch{partials.floats(), counters.data()};
+  launch_norm_statistics(partition, DType::f16, in.data(), scratch,
                          {.scale = channel_values(0),
                           .bias = channel_values(1),
                           .running_mean = channel_values(2),
@@ -109,8 +111,8 @@ TEST_F(LargeSizes, NormsReachTheLastPixel) {
 
   d_out.set_from_end(0, 3);
   const NormGradient gradient{.in = in.data(), .d_out = d_out.data(), .mask = apply.mask};
-  launch_norm_backward_sums(partition, DType::f16, gradient, scale_shift.floats() + kChannels, nullptr,
-                            partials.floats(), nullptr);
+  launch_norm_backward_sums(partition, DType::f16, gradient, nullptr, scratch,
+                            {.mean = scale_shift.floats() + kChannels}, nullptr);
   EXPECT_EQ(partials.from_end(kChannels), 3);
   EXPECT_EQ(partials.from_end(0), 12);  // 3 * (5 - 1)
 

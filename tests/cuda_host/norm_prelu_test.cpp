@@ -21,7 +21,8 @@ struct Size {
   }
 };
 // Vectors of few images, tails of pixels and channels, several blocks and tiles.
-constexpr Size kSizes[] = {{1, 8}, {2, 72}, {5, 512}, {513, 24}, {1569, 16}, {1569, 72}, {520, 264}};
+constexpr Size kSizes[] = {{1, 8},     {2, 72},    {5, 512},   {513, 24},
+                           {1569, 16}, {1569, 72}, {520, 264}, {1100, 264}};
 
 template <typename Check>
 void for_all(const Check& check) {
@@ -86,7 +87,6 @@ BackwardRun run_backward(DType dtype, const Size& size, const Inputs& inputs) {
   GuardedTensor x(dtype, inputs.x), d_out(dtype, inputs.d_out), scale_shift(DType::f32, inputs.scale_shift),
       slope(DType::f32, inputs.slopes), scale(DType::f32, inputs.scale),
       mean(DType::f32, inputs.moments.mean), inv_std(DType::f32, inputs.moments.inv_std),
-      partials(DType::f32, norm_partials_bytes(partition, kPreluSums) / sizeof(float)),
       d_scale(DType::f32, size.channels), d_bias(DType::f32, size.channels),
       coefficients(DType::f32, 3 * size.channels), d_slopes(DType::f32, size.channels),
       d_slope(DType::f32, std::size_t{1}), d_in(dtype, size.elements());
@@ -94,18 +94,17 @@ BackwardRun run_backward(DType dtype, const Size& size, const Inputs& inputs) {
                               .d_out = d_out.data(),
                               .scale_shift = scale_shift.data(),
                               .slope = {slope.as<float>(), per_channel}};
-  launch_norm_backward_sums(partition, dtype, gradient, mean.as<float>(), nullptr, partials.as<float>(),
+  NormMeeting meeting(partition, kPreluSums);
+  launch_norm_backward_sums(partition, dtype, gradient, nullptr, meeting.scratch(),
+                            {.scale = scale.as<float>(),
+                             .mean = mean.as<float>(),
+                             .inv_std = inv_std.as<float>(),
+                             .d_scale = d_scale.as<float>(),
+                             .d_bias = d_bias.as<float>(),
+                             .coefficients = coefficients.as<float>(),
+                             .d_slope = d_slopes.as<float>(),
+                             .d_shared_slope = per_channel ? nullptr : d_slope.as<float>()},
                             nullptr);
-  launch_norm_backward_finish(partition, partials.as<float>(),
-                              {.scale = scale.as<float>(),
-                               .mean = mean.as<float>(),
-                               .inv_std = inv_std.as<float>(),
-                               .d_scale = d_scale.as<float>(),
-                               .d_bias = d_bias.as<float>(),
-                               .coefficients = coefficients.as<float>(),
-                               .d_slope = d_slopes.as<float>(),
-                               .d_shared_slope = d_slope.as<float>()},
-                              nullptr);
   launch_norm_backward_apply(partition, dtype, gradient, coefficients.as<float>(), {.data = d_in.data()},
                              nullptr);
   return {d_in.values(), d_scale.values(), d_bias.values(),
@@ -135,8 +134,8 @@ TEST(NormPrelu, GoesBackThroughTheSlopeAndGivesItAGradient) {
   });
 }
 
-TEST(NormPrelu, RepeatsBitForBitInWhateverOrderThreadsRun) {
-  const Size size{1569, 24};
+TEST(NormPrelu, RepeatsBitForBitInWhateverOrderThreadsAndBlocksRun) {
+  const Size size{1100, 264};
   for (const bool per_channel : {true, false}) {
     const Inputs inputs(DType::f16, size, per_channel);
     const BackwardRun first = run_backward(DType::f16, size, inputs);

@@ -1,9 +1,9 @@
 #include "tests/cuda_host/norm_reference.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
-
-#include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb {
 
@@ -83,6 +83,13 @@ std::vector<std::uint8_t> bits_of_positive(const Values& values) {
     if (values[i] > 0) bits[i / 8] = static_cast<std::uint8_t>(bits[i / 8] | 1U << i % 8);
   }
   return bits;
+}
+
+NormMeeting::NormMeeting(const cuda::NormPartition& partition, int sums)
+    : partials_(DType::f32, cuda::norm_partials_bytes(partition, sums) / sizeof(float)),
+      counters_(DType::i32, Values(static_cast<std::size_t>(cuda::norm_counters(partition)))) {}
+NormMeeting::~NormMeeting() {
+  EXPECT_EQ(counters_.values(), Values(counters_.elements()));
 }
 
 Values norm_inputs(DType dtype, std::size_t pixels, std::size_t channels, std::uint64_t seed) {

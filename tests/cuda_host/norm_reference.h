@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/cuda/norm.h"
 #include "kernels/program.h"
+#include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb {
 
@@ -37,6 +39,18 @@ Values sum(Values a, const Values& b);
 double largest(const Values& values);  // magnitude
 // Bit i of byte k: values[8 k + i] > 0.
 std::vector<std::uint8_t> bits_of_positive(const Values& values);
+
+// Where the blocks of a pass with `sums` per channel meet. Checks on destruction that they left its counters
+// at zero.
+class NormMeeting {
+ public:
+  explicit NormMeeting(const cuda::NormPartition& partition, int sums = cuda::kNormSums);
+  ~NormMeeting();
+  cuda::NormScratch scratch() { return {partials_.as<float>(), counters_.as<unsigned>()}; }
+
+ private:
+  GuardedTensor partials_, counters_;
+};
 
 // Channel c has mean 0.5 c - 1 and standard deviation 1 + c / 4 (c modulo 8); values are exact in `dtype`.
 Values norm_inputs(DType dtype, std::size_t pixels, std::size_t channels, std::uint64_t seed);

@@ -13,19 +13,19 @@
 namespace plumb::cuda {
 namespace {
 
-// One pixel, fewer than a thread block has rows, one and a bit of several blocks; a group of 8 channels,
-// three of them, several, more than one tile.
+// One pixel, fewer than a thread block has rows, one and a bit of several blocks, more than one block
+// combines at once; a group of 8 channels, three of them, several, more than one tile.
 struct NormSize {
   std::size_t pixels, channels;
   NormPartition partition() const {
     return partition_norm(static_cast<std::int64_t>(pixels), static_cast<std::int64_t>(channels));
   }
   std::size_t elements() const { return pixels * channels; }
-  std::size_t partials() const { return norm_partials_bytes(partition()) / sizeof(float); }
 };
 constexpr NormSize kSizes[] = {{1, 8},     {1, 72},    {7, 8},     {7, 24},    {7, 2048},  {513, 8},
                                {513, 24},  {513, 64},  {513, 72},  {1569, 16}, {1569, 24}, {1569, 64},
-                               {1569, 72}, {130, 264}, {520, 512}, {98, 2048}};
+                               {1569, 72}, {130, 264}, {520, 512}, {98, 2048}, {1100, 264}};
+constexpr NormSize kSeveralLevels{1100, 264};
 
 std::string text_of(DType dtype, const NormSize& size) {
   return std::string(name_of(dtype)) + " " + std::to_string(size.pixels) + " x " +
@@ -89,8 +89,9 @@ struct Statistics {
 };
 
 void run_statistics(DType dtype, const NormSize& size, const Values& in, Statistics& into) {
-  GuardedTensor x(dtype, in), partials(DType::f32, size.partials());
-  launch_norm_statistics(size.partition(), dtype, x.data(), partials.as<float>(), into.operands(), nullptr);
+  GuardedTensor x(dtype, in);
+  NormMeeting meeting(size.partition());
+  launch_norm_statistics(size.partition(), dtype, x.data(), meeting.scratch(), into.operands(), nullptr);
 }
 
 TEST(NormStatistics, AreMeanVarianceAndWhatFollows) {
@@ -120,8 +121,8 @@ TEST(NormStatistics, KeepASmallVarianceBesideALargeMean) {
   }
 }
 
-TEST(NormStatistics, RepeatBitForBitInWhateverOrderThreadsRun) {
-  const NormSize size{1569, 24};
+TEST(NormStatistics, RepeatBitForBitInWhateverOrderThreadsAndBlocksRun) {
+  const NormSize size = kSeveralLevels;
   const Values in = norm_inputs(DType::f16, size.pixels, size.channels, 3);
   Statistics first(size.channels);
   run_statistics(DType::f16, size, in, first);
@@ -275,9 +276,9 @@ BackwardRun run_backward(DType dtype, const NormSize& size, const BackwardInputs
       activated(dtype, inputs.activated), scale_shift(inputs.scale_shift_dtype, inputs.scale_shift),
       mask(DType::u8, Values(bits.begin(), bits.end())), scale(DType::f32, inputs.scale),
       mean(DType::f32, inputs.moments.mean), inv_std(DType::f32, inputs.moments.inv_std),
-      partials(DType::f32, size.partials()), d_scale(DType::f32, size.channels),
-      d_bias(DType::f32, size.channels), coefficients(DType::f32, 3 * size.channels),
-      d_in(dtype, size.elements()), d_residual(dtype, size.elements());
+      d_scale(DType::f32, size.channels), d_bias(DType::f32, size.channels),
+      coefficients(DType::f32, 3 * size.channels), d_in(dtype, size.elements()),
+      d_residual(dtype, size.elements());
   const NormPartition partition = size.partition();
   NormGradient gradient{.in = x.data(), .d_out = d_out.data()};
   if (which.second) gradient.second_d_out = second.data();
@@ -285,16 +286,16 @@ BackwardRun run_backward(DType dtype, const NormSize& size, const BackwardInputs
   if (which.passed == Passed::activated) gradient.activated = activated.data();
   if (which.passed == Passed::scale_shift)
     gradient.scale_shift = scale_shift.data(), gradient.scale_shift_dtype = scale_shift.dtype();
-  launch_norm_backward_sums(partition, dtype, gradient, mean.as<float>(),
-                            which.residual ? d_residual.data() : nullptr, partials.as<float>(), nullptr);
-  launch_norm_backward_finish(partition, partials.as<float>(),
-                              {.scale = scale.as<float>(),
-                               .mean = mean.as<float>(),
-                               .inv_std = inv_std.as<float>(),
-                               .d_scale = d_scale.as<float>(),
-                               .d_bias = d_bias.as<float>(),
-                               .coefficients = coefficients.as<float>()},
-                              nullptr);
+  NormMeeting meeting(partition);
+  launch_norm_backward_sums(partition, dtype, gradient, which.residual ? d_residual.data() : nullptr,
+                            meeting.scratch(),
+                            {.scale = scale.as<float>(),
+                             .mean = mean.as<float>(),
+                             .inv_std = inv_std.as<float>(),
+                             .d_scale = d_scale.as<float>(),
+                             .d_bias = d_bias.as<float>(),
+                             .coefficients = coefficients.as<float>()},
+                            nullptr);
   if (which.residual) gradient = {.in = x.data(), .d_out = d_residual.data()};
   launch_norm_backward_apply(partition, dtype, gradient, coefficients.as<float>(), {.data = d_in.data()},
                              nullptr);
@@ -346,8 +347,8 @@ TEST(NormBackward, WritesTheResidualsGradientAndGoesOnFromIt) {
   });
 }
 
-TEST(NormBackward, RepeatsBitForBitInWhateverOrderThreadsRun) {
-  const NormSize size{1569, 24};
+TEST(NormBackward, RepeatsBitForBitInWhateverOrderThreadsAndBlocksRun) {
+  const NormSize size = kSeveralLevels;
   const BackwardInputs inputs(DType::bf16, size);
   const BackwardCase which{.passed = Passed::bits, .second = true, .residual = true};
   const BackwardRun first = run_backward(DType::bf16, size, inputs, which);
@@ -356,6 +357,22 @@ TEST(NormBackward, RepeatsBitForBitInWhateverOrderThreadsRun) {
     EXPECT_EQ(again.d_in, first.d_in);
     EXPECT_EQ(again.d_scale, first.d_scale);
     EXPECT_EQ(again.d_bias, first.d_bias);
+  }
+}
+
+// Replays of a captured step find the counters as the launch before left them.
+TEST(NormBlocks, MeetAgainAndAgainAtTheSameCounters) {
+  const NormPartition partition = kSeveralLevels.partition();
+  EXPECT_GT(partition.pixel_blocks, kNormFanIn);
+  const Values in = norm_inputs(DType::f16, kSeveralLevels.pixels, kSeveralLevels.channels, 9);
+  GuardedTensor x(DType::f16, in);
+  NormMeeting meeting(partition);
+  Statistics first(kSeveralLevels.channels);
+  launch_norm_statistics(partition, DType::f16, x.data(), meeting.scratch(), first.operands(), nullptr);
+  for (int i = 0; i < 3; ++i) {
+    Statistics again(kSeveralLevels.channels);
+    launch_norm_statistics(partition, DType::f16, x.data(), meeting.scratch(), again.operands(), nullptr);
+    EXPECT_EQ(again.scale_shift.bytes(), first.scale_shift.bytes());
   }
 }
 

@@ -27,6 +27,25 @@ __device__ T* in_device_memory(T* address) {
   return address;
 }
 
+// atomicInc() that orders memory: what the block stored before a barrier in front of the call is visible to
+// the blocks whose calls come later, behind a barrier that follows theirs. Device code only.
+__device__ inline unsigned increment_in_order(unsigned* address, unsigned last) {
+  unsigned old;
+  asm volatile("atom.acq_rel.gpu.inc.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(last) : "memory");
+  return old;
+}
+
+// 4 floats that other blocks may have stored during this launch: from the L2 cache, as the L1 cache may hold
+// older ones. Device code only.
+__device__ inline float4 load_from_l2(const float* address) {
+  float4 four;
+  asm volatile("ld.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w)
+               : "l"(address)
+               : "memory");
+  return four;
+}
+
 // Seconds x 1e9 on the GPU's own clock, the same on all of its multiprocessors. Device code only.
 __device__ inline unsigned long long nanoseconds() {
   unsigned long long now;
