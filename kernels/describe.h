@@ -35,6 +35,7 @@ struct DescribeOptions {
   bool deterministic = false;          // cuda: only engines that sum in a fixed order
   bool scale_loss = false;        // fp16: check gradients for overflow, and skip the update if one overflowed
   bool fp32_head = false;         // fp16, bf16: run operations from Graph::head_begin on in fp32
+  bool tf32_head = false;         // cuda, with fp32_head: their products round inputs to TF32
   std::vector<PlainLayer> plain;  // exceptions to `fuse`
   // cuda: convolutions' weight gradients run on a lane of their own beside the rest of backward. Their
   // operands then live until the end of backward.

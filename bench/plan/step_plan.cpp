@@ -38,7 +38,8 @@ DescribeOptions describe_options(const BenchOptions& options, std::vector<PlainL
           .fuse = options.fuse,
           .deterministic = options.deterministic,
           .scale_loss = options.loss_scaling && options.loss_scaling->kind != LossScaling::Kind::none,
-          .fp32_head = options.model->margin_head && options.face.fp32_head,
+          .fp32_head = options.model->margin_head && options.face.head_dtype != HeadDtype::same,
+          .tf32_head = options.face.head_dtype == HeadDtype::tf32,
           .plain = std::move(plain),
           .overlap_weights = options.overlap_weights,
           .winograd = options.winograd};

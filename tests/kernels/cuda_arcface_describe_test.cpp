@@ -74,6 +74,27 @@ TEST(CudaArcFaceDescribe, AHalfHeadIsCastWhereMarginsWantFp32Features) {
   EXPECT_EQ(buffers.at("head.weight.gradient").dtype, DType::f16);
 }
 
+TEST(CudaArcFaceDescribe, ATf32HeadIsStoredAsAnFp32OneAndMultipliesFaster) {
+  DescribeOptions options = kHalfWithFp32Head;
+  const Graph graph = make_arcface(small());
+  const Program strict = described(graph, options);
+  options.tf32_head = true;
+  const Program rounded = described(graph, options);
+  EXPECT_FALSE(strict.allow_tf32);
+  EXPECT_TRUE(rounded.allow_tf32);
+  ASSERT_EQ(rounded.buffers.size(), strict.buffers.size());
+  for (std::size_t i = 0; i < strict.buffers.size(); ++i)
+    EXPECT_EQ(rounded.buffers[i].dtype, strict.buffers[i].dtype) << strict.buffers[i].name;
+  const auto precision = [](const Program& program, const char* name) {
+    return precision_of(program, instruction_named(program, name), Precision::fp16);
+  };
+  for (const char* name : {"fc.forward", "head.products"}) {
+    EXPECT_EQ(precision(strict, name), Precision::fp32) << name;
+    EXPECT_EQ(precision(rounded, name), Precision::tf32) << name;
+  }
+  EXPECT_EQ(precision(rounded, "conv1.forward"), Precision::fp16);
+}
+
 TEST(CudaArcFaceDescribe, Fp32NeedsNoCasts) {
   EXPECT_EQ(count_kind<Cast>(described(make_arcface(small()), {})), 0U);
   EXPECT_EQ(count_kind<Cast>(described(make_arcface(small()), {.fp32_head = true})), 0U);
