@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,9 +41,11 @@ struct DescribeOptions {
   // operands then live until the end of backward.
   bool overlap_weights = false;
   Winograd winograd = Winograd::where_faster;  // cpu
+  std::optional<TensorLayout> layout;          // cuda; empty: kernels/cuda/choose_layout.h decides
 };
 
-// Throws Error(usage) naming the supported precisions if the device lacks this one.
+// Throws Error(usage) naming the supported precisions if the device lacks this one, and for a layout that the
+// Graph or the precision can't have.
 Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
 
 // Report for users: memory passes saved by fused engines per layer, and why others stay. Empty on a cpu.

@@ -9,8 +9,7 @@ namespace {
 
 // Partition for a norm's input.
 NormPartition partition_of(const Context& context, const Instruction& instruction) {
-  const Shape& in = context.graph.values[context.op<BatchNorm>(instruction).in].shape;
-  return partition_norm(in.n * in.h * in.w, in.c);
+  return partition_norm(context.graph.values[context.op<BatchNorm>(instruction).in].shape, context.layout());
 }
 // Row `row` of the workspace: the coefficients, with a PReLU the gradients of slopes, then the partial sums.
 float* of_workspace(const Arena& arena, const NormPartition& partition, int row) {
@@ -40,7 +39,7 @@ NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormStatistics& norm) {
   const NormPartition partition = partition_of(context, instruction);
-  instruction.workspace_bytes = norm_workspace_bytes(partition.pixels, partition.channels);
+  instruction.workspace_bytes = norm_workspace_bytes(partition);
   return launching(context, [=, op = context.op<BatchNorm>(instruction), dtype = context.dtype(norm.in),
                              scale_shift_dtype = context.dtype(norm.moments.scale_shift)](
                                 const Arena& arena, cudaStream_t stream) {
@@ -55,7 +54,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormFinali
       context,
       [=, op = context.op<BatchNorm>(instruction), partition = partition_of(context, instruction),
        scale_shift_dtype = context.dtype(norm.moments.scale_shift)](const Arena& arena, cudaStream_t stream) {
-        launch_norm_finalize(partition.pixels, partition.channels, arena.as<float>(norm.sums),
+        launch_norm_finalize(partition.elements_per_channel(), partition.channels, arena.as<float>(norm.sums),
                              statistics_of(norm.moments, scale_shift_dtype, op, arena), stream);
       });
 }
@@ -81,7 +80,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormApply&
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackward& norm) {
   const NormPartition partition = partition_of(context, instruction);
   const int sums = norm.slope ? kPreluSums : kNormSums;
-  instruction.workspace_bytes = norm_workspace_bytes(partition.pixels, partition.channels, sums);
+  instruction.workspace_bytes = norm_workspace_bytes(partition, sums);
   return launching(
       context, [=, dtype = context.dtype(norm.in),
                 scale_shift_dtype = norm.scale_shift ? context.dtype(*norm.scale_shift) : DType::f32,

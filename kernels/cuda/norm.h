@@ -1,6 +1,6 @@
-// Passes of batch norm over [pixels, channels] (NHWC); norm.cpp combines them. Tensors are f32, f16 or bf16
-// (`dtype`) at addresses that are multiples of 16 bytes; arithmetic and per-channel values are f32. Channels
-// are a multiple of 8, pixels any number. Everything is enqueued on the stream, and results repeat bit for
+// Passes of batch norm over the tensors of norm_partition.h; norm.cpp combines them. Tensors are f32, f16 or
+// bf16 (`dtype`), with planes of more than one pixel f32, at addresses that are multiples of 16 bytes;
+// arithmetic and per-channel values are f32. Everything is enqueued on the stream, and results repeat bit for
 // bit on every GPU.
 #pragma once
 
@@ -34,7 +34,7 @@ struct NormStatistics {
   float momentum = 0;  // running = (1 - momentum) * running + momentum * batch; variance unbiased
 };
 
-// Writes per channel and block of pixels to `partials`: the mean and the sum of squared differences from it.
+// Writes per channel and block to `partials`: the mean and the sum of squared differences from it.
 // Then reduces them to NormStatistics.
 void launch_norm_statistics(const NormPartition& partition, DType dtype, const std::byte* in, float* partials,
                             const NormStatistics& into, cudaStream_t stream);
@@ -52,7 +52,7 @@ struct NormApply {
   std::byte* out = nullptr;
   const std::byte* residual = nullptr;          // or null
   const float* residual_scale_shift = nullptr;  // or null
-  std::uint8_t* mask = nullptr;                 // or null; with relu only
+  std::uint8_t* mask = nullptr;                 // or null; with relu and planes of 1 only
   bool relu = false;
   NormSlope slope;  // or null
 };
@@ -67,13 +67,13 @@ struct NormGradient {
   const std::byte* in = nullptr;
   const std::byte* d_out = nullptr;
   const std::byte* second_d_out = nullptr;  // or null
-  const std::uint8_t* mask = nullptr;       // or null
+  const std::uint8_t* mask = nullptr;       // or null; with planes of 1 only
   const std::byte* activated = nullptr;     // or null
   const std::byte* scale_shift = nullptr;   // or null
   DType scale_shift_dtype = DType::f32;     // or f16
   NormSlope slope;                          // or null; with scale_shift
 };
-// Writes per channel and block of pixels to `partials`: sums of that gradient, of its product with (in -
+// Writes per channel and block to `partials`: sums of that gradient, of its product with (in -
 // mean) and, with a slope, of d_out * (scale_shift[0] * in + scale_shift[1]) where that is not > 0. Also
 // writes the gradient to d_residual unless null.
 void launch_norm_backward_sums(const NormPartition& partition, DType dtype, const NormGradient& gradient,

@@ -1,15 +1,35 @@
-// Batch norm in double over [pixels, channels], for tests of kernels and instructions.
+// Batch norm in double over [pixels, channels], for tests of kernels and instructions. In NCHW a tensor of
+// `size` holds the same values in another order.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "kernels/cuda/norm_partition.h"
 #include "kernels/program.h"
 
 namespace plumb {
 
 using Values = std::vector<double>;
+
+// Extent of a norm's tensor. plane 1: NHWC; else NCHW with so many pixels per image, which divide `pixels`.
+struct NormSize {
+  std::size_t pixels, channels, plane = 1;
+  std::size_t elements() const { return pixels * channels; }
+  cuda::NormPartition partition() const {
+    return cuda::partition_norm(static_cast<std::int64_t>(pixels / plane),
+                                static_cast<std::int64_t>(channels), static_cast<std::int64_t>(plane));
+  }
+  std::size_t partials(int sums = cuda::kNormSums) const {
+    return cuda::norm_partials_bytes(partition(), sums) / sizeof(float);
+  }
+  // From [pixels, channels] to the tensor's order, and back.
+  Values held(const Values& values) const;
+  Values read(const Values& held) const;
+};
+std::string text_of(DType dtype, const NormSize& size);
 
 inline constexpr double kNormEpsilon = 1e-5;
 

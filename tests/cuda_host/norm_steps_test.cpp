@@ -66,7 +66,7 @@ TEST(NormInstructions, StatisticsAreOfTheInput) {
   const BatchNormStatistics norm{.in = bound.add(kHalf, in), .moments = add_moments(bound)};
   bound.run(norm);
   expect_moments(bound, norm.moments, norm_moments(in, kChannels));
-  EXPECT_EQ(bound.instruction.workspace_bytes, norm_workspace_bytes(kPixels, kChannels));
+  EXPECT_EQ(bound.instruction.workspace_bytes, norm_workspace_bytes(partition_norm(kPixels, kChannels)));
 }
 
 TEST(NormInstructions, FinalizeTakesSumsInPlaceOfTheInput) {
@@ -263,7 +263,8 @@ TEST(NormInstructions, BackwardThroughAPReLUGivesTheGradientOfTheSlope) {
     }
     expect_gradients(bound, norm, in, gradient);
     expect_close(bound.values(*norm.d_slope), wanted, DType::f32, 8, largest(magnitudes));
-    EXPECT_EQ(bound.instruction.workspace_bytes, norm_workspace_bytes(kPixels, kChannels, kPreluSums));
+    EXPECT_EQ(bound.instruction.workspace_bytes,
+              norm_workspace_bytes(partition_norm(kPixels, kChannels), kPreluSums));
   }
 }
 

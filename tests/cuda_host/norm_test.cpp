@@ -15,25 +15,22 @@ namespace {
 
 // One pixel, fewer than a thread block has rows, one and a bit of several blocks; a group of 8 channels,
 // three of them, several, more than one tile.
-struct NormSize {
-  std::size_t pixels, channels;
-  NormPartition partition() const {
-    return partition_norm(static_cast<std::int64_t>(pixels), static_cast<std::int64_t>(channels));
-  }
-  std::size_t elements() const { return pixels * channels; }
-  std::size_t partials() const { return norm_partials_bytes(partition()) / sizeof(float); }
-};
 constexpr NormSize kSizes[] = {{1, 8},     {1, 72},    {7, 8},     {7, 24},    {7, 2048},  {513, 8},
                                {513, 24},  {513, 64},  {513, 72},  {1569, 16}, {1569, 24}, {1569, 64},
                                {1569, 72}, {130, 264}, {520, 512}, {98, 2048}};
 
-std::string text_of(DType dtype, const NormSize& size) {
-  return std::string(name_of(dtype)) + " " + std::to_string(size.pixels) + " x " +
-         std::to_string(size.channels);
-}
+// Planes that 4 divides and others; of less than a warp, one block and several, the last not full; one image,
+// and more than one block of images; any number of channels.
+constexpr NormSize kPlanes[] = {{4, 8, 4},           {49, 5, 49},       {3 * 49, 24, 49},   {50 * 49, 3, 49},
+                                {2200 * 4, 1, 4},    {7 * 36, 72, 36},  {2 * 63, 24, 63},   {196, 16, 196},
+                                {2 * 1052, 3, 1052}, {3 * 601, 2, 601}, {2 * 3136, 8, 3136}};
 
 template <typename Check>
 void for_all_sizes(const Check& check) {
+  for (const NormSize& size : kPlanes) {
+    SCOPED_TRACE(text_of(DType::f32, size));
+    check(DType::f32, size);
+  }
   for (DType dtype : kStorageTypes) {
     for (const NormSize& size : kSizes) {
       SCOPED_TRACE(text_of(dtype, size));
@@ -89,7 +86,7 @@ struct Statistics {
 };
 
 void run_statistics(DType dtype, const NormSize& size, const Values& in, Statistics& into) {
-  GuardedTensor x(dtype, in), partials(DType::f32, size.partials());
+  GuardedTensor x(dtype, size.held(in)), partials(DType::f32, size.partials());
   launch_norm_statistics(size.partition(), dtype, x.data(), partials.as<float>(), into.operands(), nullptr);
 }
 
@@ -104,16 +101,15 @@ TEST(NormStatistics, AreMeanVarianceAndWhatFollows) {
 
 // The second moment is a million times the variance: in f32 nothing is left of their difference.
 TEST(NormStatistics, KeepASmallVarianceBesideALargeMean) {
-  for (std::size_t channels : {16, 72}) {
-    const NormSize size{5000, channels};
+  for (const NormSize& size : {NormSize{5000, 16}, {5000, 72}, {100 * 49, 16, 49}, {2 * 3136, 3, 3136}}) {
     Values in = normal_values(DType::f32, size.elements(), 2);
     for (double& value : in) value = rounded(DType::f32, 100 + 0.1 * value);
     in[0] = 0;  // neither does the first element help to guess the mean
-    Statistics statistics(channels);
+    Statistics statistics(size.channels);
     run_statistics(DType::f32, size, in, statistics);
-    const NormMoments wanted = norm_moments(in, channels);
+    const NormMoments wanted = norm_moments(in, size.channels);
     const Values inv_std = statistics.inv_std.values();
-    for (std::size_t c = 0; c < channels; ++c) {
+    for (std::size_t c = 0; c < size.channels; ++c) {
       const double variance = 1 / (inv_std[c] * inv_std[c]) - kNormEpsilon;
       EXPECT_NEAR(variance / wanted.variance[c], 1, 1e-3) << "channel " << c;
     }
@@ -164,7 +160,7 @@ void check_apply(DType dtype, const NormSize& size, const ApplyCase& which) {
   const Values scale_shift = normal_values(DType::f32, 2 * size.channels, 7);
   const Values of_residual = normal_values(DType::f32, 2 * size.channels, 8);
   const bool is_raw = which.residual == Residual::raw;
-  GuardedTensor in(dtype, x), residual(dtype, added), given(DType::f32, scale_shift),
+  GuardedTensor in(dtype, size.held(x)), residual(dtype, size.held(added)), given(DType::f32, scale_shift),
       given_of_residual(DType::f32, of_residual), out(dtype, size.elements()),
       mask(DType::u8, (size.elements() + 7) / 8);
   launch_norm_apply(size.partition(), dtype,
@@ -183,7 +179,7 @@ void check_apply(DType dtype, const NormSize& size, const ApplyCase& which) {
     if (which.residual == Residual::stored) wanted[i] += added[i];
     if (is_raw) wanted[i] += of_residual[c] * added[i] + of_residual[size.channels + c];
   }
-  const Values made = out.values();
+  const Values made = size.read(out.values());
   const bool half = dtype != DType::f32;
   expect_close(made, which.relu ? relu(wanted) : wanted, dtype, half ? 1.01 : 8,
                largest(wanted) / (half ? 64 : 1));
@@ -197,9 +193,10 @@ void check_apply(DType dtype, const NormSize& size, const ApplyCase& which) {
 TEST(NormApply, NormalisesAddsActivatesAndKeepsWhatPassed) {
   for_all_sizes([](DType dtype, const NormSize& size) {
     using enum Residual;
-    check_apply(dtype, size, {.residual = none, .relu = true, .mask = true});
-    check_apply(dtype, size, {.residual = stored, .relu = true, .mask = true});
-    check_apply(dtype, size, {.residual = raw, .relu = true, .mask = true});
+    const bool mask = size.plane == 1;
+    check_apply(dtype, size, {.residual = none, .relu = true, .mask = mask});
+    check_apply(dtype, size, {.residual = stored, .relu = true, .mask = mask});
+    check_apply(dtype, size, {.residual = raw, .relu = true, .mask = mask});
     check_apply(dtype, size, {.residual = none, .relu = true, .mask = false});
     check_apply(dtype, size, {.residual = stored, .relu = false, .mask = false});
     check_apply(dtype, size, {.residual = raw, .relu = false, .mask = false});
@@ -271,8 +268,9 @@ struct BackwardInputs {
 BackwardRun run_backward(DType dtype, const NormSize& size, const BackwardInputs& inputs,
                          const BackwardCase& which) {
   const std::vector<std::uint8_t> bits = bits_of_positive(inputs.activated);
-  GuardedTensor x(dtype, inputs.x), d_out(dtype, inputs.d_out), second(dtype, inputs.second),
-      activated(dtype, inputs.activated), scale_shift(inputs.scale_shift_dtype, inputs.scale_shift),
+  GuardedTensor x(dtype, size.held(inputs.x)), d_out(dtype, size.held(inputs.d_out)),
+      second(dtype, size.held(inputs.second)), activated(dtype, size.held(inputs.activated)),
+      scale_shift(inputs.scale_shift_dtype, inputs.scale_shift),
       mask(DType::u8, Values(bits.begin(), bits.end())), scale(DType::f32, inputs.scale),
       mean(DType::f32, inputs.moments.mean), inv_std(DType::f32, inputs.moments.inv_std),
       partials(DType::f32, size.partials()), d_scale(DType::f32, size.channels),
@@ -298,7 +296,7 @@ BackwardRun run_backward(DType dtype, const NormSize& size, const BackwardInputs
   if (which.residual) gradient = {.in = x.data(), .d_out = d_residual.data()};
   launch_norm_backward_apply(partition, dtype, gradient, coefficients.as<float>(), {.data = d_in.data()},
                              nullptr);
-  return {d_in.values(), d_scale.values(), d_bias.values(), d_residual.values()};
+  return {size.read(d_in.values()), d_scale.values(), d_bias.values(), size.read(d_residual.values())};
 }
 
 void check_backward(DType dtype, const NormSize& size, const BackwardCase& which) {
@@ -319,10 +317,15 @@ TEST(NormBackward, FollowsTheFormulaWithoutAReLU) {
   for_all_sizes([](DType dtype, const NormSize& size) { check_backward(dtype, size, {}); });
 }
 
+// What forward keeps of a ReLU behind a residual: bits, in NCHW the output.
+Passed kept(const NormSize& size) {
+  return size.plane == 1 ? Passed::bits : Passed::activated;
+}
+
 TEST(NormBackward, TakesWhatPassedTheReLUFromBits) {
   for_all_sizes([](DType dtype, const NormSize& size) {
-    check_backward(dtype, size, {.passed = Passed::bits});
-    check_backward(dtype, size, {.passed = Passed::bits, .second = true});
+    check_backward(dtype, size, {.passed = kept(size)});
+    check_backward(dtype, size, {.passed = kept(size), .second = true});
   });
 }
 
@@ -341,36 +344,23 @@ TEST(NormBackward, FindsWhatPassedTheReLUByTheFactorsOfTheNorm) {
 
 TEST(NormBackward, WritesTheResidualsGradientAndGoesOnFromIt) {
   for_all_sizes([](DType dtype, const NormSize& size) {
-    check_backward(dtype, size, {.passed = Passed::bits, .residual = true});
-    check_backward(dtype, size, {.passed = Passed::bits, .second = true, .residual = true});
+    check_backward(dtype, size, {.passed = kept(size), .residual = true});
+    check_backward(dtype, size, {.passed = kept(size), .second = true, .residual = true});
   });
 }
 
 TEST(NormBackward, RepeatsBitForBitInWhateverOrderThreadsRun) {
-  const NormSize size{1569, 24};
-  const BackwardInputs inputs(DType::bf16, size);
-  const BackwardCase which{.passed = Passed::bits, .second = true, .residual = true};
-  const BackwardRun first = run_backward(DType::bf16, size, inputs, which);
-  for (int i = 0; i < 3; ++i) {
-    const BackwardRun again = run_backward(DType::bf16, size, inputs, which);
-    EXPECT_EQ(again.d_in, first.d_in);
-    EXPECT_EQ(again.d_scale, first.d_scale);
-    EXPECT_EQ(again.d_bias, first.d_bias);
-  }
-}
-
-TEST(NormPartition, GivesEveryElementToOneThreadAndFillsALargeGpu) {
-  for (const NormSize& size : kSizes) {
-    const NormPartition partition = size.partition();
-    EXPECT_GE(partition.tiles * partition.lanes * kNormGroup, partition.channels);
-    EXPECT_GE(partition.pixel_blocks * partition.pixels_per_block, partition.pixels);
-    EXPECT_LT((partition.pixel_blocks - 1) * partition.pixels_per_block, partition.pixels);
-    EXPECT_LE(partition.lanes * partition.rows, kNormThreads);
-  }
-  for (const NormSize& size : {NormSize{256 * 112 * 112, 64}, {256 * 56 * 56, 256}, {256 * 7 * 7, 2048}}) {
-    const NormPartition partition = size.partition();
-    EXPECT_GT(partition.tiles * partition.pixel_blocks, 3 * 132) << size.channels;
-    EXPECT_LE(partition.tiles * partition.pixel_blocks, kNormBlocks) << size.channels;
+  for (const NormSize& size : {NormSize{1569, 24}, {50 * 49, 24, 49}, {1052, 8, 1052}}) {
+    const DType dtype = size.plane == 1 ? DType::bf16 : DType::f32;
+    const BackwardInputs inputs(dtype, size);
+    const BackwardCase which{.passed = kept(size), .second = true, .residual = true};
+    const BackwardRun first = run_backward(dtype, size, inputs, which);
+    for (int i = 0; i < 3; ++i) {
+      const BackwardRun again = run_backward(dtype, size, inputs, which);
+      EXPECT_EQ(again.d_in, first.d_in);
+      EXPECT_EQ(again.d_scale, first.d_scale);
+      EXPECT_EQ(again.d_bias, first.d_bias);
+    }
   }
 }
 
