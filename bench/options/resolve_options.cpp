@@ -56,6 +56,9 @@ void check_together(const BenchOptions& o) {
   if (o.loss_scaling && o.loss_scaling->kind != LossScaling::Kind::none && o.precision != Precision::fp16)
     throw Error(kUsage, "option --loss-scale: is for --fp16 only, and this run is in {}; leave it out",
                 name_of(o.precision));
+  if (o.layout == TensorLayout::nchw && o.precision != Precision::fp32)
+    throw Error(kUsage, "option --layout: 'nchw' is for --fp32, and this run is in {}; leave it out",
+                name_of(o.precision));
   if (o.find_max_bs && o.batch_per_device)
     throw Error(
         kUsage,
@@ -107,6 +110,9 @@ std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) 
   if (options.cuda_graph == CudaGraph::on)
     return fmt::format("option --cuda-graph: 'on' is for GPUs, and device {} is a cpu; leave it out",
                        limits.name);
+  if (options.layout)
+    return fmt::format("option --layout: '{}' is for GPUs, and device {} is a cpu; leave it out",
+                       name_of(*options.layout), limits.name);
   if (options.decode_on_gpu)
     return fmt::format("option --decode: 'gpu' is for GPUs, and device {} is a cpu; give --decode cpu",
                        limits.name);
