@@ -87,6 +87,7 @@ std::string conv_library();
 
 struct ConvEngineOptions {
   bool deterministic = false;  // only engines with a fixed order of summation
+  bool winograd = true;        // false: no engine by Winograd's algorithm, to tell which ones are
   // A GPU to plan for without having it, as CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION describes it. Such
   // plans report engine and workspace but can't run. Empty: the current device.
   std::string device_properties_json;
