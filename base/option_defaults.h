@@ -15,6 +15,7 @@ struct OptionDefaults {
   const char* cuda_graph = "auto";
   const char* fusion = "auto";
   const char* conv = "auto";
+  const char* layout = "auto";
   const char* decode = "cpu";
   const char* loss_scale = "dynamic";  // with fp16
   const char* prelu = "channel";

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,14 +36,17 @@ struct DescribeOptions {
   bool deterministic = false;          // cuda: only engines that sum in a fixed order
   bool scale_loss = false;        // fp16: check gradients for overflow, and skip the update if one overflowed
   bool fp32_head = false;         // fp16, bf16: run operations from Graph::head_begin on in fp32
+  bool tf32_head = false;         // cuda, with fp32_head: their products round inputs to TF32
   std::vector<PlainLayer> plain;  // exceptions to `fuse`
   // cuda: convolutions' weight gradients run on a lane of their own beside the rest of backward. Their
   // operands then live until the end of backward.
   bool overlap_weights = false;
   Winograd winograd = Winograd::where_faster;  // cpu
+  std::optional<TensorLayout> layout;          // cuda; empty: kernels/cuda/choose_layout.h decides
 };
 
-// Throws Error(usage) naming the supported precisions if the device lacks this one.
+// Throws Error(usage) naming the supported precisions if the device lacks this one, and for a layout that the
+// Graph or the precision can't have.
 Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
 
 // Report for users: memory passes saved by fused engines per layer, and why others stay. Empty on a cpu.

@@ -28,7 +28,8 @@ Precision precision_of(const Program& program, const Instruction& instruction, P
   const std::vector<BufferUse> uses = instruction.uses();
   const bool in_half = std::ranges::any_of(
       uses, [&](const BufferUse& use) { return bytes_of(program.buffers[use.buffer].dtype) == 2; });
-  return in_half || uses.empty() ? run : Precision::fp32;
+  if (in_half || uses.empty()) return run;
+  return program.allow_tf32 ? Precision::tf32 : Precision::fp32;
 }
 
 Roofline roofline(const Program& program, const DeviceLimits& limits, Precision precision) {

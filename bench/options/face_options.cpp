@@ -101,9 +101,11 @@ OptionGroup margin_group(FaceOptions& o) {
            "--margin-gradient", o.margin_gradient,
            {{"exact", Gradient::exact}, {"straight-through", Gradient::straight_through}},
            "of the target's logit; straight-through: as if its margin were a constant, like arcface_torch"),
-       enum_option<bool>("--head-dtype", o.fp32_head, {{"fp32", true}, {"same", false}},
-                         "fp16 and bf16: last dense layer, last norm and class centres; same: as the "
-                         "backbone")}};
+       enum_option<HeadDtype>(
+           "--head-dtype", o.head_dtype,
+           {{"fp32", HeadDtype::fp32}, {"tf32", HeadDtype::tf32}, {"same", HeadDtype::same}},
+           "fp16 and bf16: last dense layer, last norm and class centres; tf32: fp32 storage, products "
+           "rounded to TF32; same: as the backbone")}};
 }
 
 void check_face(const FaceOptions& o, const Model& model, const std::vector<const Model*>& models) {

@@ -13,6 +13,9 @@ namespace plumb {
 
 enum class FaceLoss { arcface, cosface, combined };
 
+// In half precision, of the last dense layer, the last norm and the class centres. tf32: stored in fp32.
+enum class HeadDtype { fp32, tf32, same };
+
 // What is empty here has a default that depends on another option (see resolve_face()).
 struct FaceOptions {
   std::int64_t classes = 85742;           // of MS1M, as PLSC's benchmark has them
@@ -25,7 +28,7 @@ struct FaceOptions {
   std::optional<Margins> margins;  // those of the loss
   double scale = 64;
   MarginLoss::Gradient margin_gradient = MarginLoss::Gradient::exact;
-  bool fp32_head = true;
+  HeadDtype head_dtype = HeadDtype::fp32;
 };
 
 // `models`: those that the program trains.

@@ -79,6 +79,10 @@ OptionGroup cuda_group(BenchOptions& o) {
            "capture the step once and replay it; auto: on unless --comm mpi carries gradients"),
        enum_option<bool>("--fusion", o.fuse, {{"auto", true}, {"off", false}},
                          "cuDNN's fused engines where the GPU and the precision have them"),
+       enum_option<std::optional<TensorLayout>>(
+           "--layout", o.layout, {{"auto", {}}, {"nhwc", TensorLayout::nhwc}, {"nchw", TensorLayout::nchw}},
+           "element order of tensors in strict fp32; auto: nchw on GPUs before compute capability 9.0, whose "
+           "Winograd engines want it; other precisions are nhwc"),
        flag_option(
            "--no-autotune", o.autotune, false,
            "take the engines that heuristics name first; without it every engine and fused pattern is "

@@ -50,6 +50,7 @@ struct BenchOptions {
   bool share_gpu = kDefaults.share_gpu, overlap_weights = kDefaults.overlap_weights;
   CudaGraph cuda_graph = CudaGraph::automatic;
   bool fuse = true, autotune = kDefaults.autotune;  // cuda: engines of convolutions
+  std::optional<TensorLayout> layout;               // cuda: of strict fp32; empty: by the GPU
   std::optional<LossScaling> loss_scaling;          // default: dynamic with fp16, none elsewhere
   std::string data = "synthetic";
   bool decode_on_gpu = false;

@@ -56,6 +56,14 @@ void check_together(const BenchOptions& o) {
   if (o.loss_scaling && o.loss_scaling->kind != LossScaling::Kind::none && o.precision != Precision::fp16)
     throw Error(kUsage, "option --loss-scale: is for --fp16 only, and this run is in {}; leave it out",
                 name_of(o.precision));
+  if (o.layout == TensorLayout::nchw && o.precision != Precision::fp32)
+    throw Error(kUsage, "option --layout: 'nchw' is for --fp32, and this run is in {}; leave it out",
+                name_of(o.precision));
+  if (o.face.head_dtype == HeadDtype::tf32 && o.precision == Precision::fp32)
+    throw Error(
+        kUsage,
+        "option --head-dtype: 'tf32' is for --fp16 and --bf16, and this run is in fp32; leave it out, "
+        "or give --tf32 for all products");
   if (o.find_max_bs && o.batch_per_device)
     throw Error(
         kUsage,
@@ -94,6 +102,8 @@ std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) 
     return fmt::format("option --{}: device {} can't do it{}; give {}", name_of(options.precision),
                        limits.name, lacks_bf16 ? ", it has neither AVX512_BF16 nor AMX" : "", able);
   }
+  if (options.face.head_dtype == HeadDtype::tf32 && !limits.flops_per_second.contains(Precision::tf32))
+    return fmt::format("option --head-dtype: device {} can't do 'tf32'; give fp32 or same", limits.name);
   if (limits.kind == DeviceKind::cuda) {
     if (options.winograd == Winograd::where_faster) return "";
     return fmt::format(
@@ -107,6 +117,9 @@ std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) 
   if (options.cuda_graph == CudaGraph::on)
     return fmt::format("option --cuda-graph: 'on' is for GPUs, and device {} is a cpu; leave it out",
                        limits.name);
+  if (options.layout)
+    return fmt::format("option --layout: '{}' is for GPUs, and device {} is a cpu; leave it out",
+                       name_of(*options.layout), limits.name);
   if (options.decode_on_gpu)
     return fmt::format("option --decode: 'gpu' is for GPUs, and device {} is a cpu; give --decode cpu",
                        limits.name);

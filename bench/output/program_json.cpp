@@ -47,10 +47,10 @@ nlohmann::ordered_json instruction_json(const Instruction& instruction) {
 }  // namespace
 
 nlohmann::ordered_json program_json(const Program& program, const MemoryPlan& plan) {
-  nlohmann::ordered_json json = {{"format", kProgramFormat},
-                                 {"arena_bytes", plan.arena_bytes},
-                                 {"buffers", nlohmann::ordered_json::array()},
-                                 {"steps", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json = {{"format", kProgramFormat}, {"arena_bytes", plan.arena_bytes}};
+  if (program.layout) json["layout"] = name_of(*program.layout);
+  json["buffers"] = nlohmann::ordered_json::array();
+  json["steps"] = nlohmann::ordered_json::array();
   for (std::size_t index = 0; index < program.buffers.size(); ++index) {
     nlohmann::ordered_json buffer = buffer_json(program.buffers[index]);
     buffer["offset"] = plan.offsets.at(index);

@@ -10,7 +10,7 @@ namespace plumb {
 
 inline constexpr const char* kProgramFormat = "plumbline.program/1";
 
-// {"format", "arena_bytes",
+// {"format", "arena_bytes", ["layout": of a GPU: "nhwc"|"nchw"],
 //  "buffers": [{"name", "role", "dtype", "dims", "bytes", "offset", ["persistent": true],
 //               ["sharded": true], ["view": {"of": index, "offset": bytes}]}],
 //  "instructions": [{"name", "kind", "phase", "lane", "uses": [{"buffer": index, "access": "r"|"w"|"rw"}],

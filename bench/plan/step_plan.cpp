@@ -1,5 +1,7 @@
 #include "bench/plan/step_plan.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "bench/data/augment.h"
@@ -38,10 +40,12 @@ DescribeOptions describe_options(const BenchOptions& options, std::vector<PlainL
           .fuse = options.fuse,
           .deterministic = options.deterministic,
           .scale_loss = options.loss_scaling && options.loss_scaling->kind != LossScaling::Kind::none,
-          .fp32_head = options.model->margin_head && options.face.fp32_head,
+          .fp32_head = options.model->margin_head && options.face.head_dtype != HeadDtype::same,
+          .tf32_head = options.face.head_dtype == HeadDtype::tf32,
           .plain = std::move(plain),
           .overlap_weights = options.overlap_weights,
-          .winograd = options.winograd};
+          .winograd = options.winograd,
+          .layout = options.layout};
 }
 
 // Batches as the loader holds them, and what its threads decode in.
@@ -80,7 +84,9 @@ StepPlan make_step_plan(const BenchOptions& options, const DeviceLimits& limits,
 }
 
 std::string engines_text(const StepPlan& plan, const DeviceLimits& limits) {
-  return fusion_text(plan.graph, plan.described_with, limits) + winograd_text(plan.program);
+  const std::string layout =
+      plan.program.layout ? fmt::format("layout: {}\n", name_of(*plan.program.layout)) : "";
+  return layout + fusion_text(plan.graph, plan.described_with, limits) + winograd_text(plan.program);
 }
 
 std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimits& limits, int rank,

@@ -266,7 +266,10 @@ void plan_session(const Job& job, Session& session) {
   double wanted = plan_tuned(job, session, rule);
   if (session.tuning.smallest && !fits(session, job, wanted)) wanted = plan_smallest(job, session, rule);
   job.together([&] { require_memory(session, job, wanted); });
-  job.require_same("Program", fmt::format("hash={}\n", reduction_hash(session.plan.program)));
+  const Program& program = session.plan.program;
+  // GPUs of several kinds may choose different ones.
+  job.require_same("--layout", program.layout ? fmt::format("--layout={}\n", name_of(*program.layout)) : "");
+  job.require_same("Program", fmt::format("hash={}\n", reduction_hash(program)));
 }
 
 void bind_session(const Job& job, Session& session) {

@@ -37,6 +37,7 @@ struct Context : Engines {
   const T& op(const Instruction& instruction) const {
     return std::get<T>(graph.ops[instruction.op]);
   }
+  TensorLayout layout() const { return program.layout.value_or(TensorLayout::nhwc); }
   const Buffer& buffer(BufferId id) const { return program.buffers[id]; }
   DType dtype(BufferId id) const { return program.buffers[id].dtype; }
   std::int64_t elements_held(BufferId id) const {  // padding included

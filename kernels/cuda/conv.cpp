@@ -57,6 +57,7 @@ std::string text_of(const ConvProblem& p) {
   if (p.groups > 1) text += fmt::format(", groups {}", p.groups);
   text += fmt::format(", {}", name_of(p.dtype));
   if (p.allow_tf32 && p.dtype == DType::f32) text += " as tf32";
+  if (p.layout != TensorLayout::nhwc) text += fmt::format(", {}", name_of(p.layout));
   if (p.fusion.normalizes_input)
     text += fmt::format(", normalises its input by {} factors", name_of(p.scale_shift_dtype));
   if (p.fusion.adds_residual) text += ", adds the residual";
@@ -105,6 +106,7 @@ std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& progr
                       .stride = op->stride,
                       .padding = op->padding,
                       .groups = op->groups,
+                      .layout = program.layout.value_or(TensorLayout::nhwc),
                       .allow_tf32 = program.allow_tf32};
   const BufferId input_id = std::visit(
       [&](const auto& operation) { return set_pass(problem, operation, program); }, instruction.operation);

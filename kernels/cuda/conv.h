@@ -1,5 +1,5 @@
 // Interface to convolution engines: cuDNN on a GPU (conv_cudnn.cpp), plain loops on the emulated one
-// (tests/cuda_host). Activations are NHWC, weights and their gradients [out, kh, kw, in].
+// (tests/cuda_host).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -29,6 +29,7 @@ struct ConvProblem {
   std::int64_t out_h = 0, out_w = 0, out_c = 0;
   int kernel = 1, stride = 1, padding = 0, groups = 1;
   DType dtype = DType::f32;  // of activations, weights and weight gradients; accumulation is f32
+  TensorLayout layout = TensorLayout::nhwc;
   bool allow_tf32 = false;
   ConvFusion fusion;
   // cuDNN 9.19 normalises only with f16 scale and shift, and only when it gathers statistics or computes
@@ -86,6 +87,7 @@ std::string conv_library();
 
 struct ConvEngineOptions {
   bool deterministic = false;  // only engines with a fixed order of summation
+  bool winograd = true;        // false: no engine by Winograd's algorithm, to tell which ones are
   // A GPU to plan for without having it, as CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION describes it. Such
   // plans report engine and workspace but can't run. Empty: the current device.
   std::string device_properties_json;
@@ -95,7 +97,8 @@ struct ConvEngineOptions {
 std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options);
 
 // `convolutions`, plus the algorithms of `products`, listed after its own first two engines, for plain 1x1
-// convolutions of stride 1 without padding. `products` must outlive the result and its plans.
+// convolutions of stride 1 without padding in NHWC (in NCHW each image would be a product of its own).
+// `products` must outlive the result and its plans.
 std::unique_ptr<ConvEngine> with_matrix_products(std::unique_ptr<ConvEngine> convolutions,
                                                  GemmEngine& products);
 

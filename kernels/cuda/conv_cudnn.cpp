@@ -52,15 +52,14 @@ using Handle = Owner<cudnnHandle_t, cudnnDestroy>;
 
 // Excludes engines that break the product's numerical guarantees: exact products of stored values, f32
 // accumulation, f32 that stays f32 unless TF32 is requested and, optionally, bitwise repeatability.
-std::vector<fe::NumericalNote_t> unwanted_notes(const ConvProblem& problem, bool deterministic) {
+std::vector<fe::NumericalNote_t> unwanted_notes(const ConvProblem& problem,
+                                                const ConvEngineOptions& options) {
   std::vector<fe::NumericalNote_t> notes{fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION,
                                          fe::NumericalNote_t::DOWN_CONVERT_INPUTS};
-  if (deterministic) notes.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
-  if (problem.dtype != DType::f32) {
-    notes.push_back(fe::NumericalNote_t::WINOGRAD);  // its transforms are rounded to half
-  } else if (!problem.allow_tf32) {
-    notes.push_back(fe::NumericalNote_t::TENSOR_CORE);
-  }
+  if (options.deterministic) notes.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
+  if (problem.dtype != DType::f32 || !options.winograd)
+    notes.push_back(fe::NumericalNote_t::WINOGRAD);  // in half precision its transforms are rounded
+  if (problem.dtype == DType::f32 && !problem.allow_tf32) notes.push_back(fe::NumericalNote_t::TENSOR_CORE);
   return notes;
 }
 
@@ -161,7 +160,7 @@ std::shared_ptr<const fe::DeviceProperties> read_properties(const std::string& j
 
 class CudnnEngine : public ConvEngine {
  public:
-  explicit CudnnEngine(const ConvEngineOptions& options) : deterministic_(options.deterministic) {
+  explicit CudnnEngine(const ConvEngineOptions& options) : options_(options) {
     if (!options.device_properties_json.empty()) {
       properties_ = read_properties(options.device_properties_json);
       return;
@@ -186,7 +185,7 @@ class CudnnEngine : public ConvEngine {
             "describing " + text);
       fe::error_t listed = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
       if (listed.is_bad()) return std::make_unique<NoCandidates>(first_line(listed.get_message()));
-      graph.deselect_numeric_notes(unwanted_notes(problem, deterministic_));
+      graph.deselect_numeric_notes(unwanted_notes(problem, options_));
       graph.deselect_workspace_greater_than(static_cast<std::int64_t>(workspace_limit));
       return std::make_unique<CudnnCandidates>(handle_.get(), std::move(built), text);
     } catch (const fe::cudnnException& exception) {
@@ -200,7 +199,7 @@ class CudnnEngine : public ConvEngine {
   // nine tenths of the time. This handle keeps it loaded. Null if it isn't found: cuDNN then searches itself.
   const Owner<void*, dlclose> run_time_compiler_{
       dlopen(("libnvrtc.so." + std::to_string(CUDART_VERSION / 1000)).c_str(), RTLD_LAZY | RTLD_LOCAL)};
-  bool deterministic_;
+  const ConvEngineOptions options_;
   Handle handle_;                                           // of the current device, or
   std::shared_ptr<const fe::DeviceProperties> properties_;  // of a GPU that may be absent
 };

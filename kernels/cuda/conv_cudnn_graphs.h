@@ -1,4 +1,4 @@
-// Convolution instructions as cuDNN operation graphs, NHWC. Includes the whole cuDNN frontend, which is slow
+// Convolution instructions as cuDNN operation graphs. Includes the whole cuDNN frontend, which is slow
 // to compile, so only conv_cudnn.cpp includes this file.
 //
 // The fused graphs are those that cuDNN documents under "Specialized Pre-compiled Engines" (developer guide,
@@ -51,7 +51,8 @@ class ConvGraphBuilder {
 
  private:
   using Tensor = std::shared_ptr<cudnn_frontend::graph::Tensor_attributes>;
-  using Dims = std::array<std::int64_t, 4>;  // n, c, h, w
+  using Dims = std::array<std::int64_t, 4>;   // n, c, h, w
+  using Strides = std::vector<std::int64_t>;  // of these
   using PointwiseMode = cudnn_frontend::PointwiseMode_t;
 
   static cudnn_frontend::DataType_t type_of(DType dtype) {
@@ -72,7 +73,8 @@ class ConvGraphBuilder {
     const std::size_t bytes = static_cast<std::size_t>(n * c * h * w) * bytes_of(dtype);
     built_.places.push_back({operand, part * bytes, bytes});
     tensor.set_dim({n, c, h, w})
-        .set_stride({c * h * w, 1, c * w, c})
+        .set_stride(p_.layout == TensorLayout::nhwc ? Strides{c * h * w, 1, c * w, c}
+                                                    : Strides{c * h * w, h * w, w, 1})
         .set_data_type(type_of(dtype))
         .set_uid(static_cast<std::int64_t>(built_.places.size()));
   }

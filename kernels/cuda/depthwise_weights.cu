@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <bit>
+
 #include "kernels/cuda/depthwise_tile.h"
 #include "kernels/cuda/norm_tile.h"
 
@@ -140,6 +143,10 @@ __global__ void weights_any(DepthwiseShape shape, DepthwisePartition partition, 
                 sum);
 }
 
+constexpr int kFinishColumns = 32;  // weights of a finishing block
+constexpr int kMaxFinishRows = 32;  // threads per weight's partial sums
+constexpr int kFinishThreads = kFinishColumns * kMaxFinishRows;
+
 // The sum of one weight over the blocks' partial sums.
 struct WeightSum {
   float value = 0;
@@ -181,7 +188,9 @@ void launch_depthwise_backward_weights(DType dtype, const DepthwiseShape& shape,
       gpu::launch(weights_any<T>, grid, block, 0, stream, shape, partition, as<T>(in), as<T>(d_out),
                   partials);
     }
-    gpu::launch(weights_finish<T>, dim3(blocks_for(weights, kFinishColumns)), finish_block(partition.blocks),
+    const int rows = std::clamp(partition.blocks, 1, kMaxFinishRows);
+    gpu::launch(weights_finish<T>, dim3(blocks_for(weights, kFinishColumns)),
+                dim3(kFinishColumns, std::bit_ceil(static_cast<unsigned>(rows))),
                 sizeof(WeightSum) * kFinishThreads / 2, stream, partials, partition.blocks, weights,
                 as<T>(d_weight));
   });

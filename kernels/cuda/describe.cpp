@@ -1,8 +1,8 @@
-// The training step on an NVIDIA GPU, NHWC.
+// The training step on an NVIDIA GPU.
 // - Batch norm forward is two instructions: statistics, and one pass that normalises, adds a residual (and
 //   normalises a shortcut) and applies the ReLU. A max pool normalises its input itself. Backward is one
 //   instruction, which recomputes the ReLU mask from the norm's input or, after a residual, reads one bit per
-//   element that forward keeps.
+//   element that forward keeps (NCHW: the output).
 // - Where plan_fusion() allows, convolutions gather the statistics of their output, normalise their input,
 //   and compute backward through the preceding norm. A norm normalised only inside a convolution is not
 //   stored.
@@ -11,8 +11,10 @@
 // - One multi-tensor update also writes the half-precision copies of the weights.
 #include "kernels/describe.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "kernels/cuda/choose_layout.h"
 #include "kernels/cuda/depthwise_shape.h"
 #include "kernels/cuda/fusion.h"
 #include "kernels/cuda/margin_partition.h"
@@ -28,8 +30,10 @@ struct Describer : GraphLowering {
   using GraphLowering::forward;
 
   Describer(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
-      : GraphLowering(start_storage(graph, options)), layers_(plan_fusion(graph, options, limits)), overlap_weights_(options.overlap_weights) {
-    lowering_.program.allow_tf32 = options.precision == Precision::tf32;
+      : GraphLowering(start_storage(graph, options, choose_layout(graph, options, limits))),
+        layers_(plan_fusion(graph, options, limits)),
+        overlap_weights_(options.overlap_weights) {
+    lowering_.program.allow_tf32 = options.precision == Precision::tf32 || options.tf32_head;
   }
 
   Program run(const DescribeOptions& options) {
@@ -115,7 +119,7 @@ struct Describer : GraphLowering {
     if (layer.inside_conv || !layer.stored) return;
     Saved& saved = saved_[i];
     BatchNormApply apply{.in = value(op.in), .scale_shift = saved.scale_shift, .out = value(op.out)};
-    if (op.activation == Activation::relu && op.residual) {
+    if (op.activation == Activation::relu && op.residual && layout() == TensorLayout::nhwc) {
       saved.relu_mask = add_saved(op.name + ".mask", DType::u8, {(shape(op.in).elements() + 7) / 8});
       apply.relu_mask = saved.relu_mask;
     }
@@ -149,9 +153,10 @@ struct Describer : GraphLowering {
           BatchNormFinalize{.sums = saved_[*layer.statistics_by].sums, .moments = moments}, Phase::forward,
           i);
     else
-      add(op.name + ".statistics", BatchNormStatistics{.in = value(op.in), .moments = moments},
-          Phase::forward, i)
-          .workspace_bytes = norm_workspace_bytes(pixels(op.in), channels);
+      add(op.name + ".statistics",
+          BatchNormStatistics{.in = value(op.in), .moments = moments, .counters = counters_}, Phase::forward,
+          i)
+          .workspace_bytes = norm_workspace_bytes(partition_of(op));
   }
 
   void backward(std::size_t i, const BatchNorm& op) {
@@ -168,12 +173,13 @@ struct Describer : GraphLowering {
   }
 
   // Sets the operand that gives the activation's mask. Without a residual, and for a PReLU: the norm's own
-  // input. With a residual: the output if a convolution wrote it, else bits. Returns it.
+  // input. With a residual: the output if a convolution wrote it or in NCHW, else bits. Returns it.
   std::optional<BufferId> set_mask(std::size_t i, const BatchNorm& op, BatchNormBackward& norm) const {
     const Saved& saved = saved_[i];
     if (op.activation == Activation::none) return {};
     if (!op.residual) return norm.scale_shift = saved.scale_shift, saved.scale_shift;
-    if (layers_[i].inside_conv) return norm.out = value(op.out), value(op.out);
+    if (layers_[i].inside_conv || layout() == TensorLayout::nchw)
+      return norm.out = value(op.out), value(op.out);
     norm.relu_mask = saved.relu_mask;
     return saved.relu_mask;
   }
@@ -205,6 +211,7 @@ struct Describer : GraphLowering {
     const std::optional<BufferId> sum = d_out.size() == 1 ? take_sum(op) : std::nullopt;
     BatchNormBackward norm =
         norm_backward(i, op, d_out, {sum ? *sum : new_gradient(op.in, op.name), sum.has_value()});
+    norm.counters = counters_;
     const std::optional<BufferId> mask = set_mask(i, op, norm);
     double second_pass_bytes = bytes(value(op.in));
     if (op.residual && (mask || d_out.size() > 1)) {
@@ -219,8 +226,7 @@ struct Describer : GraphLowering {
     }
     Instruction& instruction = add(op.name + ".backward", norm, Phase::backward, i);
     instruction.work.bytes += second_pass_bytes;
-    instruction.workspace_bytes =
-        norm_workspace_bytes(pixels(op.in), shape(op.in).c, op.slope ? kPreluSums : kNormSums);
+    instruction.workspace_bytes = norm_workspace_bytes(partition_of(op), op.slope ? kPreluSums : kNormSums);
     contribute(op.in, norm.d_in);
   }
 
@@ -256,10 +262,25 @@ struct Describer : GraphLowering {
         instruction.workspace_bytes = kDenseWorkspaceLimit;
   }
 
-  std::int64_t pixels(ValueId id) const { return shape(id).n * shape(id).h * shape(id).w; }
+  TensorLayout layout() const { return lowering_.program.layout.value(); }
+  NormPartition partition_of(const BatchNorm& op) const { return partition_norm(shape(op.in), layout()); }
+
+  // Shared by all norms.
+  BufferId add_norm_counters() {
+    std::int64_t counters = 1;
+    for (const Op& op : graph_.ops)
+      if (const auto* norm = std::get_if<BatchNorm>(&op))
+        counters = std::max(counters, norm_counters(partition_of(*norm)));
+    return add_buffer(lowering_.program, {.name = "norm_counters",
+                                          .role = Role::state,
+                                          .dtype = DType::i32,
+                                          .dims = {counters},
+                                          .persistent = true});
+  }
 
   std::vector<LayerFusion> layers_;
   bool overlap_weights_;
+  BufferId counters_ = add_norm_counters();
 };
 
 }  // namespace

@@ -66,6 +66,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     rule_ = rule;
     tensors_ = program.tensors;
     Context context{engines(), graph_, rule_, program};
+    layout_ = context.layout();
     prepared_.prepare(program,
                       [&](Instruction& instruction) { return prepare_instruction(context, instruction); });
   }
@@ -138,9 +139,13 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
 
   bool make_synthetic_batch(std::uint64_t seed, int rank) override {
     if (stages_batches()) return false;
-    launch_synthetic_batch(synthetic_keys(seed, rank), classes(), arena_.data(tensors_.values[0]),
-                           arena_.as<std::int32_t>(tensors_.labels), graph_.values[0].shape,
-                           buffers_[tensors_.values[0]].dtype, compute());
+    launch_synthetic_batch(synthetic_keys(seed, rank), classes(),
+                           {.images = arena_.data(tensors_.values[0]),
+                            .labels = arena_.as<std::int32_t>(tensors_.labels),
+                            .shape = graph_.values[0].shape,
+                            .dtype = buffers_[tensors_.values[0]].dtype,
+                            .layout = layout_},
+                           compute());
     synchronize();
     return true;
   }
@@ -260,13 +265,13 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   }
 
   void upload(BufferId buffer, std::span<const float> values, const std::vector<std::int64_t>& dims) {
-    const std::vector<std::byte> held = to_device_layout(values, dims, buffers_[buffer]);
+    const std::vector<std::byte> held = to_device_layout(values, dims, buffers_[buffer], layout_);
     check(cudaMemcpyAsync(arena_.data(buffer), held.data(), held.size(), cudaMemcpyHostToDevice, compute()));
     check(cudaStreamSynchronize(compute()));
   }
   void download(BufferId buffer, std::span<float> values, const std::vector<std::int64_t>& dims) const {
     lanes_.synchronize();
-    from_device_layout(download<std::byte>(buffer), dims, buffers_[buffer], values);
+    from_device_layout(download<std::byte>(buffer), dims, buffers_[buffer], layout_, values);
   }
   template <typename T>
   std::vector<T> download(BufferId buffer) const {
@@ -302,6 +307,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   Graph graph_;
   UpdateRule rule_;
   Tensors tensors_;
+  TensorLayout layout_ = TensorLayout::nhwc;
   PreparedInstructions<Binder> prepared_;
   std::vector<Buffer> buffers_;
   MemoryPlan plan_;

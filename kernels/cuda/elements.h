@@ -7,10 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
 #include <type_traits>
 
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/element_types.h"
+#include "kernels/layout.h"
 
 namespace plumb::cuda {
 
@@ -53,7 +55,7 @@ __device__ void load_first(const T* from, std::int64_t count, float (&values)[kC
 
 // kCount elements as stored, in 32-bit words: a half type needs half the registers of its f32 values.
 template <typename T, int kCount>
-struct alignas(16) Packed {
+struct alignas(kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16) Packed {
   unsigned words[kCount * sizeof(T) / sizeof(unsigned)];
 
   __device__ float at(int i) const {
@@ -80,6 +82,35 @@ __device__ Packed<T, kCount> load_packed(const T* from) {
   return *reinterpret_cast<const Packed<T, kCount>*>(from);
 }
 
+// A kernel's template argument `Of` is an element type, for NHWC: a thread accesses adjacent channels of a
+// pixel. Or it is Planes, for NCHW in f32: a thread accesses kElements adjacent pixels of a channel.
+template <int kElements>
+struct Planes {};
+template <typename Of>
+struct AccessOf {
+  using Element = Of;
+  static constexpr int in_plane = 0;
+};
+template <int kElements>
+struct AccessOf<Planes<kElements>> {
+  using Element = float;
+  static constexpr int in_plane = kElements;
+};
+template <typename Of>
+using Element = typename AccessOf<Of>::Element;
+template <typename Of>
+inline constexpr int kInPlane = AccessOf<Of>::in_plane;  // pixels of a channel; 0 for NHWC
+template <typename Of>
+inline constexpr bool kHasPlanes = AccessOf<Of>::in_plane != 0;
+
+// Calls use(Of{}), for NCHW with single elements. Throws std::logic_error for NCHW in a half type.
+template <typename Use>
+void with_layout(TensorLayout layout, DType dtype, const Use& use) {
+  if (layout == TensorLayout::nhwc) return with_type_of(dtype, use);
+  if (dtype != DType::f32) throw std::logic_error("kernels for NCHW are f32");
+  use(Planes<1>{});
+}
+
 template <typename T>
 __host__ __device__ T* as(std::byte* address) {
   return reinterpret_cast<T*>(address);
@@ -87,6 +118,17 @@ __host__ __device__ T* as(std::byte* address) {
 template <typename T>
 __host__ __device__ const T* as(const std::byte* address) {
   return reinterpret_cast<const T*>(address);
+}
+
+// Writes the channels of pixel `pixel` of image `image` (image_batch.h).
+template <typename Of, int kCount>
+__device__ void store_pixel(Element<Of>* images, std::int64_t image, std::int64_t pixel, std::int64_t pixels,
+                            int channels, const float (&values)[kCount]) {
+  if constexpr (kHasPlanes<Of>) {
+    for (int c = 0; c < channels; ++c) images[(image * channels + c) * pixels + pixel] = values[c];
+  } else {
+    store<kCount>(images + (image * pixels + pixel) * kCount, values);
+  }
 }
 
 }  // namespace plumb::cuda

@@ -22,13 +22,19 @@ Binder prepare(Context& context, Instruction&, const Cast& cast) {
 }
 
 Binder prepare(Context& context, Instruction&, const PackBatch& pack) {
-  return launching(context, [=, shape = context.graph.values.front().shape,
-                             dtype = context.dtype(pack.images)](const Arena& arena, cudaStream_t stream) {
-    launch_pack_batch({.pixels = arena.as<std::uint8_t>(pack.staged_images),
-                       .labels = arena.as<std::int32_t>(pack.staged_labels)},
-                      pack.normalisation, arena.as<State>(pack.state), arena.data(pack.images),
-                      arena.as<std::int32_t>(pack.labels), shape, dtype, stream);
-  });
+  return launching(context,
+                   [=, shape = context.graph.values.front().shape, dtype = context.dtype(pack.images),
+                    layout = context.layout()](const Arena& arena, cudaStream_t stream) {
+                     launch_pack_batch({.pixels = arena.as<std::uint8_t>(pack.staged_images),
+                                        .labels = arena.as<std::int32_t>(pack.staged_labels)},
+                                       pack.normalisation, arena.as<State>(pack.state),
+                                       {.images = arena.data(pack.images),
+                                        .labels = arena.as<std::int32_t>(pack.labels),
+                                        .shape = shape,
+                                        .dtype = dtype,
+                                        .layout = layout},
+                                       stream);
+                   });
 }
 
 }  // namespace plumb::cuda

@@ -67,20 +67,20 @@ __global__ void column_sums(const T* matrix, float* sums, std::int64_t rows, std
 }
 
 // Block (p, n) packs 256 pixels of image n. Reads 3 bytes per pixel, a byte at a time but side by side with
-// its neighbours', and writes 16: bound by memory. Its first thread copies the label.
-template <typename T>
-__global__ void pack_batch(StagedBatch staged, Normalisation normalisation, const State* state, T* images,
-                           std::int32_t* labels, std::int64_t pixels) {
+// its neighbours', and writes 16 (NCHW: 12): bound by memory. Its first thread copies the label.
+template <typename Of>
+__global__ void pack_batch(StagedBatch staged, Normalisation normalisation, const State* state,
+                           Element<Of>* images, std::int32_t* labels, std::int64_t pixels) {
   const std::int64_t image = static_cast<std::int64_t>(state->step.iteration % 2) * gridDim.y + blockIdx.y;
   if (blockIdx.x == 0 && threadIdx.x == 0) labels[blockIdx.y] = staged.labels[image];
   const std::int64_t pixel = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (pixel >= pixels) return;
   const std::uint8_t* levels = staged.pixels + (image * pixels + pixel) * 3;
-  float values[kPack<T>] = {};
+  float values[kPack<Element<Of>>] = {};
 #pragma unroll
   for (int c = 0; c < 3; ++c)
     values[c] = static_cast<float>(levels[c]) * normalisation.factor[c] + normalisation.offset[c];
-  store<kPack<T>>(images + (blockIdx.y * pixels + pixel) * kPack<T>, values);
+  store_pixel<Of>(images, blockIdx.y, pixel, pixels, 3, values);
 }
 
 }  // namespace
@@ -116,13 +116,12 @@ void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::
 }
 
 void launch_pack_batch(const StagedBatch& staged, const Normalisation& normalisation, const State* state,
-                       std::byte* images, std::int32_t* labels, const Shape& shape, DType dtype,
-                       cudaStream_t stream) {
-  with_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
-    const dim3 grid(blocks_for(shape.h * shape.w, kThreads), static_cast<unsigned>(shape.n));
-    gpu::launch(pack_batch<T>, grid, kThreads, 0, stream, staged, normalisation, state, as<T>(images), labels,
-                shape.h * shape.w);
+                       const ImageBatch& batch, cudaStream_t stream) {
+  with_layout(batch.layout, batch.dtype, [&]<typename Of>(Of) {
+    const std::int64_t pixels = batch.shape.h * batch.shape.w;
+    const dim3 grid(blocks_for(pixels, kThreads), static_cast<unsigned>(batch.shape.n));
+    gpu::launch(pack_batch<Of>, grid, kThreads, 0, stream, staged, normalisation, state,
+                as<Element<Of>>(batch.images), batch.labels, pixels);
   });
 }
 

@@ -7,10 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/image_batch.h"
 #include "kernels/cuda/state.h"
 #include "kernels/instructions/batch.h"
 #include "kernels/instructions/dtype.h"
-#include "models/graph.h"
 
 namespace plumb::cuda {
 
@@ -27,15 +27,13 @@ void launch_cast(DType from_dtype, const std::byte* from, DType into_dtype, std:
 void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::int64_t rows,
                         std::int64_t columns, cudaStream_t stream);
 
-// images[n, h, w, 16 bytes of channels] = staged.pixels[n, h, w, 3], normalised, for a batch of `shape`;
-// channels past 3 are 0. Copies the labels. At most 65535 images.
+// batch.images = staged.pixels[n, h, w, 3], normalised. Copies the labels.
 struct StagedBatch {
   const std::uint8_t* pixels =
       nullptr;  // [2, n, h, w, 3]: the parity of the state's iteration picks the half
   const std::int32_t* labels = nullptr;  // [2, n]
 };
 void launch_pack_batch(const StagedBatch& staged, const Normalisation& normalisation, const State* state,
-                       std::byte* images, std::int32_t* labels, const Shape& shape, DType dtype,
-                       cudaStream_t stream);
+                       const ImageBatch& batch, cudaStream_t stream);
 
 }  // namespace plumb::cuda

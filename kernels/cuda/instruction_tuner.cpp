@@ -278,6 +278,11 @@ std::optional<Arena> InstructionTuner::make_room(const Program& program, const I
     memory_bytes_ = room_.arena_bytes;
   }
   fill_with_halves(memory_.get(), room_.arena_bytes, device_.stream);
+  for (const BufferUse& use : instruction.uses()) {
+    const Buffer& buffer = program.buffers[use.buffer];
+    if (buffer.role == Role::state)  // counters of norms count from zero
+      check(cudaMemsetAsync(memory_.get() + room_.offsets[use.buffer], 0, buffer.bytes, device_.stream));
+  }
   return Arena(memory_.get(), room_);
 }
 

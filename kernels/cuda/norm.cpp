@@ -9,12 +9,16 @@ namespace {
 
 // Partition for a norm's input.
 NormPartition partition_of(const Context& context, const Instruction& instruction) {
-  const Shape& in = context.graph.values[context.op<BatchNorm>(instruction).in].shape;
-  return partition_norm(in.n * in.h * in.w, in.c);
+  return partition_norm(context.graph.values[context.op<BatchNorm>(instruction).in].shape, context.layout());
 }
 // Row `row` of the workspace: the coefficients, with a PReLU the gradients of slopes, then the partial sums.
 float* of_workspace(const Arena& arena, const NormPartition& partition, int row) {
   return arena.workspace<float>() + std::int64_t{row} * partition.channels;
+}
+
+// For an instruction with `sums` per channel.
+NormScratch scratch_of(const Arena& arena, const NormPartition& partition, int sums, BufferId counters) {
+  return {of_workspace(arena, partition, sums + 1), arena.as<unsigned>(counters)};
 }
 
 // True for one slope per channel, false for a shared one.
@@ -40,12 +44,12 @@ NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormStatistics& norm) {
   const NormPartition partition = partition_of(context, instruction);
-  instruction.workspace_bytes = norm_workspace_bytes(partition.pixels, partition.channels);
+  instruction.workspace_bytes = norm_workspace_bytes(partition);
   return launching(context, [=, op = context.op<BatchNorm>(instruction), dtype = context.dtype(norm.in),
                              scale_shift_dtype = context.dtype(norm.moments.scale_shift)](
                                 const Arena& arena, cudaStream_t stream) {
     launch_norm_statistics(partition, dtype, arena.data(norm.in),
-                           of_workspace(arena, partition, kNormSums + 1),
+                           scratch_of(arena, partition, kNormSums, norm.counters),
                            statistics_of(norm.moments, scale_shift_dtype, op, arena), stream);
   });
 }
@@ -55,7 +59,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormFinali
       context,
       [=, op = context.op<BatchNorm>(instruction), partition = partition_of(context, instruction),
        scale_shift_dtype = context.dtype(norm.moments.scale_shift)](const Arena& arena, cudaStream_t stream) {
-        launch_norm_finalize(partition.pixels, partition.channels, arena.as<float>(norm.sums),
+        launch_norm_finalize(partition.elements_per_channel, partition.channels, arena.as<float>(norm.sums),
                              statistics_of(norm.moments, scale_shift_dtype, op, arena), stream);
       });
 }
@@ -81,40 +85,39 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormApply&
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackward& norm) {
   const NormPartition partition = partition_of(context, instruction);
   const int sums = norm.slope ? kPreluSums : kNormSums;
-  instruction.workspace_bytes = norm_workspace_bytes(partition.pixels, partition.channels, sums);
-  return launching(
-      context, [=, dtype = context.dtype(norm.in),
-                scale_shift_dtype = norm.scale_shift ? context.dtype(*norm.scale_shift) : DType::f32,
-                slope_per_channel = has_slope_per_channel(context, norm.slope)](const Arena& arena,
-                                                                                cudaStream_t stream) {
-        float* const partials = of_workspace(arena, partition, sums + 1);
-        float* const d_slope = arena.optional<float>(norm.d_slope);
-        const bool shares_slope = d_slope && !slope_per_channel;
-        const NormBackward backward{.scale = arena.as<float>(norm.scale),
-                                    .mean = arena.as<float>(norm.mean),
-                                    .inv_std = arena.as<float>(norm.inv_std),
-                                    .d_scale = arena.as<float>(norm.d_scale),
-                                    .d_bias = arena.as<float>(norm.d_bias),
-                                    .coefficients = of_workspace(arena, partition, 0),
-                                    .d_slope = shares_slope ? of_workspace(arena, partition, 3) : d_slope,
-                                    .d_shared_slope = shares_slope ? d_slope : nullptr};
-        const NormGradient first_pass{.in = arena.data(norm.in),
-                                      .d_out = arena.data(norm.d_out),
-                                      .second_d_out = arena.optional(norm.second_d_out),
-                                      .mask = arena.optional<std::uint8_t>(norm.relu_mask),
-                                      .activated = arena.optional(norm.out),
-                                      .scale_shift = arena.optional(norm.scale_shift),
-                                      .scale_shift_dtype = scale_shift_dtype,
-                                      .slope = {arena.optional<float>(norm.slope), slope_per_channel}};
-        std::byte* const d_residual = arena.optional(norm.d_residual);
-        // With a residual's gradient, the second pass reads the output of the first.
-        const NormGradient second_pass =
-            d_residual ? NormGradient{.in = first_pass.in, .d_out = d_residual} : first_pass;
-        launch_norm_backward_sums(partition, dtype, first_pass, backward.mean, d_residual, partials, stream);
-        launch_norm_backward_finish(partition, partials, backward, stream);
-        launch_norm_backward_apply(partition, dtype, second_pass, backward.coefficients,
-                                   {.data = arena.data(norm.d_in), .adds = norm.d_in.adds}, stream);
-      });
+  instruction.workspace_bytes = norm_workspace_bytes(partition, sums);
+  return launching(context, [=, dtype = context.dtype(norm.in),
+                             scale_shift_dtype =
+                                 norm.scale_shift ? context.dtype(*norm.scale_shift) : DType::f32,
+                             slope_per_channel = has_slope_per_channel(context, norm.slope)](
+                                const Arena& arena, cudaStream_t stream) {
+    float* const d_slope = arena.optional<float>(norm.d_slope);
+    const bool shares_slope = d_slope && !slope_per_channel;
+    const NormBackward backward{.scale = arena.as<float>(norm.scale),
+                                .mean = arena.as<float>(norm.mean),
+                                .inv_std = arena.as<float>(norm.inv_std),
+                                .d_scale = arena.as<float>(norm.d_scale),
+                                .d_bias = arena.as<float>(norm.d_bias),
+                                .coefficients = of_workspace(arena, partition, 0),
+                                .d_slope = shares_slope ? of_workspace(arena, partition, 3) : d_slope,
+                                .d_shared_slope = shares_slope ? d_slope : nullptr};
+    const NormGradient first_pass{.in = arena.data(norm.in),
+                                  .d_out = arena.data(norm.d_out),
+                                  .second_d_out = arena.optional(norm.second_d_out),
+                                  .mask = arena.optional<std::uint8_t>(norm.relu_mask),
+                                  .activated = arena.optional(norm.out),
+                                  .scale_shift = arena.optional(norm.scale_shift),
+                                  .scale_shift_dtype = scale_shift_dtype,
+                                  .slope = {arena.optional<float>(norm.slope), slope_per_channel}};
+    std::byte* const d_residual = arena.optional(norm.d_residual);
+    // With a residual's gradient, the second pass reads the output of the first.
+    const NormGradient second_pass =
+        d_residual ? NormGradient{.in = first_pass.in, .d_out = d_residual} : first_pass;
+    launch_norm_backward_sums(partition, dtype, first_pass, d_residual,
+                              scratch_of(arena, partition, sums, norm.counters.value()), backward, stream);
+    launch_norm_backward_apply(partition, dtype, second_pass, backward.coefficients,
+                               {.data = arena.data(norm.d_in), .adds = norm.d_in.adds}, stream);
+  });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwardApply& norm) {

@@ -1,6 +1,6 @@
-// Passes of batch norm over [pixels, channels] (NHWC); norm.cpp combines them. Tensors are f32, f16 or bf16
-// (`dtype`) at addresses that are multiples of 16 bytes; arithmetic and per-channel values are f32. Channels
-// are a multiple of 8, pixels any number. Everything is enqueued on the stream, and results repeat bit for
+// Passes of batch norm over the tensors of norm_partition.h; norm.cpp combines them. Tensors are f32, f16 or
+// bf16 (`dtype`), with planes of more than one pixel f32, at addresses that are multiples of 16 bytes;
+// arithmetic and per-channel values are f32. Everything is enqueued on the stream, and results repeat bit for
 // bit on every GPU.
 #pragma once
 
@@ -13,6 +13,12 @@
 #include "kernels/instructions/dtype.h"
 
 namespace plumb::cuda {
+
+// Where the blocks of a pass meet.
+struct NormScratch {
+  float* partials = nullptr;     // norm_partials_bytes()
+  unsigned* counters = nullptr;  // norm_counters() of them, zero before and after every launch
+};
 
 // f32 slopes of a PReLU: [channels], or [1] for all channels.
 struct NormSlope {
@@ -34,10 +40,8 @@ struct NormStatistics {
   float momentum = 0;  // running = (1 - momentum) * running + momentum * batch; variance unbiased
 };
 
-// Writes per channel and block of pixels to `partials`: the mean and the sum of squared differences from it.
-// Then reduces them to NormStatistics.
-void launch_norm_statistics(const NormPartition& partition, DType dtype, const std::byte* in, float* partials,
-                            const NormStatistics& into, cudaStream_t stream);
+void launch_norm_statistics(const NormPartition& partition, DType dtype, const std::byte* in,
+                            const NormScratch& scratch, const NormStatistics& into, cudaStream_t stream);
 // The same from sums [2, channels] of elements and of their squares, from a convolution's epilogue.
 void launch_norm_finalize(std::int64_t pixels, int channels, const float* sums, const NormStatistics& into,
                           cudaStream_t stream);
@@ -52,7 +56,7 @@ struct NormApply {
   std::byte* out = nullptr;
   const std::byte* residual = nullptr;          // or null
   const float* residual_scale_shift = nullptr;  // or null
-  std::uint8_t* mask = nullptr;                 // or null; with relu only
+  std::uint8_t* mask = nullptr;                 // or null; with relu and planes of 1 only
   bool relu = false;
   NormSlope slope;  // or null
 };
@@ -67,19 +71,12 @@ struct NormGradient {
   const std::byte* in = nullptr;
   const std::byte* d_out = nullptr;
   const std::byte* second_d_out = nullptr;  // or null
-  const std::uint8_t* mask = nullptr;       // or null
+  const std::uint8_t* mask = nullptr;       // or null; with planes of 1 only
   const std::byte* activated = nullptr;     // or null
   const std::byte* scale_shift = nullptr;   // or null
   DType scale_shift_dtype = DType::f32;     // or f16
   NormSlope slope;                          // or null; with scale_shift
 };
-// Writes per channel and block of pixels to `partials`: sums of that gradient, of its product with (in -
-// mean) and, with a slope, of d_out * (scale_shift[0] * in + scale_shift[1]) where that is not > 0. Also
-// writes the gradient to d_residual unless null.
-void launch_norm_backward_sums(const NormPartition& partition, DType dtype, const NormGradient& gradient,
-                               const float* mean, std::byte* d_residual, float* partials,
-                               cudaStream_t stream);
-
 // [channels] each; coefficients [3, channels]:
 // d_in = coefficients[0] * gradient + coefficients[1] * in + coefficients[2]
 // = scale * inv_std * (gradient - d_bias / pixels - normalised * d_scale / pixels).
@@ -93,8 +90,12 @@ struct NormBackward {
   float* d_slope = nullptr;         // or null: no third sum
   float* d_shared_slope = nullptr;  // or null; [1], the sum of d_slope: for a slope shared by all channels
 };
-void launch_norm_backward_finish(const NormPartition& partition, const float* partials,
-                                 const NormBackward& into, cudaStream_t stream);
+// Reduces that gradient and its product with (in - mean) to NormBackward; with a slope also d_out *
+// (scale_shift[0] * in + scale_shift[1]) where that is not > 0. Writes the gradient to d_residual unless
+// null.
+void launch_norm_backward_sums(const NormPartition& partition, DType dtype, const NormGradient& gradient,
+                               std::byte* d_residual, const NormScratch& scratch, const NormBackward& into,
+                               cudaStream_t stream);
 // d_in = …, or d_in += … to add to an existing gradient; += allows one d_out and no scale_shift.
 struct NormInputGradient {
   std::byte* data = nullptr;

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/norm_tile.h"
+#include "kernels/cuda/reduce.h"
 
 namespace plumb::cuda {
 namespace {
@@ -12,35 +13,31 @@ enum class Source { d_out, two_d_outs, d_out_by_line, d_out_through_prelu, d_out
 
 template <Source kSource>
 inline constexpr bool kByLine = kSource == Source::d_out_by_line || kSource == Source::d_out_through_prelu;
-template <Source kSource>
-inline constexpr int kSums = kSource == Source::d_out_through_prelu ? kPreluSums : kNormSums;
 // Blocks per multiprocessor. Two with a PReLU: its line and sums need more registers, and 32 KiB in flight
 // per multiprocessor suffice.
 template <Source kSource>
 inline constexpr int kBlocks = kSource == Source::d_out_through_prelu ? 2 : kBlocksAtOnce;
 
 // Sums of the gradient, of its product with (in - mean), and of the slope's gradient.
-template <Source kSource>
-struct GradientSums {
-  float of[kSums<kSource>][kNormGroup] = {};
-  float unused = 0;  // pads to 17 or 25 floats, which spread over all banks of shared memory
-
+template <typename Of, Source kSource>
+struct GradientSums : NormSums<Of, kSource == Source::d_out_through_prelu ? kPreluSums : kNormSums> {
   __device__ void merge(const GradientSums& other) {
 #pragma unroll
-    for (int i = 0; i < kSums<kSource>; ++i) {
+    for (int i = 0; i < GradientSums::kSums; ++i) {
 #pragma unroll
-      for (int j = 0; j < kNormGroup; ++j) of[i][j] += other.of[i][j];
+      for (int c = 0; c < kGroupChannels<Of>; ++c) this->of[i][c] += other.of[i][c];
     }
   }
 };
 
 // Passes where scale * in + shift > 0 or NaN, else through a PReLU's slope.
+template <int kChannels>
 struct InputLine {
-  float scale[kNormGroup], shift[kNormGroup], slope[kNormGroup];
-  __device__ float at(int j, float in) const { return scale[j] * in + shift[j]; }
+  float scale[kChannels], shift[kChannels], slope[kChannels];
+  __device__ float at(int channel, float in) const { return scale[channel] * in + shift[channel]; }
 };
-template <Source kSource>
-__device__ void load_line(const NormGradient& from, int channels, int channel, InputLine& into) {
+template <Source kSource, int kChannels>
+__device__ void load_line(const NormGradient& from, int channels, int channel, InputLine<kChannels>& into) {
   if constexpr (kByLine<kSource>) {
     load_floats(from.scale_shift, from.scale_shift_dtype, channel, into.scale);
     load_floats(from.scale_shift, from.scale_shift_dtype, std::int64_t{channels} + channel, into.shift);
@@ -48,174 +45,182 @@ __device__ void load_line(const NormGradient& from, int channels, int channel, I
   if constexpr (kSource == Source::d_out_through_prelu) load_slopes(from.slope, channel, into.slope);
 }
 
-// A thread's loads for one pixel, as stored.
-template <typename T, Source kSource>
+// A thread's loads for one step, as stored.
+template <typename Of, Source kSource>
 struct Loaded {
-  Group<T> in, d_out, second_d_out, activated;
+  Group<Of> in, d_out, second_d_out, activated;
   unsigned passed = 0xff;  // mask bits
 
-  __device__ void gradient(const NormGradient& from, const InputLine& line,
-                           float (&values)[kNormGroup]) const {
+  __device__ void gradient(const NormGradient& from, const InputLine<kGroupChannels<Of>>& line,
+                           float (&values)[kGroupElements<Of>]) const {
 #pragma unroll
-    for (int j = 0; j < kNormGroup; ++j) values[j] = d_out.at(j);
+    for (int j = 0; j < kGroupElements<Of>; ++j) values[j] = d_out.at(j);
     if constexpr (kByLine<kSource>) {
 #pragma unroll
-      for (int j = 0; j < kNormGroup; ++j) {
-        const float held_back = kSource == Source::d_out_by_line ? 0 : line.slope[j] * values[j];
-        values[j] = line.at(j, in.at(j)) <= 0 ? held_back : values[j];
+      for (int j = 0; j < kGroupElements<Of>; ++j) {
+        const int c = channel_of<Of>(j);
+        const float held_back = kSource == Source::d_out_by_line ? 0 : line.slope[c] * values[j];
+        values[j] = line.at(c, in.at(j)) <= 0 ? held_back : values[j];
       }
       return;
     }
     if constexpr (kSource == Source::two_d_outs) {
 #pragma unroll
-      for (int j = 0; j < kNormGroup; ++j) values[j] += second_d_out.at(j);
+      for (int j = 0; j < kGroupElements<Of>; ++j) values[j] += second_d_out.at(j);
     }
     unsigned bits = passed;
     if (from.activated) {
 #pragma unroll
-      for (int j = 0; j < kNormGroup; ++j) bits &= ~(static_cast<unsigned>(activated.at(j) <= 0) << j);
+      for (int j = 0; j < kGroupElements<Of>; ++j)
+        bits &= ~(static_cast<unsigned>(activated.at(j) <= 0) << j);
     }
 #pragma unroll
-    for (int j = 0; j < kNormGroup; ++j) values[j] = (bits >> j & 1U) != 0 ? values[j] : 0;
+    for (int j = 0; j < kGroupElements<Of>; ++j) values[j] = (bits >> j & 1U) != 0 ? values[j] : 0;
   }
 };
 
-template <typename T, Source kSource>
-__device__ void load_pixel(const NormGradient& from, std::int64_t at, Loaded<T, kSource>& into) {
-  into.in = load_packed<kNormGroup>(as<T>(from.in) + at);
-  into.d_out = load_packed<kNormGroup>(as<T>(from.d_out) + at);
+template <typename Of, Source kSource>
+__device__ void load_step(const NormGradient& from, std::int64_t at, Loaded<Of, kSource>& into) {
+  using T = Element<Of>;
+  into.in = load_packed<kGroupElements<Of>>(as<T>(from.in) + at);
+  into.d_out = load_packed<kGroupElements<Of>>(as<T>(from.d_out) + at);
   if constexpr (kByLine<kSource>) return;
   if constexpr (kSource == Source::two_d_outs)
-    into.second_d_out = load_packed<kNormGroup>(as<T>(from.second_d_out) + at);
-  if (from.activated) into.activated = load_packed<kNormGroup>(as<T>(from.activated) + at);
-  if (from.mask) into.passed = from.mask[at / kNormGroup];
+    into.second_d_out = load_packed<kGroupElements<Of>>(as<T>(from.second_d_out) + at);
+  if (from.activated) into.activated = load_packed<kGroupElements<Of>>(as<T>(from.activated) + at);
+  if (!kHasPlanes<Of> && from.mask) into.passed = from.mask[at / kNormGroup];
 }
 
-// A block reduces its tile of channels over its pixels. Per element in a half type: reads 4 bytes and 1/8 of
-// mask, 2 more for a second d_out or for the output in place of the mask, and writes 2 for a residual's
-// gradient; twice that in f32. Bound by memory.
-template <typename T, Source kSource>
-__global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
-    norm_backward_sums(NormGradient from, const float* mean, std::byte* d_residual, float* partials,
-                       NormPartition partition) {
-  const Place place = place_of(partition, static_cast<int>(blockIdx.y));
-  float center[kNormGroup] = {};
-  if (place.pixels > 0) load(mean + place.channel, center);
-  InputLine line = {};
-  if (place.pixels > 0) load_line<kSource>(from, partition.channels, place.channel, line);
-  GradientSums<kSource> own;
-  for_pixels<kAtOnceOfSeveral<T>>(place, [&](auto at_once, std::int64_t at) {
-    Loaded<T, kSource> pixel[at_once.value];
+template <int kSums>
+__device__ void settle(const NormBackward& into, const NormPartition& partition, int channel,
+                       const float (&sums)[kSums]) {
+  const int channels = partition.channels;
+  const auto count = static_cast<float>(partition.elements_per_channel);
+  const float inv_std = into.inv_std[channel], mean = into.mean[channel];
+  const float d_scale = sums[1] * inv_std;
+  const float of_gradient = into.scale[channel] * inv_std;
+  const float of_in = -of_gradient * inv_std * d_scale / count;
+  into.d_scale[channel] = d_scale;
+  into.d_bias[channel] = sums[0];
+  into.coefficients[channel] = of_gradient;
+  into.coefficients[channels + channel] = of_in;
+  into.coefficients[2 * channels + channel] = -of_gradient * sums[0] / count - of_in * mean;
+  if constexpr (kSums == kPreluSums) into.d_slope[channel] = sums[2];
+}
+
+// The last tile to be settled adds up the slopes' gradients of all channels, with one warp.
+template <typename Of>
+__device__ void sum_slopes(const NormBackward& into, const NormPartition& partition,
+                           const NormScratch& scratch) {
+  if (!is_last_block(scratch.counters + norm_counters(partition) - 1, partition.tiles)) return;
+  const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+  if (thread >= 32) return;
+  constexpr int kAtOnce = kHasPlanes<Of> ? 1 : 4;
+  float sum = 0;
+  for (int channel = kAtOnce * thread; channel < partition.channels; channel += kAtOnce * 32) {
+    float slopes[kAtOnce];
+    load_from_l2(into.d_slope + channel, slopes);
 #pragma unroll
-    for (int u = 0; u < at_once.value; ++u) load_pixel(from, at + u * place.stride, pixel[u]);
+    for (const float slope : slopes) sum += slope;
+  }
+  sum = combine_warp(sum, Sum{});
+  if (thread == 0) *into.d_shared_slope = sum;
+}
+
+// A block reduces its channels over its part of the tensor. Per element in a half type: reads 4 bytes and 1/8
+// of mask, 2 more for a second d_out or for the output in place of the mask, and writes 2 for a residual's
+// gradient; twice that in f32. Bound by memory. The last block of a tile settles its channels, some 5 us
+// after the last read.
+template <typename Of, Source kSource>
+__global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
+    norm_backward_sums(NormGradient from, std::byte* d_residual, NormScratch scratch, NormPartition partition,
+                       NormBackward into) {
+  const Place place = place_of<Of>(partition, static_cast<int>(blockIdx.y));
+  float center[kGroupChannels<Of>] = {};
+  if (place.steps > 0) load(into.mean + place.channel, center);
+  InputLine<kGroupChannels<Of>> line = {};
+  if (place.steps > 0) load_line<kSource>(from, partition.channels, place.channel, line);
+  GradientSums<Of, kSource> own;
+  for_steps<kAtOnceOfSeveral<Of>>(place, [&](auto at_once, std::int64_t at) {
+    Loaded<Of, kSource> loaded[at_once.value];
+#pragma unroll
+    for (int u = 0; u < at_once.value; ++u) load_step(from, at + u * place.stride, loaded[u]);
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
-      float gradient[kNormGroup];
-      pixel[u].gradient(from, line, gradient);
-      if (d_residual) store(as<T>(d_residual) + at + u * place.stride, gradient);
+      float gradient[kGroupElements<Of>];
+      loaded[u].gradient(from, line, gradient);
+      if (!kByLine<kSource> && d_residual)
+        store(as<Element<Of>>(d_residual) + at + u * place.stride, gradient);
 #pragma unroll
-      for (int j = 0; j < kNormGroup; ++j) {
-        const float in = pixel[u].in.at(j);
-        own.of[0][j] += gradient[j];
-        own.of[1][j] += gradient[j] * (in - center[j]);
+      for (int j = 0; j < kGroupElements<Of>; ++j) {
+        const int c = channel_of<Of>(j);
+        const float in = loaded[u].in.at(j);
+        own.of[0][c] += gradient[j];
+        own.of[1][c] += gradient[j] * (in - center[c]);
         if constexpr (kSource == Source::d_out_through_prelu) {
-          const float y = line.at(j, in);
-          own.of[2][j] += y <= 0 ? pixel[u].d_out.at(j) * y : 0;
+          const float y = line.at(c, in);
+          own.of[2][c] += y <= 0 ? loaded[u].d_out.at(j) * y : 0;
         }
       }
     }
   });
   merge_rows(own);
-  if (threadIdx.y != 0 || place.channels_left <= 0) return;
-  float* sums = partials + std::int64_t{blockIdx.y} * kSums<kSource> * partition.channels + place.channel;
-#pragma unroll
-  for (int i = 0; i < kSums<kSource>; ++i, sums += partition.channels) store(sums, own.of[i]);
-}
-
-// A block combines the partial sums of 32 channels and computes the channels' results. Reads 8 bytes (12 with
-// a slope) per channel and block of pixels from the L2 cache; bound by launch latency.
-template <int kCount>
-__global__ void __launch_bounds__(kFinishThreads, 1)
-    norm_backward_finish(const float* partials, NormPartition partition, NormBackward into) {
-  const int channels = partition.channels;
-  const int channel = static_cast<int>(blockIdx.x * kFinishColumns + threadIdx.x);
-  const PartialSums<kCount> sum = sum_partials<kCount>(
-      partials, partition, channel, [](int, const PartialSums<kCount>& sums) { return sums; });
-  if (threadIdx.y != 0 || channel >= channels) return;
-  const auto count = static_cast<float>(partition.pixels);
-  const float inv_std = into.inv_std[channel];
-  const float d_scale = sum.at[1] * inv_std;
-  const float of_gradient = into.scale[channel] * inv_std;
-  const float of_in = -of_gradient * inv_std * d_scale / count;
-  into.d_scale[channel] = d_scale;
-  into.d_bias[channel] = sum.at[0];
-  into.coefficients[channel] = of_gradient;
-  into.coefficients[channels + channel] = of_in;
-  into.coefficients[2 * channels + channel] = -of_gradient * sum.at[0] / count - of_in * into.mean[channel];
-  if constexpr (kCount == kPreluSums) into.d_slope[channel] = sum.at[2];
-}
-
-constexpr int kSlopeThreads = 256;
-
-// One block sums all channels, each thread every 256th, then as a tree. Some KiB: bound by launch latency.
-__global__ void sum_slopes(const float* per_channel, int channels, float* d_slope) {
-  __shared__ float sums[kSlopeThreads];
-  const int thread = static_cast<int>(threadIdx.x);
-  float sum = 0;
-  for (int channel = thread; channel < channels; channel += kSlopeThreads) sum += per_channel[channel];
-  sums[thread] = sum;
-  __syncthreads();
-  for (int half = kSlopeThreads / 2; half > 0; half /= 2) {
-    if (thread < half) sums[thread] += sums[thread + half];
-    __syncthreads();
+  if (!combine_blocks(own, partition, scratch)) return;
+  float totals[GradientSums<Of, kSource>::kSums];
+  const int channel = spread_channels(own, partition, totals);
+  if (channel >= 0) settle(into, partition, channel, totals);
+  if constexpr (kSource == Source::d_out_through_prelu) {
+    if (into.d_shared_slope) sum_slopes<Of>(into, partition, scratch);
   }
-  if (thread == 0) *d_slope = sums[0];
 }
 
-// A block computes d_in for its tile of channels at its pixels, last pixels first; a thread keeps the
-// coefficients of its 8 channels in registers. Per element in a half type: reads 4 bytes, 1/8 of mask and 2
-// for a second d_out (with a residual, its gradient in place of these three) or for the sum to add to, writes
-// 2; twice that in f32. Bound by memory.
-template <typename T, Source kSource>
+// A block computes d_in for its part of the tensor, last steps first; a thread keeps the coefficients of its
+// channels in registers. Per element in a half type: reads 4 bytes, 1/8 of mask and 2 for a second d_out
+// (with a residual, its gradient in place of these three) or for the sum to add to, writes 2; twice that in
+// f32. Bound by memory.
+template <typename Of, Source kSource>
 __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
     norm_backward_apply(NormGradient from, const float* coefficients, std::byte* d_in,
                         NormPartition partition) {
-  const Place place = reversed_place_of(partition);
-  if (place.pixels == 0) return;
-  float of_gradient[kNormGroup], of_in[kNormGroup], constant[kNormGroup];
+  const Place place = reversed_place_of<Of>(partition);
+  if (place.steps == 0) return;
+  float of_gradient[kGroupChannels<Of>], of_in[kGroupChannels<Of>], constant[kGroupChannels<Of>];
   const std::int64_t channels = partition.channels;
   load_floats(coefficients + place.channel, of_gradient);
   load_floats(coefficients + channels + place.channel, of_in);
   load_floats(coefficients + 2 * channels + place.channel, constant);
-  InputLine line = {};
+  InputLine<kGroupChannels<Of>> line = {};
   load_line<kSource>(from, partition.channels, place.channel, line);
-  for_pixels<kAtOnceOfSeveral<T>>(place, [&](auto at_once, std::int64_t at) {
-    Loaded<T, kSource> pixel[at_once.value];
+  for_steps<kAtOnceOfSeveral<Of>>(place, [&](auto at_once, std::int64_t at) {
+    Loaded<Of, kSource> loaded[at_once.value];
 #pragma unroll
-    for (int u = 0; u < at_once.value; ++u) load_pixel(from, at + u * place.stride, pixel[u]);
+    for (int u = 0; u < at_once.value; ++u) load_step(from, at + u * place.stride, loaded[u]);
     if constexpr (kSource == Source::d_out_into_sum) {
 #pragma unroll
       for (int u = 0; u < at_once.value; ++u)
-        pixel[u].second_d_out = load_packed<kNormGroup>(as<T>(d_in) + at + u * place.stride);
+        loaded[u].second_d_out =
+            load_packed<kGroupElements<Of>>(as<Element<Of>>(d_in) + at + u * place.stride);
     }
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
-      float values[kNormGroup];
-      pixel[u].gradient(from, line, values);
+      float values[kGroupElements<Of>];
+      loaded[u].gradient(from, line, values);
 #pragma unroll
-      for (int j = 0; j < kNormGroup; ++j) {
-        values[j] = of_gradient[j] * values[j] + (of_in[j] * pixel[u].in.at(j) + constant[j]);
-        if constexpr (kSource == Source::d_out_into_sum) values[j] += pixel[u].second_d_out.at(j);
+      for (int j = 0; j < kGroupElements<Of>; ++j) {
+        const int c = channel_of<Of>(j);
+        values[j] = of_gradient[c] * values[j] + (of_in[c] * loaded[u].in.at(j) + constant[c]);
+        if constexpr (kSource == Source::d_out_into_sum) values[j] += loaded[u].second_d_out.at(j);
       }
-      store(as<T>(d_in) + at + u * place.stride, values);
+      store(as<Element<Of>>(d_in) + at + u * place.stride, values);
     }
   });
 }
 
 // Calls `use` with the gradient's Source as a constant.
 template <typename Use>
-void with_source_of(const NormGradient& gradient, Use&& use) {
+void with_source_of(const NormPartition& partition, const NormGradient& gradient, Use&& use) {
   using enum Source;
+  if (gradient.mask && partition.plane > 1) throw std::logic_error("masks have a bit per channel of NHWC");
   if (gradient.scale_shift && gradient.second_d_out)
     throw std::logic_error("a norm's scale and shift mask one gradient of its output, not two");
   if (gradient.slope.data && !gradient.scale_shift)
@@ -229,30 +234,17 @@ void with_source_of(const NormGradient& gradient, Use&& use) {
 }  // namespace
 
 void launch_norm_backward_sums(const NormPartition& partition, DType dtype, const NormGradient& gradient,
-                               const float* mean, std::byte* d_residual, float* partials,
+                               std::byte* d_residual, const NormScratch& scratch, const NormBackward& into,
                                cudaStream_t stream) {
-  with_type_of(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    with_source_of(gradient, [&](auto source) {
-      gpu::launch(norm_backward_sums<T, source.value>, pass_grid(partition), pass_block(partition),
-                  sizeof(GradientSums<source.value>) * kNormThreads / 2, stream, gradient, mean, d_residual,
-                  partials, partition);
+  if (gradient.scale_shift && d_residual)
+    throw std::logic_error("a norm's scale and shift mask no residual's gradient");
+  with_access(partition, dtype, [&]<typename Of>(Of) {
+    with_source_of(partition, gradient, [&](auto source) {
+      gpu::launch(norm_backward_sums<Of, source.value>, pass_grid(partition), pass_block(partition),
+                  kMergeBytes<GradientSums<Of, source.value>>, stream, gradient, d_residual, scratch,
+                  partition, into);
     });
   });
-}
-
-void launch_norm_backward_finish(const NormPartition& partition, const float* partials,
-                                 const NormBackward& into, cudaStream_t stream) {
-  const dim3 block = finish_block(partition.pixel_blocks);
-  if (into.d_slope)
-    gpu::launch(norm_backward_finish<kPreluSums>, finish_grid(partition), block,
-                kFinishSharedBytes<kPreluSums>, stream, partials, partition, into);
-  else
-    gpu::launch(norm_backward_finish<kNormSums>, finish_grid(partition), block, kFinishSharedBytes<kNormSums>,
-                stream, partials, partition, into);
-  if (into.d_shared_slope)
-    gpu::launch(sum_slopes, dim3(1), dim3(kSlopeThreads), 0, stream, into.d_slope, partition.channels,
-                into.d_shared_slope);
 }
 
 void launch_norm_backward_apply(const NormPartition& partition, DType dtype, const NormGradient& gradient,
@@ -260,14 +252,13 @@ void launch_norm_backward_apply(const NormPartition& partition, DType dtype, con
                                 cudaStream_t stream) {
   if (d_in.adds && (gradient.scale_shift || gradient.second_d_out))
     throw std::logic_error("a norm adds to a gradient what one plain d_out makes of it");
-  with_type_of(dtype, [&](auto zero) {
-    using T = decltype(zero);
+  with_access(partition, dtype, [&]<typename Of>(Of) {
     const auto launch = [&](auto source) {
-      gpu::launch(norm_backward_apply<T, source.value>, pass_grid(partition), pass_block(partition), 0,
+      gpu::launch(norm_backward_apply<Of, source.value>, pass_grid(partition), pass_block(partition), 0,
                   stream, gradient, coefficients, d_in.data, partition);
     };
     if (d_in.adds) return launch(std::integral_constant<Source, Source::d_out_into_sum>{});
-    with_source_of(gradient, launch);
+    with_source_of(partition, gradient, launch);
   });
 }
 

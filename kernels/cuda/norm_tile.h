@@ -1,12 +1,12 @@
-// Shared by the kernels of a norm's passes: a thread's elements, reads of groups of 8 channels, reductions
-// over threads and blocks. For .cu files only.
+// Shared by the kernels of a norm's passes: a thread's elements, reads of groups, reductions over threads and
+// blocks. For .cu files only.
 #pragma once
 
 #include <gpu_runtime.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
+#include <stdexcept>
 #include <type_traits>
 
 #include "kernels/cuda/elements.h"
@@ -15,54 +15,90 @@
 
 namespace plumb::cuda {
 
-// 8 channels.
-template <typename T>
-using Group = Packed<T, kNormGroup>;
+// A group is what a thread accesses at once: 8 channels of a pixel, or pixels of a plane. So many elements,
+// and so many per-channel values that go with them.
+template <typename Of>
+inline constexpr int kGroupElements = kHasPlanes<Of> ? kInPlane<Of> : kNormGroup;
+template <typename Of>
+inline constexpr int kGroupChannels = kHasPlanes<Of> ? 1 : kNormGroup;
+template <typename Of>
+using Group = Packed<Element<Of>, kGroupElements<Of>>;
+// The channel of a group's element.
+template <typename Of>
+__device__ constexpr int channel_of(int element) {
+  return kHasPlanes<Of> ? 0 : element;
+}
 
-// Pixels that a thread loads before it computes: 64 bytes per tensor in passes over one tensor, 32 with
-// several, so that registers allow 3 or 4 blocks per multiprocessor.
-template <typename T>
-inline constexpr int kAtOnceAlone = 8 / static_cast<int>(sizeof(T));
-template <typename T>
-inline constexpr int kAtOnceOfSeveral = 4 / static_cast<int>(sizeof(T));
+// Calls use(Of{}) for the partition's tensors. Throws std::logic_error for planes that aren't f32.
+template <typename Use>
+void with_access(const NormPartition& partition, DType dtype, const Use& use) {
+  if (partition.plane == 1) return with_type_of(dtype, use);
+  if (dtype != DType::f32) throw std::logic_error("a norm's kernels for NCHW are f32");
+  if (partition.group == 1) return use(Planes<1>{});
+  use(Planes<4>{});
+}
+
+// Steps that a thread loads before it computes: 64 bytes per tensor in passes over one tensor, 32 with
+// several, so that registers allow 3 or 4 blocks per multiprocessor; half of that where groups are 4 bytes.
+template <typename Of>
+inline constexpr int kGroupBytes = static_cast<int>(sizeof(Element<Of>)) * kGroupElements<Of>;
+template <typename Of>
+inline constexpr int kAtOnceAlone = std::min(8, 64 / kGroupBytes<Of>);
+template <typename Of>
+inline constexpr int kAtOnceOfSeveral = std::min(4, 32 / kGroupBytes<Of>);
 inline constexpr int kBlocksAtOnce = 3;  // per multiprocessor; limits registers to 80
 
-// A thread's elements: 8 at each of `pixels` places, `stride` apart. channels_left: of the tensor, from
-// `channel` on; compared in its place at the end, `channel` makes norm_statistics<f32> spill on sm_80.
+// A thread's elements: a group at each of `steps` places, `stride` apart.
 struct Place {
   std::int64_t first = 0, stride = 0;
-  int channel = 0, channels_left = 0, pixels = 0;
+  int channel = 0, steps = 0;
 };
 
-__device__ inline Place place_of(const NormPartition& partition, int block) {
-  const std::int64_t begin = block * partition.pixels_per_block;
-  const std::int64_t end = min(begin + partition.pixels_per_block, partition.pixels);
-  const int row = static_cast<int>(threadIdx.y);
+template <typename Of>
+__device__ int first_channel() {
+  return kHasPlanes<Of> ? static_cast<int>(blockIdx.x)
+                        : static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * kNormGroup;
+}
+
+template <typename Of>
+__device__ Place place_of(const NormPartition& partition, int block) {
+  const std::int64_t begin = block * partition.steps_per_block;
+  const std::int64_t end = min(begin + partition.steps_per_block, partition.steps);
+  const int thread = static_cast<int>(threadIdx.y);
+  const int row = kHasPlanes<Of> ? thread / partition.lanes : thread;
   Place place;
-  place.channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * kNormGroup;
-  place.channels_left = partition.channels - place.channel;
+  place.channel = first_channel<Of>();
   place.first = (begin + row) * partition.channels + place.channel;
   place.stride = std::int64_t{partition.rows} * partition.channels;
-  if (place.channels_left > 0 && begin + row < end)
-    place.pixels = static_cast<int>((end - begin - row + partition.rows - 1) / partition.rows);
+  bool is_inside = place.channel < partition.channels;
+  if constexpr (kHasPlanes<Of>) {
+    const std::int64_t in_plane =
+        (blockIdx.z * partition.lanes + thread % partition.lanes) * std::int64_t{kGroupElements<Of>};
+    place.first = place.first * partition.plane + in_plane;
+    place.stride *= partition.plane;
+    is_inside = in_plane < partition.plane;
+  }
+  if (is_inside && begin + row < end)
+    place.steps = static_cast<int>((end - begin - row + partition.rows - 1) / partition.rows);
   return place;
 }
 
-// For the second pass over a tensor: blocks and their pixels in reverse, to begin with the data that the
-// first pass left in the L2 cache.
-__device__ inline Place reversed_place_of(const NormPartition& partition) {
-  Place place = place_of(partition, static_cast<int>(gridDim.y - 1 - blockIdx.y));
-  place.first += (place.pixels - 1) * place.stride;
+// For the second pass over a tensor: blocks and their steps in reverse, to begin with the data that the first
+// pass left in the L2 cache.
+template <typename Of>
+__device__ Place reversed_place_of(const NormPartition& partition) {
+  Place place = place_of<Of>(partition, static_cast<int>(gridDim.y - 1 - blockIdx.y));
+  place.first += (place.steps - 1) * place.stride;
   place.stride = -place.stride;
   return place;
 }
 
-// visit(integral_constant n, at) for n pixels, the elements at, at + stride …: n is kAtOnce, then 1 for the
+// visit(integral_constant n, at) for n steps, the elements at, at + stride …: n is kAtOnce, then 1 for the
 // rest.
 template <int kAtOnce, typename Visit>
-__device__ void for_pixels(const Place& place, const Visit& visit) {
+__device__ void for_steps(const Place& place, const Visit& visit) {
   std::int64_t at = place.first;
-  int left = place.pixels;
+  int left = place.steps;
   for (; left >= kAtOnce; left -= kAtOnce, at += kAtOnce * place.stride)
     visit(std::integral_constant<int, kAtOnce>{}, at);
   if constexpr (kAtOnce > 1) {
@@ -70,29 +106,33 @@ __device__ void for_pixels(const Place& place, const Visit& visit) {
   }
 }
 
-// 8 values through load_packed(). Of norm_backward_apply<f16,(Source)2> ptxas 13 keeps twice as many loads in
+// Values through load_packed(). Of norm_backward_apply<f16,(Source)2> ptxas 13 keeps twice as many loads in
 // flight with these than with load(), and with the branch for bf16, which no Program has (docs/gpu.md).
-template <typename T>
-__device__ void load_floats(const T* from, float (&values)[kNormGroup]) {
-  const Group<T> group = load_packed<kNormGroup>(from);
+template <typename T, int kCount>
+__device__ void load_floats(const T* from, float (&values)[kCount]) {
+  const Packed<T, kCount> group = load_packed<kCount>(from);
 #pragma unroll
-  for (int j = 0; j < kNormGroup; ++j) values[j] = group.at(j);
+  for (int j = 0; j < kCount; ++j) values[j] = group.at(j);
 }
-__device__ inline void load_floats(const std::byte* data, DType dtype, std::int64_t index,
-                                   float (&values)[kNormGroup]) {
-  if (dtype == DType::f16)
+template <int kCount>
+__device__ void load_floats(const std::byte* data, DType dtype, std::int64_t index, float (&values)[kCount]) {
+  if constexpr (kCount == 1) {
+    values[0] = as<float>(data)[index];
+  } else if (dtype == DType::f16) {
     load_floats(as<__half>(data) + index, values);
-  else if (dtype == DType::bf16)
+  } else if (dtype == DType::bf16) {
     load_floats(as<__nv_bfloat16>(data) + index, values);
-  else
+  } else {
     load_floats(as<float>(data) + index, values);
+  }
 }
 
 // PReLU slopes of a thread's channels.
-__device__ inline void load_slopes(const NormSlope& slope, int channel, float (&values)[kNormGroup]) {
+template <int kCount>
+__device__ void load_slopes(const NormSlope& slope, int channel, float (&values)[kCount]) {
   if (slope.per_channel) return load(slope.data + channel, values);
 #pragma unroll
-  for (int j = 0; j < kNormGroup; ++j) values[j] = slope.data[0];
+  for (int j = 0; j < kCount; ++j) values[j] = slope.data[0];
 }
 
 // Reduces over the threads of a block's column, row by row in a fixed tree; row 0 has the result. Shared
@@ -111,71 +151,112 @@ __device__ void merge_rows(Sum& own) {
   }
 }
 
-inline constexpr int kFinishColumns = 32;  // channels of a finishing block
-inline constexpr int kMaxFinishRows = 32;  // threads per channel's partial sums
-inline constexpr int kFinishThreads = kFinishColumns * kMaxFinishRows;
-// A power of two, at most the number of partial sums.
-inline dim3 finish_block(int partial_sums) {
-  const auto rows = std::bit_ceil(static_cast<unsigned>(std::clamp(partial_sums, 1, kMaxFinishRows)));
-  return dim3(kFinishColumns, rows);
+// True for all threads of the last of `count` blocks to come here, which sees what the others stored before.
+// Leaves the counter at zero.
+__device__ inline bool is_last_block(unsigned* counter, int count) {
+  __syncthreads();
+  bool last = false;
+  if (threadIdx.x == 0 && threadIdx.y == 0) {
+    const auto highest = static_cast<unsigned>(count - 1);
+    last = gpu::increment_in_order(counter, highest) == highest;
+  }
+  return __syncthreads_or(last) != 0;
 }
 
-template <int kSums>
-struct PartialSums {
-  float at[kSums] = {};
+// A thread's sums for its channels over `count` elements. With 8 channels an odd number of floats: spreads
+// over all banks of shared memory.
+template <typename Tensors, int kCount>
+struct NormSums {
+  using Of = Tensors;
+  static constexpr int kSums = kCount;
+  float of[kCount][kGroupChannels<Of>] = {};
+  float count = 0;
 };
 
-// Sum over the blocks of pixels, in a fixed order, of term(block, the partial results of `channel`); the
-// threads with threadIdx.y = 0 have it. For blocks of finish_block() with a PartialSums of shared memory for
-// every second thread. A thread loads several blocks' results at once: memory latency is the only cost.
-template <int kSums, typename Term>
-__device__ PartialSums<kSums> sum_partials(const float* partials, const NormPartition& partition, int channel,
-                                           const Term& term) {
-  constexpr int kAtOnce = kSums == 2 ? 16 : 8;
-  const int last = channel < partition.channels ? partition.pixel_blocks - 1 : -1;
-  PartialSums<kSums>* other = gpu::dynamic_shared<PartialSums<kSums>>();
-  PartialSums<kSums> sum;
-  const int rows = static_cast<int>(blockDim.y);
-  for (int first = static_cast<int>(threadIdx.y); first <= last; first += kAtOnce * rows) {
-    PartialSums<kSums> held[kAtOnce];
+template <int kCount>
+__device__ void load_from_l2(const float* from, float (&values)[kCount]) {
+  if constexpr (kCount == 1) {
+    values[0] = __ldcg(from);
+  } else {
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
-      const int block = min(first + u * rows, last);
-      const float* const from = partials + std::int64_t{block} * kSums * partition.channels + channel;
-#pragma unroll
-      for (int i = 0; i < kSums; ++i) held[u].at[i] = from[std::int64_t{i} * partition.channels];
-    }
-#pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
-      const int block = first + u * rows;
-      const PartialSums<kSums> more = term(min(block, last), held[u]);
-#pragma unroll
-      for (int i = 0; i < kSums; ++i) sum.at[i] += block <= last ? more.at[i] : 0;
+    for (int i = 0; i < kCount; i += 4) {
+      const float4 four = gpu::load_from_l2(from + i);
+      values[i] = four.x, values[i + 1] = four.y, values[i + 2] = four.z, values[i + 3] = four.w;
     }
   }
+}
+
+// `own` combined over the blocks with the same tile, in the same order whichever ends first: the last of
+// kNormFanIn neighbours combines theirs, the last block to have done so combines those. That block returns
+// true and has the total in row 0. Reads 8 bytes (12 with a slope) per channel and block from the L2 cache.
+template <typename Sums>
+__device__ bool combine_blocks(Sums& own, const NormPartition& partition, const NormScratch& scratch) {
   const int row = static_cast<int>(threadIdx.y);
-  for (int half = rows / 2; half > 0; half /= 2) {
-    if (row >= half && row < 2 * half) other[(row - half) * kFinishColumns + threadIdx.x] = sum;
-    __syncthreads();
-    if (row < half) {
+  const int channel = first_channel<typename Sums::Of>();
+  const bool is_channel = channel < partition.channels;
+  constexpr bool kPlanes = kHasPlanes<typename Sums::Of>;  // else there is one chunk
+  const int blocks = kPlanes ? partition.partial_blocks() : partition.step_blocks;
+  unsigned* counters = scratch.counters + static_cast<int>(blockIdx.x) * norm_counters_per_tile(partition);
+  int count = blocks;  // of this level's sums
+  int index = static_cast<int>(kPlanes ? blockIdx.z * gridDim.y + blockIdx.y : blockIdx.y);
+  for (int blocks_each = 1; count > 1; blocks_each *= kNormFanIn, index /= kNormFanIn) {
+    const auto sums_at = [&](int i, int k) {
+      const std::int64_t slot = std::int64_t{i} * blocks_each * Sums::kSums + k;
+      return scratch.partials + slot * partition.channels + channel;
+    };
+    if (row == 0 && is_channel) {
 #pragma unroll
-      for (int i = 0; i < kSums; ++i) sum.at[i] += other[row * kFinishColumns + threadIdx.x].at[i];
+      for (int k = 0; k < Sums::kSums; ++k) store(sums_at(index, k), own.of[k]);
     }
-    __syncthreads();
+    const int group = index / kNormFanIn, first = group * kNormFanIn, end = min(first + kNormFanIn, count);
+    if (!is_last_block(counters + group, end - first)) return false;
+    own = {};
+    for (int i = first + row; i < end && is_channel; i += static_cast<int>(blockDim.y)) {
+      Sums other;
+#pragma unroll
+      for (int k = 0; k < Sums::kSums; ++k) load_from_l2(sums_at(i, k), other.of[k]);
+      other.count = static_cast<float>(partition.elements_before(min((i + 1) * blocks_each, blocks)) -
+                                       partition.elements_before(i * blocks_each));
+      own.merge(other);
+    }
+    merge_rows(own);
+    count = static_cast<int>(divide_up(count, kNormFanIn));
+    counters += count;
   }
-  return sum;
+  return true;
+}
+
+// Hands row 0's sums to the block's first threads, one channel each. Returns the thread's channel, or -1.
+template <typename Sums>
+__device__ int spread_channels(const Sums& own, const NormPartition& partition, float (&sums)[Sums::kSums]) {
+  constexpr int kChannels = kGroupChannels<typename Sums::Of>;
+  float* const held = gpu::dynamic_shared<float>();
+  const int width = static_cast<int>(blockDim.x) * kChannels;
+  if (threadIdx.y == 0) {
+#pragma unroll
+    for (int i = 0; i < Sums::kSums; ++i)
+      store(held + i * width + static_cast<int>(threadIdx.x) * kChannels, own.of[i]);
+  }
+  __syncthreads();
+  const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+  const int channel = static_cast<int>(blockIdx.x) * width + thread;
+  if (thread >= width || channel >= partition.channels) return -1;
+#pragma unroll
+  for (int i = 0; i < Sums::kSums; ++i) sums[i] = held[i * width + thread];
+  return channel;
 }
 
 inline dim3 pass_grid(const NormPartition& partition) {
-  return dim3(static_cast<unsigned>(partition.tiles), static_cast<unsigned>(partition.pixel_blocks));
+  return dim3(static_cast<unsigned>(partition.tiles), static_cast<unsigned>(partition.step_blocks),
+              static_cast<unsigned>(partition.chunks));
 }
+// With planes all threads share a channel: one column.
 inline dim3 pass_block(const NormPartition& partition) {
-  return dim3(static_cast<unsigned>(partition.lanes), static_cast<unsigned>(partition.rows));
+  const auto lanes = static_cast<unsigned>(partition.lanes), rows = static_cast<unsigned>(partition.rows);
+  return partition.plane == 1 ? dim3(lanes, rows) : dim3(1, lanes * rows);
 }
-inline dim3 finish_grid(const NormPartition& partition) {
-  return dim3(blocks_for(partition.channels, kFinishColumns));
-}
-template <int kSums>
-inline constexpr std::size_t kFinishSharedBytes = sizeof(PartialSums<kSums>) * kFinishThreads / 2;
+// Of a block that merges Sums.
+template <typename Sums>
+inline constexpr std::size_t kMergeBytes = sizeof(Sums) * kNormThreads / 2;
 
 }  // namespace plumb::cuda

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kLargestKernel = 16;  // argmax is one byte
 
-PoolShape shape_of(const Graph& graph, const Pool& op) {
-  const Shape &in = graph.values[op.in].shape, &out = graph.values[op.out].shape;
+PoolShape shape_of(const Context& context, const Pool& op) {
+  const Shape &in = context.graph.values[op.in].shape, &out = context.graph.values[op.out].shape;
   return {.n = in.n,
           .h = in.h,
           .w = in.w,
@@ -19,7 +19,8 @@ PoolShape shape_of(const Graph& graph, const Pool& op) {
           .out_w = out.w,
           .kernel = op.kernel,
           .stride = op.stride,
-          .padding = op.padding};
+          .padding = op.padding,
+          .layout = context.layout()};
 }
 
 const Pool& pool_of(const Context& context, const Instruction& instruction) {
@@ -33,27 +34,25 @@ const Pool& pool_of(const Context& context, const Instruction& instruction) {
 
 Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool) {
   const Pool& op = pool_of(context, instruction);
-  return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context.graph, op),
+  return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context, op),
                              dtype = context.dtype(pool.in)](const Arena& arena, cudaStream_t stream) {
     if (is_max)
       launch_max_pool_forward(dtype, shape, arena.data(pool.in), arena.optional<float>(pool.scale_shift),
                               arena.data(pool.out), arena.optional<std::uint8_t>(pool.argmax), stream);
     else
-      launch_average_forward(dtype, arena.data(pool.in), arena.data(pool.out), shape.n, shape.h * shape.w,
-                             shape.c, stream);
+      launch_average_forward(dtype, shape, arena.data(pool.in), arena.data(pool.out), stream);
   });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool) {
   const Pool& op = pool_of(context, instruction);
-  return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context.graph, op),
+  return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context, op),
                              dtype = context.dtype(pool.d_out)](const Arena& arena, cudaStream_t stream) {
     if (is_max)
       launch_max_pool_backward(dtype, shape, arena.data(pool.d_out), arena.optional(pool.second_d_out),
                                arena.optional<std::uint8_t>(pool.argmax), arena.data(pool.d_in), stream);
     else
-      launch_average_backward(dtype, arena.data(pool.d_out), arena.data(pool.d_in), shape.n,
-                              shape.h * shape.w, shape.c, stream);
+      launch_average_backward(dtype, shape, arena.data(pool.d_out), arena.data(pool.d_in), stream);
   });
 }
 

@@ -1,5 +1,6 @@
-// Max pooling over square windows and global average pooling, NHWC, in f32, f16 or bf16. Channels are a
-// multiple of 16 bytes. Everything is enqueued on the stream; addresses are multiples of 16 bytes.
+// Max pooling over square windows and global average pooling, NHWC in f32, f16 or bf16, or NCHW in f32.
+// NHWC's channels are a multiple of 16 bytes. Everything is enqueued on the stream; addresses are multiples
+// of 16 bytes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/instructions/dtype.h"
+#include "kernels/layout.h"
 
 namespace plumb::cuda {
 
@@ -17,11 +19,12 @@ struct PoolShape {
   std::int64_t n = 0, h = 0, w = 0, c = 0;
   std::int64_t out_h = 0, out_w = 0;
   int kernel = 1, stride = 1, padding = 0;
+  TensorLayout layout = TensorLayout::nhwc;
 };
 
-// out[n, y, x, c] = the largest of the window's pixels, argmax = its place in the window, row by row. Padding
-// never wins, the first of equals does, and a NaN always does (PyTorch's MaxPool2d). With scale_shift [2, c]:
-// max(scale_shift[0] * in + scale_shift[1], 0) in place of in; it may be null.
+// out (n, y, x, c) = the largest of the window's pixels, argmax = its place in the window, row by row.
+// Padding never wins, the first of equals does, and a NaN always does (PyTorch's MaxPool2d). With scale_shift
+// [2, c]: max(scale_shift[0] * in + scale_shift[1], 0) in place of in; it may be null.
 void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in,
                              const float* scale_shift, std::byte* out, std::uint8_t* argmax,
                              cudaStream_t stream);
@@ -31,10 +34,11 @@ void launch_max_pool_backward(DType dtype, const PoolShape& shape, const std::by
                               const std::byte* second_d_out, const std::uint8_t* argmax, std::byte* d_in,
                               cudaStream_t stream);
 
-// out[n, c] = mean of in[n, pixels, c]; d_in[n, pixels, c] = d_out[n, c] / pixels. Sums are f32.
-void launch_average_forward(DType dtype, const std::byte* in, std::byte* out, std::int64_t n,
-                            std::int64_t pixels, std::int64_t c, cudaStream_t stream);
-void launch_average_backward(DType dtype, const std::byte* d_out, std::byte* d_in, std::int64_t n,
-                             std::int64_t pixels, std::int64_t c, cudaStream_t stream);
+// out[n, c] = mean of image n's pixels in channel c; d_in = d_out[n, c] / pixels. Sums are f32. These take
+// the shape's n, h, w, c and layout.
+void launch_average_forward(DType dtype, const PoolShape& shape, const std::byte* in, std::byte* out,
+                            cudaStream_t stream);
+void launch_average_backward(DType dtype, const PoolShape& shape, const std::byte* d_out, std::byte* d_in,
+                             cudaStream_t stream);
 
 }  // namespace plumb::cuda

@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t kConvWorkspaceLeast = std::size_t{32} << 20;
 constexpr std::size_t kConvWorkspaceMost = std::size_t{256} << 20;
 
-StorageTypes storage_types(Precision precision) {
+StorageTypes storage_types(Precision precision, TensorLayout layout) {
+  if (layout == TensorLayout::nchw) return {};
   if (precision == Precision::fp32 || precision == Precision::tf32) return {.image_channels = 4};
   const DType half = precision == Precision::fp16 ? DType::f16 : DType::bf16;
   return {.activations = half, .weight_gradients = half, .image_channels = 8};
@@ -39,9 +40,10 @@ void set_depthwise_layout(Lowering& lowering, const Conv& op) {
 
 }  // namespace
 
-Lowering start_storage(const Graph& graph, const DescribeOptions& options) {
-  const StorageTypes types = storage_types(options.precision);
+Lowering start_storage(const Graph& graph, const DescribeOptions& options, TensorLayout layout) {
+  const StorageTypes types = storage_types(options.precision, layout);
   Lowering lowering = start_lowering(graph, types, sizeof(State));
+  lowering.program.layout = layout;
   if (options.fp32_head)
     std::ranges::fill(lowering.op_types | std::views::drop(graph.head_begin), DType::f32);
   for (const Op& op : graph.ops) {

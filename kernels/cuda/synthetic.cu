@@ -30,34 +30,35 @@ __device__ float normal(uint2 key, std::uint64_t index) {
 }
 
 // Block (p, n) generates 256 pixels of image n, its first thread the label. Reads nothing, writes 16 bytes
-// per pixel; bound by arithmetic (ten rounds of Philox per element). Runs once, before training.
-template <typename T>
-__global__ void synthetic_batch(uint2 image_key, uint2 label_key, std::uint64_t classes, T* images,
+// per pixel (NCHW: 12); bound by arithmetic (ten rounds of Philox per element). Runs once, before training.
+template <typename Of>
+__global__ void synthetic_batch(uint2 image_key, uint2 label_key, std::uint64_t classes, Element<Of>* images,
                                 std::int32_t* labels, std::int64_t pixels, int channels) {
+  constexpr int kMostChannels = kPack<Element<Of>>;
   if (blockIdx.x == 0 && threadIdx.x == 0)
     labels[blockIdx.y] = static_cast<std::int32_t>((random_block(label_key, blockIdx.y).x * classes) >> 32);
   const std::int64_t pixel = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (pixel >= pixels) return;
-  float values[kPack<T>];
+  float values[kMostChannels];
 #pragma unroll
-  for (int c = 0; c < kPack<T>; ++c) {
+  for (int c = 0; c < kMostChannels; ++c) {
     const std::int64_t element = (std::int64_t{blockIdx.y} * channels + c) * pixels + pixel;
     values[c] = c < channels ? normal(image_key, static_cast<std::uint64_t>(element)) : 0.0F;
   }
-  store<kPack<T>>(images + (blockIdx.y * pixels + pixel) * kPack<T>, values);
+  store_pixel<Of>(images, blockIdx.y, pixel, pixels, channels, values);
 }
 
 }  // namespace
 
-void launch_synthetic_batch(const SyntheticKeys& keys, std::int64_t classes, std::byte* images,
-                            std::int32_t* labels, const Shape& shape, DType dtype, cudaStream_t stream) {
+void launch_synthetic_batch(const SyntheticKeys& keys, std::int64_t classes, const ImageBatch& batch,
+                            cudaStream_t stream) {
   const uint2 image_key{keys.images[0], keys.images[1]}, label_key{keys.labels[0], keys.labels[1]};
-  with_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
-    const dim3 grid(blocks_for(shape.h * shape.w, kThreads), static_cast<unsigned>(shape.n));
-    gpu::launch(synthetic_batch<T>, grid, kThreads, 0, stream, image_key, label_key,
-                static_cast<std::uint64_t>(classes), as<T>(images), labels, shape.h * shape.w,
-                static_cast<int>(shape.c));
+  with_layout(batch.layout, batch.dtype, [&]<typename Of>(Of) {
+    const std::int64_t pixels = batch.shape.h * batch.shape.w;
+    const dim3 grid(blocks_for(pixels, kThreads), static_cast<unsigned>(batch.shape.n));
+    gpu::launch(synthetic_batch<Of>, grid, kThreads, 0, stream, image_key, label_key,
+                static_cast<std::uint64_t>(classes), as<Element<Of>>(batch.images), batch.labels, pixels,
+                static_cast<int>(batch.shape.c));
   });
 }
 

@@ -9,8 +9,7 @@
 #include <string>
 
 #include "base/random.h"
-#include "kernels/instructions/dtype.h"
-#include "models/graph.h"
+#include "kernels/cuda/image_batch.h"
 
 namespace plumb::cuda {
 
@@ -25,10 +24,9 @@ inline SyntheticKeys synthetic_keys(std::uint64_t seed, int rank) {
           .labels = stream_key(seed, "synthetic labels" + of_rank)};
 }
 
-// images[n, h, w, 16 bytes of channels]: element i of [n, c, h, w] is standard normal value i of
-// fill_normal(), rounded to `dtype`; channels past shape.c are 0. labels[n] = (first word of block n) *
-// classes / 2^32. At most 65535 images.
-void launch_synthetic_batch(const SyntheticKeys& keys, std::int64_t classes, std::byte* images,
-                            std::int32_t* labels, const Shape& shape, DType dtype, cudaStream_t stream);
+// Element i of [n, c, h, w] is standard normal value i of fill_normal(), rounded to the batch's dtype.
+// labels[n] = (first word of block n) * classes / 2^32.
+void launch_synthetic_batch(const SyntheticKeys& keys, std::int64_t classes, const ImageBatch& batch,
+                            cudaStream_t stream);
 
 }  // namespace plumb::cuda

@@ -38,8 +38,9 @@ struct BatchNormStatistics {
   static constexpr std::string_view kName = "norm_statistics";
   Read in;
   BatchNormMoments moments;
+  ReadWrite counters;  // i32, zero between instructions: thread blocks that have ended
   static void operands(auto& self, auto&& each) {
-    each("in", self.in);
+    each("in", self.in, "counters", self.counters);
     BatchNormMoments::operands(self.moments, each);
   }
 };
@@ -78,15 +79,17 @@ struct BatchNormBackward {
   WriteOrAdd d_in;
   Write d_scale, d_bias;
   std::optional<Read> relu_mask, out, scale_shift;
-  std::optional<Read> second_d_out;  // d_out is the sum of both
-  std::optional<Write> d_residual;   // if it differs from d_out
-  std::optional<Read> slope;         // PReLU: [c] or [1]
-  std::optional<Write> d_slope;      // like slope
+  std::optional<Read> second_d_out;   // d_out is the sum of both
+  std::optional<Write> d_residual;    // if it differs from d_out
+  std::optional<Read> slope;          // PReLU: [c] or [1]
+  std::optional<Write> d_slope;       // like slope
+  std::optional<ReadWrite> counters;  // as BatchNormStatistics has them; on a GPU
   static void operands(auto& self, auto&& each) {
     each("in", self.in, "d_out", self.d_out, "scale", self.scale, "bias", self.bias, "mean", self.mean,
          "inv_std", self.inv_std, "d_in", self.d_in, "d_scale", self.d_scale, "d_bias", self.d_bias,
          "relu_mask", self.relu_mask, "out", self.out, "scale_shift", self.scale_shift, "second_d_out",
-         self.second_d_out, "d_residual", self.d_residual, "slope", self.slope, "d_slope", self.d_slope);
+         self.second_d_out, "d_residual", self.d_residual, "slope", self.slope, "d_slope", self.d_slope,
+         "counters", self.counters);
   }
 };
 

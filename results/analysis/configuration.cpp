@@ -82,6 +82,7 @@ std::set<std::pair<std::string, std::string>> usual_values() {
                                                       {"cuda_graph", text_of(d.cuda_graph)},
                                                       {"fusion", text_of(d.fusion)},
                                                       {"conv", text_of(d.conv)},
+                                                      {"layout", text_of(d.layout)},
                                                       {"decode", text_of(d.decode)},
                                                       {"autotune", text_of(d.autotune)},
                                                       {"share_gpu", text_of(d.share_gpu)},
@@ -116,7 +117,7 @@ bool exchanges_gradients(const RunRecord& record) {
 
 std::map<std::string, std::string> settings_of(const RunRecord& record, bool exchanges) {
   std::vector<const char*> keys{"fusion", "conv", "decode", "cuda_graph", "deterministic", "seconds"};
-  if (record.device == "cuda") keys.insert(keys.end(), {"autotune", "overlap_weights"});
+  if (record.device == "cuda") keys.insert(keys.end(), {"autotune", "layout", "overlap_weights"});
   if (exchanges) keys.insert(keys.end(), {"bucket_mb", "overlap", "reduce_dtype", "share_gpu"});
   std::map<std::string, std::string> settings;
   for (const char* key : keys)

@@ -36,6 +36,18 @@ TEST(DryRunAnswer, FusionOffGivesThePlainSteps) {
   EXPECT_TRUE(holds(dry_run({"--verbose", "--fusion", "off"}), "none, --fusion is off"));
 }
 
+TEST(DryRunAnswer, NamesTheLayoutThatTheGpuIsGiven) {
+  const auto of = [](const std::string& target, std::vector<std::string> further) {
+    further.insert(further.begin(), {"--dry-run", "--target", target, "--bs", "2", "--verbose"});
+    return answer(further);
+  };
+  EXPECT_TRUE(holds(of("v100-16gb", {}), "layout: nchw\n"));
+  EXPECT_TRUE(holds(of("v100-16gb", {"--fp16"}), "layout: nhwc\n"));
+  EXPECT_TRUE(holds(of("v100-16gb", {"--layout", "nhwc"}), "layout: nhwc\n"));
+  EXPECT_TRUE(holds(of("h200", {}), "layout: nhwc\n"));
+  EXPECT_TRUE(holds(of("h200", {"--layout", "nchw"}), "layout: nchw\n"));
+}
+
 TEST(DryRunAnswer, OfThisCpuPlansWorkspacesAndSaysWhatRunsByWinograd) {
   const auto here = [](std::vector<std::string> further) {
     further.insert(further.begin(), {"--dry-run", "--device", "cpu", "--threads", "1", "--bs", "2"});

@@ -127,6 +127,15 @@ TEST_P(EmulatedArcFace, Fp32MatchesTheCpuDevice) {
   EXPECT_EQ(run.metrics[0].top5, -1);
 }
 
+TEST(EmulatedArcFaceInNchw, Fp32MatchesTheCpuDevice) {
+  const Graph graph =
+      faces(kIResNet50, Head::replicated, true);  // pytorch_parity_test.cpp: a slope per channel
+  const TestTensors tensors = calm_tensors(graph);
+  TrainOptions options = steps(Precision::fp32, 1);
+  options.layout = TensorLayout::nchw;
+  expect_close(graph, train_on_gpu(graph, tensors, options), train_on_cpu(graph, tensors, options), kFp32);
+}
+
 // Two eager steps within rounding of fp32; replaying the second must match bit for bit.
 TEST_P(EmulatedArcFace, Fp16WithAnFp32HeadIsCloseToFp32AndReplaysAreTheSame) {
   const Graph graph = faces(GetParam());

@@ -85,6 +85,24 @@ TEST(CudaBadInput, LossScaleZero) {
   expect_one_sentence(run(place, 1, kCuda + "--fp16 --loss-scale 0", ""), 64, {"--loss-scale", "'0'"});
 }
 
+TEST(CudaBadInput, LayoutNchwInHalfPrecision) {
+  const Place place;
+  expect_one_sentence(run(place, 1, kCuda + "--fp16 --layout nchw", ""), 64,
+                      {"--layout", "'nchw'", "--fp32", "fp16", "leave it out"});
+}
+
+TEST(CudaBadInput, GpusOfTwoKindsThatChooseDifferentLayouts) {
+  const Place place;
+  const std::string command = place.resnet50(kCuda + "--comm mpi");
+  const std::string older = Place::mpirun(1, "env EMULATED_GPU_CAPABILITY=75 " + command);
+  const Ended ended = place.run(older + " : -np 1 " + command, "EMULATED_GPUS=2");
+  EXPECT_EQ(ended.exit_code, 64);
+  ASSERT_FALSE(ended.lines.empty());
+  for (const char* part : {"--layout=nchw", "--layout=nhwc", "start every rank with the same --layout"})
+    EXPECT_NE(ended.lines.back().find(part), std::string::npos) << ended.lines.back();
+  expect_no_score(place);
+}
+
 TEST(CudaBadInput, CudaGraphWithMpi) {
   const Place place;
   expect_one_sentence(run(place, 1, kCuda + "--cuda-graph on --comm mpi", ""), 64,

@@ -1,4 +1,4 @@
-// The emulated GPU's convolutions: oneDNN's in f32 on NHWC memory; the prologues and epilogues of fused
+// The emulated GPU's convolutions: oneDNN's in f32; the prologues and epilogues of fused
 // engines are plain loops. Formulas: kernels/instructions/conv.h.
 //
 // EMULATED_CONV_MOST_ELEMENTS=n: no engine for a convolution with an input or output of more elements.
@@ -38,10 +38,9 @@ class Product {
  public:
   explicit Product(const ConvProblem& p)
       : engine_(dnnl::engine::kind::cpu, 0),
-        in_({p.n, p.c, p.h, p.w}, memory::data_type::f32, memory::format_tag::nhwc),
-        out_({p.n, p.out_c, p.out_h, p.out_w}, memory::data_type::f32, memory::format_tag::nhwc),
-        weight_(weight_dims(p), memory::data_type::f32,
-                p.groups > 1 ? memory::format_tag::gohwi : memory::format_tag::ohwi) {
+        in_({p.n, p.c, p.h, p.w}, memory::data_type::f32, tag_of(p.layout)),
+        out_({p.n, p.out_c, p.out_h, p.out_w}, memory::data_type::f32, tag_of(p.layout)),
+        weight_(weight_dims(p), memory::data_type::f32, weight_tag(p)) {
     const memory::desc any(weight_dims(p), memory::data_type::f32, memory::format_tag::any);
     const memory::dims strides{p.stride, p.stride}, padding{p.padding, p.padding};
     const auto algorithm = dnnl::algorithm::convolution_direct;
@@ -92,6 +91,12 @@ class Product {
   }
 
  private:
+  using Tag = memory::format_tag;
+  static Tag tag_of(TensorLayout layout) { return layout == TensorLayout::nhwc ? Tag::nhwc : Tag::nchw; }
+  static Tag weight_tag(const ConvProblem& p) {
+    if (p.layout == TensorLayout::nchw) return p.groups > 1 ? Tag::goihw : Tag::oihw;
+    return p.groups > 1 ? Tag::gohwi : Tag::ohwi;
+  }
   static memory::dims weight_dims(const ConvProblem& p) {
     if (p.groups == 1) return {p.out_c, p.c, p.kernel, p.kernel};
     return {p.groups, p.out_c / p.groups, p.c / p.groups, p.kernel, p.kernel};

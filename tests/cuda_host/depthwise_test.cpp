@@ -276,12 +276,12 @@ TEST(DepthwiseWeights, LieTapByTapAndComeBackAsTheyWere) {
                       .dims = dims,
                       .bytes = 90,
                       .layout = std::string(kDepthwiseLayout)};
-  const std::vector<std::byte> held = to_device_layout(values, dims, buffer);
-  from_device_layout(held, dims, buffer, back);
+  const std::vector<std::byte> held = to_device_layout(values, dims, buffer, TensorLayout::nhwc);
+  from_device_layout(held, dims, buffer, TensorLayout::nhwc, back);
   EXPECT_EQ(back, values);
   Buffer plain = buffer;
   plain.layout.clear();
-  from_device_layout(held, {45}, plain, back);
+  from_device_layout(held, {45}, plain, TensorLayout::nhwc, back);
   for (std::size_t tap = 0; tap < 9; ++tap)
     for (std::size_t c = 0; c < 5; ++c) EXPECT_EQ(back[tap * 5 + c], values[c * 9 + tap]);
 }

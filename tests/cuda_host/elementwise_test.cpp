@@ -103,6 +103,15 @@ int padded_channels(DType dtype) {
 // Powers of 2, so that no rounding hides a wrong channel.
 constexpr Normalisation kExact{{0.5F, 0.25F, 2}, {-1, 3, 0.5F}};
 
+// [n, h, w, channels] to [n, channels, h, w].
+std::vector<double> in_planes(const Shape& shape, const std::vector<double>& values) {
+  std::vector<double> result(values.size());
+  const auto pixels = static_cast<std::size_t>(shape.h * shape.w), c = static_cast<std::size_t>(shape.c);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    result[(i / (pixels * c) * c + i % c) * pixels + i / c % pixels] = values[i];
+  return result;
+}
+
 // [n, h, w, 3] bytes to [n, h, w, padded], normalised by kExact and zero-padded.
 std::vector<double> packed(int padded, std::span<const std::uint8_t> pixels) {
   std::vector<double> result;
@@ -126,14 +135,26 @@ TEST(PackBatch, NormalisesTheHalfOfTheIterationsParity) {
         GuardedTensor images(dtype, elements / 3 * static_cast<std::size_t>(channels)),
             labels(DType::i32, images_in_batch);
         const State state{.step = {.iteration = iteration}};
-        launch_pack_batch({.pixels = staged.data(), .labels = labels_staged.data()}, kExact, &state,
-                          images.data(), labels.as<std::int32_t>(), shape, dtype, nullptr);
+        launch_pack_batch(
+            {.pixels = staged.data(), .labels = labels_staged.data()}, kExact, &state,
+            {.images = images.data(), .labels = labels.as<std::int32_t>(), .shape = shape, .dtype = dtype},
+            nullptr);
         const std::size_t half = iteration % 2;
         EXPECT_EQ(images.values(),
                   rounded(dtype, packed(channels, std::span(staged).subspan(half * elements, elements))))
             << name_of(dtype);
         const auto first = labels_staged.begin() + static_cast<std::ptrdiff_t>(half * images_in_batch);
         EXPECT_EQ(labels.values(), std::vector<double>(first, first + shape.n));
+        if (dtype != DType::f32) continue;
+        GuardedTensor planes(dtype, elements);
+        launch_pack_batch({.pixels = staged.data(), .labels = labels_staged.data()}, kExact, &state,
+                          {.images = planes.data(),
+                           .labels = labels.as<std::int32_t>(),
+                           .shape = shape,
+                           .layout = TensorLayout::nchw},
+                          nullptr);
+        EXPECT_EQ(planes.values(),
+                  in_planes(shape, packed(3, std::span(staged).subspan(half * elements, elements))));
       }
     }
   }
@@ -150,13 +171,23 @@ TEST(SyntheticBatch, IsTheOneThatTheHostMakes) {
       const int channels = padded_channels(dtype);
       GuardedTensor images(dtype, host.size() / 3 * static_cast<std::size_t>(channels)),
           labels(DType::i32, 5);
-      launch_synthetic_batch(synthetic_keys(42, rank), 1000, images.data(), labels.as<std::int32_t>(), shape,
-                             dtype, nullptr);
+      launch_synthetic_batch(
+          synthetic_keys(42, rank), 1000,
+          {.images = images.data(), .labels = labels.as<std::int32_t>(), .shape = shape, .dtype = dtype},
+          nullptr);
       // In fp32 the kernel rounds the angle by up to 2^-22, which the radius multiplies by up to 6.67.
       expect_close(images.values(), padded_nhwc(shape, channels, host.data()), dtype,
                    dtype == DType::f32 ? 32 : 1.1);
       EXPECT_EQ(labels.values(), std::vector<double>(batch.labels.begin(), batch.labels.end()));
     }
+    GuardedTensor planes(DType::f32, host.size()), labels(DType::i32, 5);
+    launch_synthetic_batch(synthetic_keys(42, rank), 1000,
+                           {.images = planes.data(),
+                            .labels = labels.as<std::int32_t>(),
+                            .shape = shape,
+                            .layout = TensorLayout::nchw},
+                           nullptr);
+    expect_close(planes.values(), host, DType::f32, 32);
   }
 }
 

@@ -51,12 +51,14 @@ TEST_F(LargeSizes, BatchesReachTheLastImage) {
   auto* pixels = reinterpret_cast<std::uint8_t*>(bytes.data());  // of both halves
   pixels[2 * shape.elements() - 1] = 5;                          // the last channel of the last pixel
   const State state{.step = {.iteration = 1}};
+  const ImageBatch batch{.images = images.data(),
+                         .labels = reinterpret_cast<std::int32_t*>(labels.data()),
+                         .shape = shape,
+                         .dtype = DType::f16};
   launch_pack_batch({.pixels = pixels, .labels = reinterpret_cast<std::int32_t*>(staged_labels.data())}, {},
-                    &state, images.data(), reinterpret_cast<std::int32_t*>(labels.data()), shape, DType::f16,
-                    nullptr);
+                    &state, batch, nullptr);
   EXPECT_EQ(images.from_end(5), 5);
-  launch_synthetic_batch(synthetic_keys(1, 0), 1000, images.data(),
-                         reinterpret_cast<std::int32_t*>(labels.data()), shape, DType::f16, nullptr);
+  launch_synthetic_batch(synthetic_keys(1, 0), 1000, batch, nullptr);
   EXPECT_NE(images.from_end(5), 5);
   EXPECT_NE(images.from_end(5), 0);
 }
@@ -81,14 +83,16 @@ TEST_F(LargeSizes, SoftmaxReachesTheLastRow) {
 TEST_F(LargeSizes, NormsReachTheLastPixel) {
   const NormPartition partition = partition_norm(kPixels, kChannels);
   SparseTensor in(DType::f16, kElements), out(DType::f16, kElements), d_out(DType::f16, kElements),
-      partials(DType::f32, std::int64_t{partition.pixel_blocks} * 2 * kChannels),
+      partials(DType::f32, std::int64_t{partition.step_blocks} * 2 * kChannels),
       scale_shift(DType::f32, 3 * kChannels);
   SparseTensor mask(DType::f16, kElements / 16 + 1);
-  const std::int64_t in_last_block = kPixels - (partition.pixel_blocks - 1) * partition.pixels_per_block;
+  const std::int64_t in_last_block = kPixels - (partition.step_blocks - 1) * partition.steps_per_block;
   in.set_from_end(0, 5);
   std::vector<float> statistics(8 * kChannels);
   const auto channel_values = [&](int i) { return statistics.data() + i * kChannels; };
-  launch_norm_statistics(partition, DType::f16, in.data(), partials.floats(),
+  std::vector<unsigned> counters(static_cast<std::size_t>(norm_counters(partition)));
+  const NormScratch scratch{partials.floats(), counters.data()};
+  launch_norm_statistics(partition, DType::f16, in.data(), scratch,
                          {.scale = channel_values(0),
                           .bias = channel_values(1),
                           .running_mean = channel_values(2),
@@ -109,8 +113,8 @@ TEST_F(LargeSizes, NormsReachTheLastPixel) {
 
   d_out.set_from_end(0, 3);
   const NormGradient gradient{.in = in.data(), .d_out = d_out.data(), .mask = apply.mask};
-  launch_norm_backward_sums(partition, DType::f16, gradient, scale_shift.floats() + kChannels, nullptr,
-                            partials.floats(), nullptr);
+  launch_norm_backward_sums(partition, DType::f16, gradient, nullptr, scratch,
+                            {.mean = scale_shift.floats() + kChannels}, nullptr);
   EXPECT_EQ(partials.from_end(kChannels), 3);
   EXPECT_EQ(partials.from_end(0), 12);  // 3 * (5 - 1)
 
@@ -145,10 +149,11 @@ TEST_F(LargeSizes, AveragesReachTheLastImage) {
   constexpr std::int64_t kWide = 2048, kSpots = 49;
   SparseTensor in(DType::f16, kMostImages * kSpots * kWide), mean(DType::f16, kMostImages * kWide);
   for (std::int64_t spot = 0; spot < kSpots; ++spot) in.set_from_end(spot * kWide, 2);
-  launch_average_forward(DType::f16, in.data(), mean.data(), kMostImages, kSpots, kWide, nullptr);
+  const PoolShape shape{.n = kMostImages, .h = 7, .w = kSpots / 7, .c = kWide};
+  launch_average_forward(DType::f16, shape, in.data(), mean.data(), nullptr);
   EXPECT_EQ(mean.from_end(0), 2);
   mean.set_from_end(0, 49);
-  launch_average_backward(DType::f16, mean.data(), in.data(), kMostImages, kSpots, kWide, nullptr);
+  launch_average_backward(DType::f16, shape, mean.data(), in.data(), nullptr);
   EXPECT_EQ(in.from_end(0), 1);
   EXPECT_EQ(in.from_end((kSpots - 1) * kWide), 1);
 }

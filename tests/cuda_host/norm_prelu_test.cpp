@@ -13,31 +13,33 @@
 namespace plumb::cuda {
 namespace {
 
-struct Size {
-  std::size_t pixels, channels;
-  std::size_t elements() const { return pixels * channels; }
-  NormPartition partition() const {
-    return partition_norm(static_cast<std::int64_t>(pixels), static_cast<std::int64_t>(channels));
-  }
-};
-// Vectors of few images, tails of pixels and channels, several blocks and tiles.
-constexpr Size kSizes[] = {{1, 8}, {2, 72}, {5, 512}, {513, 24}, {1569, 16}, {1569, 72}, {520, 264}};
+// Vectors of few images, tails of pixels and channels, several blocks and tiles; then planes.
+constexpr NormSize kSizes[] = {{1, 8},         {2, 72},    {5, 512},    {513, 24},        {1569, 16},
+                               {1569, 72},     {520, 264}, {1100, 264}, {50 * 49, 3, 49}, {3 * 784, 24, 784},
+                               {1052, 5, 1052}};
 
 template <typename Check>
-void for_all(const Check& check) {
+void for_all_sizes(const Check& check) {
   for (DType dtype : kStorageTypes) {
-    for (const Size& size : kSizes) {
-      for (const bool per_channel : {true, false}) {
-        SCOPED_TRACE(std::string(name_of(dtype)) + " " + std::to_string(size.pixels) + " x " +
-                     std::to_string(size.channels) + (per_channel ? "" : ", one slope"));
-        check(dtype, size, per_channel);
-      }
+    for (const NormSize& size : kSizes) {
+      if (size.plane > 1 && dtype != DType::f32) continue;
+      SCOPED_TRACE(text_of(dtype, size));
+      check(dtype, size);
     }
   }
 }
+template <typename Check>
+void for_all(const Check& check) {
+  for_all_sizes([&](DType dtype, const NormSize& size) {
+    for (const bool per_channel : {true, false}) {
+      SCOPED_TRACE(per_channel ? "slopes" : "one slope");
+      check(dtype, size, per_channel);
+    }
+  });
+}
 
 struct Inputs {
-  Inputs(DType dtype, const Size& size, bool per_channel)
+  Inputs(DType dtype, const NormSize& size, bool per_channel)
       : x(norm_inputs(dtype, size.pixels, size.channels, 31)),
         d_out(normal_values(dtype, size.elements(), 32)),
         scale(normal_values(DType::f32, size.channels, 33)),
@@ -57,9 +59,9 @@ struct Inputs {
 };
 
 TEST(NormPrelu, AppliesASlopeBelowZero) {
-  for_all([](DType dtype, const Size& size, bool per_channel) {
+  for_all([](DType dtype, const NormSize& size, bool per_channel) {
     const Inputs inputs(dtype, size, per_channel);
-    GuardedTensor in(dtype, inputs.x), scale_shift(DType::f32, inputs.scale_shift),
+    GuardedTensor in(dtype, size.held(inputs.x)), scale_shift(DType::f32, inputs.scale_shift),
         slope(DType::f32, inputs.slopes), out(dtype, size.elements());
     launch_norm_apply(size.partition(), dtype,
                       {.in = in.data(),
@@ -73,47 +75,45 @@ TEST(NormPrelu, AppliesASlopeBelowZero) {
       wanted[i] = y > 0 ? y : inputs.slope(i) * y;
     }
     const bool half = dtype != DType::f32;
-    expect_close(out.values(), wanted, dtype, half ? 1.01 : 8, largest(wanted) / (half ? 64 : 1));
+    expect_close(size.read(out.values()), wanted, dtype, half ? 1.01 : 8, largest(wanted) / (half ? 64 : 1));
   });
 }
 
 struct BackwardRun {
   Values d_in, d_scale, d_bias, d_slope;
 };
-BackwardRun run_backward(DType dtype, const Size& size, const Inputs& inputs) {
+BackwardRun run_backward(DType dtype, const NormSize& size, const Inputs& inputs) {
   const NormPartition partition = size.partition();
   const bool per_channel = inputs.slopes.size() > 1;
-  GuardedTensor x(dtype, inputs.x), d_out(dtype, inputs.d_out), scale_shift(DType::f32, inputs.scale_shift),
-      slope(DType::f32, inputs.slopes), scale(DType::f32, inputs.scale),
-      mean(DType::f32, inputs.moments.mean), inv_std(DType::f32, inputs.moments.inv_std),
-      partials(DType::f32, norm_partials_bytes(partition, kPreluSums) / sizeof(float)),
-      d_scale(DType::f32, size.channels), d_bias(DType::f32, size.channels),
-      coefficients(DType::f32, 3 * size.channels), d_slopes(DType::f32, size.channels),
-      d_slope(DType::f32, std::size_t{1}), d_in(dtype, size.elements());
+  GuardedTensor x(dtype, size.held(inputs.x)), d_out(dtype, size.held(inputs.d_out)),
+      scale_shift(DType::f32, inputs.scale_shift), slope(DType::f32, inputs.slopes),
+      scale(DType::f32, inputs.scale), mean(DType::f32, inputs.moments.mean),
+      inv_std(DType::f32, inputs.moments.inv_std), d_scale(DType::f32, size.channels),
+      d_bias(DType::f32, size.channels), coefficients(DType::f32, 3 * size.channels),
+      d_slopes(DType::f32, size.channels), d_slope(DType::f32, std::size_t{1}), d_in(dtype, size.elements());
   const NormGradient gradient{.in = x.data(),
                               .d_out = d_out.data(),
                               .scale_shift = scale_shift.data(),
                               .slope = {slope.as<float>(), per_channel}};
-  launch_norm_backward_sums(partition, dtype, gradient, mean.as<float>(), nullptr, partials.as<float>(),
+  NormMeeting meeting(partition, kPreluSums);
+  launch_norm_backward_sums(partition, dtype, gradient, nullptr, meeting.scratch(),
+                            {.scale = scale.as<float>(),
+                             .mean = mean.as<float>(),
+                             .inv_std = inv_std.as<float>(),
+                             .d_scale = d_scale.as<float>(),
+                             .d_bias = d_bias.as<float>(),
+                             .coefficients = coefficients.as<float>(),
+                             .d_slope = d_slopes.as<float>(),
+                             .d_shared_slope = per_channel ? nullptr : d_slope.as<float>()},
                             nullptr);
-  launch_norm_backward_finish(partition, partials.as<float>(),
-                              {.scale = scale.as<float>(),
-                               .mean = mean.as<float>(),
-                               .inv_std = inv_std.as<float>(),
-                               .d_scale = d_scale.as<float>(),
-                               .d_bias = d_bias.as<float>(),
-                               .coefficients = coefficients.as<float>(),
-                               .d_slope = d_slopes.as<float>(),
-                               .d_shared_slope = d_slope.as<float>()},
-                              nullptr);
   launch_norm_backward_apply(partition, dtype, gradient, coefficients.as<float>(), {.data = d_in.data()},
                              nullptr);
-  return {d_in.values(), d_scale.values(), d_bias.values(),
+  return {size.read(d_in.values()), d_scale.values(), d_bias.values(),
           per_channel ? d_slopes.values() : d_slope.values()};
 }
 
 TEST(NormPrelu, GoesBackThroughTheSlopeAndGivesItAGradient) {
-  for_all([](DType dtype, const Size& size, bool per_channel) {
+  for_all([](DType dtype, const NormSize& size, bool per_channel) {
     const Inputs inputs(dtype, size, per_channel);
     Values gradient = inputs.d_out, d_slope(inputs.slopes.size()), magnitudes(inputs.slopes.size());
     for (std::size_t i = 0; i < gradient.size(); ++i) {
@@ -135,8 +135,8 @@ TEST(NormPrelu, GoesBackThroughTheSlopeAndGivesItAGradient) {
   });
 }
 
-TEST(NormPrelu, RepeatsBitForBitInWhateverOrderThreadsRun) {
-  const Size size{1569, 24};
+TEST(NormPrelu, RepeatsBitForBitInWhateverOrderThreadsAndBlocksRun) {
+  const NormSize size{1100, 264};
   for (const bool per_channel : {true, false}) {
     const Inputs inputs(DType::f16, size, per_channel);
     const BackwardRun first = run_backward(DType::f16, size, inputs);
@@ -159,26 +159,23 @@ TEST(NormPrelu, GoesWithNeitherResidualNorReLU) {
 }
 
 TEST(NormBackwardApply, AddsToTheGradientThatIsThere) {
-  for (DType dtype : kStorageTypes) {
-    for (const Size& size : kSizes) {
-      SCOPED_TRACE(std::string(name_of(dtype)) + " " + std::to_string(size.pixels) + " x " +
-                   std::to_string(size.channels));
-      const Inputs inputs(dtype, size, true);
-      const Values there = normal_values(dtype, size.elements(), 36),
-                   c = normal_values(DType::f32, 3 * size.channels, 37);
-      GuardedTensor x(dtype, inputs.x), d_out(dtype, inputs.d_out), coefficients(DType::f32, c),
-          d_in(dtype, there);
-      launch_norm_backward_apply(size.partition(), dtype, {.in = x.data(), .d_out = d_out.data()},
-                                 coefficients.as<float>(), {.data = d_in.data(), .adds = true}, nullptr);
-      Values wanted = there;
-      for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const std::size_t channel = i % size.channels;
-        wanted[i] += c[channel] * inputs.d_out[i] + c[size.channels + channel] * inputs.x[i] +
-                     c[2 * size.channels + channel];
-      }
-      expect_close(d_in.values(), wanted, dtype, dtype == DType::f32 ? 8 : 1.01, dtype == DType::f32 ? 8 : 1);
+  for_all_sizes([](DType dtype, const NormSize& size) {
+    const Inputs inputs(dtype, size, true);
+    const Values there = normal_values(dtype, size.elements(), 36),
+                 c = normal_values(DType::f32, 3 * size.channels, 37);
+    GuardedTensor x(dtype, size.held(inputs.x)), d_out(dtype, size.held(inputs.d_out)),
+        coefficients(DType::f32, c), d_in(dtype, size.held(there));
+    launch_norm_backward_apply(size.partition(), dtype, {.in = x.data(), .d_out = d_out.data()},
+                               coefficients.as<float>(), {.data = d_in.data(), .adds = true}, nullptr);
+    Values wanted = there;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const std::size_t channel = i % size.channels;
+      wanted[i] += c[channel] * inputs.d_out[i] + c[size.channels + channel] * inputs.x[i] +
+                   c[2 * size.channels + channel];
     }
-  }
+    expect_close(size.read(d_in.values()), wanted, dtype, dtype == DType::f32 ? 8 : 1.01,
+                 dtype == DType::f32 ? 8 : 1);
+  });
 }
 
 }  // namespace

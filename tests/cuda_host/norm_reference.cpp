@@ -1,11 +1,41 @@
 #include "tests/cuda_host/norm_reference.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 
-#include "tests/cuda_host/guarded_tensor.h"
-
 namespace plumb {
+
+namespace {
+
+// visit(index in [pixels, channels], index in the tensor).
+void for_each_element(const NormSize& size, const auto& visit) {
+  for (std::size_t i = 0; i < size.elements(); ++i) {
+    const std::size_t pixel = i / size.channels, channel = i % size.channels;
+    const std::size_t image = pixel / size.plane;
+    visit(i, (image * size.channels + channel) * size.plane + pixel % size.plane);
+  }
+}
+
+}  // namespace
+
+Values NormSize::held(const Values& values) const {
+  Values held(values.size());
+  for_each_element(*this, [&](std::size_t i, std::size_t at) { held[at] = values[i]; });
+  return held;
+}
+
+Values NormSize::read(const Values& held) const {
+  Values values(held.size());
+  for_each_element(*this, [&](std::size_t i, std::size_t at) { values[i] = held[at]; });
+  return values;
+}
+
+std::string text_of(DType dtype, const NormSize& size) {
+  return std::string(name_of(dtype)) + " " + std::to_string(size.pixels) + " x " +
+         std::to_string(size.channels) + (size.plane > 1 ? ", planes of " + std::to_string(size.plane) : "");
+}
 
 NormMoments norm_moments(const Values& in, std::size_t channels) {
   const double pixels = static_cast<double>(in.size() / channels);
@@ -83,6 +113,13 @@ std::vector<std::uint8_t> bits_of_positive(const Values& values) {
     if (values[i] > 0) bits[i / 8] = static_cast<std::uint8_t>(bits[i / 8] | 1U << i % 8);
   }
   return bits;
+}
+
+NormMeeting::NormMeeting(const cuda::NormPartition& partition, int sums)
+    : partials_(DType::f32, cuda::norm_partials_bytes(partition, sums) / sizeof(float)),
+      counters_(DType::i32, Values(static_cast<std::size_t>(cuda::norm_counters(partition)))) {}
+NormMeeting::~NormMeeting() {
+  EXPECT_EQ(counters_.values(), Values(counters_.elements()));
 }
 
 Values norm_inputs(DType dtype, std::size_t pixels, std::size_t channels, std::uint64_t seed) {

@@ -1,15 +1,33 @@
-// Batch norm in double over [pixels, channels], for tests of kernels and instructions.
+// Batch norm in double over [pixels, channels], for tests of kernels and instructions. In NCHW a tensor of
+// `size` holds the same values in another order.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "kernels/cuda/norm.h"
 #include "kernels/program.h"
+#include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb {
 
 using Values = std::vector<double>;
+
+// Extent of a norm's tensor. plane 1: NHWC; else NCHW with so many pixels per image, which divide `pixels`.
+struct NormSize {
+  std::size_t pixels, channels, plane = 1;
+  std::size_t elements() const { return pixels * channels; }
+  cuda::NormPartition partition() const {
+    return cuda::partition_norm(static_cast<std::int64_t>(pixels / plane),
+                                static_cast<std::int64_t>(channels), static_cast<std::int64_t>(plane));
+  }
+  // From [pixels, channels] to the tensor's order, and back.
+  Values held(const Values& values) const;
+  Values read(const Values& held) const;
+};
+std::string text_of(DType dtype, const NormSize& size);
 
 inline constexpr double kNormEpsilon = 1e-5;
 
@@ -37,6 +55,18 @@ Values sum(Values a, const Values& b);
 double largest(const Values& values);  // magnitude
 // Bit i of byte k: values[8 k + i] > 0.
 std::vector<std::uint8_t> bits_of_positive(const Values& values);
+
+// Where the blocks of a pass with `sums` per channel meet. Checks on destruction that they left its counters
+// at zero.
+class NormMeeting {
+ public:
+  explicit NormMeeting(const cuda::NormPartition& partition, int sums = cuda::kNormSums);
+  ~NormMeeting();
+  cuda::NormScratch scratch() { return {partials_.as<float>(), counters_.as<unsigned>()}; }
+
+ private:
+  GuardedTensor partials_, counters_;
+};
 
 // Channel c has mean 0.5 c - 1 and standard deviation 1 + c / 4 (c modulo 8); values are exact in `dtype`.
 Values norm_inputs(DType dtype, std::size_t pixels, std::size_t channels, std::uint64_t seed);

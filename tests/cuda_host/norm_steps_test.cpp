@@ -34,6 +34,11 @@ Values bits_as_values(const Values& values) {
   return {bits.begin(), bits.end()};
 }
 
+BufferId add_counters(BoundInstruction& instruction) {
+  const NormPartition partition = partition_norm(kPixels, kChannels);
+  return instruction.add(DType::i32, Values(static_cast<std::size_t>(norm_counters(partition))));
+}
+
 BatchNormMoments add_moments(BoundInstruction& instruction) {
   return {.scale = instruction.add(DType::f32, floats(1)),
           .bias = instruction.add(DType::f32, floats(2)),
@@ -63,10 +68,11 @@ void expect_moments(const BoundInstruction& instruction, const BatchNormMoments&
 TEST(NormInstructions, StatisticsAreOfTheInput) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3);
   BoundInstruction bound = norm_instruction(Activation::relu);
-  const BatchNormStatistics norm{.in = bound.add(kHalf, in), .moments = add_moments(bound)};
+  const BatchNormStatistics norm{
+      .in = bound.add(kHalf, in), .moments = add_moments(bound), .counters = add_counters(bound)};
   bound.run(norm);
   expect_moments(bound, norm.moments, norm_moments(in, kChannels));
-  EXPECT_EQ(bound.instruction.workspace_bytes, norm_workspace_bytes(kPixels, kChannels));
+  EXPECT_EQ(bound.instruction.workspace_bytes, norm_workspace_bytes(partition_norm(kPixels, kChannels)));
 }
 
 TEST(NormInstructions, FinalizeTakesSumsInPlaceOfTheInput) {
@@ -141,7 +147,8 @@ BatchNormBackward add_backward(BoundInstruction& instruction, const Values& in,
           .inv_std = instruction.add(DType::f32, moments.inv_std),
           .d_in = d_in(),
           .d_scale = instruction.add(DType::f32, kChannels),
-          .d_bias = instruction.add(DType::f32, kChannels)};
+          .d_bias = instruction.add(DType::f32, kChannels),
+          .counters = add_counters(instruction)};
 }
 // Mask from stored bits, or from the output itself.
 void set_mask(BoundInstruction& instruction, BatchNormBackward& norm, const Values& out, bool bits) {
@@ -263,7 +270,8 @@ TEST(NormInstructions, BackwardThroughAPReLUGivesTheGradientOfTheSlope) {
     }
     expect_gradients(bound, norm, in, gradient);
     expect_close(bound.values(*norm.d_slope), wanted, DType::f32, 8, largest(magnitudes));
-    EXPECT_EQ(bound.instruction.workspace_bytes, norm_workspace_bytes(kPixels, kChannels, kPreluSums));
+    EXPECT_EQ(bound.instruction.workspace_bytes,
+              norm_workspace_bytes(partition_norm(kPixels, kChannels), kPreluSums));
   }
 }
 

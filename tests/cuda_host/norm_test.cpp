@@ -13,27 +13,26 @@
 namespace plumb::cuda {
 namespace {
 
-// One pixel, fewer than a thread block has rows, one and a bit of several blocks; a group of 8 channels,
-// three of them, several, more than one tile.
-struct NormSize {
-  std::size_t pixels, channels;
-  NormPartition partition() const {
-    return partition_norm(static_cast<std::int64_t>(pixels), static_cast<std::int64_t>(channels));
-  }
-  std::size_t elements() const { return pixels * channels; }
-  std::size_t partials() const { return norm_partials_bytes(partition()) / sizeof(float); }
-};
+// One pixel, fewer than a thread block has rows, one and a bit of several blocks, more than one block
+// combines at once; a group of 8 channels, three of them, several, more than one tile.
 constexpr NormSize kSizes[] = {{1, 8},     {1, 72},    {7, 8},     {7, 24},    {7, 2048},  {513, 8},
                                {513, 24},  {513, 64},  {513, 72},  {1569, 16}, {1569, 24}, {1569, 64},
-                               {1569, 72}, {130, 264}, {520, 512}, {98, 2048}};
+                               {1569, 72}, {130, 264}, {520, 512}, {98, 2048}, {1100, 264}};
+constexpr NormSize kSeveralLevels{1100, 264}, kSeveralLevelsOfPlanes{34000, 2, 34000};
 
-std::string text_of(DType dtype, const NormSize& size) {
-  return std::string(name_of(dtype)) + " " + std::to_string(size.pixels) + " x " +
-         std::to_string(size.channels);
-}
+// Planes that 4 divides and others; of less than a warp, one block and several, the last not full; one image,
+// and more than one block of images; any number of channels.
+constexpr NormSize kPlanes[] = {{4, 8, 4},         {49, 5, 49},         {3 * 49, 24, 49},
+                                {50 * 49, 3, 49},  {2200 * 4, 1, 4},    {7 * 36, 72, 36},
+                                {2 * 63, 24, 63},  {196, 16, 196},      {2 * 1052, 3, 1052},
+                                {3 * 601, 2, 601}, {2 * 3136, 8, 3136}, kSeveralLevelsOfPlanes};
 
 template <typename Check>
 void for_all_sizes(const Check& check) {
+  for (const NormSize& size : kPlanes) {
+    SCOPED_TRACE(text_of(DType::f32, size));
+    check(DType::f32, size);
+  }
   for (DType dtype : kStorageTypes) {
     for (const NormSize& size : kSizes) {
       SCOPED_TRACE(text_of(dtype, size));
@@ -89,8 +88,9 @@ struct Statistics {
 };
 
 void run_statistics(DType dtype, const NormSize& size, const Values& in, Statistics& into) {
-  GuardedTensor x(dtype, in), partials(DType::f32, size.partials());
-  launch_norm_statistics(size.partition(), dtype, x.data(), partials.as<float>(), into.operands(), nullptr);
+  GuardedTensor x(dtype, size.held(in));
+  NormMeeting meeting(size.partition());
+  launch_norm_statistics(size.partition(), dtype, x.data(), meeting.scratch(), into.operands(), nullptr);
 }
 
 TEST(NormStatistics, AreMeanVarianceAndWhatFollows) {
@@ -104,24 +104,23 @@ TEST(NormStatistics, AreMeanVarianceAndWhatFollows) {
 
 // The second moment is a million times the variance: in f32 nothing is left of their difference.
 TEST(NormStatistics, KeepASmallVarianceBesideALargeMean) {
-  for (std::size_t channels : {16, 72}) {
-    const NormSize size{5000, channels};
+  for (const NormSize& size : {NormSize{5000, 16}, {5000, 72}, {100 * 49, 16, 49}, {2 * 3136, 3, 3136}}) {
     Values in = normal_values(DType::f32, size.elements(), 2);
     for (double& value : in) value = rounded(DType::f32, 100 + 0.1 * value);
     in[0] = 0;  // neither does the first element help to guess the mean
-    Statistics statistics(channels);
+    Statistics statistics(size.channels);
     run_statistics(DType::f32, size, in, statistics);
-    const NormMoments wanted = norm_moments(in, channels);
+    const NormMoments wanted = norm_moments(in, size.channels);
     const Values inv_std = statistics.inv_std.values();
-    for (std::size_t c = 0; c < channels; ++c) {
+    for (std::size_t c = 0; c < size.channels; ++c) {
       const double variance = 1 / (inv_std[c] * inv_std[c]) - kNormEpsilon;
       EXPECT_NEAR(variance / wanted.variance[c], 1, 1e-3) << "channel " << c;
     }
   }
 }
 
-TEST(NormStatistics, RepeatBitForBitInWhateverOrderThreadsRun) {
-  const NormSize size{1569, 24};
+TEST(NormStatistics, RepeatBitForBitInWhateverOrderThreadsAndBlocksRun) {
+  const NormSize size = kSeveralLevels;
   const Values in = norm_inputs(DType::f16, size.pixels, size.channels, 3);
   Statistics first(size.channels);
   run_statistics(DType::f16, size, in, first);
@@ -164,7 +163,7 @@ void check_apply(DType dtype, const NormSize& size, const ApplyCase& which) {
   const Values scale_shift = normal_values(DType::f32, 2 * size.channels, 7);
   const Values of_residual = normal_values(DType::f32, 2 * size.channels, 8);
   const bool is_raw = which.residual == Residual::raw;
-  GuardedTensor in(dtype, x), residual(dtype, added), given(DType::f32, scale_shift),
+  GuardedTensor in(dtype, size.held(x)), residual(dtype, size.held(added)), given(DType::f32, scale_shift),
       given_of_residual(DType::f32, of_residual), out(dtype, size.elements()),
       mask(DType::u8, (size.elements() + 7) / 8);
   launch_norm_apply(size.partition(), dtype,
@@ -183,7 +182,7 @@ void check_apply(DType dtype, const NormSize& size, const ApplyCase& which) {
     if (which.residual == Residual::stored) wanted[i] += added[i];
     if (is_raw) wanted[i] += of_residual[c] * added[i] + of_residual[size.channels + c];
   }
-  const Values made = out.values();
+  const Values made = size.read(out.values());
   const bool half = dtype != DType::f32;
   expect_close(made, which.relu ? relu(wanted) : wanted, dtype, half ? 1.01 : 8,
                largest(wanted) / (half ? 64 : 1));
@@ -197,9 +196,10 @@ void check_apply(DType dtype, const NormSize& size, const ApplyCase& which) {
 TEST(NormApply, NormalisesAddsActivatesAndKeepsWhatPassed) {
   for_all_sizes([](DType dtype, const NormSize& size) {
     using enum Residual;
-    check_apply(dtype, size, {.residual = none, .relu = true, .mask = true});
-    check_apply(dtype, size, {.residual = stored, .relu = true, .mask = true});
-    check_apply(dtype, size, {.residual = raw, .relu = true, .mask = true});
+    const bool mask = size.plane == 1;
+    check_apply(dtype, size, {.residual = none, .relu = true, .mask = mask});
+    check_apply(dtype, size, {.residual = stored, .relu = true, .mask = mask});
+    check_apply(dtype, size, {.residual = raw, .relu = true, .mask = mask});
     check_apply(dtype, size, {.residual = none, .relu = true, .mask = false});
     check_apply(dtype, size, {.residual = stored, .relu = false, .mask = false});
     check_apply(dtype, size, {.residual = raw, .relu = false, .mask = false});
@@ -271,13 +271,14 @@ struct BackwardInputs {
 BackwardRun run_backward(DType dtype, const NormSize& size, const BackwardInputs& inputs,
                          const BackwardCase& which) {
   const std::vector<std::uint8_t> bits = bits_of_positive(inputs.activated);
-  GuardedTensor x(dtype, inputs.x), d_out(dtype, inputs.d_out), second(dtype, inputs.second),
-      activated(dtype, inputs.activated), scale_shift(inputs.scale_shift_dtype, inputs.scale_shift),
+  GuardedTensor x(dtype, size.held(inputs.x)), d_out(dtype, size.held(inputs.d_out)),
+      second(dtype, size.held(inputs.second)), activated(dtype, size.held(inputs.activated)),
+      scale_shift(inputs.scale_shift_dtype, inputs.scale_shift),
       mask(DType::u8, Values(bits.begin(), bits.end())), scale(DType::f32, inputs.scale),
       mean(DType::f32, inputs.moments.mean), inv_std(DType::f32, inputs.moments.inv_std),
-      partials(DType::f32, size.partials()), d_scale(DType::f32, size.channels),
-      d_bias(DType::f32, size.channels), coefficients(DType::f32, 3 * size.channels),
-      d_in(dtype, size.elements()), d_residual(dtype, size.elements());
+      d_scale(DType::f32, size.channels), d_bias(DType::f32, size.channels),
+      coefficients(DType::f32, 3 * size.channels), d_in(dtype, size.elements()),
+      d_residual(dtype, size.elements());
   const NormPartition partition = size.partition();
   NormGradient gradient{.in = x.data(), .d_out = d_out.data()};
   if (which.second) gradient.second_d_out = second.data();
@@ -285,20 +286,20 @@ BackwardRun run_backward(DType dtype, const NormSize& size, const BackwardInputs
   if (which.passed == Passed::activated) gradient.activated = activated.data();
   if (which.passed == Passed::scale_shift)
     gradient.scale_shift = scale_shift.data(), gradient.scale_shift_dtype = scale_shift.dtype();
-  launch_norm_backward_sums(partition, dtype, gradient, mean.as<float>(),
-                            which.residual ? d_residual.data() : nullptr, partials.as<float>(), nullptr);
-  launch_norm_backward_finish(partition, partials.as<float>(),
-                              {.scale = scale.as<float>(),
-                               .mean = mean.as<float>(),
-                               .inv_std = inv_std.as<float>(),
-                               .d_scale = d_scale.as<float>(),
-                               .d_bias = d_bias.as<float>(),
-                               .coefficients = coefficients.as<float>()},
-                              nullptr);
+  NormMeeting meeting(partition);
+  launch_norm_backward_sums(partition, dtype, gradient, which.residual ? d_residual.data() : nullptr,
+                            meeting.scratch(),
+                            {.scale = scale.as<float>(),
+                             .mean = mean.as<float>(),
+                             .inv_std = inv_std.as<float>(),
+                             .d_scale = d_scale.as<float>(),
+                             .d_bias = d_bias.as<float>(),
+                             .coefficients = coefficients.as<float>()},
+                            nullptr);
   if (which.residual) gradient = {.in = x.data(), .d_out = d_residual.data()};
   launch_norm_backward_apply(partition, dtype, gradient, coefficients.as<float>(), {.data = d_in.data()},
                              nullptr);
-  return {d_in.values(), d_scale.values(), d_bias.values(), d_residual.values()};
+  return {size.read(d_in.values()), d_scale.values(), d_bias.values(), size.read(d_residual.values())};
 }
 
 void check_backward(DType dtype, const NormSize& size, const BackwardCase& which) {
@@ -319,10 +320,15 @@ TEST(NormBackward, FollowsTheFormulaWithoutAReLU) {
   for_all_sizes([](DType dtype, const NormSize& size) { check_backward(dtype, size, {}); });
 }
 
+// What forward keeps of a ReLU behind a residual: bits, in NCHW the output.
+Passed kept(const NormSize& size) {
+  return size.plane == 1 ? Passed::bits : Passed::activated;
+}
+
 TEST(NormBackward, TakesWhatPassedTheReLUFromBits) {
   for_all_sizes([](DType dtype, const NormSize& size) {
-    check_backward(dtype, size, {.passed = Passed::bits});
-    check_backward(dtype, size, {.passed = Passed::bits, .second = true});
+    check_backward(dtype, size, {.passed = kept(size)});
+    check_backward(dtype, size, {.passed = kept(size), .second = true});
   });
 }
 
@@ -341,36 +347,42 @@ TEST(NormBackward, FindsWhatPassedTheReLUByTheFactorsOfTheNorm) {
 
 TEST(NormBackward, WritesTheResidualsGradientAndGoesOnFromIt) {
   for_all_sizes([](DType dtype, const NormSize& size) {
-    check_backward(dtype, size, {.passed = Passed::bits, .residual = true});
-    check_backward(dtype, size, {.passed = Passed::bits, .second = true, .residual = true});
+    check_backward(dtype, size, {.passed = kept(size), .residual = true});
+    check_backward(dtype, size, {.passed = kept(size), .second = true, .residual = true});
   });
 }
 
-TEST(NormBackward, RepeatsBitForBitInWhateverOrderThreadsRun) {
-  const NormSize size{1569, 24};
-  const BackwardInputs inputs(DType::bf16, size);
-  const BackwardCase which{.passed = Passed::bits, .second = true, .residual = true};
-  const BackwardRun first = run_backward(DType::bf16, size, inputs, which);
-  for (int i = 0; i < 3; ++i) {
-    const BackwardRun again = run_backward(DType::bf16, size, inputs, which);
-    EXPECT_EQ(again.d_in, first.d_in);
-    EXPECT_EQ(again.d_scale, first.d_scale);
-    EXPECT_EQ(again.d_bias, first.d_bias);
+TEST(NormBackward, RepeatsBitForBitInWhateverOrderThreadsAndBlocksRun) {
+  for (const NormSize& size : {kSeveralLevels, NormSize{50 * 49, 24, 49}, kSeveralLevelsOfPlanes}) {
+    const DType dtype = size.plane == 1 ? DType::bf16 : DType::f32;
+    const BackwardInputs inputs(dtype, size);
+    const BackwardCase which{.passed = kept(size), .second = true, .residual = true};
+    const BackwardRun first = run_backward(dtype, size, inputs, which);
+    for (int i = 0; i < 3; ++i) {
+      const BackwardRun again = run_backward(dtype, size, inputs, which);
+      EXPECT_EQ(again.d_in, first.d_in);
+      EXPECT_EQ(again.d_scale, first.d_scale);
+      EXPECT_EQ(again.d_bias, first.d_bias);
+    }
   }
 }
 
-TEST(NormPartition, GivesEveryElementToOneThreadAndFillsALargeGpu) {
-  for (const NormSize& size : kSizes) {
+// Replays of a captured step find the counters as the launch before left them.
+TEST(NormBlocks, MeetAgainAndAgainAtTheSameCounters) {
+  for (const NormSize& size : {kSeveralLevels, kSeveralLevelsOfPlanes}) {
+    const DType dtype = size.plane == 1 ? DType::f16 : DType::f32;
     const NormPartition partition = size.partition();
-    EXPECT_GE(partition.tiles * partition.lanes * kNormGroup, partition.channels);
-    EXPECT_GE(partition.pixel_blocks * partition.pixels_per_block, partition.pixels);
-    EXPECT_LT((partition.pixel_blocks - 1) * partition.pixels_per_block, partition.pixels);
-    EXPECT_LE(partition.lanes * partition.rows, kNormThreads);
-  }
-  for (const NormSize& size : {NormSize{256 * 112 * 112, 64}, {256 * 56 * 56, 256}, {256 * 7 * 7, 2048}}) {
-    const NormPartition partition = size.partition();
-    EXPECT_GT(partition.tiles * partition.pixel_blocks, 3 * 132) << size.channels;
-    EXPECT_LE(partition.tiles * partition.pixel_blocks, kNormBlocks) << size.channels;
+    EXPECT_GT(partition.partial_blocks(), kNormFanIn);
+    const Values in = norm_inputs(dtype, size.pixels, size.channels, 9);
+    GuardedTensor x(dtype, size.held(in));
+    NormMeeting meeting(partition);
+    Statistics first(size.channels);
+    launch_norm_statistics(partition, dtype, x.data(), meeting.scratch(), first.operands(), nullptr);
+    for (int i = 0; i < 3; ++i) {
+      Statistics again(size.channels);
+      launch_norm_statistics(partition, dtype, x.data(), meeting.scratch(), again.operands(), nullptr);
+      EXPECT_EQ(again.scale_shift.bytes(), first.scale_shift.bytes());
+    }
   }
 }
 

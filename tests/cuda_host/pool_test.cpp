@@ -1,11 +1,13 @@
 // Pooling kernels on the emulated GPU against loops in double.
 #include "kernels/cuda/pool.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "tests/cuda_host/guarded_tensor.h"
 
@@ -73,6 +75,47 @@ std::vector<double> values_with_equals(std::size_t count) {
   return values;
 }
 
+// [n, pixels, c] to the layout's order, and back.
+std::vector<double> held(const PoolShape& s, std::int64_t pixels, std::vector<double> values,
+                         bool back = false) {
+  if (s.layout == TensorLayout::nhwc) return values;
+  std::vector<double> result(values.size());
+  const auto image = static_cast<std::size_t>(pixels), c = static_cast<std::size_t>(s.c);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t at = (i / (image * c) * c + i % c) * image + i / c % image;
+    (back ? result[i] : result[at]) = back ? values[at] : values[i];
+  }
+  return result;
+}
+std::vector<double> held_in(const PoolShape& s, const std::vector<double>& values, bool back = false) {
+  return held(s, s.h * s.w, values, back);
+}
+std::vector<double> held_out(const PoolShape& s, const std::vector<double>& values, bool back = false) {
+  return held(s, s.out_h * s.out_w, values, back);
+}
+
+struct PoolCase {
+  DType dtype;
+  PoolShape shape;
+};
+// Every shape in every type, and in f32 in NCHW, there also with any number of channels.
+std::vector<PoolCase> pool_cases(std::span<const PoolShape> shapes) {
+  std::vector<PoolCase> cases;
+  for (PoolShape shape : shapes) {
+    for (DType dtype : kStorageTypes) cases.push_back({dtype, shape});
+    shape.layout = TensorLayout::nchw;
+    cases.push_back({DType::f32, shape});
+    shape.c -= 3;
+    cases.push_back({DType::f32, shape});
+  }
+  return cases;
+}
+std::string text_of(const PoolCase& one) {
+  const PoolShape& s = one.shape;
+  return fmt::format("{} {} {}x{}x{} kernel {}", name_of(one.dtype), name_of(s.layout), s.h, s.w, s.c,
+                     s.kernel);
+}
+
 struct PoolRun {
   std::vector<double> out, d_in;
   std::vector<std::byte> argmax;
@@ -81,54 +124,53 @@ struct PoolRun {
 PoolRun run_max_pool(DType dtype, const PoolShape& shape, const std::vector<double>& in,
                      const std::vector<double>& d_out, const std::vector<double>& factors = {}) {
   GuardedTensor given(DType::f32, factors.empty() ? std::vector<double>{0} : factors);
-  GuardedTensor input(dtype, in), out(dtype, elements_out(shape)), argmax(DType::u8, elements_out(shape));
-  GuardedTensor d_output(dtype, d_out), d_in(dtype, elements_in(shape));
+  GuardedTensor input(dtype, held_in(shape, in)), out(dtype, elements_out(shape)),
+      argmax(DType::u8, elements_out(shape)), d_output(dtype, held_out(shape, d_out)),
+      d_in(dtype, elements_in(shape));
   launch_max_pool_forward(dtype, shape, input.data(), factors.empty() ? nullptr : given.as<float>(),
                           out.data(), argmax.as<std::uint8_t>(), nullptr);
   launch_max_pool_backward(dtype, shape, d_output.data(), nullptr, argmax.as<std::uint8_t>(), d_in.data(),
                            nullptr);
-  return {.out = out.values(), .d_in = d_in.values(), .argmax = argmax.bytes()};
+  return {.out = held_out(shape, out.values(), true),
+          .d_in = held_in(shape, d_in.values(), true),
+          .argmax = argmax.bytes()};
 }
 
 TEST(MaxPool, TakesTheLargestAndSendsItsGradientBack) {
-  for (const PoolShape& shape : kShapes) {
-    for (DType dtype : kStorageTypes) {
-      SCOPED_TRACE(testing::Message() << name_of(dtype) << " " << shape.h << "x" << shape.w << "x" << shape.c
-                                      << " kernel " << shape.kernel);
-      const std::vector<double> in = values_with_equals(elements_in(shape));
-      const std::vector<double> d_out = normal_values(dtype, elements_out(shape), 2);
-      const PoolRun run = run_max_pool(dtype, shape, in, d_out);
-      std::vector<double> wanted_out, wanted_d_in(in.size(), 0.0);
-      const std::vector<std::size_t> from = winners(shape, in);
-      for (std::size_t i = 0; i < from.size(); ++i) {
-        wanted_out.push_back(in[from[i]]);
-        wanted_d_in[from[i]] += d_out[i];
-      }
-      EXPECT_EQ(run.out, wanted_out);
-      expect_close(run.d_in, wanted_d_in, dtype, 2, dtype == DType::f32 ? 8 : 0);  // up to 16 are summed
+  for (const PoolCase& one : pool_cases(kShapes)) {
+    const auto& [dtype, shape] = one;
+    SCOPED_TRACE(text_of(one));
+    const std::vector<double> in = values_with_equals(elements_in(shape));
+    const std::vector<double> d_out = normal_values(dtype, elements_out(shape), 2);
+    const PoolRun run = run_max_pool(dtype, shape, in, d_out);
+    std::vector<double> wanted_out, wanted_d_in(in.size(), 0.0);
+    const std::vector<std::size_t> from = winners(shape, in);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      wanted_out.push_back(in[from[i]]);
+      wanted_d_in[from[i]] += d_out[i];
     }
+    EXPECT_EQ(run.out, wanted_out);
+    expect_close(run.d_in, wanted_d_in, dtype, 2, dtype == DType::f32 ? 8 : 0);  // up to 16 are summed
   }
 }
 
 // Factors of both signs and small numbers, so that nothing is rounded: many elements are 0 behind the ReLU.
 TEST(MaxPool, NormalisesAndActivatesWhatItReads) {
-  for (const PoolShape& shape : kShapes) {
-    for (DType dtype : kStorageTypes) {
-      SCOPED_TRACE(testing::Message() << name_of(dtype) << " " << shape.h << "x" << shape.w << "x" << shape.c
-                                      << " kernel " << shape.kernel);
-      const auto channels = static_cast<std::size_t>(shape.c);
-      std::vector<double> in = values_with_equals(elements_in(shape)), activated, factors, wanted;
-      for (std::size_t c = 0; c < channels; ++c) factors.push_back(c % 2 == 0 ? 2 : -1);
-      for (std::size_t c = 0; c < channels; ++c) factors.push_back(c % 2 == 0 ? 40 : -20);
-      for (std::size_t i = 0; i < in.size(); ++i)
-        activated.push_back(std::max(factors[i % channels] * in[i] + factors[channels + i % channels], 0.0));
-      const std::vector<double> d_out = normal_values(dtype, elements_out(shape), 2);
-      const PoolRun normalised = run_max_pool(dtype, shape, in, d_out, factors);
-      const PoolRun stored = run_max_pool(dtype, shape, activated, d_out);
-      for (std::size_t from : winners(shape, activated)) wanted.push_back(activated[from]);
-      EXPECT_EQ(normalised.out, wanted);
-      EXPECT_EQ(normalised.argmax, stored.argmax);
-    }
+  for (const PoolCase& one : pool_cases(kShapes)) {
+    const auto& [dtype, shape] = one;
+    SCOPED_TRACE(text_of(one));
+    const auto channels = static_cast<std::size_t>(shape.c);
+    std::vector<double> in = values_with_equals(elements_in(shape)), activated, factors, wanted;
+    for (std::size_t c = 0; c < channels; ++c) factors.push_back(c % 2 == 0 ? 2 : -1);
+    for (std::size_t c = 0; c < channels; ++c) factors.push_back(c % 2 == 0 ? 40 : -20);
+    for (std::size_t i = 0; i < in.size(); ++i)
+      activated.push_back(std::max(factors[i % channels] * in[i] + factors[channels + i % channels], 0.0));
+    const std::vector<double> d_out = normal_values(dtype, elements_out(shape), 2);
+    const PoolRun normalised = run_max_pool(dtype, shape, in, d_out, factors);
+    const PoolRun stored = run_max_pool(dtype, shape, activated, d_out);
+    for (std::size_t from : winners(shape, activated)) wanted.push_back(activated[from]);
+    EXPECT_EQ(normalised.out, wanted);
+    EXPECT_EQ(normalised.argmax, stored.argmax);
   }
 }
 
@@ -187,31 +229,29 @@ TEST(MaxPool, RepeatsBitForBitInAnyOrderOfThreads) {
   }
 }
 
-struct AverageCase {
-  std::int64_t n, pixels, c;
-};
-
 TEST(GlobalAverage, AveragesPixelsAndSpreadsTheGradient) {
-  for (const AverageCase& at : {AverageCase{2, 49, 2048}, {1, 1, 8}, {2, 9, 24}, {1, 50, 8}}) {
-    for (DType dtype : kStorageTypes) {
-      SCOPED_TRACE(testing::Message()
-                   << name_of(dtype) << " " << at.pixels << " pixels, " << at.c << " channels");
-      const auto n = static_cast<std::size_t>(at.n), pixels = static_cast<std::size_t>(at.pixels),
-                 c = static_cast<std::size_t>(at.c);
-      const std::vector<double> values = normal_values(dtype, n * pixels * c, 4);
-      const std::vector<double> d_values = normal_values(dtype, n * c, 5);
-      GuardedTensor in(dtype, values), out(dtype, n * c), d_out(dtype, d_values), d_in(dtype, n * pixels * c);
-      launch_average_forward(dtype, in.data(), out.data(), at.n, at.pixels, at.c, nullptr);
-      launch_average_backward(dtype, d_out.data(), d_in.data(), at.n, at.pixels, at.c, nullptr);
-      std::vector<double> means(n * c, 0.0), spread(n * pixels * c);
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const std::size_t to = i / (pixels * c) * c + i % c;
-        means[to] += values[i] / static_cast<double>(pixels);
-        spread[i] = d_values[to] / static_cast<double>(pixels);
-      }
-      expect_close(out.values(), means, dtype, 4);
-      expect_close(d_in.values(), spread, dtype, 3, 0.1);
+  const PoolShape shapes[] = {{.n = 2, .h = 7, .w = 7, .c = 2048},
+                              {.n = 1, .h = 1, .w = 1, .c = 8},
+                              {.n = 2, .h = 3, .w = 3, .c = 24},
+                              {.n = 1, .h = 5, .w = 10, .c = 8}};
+  for (const auto& [dtype, shape] : pool_cases(shapes)) {
+    SCOPED_TRACE(text_of({dtype, shape}));
+    const auto n = static_cast<std::size_t>(shape.n), pixels = static_cast<std::size_t>(shape.h * shape.w),
+               c = static_cast<std::size_t>(shape.c);
+    const std::vector<double> values = normal_values(dtype, n * pixels * c, 4);
+    const std::vector<double> d_values = normal_values(dtype, n * c, 5);
+    GuardedTensor in(dtype, held_in(shape, values)), out(dtype, n * c), d_out(dtype, d_values),
+        d_in(dtype, n * pixels * c);
+    launch_average_forward(dtype, shape, in.data(), out.data(), nullptr);
+    launch_average_backward(dtype, shape, d_out.data(), d_in.data(), nullptr);
+    std::vector<double> means(n * c, 0.0), spread(n * pixels * c);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::size_t to = i / (pixels * c) * c + i % c;
+      means[to] += values[i] / static_cast<double>(pixels);
+      spread[i] = d_values[to] / static_cast<double>(pixels);
     }
+    expect_close(out.values(), means, dtype, 4);
+    expect_close(held_in(shape, d_in.values(), true), spread, dtype, 3, 0.1);
   }
 }
 

@@ -32,16 +32,23 @@ void expect_losses(const Case& expected, double first, double later) {
         << "step " << i;
 }
 
-TEST(CudaPyTorchParity, Fp32StepsMatch) {
-  Case expected = read_case();
+// All steps in NHWC, two in NCHW.
+void expect_fp32_losses(Case expected) {
   expected.options.capture = true;
+  expected.options.layout = TensorLayout::nhwc;
+  expect_losses(expected, 1e-4, 5e-4);
+  expected.options.layout = TensorLayout::nchw;
+  expected.options.iterations = 2;
+  expected.losses.resize(2);
   expect_losses(expected, 1e-4, 5e-4);
 }
 
+TEST(CudaPyTorchParity, Fp32StepsMatch) {
+  expect_fp32_losses(read_case());
+}
+
 TEST(CudaPyTorchParity, Fp32StepsOfR50Match) {
-  Case expected = read_case("arcface_pytorch.json", "r50_bs8_32px");
-  expected.options.capture = true;
-  expect_losses(expected, 1e-4, 5e-4);
+  expect_fp32_losses(read_case("arcface_pytorch.json", "r50_bs8_32px"));
 }
 
 // Rounding to 11 and to 8 bits at every layer; losses of a broken step are off by more.

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "tests/cuda_host/runtime_state.h"
 #include "tests/cuda_host/train.h"
 
 namespace plumb {
@@ -40,6 +41,11 @@ void expect_close(const Graph& graph, const GraphRun& run, const GraphRun& truth
     EXPECT_LT(relative_error(run.statistics[s], truth.statistics[s]), 0.05) << graph.statistics[s].name;
 }
 
+// In the step captured last, as in docs/performance.md.
+void expect_launches(std::size_t count) {
+  EXPECT_EQ(gpu::emulated::runtime().captured_nodes, count);
+}
+
 TrainOptions steps(Precision precision, int iterations) {
   TrainOptions options{.precision = precision, .learning_rate = 0.001F, .iterations = iterations};
   if (precision == Precision::fp16)
@@ -50,9 +56,11 @@ TrainOptions steps(Precision precision, int iterations) {
 TEST(EmulatedResNet50, Fp32MatchesTheCpuDevice) {
   const Graph graph = resnet50();
   const TestTensors tensors = calm_tensors(graph);
-  const TrainOptions options = steps(Precision::fp32, 1);
-  expect_same_training(graph, train_on_gpu(graph, tensors, options), train_on_cpu(graph, tensors, options),
-                       1e-4);
+  TrainOptions options = steps(Precision::fp32, 1);
+  const GraphRun truth = train_on_cpu(graph, tensors, options);
+  expect_same_training(graph, train_on_gpu(graph, tensors, options), truth, 1e-4);
+  options.layout = TensorLayout::nchw;
+  expect_same_training(graph, train_on_gpu(graph, tensors, options), truth, 1e-4);
 }
 
 // With different summation orders, about one ReLU in a million flips between two fp32 programs. One flip in
@@ -72,6 +80,7 @@ TEST(EmulatedResNet50, Fp16WithFusionIsCloseToFp32ForThreeSteps) {
   TrainOptions options = steps(Precision::fp16, 3);
   options.capture = true;
   const GraphRun run = train_on_gpu(graph, tensors, options);
+  expect_launches(304);
   for (const IterationMetrics& metrics : run.metrics) EXPECT_FALSE(metrics.skipped);
   expect_close(graph, run, train_on_cpu(graph, tensors, options), 0.005, 0.85);
 }
@@ -81,8 +90,10 @@ TEST(EmulatedResNet50, Fp16WithoutFusionIsCloseToFp32) {
   const TestTensors tensors = calm_tensors(graph);
   TrainOptions options = steps(Precision::fp16, 1);
   options.fuse = false;
-  expect_close(graph, train_on_gpu(graph, tensors, options), train_on_cpu(graph, tensors, options), 0.005,
-               0.95);
+  options.capture = true;
+  const GraphRun run = train_on_gpu(graph, tensors, options);
+  expect_launches(379);
+  expect_close(graph, run, train_on_cpu(graph, tensors, options), 0.005, 0.95);
 }
 
 TEST(EmulatedResNet50, Bf16IsCloseToFp32) {

@@ -67,6 +67,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (status != cudaSuccess) return fail(status);
   auto made = std::make_unique<CUgraph_st>();
   made->nodes = capture->nodes;
+  state.captured_nodes = made->nodes.size();
   ++state.graphs;
   *graph = made.release();
   return cudaSuccess;

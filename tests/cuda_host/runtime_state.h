@@ -75,6 +75,7 @@ struct Runtime {
   std::size_t graphs = 0;                          // graphs and executable ones
   std::size_t queues = 0;                          // streams created so far
   std::vector<std::shared_ptr<Capture>> captures;  // in progress
+  std::size_t captured_nodes = 0;                  // of the last capture that ended well
 };
 Runtime& runtime();
 

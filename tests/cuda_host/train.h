@@ -2,6 +2,8 @@
 // on the CPU device.
 #pragma once
 
+#include <optional>
+
 #include "kernels/describe.h"
 #include "kernels/device.h"
 #include "models/graph.h"
@@ -15,6 +17,7 @@ struct TrainOptions {
   bool fuse = true;
   bool fp32_head = false;
   bool overlap_weights = false;
+  std::optional<TensorLayout> layout;
   int compute_capability = 90;  // target of the Program
   UpdateRule rule;
   float learning_rate = 0.02F;

@@ -58,9 +58,13 @@ TEST(EmulatedTraining, Fp32MatchesTheCpuDevice) {
   for (const Graph& graph : {small_resnet(), odd_network()}) {
     const TestTensors tensors = random_tensors(graph, 3);
     for (int iterations : {1, 3}) {
-      const TrainOptions options = fp32_steps(iterations);
-      expect_same_training(graph, train_on_gpu(graph, tensors, options),
-                           train_on_cpu(graph, tensors, options), 1e-4);
+      TrainOptions options = fp32_steps(iterations);
+      const GraphRun truth = train_on_cpu(graph, tensors, options);
+      for (const TensorLayout layout : {TensorLayout::nhwc, TensorLayout::nchw}) {
+        SCOPED_TRACE(name_of(layout));
+        options.layout = layout;
+        expect_same_training(graph, train_on_gpu(graph, tensors, options), truth, 1e-4);
+      }
     }
   }
 }
@@ -239,10 +243,13 @@ TEST(EmulatedTraining, BatchesArriveInTurn) {
   TrainOptions options = fp32_steps(6);
   options.other_batches = true;
   const GraphRun truth = train_on_cpu(graph, tensors, options);
-  for (bool capture : {false, true}) {
-    SCOPED_TRACE(capture ? "replayed" : "step by step");
-    options.capture = capture;
-    expect_same_training(graph, train_on_gpu(graph, tensors, options), truth, 1e-4);
+  for (const TensorLayout layout : {TensorLayout::nhwc, TensorLayout::nchw}) {
+    for (bool capture : {false, true}) {
+      SCOPED_TRACE(std::string(name_of(layout)) + (capture ? ", replayed" : ", step by step"));
+      options.layout = layout;
+      options.capture = capture;
+      expect_same_training(graph, train_on_gpu(graph, tensors, options), truth, 1e-4);
+    }
   }
 }
 
@@ -301,6 +308,9 @@ TEST(EmulatedTraining, TensorsComeBackAsTheyWereWritten) {
   for (Precision precision : {Precision::fp32, Precision::fp16}) {
     TrainOptions options = half_steps(precision, 1);
     options.learning_rate = 0;
+    EXPECT_EQ(train_on_gpu(graph, tensors, options).parameters, tensors.parameters);
+    if (precision != Precision::fp32) continue;
+    options.layout = TensorLayout::nchw;
     EXPECT_EQ(train_on_gpu(graph, tensors, options).parameters, tensors.parameters);
   }
 }

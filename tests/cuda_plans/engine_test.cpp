@@ -65,6 +65,32 @@ TEST(ConvEngineForAnAbsentGpu, PlansGroupedConvolutions) {
   }
 }
 
+// Why images have 8 channels in half precision (docs/gpu.md).
+TEST(ConvEngineForAnAbsentGpu, CopiesImagesOfFourChannelsToEightForTheWeightGradient) {
+  for (const AbsentGpu& gpu : {t4(), a100(), l40s(), h200(), b200()}) {
+    const auto engine = engine_of(gpu);
+    ConvProblem stem{.pass = ConvPass::backward_weights,
+                     .n = 64,
+                     .h = 224,
+                     .w = 224,
+                     .c = 8,
+                     .out_h = 112,
+                     .out_w = 112,
+                     .out_c = 64,
+                     .kernel = 7,
+                     .stride = 2,
+                     .padding = 3,
+                     .dtype = DType::f16};
+    const auto copy_bytes = static_cast<std::size_t>(stem.n * stem.h * stem.w * stem.c * 2);
+    const Planned eight = try_plan(*engine, stem, 256 << 20);
+    stem.c = 4;
+    const Planned four = try_plan(*engine, stem, 256 << 20);
+    EXPECT_TRUE(eight.built && four.built) << gpu.name;
+    EXPECT_LT(eight.workspace_bytes, copy_bytes / 4) << gpu.name;
+    EXPECT_GE(four.workspace_bytes, copy_bytes) << gpu.name << " takes 4 channels now: try them";
+  }
+}
+
 TEST(ConvEngineForAnAbsentGpu, NamesTheProblemThatNothingComputes) {
   ConvProblem problem = small_problem(ConvPass::forward, DType::bf16);
   problem.fusion.gathers_statistics = true;

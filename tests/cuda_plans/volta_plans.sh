@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# volta_plans.sh FETCHED: builds plan_matrix.cpp against CUDA 12 and cuDNN 9.10.2, the last line that knows sm_70, which it
-# fetches into FETCHED (0.8 GB), and plans the convolutions of every model for a V100. Exit codes: those of
-# cuda_plan_matrix, 69 what it wants could not be fetched.
+# volta_plans.sh FETCHED: builds plan_layouts.cpp and plan_matrix.cpp against CUDA 12 and cuDNN 9.10.2, the last line that
+# knows sm_70, which it fetches into FETCHED (0.8 GB), and plans the convolutions of every model for a V100. Exit codes:
+# those of cuda_plan_matrix, 69 what it wants could not be fetched.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -20,16 +20,23 @@ cmake --build "$build" --target plumb_kernels plumb_cuda_stub >/dev/null
 
 sources=("$root"/kernels/cuda/{conv,conv_cudnn,conv_cudnn_nvrtc,runtime,device_stub}.cpp
   "$root"/bench/plan/largest_fit.cpp
-  "$root"/tests/cuda_plans/{plan_matrix,absent_gpu,fused_patterns,problems}.cpp)
+  "$root"/tests/cuda_plans/{absent_gpu,fused_patterns,problems}.cpp)
+compiled() { echo "$build/volta_$(basename "$1" .cpp).o"; }
+compile() {
+  g++ -std=c++20 -O1 -ffunction-sections -D CUDNN_FRONTEND_SKIP_JSON_LIB -I "$root" -isystem "$fetched/cudnn_volta/include" \
+    -isystem "$fetched/cuda12/include" -c "$1" -o "$(compiled "$1")"
+}
 objects=()
 for source in "${sources[@]}"; do
-  object=$build/volta_$(basename "$source" .cpp).o
-  g++ -std=c++20 -O1 -ffunction-sections -D CUDNN_FRONTEND_SKIP_JSON_LIB -I "$root" -isystem "$fetched/cudnn_volta/include" \
-    -isystem "$fetched/cuda12/include" -c "$source" -o "$object"
-  objects+=("$object")
+  compile "$source"
+  objects+=("$(compiled "$source")")
 done
 libraries=$fetched/cudnn_volta/lib
-g++ -Wl,--gc-sections "${objects[@]}" "$build"/{kernels/libplumb_kernels,models/libplumb_models,base/libplumb_base}.a -fopenmp -ldnnl -lfmt -lpthread -ldl \
-  -L "$libraries" -l:libcudnn.so.9 -l:libcudart.so.12 -Wl,-rpath,"$libraries" -o "$build/cuda_plan_matrix"
 g++ -shared -fPIC -O1 "$root/tests/cuda_plans/absent_cublaslt.cpp" -o "$build/libcublasLt.so.12"
-LD_LIBRARY_PATH=$libraries:$build "$build/cuda_plan_matrix" sm_70
+for program in plan_layouts plan_matrix; do
+  compile "$root/tests/cuda_plans/$program.cpp"
+  g++ -Wl,--gc-sections "$(compiled $program.cpp)" "${objects[@]}" \
+    "$build"/{kernels/libplumb_kernels,models/libplumb_models,base/libplumb_base}.a -fopenmp -ldnnl -lfmt -lpthread -ldl \
+    -L "$libraries" -l:libcudnn.so.9 -l:libcudart.so.12 -Wl,-rpath,"$libraries" -o "$build/cuda_$program"
+  LD_LIBRARY_PATH=$libraries:$build "$build/cuda_$program" sm_70
+done

@@ -27,7 +27,7 @@ in_small() {
       --no-autotune) [ $emulated = no ] || small_arguments+=("$1") ;; # engines by time would differ from run to run
       --fp16 | --bf16) [ $emulated = no ] || small_arguments+=(--fp16 --loss-scale 8) ;;
       --fusion) [ $emulated = no ] || small_arguments+=(--fusion "$2") && shift ;;
-      --device | --cuda-graph | --loss-scale | --seconds | --image-size | --classes | --comm | --bs) shift ;;
+      --device | --layout | --cuda-graph | --loss-scale | --seconds | --image-size | --classes | --comm | --bs) shift ;;
       --iters | --warmup | --lr | --momentum | --weight-decay)
         [ "$saves" = no ] || small_arguments+=("$1" "$2")
         shift

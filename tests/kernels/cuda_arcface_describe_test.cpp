@@ -74,6 +74,27 @@ TEST(CudaArcFaceDescribe, AHalfHeadIsCastWhereMarginsWantFp32Features) {
   EXPECT_EQ(buffers.at("head.weight.gradient").dtype, DType::f16);
 }
 
+TEST(CudaArcFaceDescribe, ATf32HeadIsStoredAsAnFp32OneAndMultipliesFaster) {
+  DescribeOptions options = kHalfWithFp32Head;
+  const Graph graph = make_arcface(small());
+  const Program strict = described(graph, options);
+  options.tf32_head = true;
+  const Program rounded = described(graph, options);
+  EXPECT_FALSE(strict.allow_tf32);
+  EXPECT_TRUE(rounded.allow_tf32);
+  ASSERT_EQ(rounded.buffers.size(), strict.buffers.size());
+  for (std::size_t i = 0; i < strict.buffers.size(); ++i)
+    EXPECT_EQ(rounded.buffers[i].dtype, strict.buffers[i].dtype) << strict.buffers[i].name;
+  const auto precision = [](const Program& program, const char* name) {
+    return precision_of(program, instruction_named(program, name), Precision::fp16);
+  };
+  for (const char* name : {"fc.forward", "head.products"}) {
+    EXPECT_EQ(precision(strict, name), Precision::fp32) << name;
+    EXPECT_EQ(precision(rounded, name), Precision::tf32) << name;
+  }
+  EXPECT_EQ(precision(rounded, "conv1.forward"), Precision::fp16);
+}
+
 TEST(CudaArcFaceDescribe, Fp32NeedsNoCasts) {
   EXPECT_EQ(count_kind<Cast>(described(make_arcface(small()), {})), 0U);
   EXPECT_EQ(count_kind<Cast>(described(make_arcface(small()), {.fp32_head = true})), 0U);
@@ -129,14 +150,17 @@ TEST(CudaArcFaceDescribe, AShortcutsGradientIsHandedOnAndAddedTo) {
   // The gradient of layer4's shortcut passes through all of layer3; each unit adds to it.
   const std::string sum = "layer3.13.bn3.gradient_by.layer4.0.downsample.0";
   EXPECT_EQ(operand_of(program, "layer3.5.bn3.backward", "d_out"), "r " + sum);
-  EXPECT_EQ(operands_of(program, "layer3.5.bn3.backward").size(), 9U);
+  EXPECT_EQ(operands_of(program, "layer3.5.bn3.backward").size(), 10U);
   EXPECT_EQ(operand_of(program, "layer3.5.bn1.backward", "d_in"), "rw " + sum);
   EXPECT_EQ(operand_of(program, "layer3.0.downsample.1.backward", "d_out"), "r " + sum);
   // in and d_out twice, the sum read and written; [scale, bias, mean, inverse deviation, gradients of scale
-  // and bias].
+  // and bias]; counters of blocks.
   const double pass = 2 * 256 * 4 * 4 * 2.0;
-  EXPECT_EQ(instruction_named(program, "layer3.5.bn1.backward").work.bytes, 6 * pass + 6 * 256 * 4);
-  EXPECT_EQ(instruction_named(program, "layer3.5.bn3.backward").work.bytes, 5 * pass + 6 * 256 * 4);
+  const auto counters = 2 * static_cast<double>(buffers_of(program).at("norm_counters").bytes);
+  EXPECT_EQ(instruction_named(program, "layer3.5.bn1.backward").work.bytes,
+            6 * pass + 6 * 256 * 4 + counters);
+  EXPECT_EQ(instruction_named(program, "layer3.5.bn3.backward").work.bytes,
+            5 * pass + 6 * 256 * 4 + counters);
 }
 
 TEST(CudaArcFaceDescribe, APReLUsSlopeAndItsGradientAreOperands) {
@@ -149,7 +173,7 @@ TEST(CudaArcFaceDescribe, APReLUsSlopeAndItsGradientAreOperands) {
     const Operands backward = operands_of(program, "bn1.backward");
     EXPECT_EQ(Operands(backward.begin() + 9, backward.end()),
               (Operands{"scale_shift r bn1.scale_shift", "slope r prelu.weight",
-                        "d_slope w prelu.weight.gradient"}));
+                        "d_slope w prelu.weight.gradient", "counters rw norm_counters"}));
     EXPECT_EQ(buffers_of(program).at("prelu.weight.gradient").bytes, one_slope ? 4U : 64U * 4);
     EXPECT_FALSE(buffers_of(program).contains("bn1.mask"));
   }

@@ -8,7 +8,9 @@
 #include "kernels/describe.h"
 #include "kernels/memory_plan.h"
 #include "kernels/roofline.h"
+#include "models/arcface.h"
 #include "models/resnet50.h"
+#include "tests/bench/expect_error.h"
 #include "tests/kernels/described_instructions.h"
 
 namespace plumb {
@@ -91,6 +93,42 @@ TEST(CudaDescribe, PadsTheImagesChannelsToWhatTensorCoresRead) {
 TEST(CudaDescribe, AllowsTf32OnlyWhenAsked) {
   for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16})
     EXPECT_EQ(small({.precision = precision}).allow_tf32, precision == Precision::tf32);
+}
+
+TEST(CudaDescribe, StrictFp32IsNchwOnGpusBeforeHopperOrWhereAsked) {
+  const auto layout = [](const std::string& target, const DescribeOptions& options) {
+    return resnet50(target, options, 2, 64).layout;
+  };
+  for (const char* old : {"v100-16gb", "t4", "a100-80gb"}) {
+    EXPECT_EQ(layout(old, {}), TensorLayout::nchw) << old;
+    EXPECT_EQ(layout(old, {.precision = Precision::fp16}), TensorLayout::nhwc) << old;
+    EXPECT_EQ(layout(old, {.layout = TensorLayout::nhwc}), TensorLayout::nhwc) << old;
+  }
+  for (const char* later : {"h100", "h200"}) {
+    EXPECT_EQ(layout(later, {}), TensorLayout::nhwc) << later;
+    EXPECT_EQ(layout(later, {.layout = TensorLayout::nchw}), TensorLayout::nchw) << later;
+  }
+  EXPECT_FALSE(layout("cpu", {}));
+}
+
+TEST(CudaDescribe, DepthwiseNetworksAndOtherPrecisionsAreNhwc) {
+  const Graph y1 = make_arcface({.backbone = kMobileFaceNet, .batch = 2, .embedding = 128, .classes = 10});
+  EXPECT_EQ(describe(y1, {}, *find_target("v100-16gb")).layout, TensorLayout::nhwc);
+  expect_error(ExitCode::usage, {"--layout", "nchw", "y1", "depthwise", "leave it out"},
+               [&] { describe(y1, {.layout = TensorLayout::nchw}, *find_target("v100-16gb")); });
+  for (const Precision precision : {Precision::tf32, Precision::fp16, Precision::bf16})
+    expect_error(ExitCode::usage, {"--layout", "nchw", std::string(name_of(precision))},
+                 [&] { small({.precision = precision, .layout = TensorLayout::nchw}); });
+}
+
+TEST(CudaDescribe, NchwPadsNoChannelsAndMasksByTheOutput) {
+  const Program program = small({.layout = TensorLayout::nchw});
+  const std::map<std::string, Buffer> buffers = buffers_of(program);
+  EXPECT_EQ(buffers.at("images").bytes, 4u * 2 * 3 * 64 * 64);
+  EXPECT_EQ(buffers.at("conv1.weight").bytes, 4u * 64 * 3 * 7 * 7);
+  EXPECT_FALSE(buffers.contains("layer1.0.bn3.mask"));
+  EXPECT_EQ(operand_of(program, "layer1.0.bn3.backward", "out"), "r layer1.0.bn3");
+  EXPECT_NE(reduction_hash(program), reduction_hash(small({.layout = TensorLayout::nhwc})));
 }
 
 TEST(CudaDescribe, StagesLoadedBatchesInTwoHalves) {

@@ -76,10 +76,10 @@ TEST(CudaLargeSizes, EveryNormOfBatch4096FitsAGridAndIsCovered) {
     const Shape& in = graph.values[norm->in].shape;
     const std::int64_t pixels = in.n * in.h * in.w;
     const cuda::NormPartition partition = cuda::partition_norm(pixels, in.c);
-    EXPECT_LE(partition.pixel_blocks, cuda::kNormBlocks) << norm->name;
-    EXPECT_LE(partition.pixel_blocks, cuda::kMostBlocksBeside) << norm->name;
-    EXPECT_GE(partition.pixel_blocks * partition.pixels_per_block, pixels) << norm->name;
-    EXPECT_LT((partition.pixel_blocks - 1) * partition.pixels_per_block, pixels) << norm->name;
+    EXPECT_LE(partition.step_blocks, cuda::kNormBlocks) << norm->name;
+    EXPECT_LE(partition.step_blocks, cuda::kMostBlocksBeside) << norm->name;
+    EXPECT_GE(partition.step_blocks * partition.steps_per_block, pixels) << norm->name;
+    EXPECT_LT((partition.step_blocks - 1) * partition.steps_per_block, pixels) << norm->name;
     EXPECT_GE(std::int64_t{partition.tiles} * partition.lanes * cuda::kNormGroup, in.c) << norm->name;
   }
 }

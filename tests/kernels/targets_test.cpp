@@ -103,6 +103,9 @@ TEST(Roofline, StepsOfAnFp32HeadHaveFp32sPeak) {
   EXPECT_EQ(precision_of(program, full, Precision::fp16), Precision::fp32);
   EXPECT_EQ(precision_of(program, full, Precision::tf32), Precision::tf32);
   EXPECT_DOUBLE_EQ(roofline(program, limits, Precision::fp16).seconds, 2 + 20);
+  program.allow_tf32 = true;
+  EXPECT_EQ(precision_of(program, half, Precision::fp16), Precision::fp16);
+  EXPECT_EQ(precision_of(program, full, Precision::fp16), Precision::tf32);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// How a kernel is started and finds its dynamic shared memory on a GPU. tests/cuda_host/emulated holds another
-// header of this name, with which g++ builds the same .cu files to run on the CPU; the include path chooses.
+// How a kernel is started and finds its dynamic shared memory on a GPU. tests/cuda_host/emulated holds
+// another header of this name, with which g++ builds the same .cu files to run on the CPU; the include path
+// chooses.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -27,6 +28,25 @@ __device__ T* in_device_memory(T* address) {
   return address;
 }
 
+// atomicInc() that orders memory: what the block stored before a barrier in front of the call is visible to
+// the blocks whose calls come later, behind a barrier that follows theirs. Device code only.
+__device__ inline unsigned increment_in_order(unsigned* address, unsigned last) {
+  unsigned old;
+  asm volatile("atom.acq_rel.gpu.inc.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(last) : "memory");
+  return old;
+}
+
+// 4 floats that other blocks may have stored during this launch: from the L2 cache, as the L1 cache may hold
+// older ones. Device code only.
+__device__ inline float4 load_from_l2(const float* address) {
+  float4 four;
+  asm volatile("ld.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w)
+               : "l"(address)
+               : "memory");
+  return four;
+}
+
 // Seconds x 1e9 on the GPU's own clock, the same on all of its multiprocessors. Device code only.
 __device__ inline unsigned long long nanoseconds() {
   unsigned long long now;
@@ -37,8 +57,8 @@ __device__ inline unsigned long long nanoseconds() {
 // Enqueues kernel(arguments...) on the stream; at most 48 KiB of dynamic shared memory. Throws
 // Error(internal) if the launch is refused.
 template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
-            Arguments... arguments) {
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+            cudaStream_t stream, Arguments... arguments) {
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;

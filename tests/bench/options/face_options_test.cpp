@@ -47,7 +47,7 @@ TEST(FaceOptions, DefaultsAreThoseOfTheDocumentation) {
   EXPECT_EQ(options.face.head, Head::sharded);
   EXPECT_EQ(options.face.scale, 64);
   EXPECT_EQ(options.face.margin_gradient, MarginLoss::Gradient::exact);
-  EXPECT_TRUE(options.face.fp32_head);
+  EXPECT_EQ(options.face.head_dtype, HeadDtype::fp32);
 }
 
 TEST(FaceOptions, BackbonesDecideEmbeddingAndDropout) {
@@ -99,10 +99,25 @@ TEST(FaceOptions, UnknownNamesAreRefusedWithTheKnownOnes) {
   expect_refused({"--backbone", "r18"}, {"option --backbone", "'r18'", "r50, r100, y1"});
   expect_refused({"--head", "tp"}, {"option --head", "'tp'", "dp, mp, pfc"});
   expect_refused({"--margin-gradient", "none"}, {"option --margin-gradient", "exact, straight-through"});
-  expect_refused({"--head-dtype", "fp16"}, {"option --head-dtype", "'fp16'", "fp32, same"});
+  expect_refused({"--head-dtype", "fp16"}, {"option --head-dtype", "'fp16'", "fp32, tf32, same"});
   expect_refused({"--prelu", "shared"}, {"option --prelu", "'shared'", "channel, layer"});
   expect_refused({"--dialect", "plsc,caffe"}, {"option --dialect", "'caffe'", "plsc", "oneflow_face"});
   expect_refused({"--class", "5"}, {"option --class: no such option", "--classes"});
+}
+
+TEST(FaceOptions, ATf32HeadIsForHalfPrecisionAndForGpusThatHaveTf32) {
+  expect_refused({"--head-dtype", "tf32"}, {"option --head-dtype", "'tf32'", "--fp16", "in fp32"});
+  const BenchOptions options = parse({"--head-dtype", "tf32", "--fp16"});
+  EXPECT_EQ(resolve(options, *find_target("a100-80gb"), 1).face.head_dtype, HeadDtype::tf32);
+  for (const char* target : {"v100-16gb", "t4"}) {
+    const std::string why = why_not_on(*find_target(target), options);
+    for (const char* part : {"option --head-dtype", target, "'tf32'", "fp32 or same"})
+      EXPECT_NE(why.find(part), std::string::npos) << why;
+  }
+  const DeviceLimits cpu{
+      .name = "x", .kind = DeviceKind::cpu, .flops_per_second = {{Precision::fp32, 1}, {Precision::bf16, 2}}};
+  const std::string why = why_not_on(cpu, parse({"--head-dtype", "tf32", "--bf16"}));
+  EXPECT_NE(why.find("option --head-dtype: device x"), std::string::npos) << why;
 }
 
 TEST(FaceOptions, NumbersOutsideTheirRangesAreRefused) {
@@ -158,6 +173,7 @@ TEST(FaceOptions, RanksWithOtherHeadsDoNotGetTogether) {
                                                                  {"--prelu", "layer"},
                                                                  {"--dropout", "0.3"},
                                                                  {"--head-dtype", "same"},
+                                                                 {"--head-dtype", "tf32", "--fp16"},
                                                                  {"--margin-gradient", "straight-through"}})
     EXPECT_NE(options_fingerprint(parse(other)), usual) << other.front();
 }

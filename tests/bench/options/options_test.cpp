@@ -61,6 +61,10 @@ TEST(BenchOptions, RefusesTheBadInputsOneByOne) {
   expect_refused({"--fp16", "--loss-scale", "0"}, {"--loss-scale", "'0'", "above 0"});
   expect_refused({"--fp16", "--loss-scale", "much"}, {"--loss-scale", "'much'"});
   expect_refused({"--bf16", "--loss-scale", "128"}, {"--loss-scale", "--fp16 only", "bf16"});
+  expect_refused({"--layout", "chwn"}, {"--layout", "'chwn'", "auto, nhwc, nchw"});
+  for (const char* precision : {"--tf32", "--fp16", "--bf16"})
+    expect_refused({precision, "--layout", "nchw"},
+                   {"--layout", "'nchw'", "--fp32", precision + 2, "leave it"});
   expect_refused({"--lr", "nan"}, {"--lr", "'nan'"});
   expect_refused({"stray"}, {"'stray'"});
 }
@@ -117,6 +121,17 @@ TEST(BenchOptions, OnlyACpuChoosesBetweenConvolutions) {
   expect_error(ExitCode::usage, {"--conv", "direct", "some gpu"}, [] {
     resolve(parse({"--conv", "direct"}), a_gpu(), 1);
   });
+}
+
+TEST(BenchOptions, OnlyAGpuHasALayoutToChoose) {
+  EXPECT_EQ(resolve(parse({"--layout", "nchw"}), a_gpu(), 1).layout, TensorLayout::nchw);
+  EXPECT_EQ(resolve(parse({"--layout", "nhwc", "--fp16"}), a_gpu(), 1).layout, TensorLayout::nhwc);
+  EXPECT_FALSE(resolve(parse({"--layout", "auto"}), a_cpu(), 1).layout);
+  EXPECT_EQ(options_json(parse({"--layout", "nchw"})).at("layout"), "nchw");
+  for (const char* layout : {"nchw", "nhwc"})
+    expect_error(ExitCode::usage, {"--layout", layout, "some cpu", "leave it out"}, [&] {
+      resolve(parse({"--layout", layout}), a_cpu(), 1);
+    });
 }
 
 TEST(BenchOptions, OnlyAGpuCapturesItsStepOrSpeaksNccl) {
@@ -204,6 +219,7 @@ TEST(BenchOptions, DefaultsAreThoseThatResultsCallUsual) {
   EXPECT_EQ(config.at("cuda_graph"), kDefaults.cuda_graph);
   EXPECT_EQ(config.at("decode"), kDefaults.decode);
   EXPECT_EQ(config.at("fusion"), kDefaults.fusion);
+  EXPECT_EQ(config.at("layout"), kDefaults.layout);
   EXPECT_EQ(config.at("prelu"), kDefaults.prelu);
   EXPECT_EQ(config.at("head_dtype"), kDefaults.head_dtype);
   EXPECT_EQ(options_json(resolve(parse({"--fp16"}), a_gpu(), 1)).at("loss_scale"), kDefaults.loss_scale);

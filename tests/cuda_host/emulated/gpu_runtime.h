@@ -44,6 +44,14 @@ T* in_device_memory(T* address) {
   return address;
 }
 
+inline unsigned increment_in_order(unsigned* address, unsigned last) {
+  return atomicInc(address, last);
+}
+
+inline float4 load_from_l2(const float* address) {
+  return *reinterpret_cast<const float4*>(address);
+}
+
 inline unsigned long long nanoseconds() {
   return emulated::clock_nanoseconds();
 }

@@ -1,0 +1,23 @@
+// A batch of images and labels in GPU memory, as the first convolution and the loss read it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/instructions/dtype.h"
+#include "kernels/layout.h"
+#include "models/graph.h"
+
+namespace plumb::cuda {
+
+// images: [n, h, w, 16 bytes of channels] with 0 past shape.c, or in NCHW [n, c, h, w]. labels: [n]. At most
+// 65535 images.
+struct ImageBatch {
+  std::byte* images = nullptr;
+  std::int32_t* labels = nullptr;
+  Shape shape;
+  DType dtype = DType::f32;
+  TensorLayout layout = TensorLayout::nhwc;
+};
+
+}  // namespace plumb::cuda

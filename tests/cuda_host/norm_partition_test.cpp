@@ -1,0 +1,76 @@
+// How a norm's tensor is shared out among thread blocks.
+#include "kernels/cuda/norm_partition.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "kernels/cuda/norm.h"
+#include "tests/cuda_host/guarded_tensor.h"
+#include "tests/cuda_host/norm_reference.h"
+
+namespace plumb::cuda {
+namespace {
+
+TEST(NormPartition, GivesEveryElementToOneThreadAndFillsALargeGpu) {
+  for (const NormSize& size : {NormSize{1, 8}, {7, 2048}, {1569, 72}, {130, 264}, {98, 2048}}) {
+    const NormPartition partition = size.partition();
+    EXPECT_GE(partition.tiles * partition.lanes * kNormGroup, partition.channels);
+    EXPECT_GE(partition.step_blocks * partition.steps_per_block, partition.steps);
+    EXPECT_LT((partition.step_blocks - 1) * partition.steps_per_block, partition.steps);
+    EXPECT_LE(partition.lanes * partition.rows, kNormThreads);
+  }
+  for (const NormSize& size : {NormSize{256 * 112 * 112, 64},
+                               {256 * 56 * 56, 256},
+                               {256 * 7 * 7, 2048},
+                               {128 * 112 * 112, 64, 112 * 112},
+                               {128 * 56 * 56, 256, 56 * 56}}) {
+    const NormPartition partition = size.partition();
+    const int blocks = partition.tiles * partition.partial_blocks();
+    EXPECT_GT(blocks, 3 * 132) << size.channels;
+    EXPECT_LE(blocks, kNormBlocks) << size.channels;
+  }
+}
+
+TEST(NormPartition, CountsEveryPixelOfAPlaneOnce) {
+  for (const NormSize& size : {NormSize{4, 8, 4},
+                               {50 * 49, 3, 49},
+                               {2200 * 4, 1, 4},
+                               {2 * 1052, 3, 1052},
+                               {3 * 601, 2, 601},
+                               {2 * 3136, 8, 3136}}) {
+    SCOPED_TRACE(text_of(DType::f32, size));
+    const NormPartition partition = size.partition();
+    EXPECT_EQ(partition.tiles, partition.channels);
+    EXPECT_LE(partition.lanes * partition.rows, kNormThreads);
+    std::int64_t elements = 0;
+    for (int chunk = 0, block = 0; chunk < partition.chunks; ++chunk) {
+      const std::int64_t width = std::int64_t{partition.lanes} * partition.group;
+      const std::int64_t in_chunk = std::min(width, partition.plane - chunk * width);
+      for (int b = 0; b < partition.step_blocks; ++b, ++block) {
+        EXPECT_EQ(partition.elements_before(block), elements);
+        elements +=
+            in_chunk * std::min(partition.steps_per_block, partition.steps - b * partition.steps_per_block);
+        EXPECT_LT(partition.elements_before(block), elements);
+      }
+    }
+    EXPECT_EQ(partition.elements_before(partition.partial_blocks()), static_cast<std::int64_t>(size.pixels));
+  }
+}
+
+TEST(NormPlanes, AreF32AndWithoutBits) {
+  GuardedTensor any(DType::f32, Values(64, 1.0));
+  const NormPartition partition = partition_norm(1, 4, 16);
+  NormApply apply{.in = any.data(), .scale_shift = any.as<float>(), .out = any.data()};
+  EXPECT_THROW(launch_norm_apply(partition, DType::f16, apply, nullptr), std::logic_error);
+  apply.mask = any.as<std::uint8_t>();
+  EXPECT_THROW(launch_norm_apply(partition, DType::f32, apply, nullptr), std::logic_error);
+  const NormGradient gradient{.in = any.data(), .d_out = any.data(), .mask = any.as<std::uint8_t>()};
+  EXPECT_THROW(launch_norm_backward_apply(partition, DType::f32, gradient, any.as<float>(),
+                                          {.data = any.data()}, nullptr),
+               std::logic_error);
+}
+
+}  // namespace
+}  // namespace plumb::cuda
