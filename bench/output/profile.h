@@ -50,7 +50,7 @@ struct Profile {
   double peak_flops_per_second = 0, peak_bytes_per_second = 0;
   std::size_t iterations = 0;           // that were stamped
   std::size_t averaged_iterations = 0;  // those of middle length: every time below is a mean over them
-  // Of lanes that compute: from the begin of its first instruction to the end of its last; in one of its instructions,
+  // Lanes that compute: from the begin of its first instruction to the end of its last; in one of its instructions,
   // which is the sum of their seconds; in none of them.
   double iteration_seconds = 0, busy_seconds = 0, gap_seconds = 0;
   double roofline_seconds = 0;                   // sum over its instructions

@@ -79,7 +79,7 @@ constexpr NormPartition partition_norm(std::int64_t steps, std::int64_t channels
   return part;
 }
 
-// Of a norm's input.
+// The partition of a norm's input.
 constexpr NormPartition partition_norm(const Shape& in, TensorLayout layout) {
   return layout == TensorLayout::nchw ? partition_norm(in.n, in.c, in.h * in.w)
                                       : partition_norm(in.n * in.h * in.w, in.c);

@@ -255,7 +255,7 @@ inline dim3 pass_block(const NormPartition& partition) {
   const auto lanes = static_cast<unsigned>(partition.lanes), rows = static_cast<unsigned>(partition.rows);
   return partition.plane == 1 ? dim3(lanes, rows) : dim3(1, lanes * rows);
 }
-// Of a block that merges Sums.
+// Shared memory of a block that merges Sums.
 template <typename Sums>
 inline constexpr std::size_t kMergeBytes = sizeof(Sums) * kNormThreads / 2;
 
