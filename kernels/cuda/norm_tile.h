@@ -176,7 +176,7 @@ struct NormSums {
 template <int kCount>
 __device__ void load_from_l2(const float* from, float (&values)[kCount]) {
   if constexpr (kCount == 1) {
-    values[0] = __ldcg(from);
+    values[0] = gpu::load_one_from_l2(from);
   } else {
 #pragma unroll
     for (int i = 0; i < kCount; i += 4) {

@@ -36,8 +36,13 @@ __device__ inline unsigned increment_in_order(unsigned* address, unsigned last) 
   return old;
 }
 
-// 4 floats that other blocks may have stored during this launch: from the L2 cache, as the L1 cache may hold
+// Floats that other blocks may have stored during this launch: from the L2 cache, as the L1 cache may hold
 // older ones. Device code only.
+__device__ inline float load_one_from_l2(const float* address) {
+  float one;
+  asm volatile("ld.cg.f32 %0, [%1];" : "=f"(one) : "l"(address) : "memory");
+  return one;
+}
 __device__ inline float4 load_from_l2(const float* address) {
   float4 four;
   asm volatile("ld.cg.v4.f32 {%0, %1, %2, %3}, [%4];"

@@ -48,6 +48,9 @@ inline unsigned increment_in_order(unsigned* address, unsigned last) {
   return atomicInc(address, last);
 }
 
+inline float load_one_from_l2(const float* address) {
+  return *address;
+}
 inline float4 load_from_l2(const float* address) {
   return *reinterpret_cast<const float4*>(address);
 }
