@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace plumb::gpu::emulated {
@@ -9,6 +10,8 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+// Larger allocations only take memory away from a test's next one.
+constexpr std::size_t kMostFilledBytes = std::size_t{1} << 30;
 
 }  // namespace
 
@@ -23,7 +26,7 @@ std::byte* DeviceMemory::allocate(std::size_t bytes, int gpu) {
   void* memory = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   if (unit == kHugePageBytes) madvise(memory, mapped, MADV_HUGEPAGE);
-  std::memset(memory, 0xFF, bytes);
+  std::memset(memory, 0xFF, std::min(bytes, kMostFilledBytes));
   if (gpu >= 0 && opened_ == 0) mprotect(memory, mapped, PROT_NONE);
   auto* address = static_cast<std::byte*>(memory);
   allocations_[address] = {.bytes = bytes, .gpu = gpu, .mapped_bytes = mapped};

@@ -1,5 +1,5 @@
 // Memory of the emulated GPUs, and page-locked host memory. GPU memory is inaccessible to the host: its pages
-// are protected except while operations run. New memory is filled with NaNs.
+// are protected except while operations run. The first GiB of new memory is filled with NaNs.
 #pragma once
 
 #include <cstddef>
