@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -67,6 +69,23 @@ LaunchedAs start_of(pid_t pid) {
   });
 }
 
+// fork() into a session of its own, as mpirun signals its children's groups. Without the handlers that libraries
+// have for fork(): another thread may be stuck in any of them.
+pid_t fork_apart() {
+  const pid_t forked = ::_Fork();
+  if (forked == 0) ::setsid();
+  return forked;
+}
+
+// Safe between fork and exit.
+void kill_after(const Launcher& launcher, std::chrono::seconds patience) {
+  for (auto looks = patience / std::chrono::nanoseconds(kBetweenProcessLooks.tv_nsec);
+       looks > 0 && ::kill(launcher.pid, 0) == 0; --looks)
+    ::nanosleep(&kBetweenProcessLooks, nullptr);
+  const std::optional<ProcessFacts> now = facts_of(launcher.pid);
+  if (now && now->started == launcher.started) ::kill(launcher.pid, SIGKILL);
+}
+
 }  // namespace
 
 std::string own_host() {
@@ -111,17 +130,31 @@ std::vector<StartedRank> ranks_started_by(const Launcher& launcher) {
 }
 
 void end_launcher_later(const Launcher& launcher, std::chrono::seconds patience) {
-  if (!launcher.ends_ranks()) return;
-  // Without the handlers that libraries have for fork(): another thread may be stuck in any of them.
-  if (::_Fork() != 0) return;
-  ::setsid();  // mpirun signals its children's groups
+  if (!launcher.ends_ranks() || fork_apart() != 0) return;
   ::close_range(0, ~0u, 0);
-  for (auto looks = patience / std::chrono::nanoseconds(kBetweenProcessLooks.tv_nsec);
-       looks > 0 && ::kill(launcher.pid, 0) == 0; --looks)
-    ::nanosleep(&kBetweenProcessLooks, nullptr);
-  const std::optional<ProcessFacts> now = facts_of(launcher.pid);
-  if (now && now->started == launcher.started) ::kill(launcher.pid, SIGKILL);
+  kill_after(launcher, patience);
   ::_exit(0);
+}
+
+LauncherFence::LauncherFence(const Launcher& launcher, std::chrono::seconds patience) {
+  std::array<int, 2> ends{};
+  if (!launcher.ends_ranks() || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return;
+  if (fork_apart() == 0) {
+    ::dup2(ends[1], 0);
+    ::close_range(1, ~0u, 0);
+    ::prctl(PR_SET_NAME, "launcher-fence");
+    char byte = 0;
+    if (::read(0, &byte, 1) == 0) kill_after(launcher, patience);
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  end_ = ends[0];
+}
+
+LauncherFence::~LauncherFence() {
+  if (end_ < 0) return;
+  ::send(end_, "", 1, MSG_NOSIGNAL);
+  ::close(end_);
 }
 
 void end_slurm_step() {

@@ -41,6 +41,19 @@ std::vector<StartedRank> ranks_started_by(const Launcher& launcher);
 // MPI's mpirun and orted otherwise wait for ever for a host that is lost.
 void end_launcher_later(const Launcher& launcher, std::chrono::seconds patience);
 
+// The same, should this process end before the fence is destroyed, as by SIGKILL: Open MPI's mpirun
+// sometimes waits for ever for a lock of a rank that was killed in MPI_Init, when it has ended all others.
+class LauncherFence {
+ public:
+  LauncherFence(const Launcher& launcher, std::chrono::seconds patience);
+  ~LauncherFence();
+  LauncherFence(const LauncherFence&) = delete;
+  LauncherFence& operator=(const LauncherFence&) = delete;
+
+ private:
+  int end_ = -1;  // of a socket; the process at its other end waits for a byte, or for this process's end
+};
+
 // Asks Slurm to end the step of this process, ranks that are stopped included: srun without
 // --kill-on-bad-exit waits for those for ever. Returns once that is asked, after 3 s at most.
 void end_slurm_step();

@@ -31,6 +31,8 @@ constexpr double kPatienceWithVerdict = 10;
 constexpr double kPatienceWithFullDisk = 10;
 constexpr std::uintmax_t kFullDiskBytes = 1 << 20;
 constexpr std::chrono::seconds kPatienceWithItsLauncher{5}, kFirstTells{3}, kAlarmTells{10};
+// Longer than it takes other ranks to tell that this one is gone.
+constexpr std::chrono::seconds kFencePatience{8};
 
 double seconds_since(std::int64_t steady_ns) {
   return now_seconds() - std::chrono::duration<double>(std::chrono::nanoseconds(steady_ns)).count();
@@ -126,6 +128,7 @@ StartAlarm::StartAlarm(const StatusBoard& board, StartAlarmOptions options)
   starting = this;
   std::atexit(note_end_of_process);
   set_bus_error_handler(true);
+  if (launcher_) fence_.emplace(*launcher_, kFencePatience);
   look_at_host();
   thread_ = quiet_thread([this](const std::stop_token& stop) { run(stop); });
 }

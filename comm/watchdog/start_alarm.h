@@ -69,6 +69,7 @@ class StartAlarm {
   const StatusBoard& board_;
   StartAlarmOptions options_;
   std::optional<Launcher> launcher_ = launcher_of_this_process();
+  std::optional<LauncherFence> fence_;  // where it ends without a word
   std::mutex mutex_;
   std::condition_variable_any changed_;
   bool others_watch_ = false;

@@ -157,7 +157,12 @@ std::vector<Process> StartedProgram::processes() const {
 }
 
 std::vector<Process> StartedProgram::ranks() const {
-  return running_one_of({PLUMB_BENCH_ARCFACE, PLUMB_BENCH_RESNET50, PLUMB_DAMAGED_TRAINING});
+  std::vector<Process> found =
+      running_one_of({PLUMB_BENCH_ARCFACE, PLUMB_BENCH_RESNET50, PLUMB_DAMAGED_TRAINING});
+  std::erase_if(found, [](const Process& process) {
+    return read_text("/proc/" + std::to_string(process.pid) + "/comm") == "launcher-fence\n";
+  });
+  return found;
 }
 
 std::vector<Process> StartedProgram::launchers() const {

@@ -132,6 +132,17 @@ TEST(Watchdog, LeavesNoProcessBehindAKilledMpirun) {
   expect_no_score(place);
 }
 
+// As where its lock is a killed rank's.
+TEST(Watchdog, EndsAnMpirunThatHangsWithoutARank) {
+  const Place place;
+  StartedProgram program = place.start(Place::mpirun(1, place.bench(kEndless)));
+  wait_for_lines(place, program);
+  for (const Process& process : program.launchers()) ::kill(process.pid, SIGSTOP);
+  send(program, 0, SIGKILL);
+  EXPECT_EQ(program.wait().exit_code, kKilled);
+  expect_all_gone(program);
+}
+
 TEST(Watchdog, LeavesNoProcessBehindARankKilledAtStart) {
   const Place place;
   StartedProgram program = place.start(Place::mpirun(2, place.bench(kEndless)));
