@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <map>
 #include <string_view>
+#include <thread>
 
 #include "base/error.h"
 #include "base/paths.h"
@@ -20,11 +22,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A process that ends lets go of the lock, however it ends. Where the file system has no locks, nobody holds
-// one.
+// A process that ends lets go of the lock, however it ends, but only when its memory is taken down, and mpirun
+// may be gone by then. Where the file system has no locks, nobody holds one.
 bool is_running(const fs::path& run) {
+  constexpr std::chrono::milliseconds kPatience{1000}, kBetweenLooks{10};
   const UniqueFd folder(::open(run.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  const auto start = std::chrono::steady_clock::now();
+  while (folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if (std::chrono::steady_clock::now() - start > kPatience) return true;
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  return false;
 }
 
 // N of "rank_N.json".

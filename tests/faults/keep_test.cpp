@@ -94,7 +94,7 @@ TEST(Keep, ARankThatFailsSaysWhyInItsLastWords) {
   const Place place;
   place.run(Place::mpirun(2, place.damaged(kSmall + "--iters 4")), "PLUMB_DAMAGE=error");
   const Ended postmortem = place.run(place.plumbline("postmortem " + run_folder(place)));
-  EXPECT_EQ(postmortem.exit_code, 0);
+  EXPECT_EQ(postmortem.exit_code, 0) << testing::PrintToString(postmortem.lines);
   expect_in(postmortem.output, {"first to end, by the hosts' clocks: rank 1", "code 74: file images/1.jpg"});
 }
 
