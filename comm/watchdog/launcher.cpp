@@ -69,8 +69,8 @@ LaunchedAs start_of(pid_t pid) {
   });
 }
 
-// fork() into a session of its own, as mpirun signals its children's groups. Without the handlers that libraries
-// have for fork(): another thread may be stuck in any of them.
+// fork() into a session of its own, as mpirun signals its children's groups. Without the handlers that
+// libraries have for fork(): another thread may be stuck in any of them.
 pid_t fork_apart() {
   const pid_t forked = ::_Fork();
   if (forked == 0) ::setsid();
@@ -138,7 +138,8 @@ void end_launcher_later(const Launcher& launcher, std::chrono::seconds patience)
 
 LauncherFence::LauncherFence(const Launcher& launcher, std::chrono::seconds patience) {
   std::array<int, 2> ends{};
-  if (!launcher.ends_ranks() || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return;
+  if (!launcher.ends_ranks() || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return;
   if (fork_apart() == 0) {
     ::dup2(ends[1], 0);
     ::close_range(1, ~0u, 0);

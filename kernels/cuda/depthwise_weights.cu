@@ -182,16 +182,16 @@ void launch_depthwise_backward_weights(DType dtype, const DepthwiseShape& shape,
     using T = decltype(type);
     if (is_depthwise_3x3(shape)) {
       const auto kernel = shape.stride == 1 ? weights_3x3<T, 1> : weights_3x3<T, 2>;
-      gpu::launch(kernel, grid, block, sizeof(TapSums<kPack<T>>) * kDepthwiseThreads / 2, stream, shape,
-                  partition, as<T>(in), as<T>(d_out), partials);
+      gpu::launch(kernel, grid, block, merge_bytes<TapSums<kPack<T>>>(block), stream, shape, partition,
+                  as<T>(in), as<T>(d_out), partials);
     } else {
       gpu::launch(weights_any<T>, grid, block, 0, stream, shape, partition, as<T>(in), as<T>(d_out),
                   partials);
     }
     const int rows = std::clamp(partition.blocks, 1, kMaxFinishRows);
-    gpu::launch(weights_finish<T>, dim3(blocks_for(weights, kFinishColumns)),
-                dim3(kFinishColumns, std::bit_ceil(static_cast<unsigned>(rows))),
-                sizeof(WeightSum) * kFinishThreads / 2, stream, partials, partition.blocks, weights,
+    const dim3 columns(kFinishColumns, std::bit_ceil(static_cast<unsigned>(rows)));
+    gpu::launch(weights_finish<T>, dim3(blocks_for(weights, kFinishColumns)), columns,
+                merge_bytes<WeightSum>(columns), stream, partials, partition.blocks, weights,
                 as<T>(d_weight));
   });
 }

@@ -240,8 +240,9 @@ void launch_norm_backward_sums(const NormPartition& partition, DType dtype, cons
     throw std::logic_error("a norm's scale and shift mask no residual's gradient");
   with_access(partition, dtype, [&]<typename Of>(Of) {
     with_source_of(partition, gradient, [&](auto source) {
-      gpu::launch(norm_backward_sums<Of, source.value>, pass_grid(partition), pass_block(partition),
-                  kMergeBytes<GradientSums<Of, source.value>>, stream, gradient, d_residual, scratch,
+      const dim3 block = pass_block(partition);
+      gpu::launch(norm_backward_sums<Of, source.value>, pass_grid(partition), block,
+                  merge_bytes<GradientSums<Of, source.value>>(block), stream, gradient, d_residual, scratch,
                   partition, into);
     });
   });

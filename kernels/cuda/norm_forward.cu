@@ -183,8 +183,9 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
 void launch_norm_statistics(const NormPartition& partition, DType dtype, const std::byte* in,
                             const NormScratch& scratch, const NormStatistics& into, cudaStream_t stream) {
   with_access(partition, dtype, [&]<typename Of>(Of) {
-    gpu::launch(norm_statistics<Of>, pass_grid(partition), pass_block(partition), kMergeBytes<Moments<Of>>,
-                stream, in, scratch, partition, into);
+    const dim3 block = pass_block(partition);
+    gpu::launch(norm_statistics<Of>, pass_grid(partition), block, merge_bytes<Moments<Of>>(block), stream, in,
+                scratch, partition, into);
   });
 }
 

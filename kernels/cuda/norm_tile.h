@@ -5,6 +5,8 @@
 #include <gpu_runtime.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <type_traits>
@@ -135,20 +137,27 @@ __device__ void load_slopes(const NormSlope& slope, int channel, float (&values)
   for (int j = 0; j < kCount; ++j) values[j] = slope.data[0];
 }
 
-// Reduces over the threads of a block's column, row by row in a fixed tree; row 0 has the result. Shared
-// memory: one Sum for every second thread. A Sum with an odd number of floats spreads over all 32 banks.
+// Shared memory of merge_rows: one Sum for every second row, as if there were 2, 4, 8 … rows.
+template <typename Sum>
+std::size_t merge_bytes(dim3 block) {
+  return sizeof(Sum) * block.x * (std::bit_ceil(block.y) / 2);
+}
+
+// Reduces over the threads of a block's column, row by row in a fixed tree; row 0 has the result. A Sum with
+// an odd number of floats spreads over all 32 banks of shared memory.
 template <typename Sum>
 __device__ void merge_rows(Sum& own) {
-  Sum* other = gpu::dynamic_shared<Sum>();
+  Sum* const column = gpu::dynamic_shared<Sum>() + threadIdx.x;
   const int rows = static_cast<int>(blockDim.y), row = static_cast<int>(threadIdx.y);
   int half = 1;
   while (half < rows) half *= 2;
-  for (half /= 2; half > 0; half /= 2) {
-    if (row >= half && row < 2 * half) other[(row - half) * blockDim.x + threadIdx.x] = own;
+  int lowest = half / 2;  // row of slot 0; after the first level a row's slot is the one that it has read
+  for (half /= 2; half > 0; half /= 2, lowest = 0) {
+    if (row >= half && row < 2 * half) column[(row - lowest) * blockDim.x] = own;
     __syncthreads();
-    if (row < half && row + half < rows) own.merge(other[row * blockDim.x + threadIdx.x]);
-    __syncthreads();
+    if (row < half && row + half < rows) own.merge(column[(row + half - lowest) * blockDim.x]);
   }
+  __syncthreads();
 }
 
 // True for all threads of the last of `count` blocks to come here, which sees what the others stored before.
@@ -255,8 +264,5 @@ inline dim3 pass_block(const NormPartition& partition) {
   const auto lanes = static_cast<unsigned>(partition.lanes), rows = static_cast<unsigned>(partition.rows);
   return partition.plane == 1 ? dim3(lanes, rows) : dim3(1, lanes * rows);
 }
-// Shared memory of a block that merges Sums.
-template <typename Sums>
-inline constexpr std::size_t kMergeBytes = sizeof(Sums) * kNormThreads / 2;
 
 }  // namespace plumb::cuda

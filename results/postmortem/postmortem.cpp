@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A process that ends lets go of the lock, however it ends, but only when its memory is taken down, and mpirun
-// may be gone by then. Where the file system has no locks, nobody holds one.
+// A process that ends lets go of the lock, however it ends, but only when its memory is taken down, and
+// mpirun may be gone by then. Where the file system has no locks, nobody holds one.
 bool is_running(const fs::path& run) {
   constexpr std::chrono::milliseconds kPatience{1000}, kBetweenLooks{10};
   const UniqueFd folder(::open(run.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
