@@ -1,5 +1,6 @@
 // Turns the instructions of a Program into launches. Preparing picks plans and workspaces; finishing attaches
-// addresses once the arena is allocated. Every callable enqueues on the compute stream and returns.
+// addresses once the arena is allocated. Every callable enqueues on the compute stream, a convolution's weight
+// gradient on the weights stream where there is one, and returns.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -8,7 +8,8 @@ namespace {
 Binder drop(Context& context, Instruction& instruction, BufferId from, BufferId into, BufferId state) {
   const Dropout& op = context.op<Dropout>(instruction);
   Shape shape = context.graph.values[op.in].shape;
-  // The kernel counts elements in the order c, h, w. NCHW has them in that order: like channels of one pixel.
+  // The kernel counts elements in the order c, h, w. NCHW has them in that order: like channels of one pixel,
+  // each of which takes a random block for itself.
   if (context.layout() == TensorLayout::nchw) shape = {.n = shape.n, .c = shape.c * shape.h * shape.w};
   return launching(context, [=, rule = dropout_rule(op.seed, op.name, op.probability),
                              dtype = context.dtype(from)](const Arena& arena, cudaStream_t stream) {

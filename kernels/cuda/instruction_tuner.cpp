@@ -32,14 +32,15 @@ bool competes_with_fusion(const Instruction& instruction) {
          instruction.as<BatchNormBackwardApply>() || instruction.as<Accumulate>();
 }
 
-// "norm_apply f16 256x64x56x56, f32 2x64, …"
+// "norm_apply f16 256x64x56x56, f32 2x64, …", in NCHW "norm_apply nchw f32 …"
 std::string text_of(const Program& program, const Instruction& instruction) {
   std::vector<std::string> operands;
   for (const BufferUse& use : instruction.uses()) {
     const Buffer& buffer = program.buffers[use.buffer];
     operands.push_back(fmt::format("{} {}", name_of(buffer.dtype), fmt::join(buffer.dims, "x")));
   }
-  return fmt::format("{} {}", instruction.kind(), fmt::join(operands, ", "));
+  return fmt::format("{}{} {}", instruction.kind(), program.layout == TensorLayout::nchw ? " nchw" : "",
+                     fmt::join(operands, ", "));
 }
 
 std::size_t aligned(std::size_t bytes) {
@@ -213,7 +214,8 @@ EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instr
   Program alone{.buffers = program.buffers,
                 .instructions = {instruction},
                 .tensors = {},
-                .allow_tf32 = program.allow_tf32};
+                .allow_tf32 = program.allow_tf32,
+                .layout = program.layout};
   Context context{device_, graph_, rule_, alone};
   Instruction& prepared = alone.instructions.front();
   const Binder bind_instruction = prepare_instruction(context, prepared);

@@ -135,7 +135,7 @@ template <typename Of, Source kSource>
 __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
     norm_backward_sums(NormGradient from, std::byte* d_residual, NormScratch scratch, NormPartition partition,
                        NormBackward into) {
-  const Place place = place_of<Of>(partition, static_cast<int>(blockIdx.y));
+  const Place place = place_of<Of>(partition, blockIdx);
   float center[kGroupChannels<Of>] = {};
   if (place.steps > 0) load(into.mean + place.channel, center);
   InputLine<kGroupChannels<Of>> line = {};

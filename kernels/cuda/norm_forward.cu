@@ -55,7 +55,7 @@ __device__ void settle(const NormStatistics& into, int channel, int channels, fl
 template <typename Of>
 __global__ void __launch_bounds__(kNormThreads, 4)
     norm_statistics(const std::byte* in, NormScratch scratch, NormPartition partition, NormStatistics into) {
-  const Place place = place_of<Of>(partition, static_cast<int>(blockIdx.y));
+  const Place place = place_of<Of>(partition, blockIdx);
   const auto* const elements = as<Element<Of>>(in);
   float shift[kGroupChannels<Of>] = {}, sum[kGroupChannels<Of>] = {};
   Moments<Of> own;

@@ -57,25 +57,25 @@ struct Place {
 };
 
 template <typename Of>
-__device__ int first_channel() {
-  return kHasPlanes<Of> ? static_cast<int>(blockIdx.x)
-                        : static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * kNormGroup;
+__device__ int first_channel(const uint3& block) {
+  return kHasPlanes<Of> ? static_cast<int>(block.x)
+                        : static_cast<int>(block.x * blockDim.x + threadIdx.x) * kNormGroup;
 }
 
 template <typename Of>
-__device__ Place place_of(const NormPartition& partition, int block) {
-  const std::int64_t begin = block * partition.steps_per_block;
+__device__ Place place_of(const NormPartition& partition, const uint3& block) {
+  const std::int64_t begin = block.y * partition.steps_per_block;
   const std::int64_t end = min(begin + partition.steps_per_block, partition.steps);
   const int thread = static_cast<int>(threadIdx.y);
   const int row = kHasPlanes<Of> ? thread / partition.lanes : thread;
   Place place;
-  place.channel = first_channel<Of>();
+  place.channel = first_channel<Of>(block);
   place.first = (begin + row) * partition.channels + place.channel;
   place.stride = std::int64_t{partition.rows} * partition.channels;
   bool is_inside = place.channel < partition.channels;
   if constexpr (kHasPlanes<Of>) {
     const std::int64_t in_plane =
-        (blockIdx.z * partition.lanes + thread % partition.lanes) * std::int64_t{kGroupElements<Of>};
+        (block.z * partition.lanes + thread % partition.lanes) * std::int64_t{kGroupElements<Of>};
     place.first = place.first * partition.plane + in_plane;
     place.stride *= partition.plane;
     is_inside = in_plane < partition.plane;
@@ -89,7 +89,8 @@ __device__ Place place_of(const NormPartition& partition, int block) {
 // pass left in the L2 cache.
 template <typename Of>
 __device__ Place reversed_place_of(const NormPartition& partition) {
-  Place place = place_of<Of>(partition, static_cast<int>(gridDim.y - 1 - blockIdx.y));
+  const uint3 block{gridDim.x - 1 - blockIdx.x, gridDim.y - 1 - blockIdx.y, gridDim.z - 1 - blockIdx.z};
+  Place place = place_of<Of>(partition, block);
   place.first += (place.steps - 1) * place.stride;
   place.stride = -place.stride;
   return place;
@@ -201,7 +202,7 @@ __device__ void load_from_l2(const float* from, float (&values)[kCount]) {
 template <typename Sums>
 __device__ bool combine_blocks(Sums& own, const NormPartition& partition, const NormScratch& scratch) {
   const int row = static_cast<int>(threadIdx.y);
-  const int channel = first_channel<typename Sums::Of>();
+  const int channel = first_channel<typename Sums::Of>(blockIdx);
   const bool is_channel = channel < partition.channels;
   constexpr bool kPlanes = kHasPlanes<typename Sums::Of>;  // else there is one chunk
   const int blocks = kPlanes ? partition.partial_blocks() : partition.step_blocks;

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "kernels/cuda/conv.h"
+#include "kernels/cuda/norm_partition.h"
 #include "tests/cuda_host/emulated/block.h"
 #include "tests/cuda_host/guarded_tensor.h"
 #include "tests/cuda_host/runtime_state.h"
@@ -51,12 +52,11 @@ class FakePlan final : public ConvPlan {
     ++counts_.run;
     if (engine_.fails) throw Error(ExitCode::internal, "the engine refused");
     if (engine_.waits) check(cudaStreamSynchronize(stream));
-    const cudaError_t status =
-        enqueue(stream, once([engine = engine_, workspace] {
-                  if (engine.poisons) throw std::runtime_error("illegal address");
-                  workspace[0] = std::byte{1};
-                  gpu::emulated::skip_time(engine.seconds * 1'000'000'000);
-                }));
+    const cudaError_t status = enqueue(stream, once([engine = engine_, workspace] {
+                                         if (engine.poisons) throw std::runtime_error("illegal address");
+                                         workspace[0] = std::byte{1};
+                                         gpu::emulated::skip_time(engine.seconds * 1'000'000'000);
+                                       }));
     check(status);
   }
 
@@ -110,7 +110,7 @@ class InstructionTuning : public testing::Test {
                            graph_, rule_, how, cache);
     DeviceLimits limits = *find_target("h200");
     limits.compute_capability = capability;
-    return tune_instructions(tuner, graph_, {.precision = Precision::fp16}, limits, how);
+    return tune_instructions(tuner, graph_, {.precision = precision}, limits, how);
   }
   // Engines of all trials on plain or fused convolutions.
   static std::set<std::string> chosen(const EngineChoices& tuning) {
@@ -122,12 +122,13 @@ class InstructionTuning : public testing::Test {
   }
 
   FakeConvolutions convolutions;
+  Graph graph_ = three_convolutions();
+  Precision precision = Precision::fp16;
   int capability = 75;  // no fused engines
   bool captures = true;
   const ScratchFolder folder_;
 
  private:
-  const Graph graph_ = three_convolutions();
   const UpdateRule rule_;
   const std::unique_ptr<GemmEngine> products_ = make_gemm_engine();
   const Stream stream_ = make_stream();
@@ -187,9 +188,8 @@ TEST_F(InstructionTuning, TakesTheFastestAndPassesOverEnginesThatFail) {
 }
 
 TEST_F(InstructionTuning, PassesOverEnginesThatCannotBeCaptured) {
-  convolutions.plain = {{.name = "slow", .seconds = 10},
-                        {.name = "waiting", .waits = true},
-                        {.name = "good", .seconds = 5}};
+  convolutions.plain = {
+      {.name = "slow", .seconds = 10}, {.name = "waiting", .waits = true}, {.name = "good", .seconds = 5}};
   const Tuning tuning = tune(true);
   EXPECT_EQ(chosen(tuning), (std::set<std::string>{"good"}));
   for (const auto& [problem, trials] : tuning.trials) {
@@ -217,6 +217,23 @@ TEST_F(InstructionTuning, TimesAgainWhatARunWithoutAGraphRemembered) {
     captures = must;
     EXPECT_EQ(chosen(tune(true, &cache)), (std::set<std::string>{"good"}));
   }
+}
+
+TEST_F(InstructionTuning, TimesNormsInTheLayoutOfTheRun) {
+  const Shape shape{.n = 8, .h = 32, .w = 32, .c = 16};
+  GraphBuilder builder(shape);
+  graph_ = builder.classify(builder.norm(builder.conv(GraphBuilder::kImages, shape.c, {}), Activation::relu));
+  convolutions.plain = {{.name = "plain"}};
+  precision = Precision::fp32;
+  int norms = 0;
+  for (const auto& [problem, trials] : tune(true).trials) {
+    if (problem.starts_with("conv_") || trials.front().workspace_bytes == 0) continue;
+    EXPECT_EQ(trials.front().workspace_bytes, norm_workspace_bytes(partition_norm(shape, TensorLayout::nchw)))
+        << problem;
+    EXPECT_NE(problem.find(" nchw "), std::string::npos) << problem;
+    ++norms;
+  }
+  EXPECT_EQ(norms, 2) << "forward and backward";
 }
 
 TEST_F(InstructionTuning, GivesFusedEnginesUpWhereTheyAreSlow) {
