@@ -1,6 +1,6 @@
 // Turns the instructions of a Program into launches. Preparing picks plans and workspaces; finishing attaches
-// addresses once the arena is allocated. Every callable enqueues on the compute stream, a convolution's weight
-// gradient on the weights stream where there is one, and returns.
+// addresses once the arena is allocated. Every callable enqueues its work and returns: on the compute stream,
+// or on the weights stream for a convolution's weight gradient, if that stream exists.
 #pragma once
 
 #include <cuda_runtime_api.h>
