@@ -88,11 +88,11 @@ std::optional<std::string> answer_without_running(const std::string& program, co
   return std::nullopt;
 }
 
-int run_bench(const std::string& program, int argc, char** argv) {
+int run_bench(const std::string& program, int argc, char** argv, std::span<const Model> catalogue) {
   open_standard_descriptors();
   ensure_short_openmp_waits(argv);
   return run_program(program, [&] {
-    const BenchOptions options = parse_options(argc, argv, program);
+    const BenchOptions options = parse_options(argc, argv, program, catalogue);
     if (const auto answer = answer_without_running(program, options)) {
       if (launched_as().rank == 0) print_text(*answer);
       return;

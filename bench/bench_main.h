@@ -3,7 +3,10 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+
+#include "models/catalogue.h"
 
 namespace plumb {
 
@@ -13,6 +16,7 @@ struct BenchOptions;  // declared only: the mains, compiled once per program, wa
 std::optional<std::string> answer_without_running(const std::string& program, const BenchOptions& options);
 
 // Reads the command line, and answers it or trains. Returns the exit code; what failed stands on stderr.
-int run_bench(const std::string& program, int argc, char** argv);
+int run_bench(const std::string& program, int argc, char** argv,
+              std::span<const Model> catalogue = model_catalogue());
 
 }  // namespace plumb

@@ -1,6 +1,5 @@
 #include "models/resnet50.h"
 
-#include <array>
 #include <cmath>
 #include <string>
 
@@ -14,14 +13,6 @@ constexpr std::int64_t kMaxClasses = std::int64_t{1} << 24;
 
 constexpr Activation kRelu = Activation::relu;
 
-// One of the four stages of bottleneck blocks (He et al., table 1). `width`: channels inside a block; its
-// output has four times as many. `stride`: of the first block's 3x3 convolution and shortcut.
-struct Stage {
-  int blocks;
-  std::int64_t width;
-  int stride;
-};
-constexpr std::array<Stage, 4> kStages{{{3, 64, 1}, {4, 128, 2}, {6, 256, 2}, {3, 512, 2}}};
 constexpr std::int64_t kExpansion = 4;
 
 // relu(bn3(conv3(relu(bn2(conv2(relu(bn1(conv1(in)))))))) + shortcut(in)). Parameters are registered in
@@ -65,10 +56,11 @@ Graph make_resnet50(const ResNet50Options& options) {
   value = net.conv("conv1", value, {.channels = 64, .kernel = 7, .stride = 2, .padding = 3});
   value = net.batch_norm("bn1", value, {.activation = kRelu});
   value = net.max_pool("maxpool", value, 3, 2, 1);
-  for (std::size_t s = 0; s < kStages.size(); ++s) {
-    for (int block = 0; block < kStages[s].blocks; ++block) {
+  for (std::size_t s = 0; s < options.stages.size(); ++s) {
+    const ResNetStage& stage = options.stages[s];
+    for (int block = 0; block < stage.blocks; ++block) {
       const std::string name = fmt::format("layer{}.{}", s + 1, block);
-      value = add_bottleneck(net, name, value, kStages[s].width, block == 0 ? kStages[s].stride : 1);
+      value = add_bottleneck(net, name, value, stage.width, block == 0 ? stage.stride : 1);
     }
   }
   value = net.global_average_pool("avgpool", value);

@@ -253,8 +253,8 @@ void require_address_space(double bytes) {
   if (bytes >= kNeeded) return;
   throw Error(
       ExitCode::out_of_memory,
-      "this process may map {:.0f} more bytes (ulimit -v) where MPI and the libraries want {:.0f} before "
-      "training takes any; raise that limit",
+      "this process may map {:.0f} more bytes (ulimit -v, ulimit -d) where MPI and the libraries want {:.0f} "
+      "before training takes any; raise that limit",
       bytes, kNeeded);
 }
 

@@ -60,7 +60,7 @@ void bind_session(const Job& job, Session& session);
 void prepare_session(const Job& job, Session& session);
 
 // Free bytes of the device; ranks that share its memory get equal parts. Of host memory not more than the
-// process may map (ulimit -v).
+// process may map (ulimit -v, ulimit -d).
 double memory_of_rank(const Job& job, const Session& session);
 
 // Parameters and running statistics from the device, by their public names; a shard has this rank's rows.

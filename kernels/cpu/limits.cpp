@@ -105,12 +105,14 @@ double available_bytes(const MemoryFiles& files) {
 }
 
 double address_space_left() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
-  const double pages =
-      number_or(proc_value("/proc/self/statm", ""), 0);  // its first number: all that is mapped
-  return std::max(0.0,
-                  static_cast<double>(limit.rlim_cur) - pages * static_cast<double>(sysconf(_SC_PAGESIZE)));
+  // proc_value()'s unit is kB.
+  const auto left = [](int resource, const char* used) {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
+    return std::max(0.0, static_cast<double>(limit.rlim_cur) -
+                             1024 * number_or(proc_value("/proc/self/status", used), 0));
+  };
+  return std::min(left(RLIMIT_AS, "VmSize"), left(RLIMIT_DATA, "VmData"));
 }
 
 DeviceLimits this_cpu(int threads) {

@@ -30,7 +30,8 @@ struct MemoryFiles {
 // may not see the path of its group: then its own one is mounted in the group's place.
 double available_bytes(const MemoryFiles& files = {});
 
-// Bytes that this process may still map (RLIMIT_AS, "ulimit -v"); infinite without a limit.
+// Bytes that this process may still map (RLIMIT_AS, "ulimit -v", and RLIMIT_DATA, "ulimit -d"); infinite
+// without a limit.
 double address_space_left();
 
 // Limits of `threads` threads of this CPU. Peak = threads x clock (cpuinfo) x FLOPs per cycle of the widest

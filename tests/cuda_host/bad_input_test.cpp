@@ -43,7 +43,7 @@ TEST(CudaBadInput, MoreRanksThanGpus) {
 
 TEST(CudaBadInput, MemoryThatIsTooSmallByThePlan) {
   const Place place;
-  expect_one_sentence(run(place, 1, kCuda, "EMULATED_GPU_MEMORY=200000000"), 71, {"rank 0", "bytes", "--bs"});
+  expect_one_sentence(run(place, 1, kCuda, "EMULATED_GPU_MEMORY=5000000"), 71, {"rank 0", "bytes", "--bs"});
 }
 
 TEST(CudaBadInput, NcclFailingInTheMiddleNamesTheRank) {

@@ -3,12 +3,13 @@
 #include <vector>
 
 #include "bench/run/find_max_batch.h"
+#include "tests/bench/run/small_resnet.h"
 #include "tests/comm/mpi/mpi_test.h"
 
 namespace plumb {
 namespace {
 
-constexpr std::int64_t kElementsPerImage = 64 * 16 * 16;  // ResNet-50's largest tensor at 32 pixels
+constexpr std::int64_t kElementsPerImage = 64 * 16 * 16;  // the largest tensor at 32 pixels
 
 class FindMaxBatch : public MpiTest {
  protected:
@@ -19,13 +20,13 @@ class FindMaxBatch : public MpiTest {
 
   // By the plan, this memory fits a batch of 2.
   MaxBatch find(std::int64_t most_elements) {
-    BenchOptions options = default_options("bench_resnet50");
+    BenchOptions options = default_options("bench_resnet50", small_resnet());
     options.device = DeviceChoice::cuda;
     options.cuda_graph = CudaGraph::off;
     options.image_size = 32;
     options.threads = 1;
     return find_max_batch(job(), options, {.tried = [&](const BatchTry& one) { tried.push_back(one); }},
-                          {.memory_bytes = 3.51e8, .most_elements = most_elements});
+                          {.memory_bytes = 4.42e7, .most_elements = most_elements});
   }
 
   std::vector<BatchTry> tried;

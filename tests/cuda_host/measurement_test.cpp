@@ -48,12 +48,12 @@ TEST(CudaMeasurements, AbsentNvmlIsNoError) {
 TEST(CudaMeasurements, LargestBatchIsTheLastOneThatTheGpuHolds) {
   const Place place;
   const Ended ended = place.run(place.resnet50(kOnGpu + "--find-max-bs --json") + " >found.json",
-                                "EMULATED_GPUS=1 EMULATED_GPU_MEMORY=350000000");
+                                "EMULATED_GPUS=1 EMULATED_GPU_MEMORY=100000000");
   ASSERT_EQ(ended.exit_code, 0);
   const auto found = nlohmann::ordered_json::parse(read_text(place.file("found.json")));
   const std::int64_t batch = found.at("batch_per_device");
   EXPECT_GE(batch, 2);
-  EXPECT_LE(found.at("memory_bytes").at("peak").get<double>(), 350000000);
+  EXPECT_LE(found.at("memory_bytes").at("peak").get<double>(), 100000000);
   std::map<std::int64_t, bool> tries;
   for (const auto& one : found.at("tries")) tries[one.at("batch")] = one.at("ran");
   EXPECT_TRUE(tries.at(batch));

@@ -7,6 +7,7 @@
 
 #include "bench/run/session.h"
 #include "kernels/cuda/runtime.h"
+#include "tests/bench/run/small_resnet.h"
 #include "tests/comm/mpi/mpi_test.h"
 #include "tests/scratch_folder.h"
 
@@ -20,7 +21,7 @@ class TunedMemory : public MpiTest {
 
   // As a run tunes and plans its step.
   Session plan() {
-    BenchOptions options = default_options("bench_resnet50");
+    BenchOptions options = default_options("bench_resnet50", small_resnet());
     options.device = DeviceChoice::cuda;
     options.precision = Precision::fp16;
     options.batch_per_device = 2;

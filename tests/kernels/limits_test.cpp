@@ -88,19 +88,22 @@ TEST_F(AvailableBytes, AreLimitedByGroupsOfVersion1) {
   EXPECT_DOUBLE_EQ(available_mib(), 350);
 }
 
-TEST(AddressSpace, IsWhatTheLimitLeaves) {
+TEST(AddressSpace, IsWhatTheLimitsLeave) {
   if (std::string(PLUMB_TEST_SANITIZERS) == "thread")
     GTEST_SKIP() << "ThreadSanitizer maps more than 2^46 bytes";
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
-  rlimit small = before;
-  small.rlim_cur = rlim_t{1} << 46;
-  if (before.rlim_max != RLIM_INFINITY && before.rlim_max < small.rlim_cur) GTEST_SKIP() << "a limit is set";
-  ASSERT_EQ(setrlimit(RLIMIT_AS, &small), 0);
-  const double left = address_space_left();
-  setrlimit(RLIMIT_AS, &before);
-  EXPECT_LT(left, 0x1p46);
-  EXPECT_GT(left, 0x1p40);  // AddressSanitizer maps 2^44
+  for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit before{};
+    ASSERT_EQ(getrlimit(resource, &before), 0);
+    rlimit small = before;
+    small.rlim_cur = rlim_t{1} << 46;
+    if (before.rlim_max != RLIM_INFINITY && before.rlim_max < small.rlim_cur)
+      GTEST_SKIP() << "a limit is set";
+    ASSERT_EQ(setrlimit(resource, &small), 0);
+    const double left = address_space_left();
+    setrlimit(resource, &before);
+    EXPECT_LT(left, 0x1p46) << resource;
+    EXPECT_GT(left, 0x1p40) << resource;  // AddressSanitizer maps 2^44
+  }
 }
 
 TEST(ProcValue, StandsAfterKeyAndColon) {
