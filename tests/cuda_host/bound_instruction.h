@@ -44,6 +44,8 @@ class BoundInstruction {
     return id;
   }
   Buffer& buffer(BufferId id) { return program_.buffers[id]; }
+  // NHWC without.
+  void set_layout(TensorLayout layout) { program_.layout = layout; }
 
   // Prepares, plans memory, and runs the callable `times` times on the null stream.
   void run(Operation operation, int times = 1);

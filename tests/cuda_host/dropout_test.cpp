@@ -49,22 +49,40 @@ TEST(Dropout, DropsTheSameElementsInEveryLayoutAndType) {
   }
 }
 
-TEST(Dropout, TakesKeyAndScaleFromItsLayerBothWays) {
+// From NHWC to NCHW.
+std::vector<double> planes(const Shape& shape, const std::vector<double>& values) {
+  std::vector<double> result;
+  const std::int64_t image = shape.h * shape.w * shape.c;
+  for (std::int64_t i = 0; i < shape.n * image; ++i) {
+    const std::int64_t pixels = shape.h * shape.w, c = i % image / pixels, pixel = i % pixels;
+    result.push_back(values[static_cast<std::size_t>(i / image * image + pixel * shape.c + c)]);
+  }
+  return result;
+}
+
+TEST(Dropout, TakesKeyScaleAndLayoutFromItsLayerBothWays) {
   const Shape shape{.n = 2, .h = 2, .w = 3, .c = 16};
   Graph graph;
   graph.values = {{"in", shape}, {"out", shape}};
   graph.ops = {plumb::Dropout{.name = "drop", .in = 0, .out = 1, .probability = 0.25, .seed = 11}};
-  const std::vector<double> values = normal_values(DType::f16, static_cast<std::size_t>(shape.elements()), 6);
-  for (const bool forward : {true, false}) {
-    BoundInstruction bound(graph);
-    const BufferId in = bound.add(DType::f16, values), out = bound.add(DType::f16, values.size());
-    const BufferId state = bound.add_object(State{.step = kStep});
-    if (forward)
-      bound.run(DropoutForward{.in = in, .state = state, .out = out});
-    else
-      bound.run(DropoutBackward{.d_out = in, .state = state, .d_in = out});
-    const std::vector<double> wanted = dropped(shape, dropout_rule(11, "drop", 0.25), kStep, values);
-    expect_close(bound.values(out), wanted, DType::f16, 1.01, 0.01);
+  for (const bool is_nchw : {false, true}) {
+    const DType dtype = is_nchw ? DType::f32 : DType::f16;
+    const auto held = [&](const std::vector<double>& values) {
+      return is_nchw ? planes(shape, values) : values;
+    };
+    const std::vector<double> values = normal_values(dtype, static_cast<std::size_t>(shape.elements()), 6);
+    for (const bool forward : {true, false}) {
+      BoundInstruction bound(graph);
+      bound.set_layout(is_nchw ? TensorLayout::nchw : TensorLayout::nhwc);
+      const BufferId in = bound.add(dtype, held(values)), out = bound.add(dtype, values.size());
+      const BufferId state = bound.add_object(State{.step = kStep});
+      if (forward)
+        bound.run(DropoutForward{.in = in, .state = state, .out = out});
+      else
+        bound.run(DropoutBackward{.d_out = in, .state = state, .d_in = out});
+      const std::vector<double> wanted = dropped(shape, dropout_rule(11, "drop", 0.25), kStep, values);
+      expect_close(bound.values(out), held(wanted), dtype, 1.01, 0.01);
+    }
   }
 }
 

@@ -44,9 +44,9 @@ TEST_F(LargeSizes, ColumnSumsReachTheLastRow) {
   EXPECT_EQ(sums.from_end(0), 5);
 }
 
-TEST_F(LargeSizes, BatchesReachTheLastImage) {
+void expect_last_image(DType dtype, TensorLayout layout, std::int64_t channels_held) {
   const Shape shape{.n = kMostImages, .h = 160, .w = 160, .c = 3};
-  SparseTensor bytes(DType::f16, shape.elements()), images(DType::f16, shape.elements() / 3 * 8);
+  SparseTensor bytes(DType::f16, shape.elements()), images(dtype, shape.elements() / 3 * channels_held);
   SparseTensor labels(DType::f32, shape.n), staged_labels(DType::f32, 2 * shape.n);
   auto* pixels = reinterpret_cast<std::uint8_t*>(bytes.data());  // of both halves
   pixels[2 * shape.elements() - 1] = 5;                          // the last channel of the last pixel
@@ -54,13 +54,20 @@ TEST_F(LargeSizes, BatchesReachTheLastImage) {
   const ImageBatch batch{.images = images.data(),
                          .labels = reinterpret_cast<std::int32_t*>(labels.data()),
                          .shape = shape,
-                         .dtype = DType::f16};
+                         .dtype = dtype,
+                         .layout = layout};
   launch_pack_batch({.pixels = pixels, .labels = reinterpret_cast<std::int32_t*>(staged_labels.data())}, {},
                     &state, batch, nullptr);
-  EXPECT_EQ(images.from_end(5), 5);
+  const std::int64_t padding = channels_held - shape.c;
+  EXPECT_EQ(images.from_end(padding), 5);
   launch_synthetic_batch(synthetic_keys(1, 0), 1000, batch, nullptr);
-  EXPECT_NE(images.from_end(5), 5);
-  EXPECT_NE(images.from_end(5), 0);
+  EXPECT_NE(images.from_end(padding), 5);
+  EXPECT_NE(images.from_end(padding), 0);
+}
+
+TEST_F(LargeSizes, BatchesReachTheLastImage) {
+  expect_last_image(DType::f16, TensorLayout::nhwc, 8);
+  expect_last_image(DType::f32, TensorLayout::nchw, 3);
 }
 
 TEST_F(LargeSizes, SoftmaxReachesTheLastRow) {
@@ -80,19 +87,20 @@ TEST_F(LargeSizes, SoftmaxReachesTheLastRow) {
   EXPECT_FLOAT_EQ(d_logits.from_end(0), 0.001F);
 }
 
-TEST_F(LargeSizes, NormsReachTheLastPixel) {
-  const NormPartition partition = partition_norm(kPixels, kChannels);
-  SparseTensor in(DType::f16, kElements), out(DType::f16, kElements), d_out(DType::f16, kElements),
-      partials(DType::f32, std::int64_t{partition.step_blocks} * 2 * kChannels),
+// A mask of what passed the ReLU is for NHWC; in NCHW the stored output tells.
+void expect_last_pixel_normalised(const NormPartition& partition, DType dtype) {
+  SparseTensor in(dtype, kElements), out(dtype, kElements), d_out(dtype, kElements), d_in(dtype, kElements),
+      partials(DType::f32, std::int64_t{partition.partial_blocks()} * 2 * kChannels),
       scale_shift(DType::f32, 3 * kChannels);
   SparseTensor mask(DType::f16, kElements / 16 + 1);
-  const std::int64_t in_last_block = kPixels - (partition.step_blocks - 1) * partition.steps_per_block;
+  const std::int64_t in_last_block =
+      partition.elements_per_channel - partition.elements_before(partition.partial_blocks() - 1);
   in.set_from_end(0, 5);
   std::vector<float> statistics(8 * kChannels);
   const auto channel_values = [&](int i) { return statistics.data() + i * kChannels; };
   std::vector<unsigned> counters(static_cast<std::size_t>(norm_counters(partition)));
   const NormScratch scratch{partials.floats(), counters.data()};
-  launch_norm_statistics(partition, DType::f16, in.data(), scratch,
+  launch_norm_statistics(partition, dtype, in.data(), scratch,
                          {.scale = channel_values(0),
                           .bias = channel_values(1),
                           .running_mean = channel_values(2),
@@ -106,25 +114,39 @@ TEST_F(LargeSizes, NormsReachTheLastPixel) {
   scale_shift.set(kChannels - 1, 2);
   scale_shift.set(2 * kChannels - 1, 1);
   NormApply apply{.in = in.data(), .scale_shift = scale_shift.floats(), .out = out.data(), .relu = true};
-  apply.mask = reinterpret_cast<std::uint8_t*>(mask.data());
-  launch_norm_apply(partition, DType::f16, apply, nullptr);
+  NormGradient gradient{.in = in.data(), .d_out = d_out.data()};
+  if (partition.plane == 1)
+    gradient.mask = apply.mask = reinterpret_cast<std::uint8_t*>(mask.data());
+  else
+    gradient.activated = out.data();
+  launch_norm_apply(partition, dtype, apply, nullptr);
   EXPECT_EQ(out.from_end(0), 11);
-  EXPECT_EQ(apply.mask[kElements / 8 - 1], 0x80);
+  if (apply.mask) {
+    EXPECT_EQ(apply.mask[kElements / 8 - 1], 0x80);
+  }
 
   d_out.set_from_end(0, 3);
-  const NormGradient gradient{.in = in.data(), .d_out = d_out.data(), .mask = apply.mask};
-  launch_norm_backward_sums(partition, DType::f16, gradient, nullptr, scratch,
+  std::fill(counters.begin(), counters.end(), 0U);  // of blocks that didn't run
+  launch_norm_backward_sums(partition, dtype, gradient, nullptr, scratch,
                             {.mean = scale_shift.floats() + kChannels}, nullptr);
   EXPECT_EQ(partials.from_end(kChannels), 3);
   EXPECT_EQ(partials.from_end(0), 12);  // 3 * (5 - 1)
 
   scale_shift.set_from_end(0, 0.5F);
-  launch_norm_backward_apply(partition, DType::f16, gradient, scale_shift.floats(), {.data = out.data()},
+  launch_norm_backward_apply(partition, dtype, gradient, scale_shift.floats(), {.data = d_in.data()},
                              nullptr);
-  EXPECT_EQ(out.from_end(0), 11.5F);  // 2 * 3 + 1 * 5 + 0.5
+  EXPECT_EQ(d_in.from_end(0), 11.5F);  // 2 * 3 + 1 * 5 + 0.5
 }
 
-TEST_F(LargeSizes, PoolsReachTheLastPixel) {
+TEST_F(LargeSizes, NormsReachTheLastPixel) {
+  expect_last_pixel_normalised(partition_norm(kPixels, kChannels), DType::f16);
+}
+
+TEST_F(LargeSizes, NormsInNchwReachTheLastPixel) {
+  expect_last_pixel_normalised(partition_norm(kImages, kChannels, kSide * kSide), DType::f32);
+}
+
+void expect_last_pixel_pooled(DType dtype, TensorLayout layout) {
   const PoolShape shape{.n = kImages,
                         .h = kSide,
                         .w = kSide,
@@ -133,38 +155,54 @@ TEST_F(LargeSizes, PoolsReachTheLastPixel) {
                         .out_w = 56,
                         .kernel = 3,
                         .stride = 2,
-                        .padding = 1};
-  SparseTensor in(DType::f16, kElements), out(DType::f16, kElements / 4), argmax(DType::f16, kElements / 8);
+                        .padding = 1,
+                        .layout = layout};
+  SparseTensor in(dtype, kElements), out(dtype, kElements / 4), argmax(DType::f16, kElements / 8);
   auto* const winners = reinterpret_cast<std::uint8_t*>(argmax.data());
   in.set_from_end(0, 7);
-  launch_max_pool_forward(DType::f16, shape, in.data(), nullptr, out.data(), winners, nullptr);
+  launch_max_pool_forward(dtype, shape, in.data(), nullptr, out.data(), winners, nullptr);
   EXPECT_EQ(out.from_end(0), 7);
   EXPECT_EQ(winners[kElements / 4 - 1], 8);
-  launch_max_pool_backward(DType::f16, shape, out.data(), nullptr, winners, in.data(), nullptr);
+  launch_max_pool_backward(dtype, shape, out.data(), nullptr, winners, in.data(), nullptr);
   EXPECT_EQ(in.from_end(0), 7);
-  EXPECT_EQ(in.from_end(kChannels), 0);
+  EXPECT_EQ(in.from_end(layout == TensorLayout::nhwc ? kChannels : 1), 0) << "the pixel before";
+}
+
+TEST_F(LargeSizes, PoolsReachTheLastPixel) {
+  expect_last_pixel_pooled(DType::f16, TensorLayout::nhwc);
+  expect_last_pixel_pooled(DType::f32, TensorLayout::nchw);
+}
+
+void expect_last_image_averaged(DType dtype, TensorLayout layout) {
+  constexpr std::int64_t kWide = 2048, kSpots = 49;
+  const std::int64_t stride = layout == TensorLayout::nhwc ? kWide : 1;
+  SparseTensor in(dtype, kMostImages * kSpots * kWide), mean(dtype, kMostImages * kWide);
+  for (std::int64_t spot = 0; spot < kSpots; ++spot) in.set_from_end(spot * stride, 2);
+  const PoolShape shape{.n = kMostImages, .h = 7, .w = kSpots / 7, .c = kWide, .layout = layout};
+  launch_average_forward(dtype, shape, in.data(), mean.data(), nullptr);
+  EXPECT_EQ(mean.from_end(0), 2);
+  mean.set_from_end(0, 49);
+  launch_average_backward(dtype, shape, mean.data(), in.data(), nullptr);
+  EXPECT_EQ(in.from_end(0), 1);
+  EXPECT_EQ(in.from_end((kSpots - 1) * stride), 1);
 }
 
 TEST_F(LargeSizes, AveragesReachTheLastImage) {
-  constexpr std::int64_t kWide = 2048, kSpots = 49;
-  SparseTensor in(DType::f16, kMostImages * kSpots * kWide), mean(DType::f16, kMostImages * kWide);
-  for (std::int64_t spot = 0; spot < kSpots; ++spot) in.set_from_end(spot * kWide, 2);
-  const PoolShape shape{.n = kMostImages, .h = 7, .w = kSpots / 7, .c = kWide};
-  launch_average_forward(DType::f16, shape, in.data(), mean.data(), nullptr);
-  EXPECT_EQ(mean.from_end(0), 2);
-  mean.set_from_end(0, 49);
-  launch_average_backward(DType::f16, shape, mean.data(), in.data(), nullptr);
-  EXPECT_EQ(in.from_end(0), 1);
-  EXPECT_EQ(in.from_end((kSpots - 1) * kWide), 1);
+  expect_last_image_averaged(DType::f16, TensorLayout::nhwc);
+  expect_last_image_averaged(DType::f32, TensorLayout::nchw);
 }
 
+// In NCHW a "pixel" with as many channels as the image has elements (dropout.cpp).
 TEST_F(LargeSizes, DropoutReachesTheLastImage) {
-  const Shape shape{.n = kMostImages, .h = 40, .w = 40, .c = 64};
-  SparseTensor in(DType::f16, shape.elements()), out(DType::f16, shape.elements());
-  in.set_from_end(0, 5);
-  const State state{};
-  launch_dropout({in.data(), out.data(), DType::f16, shape}, dropout_rule(1, "dropout", 0), &state, nullptr);
-  EXPECT_EQ(out.from_end(0), 5);
+  for (const Shape& shape : {Shape{.n = kMostImages, .h = 40, .w = 40, .c = 64},
+                             Shape{.n = kMostImages, .h = 1, .w = 1, .c = 102400}}) {
+    SparseTensor in(DType::f16, shape.elements()), out(DType::f16, shape.elements());
+    in.set_from_end(0, 5);
+    const State state{};
+    launch_dropout({in.data(), out.data(), DType::f16, shape}, dropout_rule(1, "dropout", 0), &state,
+                   nullptr);
+    EXPECT_EQ(out.from_end(0), 5);
+  }
 }
 
 DepthwiseShape depthwise_shape_of(int kernel, int stride) {

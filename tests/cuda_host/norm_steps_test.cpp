@@ -297,5 +297,58 @@ TEST(NormInstructions, BackwardAddsToAGradientThatIsThere) {
   EXPECT_EQ(adding.values(onto.d_scale), plain.values(alone.d_scale));
 }
 
+// In strict fp32: the tensors' order, counters and workspace.
+TEST(NormInstructions, FollowTheLayoutOfTheProgram) {
+  constexpr DType kFloat = DType::f32;
+  const NormSize size{.pixels = kPixels, .channels = kChannels, .plane = kHeight * kWidth};
+  const Values in = norm_inputs(kFloat, kPixels, kChannels, 3),
+               residual = normal_values(kFloat, kElements, 4), d_out = normal_values(kFloat, kElements, 5),
+               factors = normal_values(kFloat, 2 * kChannels, 9);
+  const Values counters(static_cast<std::size_t>(norm_counters(size.partition())));
+  const auto instruction = [] {
+    BoundInstruction bound = norm_instruction(Activation::relu);
+    bound.set_layout(TensorLayout::nchw);
+    return bound;
+  };
+  BoundInstruction first = instruction();
+  const BatchNormStatistics statistics{.in = first.add(kFloat, size.held(in)),
+                                       .moments = add_moments(first),
+                                       .counters = first.add(DType::i32, counters)};
+  first.run(statistics);
+  expect_moments(first, statistics.moments, norm_moments(in, kChannels));
+  EXPECT_EQ(first.instruction.workspace_bytes, norm_workspace_bytes(size.partition()));
+
+  BoundInstruction second = instruction();
+  const BatchNormApply apply{.in = second.add(kFloat, size.held(in)),
+                             .scale_shift = second.add(DType::f32, factors),
+                             .out = second.add(kFloat, kElements),
+                             .residual = second.add(kFloat, size.held(residual))};
+  second.run(apply);
+  const Values out = size.read(second.values(apply.out));
+  expect_close(out, relu(sum(on_line(in, factors), residual)), kFloat, 4, 4);
+
+  BoundInstruction third = instruction();
+  const NormMoments moments = norm_moments(in, kChannels);
+  const BatchNormBackward backward{.in = third.add(kFloat, size.held(in)),
+                                   .d_out = third.add(kFloat, size.held(d_out)),
+                                   .scale = third.add(DType::f32, floats(1)),
+                                   .bias = third.add(DType::f32, floats(2)),
+                                   .mean = third.add(DType::f32, moments.mean),
+                                   .inv_std = third.add(DType::f32, moments.inv_std),
+                                   .d_in = third.add(kFloat, kElements),
+                                   .d_scale = third.add(DType::f32, kChannels),
+                                   .d_bias = third.add(DType::f32, kChannels),
+                                   .out = third.add(kFloat, size.held(out)),
+                                   .d_residual = third.add(kFloat, kElements),
+                                   .counters = third.add(DType::i32, counters)};
+  third.run(backward);
+  const Values gradient = where(out, d_out);
+  EXPECT_EQ(size.read(third.values(*backward.d_residual)), gradient);
+  const NormGradients wanted = norm_gradients(in, gradient, moments, floats(1));
+  expect_close(third.values(backward.d_bias), wanted.d_bias, kFloat, 4, wanted.largest_sum);
+  expect_close(third.values(backward.d_scale), wanted.d_scale, kFloat, 16, wanted.largest_sum);
+  expect_close(size.read(third.values(backward.d_in)), wanted.d_in, kFloat, 16);
+}
+
 }  // namespace
 }  // namespace plumb::cuda
