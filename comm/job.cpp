@@ -19,8 +19,13 @@ namespace plumb {
 namespace {
 
 void start_mpi(int* argc, char*** argv) {
-  // Without a launcher, Open MPI would otherwise start its own daemon, which needs ssh on PATH.
-  setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+  // Without a launcher, Open MPI would otherwise start its own daemon, which needs ssh on PATH, and make
+  // folders in TMPDIR that all such processes of a user share: one that ends removes them while another
+  // starts, which then can't.
+  if (!has_launcher()) {
+    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+    setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
+  }
   int provided = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
   if (provided < MPI_THREAD_FUNNELED) {

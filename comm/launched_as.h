@@ -25,6 +25,9 @@ using Environment = std::function<const char*(const char* name)>;
 // srun: a plain sbatch script or salloc shell sets SLURM_PROCID and SLURM_NTASKS too, with only one process.
 LaunchedAs launched_as(const Environment& environment = ::getenv);
 
+// Whether mpirun, MPICH's mpiexec, or srun with PMI or PMIx started this process.
+bool has_launcher(const Environment& environment = ::getenv);
+
 // Tasks of the Slurm job in which this process was started without a launcher, as a batch script or an
 // interactive shell does that forgets srun or mpirun; 0 where there is a launcher, no job, or one task.
 int slurm_tasks_without_launcher(const Environment& environment = ::getenv);

@@ -34,6 +34,12 @@ TEST(LaunchedAs, NothingSetMeansOutsideALauncher) {
   expect(launched({}), 0, 1);
 }
 
+TEST(LaunchedAs, KnowsALauncherByItsVariables) {
+  EXPECT_FALSE(has_launcher(environment_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}})));
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_FD", "PMIX_RANK"})
+    EXPECT_TRUE(has_launcher(environment_of({{name, "1"}}))) << name;
+}
+
 TEST(LaunchedAs, ReadsOpenMpi) {
   expect(launched({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}}), 3, 4);
 }

@@ -66,6 +66,15 @@ TEST(FullDisk, AsTmpdirEndsTheStartWithOneSentence) {
   EXPECT_TRUE(program.processes().empty());
 }
 
+// Open MPI's folders there are the same for all ranks without a launcher: those that end remove them while
+// others start.
+TEST(FullDisk, AsTmpdirDoesNotConcernARankWithoutALauncher) {
+  const Place place;
+  write_text(place.file("tmp"), "not a folder");
+  const Ended ended = place.run(place.bench(kOne + "--iters 2"), "TMPDIR=" + place.file("tmp"));
+  EXPECT_EQ(ended.exit_code, 0) << testing::PrintToString(ended.lines);
+}
+
 // As Open MPI sometimes does there.
 TEST(FullDisk, AsTmpdirEndsAStartThatHangsInMpiInit) {
   if (!can_mount()) GTEST_SKIP() << "mounting is not permitted here";
