@@ -29,12 +29,10 @@ class ScratchFolder {
   std::filesystem::path operator/(const std::string& name) const {
     return std::filesystem::path(path_) / name;
   }
-  // Writes a file and its parent folders. A former file goes first: ext4 flushes one that is truncated to the
-  // disk as soon as it is closed.
+  // Writes a file and its parent folders.
   std::filesystem::path write(const std::string& name, const std::string& text) const {
     const std::filesystem::path file = *this / name;
     std::filesystem::create_directories(file.parent_path());
-    std::filesystem::remove(file);
     std::ofstream(file, std::ios::binary) << text;
     return file;
   }

@@ -49,18 +49,15 @@ in_small() {
 
 # rehearse_run NAME SECONDS ARGUMENT…: leaves its exit code in `code`.
 rehearse_run() {
-  local name=$1 wanted=$2 like emulated=no saves=no smallest=8 stand_in=$program device=cpu run
+  local name=$1 wanted=$2 like emulated=no saves=no smallest=8 run=$programs/$program device=cpu
   shift 2
   code=0
   [[ " $* " == *" --device cpu "* ]] || dry "$name" "$wanted" "$@"
   [[ $code -eq 0 && " $* " != *" --find-max-bs "* && " $* " != *" --dry-run "* ]] || return 0
   [[ " $* " != *" --save-weights "* ]] || saves=yes
   [ "$program" = bench_resnet50 ] || smallest=2
-  # A small network's where nothing is compared and the tests' programs are there.
-  [[ $runs = checks || $program != bench_resnet50 || ! -x $programs/small_resnet ]] || stand_in=small_resnet
-  run=$programs/$stand_in
   if may_be_emulated "$@"; then
-    emulated=yes run=${run}_emulated device=cuda
+    emulated=yes run=$programs/${program}_emulated device=cuda
   fi
   in_small "$@"
   like=$scratch/like/$(printf '%s' "$run ${launcher[*]} ${small_arguments[*]} $saves" | cksum | tr ' ' _)
@@ -77,7 +74,7 @@ rehearse_run() {
 # Not where it takes long (profiles, several ranks, measured runs of faces), nor ResNet-50's graphs, which have tests of
 # their own.
 may_be_emulated() {
-  [[ -x ${run}_emulated && ${#launcher[@]} -eq 0 && " $* " != *" --device cpu "* ]] || return 1
+  [[ -x $programs/${program}_emulated && ${#launcher[@]} -eq 0 && " $* " != *" --device cpu "* ]] || return 1
   if [ "$program" = bench_resnet50 ]; then
     [[ " $* " != *" --profile "* && " $* " != *" --cuda-graph "* ]]
   else
